@@ -1,0 +1,41 @@
+# Two commands: `make demo` tells the whole story on two cores, `make test` guards it. Both set up .venv by themselves.
+PYTHON ?= python3
+CORES ?= 2
+FOLDER ?= data/multi30k_en-de
+TREES ?= data/ud_english_ewt/en_ewt-ud-dev.conllu.gz
+BIN := .venv/bin
+ONE_THREAD := OMP_NUM_THREADS=1
+
+.PHONY: demo multi30k test format clean-results
+
+demo: .venv/run-installed
+	$(BIN)/python workflow/progress.py --cores $(CORES)
+	$(BIN)/snakemake --cores $(CORES) --report results/report.html --quiet all
+	@$(BIN)/python workflow/progress.py --epilogue
+
+multi30k: .venv/run-installed
+	$(BIN)/python workflow/progress.py --cores $(CORES) --config 'run=[multi30k]' \
+	  'corpora={multi30k: {folder: "$(FOLDER)", trees: "$(TREES)"}}'
+
+test: .venv/test-installed
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/snakefmt --check Snakefile workflow/rules
+	$(BIN)/mypy
+	$(BIN)/snakemake --lint
+	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --dist worksteal
+
+format: .venv/test-installed
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+	$(BIN)/snakefmt Snakefile workflow/rules
+
+.venv/run-installed: envs/requirements.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12")'
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check -r envs/requirements.txt
+	touch $@
+
+.venv/test-installed: .venv/run-installed envs/dev.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check -r envs/dev.txt
+	touch $@

@@ -1,0 +1,113 @@
+"""What the three training commands share: their flags, data, evaluation and outputs."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+
+from heads.batches import Pairs
+from heads.bpe import Tokens, Vocabulary
+from heads.checkpoints import save_model
+from heads.decode import bleu, translate_pairs
+from heads.devices import add_device_arguments
+from heads.files import UserError, read_lines
+from heads.provenance import provenance
+from heads.settings import TrainingSettings
+from heads.train import Evaluate, Training, train
+from heads.transformer import Gates, Transformer
+from heads.unfinished import Unfinished, fingerprint
+
+
+def add_training_arguments(parser: argparse.ArgumentParser) -> None:
+    """Flags of every training."""
+    parser.add_argument("--settings", type=Path, required=True, help="settings of the stage, YAML")
+    parser.add_argument("--data", type=Path, required=True, help="folder of the bpe stage")
+    parser.add_argument(
+        "--references", type=Path, required=True, help="plain text of the dev targets, for BLEU"
+    )
+    parser.add_argument("--seed", type=int, required=True)
+    parser.add_argument("--model", type=Path, required=True, help="weights to write, safetensors")
+    parser.add_argument("--shape", type=Path, required=True, help="shape and facts to write, JSON")
+    parser.add_argument("--log", type=Path, required=True, help="training log to write, JSON lines")
+    add_device_arguments(parser)
+
+
+def read_pairs(data: Path, split: str, max_pieces: int) -> Pairs:
+    """The encoded pairs of a split.
+
+    Raises UserError when none is short enough.
+    """
+    sides = [Tokens(data / f"{split}.{side}.safetensors") for side in ("source", "target")]
+    pairs = Pairs(sides[0], sides[1], max_pieces)
+    if not len(pairs.index):
+        raise UserError(
+            f"{data}/{split} has no pair of at most {max_pieces} pieces: raise training.max_pieces."
+        )
+    return pairs
+
+
+def evaluation(arguments: argparse.Namespace, settings: TrainingSettings, device: torch.device) -> Evaluate:
+    """A function that gives dev loss (nats a token, not smoothed) and BLEU of greedy translations."""
+    pairs = read_pairs(arguments.data, "dev", settings.max_pieces)
+    references = read_lines(arguments.references)
+    vocabulary = Vocabulary(arguments.data / "target.model")
+
+    @torch.no_grad()
+    def evaluate(model: Transformer, gates: Gates | None) -> dict[str, float]:
+        total, tokens = 0.0, 0
+        for _, batch in pairs.in_order(settings.micro_batch_tokens):
+            batch = batch.to(device)
+            states = model(batch.source, batch.source_mask, batch.target_input, gates)
+            logits = model.projection(states[batch.target_mask])
+            total += float(F.cross_entropy(logits, batch.target_output[batch.target_mask], reduction="sum"))
+            tokens += int(batch.target_mask.sum())
+        scores = {"dev_loss": total / tokens}
+        if settings.dev_bleu_sentences:
+            numbers, texts = translate_pairs(
+                model,
+                pairs,
+                vocabulary,
+                device,
+                batch_tokens=settings.micro_batch_tokens,
+                beam=1,
+                length_penalty=0.0,
+                limit=settings.dev_bleu_sentences,
+                gates=gates,
+            )
+            scores["dev_bleu"] = round(bleu(texts, [references[i] for i in numbers])["bleu"], 2)
+        return scores
+
+    return evaluate
+
+
+def run_training(
+    training: Training,
+    arguments: argparse.Namespace,
+    content: Mapping[str, Any],
+    start: str,
+    logs: dict[str, Path],
+) -> None:
+    """Train, then write model, shape and logs; `start` tells what the training began from."""
+    plan = training.plan
+    sizes = [
+        len(training.pairs.index),
+        int(training.pairs.source.offsets[-1]),
+        int(training.pairs.target.offsets[-1]),
+    ]
+    identity = fingerprint(content, arguments.seed, start, sizes, provenance()["torch"])
+    unfinished = Unfinished(arguments.model.parent / "unfinished", identity, plan.training.save_every_seconds)
+    if training.pairs.left_out:
+        print(f"{training.pairs.left_out} training pairs are longer than max_pieces and left out", flush=True)
+    try:
+        facts = train(training, evaluation(arguments, plan.training, plan.device), unfinished)
+    except FloatingPointError as error:
+        raise UserError(
+            f"{arguments.model}: {error}: lower training.learning_rate_scale in config.yaml."
+        ) from error
+    save_model(training.model, arguments.model, arguments.shape, facts)
+    unfinished.finish({"train.jsonl": arguments.log, **logs})

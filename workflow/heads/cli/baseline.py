@@ -1,0 +1,42 @@
+"""Train the unpruned Transformer."""
+
+from __future__ import annotations
+
+import argparse
+
+import torch
+
+from heads.bpe import Vocabulary
+from heads.cli import _training
+from heads.devices import pick
+from heads.files import read_yaml
+from heads.settings import LengthSettings, ModelSettings, TrainingSettings, section
+from heads.train import Plan, Training
+from heads.transformer import ModelShape, Transformer, full_heads
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Flags of `python -m heads baseline`."""
+    _training.add_training_arguments(parser)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Build the model of the settings and train it."""
+    device, content = pick(arguments), read_yaml(arguments.settings)
+    model, training = section(ModelSettings, content["model"]), section(TrainingSettings, content["training"])
+    sizes = [len(Vocabulary(arguments.data / f"{side}.model")) for side in ("source", "target")]
+    shape = ModelShape(
+        width=model.width,
+        head_width=model.width // model.heads,
+        feedforward=model.feedforward,
+        dropout=model.dropout,
+        pre_norm=model.pre_norm,
+        source_pieces=sizes[0],
+        target_pieces=sizes[1],
+        original_heads=model.heads,
+        live_heads=full_heads(layers=model.layers, heads=model.heads),
+    )
+    torch.manual_seed(arguments.seed)
+    pairs = _training.read_pairs(arguments.data, "train", training.max_pieces)
+    plan = Plan(training, section(LengthSettings, content["baseline"]), arguments.seed, 0, device)
+    _training.run_training(Training(Transformer(shape), pairs, plan), arguments, content, "baseline", {})

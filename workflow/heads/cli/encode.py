@@ -1,0 +1,20 @@
+"""Encode one side of one split into piece ids."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from heads.bpe import Vocabulary, encode_file
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Flags of `python -m heads encode`."""
+    parser.add_argument("--text", type=Path, required=True, help="a sentence a line")
+    parser.add_argument("--bpe", type=Path, required=True, help="SentencePiece model")
+    parser.add_argument("--tokens", type=Path, required=True, help="token file to write")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Encode and write."""
+    encode_file(arguments.text, Vocabulary(arguments.bpe), arguments.tokens)

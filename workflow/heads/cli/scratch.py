@@ -1,0 +1,36 @@
+"""Train the shape that a pruning left, from a fresh initialisation."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import torch
+
+from heads.cli import _training
+from heads.devices import pick
+from heads.files import read_json, read_tsv, read_yaml
+from heads.prune import open_heads_of, pruned_shape
+from heads.settings import LengthSettings, TrainingSettings, section
+from heads.train import Plan, Training
+from heads.transformer import ModelShape, Transformer
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Flags of `python -m heads scratch`."""
+    _training.add_training_arguments(parser)
+    parser.add_argument("--unpruned-shape", type=Path, required=True, help="model.json of the baseline")
+    parser.add_argument("--heads", type=Path, required=True, help="which of its heads the pruned model kept")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Train a new model with the heads that the pruned one has."""
+    device, content = pick(arguments), read_yaml(arguments.settings)
+    training = section(TrainingSettings, content["training"])
+    unpruned = ModelShape.from_dict(read_json(arguments.unpruned_shape)["shape"])
+    shape = pruned_shape(unpruned, open_heads_of(read_tsv(arguments.heads), unpruned))
+    torch.manual_seed(arguments.seed)
+    pairs = _training.read_pairs(arguments.data, "train", training.max_pieces)
+    plan = Plan(training, section(LengthSettings, content["scratch"]), arguments.seed, 0, device)
+    start = f"scratch {sorted(shape.live_heads.items())}"
+    _training.run_training(Training(Transformer(shape), pairs, plan), arguments, content, start, {})

@@ -1,0 +1,124 @@
+"""Reading and writing: errors made for people, atomic writes, JSON lines and tab-separated rows.
+
+Every file of the pipeline is written under a temporary name in its own folder and renamed when complete, so that a
+killed or failing job never leaves half a result behind.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import yaml
+
+
+class UserError(Exception):
+    """Something the user can put right: one sentence that names the file, line or key and the way out."""
+
+
+@contextmanager
+def atomic_path(path: Path) -> Iterator[Path]:
+    """Give a temporary path beside `path`, renamed to `path` when the block ends well and removed when it does not."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        yield temporary
+        # Some writers make files that only their owner may read; others shall read results, as the umask allows.
+        mask = os.umask(0)
+        os.umask(mask)
+        temporary.chmod(0o666 & ~mask)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write `text` as UTF-8, whole or not at all."""
+    with atomic_path(path) as temporary:
+        temporary.write_text(text, encoding="utf-8", newline="\n")
+
+
+def open_text(path: Path) -> IO[str]:
+    """Open a plain or gzipped UTF-8 text file for reading, told apart by its name's ending."""
+    if not path.exists():
+        raise UserError(f"{path} does not exist: give the path of an existing file.")
+    if path.suffix == ".gz":
+        return gzip.open(path, "rt", encoding="utf-8", newline="\n")
+    return path.open(encoding="utf-8", newline="\n")
+
+
+def read_lines(path: Path) -> list[str]:
+    """All lines of a plain or gzipped UTF-8 file, without their line ends."""
+    with open_text(path) as stream:
+        return [line.rstrip("\n") for line in stream]
+
+
+def write_lines(path: Path, lines: Iterable[str]) -> None:
+    """Write one line each, whole or not at all."""
+    with atomic_path(path) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as stream:
+        stream.writelines(f"{line}\n" for line in lines)
+
+
+def read_json(path: Path) -> Any:
+    """The content of a JSON file."""
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Write indented JSON, whole or not at all."""
+    write_text(path, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+
+
+def read_yaml(path: Path) -> Any:
+    """The content of a YAML file."""
+    return yaml.safe_load(path.read_text(encoding="utf-8"))
+
+
+def read_jsonl(path: Path) -> list[dict[str, Any]]:
+    """All records of a JSON-lines file; a last line cut off by a kill is left out."""
+    records = []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        try:
+            records.append(json.loads(line))
+        except json.JSONDecodeError:
+            break
+    return records
+
+
+def format_cell(value: object) -> str:
+    """A table cell: empty for None, six significant digits for a float, so that tables compare byte for byte."""
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return str(value)
+
+
+def write_tsv(path: Path, rows: Sequence[Mapping[str, object]], columns: Sequence[str]) -> None:
+    """Write rows as a tab-separated table with a header line; each row must hold exactly `columns`."""
+    with atomic_path(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.writer(stream, delimiter="\t", lineterminator="\n")
+        writer.writerow(columns)
+        for row in rows:
+            if set(row) != set(columns):
+                raise ValueError(f"row has columns {sorted(row)}, the table {sorted(columns)}")
+            writer.writerow([format_cell(row[column]) for column in columns])
+
+
+def read_tsv(path: Path) -> list[dict[str, str]]:
+    """Rows of a tab-separated table as text."""
+    with path.open(encoding="utf-8", newline="") as stream:
+        return list(csv.DictReader(stream, delimiter="\t"))
+
+
+def sha256_of(path: Path) -> str:
+    """Hexadecimal SHA-256 of a file, read in pieces."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -1,0 +1,64 @@
+"""Names shared by the workflow and the package: kinds of attention, numbers in paths, runs.
+
+Imported by the Snakefile, so nothing heavy may be imported here.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from decimal import Decimal
+
+ATTENTIONS = ("enc_self", "dec_self", "dec_enc")
+"""The three kinds of multi-head attention, in the order of every table and figure."""
+
+ATTENTION_LABELS = {
+    "enc_self": "encoder self-attention",
+    "dec_self": "decoder self-attention",
+    "dec_enc": "decoder-encoder attention",
+}
+
+SCOPES: dict[str, tuple[str, ...]] = {"enc_self": ("enc_self",), "all": ATTENTIONS}
+"""Which kinds of attention carry gates in each pruning scope."""
+
+SPLITS = ("train", "dev", "test")
+SIDES = ("source", "target")
+KINDS = ("baseline", "gates", "pruned", "scratch")
+"""The four kinds of trained models, in the order in which they are made."""
+
+RUN_PATTERN = re.compile(
+    r"(?P<kind>baseline|gates|pruned|scratch)(?:/(?P<scope>[^/]+)/lam-(?P<lam>[^/]+))?/seed-(?P<seed>\d+)"
+)
+
+
+def number_text(value: float | str) -> str:
+    """Write a number for a path, so that 0.05, 5e-2 and ".05" are one name: plain decimals, no trailing zeros."""
+    text = format(Decimal(str(value)).normalize(), "f")
+    return "0" if Decimal(text) == 0 else text
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One trained model inside an experiment; `scope` and `lam` are None for the baseline."""
+
+    kind: str
+    scope: str | None
+    lam: str | None
+    seed: int
+
+    @classmethod
+    def parse(cls, text: str) -> Run:
+        """Read a run from its folder name, such as `pruned/all/lam-0.05/seed-1`.
+
+        Raises ValueError for anything else.
+        """
+        match = RUN_PATTERN.fullmatch(text)
+        if match is None or (match["kind"] == "baseline") != (match["scope"] is None):
+            raise ValueError(f"{text!r} is not the folder of a run")
+        return cls(match["kind"], match["scope"], match["lam"], int(match["seed"]))
+
+    @property
+    def folder(self) -> str:
+        """The run's folder below its experiment."""
+        middle = f"/{self.scope}/lam-{self.lam}" if self.scope else ""
+        return f"{self.kind}{middle}/seed-{self.seed}"

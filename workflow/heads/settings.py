@@ -1,0 +1,271 @@
+"""Settings: an experiment is the defaults plus its own changes, checked against a closed schema, then split by stage.
+
+Nothing here has a default value: config.yaml is the one home of them. Imported by the Snakefile, so kept light.
+"""
+
+from __future__ import annotations
+
+import copy
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, TypeVar
+
+from jsonschema import Draft202012Validator, ValidationError
+from jsonschema.exceptions import best_match
+
+from heads.files import UserError, read_yaml
+from heads.names import SCOPES, number_text
+
+SCHEMAS = Path(__file__).parent.parent / "schemas"
+
+STAGE_SECTIONS: dict[str, tuple[str, ...]] = {
+    "bpe": ("bpe",),
+    "baseline": ("model", "training", "baseline"),
+    "gates": ("training", "gates"),
+    "scratch": ("training", "scratch"),
+    "translate": ("translate",),
+    "confidence": ("confidence",),
+    "lrp": ("lrp",),
+    "roles": ("roles",),
+    "maps": ("maps",),
+}
+"""Which sections of an experiment each stage is told; a change elsewhere can not rerun it."""
+
+
+@dataclass(frozen=True, slots=True)
+class BpeSettings:
+    """How the two vocabularies are learnt."""
+
+    source_pieces: int
+    target_pieces: int
+    character_coverage: float
+    train_sentences: int
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSettings:
+    """Sizes of the unpruned Transformer."""
+
+    layers: int
+    heads: int
+    width: int
+    feedforward: int
+    dropout: float
+    pre_norm: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingSettings:
+    """What every training has in common: batches, loss, optimiser, schedule, evaluation."""
+
+    batch_tokens: int
+    micro_batch_tokens: int
+    max_pieces: int
+    label_smoothing: float
+    adam_beta1: float
+    adam_beta2: float
+    adam_epsilon: float
+    learning_rate_scale: float
+    warmup_updates: int
+    precision: str
+    evaluate_every: int
+    dev_bleu_sentences: int
+    save_every_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class LengthSettings:
+    """How long a model is trained, when it stops early and which last states are averaged."""
+
+    updates: int
+    patience: int
+    average_last: int
+    average_every: int
+
+
+@dataclass(frozen=True, slots=True)
+class HardConcrete:
+    """The distribution of a gate; `low` < 0 and `high` > 1 are the ends of the stretched interval."""
+
+    temperature: float
+    low: float
+    high: float
+    log_alpha_init: float
+
+
+@dataclass(frozen=True, slots=True)
+class GatesSettings:
+    """The fine-tuning with gates."""
+
+    updates: int
+    gate_learning_rate: float
+    record_every: int
+    hard_concrete: HardConcrete
+
+
+@dataclass(frozen=True, slots=True)
+class TranslateSettings:
+    """Beam search on the test set."""
+
+    beam: int
+    length_penalty: float
+    batch_tokens: int
+    sentences: int
+
+
+@dataclass(frozen=True, slots=True)
+class ConfidenceSettings:
+    """How many dev sentences confidence is averaged over."""
+
+    sentences: int
+    batch_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class LrpSettings:
+    """Layer-wise relevance propagation."""
+
+    sentences: int
+    batch_tokens: int
+    stabiliser: float
+
+
+@dataclass(frozen=True, slots=True)
+class RolesSettings:
+    """When a head counts as positional, syntactic or a rare-word head."""
+
+    sentences: int
+    batch_tokens: int
+    positional_share: float
+    syntactic_margin: float
+    margin_is_relative: bool
+    relations: tuple[str, ...]
+    min_cases: int
+    rare_outside_top: int
+    rare_share: float
+
+
+@dataclass(frozen=True, slots=True)
+class MapsSettings:
+    """How many sentences attention maps are kept of, and how long they may be."""
+
+    sentences: int
+    min_words: int
+    max_words: int
+
+
+Section = TypeVar("Section")
+
+
+def section(kind: type[Section], content: Mapping[str, Any]) -> Section:
+    """Fill a settings class from a mapping with exactly its keys."""
+    values = {
+        key: section(HardConcrete, value)
+        if key == "hard_concrete"
+        else tuple(value)
+        if isinstance(value, list)
+        else value
+        for key, value in content.items()
+    }
+    expected = {field.name for field in fields(kind)}  # type: ignore[arg-type]
+    if set(values) != expected:
+        raise UserError(f"settings of {kind.__name__} need exactly the keys {', '.join(sorted(expected))}.")
+    return kind(**values)
+
+
+def merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """`base` with `changes` laid over it, mapping by mapping; lists and values are replaced whole."""
+    result = dict(copy.deepcopy(base))
+    for key, value in changes.items():
+        if isinstance(value, Mapping) and isinstance(result.get(key), Mapping):
+            result[key] = merged(result[key], value)
+        else:
+            result[key] = copy.deepcopy(value)
+    return result
+
+
+def resolve(config: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """All experiments of a configuration, resolved and checked.
+
+    Raises UserError with one sentence that names the key and the nearest one that exists.
+    """
+    _check(config, read_yaml(SCHEMAS / "config.schema.yaml"), "config.yaml")
+    corpus_schema = read_yaml(SCHEMAS / "corpus.schema.yaml")
+    for name, entry in config["corpora"].items():
+        _check(entry, corpus_schema, f"corpora.{name}")
+    schema = read_yaml(SCHEMAS / "experiment.schema.yaml")
+    experiments = {}
+    for name, changes in config["experiments"].items():
+        experiment = merged(config["defaults"], changes or {})
+        _check(experiment, schema, f"experiments.{name}")
+        _check_together(name, experiment, config)
+        experiments[name] = experiment
+    for name in config["run"]:
+        if name not in experiments:
+            raise UserError(
+                f"run names {name!r}, which is not under experiments.{_nearest(name, experiments)}"
+            )
+    return experiments
+
+
+def stage_settings(experiment: Mapping[str, Any], stage: str) -> dict[str, Any]:
+    """The part of a resolved experiment that one stage is told."""
+    return {name: experiment[name] for name in STAGE_SECTIONS[stage]}
+
+
+def lambdas(experiment: Mapping[str, Any], scope: str) -> list[str]:
+    """The lambdas of a scope as path texts in rising order, the control 0 first."""
+    values = {number_text(value) for value in experiment["sweep"]["lambdas"].get(scope, [])}
+    return sorted(values | {"0"} if values else values, key=float)
+
+
+def _check_together(name: str, experiment: Mapping[str, Any], config: Mapping[str, Any]) -> None:
+    where, model = f"experiments.{name}", experiment["model"]
+    if experiment["corpus"] not in config["corpora"]:
+        corpus = experiment["corpus"]
+        raise UserError(
+            f"{where}.corpus is {corpus!r}, which is not under corpora.{_nearest(corpus, config['corpora'])}"
+        )
+    if model["width"] % model["heads"]:
+        raise UserError(
+            f"{where}.model.width {model['width']} does not divide into {model['heads']} heads: "
+            "make width a multiple of heads."
+        )
+    if model["width"] % 2:
+        raise UserError(f"{where}.model.width {model['width']} is odd: positions need an even width.")
+    for scope in experiment["sweep"]["lambdas"]:
+        if scope not in SCOPES:
+            raise UserError(f"{where}.sweep.lambdas.{scope} is not a scope.{_nearest(scope, SCOPES)}")
+
+
+def _check(content: Any, schema: dict[str, Any], where: str) -> None:
+    error = best_match(Draft202012Validator(schema).iter_errors(content))
+    if error is not None:
+        raise UserError(_sentence(error, where))
+
+
+def _sentence(error: ValidationError, where: str) -> str:
+    path = ".".join([where, *(str(part) for part in error.absolute_path)])
+    schema: Any = error.schema
+    instance: Any = error.instance
+    if error.validator == "additionalProperties":
+        known = schema["properties"]
+        unknown = next(key for key in instance if key not in known)
+        return f"{path}.{unknown} is not a setting.{_nearest(str(unknown), known)}"
+    if error.validator == "required":
+        missing = next(key for key in schema["required"] if key not in instance)
+        return f"{path} lacks the key {missing}: add it."
+    if error.validator == "type":
+        text = f"{path} is {instance!r}, but must be of type {error.validator_value}."
+        if isinstance(instance, str):
+            text += " (YAML reads 1e-3 as text: write 0.001.)"
+        return text
+    return f"{path}: {error.message}."
+
+
+def _nearest(word: str, known: Mapping[str, Any]) -> str:
+    close = difflib.get_close_matches(str(word), list(known), n=1, cutoff=0.5)
+    return f" Did you mean {close[0]}?" if close else f" Known: {', '.join(sorted(known))}."

@@ -1,0 +1,84 @@
+# Raw text to clean, split text: embedded grammar, local files, downloads and sacrebleu's test sets by one door.
+CORPUS = "results/corpora/{corpus}"
+
+
+def corpus_inputs(wildcards):
+    """Local files and downloads that a corpus is made of."""
+    entry = config["corpora"][wildcards.corpus]
+    downloads = [f"results/downloads/{sources.download_name(url)}" for url in sources.downloads_of(entry)]
+    return downloads + [str(path) for path in sources.local_files_of(entry)]
+
+
+def has_trees(experiment):
+    """Whether the experiment's corpus has gold trees for its dev sentences, or a treebank."""
+    entry = config["corpora"][EXPERIMENTS[experiment]["corpus"]]
+    return entry["kind"] == "grammar" or "trees" in entry
+
+
+rule download:
+    """Fetch one file; go on where a broken download stopped; check length and checksum."""
+    output:
+        "results/downloads/{file}",
+    log:
+        "results/downloads/log/{file}.txt",
+    benchmark:
+        "results/downloads/bench/{file}.tsv"
+    wildcard_constraints:
+        file="|".join(map(re.escape, DOWNLOADS)) or "none",
+    retries: 2
+    conda:
+        "../../envs/torch.yaml"
+    resources:
+        mem_mb=500,
+        runtime=720,
+    params:
+        url=lambda wildcards: DOWNLOADS[wildcards.file],
+        sha256=lambda wildcards: f"--sha256 {CHECKSUMS[wildcards.file]}" if wildcards.file in CHECKSUMS else "",
+    shell:
+        "python -m heads fetch --url {params.url:q} --out {output:q} {params.sha256} > {log:q} 2>&1"
+
+
+rule corpus:
+    """Clean and split the text of one corpus, and count what each filter took."""
+    input:
+        settings=f"{CORPUS}/settings.yaml",
+        files=corpus_inputs,
+    output:
+        text=[f"{CORPUS}/{split}.{side}.txt" for split in names.SPLITS for side in names.SIDES],
+        filters=f"{CORPUS}/filters.tsv",
+    log:
+        f"{CORPUS}/log/corpus.txt",
+    benchmark:
+        f"{CORPUS}/bench/corpus.tsv"
+    conda:
+        "../../envs/torch.yaml"
+    resources:
+        mem_mb=2000,
+        runtime=240,
+    params:
+        folder=CORPUS,
+    shell:
+        "python -m heads corpus --settings {input.settings:q} --downloads results/downloads"
+        " --out-folder {params.folder:q} > {log:q} 2>&1"
+
+
+rule trees:
+    """Gold dependency trees of a split's source sentences (grammar), or the treebank that a corpus names."""
+    input:
+        settings=f"{CORPUS}/settings.yaml",
+        text=f"{CORPUS}/{{split}}.source.txt",
+        files=corpus_inputs,
+    output:
+        f"{CORPUS}/{{split}}.conllu",
+    log:
+        f"{CORPUS}/log/trees.{{split}}.txt",
+    benchmark:
+        f"{CORPUS}/bench/trees.{{split}}.tsv"
+    conda:
+        "../../envs/torch.yaml"
+    resources:
+        mem_mb=1000,
+        runtime=60,
+    shell:
+        "python -m heads trees --corpus-settings {input.settings:q} --split {wildcards.split}"
+        " --downloads results/downloads --out {output:q} > {log:q} 2>&1"

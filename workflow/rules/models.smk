@@ -1,0 +1,134 @@
+# The four kinds of trained models: baseline, gates, pruned, scratch. Each run has one folder.
+
+# The data that every training reads; the command is told the folder.
+TRAINING_DATA = [
+    f"{BPE}/{name}"
+    for name in (
+        "target.model",
+        "train.source.safetensors",
+        "train.target.safetensors",
+        "dev.source.safetensors",
+        "dev.target.safetensors",
+    )
+]
+
+
+rule baseline:
+    """Train the unpruned Transformer (Voita et al., sec. 3)."""
+    input:
+        settings="results/{experiment}/settings/baseline.yaml",
+        data=TRAINING_DATA,
+        source_bpe=f"{BPE}/source.model",
+        references=corpus_file("dev.target.txt"),
+    output:
+        model=f"{BASELINE}/model.safetensors",
+        shape=f"{BASELINE}/model.json",
+        curve=f"{BASELINE}/train.jsonl",
+    log:
+        f"{BASELINE}/log/baseline.txt",
+    benchmark:
+        f"{BASELINE}/bench/baseline.tsv"
+    conda:
+        "../../envs/torch.yaml"
+    threads: 2
+    resources:
+        mem_mb=2000,
+        runtime=1440,
+    params:
+        data=BPE,
+    shell:
+        "python -m heads baseline --settings {input.settings:q} --data {params.data:q}"
+        " --references {input.references:q} --seed {wildcards.seed} --threads {threads}"
+        " --model {output.model:q} --shape {output.shape:q} --log {output.curve:q} > {log:q} 2>&1"
+
+
+rule gates:
+    """Fine-tune the baseline with hard-concrete gates on one scope of heads (Voita et al., sec. 6)."""
+    input:
+        settings="results/{experiment}/settings/gates.yaml",
+        data=TRAINING_DATA,
+        references=corpus_file("dev.target.txt"),
+        start_model=rules.baseline.output.model,
+        start_shape=rules.baseline.output.shape,
+    output:
+        model=f"{GATES}/model.safetensors",
+        shape=f"{GATES}/model.json",
+        curve=f"{GATES}/train.jsonl",
+        heads=f"{GATES}/heads.tsv",
+        closing=f"{GATES}/gates.jsonl",
+    log:
+        f"{GATES}/log/gates.txt",
+    benchmark:
+        f"{GATES}/bench/gates.tsv"
+    conda:
+        "../../envs/torch.yaml"
+    threads: 1
+    resources:
+        mem_mb=2000,
+        runtime=1440,
+    params:
+        data=BPE,
+    shell:
+        "python -m heads gates --settings {input.settings:q} --data {params.data:q}"
+        " --references {input.references:q} --seed {wildcards.seed} --threads {threads}"
+        " --start-model {input.start_model:q} --start-shape {input.start_shape:q}"
+        " --scope {wildcards.scope} --lam {wildcards.lam}"
+        " --model {output.model:q} --shape {output.shape:q} --log {output.curve:q}"
+        " --heads {output.heads:q} --gates-log {output.closing:q} > {log:q} 2>&1"
+
+
+rule pruned:
+    """Remove the heads whose gates closed, and check that the function is the same."""
+    input:
+        start_model=rules.gates.output.model,
+        start_shape=rules.gates.output.shape,
+        gates=rules.gates.output.heads,
+    output:
+        model=f"{PRUNED}/model.safetensors",
+        shape=f"{PRUNED}/model.json",
+        heads=f"{PRUNED}/heads.tsv",
+    log:
+        f"{PRUNED}/log/pruned.txt",
+    benchmark:
+        f"{PRUNED}/bench/pruned.tsv"
+    conda:
+        "../../envs/torch.yaml"
+    resources:
+        mem_mb=2000,
+        runtime=20,
+    shell:
+        "python -m heads pruned --start-model {input.start_model:q} --start-shape {input.start_shape:q}"
+        " --gates {input.gates:q} --model {output.model:q} --shape {output.shape:q} --heads {output.heads:q}"
+        " > {log:q} 2>&1"
+
+
+rule scratch:
+    """Train the heads that pruning left from a fresh initialisation (Voita et al., Table 2)."""
+    input:
+        settings="results/{experiment}/settings/scratch.yaml",
+        data=TRAINING_DATA,
+        references=corpus_file("dev.target.txt"),
+        unpruned_shape=rules.baseline.output.shape,
+        # The table and not the pruned model: a gates run that ends with the same heads must not retrain this.
+        heads=rules.pruned.output.heads,
+    output:
+        model=f"{SCRATCH}/model.safetensors",
+        shape=f"{SCRATCH}/model.json",
+        curve=f"{SCRATCH}/train.jsonl",
+    log:
+        f"{SCRATCH}/log/scratch.txt",
+    benchmark:
+        f"{SCRATCH}/bench/scratch.tsv"
+    conda:
+        "../../envs/torch.yaml"
+    threads: 1
+    resources:
+        mem_mb=2000,
+        runtime=1440,
+    params:
+        data=BPE,
+    shell:
+        "python -m heads scratch --settings {input.settings:q} --data {params.data:q}"
+        " --references {input.references:q} --seed {wildcards.seed} --threads {threads}"
+        " --unpruned-shape {input.unpruned_shape:q} --heads {input.heads:q}"
+        " --model {output.model:q} --shape {output.shape:q} --log {output.curve:q} > {log:q} 2>&1"
