@@ -2,19 +2,17 @@
 PYTHON ?= python3
 CORES ?= 2
 FOLDER ?= data/multi30k_en-de
-TREES ?= data/ud_english_ewt/en_ewt-ud-dev.conllu.gz
+TREES ?= ../ud_english_ewt/en_ewt-ud-dev.conllu.gz
 BIN := .venv/bin
 ONE_THREAD := OMP_NUM_THREADS=1
 
-.PHONY: demo multi30k test format clean-results
+.PHONY: demo multi30k test format
 
 demo: .venv/run-installed
-	$(BIN)/python workflow/progress.py --cores $(CORES)
-	$(BIN)/snakemake --cores $(CORES) --report results/report.html --quiet all
-	@$(BIN)/python workflow/progress.py --epilogue
+	@PYTHONPATH=workflow $(BIN)/python -m heads progress --cores $(CORES)
 
 multi30k: .venv/run-installed
-	$(BIN)/python workflow/progress.py --cores $(CORES) --config 'run=[multi30k]' \
+	@PYTHONPATH=workflow $(BIN)/python -m heads progress --cores $(CORES) -- --config 'run=[multi30k]' \
 	  'corpora={multi30k: {folder: "$(FOLDER)", trees: "$(TREES)"}}'
 
 test: .venv/test-installed

@@ -8,10 +8,13 @@ configfile: "config.yaml"
 
 
 include: "workflow/rules/common.smk"
+include: "workflow/rules/config.smk"
 include: "workflow/rules/corpus.smk"
 include: "workflow/rules/bpe.smk"
 include: "workflow/rules/models.smk"
 include: "workflow/rules/analyses.smk"
+include: "workflow/rules/tables.smk"
+include: "workflow/rules/figures.smk"
 
 
 report: "workflow/report/workflow.rst"
@@ -19,6 +22,8 @@ report: "workflow/report/workflow.rst"
 
 localrules:
     all,
+    tables,
+    figures,
     models,
     settings,
     corpus_settings,
@@ -28,7 +33,8 @@ rule all:
     """All tables and figures of the experiments that `run` names in config.yaml."""
     default_target: True
     input:
-        [f"{folder}/bleu.json" for name in RUN for folder in run_folders(name)],
+        rules.tables.input,
+        rules.figures.input,
 
 
 rule models:

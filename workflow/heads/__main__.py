@@ -13,9 +13,7 @@ from heads.files import UserError
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one stage; an error of the user is one sentence and exit status 1."""
-    stages = sorted(
-        module.name for module in pkgutil.iter_modules(cli.__path__) if not module.name.startswith("_")
-    )
+    stages = sorted(module.name for module in pkgutil.iter_modules(cli.__path__) if not module.name.startswith("_"))
     parser = argparse.ArgumentParser(prog="python -m heads", description=__doc__, allow_abbrev=False)
     parser.add_argument("stage", choices=stages, metavar="STAGE", help=", ".join(stages))
     words = sys.argv[1:] if arguments is None else arguments

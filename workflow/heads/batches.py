@@ -69,9 +69,7 @@ class Pairs:
         """The batch of the pairs with these numbers."""
         return make_batch([self.source[i] for i in members], [self.target[i] for i in members])
 
-    def in_order(
-        self, batch_tokens: int, limit: int | None = None
-    ) -> Iterator[tuple[NDArray[np.int64], Batch]]:
+    def in_order(self, batch_tokens: int, limit: int | None = None) -> Iterator[tuple[NDArray[np.int64], Batch]]:
         """Batches of similar lengths for evaluation: the first `limit` pairs, each batch with its pairs' numbers."""
         index = self.index[:limit]
         lengths = self.source.lengths[index]

@@ -50,9 +50,7 @@ def train_bpe(text: Path, model: Path, settings: BpeSettings, pieces: int) -> No
             )
         except RuntimeError as error:
             reason = " ".join(str(error).split())
-            raise UserError(
-                f"{text} cannot give {pieces} pieces: {reason} Change bpe in config.yaml."
-            ) from error
+            raise UserError(f"{text} cannot give {pieces} pieces: {reason} Change bpe in config.yaml.") from error
         prefix.with_name(prefix.name + ".vocab").unlink()
         prefix.with_name(prefix.name + ".model").replace(temporary)
 
@@ -65,9 +63,7 @@ class Vocabulary:
         try:
             self.processor.load(str(model))
         except (OSError, RuntimeError) as error:
-            raise UserError(
-                f"{model} is not a SentencePiece model: delete it and run the bpe stage again."
-            ) from error
+            raise UserError(f"{model} is not a SentencePiece model: delete it and run the bpe stage again.") from error
 
     def __len__(self) -> int:
         return int(self.processor.get_piece_size())
@@ -87,8 +83,8 @@ class Vocabulary:
 
     def spans(self, sentence: str) -> tuple[list[int], list[Span]]:
         """Piece ids of a sentence, and the characters each piece covers (blanks before a word belong to its piece)."""
-        result = self.processor.encode_as_immutable_proto(sentence)
-        return [p.id for p in result.pieces], [(p.begin, p.end) for p in result.pieces]
+        mapping = self.processor.encode(sentence, out_type="offset_mapping")
+        return list(mapping["ids"]), [(start, end) for start, end in mapping["offsets"]]
 
 
 def membership(pieces: Sequence[Span], words: Sequence[Span]) -> NDArray[np.float64]:

@@ -30,9 +30,7 @@ def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
             tensors = {name: stream.get_tensor(name) for name in stream.keys()}  # noqa: SIM118 - no mapping
             return tensors, json.loads(stream.metadata()["notes"])
     except (SafetensorError, OSError, KeyError, TypeError) as error:
-        raise UserError(
-            f"{path} is missing or damaged ({error}): delete it and run its stage again."
-        ) from error
+        raise UserError(f"{path} is missing or damaged ({error}): delete it and run its stage again.") from error
 
 
 def save_model(model: Transformer, tensors: Path, shape: Path, facts: Mapping[str, Any]) -> None:

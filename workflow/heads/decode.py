@@ -64,9 +64,7 @@ def beam_search(
     cache = model.start_cache(memory, source_mask.repeat_interleave(beam, 0))
     search = _Search(
         torch.arange(count, device=device),
-        torch.full((count, beam), IMPOSSIBLE, device=device).index_fill_(
-            1, torch.tensor([0], device=device), 0.0
-        ),
+        torch.full((count, beam), IMPOSSIBLE, device=device).index_fill_(1, torch.tensor([0], device=device), 0.0),
         torch.full((count, beam, 1), BOS, device=device),
         torch.full((count, beam), IMPOSSIBLE, device=device),
         torch.full((count, beam, limit), PAD, device=device),
@@ -74,9 +72,7 @@ def beam_search(
     best: list[list[int]] = [[] for _ in range(count)]
     for step in range(1, limit + 1):
         logits = model.decode_next(search.live_tokens[:, :, -1].flatten(), cache, gates)
-        _extend(
-            search, cache, logits.float().log_softmax(-1), step=step, last=step == limit, alpha=length_penalty
-        )
+        _extend(search, cache, logits.float().log_softmax(-1), step=step, last=step == limit, alpha=length_penalty)
         attainable = search.live_scores[:, 0] / penalty(limit, length_penalty)
         over = (search.done_scores[:, -1] >= attainable) | (step == limit)
         for row in over.nonzero()[:, 0].tolist():
@@ -96,9 +92,7 @@ def penalty(length: int, alpha: float) -> float:
     return float(((5 + length) / 6) ** alpha)
 
 
-def _extend(
-    search: _Search, cache: DecoderCache, log_probs: Tensor, *, step: int, last: bool, alpha: float
-) -> None:
+def _extend(search: _Search, cache: DecoderCache, log_probs: Tensor, *, step: int, last: bool, alpha: float) -> None:
     """One step: the 2N best continuations, of which those that end compete with the finished, N others live on."""
     count, beam = search.live_scores.shape
     log_probs[:, [PAD, BOS, UNK]] = IMPOSSIBLE
@@ -111,9 +105,7 @@ def _extend(
 
     ended_scores = (scores / penalty(step, alpha)).masked_fill(~ended, IMPOSSIBLE)
     history = search.live_tokens[:, :, 1:].gather(1, parent[:, :, None].expand(-1, -1, step - 1))
-    ended_tokens = torch.nn.functional.pad(
-        history, (0, search.done_tokens.shape[2] - history.shape[2]), value=PAD
-    )
+    ended_tokens = torch.nn.functional.pad(history, (0, search.done_tokens.shape[2] - history.shape[2]), value=PAD)
     done_scores, chosen = torch.cat([search.done_scores, ended_scores], 1).topk(beam, 1)
     tokens = torch.cat([search.done_tokens, ended_tokens], 1)
     search.done_scores, search.done_tokens = (
@@ -130,9 +122,7 @@ def _extend(
         cache.reorder(rows.flatten(), with_source=False)
 
 
-def greedy(
-    model: Transformer, source: Tensor, source_mask: Tensor, gates: Gates | None = None
-) -> list[list[int]]:
+def greedy(model: Transformer, source: Tensor, source_mask: Tensor, gates: Gates | None = None) -> list[list[int]]:
     """The translation of each source sentence [B, S] by always taking the likeliest piece."""
     return beam_search(model, source, source_mask, beam=1, length_penalty=0.0, gates=gates)
 

@@ -11,9 +11,7 @@ from heads.files import UserError
 
 def add_device_arguments(parser: argparse.ArgumentParser) -> None:
     """The flags `--device` and `--threads`, shared by all commands that run a model."""
-    parser.add_argument(
-        "--device", default="auto", help="auto (a GPU when there is one), cpu, cuda or cuda:1"
-    )
+    parser.add_argument("--device", default="auto", help="auto (a GPU when there is one), cpu, cuda or cuda:1")
     parser.add_argument("--threads", type=int, default=1, help="CPU threads for torch")
 
 

@@ -58,9 +58,7 @@ class HeadGates(nn.Module):
         self.log_alpha = nn.ParameterDict()
         for kind in SCOPES[scope]:
             for layer, live in enumerate(model.live_heads[kind]):
-                self.log_alpha[f"{kind}:{layer}"] = nn.Parameter(
-                    torch.full((len(live),), shape.log_alpha_init)
-                )
+                self.log_alpha[f"{kind}:{layer}"] = nn.Parameter(torch.full((len(live),), shape.log_alpha_init))
 
     def sampled(self, generator: torch.Generator) -> dict[str, list[Tensor]]:
         """Gates for one batch, the same for all its members; the noise is drawn on the CPU, so on any device alike."""
@@ -74,9 +72,7 @@ class HeadGates(nn.Module):
         """The gates of the finished model: zeros and ones."""
         gates: dict[str, list[Tensor]] = {}
         for name, log_alpha in self.log_alpha.items():
-            gates.setdefault(name.split(":")[0], []).append(
-                is_open(log_alpha, self.shape).to(log_alpha.dtype)
-            )
+            gates.setdefault(name.split(":")[0], []).append(is_open(log_alpha, self.shape).to(log_alpha.dtype))
         return gates
 
     def penalty(self) -> Tensor:

@@ -101,6 +101,8 @@ class GatesSettings:
     """The fine-tuning with gates."""
 
     updates: int
+    average_last: int
+    average_every: int
     gate_learning_rate: float
     record_every: int
     hard_concrete: HardConcrete
@@ -205,9 +207,7 @@ def resolve(config: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         experiments[name] = experiment
     for name in config["run"]:
         if name not in experiments:
-            raise UserError(
-                f"run names {name!r}, which is not under experiments.{_nearest(name, experiments)}"
-            )
+            raise UserError(f"run names {name!r}, which is not under experiments.{_nearest(name, experiments)}")
     return experiments
 
 

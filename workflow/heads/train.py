@@ -74,9 +74,7 @@ class Training:
                 module.requires_grad_(requires_grad=False)
         groups = [{"params": [p for p in model.parameters() if p.requires_grad], "schedule": True}]
         if pruning:
-            groups.append(
-                {"params": list(pruning.gates.parameters()), "schedule": False, "lr": pruning.learning_rate}
-            )
+            groups.append({"params": list(pruning.gates.parameters()), "schedule": False, "lr": pruning.learning_rate})
         self.optimizer = torch.optim.Adam(
             groups,
             lr=0.0,
@@ -125,15 +123,11 @@ class Training:
     def loss_sum(self, batch: Batch, gates: Gates | None) -> Tensor:
         """Label-smoothed cross-entropy in nats, summed over the real target tokens of a batch."""
         settings, device = self.plan.training, self.plan.device.type
-        with torch.autocast(
-            device, torch.bfloat16, enabled=settings.precision == "bf16" and device == "cuda"
-        ):
+        with torch.autocast(device, torch.bfloat16, enabled=settings.precision == "bf16" and device == "cuda"):
             states = self.model(batch.source, batch.source_mask, batch.target_input, gates)
             logits = self.model.projection(states[batch.target_mask])
         targets = batch.target_output[batch.target_mask]
-        return F.cross_entropy(
-            logits.float(), targets, label_smoothing=settings.label_smoothing, reduction="sum"
-        )
+        return F.cross_entropy(logits.float(), targets, label_smoothing=settings.label_smoothing, reduction="sum")
 
     def stop_early(self, dev_loss: float) -> bool:
         """Whether the dev loss has not improved for as many evaluations as the settings allow (0: never stop)."""
@@ -187,7 +181,7 @@ def train(training: Training, evaluate: Evaluate, unfinished: Unfinished) -> dic
     unfinished.resume(training)
     updates = training.updates(training.update)
     clock, tokens, losses = time.monotonic(), 0, []
-    stopped = training.update >= plan.length.updates
+    stopped = training.update >= plan.length.updates or 0 < plan.length.patience <= training.waited
     while not stopped:
         training.model.train()
         members = next(updates)

@@ -212,9 +212,7 @@ class Layer(nn.Module):
         """One attention sub-layer with its residual; nothing but the sum where no head is left."""
         cross = kind == "dec_enc"
         attention, residual = (
-            (self.cross_attention, self.cross_residual)
-            if cross
-            else (self.self_attention, self.self_residual)
+            (self.cross_attention, self.cross_residual) if cross else (self.self_attention, self.self_residual)
         )
         name = f"{kind}.{self.index}"
         if trace is not None:
@@ -334,9 +332,7 @@ class Transformer(nn.Module):
         for layer in layers_of(self.decoder):
             attended = layer.self_key_values(states)
             states = layer.attend("dec_self", states, attended, gates, trace, causal=True)
-            states = layer.attend(
-                "dec_enc", states, layer.cross_attention.project(memory), gates, trace, mask=mask
-            )
+            states = layer.attend("dec_enc", states, layer.cross_attention.project(memory), gates, trace, mask=mask)
             states = layer.transform(states, trace)
         if trace is not None:
             trace["decoder_norm.input"] = states

@@ -105,9 +105,7 @@ class Unfinished:
         for path in paths:
             for name, tensor in load_tensors(path)[0].items():
                 total[name] = total[name] + tensor.double() if name in total else tensor.double()
-        model.load_state_dict(
-            {name: (tensor / len(paths)).to(torch.float32) for name, tensor in total.items()}
-        )
+        model.load_state_dict({name: (tensor / len(paths)).to(torch.float32) for name, tensor in total.items()})
 
     def _snapshots(self) -> list[Path]:
         return sorted(self.folder.glob("snapshot-*.safetensors"))

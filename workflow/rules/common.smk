@@ -1,4 +1,4 @@
-# What all rule files share: the resolved experiments, the names that wildcards may take, the folders of runs.
+# Common ground of all .smk files: the resolved experiments, what wildcards may be, the folders of runs.
 import re
 import shlex
 import sys
@@ -13,7 +13,11 @@ from snakemake.exceptions import WorkflowError
 
 from heads import names, settings
 from heads.corpus import sources
+from heads.figures.needs import ANIMATED
+from heads.figures.needs import NEEDS as FIGURE_NEEDS
 from heads.files import UserError, write_text
+from heads.tables.needs import CORPUS_FILES, run_of
+from heads.tables.needs import NEEDS as TABLE_NEEDS
 
 try:
     EXPERIMENTS = settings.resolve(config)
@@ -28,7 +32,7 @@ except UserError as error:
 RUN = config["run"]
 CODE = "workflow/heads"
 
-# The interpreter that runs Snakemake also runs the stages, unless conda gives each rule its own.
+# The interpreter that runs Snakemake also runs the stages, unless conda brings its own.
 python_first = (
     ""
     if workflow.deployment_settings.deployment_method
@@ -81,35 +85,34 @@ def run_folders(experiment, kinds=("baseline", "pruned", "scratch")):
     return [f"results/{experiment}/{run.folder}" for run in runs if run.kind in kinds]
 
 
-rule settings:
-    """The settings that one stage of an experiment is told, and nothing else."""
-    output:
-        "results/{experiment}/settings/{stage}.yaml",
-    log:
-        "results/{experiment}/settings/log/{stage}.txt",
-    benchmark:
-        "results/{experiment}/settings/bench/{stage}.tsv"
-    resources:
-        mem_mb=200,
-        runtime=5,
-    params:
-        content=lambda wildcards: settings.stage_settings(EXPERIMENTS[wildcards.experiment], wildcards.stage),
-    run:
-        write_text(Path(output[0]), yaml.safe_dump(params.content, sort_keys=False))
+def corpus_inputs(wildcards):
+    """Local files and downloads that a corpus is made of."""
+    entry = config["corpora"][wildcards.corpus]
+    downloads = [f"results/downloads/{sources.download_name(url)}" for url in sources.downloads_of(entry)]
+    return downloads + [str(path) for path in sources.local_files_of(entry)]
 
 
-rule corpus_settings:
-    """The entry of one corpus in config.yaml."""
-    output:
-        "results/corpora/{corpus}/settings.yaml",
-    log:
-        "results/corpora/{corpus}/log/settings.txt",
-    benchmark:
-        "results/corpora/{corpus}/bench/settings.tsv"
-    resources:
-        mem_mb=200,
-        runtime=5,
-    params:
-        content=lambda wildcards: config["corpora"][wildcards.corpus],
-    run:
-        write_text(Path(output[0]), yaml.safe_dump(params.content, sort_keys=False))
+def has_trees(experiment):
+    """Whether the experiment's corpus has gold trees for its dev sentences, or a treebank."""
+    entry = config["corpora"][EXPERIMENTS[experiment]["corpus"]]
+    return entry["kind"] == "grammar" or "trees" in entry
+
+
+NEEDS_TREES = ("dependencies", "roles", "head_functions", "attention_maps", "functions_retained")
+
+
+def runs_read(need, name, experiments):
+    """Folders of the runs that a table or figure reads."""
+    readable = [e for e in experiments if name not in NEEDS_TREES or has_trees(e)]
+    folders = [folder for e in readable for folder in run_folders(e, names.KINDS)]
+    return [folder for folder in folders if need.wants(run_of(folder)[1])]
+
+
+def drawable(experiment):
+    """The figures that an experiment can have: those about roles need trees."""
+    return [name for name in FIGURE_NEEDS if name not in NEEDS_TREES or has_trees(experiment)]
+
+
+def first_seed(folders):
+    """A figure shows the first seed; tables have all."""
+    return [folder for folder in folders if run_of(folder)[1].seed == run_of(folders[0])[1].seed]

@@ -2,19 +2,6 @@
 CORPUS = "results/corpora/{corpus}"
 
 
-def corpus_inputs(wildcards):
-    """Local files and downloads that a corpus is made of."""
-    entry = config["corpora"][wildcards.corpus]
-    downloads = [f"results/downloads/{sources.download_name(url)}" for url in sources.downloads_of(entry)]
-    return downloads + [str(path) for path in sources.local_files_of(entry)]
-
-
-def has_trees(experiment):
-    """Whether the experiment's corpus has gold trees for its dev sentences, or a treebank."""
-    entry = config["corpora"][EXPERIMENTS[experiment]["corpus"]]
-    return entry["kind"] == "grammar" or "trees" in entry
-
-
 rule download:
     """Fetch one file; go on where a broken download stopped; check length and checksum."""
     output:
@@ -56,7 +43,7 @@ rule corpus:
         mem_mb=2000,
         runtime=240,
     params:
-        folder=CORPUS,
+        folder=lambda wildcards, input: Path(input.settings).parent,
     shell:
         "python -m heads corpus --settings {input.settings:q} --downloads results/downloads"
         " --out-folder {params.folder:q} > {log:q} 2>&1"

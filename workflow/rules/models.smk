@@ -35,7 +35,7 @@ rule baseline:
         mem_mb=2000,
         runtime=1440,
     params:
-        data=BPE,
+        data=lambda wildcards, input: Path(input.data[0]).parent,
     shell:
         "python -m heads baseline --settings {input.settings:q} --data {params.data:q}"
         " --references {input.references:q} --seed {wildcards.seed} --threads {threads}"
@@ -67,7 +67,7 @@ rule gates:
         mem_mb=2000,
         runtime=1440,
     params:
-        data=BPE,
+        data=lambda wildcards, input: Path(input.data[0]).parent,
     shell:
         "python -m heads gates --settings {input.settings:q} --data {params.data:q}"
         " --references {input.references:q} --seed {wildcards.seed} --threads {threads}"
@@ -126,7 +126,7 @@ rule scratch:
         mem_mb=2000,
         runtime=1440,
     params:
-        data=BPE,
+        data=lambda wildcards, input: Path(input.data[0]).parent,
     shell:
         "python -m heads scratch --settings {input.settings:q} --data {params.data:q}"
         " --references {input.references:q} --seed {wildcards.seed} --threads {threads}"

@@ -27,9 +27,7 @@ def add_training_arguments(parser: argparse.ArgumentParser) -> None:
     """Flags of every training."""
     parser.add_argument("--settings", type=Path, required=True, help="settings of the stage, YAML")
     parser.add_argument("--data", type=Path, required=True, help="folder of the bpe stage")
-    parser.add_argument(
-        "--references", type=Path, required=True, help="plain text of the dev targets, for BLEU"
-    )
+    parser.add_argument("--references", type=Path, required=True, help="plain text of the dev targets, for BLEU")
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--model", type=Path, required=True, help="weights to write, safetensors")
     parser.add_argument("--shape", type=Path, required=True, help="shape and facts to write, JSON")
@@ -45,9 +43,7 @@ def read_pairs(data: Path, split: str, max_pieces: int) -> Pairs:
     sides = [Tokens(data / f"{split}.{side}.safetensors") for side in ("source", "target")]
     pairs = Pairs(sides[0], sides[1], max_pieces)
     if not len(pairs.index):
-        raise UserError(
-            f"{data}/{split} has no pair of at most {max_pieces} pieces: raise training.max_pieces."
-        )
+        raise UserError(f"{data}/{split} has no pair of at most {max_pieces} pieces: raise training.max_pieces.")
     return pairs
 
 
@@ -106,8 +102,6 @@ def run_training(
     try:
         facts = train(training, evaluation(arguments, plan.training, plan.device), unfinished)
     except FloatingPointError as error:
-        raise UserError(
-            f"{arguments.model}: {error}: lower training.learning_rate_scale in config.yaml."
-        ) from error
+        raise UserError(f"{arguments.model}: {error}: lower training.learning_rate_scale in config.yaml.") from error
     save_model(training.model, arguments.model, arguments.shape, facts)
     unfinished.finish({"train.jsonl": arguments.log, **logs})

@@ -22,16 +22,12 @@ COLUMNS = ("attention", "layer", "head", "log_alpha", "p_open", "open", "strictl
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Flags of `python -m heads gates`."""
     _training.add_training_arguments(parser)
-    parser.add_argument(
-        "--start-model", type=Path, required=True, help="weights of the trained model to start from"
-    )
+    parser.add_argument("--start-model", type=Path, required=True, help="weights of the trained model to start from")
     parser.add_argument("--start-shape", type=Path, required=True, help="its model.json")
     parser.add_argument("--scope", choices=sorted(SCOPES), required=True, help="which heads get gates")
     parser.add_argument("--lam", type=float, required=True, help="penalty in nats per target token per head")
     parser.add_argument("--heads", type=Path, required=True, help="table of the gates to write")
-    parser.add_argument(
-        "--gates-log", type=Path, required=True, help="how the gates closed, JSON lines to write"
-    )
+    parser.add_argument("--gates-log", type=Path, required=True, help="how the gates closed, JSON lines to write")
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -52,7 +48,7 @@ def run(arguments: argparse.Namespace) -> None:
         frozen if arguments.scope == "enc_self" else (),
     )
     pairs = _training.read_pairs(arguments.data, "train", training.max_pieces)
-    length = LengthSettings(settings.updates, patience=0, average_last=1, average_every=settings.updates)
+    length = LengthSettings(settings.updates, 0, settings.average_last, settings.average_every)
     before = read_json(arguments.start_shape)["total_updates"]
     plan = Plan(training, length, arguments.seed, before, device)
     start = f"gates {arguments.scope} {arguments.lam} {sha256_of(arguments.start_model)}"

@@ -21,9 +21,7 @@ TOLERANCE = 1e-9
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Flags of `python -m heads pruned`."""
-    parser.add_argument(
-        "--start-model", type=Path, required=True, help="weights of the model trained with gates"
-    )
+    parser.add_argument("--start-model", type=Path, required=True, help="weights of the model trained with gates")
     parser.add_argument("--start-shape", type=Path, required=True, help="its model.json")
     parser.add_argument("--gates", type=Path, required=True, help="its table of gates")
     parser.add_argument("--model", type=Path, required=True, help="weights to write")
@@ -38,9 +36,7 @@ def run(arguments: argparse.Namespace) -> None:
     smaller = prune(model, open_heads)
     check_equal(model, smaller, open_heads)
     facts = {
-        key: value
-        for key, value in read_json(arguments.start_shape).items()
-        if key not in ("shape", "provenance")
+        key: value for key, value in read_json(arguments.start_shape).items() if key not in ("shape", "provenance")
     }
     save_model(smaller, arguments.model, arguments.shape, facts)
     write_tsv(arguments.heads, head_rows(smaller.shape), COLUMNS)

@@ -23,9 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--shape", type=Path, required=True, help="model.json")
     parser.add_argument("--source", type=Path, required=True, help="token file of the source side")
     parser.add_argument("--references", type=Path, required=True, help="plain text of the target side")
-    parser.add_argument(
-        "--target-bpe", type=Path, required=True, help="SentencePiece model of the target side"
-    )
+    parser.add_argument("--target-bpe", type=Path, required=True, help="SentencePiece model of the target side")
     parser.add_argument("--translations", type=Path, required=True, help="text to write")
     parser.add_argument("--bleu", type=Path, required=True, help="score to write, JSON")
     add_device_arguments(parser)

@@ -1,0 +1,143 @@
+"""Run folders with made-up but plausible numbers, so that tables and figures are tested without training anything."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from heads.files import write_json, write_lines, write_tsv
+from heads.names import ATTENTIONS, SCOPES, Run
+
+RELATIONS = ("nsubj", "obj", "amod", "advmod")
+DIRECTIONS = ("dependent-to-head", "head-to-dependent")
+ROLE_COLUMNS = ("layer", "head", "role", "name", "accuracy", "baseline", "cases", "holds")
+SENTENCE = (
+    ("the", "det", 3), ("old", "amod", 3), ("farmers", "nsubj", 4), ("sold", "root", 0), ("their", "nmod", 7),
+    ("excellent", "amod", 7), ("tools", "obj", 4), ("yesterday", "advmod", 4), (".", "punct", 4),
+)  # fmt: skip
+GATE_COLUMNS = ("attention", "layer", "head", "log_alpha", "p_open", "open", "strictly_between")
+Row = dict[str, Any]
+Live = dict[str, list[list[int]]]
+
+
+@dataclass(frozen=True)
+class World:
+    """An experiment to make up: its sizes, and how many runs."""
+
+    layers: int = 3
+    heads: int = 4
+    lams: tuple[str, ...] = ("0.003", "0.01", "0.03", "0.1", "0.3")
+    seeds: tuple[int, ...] = (1,)
+    scratch: bool = True
+    trees: bool = True
+
+
+def write_results(folder: Path, world: World) -> list[Path]:
+    """Write every run of an experiment below `folder`, whose name is the experiment's, and give their folders."""
+    runs = []
+    for seed in world.seeds:
+        rng = np.random.default_rng(seed)
+        weight = {a: rng.gamma(1.0, size=(world.layers, world.heads)) for a in ATTENTIONS}
+        full = {a: [list(range(world.heads))] * world.layers for a in ATTENTIONS}
+        runs.append(_model(folder, Run("baseline", None, None, seed), full, 92.0, world, weight, rng))
+        for scope in SCOPES:
+            for lam in ("0", *world.lams):
+                limit = float(lam) * (12 if scope == "all" else 25)
+                live = {
+                    a: [
+                        [h for h in range(world.heads) if a not in SCOPES[scope] or row[h] > limit] for row in weight[a]
+                    ]
+                    for a in ATTENTIONS
+                }
+                closed = 1 - sum(len(row) for a in ATTENTIONS for row in live[a]) / (3 * world.layers * world.heads)
+                bleu = 92.3 - 6 * closed**4 + float(rng.normal(0, 0.15))
+                runs.append(_gates(folder, Run("gates", scope, lam, seed), live, rng, world))
+                runs.append(_model(folder, Run("pruned", scope, lam, seed), live, bleu, world, weight, rng))
+                if world.scratch and scope == "all" and lam != "0":
+                    runs.append(folder / Run("scratch", scope, lam, seed).folder)
+                    _bleu(runs[-1], bleu - 1.5 * closed)
+    return runs
+
+
+def _bleu(run: Path, bleu: float) -> None:
+    write_json(run / "bleu.json", {"bleu": bleu, "signature": "nrefs:1|tok:13a", "split": "test", "sentences": 500})
+
+
+def _model(
+    folder: Path, run: Run, live: Live, bleu: float, world: World, weight: Any, rng: np.random.Generator
+) -> Path:
+    path = folder / run.folder
+    shape = {"original_heads": world.heads, "live_heads": live}
+    write_json(path / "model.json", {"shape": shape, "best_dev_loss": float(1 + rng.random())})
+    _bleu(path, bleu)
+    lrp, confidence = [], []
+    for a in ATTENTIONS:
+        for layer, heads in enumerate(live[a]):
+            for head in heads:
+                where = {"attention": a, "layer": layer, "head": head}
+                total = sum(weight[a][layer][h] for h in heads)
+                lrp.append({**where, "relevance_absolute": float(weight[a][layer][head] / total), "steps": 50})
+                confidence.append({**where, "confidence": float(rng.beta(4, 2)), "tokens": 900})
+    write_tsv(path / "lrp.tsv", lrp, ("attention", "layer", "head", "relevance_absolute", "steps"))
+    write_tsv(path / "confidence.tsv", confidence, ("attention", "layer", "head", "confidence", "tokens"))
+    write_tsv(path / "roles.tsv", _roles(live["enc_self"], world, rng), ROLE_COLUMNS)
+    if run.kind == "baseline":
+        _maps(path, world, rng)
+    return path
+
+
+def _roles(live: list[list[int]], world: World, rng: np.random.Generator) -> list[Row]:
+    rows: list[Row] = []
+
+    def add(layer: int, head: int, role: str, name: str, values: tuple[object, ...]) -> None:
+        rows.append(dict(zip(ROLE_COLUMNS, (layer, head, role, name, *values), strict=True)))
+
+    for layer, heads in enumerate(live):
+        for head in heads:
+            for offset in ("-2", "-1", "0", "+1", "+2"):
+                chosen = offset == ("-1", "+1")[head % 2] and layer == 1 and head < 2
+                accuracy = 0.95 if chosen else float(rng.uniform(0, 0.5))
+                add(layer, head, "positional", offset, (accuracy, None, 900, int(chosen)))
+            for index, name in enumerate(f"{relation} {way}" for relation in RELATIONS for way in DIRECTIONS):
+                accuracy, baseline = float(rng.beta(1.2, 3)), 0.35 + 0.05 * index
+                measured = (accuracy, baseline, 120, int(accuracy > baseline + 0.1))
+                add(layer, head, "syntactic", name, measured if world.trees else (None, None, 0, 0))
+            rare = layer == 0 and head == 2
+            add(layer, head, "rare", "rarest", (0.5 if rare else 0.1, None, 200, 0))
+            add(layer, head, "rare", "one of two rarest", (0.6 if rare else 0.2, None, 200, int(rare)))
+    return rows
+
+
+def _maps(path: Path, world: World, rng: np.random.Generator) -> None:
+    words, relations, tree_heads = (list(column) for column in zip(*SENTENCE, strict=True))
+    size = (world.layers, world.heads, len(words), len(words))
+    weights = rng.dirichlet([0.15] * len(words), size=size[:3]).round(4).tolist()
+    sentence = {"words": words, "relations": relations, "tree_heads": tree_heads, "weights": {"enc_self": weights}}
+    write_json(path / "maps.json", [sentence, {**sentence, "relations": ["dep"] * len(words)}])
+
+
+def _gates(folder: Path, run: Run, live: Live, rng: np.random.Generator, world: World) -> Path:
+    path = folder / run.folder
+    assert run.scope is not None
+    rows: list[Row] = []
+    for a in SCOPES[run.scope]:
+        for layer, heads in enumerate(live[a]):
+            for head in range(world.heads):
+                is_open, between = int(head in heads), int(rng.random() < 0.1)
+                values = (a, layer, head, 2.0, 0.01 + 0.98 * is_open, is_open, between)
+                rows.append(dict(zip(GATE_COLUMNS, values, strict=True)))
+    write_tsv(path / "heads.tsv", rows, GATE_COLUMNS)
+    lines = []
+    for update in range(10, 310, 10):
+        done = update / 300
+        gates = {
+            a: [[0.94 + (0.05 if h in heads else -0.93) * done for h in range(world.heads)] for heads in live[a]]
+            for a in SCOPES[run.scope]
+        }
+        lines.append(json.dumps({"update": update, "p_open": gates}))
+    write_lines(path / "gates.jsonl", lines)
+    return path

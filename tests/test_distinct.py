@@ -1,0 +1,51 @@
+"""The Bloom filter against a plain set."""
+
+from __future__ import annotations
+
+import random
+import string
+
+import pytest
+
+from heads.corpus.distinct import SeenBefore
+
+
+def random_texts(count: int, seed: int) -> list[str]:
+    """Distinct random words."""
+    generator = random.Random(seed)
+    texts: set[str] = set()
+    while len(texts) < count:
+        texts.add("".join(generator.choices(string.ascii_lowercase + "жщё", k=12)))
+    return sorted(texts)
+
+
+def test_a_repeated_text_is_never_called_new() -> None:
+    seen = SeenBefore(500, 0.01)
+    texts = random_texts(500, 3)
+    for text in texts:
+        seen.add(text)
+    assert not any(seen.add(text) for text in texts)
+
+
+def test_new_texts_are_called_old_no_more_often_than_the_stated_rate() -> None:
+    texts = random_texts(24_000, 5)
+    seen = SeenBefore(20_000, 0.02)
+    wrong_while_filling = sum(not seen.add(text) for text in texts[:20_000])
+    wrong_when_full = sum(not seen.add(text) for text in texts[20_000:])
+    assert wrong_while_filling <= 0.02 * 20_000
+    assert 0.01 * 4_000 < wrong_when_full < 0.035 * 4_000
+
+
+def test_memory_follows_from_the_statement_alone() -> None:
+    seen = SeenBefore(1_000_000, 0.001)
+    before = seen.memory_bytes
+    for text in random_texts(1_000, 7):
+        seen.add(text)
+    assert seen.memory_bytes == before
+    assert 14.3 < 8 * before / 1_000_000 < 14.5  # bits an item: log2(1000) / ln 2 = 14.38
+
+
+@pytest.mark.parametrize(("items", "rate"), [(0, 0.1), (5, 0.0), (5, 1.0)])
+def test_impossible_sizes_are_refused(items: int, rate: float) -> None:
+    with pytest.raises(ValueError, match="need items"):
+        SeenBefore(items, rate)

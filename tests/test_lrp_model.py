@@ -1,0 +1,139 @@
+"""The walk through the whole model against a plain twin, and what must hold of it."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from heads.batches import Batch, make_batch
+from heads.lrp.rules import PlainRatio
+from heads.lrp.walk import Ways, head_relevance
+from heads.names import ATTENTIONS
+from heads.settings import LrpSettings
+from heads.transformer import ModelShape, Transformer, full_heads
+from lrp_twin import Twin
+
+SETTINGS = LrpSettings(sentences=0, batch_tokens=100, stabiliser=1e-12)
+LiveHeads = dict[str, tuple[tuple[int, ...], ...]]
+HEADLESS: LiveHeads = {"enc_self": ((0, 1, 2), ()), "dec_self": ((), (2,)), "dec_enc": ((1,), ())}
+
+
+def random_model(*, pre_norm: bool, live: LiveHeads | None = None) -> Transformer:
+    """Two layers of width 6, three heads of width 2, feed-forward 7; norms and biases as if trained."""
+    live = live or full_heads(layers=2, heads=3)
+    model = Transformer(ModelShape(6, 2, 7, 0.0, pre_norm, 11, 13, 3, live)).double().eval()
+    generator = torch.Generator().manual_seed(5)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            noise = torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
+            if parameter.ndim == 1:
+                parameter.copy_(noise * 0.1 + ("norm.weight" in name))
+            else:
+                parameter.copy_(noise * max(1, parameter.shape[-1]) ** -0.5)
+    return model
+
+
+def random_batch(lengths: list[tuple[int, int]]) -> Batch:
+    """Pairs of these numbers of pieces."""
+    generator = np.random.default_rng(6)
+    sources = [generator.integers(4, 11, length).astype(np.int32) for length, _ in lengths]
+    targets = [generator.integers(4, 13, length).astype(np.int32) for _, length in lengths]
+    return make_batch(sources, targets)
+
+
+def twin_heads(model: Transformer, batch: Batch) -> list[tuple[dict[str, Tensor], float, float]]:
+    """The twin's walks from all steps: what heads met, the total left at the embeddings, the logit."""
+    results = []
+    for row in range(len(batch.source)):
+        twin = Twin(model, batch.source[row][batch.source_mask[row]], batch.target_input[row][batch.target_mask[row]])
+        for step in range(len(twin.logits)):
+            results.append((*twin.walk(step), float(twin.logits[step].max())))
+    return results
+
+
+@pytest.mark.parametrize("order", ["pre-norm", "post-norm"])
+@pytest.mark.parametrize("live", [None, HEADLESS], ids=["all-heads", "layers-without-heads"])
+@torch.no_grad()
+def test_the_walk_of_all_steps_equals_a_plain_walk_of_each(order: str, live: LiveHeads | None) -> None:
+    model, batch = random_model(pre_norm=order == "pre-norm", live=live), random_batch([(3, 4), (2, 2)])
+    found = head_relevance(model, batch, SETTINGS)
+    expected = twin_heads(model, batch)
+    assert len(found.logits) == len(expected) == 8
+    for step, (met, _, logit) in enumerate(expected):
+        torch.testing.assert_close(float(found.logits[step]), logit)
+        for kind, layer in itertools.product(ATTENTIONS, range(2)):
+            torch.testing.assert_close(
+                found.heads[kind][layer][step], met[f"{kind}.{layer}"].double(), rtol=1e-6, atol=1e-8
+            )
+
+
+@pytest.mark.parametrize("order", ["pre-norm", "post-norm"])
+@torch.no_grad()
+def test_source_and_prefix_embeddings_together_receive_the_logit(order: str) -> None:
+    model, batch = random_model(pre_norm=order == "pre-norm"), random_batch([(3, 4), (2, 2)])
+    for _, left, logit in twin_heads(model, batch):
+        assert left == pytest.approx(logit, rel=1e-6)
+    assert float(head_relevance(model, batch, SETTINGS).deviation.max()) < 1e-7
+
+
+@torch.no_grad()
+def test_relevance_that_meets_nothing_but_a_bias_ends_there_and_is_accounted_for() -> None:
+    model, batch = random_model(pre_norm=True), random_batch([(3, 4)])
+    model.get_parameter("decoder.0.feedforward.inner.bias").fill_(-50.0)
+    model.get_parameter("decoder.1.feedforward.inner.bias").fill_(-50.0)
+    for _, left, logit in twin_heads(model, batch):
+        assert abs(left - logit) > 1e-3
+    assert float(head_relevance(model, batch, SETTINGS).deviation.max()) < 1e-7
+
+
+@torch.no_grad()
+def test_the_account_notices_relevance_that_a_wrong_rule_loses() -> None:
+    class Leaking(PlainRatio):
+        def attention(self, weights: Tensor, multiplier: Tensor) -> Tensor:
+            return 0.5 * super().attention(weights, multiplier)
+
+    batch = random_batch([(3, 4)])
+    walk = Ways(random_model(pre_norm=True), batch, Leaking(1e-12)).walk(1, 0, 5)
+    assert float(walk.deviation.min()) > 1e-3
+
+
+@pytest.mark.parametrize("chunk_elements", [1, 200, 10**6])
+def test_how_many_steps_are_walked_together_changes_nothing(chunk_elements: int) -> None:
+    model, batch = random_model(pre_norm=True), random_batch([(3, 4), (2, 6), (5, 1)])
+    expected, found = head_relevance(model, batch, SETTINGS), head_relevance(model, batch, SETTINGS, chunk_elements)
+    for kind, layer in itertools.product(ATTENTIONS, range(2)):
+        torch.testing.assert_close(found.heads[kind][layer], expected.heads[kind][layer])
+
+
+def test_batch_mates_and_padding_change_nothing() -> None:
+    model = random_model(pre_norm=True)
+    whole = head_relevance(model, random_batch([(3, 4), (5, 1), (2, 6)]), SETTINGS)
+    batch = random_batch([(3, 4), (5, 1), (2, 6)])
+    alone = make_batch([batch.source[2, :2].numpy()], [batch.target_output[2, :6].numpy()])
+    found = head_relevance(model, alone, SETTINGS)
+    for kind, layer in itertools.product(ATTENTIONS, range(2)):
+        torch.testing.assert_close(whole.heads[kind][layer][5 + 2 :], found.heads[kind][layer])
+
+
+def test_a_head_whose_slice_of_the_output_projection_is_zero_meets_no_relevance() -> None:
+    model = random_model(pre_norm=False)
+    with torch.no_grad():
+        model.get_parameter("decoder.1.cross_attention.output.weight")[:, 2:4] = 0.0
+        model.get_parameter("encoder.0.self_attention.output.weight")[:, 4:6] = 0.0
+    found = head_relevance(model, random_batch([(3, 4), (2, 2)]), SETTINGS)
+    assert (found.heads["dec_enc"][1][:, 1] == 0).all()
+    assert (found.heads["enc_self"][0][:, 2] == 0).all()
+    assert (found.heads["dec_enc"][1][:, [0, 2]] != 0).all()
+
+
+def test_later_pieces_of_the_target_do_not_matter_to_a_step() -> None:
+    model, batch = random_model(pre_norm=True), random_batch([(3, 4)])
+    before = head_relevance(model, batch, SETTINGS)
+    batch.target_input[0, 3] = 4 + (batch.target_input[0, 3] - 3) % 9
+    after = head_relevance(model, batch, SETTINGS)
+    torch.testing.assert_close(after.heads["dec_self"][0][:3], before.heads["dec_self"][0][:3])
+    assert not torch.allclose(after.heads["dec_self"][0][3], before.heads["dec_self"][0][3])

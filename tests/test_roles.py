@@ -1,0 +1,191 @@
+"""Roles on attention maps made by hand, and against the definitions written slowly."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from heads.files import read_tsv, write_tsv
+from heads.roles import COLUMNS, frequency_ranks, labels, pointed, positional, rare, roles
+from heads.settings import RolesSettings
+from heads.words import Arc, Words
+
+SETTINGS = RolesSettings(
+    sentences=9,
+    batch_tokens=99,
+    positional_share=0.9,
+    syntactic_margin=0.1,
+    margin_is_relative=False,
+    relations=("nsubj", "advmod"),
+    min_cases=1,
+    rare_outside_top=12,
+    rare_share=0.5,
+)
+RANKS = np.arange(20)
+
+
+def looking(*targets: Sequence[int]) -> NDArray[np.float32]:
+    """One map a head whose words look most at the given words."""
+    weights = np.full((len(targets), len(targets[0]), len(targets[0])), 0.1, np.float32)
+    for head, of_head in enumerate(targets):
+        for word, target in enumerate(of_head):
+            weights[head, word, target] = 0.4
+    return weights
+
+
+def sentence(words: int, *arcs: tuple[int, int, str], pieces: Sequence[int] | None = None) -> Words:
+    """A sentence of words that are one piece each, by default the most frequent ones."""
+    ids = np.array(range(words) if pieces is None else pieces, np.int32)
+    forms = tuple("abcdefghijkl"[:words])
+    return Words(0, forms, tuple(Arc(*arc) for arc in arcs), ids, np.eye(words))
+
+
+def measured(rows: Sequence[dict[str, Any]], name: str) -> list[tuple[Any, ...]]:
+    """Accuracy, baseline, cases and verdict of every head in one measure."""
+    columns = ("accuracy", "baseline", "cases", "holds")
+    return [tuple(row[column] for column in columns) for row in rows if row["name"] == name]
+
+
+def test_a_positional_head_is_judged_only_where_its_offset_lies_inside_the_sentence() -> None:
+    back, forth = [0, 0, 1, 2], [1, 2, 3, 3]
+    hits, cases = positional(pointed(looking(back, forth, [0, 1, 2, 3])))
+    assert cases.tolist() == [2, 3, 4, 3, 2]
+    assert hits.tolist() == [[0, 3, 1, 0, 0], [0, 0, 1, 3, 0], [0, 0, 4, 0, 0]]
+    rows = roles([(sentence(4), looking(back, forth))], [(0, 5), (2, 1)], RANKS, SETTINGS)
+    assert measured(rows, "-1") == [(1.0, None, 3, 1), (0.0, None, 3, 0)]
+    assert measured(rows, "+1") == [(0.0, None, 3, 0), (1.0, None, 3, 1)]
+    assert labels(rows) == {(0, 5): {"positional"}, (2, 1): {"positional"}}
+
+
+def test_the_share_of_a_positional_head_may_just_reach_its_threshold() -> None:
+    attended = [(sentence(11), looking([0, *range(9), 3]))]
+    assert measured(roles(attended, [(0, 0)], RANKS, SETTINGS), "-1") == [(0.9, None, 10, 1)]
+    stricter = replace(SETTINGS, positional_share=0.91)
+    assert measured(roles(attended, [(0, 0)], RANKS, stricter), "-1") == [(0.9, None, 10, 0)]
+
+
+def test_a_word_that_looks_only_at_the_end_sign_points_nowhere() -> None:
+    weights = looking([1, 2, 0])
+    weights[0, 0] = 0
+    assert pointed(weights).tolist() == [[-1, 2, 0]]
+    rows = roles([(sentence(3, (0, 2, "nsubj")), weights)], [(0, 0)], RANKS, SETTINGS)
+    assert measured(rows, "-1") == [(0.0, None, 2, 0)]
+    assert measured(rows, "nsubj dependent-to-head") == [(0.0, 1.0, 1, 0)]
+    assert rare(pointed(weights), np.array([0, 1, 9]), 3)[0].tolist() == [[1, 1]]
+
+
+def test_a_syntactic_head_hits_partners_in_one_direction_and_one_of_two_arcs_at_most() -> None:
+    verb = sentence(5, (0, 2, "nsubj"), (1, 2, "advmod"), (4, 2, "advmod"))
+    to_verb, from_verb = [2, 2, 2, 2, 2], [0, 1, 4, 3, 4]
+    rows = roles([(verb, looking(to_verb, from_verb))], [(0, 0), (0, 1)], RANKS, SETTINGS)
+    assert measured(rows, "advmod dependent-to-head") == [(1.0, 0.5, 2, 1), (0.0, 0.5, 2, 0)]
+    assert measured(rows, "advmod head-to-dependent") == [(0.0, 0.5, 2, 0), (0.5, 0.5, 2, 0)]
+    assert measured(rows, "nsubj dependent-to-head") == [(1.0, 1.0, 1, 0), (0.0, 1.0, 1, 0)]
+
+
+def test_a_relation_counts_with_its_subtypes_and_a_subtype_alone() -> None:
+    passive = sentence(4, (0, 3, "nsubj:pass"), (1, 3, "nsubj"), (2, 3, "nsubjx"))
+    subtypes = replace(SETTINGS, relations=("nsubj", "nsubj:pass"))
+    rows = roles([(passive, looking([3, 0, 3, 0]))], [(1, 1)], RANKS, subtypes)
+    assert measured(rows, "nsubj dependent-to-head") == [(0.5, 0.5, 2, 0)]
+    assert measured(rows, "nsubj:pass dependent-to-head") == [(1.0, 1.0, 1, 0)]
+
+
+def margin_case(offsets: Sequence[int], hits: int) -> list[tuple[Words, NDArray[np.float32]]]:
+    """Sentences of six words, one subject at each offset from word 3, the first `hits` of which are found."""
+    return [
+        (sentence(6, (3, 3 + offset, "nsubj")), looking([3 + offset if number < hits else 3] * 6))
+        for number, offset in enumerate(offsets)
+    ]
+
+
+def test_the_margin_is_in_points_or_relative_and_may_be_met_exactly() -> None:
+    attended = margin_case([1] * 2 + [2] * 2 + [-1] * 2 + [-2] * 2 + [-3] * 2, 3)
+    name = "nsubj dependent-to-head"
+    for relative, margin, holds in [(False, 0.1, 1), (False, 0.11, 0), (True, 0.5, 1), (True, 0.51, 0)]:
+        changed = replace(SETTINGS, margin_is_relative=relative, syntactic_margin=margin)
+        rows = roles(attended, [(0, 0)], RANKS, changed)
+        assert measured(rows, name) == [(0.3, 0.2, 10, holds)], (relative, margin)
+
+
+def test_too_few_cases_have_an_accuracy_but_make_no_role() -> None:
+    attended = margin_case([1, 2, -1], 3)
+    name = "nsubj dependent-to-head"
+    for least, holds in [(3, 1), (4, 0)]:
+        rows = roles(attended, [(0, 0)], RANKS, replace(SETTINGS, min_cases=least))
+        assert measured(rows, name) == [(1.0, pytest.approx(1 / 3), 3, holds)]
+
+
+def test_a_relation_without_a_case_has_an_empty_accuracy(tmp_path: Path) -> None:
+    rows = roles([(sentence(3), looking([0, 0, 0]))], [(0, 0)], RANKS, SETTINGS)
+    assert measured(rows, "advmod head-to-dependent") == [(None, None, 0, 0)]
+    write_tsv(tmp_path / "roles.tsv", rows, COLUMNS)
+    cells = measured(read_tsv(tmp_path / "roles.tsv"), "advmod head-to-dependent")
+    assert cells == [("", "", "0", "0")]
+
+
+def test_a_rare_word_head_points_at_the_rarest_or_one_of_the_two_rarest() -> None:
+    words = sentence(5, pieces=[4, 19, 1, 17, 19])
+    rows = roles([(words, looking([1, 4, 1, 3, 0], [2] * 5))], [(0, 0), (0, 1)], RANKS, SETTINGS)
+    assert measured(rows, "rarest") == [(0.6, None, 5, 0), (0.0, None, 5, 0)]
+    assert measured(rows, "one of two rarest") == [(0.8, None, 5, 1), (0.0, None, 5, 0)]
+    assert labels(rows) == {(0, 0): {"rare"}, (0, 1): set()}
+
+
+@pytest.mark.parametrize(
+    ("pieces", "outside_top", "cases"),
+    [([0, 1, 5], 5, 3), ([0, 1, 5], 6, 0), ([0, 1, 5], 10**6, 0), ([5, 9, 5], 2, 0)],
+)
+def test_only_sentences_with_a_rare_piece_and_two_others_count(pieces: list[int], outside_top: int, cases: int) -> None:
+    attended = [(sentence(3, pieces=pieces), looking([0, 1, 2]))]
+    rows = roles(attended, [(0, 0)], RANKS, replace(SETTINGS, rare_outside_top=outside_top))
+    accuracy, _, counted, _ = measured(rows, "rarest")[0]
+    assert counted == cases
+    assert (accuracy is None) == (cases == 0)
+
+
+def test_ranks_go_from_the_most_frequent_piece_to_those_never_seen() -> None:
+    ids = np.array([3, 1, 1, 5, 3, 1, 0], np.int32)
+    assert frequency_ranks(ids, 7).tolist() == [2, 0, 4, 1, 5, 3, 6]
+
+
+def slowly(maps: list[tuple[Words, NDArray[np.float32]]], head: int, relation: str) -> tuple[int, int, int]:
+    """Hits, cases and hits of the best constant offset of subject-to-verb pairs, by the definition."""
+    hits, cases, by_offset = 0, 0, dict.fromkeys(range(-12, 13), 0)
+    for words, weights in maps:
+        for arc in words.arcs:
+            if arc.relation == relation:
+                cases += 1
+                row = list(weights[head, arc.dependent])
+                hits += row.index(max(row)) == arc.head
+                by_offset[arc.head - arc.dependent] += 1
+    return hits, cases, max(by_offset.values())
+
+
+def test_random_attention_agrees_with_the_definition_for_every_head() -> None:
+    generator = np.random.default_rng(3)
+    attended = []
+    for words in [2, 5, 7, 9, 12] * 6:
+        arcs = [(w, int(generator.integers(words)), ["nsubj", "advmod"][w % 2]) for w in range(words)]
+        tree = sentence(words, *(arc for arc in arcs if arc[0] != arc[1]))
+        attended.append((tree, generator.random((3, words, words)).astype(np.float32)))
+    rows = roles(attended, [(0, 2), (1, 0), (1, 3)], RANKS, SETTINGS)
+    for relation in SETTINGS.relations:
+        for head, found in enumerate(measured(rows, f"{relation} dependent-to-head")):
+            hits, cases, best = slowly(attended, head, relation)
+            assert found[:3] == pytest.approx((hits / cases, best / cases, cases))
+            assert found[3] == (hits / cases - best / cases >= 0.1)
+    assert len(rows) == 3 * (5 + 4 + 2)
+
+
+def test_roles_are_the_same_from_rows_and_from_their_table(tmp_path: Path) -> None:
+    tree = sentence(4, (0, 2, "nsubj"), pieces=[1, 2, 19, 5])
+    rows = roles([(tree, looking([2, 2, 2, 2], [0, 0, 1, 2]))], [(0, 0), (3, 1)], RANKS, SETTINGS)
+    write_tsv(tmp_path / "roles.tsv", rows, COLUMNS)
+    assert labels(rows) == labels(read_tsv(tmp_path / "roles.tsv")) == {(0, 0): {"rare"}, (3, 1): {"positional"}}

@@ -1,0 +1,40 @@
+"""`confidence`: how sure of one place each head is, on dev pairs."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from heads.batches import Pairs
+from heads.bpe import Tokens
+from heads.checkpoints import load_model
+from heads.confidence import COLUMNS, confidence
+from heads.devices import add_device_arguments, pick
+from heads.files import read_yaml, write_tsv
+from heads.settings import ConfidenceSettings, section
+
+MAX_PIECES = 1000
+"""Longer pairs are left out, so that one faulty line can not fill the memory."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Flags of `python -m heads confidence`."""
+    parser.add_argument("--model", type=Path, required=True, help="weights")
+    parser.add_argument("--shape", type=Path, required=True, help="model.json")
+    parser.add_argument("--settings", type=Path, required=True, help="settings of the stage, YAML")
+    parser.add_argument("--source", type=Path, required=True, help="token file of the source sentences")
+    parser.add_argument("--target", type=Path, required=True, help="token file of the reference translations")
+    parser.add_argument("--out", type=Path, required=True, help="table to write")
+    add_device_arguments(parser)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Measure and write the table."""
+    settings = section(ConfidenceSettings, read_yaml(arguments.settings)["confidence"])
+    model = load_model(arguments.model, arguments.shape).to(pick(arguments))
+    pairs = Pairs(Tokens(arguments.source), Tokens(arguments.target), MAX_PIECES)
+    if pairs.left_out:
+        print(f"{pairs.left_out} pairs left out: more than {MAX_PIECES} pieces", file=sys.stderr)
+    batches = (batch for _, batch in pairs.in_order(settings.batch_tokens, settings.sentences))
+    write_tsv(arguments.out, confidence(model, batches), COLUMNS)

@@ -1,0 +1,20 @@
+"""`fetch`: one file from the network, gone on with when broken off, checked by its SHA-256."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from heads.corpus.fetch import fetch
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the flags."""
+    parser.add_argument("--url", required=True, help="http(s) address of the file")
+    parser.add_argument("--out", type=Path, required=True, help="where to put it")
+    parser.add_argument("--sha256", help="expected checksum; without it the first download's is recorded and must hold")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Download the file."""
+    fetch(arguments.url, arguments.out, sha256=arguments.sha256)

@@ -1,0 +1,59 @@
+"""`python -m heads figure`: draw one figure of one experiment."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+from heads.figures.closing import gates_closing, write_animation
+from heads.figures.functions import functions_retained
+from heads.figures.importance import head_functions, importance_all
+from heads.figures.maps import attention_maps
+from heads.figures.needs import ANIMATED, NEEDS
+from heads.figures.pruning import bleu_encoder_heads, bleu_scratch, heads_by_layer, heads_by_type
+from heads.figures.style import save, styled
+from heads.files import UserError
+from heads.tables.needs import run_of
+from heads.tables.reading import load_reference, load_runs
+
+FIGURES: dict[str, Callable[..., Figure]] = {
+    "head_functions": head_functions,
+    "importance_all": importance_all,
+    "attention_maps": attention_maps,
+    "bleu_encoder_heads": bleu_encoder_heads,
+    "functions_retained": functions_retained,
+    "heads_by_type": heads_by_type,
+    "heads_by_layer": heads_by_layer,
+    "bleu_scratch": bleu_scratch,
+    "gates_closing": gates_closing,
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The command's flags."""
+    parser.add_argument("--name", required=True, choices=FIGURES, help="which figure")
+    parser.add_argument(
+        "--runs", required=True, nargs="+", type=Path, help="folders results/EXPERIMENT/RUN of one experiment"
+    )
+    parser.add_argument("--out-pdf", required=True, type=Path, help="the PDF to write")
+    parser.add_argument("--out-png", required=True, type=Path, help="the PNG to write")
+    parser.add_argument("--out-gif", type=Path, help=f"the animation to write too ({', '.join(ANIMATED)})")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Read the runs, draw the figure, write it."""
+    need = NEEDS[arguments.name]
+    frames = load_runs(need, arguments.runs)
+    experiments = sorted({run_of(folder)[0] for folder in arguments.runs})
+    if len(experiments) > 1:
+        raise UserError(f"--runs names the experiments {' and '.join(experiments)}: draw one experiment at a time.")
+    if arguments.out_gif and arguments.name not in ANIMATED:
+        raise UserError(f"{arguments.name} has no animation: leave out --out-gif.")
+    reference = [load_reference(name) for name in need.reference]
+    with styled():
+        save(FIGURES[arguments.name](frames, *reference, experiments[0]), arguments.out_pdf, arguments.out_png)
+        if arguments.out_gif:
+            write_animation(frames, experiments[0], arguments.out_gif)

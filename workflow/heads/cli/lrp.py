@@ -1,0 +1,54 @@
+"""`lrp`: how much of the logits of a model's own translations of dev sentences each head is relevant for."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from heads.batches import Batch, Pairs, make_batch
+from heads.bpe import Tokens
+from heads.checkpoints import load_model
+from heads.decode import greedy
+from heads.devices import add_device_arguments, pick
+from heads.files import read_yaml, write_tsv
+from heads.lrp.rows import COLUMNS, relevance_rows
+from heads.settings import LrpSettings, section
+from heads.transformer import Transformer
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Flags of `python -m heads lrp`."""
+    parser.add_argument("--model", type=Path, required=True, help="weights")
+    parser.add_argument("--shape", type=Path, required=True, help="model.json")
+    parser.add_argument("--settings", type=Path, required=True, help="settings of the stage, YAML")
+    parser.add_argument("--source", type=Path, required=True, help="token file of the source sentences")
+    parser.add_argument("--target", type=Path, required=True, help="token file of the references: which pairs count")
+    parser.add_argument("--out", type=Path, required=True, help="table to write")
+    add_device_arguments(parser)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Translate greedily, walk back from every step, write the table."""
+    device = pick(arguments)
+    settings = section(LrpSettings, read_yaml(arguments.settings)["lrp"])
+    model = load_model(arguments.model, arguments.shape).to(device)
+    # A sentence longer than a batch would break the bound on memory.
+    pairs = Pairs(Tokens(arguments.source), Tokens(arguments.target), settings.batch_tokens)
+    in_order = pairs.in_order(settings.batch_tokens, settings.sentences or None)
+    table = relevance_rows(model, (generated(model, batch.to(device)) for _, batch in in_order), settings)
+    write_tsv(arguments.out, table.rows, COLUMNS)
+    print(
+        f"{table.steps} generation steps; relevance conserved within {table.largest_deviation:.2g} of each logit; "
+        f"{table.left_out} times a layer's relevance cancelled and its step was left out",
+        file=sys.stderr,
+    )
+
+
+def generated(model: Transformer, batch: Batch) -> Batch:
+    """The batch with the model's own greedy translations in place of the references."""
+    sources = [ids[mask][:-1].cpu().numpy() for ids, mask in zip(batch.source, batch.source_mask, strict=True)]
+    targets = [np.array(ids, np.int32) for ids in greedy(model, batch.source, batch.source_mask)]
+    return make_batch(sources, targets).to(batch.source.device)

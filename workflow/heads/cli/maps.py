@@ -1,0 +1,39 @@
+"""`maps`: attention maps on the words of a few parsed sentences, for looking at."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+from heads.attention_rows import attend
+from heads.bpe import Vocabulary
+from heads.checkpoints import load_model
+from heads.corpus.conllu import read_conllu
+from heads.devices import add_device_arguments, pick
+from heads.files import read_yaml, write_text
+from heads.maps import chosen, maps
+from heads.settings import MapsSettings, section
+from heads.words import words_of
+
+BATCH_TOKENS = 4000
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Flags of `python -m heads maps`."""
+    parser.add_argument("--model", type=Path, required=True, help="weights")
+    parser.add_argument("--shape", type=Path, required=True, help="model.json")
+    parser.add_argument("--settings", type=Path, required=True, help="settings of the stage, YAML")
+    parser.add_argument("--source-bpe", type=Path, required=True, help="source SentencePiece model")
+    parser.add_argument("--trees", type=Path, required=True, help="parsed source sentences, CoNLL-U")
+    parser.add_argument("--out", type=Path, required=True, help="JSON file to write")
+    add_device_arguments(parser)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Choose sentences, run the encoder on them, write the maps."""
+    settings = section(MapsSettings, read_yaml(arguments.settings)["maps"])
+    model = load_model(arguments.model, arguments.shape).to(pick(arguments))
+    sentences = chosen(words_of(read_conllu(arguments.trees), Vocabulary(arguments.source_bpe)), settings)
+    result = maps(attend(model, sentences, BATCH_TOKENS), model.shape.live_heads["enc_self"])
+    write_text(arguments.out, json.dumps(result, ensure_ascii=False) + "\n")

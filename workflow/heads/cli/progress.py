@@ -1,0 +1,159 @@
+"""Run Snakemake and tell a person on one line how far it is and what remains; at the end, print the pruning table.
+
+Work is weighed in updates: trainings by the updates of their settings, of which those done are read from the logs of
+the trainings that run just now; every other job counts as a few. What remains is estimated from the pace so far.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Iterator
+from pathlib import Path
+
+from heads.files import UserError, read_jsonl, read_tsv, read_yaml
+
+OTHER_JOB = 40
+"""What a job that is no training weighs, in updates of a training."""
+
+TRAININGS = ("baseline", "gates", "scratch")
+RESULTS = Path("results")
+LINES_ON_FAILURE = 40
+SHOWN = (
+    *("experiment", "kind", "scope", "lam", "seed", "enc_self", "dec_self", "dec_enc", "total"),
+    *("bleu", "bleu_scratch", "bleu_control", "bleu_baseline"),
+)
+"""Columns of the pruning table that are printed at the end."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Flags of `python -m heads progress`."""
+    parser.add_argument("--cores", default="2", help="cores for Snakemake")
+    parser.add_argument("snakemake", nargs="*", help="further words for Snakemake, after --")
+
+
+class Progress:
+    """What is known of a run: jobs by rule, those finished, and where trainings stand."""
+
+    def __init__(self, results: Path) -> None:
+        self.results, self.started = results, time.monotonic()
+        self.planned: Counter[str] = Counter()
+        self.finished: Counter[str] = Counter()
+        self.failed = 0
+        self.reading_plan = False
+
+    def read(self, line: str) -> None:
+        """Take in one line of Snakemake's output."""
+        if line.startswith("Job stats:"):
+            self.planned.clear()
+            self.reading_plan = True
+        elif self.reading_plan and (match := re.fullmatch(r"(\w+)\s+(\d+)\s*", line)):
+            if match[1] == "total":
+                self.reading_plan = False
+            else:
+                self.planned[match[1]] = int(match[2])
+        elif match := re.match(r"Finished jobid: \d+ \(Rule: (\w+)\)", line):
+            self.finished[match[1]] += 1
+        elif line.startswith("Error in rule"):
+            self.failed += 1
+
+    def weight(self, rule: str) -> float:
+        """How much one job of a rule weighs, in updates."""
+        if rule in TRAININGS:
+            for path in self.results.glob(f"*/settings/{rule}.yaml"):
+                return float(read_yaml(path)[rule]["updates"])
+            return 1000.0
+        return float(OTHER_JOB)
+
+    def running(self) -> Iterator[tuple[str, int, int]]:
+        """Name, updates done and updates planned of every training that has written to its log lately."""
+        for path in sorted(self.results.glob("*/**/unfinished/train.jsonl")):
+            if time.time() - path.stat().st_mtime < 300 and (records := read_jsonl(path)):
+                name = path.parent.parent.relative_to(self.results)
+                yield str(name), int(records[-1]["update"]), int(records[-1]["updates"])
+
+    def line(self) -> str:
+        """Jobs done, share of the work, what trains just now, what remains, and how long that may take."""
+        total = sum(self.weight(rule) * count for rule, count in self.planned.items())
+        done = sum(self.weight(rule) * count for rule, count in self.finished.items())
+        trainings = list(self.running())
+        done += sum(update for _, update, _ in trainings)
+        seconds = time.monotonic() - self.started
+        share = min(done / total, 1.0) if total else 0.0
+        left = f"about {clock(seconds * (1 - share) / share)} left" if share > 0.03 else "time left not known yet"
+        rest = [
+            f"{n - self.finished[r]} {r}" for r, n in self.planned.items() if r in TRAININGS and n > self.finished[r]
+        ]
+        now = "; ".join(f"{name} {update}/{updates}" for name, update, updates in trainings)
+        jobs = f"{sum(self.finished.values())}/{sum(self.planned.values())} jobs"
+        parts = [f"[{clock(seconds)}]", f"{share:4.0%}", jobs, left]
+        parts += [f"to train: {', '.join(rest)}"] if rest else []
+        parts += [f"now: {now}"] if now else []
+        return "  ".join(parts)
+
+
+def clock(seconds: float) -> str:
+    """Seconds as minutes and seconds."""
+    return f"{int(seconds) // 60}:{int(seconds) % 60:02d}"
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Run Snakemake to the end, keep the line up to date, make the report, and show what came out."""
+    RESULTS.mkdir(exist_ok=True)
+    command = [sys.executable, "-m", "snakemake", "--cores", arguments.cores, *arguments.snakemake]
+    progress = Progress(RESULTS)
+    follow(command, progress)
+    print(f"done in {clock(time.monotonic() - progress.started)}", flush=True)
+    report = RESULTS / "report.html"
+    follow([*command, "--report", str(report)], Progress(RESULTS))
+    show(RESULTS / "tables/table_pruning.tsv")
+    print(f"\ntables   {RESULTS}/tables\nfigures  {RESULTS}/figures\nreport   {report}")
+
+
+def follow(command: list[str], progress: Progress) -> None:
+    """Run a command whose output goes to a log, with the line of progress above it.
+
+    Raises UserError with the end of its output when it fails.
+    """
+    log, ended = RESULTS / "snakemake.txt", threading.Event()
+    ticker = threading.Thread(target=tick, args=(progress, ended), daemon=True)
+    with log.open("a", encoding="utf-8") as stream:
+        process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, encoding="utf-8"
+        )
+        ticker.start()
+        lines: deque[str] = deque(maxlen=LINES_ON_FAILURE)
+        try:
+            for line in process.stdout or ():
+                stream.write(line)
+                lines.append(line)
+                progress.read(line.rstrip("\n"))
+            status = process.wait()
+        finally:
+            ended.set()
+            ticker.join()
+    if status:
+        raise UserError(f"Snakemake stopped with status {status}; all it said is in {log}, at last:\n{''.join(lines)}")
+
+
+def tick(progress: Progress, ended: threading.Event) -> None:
+    """Show the line every few seconds: rewritten in place on a terminal, a new line every half minute elsewhere."""
+    terminal = sys.stdout.isatty()
+    while not ended.wait(2 if terminal else 30):
+        line = progress.line()
+        print(f"\r\033[K{line}" if terminal else line, end="" if terminal else "\n", flush=True)
+    if terminal:
+        print("\r\033[K", end="")
+
+
+def show(table: Path) -> None:
+    """Print the main columns of the pruning table, aligned."""
+    rows = [{name: row[name] for name in SHOWN} for row in read_tsv(table)]
+    widths = {name: max(len(name), *(len(row[name]) for row in rows)) for name in SHOWN}
+    for row in [{name: name for name in SHOWN}, *rows]:
+        print("  ".join(row[name].rjust(widths[name]) for name in SHOWN))

@@ -1,0 +1,59 @@
+"""`python -m heads table`: gather one table from many runs."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+
+from heads.files import UserError
+from heads.tables.corpus import corpus_table
+from heads.tables.needs import NEEDS
+from heads.tables.pruning import pruning_table
+from heads.tables.reading import load_reference, load_runs
+from heads.tables.roles import dependencies_table, roles_table
+from heads.tables.writing import write_frame
+
+TABLES: dict[str, Callable[..., pd.DataFrame]] = {
+    "pruning": pruning_table,
+    "dependencies": dependencies_table,
+    "roles": roles_table,
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The command's flags."""
+    parser.add_argument("--name", required=True, choices=[*TABLES, "corpus"], help="which table")
+    parser.add_argument(
+        "--runs",
+        nargs="*",
+        type=Path,
+        default=[],
+        help="folders results/EXPERIMENT/RUN of all runs to gather",
+    )
+    parser.add_argument("--experiments", nargs="*", type=Path, default=[], help="corpus: folders results/EXPERIMENT")
+    parser.add_argument(
+        "--corpora", nargs="*", type=Path, default=[], help="corpus: the corpus folder of each experiment"
+    )
+    parser.add_argument("--out", required=True, type=Path, help="the tab-separated file to write")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Read the runs, make the table, write it."""
+    write_frame(arguments.out, _corpus(arguments) if arguments.name == "corpus" else _gathered(arguments))
+
+
+def _gathered(arguments: argparse.Namespace) -> pd.DataFrame:
+    need = NEEDS[arguments.name]
+    frames = load_runs(need, arguments.runs)
+    return TABLES[arguments.name](frames, *(load_reference(name) for name in need.reference))
+
+
+def _corpus(arguments: argparse.Namespace) -> pd.DataFrame:
+    if len(arguments.experiments) != len(arguments.corpora):
+        raise UserError("--experiments and --corpora differ in number: give one corpus folder for each experiment.")
+    pairs = zip(arguments.experiments, arguments.corpora, strict=True)
+    sources = {experiment.name: (corpus, experiment / "bpe") for experiment, corpus in pairs}
+    return corpus_table(sources, load_reference("voita_data.csv"))

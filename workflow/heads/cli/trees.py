@@ -1,0 +1,60 @@
+"""`trees`: the gold dependency trees of a split's source sentences, as CoNLL-U."""
+
+from __future__ import annotations
+
+import argparse
+from collections import deque
+from collections.abc import Iterator
+from pathlib import Path
+
+from heads.corpus.build import check_file, grammar_pairs, text_name
+from heads.corpus.conllu import Sentence, read_conllu, write_conllu
+from heads.corpus.fetch import open_bytes
+from heads.corpus.sources import FilesCorpus, GrammarCorpus, parse_corpus
+from heads.files import UserError, atomic_path, open_text, read_yaml
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the flags."""
+    parser.add_argument("--corpus-settings", type=Path, required=True, help="YAML file with the one corpora entry")
+    parser.add_argument("--split", choices=("train", "dev", "test"), required=True, help="whose sentences")
+    parser.add_argument("--downloads", type=Path, required=True, help="folder in which the fetched files lie")
+    parser.add_argument("--out", type=Path, required=True, help="CoNLL-U file, in the folder of the built corpus")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Write the trees. Raises UserError for a corpus without trees for the split."""
+    corpus = parse_corpus(read_yaml(arguments.corpus_settings))
+    if isinstance(corpus, GrammarCorpus):
+        text = arguments.out.parent / text_name(arguments.split, "source")
+        write_conllu(arguments.out, grammar_trees(corpus, arguments.split, text))
+    else:
+        copy_treebank(corpus, arguments.split, arguments.downloads, arguments.out)
+
+
+def grammar_trees(corpus: GrammarCorpus, split: str, text: Path) -> Iterator[Sentence]:
+    """The tree of each line of `text`, out of the stream it came from; cleaning may have left lines out."""
+    pairs = grammar_pairs(corpus, split, with_trees=True)
+    with open_text(text) as stream:
+        for number, line in enumerate(stream, 1):
+            pair = next((pair for pair in pairs if pair.source == line.removesuffix("\n")), None)
+            if pair is None:
+                raise UserError(f"{text}, line {number} does not come from this grammar corpus: build the corpus anew.")
+            yield pair.tree
+
+
+def copy_treebank(corpus: FilesCorpus, split: str, downloads: Path, out: Path) -> None:
+    """Copy the treebank of a corpus in files, unpacked, once it has been read through without a fault."""
+    if corpus.trees is None or split != "dev":
+        raise UserError(
+            f"The {corpus.source}-{corpus.target} corpus has no trees for {split}: "
+            "name a treebank under trees and ask for dev."
+        )
+    check_file(corpus.trees, downloads)
+    with atomic_path(out) as temporary:
+        with open_bytes(corpus.trees.on_disk(downloads), corpus.trees.member) as treebank:
+            temporary.write_bytes(treebank.read())
+        try:
+            deque(read_conllu(temporary), maxlen=0)
+        except UserError as error:
+            raise UserError(str(error).replace(str(temporary), str(corpus.trees))) from None

@@ -1,0 +1,208 @@
+"""From one `corpora:` entry to plain text: `{train,dev,test}.{source,target}.txt` and the table of filters.
+
+Both kinds of corpora go through the same door: they only differ in where a split's raw pairs come from. Text
+is streamed; memory holds the fingerprints of dev and test, the held-out pairs and a Bloom filter against
+duplicates.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+from heads.corpus import grammar
+from heads.corpus.clean import (
+    FILTERS,
+    TABLE_COLUMNS,
+    HeldSentences,
+    HoldOut,
+    Pair,
+    clean,
+    evenly,
+    filter_rows,
+    normalise,
+)
+from heads.corpus.distinct import SeenBefore
+from heads.corpus.pairs import RawPair, open_pairs
+from heads.corpus.sources import FilesCorpus, FileSpec, GrammarCorpus, files_of, parse_corpus
+from heads.files import UserError, sha256_of, write_tsv
+from heads.names import SIDES, SPLITS
+
+FILTER_TABLE = "filters.tsv"
+# Room for the paper's largest corpus, 26 million pairs of subtitles: 77 MB, used only as it fills. At worst
+# one pair in ten thousand is then wrongly taken for a duplicate.
+DISTINCT_PAIRS = 32_000_000
+WRONG_DUPLICATES = 0.0001
+
+Corpus = GrammarCorpus | FilesCorpus
+
+
+def text_name(split: str, side: str) -> str:
+    """The file name of one side of a split."""
+    return f"{split}.{side}.txt"
+
+
+OUTPUT_NAMES = (*(text_name(split, side) for split in SPLITS for side in SIDES), FILTER_TABLE)
+
+
+def build(entry: Mapping[str, Any], out_folder: Path, downloads: Path) -> None:
+    """Write the corpus of `entry` to `out_folder`, all files or none; URLs are read from `downloads`.
+
+    Raises UserError for a fault in the sources and for a split that is empty after cleaning.
+    """
+    corpus = parse_corpus(entry)
+    # Before hours of work, not after.
+    for file in files_of(corpus):
+        check_file(file, downloads)
+    with staged(out_folder) as stage:
+        tallies = build_splits(corpus, stage, lambda split: raw_pairs(corpus, split, downloads))
+        rows = filter_rows("train", tallies["train"], FILTERS)
+        for split in ("dev", "test"):
+            rows += filter_rows(split, tallies[split], FILTERS[:1])
+        write_tsv(stage / FILTER_TABLE, rows, TABLE_COLUMNS)
+
+
+@contextmanager
+def staged(out_folder: Path) -> Iterator[Path]:
+    """A folder inside `out_folder` whose outputs move up when the block ends well; it goes in every case."""
+    stage = out_folder / ".building"
+    shutil.rmtree(stage, ignore_errors=True)
+    stage.mkdir(parents=True)
+    try:
+        yield stage
+        for name in OUTPUT_NAMES:
+            (stage / name).replace(out_folder / name)
+    finally:
+        shutil.rmtree(stage)
+
+
+def check_file(file: FileSpec, downloads: Path) -> None:
+    """Raise UserError for a file that is missing, or a local one that is not the one meant."""
+    place = file.on_disk(downloads)
+    if not place.is_file():
+        way = "run the fetch command for it" if file.url else "put it there or correct its name in the corpus"
+        raise UserError(f"{file} is not at {place}: {way}.")
+    if file.path and file.sha256 and sha256_of(place) != file.sha256:
+        raise UserError(f"{place} has not the sha256 {file.sha256}: get the right file or correct the checksum.")
+
+
+def raw_pairs(corpus: Corpus, split: str, downloads: Path) -> Iterator[RawPair]:
+    """The pairs of a split as the sources give them."""
+    if isinstance(corpus, GrammarCorpus):
+        numbered = enumerate(grammar_pairs(corpus, split), 1)
+        return (RawPair(pair.source, pair.target, "the grammar", line, None) for line, pair in numbered)
+    languages = (corpus.source, corpus.target)
+    return chain.from_iterable(open_pairs(part, downloads, languages) for part in corpus.parts[split])
+
+
+def grammar_pairs(corpus: GrammarCorpus, split: str, *, with_trees: bool = False) -> Iterator[grammar.Pair]:
+    """The first `pairs[split]` pairs of the stream that belong to the split; the same at every call."""
+    stream = grammar.stream(corpus.seed, with_trees=with_trees)
+    return islice((pair for pair in stream if grammar.split_of(pair.source) == split), corpus.pairs[split])
+
+
+def build_splits(corpus: Corpus, stage: Path, raw: Callable[[str], Iterator[RawPair]]) -> dict[str, Counter[str]]:
+    """Write the texts of all splits; give by split how many pairs were read and what each filter took out."""
+    hold_out = corpus.hold_out if isinstance(corpus, FilesCorpus) else None
+    held = HeldSentences()
+    tallies: dict[str, Counter[str]] = {"train": Counter()}
+    if hold_out is None:
+        for split in ("dev", "test"):
+            tallies[split] = Counter(read=write_split(stage, split, remembered(checked(raw(split), split), held)))
+    candidates = stage / "candidates.txt"
+    chooser = HoldOut(sum(hold_out.values())) if hold_out else None
+    seen = SeenBefore(DISTINCT_PAIRS, WRONG_DUPLICATES)
+    with candidates.open("w", encoding="utf-8", newline="\n") as stream:
+        for source, target in clean(raw("train"), corpus.cleaning, seen, tallies["train"]):
+            stream.write(f"{source}\t{target}\n")
+            if chooser is not None:
+                chooser.offer(source, target)
+    if hold_out is not None and chooser is not None:
+        chosen = iter(chooser.pairs())
+        for split in ("dev", "test"):
+            pairs = remembered(islice(chosen, hold_out[split]), held)
+            tallies[split] = Counter(read=write_split(stage, split, pairs))
+    write_train(corpus, stage, candidates, held, tallies["train"])
+    check_splits(corpus, tallies)
+    return tallies
+
+
+def write_train(corpus: Corpus, stage: Path, candidates: Path, held: HeldSentences, tally: Counter[str]) -> None:
+    """Write the candidates that do not leak, down to the limit; `tally` gains what both took out."""
+    before = tally["read"] - sum(tally[name] for name in FILTERS)
+    rule = corpus.cleaning.leakage
+    free = sum(1 for _ in leak_free(candidates, held, rule))
+    tally["leakage"] = before - free
+    limit = corpus.limit if isinstance(corpus, FilesCorpus) else None
+    kept = leak_free(candidates, held, rule)
+    written = write_split(stage, "train", kept if limit is None else evenly(kept, free, limit))
+    tally["limit"] = free - written
+
+
+def leak_free(candidates: Path, held: HeldSentences, rule: str) -> Iterator[Pair]:
+    """The cleaned pairs that do not stand in dev or test."""
+    with candidates.open(encoding="utf-8", newline="\n") as stream:
+        for line in stream:
+            source, _, target = line.removesuffix("\n").partition("\t")
+            if not held.leaks(source, target, rule):
+                yield source, target
+
+
+def checked(pairs: Iterable[RawPair], split: str) -> Iterator[Pair]:
+    """Normalised pairs of dev or test; UserError names the line of an empty side."""
+    for raw in pairs:
+        source, target = normalise(raw.source), normalise(raw.target)
+        if not source or not target:
+            side = "target" if source else "source"
+            raise UserError(
+                f"The {split} pair at line {raw.line} of {raw.file} has an empty {side}: take it out or fill it in."
+            )
+        yield source, target
+
+
+def remembered(pairs: Iterable[Pair], held: HeldSentences) -> Iterator[Pair]:
+    """The same pairs, each added to the held sentences as it goes by."""
+    for source, target in pairs:
+        held.add(source, target)
+        yield source, target
+
+
+def write_split(stage: Path, split: str, pairs: Iterable[Pair]) -> int:
+    """Write both sides of a split, one sentence a line, and give the number of pairs."""
+    count = 0
+    source_path, target_path = (stage / text_name(split, side) for side in SIDES)
+    with (
+        source_path.open("w", encoding="utf-8", newline="\n") as sources,
+        target_path.open("w", encoding="utf-8", newline="\n") as targets,
+    ):
+        for source, target in pairs:
+            sources.write(f"{source}\n")
+            targets.write(f"{target}\n")
+            count += 1
+    return count
+
+
+def check_splits(corpus: Corpus, tallies: Mapping[str, Counter[str]]) -> None:
+    """Raise UserError for a split without pairs, or a hold-out that the corpus was too small for."""
+    pair = f"{corpus.source}-{corpus.target}"
+    hold_out = corpus.hold_out if isinstance(corpus, FilesCorpus) else None
+    for split, size in (hold_out or {}).items():
+        if tallies[split]["read"] < size:
+            raise UserError(
+                f"The {pair} corpus has too few distinct sources to hold out {size} for {split}: ask for fewer."
+            )
+    for split in SPLITS:
+        tally = tallies[split]
+        removed = {name: tally[name] for name in FILTERS}
+        if tally["read"] == sum(removed.values()):
+            worst = max(removed, key=lambda name: removed[name])
+            reason = f", {removed[worst]} of them by the filter {worst}" if removed[worst] else ""
+            raise UserError(
+                f"The {split} split of the {pair} corpus is empty: {tally['read']} pairs were read and all "
+                f"were taken out{reason}; check its files and loosen cleaning."
+            )

@@ -1,0 +1,244 @@
+"""Downloads that survive broken connections, and members of archives that are read without unpacking.
+
+A download grows as `NAME.part` beside its goal, with the URL's validators in `NAME.part.json`, so that a
+broken or killed one goes on where it stopped. The SHA-256 of the first complete download is kept in
+`NAME.sha256`; later ones must match.
+"""
+
+from __future__ import annotations
+
+import difflib
+import gzip
+import http.client
+import json
+import ssl
+import tarfile
+import time
+import urllib.error
+import urllib.request
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass
+from email.message import Message
+from pathlib import Path
+from typing import IO, Any
+
+from heads.files import UserError, read_json, sha256_of, write_json, write_text
+
+CHUNK_BYTES = 1 << 18
+PASSING_ERRORS = (
+    urllib.error.URLError,
+    TimeoutError,
+    ConnectionError,
+    http.client.HTTPException,
+    ssl.SSLError,
+)
+PASSING_STATUS = (408, 425, 429)
+
+
+@dataclass(frozen=True, slots=True)
+class Remote:
+    """What the server said of the file when the download began; None where it was silent."""
+
+    url: str
+    etag: str | None
+    last_modified: str | None
+    length: int | None
+
+
+def fetch(
+    url: str,
+    path: Path,
+    *,
+    sha256: str | None,
+    attempts: int = 6,
+    first_wait_seconds: float = 2.0,
+    timeout_seconds: float = 60.0,
+    sleep: Callable[[float], None] = time.sleep,
+) -> str:
+    """Download `url` to `path`, whole and checked, and give its SHA-256.
+
+    `attempts` counts tries in a row that brought no new byte; the wait before each doubles. A file that
+    already lies at `path` is only checked. Raises UserError when the server refuses, the attempts are used
+    up or the checksum is wrong.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(path.name + ".part")
+    if path.exists():
+        return check_sha256(url, path, path, sha256)
+    failures, furthest = 0, size_of(part)
+    while True:
+        try:
+            if download_rest(url, part, timeout_seconds):
+                break
+            reason = "the connection ended early"
+        except urllib.error.HTTPError as error:
+            if error.code < 500 and error.code not in PASSING_STATUS:
+                raise UserError(f"{url} cannot be fetched: the server answers {error.code} {error.reason}.") from None
+            reason = f"the server answers {error.code} {error.reason}"
+        except PASSING_ERRORS as error:
+            reason = str(getattr(error, "reason", "") or error or type(error).__name__)
+        failures = 0 if size_of(part) > furthest else failures
+        furthest = max(furthest, size_of(part))
+        failures += 1
+        if failures >= attempts:
+            raise UserError(
+                f"{url} cannot be fetched after {attempts} attempts without progress ({reason}): check the "
+                f"network and run again, the {size_of(part)} bytes that came are kept."
+            )
+        sleep(first_wait_seconds * 2 ** (failures - 1))
+    checksum = check_sha256(url, part, path, sha256)
+    part.replace(path)
+    state_path(part).unlink(missing_ok=True)
+    return checksum
+
+
+def size_of(path: Path) -> int:
+    """Bytes of a file, 0 when there is none."""
+    return path.stat().st_size if path.exists() else 0
+
+
+def state_path(part: Path) -> Path:
+    """Where the validators of a partial download lie."""
+    return part.with_name(part.name + ".json")
+
+
+def remembered(url: str, part: Path) -> Remote | None:
+    """The state of a partial download of this URL that can be gone on with, else None."""
+    try:
+        remote = Remote(**read_json(state_path(part)))
+    except (FileNotFoundError, json.JSONDecodeError, TypeError):
+        return None
+    usable = remote.url == url and (remote.etag or remote.last_modified or remote.length is not None)
+    return remote if usable and size_of(part) > 0 else None
+
+
+def download_rest(url: str, part: Path, timeout_seconds: float) -> bool:
+    """Append what is missing to `part`, or begin anew; True when the file is complete."""
+    before = remembered(url, part)
+    request = urllib.request.Request(url, headers={"Accept-Encoding": "identity", "User-Agent": "heads-corpus"})
+    if before is not None:
+        offset = size_of(part)
+        if offset == before.length:
+            return True
+        request.add_header("Range", f"bytes={offset}-")
+        # A weak ETag says nothing about single bytes, so it must not vouch for a range (RFC 9110, 13.1.5).
+        strong_etag = before.etag if before.etag and not before.etag.startswith("W/") else None
+        if validator := strong_etag or before.last_modified:
+            request.add_header("If-Range", validator)
+    try:
+        answer = urllib.request.urlopen(request, timeout=timeout_seconds)
+    except urllib.error.HTTPError as error:
+        if error.code == 416:
+            part.unlink(missing_ok=True)
+            return False
+        raise
+    with answer:
+        if before is not None and answer.status == 206:
+            if not continues(answer.headers, size_of(part), before.length):
+                part.unlink()
+                return False
+            return copy_body(answer, part, "ab", before.length)
+        remote = remote_of(url, answer.headers)
+        write_json(state_path(part), asdict(remote))
+        return copy_body(answer, part, "wb", remote.length)
+
+
+def remote_of(url: str, headers: Message) -> Remote:
+    """The validators in the head of a complete answer."""
+    length = headers.get("Content-Length")
+    return Remote(url, headers.get("ETag"), headers.get("Last-Modified"), int(length) if length else None)
+
+
+def continues(headers: Message, offset: int, length: int | None) -> bool:
+    """Whether a partial answer begins at `offset` of a file that is still `length` bytes long."""
+    found, _, total = headers.get("Content-Range", "").removeprefix("bytes ").partition("/")
+    return found.startswith(f"{offset}-") and (length is None or total in ("*", str(length)))
+
+
+def copy_body(answer: Any, part: Path, mode: str, length: int | None) -> bool:
+    """Write the body to `part`; True when all is there. Without a stated length its end counts as all."""
+    with part.open(mode) as stream:
+        while chunk := answer.read(CHUNK_BYTES):
+            stream.write(chunk)
+    if length is not None and size_of(part) > length:
+        part.unlink()
+        return False
+    return length is None or size_of(part) == length
+
+
+def check_sha256(url: str, file: Path, path: Path, sha256: str | None) -> str:
+    """Compare `file` with the given checksum, or with the recorded one, or record it; delete a wrong file."""
+    record = path.with_name(path.name + ".sha256")
+    found = sha256_of(file)
+    if sha256 is not None:
+        expected, origin = sha256, "the settings ask for"
+    elif record.exists():
+        expected, origin = record.read_text(encoding="utf-8").strip(), f"{record} recorded"
+    else:
+        write_text(record, found + "\n")
+        return found
+    if found != expected:
+        file.unlink()
+        state_path(file).unlink(missing_ok=True)
+        raise UserError(
+            f"{url} has SHA-256 {found}, but {origin} {expected}; the file was deleted: run again, and if it "
+            f"still differs make sure that it was changed on purpose, then correct sha256 or delete {record}."
+        )
+    return found
+
+
+@contextmanager
+def open_bytes(path: Path, member: str | None) -> Iterator[IO[bytes]]:
+    """Open a file, or one member of a tar or zip archive; a name that ends in .gz is decompressed.
+
+    Nothing of an archive is ever written to disk, so names such as `../x`, absolute names and links can do
+    no harm. Raises UserError for a missing file and for a member that is missing or no plain file.
+    """
+    if not path.is_file():
+        raise UserError(f"{path} does not exist: put the file there or correct its name in the corpus.")
+    with ExitStack() as stack:
+        if member is None:
+            stream: Any = stack.enter_context(path.open("rb"))
+        elif zipfile.is_zipfile(path):
+            stream = stack.enter_context(zip_member(path, member))
+        else:
+            stream = stack.enter_context(tar_member(path, member))
+        if (member or path.name).endswith(".gz"):
+            stream = stack.enter_context(gzip.GzipFile(fileobj=stream))
+        yield stream
+
+
+@contextmanager
+def zip_member(path: Path, member: str) -> Iterator[IO[bytes]]:
+    """Open one member of a zip archive."""
+    with zipfile.ZipFile(path) as archive:
+        if member not in archive.namelist():
+            raise missing_member(path, member, archive.namelist())
+        with archive.open(member) as stream:
+            yield stream
+
+
+@contextmanager
+def tar_member(path: Path, member: str) -> Iterator[IO[bytes]]:
+    """Open one member of a tar archive, compressed in whichever way, by reading on until it comes."""
+    names = []
+    with tarfile.open(path, "r|*") as archive:
+        for info in archive:
+            name = info.name.removeprefix("./")
+            names.append(name)
+            if name == member.removeprefix("./"):
+                if not info.isfile():
+                    raise UserError(f"Member {member} of {path} is a link or folder: name a plain file.")
+                stream = archive.extractfile(info)
+                assert stream is not None
+                yield stream
+                return
+    raise missing_member(path, member, names)
+
+
+def missing_member(path: Path, member: str, names: list[str]) -> UserError:
+    """The error for a member that is not there, with the names most like it."""
+    near = difflib.get_close_matches(member, names, n=3, cutoff=0.0)
+    return UserError(f"{path} has no member {member}: the nearest names are {', '.join(near) or 'none, it is empty'}.")

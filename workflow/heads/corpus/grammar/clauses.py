@@ -1,0 +1,281 @@
+"""Clauses: who does what, and where and when, in both languages.
+
+English order and Russian order differ by rule. Adverbs of manner and frequency stand before the Russian verb wherever
+the English has them; adverbs of time open the Russian main clause, and stand before the verb of a dependent one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from heads.corpus.grammar.copulas import Copulas
+from heads.corpus.grammar.english import Node, leaf
+from heads.corpus.grammar.lexicon import Lexicon, Verb
+from heads.corpus.grammar.phrases import MODIFIED, PLAIN, Phrase, Phrases
+from heads.corpus.grammar.russian import DAT, GEN, INS, PLURAL, attach
+
+MAIN, DEPENDENT, RELATIVE, JOINED, INFINITIVE = range(5)  # only the first two take adverbs of time
+KINDS = (
+    ("acting", 0.44),
+    ("being", 0.62),
+    ("motion", 0.70),
+    ("give", 0.78),
+    ("speech", 0.86),
+    ("wish", 0.92),
+    ("state", 0.95),
+)
+DOING = ("acting", "being", "motion")
+
+
+@dataclass(slots=True)
+class Predicate:
+    """A verb with its objects: the tree, the Russian adverb of time, the other Russian words.
+
+    `times` is the kind of adverb of time that it can still take ("" for none).
+    """
+
+    node: Node
+    opening: str
+    russian: str
+    closed: bool
+    times: str
+
+
+class Clauses:
+    """Writes clauses; `roll` gives random numbers in [0, 1)."""
+
+    def __init__(self, lexicon: Lexicon, roll: Callable[[], float]) -> None:
+        self.lexicon = lexicon
+        self.roll = roll
+        self.phrases = Phrases(lexicon, roll)
+        self.copulas = Copulas(lexicon, self.phrases)
+        self.goals = lexicon.bag("place person -balcony -tower")
+        self.grounds = lexicon.bag("place -balcony")
+
+    def clause(self, place: int, room: int) -> Phrase:
+        """A whole clause with its subject; `room` bounds what its noun phrases carry."""
+        dice = self.roll()
+        if dice < 0.04:
+            return self.copulas.there_was()
+        if dice < 0.14:
+            return self.copulas.was(room)
+        dice = self.roll()
+        kind = next((kind for kind, upto in KINDS if dice < upto), "turned")
+        if kind == "speech" and place != MAIN:
+            kind = "acting"
+        verb = self.lexicon.verbs_of[kind].draw(self.roll)
+        subject = self.subject(verb, room)
+        if kind == "turned":
+            predicate = self.turned(verb, room)
+        elif kind == "speech":
+            predicate = self.speech(verb, subject.agreement)
+        elif kind == "wish":
+            predicate = self.wish(verb, subject.agreement)
+        else:
+            predicate = self.predicate(verb, subject.agreement, place, MODIFIED if subject.closed else room)
+            if kind in DOING and verb.subjects.people and not predicate.closed and self.roll() < 0.1:
+                self.join(predicate, subject.agreement)
+        return self.put_together(subject, predicate, place)
+
+    def subject(self, verb: Verb, room: int) -> Phrase:
+        """The subject of a verb, in the case its Russian partner asks for; relation nsubj."""
+        case, preposition = verb.subject.case, verb.subject.russian
+        if verb.subjects.people and (self.roll() < 0.7 or len(verb.subjects.items) < 90):
+            subject = self.phrases.of_people(case, preposition, self.phrases.owners, room, subject=True)
+        else:
+            subject = self.phrases.common(verb.subjects.draw(self.roll), case, preposition, room, subject=True)
+        subject.node.relation = "nsubj"
+        self.phrases.taken = subject.node.form if subject.node.upos == "PRON" else ""
+        return subject
+
+    def put_together(self, subject: Phrase, predicate: Predicate, place: int) -> Phrase:
+        """Subject and predicate; a main clause opens with an adverb of time or a place now and then."""
+        node, opening = predicate.node, predicate.opening
+        node.before.insert(0, subject.node)
+        if place == MAIN and not opening:
+            dice = self.roll()
+            if dice < 0.12 and predicate.times:
+                english, opening = self.lexicon.adverbs[predicate.times].draw(self.roll)
+                node.before.insert(0, leaf(english, "ADV", "advmod"))
+            elif dice < 0.17:
+                where = self.phrases.where(PLAIN)
+                node.before.insert(0, where.node)
+                opening = where.russian
+        if not opening:
+            russian = f"{subject.russian} {predicate.russian}"
+        elif place == MAIN:
+            russian = f"{opening} {subject.russian} {predicate.russian}"
+        else:
+            russian = f"{subject.russian} {opening} {predicate.russian}"
+        return Phrase(node, russian, subject.agreement, predicate.closed)
+
+    def predicate(self, verb: Verb, agreement: int, place: int, room: int) -> Predicate:
+        """The verb with adverbs, objects and places; agreement is idle for an infinitive."""
+        infinitive = place == INFINITIVE
+        node = Node(verb.base if infinitive else verb.english, verb.base, "VERB", "root")
+        if verb.kind == "state":
+            node.upos = "ADJ"
+            node.before.append(Node("were" if agreement == PLURAL else "was", "be", "AUX", "cop"))
+        tail, closed = self._objects(verb, node, room)
+        russian = verb.infinitive if infinitive else verb.past[agreement]
+        opening, times = "", self._times(verb)
+        dice = self.roll()
+        late = not closed and place != RELATIVE
+        where = not closed and verb.placed and self.roll() < (0.2 if verb.objects else 0.45)
+        if dice < 0.27:
+            if not infinitive and verb.aspect != "p" and self.roll() < 0.6:
+                russian, times = self.habit(verb, node, russian), ""
+            elif verb.aspect != "s" and verb.kind != "state" and verb.subjects.people:
+                early = not infinitive and (not late or self.roll() < 0.45)
+                if early:
+                    russian = self.adverb_before("manner", node, russian)
+                elif late:
+                    russian = self._late("manner", node, russian)
+        elif dice < 0.33 and not infinitive and verb.kind != "state":
+            node.form = verb.base
+            node.before += [Node("did", "do", "AUX", "aux"), leaf("not", "PART", "advmod")]
+            russian = f"не {russian}"
+        russian += tail
+        timed = late and place in (MAIN, DEPENDENT) and 0.33 <= dice < 0.45
+        if where:
+            phrase = self.phrases.where(room if not timed and place == MAIN else PLAIN)
+            node.after.append(phrase.node)
+            russian, closed = f"{russian} {phrase.russian}", phrase.closed
+        if timed:
+            opening = self._late(times, node, "").rstrip()
+        return Predicate(node, opening, russian, closed, times)
+
+    def _times(self, verb: Verb) -> str:
+        """The kind of an adverb of time; those of a moment go with perfective verbs only."""
+        return "moment" if verb.aspect == "p" and self.roll() < 0.5 else "time"
+
+    def habit(self, verb: Verb, node: Node, russian: str) -> str:
+        """Put an adverb before the verb: of manner if it is perfective, else of frequency."""
+        kind = {"p": "manner", "i": "frequency", "s": "always"}[verb.aspect]
+        return self.adverb_before(kind, node, russian)
+
+    def adverb_before(self, kind: str, node: Node, russian: str) -> str:
+        """Put an adverb before the verb in both languages; the Russian words with it."""
+        english, word = self.lexicon.adverbs[kind].draw(self.roll)
+        node.before.append(leaf(english, "ADV", "advmod"))
+        return f"{word} {russian}"
+
+    def _late(self, kind: str, node: Node, russian: str) -> str:
+        english, word = self.lexicon.adverbs[kind].draw(self.roll)
+        node.after.append(leaf(english, "ADV", "advmod"))
+        return f"{word} {russian}"
+
+    def _objects(self, verb: Verb, node: Node, room: int) -> tuple[str, bool]:
+        """Hang objects, recipient, tool or goal on the verb; Russian with a space in front, and whether closed."""
+        if verb.kind == "motion":
+            return self._way(verb, node)
+        if verb.objects is None or verb.government is None:
+            return "", False
+        if verb.kind == "give":
+            return self._given(verb, node, room)
+        takes_more = self.roll() < 0.3 if verb.tools else verb.base == "buy" and self.roll() < 0.25
+        thing = self.phrases.governed(verb.government, verb.objects, MODIFIED if takes_more else room)
+        node.after.append(thing.node)
+        if not takes_more:
+            return f" {thing.russian}", thing.closed
+        if verb.tools:
+            more = self.phrases.oblique("with", self.phrases.common(verb.tools.draw(self.roll), INS, "", PLAIN))
+        else:
+            more = self.phrases.oblique("for", self.phrases.of_people(GEN, "для", self.phrases.owners, PLAIN))
+        node.after.append(more.node)
+        return f" {thing.russian} {more.russian}", False
+
+    def _way(self, verb: Verb, node: Node) -> tuple[str, bool]:
+        dice = self.roll()
+        if dice < 0.65:
+            bag = self.goals if verb.subjects.people else self.grounds
+            way = self.phrases.goal(None if dice < 0.1 else bag.draw(self.roll))
+        elif dice < 0.8:
+            town = self.roll() < 0.3
+            way = self.phrases.oblique("from", self.phrases.home(None if town else self.phrases.places.draw(self.roll)))
+        else:
+            return "", False
+        node.after.append(way.node)
+        return f" {way.russian}", False
+
+    def _given(self, verb: Verb, node: Node, room: int) -> tuple[str, bool]:
+        """ "gave the boy a book" and "gave a book to the boy" differ in Russian by order; pronouns come first."""
+        assert verb.objects is not None
+        assert verb.government is not None
+        first = self.roll() < 0.55
+        thing = self.phrases.governed(verb.government, verb.objects, room if first else PLAIN)
+        whom = self.phrases.of_people(DAT, "", self.phrases.owners, PLAIN)
+        if first:
+            whom.node.relation = "iobj"
+            node.after += [whom.node, thing.node]
+            return f" {whom.russian} {thing.russian}", thing.closed
+        self.phrases.oblique("to", whom)
+        node.after += [thing.node, whom.node]
+        pronoun = whom.node.upos == "PRON"
+        return f" {whom.russian} {thing.russian}" if pronoun else f" {thing.russian} {whom.russian}", False
+
+    def turned(self, verb: Verb, room: int) -> Predicate:
+        """The boy had a dog: у мальчика была собака. The Russian verb agrees with the English object."""
+        assert verb.objects is not None
+        assert verb.government is not None
+        node = Node(verb.english, verb.base, "VERB", "root")
+        thing = self.phrases.governed(verb.government, verb.objects, room)
+        node.after.append(thing.node)
+        return Predicate(node, "", f"{verb.past[thing.agreement]} {thing.russian}", thing.closed, self._times(verb))
+
+    def speech(self, verb: Verb, agreement: int) -> Predicate:
+        """He said that ...; the clause closes the sentence."""
+        node = Node(verb.english, verb.base, "VERB", "root")
+        russian, times = verb.past[agreement], self._times(verb)
+        if verb.government:
+            listener = self.phrases.of_people(verb.government.case, "", self.phrases.owners, PLAIN)
+            listener.node.relation = "obj"
+            node.after.append(listener.node)
+            russian += f" {listener.russian}"
+        elif self.roll() < 0.15:
+            russian, times = self.habit(verb, node, russian), ""
+        inner = self.clause(DEPENDENT, MODIFIED)
+        inner.node.relation = "ccomp"
+        inner.node.before.insert(0, leaf("that", "SCONJ", "mark"))
+        node.after.append(inner.node)
+        return Predicate(node, "", f"{russian} , что {inner.russian} ,", closed=True, times=times)
+
+    def wish(self, verb: Verb, agreement: int) -> Predicate:
+        """He wanted to sleep."""
+        node = Node(verb.english, verb.base, "VERB", "root")
+        russian, times = verb.past[agreement], self._times(verb)
+        if self.roll() < 0.15 and verb.aspect == "s":
+            russian, times = self.habit(verb, node, russian), ""
+        inner = self.predicate(self.done_by_people(), agreement, INFINITIVE, MODIFIED)
+        inner.node.relation = "xcomp"
+        inner.node.before.insert(0, leaf("to", "PART", "mark"))
+        node.after.append(inner.node)
+        return Predicate(node, "", f"{russian} {inner.russian}", inner.closed, times)
+
+    def done_by_people(self) -> Verb:
+        while True:
+            verb = self.lexicon.verbs_of[DOING[int(self.roll() * len(DOING))]].draw(self.roll)
+            if verb.subjects.people and verb.aspect != "s" and (verb.kind != "motion" or verb.aspect == "p"):
+                return verb
+
+    def done_somewhere(self) -> Verb:
+        """A verb without object that people do in a place."""
+        while True:
+            verb = self.lexicon.verbs_of["being"].draw(self.roll)
+            if verb.subjects.people:
+                return verb
+
+    def join(self, predicate: Predicate, agreement: int) -> None:
+        """Add "and" with a second verb of the same subject."""
+        other = self.predicate(self.done_by_people(), agreement, JOINED, MODIFIED)
+        other.node.relation = "conj"
+        other.node.before.insert(0, leaf("and", "CCONJ", "cc"))
+        predicate.node.after.append(other.node)
+        predicate.russian += f" и {other.russian}"
+        predicate.closed = other.closed
+
+
+def preposed(preposition: str, word: str) -> str:
+    """A Russian word after its preposition, if it has one."""
+    return attach(preposition, word) if preposition else word

@@ -1,0 +1,74 @@
+"""English words as nodes of a tree that knows its own word order, and the tree and text read off it."""
+
+from __future__ import annotations
+
+from heads.corpus.conllu import Sentence, place
+
+
+class Node:
+    """A word with its dependents before and after it; `relation` is the one to its own head."""
+
+    __slots__ = ("after", "before", "form", "lemma", "relation", "space_after", "upos")
+
+    def __init__(self, form: str, lemma: str, upos: str, relation: str) -> None:
+        self.form = form
+        self.lemma = lemma
+        self.upos = upos
+        self.relation = relation
+        self.before: list[Node] = []
+        self.after: list[Node] = []
+        self.space_after = True
+
+
+def leaf(form: str, upos: str, relation: str) -> Node:
+    """A word that is its own lemma."""
+    return Node(form, form, upos, relation)
+
+
+def comma() -> Node:
+    """A comma."""
+    return Node(",", ",", "PUNCT", "punct")
+
+
+def in_order(node: Node, words: list[Node]) -> None:
+    """Append the words of the subtree of `node` to `words` in reading order."""
+    for child in node.before:
+        if child.before or child.after:
+            in_order(child, words)
+        else:
+            words.append(child)
+    words.append(node)
+    for child in node.after:
+        if child.before or child.after:
+            in_order(child, words)
+        else:
+            words.append(child)
+
+
+def article(following: str) -> str:
+    """The indefinite article before the word `following`."""
+    if following in ("university", "universities"):
+        return "a"
+    return "an" if following[0] in "aeiou" or following == "honest" else "a"
+
+
+def surface(words: list[Node]) -> str:
+    """Text of the words, with punctuation and possessive endings glued to what they follow."""
+    text = " ".join([word.form for word in words])
+    text = text.replace(" ,", ",").replace(" 's", "'s").replace(" .", ".")
+    return text[0].upper() + text[1:]
+
+
+def tree(root: Node, words: list[Node]) -> Sentence:
+    """The dependency tree over `words`, the reading order of `root`."""
+    number = {id(word): index for index, word in enumerate(words, start=1)}
+    head = {id(root): 0}
+    for word in words:
+        for child in (*word.before, *word.after):
+            head[id(child)] = number[id(word)]
+    rows = []
+    for index, word in enumerate(words):
+        glued = index + 1 < len(words) and words[index + 1].form in (",", ".", "'s")
+        form = word.form[0].upper() + word.form[1:] if index == 0 else word.form
+        rows.append((form, word.lemma, word.upos, head[id(word)], word.relation, not glued))
+    return place(rows)

@@ -1,0 +1,100 @@
+"""What stands before a noun: determiners, adjectives with their adverbs, nouns that turn into Russian adjectives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from heads.corpus.grammar.english import Node, article, leaf
+from heads.corpus.grammar.lexicon import COMPOUND_GROUP, Adjective, Lexicon, Noun
+from heads.corpus.grammar.pronouns import DEMONSTRATIVES, POSSESSIVES
+
+# shares, summed up, of no adjective, one, two, one with an adverb of degree; what is left has two joined by "and"
+NUMBER_OF_ADJECTIVES = (0.46, 0.62, 0.90, 0.95)
+
+BOTH_OF_STUFF = 2 * COMPOUND_GROUP - 1  # "wooden" and "stone" exclude each other
+
+
+class Modifiers:
+    """Writes what stands before a noun; `roll` gives random numbers in [0, 1)."""
+
+    def __init__(self, lexicon: Lexicon, roll: Callable[[], float]) -> None:
+        self.lexicon = lexicon
+        self.roll = roll
+
+    def determiner(self, noun: Noun, node: Node, agreement: int, case: int, *, many: bool, article_of: str) -> str:
+        """Put the English determiner in front; give the Russian one with a space, or nothing."""
+        dice = self.roll()
+        forms = None
+        word = ""
+        if "only" in noun.classes:
+            word = "the"
+        elif article_of == "new":
+            word = "" if many or "mass" in noun.classes else self._article(node)
+        elif dice < 0.06 and article_of == "subject":
+            word, forms = POSSESSIVES[int(self.roll() ** 1.5 * 4)]
+        elif dice < 0.14 and "mass" not in noun.classes:
+            one, more, forms = DEMONSTRATIVES[int(self.roll() ** 1.5 * len(DEMONSTRATIVES))]
+            word = more if many else one
+            if not word:
+                word, forms = "the", None
+        elif dice < 0.66:
+            word = "the"
+        elif not many and "mass" not in noun.classes:
+            word = self._article(node)
+        if word:
+            lemma = {"an": "a", "these": "this", "those": "that"}.get(word, word)
+            possessive = "PRON" if word in ("my", "our", "his", "their") else "DET"
+            node.before.insert(0, Node(word, lemma, possessive, "nmod:poss" if possessive == "PRON" else "det"))
+        return f"{forms[agreement][noun.animate][case]} " if forms else ""
+
+    def _article(self, node: Node) -> str:
+        following = (node.before[0].before or node.before)[0] if node.before else node
+        return article(following.form)
+
+    def adjectives(self, noun: Noun, node: Node, agreement: int, case: int) -> str:
+        """Put up to two adjectives before the noun; give the Russian ones with a space after each."""
+        bag = self.lexicon.adjectives.get(noun.singular)
+        dice = self.roll()
+        none, one, two, degree = NUMBER_OF_ADJECTIVES
+        if bag is None or dice < none:
+            return ""
+        first = bag.draw(self.roll)
+        russian = first.forms[agreement][noun.animate][case]
+        word = self._modifier(first)
+        if one <= dice < two or dice >= degree:
+            second = bag.draw(self.roll)
+            if second.group == first.group and dice < two:
+                second = bag.draw(self.roll)
+            other_russian = second.forms[agreement][noun.animate][case]
+            if second.group != first.group and first.group + second.group < BOTH_OF_STUFF:
+                pair = (first, russian), (second, other_russian)
+                (outer, far), (inner, near) = sorted(pair, key=lambda adjective: adjective[0].group)
+                node.before += [self._modifier(outer), self._modifier(inner)]
+                return f"{far} {near} "
+            if dice >= degree and first.group == 0 and second.english != first.english:
+                word.after.append(self.also(second))
+                node.before.append(word)
+                return f"{russian} и {other_russian} "
+        node.before.append(word)
+        if two <= dice < degree:
+            russian = f"{self.degree(first, word)}{russian}"
+        return f"{russian} "
+
+    def also(self, adjective: Adjective) -> Node:
+        """ "and old", to hang behind another adjective."""
+        other = leaf(adjective.english, "ADJ", "conj")
+        other.before.append(leaf("and", "CCONJ", "cc"))
+        return other
+
+    def _modifier(self, adjective: Adjective) -> Node:
+        if adjective.group == COMPOUND_GROUP:
+            return leaf(adjective.english, "NOUN", "compound")
+        return leaf(adjective.english, "ADJ", "amod")
+
+    def degree(self, adjective: Adjective, word: Node) -> str:
+        """Put an adverb of degree before an adjective that allows one; give the Russian one with a space."""
+        if adjective.group > 2:
+            return ""
+        english, russian = self.lexicon.adverbs["degree"].draw(self.roll)
+        word.before.append(leaf(english, "ADV", "advmod"))
+        return f"{russian} "

@@ -1,0 +1,92 @@
+"""An open set of proper names, put together from syllables, with their Russian spelling and declension.
+
+A name shows what it is: men's names end in a consonant, women's in -a, towns in -burg, -grad or -ton. Men and towns
+decline like hard masculine nouns, women like nouns in -а. Rank r is drawn with a chance of about 1/r.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+
+from heads.corpus.grammar.russian import decline_singular
+
+ONSETS = (
+    "b",
+    "d",
+    "k",
+    "m",
+    "l",
+    "r",
+    "t",
+    "v",
+    "s",
+    "g",
+    "n",
+    "z",
+    "p",
+    "f",
+    "br",
+    "dr",
+    "gr",
+    "tr",
+    "sh",
+    "ch",
+)
+VOWELS = ("a", "o", "i", "e", "u")
+MIDDLES = ("l", "r", "n", "lk", "rd", "m", "nd", "v", "st", "rg", "lm", "nt", "rv", "sh")
+FINALS = ("r", "n", "s", "l", "m", "t", "d", "v", "k", "sh")
+TOWNS = ("burg", "grad", "ton")
+
+DIGRAPHS = {"sh": "ш", "ch": "ч"}
+LETTERS = dict(zip("abdefgiklmnoprstuvz", "абдефгиклмнопрстувз", strict=True))
+
+PEOPLE = len(ONSETS) * len(VOWELS) * len(MIDDLES) * len(VOWELS) * len(FINALS)
+PLACES = len(ONSETS) * len(VOWELS) * len(FINALS) * len(TOWNS)
+STRIDE = 34_319  # prime to both counts: spreads neighbouring ranks over the syllables
+
+
+class Kind(Enum):
+    """What a name names."""
+
+    MAN = "m"
+    WOMAN = "f"
+    TOWN = "t"
+
+
+CODES = {Kind.MAN: "ma", Kind.WOMAN: "fa", Kind.TOWN: "m"}
+
+
+def spell(rank: int, kind: Kind) -> str:
+    """The English name of rank `rank` (from 0), capitalised; different ranks below the count give different names."""
+    number = rank * STRIDE % (PLACES if kind is Kind.TOWN else PEOPLE)
+    number, final = divmod(number, len(FINALS))
+    number, vowel = divmod(number, len(VOWELS))
+    if kind is Kind.TOWN:
+        ending, onset = divmod(number, len(ONSETS))
+        return (ONSETS[onset] + VOWELS[vowel] + FINALS[final] + TOWNS[ending]).capitalize()
+    number, middle = divmod(number, len(MIDDLES))
+    onset, first = divmod(number, len(VOWELS))
+    name = ONSETS[onset] + VOWELS[first] + MIDDLES[middle] + VOWELS[vowel] + FINALS[final]
+    return (name + "a" if kind is Kind.WOMAN else name).capitalize()
+
+
+def transliterate(name: str) -> str:
+    """The name in Cyrillic, letter by letter, sh and ch being one letter each."""
+    rest, russian = name.lower(), ""
+    while rest:
+        letter = DIGRAPHS.get(rest[:2])
+        russian += letter or LETTERS[rest[0]]
+        rest = rest[2:] if letter else rest[1:]
+    return russian.capitalize()
+
+
+def decline_name(name: str, kind: Kind) -> list[str]:
+    """Six Russian case forms of an English name."""
+    return decline_singular(transliterate(name), CODES[kind], {})
+
+
+def draw_name(roll: Callable[[], float], kind: Kind) -> str:
+    """A name by Zipf's law: the logarithm of its rank is uniform."""
+    count = PLACES if kind is Kind.TOWN else PEOPLE
+    return spell(int(count ** roll()) - 1, kind)

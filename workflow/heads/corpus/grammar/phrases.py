@@ -1,0 +1,257 @@
+"""Noun phrases: English words as a tree, and the Russian in the case that the place in the sentence asks for.
+
+To keep the tree and the Russian a function of the English text, the prepositions share out the work: of, from, about,
+with and without hang on the noun before them, all others on the verb; a noun phrase that ends in a relative clause is
+`closed`, and nothing of the same clause follows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from heads.corpus.grammar.english import Node, comma, leaf
+from heads.corpus.grammar.lexicon import Government, Lexicon, Noun, NounBag
+from heads.corpus.grammar.modifiers import Modifiers
+from heads.corpus.grammar.names import Kind, decline_name, draw_name
+from heads.corpus.grammar.pronouns import PRONOUNS, Pronoun
+from heads.corpus.grammar.russian import ACC, DAT, FEMININE, GEN, INS, LOC, MASCULINE, PLURAL, PRE, attach
+
+PLAIN, MODIFIED, FULL = range(3)  # how much a noun may carry: adjectives; and a phrase; and a clause or a second noun
+
+
+@dataclass(slots=True)
+class Phrase:
+    """English tree, Russian text, agreement of the past tense; `noun` is the head if it is a single common noun."""
+
+    node: Node
+    russian: str
+    agreement: int
+    closed: bool = False
+    noun: Noun | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """What a relative clause must know of the noun before it."""
+
+    noun: Noun
+    agreement: int
+
+
+RelativeClause = Callable[[Head], "Phrase | None"]
+PLURAL_SHARE = 0.3
+
+
+def no_relative(_: Head) -> None:
+    """No relative clause, until something that writes them is put in."""
+
+
+class Phrases:
+    """Writes noun phrases; `roll` gives random numbers in [0, 1)."""
+
+    def __init__(self, lexicon: Lexicon, roll: Callable[[], float]) -> None:
+        self.lexicon = lexicon
+        self.roll = roll
+        self.relative: RelativeClause = no_relative
+        self.taken = ""
+        self.modifiers = Modifiers(lexicon, roll)
+        self.owners = lexicon.bag("person")
+        self.pets = lexicon.bag("animal")
+        self.parts = lexicon.bag("part")
+        self.wholes = lexicon.bag("building hut")
+        self.homes = lexicon.bag("land")
+        self.topics = lexicon.bag("person animal event land")
+        self.places = lexicon.bag("place")
+        self.marks = lexicon.bag("building tree river lake bridge table window road stone")
+
+    def of_people(self, case: int, preposition: str, bag: NounBag, room: int, *, subject: bool = False) -> Phrase:
+        """A pronoun, a name, several people or a noun of `bag`, which must suit people."""
+        dice = self.roll()
+        if dice < 0.13:
+            who = PRONOUNS[int(self.roll() ** 1.5 * len(PRONOUNS))]
+            if subject or who.subject != self.taken:
+                return self.pronoun(who, case, preposition, subject=subject)
+        if dice < 0.30:
+            return self.name(self.sex(), case, preposition)
+        if dice < 0.37 and room == FULL:
+            return self.several(case, preposition, bag, subject=subject)
+        return self.common(bag.draw(self.roll), case, preposition, room, subject=subject)
+
+    def pronoun(self, who: Pronoun, case: int, preposition: str, *, subject: bool) -> Phrase:
+        """A personal pronoun."""
+        form = who.subject if subject else who.object
+        forms = who.after_preposition if preposition else who.plain
+        russian = attach(preposition, forms[case]) if preposition else forms[case]
+        return Phrase(Node(form, who.subject, "PRON", ""), russian, who.agreement)
+
+    def sex(self) -> Kind:
+        """Man or woman, evenly."""
+        return Kind.MAN if self.roll() < 0.5 else Kind.WOMAN
+
+    def name(self, kind: Kind, case: int, preposition: str) -> Phrase:
+        """A proper name."""
+        english = draw_name(self.roll, kind)
+        russian = decline_name(english, kind)[min(case, PRE)]
+        russian = attach(preposition, russian) if preposition else russian
+        return Phrase(leaf(english, "PROPN", ""), russian, FEMININE if kind is Kind.WOMAN else MASCULINE)
+
+    def several(self, case: int, preposition: str, bag: NounBag, *, subject: bool) -> Phrase:
+        """Two or three things joined by "and"; the preposition stands once."""
+        count = 3 if self.roll() < 0.15 else 2
+        members = []
+        for index in range(count):
+            word = preposition if index == 0 else ""
+            if bag.people and self.roll() < 0.25:
+                members.append(self.name(self.sex(), case, word))
+            else:
+                members.append(self.common(bag.draw(self.roll), case, word, PLAIN, subject=subject))
+        first = members[0]
+        for index, member in enumerate(members[1:], start=2):
+            member.node.relation = "conj"
+            member.node.before.insert(0, leaf("and", "CCONJ", "cc") if index == count else comma())
+            first.node.after.append(member.node)
+        joined = " , ".join(member.russian for member in members[:-1])
+        return Phrase(first.node, f"{joined} и {members[-1].russian}", PLURAL)
+
+    def common(self, noun: Noun, case: int, preposition: str, room: int, *, subject: bool = False) -> Phrase:
+        """A common noun, singular or plural, with what it carries."""
+        many = noun.plural != "" and self.roll() < PLURAL_SHARE
+        return self.counted(noun, case, preposition, room, many=many, article_of="subject" if subject else "any")
+
+    def counted(self, noun: Noun, case: int, preposition: str, room: int, *, many: bool, article_of: str) -> Phrase:
+        """As `common`, in a given number; `article_of` is "new" (a or nothing), "subject" (all there are) or "any"."""
+        agreement = PLURAL if many else noun.gender
+        node = Node(noun.plural if many else noun.singular, noun.singular, "NOUN", "")
+        russian = noun.forms[many][case]
+        if "bare" in noun.classes:
+            return Phrase(
+                node,
+                russian if not preposition else attach(preposition, russian),
+                PLURAL if noun.singular == "chess" else agreement,
+            )
+        adjectives = self.modifiers.adjectives(noun, node, agreement, case)
+        owner, owned = "", True
+        if room and not noun.place and self.roll() < 0.07:
+            owner = self._possessor(node)
+            determiner = ""
+        else:
+            determiner = self.modifiers.determiner(noun, node, agreement, case, many=many, article_of=article_of)
+            owned = bool(node.before) and node.before[0].relation == "nmod:poss"
+        russian = f"{determiner}{adjectives}{russian}{owner}"
+        if preposition:
+            russian = attach(preposition, russian)
+        closed = False
+        if room and not owned:
+            dice = self.roll()
+            if room == FULL and dice < 0.17:
+                clause = self.relative(Head(noun, agreement))
+                if clause:
+                    node.after.append(clause.node)
+                    russian, closed = f"{russian} , {clause.russian} ,", True
+            elif dice < 0.36:
+                russian += self._noun_modifier(noun, node)
+        return Phrase(node, russian, agreement, closed, noun)
+
+    def _possessor(self, node: Node) -> str:
+        """Put "the doctor's" in front; give the Russian genitive that follows the noun, with a space before it."""
+        dice = self.roll()
+        noun = self.owners.draw(self.roll)
+        if dice < 0.4 or noun.singular == node.lemma:
+            owner = self.name(self.sex(), GEN, "")
+        else:
+            owner = self._singular(noun, GEN)
+        owner.node.relation = "nmod:poss"
+        owner.node.after.append(leaf("'s", "PART", "case"))
+        node.before.insert(0, owner.node)
+        return f" {owner.russian}"
+
+    def _singular(self, noun: Noun, case: int) -> Phrase:
+        node = Node(noun.singular, noun.singular, "NOUN", "")
+        adjectives = self.modifiers.adjectives(noun, node, noun.gender, case) if self.roll() < 0.3 else ""
+        node.before.insert(0, leaf("the", "DET", "det"))
+        return Phrase(node, adjectives + noun.forms[0][case], noun.gender)
+
+    def _noun_modifier(self, noun: Noun, node: Node) -> str:
+        """Hang "of the house", "about the war", "from the village" or "with the dog" on the noun."""
+        classes = noun.classes
+        dice = self.roll()
+        if "part" in classes:
+            english, inner = "of", self.common(self.wholes.draw(self.roll), GEN, "", PLAIN)
+        elif "body" in classes or "kin" in classes:
+            english, inner = "of", self.of_noun_or_name(self.owners, GEN)
+        elif "text" in classes:
+            english, inner = "about", self.common(self.topics.draw(self.roll), PRE, "о", PLAIN)
+        elif "building" in classes:
+            with_it = dice < 0.6
+            english = "with" if with_it else "without"
+            inner = self.common(self.parts.draw(self.roll), INS if with_it else GEN, "с" if with_it else "без", PLAIN)
+        elif "person" in classes and dice < 0.5:
+            home = self.homes.draw(self.roll) if dice < 0.3 else None
+            english, inner = "from", self.home(home)
+        elif "person" in classes:
+            with_it = dice < 0.85
+            english = "with" if with_it else "without"
+            inner = self.common(self.pets.draw(self.roll), INS if with_it else GEN, "с" if with_it else "без", PLAIN)
+        else:
+            return ""
+        inner.node.relation = "nmod"
+        inner.node.before.insert(0, leaf(english, "ADP", "case"))
+        node.after.append(inner.node)
+        return f" {inner.russian}"
+
+    def of_noun_or_name(self, bag: NounBag, case: int) -> Phrase:
+        """A plain noun or a name of a person."""
+        if self.roll() < 0.3:
+            return self.name(self.sex(), case, "")
+        return self.common(bag.draw(self.roll), case, "", PLAIN)
+
+    def home(self, noun: Noun | None) -> Phrase:
+        """Where somebody is from: a place with its own preposition, or a named town."""
+        if noun is None or noun.place is None:
+            return self.name(Kind.TOWN, GEN, "из")
+        return self.common(noun, GEN, "из" if noun.place[1] == "в" else "с", PLAIN)
+
+    def governed(self, government: Government, bag: NounBag, room: int) -> Phrase:
+        """The object of a verb, with its English preposition; relation obj or obl."""
+        if bag.people and self.roll() < 0.5:
+            phrase = self.of_people(government.case, government.russian, self.owners, room)
+        elif room == FULL and self.roll() < 0.06 and "bare" not in bag.items[0].classes:
+            phrase = self.several(government.case, government.russian, bag, subject=False)
+        else:
+            phrase = self.common(bag.draw(self.roll), government.case, government.russian, room)
+        if government.english:
+            phrase.node.relation = "obl"
+            phrase.node.before.insert(0, leaf(government.english, "ADP", "case"))
+        else:
+            phrase.node.relation = "obj"
+        return phrase
+
+    def oblique(self, english: str, phrase: Phrase) -> Phrase:
+        """Make a phrase an oblique with an English preposition."""
+        phrase.node.relation = "obl"
+        phrase.node.before.insert(0, leaf(english, "ADP", "case"))
+        return phrase
+
+    def where(self, room: int) -> Phrase:
+        """A phrase of place that hangs on the verb."""
+        dice = self.roll()
+        if dice < 0.12:
+            return self.oblique("in", self.name(Kind.TOWN, PRE, "в"))
+        if dice < 0.7:
+            noun = self.places.draw(self.roll)
+            assert noun.place is not None
+            return self.oblique(noun.place[0], self.common(noun, LOC, noun.place[1], room))
+        english, russian, case = RELATIONS[int(self.roll() * len(RELATIONS))]
+        return self.oblique(english, self.common(self.marks.draw(self.roll), case, russian, PLAIN))
+
+    def goal(self, noun: Noun | None) -> Phrase:
+        """A place or a person that somebody moves to."""
+        if noun is None:
+            return self.oblique("to", self.name(Kind.TOWN, ACC, "в"))
+        if noun.place:
+            return self.oblique("to", self.common(noun, ACC, noun.place[1], MODIFIED))
+        return self.oblique("to", self.common(noun, DAT, "к", MODIFIED))
+
+
+RELATIONS = (("near", "около", GEN), ("behind", "за", INS), ("by", "у", GEN), ("opposite", "напротив", GEN))

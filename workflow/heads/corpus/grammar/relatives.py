@@ -1,0 +1,86 @@
+"""Relative clauses: "который" has the gender and number of its noun, and the case of its place in its own clause."""
+
+from __future__ import annotations
+
+from heads.corpus.grammar.clauses import RELATIVE, Clauses, preposed
+from heads.corpus.grammar.english import Node, leaf
+from heads.corpus.grammar.lexicon import Verb
+from heads.corpus.grammar.phrases import PLAIN, Head, Phrase
+from heads.corpus.grammar.pronouns import WHICH
+from heads.corpus.grammar.russian import DAT, LOC
+
+
+class Relatives:
+    """Writes relative clauses with the means of `clauses`."""
+
+    def __init__(self, clauses: Clauses) -> None:
+        self.clauses = clauses
+        self.lexicon = clauses.lexicon
+        self.roll = clauses.roll
+
+    def clause(self, head: Head) -> Phrase | None:
+        """A relative clause for a noun, None where the words have none for it."""
+        name = head.noun.singular
+        dice = self.roll()
+        if head.noun.place and dice < 0.5:
+            return self.place(head)
+        by, to = self.lexicon.done_by.get(name), self.lexicon.done_to.get(name)
+        if by and (dice < 0.55 or not to):
+            return self.subject(head, by.draw(self.roll))
+        return self.object(head, to.draw(self.roll)) if to else None
+
+    def _word(self, head: Head, relation: str, person: str) -> Node:
+        thing = "that" if self.roll() < 0.5 else "which"
+        return leaf(person if "person" in head.noun.classes else thing, "PRON", relation)
+
+    def _which(self, head: Head, case: int, preposition: str) -> str:
+        return preposed(preposition, WHICH[head.agreement][head.noun.animate][case])
+
+    def subject(self, head: Head, verb: Verb) -> Phrase:
+        """The boy who slept."""
+        self.clauses.phrases.taken = ""
+        if verb.kind == "turned":
+            predicate = self.clauses.turned(verb, PLAIN)
+        else:
+            predicate = self.clauses.predicate(verb, head.agreement, RELATIVE, PLAIN)
+        node = predicate.node
+        node.relation = "acl:relcl"
+        node.before.insert(0, self._word(head, "nsubj", "who"))
+        which = self._which(head, verb.subject.case, verb.subject.russian)
+        return Phrase(node, f"{which} {predicate.russian}", head.agreement)
+
+    def object(self, head: Head, verb: Verb) -> Phrase:
+        """The book that the boy read, the girl about whom he thought."""
+        assert verb.government is not None
+        subject = self.clauses.subject(verb, PLAIN)
+        node = Node(verb.english, verb.base, "VERB", "acl:relcl")
+        if verb.government.english:
+            word = leaf("whom" if "person" in head.noun.classes else "which", "PRON", "obl")
+            word.before.append(leaf(verb.government.english, "ADP", "case"))
+        else:
+            word = self._word(head, "obj", "whom")
+        node.before += [word, subject.node]
+        russian = verb.past[subject.agreement]
+        if self.roll() < 0.2:
+            russian = self.clauses.habit(verb, node, russian)
+        if verb.kind == "give":
+            whom = self.clauses.phrases.of_people(DAT, "", self.clauses.phrases.owners, PLAIN)
+            node.after.append(self.clauses.phrases.oblique("to", whom).node)
+            russian += f" {whom.russian}"
+        which = self._which(head, verb.government.case, verb.government.russian)
+        return Phrase(node, f"{which} {subject.russian} {russian}", head.agreement)
+
+    def place(self, head: Head) -> Phrase:
+        """The house in which the boy slept; in Russian the verb comes first unless the subject is a pronoun."""
+        assert head.noun.place is not None
+        verb = self.clauses.done_somewhere()
+        subject = self.clauses.subject(verb, PLAIN)
+        node = Node(verb.english, verb.base, "VERB", "acl:relcl")
+        word = leaf("which", "PRON", "obl")
+        word.before.append(leaf(head.noun.place[0], "ADP", "case"))
+        node.before += [word, subject.node]
+        which = self._which(head, LOC, head.noun.place[1])
+        acted = verb.past[subject.agreement]
+        pronoun = subject.node.upos == "PRON"
+        order = f"{subject.russian} {acted}" if pronoun else f"{acted} {subject.russian}"
+        return Phrase(node, f"{which} {order}", head.agreement)

@@ -1,0 +1,166 @@
+"""The raw pairs of sentences that a part of a corpus stands for, read line by line in constant memory."""
+
+from __future__ import annotations
+
+import lzma
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Iterator
+from itertools import repeat, zip_longest
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+from xml.etree import ElementTree
+
+from heads.corpus.fetch import open_bytes
+from heads.corpus.sources import Columns, FileSpec, OpusOverlap, Part, TestSet, TwoFiles
+from heads.files import UserError
+
+BROKEN_FILE = (EOFError, zlib.error, lzma.LZMAError, OSError, tarfile.TarError, zipfile.BadZipFile)
+
+
+class RawPair(NamedTuple):
+    """A pair as it stands in a file, at a line counted from 1; its time overlap where the part has one."""
+
+    source: str
+    target: str
+    file: str
+    line: int
+    overlap: float | None
+
+
+class Link(NamedTuple):
+    """One link of an OPUS alignment: two documents, the sentence ids of both sides, the overlap."""
+
+    documents: tuple[str, str]
+    ids: tuple[str, str]
+    overlap: float
+
+
+def open_pairs(part: Part, downloads: Path, languages: tuple[str, str]) -> Iterator[RawPair]:
+    """The pairs of one part in their order.
+
+    Raises UserError, naming file and line, for a missing or damaged file, text that is not UTF-8, sides of
+    different length and a test set that sacrebleu cannot give.
+    """
+    if isinstance(part, TestSet):
+        part = sacrebleu_files(part.name, languages)
+    if isinstance(part, Columns):
+        yield from column_pairs(part, downloads)
+        return
+    overlaps = repeat(None) if part.overlap is None else overlap_numbers(part.overlap, downloads)
+    sources, targets = read_text(part.source, downloads), read_text(part.target, downloads)
+    file, line = str(part.source), 0
+    for line, (source, target) in enumerate(zip_longest(sources, targets), 1):
+        if source is None or target is None:
+            rest = 1 + sum(1 for _ in (sources if target is None else targets))
+            lengths = (line - 1 + rest, line - 1) if target is None else (line - 1, line - 1 + rest)
+            raise UserError(
+                f"{part.source} has {lengths[0]} lines and {part.target} {lengths[1]}, so line {line} has no "
+                "partner: give two files that are aligned line by line."
+            )
+        try:
+            yield RawPair(source, target, file, line, next(overlaps))
+        except StopIteration:
+            raise UserError(f"The overlaps of {part.source} end before its line {line}: give one a line.") from None
+    if part.overlap is not None and next(overlaps, None) is not None:
+        raise UserError(f"{part.source} has {line} lines, but its overlaps go on: give one a line.")
+
+
+def column_pairs(part: Columns, downloads: Path) -> Iterator[RawPair]:
+    """The pairs of a file that holds both sides in each line."""
+    wanted, file = max(part.source_column, part.target_column) + 1, str(part.file)
+    for line, text in enumerate(read_text(part.file, downloads), 1):
+        columns = text.split(part.separator)
+        if len(columns) < wanted:
+            raise UserError(
+                f"{file}, line {line} has {len(columns)} columns, not {wanted}: mend it or correct separator."
+            )
+        yield RawPair(columns[part.source_column], columns[part.target_column], file, line, None)
+
+
+def read_text(file: FileSpec, downloads: Path) -> Iterator[str]:
+    """Lines of a UTF-8 file without their ends; only a line feed ends one, a byte order mark is left out."""
+    line = 0
+    try:
+        with open_bytes(file.on_disk(downloads), file.member) as stream:
+            for line, raw in enumerate(stream, 1):
+                text = raw.decode("utf-8").removesuffix("\n")
+                yield text.removeprefix("\ufeff") if line == 1 else text
+    except UnicodeDecodeError as error:
+        raise UserError(f"{file}, line {line} is not UTF-8 ({error.reason}): convert the file to UTF-8.") from None
+    except BROKEN_FILE as error:
+        raise UserError(f"{file} cannot be read beyond line {line} ({error}): delete it and fetch it again.") from None
+
+
+def sacrebleu_files(name: str, languages: tuple[str, str]) -> TwoFiles:
+    """Source and first reference of a test set, which sacrebleu downloads to its own cache when it must."""
+    from sacrebleu.dataset import DATASETS
+
+    pair = "-".join(languages)
+    test_set: Any = DATASETS.get(name)
+    if test_set is None:
+        raise UserError(f"sacrebleu knows no test set {name}: take one of `sacrebleu --list`.")
+    if pair not in test_set.langpairs:
+        raise UserError(f"sacrebleu's test set {name} has no {pair}, only {', '.join(test_set.langpairs)}.")
+    try:
+        source = test_set.get_source_file(pair)
+        reference = test_set.get_reference_files(pair)[0]
+    # sacrebleu raises bare exceptions and even exits when a download fails.
+    except (Exception, SystemExit) as error:
+        raise UserError(
+            f"sacrebleu could not give its test set {name} for {pair} ({type(error).__name__}: {error}): "
+            f"run `sacrebleu -t {name} -l {pair} --echo src` where there is network, or give files by path."
+        ) from None
+    return TwoFiles(FileSpec(Path(source), None, None, None), FileSpec(Path(reference), None, None, None), None)
+
+
+def overlap_numbers(overlap: FileSpec | OpusOverlap, downloads: Path) -> Iterator[float]:
+    """The relative time overlap of each line of a part."""
+    if isinstance(overlap, OpusOverlap):
+        yield from opus_overlaps(overlap, downloads)
+        return
+    for line, text in enumerate(read_text(overlap, downloads), 1):
+        try:
+            yield float(text)
+        except ValueError:
+            raise UserError(f"{overlap}, line {line} is not a number: give one overlap a line.") from None
+
+
+def opus_overlaps(overlap: OpusOverlap, downloads: Path) -> Iterator[float]:
+    """The overlap of each line that `.ids` names, found by going through the alignment in step with it.
+
+    The text leaves out links with an empty side or no words but keeps the order, so each line's link is the
+    next one with its documents and ids. A link without an overlap counts as 0.
+    """
+    with open_bytes(overlap.links.on_disk(downloads), overlap.links.member) as stream:
+        links = opus_links(stream, overlap.links)
+        for line, text in enumerate(read_text(overlap.ids, downloads), 1):
+            columns = [column.strip() for column in text.split("\t")]
+            if len(columns) != 4:
+                raise UserError(f"{overlap.ids}, line {line} has not the four columns of an OPUS .ids file: check it.")
+            documents, ids = (columns[0], columns[1]), (columns[2], columns[3])
+            found = next((link for link in links if link.documents == documents and link.ids == ids), None)
+            if found is None:
+                raise UserError(
+                    f"{overlap.ids}, line {line} names a link that does not follow in {overlap.links}: "
+                    "take both files from one release of OPUS."
+                )
+            yield found.overlap
+
+
+def opus_links(stream: IO[bytes], file: FileSpec) -> Iterator[Link]:
+    """The links of an alignment in OPUS's XML (xces), in their order."""
+    documents = ("", "")
+    try:
+        for event, element in ElementTree.iterparse(stream, events=("start", "end")):
+            if event == "start" and element.tag == "linkGrp":
+                documents = (element.attrib["fromDoc"], element.attrib["toDoc"])
+            elif event == "end" and element.tag == "link":
+                source, _, target = element.attrib["xtargets"].partition(";")
+                yield Link(documents, (source.strip(), target.strip()), float(element.attrib.get("overlap", 0)))
+                element.clear()
+            elif event == "end" and element.tag == "linkGrp":
+                element.clear()
+    except (ElementTree.ParseError, KeyError, ValueError) as error:
+        raise UserError(f"{file} is no alignment of OPUS ({error}): give the xces file of the language pair.") from None

@@ -1,0 +1,1 @@
+"""Figures: data frames of many runs in, a matplotlib figure out."""

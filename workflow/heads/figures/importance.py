@@ -1,0 +1,137 @@
+"""Importance and confidence of every head, and what the encoder's heads do (Voita et al., Figs 1 and 2)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch, Rectangle
+from numpy.typing import NDArray
+
+from heads.figures.style import (
+    FUNCTION_COLOURS,
+    FUNCTION_LABELS,
+    MINUS,
+    colour_bar,
+    first_seed,
+    heat_map,
+    matrix,
+    new_figure,
+    number_layers,
+    panel,
+)
+from heads.names import ATTENTION_LABELS, ATTENTIONS
+from heads.tables.reading import Frames
+from heads.tables.roles import FUNCTIONS
+from heads.tables.roles import head_functions as functions_of_heads
+
+ENDS = {"nsubj": ("verb", "subj"), "obj": ("verb", "obj"), "amod": ("noun", "adj"), "advmod": ("verb", "adv")}
+"""Head and dependent of the paper's relations in words."""
+
+MEASURES = (("lrp.tsv", "relevance_absolute", "Blues"), ("confidence.tsv", "confidence", "Oranges"))
+MEASURE_LABELS = {"relevance_absolute": "LRP relevance", "confidence": "confidence"}
+
+
+def relation_label(name: str, *, short: bool) -> str:
+    """From `nsubj dependent-to-head` to `subj→verb`, or to `s→v` if short; other relations keep their name."""
+    relation, direction = name.split(" ", maxsplit=1)
+    head, dependent = ENDS.get(relation, ("head", relation))
+    if short:
+        head, dependent = ("adv" if end == "adv" else end[0] for end in (head, dependent))
+    return f"{dependent}→{head}" if direction == "dependent-to-head" else f"{head}→{dependent}"
+
+
+def function_label(rows: pd.DataFrame) -> str:
+    """What to write on a head: its offset, its relation with the largest gain, "rare"; a line each.
+
+    rows: the rows of `roles.tsv` of one head. A "+" says that the head carries further relations.
+    """
+    held = rows[rows["holds"] == 1]
+    lines = []
+    if len(offsets := held[held["role"] == "positional"]):
+        best = offsets.sort_values("accuracy", ascending=False)["name"].iloc[0]
+        lines.append(str(best).replace("-", MINUS))
+    if len(relations := held[held["role"] == "syntactic"]):
+        gains = (relations["accuracy"] - relations["baseline"]).sort_values(ascending=False, kind="stable")
+        name = str(relations.loc[gains.index[0], "name"])
+        lines.append(relation_label(name, short=True) + ("+" if len(relations) > 1 else ""))
+    if (held["role"] == "rare").any():
+        lines.append("rare")
+    return "\n".join(lines)
+
+
+def importance_order(relevance: NDArray[np.float64]) -> NDArray[np.intp]:
+    """Heads of every layer [layers, heads] from the most to the least relevant; ties by number."""
+    return np.argsort(-relevance, axis=1, kind="stable")
+
+
+def head_functions(frames: Frames, experiment: str) -> Figure:
+    """Three panels of the baseline's encoder: relevance, confidence, functions; heads sorted by relevance."""
+    only = {name: first_seed(frame) for name, frame in frames.items()}
+    encoder = {name: only[name][only[name]["attention"] == "enc_self"] for name, _, _ in MEASURES}
+    values = {column: matrix(encoder[name], column) for name, column, _ in MEASURES}
+    order = importance_order(values["relevance_absolute"])
+    layers, heads = order.shape
+    title = f"Encoder heads of the unpruned model, experiment “{experiment}”"
+    figure, axes = new_figure(0.9 + 0.24 * max(layers, 4), title, ncols=3, gridspec_kw={"width_ratios": [1, 1, 1.25]})
+    for each, letter, (_, column, colours) in zip(axes[0], "ab", MEASURES, strict=False):
+        ordered = np.take_along_axis(values[column], order, axis=1)
+        cells = heat_map(each, ordered, limits=_limits(column, values[column]), colours=colours)
+        colour_bar(figure, cells, [each], "", aspect=18)
+        panel(each, letter, MEASURE_LABELS[column])
+    _functions_panel(axes[0, 2], only, order)
+    panel(axes[0, 2], "c", "functions; small: head number")
+    for each in axes[0]:
+        each.set_xticks(np.arange(heads) + 0.5, [str(rank + 1) for rank in range(heads)], rotation=0)
+        each.set_xlabel("rank in its layer by relevance")
+    axes[0, 0].set_ylabel("layer")
+    found = set(functions_of_heads(only)["function"])
+    patches = [Patch(color=FUNCTION_COLOURS[name], label=FUNCTION_LABELS[name]) for name in FUNCTIONS if name in found]
+    figure.legend(handles=patches, loc="outside lower right", ncols=len(patches))
+    return figure
+
+
+def _functions_panel(axes: Axes, frames: Frames, order: NDArray[np.intp]) -> None:
+    function = functions_of_heads(frames).set_index(["layer", "head"])["function"]
+    roles = dict(list(frames["roles.tsv"].groupby(["layer", "head"])))
+    layers, heads = order.shape
+    for (layer, rank), head in np.ndenumerate(order):
+        name = function[layer, head]
+        axes.add_patch(Rectangle((rank, layer), 1, 1, facecolor=FUNCTION_COLOURS[name], edgecolor="white"))
+        text = function_label(roles[layer, head]) if (layer, head) in roles else ""
+        colour = "white" if name in ("positional", "syntactic") else "black"
+        centred: dict[str, Any] = {"ha": "center", "va": "center", "linespacing": 0.95, "color": colour}
+        axes.text(rank + 0.5, layer + 0.45, text, fontsize=min(5, 34 / heads), **centred)
+        axes.text(rank + 0.96, layer + 0.95, str(head + 1), ha="right", va="top", fontsize=3.5, color=colour)
+    axes.set_xlim(0, heads)
+    axes.spines[:].set_visible(False)
+    number_layers(axes, layers)
+
+
+def importance_all(frames: Frames, experiment: str) -> Figure:
+    """Relevance and confidence of all heads of the baseline: a row a measure, a column a kind of attention."""
+    title = f"All heads of the unpruned model, experiment “{experiment}”"
+    layers = int(frames["lrp.tsv"]["layer"].max()) + 1
+    figure, axes = new_figure(0.8 + 0.44 * max(layers, 3), title, nrows=2, ncols=3, sharex=True, sharey=True)
+    letters = iter("abcdef")
+    for row, (name, column, colours) in zip(axes, MEASURES, strict=True):
+        measured = first_seed(frames[name])
+        limits = _limits(column, measured[column].to_numpy(float))
+        for each, attention in zip(row, ATTENTIONS, strict=True):
+            values = matrix(measured[measured["attention"] == attention], column)
+            cells = heat_map(each, values, limits=limits, colours=colours)
+            panel(each, next(letters), ATTENTION_LABELS[attention])
+            each.set_xticks(np.arange(values.shape[1]) + 0.5, [str(head + 1) for head in range(values.shape[1])])
+        colour_bar(figure, cells, list(row), MEASURE_LABELS[column], aspect=12)
+    for each in axes[:, 0]:
+        each.set_ylabel("layer")
+    for each in axes[1]:
+        each.set_xlabel("head")
+    return figure
+
+
+def _limits(column: str, values: NDArray[np.float64]) -> tuple[float, float]:
+    return (0.0, 1.0) if column == "confidence" else (min(0.0, float(values.min())), float(values.max()))

@@ -1,0 +1,123 @@
+"""Attention of the most telling encoder heads on real sentences (Voita et al., sec. 5)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from heads.figures.importance import relation_label
+from heads.figures.style import MINUS, first_seed, new_figure
+from heads.tables.reading import Frames
+
+COLUMNS = 3
+MOST_MAPS = 9
+GOLD = "#D55E00"
+
+
+@dataclass(frozen=True, slots=True)
+class Telling:
+    """A head worth showing: the best of all heads at one measure."""
+
+    layer: int
+    head: int
+    role: str
+    name: str
+    accuracy: float
+    baseline: float
+    holds: bool
+
+
+def telling_heads(roles: pd.DataFrame) -> list[Telling]:
+    """The most accurate head at the offsets -1 and +1, at each relation and direction, and at rare words.
+
+    roles: `roles.tsv` of one run. Measures without cases are left out; ties go to the first head.
+    """
+    counted = roles[(roles["cases"] > 0) & roles["accuracy"].notna()]
+    measured = dict(list(counted.groupby(["role", "name"], sort=False)))
+    wanted = [("positional", "-1"), ("positional", "+1")]
+    wanted += [key for key in measured if key[0] == "syntactic"]
+    wanted += [("rare", "one of two rarest")]
+    found = []
+    for role, name in wanted:
+        if (role, name) in measured:
+            best = measured[role, name].sort_values("accuracy", ascending=False, kind="stable").iloc[0]
+            scores = (float(best["accuracy"]), float(best["baseline"]), bool(best["holds"]))
+            found.append(Telling(int(best["layer"]), int(best["head"]), role, name, *scores))
+    # More relations than places: those with the smallest gain over the baseline go.
+    gains = sorted((t.accuracy - t.baseline for t in found if t.role == "syntactic"), reverse=True)
+    places = MOST_MAPS - sum(t.role != "syntactic" for t in found)
+    least = gains[places - 1] if places <= len(gains) - 1 else -np.inf
+    return [t for t in found if t.role != "syntactic" or t.accuracy - t.baseline >= least][:MOST_MAPS]
+
+
+def gold_cells(sentence: dict[str, Any], name: str) -> list[tuple[int, int]]:
+    """Cells (word that attends, word it should attend to) of a relation, such as `nsubj dependent-to-head`."""
+    relation, direction = name.split(" ", maxsplit=1)
+    cells = []
+    for dependent, (label, head) in enumerate(zip(sentence["relations"], sentence["tree_heads"], strict=True)):
+        if head > 0 and relation in (label, label.split(":")[0]):
+            cells.append((dependent, head - 1) if direction == "dependent-to-head" else (head - 1, dependent))
+    return cells
+
+
+def sentence_for(sentences: list[dict[str, Any]], telling: Telling, turn: int) -> dict[str, Any]:
+    """The first sentence with most arcs of the head's relation; for other roles they take turns."""
+    if telling.role != "syntactic":
+        return sentences[turn % len(sentences)]
+    return max(sentences, key=lambda sentence: len(gold_cells(sentence, telling.name)))
+
+
+def attention_maps(frames: Frames, experiment: str) -> Figure:
+    """One map for each telling head of the baseline, words that attend in rows; the gold arcs' cells are framed."""
+    sentences = first_seed(frames["maps.json"]).to_dict("records")
+    shown = telling_heads(first_seed(frames["roles.tsv"])) if sentences else []
+    rows = max(1, -(-len(shown) // COLUMNS))
+    title = f"Attention of the most telling encoder heads, unpruned model, experiment “{experiment}”"
+    figure, axes = new_figure(0.45 + 2.3 * rows, title, nrows=rows, ncols=COLUMNS)
+    for turn, (each, telling) in enumerate(zip(axes.flat, shown, strict=False)):
+        _map(cast(Axes, each), sentence_for(sentences, telling, turn), telling)
+    for each in axes.flat[len(shown) :]:
+        each.set_axis_off()
+    if not shown:
+        axes[0, 0].text(0, 0.5, "no sentence with attention maps, or no measured head", transform=axes[0, 0].transAxes)
+    return figure
+
+
+def _map(axes: Axes, sentence: dict[str, Any], telling: Telling) -> None:
+    weights = sentence["weights"][telling.layer, telling.head]
+    axes.imshow(weights, cmap="Blues", vmin=0, vmax=1, aspect="equal")
+    places, words = range(len(weights)), [_short(word) for word in sentence["words"]]
+    axes.set_xticks(places, words, rotation=90, fontsize=5)
+    axes.set_yticks(places, words, fontsize=5)
+    axes.tick_params(length=0, pad=1.5)
+    axes.xaxis.tick_top()
+    axes.grid(visible=False)
+    axes.spines[:].set_visible(True)
+    axes.spines[:].set_color("#BBBBBB")
+    for row, column in gold_cells(sentence, telling.name) if telling.role == "syntactic" else []:
+        axes.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, fill=False, edgecolor=GOLD, linewidth=1.1))
+    axes.set_xlabel(_caption(telling), fontsize=6, labelpad=3)
+
+
+def _short(word: str) -> str:
+    return word if len(word) <= 12 else word[:11] + "…"
+
+
+def _caption(telling: Telling) -> str:
+    if telling.role == "positional":
+        what = f"offset {telling.name.replace('-', MINUS)}"
+    elif telling.role == "syntactic":
+        what = relation_label(telling.name, short=False)
+    else:
+        what = "one of two rarest"
+    score = f"{telling.accuracy:.0%}"
+    if telling.role == "syntactic":
+        score += f", baseline {telling.baseline:.0%}"
+    missed = "" if telling.holds else "\n(below the threshold)"
+    return f"{what}: {score}\nlayer {telling.layer + 1}, head {telling.head + 1}{missed}"

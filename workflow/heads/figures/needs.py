@@ -1,0 +1,31 @@
+"""Which files of which runs each figure reads. Imported by the Snakefile, so nothing heavy may be imported here."""
+
+from __future__ import annotations
+
+from heads.tables.needs import Need
+
+BLEU = ("bleu.json", "model.json")
+ENCODER, ALL = ("enc_self",), ("all",)
+
+NEEDS: dict[str, Need] = {
+    "head_functions": Need((), {"baseline": ("model.json", "lrp.tsv", "confidence.tsv", "roles.tsv")}, ()),
+    "importance_all": Need((), {"baseline": ("lrp.tsv", "confidence.tsv")}, ()),
+    "attention_maps": Need((), {"baseline": ("roles.tsv", "maps.json")}, ()),
+    "bleu_encoder_heads": Need(ENCODER, {"baseline": BLEU, "pruned": BLEU}, ("voita_figure7_encoder_pruning.csv",)),
+    "functions_retained": Need(
+        ENCODER,
+        {"baseline": ("model.json", "roles.tsv"), "pruned": ("model.json", "roles.tsv")},
+        ("voita_figure8_functions.csv",),
+    ),
+    "heads_by_type": Need(ALL, {"baseline": ("model.json",), "pruned": ("model.json",)}, ("voita_figure9_types.csv",)),
+    "heads_by_layer": Need(
+        ALL, {"baseline": ("model.json",), "pruned": ("model.json",)}, ("voita_figure10_layers.csv",)
+    ),
+    "bleu_scratch": Need(
+        ALL, {"baseline": BLEU, "pruned": BLEU, "scratch": ("bleu.json",)}, ("voita_table2_pruning.csv",)
+    ),
+    "gates_closing": Need(ALL, {"gates": ("gates.jsonl",)}, ()),
+}
+"""By name of the figure; each is drawn for one experiment. `gates_closing` is also written as an animation."""
+
+ANIMATED = ("gates_closing",)

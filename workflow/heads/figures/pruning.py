@@ -1,0 +1,244 @@
+"""What pruning costs and which heads it takes (Voita et al., Table 2, Figs 7, 9 and 10)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+import seaborn as sns
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator, PercentFormatter
+
+from heads.figures.style import (
+    HALO,
+    OURS,
+    PAPER_COLOURS,
+    PAPER_MARKERS,
+    TYPE_COLOURS,
+    TYPE_MARKERS,
+    new_figure,
+    panel,
+    shared_legend,
+)
+from heads.names import ATTENTION_LABELS, ATTENTIONS
+from heads.tables.pruning import heads_left
+from heads.tables.reading import RUN_COLUMNS, Frames
+
+
+def with_bleu(frames: Frames) -> pd.DataFrame:
+    """Heads left and BLEU of baseline and pruned runs, with `bleu_scratch` and the BLEU of the seed's `baseline`."""
+    keys = list(RUN_COLUMNS)
+    bleu = frames["bleu.json"][[*keys, "bleu"]]
+    scratch = bleu[bleu["kind"] == "scratch"].assign(kind="pruned").rename(columns={"bleu": "bleu_scratch"})
+    merged = heads_left(frames["model.json"]).merge(bleu, on=keys).merge(scratch, on=keys, how="left")
+    baselines = bleu[bleu["kind"] == "baseline"].set_index("seed")["bleu"]
+    return merged.assign(baseline=merged["seed"].map(baselines))
+
+
+def _is_control(runs: pd.DataFrame) -> pd.Series:
+    return (runs["kind"] == "pruned") & (runs["lam"] == "0")
+
+
+def _penalised(runs: pd.DataFrame) -> pd.DataFrame:
+    return runs[(runs["kind"] == "pruned") & (runs["lam"] != "0")]
+
+
+def _level_lines(axes: Axes, runs: pd.DataFrame) -> None:
+    """Horizontal lines at the mean BLEU of the baselines and of the controls."""
+    baseline, control = runs[runs["kind"] == "baseline"]["bleu"], runs[_is_control(runs)]["bleu"]
+    if len(baseline):
+        axes.axhline(baseline.mean(), color="#666666", linewidth=0.9, label="unpruned model")
+    if len(control):
+        axes.axhline(control.mean(), color="#666666", linewidth=0.9, linestyle=(0, (4, 2)), label="control, λ = 0")
+
+
+def _shares(axes: Axes, xlabel: str) -> None:
+    axes.axhline(0, color="#666666", linewidth=0.9)
+    axes.xaxis.set_major_formatter(PercentFormatter(1))
+    axes.set(xlim=(1.03, -0.03), xlabel=xlabel, ylabel="BLEU minus unpruned model")
+
+
+def _label_lambdas(axes: Axes, points: pd.DataFrame, x: str) -> None:
+    """Write the lambda beside the points of the first seed, but for those that lie close to one already written."""
+    first = points[points["seed"] == points["seed"].min()].sort_values("lam", key=pd.to_numeric, ascending=False)
+    width, height = (abs(high - low) for low, high in (axes.get_xlim(), axes.get_ylim()))
+    style: dict[str, Any] = {"fontsize": 5, "ha": "center", "va": "top", "path_effects": HALO}
+    written: list[tuple[float, float]] = []
+    for left, bleu, lam in first[[x, "bleu", "lam"]].itertuples(index=False):
+        if all(abs(left - a) > 0.12 * width or abs(bleu - b) > 0.06 * height for a, b in written):
+            written.append((left, bleu))
+            axes.annotate(f"λ {lam}", (left, bleu), (0, -4), textcoords="offset points", **style)
+
+
+def bleu_encoder_heads(frames: Frames, paper: pd.DataFrame, experiment: str) -> Figure:
+    """BLEU against encoder heads left when only the encoder is pruned; beside it, the loss against the paper's."""
+    runs = with_bleu(frames)
+    title = f"Pruning encoder heads only, experiment “{experiment}”"
+    figure, (axes,) = new_figure(2.7, title, ncols=2)
+    pruned = _penalised(runs)
+    _level_lines(axes[0], runs)
+    for seed, points in pruned.groupby("seed"):
+        drawn = points.sort_values("enc_self", kind="stable")
+        axes[0].plot(
+            drawn["enc_self"],
+            drawn["bleu"],
+            "o-",
+            color=OURS,
+            label="this experiment" if seed == pruned["seed"].min() else None,
+        )
+    most = int((runs["of"] / len(ATTENTIONS)).max())
+    axes[0].set(xlim=(most * 1.05, -most * 0.05), xlabel=f"encoder heads left, of {most}", ylabel="BLEU, test set")
+    axes[0].xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes[0].margins(y=0.12)
+    _label_lambdas(axes[0], pruned, "enc_self")
+    panel(axes[0], "a", "BLEU")
+    _compare(axes[1], pruned.assign(share=pruned["enc_self"] / most, loss=pruned["bleu"] - pruned["baseline"]))
+    for corpus, rows in paper.groupby("corpus", sort=False):
+        change = rows["bleu"] - rows.loc[rows["enc_self"].idxmax(), "bleu"]
+        _paper_line(axes[1], rows["enc_self"] / rows["of"], change, str(corpus))
+    _shares(axes[1], "encoder heads left")
+    panel(axes[1], "b", "change; paper: Fig 7")
+    shared_legend(figure, list(axes), columns=3)
+    return figure
+
+
+def _compare(axes: Axes, runs: pd.DataFrame) -> None:
+    for seed, points in runs.groupby("seed"):
+        drawn = points.sort_values("share", kind="stable")
+        label = "this experiment" if seed == runs["seed"].min() else None
+        axes.plot(drawn["share"], drawn["loss"], "o-", color=OURS, label=label)
+
+
+def _paper_line(axes: Axes, x: pd.Series, y: pd.Series, corpus: str) -> None:
+    style: dict[str, Any] = {
+        "color": PAPER_COLOURS[corpus],
+        "marker": PAPER_MARKERS[corpus],
+        "markersize": 3,
+        "linewidth": 0.9,
+    }
+    axes.plot(x, y, label=f"paper, {corpus}", **style)
+
+
+def bleu_scratch(frames: Frames, paper: pd.DataFrame, experiment: str) -> Figure:
+    """Pruned models against the same heads trained from scratch: BLEU, and the gain beside the paper's Table 2."""
+    runs = with_bleu(frames)
+    title = f"Pruned from the trained model, or trained from scratch? Experiment “{experiment}”"
+    figure, (axes,) = new_figure(2.7, title, ncols=2)
+    pruned = _penalised(runs)
+    _level_lines(axes[0], runs)
+    axes[0].vlines(pruned["total"], pruned["bleu_scratch"], pruned["bleu"], color="#BBBBBB", linewidth=0.8)
+    axes[0].plot(pruned["total"], pruned["bleu"], "o", color=TYPE_COLOURS["enc_self"], label="pruned")
+    if pruned["bleu_scratch"].notna().any():
+        scratch: dict[str, Any] = {
+            "marker": "X",
+            "markeredgecolor": "white",
+            "markeredgewidth": 0.4,
+            "linestyle": "none",
+            "markersize": 5.5,
+        }
+        axes[0].plot(
+            pruned["total"],
+            pruned["bleu_scratch"],
+            color="#D55E00",
+            label="same heads, from scratch",
+            **scratch,
+        )
+    most = int(runs["of"].max())
+    axes[0].set(xlim=(most * 1.05, -most * 0.05), xlabel=f"heads left, of {most}", ylabel="BLEU, test set")
+    axes[0].xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes[0].margins(y=0.12)
+    _label_lambdas(axes[0], pruned.assign(bleu=pruned[["bleu", "bleu_scratch"]].min(axis=1)), "total")
+    panel(axes[0], "a", "BLEU")
+    gain = pruned.assign(share=pruned["total"] / most, loss=pruned["bleu"] - pruned["bleu_scratch"]).dropna(
+        subset="loss"
+    )
+    _compare(axes[1], gain)
+    for corpus, rows in paper.dropna(subset="bleu_scratch").groupby("corpus", sort=False):
+        _paper_line(axes[1], rows["total"] / rows["of"], rows["bleu"] - rows["bleu_scratch"], str(corpus))
+    _shares(axes[1], "heads left")
+    axes[1].set_ylabel("BLEU minus from scratch")
+    panel(axes[1], "b", "gain over scratch; paper: Table 2")
+    shared_legend(figure, list(axes), columns=4)
+    return figure
+
+
+def heads_by_type(frames: Frames, paper: pd.DataFrame, experiment: str) -> Figure:
+    """Heads left of each kind of attention against heads pruned of all; beside it, the paper's WMT models."""
+    runs = heads_left(frames["model.json"])
+    ours = runs.assign(pruned=runs["of"] - runs["total"])[~_is_control(runs)]
+    theirs = paper[paper["corpus"] == "WMT"].assign(seed=0)
+    title = f"Which kind of attention loses its heads, experiment “{experiment}”"
+    figure, (axes,) = new_figure(2.6, title, ncols=2)
+    for each, models in zip(axes, (ours, theirs), strict=True):
+        most = int(models["of"].max())
+        for attention in ATTENTIONS:
+            _lines(
+                each,
+                models,
+                attention,
+                TYPE_COLOURS[attention],
+                TYPE_MARKERS[attention],
+                ATTENTION_LABELS[attention],
+            )
+        each.set(xlabel=f"heads pruned, of {most}", ylabel=f"heads left, of {most // len(ATTENTIONS)}")
+        _from_zero(each, most, most // len(ATTENTIONS))
+    panel(axes[0], "a", "this experiment")
+    panel(axes[1], "b", "paper, WMT (Fig 9)")
+    shared_legend(figure, list(axes), columns=3)
+    return figure
+
+
+def _lines(axes: Axes, models: pd.DataFrame, column: str, colour: object, marker: str, label: str) -> None:
+    for seed, points in models.groupby("seed"):
+        drawn = points.sort_values("pruned", kind="stable")
+        named = label if seed == models["seed"].min() else None
+        axes.plot(drawn["pruned"], drawn[column], marker=marker, color=colour, label=named)
+
+
+def _from_zero(axes: Axes, x: float, y: float) -> None:
+    axes.set(xlim=(-0.04 * x, 1.04 * x), ylim=(-0.05 * y, 1.08 * y))
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.yaxis.set_major_locator(MaxNLocator(integer=True))
+
+
+def decoder_layers(model: pd.DataFrame) -> pd.DataFrame:
+    """Live decoder heads of each run in the lower, middle and upper third of its layers, as the paper has layer pairs.
+
+    Columns: attention, layers (such as "1+2"), heads, of, pruned (of all heads). Layers that do not divide by three
+    stand alone.
+    """
+    count = int(model["layer"].max()) + 1
+    group = count // 3 if count % 3 == 0 else 1
+    names = {first // group: "+".join(str(first + k + 1) for k in range(group)) for first in range(0, count, group)}
+    totals = heads_left(model).assign(pruned=lambda left: left["of"] - left["total"])
+    keys = list(RUN_COLUMNS)
+    decoder = model[model["attention"] != "enc_self"].assign(layers=lambda rows: (rows["layer"] // group).map(names))
+    grouped = decoder.groupby([*keys, "attention", "layers"], sort=False)["live"].agg(heads="sum", of="size")
+    return grouped.reset_index().merge(totals[[*keys, "pruned"]], on=keys)
+
+
+def heads_by_layer(frames: Frames, paper: pd.DataFrame, experiment: str) -> Figure:
+    """Decoder heads left by third of the layers against heads pruned; beside it, the paper's layer pairs."""
+    layers = decoder_layers(frames["model.json"])
+    ours = layers[~_is_control(layers)]
+    title = f"Which decoder layers keep their heads, experiment “{experiment}”"
+    figure, axes = new_figure(4.0, title, nrows=2, ncols=2, sharex="col")
+    letters = iter("abcd")
+    for row, attention in zip(axes, ("dec_self", "dec_enc"), strict=True):
+        for each, models, source in zip(
+            row, (ours, paper.assign(seed=0)), ("this experiment", "paper, WMT (Fig 10)"), strict=True
+        ):
+            chosen = models[models["attention"] == attention]
+            names = sorted(chosen["layers"].unique(), key=lambda name: float(name.split("+")[0]))
+            colours = sns.color_palette("viridis", n_colors=len(names) + 1)
+            for name, colour, marker in zip(names, colours, "osD^vPX*" * len(names), strict=False):
+                word = "layers" if "+" in name else "layer"
+                _lines(each, chosen[chosen["layers"] == name], "heads", colour, marker, f"{word} {name}")
+            panel(each, next(letters), f"{ATTENTION_LABELS[attention]}, {source}")
+            each.set_ylabel(f"heads left, of {int(chosen['of'].max())}")
+            _from_zero(each, float(models["pruned"].max()), float(chosen["of"].max()))
+            each.legend(loc="lower left", labelspacing=0.25)
+    axes[1, 0].set_xlabel("heads pruned, all kinds of attention")
+    axes[1, 1].set_xlabel("heads pruned, all kinds of attention")
+    return figure

@@ -1,0 +1,118 @@
+"""What all figures share: sizes, colours, heat maps, and files that come out the same byte for byte."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import seaborn as sns
+from matplotlib import patheffects
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.collections import Collection
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from heads.files import atomic_path
+
+STYLE = Path(__file__).parents[2] / "report" / "style.mplstyle"
+FULL_WIDTH = 6.3
+"""Inches across both columns of a paper."""
+
+TYPE_COLOURS = {"enc_self": "#0072B2", "dec_self": "#D55E00", "dec_enc": "#009E73"}
+TYPE_MARKERS = {"enc_self": "o", "dec_self": "s", "dec_enc": "^"}
+FUNCTION_COLOURS = {
+    "positional": "#0072B2",
+    "positional_and_syntactic": "#56B4E9",
+    "syntactic": "#009E73",
+    "rare": "#E69F00",
+    "other": "#DDDDDD",
+}
+FUNCTION_LABELS = {
+    "positional": "positional",
+    "positional_and_syntactic": "positional and syntactic",
+    "syntactic": "syntactic",
+    "rare": "rare words",
+    "other": "none of these",
+}
+OURS, PAPER_COLOURS = "#000000", {"WMT": "#0072B2", "OpenSubtitles": "#E69F00"}
+PAPER_MARKERS = {"WMT": "s", "OpenSubtitles": "^"}
+HALO = [patheffects.withStroke(linewidth=1.4, foreground="white")]
+"""Keeps small text readable where a line runs through it."""
+MINUS = "\N{MINUS SIGN}"
+
+
+@contextmanager
+def styled() -> Iterator[None]:
+    """Draw in the project's style; all figures made inside are closed at the end."""
+    with plt.style.context(STYLE):
+        try:
+            yield
+        finally:
+            plt.close("all")
+
+
+def new_figure(height: float, title: str, **grid: object) -> tuple[Figure, NDArray[np.object_]]:
+    """A figure across the page with its title and a two-dimensional array of axes; `grid` as for `plt.subplots`."""
+    figure, axes = plt.subplots(figsize=(FULL_WIDTH, height), squeeze=False, **grid)  # type: ignore[call-overload]
+    figure.suptitle(title, x=0.01, ha="left")
+    return figure, axes
+
+
+def save(figure: Figure, pdf: Path, png: Path) -> None:
+    """Write both files without dates, so that the same figure gives the same bytes."""
+    no_dates = {"CreationDate": None, "Creator": None, "Producer": None}
+    with atomic_path(pdf) as temporary:
+        figure.savefig(temporary, format="pdf", metadata=no_dates)
+    with atomic_path(png) as temporary:
+        figure.savefig(temporary, format="png", metadata={"Software": None})
+
+
+def heat_map(axes: Axes, values: NDArray[np.float64], *, limits: tuple[float, float], colours: str) -> Collection:
+    """Layers (first at the bottom) by heads as coloured cells; gives the cells, for a colour bar."""
+    sns.heatmap(values, ax=axes, vmin=limits[0], vmax=limits[1], cmap=colours, linewidths=0.4, cbar=False)
+    number_layers(axes, len(values))
+    return axes.collections[0]
+
+
+def colour_bar(figure: Figure, cells: ScalarMappable, axes: Sequence[Axes], label: str, *, aspect: float) -> None:
+    """A colour bar without a frame, to the right of all `axes`; `aspect` is its length by its width."""
+    bar = figure.colorbar(cells, ax=list(axes), label=label, shrink=0.9, aspect=aspect, pad=0.02)
+    bar.outline.set_visible(False)
+
+
+def number_layers(axes: Axes, layers: int) -> None:
+    """Number layers from 1 at the bottom."""
+    axes.set_ylim(0, layers)
+    axes.set_yticks(np.arange(layers) + 0.5, [str(layer + 1) for layer in range(layers)], rotation=0)
+    axes.tick_params(length=0)
+    axes.grid(visible=False)
+
+
+def matrix(frame: pd.DataFrame, column: str) -> NDArray[np.float64]:
+    """[layers, heads] of one column of a frame with a row for each head."""
+    return np.asarray(frame.pivot(index="layer", columns="head", values=column).to_numpy(float))
+
+
+def first_seed(frame: pd.DataFrame) -> pd.DataFrame:
+    """The rows of the smallest seed."""
+    return frame[frame["seed"] == frame["seed"].min()]
+
+
+def panel(axes: Axes, letter: str, title: str) -> None:
+    """Title a panel as (a), (b) and so on."""
+    axes.set_title(f"({letter}) {title}")
+
+
+def shared_legend(figure: Figure, axes: Sequence[Axes], columns: int) -> None:
+    """One legend below all panels, each label once."""
+    found = {label: handle for each in axes for handle, label in zip(*each.get_legend_handles_labels(), strict=True)}
+    figure.legend(found.values(), found.keys(), loc="outside lower center", ncols=columns)

@@ -1,0 +1,1 @@
+"""Tables: the results of many runs, a row each, beside the papers' numbers."""

@@ -1,0 +1,71 @@
+"""Which files of which runs each table reads. Imported by the Snakefile, so nothing heavy may be imported here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+
+from heads.names import Run
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What one table or figure reads: files by kind of run, from runs of these pruning scopes (the baseline has none).
+
+    `reference` names the files of the papers' numbers, below workflow/reference.
+    """
+
+    scopes: tuple[str, ...]
+    files: Mapping[str, tuple[str, ...]]
+    reference: tuple[str, ...]
+
+    def wants(self, run: Run) -> bool:
+        """Whether anything of this run is read."""
+        return run.kind in self.files and (run.scope is None or run.scope in self.scopes)
+
+    def inputs(self, folders: Sequence[str]) -> list[str]:
+        """The files to be read, below run folders such as `results/demo/pruned/all/lam-0.01/seed-1`."""
+        wanted = [(folder, run_of(folder)[1]) for folder in folders]
+        return [f"{folder}/{name}" for folder, run in wanted if self.wants(run) for name in self.files[run.kind]]
+
+
+def run_of(folder: str | PurePath) -> tuple[str, Run]:
+    """The experiment and the run that a folder such as `results/demo/baseline/seed-1` belongs to.
+
+    Raises ValueError if the path does not end in an experiment and a run.
+    """
+    parts = PurePath(folder).parts
+    length = 2 if len(parts) > 2 and parts[-2] == "baseline" else 4
+    if len(parts) <= length:
+        raise ValueError(f"{folder} does not end in an experiment and a run")
+    return parts[-length - 1], Run.parse("/".join(parts[-length:]))
+
+
+BOTH = ("enc_self", "all")
+
+NEEDS: dict[str, Need] = {
+    "pruning": Need(
+        BOTH,
+        {
+            "baseline": ("bleu.json", "model.json"),
+            "gates": ("heads.tsv",),
+            "pruned": ("bleu.json", "model.json"),
+            "scratch": ("bleu.json",),
+        },
+        ("voita_table2_pruning.csv", "voita_figure7_encoder_pruning.csv"),
+    ),
+    "dependencies": Need((), {"baseline": ("roles.tsv",)}, ("voita_table1_dependencies.csv",)),
+    "roles": Need(
+        BOTH,
+        {"baseline": ("roles.tsv", "model.json"), "pruned": ("roles.tsv", "model.json")},
+        ("voita_figure8_functions.csv",),
+    ),
+}
+"""By name of the table. `corpus` is not among them: it reads no runs, see `heads.tables.corpus`."""
+
+CORPUS_FILES = {
+    "corpus": ("{split}.source.txt", "{split}.target.txt", "filters.tsv"),
+    "bpe": ("source.model", "target.model", "{split}.source.safetensors", "{split}.target.safetensors"),
+}
+"""What the corpus table reads below results/corpora/{corpus} and below results/{experiment}/bpe."""

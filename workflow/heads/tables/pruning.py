@@ -1,0 +1,139 @@
+"""The table of pruning: BLEU and heads left for every pruned model (Voita et al., Table 2 and Fig 7)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+
+from heads.names import ATTENTIONS, SCOPES
+from heads.tables.reading import RUN_COLUMNS, Frames
+
+Key = tuple[Any, ...]
+
+PAPER_COLUMNS = (
+    "paper_item",
+    "paper_corpus",
+    "paper_kept",
+    "paper_of",
+    "paper_bleu",
+    "paper_bleu_minus_baseline",
+    "paper_bleu_minus_scratch",
+    "paper_tag",
+)
+COLUMNS = (
+    *RUN_COLUMNS,
+    *ATTENTIONS,
+    "total",
+    "of",
+    "kept_share_of_scope",
+    "gates_strictly_between",
+    "bleu",
+    "bleu_scratch",
+    "bleu_control",
+    "bleu_baseline",
+    "bleu_minus_scratch",
+    "bleu_minus_control",
+    "bleu_minus_baseline",
+    "best_dev_loss",
+    "sentences",
+    "signature",
+    *PAPER_COLUMNS,
+)
+
+
+def run_order(frame: pd.DataFrame) -> pd.DataFrame:
+    """Rows sorted by experiment, scope, lambda as a number and seed, the baseline first."""
+    scopes = ["", *SCOPES]
+    keys = frame.assign(
+        _scope=frame["scope"].map(scopes.index),
+        _lam=pd.to_numeric(frame["lam"].replace("", "-1")),
+        _kind=frame["kind"],
+    )
+    order = keys.sort_values(["experiment", "_scope", "_kind", "_lam", "seed"], kind="stable").index
+    return frame.loc[order].reset_index(drop=True)
+
+
+def heads_left(model: pd.DataFrame) -> pd.DataFrame:
+    """Live heads of every run: a row each with RUN_COLUMNS, `ATTENTIONS`, `total`, `of` and `best_dev_loss`.
+
+    model: the frame of `model.json`, a row for each original head.
+    """
+    groups = model.groupby(list(RUN_COLUMNS), sort=False)
+    left = groups.agg(total=("live", "sum"), of=("live", "size"), best_dev_loss=("best_dev_loss", "first"))
+    for attention in ATTENTIONS:
+        live = model["live"].where(model["attention"] == attention, 0)
+        left[attention] = live.groupby([model[column] for column in RUN_COLUMNS], sort=False).sum()
+    return run_order(left.reset_index())
+
+
+def kept_share(left: pd.DataFrame) -> pd.Series:
+    """Share of the heads in each run's pruning scope that are left; the baseline counts as scope `all`."""
+    in_scope = pd.DataFrame(
+        {attention: [attention in SCOPES[scope or "all"] for scope in left["scope"]] for attention in ATTENTIONS},
+        index=left.index,
+    )
+    kept = (left[list(ATTENTIONS)] * in_scope).sum(axis=1)
+    return kept / (left["of"] / len(ATTENTIONS) * in_scope.sum(axis=1))
+
+
+def pruning_table(frames: Frames, table2: pd.DataFrame, figure7: pd.DataFrame) -> pd.DataFrame:
+    """A row a baseline or pruned model, with its BLEU, the BLEU of what it is to be compared with, and the paper's.
+
+    frames: `bleu.json` of all kinds, `model.json` of baseline and pruned runs, `heads.tsv` of gates runs.
+    table2, figure7: the paper's numbers; the WMT row nearest by share of heads kept is put beside ours.
+    """
+    bleu = {_key(row): row for row in frames["bleu.json"].to_dict("records")}
+    between = frames["heads.tsv"].groupby(list(RUN_COLUMNS))["strictly_between"].sum().to_dict()
+    left = heads_left(frames["model.json"])
+    rows = []
+    for row, share in zip(left.to_dict("records"), kept_share(left), strict=True):
+        experiment, _, scope, lam, seed = _key(row)
+        measured = bleu[_key(row)]
+        others = {
+            "scratch": (experiment, "scratch", scope, lam, seed),
+            "control": (experiment, "pruned", scope, "0", seed),
+            "baseline": (experiment, "baseline", "", "", seed),
+        }
+        compared = {name: bleu[key]["bleu"] if key in bleu else None for name, key in others.items()}
+        paper = figure7 if scope == "enc_self" else table2
+        rows.append(
+            {
+                **row,
+                **{column: measured[column] for column in ("bleu", "sentences", "signature")},
+                "kept_share_of_scope": share,
+                "gates_strictly_between": between.get((experiment, "gates", scope, lam, seed)),
+                **{f"bleu_{name}": value for name, value in compared.items()},
+                **{f"bleu_minus_{name}": _difference(measured["bleu"], value) for name, value in compared.items()},
+                **nearest_paper_row(paper[paper["corpus"] == "WMT"], share),
+            }
+        )
+    return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def nearest_paper_row(paper: pd.DataFrame, share: float) -> dict[str, Any]:
+    """The paper's model that keeps the share of heads nearest to `share`, as PAPER_COLUMNS; the larger one on a tie."""
+    kept = "total" if "total" in paper else "enc_self"
+    shares = paper[kept] / paper["of"]
+    full = paper.loc[shares.idxmax()]
+    row = paper.loc[(shares - share).abs().sort_values(kind="stable").index[0]]
+    scratch = row.get("bleu_scratch")
+    values = (
+        "Table 2" if kept == "total" else "Fig 7",
+        row["corpus"],
+        row[kept],
+        row["of"],
+        row["bleu"],
+        row["bleu"] - full["bleu"],
+        _difference(row["bleu"], scratch),
+        f"{row['tag']}, heads {row['total_tag']}" if kept == "total" else row["tag"],
+    )
+    return dict(zip(PAPER_COLUMNS, values, strict=True))
+
+
+def _key(row: dict[Any, Any]) -> Key:
+    return tuple(row[column] for column in RUN_COLUMNS)
+
+
+def _difference(value: float, other: float | None) -> float | None:
+    return None if other is None or pd.isna(other) else value - other

@@ -1,0 +1,132 @@
+"""From run folders to data frames: one frame a kind of file, one row a record, with the run it came from in front."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from heads.files import UserError, read_json, read_jsonl, read_tsv
+from heads.names import ATTENTIONS
+from heads.tables.needs import Need, run_of
+
+REFERENCE = Path(__file__).parents[2] / "reference"
+
+RUN_COLUMNS = ("experiment", "kind", "scope", "lam", "seed")
+"""What tells a run: `scope` and `lam` are "" for the baseline, so that runs can be grouped and compared."""
+
+TEXT = {"experiment", "kind", "scope", "lam", "attention", "role", "name", "signature"}
+OBJECTS = {"words", "relations", "tree_heads", "weights"}
+
+Record = dict[str, Any]
+Frames = dict[str, pd.DataFrame]
+"""Data frames by the name of the file they were read from, such as `bleu.json`."""
+
+
+def _bleu(path: Path) -> Iterator[Record]:
+    content = read_json(path)
+    yield {key: content[key] for key in COLUMNS["bleu.json"]}
+
+
+def _model(path: Path) -> Iterator[Record]:
+    content = read_json(path)
+    shape = content["shape"]
+    for attention in ATTENTIONS:
+        for layer, live in enumerate(shape["live_heads"][attention]):
+            for head in range(shape["original_heads"]):
+                yield {
+                    "attention": attention,
+                    "layer": layer,
+                    "head": head,
+                    "live": int(head in live),
+                    "best_dev_loss": content["best_dev_loss"],
+                }
+
+
+def _rows(path: Path) -> Iterator[Record]:
+    yield from read_tsv(path)
+
+
+def _gates(path: Path) -> Iterator[Record]:
+    for line in read_jsonl(path):
+        for attention, layers in line["p_open"].items():
+            for layer, row in enumerate(layers):
+                for head, p_open in enumerate(row):
+                    yield {
+                        "update": line["update"],
+                        "attention": attention,
+                        "layer": layer,
+                        "head": head,
+                        "p_open": p_open,
+                    }
+
+
+def _maps(path: Path) -> Iterator[Record]:
+    for sentence in read_json(path):
+        yield {**sentence, "weights": np.array(sentence["weights"]["enc_self"], dtype=float)}
+
+
+COLUMNS: dict[str, tuple[str, ...]] = {
+    "bleu.json": ("bleu", "sentences", "signature"),
+    "model.json": ("attention", "layer", "head", "live", "best_dev_loss"),
+    "heads.tsv": ("attention", "layer", "head", "p_open", "open", "strictly_between"),
+    "confidence.tsv": ("attention", "layer", "head", "confidence"),
+    "lrp.tsv": ("attention", "layer", "head", "relevance_absolute"),
+    "roles.tsv": ("layer", "head", "role", "name", "accuracy", "baseline", "cases", "holds"),
+    "gates.jsonl": ("update", "attention", "layer", "head", "p_open"),
+    "maps.json": ("words", "relations", "tree_heads", "weights"),
+}
+READERS: dict[str, Callable[[Path], Iterator[Record]]] = {
+    "bleu.json": _bleu,
+    "model.json": _model,
+    "gates.jsonl": _gates,
+    "maps.json": _maps,
+}
+
+
+def load_runs(need: Need, folders: Sequence[Path]) -> Frames:
+    """Read what `need` asks for from run folders such as `results/demo/baseline/seed-1`.
+
+    Runs that `need` does not ask for are passed over. Every frame has RUN_COLUMNS and the columns of its file, also
+    when it has no rows. Raises UserError for a path that is no run, a missing file or a missing column.
+    """
+    records: dict[str, list[Record]] = {name: [] for names in need.files.values() for name in names}
+    for folder in folders:
+        try:
+            experiment, run = run_of(folder)
+        except ValueError as error:
+            raise UserError(f"{error}: give folders such as results/demo/baseline/seed-1.") from error
+        if need.wants(run):
+            identity = (experiment, run.kind, run.scope or "", run.lam or "", run.seed)
+            for name in need.files[run.kind]:
+                records[name] += _records(folder / name, dict(zip(RUN_COLUMNS, identity, strict=True)))
+    return {name: frame_of(rows, (*RUN_COLUMNS, *COLUMNS[name])) for name, rows in records.items()}
+
+
+def _records(path: Path, run: Record) -> list[Record]:
+    if not path.exists():
+        raise UserError(f"{path} does not exist: run the stage that makes it, or leave this run out.")
+    read = READERS.get(path.name, _rows)
+    try:
+        return [{**run, **{column: row[column] for column in COLUMNS[path.name]}} for row in read(path)]
+    except (KeyError, ValueError, TypeError) as error:
+        raise UserError(f"{path} is not as expected ({error!r}): delete it and run its stage again.") from error
+
+
+def frame_of(rows: Sequence[Record], columns: Sequence[str]) -> pd.DataFrame:
+    """A data frame with numbers where the columns hold numbers; empty cells become NaN."""
+    frame = pd.DataFrame(list(rows), columns=list(columns))
+    for column in frame.columns:
+        if column not in TEXT | OBJECTS:
+            frame[column] = pd.to_numeric(frame[column])
+    return frame
+
+
+def load_reference(name: str) -> pd.DataFrame:
+    """One file of the papers' numbers; text that is missing is "", a number that is missing NaN."""
+    frame = pd.read_csv(REFERENCE / name)
+    text = frame.select_dtypes(exclude="number").columns
+    return frame.assign(**{column: frame[column].fillna("") for column in text})

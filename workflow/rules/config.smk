@@ -1,0 +1,35 @@
+# The settings of each stage as a small file of its own, so that a change reruns only what was told of it.
+
+
+rule settings:
+    """The settings that one stage of an experiment is told, and nothing else."""
+    output:
+        "results/{experiment}/settings/{stage}.yaml",
+    log:
+        "results/{experiment}/settings/log/{stage}.txt",
+    benchmark:
+        "results/{experiment}/settings/bench/{stage}.tsv"
+    resources:
+        mem_mb=200,
+        runtime=5,
+    params:
+        content=lambda wildcards: settings.stage_settings(EXPERIMENTS[wildcards.experiment], wildcards.stage),
+    run:
+        write_text(Path(output[0]), yaml.safe_dump(params.content, sort_keys=False))
+
+
+rule corpus_settings:
+    """The entry of one corpus in config.yaml."""
+    output:
+        "results/corpora/{corpus}/settings.yaml",
+    log:
+        "results/corpora/{corpus}/log/settings.txt",
+    benchmark:
+        "results/corpora/{corpus}/bench/settings.tsv"
+    resources:
+        mem_mb=200,
+        runtime=5,
+    params:
+        content=lambda wildcards: config["corpora"][wildcards.corpus],
+    run:
+        write_text(Path(output[0]), yaml.safe_dump(params.content, sort_keys=False))

@@ -1,0 +1,73 @@
+# Figures of one experiment each, in the paper's arrangement, as PDF and PNG.
+FIGURES = "results/figures/{experiment}"
+
+
+rule figures:
+    """All figures of the experiments that `run` names."""
+    input:
+        [f"results/figures/{e}/{name}.{ending}" for e in RUN for name in drawable(e) for ending in ("pdf", "png")],
+        [f"results/figures/{e}/{name}.gif" for e in RUN for name in ANIMATED],
+
+
+rule figure:
+    """Draw one figure of one experiment."""
+    input:
+        runs=lambda w: FIGURE_NEEDS[w.name].inputs(first_seed(runs_read(FIGURE_NEEDS[w.name], w.name, [w.experiment]))),
+        reference=lambda w: [f"{REFERENCE}/{name}" for name in FIGURE_NEEDS[w.name].reference],
+        style="workflow/report/style.mplstyle",
+        code=sorted(str(path) for path in Path(f"{CODE}/figures").glob("*.py")),
+    output:
+        pdf=f"{FIGURES}/{{name}}.pdf",
+        png=report(
+            f"{FIGURES}/{{name}}.png",
+            caption="../report/{name}.rst",
+            category="Figures: {experiment}",
+            labels={"figure": "{name}"},
+        ),
+    log:
+        f"{FIGURES}/log/{{name}}.txt",
+    benchmark:
+        f"{FIGURES}/bench/{{name}}.tsv"
+    wildcard_constraints:
+        name="|".join(FIGURE_NEEDS),
+    conda:
+        "../../envs/plots.yaml"
+    resources:
+        mem_mb=1000,
+        runtime=20,
+    params:
+        runs=lambda w: first_seed(runs_read(FIGURE_NEEDS[w.name], w.name, [w.experiment])),
+    shell:
+        "python -m heads figure --name {wildcards.name} --runs {params.runs:q}"
+        " --out-pdf {output.pdf:q} --out-png {output.png:q} > {log:q} 2>&1"
+
+
+rule animation:
+    """Draw one animated figure."""
+    input:
+        runs=lambda w: FIGURE_NEEDS[w.name].inputs(first_seed(runs_read(FIGURE_NEEDS[w.name], w.name, [w.experiment]))),
+        style="workflow/report/style.mplstyle",
+        code=sorted(str(path) for path in Path(f"{CODE}/figures").glob("*.py")),
+    output:
+        gif=report(
+            f"{FIGURES}/{{name}}.gif",
+            caption="../report/{name}.rst",
+            category="Figures: {experiment}",
+            labels={"figure": "{name}, moving"},
+        ),
+    log:
+        f"{FIGURES}/log/{{name}}.gif.txt",
+    benchmark:
+        f"{FIGURES}/bench/{{name}}.gif.tsv"
+    wildcard_constraints:
+        name="|".join(ANIMATED),
+    conda:
+        "../../envs/plots.yaml"
+    resources:
+        mem_mb=1000,
+        runtime=20,
+    params:
+        runs=lambda w: first_seed(runs_read(FIGURE_NEEDS[w.name], w.name, [w.experiment])),
+    shell:
+        "python -m heads figure --name {wildcards.name} --runs {params.runs:q} --out-gif {output.gif:q}"
+        " > {log:q} 2>&1"

@@ -1,0 +1,79 @@
+# Tables of all experiments that `run` names, the papers' numbers beside ours.
+REFERENCE = "workflow/reference"
+
+
+rule tables:
+    """All tables."""
+    input:
+        expand("results/tables/table_{name}.tsv", name=[*TABLE_NEEDS, "corpus"]),
+
+
+rule table:
+    """Gather one table from the runs of all experiments."""
+    input:
+        runs=lambda w: TABLE_NEEDS[w.name].inputs(runs_read(TABLE_NEEDS[w.name], w.name, RUN)),
+        reference=lambda w: [f"{REFERENCE}/{name}" for name in TABLE_NEEDS[w.name].reference],
+        code=sorted(str(path) for path in Path(f"{CODE}/tables").glob("*.py")),
+    output:
+        report(
+            "results/tables/table_{name}.tsv",
+            caption="../report/table_{name}.rst",
+            category="Tables",
+            labels={"table": "{name}"},
+        ),
+    log:
+        "results/tables/log/{name}.txt",
+    benchmark:
+        "results/tables/bench/{name}.tsv"
+    wildcard_constraints:
+        name="|".join(TABLE_NEEDS),
+    conda:
+        "../../envs/plots.yaml"
+    resources:
+        mem_mb=1000,
+        runtime=20,
+    params:
+        runs=lambda w: runs_read(TABLE_NEEDS[w.name], w.name, RUN),
+    shell:
+        "python -m heads table --name {wildcards.name} --runs {params.runs:q} --out {output:q} > {log:q} 2>&1"
+
+
+rule corpus_table:
+    """What the corpora hold: pairs, words, pieces, and what cleaning took."""
+    input:
+        text=lambda w: [
+            f"results/corpora/{EXPERIMENTS[e]['corpus']}/{name.format(split=split)}"
+            for e in RUN
+            for name in CORPUS_FILES["corpus"]
+            for split in names.SPLITS
+        ],
+        bpe=lambda w: [
+            f"results/{e}/bpe/{name.format(split=split)}"
+            for e in RUN
+            for name in CORPUS_FILES["bpe"]
+            for split in names.SPLITS
+        ],
+        reference=f"{REFERENCE}/voita_data.csv",
+        code=f"{CODE}/tables/corpus.py",
+    output:
+        report(
+            "results/tables/table_corpus.tsv",
+            caption="../report/table_corpus.rst",
+            category="Tables",
+            labels={"table": "corpus"},
+        ),
+    log:
+        "results/tables/log/corpus.txt",
+    benchmark:
+        "results/tables/bench/corpus.tsv"
+    conda:
+        "../../envs/plots.yaml"
+    resources:
+        mem_mb=1000,
+        runtime=20,
+    params:
+        experiments=[f"results/{e}" for e in RUN],
+        corpora=[f"results/corpora/{EXPERIMENTS[e]['corpus']}" for e in RUN],
+    shell:
+        "python -m heads table --name corpus --experiments {params.experiments:q} --corpora {params.corpora:q}"
+        " --out {output:q} > {log:q} 2>&1"
