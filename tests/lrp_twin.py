@@ -13,7 +13,8 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from heads.transformer import Attention, FeedForward, Layer, Residual, Transformer, sinusoids
+from heads.attention import Attention
+from heads.transformer import FeedForward, Layer, Residual, Transformer, sinusoids
 
 STABILISER = 1e-12
 

@@ -90,7 +90,7 @@ def test_held_out_pairs_are_those_of_the_smallest_fingerprints_whatever_the_orde
         chooser = HoldOut(7)
         for pair in stream:
             chooser.offer(*pair)
-        first = {source: target for source, target in reversed(stream)}
+        first = dict(reversed(stream))
         assert chooser.pairs() == [(source, first[source]) for source in sources]
 
 

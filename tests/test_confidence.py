@@ -14,13 +14,14 @@ import yaml
 from numpy.typing import NDArray
 from safetensors.numpy import save_file
 
+from heads.attention import Trace
 from heads.batches import make_batch
 from heads.checkpoints import save_model
 from heads.cli import confidence as command
 from heads.confidence import confidence, sum_of_largest
 from heads.files import read_tsv
 from heads.names import ATTENTIONS
-from heads.transformer import ModelShape, Trace, Transformer, full_heads
+from heads.transformer import ModelShape, Transformer, full_heads
 
 Ids = NDArray[np.int32]
 PRUNED = {"enc_self": ((2,), (0, 1)), "dec_self": ((), (1,)), "dec_enc": ((0, 2), ())}

@@ -89,9 +89,16 @@ def test_a_small_corpus_is_cleaned_as_counted_by_hand(data: Path, tmp_path: Path
     removed = {
         row["filter"]: int(row["pairs_removed"]) for row in read_tsv(out / "filters.tsv") if row["split"] == "train"
     }
-    assert removed == dict(
-        empty=1, control=1, max_words=1, length_ratio=1, min_overlap=0, duplicate=1, leakage=2, limit=0
-    )
+    assert removed == {
+        "empty": 1,
+        "control": 1,
+        "max_words": 1,
+        "length_ratio": 1,
+        "min_overlap": 0,
+        "duplicate": 1,
+        "leakage": 2,
+        "limit": 0,
+    }
     assert [row["pairs_left"] for row in read_tsv(out / "filters.tsv")][-3:] == ["3", "1", "2"]
 
 

@@ -14,6 +14,7 @@ import yaml
 from numpy.typing import NDArray
 from safetensors.numpy import save_file
 
+from heads.attention import Trace
 from heads.attention_rows import attend, live_heads
 from heads.batches import make_batch
 from heads.bpe import Vocabulary, train_bpe
@@ -24,7 +25,7 @@ from heads.corpus.conllu import Sentence, place, write_conllu
 from heads.files import read_json, read_tsv
 from heads.maps import chosen, maps
 from heads.settings import BpeSettings, MapsSettings
-from heads.transformer import ModelShape, Trace, Transformer
+from heads.transformer import ModelShape, Transformer
 from heads.words import Arc, Words
 
 LIVE = {"enc_self": ((2,), (), (0, 1)), "dec_self": ((), (1,), ()), "dec_enc": ((), (), (2,))}

@@ -8,8 +8,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from heads.attention import Trace
 from heads.batches import cut, pad
-from heads.transformer import EOS, ModelShape, Trace, Transformer
+from heads.transformer import EOS, ModelShape, Transformer
 from heads.words import Attended, Words
 
 

@@ -136,14 +136,11 @@ class Tokens:
         except (SafetensorError, OSError) as error:
             raise UserError(f"{path} is damaged: delete it and run the bpe stage again.") from error
         self.ids, self.offsets = content["ids"], content["offsets"]
+        self.lengths: NDArray[np.int64] = np.diff(self.offsets)
+        """Number of pieces of every sentence."""
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
     def __getitem__(self, index: int) -> NDArray[np.int32]:
         return np.asarray(self.ids[self.offsets[index] : self.offsets[index + 1]])
-
-    @property
-    def lengths(self) -> NDArray[np.int64]:
-        """Number of pieces of every sentence."""
-        return np.diff(self.offsets)

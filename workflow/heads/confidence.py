@@ -16,10 +16,11 @@ from collections.abc import Iterable
 import torch
 from torch import Tensor
 
+from heads.attention import Trace
 from heads.attention_rows import live_heads, live_weights
 from heads.batches import Batch
 from heads.names import ATTENTIONS
-from heads.transformer import EOS, Trace, Transformer
+from heads.transformer import EOS, Transformer
 
 COLUMNS = ("attention", "layer", "head", "confidence", "tokens")
 

@@ -34,6 +34,8 @@ class _Search:
 
     sentence: Tensor
     """[b] number of each sentence in the batch."""
+    limit: Tensor
+    """[b] how many pieces each may have, by its own source length, so that the batch does not matter."""
     live_scores: Tensor
     live_tokens: Tensor
     """[b, N, T]"""
@@ -44,7 +46,7 @@ class _Search:
 
     def keep(self, rows: Tensor) -> None:
         """Go on with these sentences only."""
-        for name in ("sentence", "live_scores", "live_tokens", "done_scores", "done_tokens"):
+        for name in ("sentence", "limit", "live_scores", "live_tokens", "done_scores", "done_tokens"):
             setattr(self, name, getattr(self, name)[rows])
 
 
@@ -59,22 +61,24 @@ def beam_search(
     gates: Gates | None = None,
 ) -> list[list[int]]:
     """The best translation of each source sentence [B, S], as piece ids without start and end."""
-    device, count, limit = source.device, source.shape[0], length_limit(source.shape[1])
-    memory = model.encode(source, source_mask, gates).repeat_interleave(beam, 0)
-    cache = model.start_cache(memory, source_mask.repeat_interleave(beam, 0))
+    device, count = source.device, source.shape[0]
+    limits = [length_limit(length) for length in source_mask.sum(1).tolist()]
+    cache = model.start_cache(model.encode(source, source_mask, gates), source_mask)
+    cache.reorder(torch.arange(count, device=device).repeat_interleave(beam))
     search = _Search(
         torch.arange(count, device=device),
+        torch.tensor(limits, device=device),
         torch.full((count, beam), IMPOSSIBLE, device=device).index_fill_(1, torch.tensor([0], device=device), 0.0),
         torch.full((count, beam, 1), BOS, device=device),
         torch.full((count, beam), IMPOSSIBLE, device=device),
-        torch.full((count, beam, limit), PAD, device=device),
+        torch.full((count, beam, max(limits)), PAD, device=device),
     )
     best: list[list[int]] = [[] for _ in range(count)]
-    for step in range(1, limit + 1):
+    for step in range(1, max(limits) + 1):
         logits = model.decode_next(search.live_tokens[:, :, -1].flatten(), cache, gates)
-        _extend(search, cache, logits.float().log_softmax(-1), step=step, last=step == limit, alpha=length_penalty)
-        attainable = search.live_scores[:, 0] / penalty(limit, length_penalty)
-        over = (search.done_scores[:, -1] >= attainable) | (step == limit)
+        _extend(search, cache, logits.float().log_softmax(-1), step=step, alpha=length_penalty)
+        attainable = search.live_scores[:, 0] / ((5 + search.limit) / 6) ** length_penalty
+        over = (search.done_scores[:, -1] >= attainable) | (search.limit == step)
         for row in over.nonzero()[:, 0].tolist():
             tokens = search.done_tokens[row, 0].tolist()
             best[int(search.sentence[row])] = tokens[: tokens.index(PAD)] if PAD in tokens else tokens
@@ -92,18 +96,21 @@ def penalty(length: int, alpha: float) -> float:
     return float(((5 + length) / 6) ** alpha)
 
 
-def _extend(search: _Search, cache: DecoderCache, log_probs: Tensor, *, step: int, last: bool, alpha: float) -> None:
-    """One step: the 2N best continuations, of which those that end compete with the finished, N others live on."""
+def _extend(search: _Search, cache: DecoderCache, log_probs: Tensor, *, step: int, alpha: float) -> None:
+    """One step: of the 2N best continuations, ends among the first N are finished, and the N best others live on."""
     count, beam = search.live_scores.shape
     log_probs[:, [PAD, BOS, UNK]] = IMPOSSIBLE
-    if last:
-        log_probs[:, [i for i in range(log_probs.shape[1]) if i != EOS]] = IMPOSSIBLE
-    totals = search.live_scores[:, :, None] + log_probs.view(count, beam, -1)
+    log_probs = log_probs.view(count, beam, -1)
+    goes_on = torch.arange(log_probs.shape[2], device=log_probs.device) != EOS
+    log_probs.masked_fill_((search.limit == step)[:, None, None] & goes_on, IMPOSSIBLE)
+    totals = search.live_scores[:, :, None] + log_probs
     scores, flat = totals.flatten(1).topk(min(2 * beam, totals[0].numel()), 1)
     parent, token = flat // totals.shape[2], flat % totals.shape[2]
     ended = token == EOS
 
-    ended_scores = (scores / penalty(step, alpha)).masked_fill(~ended, IMPOSSIBLE)
+    # An end that is not among the N best is no choice of a beam of N; without this, a beam of one is not greedy.
+    finished = ended & (torch.arange(scores.shape[1], device=scores.device) < beam)
+    ended_scores = (scores / penalty(step, alpha)).masked_fill(~finished, IMPOSSIBLE)
     history = search.live_tokens[:, :, 1:].gather(1, parent[:, :, None].expand(-1, -1, step - 1))
     ended_tokens = torch.nn.functional.pad(history, (0, search.done_tokens.shape[2] - history.shape[2]), value=PAD)
     done_scores, chosen = torch.cat([search.done_scores, ended_scores], 1).topk(beam, 1)

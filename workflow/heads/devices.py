@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 
 import torch
 
@@ -18,6 +19,8 @@ def add_device_arguments(parser: argparse.ArgumentParser) -> None:
 def pick(arguments: argparse.Namespace) -> torch.device:
     """The device asked for, with the threads asked for; results on it repeat for the same seed."""
     torch.set_num_threads(arguments.threads)
+    # Without it cuBLAS has no deterministic algorithms; read when CUDA starts.
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     torch.use_deterministic_algorithms(mode=True, warn_only=True)
     name = arguments.device
     if name == "auto":

@@ -68,7 +68,10 @@ def write_lines(path: Path, lines: Iterable[str]) -> None:
 
 def read_json(path: Path) -> Any:
     """The content of a JSON file."""
-    return json.loads(path.read_text(encoding="utf-8"))
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path} is missing or damaged ({error}): delete it and run its stage again.") from error
 
 
 def write_json(path: Path, content: Any) -> None:
@@ -78,7 +81,11 @@ def write_json(path: Path, content: Any) -> None:
 
 def read_yaml(path: Path) -> Any:
     """The content of a YAML file."""
-    return yaml.safe_load(path.read_text(encoding="utf-8"))
+    try:
+        return yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        reason = " ".join(str(error).split())
+        raise UserError(f"{path} is missing or no YAML ({reason}): put it right or delete it.") from error
 
 
 def read_jsonl(path: Path) -> list[dict[str, Any]]:

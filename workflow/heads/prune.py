@@ -33,16 +33,14 @@ def prune(model: Transformer, open_heads: OpenHeads) -> Transformer:
     smaller = Transformer(pruned_shape(shape, open_heads))
     weights = dict(model.state_dict())
     for kind in open_heads:
-        for layer, live in enumerate(shape.live_heads[kind]):
-            keep = torch.tensor([bool(stays) for stays in open_heads[kind][layer]], dtype=torch.bool)
+        for layer, stays in enumerate(open_heads[kind]):
+            keep = torch.tensor([bool(stay) for stay in stays], dtype=torch.bool)
             columns = keep.repeat_interleave(shape.head_width)
             prefix = attention_name(kind, layer)
             for part in ("query", "key", "value"):
                 weights[f"{prefix}.{part}.weight"] = weights[f"{prefix}.{part}.weight"][columns]
             weights[f"{prefix}.output.weight"] = weights[f"{prefix}.output.weight"][:, columns]
-            if len(live) != len(keep):
-                raise ValueError(f"{kind} layer {layer} has {len(live)} heads, not {len(keep)}")
-    smaller.load_state_dict(weights)
+    smaller.to(model.projection.weight).load_state_dict(weights)
     return smaller.train(model.training)
 
 

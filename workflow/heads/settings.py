@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import difflib
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -14,11 +15,25 @@ from typing import Any, TypeVar
 
 from jsonschema import Draft202012Validator, ValidationError
 from jsonschema.exceptions import best_match
+from jsonschema.validators import extend
 
 from heads.files import UserError, read_yaml
 from heads.names import SCOPES, number_text
 
 SCHEMAS = Path(__file__).parent.parent / "schemas"
+
+# Stricter than the standard, which takes 3.0 for an integer and lets not-a-number pass every bound.
+Validator = extend(
+    Draft202012Validator,
+    type_checker=Draft202012Validator.TYPE_CHECKER.redefine_many(
+        {
+            "integer": lambda _, value: isinstance(value, int) and not isinstance(value, bool),
+            "number": lambda _, value: (
+                isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+            ),
+        }
+    ),
+)
 
 STAGE_SECTIONS: dict[str, tuple[str, ...]] = {
     "bpe": ("bpe",),
@@ -236,13 +251,15 @@ def _check_together(name: str, experiment: Mapping[str, Any], config: Mapping[st
         )
     if model["width"] % 2:
         raise UserError(f"{where}.model.width {model['width']} is odd: positions need an even width.")
+    if experiment["maps"]["min_words"] > experiment["maps"]["max_words"]:
+        raise UserError(f"{where}.maps.min_words is above max_words: swap them.")
     for scope in experiment["sweep"]["lambdas"]:
         if scope not in SCOPES:
             raise UserError(f"{where}.sweep.lambdas.{scope} is not a scope.{_nearest(scope, SCOPES)}")
 
 
 def _check(content: Any, schema: dict[str, Any], where: str) -> None:
-    error = best_match(Draft202012Validator(schema).iter_errors(content))
+    error = best_match(Validator(schema).iter_errors(content))
     if error is not None:
         raise UserError(_sentence(error, where))
 

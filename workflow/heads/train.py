@@ -65,7 +65,8 @@ class Training:
     def __init__(self, model: Transformer, pairs: Pairs, plan: Plan, pruning: Pruning | None = None) -> None:
         self.model, self.pairs, self.plan, self.pruning = model.to(plan.device), pairs, plan, pruning
         self.update, self.best, self.waited = 0, math.inf, 0
-        self.generator = torch.Generator().manual_seed(plan.seed)
+        # Another stream than dropout's, which starts from the seed itself.
+        self.generator = torch.Generator().manual_seed(plan.seed + 1_000_003)
         torch.manual_seed(plan.seed)
         settings = plan.training
         if pruning:
@@ -205,4 +206,5 @@ def train(training: Training, evaluate: Evaluate, unfinished: Unfinished) -> dic
         unfinished.load_average(training.model)
     training.model.eval()
     total = plan.updates_before + training.update
-    return {"updates": training.update, "total_updates": total, "best_dev_loss": training.best}
+    best = training.best if math.isfinite(training.best) else None
+    return {"updates": training.update, "total_updates": total, "best_dev_loss": best}

@@ -6,34 +6,28 @@ E width of one head, V vocabulary. Masks are boolean and True at a real token.
 Two things are peculiar. Layers may differ in how many heads they have, down to none, because pruning removes heads
 physically. And every per-head output is multiplied by a gate before the output projection: sampled gates prune
 (Voita et al. 2019, sec. 6), zeros and ones mask, and the gradient at one measures importance (Michel et al. 2019).
-Attention has no biases (as in Vaswani's formula), so a layer that lost all its heads contributes exactly nothing.
 """
 
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from heads.attention import Attention, KeyValues, Trace
 from heads.names import ATTENTIONS
-
-# A layer that lost all its heads keeps matrices without rows; torch warns that there is nothing to initialise.
-warnings.filterwarnings("ignore", message="Initializing zero-element tensors")
 
 PAD, BOS, EOS, UNK = range(4)
 """Piece ids that mean something to the model; the BPE models are trained to agree."""
 
 Gates = Mapping[str, Sequence[Tensor]]
 """For each gated kind of attention, one tensor [H] a layer, in the order of the layer's live heads."""
-
-Trace = dict[str, Tensor]
-"""What a traced forward pass leaves behind: tensors by name, such as `enc_self.0.weights` [B, H, Q, K]."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,86 +63,6 @@ class ModelShape:
 def full_heads(*, layers: int, heads: int) -> dict[str, tuple[tuple[int, ...], ...]]:
     """Live heads of a model from which nothing was removed."""
     return {kind: (tuple(range(heads)),) * layers for kind in ATTENTIONS}
-
-
-@dataclass(frozen=True, slots=True)
-class KeyValues:
-    """Keys and values [B, H, K, E] that queries attend to; kept and extended while decoding."""
-
-    keys: Tensor
-    values: Tensor
-
-    def extended(self, newer: KeyValues) -> KeyValues:
-        """These, followed by newer ones along K."""
-        return KeyValues(torch.cat([self.keys, newer.keys], 2), torch.cat([self.values, newer.values], 2))
-
-    def rows(self, index: Tensor) -> KeyValues:
-        """The batch members `index`, in that order."""
-        return KeyValues(self.keys[index], self.values[index])
-
-
-class Attention(nn.Module):
-    """Multi-head attention with a gate on every head's output."""
-
-    def __init__(self, width: int, heads: int, head_width: int, dropout: float) -> None:
-        super().__init__()
-        self.heads, self.head_width, self.dropout = heads, head_width, dropout
-        self.query = nn.Linear(width, heads * head_width, bias=False)
-        self.key = nn.Linear(width, heads * head_width, bias=False)
-        self.value = nn.Linear(width, heads * head_width, bias=False)
-        self.output = nn.Linear(heads * head_width, width, bias=False)
-
-    def split(self, states: Tensor) -> Tensor:
-        """[B, Q, H*E] to [B, H, Q, E]."""
-        per_head: Tensor = states.unflatten(-1, (self.heads, self.head_width)).transpose(1, 2)
-        return per_head
-
-    def project(self, states: Tensor) -> KeyValues:
-        """Keys and values of `states` [B, K, D]."""
-        return KeyValues(self.split(self.key(states)), self.split(self.value(states)))
-
-    def forward(
-        self,
-        states: Tensor,
-        attended: KeyValues,
-        *,
-        mask: Tensor | None = None,
-        causal: bool = False,
-        gate: Tensor | None = None,
-        trace: Trace | None = None,
-        name: str = "",
-    ) -> Tensor:
-        """Attend from `states` [B, Q, D] to `attended` and return [B, Q, D].
-
-        mask: [B, 1, 1, K], True at keys that may be seen; None lets all be seen. Not together with `causal`.
-        gate: [H] factor on each head's output. trace: filled with `name`.weights/.values/.heads when given.
-        """
-        queries = self.split(self.query(states))
-        if trace is None:
-            dropout = self.dropout if self.training else 0.0
-            per_head = F.scaled_dot_product_attention(
-                queries, attended.keys, attended.values, attn_mask=mask, is_causal=causal, dropout_p=dropout
-            )
-        else:
-            weights = attention_weights(queries, attended.keys, mask=mask, causal=causal)
-            per_head = weights @ attended.values
-            trace[f"{name}.weights"], trace[f"{name}.values"] = weights, attended.values
-        if gate is not None:
-            per_head = per_head * gate[:, None, None]
-        if trace is not None:
-            trace[f"{name}.heads"] = per_head
-        merged: Tensor = self.output(per_head.transpose(1, 2).flatten(2))
-        return merged
-
-
-def attention_weights(queries: Tensor, keys: Tensor, *, mask: Tensor | None, causal: bool) -> Tensor:
-    """Softmax attention [B, H, Q, K] written out, for analyses that look at it."""
-    scores = queries @ keys.transpose(-1, -2) / math.sqrt(queries.shape[-1])
-    if causal:
-        mask = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).tril()
-    if mask is not None:
-        scores = scores.masked_fill(~mask, -torch.inf)
-    return scores.softmax(-1)
 
 
 class FeedForward(nn.Module):
@@ -255,6 +169,7 @@ class Embedding(nn.Module):
         return F.dropout(states, self.dropout, self.training)
 
 
+@lru_cache(maxsize=1024)
 def sinusoids(length: int, width: int, first: int = 0) -> Tensor:
     """Position signals [length, width]: sines in the even columns, cosines in the odd ones."""
     positions = torch.arange(first, first + length, dtype=torch.float64)[:, None]

@@ -57,6 +57,9 @@ class Unfinished:
         training.restore(tensors, facts)
         for name in ("train.jsonl", "gates.jsonl"):
             self._cut(self.folder / name, facts["update"])
+        for path in self._snapshots():
+            if int(path.stem.removeprefix("snapshot-")) > facts["update"]:
+                path.unlink()
         print(f"resumed at update {facts['update']}", file=sys.stderr, flush=True)
 
     def _cut(self, path: Path, update: int) -> None:
@@ -111,7 +114,8 @@ class Unfinished:
         return sorted(self.folder.glob("snapshot-*.safetensors"))
 
     def finish(self, outputs: dict[str, Path]) -> None:
-        """Move the logs to where they belong and remove the folder."""
+        """Copy the logs to where they belong, and only then remove the folder: all other outputs must be written."""
         for name, path in outputs.items():
-            (self.folder / name).replace(path)
+            with atomic_path(path) as temporary:
+                shutil.copyfile(self.folder / name, temporary)
         shutil.rmtree(self.folder)

@@ -15,7 +15,8 @@ from heads.bpe import Tokens, Vocabulary
 from heads.checkpoints import save_model
 from heads.decode import bleu, translate_pairs
 from heads.devices import add_device_arguments
-from heads.files import UserError, read_lines
+from heads.files import UserError, read_lines, sha256_of
+from heads.names import SIDES
 from heads.provenance import provenance
 from heads.settings import TrainingSettings
 from heads.train import Evaluate, Training, train
@@ -82,20 +83,15 @@ def evaluation(arguments: argparse.Namespace, settings: TrainingSettings, device
 
 
 def run_training(
-    training: Training,
-    arguments: argparse.Namespace,
-    content: Mapping[str, Any],
-    start: str,
-    logs: dict[str, Path],
-) -> None:
-    """Train, then write model, shape and logs; `start` tells what the training began from."""
+    training: Training, arguments: argparse.Namespace, content: Mapping[str, Any], start: str
+) -> Unfinished:
+    """Train, then write model and shape; `start` tells what the training began from.
+
+    Returns the folder of the unfinished training, to be finished when the caller has written its own outputs too.
+    """
     plan = training.plan
-    sizes = [
-        len(training.pairs.index),
-        int(training.pairs.source.offsets[-1]),
-        int(training.pairs.target.offsets[-1]),
-    ]
-    identity = fingerprint(content, arguments.seed, start, sizes, provenance()["torch"])
+    data = [sha256_of(arguments.data / f"train.{side}.safetensors") for side in SIDES]
+    identity = fingerprint(content, arguments.seed, start, data, provenance()["torch"])
     unfinished = Unfinished(arguments.model.parent / "unfinished", identity, plan.training.save_every_seconds)
     if training.pairs.left_out:
         print(f"{training.pairs.left_out} training pairs are longer than max_pieces and left out", flush=True)
@@ -104,4 +100,4 @@ def run_training(
     except FloatingPointError as error:
         raise UserError(f"{arguments.model}: {error}: lower training.learning_rate_scale in config.yaml.") from error
     save_model(training.model, arguments.model, arguments.shape, facts)
-    unfinished.finish({"train.jsonl": arguments.log, **logs})
+    return unfinished

@@ -39,4 +39,5 @@ def run(arguments: argparse.Namespace) -> None:
     torch.manual_seed(arguments.seed)
     pairs = _training.read_pairs(arguments.data, "train", training.max_pieces)
     plan = Plan(training, section(LengthSettings, content["baseline"]), arguments.seed, 0, device)
-    _training.run_training(Training(Transformer(shape), pairs, plan), arguments, content, "baseline", {})
+    unfinished = _training.run_training(Training(Transformer(shape), pairs, plan), arguments, content, "baseline")
+    unfinished.finish({"train.jsonl": arguments.log})

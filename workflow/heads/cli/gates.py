@@ -53,8 +53,9 @@ def run(arguments: argparse.Namespace) -> None:
     plan = Plan(training, length, arguments.seed, before, device)
     start = f"gates {arguments.scope} {arguments.lam} {sha256_of(arguments.start_model)}"
     training_run = Training(model, pairs, plan, pruning)
-    _training.run_training(training_run, arguments, content, start, {"gates.jsonl": arguments.gates_log})
+    unfinished = _training.run_training(training_run, arguments, content, start)
     write_tsv(arguments.heads, rows(gates, model.shape), COLUMNS)
+    unfinished.finish({"train.jsonl": arguments.log, "gates.jsonl": arguments.gates_log})
 
 
 def rows(gates: HeadGates, shape: ModelShape) -> list[dict[str, Any]]:

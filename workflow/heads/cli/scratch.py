@@ -33,4 +33,5 @@ def run(arguments: argparse.Namespace) -> None:
     pairs = _training.read_pairs(arguments.data, "train", training.max_pieces)
     plan = Plan(training, section(LengthSettings, content["scratch"]), arguments.seed, 0, device)
     start = f"scratch {sorted(shape.live_heads.items())}"
-    _training.run_training(Training(Transformer(shape), pairs, plan), arguments, content, start, {})
+    unfinished = _training.run_training(Training(Transformer(shape), pairs, plan), arguments, content, start)
+    unfinished.finish({"train.jsonl": arguments.log})

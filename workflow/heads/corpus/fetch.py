@@ -10,7 +10,6 @@ from __future__ import annotations
 import difflib
 import gzip
 import http.client
-import json
 import ssl
 import tarfile
 import time
@@ -108,7 +107,7 @@ def remembered(url: str, part: Path) -> Remote | None:
     """The state of a partial download of this URL that can be gone on with, else None."""
     try:
         remote = Remote(**read_json(state_path(part)))
-    except (FileNotFoundError, json.JSONDecodeError, TypeError):
+    except (UserError, TypeError):
         return None
     usable = remote.url == url and (remote.etag or remote.last_modified or remote.length is not None)
     return remote if usable and size_of(part) > 0 else None

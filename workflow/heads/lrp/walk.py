@@ -17,11 +17,12 @@ from typing import cast
 import torch
 from torch import Tensor
 
+from heads.attention import Trace
 from heads.batches import Batch
 from heads.lrp.rules import Back, PlainRatio, scaled, stabilised, unchanged
 from heads.names import ATTENTIONS
 from heads.settings import LrpSettings
-from heads.transformer import Layer, Residual, Trace, Transformer
+from heads.transformer import Layer, Residual, Transformer
 
 CHUNK_ELEMENTS = {"cpu": 2**18, "cuda": 2**25}
 """How many numbers the widest tensor of a walk may have: what a cache holds, or a fraction of a GPU's memory."""

@@ -254,6 +254,7 @@ class Clauses:
         return Predicate(node, "", f"{russian} {inner.russian}", inner.closed, times)
 
     def done_by_people(self) -> Verb:
+        """A verb that people do: no state, and of motion only what comes to an end."""
         while True:
             verb = self.lexicon.verbs_of[DOING[int(self.roll() * len(DOING))]].draw(self.roll)
             if verb.subjects.people and verb.aspect != "s" and (verb.kind != "motion" or verb.aspect == "p"):

@@ -1,0 +1,34 @@
+"""A checkout of its own for workflow tests: the files a clone has, and Snakemake run in them as a person would."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+PARTS = ("Snakefile", "config.yaml", "workflow", "profiles", "envs")
+TINY = Path(__file__).parent / "workflow/tiny.yaml"
+
+
+def checkout(folder: Path) -> Path:
+    """Copy what Git would give into `folder`."""
+    for part in PARTS:
+        source = ROOT / part
+        ignore = shutil.ignore_patterns("__pycache__")
+        if source.is_dir():
+            shutil.copytree(source, folder / part, ignore=ignore)
+        else:
+            shutil.copy(source, folder / part)
+    return folder
+
+
+def snakemake(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run Snakemake in a checkout and give what it said, standard error included."""
+    command = [sys.executable, "-m", "snakemake", *words]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    return subprocess.run(
+        command, cwd=folder, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False
+    )

@@ -1,0 +1,174 @@
+"""Tiny things that many tests need: a model whose sizes all differ, a batch, settings, and reversed digits as a task.
+
+B 2 sentences, S 5 source and T 4 target positions, H 3 heads of E 2 dimensions, D 10 width, 7 feed-forward units,
+13 source and 11 target pieces, 2 layers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.numpy import save_file
+
+from heads.batches import Batch, Pairs, make_batch
+from heads.bpe import Tokens
+from heads.gates import HeadGates
+from heads.settings import HardConcrete, LengthSettings, TrainingSettings
+from heads.train import Plan, Pruning, Training
+from heads.transformer import ModelShape, Transformer, full_heads
+
+FIRST_FREE = 4
+"""The first piece id that is no padding, start, end or unknown."""
+
+
+@pytest.fixture
+def tiny_shape() -> Callable[..., ModelShape]:
+    """Builds a shape; keywords replace its values."""
+
+    def build(**changes: Any) -> ModelShape:
+        values = {
+            "width": 10,
+            "head_width": 2,
+            "feedforward": 7,
+            "dropout": 0.0,
+            "pre_norm": True,
+            "source_pieces": 13,
+            "target_pieces": 11,
+            "original_heads": 3,
+            "live_heads": full_heads(layers=2, heads=3),
+        }
+        return ModelShape(**{**values, **changes})
+
+    return build
+
+
+@pytest.fixture
+def tiny_model(tiny_shape: Callable[..., ModelShape]) -> Callable[..., Transformer]:
+    """Builds a float64 model in evaluation mode in which no weight, bias or norm is left at zero or one."""
+
+    def build(*, seed: int = 1, **changes: Any) -> Transformer:
+        torch.manual_seed(seed)
+        model = Transformer(tiny_shape(**changes)).double().eval()
+        generator = torch.Generator().manual_seed(seed)
+        for value in model.parameters():
+            noise = torch.randn(value.shape, generator=generator, dtype=torch.float64)
+            value.data += 0.3 * noise
+        return model
+
+    return build
+
+
+@pytest.fixture
+def tiny_batch() -> Batch:
+    """Sentences of 4 and 2 source pieces and 3 and 1 target pieces, each with its start or end and padded."""
+    sources = [np.array([5, 12, 7, 4], np.int32), np.array([9, 6], np.int32)]
+    targets = [np.array([10, 4, 8], np.int32), np.array([6], np.int32)]
+    return make_batch(sources, targets)
+
+
+@pytest.fixture
+def hard_concrete() -> HardConcrete:
+    """The authors' distribution."""
+    return HardConcrete(temperature=0.33, low=-0.1, high=1.1, log_alpha_init=2.0)
+
+
+@pytest.fixture
+def lopsided() -> HardConcrete:
+    """A distribution whose two ends differ, so that a swapped sign or end shows."""
+    return HardConcrete(temperature=0.7, low=-0.3, high=1.2, log_alpha_init=0.5)
+
+
+@pytest.fixture
+def training_settings() -> Callable[..., TrainingSettings]:
+    """Builds settings of a training; keywords replace values."""
+
+    def build(**changes: Any) -> TrainingSettings:
+        values = {
+            "batch_tokens": 40,
+            "micro_batch_tokens": 40,
+            "max_pieces": 20,
+            "label_smoothing": 0.1,
+            "adam_beta1": 0.9,
+            "adam_beta2": 0.98,
+            "adam_epsilon": 1e-9,
+            "learning_rate_scale": 0.1,
+            "warmup_updates": 10,
+            "precision": "fp32",
+            "evaluate_every": 1000,
+            "dev_bleu_sentences": 0,
+            "save_every_seconds": 1000.0,
+        }
+        return TrainingSettings(**{**values, **changes})
+
+    return build
+
+
+@pytest.fixture
+def length() -> Callable[..., LengthSettings]:
+    """Builds the length of a training; keywords replace values."""
+
+    def build(**changes: Any) -> LengthSettings:
+        return LengthSettings(**{"updates": 5, "patience": 0, "average_last": 1, "average_every": 100, **changes})
+
+    return build
+
+
+@pytest.fixture
+def digit_pairs(tmp_path: Path) -> Callable[..., Pairs]:
+    """Builds pairs in which the target is the source backwards, both random digits."""
+
+    def build(*, count: int, shortest: int = 2, longest: int = 6, seed: int = 3, digits: int = 7) -> Pairs:
+        generator = np.random.default_rng(seed)
+        lengths = generator.integers(shortest, longest + 1, count)
+        sources = [generator.integers(FIRST_FREE, FIRST_FREE + digits, n).astype(np.int32) for n in lengths]
+        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        sides = {"source": sources, "target": [np.ascontiguousarray(s[::-1]) for s in sources]}
+        for side, sequences in sides.items():
+            ids = np.concatenate(sequences)
+            save_file({"ids": ids, "offsets": offsets}, tmp_path / f"digits-{seed}.{side}.safetensors")
+        tokens = [Tokens(tmp_path / f"digits-{seed}.{side}.safetensors") for side in sides]
+        return Pairs(tokens[0], tokens[1], max_pieces=longest)
+
+    return build
+
+
+@pytest.fixture
+def new_training(
+    tiny_shape: Callable[..., ModelShape],
+    training_settings: Callable[..., TrainingSettings],
+    length: Callable[..., LengthSettings],
+    digit_pairs: Callable[..., Pairs],
+    lopsided: HardConcrete,
+) -> Callable[..., Training]:
+    """Builds a training of a tiny float32 model on reversed digits, the same for the same arguments.
+
+    scope and lam: with them it has gates; dropout, plan: a change of the model and of LengthSettings; all other
+    keywords replace settings of the training.
+    """
+
+    def build(
+        *,
+        scope: str | None = None,
+        lam: float = 0.0,
+        dropout: float = 0.0,
+        plan: Mapping[str, int] = MappingProxyType({}),
+        updates_before: int = 0,
+        **changes: Any,
+    ) -> Training:
+        torch.manual_seed(5)
+        model = Transformer(tiny_shape(dropout=dropout))
+        pruning = None
+        if scope:
+            gates = HeadGates(model.shape, scope, lopsided)
+            pruning = Pruning(gates, lam, learning_rate=0.05, record_every=3, frozen=())
+        settings = training_settings(**changes)
+        whole = Plan(settings, length(**plan), seed=7, updates_before=updates_before, device=torch.device("cpu"))
+        return Training(model, digit_pairs(count=60), whole, pruning)
+
+    return build

@@ -1,0 +1,158 @@
+"""The house holds: who may import whom, what stays free of torch, pins that agree, sizes that fit a sitting."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from heads.files import read_lines, read_yaml
+from heads.settings import STAGE_SECTIONS
+
+ROOT = Path(__file__).parent.parent
+WORKFLOW = ROOT / "workflow"
+PACKAGE = WORKFLOW / "heads"
+MODULES = {".".join(p.relative_to(PACKAGE).with_suffix("").parts): p for p in sorted(PACKAGE.rglob("*.py"))}
+
+ROWS = (
+    ("names", "files", "provenance"),
+    ("settings",),
+    ("corpus", "bpe"),
+    ("words", "attention"),
+    ("transformer",),
+    ("batches", "gates"),
+    ("checkpoints", "devices", "prune", "decode"),
+    ("unfinished",),
+    ("train",),
+    ("attention_rows", "lrp"),
+    ("confidence", "roles", "maps"),
+    ("tables",),
+    ("figures",),
+    ("cli",),
+    ("__main__",),
+)
+"""A module imports only from rows above its own; the modules of one package may import each other."""
+
+WITHOUT_TORCH = ("names", "files", "settings", "provenance", "corpus", "bpe", "words", "tables", "figures")
+HEAVY = ("torch", "numpy", "pandas", "matplotlib", "sentencepiece", "sacrebleu", "safetensors")
+
+
+def room(module: str) -> str:
+    return module.split(".")[0]
+
+
+def imports(path: Path) -> Iterator[str]:
+    """The modules of `heads` that a file imports when it runs, whether at its top or inside a function."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    typing_only = {
+        id(inner)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        for inner in ast.walk(node)
+    }
+    for node in ast.walk(tree):
+        if id(node) in typing_only:
+            continue
+        if isinstance(node, ast.ImportFrom):
+            assert not node.level, f"{path} has a relative import"
+            found = [f"{node.module}.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Import):
+            found = [alias.name for alias in node.names]
+        else:
+            continue
+        yield from (name.removeprefix("heads.") for name in found if name.startswith("heads."))
+
+
+def test_a_module_imports_only_from_rows_above_its_own() -> None:
+    row_of = {name: number for number, row in enumerate(ROWS) for name in row}
+    wrong = []
+    for module, path in MODULES.items():
+        if module == "__init__":
+            continue
+        assert room(module) in row_of, f"{module} stands in no row: put it into one in {Path(__file__).name}"
+        for imported in imports(path):
+            if room(imported) != room(module) and row_of[room(imported)] >= row_of[room(module)]:
+                wrong.append(f"{module} imports {imported}")
+    assert not wrong
+
+
+def loaded_by(statements: list[str], packages: tuple[str, ...]) -> dict[str, list[str]]:
+    """Which of the packages are loaded, in a fresh process, after each of these imports in turn."""
+    code = (
+        "import json, sys\n"
+        "found = {}\n"
+        "for statement in json.loads(sys.argv[1]):\n"
+        "    exec(statement)\n"
+        "    found[statement] = [name for name in json.loads(sys.argv[2]) if name in sys.modules]\n"
+        "print(json.dumps({statement: names for statement, names in found.items() if names}))"
+    )
+    command = [sys.executable, "-c", code, json.dumps(statements), json.dumps(packages)]
+    environment = {**os.environ, "PYTHONPATH": str(WORKFLOW)}
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    found: dict[str, list[str]] = json.loads(done.stdout)
+    return found
+
+
+def test_no_torch_where_none_is_needed() -> None:
+    modules = [module.removesuffix(".__init__") for module in MODULES if room(module) in WITHOUT_TORCH]
+    assert len(modules) > 20
+    assert not loaded_by([f"import heads.{module}" for module in modules], ("torch",))
+
+
+def test_what_the_snakefile_imports_is_light_so_that_a_dry_run_stays_instant() -> None:
+    text = "\n".join(path.read_text(encoding="utf-8") for path in [ROOT / "Snakefile", *WORKFLOW.glob("rules/*.smk")])
+    statements = re.findall(r"^ *(from heads[\w.]* import (?:\([^)]*\)|.*))$", text, re.MULTILINE)
+    assert len(statements) > 3
+    assert not loaded_by(statements, HEAVY)
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "envs").glob("*.yaml")), ids=lambda path: path.name)
+def test_conda_files_hold_the_pins_of_the_requirements(path: Path) -> None:
+    pins = {line for line in read_lines(ROOT / "envs" / "requirements.txt") if line and not line.startswith("#")}
+    assert all(re.fullmatch(r"[\w.-]+==[\w.+]+", pin) for pin in pins)
+    assert len({pin.split("==")[0].lower() for pin in pins}) == len(pins)
+    (inner,) = [entry["pip"] for entry in read_yaml(path)["dependencies"] if isinstance(entry, dict)]
+    assert len(inner) > 5
+    assert set(inner) <= pins
+
+
+def test_every_module_and_every_public_function_says_what_it_is() -> None:
+    silent = []
+    for module, path in MODULES.items():
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        if tree.body and not ast.get_docstring(tree):
+            silent.append(module)
+        classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
+        for node in [*tree.body, *(inner for one in classes for inner in one.body)]:
+            if isinstance(node, ast.ClassDef | ast.FunctionDef) and not node.name.startswith("_"):
+                silent += [] if ast.get_docstring(node) else [f"{module} {node.name}"]
+    assert not silent
+
+
+def test_modules_and_functions_fit_a_sitting() -> None:
+    long = []
+    for module, path in MODULES.items():
+        text = path.read_text(encoding="utf-8")
+        if text.count("\n") > 350:
+            long.append(f"{module}: {text.count(chr(10))} lines")
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.FunctionDef) and node.end_lineno and node.end_lineno - node.lineno >= 50:
+                long.append(f"{module}.{node.name}: {node.end_lineno - node.lineno + 1} lines")
+    assert not long
+
+
+def test_every_stage_with_settings_has_its_command_and_every_command_its_two_functions() -> None:
+    commands = {module.removeprefix("cli."): path for module, path in MODULES.items() if module.startswith("cli.")}
+    commands = {name: path for name, path in commands.items() if not name.startswith("_")}
+    assert set(STAGE_SECTIONS) <= set(commands)
+    for name, path in commands.items():
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        functions = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+        assert {"add_arguments", "run"} <= functions, name

@@ -1,0 +1,197 @@
+"""Settings: one home, closed schemas, errors that name the key and the nearest one, and stages told only their own."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import typing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from heads.files import UserError, read_yaml
+from heads.names import SCOPES
+from heads.settings import (
+    SCHEMAS,
+    STAGE_SECTIONS,
+    BpeSettings,
+    ConfidenceSettings,
+    GatesSettings,
+    HardConcrete,
+    LengthSettings,
+    LrpSettings,
+    MapsSettings,
+    ModelSettings,
+    RolesSettings,
+    TrainingSettings,
+    TranslateSettings,
+    lambdas,
+    merged,
+    resolve,
+    section,
+    stage_settings,
+)
+
+CLASSES: dict[str, type[Any]] = {
+    "bpe": BpeSettings,
+    "model": ModelSettings,
+    "training": TrainingSettings,
+    "baseline": LengthSettings,
+    "gates": GatesSettings,
+    "scratch": LengthSettings,
+    "translate": TranslateSettings,
+    "confidence": ConfidenceSettings,
+    "lrp": LrpSettings,
+    "roles": RolesSettings,
+    "maps": MapsSettings,
+}
+JSON_TYPES = {int: "integer", float: "number", bool: "boolean", str: "string", tuple[str, ...]: "array"}
+
+
+@pytest.fixture
+def config() -> dict[str, Any]:
+    """The project's own configuration, free to be spoilt."""
+    content: dict[str, Any] = read_yaml(Path(__file__).parent.parent / "config.yaml")
+    return content
+
+
+def changed(config: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
+    """The configuration with one key of the experiment `demo` set."""
+    inner = config["experiments"]["demo"]
+    *folders, key = path.split(".")
+    for folder in folders:
+        inner = inner.setdefault(folder, {})
+    inner[key] = value
+    return config
+
+
+def properties(name: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The definitions of the experiment's schema and the schema of one section, references followed."""
+    schema = read_yaml(SCHEMAS / "experiment.schema.yaml")
+    own = schema["properties"][name]
+    return schema["$defs"], schema["$defs"][own["$ref"].split("/")[-1]] if "$ref" in own else own
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_a_settings_class_has_the_keys_and_types_of_its_schema(name: str) -> None:
+    definitions, schema = properties(name)
+    if name == "gates":
+        inner = schema["properties"].pop("hard_concrete")
+        assert set(inner["properties"]) == set(inner["required"]) == {f.name for f in dataclasses.fields(HardConcrete)}
+    types = {key: t for key, t in typing.get_type_hints(CLASSES[name]).items() if key != "hard_concrete"}
+    assert set(types) == set(schema["properties"])
+    assert {*types} == {*schema["required"]} - {"hard_concrete"}
+    assert schema["additionalProperties"] is False
+    for key, kind in types.items():
+        rule = schema["properties"][key]
+        rule = definitions[rule["$ref"].split("/")[-1]] if "$ref" in rule else rule
+        assert rule.get("type", "string" if "enum" in rule else None) == JSON_TYPES[kind], key
+
+
+def test_every_section_but_the_sweep_is_told_to_some_stage_and_the_sweep_to_none(config: dict[str, Any]) -> None:
+    told = {name for sections in STAGE_SECTIONS.values() for name in sections}
+    assert told == set(CLASSES)
+    experiment = resolve(config)["demo"]
+    assert set(experiment) - told == {"corpus", "sweep"}
+    for stage in STAGE_SECTIONS:
+        assert set(stage_settings(experiment, stage)) <= told
+
+
+def test_every_experiment_of_the_project_resolves_and_fills_its_classes(config: dict[str, Any]) -> None:
+    experiments = resolve(config)
+    assert set(experiments) == set(config["experiments"])
+    for experiment in experiments.values():
+        for name, kind in CLASSES.items():
+            assert dataclasses.asdict(section(kind, experiment[name])).keys() == experiment[name].keys()
+
+
+def test_an_experiment_is_the_defaults_with_its_changes_laid_over(config: dict[str, Any]) -> None:
+    config["experiments"]["plain"] = None
+    changed(config, "training.warmup_updates", 17)
+    experiments = resolve(config)
+    assert experiments["plain"] == config["defaults"]
+    assert experiments["demo"]["training"]["warmup_updates"] == 17
+    assert experiments["demo"]["training"]["adam_beta2"] == config["defaults"]["training"]["adam_beta2"]
+
+
+def test_lists_are_replaced_whole_and_nothing_given_is_changed() -> None:
+    base = {"a": {"list": [1, 2, 3], "kept": 4}, "b": 5, "c": {"d": 6}}
+    changes = {"a": {"list": [9]}, "c": 7}
+    before = copy.deepcopy((base, changes))
+    result = merged(base, changes)
+    assert result == {"a": {"list": [9], "kept": 4}, "b": 5, "c": 7}
+    result["a"]["list"].append(10)
+    assert (base, changes) == before
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        ("training.warmup_update", 5, r"experiments\.demo\.training\.warmup_update is not a setting.*warmup_updates\?"),
+        ("trainin", {}, r"experiments\.demo\.trainin is not a setting.*training\?"),
+        ("gates.hard_concrete.hihg", 2, r"gates\.hard_concrete\.hihg is not a setting.*high\?"),
+        ("model.layers", "six", r"experiments\.demo\.model\.layers is 'six'.*integer"),
+        ("training.learning_rate_scale", "1e-3", r"learning_rate_scale is '1e-3'.*write 0\.001"),
+        ("model.layers", 0, r"model\.layers.*0"),
+        ("model.dropout", 1.0, r"model\.dropout.*1"),
+        ("training.precision", "fp16", r"training\.precision.*fp16"),
+        ("gates.hard_concrete.low", 0.1, r"hard_concrete\.low"),
+        ("model.pre_norm", 1, r"model\.pre_norm is 1.*boolean"),
+        ("model.heads", 5, r"model\.width 64 does not divide into 5 heads"),
+        ("model", {"width": 9, "heads": 3}, r"model\.width 9 is odd"),
+        ("corpus", "demos", r"experiments\.demo\.corpus is 'demos'.*demo\?"),
+        ("sweep.lambdas.al", [1], r"sweep\.lambdas\.al is not a scope.*all\?"),
+        ("sweep.seeds", [], r"sweep\.seeds"),
+        ("sweep.seeds", [1, 1], r"sweep\.seeds"),
+        ("sweep.lambdas.all", [-0.1], r"sweep\.lambdas\.all\.0"),
+        ("sweep.scratch_scopes", ["decoder"], r"scratch_scopes\.0.*decoder"),
+    ],
+)
+def test_a_wrong_setting_is_named_in_one_sentence(config: dict[str, Any], path: str, value: Any, message: str) -> None:
+    with pytest.raises(UserError, match=message) as caught:
+        resolve(changed(config, path, value))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_key_a_run_that_is_no_experiment_and_an_unknown_top_key_are_named(config: dict[str, Any]) -> None:
+    cases = []
+    for spoil, message in (
+        (lambda c: c["defaults"]["model"].pop("heads"), r"experiments\.\S+\.model lacks the key heads"),
+        (lambda c: c.update(run=["dmo"]), r"run names 'dmo'.*demo\?"),
+        (lambda c: c.update(experiment={}), r"config\.yaml\.experiment is not a setting.*experiments\?"),
+        (lambda c: c["corpora"]["demo"].update(knid="grammar"), r"corpora\.demo\.knid is not a setting.*kind\?"),
+    ):
+        spoilt = copy.deepcopy(config)
+        spoilt["experiments"]["demo"]["model"] = {}
+        spoil(spoilt)
+        cases.append((spoilt, message))
+    for spoilt, message in cases:
+        with pytest.raises(UserError, match=message):
+            resolve(spoilt)
+
+
+@pytest.mark.parametrize("values", [["0.05", 0.3, 0], [5e-2, 0.30], [0.3, 0.05]])
+def test_lambdas_are_path_texts_in_rising_order_with_the_control_first(values: list[Any]) -> None:
+    experiment = {"sweep": {"lambdas": {"all": values, "enc_self": []}}}
+    assert lambdas(experiment, "all") == ["0", "0.05", "0.3"]
+    assert lambdas(experiment, "enc_self") == []
+
+
+def test_a_section_with_a_key_too_many_or_too_few_is_refused() -> None:
+    right = {"sentences": 3, "batch_tokens": 40}
+    assert section(ConfidenceSettings, right) == ConfidenceSettings(3, 40)
+    for wrong in ({"sentences": 3}, {**right, "sentence": 1}):
+        with pytest.raises(UserError, match=r"ConfidenceSettings.*batch_tokens, sentences"):
+            section(ConfidenceSettings, wrong)
+
+
+def test_the_scopes_of_the_schema_are_those_of_the_names() -> None:
+    _, sweep = properties("sweep")
+    assert set(sweep["properties"]["scratch_scopes"]["items"]["enum"]) == set(SCOPES)
+
+
+@pytest.mark.parametrize("value", [True, "x", [1]])
+def test_a_lambda_that_is_no_number_is_refused(config: dict[str, Any], value: Any) -> None:
+    with pytest.raises(UserError, match=r"sweep\.lambdas\.all\.1"):
+        resolve(changed(config, "sweep.lambdas.all", [0.5, value]))

@@ -1,0 +1,168 @@
+"""The workflow by real runs of a tiny experiment: what is made, what is made again, and what is said of mistakes."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+
+from checkouts import ROOT, TINY, checkout, snakemake
+from heads.figures.needs import ANIMATED
+from heads.figures.needs import NEEDS as FIGURES
+from heads.files import read_json, read_tsv
+from heads.tables.needs import NEEDS as TABLES
+
+EXPERIMENTS = list(yaml.safe_load((ROOT / "config.yaml").read_text(encoding="utf-8"))["experiments"])
+ONE_MORE = TINY.read_text(encoding="utf-8").replace("all: [50]", "all: [0.002, 50]")
+
+
+# One worker runs all of these, so that the tiny experiment is run once.
+pytestmark = pytest.mark.xdist_group("workflow")
+
+
+@pytest.fixture(scope="session")
+def tiny_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A checkout in which the tiny experiment has been run to the last figure; only to be read or copied."""
+    folder = checkout(tmp_path_factory.mktemp("tiny run"))
+    done = snakemake(folder, "--cores", "2", "--configfile", str(TINY))
+    assert done.returncode == 0, done.stdout[-3000:]
+    return folder
+
+
+@pytest.fixture
+def fresh(tmp_path: Path) -> Path:
+    """A checkout in which nothing was run."""
+    return checkout(tmp_path)
+
+
+def planned(said: str) -> dict[str, int]:
+    """Jobs by rule, as a dry run prints them."""
+    return {rule: int(count) for rule, count in re.findall(r"^(\w+) +(\d+)$", said, re.MULTILINE)}
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS)
+def test_every_experiment_can_be_planned(experiment: str) -> None:
+    done = snakemake(ROOT, "-n", "--config", f"run=[{experiment}]")
+    assert "error" not in done.stdout.lower(), done.stdout[-2000:]
+
+
+def test_the_tiny_experiment_makes_every_table_and_every_figure(tiny_run: Path) -> None:
+    results = tiny_run / "results"
+    for name in [*TABLES, "corpus"]:
+        assert read_tsv(results / f"tables/table_{name}.tsv"), name
+    figures = [f"{name}.{ending}" for name in FIGURES for ending in ("pdf", "png")]
+    for name in [*figures, *(f"{name}.gif" for name in ANIMATED)]:
+        assert (results / "figures/tiny" / name).stat().st_size > 1000, name
+
+
+def test_a_huge_lambda_keeps_fewer_heads_than_the_control(tiny_run: Path) -> None:
+    rows = {
+        (row["scope"], float(row["lam"])): int(row["total"])
+        for row in read_tsv(tiny_run / "results/tables/table_pruning.tsv")
+        if row["kind"] == "pruned"
+    }
+    assert rows["all", 50] < rows["all", 0]
+    assert rows["enc_self", 50] < rows["enc_self", 0]
+
+
+def test_a_second_run_does_nothing(tiny_run: Path) -> None:
+    done = snakemake(tiny_run, "-n", "--configfile", str(TINY))
+    assert "Nothing to be done" in done.stdout
+
+
+def test_one_more_lambda_trains_one_pruned_and_one_scratch_model_and_no_other(tiny_run: Path, tmp_path: Path) -> None:
+    overlay = tmp_path / "one_more.yaml"
+    overlay.write_text(ONE_MORE, encoding="utf-8")
+    jobs = planned(snakemake(tiny_run, "-n", "--configfile", str(overlay)).stdout)
+    assert jobs["gates"] == jobs["pruned"] == jobs["scratch"] == 1
+    assert not {"baseline", "corpus", "bpe", "encode", "settings"} & set(jobs)
+
+
+def test_forcing_one_lambda_retrains_that_model_and_nothing_else(tiny_run: Path) -> None:
+    model = "results/tiny/gates/all/lam-50/seed-1/model.safetensors"
+    jobs = planned(snakemake(tiny_run, "-n", model, "--forcerun", "gates", "--configfile", str(TINY)).stdout)
+    assert jobs == {"gates": 1, "total": 1}
+
+
+def test_changing_how_roles_are_judged_retrains_nothing(tiny_run: Path, tmp_path: Path) -> None:
+    overlay = tmp_path / "roles.yaml"
+    overlay.write_text(TINY.read_text(encoding="utf-8").replace("min_cases: 5", "min_cases: 6"), encoding="utf-8")
+    jobs = planned(snakemake(tiny_run, "-n", "--configfile", str(overlay)).stdout)
+    assert jobs["settings"] == 1
+    assert jobs["roles"] == 5
+    assert not {"baseline", "gates", "pruned", "scratch", "translate", "lrp"} & set(jobs)
+
+
+def test_the_same_seed_gives_the_same_models_and_tables_byte_for_byte(tiny_run: Path, tmp_path: Path) -> None:
+    again = shutil.copytree(tiny_run, tmp_path / "again")
+    for kind in ("baseline", "gates", "pruned", "scratch"):
+        shutil.rmtree(again / "results/tiny" / kind)
+    target = "results/tables/table_pruning.tsv"
+    done = snakemake(again, target, "--cores", "2", "--configfile", str(TINY), "--forcerun", "baseline")
+    assert done.returncode == 0, done.stdout[-3000:]
+    assert (again / target).read_bytes() == (tiny_run / target).read_bytes()
+    for model in again.glob("results/tiny/**/model.safetensors"):
+        assert model.read_bytes() == (tiny_run / model.relative_to(again)).read_bytes(), model
+
+
+def test_every_score_travels_with_its_signature_and_every_model_with_its_commit(tiny_run: Path) -> None:
+    scores = list(tiny_run.glob("results/tiny/**/bleu.json"))
+    assert len(scores) == 6
+    for path in scores:
+        assert "version:2.6.0" in read_json(path)["signature"]
+        assert read_json(path.with_name("model.json"))["provenance"]["commit"]
+
+
+def test_nothing_unfinished_is_left_when_all_is_done(tiny_run: Path) -> None:
+    left = [p for p in (tiny_run / "results").rglob("*") if p.name == "unfinished" or p.name.endswith(".part")]
+    assert not left
+
+
+def test_the_report_holds_all_tables_and_figures(tiny_run: Path) -> None:
+    done = snakemake(tiny_run, "--report", "report.html", "--configfile", str(TINY))
+    assert done.returncode == 0, done.stdout[-3000:]
+    page = (tiny_run / "report.html").read_text(encoding="utf-8")
+    for name in [*FIGURES, *(f"table_{table}" for table in TABLES)]:
+        assert name in page, name
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (
+            "experiments={demo: {gates: {updats: 3}}}",
+            "experiments.demo.gates.updats is not a setting. Did you mean updates?",
+        ),
+        ("experiments={demo: {model: {heads: 5}}}", "width 64 does not divide into 5 heads"),
+        (
+            "experiments={demo: {model: {width: wide}}}",
+            "experiments.demo.model.width is 'wide', but must be of type integer",
+        ),
+        ("run=[dmo]", "Did you mean demo?"),
+        ("corpora={demo: {kid: grammar}}", "corpora.demo.kid is not a setting. Did you mean kind?"),
+        ("corpora={multi30k: {hold_out: {dev: 5, test: 5}}}", "has both hold_out and dev"),
+    ],
+)
+def test_wrong_settings_stop_before_the_first_job_with_one_sentence(fresh: Path, change: str, sentence: str) -> None:
+    done = snakemake(fresh, "--cores", "1", "--config", change)
+    assert done.returncode != 0
+    assert sentence in done.stdout
+    assert "Traceback" not in done.stdout
+    assert not (fresh / "results").exists()
+
+
+def test_a_missing_corpus_file_is_named_before_the_first_job(fresh: Path) -> None:
+    done = snakemake(fresh, "--cores", "1", "--config", "run=[multi30k]")
+    assert done.returncode != 0
+    assert "data/multi30k_en-de/train.en.gz" in done.stdout
+    assert "Traceback" not in done.stdout
+
+
+@pytest.mark.parametrize("profile", ["slurm", "gpu"])
+def test_the_profiles_plan_the_whole_workflow(fresh: Path, profile: str) -> None:
+    done = snakemake(fresh, "--profile", f"profiles/{profile}", "--cores", "64", "-n")
+    assert done.returncode == 0, done.stdout[-2000:]
+    assert planned(done.stdout)["gates"] == 12
