@@ -132,22 +132,18 @@ def test_the_report_holds_all_tables_and_figures(tiny_run: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        (
-            "experiments={demo: {gates: {updats: 3}}}",
-            "experiments.demo.gates.updats is not a setting. Did you mean updates?",
-        ),
-        ("experiments={demo: {model: {heads: 5}}}", "width 64 does not divide into 5 heads"),
-        (
-            "experiments={demo: {model: {width: wide}}}",
-            "experiments.demo.model.width is 'wide', but must be of type integer",
-        ),
-        ("run=[dmo]", "Did you mean demo?"),
-        ("corpora={demo: {kid: grammar}}", "corpora.demo.kid is not a setting. Did you mean kind?"),
-        ("corpora={multi30k: {hold_out: {dev: 5, test: 5}}}", "has both hold_out and dev"),
+        ("experiments: {demo: {gates: {updats: 3}}}", "demo.gates.updats is not a setting. Did you mean updates?"),
+        ("experiments: {demo: {model: {heads: 5}}}", "demo.model.width 64 does not divide into 5 heads"),
+        ("experiments: {demo: {model: {width: wide}}}", "demo.model.width is 'wide', but must be of type integer"),
+        ("experiments: {demo: {training: {adam_epsilon: 1e-9}}}", "YAML reads 1e-3 as text: write 0.001"),
+        ("run: [dmo]", "Did you mean demo?"),
+        ("corpora: {demo: {kid: grammar}}", "corpora.demo.kid is not a setting. Did you mean kind?"),
+        ("corpora: {multi30k: {hold_out: {dev: 5, test: 5}}}", "has both hold_out and dev"),
     ],
 )
 def test_wrong_settings_stop_before_the_first_job_with_one_sentence(fresh: Path, change: str, sentence: str) -> None:
-    done = snakemake(fresh, "--cores", "1", "--config", change)
+    (fresh / "mine.yaml").write_text(change, encoding="utf-8")
+    done = snakemake(fresh, "--cores", "1", "--configfile", "mine.yaml")
     assert done.returncode != 0
     assert sentence in done.stdout
     assert "Traceback" not in done.stdout

@@ -20,7 +20,7 @@ rule figure:
         pdf=f"{FIGURES}/{{name}}.pdf",
         png=report(
             f"{FIGURES}/{{name}}.png",
-            caption="../report/{name}.rst",
+            caption="../report/figures.rst",
             category="Figures: {experiment}",
             labels={"figure": "{name}"},
         ),
@@ -29,7 +29,7 @@ rule figure:
     benchmark:
         f"{FIGURES}/bench/{{name}}.tsv"
     wildcard_constraints:
-        name="|".join(FIGURE_NEEDS),
+        name="|".join(name for name in FIGURE_NEEDS if name not in ANIMATED),
     conda:
         "../../envs/plots.yaml"
     resources:
@@ -43,22 +43,29 @@ rule figure:
 
 
 rule animation:
-    """Draw one animated figure."""
+    """Draw a figure that also moves: its stills as PDF and PNG, and the animation."""
     input:
         runs=lambda w: FIGURE_NEEDS[w.name].inputs(first_seed(runs_read(FIGURE_NEEDS[w.name], w.name, [w.experiment]))),
         style="workflow/report/style.mplstyle",
         code=sorted(str(path) for path in Path(f"{CODE}/figures").glob("*.py")),
     output:
+        pdf=f"{FIGURES}/{{name}}.pdf",
+        png=report(
+            f"{FIGURES}/{{name}}.png",
+            caption="../report/figures.rst",
+            category="Figures: {experiment}",
+            labels={"figure": "{name}"},
+        ),
         gif=report(
             f"{FIGURES}/{{name}}.gif",
-            caption="../report/{name}.rst",
+            caption="../report/figures.rst",
             category="Figures: {experiment}",
             labels={"figure": "{name}, moving"},
         ),
     log:
-        f"{FIGURES}/log/{{name}}.gif.txt",
+        f"{FIGURES}/log/{{name}}.txt",
     benchmark:
-        f"{FIGURES}/bench/{{name}}.gif.tsv"
+        f"{FIGURES}/bench/{{name}}.tsv"
     wildcard_constraints:
         name="|".join(ANIMATED),
     conda:
@@ -69,5 +76,5 @@ rule animation:
     params:
         runs=lambda w: first_seed(runs_read(FIGURE_NEEDS[w.name], w.name, [w.experiment])),
     shell:
-        "python -m heads figure --name {wildcards.name} --runs {params.runs:q} --out-gif {output.gif:q}"
-        " > {log:q} 2>&1"
+        "python -m heads figure --name {wildcards.name} --runs {params.runs:q}"
+        " --out-pdf {output.pdf:q} --out-png {output.png:q} --out-gif {output.gif:q} > {log:q} 2>&1"

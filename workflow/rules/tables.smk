@@ -17,7 +17,7 @@ rule table:
     output:
         report(
             "results/tables/table_{name}.tsv",
-            caption="../report/table_{name}.rst",
+            caption="../report/tables.rst",
             category="Tables",
             labels={"table": "{name}"},
         ),
