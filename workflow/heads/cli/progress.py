@@ -134,6 +134,9 @@ def follow(command: list[str], progress: Progress) -> None:
                 lines.append(line)
                 progress.read(line.rstrip("\n"))
             status = process.wait()
+        except KeyboardInterrupt:
+            process.wait()
+            raise UserError("Stopped. The same command goes on where this one was.") from None
         finally:
             ended.set()
             ticker.join()
