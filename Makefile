@@ -9,10 +9,10 @@ ONE_THREAD := OMP_NUM_THREADS=1
 .PHONY: demo multi30k test format
 
 demo: .venv/run-installed
-	@PYTHONPATH=workflow $(BIN)/python -m heads progress --cores $(CORES)
+	@$(BIN)/python -m heads progress --cores $(CORES)
 
 multi30k: .venv/run-installed
-	@PYTHONPATH=workflow $(BIN)/python -m heads progress --cores $(CORES) -- --config 'run=[multi30k]' \
+	@$(BIN)/python -m heads progress --cores $(CORES) -- --config 'run=[multi30k]' \
 	  'corpora={multi30k: {folder: "$(FOLDER)", trees: "$(TREES)"}}'
 
 test: .venv/test-installed
@@ -28,10 +28,12 @@ format: .venv/test-installed
 	$(BIN)/ruff check --fix .
 	$(BIN)/snakefmt Snakefile workflow/rules
 
+# The line with heads.pth lets the command of any job be pasted: python -m heads STAGE.
 .venv/run-installed: envs/requirements.txt
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12")'
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12")'
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check -r envs/requirements.txt
+	$(BIN)/python -c 'import pathlib, sysconfig; pathlib.Path(sysconfig.get_path("purelib"), "heads.pth").write_text(str(pathlib.Path("workflow").resolve()))'
 	touch $@
 
 .venv/test-installed: .venv/run-installed envs/dev.txt

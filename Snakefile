@@ -27,6 +27,7 @@ localrules:
     models,
     settings,
     corpus_settings,
+    trees_settings,
 
 
 rule all:

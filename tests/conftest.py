@@ -102,7 +102,6 @@ def training_settings() -> Callable[..., TrainingSettings]:
             "precision": "fp32",
             "evaluate_every": 1000,
             "dev_bleu_sentences": 0,
-            "save_every_seconds": 1000.0,
         }
         return TrainingSettings(**{**values, **changes})
 

@@ -72,7 +72,7 @@ def _model(
 ) -> Path:
     path = folder / run.folder
     shape = {"original_heads": world.heads, "live_heads": live}
-    write_json(path / "model.json", {"shape": shape, "best_dev_loss": float(1 + rng.random())})
+    write_json(path / "model.json", {"shape": shape, "dev_loss": float(1 + rng.random())})
     _bleu(path, bleu)
     lrp, confidence = [], []
     for a in ATTENTIONS:

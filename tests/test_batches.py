@@ -43,8 +43,13 @@ def test_cutting_keeps_the_order_and_the_size(lengths: list[int], tokens: int) -
     assert [member for piece in pieces for member in piece] == list(members)
     longest = max(lengths, default=0) + 1
     for piece in pieces:
-        assert 0 < sum(lengths[i] + 1 for i in piece) < tokens + longest
-    assert len(pieces) <= sum(n + 1 for n in lengths) / tokens + 1
+        assert 0 < sum(lengths[i] + 1 for i in piece) < 1.5 * tokens + longest
+    assert len(pieces) <= max(1.0, sum(n + 1 for n in lengths) / tokens + 0.5)
+
+
+def test_a_run_of_a_little_more_than_the_limit_is_not_cut_into_a_full_one_and_a_crumb() -> None:
+    assert [len(piece) for piece in cut(np.arange(5), np.array([3, 3, 3, 3, 0]), 16)] == [5]
+    assert [len(piece) for piece in cut(np.arange(9), np.full(9, 3), 16)] == [4, 5]
 
 
 def test_a_run_is_cut_where_it_is_exactly_full() -> None:

@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-from heads.files import read_jsonl
+from heads.files import UserError, read_jsonl
 from heads.train import Training, train
 from heads.transformer import Gates, Transformer
 from heads.unfinished import Unfinished, fingerprint
@@ -150,6 +150,7 @@ def test_a_training_that_had_stopped_early_does_not_go_on_when_it_is_resumed(new
     whole = build(new_training, plan=plan, evaluate_every=2)
     train(whole, evaluate, unfinished)
     assert whole.update == 4
+    unfinished.lock.close()
     resumed = build(new_training, plan=plan, evaluate_every=2)
     train(resumed, evaluate, Unfinished(unfinished.folder, "one", 1e9))
     assert resumed.update == 4
@@ -202,6 +203,14 @@ def test_a_kill_while_the_state_is_written_leaves_the_state_before_it(
     resumed = build(new_training)
     run(resumed, folder)
     assert_same(uninterrupted, resumed)
+
+
+def test_two_trainings_can_not_share_one_folder(tmp_path: Path) -> None:
+    first = Unfinished(tmp_path / "unfinished", "one", 1e9)
+    with pytest.raises(UserError, match="in use by another training"):
+        Unfinished(tmp_path / "unfinished", "one", 1e9)
+    first.lock.close()
+    Unfinished(tmp_path / "unfinished", "one", 1e9)
 
 
 def test_nothing_of_the_folder_is_left_when_all_is_done(new_training: New, tmp_path: Path) -> None:

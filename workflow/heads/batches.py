@@ -91,9 +91,13 @@ class Pairs:
 
 
 def cut(members: NDArray[np.int64], lengths: NDArray[np.int64], tokens: int) -> list[NDArray[np.int64]]:
-    """Cut a row of sentences into runs of about `tokens` tokens (ends counted), none empty."""
+    """Cut a row of sentences into runs of about `tokens` tokens each (ends counted), all alike, none empty.
+
+    The number of runs is rounded, so that a row of a little more than `tokens` is not cut into a full run and a crumb.
+    """
     ends = np.cumsum(lengths[members] + 1)
     if not len(ends):
         return []
-    pieces = np.split(members, np.flatnonzero(np.diff((ends - 1) // tokens)) + 1)
-    return [piece for piece in pieces if len(piece)]
+    runs = max(1, round(int(ends[-1]) / tokens))
+    number = (ends - 1) * runs // ends[-1]
+    return np.split(members, np.flatnonzero(np.diff(number)) + 1)

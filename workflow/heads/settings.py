@@ -88,7 +88,6 @@ class TrainingSettings:
     precision: str
     evaluate_every: int
     dev_bleu_sentences: int
-    save_every_seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,6 +279,8 @@ def _sentence(error: ValidationError, where: str) -> str:
         if isinstance(instance, str):
             text += " (YAML reads 1e-3 as text: write 0.001.)"
         return text
+    if schema is False:
+        return f"{path} is no setting of this kind of corpus: take it out."
     return f"{path}: {error.message}."
 
 

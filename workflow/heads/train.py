@@ -175,8 +175,8 @@ class Training:
 def train(training: Training, evaluate: Evaluate, unfinished: Unfinished) -> dict[str, Any]:
     """Train to the end, going on from `unfinished` if there is anything, and average the last snapshots.
 
-    Writes a line of the log for every evaluation. Returns facts about the training. The model is left in evaluation
-    mode with its final weights.
+    Writes a line of the log for every evaluation. Returns how many updates there were and how the final weights
+    score; the model is left with them in evaluation mode.
     """
     plan, pruning = training.plan, training.pruning
     unfinished.resume(training)
@@ -204,7 +204,5 @@ def train(training: Training, evaluate: Evaluate, unfinished: Unfinished) -> dic
         unfinished.save_when_due(training)
     if plan.length.average_last > 1:
         unfinished.load_average(training.model)
-    training.model.eval()
-    total = plan.updates_before + training.update
-    best = training.best if math.isfinite(training.best) else None
-    return {"updates": training.update, "total_updates": total, "best_dev_loss": best}
+    final = evaluate(training.model.eval(), pruning.gates.binary() if pruning else None)
+    return {"updates": training.update, "total_updates": plan.updates_before + training.update, **final}

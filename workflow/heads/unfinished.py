@@ -6,6 +6,7 @@ A state is only taken up by the very same training: the fingerprint of settings,
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import shutil
@@ -38,6 +39,12 @@ class Unfinished:
         self.folder, self.identity, self.every = folder, identity, save_every_seconds
         self.saved = time.monotonic()
         folder.mkdir(parents=True, exist_ok=True)
+        # Beside the folder, which a clean start removes; goes with its owner, however that ends.
+        self.lock = folder.with_name(".unfinished.lock").open("w")
+        try:
+            fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise UserError(f"{folder} is in use by another training: wait for it, or stop it first.") from error
 
     @property
     def state(self) -> Path:
@@ -118,4 +125,8 @@ class Unfinished:
         for name, path in outputs.items():
             with atomic_path(path) as temporary:
                 shutil.copyfile(self.folder / name, temporary)
+        # The state first: a kill in the midst of the rest must not leave one that lacks its snapshots and logs.
+        self.state.unlink(missing_ok=True)
         shutil.rmtree(self.folder)
+        Path(self.lock.name).unlink()
+        self.lock.close()

@@ -37,7 +37,7 @@ rule confidence:
         shape=f"{ANY_RUN}/model.json",
         source=f"{BPE}/dev.source.safetensors",
         target=f"{BPE}/dev.target.safetensors",
-        code=f"{CODE}/confidence.py",
+        code=[f"{CODE}/{name}.py" for name in ("confidence", "attention_rows")],
     output:
         f"{ANY_RUN}/confidence.tsv",
     log:
@@ -89,7 +89,7 @@ rule roles:
         source_bpe=f"{BPE}/source.model",
         train_source=f"{BPE}/train.source.safetensors",
         trees=corpus_file("dev.conllu"),
-        code=f"{CODE}/roles.py",
+        code=[f"{CODE}/{name}.py" for name in ("roles", "words", "attention_rows")],
     output:
         f"{ANY_RUN}/roles.tsv",
     log:
@@ -116,7 +116,7 @@ rule maps:
         shape=f"{ANY_RUN}/model.json",
         source_bpe=f"{BPE}/source.model",
         trees=corpus_file("dev.conllu"),
-        code=f"{CODE}/maps.py",
+        code=[f"{CODE}/{name}.py" for name in ("maps", "words", "attention_rows")],
     output:
         f"{ANY_RUN}/maps.json",
     log:

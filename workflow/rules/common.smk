@@ -42,16 +42,22 @@ shell.executable("bash")
 shell.prefix(f"set -euo pipefail; export PYTHONPATH={shlex.quote(str(WORKFLOW))}; {python_first}")
 
 
+# One way to write a number, as heads.names.number_text does: 0.05 and not .05, 0.050 or 5e-2.
+LAM = r"(?:0|[1-9][0-9]*)(?:\.[0-9]*[1-9])?"
+SEED = r"0|[1-9][0-9]*"
+
+
 wildcard_constraints:
     experiment="|".join(map(re.escape, EXPERIMENTS)),
     corpus="|".join(map(re.escape, config["corpora"])),
     split="|".join(names.SPLITS),
     side="|".join(names.SIDES),
     scope="|".join(names.SCOPES),
-    lam=r"[0-9.]+",
-    seed=r"[0-9]+",
+    lam=LAM,
+    seed=SEED,
     stage="|".join(settings.STAGE_SECTIONS),
-    run=r"(baseline|(gates|pruned|scratch)/[a-z_]+/lam-[0-9.]+)/seed-[0-9]+",
+    # Not gates: such a model has all its heads, open or closed; its score is that of the pruned one.
+    run=rf"(baseline|(pruned|scratch)/(enc_self|all)/lam-({LAM}))/seed-({SEED})",
 
 
 BPE = "results/{experiment}/bpe"
@@ -85,9 +91,13 @@ def run_folders(experiment, kinds=("baseline", "pruned", "scratch")):
     return [f"results/{experiment}/{run.folder}" for run in runs if run.kind in kinds]
 
 
-def corpus_inputs(wildcards):
-    """Local files and downloads that a corpus is made of."""
-    entry = config["corpora"][wildcards.corpus]
+def corpus_entry(corpus):
+    """What a corpus is made of: its entry without the treebank, which is no part of it."""
+    return {key: value for key, value in config["corpora"][corpus].items() if key != "trees"}
+
+
+def files_of(entry):
+    """Local files and downloads that an entry names."""
     downloads = [f"results/downloads/{sources.download_name(url)}" for url in sources.downloads_of(entry)]
     return downloads + [str(path) for path in sources.local_files_of(entry)]
 
@@ -98,21 +108,9 @@ def has_trees(experiment):
     return entry["kind"] == "grammar" or "trees" in entry
 
 
-NEEDS_TREES = ("dependencies", "roles", "head_functions", "attention_maps", "functions_retained")
-
-
-def runs_read(need, name, experiments):
-    """Folders of the runs that a table or figure reads."""
-    readable = [e for e in experiments if name not in NEEDS_TREES or has_trees(e)]
+def runs_read(need, experiments):
+    """Folders of the runs that a table or figure reads; none of an experiment without trees if it needs them."""
+    needs_trees = {"roles.tsv", "maps.json"} & {name for files in need.files.values() for name in files}
+    readable = [e for e in experiments if has_trees(e) or not needs_trees]
     folders = [folder for e in readable for folder in run_folders(e, names.KINDS)]
     return [folder for folder in folders if need.wants(run_of(folder)[1])]
-
-
-def drawable(experiment):
-    """The figures that an experiment can have: those about roles need trees."""
-    return [name for name in FIGURE_NEEDS if name not in NEEDS_TREES or has_trees(experiment)]
-
-
-def first_seed(folders):
-    """A figure shows the first seed; tables have all."""
-    return [folder for folder in folders if run_of(folder)[1].seed == run_of(folders[0])[1].seed]

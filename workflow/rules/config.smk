@@ -30,6 +30,23 @@ rule corpus_settings:
         mem_mb=200,
         runtime=5,
     params:
+        content=lambda wildcards: corpus_entry(wildcards.corpus),
+    run:
+        write_text(Path(output[0]), yaml.safe_dump(params.content, sort_keys=False))
+
+
+rule trees_settings:
+    """The entry of one corpus with its treebank, which only the rule that reads it is told."""
+    output:
+        "results/corpora/{corpus}/trees.yaml",
+    log:
+        "results/corpora/{corpus}/log/trees_settings.txt",
+    benchmark:
+        "results/corpora/{corpus}/bench/trees_settings.tsv"
+    resources:
+        mem_mb=200,
+        runtime=5,
+    params:
         content=lambda wildcards: config["corpora"][wildcards.corpus],
     run:
         write_text(Path(output[0]), yaml.safe_dump(params.content, sort_keys=False))

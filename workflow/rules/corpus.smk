@@ -29,7 +29,7 @@ rule corpus:
     """Clean and split the text of one corpus, and count what each filter took."""
     input:
         settings=f"{CORPUS}/settings.yaml",
-        files=corpus_inputs,
+        files=lambda w: files_of(corpus_entry(w.corpus)),
     output:
         text=[f"{CORPUS}/{split}.{side}.txt" for split in names.SPLITS for side in names.SIDES],
         filters=f"{CORPUS}/filters.tsv",
@@ -52,9 +52,9 @@ rule corpus:
 rule trees:
     """Gold dependency trees of a split's source sentences (grammar), or the treebank that a corpus names."""
     input:
-        settings=f"{CORPUS}/settings.yaml",
+        settings=f"{CORPUS}/trees.yaml",
         text=f"{CORPUS}/{{split}}.source.txt",
-        files=corpus_inputs,
+        files=lambda w: sorted(set(files_of(config["corpora"][w.corpus])) - set(files_of(corpus_entry(w.corpus)))),
     output:
         f"{CORPUS}/{{split}}.conllu",
     log:

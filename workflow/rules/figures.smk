@@ -5,17 +5,22 @@ FIGURES = "results/figures/{experiment}"
 rule figures:
     """All figures of the experiments that `run` names."""
     input:
-        [f"results/figures/{e}/{name}.{ending}" for e in RUN for name in drawable(e) for ending in ("pdf", "png")],
-        [f"results/figures/{e}/{name}.gif" for e in RUN for name in ANIMATED],
+        [
+            f"results/figures/{e}/{name}.{ending}"
+            for e in RUN
+            for name, need in FIGURE_NEEDS.items()
+            if runs_read(need, [e])
+            for ending in ("pdf", "png", *(["gif"] if name in ANIMATED else []))
+        ],
 
 
 rule figure:
     """Draw one figure of one experiment."""
     input:
-        runs=lambda w: FIGURE_NEEDS[w.name].inputs(first_seed(runs_read(FIGURE_NEEDS[w.name], w.name, [w.experiment]))),
+        runs=lambda w: FIGURE_NEEDS[w.name].inputs(runs_read(FIGURE_NEEDS[w.name], [w.experiment])),
         reference=lambda w: [f"{REFERENCE}/{name}" for name in FIGURE_NEEDS[w.name].reference],
         style="workflow/report/style.mplstyle",
-        code=sorted(str(path) for path in Path(f"{CODE}/figures").glob("*.py")),
+        code=sorted(str(path) for room in ("tables", "figures") for path in Path(f"{CODE}/{room}").glob("*.py")),
     output:
         pdf=f"{FIGURES}/{{name}}.pdf",
         png=report(
@@ -36,7 +41,7 @@ rule figure:
         mem_mb=1000,
         runtime=20,
     params:
-        runs=lambda w: first_seed(runs_read(FIGURE_NEEDS[w.name], w.name, [w.experiment])),
+        runs=lambda w: runs_read(FIGURE_NEEDS[w.name], [w.experiment]),
     shell:
         "python -m heads figure --name {wildcards.name} --runs {params.runs:q}"
         " --out-pdf {output.pdf:q} --out-png {output.png:q} > {log:q} 2>&1"
@@ -45,9 +50,9 @@ rule figure:
 rule animation:
     """Draw a figure that also moves: its stills as PDF and PNG, and the animation."""
     input:
-        runs=lambda w: FIGURE_NEEDS[w.name].inputs(first_seed(runs_read(FIGURE_NEEDS[w.name], w.name, [w.experiment]))),
+        runs=lambda w: FIGURE_NEEDS[w.name].inputs(runs_read(FIGURE_NEEDS[w.name], [w.experiment])),
         style="workflow/report/style.mplstyle",
-        code=sorted(str(path) for path in Path(f"{CODE}/figures").glob("*.py")),
+        code=sorted(str(path) for room in ("tables", "figures") for path in Path(f"{CODE}/{room}").glob("*.py")),
     output:
         pdf=f"{FIGURES}/{{name}}.pdf",
         png=report(
@@ -74,7 +79,7 @@ rule animation:
         mem_mb=1000,
         runtime=20,
     params:
-        runs=lambda w: first_seed(runs_read(FIGURE_NEEDS[w.name], w.name, [w.experiment])),
+        runs=lambda w: runs_read(FIGURE_NEEDS[w.name], [w.experiment]),
     shell:
         "python -m heads figure --name {wildcards.name} --runs {params.runs:q}"
         " --out-pdf {output.pdf:q} --out-png {output.png:q} --out-gif {output.gif:q} > {log:q} 2>&1"

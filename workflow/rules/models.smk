@@ -109,7 +109,7 @@ rule scratch:
         data=TRAINING_DATA,
         references=corpus_file("dev.target.txt"),
         unpruned_shape=rules.baseline.output.shape,
-        # The table and not the pruned model: a gates run that ends with the same heads must not retrain this.
+        # The table and not the pruned model: only which heads are left matters here.
         heads=rules.pruned.output.heads,
     output:
         model=f"{SCRATCH}/model.safetensors",

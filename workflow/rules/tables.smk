@@ -5,13 +5,16 @@ REFERENCE = "workflow/reference"
 rule tables:
     """All tables."""
     input:
-        expand("results/tables/table_{name}.tsv", name=[*TABLE_NEEDS, "corpus"]),
+        expand(
+            "results/tables/table_{name}.tsv",
+            name=[*(name for name, need in TABLE_NEEDS.items() if runs_read(need, RUN)), "corpus"],
+        ),
 
 
 rule table:
     """Gather one table from the runs of all experiments."""
     input:
-        runs=lambda w: TABLE_NEEDS[w.name].inputs(runs_read(TABLE_NEEDS[w.name], w.name, RUN)),
+        runs=lambda w: TABLE_NEEDS[w.name].inputs(runs_read(TABLE_NEEDS[w.name], RUN)),
         reference=lambda w: [f"{REFERENCE}/{name}" for name in TABLE_NEEDS[w.name].reference],
         code=sorted(str(path) for path in Path(f"{CODE}/tables").glob("*.py")),
     output:
@@ -33,7 +36,7 @@ rule table:
         mem_mb=1000,
         runtime=20,
     params:
-        runs=lambda w: runs_read(TABLE_NEEDS[w.name], w.name, RUN),
+        runs=lambda w: runs_read(TABLE_NEEDS[w.name], RUN),
     shell:
         "python -m heads table --name {wildcards.name} --runs {params.runs:q} --out {output:q} > {log:q} 2>&1"
 

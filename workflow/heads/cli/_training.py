@@ -33,6 +33,9 @@ def add_training_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", type=Path, required=True, help="weights to write, safetensors")
     parser.add_argument("--shape", type=Path, required=True, help="shape and facts to write, JSON")
     parser.add_argument("--log", type=Path, required=True, help="training log to write, JSON lines")
+    parser.add_argument(
+        "--save-every-seconds", type=float, default=60.0, help="how much work a killed training loses at most"
+    )
     add_device_arguments(parser)
 
 
@@ -92,7 +95,7 @@ def run_training(
     plan = training.plan
     data = [sha256_of(arguments.data / f"train.{side}.safetensors") for side in SIDES]
     identity = fingerprint(content, arguments.seed, start, data, provenance()["torch"])
-    unfinished = Unfinished(arguments.model.parent / "unfinished", identity, plan.training.save_every_seconds)
+    unfinished = Unfinished(arguments.model.parent / "unfinished", identity, arguments.save_every_seconds)
     if training.pairs.left_out:
         print(f"{training.pairs.left_out} training pairs are longer than max_pieces and left out", flush=True)
     try:

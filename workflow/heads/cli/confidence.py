@@ -36,5 +36,5 @@ def run(arguments: argparse.Namespace) -> None:
     pairs = Pairs(Tokens(arguments.source), Tokens(arguments.target), MAX_PIECES)
     if pairs.left_out:
         print(f"{pairs.left_out} pairs left out: more than {MAX_PIECES} pieces", file=sys.stderr)
-    batches = (batch for _, batch in pairs.in_order(settings.batch_tokens, settings.sentences))
+    batches = (batch for _, batch in pairs.in_order(settings.batch_tokens, settings.sentences or None))
     write_tsv(arguments.out, confidence(model, batches), COLUMNS)

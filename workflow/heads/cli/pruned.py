@@ -67,5 +67,5 @@ def check_equal(model: Transformer, smaller: Transformer, open_heads: dict[str, 
     difference = float((smaller.double()(source, mask, target) - expected).abs().max())
     model.float()
     smaller.float()
-    if difference > TOLERANCE:
+    if not difference <= TOLERANCE:
         raise ArithmeticError(f"removed and masked model differ by {difference}")

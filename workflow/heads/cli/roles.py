@@ -35,7 +35,7 @@ def run(arguments: argparse.Namespace) -> None:
     settings = section(RolesSettings, read_yaml(arguments.settings)["roles"])
     model = load_model(arguments.model, arguments.shape).to(pick(arguments))
     vocabulary = Vocabulary(arguments.source_bpe)
-    sentences = list(words_of(islice(read_conllu(arguments.trees), settings.sentences), vocabulary))
+    sentences = list(words_of(islice(read_conllu(arguments.trees), settings.sentences or None), vocabulary))
     kept = [words for words in sentences if SHORTEST <= len(words) <= LONGEST]
     if len(kept) < len(sentences):
         left_out = len(sentences) - len(kept)

@@ -103,7 +103,7 @@ def raw_pairs(corpus: Corpus, split: str, downloads: Path) -> Iterator[RawPair]:
 def grammar_pairs(corpus: GrammarCorpus, split: str, *, with_trees: bool = False) -> Iterator[grammar.Pair]:
     """The first `pairs[split]` pairs of the stream that belong to the split; the same at every call."""
     stream = grammar.stream(corpus.seed, with_trees=with_trees)
-    return islice((pair for pair in stream if grammar.split_of(pair.source) == split), corpus.pairs[split])
+    return islice((pair for pair in stream if grammar.split_of(pair.target) == split), corpus.pairs[split])
 
 
 def build_splits(corpus: Corpus, stage: Path, raw: Callable[[str], Iterator[RawPair]]) -> dict[str, Counter[str]]:

@@ -32,7 +32,7 @@ ENDS = {"nsubj": ("verb", "subj"), "obj": ("verb", "obj"), "amod": ("noun", "adj
 """Head and dependent of the paper's relations in words."""
 
 MEASURES = (("lrp.tsv", "relevance_absolute", "Blues"), ("confidence.tsv", "confidence", "Oranges"))
-MEASURE_LABELS = {"relevance_absolute": "LRP relevance", "confidence": "confidence"}
+MEASURE_LABELS = {"relevance_absolute": "LRP, plain ratio", "confidence": "confidence"}
 
 
 def relation_label(name: str, *, short: bool) -> str:

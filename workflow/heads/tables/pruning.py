@@ -35,7 +35,7 @@ COLUMNS = (
     "bleu_minus_scratch",
     "bleu_minus_control",
     "bleu_minus_baseline",
-    "best_dev_loss",
+    "dev_loss",
     "sentences",
     "signature",
     *PAPER_COLUMNS,
@@ -55,12 +55,12 @@ def run_order(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def heads_left(model: pd.DataFrame) -> pd.DataFrame:
-    """Live heads of every run: a row each with RUN_COLUMNS, `ATTENTIONS`, `total`, `of` and `best_dev_loss`.
+    """Live heads of every run: a row each with RUN_COLUMNS, `ATTENTIONS`, `total`, `of` and `dev_loss`.
 
     model: the frame of `model.json`, a row for each original head.
     """
     groups = model.groupby(list(RUN_COLUMNS), sort=False)
-    left = groups.agg(total=("live", "sum"), of=("live", "size"), best_dev_loss=("best_dev_loss", "first"))
+    left = groups.agg(total=("live", "sum"), of=("live", "size"), dev_loss=("dev_loss", "first"))
     for attention in ATTENTIONS:
         live = model["live"].where(model["attention"] == attention, 0)
         left[attention] = live.groupby([model[column] for column in RUN_COLUMNS], sort=False).sum()

@@ -42,7 +42,7 @@ def _model(path: Path) -> Iterator[Record]:
                     "layer": layer,
                     "head": head,
                     "live": int(head in live),
-                    "best_dev_loss": content["best_dev_loss"],
+                    "dev_loss": content["dev_loss"],
                 }
 
 
@@ -71,7 +71,7 @@ def _maps(path: Path) -> Iterator[Record]:
 
 COLUMNS: dict[str, tuple[str, ...]] = {
     "bleu.json": ("bleu", "sentences", "signature"),
-    "model.json": ("attention", "layer", "head", "live", "best_dev_loss"),
+    "model.json": ("attention", "layer", "head", "live", "dev_loss"),
     "heads.tsv": ("attention", "layer", "head", "p_open", "open", "strictly_between"),
     "confidence.tsv": ("attention", "layer", "head", "confidence"),
     "lrp.tsv": ("attention", "layer", "head", "relevance_absolute"),

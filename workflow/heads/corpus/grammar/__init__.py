@@ -52,9 +52,12 @@ def stream(seed: int, *, with_trees: bool = True) -> Iterator[Pair]:
             yield Pair(source, russian, tree(root, words) if with_trees else NO_TREE)
 
 
-def split_of(source: str) -> str:
-    """ "train", "dev" or "test" (94, 3 and 3 percent) by a hash of the English sentence, so that splits never meet."""
-    digest = hashlib.blake2b(source.encode("utf-8"), digest_size=8, person=b"split").digest()
+def split_of(sentence: str) -> str:
+    """ "train", "dev" or "test" (94, 3 and 3 percent) by a hash of the sentence, so that splits never meet.
+
+    Asked of the Russian sentence it parts both sides: the English one decides on it, and "a" and "the" have none.
+    """
+    digest = hashlib.blake2b(sentence.encode("utf-8"), digest_size=8, person=b"split").digest()
     percent = int.from_bytes(digest, "little") % 100
     if percent < DEV_PERCENT:
         return "dev"
