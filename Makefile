@@ -36,6 +36,7 @@ format: .venv/test-installed
 	$(BIN)/python -c 'import pathlib, sysconfig; pathlib.Path(sysconfig.get_path("purelib"), "heads.pth").write_text(str(pathlib.Path("workflow").resolve()))'
 	touch $@
 
-.venv/test-installed: .venv/run-installed envs/dev.txt
+.venv/test-installed: .venv/run-installed envs/dev.txt envs/dev-alone.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check -r envs/dev.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps -r envs/dev-alone.txt
 	touch $@

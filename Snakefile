@@ -13,6 +13,7 @@ include: "workflow/rules/corpus.smk"
 include: "workflow/rules/bpe.smk"
 include: "workflow/rules/models.smk"
 include: "workflow/rules/analyses.smk"
+include: "workflow/rules/parser.smk"
 include: "workflow/rules/tables.smk"
 include: "workflow/rules/figures.smk"
 

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from heads.batches import Batch, make_batch
+from heads.lrp.rules import PlainRatio
 from heads.lrp.walk import HeadRelevance, head_relevance
-from heads.settings import LrpSettings
 from heads.transformer import ModelShape, Transformer, full_heads
-from lrp_twin import Twin
+from lrp_twin import Plain, Twin
 
 SENTENCES, MEAN_LENGTH, RUNS = 16, 12, 5
 SHAPE = ModelShape(
@@ -33,7 +33,7 @@ SHAPE = ModelShape(
     original_heads=4,
     live_heads=full_heads(layers=3, heads=4),
 )
-SETTINGS = LrpSettings(sentences=SENTENCES, batch_tokens=4096, stabiliser=1e-12)
+RULE = PlainRatio(1e-12)
 
 
 def random_model() -> Transformer:
@@ -57,13 +57,13 @@ def random_pairs() -> tuple[list[NDArray[np.int32]], list[NDArray[np.int32]]]:
 @torch.no_grad()
 def obvious_loop(model: Transformer, singles: list[Batch]) -> list[dict[str, Tensor]]:
     """One walk a step, sentence by sentence."""
-    twins = [Twin(model, batch.source[0], batch.target_input[0]) for batch in singles]
+    twins = [Twin(model, batch.source[0], batch.target_input[0], Plain()) for batch in singles]
     return [twin.walk(step)[0] for twin in twins for step in range(len(twin.logits))]
 
 
 def step_by_step(model: Transformer, singles: list[Batch]) -> list[HeadRelevance]:
     """The package's walk, held to one step of one sentence at a time."""
-    return [head_relevance(model, batch, SETTINGS, chunk_elements=1) for batch in singles]
+    return [head_relevance(model, batch, RULE, chunk_elements=1) for batch in singles]
 
 
 def best_seconds(work: Callable[[], object]) -> float:
@@ -82,13 +82,13 @@ def main() -> None:
     model, (sources, targets) = random_model(), random_pairs()
     together = make_batch(sources, targets)
     singles = [make_batch([source], [target]) for source, target in zip(sources, targets, strict=True)]
-    whole, steps = head_relevance(model, together, SETTINGS), obvious_loop(model, singles)
+    whole, steps = head_relevance(model, together, RULE), obvious_loop(model, singles)
     for kind, layers in whole.heads.items():
         for layer, relevance in enumerate(layers):
             expected = torch.stack([step[f"{kind}.{layer}"] for step in steps])
             torch.testing.assert_close(relevance, expected, rtol=1e-6, atol=1e-6)
     print(f"{len(steps)} generation steps of {SENTENCES} sentences: results equal")
-    seconds = best_seconds(lambda: head_relevance(model, together, SETTINGS))
+    seconds = best_seconds(lambda: head_relevance(model, together, RULE))
     loop, single = (
         best_seconds(lambda: obvious_loop(model, singles)),
         best_seconds(lambda: step_by_step(model, singles)),

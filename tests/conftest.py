@@ -18,7 +18,7 @@ from safetensors.numpy import save_file
 
 from heads.batches import Batch, Pairs, make_batch
 from heads.bpe import Tokens
-from heads.gates import HeadGates
+from heads.gates import HeadGates, Price
 from heads.settings import HardConcrete, LengthSettings, TrainingSettings
 from heads.train import Plan, Pruning, Training
 from heads.transformer import ModelShape, Transformer, full_heads
@@ -165,7 +165,7 @@ def new_training(
         pruning = None
         if scope:
             gates = HeadGates(model.shape, scope, lopsided)
-            pruning = Pruning(gates, lam, learning_rate=0.05, record_every=3, frozen=())
+            pruning = Pruning(gates, Price(torch.tensor([lam])), learning_rate=0.05, record_every=3, frozen=())
         settings = training_settings(**changes)
         whole = Plan(settings, length(**plan), seed=7, updates_before=updates_before, device=torch.device("cpu"))
         return Training(model, digit_pairs(count=60), whole, pruning)

@@ -14,7 +14,11 @@ from heads.names import ATTENTIONS, SCOPES, Run
 
 RELATIONS = ("nsubj", "obj", "amod", "advmod")
 DIRECTIONS = ("dependent-to-head", "head-to-dependent")
-ROLE_COLUMNS = ("layer", "head", "role", "name", "accuracy", "baseline", "cases", "holds")
+MEASURED = ("accuracy", "baseline", "cases", "holds", "low", "high", "reaches")
+ROLE_COLUMNS = ("trees", "layer", "head", "role", "name", *MEASURED)
+ALIGNMENT = {"trees": "gold", "sentences": 100, "measured": 98, "tree_words": 900, "aligned_words": 900}
+RULES = ("plain", "z-plus")
+LRP_COLUMNS = ("rule", "attention", "layer", "head", "relevance", "relevance_absolute", "steps")
 SENTENCE = (
     ("the", "det", 3), ("old", "amod", 3), ("farmers", "nsubj", 4), ("sold", "root", 0), ("their", "nmod", 7),
     ("excellent", "amod", 7), ("tools", "obj", 4), ("yesterday", "advmod", 4), (".", "punct", 4),
@@ -55,11 +59,12 @@ def write_results(folder: Path, world: World) -> list[Path]:
                 }
                 closed = 1 - sum(len(row) for a in ATTENTIONS for row in live[a]) / (3 * world.layers * world.heads)
                 bleu = 92.3 - 6 * closed**4 + float(rng.normal(0, 0.15))
-                runs.append(_gates(folder, Run("gates", scope, lam, seed), live, rng, world))
-                runs.append(_model(folder, Run("pruned", scope, lam, seed), live, bleu, world, weight, rng))
+                runs.append(_gates(folder, Run("gates", scope, f"lam-{lam}", seed), live, rng, world))
+                runs.append(_model(folder, Run("pruned", scope, f"lam-{lam}", seed), live, bleu, world, weight, rng))
                 if world.scratch and scope == "all" and lam != "0":
-                    runs.append(folder / Run("scratch", scope, lam, seed).folder)
-                    _bleu(runs[-1], bleu - 1.5 * closed)
+                    again = Run("scratch", scope, f"lam-{lam}", seed)
+                    own = np.random.default_rng([seed, 9])
+                    runs.append(_model(folder, again, live, bleu - 1.5 * closed, world, weight, own))
     return runs
 
 
@@ -80,21 +85,28 @@ def _model(
             for head in heads:
                 where = {"attention": a, "layer": layer, "head": head}
                 total = sum(weight[a][layer][h] for h in heads)
-                lrp.append({**where, "relevance_absolute": float(weight[a][layer][head] / total), "steps": 50})
+                share = float(weight[a][layer][head] / total)
+                for rule, relevance in zip(RULES, (share, rng.dirichlet([1.0, 2.0])[0]), strict=True):
+                    signed = {"relevance": relevance - 0.1, "relevance_absolute": relevance, "steps": 50}
+                    lrp.append({"rule": rule, **where, **signed})
                 confidence.append({**where, "confidence": float(rng.beta(4, 2)), "tokens": 900})
-    write_tsv(path / "lrp.tsv", lrp, ("attention", "layer", "head", "relevance_absolute", "steps"))
+    write_tsv(path / "lrp.tsv", sorted(lrp, key=lambda row: RULES.index(row["rule"])), LRP_COLUMNS)
     write_tsv(path / "confidence.tsv", confidence, ("attention", "layer", "head", "confidence", "tokens"))
     write_tsv(path / "roles.tsv", _roles(live["enc_self"], world, rng), ROLE_COLUMNS)
+    write_tsv(path / "alignment.tsv", [ALIGNMENT], tuple(ALIGNMENT))
     if run.kind == "baseline":
         _maps(path, world, rng)
+        _speed(path, run, world)
     return path
 
 
 def _roles(live: list[list[int]], world: World, rng: np.random.Generator) -> list[Row]:
     rows: list[Row] = []
 
-    def add(layer: int, head: int, role: str, name: str, values: tuple[object, ...]) -> None:
-        rows.append(dict(zip(ROLE_COLUMNS, (layer, head, role, name, *values), strict=True)))
+    def add(layer: int, head: int, role: str, name: str, values: tuple[Any, ...]) -> None:
+        accuracy, *_, holds = values
+        ends = (None, None) if accuracy is None else (0.9 * accuracy, 1.1 * accuracy)
+        rows.append(dict(zip(ROLE_COLUMNS, ("gold", layer, head, role, name, *values, *ends, holds), strict=True)))
 
     for layer, heads in enumerate(live):
         for head in heads:
@@ -118,6 +130,19 @@ def _maps(path: Path, world: World, rng: np.random.Generator) -> None:
     weights = rng.dirichlet([0.15] * len(words), size=size[:3]).round(4).tolist()
     sentence = {"words": words, "relations": relations, "tree_heads": tree_heads, "weights": {"enc_self": weights}}
     write_json(path / "maps.json", [sentence, {**sentence, "relations": ["dep"] * len(words)}])
+
+
+def _speed(path: Path, run: Run, world: World) -> None:
+    rows = []
+    for size in (1, 5, 64):
+        for timed in (run, *(Run("pruned", "all", f"lam-{lam}", run.seed) for lam in world.lams)):
+            gain = float(timed.lam or 0)
+            ratio = {"ratio": 1 + gain, "ratio_low": 1 + gain / 2, "ratio_high": 1 + 2 * gain}
+            rate = {"examples_per_second": 20 * size * (1 + gain), "examples_per_second_sd": 0.5}
+            facts = {"repeats": 6, "sentences": 64, "pieces_per_example": 14.5, "heads": 16, "of": 36}
+            memory = {"parameters": 7000, "disk_mb": 2.5, "peak_memory_mb": 300.0, "device": "CPU, 1 threads"}
+            rows.append({"run": timed.folder, "batch_sentences": size, **rate, **ratio, **facts, **memory})
+    write_tsv(path / "speed.tsv", rows, tuple(rows[0]))
 
 
 def _gates(folder: Path, run: Run, live: Live, rng: np.random.Generator, world: World) -> Path:

@@ -1,7 +1,8 @@
 """A second, plain implementation of the LRP of `heads.lrp`, to hold it against: one sentence and one step at a time.
 
-It follows the formulas of Voita et al. 2019, App. A.2, with neuron relevances and all their divisions written out, on
-a forward pass of its own. Only the weights are taken from the model.
+It follows the formulas of each rule's paper with neuron relevances and all their divisions written out, on a forward
+pass of its own. Layer norms, sums and attentions are turned into matrices of contributions. Only the weights are taken
+from the model.
 """
 
 from __future__ import annotations
@@ -24,18 +25,129 @@ def ratio(relevance: Tensor, total: Tensor) -> Tensor:
     return relevance / (total + STABILISER * (1.0 - 2.0 * (total < 0)))
 
 
-def through_matrix(inputs: Tensor, weight: Tensor, relevance: Tensor) -> Tensor:
-    """App. A.2 for a linear map with `weight` [outputs, inputs], without its bias."""
-    return inputs * (ratio(relevance, inputs @ weight.T) @ weight)
+class Matrices:
+    """App. A.2, in the ratio of contributions with biases left out, by the matrices of all operations."""
+
+    def __init__(self, *, through_softmax: bool) -> None:
+        self.through_softmax = through_softmax
+
+    def share(self, contributions: Tensor, bias: Tensor, relevance: Tensor) -> Tensor:
+        """Relevance [.., U] from that of outputs [.., V], to which inputs gave contributions [.., V, U]."""
+        return (contributions * ratio(relevance, contributions.sum(-1))[..., None]).sum(-2)
+
+    def matrix(self, inputs: Tensor, weight: Tensor, bias: Tensor | None, relevance: Tensor) -> Tensor:
+        """Back through a linear map with `weight` [V, U], for inputs [Q, U]."""
+        bias = torch.zeros(len(weight)).to(weight) if bias is None else bias
+        return self.share(inputs[..., None, :] * weight, bias, relevance)
+
+    def norm(self, norm: nn.Module, inputs: Tensor, relevance: Tensor) -> Tensor:
+        """Back through a layer norm [Q, D], by the matrix (identity - 1/D) * gain / standard deviation."""
+        if not isinstance(norm, nn.LayerNorm):
+            return relevance
+        slope = norm.weight / (inputs.var(-1, correction=0, keepdim=True) + norm.eps).sqrt()
+        centring = torch.eye(inputs.shape[-1]).to(inputs) - 1 / inputs.shape[-1]
+        return self.share(slope[..., None] * centring * inputs[..., None, :], norm.bias, relevance)
+
+    def fork(self, stream: Tensor, change: Tensor, relevance: Tensor) -> tuple[Tensor, Tensor]:
+        """Back through the sum of two."""
+        shared = self.share(torch.stack([stream, change], -1)[..., None, :], torch.zeros(1), relevance[..., None])
+        return shared[..., 0], shared[..., 1]
+
+    def attention(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor, relevance: Tensor) -> list[Tensor]:
+        """Back through one head: to queries [Q, E], keys [K, E] and values [K, E].
+
+        mask: [Q, K], what is added to scores. Through the softmax all three count by their Jacobian matrices.
+        """
+
+        def core(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+            return (query @ key.T / math.sqrt(query.shape[-1]) + mask).softmax(-1) @ value
+
+        parts = (query, key, value)
+        with torch.enable_grad():
+            jacobians = torch.autograd.functional.jacobian(core, parts)
+        contributions = [(matrix * part).flatten(2) for matrix, part in zip(jacobians, parts, strict=True)]
+        if not self.through_softmax:
+            contributions[:2] = [torch.zeros_like(part) for part in contributions[:2]]
+        flat = torch.cat(contributions, -1).flatten(0, 1)
+        shared = self.share(flat, torch.zeros(len(flat)).to(flat), relevance.flatten())
+        sizes = [part.numel() for part in parts]
+        return [piece.reshape(part.shape) for piece, part in zip(shared.split(sizes), parts, strict=True)]
 
 
-def through_norm(norm: nn.Module, inputs: Tensor, relevance: Tensor) -> Tensor:
-    """The same for a layer norm [Q, D], with the matrix (identity - 1/D) * gain / standard deviation."""
-    if not isinstance(norm, nn.LayerNorm):
-        return relevance
-    slope = norm.weight / (inputs.var(-1, correction=0, keepdim=True) + norm.eps).sqrt()
-    spread = slope * ratio(relevance, (inputs - inputs.mean(-1, keepdim=True)) * slope)
-    return inputs * (spread - spread.mean(-1, keepdim=True))
+class Plain(Matrices):
+    """The same through values alone, with the matrices multiplied out by hand: what one would write first."""
+
+    def __init__(self) -> None:
+        super().__init__(through_softmax=False)
+
+    def matrix(self, inputs: Tensor, weight: Tensor, bias: Tensor | None, relevance: Tensor) -> Tensor:
+        """The sum over outputs as a product."""
+        return inputs * (ratio(relevance, inputs @ weight.T) @ weight)
+
+    def norm(self, norm: nn.Module, inputs: Tensor, relevance: Tensor) -> Tensor:
+        """The matrix is diagonal but for the mean."""
+        if not isinstance(norm, nn.LayerNorm):
+            return relevance
+        slope = norm.weight / (inputs.var(-1, correction=0, keepdim=True) + norm.eps).sqrt()
+        spread = slope * ratio(relevance, (inputs - inputs.mean(-1, keepdim=True)) * slope)
+        return inputs * (spread - spread.mean(-1, keepdim=True))
+
+    def fork(self, stream: Tensor, change: Tensor, relevance: Tensor) -> tuple[Tensor, Tensor]:
+        """Two summands."""
+        factor = ratio(relevance, stream + change)
+        return stream * factor, change * factor
+
+    def attention(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor, relevance: Tensor) -> list[Tensor]:
+        """A linear map of the values."""
+        weights = (query @ key.T / math.sqrt(query.shape[-1]) + mask).softmax(-1)
+        at_values = value * (weights.T @ ratio(relevance, weights @ value))
+        return [torch.zeros_like(query), torch.zeros_like(key), at_values]
+
+
+class Signs(Matrices):
+    """Alpha-beta, z-plus with alpha 1: every sign of contributions has a part of the relevance to itself."""
+
+    def __init__(self, alpha: float, *, through_softmax: bool) -> None:
+        super().__init__(through_softmax=through_softmax)
+        self.alpha = alpha
+
+    def share(self, contributions: Tensor, bias: Tensor, relevance: Tensor) -> Tensor:
+        """One output after the other."""
+        rows, inputs = contributions.reshape(-1, *contributions.shape[-2:]), contributions.shape[-1]
+        shared = torch.zeros(len(rows), inputs, dtype=contributions.dtype)
+        for place, (matrix, amounts) in enumerate(zip(rows, relevance.reshape(len(rows), -1), strict=True)):
+            for row, amount in zip(matrix, amounts, strict=True):
+                raising, lowering = row * (row > 0), row * (row < 0)
+                alpha = self.alpha if self.alpha == 1 or (lowering.any() and raising.any()) else float(raising.any())
+                shared[place] += alpha * amount * raising / max(float(raising.sum()), 1e-300)
+                shared[place] += (1 - alpha) * amount * lowering / min(float(lowering.sum()), -1e-300)
+        return shared.reshape(*contributions.shape[:-2], inputs)
+
+
+class AttnLrp(Matrices):
+    """AttnLRP: biases count in denominators, products share by halves, the softmax by its expansion (prop. 3.1-3.4)."""
+
+    def share(self, contributions: Tensor, bias: Tensor, relevance: Tensor) -> Tensor:
+        """An output of zero has no relevance to share."""
+        total = contributions.sum(-1) + bias
+        factor = torch.where(relevance == 0, 0.0, relevance / torch.where(total == 0, 1.0, total))
+        return (contributions * factor[..., None]).sum(-2)
+
+    def attention(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor, relevance: Tensor) -> list[Tensor]:
+        """The propositions one by one, in relevances."""
+        scores = query @ key.T / math.sqrt(query.shape[-1])
+        weights = (scores + mask).softmax(-1)
+        if not self.through_softmax:
+            return [
+                torch.zeros_like(query),
+                torch.zeros_like(key),
+                value * (weights.T @ (relevance / (weights @ value))),
+            ]
+        products = weights[:, :, None] * value * (relevance / (2 * weights @ value))[:, None]
+        at_weights, at_values = products.sum(2), products.sum(0)
+        at_scores = scores * (at_weights - weights * at_weights.sum(1, keepdim=True))
+        products = query[:, None] * key * (at_scores / (2 * query @ key.T))[:, :, None]
+        return [products.sum(1), products.sum(0), at_values]
 
 
 @dataclass
@@ -49,16 +161,16 @@ class Sum:
     entered: Tensor
     attended: Tensor
     change: Tensor
-    weights: Tensor | None = None
-    """[H, Q, K]"""
+    outputs: list[Tensor]
+    """[Q, E], of each head; empty for a feed-forward part."""
 
 
 class Twin:
     """One sentence pair in a model, all at hand for walks from its generation steps."""
 
-    def __init__(self, model: Transformer, source: Tensor, target: Tensor) -> None:
+    def __init__(self, model: Transformer, source: Tensor, target: Tensor, rule: Matrices) -> None:
         """source: [S] ids. target: [T] ids of the decoder's input."""
-        self.model = model
+        self.model, self.rule = model, rule
         self.sums: dict[str, list[Sum]] = {"encoder": [], "decoder": []}
         states = embedded(model.source_embedding.pieces, source)
         for layer in cast(list[Layer], model.encoder):
@@ -80,18 +192,16 @@ class Twin:
         residual = layer.cross_residual if cross else layer.self_residual
         entered = residual.norm(stream) if residual.pre_norm else stream
         attended = self.memory if cross else entered
-        weights, per_head = [], [torch.zeros(len(stream), 0).to(stream)]
+        per_head = [torch.zeros(len(stream), 0).to(stream)]
         for head in range(part.heads):
             rows = slice(head * part.head_width, (head + 1) * part.head_width)
             query, key, value = (m.weight[rows] for m in (part.query, part.key, part.value))
             scores = (entered @ query.T) @ (attended @ key.T).T / math.sqrt(part.head_width)
             if name.startswith("dec_self"):
                 scores = scores + torch.full_like(scores, -torch.inf).triu(1)
-            weights.append(scores.softmax(-1))
-            per_head.append(weights[-1] @ (attended @ value.T))
+            per_head.append(scores.softmax(-1) @ (attended @ value.T))
         change = torch.cat(per_head, -1) @ part.output.weight.T
-        stacked = torch.stack(weights) if weights else None
-        self.sums[side].append(Sum(name, residual, part, stream, entered, attended, change, stacked))
+        self.sums[side].append(Sum(name, residual, part, stream, entered, attended, change, per_head))
         return residual.leave(stream, change)
 
     def transform(self, side: str, name: str, stream: Tensor, layer: Layer) -> Tensor:
@@ -99,7 +209,7 @@ class Twin:
         part, residual = layer.feedforward, layer.feedforward_residual
         entered = residual.norm(stream) if residual.pre_norm else stream
         change = part.outer(part.inner(entered).relu())
-        self.sums[side].append(Sum(name, residual, part, stream, entered, entered, change))
+        self.sums[side].append(Sum(name, residual, part, stream, entered, entered, change, []))
         return residual.leave(stream, change)
 
     def walk(self, step: int) -> tuple[dict[str, Tensor], float]:
@@ -108,62 +218,66 @@ class Twin:
         best = int(self.logits[step].argmax())
         relevance = torch.zeros_like(self.output)
         weight = self.model.projection.weight[best : best + 1]
-        relevance[step] = through_matrix(self.output[step], weight, self.logits[step, best : best + 1])
-        relevance = through_norm(self.model.decoder_norm, self.decoder_top, relevance)
+        bias, logit = self.model.projection.bias[best : best + 1], self.logits[step, best : best + 1]
+        relevance[step] = self.rule.matrix(self.output[step][None], weight, bias, logit[None])[0]
+        relevance = self.rule.norm(self.model.decoder_norm, self.decoder_top, relevance)
         at_memory = torch.zeros_like(self.memory)
         for taken in reversed(self.sums["decoder"]):
             relevance, beyond = self.through_sum(taken, relevance, met)
-            at_memory = at_memory + beyond if taken.name.startswith("dec_enc") else at_memory
+            at_memory = at_memory + beyond
         prefix = relevance.sum()
-        relevance = through_norm(self.model.encoder_norm, self.encoder_top, at_memory)
+        relevance = self.rule.norm(self.model.encoder_norm, self.encoder_top, at_memory)
         for taken in reversed(self.sums["encoder"]):
             relevance, _ = self.through_sum(taken, relevance, met)
         return met, float(relevance.sum() + prefix)
 
     def through_sum(self, taken: Sum, relevance: Tensor, met: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
-        """Back through a residual sum: relevance of the stream, and (cross-attention only) of the memory."""
-        summed = taken.stream + taken.change
+        """Back through a residual sum: relevance of the stream, and of the memory (zero but for cross-attention)."""
+        norm, beyond = taken.residual.norm, torch.zeros(())
         if not taken.residual.pre_norm:
-            relevance = through_norm(taken.residual.norm, summed, relevance)
-        stream, change = taken.stream * ratio(relevance, summed), taken.change * ratio(relevance, summed)
+            relevance = self.rule.norm(norm, taken.stream + taken.change, relevance)
+        if isinstance(taken.part, Attention) and taken.part.heads == 0:  # nothing was added, so there is no sum
+            met[taken.name] = torch.zeros(0)
+            return relevance, beyond
+        stream, change = self.rule.fork(taken.stream, taken.change, relevance)
         if isinstance(taken.part, FeedForward):
-            inside = through_feedforward(taken.part, taken.entered, change)
+            inside = self.through_feedforward(taken.part, taken.entered, change)
         else:
-            inside, met[taken.name] = through_attention(taken, change)
-        if taken.name.startswith("dec_enc"):
-            return stream, inside
+            inside, attended, met[taken.name] = self.through_attention(taken, taken.part, change)
+            if taken.name.startswith("dec_enc"):
+                beyond = attended
+            else:
+                inside = inside + attended
         if taken.residual.pre_norm:
-            inside = through_norm(taken.residual.norm, taken.stream, inside)
-        return stream + inside, torch.zeros(())
+            inside = self.rule.norm(norm, taken.stream, inside)
+        return stream + inside, beyond
+
+    def through_feedforward(self, part: FeedForward, inputs: Tensor, relevance: Tensor) -> Tensor:
+        """Back through two linear maps; the ReLU between them changes nothing."""
+        hidden = part.inner(inputs).relu()
+        relevance = self.rule.matrix(hidden, part.outer.weight, part.outer.bias, relevance)
+        return self.rule.matrix(inputs, part.inner.weight, part.inner.bias, relevance)
+
+    def through_attention(self, taken: Sum, part: Attention, relevance: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Back through an attention: relevance of asking states [Q, D], of attended ones [K, D], met at heads [H]."""
+        asking, attended, met = torch.zeros_like(taken.entered), torch.zeros_like(taken.attended), []
+        maps = [linear.weight.split(part.head_width) for linear in (part.query, part.key, part.value)]
+        mask = torch.zeros(len(asking), len(attended)).to(asking)
+        if taken.name.startswith("dec_self"):
+            mask = torch.full_like(mask, -torch.inf).triu(1)
+        outputs = torch.cat(taken.outputs, -1)
+        at_heads = self.rule.matrix(outputs, part.output.weight, None, relevance)
+        for query, key, value, at_head in zip(*maps, at_heads.split(part.head_width, -1), strict=True):
+            met.append(at_head.sum())
+            parts = (taken.entered @ query.T, taken.attended @ key.T, taken.attended @ value.T)
+            back = self.rule.attention(*parts, mask, at_head)
+            asking = asking + self.rule.matrix(taken.entered, query, None, back[0])
+            for weight, amount in ((key, back[1]), (value, back[2])):
+                attended = attended + self.rule.matrix(taken.attended, weight, None, amount)
+        return asking, attended, torch.stack(met)
 
 
 def embedded(pieces: nn.Embedding, ids: Tensor) -> Tensor:
     """Scaled embeddings with positions [Q, D] of ids [Q]."""
     width = pieces.weight.shape[1]
     return pieces.weight[ids] * math.sqrt(width) + sinusoids(len(ids), width).to(pieces.weight)
-
-
-def through_feedforward(part: FeedForward, inputs: Tensor, relevance: Tensor) -> Tensor:
-    """Back through two linear maps; the ReLU between them changes nothing."""
-    hidden = part.inner(inputs).relu()
-    return through_matrix(inputs, part.inner.weight, through_matrix(hidden, part.outer.weight, relevance))
-
-
-def through_attention(taken: Sum, relevance: Tensor) -> tuple[Tensor, Tensor]:
-    """Back through an attention, head by head: relevance of the attended states [K, D], and what each head met [H]."""
-    part, attended = taken.part, taken.attended
-    assert isinstance(part, Attention)
-    below, met = torch.zeros_like(attended), []
-    if taken.weights is None:
-        return below, torch.zeros(0)
-    values = [attended @ weight.T for weight in part.value.weight.split(part.head_width)]
-    outputs = [weights @ value for weights, value in zip(taken.weights, values, strict=True)]
-    at_heads = through_matrix(torch.cat(outputs, -1), part.output.weight, relevance)
-    at_values = []
-    for weights, value, output, at_head in zip(
-        taken.weights, values, outputs, at_heads.split(part.head_width, -1), strict=True
-    ):
-        met.append(at_head.sum())
-        at_values.append(value * (weights.T @ ratio(at_head, output)))
-    below = through_matrix(attended, part.value.weight, torch.cat(at_values, -1))
-    return below, torch.stack(met)

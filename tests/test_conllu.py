@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from heads.corpus.conllu import Sentence, place, read_conllu, write_conllu
+from heads.corpus.conllu import Sentence, check_same_sentences, place, read_conllu, write_conllu
 from heads.files import UserError
 
 ROWS = [
@@ -73,6 +73,9 @@ def test_two_multiword_tokens_in_a_row_keep_their_own_spans(tmp_path: Path) -> N
         ("1\tOne\tone\tX\t_\t_\t7\troot\t_\t_", "line 1: head 7"),
         ("2-1\tOne\t_\t_\t_\t_\t_\t_\t_\t_", "line 1: '2-1'"),
         ("# text = nothing", "line 1: the sentence that ends here has no words"),
+        ("1\tOne\tone\tX\t_\t_\t1\troot\t_\t_", "line 1: word 1 of the sentence above hangs on itself"),
+        ("1\tOne\tone\tX\t_\t_\t²\troot\t_\t_", "line 1: the head '²' is not a number"),
+        ("1\t\tone\tX\t_\t_\t0\troot\t_\t_", "line 1: the form is empty"),
     ],
 )
 def test_a_malformed_line_is_named(tmp_path: Path, line: str, message: str) -> None:
@@ -85,3 +88,56 @@ def test_placed_words_know_where_they_stand_in_the_text() -> None:
     sentence = place([("Rain", "rain", "NOUN", 2, "nsubj", True), ("fell", "fall", "VERB", 0, "root", False)])
     assert sentence.text == "Rain fell"
     assert [sentence.text[token.start : token.end] for token in sentence] == ["Rain", "fell"]
+
+
+def test_words_that_hang_on_each_other_in_a_circle_are_named(tmp_path: Path) -> None:
+    rows = [("1", "a", "a", "0", "root"), ("2", "b", "b", "4", "dep"), ("3", "c", "c", "2", "dep")]
+    with pytest.raises(UserError, match="line 6: word 2 of the sentence above hangs on itself"):
+        read(tmp_path / "bad.conllu", conllu([*rows, ("4", "d", "d", "3", "dep")]))
+    assert len(read(tmp_path / "good.conllu", conllu([*rows, ("4", "d", "d", "1", "dep")]))[0]) == 4
+
+
+def test_a_multiword_token_inside_another_is_refused(tmp_path: Path) -> None:
+    rows = [("1-3", "abc", "_", "_", "_"), ("1", "a", "a", "0", "root"), ("2-3", "bc", "_", "_", "_")]
+    rows += [("2", "b", "b", "1", "dep"), ("3", "c", "c", "1", "dep")]
+    with pytest.raises(UserError, match="line 5: '2-3' is not a range"):
+        read(tmp_path / "bad.conllu", conllu(rows))
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.conllu", "1\tÜber".encode("latin-1")),
+        ("a.conllu.gz", b"no gzip"),
+        ("b.conllu.gz", gzip.compress(b"1" * 99, mtime=0)[:-9]),
+    ],
+    ids=["latin", "no-gzip", "cut-gzip"],
+)
+def test_a_file_that_is_no_text_is_named(tmp_path: Path, name: str, content: bytes) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(UserError, match=f"{name} can not be read to its end"):
+        list(read_conllu(tmp_path / name))
+
+
+def test_odd_blanks_inside_and_at_the_end_of_forms_keep_their_places(tmp_path: Path) -> None:
+    rows = [("1", "10\u00a0000", "x", "0", "root"), ("2", "\u3000", "x", "1", "dep"), ("3", "a b ", "x", "1", "dep")]
+    (sentence,) = read(tmp_path / "a.conllu", conllu(rows, glued=("1",)))
+    assert sentence.text == "10\u00a0000\u3000 a b "
+    assert [sentence.text[token.start : token.end] for token in sentence] == [form for _, form, *_ in rows]
+
+
+def test_trees_of_other_sentences_are_told_apart_from_other_trees_of_the_same_sentences(tmp_path: Path) -> None:
+    gold, parsed = tmp_path / "gold.conllu", tmp_path / "parsed.conllu"
+    rain = place([("Rain", "", "", 2, "nsubj", True), ("fell", "", "", 0, "root", False)])
+    other_tree = place([("Rain", "", "", 0, "root", True), ("fell", "", "", 1, "dep", False)])
+    glued = place([("Rain", "", "", 0, "root", False), (" fell", "", "", 1, "dep", False)])
+    write_conllu(gold, [rain, rain])
+    write_conllu(parsed, [other_tree, other_tree])
+    check_same_sentences(gold, parsed, 0)
+    write_conllu(parsed, [other_tree, glued])
+    check_same_sentences(gold, parsed, 1)
+    with pytest.raises(UserError, match=r"Sentence 2 is 'Rain fell' in .*gold.conllu"):
+        check_same_sentences(gold, parsed, 0)
+    write_conllu(parsed, [other_tree])
+    with pytest.raises(UserError, match=r"parsed.conllu has no sentence 2"):
+        check_same_sentences(gold, parsed, 0)

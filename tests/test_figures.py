@@ -16,6 +16,7 @@ from heads.cli.figure import FIGURES
 from heads.figures import closing, importance, maps, pruning
 from heads.figures.needs import ANIMATED, NEEDS
 from heads.figures.style import FUNCTION_COLOURS, save, styled
+from heads.tables.measures import measures_table
 from heads.tables.reading import Frames, load_reference, load_runs
 
 WORLD = World(layers=3, heads=4, lams=("0.01", "0.1"))
@@ -94,8 +95,9 @@ def test_the_papers_curves_start_at_its_own_full_model(runs: list[Path]) -> None
 
 def test_the_bars_of_a_size_add_up_to_its_heads(runs: list[Path]) -> None:
     with styled():
-        ours, paper = draw("functions_retained", runs).axes
-    for axes, full in ((ours, 12), (paper, 48)):
+        encoder, paper, everywhere, scratch = draw("functions_retained", runs).axes
+    largest = int(scratch.get_xticklabels()[0].get_text().split()[0])
+    for axes, full in ((encoder, 12), (paper, 48), (everywhere, 12), (scratch, largest)):
         totals: dict[int, float] = {}
         for bar in axes.patches:
             totals[round(bar.get_x() + bar.get_width() / 2)] = bar.get_y() + bar.get_height()  # type: ignore[attr-defined]
@@ -111,13 +113,45 @@ def test_heads_are_sorted_by_relevance_in_every_panel(runs: list[Path]) -> None:
         values = np.asarray(relevance.collections[0].get_array()).reshape(3, 4)
     assert (np.diff(values, axis=1) <= 0).all()
     lrp = load_runs(NEEDS["head_functions"], runs)["lrp.tsv"]
-    encoder = lrp[lrp["attention"] == "enc_self"].set_index(["layer", "head"])["relevance_absolute"]
+    encoder = lrp[(lrp["attention"] == "enc_self") & (lrp["rule"] == "plain")].set_index(["layer", "head"])[
+        "relevance_absolute"
+    ]
     # The small numbers in the right panel are heads, 1-based, at the place of their rank.
     numbers = [text for text in functions.texts if text.get_text().isdigit()]
     for text in numbers:
         rank, layer = (int(place) for place in text.get_position())
         assert encoder[layer, int(text.get_text()) - 1] == pytest.approx(values[layer, rank])
     assert len(numbers) == 12
+
+
+def test_relevance_by_every_rule_stands_in_its_own_row(runs: list[Path]) -> None:
+    lrp = load_runs(NEEDS["importance_all"], runs)["lrp.tsv"]
+    with styled():
+        cells = [axes for axes in draw("importance_all", runs).axes if axes.get_ylabel() in ("", "layer")][:9]
+        drawn = [np.asarray(axes.collections[0].get_array()).reshape(3, 4) for axes in cells]
+    for row, rule in enumerate(("plain", "z-plus")):
+        for column, attention in enumerate(("enc_self", "dec_self", "dec_enc")):
+            rows = lrp[(lrp["rule"] == rule) & (lrp["attention"] == attention)]
+            for layer, head, value in rows[["layer", "head", "relevance_absolute"]].itertuples(index=False, name=None):
+                assert drawn[3 * row + column][layer, head] == value
+
+
+def test_correlations_stand_at_the_place_of_their_two_measures(runs: list[Path]) -> None:
+    """Below the diagonal within layers, above it over all heads, as numbers in a symmetric order of measures."""
+    with styled():
+        axes = draw("measures", runs).axes[0]
+        names = [label.get_text() for label in axes.get_yticklabels()]
+        written = {text.get_position(): text.get_text() for text in axes.texts}
+    assert [label.get_text() for label in axes.get_xticklabels()] == names
+    table = measures_table(load_runs(NEEDS["measures"], runs)).query("attention == 'enc_self'")
+    plain, confidence = table["lrp_plain"], table["confidence"]
+    row, column = names.index("confidence"), names.index("LRP plain ratio")
+    above = np.corrcoef(plain.rank(), confidence.rank())[0, 1]
+    layers = [rows[["lrp_plain", "confidence"]].rank() - 2.5 for _, rows in table.groupby("layer")]
+    below = np.corrcoef(np.concatenate(layers).T)[0, 1]
+    for (x, y), rho in (((column, row), below), ((row, column), above)):
+        text = written[x + 0.5, y + 0.5].replace("\N{MINUS SIGN}", "-")
+        assert float(text) == pytest.approx(rho, abs=0.0051)
 
 
 def test_a_heads_label_names_its_offset_and_the_relation_with_the_largest_gain() -> None:

@@ -4,15 +4,38 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 import torch
 from torch import Tensor
 
-from heads.gates import HeadGates, is_open, probability_one, probability_open, sample, strictly_between
+from heads.files import UserError
+from heads.gates import (
+    DrivenPrice,
+    HeadGates,
+    budgets_of,
+    is_open,
+    probability_one,
+    probability_open,
+    sample,
+    strictly_between,
+)
 from heads.names import ATTENTIONS
 from heads.settings import HardConcrete
-from heads.transformer import ModelShape
+from heads.transformer import ModelShape, full_heads
+
+MODEL = ModelShape(
+    width=10,
+    head_width=2,
+    feedforward=7,
+    dropout=0.0,
+    pre_norm=True,
+    source_pieces=9,
+    target_pieces=9,
+    original_heads=3,
+    live_heads=full_heads(layers=2, heads=3),
+)
 
 DRAWS = 400_000
 LOG_ALPHAS = torch.tensor([-3.0, -1.1, 0.0, 0.6, 2.5], dtype=torch.float64)
@@ -109,7 +132,7 @@ def test_every_live_head_of_the_scope_has_one_gate_and_no_other(
 def test_the_penalty_equals_the_mean_number_of_sampled_gates_above_zero(
     tiny_shape: Callable[..., ModelShape], lopsided: HardConcrete
 ) -> None:
-    gates, generator, draws = HeadGates(tiny_shape(), "all", lopsided), torch.Generator().manual_seed(13), 3000
+    gates, generator, draws = HeadGates(MODEL, "all", lopsided), torch.Generator().manual_seed(13), 3000
     with torch.no_grad():
         for value in gates.parameters():
             value.add_(torch.randn(value.shape, generator=generator))
@@ -117,17 +140,58 @@ def test_the_penalty_equals_the_mean_number_of_sampled_gates_above_zero(
             [sum(float((g > 0).sum()) for k in gates.sampled(generator).values() for g in k) for _ in range(draws)]
         )
     standard_error = float(counts.std()) / math.sqrt(draws)
-    assert abs(float(counts.mean()) - float(gates.penalty().detach())) < 5 * standard_error
+    assert abs(float(counts.mean()) - float(gates.expected_open().detach())) < 5 * standard_error
     assert standard_error < 0.05
 
 
 def test_gates_are_drawn_alike_for_the_same_generator_and_each_on_its_own(
     tiny_shape: Callable[..., ModelShape], lopsided: HardConcrete
 ) -> None:
-    gates = HeadGates(tiny_shape(), "all", lopsided)
+    gates = HeadGates(MODEL, "all", lopsided)
     first, again = (gates.sampled(torch.Generator().manual_seed(14)) for _ in range(2))
     values = torch.cat([gate for kind in ATTENTIONS for gate in first[kind]])
     torch.testing.assert_close(torch.cat([g for kind in ATTENTIONS for g in again[kind]]), values, rtol=0, atol=0)
     inside = values[(values > 0) & (values < 1)]
     assert len(inside) > 3
     assert len(set(inside.tolist())) == len(inside)
+
+
+def test_a_budget_keeps_exactly_so_many_heads_of_the_largest_log_alpha(lopsided: HardConcrete) -> None:
+    for keep in range(18 + 1):
+        gates = HeadGates(MODEL, "all", lopsided, budgets_of(str(keep), "all", MODEL))
+        with torch.no_grad():
+            for log_alpha in gates.log_alpha.values():
+                log_alpha.copy_(torch.randn(log_alpha.shape, generator=torch.Generator().manual_seed(keep)).round())
+        stays = torch.cat(list(gates.open_heads().values()))
+        values = torch.cat([log_alpha.detach() for log_alpha in gates.log_alpha.values()])
+        assert int(stays.sum()) == keep
+        assert keep in (0, 18) or values[stays].min() >= values[~stays].max()
+        assert sum(float(gate.sum()) for kind in gates.binary().values() for gate in kind) == keep
+
+
+def test_budgets_of_each_kind_of_attention_are_kept_apart(lopsided: HardConcrete) -> None:
+    gates = HeadGates(MODEL, "all", lopsided, budgets_of("0-2-1", "all", MODEL))
+    assert [int(sum(gate.sum() for gate in gates.binary()[kind])) for kind in ATTENTIONS] == [0, 2, 1]
+
+
+@pytest.mark.parametrize(("keep", "scope"), [("99", "all"), ("0-99-1", "all"), ("1-1", "all"), ("1-1-1", "enc_self")])
+def test_an_impossible_budget_is_refused_in_one_sentence(keep: str, scope: str) -> None:
+    with pytest.raises(UserError, match=f"keep-{keep}"):
+        budgets_of(keep, scope, MODEL)
+
+
+@pytest.mark.parametrize("keep", [1, 5, 11])
+def test_a_driven_lambda_ends_near_its_budget_on_gates_that_are_worth_different_amounts(keep: int) -> None:
+    shape = replace(MODEL, original_heads=4, live_heads=full_heads(layers=1, heads=4))
+    gates = HeadGates(shape, "all", HardConcrete(0.33, -0.1, 1.1, 3.0), budgets_of(str(keep), "all", shape))
+    price, generator = DrivenPrice(gates), torch.Generator().manual_seed(2)
+    worth = {name: torch.rand(4, generator=generator).exp() * 0.01 * 2**row for row, name in enumerate(gates.log_alpha)}
+    optimizer, updates = torch.optim.Adam(gates.parameters(), lr=0.1), 300
+    for update in range(1, updates + 1):
+        optimizer.zero_grad()
+        sampled = gates.sampled(generator)
+        gain = sum((sampled[name.split(":")[0]][0] * worth[name]).sum() for name in gates.log_alpha)
+        (price.penalty(gates) - gain).backward()
+        optimizer.step()
+        price.adjust(gates, update / updates)
+    assert float(gates.expected_open().detach()) == pytest.approx(keep, abs=1)

@@ -25,14 +25,16 @@ ROWS = (
     ("names", "files", "provenance"),
     ("settings",),
     ("corpus", "bpe"),
-    ("words", "attention"),
+    ("attachment", "parser", "selection"),
+    ("words", "attention", "bootstrap"),
     ("transformer",),
-    ("batches", "gates"),
+    ("batches", "gates", "subsets"),
     ("checkpoints", "devices", "prune", "decode"),
-    ("unfinished",),
+    ("folders", "unfinished"),
     ("train",),
     ("attention_rows", "lrp"),
-    ("confidence", "roles", "maps"),
+    ("confidence", "roles", "maps", "importance", "ablation"),
+    ("translate", "export", "speed"),
     ("tables",),
     ("figures",),
     ("cli",),
@@ -40,7 +42,20 @@ ROWS = (
 )
 """A module imports only from rows above its own; the modules of one package may import each other."""
 
-WITHOUT_TORCH = ("names", "files", "settings", "provenance", "corpus", "bpe", "words", "tables", "figures")
+WITHOUT_TORCH = (
+    "names",
+    "files",
+    "settings",
+    "provenance",
+    "corpus",
+    "bpe",
+    "words",
+    "attachment",
+    "bootstrap",
+    "selection",
+    "tables",
+    "figures",
+)
 HEAVY = ("torch", "numpy", "pandas", "matplotlib", "sentencepiece", "sacrebleu", "safetensors")
 
 

@@ -14,14 +14,17 @@ from torch import Tensor, nn
 
 from heads.checkpoints import save_model
 from heads.cli import lrp as command
-from heads.files import read_tsv, write_text
-from heads.lrp.rows import relevance_rows, shares
-from heads.lrp.rules import Back, PlainRatio, stabilised
+from heads.files import UserError, read_tsv, write_text
+from heads.lrp.rows import relevance_rows, rule_of, shares
+from heads.lrp.rules import Account, Attended, Back, stabilised
 from heads.lrp.walk import head_relevance
 from heads.names import ATTENTIONS
-from test_lrp_model import SETTINGS, LiveHeads, random_batch, random_model
+from heads.settings import LrpSettings
+from lrp_twin import Matrices
+from test_lrp_model import PLAIN, RULES, LiveHeads, random_batch, random_model
 
-RULE = PlainRatio(1e-13)
+SETTINGS = LrpSettings(sentences=0, batch_tokens=100, stabiliser=1e-12, rules=("plain",))
+NAMES = ["plain", "z-plus", "alpha-beta", "attnlrp"]
 
 
 def randn(*shape: int, seed: int = 1) -> Tensor:
@@ -29,46 +32,44 @@ def randn(*shape: int, seed: int = 1) -> Tensor:
     return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
-def shared_out(matrix: Tensor, inputs: Tensor, relevance: Tensor) -> Tensor:
-    """The plain ratio, neuron by neuron: relevance [V] of the outputs of `matrix` [V, U] to that of inputs [U]."""
-    received = torch.zeros_like(inputs)
-    for v in range(len(relevance)):
-        total = sum(matrix[v, u] * inputs[u] for u in range(len(inputs)))
-        for u in range(len(inputs)):
-            received[u] += matrix[v, u] * inputs[u] / total * relevance[v]
-    return received
-
-
-def assert_shares_out(back: Back, inputs: Tensor, outputs: Tensor, matrices: Tensor, steps: int = 4) -> None:
-    """`back` agrees with the plain ratio of each position's matrix [B, Q, V, U], for several steps at once."""
+def assert_shares_out(
+    twin: Matrices, back: Back, inputs: Tensor, outputs: Tensor, matrices: Tensor, bias: Tensor, steps: int = 4
+) -> None:
+    """`back` agrees with the matrix [B, Q, V, U] of each position, for several steps at once, and loses nothing."""
     multiplier = randn(len(inputs), steps, *outputs.shape[1:], seed=9)
-    received = inputs[:, None] * back(multiplier)
-    for b, g, q in np.ndindex(*multiplier.shape[:3]):
-        relevance = multiplier[b, g, q] * outputs[b, q]
-        torch.testing.assert_close(received[b, g, q], shared_out(matrices[b, q], inputs[b, q], relevance))
-        torch.testing.assert_close(received[b, g, q].sum(), relevance.sum())
+    account = Account(torch.zeros(multiplier.shape[:3], dtype=torch.float64))
+    received = inputs[:, None] * back(multiplier, account)
+    relevance = multiplier * outputs[:, None]
+    contributions = (matrices * inputs[:, :, None])[:, None].expand(-1, steps, -1, -1, -1)
+    expected = twin.share(contributions, bias, relevance)
+    torch.testing.assert_close(received, expected)
+    torch.testing.assert_close(received.sum(-1) + account.absorbed, relevance.sum(-1))
 
 
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("bias", ["with a bias", ""])
 @torch.no_grad()
-def test_a_linear_layer_shares_relevance_in_the_ratio_of_contributions(bias: str) -> None:
+def test_a_linear_layer_shares_relevance_as_its_matrix_says(name: str, bias: str) -> None:
     layer, inputs = nn.Linear(6, 7, bias=bool(bias)).double(), randn(2, 3, 6)
-    outputs, back = RULE.linear(layer, inputs)
-    torch.testing.assert_close(outputs, layer(inputs))
-    assert_shares_out(back, inputs, outputs, layer.weight.expand(2, 3, 7, 6))
+    outputs, offset = layer(inputs), layer.bias if bias else torch.zeros(7, dtype=torch.float64)
+    back = rule_of(name, 1e-13).linear(layer, inputs, outputs)
+    assert_shares_out(RULES[name], back, inputs, outputs, layer.weight.expand(2, 3, 7, 6), offset)
 
 
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("bias", ["with a bias", ""])
 @torch.no_grad()
-def test_a_relu_passes_relevance_on_unchanged() -> None:
-    layer, inputs = nn.Linear(6, 7).double(), randn(2, 3, 6)
-    outputs, back = RULE.relu_of_linear(layer, inputs)
-    torch.testing.assert_close(outputs, layer(inputs).relu())
-    assert_shares_out(back, inputs, outputs, layer.weight.expand(2, 3, 7, 6))
+def test_a_relu_passes_relevance_on_unchanged(name: str, bias: str) -> None:
+    layer, inputs = nn.Linear(6, 7, bias=bool(bias)).double(), randn(2, 3, 6)
+    outputs, offset = layer(inputs).relu(), layer.bias if bias else torch.zeros(7, dtype=torch.float64)
+    back = rule_of(name, 1e-13).linear(layer, inputs, outputs)
+    assert_shares_out(RULES[name], back, inputs, outputs, layer.weight.expand(2, 3, 7, 6), offset)
 
 
-def test_a_layer_norm_shares_as_its_jacobian_at_a_fixed_standard_deviation() -> None:
+@pytest.mark.parametrize("name", NAMES)
+def test_a_layer_norm_shares_as_its_jacobian_at_a_fixed_standard_deviation(name: str) -> None:
     norm, inputs = nn.LayerNorm(6).double(), randn(2, 3, 6) + 0.5
-    nn.init.normal_(norm.weight, 1, 0.1, generator=torch.Generator().manual_seed(2))
+    nn.init.normal_(norm.weight, 0, 1, generator=torch.Generator().manual_seed(2))
     nn.init.normal_(norm.bias, 0, 0.1, generator=torch.Generator().manual_seed(3))
     deviation = (inputs.var(-1, correction=0, keepdim=True) + norm.eps).sqrt()
 
@@ -77,17 +78,37 @@ def test_a_layer_norm_shares_as_its_jacobian_at_a_fixed_standard_deviation() -> 
 
     jacobian = torch.func.vmap(torch.func.vmap(torch.func.jacrev(linearised)))(inputs, deviation)
     with torch.no_grad():
-        assert_shares_out(RULE.norm(norm, inputs), inputs, norm(inputs), jacobian.detach())
+        back = rule_of(name, 1e-13).norm(norm, inputs)
+        assert_shares_out(RULES[name], back, inputs, norm(inputs), jacobian.detach(), norm.bias)
 
 
-def test_attention_shares_a_heads_relevance_among_values_in_the_ratio_over_keys() -> None:
-    weights, values, multiplier = randn(2, 3, 4, 5).softmax(-1), randn(2, 5, 3, 2), randn(2, 6, 4, 3, 2, seed=4)
-    found = values[:, None] * RULE.attention(weights, multiplier)
-    expected = torch.zeros_like(found)
-    for b, g, h, e in np.ndindex(2, 6, 3, 2):
-        outputs = weights[b, h] @ values[b, :, h, e]
-        expected[b, g, :, h, e] = shared_out(weights[b, h], values[b, :, h, e], outputs * multiplier[b, g, :, h, e])
-    torch.testing.assert_close(found, expected)
+@pytest.mark.parametrize("name", RULES)
+@torch.no_grad()
+def test_an_attention_shares_as_its_jacobian_or_its_propositions_say(name: str) -> None:
+    queries, keys, values = randn(2, 3, 4, 2), randn(2, 3, 5, 2, seed=2), randn(2, 3, 5, 2, seed=3)
+    weights = (queries @ keys.transpose(-1, -2) / 2**0.5).softmax(-1)
+    seen = Attended(queries, keys, values, weights, weights @ values, own=False)
+    multiplier = randn(2, 6, 4, 3, 2, seed=4)
+    found = rule_of(name, 1e-13).attention(seen)(multiplier, Account(torch.zeros(2, 6, dtype=torch.float64)))
+    for b, g, h in np.ndindex(2, 6, 3):
+        relevance = multiplier[b, g, :, h] * seen.outputs[b, h]
+        parts = (queries[b, h], keys[b, h], values[b, h])
+        expected = RULES[name].attention(*parts, torch.zeros(4, 5, dtype=torch.float64), relevance)
+        for part, met, amount in zip(parts, (found.queries, found.keys, found.values), expected, strict=True):
+            amounts = torch.zeros_like(part) if met is None else part * met[b, g, :, h]
+            torch.testing.assert_close(amounts, amount)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@torch.no_grad()
+def test_what_nothing_contributed_to_is_absorbed_and_not_lost(name: str) -> None:
+    layer, inputs = nn.Linear(2, 3).double(), torch.zeros(1, 1, 2, dtype=torch.float64)
+    account = Account(torch.zeros(1, 1, 1, dtype=torch.float64))
+    multiplier = randn(1, 1, 1, 3)
+    outputs = layer(inputs)
+    received = inputs[:, None] * rule_of(name, 1e-13).linear(layer, inputs, outputs)(multiplier, account)
+    assert not received.any()
+    torch.testing.assert_close(account.absorbed, (multiplier * outputs).sum(-1))
 
 
 def test_the_stabiliser_moves_a_denominator_away_from_zero_and_upwards_at_zero() -> None:
@@ -109,31 +130,31 @@ def test_shares_sum_to_one_and_a_step_whose_relevance_cancels_is_left_out() -> N
 def test_the_table_averages_shares_over_all_steps_and_names_original_heads() -> None:
     live: LiveHeads = {"enc_self": ((0, 2), ()), "dec_self": ((), (1, 2)), "dec_enc": ((1,), (0, 1, 2))}
     model, batches = random_model(pre_norm=True, live=live), [random_batch([(3, 4), (2, 2)]), random_batch([(5, 1)])]
-    table = relevance_rows(model.float(), batches, SETTINGS)
-    heads = [(row["attention"], row["layer"], row["head"]) for row in table.rows]
+    rows, conservation = relevance_rows(model.float(), batches, SETTINGS)
+    heads = [(row["attention"], row["layer"], row["head"]) for row in rows]
     assert heads == [(kind, i, head) for kind in ATTENTIONS for i, layer in enumerate(live[kind]) for head in layer]
-    parts = [head_relevance(model.double(), batch, SETTINGS).heads["dec_enc"][1] for batch in batches]
+    parts = [head_relevance(model.double(), batch, PLAIN).heads["dec_enc"][1] for batch in batches]
     steps = [step / step.sum() for part in parts for step in part]
-    found = [row for row in table.rows if row["attention"] == "dec_enc" and row["layer"] == 1]
+    found = [row for row in rows if row["attention"] == "dec_enc" and row["layer"] == 1]
     assert [row["relevance"] for row in found] == pytest.approx((sum(steps) / len(steps)).tolist())
     assert [row["steps"] for row in found] == [5 + 3 + 2] * 3
     assert sum(float(str(row["relevance_absolute"])) for row in found) == pytest.approx(1)
-    assert (table.steps, table.left_out) == (10, 0)
+    assert {(row["rule"], row["steps"]) for row in conservation} == {("plain", 10)}
+    assert [row["place"] for row in conservation][:2] == ["dec_ffn.1", "dec_enc.1"]
 
 
 def test_a_layer_that_no_relevance_reaches_has_rows_of_zero_and_no_steps() -> None:
     model = random_model(pre_norm=True)
     nn.init.zeros_(model.get_parameter("decoder.0.cross_attention.output.weight"))
-    table = relevance_rows(model, [random_batch([(3, 4)])], SETTINGS)
-    rows = [row for row in table.rows if row["attention"] == "dec_enc" and row["layer"] == 0]
+    rows, _ = relevance_rows(model, [random_batch([(3, 4)])], SETTINGS)
+    rows = [row for row in rows if row["attention"] == "dec_enc" and row["layer"] == 0]
     assert [(row["relevance"], row["relevance_absolute"], row["steps"]) for row in rows] == [(0.0, 0.0, 0)] * 3
-    assert table.left_out == 5
 
 
 @pytest.mark.parametrize("stabiliser", [0.5, float("nan")])
 def test_relevance_that_is_not_conserved_is_an_error(stabiliser: float) -> None:
     coarse = dataclasses.replace(SETTINGS, stabiliser=stabiliser)
-    with pytest.raises(ValueError, match="not conserved"):
+    with pytest.raises(UserError, match="not conserved under the rule plain at"):
         relevance_rows(random_model(pre_norm=True), [random_batch([(3, 4)])], coarse)
 
 
@@ -153,16 +174,30 @@ def test_the_generated_prefix_is_what_the_model_finds_likeliest_at_every_step() 
 def test_the_command_writes_the_table_of_the_generated_batches(tmp_path: Path) -> None:
     model, batch = random_model(pre_norm=False).float(), random_batch([(3, 4), (2, 2)])
     save_model(model, tmp_path / "model.safetensors", tmp_path / "model.json", {})
-    write_text(tmp_path / "lrp.yaml", "lrp: {sentences: 2, batch_tokens: 7, stabiliser: 0.000000001}\n")
+    write_text(
+        tmp_path / "lrp.yaml",
+        "lrp: {sentences: 2, batch_tokens: 7, stabiliser: 0.000000001, rules: [attnlrp, plain]}\n",
+    )
     for side, lengths in (("source", (3, 2)), ("target", (4, 2))):
         ids = [getattr(batch, f"{side}_output" if side == "target" else side)[i, :n] for i, n in enumerate(lengths)]
         offsets = np.array([0, lengths[0], sum(lengths)])
         save_file({"ids": torch.cat(ids).int().numpy(), "offsets": offsets}, tmp_path / f"{side}.safetensors")
-    names = {"model": "model.safetensors", "shape": "model.json", "settings": "lrp.yaml", "out": "lrp.tsv"}
+    names = {
+        "model": "model.safetensors",
+        "shape": "model.json",
+        "settings": "lrp.yaml",
+        "out": "lrp.tsv",
+        "conservation": "kept.tsv",
+    }
     names |= {side: f"{side}.safetensors" for side in ("source", "target")}
     paths = {flag: tmp_path / name for flag, name in names.items()}
     command.run(argparse.Namespace(**paths, device="cpu", threads=1))
-    expected = relevance_rows(model, [command.generated(model, batch)], SETTINGS).rows
-    found = read_tsv(tmp_path / "lrp.tsv")
+    expected, _ = relevance_rows(model, [command.generated(model, batch)], SETTINGS)
+    found = [row for row in read_tsv(tmp_path / "lrp.tsv") if row["rule"] == "plain"]
+    kept = read_tsv(tmp_path / "kept.tsv")
+    assert {row["rule"] for row in kept} == {"attnlrp", "plain"}
+    assert [float(row["under_way"]) + float(row["absorbed"]) for row in kept] == pytest.approx(
+        [1.0] * len(kept), rel=1e-4
+    )
     assert [float(row["relevance"]) for row in found] == pytest.approx([row["relevance"] for row in expected], rel=1e-4)
     assert [row["steps"] for row in found] == [str(row["steps"]) for row in expected]

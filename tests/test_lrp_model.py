@@ -10,14 +10,24 @@ import torch
 from torch import Tensor
 
 from heads.batches import Batch, make_batch
-from heads.lrp.rules import PlainRatio
-from heads.lrp.walk import Ways, head_relevance
+from heads.lrp.rows import rule_of
+from heads.lrp.rules import AtAttention, Attended, AttentionBack, PlainRatio
+from heads.lrp.walk import head_relevance
 from heads.names import ATTENTIONS
-from heads.settings import LrpSettings
 from heads.transformer import ModelShape, Transformer, full_heads
-from lrp_twin import Twin
+from lrp_twin import AttnLrp, Matrices, Plain, Signs, Twin
 
-SETTINGS = LrpSettings(sentences=0, batch_tokens=100, stabiliser=1e-12)
+PLAIN = PlainRatio(1e-12)
+RULES = {
+    "plain": Matrices(through_softmax=False),
+    "plain-softmax": Matrices(through_softmax=True),
+    "z-plus": Signs(1.0, through_softmax=True),
+    "z-plus-values": Signs(1.0, through_softmax=False),
+    "alpha-beta": Signs(0.5, through_softmax=True),
+    "alpha-beta-values": Signs(0.5, through_softmax=False),
+    "attnlrp": AttnLrp(through_softmax=True),
+    "attnlrp-values": AttnLrp(through_softmax=False),
+}
 LiveHeads = dict[str, tuple[tuple[int, ...], ...]]
 HEADLESS: LiveHeads = {"enc_self": ((0, 1, 2), ()), "dec_self": ((), (2,)), "dec_enc": ((1,), ())}
 
@@ -45,23 +55,32 @@ def random_batch(lengths: list[tuple[int, int]]) -> Batch:
     return make_batch(sources, targets)
 
 
-def twin_heads(model: Transformer, batch: Batch) -> list[tuple[dict[str, Tensor], float, float]]:
+def largest_deviation(model: Transformer, batch: Batch) -> float:
+    """Of the plain ratio, over all steps and sub-layers."""
+    return max(float(part.max()) for part in head_relevance(model, batch, PLAIN).deviations().values())
+
+
+def twin_heads(model: Transformer, batch: Batch, rule: Matrices) -> list[tuple[dict[str, Tensor], float, float]]:
     """The twin's walks from all steps: what heads met, the total left at the embeddings, the logit."""
     results = []
     for row in range(len(batch.source)):
-        twin = Twin(model, batch.source[row][batch.source_mask[row]], batch.target_input[row][batch.target_mask[row]])
+        twin = Twin(
+            model, batch.source[row][batch.source_mask[row]], batch.target_input[row][batch.target_mask[row]], rule
+        )
         for step in range(len(twin.logits)):
             results.append((*twin.walk(step), float(twin.logits[step].max())))
     return results
 
 
+@pytest.mark.parametrize("name", RULES)
 @pytest.mark.parametrize("order", ["pre-norm", "post-norm"])
 @pytest.mark.parametrize("live", [None, HEADLESS], ids=["all-heads", "layers-without-heads"])
 @torch.no_grad()
-def test_the_walk_of_all_steps_equals_a_plain_walk_of_each(order: str, live: LiveHeads | None) -> None:
+def test_the_walk_of_all_steps_equals_a_plain_walk_of_each(name: str, order: str, live: LiveHeads | None) -> None:
     model, batch = random_model(pre_norm=order == "pre-norm", live=live), random_batch([(3, 4), (2, 2)])
-    found = head_relevance(model, batch, SETTINGS)
-    expected = twin_heads(model, batch)
+    found = head_relevance(model, batch, rule_of(name, 1e-13))
+    expected = twin_heads(model, batch, RULES[name])
+    assert max(float(part.max()) for part in found.deviations().values()) < 1e-7
     assert len(found.logits) == len(expected) == 8
     for step, (met, _, logit) in enumerate(expected):
         torch.testing.assert_close(float(found.logits[step]), logit)
@@ -75,9 +94,9 @@ def test_the_walk_of_all_steps_equals_a_plain_walk_of_each(order: str, live: Liv
 @torch.no_grad()
 def test_source_and_prefix_embeddings_together_receive_the_logit(order: str) -> None:
     model, batch = random_model(pre_norm=order == "pre-norm"), random_batch([(3, 4), (2, 2)])
-    for _, left, logit in twin_heads(model, batch):
+    for _, left, logit in twin_heads(model, batch, Plain()):
         assert left == pytest.approx(logit, rel=1e-6)
-    assert float(head_relevance(model, batch, SETTINGS).deviation.max()) < 1e-7
+    assert largest_deviation(model, batch) < 1e-7
 
 
 @torch.no_grad()
@@ -85,36 +104,38 @@ def test_relevance_that_meets_nothing_but_a_bias_ends_there_and_is_accounted_for
     model, batch = random_model(pre_norm=True), random_batch([(3, 4)])
     model.get_parameter("decoder.0.feedforward.inner.bias").fill_(-50.0)
     model.get_parameter("decoder.1.feedforward.inner.bias").fill_(-50.0)
-    for _, left, logit in twin_heads(model, batch):
+    for _, left, logit in twin_heads(model, batch, Plain()):
         assert abs(left - logit) > 1e-3
-    assert float(head_relevance(model, batch, SETTINGS).deviation.max()) < 1e-7
+    assert largest_deviation(model, batch) < 1e-7
 
 
 @torch.no_grad()
 def test_the_account_notices_relevance_that_a_wrong_rule_loses() -> None:
     class Leaking(PlainRatio):
-        def attention(self, weights: Tensor, multiplier: Tensor) -> Tensor:
-            return 0.5 * super().attention(weights, multiplier)
+        def attention(self, seen: Attended) -> AttentionBack:
+            back = super().attention(seen)
+            return lambda multiplier, account: AtAttention(0.5 * back(multiplier, account).values)
 
-    batch = random_batch([(3, 4)])
-    walk = Ways(random_model(pre_norm=True), batch, Leaking(1e-12)).walk(1, 0, 5)
-    assert float(walk.deviation.min()) > 1e-3
+    found = head_relevance(random_model(pre_norm=True), random_batch([(3, 4)]), Leaking(1e-12))
+    deviations = found.deviations()
+    assert float(deviations["dec_ffn.1"].max()) < 1e-9
+    assert float(deviations["enc_self.0"].min()) > 1e-3
 
 
 @pytest.mark.parametrize("chunk_elements", [1, 200, 10**6])
 def test_how_many_steps_are_walked_together_changes_nothing(chunk_elements: int) -> None:
     model, batch = random_model(pre_norm=True), random_batch([(3, 4), (2, 6), (5, 1)])
-    expected, found = head_relevance(model, batch, SETTINGS), head_relevance(model, batch, SETTINGS, chunk_elements)
+    expected, found = head_relevance(model, batch, PLAIN), head_relevance(model, batch, PLAIN, chunk_elements)
     for kind, layer in itertools.product(ATTENTIONS, range(2)):
         torch.testing.assert_close(found.heads[kind][layer], expected.heads[kind][layer])
 
 
 def test_batch_mates_and_padding_change_nothing() -> None:
     model = random_model(pre_norm=True)
-    whole = head_relevance(model, random_batch([(3, 4), (5, 1), (2, 6)]), SETTINGS)
+    whole = head_relevance(model, random_batch([(3, 4), (5, 1), (2, 6)]), PLAIN)
     batch = random_batch([(3, 4), (5, 1), (2, 6)])
     alone = make_batch([batch.source[2, :2].numpy()], [batch.target_output[2, :6].numpy()])
-    found = head_relevance(model, alone, SETTINGS)
+    found = head_relevance(model, alone, PLAIN)
     for kind, layer in itertools.product(ATTENTIONS, range(2)):
         torch.testing.assert_close(whole.heads[kind][layer][5 + 2 :], found.heads[kind][layer])
 
@@ -124,7 +145,7 @@ def test_a_head_whose_slice_of_the_output_projection_is_zero_meets_no_relevance(
     with torch.no_grad():
         model.get_parameter("decoder.1.cross_attention.output.weight")[:, 2:4] = 0.0
         model.get_parameter("encoder.0.self_attention.output.weight")[:, 4:6] = 0.0
-    found = head_relevance(model, random_batch([(3, 4), (2, 2)]), SETTINGS)
+    found = head_relevance(model, random_batch([(3, 4), (2, 2)]), PLAIN)
     assert (found.heads["dec_enc"][1][:, 1] == 0).all()
     assert (found.heads["enc_self"][0][:, 2] == 0).all()
     assert (found.heads["dec_enc"][1][:, [0, 2]] != 0).all()
@@ -132,8 +153,8 @@ def test_a_head_whose_slice_of_the_output_projection_is_zero_meets_no_relevance(
 
 def test_later_pieces_of_the_target_do_not_matter_to_a_step() -> None:
     model, batch = random_model(pre_norm=True), random_batch([(3, 4)])
-    before = head_relevance(model, batch, SETTINGS)
+    before = head_relevance(model, batch, PLAIN)
     batch.target_input[0, 3] = 4 + (batch.target_input[0, 3] - 3) % 9
-    after = head_relevance(model, batch, SETTINGS)
+    after = head_relevance(model, batch, PLAIN)
     torch.testing.assert_close(after.heads["dec_self"][0][:3], before.heads["dec_self"][0][:3])
     assert not torch.allclose(after.heads["dec_self"][0][3], before.heads["dec_self"][0][3])

@@ -1,4 +1,4 @@
-"""Attention out of the model, maps, and both commands on trees from end to end."""
+"""Attention out of the model, maps, and their command from end to end."""
 
 from __future__ import annotations
 
@@ -20,9 +20,8 @@ from heads.batches import make_batch
 from heads.bpe import Vocabulary, train_bpe
 from heads.checkpoints import save_model
 from heads.cli import maps as maps_command
-from heads.cli import roles as roles_command
 from heads.corpus.conllu import Sentence, place, write_conllu
-from heads.files import read_json, read_tsv
+from heads.files import read_json
 from heads.maps import chosen, maps
 from heads.settings import BpeSettings, MapsSettings
 from heads.transformer import ModelShape, Transformer
@@ -116,23 +115,6 @@ def command(module: ModuleType, folder: Path, settings: dict[str, Any], **more: 
     return folder / "out"
 
 
-def test_the_roles_command_measures_live_heads_and_says_which_trees_it_left_out(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    settings = {"sentences": 4, "batch_tokens": 20, "positional_share": 0.9, "syntactic_margin": 0.1, "min_cases": 2}
-    rest: dict[str, Any] = {
-        "margin_is_relative": False,
-        "relations": ["nsubj"],
-        "rare_outside_top": 0,
-        "rare_share": 0.5,
-    }
-    rows = read_tsv(command(roles_command, folder, {"roles": settings | rest}, **{"train-source": "train-source"}))
-    assert {(row["layer"], row["head"]) for row in rows} == {("0", "2"), ("2", "0"), ("2", "1")}
-    assert {row["cases"] for row in rows if row["name"] == "nsubj dependent-to-head"} == {"4"}
-    assert {row["cases"] for row in rows if row["name"] == "+2"} == {"2"}
-    assert "2 trees left out" in capsys.readouterr().err
-
-
 def test_the_maps_command_writes_words_as_they_stand_in_the_text(folder: Path) -> None:
     settings = {"maps": {"sentences": 5, "min_words": 2, "max_words": 5}}
     first, second = read_json(command(maps_command, folder, settings))
@@ -141,3 +123,9 @@ def test_the_maps_command_writes_words_as_they_stand_in_the_text(folder: Path) -
     assert second["relations"] == ["root", "nsubj", "nsubj"]
     sums = np.array(second["weights"]["enc_self"][2]).sum(-1)
     assert ((sums > 0) & (sums < 1)).all()
+
+
+def test_no_fitting_sentence_is_said_and_not_passed_over(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    settings = {"maps": {"sentences": 5, "min_words": 7, "max_words": 9}}
+    assert read_json(command(maps_command, folder, settings)) == []
+    assert "no sentence has 7 to 9 words" in capsys.readouterr().err

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import sentencepiece
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heads.bpe import Span, Vocabulary, membership
-from heads.corpus.conllu import Sentence, place, read_conllu
-from heads.words import Arc, Words, on_words, words_of
+from heads.bpe import Span, Vocabulary, membership, train_bpe
+from heads.corpus.conllu import Sentence, Token, place, read_conllu
+from heads.settings import BpeSettings
+from heads.words import ALIGNMENT_COLUMNS, Arc, Words, aligned_words, on_words, usable, words_of
 
 MULTIWORD = """\
 1\tWe\twe\tPRON\t_\t_\t4\tnsubj\t_\t_
@@ -105,3 +108,100 @@ def test_a_multiword_token_is_one_word_without_the_arcs_inside_it(tmp_path: Path
     assert words.arcs == (Arc(0, 2, "nsubj"), Arc(1, 2, "aux"), Arc(3, 2, "punct"))
     expected = [[1, 1, 0, 0, 0, 0], [0, 0, 1, 1, 0, 0], [0, 0, 0, 0, 1, 0.5], [0, 0, 0, 0, 0, 0.5]]
     assert words.membership.tolist() == expected
+
+
+@pytest.fixture(scope="module")
+def vocabulary(tmp_path_factory: pytest.TempPathFactory) -> Vocabulary:
+    """A real one, learnt from little Latin and Cyrillic text."""
+    folder = tmp_path_factory.mktemp("bpe")
+    lines = ["the farmer's old tools, sold", "красивая кошка видит её!", "tools (old) weren't e\u0301 sold"] * 9
+    (folder / "text").write_text("\n".join(lines), encoding="utf-8")
+    train_bpe(folder / "text", folder / "model", BpeSettings(70, 70, 1.0, 1000, 1), 70)
+    return Vocabulary(folder / "model")
+
+
+ODD = (
+    "aeto тлё'\",.!?()-"  # known letters and what is glued to words
+    "\u0301\u0308\u20dd\ufe0f\u200b\u200c\u200d\u2060\ufeff\u00ad"  # combining, zero-width, soft hyphen
+    "\u00a0\u1680\u2003\u2028\u202f\u3000\u2581"  # blanks of other kinds, and the sign that stands for one
+    "日本語ﬁﬀＡ①½Ⅷ\u1100\u1161각🧑\U0001f680\U000e0101\ue000\u0007"  # unknown, and what normalising would change
+)
+FORMS = st.text(st.one_of(st.sampled_from(ODD), st.characters(exclude_categories=["Cs"])), min_size=1, max_size=8)
+ROWS = st.lists(st.tuples(FORMS, st.booleans(), st.integers(1, 3)), min_size=1, max_size=9)
+
+
+def star(rows: list[tuple[str, bool, int]]) -> Sentence:
+    """Surface words, each with a space after it or not, in so many syntactic words, which all hang on the first."""
+    tokens: list[Token] = []
+    start = 0
+    for form, space, parts in rows:
+        end = start + len(form)
+        shared = form if parts > 1 else ""
+        for _ in range(parts):
+            tokens.append(Token(form, "", "", int(bool(tokens)), "dep", space, start, end, shared))
+        start = end + space
+    return Sentence(tuple(tokens))
+
+
+@settings(max_examples=300, deadline=None)
+@given(ROWS)
+def test_every_word_of_any_text_is_aligned_with_the_pieces_of_its_characters(
+    vocabulary: Vocabulary, rows: list[tuple[str, bool, int]]
+) -> None:
+    tree = star(rows)
+    words = next(words_of([tree], vocabulary))
+    assert words.forms == tuple(form for form, _, _ in rows)
+    assert words.aligned == len(words) == len(rows)
+    ids, spans = vocabulary.spans(tree.text)
+    assert "".join(tree.text[start:end] for start, end in spans) == tree.text
+    # Slowly: each character goes to one word, a space to the next one; a piece to the words of its characters.
+    owner = [word for word, (form, _, _) in enumerate(rows) for _ in range((word and rows[word - 1][1]) + len(form))]
+    expected = np.zeros((len(rows), len(ids)))
+    for piece, (start, end) in enumerate(spans):
+        for character in range(start, max(end, start + 1)):
+            expected[owner[character], piece] += 1 / max(end - start, 1)
+    np.testing.assert_allclose(words.membership, expected, atol=1e-12)
+    assert words.inner_arcs + len(words.arcs) == len(tree) - 1
+    assert words.inner_arcs == rows[0][2] - 1
+
+
+def test_a_word_with_a_character_that_a_normalising_vocabulary_drops_is_counted_and_its_sentence_left_out(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "text").write_text("oft inn elf so tool\n" * 9, encoding="utf-8")
+    options: dict[str, Any] = {
+        "vocab_size": 14,
+        "model_type": "bpe",
+        "normalization_rule_name": "nmt_nfkc",
+        "minloglevel": 2,
+    }
+    sentencepiece.SentencePieceTrainer.train(input=str(tmp_path / "text"), model_prefix=str(tmp_path / "m"), **options)
+    torn = place([("\u200binn", "", "", 0, "root", True), ("tools", "", "", 1, "obj", False)])
+    whole = place([("inn", "", "", 0, "root", True), ("tools", "", "", 1, "obj", False)])
+    kept, row = usable(words_of([torn, whole], Vocabulary(tmp_path / "m.model")), 99)
+    assert [words.number for words in kept] == [1]
+    assert [row[column] for column in ("not_aligned", "tree_words", "aligned_words", "aligned_share")] == [
+        1,
+        4,
+        3,
+        0.75,
+    ]
+
+
+def test_a_word_is_aligned_if_each_of_its_characters_lies_in_one_piece() -> None:
+    words = [(0, 3), (4, 5), (5, 8), (9, 9)]
+    assert aligned_words(words, [(0, 0), (0, 4), (4, 6), (6, 8)], 9) == 3
+    assert aligned_words(words, [(0, 2), (4, 6), (6, 8)], 9) == 2
+    assert aligned_words(words, [(0, 4), (3, 6), (5, 8)], 9) == 2
+
+
+def test_every_sentence_is_measured_or_counted_for_one_reason(vocabulary: Vocabulary) -> None:
+    lone, long = [("old", True, 1)], [("日", True, 1)] * 9
+    rows = [[("the", True, 2), ("tools", True, 1)], lone, long, [("it", False, 1), ("'s", True, 1)]]
+    kept, row = usable(words_of(map(star, rows), vocabulary), 12)
+    assert [words.number for words in kept] == [0, 3]
+    assert row == dict(
+        zip(ALIGNMENT_COLUMNS, (4, 2, 1, 1, 0, 14, 14, 1.0, row["pieces"], row["unknown_pieces"], 11, 1), strict=True)
+    )
+    assert int(str(row["unknown_pieces"])) >= 9
+    assert usable([], 9)[1]["aligned_share"] is None

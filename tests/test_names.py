@@ -35,9 +35,11 @@ def test_the_text_of_a_number_is_plain_decimals_and_reads_back_as_the_number(val
     ("folder", "run"),
     [
         ("baseline/seed-3", Run("baseline", None, None, 3)),
-        ("gates/all/lam-0.05/seed-12", Run("gates", "all", "0.05", 12)),
-        ("pruned/enc_self/lam-0/seed-1", Run("pruned", "enc_self", "0", 1)),
-        ("scratch/all/lam-2/seed-0", Run("scratch", "all", "2", 0)),
+        ("gates/all/lam-0.05/seed-12", Run("gates", "all", "lam-0.05", 12)),
+        ("pruned/enc_self/lam-0/seed-1", Run("pruned", "enc_self", "lam-0", 1)),
+        ("scratch/all/lam-2/seed-0", Run("scratch", "all", "lam-2", 0)),
+        ("pruned/all/keep-4-6-8/seed-2", Run("pruned", "all", "keep-4-6-8", 2)),
+        ("selected/all/random3-12/seed-1", Run("selected", "all", "random3-12", 1)),
     ],
 )
 def test_a_run_is_read_from_its_folder_and_written_back(folder: str, run: Run) -> None:

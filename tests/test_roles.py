@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from math import comb
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,16 @@ import pytest
 from numpy.typing import NDArray
 
 from heads.files import read_tsv, write_tsv
-from heads.roles import COLUMNS, frequency_ranks, labels, pointed, positional, rare, roles
+from heads.roles import COLUMNS, frequency_ranks, pointed, positional, rare, roles
 from heads.settings import RolesSettings
 from heads.words import Arc, Words
 
 SETTINGS = RolesSettings(
+    trees=("gold",),
     sentences=9,
+    max_pieces=99,
     batch_tokens=99,
+    bootstrap=200,
     positional_share=0.9,
     syntactic_margin=0.1,
     margin_is_relative=False,
@@ -46,9 +50,18 @@ def sentence(words: int, *arcs: tuple[int, int, str], pieces: Sequence[int] | No
     return Words(0, forms, tuple(Arc(*arc) for arc in arcs), ids, np.eye(words))
 
 
-def measured(rows: Sequence[dict[str, Any]], name: str) -> list[tuple[Any, ...]]:
+def labels(rows: Iterable[Mapping[str, object]]) -> dict[tuple[int, int], set[str]]:
+    """The roles that each head holds, none included; rows may be those of a table file."""
+    held: dict[tuple[int, int], set[str]] = {}
+    for row in rows:
+        of_head = held.setdefault((int(str(row["layer"])), int(str(row["head"]))), set())
+        of_head |= {str(row["role"])} if str(row["holds"]) == "1" else set()
+    return held
+
+
+def measured(rows: Sequence[dict[str, Any]], name: str, verdict: str = "holds") -> list[tuple[Any, ...]]:
     """Accuracy, baseline, cases and verdict of every head in one measure."""
-    columns = ("accuracy", "baseline", "cases", "holds")
+    columns = ("accuracy", "baseline", "cases", verdict)
     return [tuple(row[column] for column in columns) for row in rows if row["name"] == name]
 
 
@@ -111,11 +124,12 @@ def test_the_margin_is_in_points_or_relative_and_may_be_met_exactly() -> None:
     for relative, margin, holds in [(False, 0.1, 1), (False, 0.11, 0), (True, 0.5, 1), (True, 0.51, 0)]:
         changed = replace(SETTINGS, margin_is_relative=relative, syntactic_margin=margin)
         rows = roles(attended, [(0, 0)], RANKS, changed)
-        assert measured(rows, name) == [(0.3, 0.2, 10, holds)], (relative, margin)
+        assert measured(rows, name, "reaches") == [(0.3, 0.2, 10, holds)], (relative, margin)
 
 
 def test_too_few_cases_have_an_accuracy_but_make_no_role() -> None:
-    attended = margin_case([1, 2, -1], 3)
+    scattered = sentence(6, (0, 1, "nsubj"), (2, 4, "nsubj"), (5, 2, "nsubj"))
+    attended = [(scattered, looking([1, 1, 4, 3, 4, 2]))]
     name = "nsubj dependent-to-head"
     for least, holds in [(3, 1), (4, 0)]:
         rows = roles(attended, [(0, 0)], RANKS, replace(SETTINGS, min_cases=least))
@@ -182,6 +196,71 @@ def test_random_attention_agrees_with_the_definition_for_every_head() -> None:
             assert found[:3] == pytest.approx((hits / cases, best / cases, cases))
             assert found[3] == (hits / cases - best / cases >= 0.1)
     assert len(rows) == 3 * (5 + 4 + 2)
+
+
+def one_case_each(hits: int, sentences: int) -> list[tuple[Words, NDArray[np.float32]]]:
+    """Sentences of two words, in the first so many of which the second looks at the first, as a head of -1 does."""
+    return [(sentence(2), looking([0, 0 if number < hits else 1])) for number in range(sentences)]
+
+
+def binomial_quantiles(hits: int, cases: int) -> list[float]:
+    """Where 2.5 and 97.5 % of a binomial distribution lie, as shares, out of its formula."""
+    share = hits / cases
+    chances = [comb(cases, k) * share**k * (1 - share) ** (cases - k) for k in range(cases + 1)]
+    return [float(np.searchsorted(np.cumsum(chances), tail)) / cases for tail in (0.025, 0.975)]
+
+
+@pytest.mark.parametrize(("hits", "cases"), [(30, 40), (57, 60), (5, 90)])
+def test_the_interval_of_sentences_of_one_case_each_is_that_of_a_binomial(hits: int, cases: int) -> None:
+    changed = replace(SETTINGS, bootstrap=2000)
+    row = next(row for row in roles(one_case_each(hits, cases), [(0, 0)], RANKS, changed) if row["name"] == "-1")
+    assert [row["low"], row["high"]] == pytest.approx(binomial_quantiles(hits, cases), abs=1.01 / cases)
+    assert row["excess_low"] == pytest.approx(float(str(row["low"])) - 0.9)
+
+
+def test_a_role_is_held_only_where_the_interval_supports_what_the_accuracy_reaches() -> None:
+    for repeats, holds in [(1, 0), (40, 1)]:
+        rows = roles(one_case_each(19, 20) * repeats, [(0, 0)], RANKS, SETTINGS)
+        assert measured(rows, "-1", "reaches") == [(0.95, None, 20 * repeats, 1)]
+        assert measured(rows, "-1") == [(0.95, None, 20 * repeats, holds)]
+        assert labels(rows) == {(0, 0): {"positional"} if holds else set()}
+
+
+def test_the_baseline_is_found_anew_in_every_draw() -> None:
+    """The head hits what the best offset hits: whatever is drawn, it lies the whole margin below its threshold."""
+    attended = margin_case([1] * 32 + [-2] * 8, 32)
+    rows = roles(attended, [(0, 0)], RANKS, SETTINGS)
+    for name in ("nsubj dependent-to-head", "nsubj head-to-dependent"):
+        assert measured(rows, name)[0][1] == 0.8
+    row = next(row for row in rows if row["name"] == "nsubj dependent-to-head")
+    assert row["excess_low"] == pytest.approx(-0.1)
+    assert float(str(row["low"])) < 0.75 < 0.8 < float(str(row["high"]))
+
+
+def test_a_measure_that_gives_no_role_has_an_interval_but_no_excess() -> None:
+    words = sentence(5, pieces=[4, 19, 1, 17, 19])
+    rows = roles([(words, looking([1, 4, 1, 3, 0]))] * 3, [(0, 0)], RANKS, SETTINGS)
+    rarest = next(row for row in rows if row["name"] == "rarest")
+    assert (rarest["low"], rarest["high"], rarest["excess_low"]) == (0.6, 0.6, None)
+    assert rarest["reaches"] == rarest["holds"] == 0
+
+
+def test_draws_without_a_case_do_not_spoil_the_interval() -> None:
+    lonely = [(sentence(3, (0, 2, "nsubj")), looking([2, 2, 2])), *[(sentence(3), looking([0, 0, 0]))] * 9]
+    rows = roles(lonely, [(0, 0)], RANKS, SETTINGS)
+    row = next(row for row in rows if row["name"] == "nsubj dependent-to-head")
+    assert (row["cases"], row["low"], row["high"]) == (1, 1.0, 1.0)
+
+
+def test_the_same_sentences_give_the_same_intervals_whatever_other_heads_there_are() -> None:
+    alone, beside = looking([1, 0]), looking([1, 1])
+    one = roles([(sentence(2), alone), (sentence(2), beside)] * 9, [(0, 4)], RANKS, SETTINGS)
+    both = [(sentence(2), np.concatenate([beside, each])) for each in (alone, beside)] * 9
+    assert [row for row in roles(both, [(0, 1), (0, 4)], RANKS, SETTINGS) if row["head"] == 4] == one
+
+
+def test_a_model_without_heads_has_no_rows() -> None:
+    assert roles([], [], RANKS, SETTINGS) == []
 
 
 def test_roles_are_the_same_from_rows_and_from_their_table(tmp_path: Path) -> None:

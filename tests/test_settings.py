@@ -23,14 +23,16 @@ from heads.settings import (
     LrpSettings,
     MapsSettings,
     ModelSettings,
+    ParserSettings,
     RolesSettings,
+    SpeedSettings,
     TrainingSettings,
     TranslateSettings,
-    lambdas,
     merged,
     resolve,
     section,
     stage_settings,
+    targets,
 )
 
 CLASSES: dict[str, type[Any]] = {
@@ -45,8 +47,17 @@ CLASSES: dict[str, type[Any]] = {
     "lrp": LrpSettings,
     "roles": RolesSettings,
     "maps": MapsSettings,
+    "parser": ParserSettings,
+    "speed": SpeedSettings,
 }
-JSON_TYPES = {int: "integer", float: "number", bool: "boolean", str: "string", tuple[str, ...]: "array"}
+JSON_TYPES = {
+    int: "integer",
+    float: "number",
+    bool: "boolean",
+    str: "string",
+    tuple[str, ...]: "array",
+    tuple[int, ...]: "array",
+}
 
 
 @pytest.fixture
@@ -172,10 +183,11 @@ def test_a_missing_key_a_run_that_is_no_experiment_and_an_unknown_top_key_are_na
 
 
 @pytest.mark.parametrize("values", [["0.05", 0.3, 0], [5e-2, 0.30], [0.3, 0.05]])
-def test_lambdas_are_path_texts_in_rising_order_with_the_control_first(values: list[Any]) -> None:
-    experiment = {"sweep": {"lambdas": {"all": values, "enc_self": []}}}
-    assert lambdas(experiment, "all") == ["0", "0.05", "0.3"]
-    assert lambdas(experiment, "enc_self") == []
+def test_targets_are_lambdas_in_rising_order_with_the_control_first_and_then_budgets(values: list[Any]) -> None:
+    budgets = {"all": [12, "4-6-8"]}
+    experiment = {"sweep": {"lambdas": {"all": values, "enc_self": []}, "budgets": budgets}}
+    assert targets(experiment, "all") == ["lam-0", "lam-0.05", "lam-0.3", "keep-12", "keep-4-6-8"]
+    assert targets(experiment, "enc_self") == []
 
 
 def test_a_section_with_a_key_too_many_or_too_few_is_refused() -> None:

@@ -239,7 +239,7 @@ def test_pruning_the_encoder_leaves_every_bit_of_the_decoder_as_it_was(
     baseline = command("baseline", data, training)
     start = ["--start-model", str(baseline / "m.safetensors"), "--start-shape", str(baseline / "m.json")]
     outputs = ["--heads", str(data / "gates" / "heads.tsv"), "--gates-log", str(data / "gates" / "gates.jsonl")]
-    tuned = command("gates", data, training, *start, *outputs, f"--scope={scope}", "--lam=1")
+    tuned = command("gates", data, training, *start, *outputs, f"--scope={scope}", "--target=lam-1")
     before, after = (load_tensors(folder / "m.safetensors")[0] for folder in (baseline, tuned))
     same = {name for name, value in before.items() if torch.equal(value, after[name])}
     of_encoder = {name for name in before if name.startswith(("encoder", "source_embedding"))}

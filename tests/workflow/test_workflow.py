@@ -92,8 +92,8 @@ def test_changing_how_roles_are_judged_retrains_nothing(tiny_run: Path, tmp_path
     overlay.write_text(TINY.read_text(encoding="utf-8").replace("min_cases: 5", "min_cases: 6"), encoding="utf-8")
     jobs = planned(snakemake(tiny_run, "-n", "--configfile", str(overlay)).stdout)
     assert jobs["settings"] == 1
-    assert jobs["roles"] == 5
-    assert not {"baseline", "gates", "pruned", "scratch", "translate", "lrp"} & set(jobs)
+    assert jobs["roles"] == 9
+    assert not {"baseline", "gates", "pruned", "scratch", "score", "lrp"} & set(jobs)
 
 
 def test_the_same_seed_gives_the_same_models_and_tables_byte_for_byte(tiny_run: Path, tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_the_same_seed_gives_the_same_models_and_tables_byte_for_byte(tiny_run: 
 
 def test_every_score_travels_with_its_signature_and_every_model_with_its_commit(tiny_run: Path) -> None:
     scores = list(tiny_run.glob("results/tiny/**/bleu.json"))
-    assert len(scores) == 6
+    assert len(scores) == 9
     for path in scores:
         assert "version:2.6.0" in read_json(path)["signature"]
         assert read_json(path.with_name("model.json"))["provenance"]["commit"]

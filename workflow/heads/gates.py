@@ -3,17 +3,21 @@
 Louizos et al. 2018; Voita et al. 2019, sec. 6.1.
 
 s = sigmoid((log u - log(1 - u) + log_alpha) / temperature) for uniform u is stretched to (low, high) and clipped to
-[0, 1], which leaves real mass on exactly 0 and exactly 1. The penalty is the sum over heads of P(gate > 0).
+[0, 1], which leaves real mass on exactly 0 and exactly 1. The penalty is the sum over heads of P(gate > 0), times a
+price lambda: a constant, as in the paper, or one that is driven until a given number of heads is left.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
-from heads.names import SCOPES
+from heads.files import UserError
+from heads.names import ATTENTIONS, SCOPES
 from heads.settings import HardConcrete
 from heads.transformer import ModelShape
 
@@ -49,12 +53,38 @@ def strictly_between(log_alpha: Tensor, shape: HardConcrete) -> Tensor:
     return (gate > 0) & (gate < 1)
 
 
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """How many heads are to be left of all those of some kinds of attention."""
+
+    kinds: tuple[str, ...]
+    keep: int
+
+
+def budgets_of(keep: str, scope: str, model: ModelShape) -> tuple[Budget, ...]:
+    """Read `12`, a budget for the whole scope, or `4-6-8`, one for each kind of attention in the order of ATTENTIONS.
+
+    Raises UserError for a budget of more heads than there are, and for as many numbers as fit no scope.
+    """
+    numbers = [int(number) for number in keep.split("-")]
+    kinds = SCOPES[scope]
+    if len(numbers) not in (1, len(kinds)):
+        raise UserError(f"keep-{keep} has {len(numbers)} budgets, but the scope {scope} takes 1 or {len(kinds)}.")
+    groups = [kinds] if len(numbers) == 1 else [(kind,) for kind in kinds]
+    for group, number in zip(groups, numbers, strict=True):
+        there = sum(len(layer) for kind in group for layer in model.live_heads[kind])
+        if number > there:
+            raise UserError(f"keep-{keep} asks for {number} heads of {' and '.join(group)}, which has {there}.")
+    return tuple(Budget(group, number) for group, number in zip(groups, numbers, strict=True))
+
+
 class HeadGates(nn.Module):
     """One trainable gate for every live head of a scope."""
 
-    def __init__(self, model: ModelShape, scope: str, shape: HardConcrete) -> None:
+    def __init__(self, model: ModelShape, scope: str, shape: HardConcrete, budgets: Sequence[Budget] = ()) -> None:
+        """budgets: of the finished model; without any, each gate decides for itself whether it is open."""
         super().__init__()
-        self.shape = shape
+        self.shape, self.budgets = shape, tuple(budgets)
         self.log_alpha = nn.ParameterDict()
         for kind in SCOPES[scope]:
             for layer, live in enumerate(model.live_heads[kind]):
@@ -68,13 +98,90 @@ class HeadGates(nn.Module):
             gates.setdefault(name.split(":")[0], []).append(sample(log_alpha, noise, self.shape))
         return gates
 
+    def open_heads(self) -> dict[str, Tensor]:
+        """Which heads [H] the finished model keeps, by the names of `log_alpha`.
+
+        With budgets those of the largest log_alpha, among equals the first ones, so that the number is exact.
+        """
+        if not self.budgets:
+            return {name: is_open(log_alpha, self.shape) for name, log_alpha in self.log_alpha.items()}
+        found: dict[str, Tensor] = {}
+        for budget in self.budgets:
+            mine = self._of_kinds(budget.kinds)
+            order = torch.cat([log_alpha.detach() for log_alpha in mine.values()]).argsort(descending=True, stable=True)
+            stays = torch.zeros(len(order), dtype=torch.bool, device=order.device)
+            stays[order[: budget.keep]] = True
+            found |= dict(zip(mine, stays.split([len(log_alpha) for log_alpha in mine.values()]), strict=True))
+        return found
+
     def binary(self) -> dict[str, list[Tensor]]:
         """The gates of the finished model: zeros and ones."""
         gates: dict[str, list[Tensor]] = {}
-        for name, log_alpha in self.log_alpha.items():
-            gates.setdefault(name.split(":")[0], []).append(is_open(log_alpha, self.shape).to(log_alpha.dtype))
+        for name, stays in self.open_heads().items():
+            gates.setdefault(name.split(":")[0], []).append(stays.float())
         return gates
 
-    def penalty(self) -> Tensor:
-        """Expected number of open heads, sum over heads of P(gate > 0)."""
-        return torch.stack([probability_open(a, self.shape).sum() for a in self.log_alpha.values()]).sum()
+    def expected_open(self, kinds: Sequence[str] = ATTENTIONS) -> Tensor:
+        """Expected number of open heads of some kinds of attention, sum over heads of P(gate > 0)."""
+        return torch.stack([probability_open(a, self.shape).sum() for a in self._of_kinds(kinds).values()]).sum()
+
+    def _of_kinds(self, kinds: Sequence[str]) -> dict[str, Tensor]:
+        return {name: log_alpha for name, log_alpha in self.log_alpha.items() if name.split(":")[0] in kinds}
+
+
+class Price(nn.Module):
+    """Lambda, nats per target token per head: what an open head costs."""
+
+    def __init__(self, lam: Tensor) -> None:
+        """lam: one for all heads, or one for each budget."""
+        super().__init__()
+        self.lam: Tensor
+        self.register_buffer("lam", lam.double())
+
+    def penalty(self, gates: HeadGates) -> Tensor:
+        """Lambda times the expected number of open heads."""
+        return self.lam[0] * gates.expected_open()
+
+    def adjust(self, gates: HeadGates, done: float) -> None:
+        """After an update; `done` is the share of all updates that lie behind."""
+
+
+class DrivenPrice(Price):
+    """A lambda for each budget, raised while too many heads are open and lowered while too few are.
+
+    The wanted number falls from all heads to the budget over the first part of the training and stays there, so that
+    heads go one by one and the rest has time to adapt.
+    """
+
+    START, LOWEST, HIGHEST = 0.01, 1e-5, 10.0
+    DESCENT = 0.6
+    """Share of the updates over which the wanted number falls."""
+    PROPORTIONAL, INTEGRAL = 40.0, 800.0
+    """How log lambda follows the share of heads that are too many: at once, and over the length of a training."""
+
+    def __init__(self, gates: HeadGates) -> None:
+        super().__init__(torch.full((len(gates.budgets),), self.START))
+        self.excess: Tensor
+        self.register_buffer("excess", torch.zeros(len(gates.budgets), dtype=torch.float64))
+        self.done: Tensor
+        self.register_buffer("done", torch.zeros((), dtype=torch.float64))
+        self.heads = [
+            sum(len(a) for name, a in gates.log_alpha.items() if name.split(":")[0] in budget.kinds)
+            for budget in gates.budgets
+        ]
+
+    def penalty(self, gates: HeadGates) -> Tensor:
+        """See `Price`."""
+        parts = [lam * gates.expected_open(budget.kinds) for lam, budget in zip(self.lam, gates.budgets, strict=True)]
+        return torch.stack(parts).sum()
+
+    @torch.no_grad()
+    def adjust(self, gates: HeadGates, done: float) -> None:
+        """See `Price`."""
+        for index, (budget, heads) in enumerate(zip(gates.budgets, self.heads, strict=True)):
+            wanted = heads - (heads - budget.keep) * min(1.0, done / self.DESCENT)
+            excess = (gates.expected_open(budget.kinds).double() - wanted) / max(heads, 1)
+            growth = self.PROPORTIONAL * (excess - self.excess[index]) + self.INTEGRAL * excess * (done - self.done)
+            self.lam[index] = (self.lam[index] * growth.exp()).clamp(self.LOWEST, self.HIGHEST)
+            self.excess[index] = excess
+        self.done.fill_(done)

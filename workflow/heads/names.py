@@ -23,11 +23,12 @@ SCOPES: dict[str, tuple[str, ...]] = {"enc_self": ("enc_self",), "all": ATTENTIO
 
 SPLITS = ("train", "dev", "test")
 SIDES = ("source", "target")
-KINDS = ("baseline", "gates", "pruned", "scratch")
-"""The four kinds of trained models, in the order in which they are made."""
+KINDS = ("baseline", "gates", "pruned", "scratch", "selected")
+"""The kinds of trained models, in the order in which they are made."""
 
 RUN_PATTERN = re.compile(
-    r"(?P<kind>baseline|gates|pruned|scratch)(?:/(?P<scope>[^/]+)/lam-(?P<lam>[^/]+))?/seed-(?P<seed>\d+)"
+    r"(?P<kind>baseline|gates|pruned|scratch|selected)"
+    r"(?:/(?P<scope>[^/]+)/(?P<target>[a-z_]+[0-9]*-[0-9][^/]*))?/seed-(?P<seed>\d+)"
 )
 
 
@@ -39,11 +40,15 @@ def number_text(value: float | str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One trained model inside an experiment; `scope` and `lam` are None for the baseline."""
+    """One trained model inside an experiment; `scope` and `target` are None for the baseline.
+
+    The target is what an open head costs, `lam-0.05`, or how many heads are left, `keep-12` or `keep-4-6-8`. How they
+    were chosen stands before the number: `keep` by gates whose lambda is driven, else the method, as in `random3-12`.
+    """
 
     kind: str
     scope: str | None
-    lam: str | None
+    target: str | None
     seed: int
 
     @classmethod
@@ -55,10 +60,33 @@ class Run:
         match = RUN_PATTERN.fullmatch(text)
         if match is None or (match["kind"] == "baseline") != (match["scope"] is None):
             raise ValueError(f"{text!r} is not the folder of a run")
-        return cls(match["kind"], match["scope"], match["lam"], int(match["seed"]))
+        return cls(match["kind"], match["scope"], match["target"], int(match["seed"]))
 
     @property
     def folder(self) -> str:
         """The run's folder below its experiment."""
-        middle = f"/{self.scope}/lam-{self.lam}" if self.scope else ""
+        middle = f"/{self.scope}/{self.target}" if self.scope else ""
         return f"{self.kind}{middle}/seed-{self.seed}"
+
+    @property
+    def method(self) -> str:
+        """How the heads to keep were chosen; "" for the baseline and for gates with a lambda or a budget."""
+        method = self._parts[0]
+        return "" if method in ("lam", "keep") else method
+
+    @property
+    def lam(self) -> str:
+        """Lambda as text; "" for the baseline and where a number of heads was asked for."""
+        method, number = self._parts
+        return number if method == "lam" else ""
+
+    @property
+    def keep(self) -> str:
+        """The number of heads asked for as text, such as `12`; "" where there is none."""
+        method, number = self._parts
+        return "" if method == "lam" else number
+
+    @property
+    def _parts(self) -> tuple[str, str]:
+        method, _, number = (self.target or "").partition("-")
+        return method, number

@@ -15,31 +15,50 @@ frequencies are known.
   two rarest different pieces, and sentences without a third are left out. This row decides on the role, the
   row of the rarest alone is there to be read.
 
-A measure without cases has no accuracy; with fewer than `min_cases` it has one, but gives no head the role.
+Every accuracy has a 95 % interval by bootstrap over sentences (`heads.bootstrap`). The paper judges by the accuracy
+alone: `reaches` says whether it is at least the threshold. The role itself, `holds`, is given where the interval
+supports that very claim, by one rule for all roles: the lower end of the interval of accuracy minus threshold,
+`excess_low`, is not below zero. For syntactic roles the threshold hangs on the baseline, which is found anew in
+every draw; the best of many offsets in a draw is rather too good than too bad, so that the rule is on the safe side.
+With the paper's 50 thousand sentences intervals are narrow and both verdicts nearly the same; with a few hundred
+cases a syntactic head must lie some points above the margin.
 
-N heads, W words, P pieces, M measures, R relations in both directions.
+A measure without cases has no accuracy; with fewer than `min_cases` it has one, but gives no head the role:
+a bootstrap of a handful of cases does not know how little it knows.
+
+N heads, W words, P pieces, S sentences, M measures, R relations, 2R with their directions, B draws of sentences.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from heads.bootstrap import interval, resampled_sums
 from heads.settings import RolesSettings
 from heads.words import Arc, Attended, on_words
 
-COLUMNS = ("layer", "head", "role", "name", "accuracy", "baseline", "cases", "holds")
+COLUMNS = (
+    "layer",
+    "head",
+    "role",
+    "name",
+    "accuracy",
+    "low",
+    "high",
+    "baseline",
+    "excess_low",
+    "cases",
+    "reaches",
+    "holds",
+)
 OFFSETS = (-2, -1, 0, 1, 2)
 DIRECTIONS = ("dependent-to-head", "head-to-dependent")
 RAREST = ("rarest", "one of two rarest")
-LONGEST = 200
-"""Sentences of more words are left out: they are faulty lines more often than sentences."""
-SHORTEST = 2
-"""In a sentence of one word every head points at it."""
 
 NOWHERE = -1
 ROUNDING = 1e-9
@@ -47,10 +66,11 @@ ROUNDING = 1e-9
 
 Row = dict[str, str | int | float | None]
 Whole = NDArray[np.int64]
+Floats = NDArray[np.float64]
 Hits = tuple[Whole, Whole]
 """Hits [N, M] and cases [M] of some measures."""
 Offsets = Counter[tuple[int, int]]
-"""How many words have a partner at an offset, by index of relation and direction [R] and offset."""
+"""How many dependents have their head at an offset, by index of relation [R] and offset."""
 
 
 def pointed(weights: NDArray[np.floating]) -> Whole:
@@ -67,7 +87,7 @@ def positional(targets: Whole) -> Hits:
 
 
 def partners_of(arcs: Iterable[Arc], words: int, relations: Sequence[str]) -> NDArray[np.bool_]:
-    """[R, W, W], whether a word has another as its partner in a relation and direction."""
+    """[2R, W, W], whether a word has another as its partner in a relation and direction."""
     partners = np.zeros((len(relations), len(DIRECTIONS), words, words), bool)
     for arc in arcs:
         for index, relation in enumerate(relations):
@@ -78,7 +98,7 @@ def partners_of(arcs: Iterable[Arc], words: int, relations: Sequence[str]) -> ND
 
 
 def syntactic(targets: Whole, partners: NDArray[np.bool_]) -> Hits:
-    """Arcs that are hit, for targets [N, W] and partners [R, W, W], and how many arcs there are.
+    """Arcs that are hit, for targets [N, W] and partners [2R, W, W], and how many arcs there are.
 
     A word with two dependents of a relation is two cases, of which its one target hits one at most: the paper's
     positional baselines are the same in both directions, which counting words would not give.
@@ -88,8 +108,12 @@ def syntactic(targets: Whole, partners: NDArray[np.bool_]) -> Hits:
 
 
 def offsets_of(partners: NDArray[np.bool_]) -> Offsets:
-    """Offsets of the partners [R, W, W] of one sentence."""
-    return Counter((relation, key - query) for relation, query, key in np.argwhere(partners).tolist())
+    """Offsets of the partners [2R, W, W] of one sentence, seen from the dependents.
+
+    Seen from the heads they are the same with the sign turned, so that the best one is as good.
+    """
+    found = np.argwhere(partners[:: len(DIRECTIONS)])
+    return Counter((relation, key - query) for relation, query, key in found.tolist())
 
 
 def frequency_ranks(ids: NDArray[np.integer], pieces: int) -> Whole:
@@ -109,40 +133,79 @@ def rare(targets: Whole, ranks: Whole, outside_top: int) -> Hits:
 
 
 @dataclass(frozen=True, slots=True)
-class Measure:
-    """One question asked of every head, with all that is the same for every head."""
+class Counts:
+    """What was counted in every sentence, as columns: hits [S, N, M], cases [S, M], arcs at each offset [S, K]."""
 
-    role: str
-    name: str
-    cases: int
-    baseline: float | None
-    threshold: float | None
-    """The accuracy that gives a head the role; None when nothing does."""
+    hits: NDArray[np.float32]
+    cases: NDArray[np.float32]
+    offsets: NDArray[np.float32]
+    relations: Whole
+    """[K], which relation a column of `offsets` belongs to."""
+
+    def sampled(self, draws: int) -> list[Floats]:
+        """Sums of hits [1+B, N, M], cases [1+B, M] and offsets [1+B, K]: of all sentences once, then of each draw."""
+        parts = [part.reshape(len(part), -1) for part in (self.hits, self.cases, self.offsets)]
+        columns = np.concatenate(parts, 1)
+        sums = np.concatenate([columns.sum(0, dtype=np.float64)[None], resampled_sums(columns, draws)])
+        hits, cases, offsets = np.split(sums, np.cumsum([part.shape[1] for part in parts[:-1]]), 1)
+        return [hits.reshape(len(sums), *self.hits.shape[1:]), cases, offsets]
 
 
-def measures(cases: Whole, offsets: Offsets, settings: RolesSettings) -> list[Measure]:
-    """All measures in the order of a head's rows, for the number of cases [M] of each."""
-    by_offset, by_relation, by_rarity = np.split(cases, [len(OFFSETS), -len(RAREST)])
-    found = []
-    for offset, count in zip(OFFSETS, by_offset.tolist(), strict=True):
-        name = f"{offset:+d}" if offset else "0"
-        found.append(Measure("positional", name, count, None, settings.positional_share))
-    for index, count in enumerate(by_relation.tolist()):
-        relation, way = divmod(index, len(DIRECTIONS))
-        name = f"{settings.relations[relation]} {DIRECTIONS[way]}"
-        best = max((number for (which, _), number in offsets.items() if which == index), default=0)
-        baseline = best / count if count else None
-        found.append(Measure("syntactic", name, count, baseline, _above(baseline, settings)))
-    for name, count, share in zip(RAREST, by_rarity.tolist(), (None, settings.rare_share), strict=True):
-        found.append(Measure("rare", name, count, None, share))
+def count(
+    attended: Iterable[Attended], heads: int, ranks: Whole, relations: Sequence[str], rare_outside_top: int
+) -> Counts:
+    """Everything that is counted in each sentence, in the order in which they come."""
+    size = len(OFFSETS) + len(relations) * len(DIRECTIONS) + len(RAREST)
+    hits, cases, offsets = [], [], []
+    for words, weights in attended:
+        targets = pointed(on_words(weights, words.membership))
+        partners = partners_of(words.arcs, len(words), relations)
+        of_pieces = rare(pointed(weights), ranks[words.pieces], rare_outside_top)
+        parts = [positional(targets), syntactic(targets, partners), of_pieces]
+        hits.append(np.concatenate([part[0] for part in parts], 1).astype(np.float32))
+        cases.append(np.concatenate([part[1] for part in parts]))
+        offsets.append(offsets_of(partners))
+    columns = {key: column for column, key in enumerate(sorted(set().union(*offsets)))}
+    by_offset = np.zeros((len(offsets), len(columns)), np.float32)
+    for row, counter in zip(by_offset, offsets, strict=True):
+        for key, number in counter.items():
+            row[columns[key]] = number
+    return Counts(
+        np.array(hits, np.float32).reshape(len(hits), heads, size),
+        np.array(cases, np.float32).reshape(len(cases), size),
+        by_offset,
+        np.array([relation for relation, _ in columns], np.int64),
+    )
+
+
+def names_of(relations: Sequence[str]) -> list[tuple[str, str]]:
+    """Role and name of all M measures, in the order of a head's rows."""
+    offsets = [("positional", f"{offset:+d}" if offset else "0") for offset in OFFSETS]
+    arcs = [("syntactic", f"{relation} {way}") for relation in relations for way in DIRECTIONS]
+    return [*offsets, *arcs, *(("rare", name) for name in RAREST)]
+
+
+def _shares(some: Floats, cases: Floats) -> Floats:
+    return np.asarray(np.divide(some, cases, out=np.full(some.shape, np.nan), where=cases > 0))
+
+
+def _baselines(cases: Floats, offsets: Floats, relation_of: Whole, relations: int) -> Floats:
+    """[1+B, M], the share of arcs at the best one offset; NaN where there are no arcs, and for other measures."""
+    found = np.full(cases.shape, np.nan)
+    for relation in range(relations):
+        best = offsets[:, relation_of == relation].max(1, initial=0)
+        both = slice(*(len(OFFSETS) + len(DIRECTIONS) * np.array([relation, relation + 1])))
+        found[:, both] = _shares(np.repeat(best[:, None], len(DIRECTIONS), 1), cases[:, both])
     return found
 
 
-def _above(baseline: float | None, settings: RolesSettings) -> float | None:
-    if baseline is None:
-        return None
+def _thresholds(baselines: Floats, settings: RolesSettings) -> Floats:
+    """[1+B, M], the accuracy that gives a head the role; NaN where nothing does."""
     margin = settings.syntactic_margin
-    return baseline * (1 + margin) if settings.margin_is_relative else baseline + margin
+    found = baselines * (1 + margin) if settings.margin_is_relative else baselines + margin
+    found[:, : len(OFFSETS)] = settings.positional_share
+    found[:, -1] = settings.rare_share
+    return found
 
 
 def roles(
@@ -151,41 +214,25 @@ def roles(
     """Every measure of every head, as rows of COLUMNS.
 
     heads: (layer, original number) in the order of the weights. ranks: of all pieces of the source
-    vocabulary, from `frequency_ranks`.
+    vocabulary, from `frequency_ranks`. A model without heads has no rows.
     """
-    size = len(OFFSETS) + len(settings.relations) * len(DIRECTIONS) + len(RAREST)
-    hits, cases = np.zeros((len(heads), size), np.int64), np.zeros(size, np.int64)
-    offsets: Offsets = Counter()
-    for words, weights in attended:
-        targets = pointed(on_words(weights, words.membership))
-        partners = partners_of(words.arcs, len(words), settings.relations)
-        of_pieces = rare(pointed(weights), ranks[words.pieces], settings.rare_outside_top)
-        parts = [positional(targets), syntactic(targets, partners), of_pieces]
-        hits += np.concatenate([part[0] for part in parts], 1)
-        cases += np.concatenate([part[1] for part in parts])
-        offsets.update(offsets_of(partners))
-    asked = measures(cases, offsets, settings)
-    return [
-        _row(head, measure, hit, settings.min_cases)
-        for head, of_head in zip(heads, hits.tolist(), strict=True)
-        for measure, hit in zip(asked, of_head, strict=True)
-    ]
-
-
-def _row(head: tuple[int, int], measure: Measure, hits: int, min_cases: int) -> Row:
-    accuracy = hits / measure.cases if measure.cases else None
-    holds = False
-    if accuracy is not None and measure.threshold is not None and measure.cases >= min_cases:
-        holds = accuracy >= measure.threshold - ROUNDING
-    facts = (*head, measure.role, measure.name, accuracy, measure.baseline, measure.cases, int(holds))
-    return dict(zip(COLUMNS, facts, strict=True))
-
-
-def labels(rows: Iterable[Mapping[str, object]]) -> dict[tuple[int, int], set[str]]:
-    """The roles that each head of some rows holds, none included; rows may be those of a table file."""
-    held: dict[tuple[int, int], set[str]] = {}
-    for row in rows:
-        roles_of_head = held.setdefault((int(str(row["layer"])), int(str(row["head"]))), set())
-        if str(row["holds"]) == "1":
-            roles_of_head.add(str(row["role"]))
-    return held
+    if not heads:
+        return []
+    counts = count(attended, len(heads), ranks, settings.relations, settings.rare_outside_top)
+    hits, cases, offsets = counts.sampled(settings.bootstrap)
+    accuracy = _shares(hits, np.broadcast_to(cases[:, None], hits.shape))
+    baselines = _baselines(cases, offsets, counts.relations, len(settings.relations))
+    excess = accuracy - _thresholds(baselines, settings)[:, None]
+    low, high = interval(accuracy[1:])
+    excess_low, _ = interval(excess[1:])
+    reaches = excess[0] >= -ROUNDING
+    holds = reaches & (excess_low >= -ROUNDING) & (cases[0] >= settings.min_cases)
+    rows = []
+    for number, head in enumerate(heads):
+        for measure, (role, name) in enumerate(names_of(settings.relations)):
+            at = number, measure
+            shares = [accuracy[0][at], low[at], high[at], baselines[0, measure], excess_low[at]]
+            numbers = [None if np.isnan(share) else float(share) for share in shares]
+            facts = (*head, role, name, *numbers, int(cases[0, measure]), int(reaches[at]), int(holds[at]))
+            rows.append(dict(zip(COLUMNS, facts, strict=True)))
+    return rows

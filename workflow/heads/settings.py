@@ -40,11 +40,13 @@ STAGE_SECTIONS: dict[str, tuple[str, ...]] = {
     "baseline": ("model", "training", "baseline"),
     "gates": ("training", "gates"),
     "scratch": ("training", "scratch"),
-    "translate": ("translate",),
+    "score": ("translate",),
     "confidence": ("confidence",),
     "lrp": ("lrp",),
     "roles": ("roles",),
     "maps": ("maps",),
+    "parser": ("parser",),
+    "speed": ("speed",),
 }
 """Which sections of an experiment each stage is told; a change elsewhere can not rerun it."""
 
@@ -147,14 +149,18 @@ class LrpSettings:
     sentences: int
     batch_tokens: int
     stabiliser: float
+    rules: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class RolesSettings:
-    """When a head counts as positional, syntactic or a rare-word head."""
+    """When a head counts as positional, syntactic or a rare-word head, and on which trees; the first ones decide."""
 
+    trees: tuple[str, ...]
     sentences: int
+    max_pieces: int
     batch_tokens: int
+    bootstrap: int
     positional_share: float
     syntactic_margin: float
     margin_is_relative: bool
@@ -171,6 +177,34 @@ class MapsSettings:
     sentences: int
     min_words: int
     max_words: int
+
+
+@dataclass(frozen=True, slots=True)
+class SpeedSettings:
+    """How many sentences are translated at once, how often, and by which search, when models are timed."""
+
+    batch_sizes: tuple[int, ...]
+    sentences: int
+    repeats: int
+    beam: int
+    length_penalty: float
+
+
+@dataclass(frozen=True, slots=True)
+class ParserSettings:
+    """Where the Stanza models come from, and how they are trained when `model` is empty."""
+
+    model: str
+    train_sentences: int
+    tagger_steps: int
+    tagger_batch_sentences: int
+    parser_steps: int
+    parser_batch_words: int
+    width: int
+    embedding: int
+    dropout: float
+    word_dropout: float
+    seed: int
 
 
 Section = TypeVar("Section")
@@ -230,10 +264,13 @@ def stage_settings(experiment: Mapping[str, Any], stage: str) -> dict[str, Any]:
     return {name: experiment[name] for name in STAGE_SECTIONS[stage]}
 
 
-def lambdas(experiment: Mapping[str, Any], scope: str) -> list[str]:
-    """The lambdas of a scope as path texts in rising order, the control 0 first."""
-    values = {number_text(value) for value in experiment["sweep"]["lambdas"].get(scope, [])}
-    return sorted(values | {"0"} if values else values, key=float)
+def targets(experiment: Mapping[str, Any], scope: str) -> list[str]:
+    """The targets of a scope as they stand in paths: lambdas in rising order, the control 0 first, then budgets."""
+    sweep = experiment["sweep"]
+    lambdas = {number_text(value) for value in sweep["lambdas"].get(scope, [])}
+    budgets = dict.fromkeys(str(budget) for budget in sweep["budgets"].get(scope, []))
+    control = {"0"} if lambdas or budgets else set()
+    return [*(f"lam-{value}" for value in sorted(lambdas | control, key=float)), *(f"keep-{b}" for b in budgets)]
 
 
 def _check_together(name: str, experiment: Mapping[str, Any], config: Mapping[str, Any]) -> None:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from heads.batches import Batch, Pairs, cut
-from heads.gates import HeadGates
+from heads.gates import HeadGates, Price
 from heads.settings import LengthSettings, TrainingSettings
 from heads.transformer import Gates, Transformer
 from heads.unfinished import Unfinished
@@ -36,7 +36,7 @@ class Pruning:
     """What fine-tuning with gates adds to a training."""
 
     gates: HeadGates
-    lam: float
+    price: Price
     learning_rate: float
     record_every: int
     frozen: tuple[nn.Module, ...]
@@ -71,6 +71,7 @@ class Training:
         settings = plan.training
         if pruning:
             pruning.gates.to(plan.device)
+            pruning.price.to(plan.device)
             for module in pruning.frozen:
                 module.requires_grad_(requires_grad=False)
         groups = [{"params": [p for p in model.parameters() if p.requires_grad], "schedule": True}]
@@ -112,13 +113,14 @@ class Training:
             total += loss.detach()
         row = {"loss": float(total), "learning_rate": rate}
         if pruning:
-            penalty = pruning.gates.penalty()
-            (pruning.lam * penalty).backward()
-            row["expected_open_heads"] = float(penalty.detach())
+            pruning.price.penalty(pruning.gates).backward()
+            row["expected_open_heads"] = float(pruning.gates.expected_open().detach())
         if not math.isfinite(row["loss"]):
             raise FloatingPointError(f"the loss is {row['loss']} at update {self.update + 1}")
         self.optimizer.step()
         self.update += 1
+        if pruning:
+            pruning.price.adjust(pruning.gates, self.update / self.plan.length.updates)
         return row
 
     def loss_sum(self, batch: Batch, gates: Gates | None) -> Tensor:
@@ -143,6 +145,7 @@ class Training:
             tensors |= {f"optimizer.{index}.{name}": value for name, value in values.items()}
         if self.pruning:
             tensors |= {f"gates.{name}": value for name, value in self.pruning.gates.state_dict().items()}
+            tensors |= {f"price.{name}": value for name, value in self.pruning.price.state_dict().items()}
         tensors["random.gates"], tensors["random.cpu"] = self.generator.get_state(), torch.get_rng_state()
         if self.plan.device.type == "cuda":
             tensors["random.cuda"] = torch.cuda.get_rng_state(self.plan.device)
@@ -158,6 +161,7 @@ class Training:
         self.model.load_state_dict(part("model."))
         if self.pruning:
             self.pruning.gates.load_state_dict(part("gates."))
+            self.pruning.price.load_state_dict(part("price."))
         moments: dict[int, dict[str, Tensor]] = {}
         for name, tensor in part("optimizer.").items():
             index, key = name.split(".")
@@ -191,7 +195,7 @@ def train(training: Training, evaluate: Evaluate, unfinished: Unfinished) -> dic
         tokens += int(training.pairs.source.lengths[members].sum()) + len(members)
         number, last = training.update, training.update == plan.length.updates
         if pruning and (number % pruning.record_every == 0 or number == 1 or last):
-            unfinished.record_gates(number, pruning.gates)
+            unfinished.record_gates(number, pruning.gates, pruning.price.lam.tolist())
         if number % plan.training.evaluate_every == 0 or last:
             seconds = time.monotonic() - clock
             scores = evaluate(training.model.eval(), pruning.gates.binary() if pruning else None)

@@ -88,13 +88,13 @@ class Unfinished:
         shown = {key: round(value, 4) if isinstance(value, float) else value for key, value in record.items()}
         print("  ".join(f"{key} {value}" for key, value in shown.items()), file=sys.stderr, flush=True)
 
-    def record_gates(self, update: int, gates: HeadGates) -> None:
-        """Add a line with every head's P(gate > 0), for the picture of gates closing."""
+    def record_gates(self, update: int, gates: HeadGates, lam: list[float]) -> None:
+        """Add a line with every head's P(gate > 0) and the price of an open head, for the picture of gates closing."""
         open_now: dict[str, list[list[float]]] = {}
         for name, log_alpha in gates.log_alpha.items():
             values = probability_open(log_alpha.detach(), gates.shape).tolist()
             open_now.setdefault(name.split(":")[0], []).append([round(value, 4) for value in values])
-        self._append("gates.jsonl", {"update": update, "p_open": open_now})
+        self._append("gates.jsonl", {"update": update, "lam": lam, "p_open": open_now})
 
     def _append(self, name: str, record: dict[str, Any]) -> None:
         with (self.folder / name).open("a", encoding="utf-8") as stream:

@@ -1,10 +1,10 @@
 # What is measured on any trained model: the wildcard {run} is a baseline, pruned or scratch run.
 
 
-rule translate:
+rule score:
     """Translate the test set by beam search and score it with sacrebleu."""
     input:
-        settings="results/{experiment}/settings/translate.yaml",
+        settings="results/{experiment}/settings/score.yaml",
         model=f"{ANY_RUN}/model.safetensors",
         shape=f"{ANY_RUN}/model.json",
         source=f"{BPE}/test.source.safetensors",
@@ -14,9 +14,9 @@ rule translate:
         translations=f"{ANY_RUN}/translations.txt",
         bleu=f"{ANY_RUN}/bleu.json",
     log:
-        f"{ANY_RUN}/log/translate.txt",
+        f"{ANY_RUN}/log/score.txt",
     benchmark:
-        f"{ANY_RUN}/bench/translate.tsv"
+        f"{ANY_RUN}/bench/score.tsv"
     conda:
         "../../envs/torch.yaml"
     threads: 1
@@ -24,7 +24,7 @@ rule translate:
         mem_mb=2000,
         runtime=120,
     shell:
-        "python -m heads translate --settings {input.settings:q} --model {input.model:q} --shape {input.shape:q}"
+        "python -m heads score --settings {input.settings:q} --model {input.model:q} --shape {input.shape:q}"
         " --source {input.source:q} --target-bpe {input.target_bpe:q} --references {input.references:q}"
         " --translations {output.translations:q} --bleu {output.bleu:q} --threads {threads} > {log:q} 2>&1"
 
@@ -64,7 +64,8 @@ rule lrp:
         source=f"{BPE}/dev.source.safetensors",
         target=f"{BPE}/dev.target.safetensors",
     output:
-        f"{ANY_RUN}/lrp.tsv",
+        heads=f"{ANY_RUN}/lrp.tsv",
+        conservation=f"{ANY_RUN}/lrp_conservation.tsv",
     log:
         f"{ANY_RUN}/log/lrp.txt",
     benchmark:
@@ -77,7 +78,8 @@ rule lrp:
         runtime=240,
     shell:
         "python -m heads lrp --settings {input.settings:q} --model {input.model:q} --shape {input.shape:q}"
-        " --source {input.source:q} --target {input.target:q} --out {output:q} --threads {threads} > {log:q} 2>&1"
+        " --source {input.source:q} --target {input.target:q} --out {output.heads:q} --conservation {output.conservation:q}"
+        " --threads {threads} > {log:q} 2>&1"
 
 
 rule roles:
@@ -88,10 +90,11 @@ rule roles:
         shape=f"{ANY_RUN}/model.json",
         source_bpe=f"{BPE}/source.model",
         train_source=f"{BPE}/train.source.safetensors",
-        trees=corpus_file("dev.conllu"),
-        code=[f"{CODE}/{name}.py" for name in ("roles", "words", "attention_rows")],
+        trees=lambda w: list(tree_files(w).values()),
+        code=[f"{CODE}/{name}.py" for name in ("roles", "bootstrap", "words", "attention_rows")],
     output:
-        f"{ANY_RUN}/roles.tsv",
+        roles=f"{ANY_RUN}/roles.tsv",
+        alignment=f"{ANY_RUN}/alignment.tsv",
     log:
         f"{ANY_RUN}/log/roles.txt",
     benchmark:
@@ -100,12 +103,14 @@ rule roles:
         "../../envs/torch.yaml"
     threads: 1
     resources:
-        mem_mb=2000,
+        mem_mb=4000,
         runtime=120,
+    params:
+        trees=lambda w: [f"{name}={path}" for name, path in tree_files(w).items()],
     shell:
         "python -m heads roles --settings {input.settings:q} --model {input.model:q} --shape {input.shape:q}"
-        " --source-bpe {input.source_bpe:q} --trees {input.trees:q} --train-source {input.train_source:q}"
-        " --out {output:q} --threads {threads} > {log:q} 2>&1"
+        " --source-bpe {input.source_bpe:q} --trees {params.trees:q} --train-source {input.train_source:q}"
+        " --out {output.roles:q} --alignment {output.alignment:q} --threads {threads} > {log:q} 2>&1"
 
 
 rule maps:
@@ -115,7 +120,7 @@ rule maps:
         model=f"{ANY_RUN}/model.safetensors",
         shape=f"{ANY_RUN}/model.json",
         source_bpe=f"{BPE}/source.model",
-        trees=corpus_file("dev.conllu"),
+        trees=lambda w: next(iter(tree_files(w).values())),
         code=[f"{CODE}/{name}.py" for name in ("maps", "words", "attention_rows")],
     output:
         f"{ANY_RUN}/maps.json",
@@ -133,3 +138,32 @@ rule maps:
         "python -m heads maps --settings {input.settings:q} --model {input.model:q} --shape {input.shape:q}"
         " --source-bpe {input.source_bpe:q} --trees {input.trees:q} --out {output:q} --threads {threads}"
         " > {log:q} 2>&1"
+
+
+rule speed:
+    """Time the unpruned model and all models pruned from it in one process (Michel et al., Table 4)."""
+    input:
+        settings="results/{experiment}/settings/speed.yaml",
+        models=lambda w: [
+            f"{folder}/{name}" for folder in timed_with(w) for name in ("model.safetensors", "model.json")
+        ],
+        baseline=[f"{BASELINE}/model.safetensors", f"{BASELINE}/model.json"],
+        source=f"{BPE}/test.source.safetensors",
+    output:
+        f"{BASELINE}/speed.tsv",
+    log:
+        f"{BASELINE}/log/speed.txt",
+    benchmark:
+        f"{BASELINE}/bench/speed.tsv"
+    conda:
+        "../../envs/torch.yaml"
+    threads: 1
+    resources:
+        mem_mb=2000,
+        runtime=240,
+    params:
+        baseline=BASELINE,
+        runs=lambda w: timed_with(w),
+    shell:
+        "python -m heads speed --settings {input.settings:q} --baseline {params.baseline:q} --runs {params.runs:q}"
+        " --source {input.source:q} --out {output:q} --threads {threads} > {log:q} 2>&1"

@@ -44,7 +44,9 @@ shell.prefix(f"set -euo pipefail; export PYTHONPATH={shlex.quote(str(WORKFLOW))}
 
 # One way to write a number, as heads.names.number_text does: 0.05 and not .05, 0.050 or 5e-2.
 LAM = r"(?:0|[1-9][0-9]*)(?:\.[0-9]*[1-9])?"
-SEED = r"0|[1-9][0-9]*"
+COUNT = r"0|[1-9][0-9]*"
+# What an open head costs, or how many heads are left: of the scope, or of each kind of attention.
+TARGET = rf"lam-(?:{LAM})|keep-(?:{COUNT})(?:-(?:{COUNT})){{0,2}}"
 
 
 wildcard_constraints:
@@ -53,18 +55,18 @@ wildcard_constraints:
     split="|".join(names.SPLITS),
     side="|".join(names.SIDES),
     scope="|".join(names.SCOPES),
-    lam=LAM,
-    seed=SEED,
+    target=TARGET,
+    seed=COUNT,
     stage="|".join(settings.STAGE_SECTIONS),
     # Not gates: such a model has all its heads, open or closed; its score is that of the pruned one.
-    run=rf"(baseline|(pruned|scratch)/(enc_self|all)/lam-({LAM}))/seed-({SEED})",
+    run=rf"(baseline|(pruned|scratch)/(enc_self|all)/({TARGET}))/seed-({COUNT})",
 
 
 BPE = "results/{experiment}/bpe"
 BASELINE = "results/{experiment}/baseline/seed-{seed}"
-GATES = "results/{experiment}/gates/{scope}/lam-{lam}/seed-{seed}"
-PRUNED = "results/{experiment}/pruned/{scope}/lam-{lam}/seed-{seed}"
-SCRATCH = "results/{experiment}/scratch/{scope}/lam-{lam}/seed-{seed}"
+GATES = "results/{experiment}/gates/{scope}/{target}/seed-{seed}"
+PRUNED = "results/{experiment}/pruned/{scope}/{target}/seed-{seed}"
+SCRATCH = "results/{experiment}/scratch/{scope}/{target}/seed-{seed}"
 ANY_RUN = "results/{experiment}/{run}"
 
 
@@ -79,21 +81,28 @@ def corpus_file(name):
 
 
 def run_folders(experiment, kinds=("baseline", "pruned", "scratch")):
-    """Folders of an experiment's runs, in a fixed order: baselines, then by scope and lambda."""
+    """Folders of an experiment's runs, in a fixed order: baselines, then by scope and target."""
     sweep = EXPERIMENTS[experiment]["sweep"]
     runs = [names.Run("baseline", None, None, seed) for seed in sweep["seeds"]]
-    for kind in names.KINDS[1:]:
+    for kind in ("gates", "pruned", "scratch"):
         for scope in names.SCOPES:
-            lams = settings.lambdas(EXPERIMENTS[experiment], scope)
+            targets = settings.targets(EXPERIMENTS[experiment], scope)
             if kind == "scratch":
-                lams = [lam for lam in lams if lam != "0" and scope in sweep["scratch_scopes"]]
-            runs += [names.Run(kind, scope, lam, seed) for lam in lams for seed in sweep["seeds"]]
+                targets = [t for t in targets if t != "lam-0"] if scope in sweep["scratch_scopes"] else []
+            runs += [names.Run(kind, scope, target, seed) for target in targets for seed in sweep["seeds"]]
     return [f"results/{experiment}/{run.folder}" for run in runs if run.kind in kinds]
 
 
 def corpus_entry(corpus):
-    """What a corpus is made of: its entry without the treebank, which is no part of it."""
-    return {key: value for key, value in config["corpora"][corpus].items() if key != "trees"}
+    """What a corpus is made of: its entry without the treebanks, which are no part of it."""
+    return {key: value for key, value in config["corpora"][corpus].items() if key not in ("trees", "parser_trees")}
+
+
+def treebank_entry(corpus, split):
+    """The entry of a corpus with the one treebank that stands in the place of a split's trees, so that naming another
+    one reruns nothing here."""
+    other = "trees" if split == "train" else "parser_trees"
+    return {key: value for key, value in config["corpora"][corpus].items() if key != other}
 
 
 def files_of(entry):
@@ -102,15 +111,69 @@ def files_of(entry):
     return downloads + [str(path) for path in sources.local_files_of(entry)]
 
 
-def has_trees(experiment):
-    """Whether the experiment's corpus has gold trees for its dev sentences, or a treebank."""
+def has_gold(experiment):
+    """Whether the experiment's corpus brings trees: the grammar's own, or a treebank."""
     entry = config["corpora"][EXPERIMENTS[experiment]["corpus"]]
     return entry["kind"] == "grammar" or "trees" in entry
 
 
+def has_trees(experiment):
+    """Whether there is anything to measure roles on."""
+    return has_gold(experiment) or "stanza" in EXPERIMENTS[experiment]["roles"]["trees"]
+
+
+def tree_files(wildcards):
+    """The trees that roles are measured on, by source, the one that decides first."""
+    files = {"stanza": f"results/{wildcards.experiment}/parser/parsed.conllu"}
+    if has_gold(wildcards.experiment):
+        files["gold"] = corpus_file("dev.conllu")(wildcards)
+    return {name: files[name] for name in EXPERIMENTS[wildcards.experiment]["roles"]["trees"] if name in files}
+
+
 def runs_read(need, experiments):
     """Folders of the runs that a table or figure reads; none of an experiment without trees if it needs them."""
-    needs_trees = {"roles.tsv", "maps.json"} & {name for files in need.files.values() for name in files}
+    files = {name for names_of_kind in need.files.values() for name in names_of_kind}
+    needs_trees = {"roles.tsv", "alignment.tsv", "maps.json"} & files - set(need.optional)
     readable = [e for e in experiments if has_trees(e) or not needs_trees]
     folders = [folder for e in readable for folder in run_folders(e, names.KINDS)]
     return [folder for folder in folders if need.wants(run_of(folder)[1])]
+
+
+def inputs_read(need, experiments):
+    """The files that a table or figure reads; what needs trees is left out where there are none."""
+    return [
+        path
+        for e in experiments
+        for path in need.inputs(runs_read(need, [e]), without=() if has_trees(e) else need.optional)
+    ]
+
+
+def timed_with(wildcards):
+    """Folders of the runs pruned from a baseline in the widest scope that is swept: those that are timed beside it."""
+    folders = run_folders(wildcards.experiment, ("pruned",))
+    runs = [(folder, run_of(folder)[1]) for folder in folders]
+    mine = [(folder, run) for folder, run in runs if str(run.seed) == wildcards.seed]
+    whole = [folder for folder, run in mine if run.scope == "all"]
+    return whole or [folder for folder, _ in mine]
+
+
+def parser_models(wildcards):
+    """Input function: the folder of Stanza models that the settings name, or the one to be trained."""
+    return EXPERIMENTS[wildcards.experiment]["parser"]["model"] or f"results/{wildcards.experiment}/parser/model"
+
+
+def learnt_trees(wildcards):
+    """Input function: the treebank that the parser learns from."""
+    corpus = EXPERIMENTS[wildcards.experiment]["corpus"]
+    entry = config["corpora"][corpus]
+    if entry["kind"] != "grammar" and "parser_trees" not in entry:
+        raise WorkflowError(
+            f"corpora.{corpus} has no treebank to train a parser on: name one under parser_trees, "
+            f"or a folder of Stanza models under experiments.{wildcards.experiment}.parser.model."
+        )
+    return f"results/corpora/{corpus}/train.conllu"
+
+
+def parsed_words(wildcards):
+    """Input function: gold trees whose words are parsed and scored, or the dev text where there are none."""
+    return corpus_file("dev.conllu" if has_gold(wildcards.experiment) else "dev.source.txt")(wildcards)

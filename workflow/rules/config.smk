@@ -38,15 +38,15 @@ rule corpus_settings:
 rule trees_settings:
     """The entry of one corpus with its treebank, which only the rule that reads it is told."""
     output:
-        "results/corpora/{corpus}/trees.yaml",
+        "results/corpora/{corpus}/trees.{split}.yaml",
     log:
-        "results/corpora/{corpus}/log/trees_settings.txt",
+        "results/corpora/{corpus}/log/trees_settings.{split}.txt",
     benchmark:
-        "results/corpora/{corpus}/bench/trees_settings.tsv"
+        "results/corpora/{corpus}/bench/trees_settings.{split}.tsv"
     resources:
         mem_mb=200,
         runtime=5,
     params:
-        content=lambda wildcards: config["corpora"][wildcards.corpus],
+        content=lambda wildcards: treebank_entry(wildcards.corpus, wildcards.split),
     run:
         write_text(Path(output[0]), yaml.safe_dump(params.content, sort_keys=False))

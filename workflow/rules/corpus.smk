@@ -50,11 +50,14 @@ rule corpus:
 
 
 rule trees:
-    """Gold dependency trees of a split's source sentences (grammar), or the treebank that a corpus names."""
+    """Gold dependency trees of a split's source sentences (grammar), or the treebank that a corpus names.
+
+    In files, dev is the treebank that heads are measured on, train the one that a parser learns from.
+    """
     input:
-        settings=f"{CORPUS}/trees.yaml",
+        settings=f"{CORPUS}/trees.{{split}}.yaml",
         text=f"{CORPUS}/{{split}}.source.txt",
-        files=lambda w: sorted(set(files_of(config["corpora"][w.corpus])) - set(files_of(corpus_entry(w.corpus)))),
+        files=lambda w: sorted(set(files_of(treebank_entry(w.corpus, w.split))) - set(files_of(corpus_entry(w.corpus)))),
     output:
         f"{CORPUS}/{{split}}.conllu",
     log:

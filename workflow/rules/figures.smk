@@ -17,7 +17,7 @@ rule figures:
 rule figure:
     """Draw one figure of one experiment."""
     input:
-        runs=lambda w: FIGURE_NEEDS[w.name].inputs(runs_read(FIGURE_NEEDS[w.name], [w.experiment])),
+        runs=lambda w: inputs_read(FIGURE_NEEDS[w.name], [w.experiment]),
         reference=lambda w: [f"{REFERENCE}/{name}" for name in FIGURE_NEEDS[w.name].reference],
         style="workflow/report/style.mplstyle",
         code=sorted(str(path) for room in ("tables", "figures") for path in Path(f"{CODE}/{room}").glob("*.py")),
@@ -50,7 +50,7 @@ rule figure:
 rule animation:
     """Draw a figure that also moves: its stills as PDF and PNG, and the animation."""
     input:
-        runs=lambda w: FIGURE_NEEDS[w.name].inputs(runs_read(FIGURE_NEEDS[w.name], [w.experiment])),
+        runs=lambda w: inputs_read(FIGURE_NEEDS[w.name], [w.experiment]),
         style="workflow/report/style.mplstyle",
         code=sorted(str(path) for room in ("tables", "figures") for path in Path(f"{CODE}/{room}").glob("*.py")),
     output:

@@ -72,7 +72,7 @@ rule gates:
         "python -m heads gates --settings {input.settings:q} --data {params.data:q}"
         " --references {input.references:q} --seed {wildcards.seed} --threads {threads}"
         " --start-model {input.start_model:q} --start-shape {input.start_shape:q}"
-        " --scope {wildcards.scope} --lam {wildcards.lam}"
+        " --scope {wildcards.scope} --target {wildcards.target}"
         " --model {output.model:q} --shape {output.shape:q} --log {output.curve:q}"
         " --heads {output.heads:q} --gates-log {output.closing:q} > {log:q} 2>&1"
 

@@ -12,6 +12,7 @@ from heads.figures.closing import gates_closing, write_animation
 from heads.figures.functions import functions_retained
 from heads.figures.importance import head_functions, importance_all
 from heads.figures.maps import attention_maps
+from heads.figures.measures import measures
 from heads.figures.needs import ANIMATED, NEEDS
 from heads.figures.pruning import bleu_encoder_heads, bleu_scratch, heads_by_layer, heads_by_type
 from heads.figures.style import save, styled
@@ -22,6 +23,7 @@ from heads.tables.reading import load_reference, load_runs
 FIGURES: dict[str, Callable[..., Figure]] = {
     "head_functions": head_functions,
     "importance_all": importance_all,
+    "measures": measures,
     "attention_maps": attention_maps,
     "bleu_encoder_heads": bleu_encoder_heads,
     "functions_retained": functions_retained,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +13,7 @@ from heads.checkpoints import load_model
 from heads.decode import greedy
 from heads.devices import add_device_arguments, pick
 from heads.files import read_yaml, write_tsv
-from heads.lrp.rows import COLUMNS, relevance_rows
+from heads.lrp.rows import COLUMNS, CONSERVATION_COLUMNS, relevance_rows
 from heads.settings import LrpSettings, section
 from heads.transformer import Transformer
 
@@ -26,25 +25,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--settings", type=Path, required=True, help="settings of the stage, YAML")
     parser.add_argument("--source", type=Path, required=True, help="token file of the source sentences")
     parser.add_argument("--target", type=Path, required=True, help="token file of the references: which pairs count")
-    parser.add_argument("--out", type=Path, required=True, help="table to write")
+    parser.add_argument("--out", type=Path, required=True, help="table of heads to write")
+    parser.add_argument("--conservation", type=Path, required=True, help="table of what every sub-layer kept, to write")
     add_device_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Translate greedily, walk back from every step, write the table."""
+    """Translate greedily, walk back from every step by every rule, write the tables."""
     device = pick(arguments)
     settings = section(LrpSettings, read_yaml(arguments.settings)["lrp"])
     model = load_model(arguments.model, arguments.shape).to(device)
     # A sentence longer than a batch would break the bound on memory.
     pairs = Pairs(Tokens(arguments.source), Tokens(arguments.target), settings.batch_tokens)
     in_order = pairs.in_order(settings.batch_tokens, settings.sentences or None)
-    table = relevance_rows(model, (generated(model, batch.to(device)) for _, batch in in_order), settings)
-    write_tsv(arguments.out, table.rows, COLUMNS)
-    print(
-        f"{table.steps} generation steps; relevance conserved within {table.largest_deviation:.2g} of each logit; "
-        f"{table.left_out} times a layer's relevance cancelled and its step was left out",
-        file=sys.stderr,
-    )
+    batches = (generated(model, batch.to(device)) for _, batch in in_order)
+    heads, conservation = relevance_rows(model, batches, settings)
+    write_tsv(arguments.out, heads, COLUMNS)
+    write_tsv(arguments.conservation, conservation, CONSERVATION_COLUMNS)
 
 
 def generated(model: Transformer, batch: Batch) -> Batch:

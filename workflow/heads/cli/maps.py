@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from pathlib import Path
 
 from heads.attention_rows import attend
@@ -35,5 +36,8 @@ def run(arguments: argparse.Namespace) -> None:
     settings = section(MapsSettings, read_yaml(arguments.settings)["maps"])
     model = load_model(arguments.model, arguments.shape).to(pick(arguments))
     sentences = chosen(words_of(read_conllu(arguments.trees), Vocabulary(arguments.source_bpe)), settings)
+    if not sentences:
+        wanted = f"{settings.min_words} to {settings.max_words} words"
+        print(f"{arguments.trees}: no sentence has {wanted}, the file of maps stays empty", file=sys.stderr)
     result = maps(attend(model, sentences, BATCH_TOKENS), model.shape.live_heads["enc_self"])
     write_text(arguments.out, json.dumps(result, ensure_ascii=False) + "\n")

@@ -25,7 +25,7 @@ TRAININGS = ("baseline", "gates", "scratch")
 RESULTS = Path("results")
 LINES_ON_FAILURE = 40
 SHOWN = (
-    *("experiment", "kind", "scope", "lam", "seed", "enc_self", "dec_self", "dec_enc", "total"),
+    *("experiment", "kind", "scope", "lam", "keep", "seed", "enc_self", "dec_self", "dec_enc", "total"),
     *("bleu", "bleu_scratch", "bleu_control", "bleu_baseline"),
 )
 """Columns of the pruning table that are printed at the end."""

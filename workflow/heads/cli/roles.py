@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import sys
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 
 from heads.attention_rows import attend, live_heads
 from heads.bpe import Tokens, Vocabulary
 from heads.checkpoints import load_model
-from heads.corpus.conllu import read_conllu
+from heads.corpus.conllu import check_same_sentences, read_conllu
 from heads.devices import add_device_arguments, pick
-from heads.files import read_yaml, write_tsv
-from heads.roles import COLUMNS, LONGEST, SHORTEST, frequency_ranks, roles
+from heads.files import UserError, read_yaml, write_tsv
+from heads.roles import COLUMNS, Row, frequency_ranks, roles
 from heads.settings import RolesSettings, section
-from heads.words import words_of
+from heads.words import ALIGNMENT_COLUMNS, SHORTEST, Words, usable, words_of
+
+
+def named_path(text: str) -> tuple[str, Path]:
+    """A flag's value such as `gold=dev.conllu`."""
+    name, equals, path = text.partition("=")
+    if not (name and equals and path):
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=PATH, such as gold=dev.conllu")
+    return name, Path(path)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,22 +34,77 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--shape", type=Path, required=True, help="model.json")
     parser.add_argument("--settings", type=Path, required=True, help="settings of the stage, YAML")
     parser.add_argument("--source-bpe", type=Path, required=True, help="source SentencePiece model")
-    parser.add_argument("--trees", type=Path, required=True, help="parsed source sentences, CoNLL-U")
+    parser.add_argument(
+        "--trees",
+        type=named_path,
+        nargs="+",
+        required=True,
+        metavar="NAME=PATH",
+        help="parsed source sentences, CoNLL-U, for every name under trees in the settings",
+    )
     parser.add_argument("--train-source", type=Path, required=True, help="token file to count pieces in")
     parser.add_argument("--out", type=Path, required=True, help="table to write")
+    parser.add_argument("--alignment", type=Path, required=True, help="table to write: what was read and left out")
     add_device_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Measure and write the table; say on standard error how many sentences were left out."""
+    """Measure heads on the trees of every source and write both tables; say on standard error what is missing."""
     settings = section(RolesSettings, read_yaml(arguments.settings)["roles"])
-    model = load_model(arguments.model, arguments.shape).to(pick(arguments))
+    paths = _in_order(dict(arguments.trees), settings.trees)
+    first = paths[settings.trees[0]]
+    for path in list(paths.values())[1:]:
+        check_same_sentences(first, path, settings.sentences)
     vocabulary = Vocabulary(arguments.source_bpe)
-    sentences = list(words_of(islice(read_conllu(arguments.trees), settings.sentences or None), vocabulary))
-    kept = [words for words in sentences if SHORTEST <= len(words) <= LONGEST]
-    if len(kept) < len(sentences):
-        left_out = len(sentences) - len(kept)
-        print(f"{left_out} trees left out: not {SHORTEST} to {LONGEST} words", file=sys.stderr)
+    model = load_model(arguments.model, arguments.shape).to(pick(arguments))
+    heads = live_heads(model.shape, "enc_self")
     ranks = frequency_ranks(Tokens(arguments.train_source).ids, len(vocabulary))
-    attended = attend(model, kept, settings.batch_tokens)
-    write_tsv(arguments.out, roles(attended, live_heads(model.shape, "enc_self"), ranks, settings), COLUMNS)
+    rows: list[Row] = []
+    alignment: list[Row] = []
+    for name, path in paths.items():
+        trees = islice(read_conllu(path), settings.sentences or None)
+        kept, counts = usable(words_of(trees, vocabulary), settings.max_pieces)
+        _tell(path, kept, counts, settings)
+        found = roles(attend(model, kept, settings.batch_tokens), heads, ranks, settings)
+        rows += [{"trees": name, **row} for row in found]
+        alignment.append({"trees": name, **counts})
+    write_tsv(arguments.out, rows, ("trees", *COLUMNS))
+    write_tsv(arguments.alignment, alignment, ("trees", *ALIGNMENT_COLUMNS))
+
+
+def _in_order(paths: Mapping[str, Path], names: Sequence[str]) -> dict[str, Path]:
+    if set(paths) != set(names):
+        raise UserError(
+            f"--trees gives {', '.join(paths)}, but roles.trees is {', '.join(names)}: give the same names."
+        )
+    return {name: paths[name] for name in names}
+
+
+def _tell(path: Path, kept: Collection[Words], counts: Mapping[str, object], settings: RolesSettings) -> None:
+    reasons = (
+        f"{counts['too_short']} of fewer than {SHORTEST} words, {counts['too_long']} of more than "
+        f"{settings.max_pieces} pieces, {counts['not_aligned']} with words that pieces do not cover exactly"
+    )
+    if not kept:
+        raise UserError(
+            f"{path}: none of its {counts['sentences']} sentences can be measured ({reasons}): "
+            "give a treebank in the source language, a sentence a tree."
+        )
+    print(f"{path}: {counts['aligned_words']} of {counts['tree_words']} words are aligned with pieces", file=sys.stderr)
+    if len(kept) != counts["sentences"]:
+        print(f"{path}: {len(kept)} of {counts['sentences']} sentences measured; left out: {reasons}", file=sys.stderr)
+    for sentence in missing_relations(kept, settings.relations):
+        print(f"{path}: {sentence}", file=sys.stderr)
+
+
+def missing_relations(sentences: Iterable[Words], relations: Sequence[str]) -> list[str]:
+    """A sentence for every relation that never occurs, with the nearest one that does."""
+    full = {arc.relation for words in sentences for arc in words.arcs}
+    occurring = sorted(full | {relation.partition(":")[0] for relation in full})
+    told = []
+    for relation in relations:
+        if relation not in occurring:
+            near = difflib.get_close_matches(relation, occurring, n=1, cutoff=0.5)
+            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(occurring) or 'none at all'}."
+            told.append(f"the relation {relation} never occurs, its rows stay empty; {hint}")
+    return told

@@ -9,18 +9,38 @@ from pathlib import Path
 import pandas as pd
 
 from heads.files import UserError
+from heads.tables.claims import claims_table
 from heads.tables.corpus import corpus_table
+from heads.tables.correlations import correlations_table
+from heads.tables.measures import measures_table
 from heads.tables.needs import NEEDS
 from heads.tables.pruning import pruning_table
 from heads.tables.reading import load_reference, load_runs
-from heads.tables.roles import dependencies_table, roles_table
+from heads.tables.roles import dependencies_table, role_drift_table, roles_table
+from heads.tables.seeds import with_spread
+from heads.tables.speed import speed_table
 from heads.tables.writing import write_frame
 
 TABLES: dict[str, Callable[..., pd.DataFrame]] = {
     "pruning": pruning_table,
     "dependencies": dependencies_table,
     "roles": roles_table,
+    "speed": speed_table,
+    "role_drift": role_drift_table,
+    "measures": measures_table,
+    "correlations": correlations_table,
+    "claims": claims_table,
 }
+
+KEYS = {
+    "pruning": ("experiment", "kind", "scope", "lam", "keep"),
+    "dependencies": ("experiment", "relation", "direction"),
+    "roles": ("experiment", "kind", "scope", "lam", "keep"),
+    "speed": ("experiment", "kind", "scope", "lam", "keep", "batch_sentences"),
+    "correlations": ("experiment", "attention", "measure_a", "measure_b"),
+    "claims": ("experiment", "claim", "measure", "rule"),
+}
+"""What rows agree in that differ only by their seed. Not single heads: head 3 of one seed is not that of another."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,7 +68,8 @@ def run(arguments: argparse.Namespace) -> None:
 def _gathered(arguments: argparse.Namespace) -> pd.DataFrame:
     need = NEEDS[arguments.name]
     frames = load_runs(need, arguments.runs)
-    return TABLES[arguments.name](frames, *(load_reference(name) for name in need.reference))
+    table = TABLES[arguments.name](frames, *(load_reference(name) for name in need.reference))
+    return with_spread(table, KEYS[arguments.name]) if arguments.name in KEYS else table
 
 
 def _corpus(arguments: argparse.Namespace) -> pd.DataFrame:

@@ -1,58 +1,74 @@
-"""Translate the test set by beam search and score it with sacrebleu."""
+"""Translate plain text with any trained model: sentences in, a line each, and their translations out."""
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from pathlib import Path
 
-from heads.batches import Pairs
-from heads.bpe import Tokens, Vocabulary
-from heads.checkpoints import load_model
-from heads.decode import bleu, translate_pairs
 from heads.devices import add_device_arguments, pick
-from heads.files import read_lines, read_yaml, write_json, write_lines
-from heads.provenance import provenance
-from heads.settings import TranslateSettings, section
+from heads.folders import load_folder, load_vocabularies, search_of
+from heads.translate import Translator, plain_lines, translated
+
+BLOCK_LINES = 1000
+"""How many lines are read before the first is answered, so that sentences of like length can share a batch."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Flags of `python -m heads translate`."""
-    parser.add_argument("--settings", type=Path, required=True, help="settings of the stage, YAML")
-    parser.add_argument("--model", type=Path, required=True, help="weights")
-    parser.add_argument("--shape", type=Path, required=True, help="model.json")
-    parser.add_argument("--source", type=Path, required=True, help="token file of the source side")
-    parser.add_argument("--references", type=Path, required=True, help="plain text of the target side")
-    parser.add_argument("--target-bpe", type=Path, required=True, help="SentencePiece model of the target side")
-    parser.add_argument("--translations", type=Path, required=True, help="text to write")
-    parser.add_argument("--bleu", type=Path, required=True, help="score to write, JSON")
+    parser.add_argument("--model", type=Path, required=True, help="folder of a run, or an exported one")
+    parser.add_argument("--beam", type=count, help="width of the beam; 1 is greedy (default: as the model was scored)")
+    parser.add_argument("--length-penalty", type=float, help="exponent of the length (default: as it was scored)")
+    parser.add_argument("--batch-tokens", type=count, default=4000, help="source pieces translated at once")
+    parser.add_argument("--max-pieces", type=count, default=200, help="longer lines are cut between words")
     add_device_arguments(parser)
 
 
+def count(text: str) -> int:
+    """A whole number above zero."""
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not above zero")
+    return number
+
+
 def run(arguments: argparse.Namespace) -> None:
-    """Translate, score, write both."""
+    """Translate until the input ends; line by line when a person types."""
+    translator = open_translator(arguments)
+    source = plain_lines(sys.stdin.buffer, tell)
+    block_lines = 1 if sys.stdin.isatty() else BLOCK_LINES
+    try:
+        for block in translated(source, translator, block_lines=block_lines, tell=tell):
+            sys.stdout.buffer.write("".join(f"{line}\n" for line in block).encode())
+            sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        # Whoever read has enough; without this Python would complain once more when it closes the pipe.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def open_translator(arguments: argparse.Namespace) -> Translator:
+    """The model that the flags name, on its device; what they leave open is as the model was scored."""
     device = pick(arguments)
-    settings = section(TranslateSettings, read_yaml(arguments.settings)["translate"])
-    model = load_model(arguments.model, arguments.shape).to(device)
-    source = Tokens(arguments.source)
-    numbers, texts = translate_pairs(
-        model,
-        Pairs(source, source, int(source.lengths.max(initial=0))),
-        Vocabulary(arguments.target_bpe),
+    model = load_folder(arguments.model)
+    source, target = load_vocabularies(arguments.model, model)
+    beam, length_penalty = arguments.beam, arguments.length_penalty
+    if beam is None or length_penalty is None:
+        scored = search_of(arguments.model)
+        beam = scored[0] if beam is None else beam
+        length_penalty = scored[1] if length_penalty is None else length_penalty
+    return Translator(
+        model.to(device),
+        source,
+        target,
         device,
-        batch_tokens=settings.batch_tokens,
-        beam=settings.beam,
-        length_penalty=settings.length_penalty,
-        limit=settings.sentences,
+        beam=beam,
+        length_penalty=length_penalty,
+        batch_tokens=arguments.batch_tokens,
+        max_pieces=arguments.max_pieces,
     )
-    references = read_lines(arguments.references)
-    score = bleu(texts, [references[i] for i in numbers])
-    facts = {
-        "split": "test",
-        "sentences": len(texts),
-        "beam": settings.beam,
-        "length_penalty": settings.length_penalty,
-    }
-    write_lines(arguments.translations, texts)
-    write_json(arguments.bleu, {**score, **facts, "provenance": provenance()})
-    print(f"BLEU {score['bleu']:.2f} {score['signature']}", file=sys.stderr)
+
+
+def tell(sentence: str) -> None:
+    """Say something beside the translations."""
+    print(sentence, file=sys.stderr)

@@ -1,4 +1,4 @@
-"""`trees`: the gold dependency trees of a split's source sentences, as CoNLL-U."""
+"""`trees`: the gold dependency trees of a split's source sentences, or a treebank in their place, as CoNLL-U."""
 
 from __future__ import annotations
 
@@ -44,17 +44,21 @@ def grammar_trees(corpus: GrammarCorpus, split: str, text: Path) -> Iterator[Sen
 
 
 def copy_treebank(corpus: FilesCorpus, split: str, downloads: Path, out: Path) -> None:
-    """Copy the treebank of a corpus in files, unpacked, once it has been read through without a fault."""
-    if corpus.trees is None or split != "dev":
+    """Copy a treebank of a corpus in files, unpacked, once it has been read through without a fault.
+
+    In the place of dev stands the treebank under `trees`, in that of train the one under `parser_trees`.
+    """
+    treebank_file = {"dev": corpus.trees, "train": corpus.parser_trees}.get(split)
+    if treebank_file is None:
         raise UserError(
             f"The {corpus.source}-{corpus.target} corpus has no trees for {split}: "
-            "name a treebank under trees and ask for dev."
+            "name a treebank under trees and ask for dev, or under parser_trees and ask for train."
         )
-    check_file(corpus.trees, downloads)
+    check_file(treebank_file, downloads)
     with atomic_path(out) as temporary:
-        with open_bytes(corpus.trees.on_disk(downloads), corpus.trees.member) as treebank:
+        with open_bytes(treebank_file.on_disk(downloads), treebank_file.member) as treebank:
             temporary.write_bytes(treebank.read())
         try:
             deque(read_conllu(temporary), maxlen=0)
         except UserError as error:
-            raise UserError(str(error).replace(str(temporary), str(corpus.trees))) from None
+            raise UserError(str(error).replace(str(temporary), str(treebank_file))) from None

@@ -6,8 +6,10 @@ is kept: form, lemma, universal part of speech, head, relation, spacing. Heads a
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice, zip_longest
 from pathlib import Path
 
 from heads.files import UserError, atomic_path, open_text
@@ -56,7 +58,7 @@ class Sentence:
 
     @property
     def text(self) -> str:
-        """The surface, put together from forms and spaces; no space at the end."""
+        """The surface, put together from forms and spaces, up to the end of the last word."""
         pieces: list[str] = []
         end = -1
         for token in self.tokens:
@@ -65,7 +67,7 @@ class Sentence:
             pieces.append(token.range_form or token.form)
             pieces.append(" " if token.space_after else "")
             end = token.end
-        return "".join(pieces).rstrip(" ")
+        return "".join(pieces[:-1])
 
 
 def place(words: Iterable[Word], sent_id: str = "") -> Sentence:
@@ -82,8 +84,16 @@ def place(words: Iterable[Word], sent_id: str = "") -> Sentence:
 def read_conllu(path: Path) -> Iterator[Sentence]:
     """Sentences of a plain or gzipped CoNLL-U file, one at a time.
 
-    Empty nodes (8.1) are left out. Raises UserError naming file and line at the first malformed line.
+    Empty nodes (8.1) are left out. Raises UserError naming file and line at the first malformed line, and the file
+    where it is no text.
     """
+    try:
+        yield from _sentences(path)
+    except (UnicodeDecodeError, EOFError, OSError, zlib.error) as error:
+        raise UserError(f"{path} can not be read to its end ({error}): give plain or gzipped UTF-8.") from error
+
+
+def _sentences(path: Path) -> Iterator[Sentence]:
     lines: list[tuple[int, str]] = []
     with open_text(path) as stream:
         for number, raw in enumerate(stream, start=1):
@@ -95,6 +105,27 @@ def read_conllu(path: Path) -> Iterator[Sentence]:
                 lines = []
     if lines:
         yield _sentence(path, lines)
+
+
+def check_same_sentences(first: Path, other: Path, sentences: int) -> None:
+    """Hold the first so many sentences (0: all) of two files against each other: same text, same surface words.
+
+    Raises UserError that names the first sentence that differs.
+    """
+    pairs = zip_longest(*(islice(read_conllu(path), sentences or None) for path in (first, other)))
+    for number, (one, two) in enumerate(pairs, start=1):
+        if one is None or two is None:
+            short = first if one is None else other
+            raise UserError(f"{short} has no sentence {number}: {first} and {other} must hold the same sentences.")
+        if _surface(one) != _surface(two):
+            raise UserError(
+                f"Sentence {number} is {one.text!r} in {first} and {two.text!r} in {other}, or cut into other words: "
+                "give trees of the same sentences and words."
+            )
+
+
+def _surface(sentence: Sentence) -> tuple[str, set[tuple[int, int]]]:
+    return sentence.text, {(token.start, token.end) for token in sentence}
 
 
 def write_conllu(path: Path, sentences: Iterable[Sentence]) -> None:
@@ -147,14 +178,16 @@ def _sentence(path: Path, lines: list[tuple[int, str]]) -> Sentence:
         cells = line.split("\t")
         if len(cells) != COLUMNS:
             raise UserError(f"{path}, line {number}: {len(cells)} columns in place of {COLUMNS}; {RULE}.")
+        if not cells[1]:
+            raise UserError(f"{path}, line {number}: the form is empty; {RULE}.")
         space_after = "SpaceAfter=No" not in cells[9].split("|")
         if "-" in cells[0]:
-            first, last = _range(path, number, cells[0], len(words))
+            first, last = _range(path, number, cells[0], max(len(words), spans[-1][1] if spans else 0))
             spans.append((first, last, cells[1], space_after))
         elif "." not in cells[0]:
             if cells[0] != str(len(words) + 1):
                 raise UserError(f"{path}, line {number}: word {cells[0]!r} follows word {len(words)}; {RULE}.")
-            if not cells[6].isdigit():
+            if not cells[6].isdecimal():
                 raise UserError(f"{path}, line {number}: the head {cells[6]!r} is not a number; {RULE}.")
             words.append((cells[1], cells[2], cells[3], int(cells[6]), cells[7], space_after))
     _check(path, lines[-1][0], words, spans)
@@ -163,7 +196,7 @@ def _sentence(path: Path, lines: list[tuple[int, str]]) -> Sentence:
 
 def _range(path: Path, number: int, cell: str, count: int) -> tuple[int, int]:
     first, _, last = cell.partition("-")
-    if not (first.isdigit() and last.isdigit() and count + 1 == int(first) < int(last)):
+    if not (first.isdecimal() and last.isdecimal() and count + 1 == int(first) < int(last)):
         raise UserError(f"{path}, line {number}: {cell!r} is not a range of the words that follow; {RULE}.")
     return int(first), int(last)
 
@@ -181,6 +214,23 @@ def _check(
         raise UserError(f"{path}, line {number}: head {too_far[0]} lies beyond the {len(words)} words above; {RULE}.")
     if spans and spans[-1][1] > len(words):
         raise UserError(f"{path}, line {number}: a range ends at {spans[-1][1]} of {len(words)} words; {RULE}.")
+    circle = _circle([head for _, _, _, head, _, _ in words])
+    if circle:
+        raise UserError(f"{path}, line {number}: word {circle} of the sentence above hangs on itself; {RULE}.")
+
+
+def _circle(heads: list[int]) -> int:
+    """The first word (1-based) that is its own head, also by way of others; 0 where every word leads to a root."""
+    rooted = {0}
+    for word in range(1, len(heads) + 1):
+        way: list[int] = []
+        while word not in rooted:
+            if word in way:
+                return word
+            way.append(word)
+            word = heads[word - 1]
+        rooted.update(way)
+    return 0
 
 
 def _spanned(words: list[Word], spans: list[Span]) -> tuple[Token, ...]:

@@ -105,7 +105,10 @@ class GrammarCorpus:
 
 @dataclass(frozen=True, slots=True)
 class FilesCorpus:
-    """A corpus in files. `parts` by split; `hold_out` has the sizes of dev and test when cut from train."""
+    """A corpus in files. `parts` by split; `hold_out` has the sizes of dev and test when cut from train.
+
+    `trees` is the treebank that heads are measured on, `parser_trees` the one that a parser learns from.
+    """
 
     source: str
     target: str
@@ -113,6 +116,7 @@ class FilesCorpus:
     hold_out: Mapping[str, int] | None
     limit: int | None
     trees: FileSpec | None
+    parser_trees: FileSpec | None
     cleaning: Cleaning
 
 
@@ -172,9 +176,9 @@ def parse_corpus(entry: Mapping[str, Any]) -> GrammarCorpus | FilesCorpus:
         return GrammarCorpus(entry["source"], entry["target"], entry["seed"], entry["pairs"], cleaning)
     folder = Path(entry.get("folder", "."))
     parts = {split: [parse_part(part, folder) for part in entry.get(split, [])] for split in SPLITS}
-    trees = parse_file(entry["trees"], folder) if "trees" in entry else None
+    trees, learnt = (parse_file(entry[key], folder) if key in entry else None for key in ("trees", "parser_trees"))
     corpus = FilesCorpus(
-        entry["source"], entry["target"], parts, entry.get("hold_out"), entry.get("limit"), trees, cleaning
+        entry["source"], entry["target"], parts, entry.get("hold_out"), entry.get("limit"), trees, learnt, cleaning
     )
     check_corpus(corpus)
     return corpus
@@ -207,7 +211,7 @@ def check_corpus(corpus: FilesCorpus) -> None:
 
 
 def files_of(corpus: GrammarCorpus | FilesCorpus) -> Iterator[FileSpec]:
-    """Every file that a corpus names, the treebank last."""
+    """Every file that a corpus names, the treebanks last."""
     if isinstance(corpus, GrammarCorpus):
         return
     for split in SPLITS:
@@ -220,8 +224,7 @@ def files_of(corpus: GrammarCorpus | FilesCorpus) -> Iterator[FileSpec]:
                     yield from (part.overlap.links, part.overlap.ids)
                 elif part.overlap is not None:
                     yield part.overlap
-    if corpus.trees is not None:
-        yield corpus.trees
+    yield from (treebank for treebank in (corpus.trees, corpus.parser_trees) if treebank is not None)
 
 
 def downloads_of(entry: Mapping[str, Any]) -> list[str]:

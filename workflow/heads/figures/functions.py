@@ -2,48 +2,125 @@
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Sequence
+from typing import Any
+
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from heads.figures.style import FUNCTION_COLOURS, FUNCTION_LABELS, first_seed, new_figure, panel, shared_legend
-from heads.tables.reading import Frames
-from heads.tables.roles import FUNCTIONS, count_functions
+from heads.figures.style import (
+    FUNCTION_COLOURS,
+    FUNCTION_LABELS,
+    first_seed,
+    new_figure,
+    panel,
+    seed_note,
+)
+from heads.tables.reading import RUN_COLUMNS, Frames
+from heads.tables.roles import FUNCTIONS, HEAD_COLUMNS, count_functions, head_functions, role_drift
+
+BAR_WIDTH = 0.8
+NEW_HATCH = "/////"
 
 
 def functions_retained(frames: Frames, paper: pd.DataFrame, experiment: str) -> Figure:
-    """A stacked bar a model, the unpruned one first, then one a lambda; beside it, the paper's OpenSubtitles models."""
-    counts = first_seed(count_functions(frames))
-    counts = counts[(counts["kind"] == "baseline") | (counts["lam"] != "0")]
-    counts = counts.sort_values("live", ascending=False, kind="stable")
-    lambdas = ["full" if kind == "baseline" else lam for kind, lam in zip(counts["kind"], counts["lam"], strict=True)]
+    """Stacked bars, a box a head: models pruned in the encoder, the paper's, models pruned everywhere, from scratch.
+
+    Hatched boxes are heads that hold a role which they did not hold in the unpruned model; a dot marks heads that hold
+    several roles, relations or offsets. Of several seeds the first is drawn, and the title says so.
+    """
+    only = {name: first_seed(frame) for name, frame in frames.items()}
+    counts, heads = count_functions(only), boxes(only)
+    note = seed_note(frames["model.json"])
+    title = f"Functions of the encoder heads that pruning leaves, experiment “{experiment}”{note}"
+    runs = [_panel_runs(counts, "pruned", ("enc_self",)), _panel_runs(counts, "pruned", ("all",))]
+    runs.append(_panel_runs(counts, "scratch", ("enc_self", "all")))
     theirs = paper.pivot(index="enc_self", columns="function", values="heads").sort_index(ascending=False)
-    title = f"Functions of the encoder heads that pruning leaves, experiment “{experiment}”"
-    widths = [1.5 * max(len(counts), 4), len(theirs)]
-    figure, (axes,) = new_figure(2.7, title, ncols=2, gridspec_kw={"width_ratios": widths})
-    ticks = [f"{live}\n{lam}" for live, lam in zip(counts["live"], lambdas, strict=True)]
-    _bars(axes[0], counts, ticks)
-    axes[0].set_xlabel("encoder heads left\nand λ of the run")
-    axes[0].set_ylabel("encoder heads")
-    _bars(axes[1], theirs, [str(size) for size in theirs.index])
-    axes[1].set_xlabel("encoder heads left")
-    panel(axes[0], "a", "this experiment")
-    panel(axes[1], "b", "paper, OpenSubtitles (Fig 8)")
-    shared_legend(figure, list(axes), columns=len(FUNCTIONS))
+    most = max(len(models) for models in runs)
+    figure, axes = new_figure(4.4, title, nrows=2, ncols=2, gridspec_kw={"width_ratios": [1, 1.2]})
+    places = (axes[0, 0], axes[1, 0], axes[1, 1])
+    titles = ("a pruning the encoder", "c pruning all attention", "d the heads left, trained from scratch")
+    for each, text, models in zip(places, titles, runs, strict=True):
+        _ours(each, models, heads)
+        panel(each, *text.split(" ", maxsplit=1))
+        each.set_xlabel("encoder heads left, λ of the run")
+        each.set_xlim(-0.6, most - 0.4)
+        each.tick_params(axis="x", labelsize=min(6.5, 50 / most))
+        each.set_ylim(0, 1.05 * counts["of"].max())
+    for each in axes[:, 0]:
+        each.set_ylabel("encoder heads")
+    stacked(axes[0, 1], [_paper_boxes(row) for row in theirs.to_dict("records")], [str(size) for size in theirs.index])
+    axes[0, 1].set_xlabel("encoder heads left")
+    panel(axes[0, 1], "b", "the paper, OpenSubtitles, encoder (Fig 8)")
+    figure.legend(handles=_handles(), loc="outside lower center", ncols=3)
     return figure
 
 
-def _bars(axes: Axes, counts: pd.DataFrame, ticks: list[str]) -> None:
-    places = np.arange(len(counts))
-    below = np.zeros(len(counts))
-    for name in FUNCTIONS:
-        heights = counts[name].to_numpy(float)
-        axes.bar(places, heights, 0.78, below, color=FUNCTION_COLOURS[name], label=FUNCTION_LABELS[name])
-        below += heights
-    axes.set_xticks(places, ticks, linespacing=1.1)
+def boxes(frames: Frames) -> pd.DataFrame:
+    """HEAD_COLUMNS, `function`, `several` and `new` of every live encoder head, in the order of stacking."""
+    keys = list(HEAD_COLUMNS)
+    drift = role_drift(frames).set_index(keys)["new_roles"]
+    heads = head_functions(frames)
+    new = drift.reindex(pd.MultiIndex.from_frame(heads[keys]), fill_value=0).to_numpy() > 0
+    heads = heads.assign(several=heads["held"] > 1, new=new, place=heads["function"].map(FUNCTIONS.index))
+    return heads.sort_values(["place", "new", "several"], kind="stable")[[*keys, "function", "several", "new"]]
+
+
+def _panel_runs(counts: pd.DataFrame, kind: str, scopes: Sequence[str]) -> pd.DataFrame:
+    """The models of one panel from large to small, a pruned one's after the model that was pruned."""
+    models = counts[(counts["kind"] == kind) & counts["scope"].isin(scopes) & (counts["lam"] != "0")]
+    models = models.sort_values("live", ascending=False, kind="stable")
+    return pd.concat([counts[counts["kind"] == "baseline"], models]) if kind == "pruned" else models
+
+
+def _ours(axes: Axes, models: pd.DataFrame, heads: pd.DataFrame) -> None:
+    keys = list(RUN_COLUMNS)
+    bars = [heads[(heads[keys] == run[keys]).all(axis=1)] for _, run in models.iterrows()]
+    names = ["full" if kind == "baseline" else lam for kind, lam in zip(models["kind"], models["lam"], strict=True)]
+    ticks = [f"{live}\n{name}" for live, name in zip(models["live"], names, strict=True)]
+    stacked(axes, bars, ticks)
+    if not bars:
+        axes.text(0.5, 0.5, "no such models", ha="center", va="center", transform=axes.transAxes)
+
+
+def _paper_boxes(counts: dict[str, float]) -> pd.DataFrame:
+    functions = [name for name in FUNCTIONS for _ in range(int(counts[name]))]
+    return pd.DataFrame({"function": functions}).assign(several=False, new=False)
+
+
+def stacked(axes: Axes, bars: Sequence[pd.DataFrame], ticks: Sequence[str]) -> None:
+    """A bar for each model, a box for each of its heads: the rows of a frame such as `boxes` gives."""
+    tallest = max((len(bar) for bar in bars), default=1)
+    dot: dict[str, Any] = {"marker": "o", "color": "black", "markersize": min(3, 70 / max(tallest, 1))}
+    edge: dict[str, Any] = {"edgecolor": "white", "linewidth": min(0.4, 5 / max(tallest, 1))}
+    for place, bar in enumerate(bars):
+        for bottom, head in enumerate(bar.to_dict("records")):
+            (patch,) = axes.bar(place, 1, BAR_WIDTH, bottom, color=FUNCTION_COLOURS[head["function"]], **edge)
+            if head["new"]:
+                patch.set(hatch=NEW_HATCH, hatch_linewidth=0.7)
+            if head["several"]:
+                axes.plot(place, bottom + 0.5, markeredgecolor="white", markeredgewidth=edge["linewidth"], **dot)
+    axes.set_xticks(range(len(ticks)), ticks, linespacing=1.1)
+    axes.set_xlim(-0.6, max(len(ticks), 1) - 0.4)
     axes.grid(visible=False, axis="x")
-    axes.set_ylim(0, max(below.max() * 1.05, 1))
+    axes.set_axisbelow(True)
     axes.yaxis.set_major_locator(MaxNLocator(integer=True))
     axes.tick_params(axis="x", length=0)
+
+
+def _handles() -> list[Patch | Line2D]:
+    functions = [Patch(color=FUNCTION_COLOURS[name], label=FUNCTION_LABELS[name]) for name in FUNCTIONS]
+    new = Patch(
+        facecolor="#888888",
+        edgecolor="white",
+        hatch=NEW_HATCH,
+        label="has a role that it had not in the unpruned model",
+    )
+    several = Line2D(
+        [], [], marker="o", markersize=3, color="black", linestyle="", label="has several roles or relations"
+    )
+    return [*functions, new, several]

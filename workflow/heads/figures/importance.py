@@ -22,9 +22,10 @@ from heads.figures.style import (
     new_figure,
     number_layers,
     panel,
+    seed_note,
 )
 from heads.names import ATTENTION_LABELS, ATTENTIONS
-from heads.tables.reading import Frames
+from heads.tables.reading import Frames, first_of
 from heads.tables.roles import FUNCTIONS
 from heads.tables.roles import head_functions as functions_of_heads
 
@@ -32,7 +33,8 @@ ENDS = {"nsubj": ("verb", "subj"), "obj": ("verb", "obj"), "amod": ("noun", "adj
 """Head and dependent of the paper's relations in words."""
 
 MEASURES = (("lrp.tsv", "relevance_absolute", "Blues"), ("confidence.tsv", "confidence", "Oranges"))
-MEASURE_LABELS = {"relevance_absolute": "LRP, plain ratio", "confidence": "confidence"}
+RULE_LABELS = {"plain": "plain ratio", "z-plus": "z⁺", "alpha-beta": "α–β", "attnlrp": "AttnLRP"}
+"""Short names of the rules of propagation; others keep their own."""
 
 
 def relation_label(name: str, *, short: bool) -> str:
@@ -63,25 +65,37 @@ def function_label(rows: pd.DataFrame) -> str:
     return "\n".join(lines)
 
 
+def rule_label(rule: str) -> str:
+    """The rule as figures name it."""
+    short = RULE_LABELS.get(rule, rule)
+    return short if short.endswith("LRP") else f"LRP, {short}"
+
+
 def importance_order(relevance: NDArray[np.float64]) -> NDArray[np.intp]:
     """Heads of every layer [layers, heads] from the most to the least relevant; ties by number."""
     return np.argsort(-relevance, axis=1, kind="stable")
 
 
 def head_functions(frames: Frames, experiment: str) -> Figure:
-    """Three panels of the baseline's encoder: relevance, confidence, functions; heads sorted by relevance."""
+    """Three panels of the baseline's encoder: relevance, confidence, functions; heads sorted by relevance.
+
+    Relevance is by the first rule in `lrp.tsv`, roles are those on the first trees. With several seeds, the first is
+    drawn and the title says so.
+    """
     only = {name: first_seed(frame) for name, frame in frames.items()}
+    only |= {name: first_of(only[name], column) for name, column in (("lrp.tsv", "rule"), ("roles.tsv", "trees"))}
+    labels = {"relevance_absolute": rule_label(only["lrp.tsv"]["rule"].iloc[0]), "confidence": "confidence"}
     encoder = {name: only[name][only[name]["attention"] == "enc_self"] for name, _, _ in MEASURES}
     values = {column: matrix(encoder[name], column) for name, column, _ in MEASURES}
     order = importance_order(values["relevance_absolute"])
     layers, heads = order.shape
-    title = f"Encoder heads of the unpruned model, experiment “{experiment}”"
+    title = f"Encoder heads of the unpruned model, experiment “{experiment}”{seed_note(frames['lrp.tsv'])}"
     figure, axes = new_figure(0.9 + 0.24 * max(layers, 4), title, ncols=3, gridspec_kw={"width_ratios": [1, 1, 1.25]})
     for each, letter, (_, column, colours) in zip(axes[0], "ab", MEASURES, strict=False):
         ordered = np.take_along_axis(values[column], order, axis=1)
         cells = heat_map(each, ordered, limits=_limits(column, values[column]), colours=colours)
         colour_bar(figure, cells, [each], "", aspect=18)
-        panel(each, letter, MEASURE_LABELS[column])
+        panel(each, letter, labels[column])
     _functions_panel(axes[0, 2], only, order)
     panel(axes[0, 2], "c", "functions; small: head number")
     for each in axes[0]:
@@ -112,23 +126,28 @@ def _functions_panel(axes: Axes, frames: Frames, order: NDArray[np.intp]) -> Non
 
 
 def importance_all(frames: Frames, experiment: str) -> Figure:
-    """Relevance and confidence of all heads of the baseline: a row a measure, a column a kind of attention."""
-    title = f"All heads of the unpruned model, experiment “{experiment}”"
-    layers = int(frames["lrp.tsv"]["layer"].max()) + 1
-    figure, axes = new_figure(0.8 + 0.44 * max(layers, 3), title, nrows=2, ncols=3, sharex=True, sharey=True)
-    letters = iter("abcdef")
-    for row, (name, column, colours) in zip(axes, MEASURES, strict=True):
-        measured = first_seed(frames[name])
+    """All heads of the baseline: a row for the relevance by each rule and one for confidence, a column a kind.
+
+    With several seeds, the first is drawn and the title says so.
+    """
+    lrp, confidence = first_seed(frames["lrp.tsv"]), first_seed(frames["confidence.tsv"])
+    rows = [(rule_label(str(rule)), found, *MEASURES[0][1:]) for rule, found in lrp.groupby("rule", sort=False)]
+    rows.append(("confidence", confidence, *MEASURES[1][1:]))
+    title = f"All heads of the unpruned model, experiment “{experiment}”{seed_note(frames['lrp.tsv'])}"
+    height = 0.8 + (0.3 + 0.14 * max(int(lrp["layer"].max()) + 1, 3)) * len(rows)
+    figure, axes = new_figure(height, title, nrows=len(rows), ncols=3, sharex=True, sharey=True)
+    for row, (label, measured, column, colours) in zip(axes, rows, strict=True):
         limits = _limits(column, measured[column].to_numpy(float))
         for each, attention in zip(row, ATTENTIONS, strict=True):
             values = matrix(measured[measured["attention"] == attention], column)
             cells = heat_map(each, values, limits=limits, colours=colours)
-            panel(each, next(letters), ATTENTION_LABELS[attention])
             each.set_xticks(np.arange(values.shape[1]) + 0.5, [str(head + 1) for head in range(values.shape[1])])
-        colour_bar(figure, cells, list(row), MEASURE_LABELS[column], aspect=12)
+        colour_bar(figure, cells, list(row), label, aspect=8)
+    for each, letter, attention in zip(axes[0], "abc", ATTENTIONS, strict=True):
+        panel(each, letter, ATTENTION_LABELS[attention])
     for each in axes[:, 0]:
         each.set_ylabel("layer")
-    for each in axes[1]:
+    for each in axes[-1]:
         each.set_xlabel("head")
     return figure
 

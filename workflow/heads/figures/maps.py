@@ -13,7 +13,7 @@ from matplotlib.patches import Rectangle
 
 from heads.figures.importance import relation_label
 from heads.figures.style import MINUS, first_seed, new_figure
-from heads.tables.reading import Frames
+from heads.tables.reading import Frames, first_of
 
 COLUMNS = 3
 MOST_MAPS = 9
@@ -76,7 +76,7 @@ def sentence_for(sentences: list[dict[str, Any]], telling: Telling, turn: int) -
 def attention_maps(frames: Frames, experiment: str) -> Figure:
     """One map for each telling head of the baseline, words that attend in rows; the gold arcs' cells are framed."""
     sentences = first_seed(frames["maps.json"]).to_dict("records")
-    shown = telling_heads(first_seed(frames["roles.tsv"])) if sentences else []
+    shown = telling_heads(first_of(first_seed(frames["roles.tsv"]), "trees")) if sentences else []
     rows = max(1, -(-len(shown) // COLUMNS))
     title = f"Attention of the most telling encoder heads, unpruned model, experiment “{experiment}”"
     figure, axes = new_figure(0.45 + 2.3 * rows, title, nrows=rows, ncols=COLUMNS)

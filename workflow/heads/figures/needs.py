@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from heads.tables.needs import NEEDS as TABLE_NEEDS
 from heads.tables.needs import Need
 
 BLEU = ("bleu.json", "model.json")
@@ -10,11 +11,12 @@ ENCODER, ALL = ("enc_self",), ("all",)
 NEEDS: dict[str, Need] = {
     "head_functions": Need((), {"baseline": ("model.json", "lrp.tsv", "confidence.tsv", "roles.tsv")}, ()),
     "importance_all": Need((), {"baseline": ("lrp.tsv", "confidence.tsv")}, ()),
+    "measures": TABLE_NEEDS["measures"],
     "attention_maps": Need((), {"baseline": ("roles.tsv", "maps.json")}, ()),
     "bleu_encoder_heads": Need(ENCODER, {"baseline": BLEU, "pruned": BLEU}, ("voita_figure7_encoder_pruning.csv",)),
     "functions_retained": Need(
-        ENCODER,
-        {"baseline": ("model.json", "roles.tsv"), "pruned": ("model.json", "roles.tsv")},
+        (*ENCODER, *ALL),
+        dict.fromkeys(("baseline", "pruned", "scratch"), ("model.json", "roles.tsv")),
         ("voita_figure8_functions.csv",),
     ),
     "heads_by_type": Need(ALL, {"baseline": ("model.json",), "pruned": ("model.json",)}, ("voita_figure9_types.csv",)),

@@ -17,9 +17,12 @@ from heads.figures.style import (
     PAPER_MARKERS,
     TYPE_COLOURS,
     TYPE_MARKERS,
+    curve,
     new_figure,
+    over_seeds,
     panel,
     shared_legend,
+    spread_note,
 )
 from heads.names import ATTENTION_LABELS, ATTENTIONS
 from heads.tables.pruning import heads_left
@@ -60,12 +63,13 @@ def _shares(axes: Axes, xlabel: str) -> None:
 
 
 def _label_lambdas(axes: Axes, points: pd.DataFrame, x: str) -> None:
-    """Write the lambda beside the points of the first seed, but for those that lie close to one already written."""
-    first = points[points["seed"] == points["seed"].min()].sort_values("lam", key=pd.to_numeric, ascending=False)
+    """Write the lambda beside its point, the mean of all seeds, but for those that lie close to one already written."""
+    means = over_seeds(points, [x, "bleu"])[0]
     width, height = (abs(high - low) for low, high in (axes.get_xlim(), axes.get_ylim()))
     style: dict[str, Any] = {"fontsize": 5, "ha": "center", "va": "top", "path_effects": HALO}
     written: list[tuple[float, float]] = []
-    for left, bleu, lam in first[[x, "bleu", "lam"]].itertuples(index=False):
+    for lam in sorted(means.index, key=float, reverse=True):
+        left, bleu = means.loc[lam, x], means.loc[lam, "bleu"]
         if all(abs(left - a) > 0.12 * width or abs(bleu - b) > 0.06 * height for a, b in written):
             written.append((left, bleu))
             axes.annotate(f"λ {lam}", (left, bleu), (0, -4), textcoords="offset points", **style)
@@ -74,19 +78,11 @@ def _label_lambdas(axes: Axes, points: pd.DataFrame, x: str) -> None:
 def bleu_encoder_heads(frames: Frames, paper: pd.DataFrame, experiment: str) -> Figure:
     """BLEU against encoder heads left when only the encoder is pruned; beside it, the loss against the paper's."""
     runs = with_bleu(frames)
-    title = f"Pruning encoder heads only, experiment “{experiment}”"
+    title = f"Pruning encoder heads only, experiment “{experiment}”{spread_note(runs)}"
     figure, (axes,) = new_figure(2.7, title, ncols=2)
     pruned = _penalised(runs)
     _level_lines(axes[0], runs)
-    for seed, points in pruned.groupby("seed"):
-        drawn = points.sort_values("enc_self", kind="stable")
-        axes[0].plot(
-            drawn["enc_self"],
-            drawn["bleu"],
-            "o-",
-            color=OURS,
-            label="this experiment" if seed == pruned["seed"].min() else None,
-        )
+    curve(axes[0], pruned, "enc_self", "bleu", marker="o", color=OURS, label="this experiment")
     most = int((runs["of"] / len(ATTENTIONS)).max())
     axes[0].set(xlim=(most * 1.05, -most * 0.05), xlabel=f"encoder heads left, of {most}", ylabel="BLEU, test set")
     axes[0].xaxis.set_major_locator(MaxNLocator(integer=True))
@@ -104,10 +100,7 @@ def bleu_encoder_heads(frames: Frames, paper: pd.DataFrame, experiment: str) -> 
 
 
 def _compare(axes: Axes, runs: pd.DataFrame) -> None:
-    for seed, points in runs.groupby("seed"):
-        drawn = points.sort_values("share", kind="stable")
-        label = "this experiment" if seed == runs["seed"].min() else None
-        axes.plot(drawn["share"], drawn["loss"], "o-", color=OURS, label=label)
+    curve(axes, runs, "share", "loss", marker="o", color=OURS, label="this experiment")
 
 
 def _paper_line(axes: Axes, x: pd.Series, y: pd.Series, corpus: str) -> None:
@@ -123,27 +116,18 @@ def _paper_line(axes: Axes, x: pd.Series, y: pd.Series, corpus: str) -> None:
 def bleu_scratch(frames: Frames, paper: pd.DataFrame, experiment: str) -> Figure:
     """Pruned models against the same heads trained from scratch: BLEU, and the gain beside the paper's Table 2."""
     runs = with_bleu(frames)
-    title = f"Pruned from the trained model, or trained from scratch? Experiment “{experiment}”"
+    title = f"Pruned, or the same heads from scratch? Experiment “{experiment}”{spread_note(runs)}"
     figure, (axes,) = new_figure(2.7, title, ncols=2)
     pruned = _penalised(runs)
     _level_lines(axes[0], runs)
-    axes[0].vlines(pruned["total"], pruned["bleu_scratch"], pruned["bleu"], color="#BBBBBB", linewidth=0.8)
-    axes[0].plot(pruned["total"], pruned["bleu"], "o", color=TYPE_COLOURS["enc_self"], label="pruned")
+    means = over_seeds(pruned, ["total", "bleu", "bleu_scratch"])[0]
+    axes[0].vlines(means["total"], means["bleu_scratch"], means["bleu"], color="#BBBBBB", linewidth=0.8)
+    points: dict[str, Any] = {"linestyle": "none", "markeredgecolor": "white", "markeredgewidth": 0.4}
+    colour = TYPE_COLOURS["enc_self"]
+    curve(axes[0], pruned, "total", "bleu", marker="o", color=colour, label="pruned", **points)
     if pruned["bleu_scratch"].notna().any():
-        scratch: dict[str, Any] = {
-            "marker": "X",
-            "markeredgecolor": "white",
-            "markeredgewidth": 0.4,
-            "linestyle": "none",
-            "markersize": 5.5,
-        }
-        axes[0].plot(
-            pruned["total"],
-            pruned["bleu_scratch"],
-            color="#D55E00",
-            label="same heads, from scratch",
-            **scratch,
-        )
+        style = {"marker": "X", "markersize": 5.5, "color": "#D55E00", "label": "same heads, from scratch"}
+        curve(axes[0], pruned, "total", "bleu_scratch", **style, **points)
     most = int(runs["of"].max())
     axes[0].set(xlim=(most * 1.05, -most * 0.05), xlabel=f"heads left, of {most}", ylabel="BLEU, test set")
     axes[0].xaxis.set_major_locator(MaxNLocator(integer=True))
@@ -167,8 +151,8 @@ def heads_by_type(frames: Frames, paper: pd.DataFrame, experiment: str) -> Figur
     """Heads left of each kind of attention against heads pruned of all; beside it, the paper's WMT models."""
     runs = heads_left(frames["model.json"])
     ours = runs.assign(pruned=runs["of"] - runs["total"])[~_is_control(runs)]
-    theirs = paper[paper["corpus"] == "WMT"].assign(seed=0)
-    title = f"Which kind of attention loses its heads, experiment “{experiment}”"
+    theirs = paper[paper["corpus"] == "WMT"].assign(seed=0, lam=paper["pruned"])
+    title = f"Which kind of attention loses its heads, experiment “{experiment}”{spread_note(runs)}"
     figure, (axes,) = new_figure(2.6, title, ncols=2)
     for each, models in zip(axes, (ours, theirs), strict=True):
         most = int(models["of"].max())
@@ -190,10 +174,7 @@ def heads_by_type(frames: Frames, paper: pd.DataFrame, experiment: str) -> Figur
 
 
 def _lines(axes: Axes, models: pd.DataFrame, column: str, colour: object, marker: str, label: str) -> None:
-    for seed, points in models.groupby("seed"):
-        drawn = points.sort_values("pruned", kind="stable")
-        named = label if seed == models["seed"].min() else None
-        axes.plot(drawn["pruned"], drawn[column], marker=marker, color=colour, label=named)
+    curve(axes, models, "pruned", column, marker=marker, color=colour, label=label)
 
 
 def _from_zero(axes: Axes, x: float, y: float) -> None:
@@ -222,12 +203,15 @@ def heads_by_layer(frames: Frames, paper: pd.DataFrame, experiment: str) -> Figu
     """Decoder heads left by third of the layers against heads pruned; beside it, the paper's layer pairs."""
     layers = decoder_layers(frames["model.json"])
     ours = layers[~_is_control(layers)]
-    title = f"Which decoder layers keep their heads, experiment “{experiment}”"
+    title = f"Which decoder layers keep their heads, experiment “{experiment}”{spread_note(layers)}"
     figure, axes = new_figure(4.0, title, nrows=2, ncols=2, sharex="col")
     letters = iter("abcd")
     for row, attention in zip(axes, ("dec_self", "dec_enc"), strict=True):
         for each, models, source in zip(
-            row, (ours, paper.assign(seed=0)), ("this experiment", "paper, WMT (Fig 10)"), strict=True
+            row,
+            (ours, paper.assign(seed=0, lam=paper["pruned"])),
+            ("this experiment", "paper, WMT (Fig 10)"),
+            strict=True,
         ):
             chosen = models[models["attention"] == attention]
             names = sorted(chosen["layers"].unique(), key=lambda name: float(name.split("+")[0]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 
@@ -18,7 +19,7 @@ from matplotlib import patheffects
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.collections import Collection
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure, SubFigure
 from numpy.typing import NDArray
 
 from heads.files import atomic_path
@@ -107,12 +108,45 @@ def first_seed(frame: pd.DataFrame) -> pd.DataFrame:
     return frame[frame["seed"] == frame["seed"].min()]
 
 
+def seed_note(frame: pd.DataFrame) -> str:
+    """What a title says of a figure that shows only the first of several seeds."""
+    seeds = frame["seed"].nunique()
+    return f", first of {seeds} seeds" if seeds > 1 else ""
+
+
+def spread_note(frame: pd.DataFrame) -> str:
+    """What a title says of a figure that shows mean and spread of several seeds."""
+    seeds = frame["seed"].nunique()
+    return f", {seeds} seeds ± sd" if seeds > 1 else ""
+
+
+def over_seeds(points: pd.DataFrame, columns: Sequence[str]) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Mean and sample standard deviation over the seeds of each `lam`, which is the index; 0 for a single seed."""
+    by_lam = points.groupby("lam", sort=False)[list(columns)]
+    return by_lam.mean(), by_lam.std(ddof=1).fillna(0)
+
+
+def curve(axes: Axes, points: pd.DataFrame, x: str, y: str, **style: Any) -> None:
+    """A line through `points` from left to right; of several seeds through their means by `lam`, the seeds pale.
+
+    Bars are one standard deviation to each side, in both directions. style: of the line, with `color` and `marker`.
+    """
+    mean, spread = over_seeds(points.dropna(subset=[x, y]), [x, y])
+    drawn = mean.sort_values(x, kind="stable")
+    axes.plot(drawn[x], drawn[y], zorder=3, **style)
+    if points["seed"].nunique() > 1:
+        bars = {"elinewidth": 0.7, "capsize": 1.5, "capthick": 0.7, "ecolor": style["color"]}
+        axes.errorbar(mean[x], mean[y], xerr=spread[x], yerr=spread[y], linestyle="none", **bars)
+        pale = {"color": style["color"], "marker": style["marker"], "alpha": 0.3, "markeredgewidth": 0}
+        axes.plot(points[x], points[y], linestyle="none", markersize=2.5, **pale)
+
+
 def panel(axes: Axes, letter: str, title: str) -> None:
     """Title a panel as (a), (b) and so on."""
     axes.set_title(f"({letter}) {title}")
 
 
-def shared_legend(figure: Figure, axes: Sequence[Axes], columns: int) -> None:
+def shared_legend(figure: Figure | SubFigure, axes: Sequence[Axes], columns: int) -> None:
     """One legend below all panels, each label once."""
     found = {label: handle for each in axes for handle, label in zip(*each.get_legend_handles_labels(), strict=True)}
     figure.legend(found.values(), found.keys(), loc="outside lower center", ncols=columns)

@@ -15,12 +15,18 @@ import torch
 from torch import Tensor
 
 from heads.batches import Batch
-from heads.lrp.walk import head_relevance
+from heads.files import UserError
+from heads.lrp.rules import AttnLrp, PlainRatio, Rule
+from heads.lrp.split import SignSplit
+from heads.lrp.walk import HeadRelevance, head_relevance
 from heads.names import ATTENTIONS
 from heads.settings import LrpSettings
 from heads.transformer import Transformer
 
-COLUMNS = ("attention", "layer", "head", "relevance", "relevance_absolute", "steps")
+COLUMNS = ("rule", "attention", "layer", "head", "relevance", "relevance_absolute", "steps")
+CONSERVATION_COLUMNS = ("rule", "place", "under_way", "absorbed", "largest_deviation", "steps")
+
+Row = dict[str, object]
 
 TOLERANCE = 1e-3
 """Largest deviation from conservation, as a share of the logit, that passes.
@@ -30,17 +36,30 @@ with 1e-9 they stayed below 1e-5 in trained models of three layers.
 """
 
 
-@dataclass(frozen=True, slots=True)
-class RelevanceTable:
-    """Rows of lrp.tsv, and how far they can be trusted."""
+def rule_of(name: str, stabiliser: float) -> Rule:
+    """The rule of a name such as `plain` or `z-plus-values`, whose end says what else than its source's way was asked.
 
-    rows: list[dict[str, object]]
-    steps: int
-    """Generation steps walked."""
-    largest_deviation: float
-    """Over all steps; see `HeadRelevance.deviation`."""
-    left_out: int
-    """Over all layers, how many steps had heads whose relevances sum to zero, so that they have no shares."""
+    plain: the paper, through values alone, which is all that it writes down. z-plus, alpha-beta: the codes released in
+    2019 and 2021, through the softmax. attnlrp: Achtibat et al. 2024, through the softmax.
+    """
+    base, _, end = name.rpartition("-") if name.endswith(("-values", "-softmax")) else (name, "", "")
+    softmax = end == "softmax" if end else base != "plain"
+    if base == "plain":
+        return PlainRatio(stabiliser, softmax)
+    if base == "attnlrp":
+        return AttnLrp(softmax)
+    return SignSplit({"z-plus": 1.0, "alpha-beta": 0.5}[base], stabiliser, softmax)
+
+
+@dataclass(slots=True)
+class Sums:
+    """What is summed up over generation steps for one rule."""
+
+    heads: dict[tuple[str, int], list[Tensor]]
+    """By attention and layer: signed and absolute shares [H], and how many steps had shares."""
+    places: dict[str, tuple[Tensor, Tensor]]
+    """By sub-layer, from the top: shares of the logit under way and absorbed [2], and the largest deviation."""
+    steps: int = 0
 
 
 def shares(relevance: Tensor, stabiliser: float) -> tuple[Tensor, Tensor, Tensor]:
@@ -58,44 +77,70 @@ def shares(relevance: Tensor, stabiliser: float) -> tuple[Tensor, Tensor, Tensor
     )
 
 
-def relevance_rows(model: Transformer, batches: Iterable[Batch], settings: LrpSettings) -> RelevanceTable:
-    """Shares of all live heads of `model` under their original numbers, over all generation steps of `batches`.
+def relevance_rows(model: Transformer, batches: Iterable[Batch], settings: LrpSettings) -> tuple[list[Row], list[Row]]:
+    """Shares of all live heads of `model` under their original numbers, and the account of conservation, by rule.
 
-    The batches are on the model's device; the walk is done on a copy of the model in float64.
-    Raises ValueError when a step's relevance was not conserved within TOLERANCE.
+    Averages over all generation steps of `batches`, which are on the model's device; the walk is done on a copy of the
+    model in float64. Raises UserError where a step's relevance was not conserved within TOLERANCE.
     """
     model = copy.deepcopy(model).double().eval()
-    places = [(kind, layer) for kind in ATTENTIONS for layer in range(model.shape.layers)]
     live = model.shape.live_heads
-    sums = {
-        (kind, layer): [torch.zeros(size, dtype=torch.float64) for size in (len(live[kind][layer]),) * 2 + ((),)]
-        for kind, layer in places
-    }
-    walked, left_out, deviations = 0, 0, [0.0]
-    for batch in batches:
-        found = head_relevance(model, batch, settings)
-        deviations.append(float(found.deviation.max()))
-        walked += len(found.logits)
-        for kind, layer in places:
-            parts = [part.sum(0).cpu() for part in shares(found.heads[kind][layer], settings.stabiliser)]
-            sums[kind, layer] = [before + part for before, part in zip(sums[kind, layer], parts, strict=True)]
-            left_out += len(found.logits) - int(parts[2]) if live[kind][layer] else 0
-    largest_deviation = float(torch.tensor(deviations, dtype=torch.float64).max())  # NaN if one is, unlike max()
-    if not largest_deviation <= TOLERANCE:
-        raise ValueError(
-            f"relevance is not conserved: a step is off by {largest_deviation:.3g} of its logit "
-            f"(allowed: {TOLERANCE}); the plain ratio breaks down where denominators vanish: "
-            "try a smaller lrp.stabiliser."
+    rules = {name: rule_of(name, settings.stabiliser) for name in settings.rules}
+    found = {
+        name: Sums(
+            {
+                (kind, layer): [torch.zeros(size, dtype=torch.float64) for size in (len(heads),) * 2 + ((),)]
+                for kind in ATTENTIONS
+                for layer, heads in enumerate(live[kind])
+            },
+            {},
         )
-    return RelevanceTable(_rows(model, sums), walked, largest_deviation, left_out)
+        for name in settings.rules
+    }
+    for batch in batches:
+        for name, rule in rules.items():
+            add(found[name], head_relevance(model, batch, rule), settings.stabiliser)
+    return (
+        [row for name, sums in found.items() for row in _rows(name, model, sums)],
+        [row for name, sums in found.items() for row in _conservation(name, sums)],
+    )
 
 
-def _rows(model: Transformer, sums: dict[tuple[str, int], list[Tensor]]) -> list[dict[str, object]]:
-    """One row a head from the sums of signed and absolute shares and of steps; zero where no step had shares."""
-    rows: list[dict[str, object]] = []
-    for (kind, layer), (signed, absolute, steps) in sums.items():
+def add(sums: Sums, found: HeadRelevance, stabiliser: float) -> None:
+    """Add the steps of one batch."""
+    sums.steps += len(found.logits)
+    for (kind, layer), before in sums.heads.items():
+        parts = [part.sum(0).cpu() for part in shares(found.heads[kind][layer], stabiliser)]
+        sums.heads[kind, layer] = [old + new for old, new in zip(before, parts, strict=True)]
+    deviations = found.deviations()
+    for place, amounts in found.places.items():
+        total, largest = sums.places.get(place, (torch.zeros(2, dtype=torch.float64), torch.tensor(0.0)))
+        # torch's maximum keeps a NaN, unlike max().
+        sums.places[place] = (total + amounts.sum(0).cpu(), torch.maximum(largest, deviations[place].max().cpu()))
+
+
+def _rows(rule: str, model: Transformer, sums: Sums) -> list[Row]:
+    """One row a head; zero where no step had shares."""
+    rows: list[Row] = []
+    for (kind, layer), (signed, absolute, steps) in sums.heads.items():
         for place, head in enumerate(model.shape.live_heads[kind][layer]):
             count = int(steps)
             mean = (float(signed[place]) / max(count, 1), float(absolute[place]) / max(count, 1))
-            rows.append(dict(zip(COLUMNS, (kind, layer, head, *mean, count), strict=True)))
+            rows.append(dict(zip(COLUMNS, (rule, kind, layer, head, *mean, count), strict=True)))
+    return rows
+
+
+def _conservation(rule: str, sums: Sums) -> list[Row]:
+    """One row a sub-layer, from the top."""
+    rows: list[Row] = []
+    for place, (total, largest) in sums.places.items():
+        if not float(largest) <= TOLERANCE:
+            raise UserError(
+                f"relevance is not conserved under the rule {rule} at {place}: a step is off by {float(largest):.3g} "
+                f"of its logit (allowed: {TOLERANCE}). Ratios break down where denominators vanish: "
+                "try a smaller lrp.stabiliser, or leave the rule out of lrp.rules."
+            )
+        under_way, absorbed = (total / max(sums.steps, 1)).tolist()
+        facts = (rule, place, under_way, absorbed, float(largest), sums.steps)
+        rows.append(dict(zip(CONSERVATION_COLUMNS, facts, strict=True)))
     return rows

@@ -17,11 +17,10 @@ from typing import cast
 import torch
 from torch import Tensor
 
-from heads.attention import Trace
+from heads.attention import Attention, Trace
 from heads.batches import Batch
-from heads.lrp.rules import Back, PlainRatio, scaled, stabilised, unchanged
+from heads.lrp.rules import Account, Attended, AttentionBack, Back, Fork, Rule, stabilised, unchanged
 from heads.names import ATTENTIONS
-from heads.settings import LrpSettings
 from heads.transformer import Layer, Residual, Transformer
 
 CHUNK_ELEMENTS = {"cpu": 2**18, "cuda": 2**25}
@@ -32,44 +31,44 @@ SMALLEST_LOGIT = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class AttentionBack:
-    """The way back through an attention, from its output past its heads to the states that it attended to."""
+class Given:
+    """Where the relevance of a sub-layer's output went, as multipliers; None for nowhere."""
 
-    rule: PlainRatio
-    weights: Tensor
-    """[B, H, Q, K]"""
-    outputs: Tensor
-    """[B, Q, H, E], of each head."""
-    project: Back
-    value: Back
-    own: bool
-    """Whether the attended states are the queries' own, which all stop at the same position."""
-
-    def __call__(self, multiplier: Tensor) -> tuple[Tensor, Tensor]:
-        """From multipliers [B, G, Q, D] to those of the attended states, and relevance [B, G, H] met at the heads."""
-        sentences, queries = len(multiplier), multiplier.shape[2]
-        at_heads = self.project(multiplier).unflatten(-1, self.outputs.shape[2:])
-        met = torch.einsum("bqhe,bgqhe->bgh", self.outputs[:sentences, :queries], at_heads)
-        weights = self.weights[:sentences, :, :queries, : queries if self.own else None]
-        return self.value(self.rule.attention(weights, at_heads).flatten(-2)), met
-
-
-Inside = Callable[[Tensor], tuple[Tensor, Tensor | None]]
-"""As `AttentionBack`, or without heads to meet."""
+    states: Tensor | None = None
+    """[B, G, Q, D], of what the sub-layer was given of its own stream."""
+    memory: Tensor | None = None
+    """[B, G, S, D], of the encoder's output."""
+    met: Tensor | None = None
+    """[B, G, H], relevance met at the heads."""
 
 
 @dataclass(frozen=True, slots=True)
-class Arrived:
-    """Where the relevance at the end of a sub-layer went."""
+class ThroughAttention:
+    """The way back through an attention, from its output past its heads to the states that it was given."""
 
-    states: Tensor
-    """Multipliers [B, G, Q, D] of what came in."""
-    memory: Tensor | None = None
-    """Multipliers [B, G, S, D] of the encoder's output; None where it is not attended to."""
-    met: Tensor | None = None
-    """[B, G, H], relevance met at the heads; None where there are none."""
-    ended: Tensor | None = None
-    """[B, G, Q], relevance that ended, where a bias alone was added to the stream; None for nowhere."""
+    seen: Attended
+    past_heads: AttentionBack
+    project: Back
+    query: Back
+    key: Back
+    value: Back
+
+    def __call__(self, multiplier: Tensor, account: Account) -> Given:
+        """From multipliers [B, G, Q, D]."""
+        outputs = self.seen.outputs[: len(multiplier), :, : multiplier.shape[2]]
+        at_heads = self.project(multiplier, account).unflatten(-1, (outputs.shape[1], outputs.shape[3]))
+        met = torch.einsum("bhqe,bgqhe->bgh", outputs, at_heads)
+        found = self.past_heads(at_heads, account)
+        attended = self.value(found.values.flatten(-2), account)
+        if found.keys is not None:
+            attended = attended + self.key(found.keys.flatten(-2), account)
+        asking = None if found.queries is None else self.query(found.queries.flatten(-2), account)
+        if not self.seen.own:
+            return Given(asking, attended, met)
+        return Given(attended if asking is None else attended + asking, met=met)
+
+
+Inside = Callable[[Tensor, Account], Given]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,68 +79,83 @@ class SubLayer:
     states: Tensor
     """[B, Q, D], what came in."""
     leave: Back
-    """From what came out to the two summands."""
+    """From what came out to the residual sum."""
+    fork: Fork | None
+    """From the residual sum to what came in and the sub-layer's output; None for an attention without heads."""
     inside: Inside | None
-    """From the sub-layer's summand to what the sub-layer was given; None for an attention without heads."""
+    """From the sub-layer's output to what the sub-layer was given."""
     enter: Back
     """From what the sub-layer was given to what came in."""
-    constant: Tensor | None = None
-    """[B, Q, D], what is added where no input takes part, so that relevance ends there; None for nowhere."""
 
-    def back(self, multiplier: Tensor) -> Arrived:
-        """From multipliers [B, G, Q, D] of what came out."""
-        multiplier = self.leave(multiplier)
-        if self.inside is None:
-            return Arrived(multiplier)
-        given, met = self.inside(multiplier)
-        if self.name.startswith("dec_enc"):
-            return Arrived(multiplier, given, met)
-        ended = None if self.constant is None else scaled(multiplier, self.constant).sum(-1)
-        return Arrived(multiplier + self.enter(given), met=met, ended=ended)
+    def back(self, multiplier: Tensor, account: Account) -> Given:
+        """From multipliers [B, G, Q, D] of what came out to those of what came in."""
+        multiplier = self.leave(multiplier, account)
+        if self.fork is None or self.inside is None:
+            return Given(multiplier)
+        stream, change = self.fork(multiplier, account)
+        given = self.inside(change, account)
+        if given.states is not None:
+            stream = stream + self.enter(given.states, account)
+        return Given(stream, given.memory, given.met)
 
 
 def around(
-    rule: PlainRatio,
-    name: str,
-    trace: Trace,
-    residual: Residual,
-    change: Tensor | None,
-    inside: Inside | None,
-    constant: Tensor | None = None,
+    rule: Rule, name: str, states: Tensor, residual: Residual, change: Tensor | None, inside: Inside | None
 ) -> SubLayer:
     """The sub-layer that added `change` (None: nothing) to what came in, pre-norm or post-norm."""
-    states = trace[f"{name}.input"]
     norm = rule.norm(residual.norm, states if residual.pre_norm or change is None else states + change)
     leave, enter = (unchanged, norm) if residual.pre_norm else (norm, unchanged)
-    return SubLayer(name, states, leave, inside, enter, constant)
+    fork = None if change is None else rule.add(states, change)
+    return SubLayer(name, states, leave, fork, inside, enter)
 
 
-def attention(rule: PlainRatio, layer: Layer, kind: str, trace: Trace, memory: Tensor | None = None) -> SubLayer:
+def attention(rule: Rule, layer: Layer, kind: str, trace: Trace, memory: Tensor | None = None) -> SubLayer:
     """An attention of a layer; `memory` [B, S, D] is the encoder's output, if it attends to that."""
-    name = f"{kind}.{layer.index}"
-    own = memory is None
+    name, own = f"{kind}.{layer.index}", memory is None
     module, residual = (
         (layer.self_attention, layer.self_residual) if own else (layer.cross_attention, layer.cross_residual)
     )
+    states = trace[f"{name}.input"]
     if module.heads == 0:
-        return around(rule, name, trace, residual, None, None)
-    outputs = trace[f"{name}.heads"].transpose(1, 2)
-    change, project = rule.linear(module.output, outputs.flatten(2))
-    _, value = rule.linear(module.value, residual.enter(trace[f"{name}.input"]) if memory is None else memory)
-    inside = AttentionBack(rule, trace[f"{name}.weights"], outputs, project, value, own)
-    return around(rule, name, trace, residual, change, inside)
+        return around(rule, name, states, residual, None, None)
+    entered = residual.enter(states)
+    attended = entered if memory is None else memory
+    seen = seen_by(module, trace, name, entered, attended)
+    merged = seen.outputs.transpose(1, 2).flatten(2)
+    change = module.output(merged)
+
+    def way(part: torch.nn.Linear, inputs: Tensor, outputs: Tensor) -> Back:
+        return rule.linear(part, inputs, outputs.transpose(1, 2).flatten(2))
+
+    inside = ThroughAttention(
+        seen,
+        rule.attention(seen),
+        rule.linear(module.output, merged, change),
+        way(module.query, entered, seen.queries) if rule.through_softmax else unchanged,
+        way(module.key, attended, seen.keys) if rule.through_softmax else unchanged,
+        way(module.value, attended, seen.values),
+    )
+    return around(rule, name, states, residual, change, inside)
 
 
-def feedforward(rule: PlainRatio, layer: Layer, trace: Trace) -> SubLayer:
+def seen_by(module: Attention, trace: Trace, name: str, entered: Tensor, attended: Tensor) -> Attended:
+    """What a traced attention was made of."""
+    kept = module.project(attended)
+    queries = module.split(module.query(entered))
+    weights, outputs = trace[f"{name}.weights"], trace[f"{name}.heads"]
+    return Attended(queries, kept.keys, kept.values, weights, outputs, attended is entered)
+
+
+def feedforward(rule: Rule, layer: Layer, trace: Trace) -> SubLayer:
     """The feed-forward part of a layer."""
     name = f"{layer.self_kind[:3]}_ffn.{layer.index}"
     part, residual = layer.feedforward, layer.feedforward_residual
-    entered = residual.enter(trace[f"{name}.input"])
-    hidden, inner = rule.relu_of_linear(part.inner, entered)
-    change, outer = rule.linear(part.outer, hidden)
-    closed = (hidden == 0).all(-1, keepdim=True)
-    constant = change * closed if closed.any() else None
-    return around(rule, name, trace, residual, change, lambda m: (inner(outer(m)), None), constant)
+    states = trace[f"{name}.input"]
+    entered = residual.enter(states)
+    hidden = part.inner(entered).relu()
+    change = part.outer(hidden)
+    inner, outer = rule.linear(part.inner, entered, hidden), rule.linear(part.outer, hidden, change)
+    return around(rule, name, states, residual, change, lambda m, account: Given(inner(outer(m, account), account)))
 
 
 def relevance(states: Tensor, multiplier: Tensor) -> Tensor:
@@ -152,36 +166,36 @@ def relevance(states: Tensor, multiplier: Tensor) -> Tensor:
 class Walk:
     """One walk of some generation steps, with its account of the relevance under way."""
 
-    def __init__(self, start: Tensor, ended: Tensor, memory: Tensor) -> None:
-        """start: [B, G], the relevance that sets out. ended: of it, what has ended at biases. memory: [B, S, D]."""
-        self.start, self.ended, self.memory = start, ended, memory
+    def __init__(self, start: Tensor, absorbed: Tensor, memory: Tensor) -> None:
+        """start: [B, G], the relevance that sets out. absorbed: of it, what has ended. memory: [B, S, D]."""
+        self.start, self.memory, self.account = start, memory, Account(absorbed)
         self.at_memory = memory.new_zeros(*start.shape, *memory.shape[1:])
+        self.arrived = torch.zeros_like(start)
         self.met: dict[str, Tensor] = {}
-        self.deviation = torch.zeros_like(start)
+        self.places: dict[str, Tensor] = {}
+        """[B, G, 2] below every sub-layer: what is still under way and what was absorbed so far."""
 
     def down(self, sublayers: Sequence[SubLayer], multiplier: Tensor) -> None:
         """From the top of a stack to its bottom; what decoder layers give to the memory is gathered in `at_memory`."""
         gathered = here = torch.zeros_like(self.start)
         for part in reversed(sublayers):
-            arrived = part.back(multiplier)
-            multiplier = arrived.states
-            if arrived.met is not None:
-                self.met[part.name] = arrived.met
-            if arrived.memory is not None:
-                self.at_memory = self.at_memory + arrived.memory
+            given = part.back(multiplier, self.account)
+            multiplier = cast(Tensor, given.states)
+            if given.met is not None:
+                self.met[part.name] = given.met
+            if given.memory is not None:
+                self.at_memory = self.at_memory + given.memory
                 gathered = relevance(self.memory, self.at_memory)
-            if arrived.ended is not None:
-                self.ended = self.ended + arrived.ended.sum(-1)
             here = relevance(part.states, multiplier)
-            lost = (here + gathered + self.ended - self.start) / stabilised(self.start, SMALLEST_LOGIT)
-            self.deviation = torch.maximum(self.deviation, lost.abs())
-        self.ended = self.ended + here
+            under_way = here + gathered + self.arrived
+            self.places[part.name] = torch.stack([under_way, self.account.absorbed], -1)
+        self.arrived = self.arrived + here
 
 
 class Ways:
     """The ways back through a whole model, as it was traced on one batch."""
 
-    def __init__(self, model: Transformer, batch: Batch, rule: PlainRatio) -> None:
+    def __init__(self, model: Transformer, batch: Batch, rule: Rule) -> None:
         trace: Trace = {}
         states = model(batch.source, batch.source_mask, batch.target_input, trace=trace)
         self.memory = model.encoder_norm(trace["encoder_norm.input"])
@@ -196,23 +210,26 @@ class Ways:
             self.decoder.append(feedforward(rule, layer, trace))
 
         self.logits, top = model.projection(states).max(-1)
-        scale = self.logits / stabilised(self.logits - model.projection.bias[top], rule.stabiliser)
-        multiplier = model.projection.weight[top] * scale[:, :, None]
-        multiplier = rule.norm(model.decoder_norm, trace["decoder_norm.input"])(multiplier[:, None])
+        projection = model.projection
+        multiplier, absorbed = rule.top(projection.weight[top], projection.bias[top], states, self.logits)
         # Until the first attention a position belongs to its own step alone: one step's room holds all of them.
-        arrived = self.decoder.pop().back(multiplier)
-        self.below_top = arrived.states[:, 0]
-        self.ended_at_top = torch.zeros_like(self.logits) if arrived.ended is None else arrived.ended[:, 0]
+        account = Account(absorbed[:, None])
+        multiplier = rule.norm(model.decoder_norm, trace["decoder_norm.input"])(multiplier[:, None], account)
+        last = self.decoder.pop()
+        below = cast(Tensor, last.back(multiplier, account).states)
+        self.below_top, self.absorbed_at_top, self.top = below[:, 0], account.absorbed[:, 0], last.name
+        self.under_way = torch.einsum("bqd,bqd->bq", last.states, self.below_top)
 
     def walk(self, sentences: int, first: int, last: int) -> Walk:
         """Walk the generation steps `first` to `last` of the first `sentences` sentences."""
         part = (slice(sentences), slice(first, last))
-        walk = Walk(self.logits[part], self.ended_at_top[part], self.memory[:sentences])
+        walk = Walk(self.logits[part], self.absorbed_at_top[part], self.memory[:sentences])
+        walk.places[self.top] = torch.stack([self.under_way[part], self.absorbed_at_top[part]], -1)
         steps = torch.arange(first, last, device=self.memory.device)
         multiplier = self.memory.new_zeros(sentences, last - first, last, self.memory.shape[2])
         multiplier[:, steps - first, steps] = self.below_top[part]
         walk.down(self.decoder, multiplier)
-        walk.down(self.encoder, self.encoder_norm(walk.at_memory))
+        walk.down(self.encoder, self.encoder_norm(walk.at_memory, walk.account))
         return walk
 
 
@@ -224,14 +241,16 @@ class HeadRelevance:
     """By kind of attention, for each layer [N, H] in the order of its live heads."""
     logits: Tensor
     """[N], the top-1 logits that set out as relevance."""
-    deviation: Tensor
-    """[N], largest distance of the account after any sub-layer from the logit, as a share of the logit."""
+    places: dict[str, Tensor]
+    """By sub-layer, from the top: [N, 2], as shares of the logit what is still under way and what was absorbed."""
+
+    def deviations(self) -> dict[str, Tensor]:
+        """[N] for every sub-layer: how far the account below it is from the logit, as a share of the logit."""
+        return {name: (shares.sum(-1) - 1).abs() for name, shares in self.places.items()}
 
 
 @torch.no_grad()
-def head_relevance(
-    model: Transformer, batch: Batch, settings: LrpSettings, chunk_elements: int | None = None
-) -> HeadRelevance:
+def head_relevance(model: Transformer, batch: Batch, rule: Rule, chunk_elements: int | None = None) -> HeadRelevance:
     """Relevance of the top-1 logit of every generation step of `batch`, given its target prefix, at every head.
 
     model: in evaluation mode and float64. chunk_elements: bound on the widest tensor; it changes no result.
@@ -239,14 +258,15 @@ def head_relevance(
     # Longest first, so that the sentences that still have steps are always the first ones.
     order = batch.target_mask.sum(1).argsort(descending=True, stable=True)
     batch = Batch(*(getattr(batch, name)[order] for name in Batch.__slots__))
-    ways, mask = Ways(model, batch, PlainRatio(settings.stabiliser)), batch.target_mask
+    ways, mask = Ways(model, batch, rule), batch.target_mask
     live = model.shape.live_heads
     heads = {kind: [ways.logits.new_zeros(*mask.shape, len(layer)) for layer in live[kind]] for kind in ATTENTIONS}
-    deviation = torch.zeros_like(ways.logits)
+    places: dict[str, Tensor] = {}
     for first, last in chunks(model, batch, chunk_elements or CHUNK_ELEMENTS[mask.device.type]):
         sentences = int(mask[:, first].sum())
         walk = ways.walk(sentences, first, last)
-        deviation[:sentences, first:last] = walk.deviation
+        for name, amounts in walk.places.items():
+            places.setdefault(name, ways.logits.new_zeros(*mask.shape, 2))[:sentences, first:last] = amounts
         for name, met in walk.met.items():
             kind, layer = name.split(".")
             heads[kind][int(layer)][:sentences, first:last] = met
@@ -257,10 +277,11 @@ def head_relevance(
     def in_order(steps: Tensor) -> Tensor:
         return steps[back][mask]
 
+    logits = in_order(ways.logits)
     return HeadRelevance(
         {kind: [in_order(layer) for layer in layers] for kind, layers in heads.items()},
-        in_order(ways.logits),
-        in_order(deviation),
+        logits,
+        {name: in_order(amounts) / stabilised(logits, SMALLEST_LOGIT)[:, None] for name, amounts in places.items()},
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
@@ -13,21 +13,31 @@ from heads.names import Run
 class Need:
     """What one table or figure reads: files by kind of run, from runs of these pruning scopes (the baseline has none).
 
-    `reference` names the files of the papers' numbers, below workflow/reference.
+    `reference` names the files of the papers' numbers, below workflow/reference; `optional` files that are read where
+    an experiment has them, so that a table is also made of experiments without trees. Of runs that were
+    asked for a number of heads only those of `methods` are read; "" are gates whose lambda is driven.
     """
 
     scopes: tuple[str, ...]
     files: Mapping[str, tuple[str, ...]]
     reference: tuple[str, ...]
+    optional: tuple[str, ...] = ()
+    methods: tuple[str, ...] | None = ()
+    """None: all."""
 
     def wants(self, run: Run) -> bool:
         """Whether anything of this run is read."""
-        return run.kind in self.files and (run.scope is None or run.scope in self.scopes)
+        asked = not run.keep or self.methods is None or run.method in self.methods
+        return asked and run.kind in self.files and (run.scope is None or run.scope in self.scopes)
 
-    def inputs(self, folders: Sequence[str]) -> list[str]:
-        """The files to be read, below run folders such as `results/demo/pruned/all/lam-0.01/seed-1`."""
+    def inputs(self, folders: Sequence[str], without: Collection[str] = ()) -> list[str]:
+        """The files to be read, below run folders such as `results/demo/pruned/all/lam-0.01/seed-1`.
+
+        without: names of files that these runs do not have.
+        """
         wanted = [(folder, run_of(folder)[1]) for folder in folders]
-        return [f"{folder}/{name}" for folder, run in wanted if self.wants(run) for name in self.files[run.kind]]
+        files = [(folder, name) for folder, run in wanted if self.wants(run) for name in self.files[run.kind]]
+        return [f"{folder}/{name}" for folder, name in files if name not in without]
 
 
 def run_of(folder: str | PurePath) -> tuple[str, Run]:
@@ -43,6 +53,8 @@ def run_of(folder: str | PurePath) -> tuple[str, Run]:
 
 
 BOTH = ("enc_self", "all")
+MEASURED = {"baseline": ("lrp.tsv", "confidence.tsv", "roles.tsv"), "gates": ("heads.tsv",)}
+"""What all measures of a head are read from; see SOURCES in `heads.tables.measures`."""
 
 NEEDS: dict[str, Need] = {
     "pruning": Need(
@@ -54,12 +66,29 @@ NEEDS: dict[str, Need] = {
             "scratch": ("bleu.json",),
         },
         ("voita_table2_pruning.csv", "voita_figure7_encoder_pruning.csv"),
+        methods=("",),
     ),
-    "dependencies": Need((), {"baseline": ("roles.tsv",)}, ("voita_table1_dependencies.csv",)),
+    "dependencies": Need((), {"baseline": ("roles.tsv", "alignment.tsv")}, ("voita_table1_dependencies.csv",)),
     "roles": Need(
         BOTH,
-        {"baseline": ("roles.tsv", "model.json"), "pruned": ("roles.tsv", "model.json")},
+        dict.fromkeys(("baseline", "pruned", "scratch"), ("roles.tsv", "model.json", "alignment.tsv")),
         ("voita_figure8_functions.csv",),
+        methods=("",),
+    ),
+    "role_drift": Need(BOTH, dict.fromkeys(("baseline", "pruned"), ("roles.tsv", "model.json")), (), methods=("",)),
+    "speed": Need((), {"baseline": ("speed.tsv",)}, ("michel_table4_speed.csv",)),
+    "measures": Need(BOTH, MEASURED, (), optional=("roles.tsv",)),
+    "correlations": Need(BOTH, MEASURED, (), optional=("roles.tsv",)),
+    "claims": Need(
+        BOTH,
+        {
+            "baseline": (*MEASURED["baseline"], "bleu.json", "model.json"),
+            "gates": MEASURED["gates"],
+            "pruned": ("roles.tsv", "bleu.json", "model.json"),
+            "scratch": ("bleu.json",),
+        },
+        ("voita_claims.csv",),
+        optional=("roles.tsv",),
     ),
 }
 """By name of the table. `corpus` is not among them: it reads no runs, see `heads.tables.corpus`."""

@@ -43,14 +43,15 @@ COLUMNS = (
 
 
 def run_order(frame: pd.DataFrame) -> pd.DataFrame:
-    """Rows sorted by experiment, scope, lambda as a number and seed, the baseline first."""
+    """Rows sorted by experiment, scope, lambda as a number, budget and seed, the baseline first."""
     scopes = ["", *SCOPES]
     keys = frame.assign(
         _scope=frame["scope"].map(scopes.index),
         _lam=pd.to_numeric(frame["lam"].replace("", "-1")),
+        _keep=[tuple(-int(number) for number in keep.split("-") if number) for keep in frame["keep"]],
         _kind=frame["kind"],
     )
-    order = keys.sort_values(["experiment", "_scope", "_kind", "_lam", "seed"], kind="stable").index
+    order = keys.sort_values(["experiment", "_scope", "_kind", "_keep", "_lam", "seed"], kind="stable").index
     return frame.loc[order].reset_index(drop=True)
 
 
@@ -88,12 +89,12 @@ def pruning_table(frames: Frames, table2: pd.DataFrame, figure7: pd.DataFrame) -
     left = heads_left(frames["model.json"])
     rows = []
     for row, share in zip(left.to_dict("records"), kept_share(left), strict=True):
-        experiment, _, scope, lam, seed = _key(row)
+        experiment, _, scope, _, lam, keep, seed = _key(row)
         measured = bleu[_key(row)]
         others = {
-            "scratch": (experiment, "scratch", scope, lam, seed),
-            "control": (experiment, "pruned", scope, "0", seed),
-            "baseline": (experiment, "baseline", "", "", seed),
+            "scratch": (experiment, "scratch", scope, "", lam, keep, seed),
+            "control": (experiment, "pruned", scope, "", "0", "", seed),
+            "baseline": (experiment, "baseline", "", "", "", "", seed),
         }
         compared = {name: bleu[key]["bleu"] if key in bleu else None for name, key in others.items()}
         paper = figure7 if scope == "enc_self" else table2
@@ -102,7 +103,7 @@ def pruning_table(frames: Frames, table2: pd.DataFrame, figure7: pd.DataFrame) -
                 **row,
                 **{column: measured[column] for column in ("bleu", "sentences", "signature")},
                 "kept_share_of_scope": share,
-                "gates_strictly_between": between.get((experiment, "gates", scope, lam, seed)),
+                "gates_strictly_between": between.get((experiment, "gates", scope, "", lam, keep, seed)),
                 **{f"bleu_{name}": value for name, value in compared.items()},
                 **{f"bleu_minus_{name}": _difference(measured["bleu"], value) for name, value in compared.items()},
                 **nearest_paper_row(paper[paper["corpus"] == "WMT"], share),

@@ -15,10 +15,24 @@ from heads.tables.needs import Need, run_of
 
 REFERENCE = Path(__file__).parents[2] / "reference"
 
-RUN_COLUMNS = ("experiment", "kind", "scope", "lam", "seed")
-"""What tells a run: `scope` and `lam` are "" for the baseline, so that runs can be grouped and compared."""
+RUN_COLUMNS = ("experiment", "kind", "scope", "method", "lam", "keep", "seed")
+"""What tells a run: `scope`, `method`, `lam` and `keep` are "" where it has none, so that runs can be grouped."""
 
-TEXT = {"experiment", "kind", "scope", "lam", "attention", "role", "name", "signature"}
+TEXT = {
+    "experiment",
+    "kind",
+    "scope",
+    "method",
+    "lam",
+    "keep",
+    "attention",
+    "rule",
+    "trees",
+    "role",
+    "name",
+    "signature",
+}
+TEXT |= {"run", "device"}
 OBJECTS = {"words", "relations", "tree_heads", "weights"}
 
 Record = dict[str, Any]
@@ -74,10 +88,19 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "model.json": ("attention", "layer", "head", "live", "dev_loss"),
     "heads.tsv": ("attention", "layer", "head", "p_open", "open", "strictly_between"),
     "confidence.tsv": ("attention", "layer", "head", "confidence"),
-    "lrp.tsv": ("attention", "layer", "head", "relevance_absolute"),
-    "roles.tsv": ("layer", "head", "role", "name", "accuracy", "baseline", "cases", "holds"),
+    "lrp.tsv": ("rule", "attention", "layer", "head", "relevance", "relevance_absolute"),
+    "roles.tsv": (
+        *("trees", "layer", "head", "role", "name"),
+        *("accuracy", "low", "high", "baseline", "cases", "reaches", "holds"),
+    ),
+    "alignment.tsv": ("trees", "sentences", "measured", "tree_words", "aligned_words"),
     "gates.jsonl": ("update", "attention", "layer", "head", "p_open"),
     "maps.json": ("words", "relations", "tree_heads", "weights"),
+    "speed.tsv": (
+        *("run", "batch_sentences", "repeats", "examples_per_second", "examples_per_second_sd"),
+        *("ratio", "ratio_low", "ratio_high", "sentences", "pieces_per_example", "heads", "of"),
+        *("parameters", "disk_mb", "peak_memory_mb", "device"),
+    ),
 }
 READERS: dict[str, Callable[[Path], Iterator[Record]]] = {
     "bleu.json": _bleu,
@@ -91,7 +114,8 @@ def load_runs(need: Need, folders: Sequence[Path]) -> Frames:
     """Read what `need` asks for from run folders such as `results/demo/baseline/seed-1`.
 
     Runs that `need` does not ask for are passed over. Every frame has RUN_COLUMNS and the columns of its file, also
-    when it has no rows. Raises UserError for a path that is no run, a missing file or a missing column.
+    when it has no rows; optional files are passed over where they are missing. Raises UserError for a path that is no
+    run, a missing file or a missing column.
     """
     records: dict[str, list[Record]] = {name: [] for names in need.files.values() for name in names}
     for folder in folders:
@@ -100,8 +124,10 @@ def load_runs(need: Need, folders: Sequence[Path]) -> Frames:
         except ValueError as error:
             raise UserError(f"{error}: give folders such as results/demo/baseline/seed-1.") from error
         if need.wants(run):
-            identity = (experiment, run.kind, run.scope or "", run.lam or "", run.seed)
+            identity = (experiment, run.kind, run.scope or "", run.method, run.lam, run.keep, run.seed)
             for name in need.files[run.kind]:
+                if name in need.optional and not (folder / name).exists():
+                    continue
                 records[name] += _records(folder / name, dict(zip(RUN_COLUMNS, identity, strict=True)))
     return {name: frame_of(rows, (*RUN_COLUMNS, *COLUMNS[name])) for name, rows in records.items()}
 
@@ -123,6 +149,12 @@ def frame_of(rows: Sequence[Record], columns: Sequence[str]) -> pd.DataFrame:
         if column not in TEXT | OBJECTS:
             frame[column] = pd.to_numeric(frame[column])
     return frame
+
+
+def first_of(frame: pd.DataFrame, column: str) -> pd.DataFrame:
+    """The rows that have the first value of `column` in their run: its first rule, its first trees."""
+    first = frame.groupby(list(RUN_COLUMNS), sort=False)[column].transform("first")
+    return frame[frame[column] == first]
 
 
 def load_reference(name: str) -> pd.DataFrame:

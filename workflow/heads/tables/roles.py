@@ -1,18 +1,25 @@
-"""What heads do: the tables of dependencies and of roles (Voita et al., Table 1, Fig 8), and one function a head."""
+"""What heads do: the tables of dependencies, roles and their drift (Voita et al., Table 1, Fig 8).
+
+Where heads were measured on trees from two sources, the first one decides on functions and roles, and what the second
+one gives stands beside it in the columns that begin with `other_`.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 
 import pandas as pd
 
 from heads.tables.pruning import run_order
-from heads.tables.reading import RUN_COLUMNS, Frames
+from heads.tables.reading import RUN_COLUMNS, Frames, first_of
 
 FUNCTIONS = ("positional", "positional_and_syntactic", "syntactic", "rare", "other")
 """Every encoder head has exactly one, as in Fig 8 of the paper."""
 
 HEAD_COLUMNS = (*RUN_COLUMNS, "layer", "head")
+NONE = "none"
+SEPARATOR = "; "
 
 
 def function_of(roles: Collection[str]) -> str:
@@ -25,79 +32,126 @@ def function_of(roles: Collection[str]) -> str:
 
 
 def head_functions(frames: Frames) -> pd.DataFrame:
-    """One row for each live encoder head: RUN_COLUMNS, layer, head and its function.
+    """One row for each live encoder head, judged on the first trees.
 
-    frames: `model.json` and `roles.tsv`.
+    Columns: HEAD_COLUMNS; `function`, one of FUNCTIONS; `roles`, the names of all that it holds, such as
+    "-1; obj dependent-to-head", or "none"; `held`, how many those are; `reaching`, 1 where it reaches any role by its
+    accuracy alone. frames: `model.json` and `roles.tsv`.
     """
-    model, roles = frames["model.json"], frames["roles.tsv"]
+    model, roles = frames["model.json"], first_of(frames["roles.tsv"], "trees")
     heads = model[(model["attention"] == "enc_self") & (model["live"] == 1)][list(HEAD_COLUMNS)]
-    holding = roles[roles["holds"] == 1]
-    carried: dict[tuple[object, ...], set[str]] = {}
-    for *head, role in holding[[*HEAD_COLUMNS, "role"]].itertuples(index=False, name=None):
-        carried.setdefault(tuple(head), set()).add(role)
-    functions = [function_of(carried.get(head, set())) for head in heads.itertuples(index=False, name=None)]
-    return heads.assign(function=functions).reset_index(drop=True)
+    held: dict[tuple[object, ...], dict[str, str]] = {}
+    for *head, name, role in roles[roles["holds"] == 1][[*HEAD_COLUMNS, "name", "role"]].itertuples(index=False):
+        held.setdefault(tuple(head), {})[name] = role
+    reached = roles[roles["reaches"] == 1][list(HEAD_COLUMNS)]
+    reaching = set(reached.itertuples(index=False, name=None))
+    keys = list(heads.itertuples(index=False, name=None))
+    of_head = [held.get(key, {}) for key in keys]
+    return heads.assign(
+        function=[function_of(roles.values()) for roles in of_head],
+        roles=[SEPARATOR.join(roles) or NONE for roles in of_head],
+        held=[len(roles) for roles in of_head],
+        reaching=[int(key in reaching) for key in keys],
+    ).reset_index(drop=True)
 
 
 def count_functions(frames: Frames) -> pd.DataFrame:
-    """One row a run, also for a run without encoder heads: RUN_COLUMNS, `live`, `of` and the count of each function."""
+    """One row a run, also for a run without encoder heads.
+
+    Columns: RUN_COLUMNS; `live` and `of`; the count of each function, of heads that hold `several` roles, relations or
+    offsets, and of heads that are `reaching` one by accuracy alone.
+    """
     model = frames["model.json"]
     encoder = model[model["attention"] == "enc_self"].groupby(list(RUN_COLUMNS), sort=False)["live"]
     counts = encoder.agg(live="sum", of="size")
-    functions = head_functions(frames)
-    for name in FUNCTIONS:
-        found = functions[functions["function"] == name].groupby(list(RUN_COLUMNS)).size()
-        counts[name] = found.reindex(counts.index, fill_value=0)
+    heads = head_functions(frames)
+    kinds = {name: heads["function"] == name for name in FUNCTIONS}
+    kinds |= {"several": heads["held"] > 1, "reaching": heads["reaching"] == 1}
+    for name, are in kinds.items():
+        counts[name] = heads[are].groupby(list(RUN_COLUMNS)).size().reindex(counts.index, fill_value=0)
     return run_order(counts.reset_index())
+
+
+def role_drift(frames: Frames) -> pd.DataFrame:
+    """What became of every encoder head of the unpruned model in each pruned one.
+
+    Columns: HEAD_COLUMNS; `gone`; function and roles `_before` and `_after`, empty where it is gone;
+    `new_roles` and `lost_roles`, how many roles, relations or offsets it holds that it did not hold before, and the
+    other way round. Models from scratch are not in it: their heads are not those of the unpruned model.
+    """
+    model, heads = frames["model.json"], head_functions(frames)
+    runs = model[model["kind"] == "pruned"][list(RUN_COLUMNS)].drop_duplicates()
+    before = heads[heads["kind"] == "baseline"][["experiment", "seed", "layer", "head", "function", "roles"]]
+    after = heads[[*HEAD_COLUMNS, "function", "roles"]]
+    drift = runs.merge(before, on=["experiment", "seed"])
+    drift = drift.merge(after, on=list(HEAD_COLUMNS), how="left", suffixes=("_before", "_after"))
+    drift.insert(len(HEAD_COLUMNS), "gone", drift["function_after"].isna().astype(int))
+    drift = drift.fillna({"function_after": "", "roles_after": ""})
+    pairs = [(_role_set(b), _role_set(a)) for b, a in zip(drift["roles_before"], drift["roles_after"], strict=True)]
+    return drift.assign(new_roles=[len(a - b) for b, a in pairs], lost_roles=[len(b - a) for b, a in pairs])
+
+
+def _role_set(text: str) -> set[str]:
+    return set(text.split(SEPARATOR)) - {NONE, ""}
+
+
+def role_drift_table(frames: Frames) -> pd.DataFrame:
+    """`role_drift` in the order of all tables."""
+    return run_order(role_drift(frames))
+
+
+def _other(frame: pd.DataFrame) -> pd.DataFrame:
+    """Rows of trees that are not the first of their run."""
+    return frame.drop(first_of(frame, "trees").index)
 
 
 def roles_table(frames: Frames, figure8: pd.DataFrame) -> pd.DataFrame:
     """Functions of the live encoder heads of every run, and the paper's model nearest by share of encoder heads kept.
 
-    figure8: the paper's numbers, a row for each size and function.
+    Between them: how many live heads of a pruned model hold a role that they did not hold in the unpruned one
+    (`heads_with_new_roles`) or no longer hold one (`heads_with_lost_roles`), the words of the trees, and the counts by
+    the other trees.
+
+    frames: `model.json`, `roles.tsv` and `alignment.tsv`; figure8: the paper's numbers, a row a size and function.
     """
-    counts = count_functions(frames)
+    counts, runs = count_functions(frames), list(RUN_COLUMNS)
+    drift = role_drift(frames)
+    changes = {f"heads_with_{name}": drift[name] * (1 - drift["gone"]) > 0 for name in ("new_roles", "lost_roles")}
+    drifted = drift.assign(**changes).groupby(runs, sort=False)[list(changes)].sum().reset_index()
+    counts = counts.merge(drifted, on=runs, how="left")
+    counts = counts.merge(_aligned(first_of(frames["alignment.tsv"], "trees")), on=runs, how="left")
+    counts = counts.merge(_other_functions(frames), on=runs, how="left")
+    return pd.concat([counts, _paper_functions(figure8, counts["live"] / counts["of"])], axis=1)
+
+
+def _aligned(alignment: pd.DataFrame) -> pd.DataFrame:
+    """Words of the trees and how many of them are aligned; the percentage is rounded down, so that 100 means all."""
+    columns = ["trees", "sentences", "measured", "tree_words", "aligned_words"]
+    share = [
+        math.floor(1000 * done / words) / 10 if words else math.nan
+        for done, words in zip(alignment["aligned_words"], alignment["tree_words"], strict=True)
+    ]
+    return alignment[[*RUN_COLUMNS, *columns]].assign(aligned_percent=share)
+
+
+def _other_functions(frames: Frames) -> pd.DataFrame:
+    roles = _other(frames["roles.tsv"])
+    names = _other(frames["alignment.tsv"])[[*RUN_COLUMNS, "trees"]].rename(columns={"trees": "other_trees"})
+    found = count_functions({"model.json": frames["model.json"], "roles.tsv": roles})
+    counts = found[list(FUNCTIONS)].add_prefix("other_").assign(**{key: found[key] for key in RUN_COLUMNS})
+    return names.merge(counts, on=list(RUN_COLUMNS), how="left")
+
+
+def _paper_functions(figure8: pd.DataFrame, shares: pd.Series) -> pd.DataFrame:
     paper = figure8.pivot(index="enc_self", columns="function", values="heads").sort_index(ascending=False)
     full = float(figure8["of"].iloc[0])
     tags = figure8.groupby("enc_self")["tag"].agg(lambda tags: "; ".join(dict.fromkeys(tags)))
-    sizes = [paper.index[abs(paper.index / full - share).argmin()] for share in counts["live"] / counts["of"]]
+    sizes = [paper.index[abs(paper.index / full - share).argmin()] for share in shares]
     beside = paper.loc[sizes, list(FUNCTIONS)].add_prefix("paper_").reset_index(drop=True)
     beside.insert(0, "paper_corpus", figure8["corpus"].iloc[0])
     beside.insert(1, "paper_live", sizes)
     beside.insert(2, "paper_of", full)
-    return pd.concat([counts, beside.assign(paper_tag=tags.loc[sizes].to_numpy())], axis=1)
-
-
-def dependencies_table(frames: Frames, table1: pd.DataFrame) -> pd.DataFrame:
-    """For every relation and direction the baseline's most accurate head, beside the paper's two corpora.
-
-    The best head is chosen on the sentences it is reported on, as in the paper. Cells are empty where a relation never
-    occurs. frames: `roles.tsv` of baseline runs; table1: the paper's numbers.
-    """
-    roles = frames["roles.tsv"]
-    rows = []
-    for keys, group in roles[roles["role"] == "syntactic"].groupby(["experiment", "seed", "name"], sort=False):
-        experiment, seed, name = keys
-        relation, direction = str(name).split(" ", maxsplit=1)
-        row: dict[str, object] = {
-            "experiment": experiment,
-            "seed": seed,
-            "relation": relation,
-            "direction": direction,
-        }
-        counted = group[(group["cases"] > 0) & group["accuracy"].notna()]
-        row["cases"] = group["cases"].max()
-        if len(counted):
-            best = counted.sort_values(["accuracy", "layer", "head"], ascending=[False, True, True]).iloc[0]
-            row |= {
-                "layer": best["layer"],
-                "head": best["head"],
-                "best_percent": 100 * best["accuracy"],
-                "baseline_percent": 100 * best["baseline"],
-                "gain_points": 100 * (best["accuracy"] - best["baseline"]),
-            }
-        rows.append(row | _paper_accuracy(table1, relation, direction))
-    return pd.DataFrame(rows, columns=list(DEPENDENCY_COLUMNS))
+    return beside.assign(paper_tag=tags.loc[sizes].to_numpy())
 
 
 PAPER_DEPENDENCY_COLUMNS = (
@@ -113,14 +167,69 @@ DEPENDENCY_COLUMNS = (
     "seed",
     "relation",
     "direction",
+    "trees",
     "layer",
     "head",
     "cases",
     "best_percent",
+    "low_percent",
+    "high_percent",
     "baseline_percent",
     "gain_points",
+    "reaches",
+    "holds",
+    "other_trees",
+    "other_cases",
+    "other_best_percent",
+    "other_baseline_percent",
+    "other_gain_points",
+    "other_same_head_percent",
+    "tree_words",
+    "aligned_words",
+    "aligned_percent",
     *PAPER_DEPENDENCY_COLUMNS,
 )
+
+
+def dependencies_table(frames: Frames, table1: pd.DataFrame) -> pd.DataFrame:
+    """For every relation and direction the baseline's most accurate head, beside the paper's two corpora.
+
+    The best head is chosen on the sentences it is reported on, as in the paper, and its interval does not know of the
+    choice. On other trees the best head is chosen anew; `other_same_head_percent` is the accuracy there of the head
+    that is best on the first trees. Cells are empty where a relation never occurs.
+
+    frames: `roles.tsv` and `alignment.tsv` of baseline runs; table1: the paper's numbers.
+    """
+    roles, keys = frames["roles.tsv"], ["experiment", "seed"]
+    aligned = _aligned(first_of(frames["alignment.tsv"], "trees")).set_index(keys)
+    others = dict(list(_other(roles).groupby([*keys, "name"], sort=False)))
+    first = first_of(roles[roles["role"] == "syntactic"], "trees")
+    rows = []
+    for (experiment, seed, name), group in first.groupby([*keys, "name"], sort=False):
+        relation, direction = str(name).split(" ", maxsplit=1)
+        row: dict[str, object] = {"experiment": experiment, "seed": seed, "relation": relation, "direction": direction}
+        row |= _best_head(group)
+        if (experiment, seed, name) in others:
+            other = others[experiment, seed, name]
+            row |= {f"other_{key}": value for key, value in _best_head(other).items()}
+            same = other[(other["layer"] == row.get("layer")) & (other["head"] == row.get("head"))]
+            row["other_same_head_percent"] = 100 * same["accuracy"].max()
+        row |= aligned.loc[(experiment, seed), ["tree_words", "aligned_words", "aligned_percent"]].to_dict()
+        rows.append(row | _paper_accuracy(table1, relation, direction))
+    return pd.DataFrame(rows, columns=list(DEPENDENCY_COLUMNS))
+
+
+def _best_head(group: pd.DataFrame) -> dict[str, object]:
+    """The most accurate head of the rows of one measure; ties go to the first."""
+    found: dict[str, object] = {"trees": group["trees"].iloc[0], "cases": group["cases"].max()}
+    counted = group[(group["cases"] > 0) & group["accuracy"].notna()]
+    if len(counted):
+        best = counted.sort_values(["accuracy", "layer", "head"], ascending=[False, True, True]).iloc[0]
+        columns = {"best": "accuracy", "low": "low", "high": "high", "baseline": "baseline"}
+        found |= {key: best[key] for key in ("layer", "head", "reaches", "holds")}
+        found |= {f"{key}_percent": 100 * best[column] for key, column in columns.items()}
+        found["gain_points"] = 100 * (best["accuracy"] - best["baseline"])
+    return found
 
 
 def _paper_accuracy(table1: pd.DataFrame, relation: str, direction: str) -> dict[str, object]:

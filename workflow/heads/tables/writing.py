@@ -8,8 +8,9 @@ import pandas as pd
 
 from heads.files import write_tsv
 
-DECIMALS = {"bleu": 2, "percent": 1, "points": 1, "per_sentence": 1, "share": 3, "loss": 4}
-"""Decimals by a word in the column's name; other numbers are written whole."""
+DECIMALS = {"bleu": 2, "percent": 1, "points": 1, "per_sentence": 1, "share": 3, "loss": 4, "rho": 3, "p_value": 4}
+DECIMALS |= {"lrp": 4, "confidence": 3, "accuracy": 3, "gain": 3, "survival": 3}
+"""Decimals by a word in the column's name; other numbers are written whole, or with four digits if they are not."""
 
 
 def write_frame(path: Path, frame: pd.DataFrame) -> None:
@@ -27,6 +28,9 @@ def _cell(value: object, column: str) -> str:
         return value
     if pd.isna(value):
         return ""
-    decimals = next((count for word, count in DECIMALS.items() if word in column), 0)
+    number = float(value)  # type: ignore[arg-type]
+    decimals = next((count for word, count in DECIMALS.items() if word in column), None)
+    if decimals is None:
+        return f"{number:.0f}" if number.is_integer() else f"{number:.4g}"
     # Adding zero turns the -0.00 of a rounded loss into 0.00.
-    return f"{round(float(value), decimals) + 0.0:.{decimals}f}"  # type: ignore[arg-type]
+    return f"{round(number, decimals) + 0.0:.{decimals}f}"

@@ -1,0 +1,91 @@
+"""A tiny experiment on disk that can translate: vocabularies, an unpruned model, one with gates, and the pruned one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from heads.bpe import Tokens, Vocabulary, encode_file, train_bpe
+from heads.checkpoints import save_model
+from heads.files import write_json, write_text, write_tsv
+from heads.names import ATTENTIONS
+from heads.prune import prune
+from heads.settings import BpeSettings
+from heads.transformer import EOS, ModelShape, Transformer, full_heads
+
+SOURCE = ("the cat sees a small dog .", "a white house stands here , near the old river !", "dogs bark loudly .")
+TARGET = ("кот видит маленькую собаку .", "белый дом стоит тут , у старой реки !", "собаки громко лают .")
+OPEN = {
+    "enc_self": [[True, False, True], [False, False, False]],
+    "dec_self": [[True, True, True], [False, True, False]],
+    "dec_enc": [[False, True, True], [True, True, True]],
+}
+"""What is left: 2 and 0 of 3 heads, 3 and 1, 2 and 3."""
+
+SCORE = {"bleu": 12.345, "signature": "nrefs:1|tok:13a", "split": "test", "sentences": 7, "beam": 2}
+PIECES = {"source": 70, "target": 60}
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """Folders of what was written."""
+
+    bpe: Path
+    baseline: Path
+    gates: Path
+    pruned: Path
+
+    def tokens(self) -> Tokens:
+        """The encoded source sentences."""
+        return Tokens(self.bpe / "test.source.safetensors")
+
+
+def write_experiment(folder: Path) -> Experiment:
+    """Write an experiment, whose name is that of `folder`."""
+    runs = ("baseline/seed-1", "gates/all/lam-0.2/seed-1", "pruned/all/lam-0.2/seed-1")
+    made = Experiment(folder / "bpe", *(folder / run for run in runs))
+    settings = BpeSettings(70, 60, character_coverage=1.0, train_sentences=1000, seed=3)
+    for side, sentences in (("source", SOURCE), ("target", TARGET)):
+        text = folder / f"{side}.txt"
+        write_text(text, "\n".join(sentences * 40) + "\n")
+        train_bpe(text, made.bpe / f"{side}.model", settings, PIECES[side])
+    write_text(folder / "few.txt", "\n".join(SOURCE * 3) + "\n")
+    vocabulary = Vocabulary(made.bpe / "source.model")
+    encode_file(folder / "few.txt", vocabulary, made.bpe / "test.source.safetensors")
+    model = opinionated(seed=1)
+    rows = [
+        {"attention": kind, "layer": layer, "head": head, "open": int(is_open)}
+        for kind in ATTENTIONS
+        for layer, heads in enumerate(OPEN[kind])
+        for head, is_open in enumerate(heads)
+    ]
+    for run, weights in ((made.baseline, model), (made.gates, model), (made.pruned, prune(model, OPEN))):
+        save_model(weights, run / "model.safetensors", run / "model.json", {"updates": 5})
+        if run != made.baseline:
+            write_tsv(run / "heads.tsv", rows, ("attention", "layer", "head", "open"))
+        if run != made.gates:
+            write_json(run / "bleu.json", {**SCORE, "length_penalty": 0.7})
+    return made
+
+
+def opinionated(*, seed: int, eos: float = 0.0) -> Transformer:
+    """A model of random weights, none of them small, that ends its sentences more or less willingly."""
+    torch.manual_seed(seed)
+    shape = ModelShape(
+        width=10,
+        head_width=2,
+        feedforward=7,
+        dropout=0.0,
+        pre_norm=True,
+        source_pieces=PIECES["source"],
+        target_pieces=PIECES["target"],
+        original_heads=3,
+        live_heads=full_heads(layers=2, heads=3),
+    )
+    model = Transformer(shape).eval()
+    for value in model.parameters():
+        value.data += 0.5 * torch.randn(value.shape)
+    model.projection.bias.data[EOS] += eos
+    return model

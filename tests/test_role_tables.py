@@ -1,0 +1,174 @@
+"""Tables and figure of roles: several roles of a head, drift, two sources of trees, models from scratch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.colors import to_hex
+from matplotlib.patches import Rectangle
+
+from fake_results import World, write_results
+from heads.figures.functions import functions_retained
+from heads.figures.needs import NEEDS as FIGURE_NEEDS
+from heads.figures.style import FUNCTION_COLOURS, styled
+from heads.tables.needs import NEEDS
+from heads.tables.reading import RUN_COLUMNS, Frames, load_reference, load_runs
+from heads.tables.roles import count_functions, dependencies_table, head_functions, role_drift, roles_table
+
+BASELINE, PRUNED, SCRATCH = (("baseline", "", ""), ("pruned", "all", "0.1"), ("scratch", "all", "0.1"))
+Held = dict[tuple[int, int], list[str]]
+FIGURE8 = load_reference("voita_figure8_functions.csv")
+
+
+def role_of(name: str) -> str:
+    return "positional" if name[0] in "+-0" else "rare" if " of " in name else "syntactic"
+
+
+def frames(held: dict[tuple[str, str, str], Held], trees: tuple[str, ...] = ("gold",)) -> Frames:
+    """Models of two layers of two heads; `held` says of each live head what it holds on the first trees.
+
+    A head reaches besides what it holds the offset 0. On second trees it holds nothing.
+    """
+    models: list[dict[str, Any]] = []
+    roles: list[dict[str, Any]] = []
+    alignment: list[dict[str, Any]] = []
+    for (kind, scope, lam), heads in held.items():
+        run = dict(zip(RUN_COLUMNS, ("x", kind, scope, "", lam, "", 1), strict=True))
+        places = [(layer, head) for layer in range(2) for head in range(2)]
+        models += [
+            {**run, "attention": "enc_self", "layer": layer, "head": head, "live": int((layer, head) in heads)}
+            for layer, head in places
+        ]
+        for number, source in enumerate(trees):
+            counts = {"sentences": 9, "measured": 8, "tree_words": 2000 + number, "aligned_words": 1999}
+            alignment.append({**run, "trees": source, **counts})
+            for (layer, head), names in heads.items():
+                for name in ["0", "obj dependent-to-head", *dict.fromkeys(names)]:
+                    holds = int(name in names and not number)
+                    row = {
+                        "layer": layer,
+                        "head": head,
+                        "role": role_of(name),
+                        "name": name,
+                        "accuracy": (layer + 1) / 4,
+                    }
+                    row |= {"low": 0.2, "high": 0.9, "baseline": 0.25, "cases": 9, "holds": holds}
+                    row["reaches"] = int(holds or (name == "0" and head == 1))
+                    roles.append({**run, "trees": source, **row})
+    roles_frame = pd.DataFrame(roles).drop_duplicates([*RUN_COLUMNS, "trees", "layer", "head", "name"], keep="last")
+    return {
+        "model.json": pd.DataFrame(models),
+        "roles.tsv": roles_frame.reset_index(drop=True),
+        "alignment.tsv": pd.DataFrame(alignment),
+    }
+
+
+OBJ, AMOD, RARE = "obj dependent-to-head", "amod head-to-dependent", "one of two rarest"
+DRIFT: dict[tuple[str, str, str], Held] = {
+    BASELINE: {(0, 0): [RARE], (0, 1): ["-1"], (1, 0): [OBJ, AMOD], (1, 1): []},
+    PRUNED: {(0, 1): ["-1", AMOD], (1, 0): [OBJ]},
+    SCRATCH: {(0, 0): ["+1"], (1, 1): [OBJ]},
+}
+
+
+def test_a_head_names_all_that_it_holds_and_has_one_function() -> None:
+    heads = head_functions(frames(DRIFT)).set_index(["kind", "layer", "head"])
+    assert heads.loc[("baseline", 1, 0), ["function", "roles", "held"]].tolist() == ["syntactic", f"{OBJ}; {AMOD}", 2]
+    assert heads.loc[("baseline", 1, 1), ["function", "roles", "held"]].tolist() == ["other", "none", 0]
+    assert heads.loc[("pruned", 0, 1), "function"] == "positional_and_syntactic"
+    assert heads["reaching"].tolist() == [1, 1, 1, 1, 1, 1, 1, 1]
+
+
+def test_drift_follows_each_head_of_the_unpruned_model() -> None:
+    drift = role_drift(frames(DRIFT)).set_index(["layer", "head"])
+    assert set(drift["kind"]) == {"pruned"}
+    assert drift.loc[(0, 0), ["gone", "roles_before", "roles_after", "lost_roles"]].tolist() == [1, RARE, "", 1]
+    columns = ["gone", "function_before", "function_after", "new_roles", "lost_roles"]
+    assert drift.loc[(0, 1), columns].tolist() == [0, "positional", "positional_and_syntactic", 1, 0]
+    assert drift.loc[(1, 0), columns].tolist() == [0, "syntactic", "syntactic", 0, 1]
+    assert drift.loc[(1, 1), "gone"] == 1
+
+
+def test_the_roles_table_counts_several_roles_drift_and_models_from_scratch() -> None:
+    table = roles_table(frames(DRIFT), FIGURE8).set_index("kind")
+    assert table.loc["pruned", ["live", "several", "heads_with_new_roles", "heads_with_lost_roles"]].tolist() == [
+        2,
+        1,
+        1,
+        1,
+    ]
+    assert table.loc["baseline", ["live", "several", "rare", "other"]].tolist() == [4, 1, 1, 1]
+    assert table.loc["scratch", ["live", "positional", "syntactic"]].tolist() == [2, 1, 1]
+    assert table.loc[["baseline", "scratch"], ["heads_with_new_roles", "other_trees"]].isna().all(axis=None)
+
+
+def test_a_word_that_is_not_aligned_is_never_rounded_away() -> None:
+    row = roles_table(frames(DRIFT), FIGURE8).iloc[0]
+    assert (row["tree_words"], row["aligned_words"], row["aligned_percent"]) == (2000, 1999, 99.9)
+
+
+def test_the_verdict_of_the_second_trees_stands_beside_that_of_the_first() -> None:
+    table = roles_table(frames(DRIFT, ("gold", "stanza")), FIGURE8).set_index("kind")
+    first = roles_table(frames(DRIFT), FIGURE8).set_index("kind")
+    ours = list(first.columns[: list(first.columns).index("other_trees")])
+    pd.testing.assert_frame_equal(table[ours], first[ours])
+    assert table.loc["pruned", ["other_trees", "other_syntactic", "other_other"]].tolist() == ["stanza", 0, 2]
+
+
+def test_dependencies_show_what_the_parser_costs_the_best_head() -> None:
+    both = frames({BASELINE: DRIFT[BASELINE]}, ("gold", "stanza"))
+    roles = both["roles.tsv"]
+    arcs = (roles["name"] == OBJ) & (roles["trees"] == "stanza")
+    roles.loc[arcs, "accuracy"] = [0.7, 0.1, 0.4, 0.3]
+    table = dependencies_table(both, load_reference("voita_table1_dependencies.csv")).set_index("relation")
+    row = table.loc["obj"]
+    assert row[["trees", "layer", "head", "best_percent", "low_percent"]].tolist() == ["gold", 1, 0, 50, 20]
+    expected = ["stanza", pytest.approx(70), pytest.approx(45), pytest.approx(40)]
+    assert (
+        row[["other_trees", "other_best_percent", "other_gain_points", "other_same_head_percent"]].tolist() == expected
+    )
+    assert row[["tree_words", "aligned_percent"]].tolist() == [2000, 99.9]
+
+
+def test_the_order_of_the_trees_decides_and_not_their_name() -> None:
+    assert count_functions(frames(DRIFT, ("stanza", "gold")))["several"].tolist() == [1, 1, 0]
+
+
+def drawn(some: Frames) -> list[list[Rectangle]]:
+    """The boxes of the panels a, b, c, d."""
+    with styled():
+        figure = functions_retained(some, FIGURE8, "x")
+        return [[patch for patch in axes.patches if isinstance(patch, Rectangle)] for axes in figure.axes]
+
+
+def test_the_figure_has_a_box_a_head_hatched_where_it_has_a_new_role() -> None:
+    _, _, pruned, scratch = drawn(frames(DRIFT))
+    colours = [to_hex(box.get_facecolor()) for box in pruned[4:]]
+    assert colours == [FUNCTION_COLOURS[name].lower() for name in ("positional_and_syntactic", "syntactic")]
+    assert [bool(box.get_hatch()) for box in pruned] == [False] * 4 + [True, False]
+    assert [bool(box.get_hatch()) for box in scratch] == [False, False]
+
+
+def test_dots_mark_heads_that_hold_several_roles() -> None:
+    with styled():
+        axes = functions_retained(frames(DRIFT), FIGURE8, "x").axes[2]
+        dots = sorted(tuple(np.ravel(line.get_xydata())) for line in axes.lines)
+    assert dots == [(0, 1.5), (1, 0.5)]
+
+
+def test_panels_without_models_say_so(tmp_path: Path) -> None:
+    runs = write_results(tmp_path / "x", World(lams=("99",), scratch=False))
+    with styled():
+        figure = functions_retained(load_runs(FIGURE_NEEDS["functions_retained"], runs), FIGURE8, "x")
+        texts = [[text.get_text() for text in axes.texts] for axes in figure.axes]
+    assert texts == [[], [], [], ["no such models"]]
+
+
+def test_every_kind_of_model_is_in_the_roles_table(tmp_path: Path) -> None:
+    runs = write_results(tmp_path / "x", World(lams=("0.1",), seeds=(1, 2)))
+    table = roles_table(load_runs(NEEDS["roles"], runs), FIGURE8)
+    assert table.groupby("kind").size().to_dict() == {"baseline": 2, "pruned": 2 * 4, "scratch": 2}

@@ -1,0 +1,45 @@
+"""`parser`: parse English sentences with a folder of Stanza models and score the parse where there are gold trees."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from heads.attachment import COLUMNS, attachment_rows
+from heads.corpus.conllu import Sentence, read_conllu, write_conllu
+from heads.corpus.tokenise import words_of_text
+from heads.devices import add_device_arguments, pick
+from heads.files import UserError, read_lines, write_tsv
+from heads.parser import open_models, parse
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Flags of `python -m heads parser`."""
+    parser.add_argument("--model", type=Path, required=True, help="folder of Stanza models")
+    parser.add_argument("--language", required=True, help="language of the models, such as en")
+    words = parser.add_mutually_exclusive_group(required=True)
+    words.add_argument(
+        "--trees", type=Path, help="gold trees, CoNLL-U: their words are parsed, and the parse is scored"
+    )
+    words.add_argument("--text", type=Path, help="plain text, a sentence a line: cut into words, parsed, not scored")
+    parser.add_argument("--parsed", type=Path, required=True, help="CoNLL-U file to write")
+    parser.add_argument("--scores", type=Path, required=True, help="table to write; without gold trees only its header")
+    add_device_arguments(parser)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Parse, write the trees and the scores."""
+    models = open_models(arguments.model, arguments.language, pick(arguments))
+    sentences = list(read_conllu(arguments.trees)) if arguments.trees else read_text(arguments.text)
+    parsed = list(parse(models, sentences))
+    write_conllu(arguments.parsed, parsed)
+    write_tsv(arguments.scores, attachment_rows(sentences, parsed) if arguments.trees else [], COLUMNS)
+
+
+def read_text(path: Path) -> list[Sentence]:
+    """The words of each line. Raises UserError naming the first line without any."""
+    sentences = [words_of_text(line) for line in read_lines(path)]
+    empty = next((number for number, sentence in enumerate(sentences, 1) if not sentence.tokens), None)
+    if empty:
+        raise UserError(f"{path}, line {empty} has no words: take it out.")
+    return sentences

@@ -1,0 +1,28 @@
+"""`parser_model`: train a tagger and a dependency parser on a treebank with Stanza's own trainer."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from heads.corpus.conllu import read_conllu
+from heads.devices import add_device_arguments, pick
+from heads.files import read_yaml
+from heads.parser import train_models
+from heads.settings import ParserSettings, section
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Flags of `python -m heads parser_model`."""
+    parser.add_argument("--settings", type=Path, required=True, help="settings of the stage, YAML")
+    parser.add_argument("--trees", type=Path, required=True, help="treebank to learn from, CoNLL-U")
+    parser.add_argument("--language", required=True, help="language of the treebank, such as en")
+    parser.add_argument("--model", type=Path, required=True, help="folder of models to write")
+    add_device_arguments(parser)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Train and write the folder."""
+    settings = section(ParserSettings, read_yaml(arguments.settings)["parser"])
+    device = pick(arguments)
+    train_models(arguments.model, arguments.language, list(read_conllu(arguments.trees)), settings, device)

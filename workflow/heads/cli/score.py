@@ -1,0 +1,58 @@
+"""Translate the test set by beam search and score it with sacrebleu."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from heads.batches import Pairs
+from heads.bpe import Tokens, Vocabulary
+from heads.checkpoints import load_model
+from heads.decode import bleu, translate_pairs
+from heads.devices import add_device_arguments, pick
+from heads.files import read_lines, read_yaml, write_json, write_lines
+from heads.provenance import provenance
+from heads.settings import TranslateSettings, section
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Flags of `python -m heads score`."""
+    parser.add_argument("--settings", type=Path, required=True, help="settings of the stage, YAML")
+    parser.add_argument("--model", type=Path, required=True, help="weights")
+    parser.add_argument("--shape", type=Path, required=True, help="model.json")
+    parser.add_argument("--source", type=Path, required=True, help="token file of the source side")
+    parser.add_argument("--references", type=Path, required=True, help="plain text of the target side")
+    parser.add_argument("--target-bpe", type=Path, required=True, help="SentencePiece model of the target side")
+    parser.add_argument("--translations", type=Path, required=True, help="text to write")
+    parser.add_argument("--bleu", type=Path, required=True, help="score to write, JSON")
+    add_device_arguments(parser)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Translate, score, write both."""
+    device = pick(arguments)
+    settings = section(TranslateSettings, read_yaml(arguments.settings)["translate"])
+    model = load_model(arguments.model, arguments.shape).to(device)
+    source = Tokens(arguments.source)
+    numbers, texts = translate_pairs(
+        model,
+        Pairs(source, source, int(source.lengths.max(initial=0))),
+        Vocabulary(arguments.target_bpe),
+        device,
+        batch_tokens=settings.batch_tokens,
+        beam=settings.beam,
+        length_penalty=settings.length_penalty,
+        limit=settings.sentences,
+    )
+    references = read_lines(arguments.references)
+    score = bleu(texts, [references[i] for i in numbers])
+    facts = {
+        "split": "test",
+        "sentences": len(texts),
+        "beam": settings.beam,
+        "length_penalty": settings.length_penalty,
+    }
+    write_lines(arguments.translations, texts)
+    write_json(arguments.bleu, {**score, **facts, "provenance": provenance()})
+    print(f"BLEU {score['bleu']:.2f} {score['signature']}", file=sys.stderr)

@@ -1,0 +1,115 @@
+"""Whether the measures of a head agree, and relevance against confidence (Voita et al., sec. 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import seaborn as sns
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure, SubFigure
+
+from heads.figures.importance import RULE_LABELS, rule_label
+from heads.figures.style import FULL_WIDTH, MINUS, first_seed, panel, seed_note, shared_legend
+from heads.names import ATTENTION_LABELS, ATTENTIONS
+from heads.tables.correlations import SIGNIFICANT, correlate
+from heads.tables.measures import measure_names, measures_table, relevance_columns
+from heads.tables.reading import Frames
+
+MEASURE_LABELS = {
+    "confidence": "confidence",
+    "positional_accuracy": "best position",
+    "syntactic_gain": "syntactic gain",
+    "rare_accuracy": "rare words",
+    "gate_survival_enc_self": "survival, encoder",
+    "gate_survival_all": "survival, all",
+}
+"""Measures as the figure names them; relevance is named by its rule, others keep their column's name."""
+
+LAYER_MARKERS = "osD^vPX*"
+RING: dict[str, Any] = {"markerfacecolor": "none", "markeredgecolor": "black", "markeredgewidth": 0.7}
+
+
+def measures(frames: Frames, experiment: str) -> Figure:
+    """Rank correlations of all measures of encoder heads, and for each kind of attention relevance against confidence.
+
+    Correlations below the diagonal are within layers, above it over all heads. Relevance in the scatter is by the
+    first rule. With several seeds, the first is drawn and the title says so.
+    """
+    table = measures_table(frames)
+    note = seed_note(table)
+    table = first_seed(table)
+    encoder = table[table["attention"] == "enc_self"]
+    title = f"Do the measures of a head agree? Experiment “{experiment}”{note}"
+    figure = plt.figure(figsize=(FULL_WIDTH, 3.9))
+    figure.suptitle(title, x=0.01, ha="left")
+    left, right = np.ravel(figure.subfigures(1, 2, width_ratios=[1.9, 1], squeeze=False))
+    names = [name for name in measure_names(table) if encoder[name].notna().any()]
+    heat = left.subplots()
+    _correlations(left, heat, encoder, names)
+    panel(heat, "a", "rank correlations of encoder heads")
+    rule, column = next(iter(relevance_columns(table).items()))
+    scatters = right.subplots(3, 1, sharex=True)
+    for each, letter, attention in zip(scatters, "bcd", ATTENTIONS, strict=True):
+        _scatter(each, table[table["attention"] == attention], column)
+        panel(each, letter, ATTENTION_LABELS[attention])
+    scatters[1].set_ylabel(f"relevance ({rule_label(rule)})")
+    scatters[2].set_xlabel("confidence")
+    shared_legend(right, list(scatters), columns=2)
+    return figure
+
+
+def _label(name: str) -> str:
+    if not name.startswith("lrp_"):
+        return MEASURE_LABELS.get(name, name)
+    rule = name.removeprefix("lrp_")
+    signed = rule.endswith("_signed")
+    rule = rule.removesuffix("_signed")
+    short = RULE_LABELS.get(rule, rule)
+    return f"{short if short.endswith('LRP') else f'LRP {short}'}{', signed' if signed else ''}"
+
+
+def _correlations(figure: SubFigure, axes: Axes, encoder: pd.DataFrame, names: Sequence[str]) -> None:
+    place = {name: number for number, name in enumerate(names)}
+    values = np.full((len(names), len(names)), np.nan)
+    for row in pd.DataFrame(correlate(encoder, names)).to_dict("records"):
+        a, b = place[str(row["measure_a"])], place[str(row["measure_b"])]
+        values[b, a], values[a, b] = row["rho_within_layers"], row["rho"]
+        _write(axes, a, b, row["rho_within_layers"], row["p_value_within_layers"])
+        _write(axes, b, a, row["rho"], row["p_value"])
+    sns.heatmap(values, ax=axes, vmin=-1, vmax=1, cmap="RdBu_r", linewidths=0.4, cbar=False, square=True)
+    bar = figure.colorbar(axes.collections[0], ax=axes, label="Spearman’s ρ", shrink=0.6, aspect=28, pad=0.02)
+    bar.outline.set_visible(False)
+    bar.set_ticks([-1, -0.5, 0, 0.5, 1])
+    labels = [_label(name) for name in names]
+    ticks = np.arange(len(names)) + 0.5
+    axes.set_xticks(ticks, labels, rotation=45, ha="right", rotation_mode="anchor")
+    axes.set_yticks(ticks, labels, rotation=0)
+    axes.tick_params(length=0, labelsize=6)
+    axes.grid(visible=False)
+    axes.set_xlabel("below the diagonal: within layers; above: over all layers; bold: p < 0.05")
+
+
+def _write(axes: Axes, x: int, y: int, rho: float, p: float) -> None:
+    if np.isnan(rho):
+        return
+    text = f"{rho:.2f}".replace("0.", ".").replace("-", MINUS)
+    weight = "bold" if p < SIGNIFICANT else "normal"
+    colour = "white" if abs(rho) > 0.6 else "black"
+    axes.text(x + 0.5, y + 0.5, text, ha="center", va="center", fontsize=4.5, color=colour, fontweight=weight)
+
+
+def _scatter(axes: Axes, heads: pd.DataFrame, column: str) -> None:
+    layers = int(heads["layer"].max()) + 1
+    colours = sns.color_palette("viridis", n_colors=layers + 1)
+    for layer, rows in heads.groupby("layer"):
+        marker = LAYER_MARKERS[int(layer) % len(LAYER_MARKERS)]
+        axes.plot(rows["confidence"], rows[column], marker, color=colours[layer], label=f"layer {layer + 1}")
+        top = rows.loc[rows[column].idxmax()]
+        label = "most relevant" if layer == 0 else None
+        axes.plot(top["confidence"], top[column], "o", markersize=8, label=label, **RING)
+    axes.axhline(1 / heads.groupby("layer").size().max(), color="#666666", linewidth=0.7, zorder=1)
+    axes.margins(x=0.08, y=0.15)

@@ -1,0 +1,66 @@
+"""The folder of a trained model, below results/ or exported: which files make the model, and whence its words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from heads.bpe import Vocabulary
+from heads.checkpoints import load_model
+from heads.files import UserError, read_json, read_tsv
+from heads.names import SIDES
+from heads.prune import open_heads_of, prune
+from heads.transformer import Transformer
+
+WEIGHTS, SHAPE, HEADS, SCORE = "model.safetensors", "model.json", "heads.tsv", "bleu.json"
+VOCABULARIES = tuple(f"{side}.model" for side in SIDES)
+
+
+def load_folder(folder: Path) -> Transformer:
+    """The model of a folder, on the CPU and in evaluation mode, without the heads that its table calls closed.
+
+    In a run with gates those heads are still in the matrices; everywhere else they are gone already.
+    """
+    for name in (WEIGHTS, SHAPE):
+        if not (folder / name).is_file():
+            raise UserError(
+                f"{folder} has no {name}: give the folder of a trained model, such as results/demo/baseline/seed-1, "
+                "or an exported one."
+            )
+    model = load_model(folder / WEIGHTS, folder / SHAPE)
+    heads = folder / HEADS
+    return prune(model, open_heads_of(read_tsv(heads), model.shape)) if heads.exists() else model
+
+
+def vocabulary_folder(folder: Path) -> Path:
+    """Where the two SentencePiece models lie: in an exported folder itself, or in the `bpe` of its experiment."""
+    whole = folder.resolve()
+    places = [whole, *(above / "bpe" for above in whole.parents)]
+    for place in places:
+        if all((place / name).is_file() for name in VOCABULARIES):
+            return place
+    raise UserError(
+        f"{folder} has no {' and '.join(VOCABULARIES)}, neither inside nor in the bpe folder of an experiment above: "
+        "leave the run in its results/EXPERIMENT, or export it from there."
+    )
+
+
+def load_vocabularies(folder: Path, model: Transformer) -> tuple[Vocabulary, Vocabulary]:
+    """The vocabularies of source and target, which must have as many pieces as the folder's model knows."""
+    place = vocabulary_folder(folder)
+    source, target = (Vocabulary(place / name) for name in VOCABULARIES)
+    expected = model.shape.source_pieces, model.shape.target_pieces
+    if (len(source), len(target)) != expected:
+        raise UserError(
+            f"{place} has vocabularies of {len(source)} and {len(target)} pieces, but {folder} was trained with "
+            f"{expected[0]} and {expected[1]}: give back the ones it was trained with."
+        )
+    return source, target
+
+
+def search_of(folder: Path) -> tuple[int, float]:
+    """Beam and length penalty with which the folder's model was scored."""
+    path = folder / SCORE
+    if not path.exists():
+        raise UserError(f"{folder} was never scored, so that its beam is unknown: give --beam and --length-penalty.")
+    score = read_json(path)
+    return int(score["beam"]), float(score["length_penalty"])

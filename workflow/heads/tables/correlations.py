@@ -1,0 +1,114 @@
+"""Do the measures of a head agree? Rank correlations over heads, and within layers, with permutation tests."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from heads.names import ATTENTIONS
+from heads.tables.measures import measure_names, measures_table
+from heads.tables.reading import Frames
+
+PERMUTATIONS = 1999
+SIGNIFICANT = 0.05
+FEWEST_HEADS = 3
+COLUMNS = (
+    "experiment",
+    "seed",
+    "attention",
+    "measure_a",
+    "measure_b",
+    "heads",
+    "layers",
+    "rho",
+    "p_value",
+    "rho_within_layers",
+    "p_value_within_layers",
+)
+
+
+def correlations_table(frames: Frames) -> pd.DataFrame:
+    """Spearman's rank correlation of every two measures, for each kind of attention and for `all` of them.
+
+    rho compares heads of all layers. rho_within_layers compares only heads of one layer with each other: relevance is
+    shared out within a layer, so that it can not say which layer matters more, and a layer in which all heads are
+    confident would count as disagreement. A pair that only one kind of attention has is not repeated under `all`.
+    """
+    table = measures_table(frames)
+    rows: list[dict[str, object]] = []
+    for (experiment, seed), heads in table.groupby(["experiment", "seed"], sort=False):
+        for attention in (*ATTENTIONS, "all"):
+            chosen = heads if attention == "all" else heads[heads["attention"] == attention]
+            run = {"experiment": experiment, "seed": seed, "attention": attention}
+            rows += [{**run, **row} for row in correlate(chosen, measure_names(table))]
+    return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def correlate(heads: pd.DataFrame, names: Sequence[str]) -> list[dict[str, object]]:
+    """Rows for every two of the measures `names` over `heads`, a row a head with HEAD and the measures.
+
+    Left out are pairs with less than three heads in common, and pairs on one kind of attention out of several.
+    """
+    rows: list[dict[str, object]] = []
+    kinds = heads["attention"].nunique()
+    for a, b in combinations(names, 2):
+        both = heads.dropna(subset=[a, b])
+        if len(both) < FEWEST_HEADS or (kinds > 1 and both["attention"].nunique() == 1):
+            continue
+        layers = layer_numbers(both)
+        rho, p = rank_correlation(both[a], both[b], np.zeros(len(both), int))
+        within, p_within = rank_correlation(both[a], both[b], layers)
+        rows.append(
+            {
+                "measure_a": a,
+                "measure_b": b,
+                "heads": len(both),
+                "layers": len(set(layers)),
+                "rho": rho,
+                "p_value": p,
+                "rho_within_layers": within,
+                "p_value_within_layers": p_within,
+            }
+        )
+    return rows
+
+
+def layer_numbers(heads: pd.DataFrame) -> NDArray[np.int_]:
+    """A number for each head that heads of the same layer of the same kind of attention share."""
+    return np.asarray(heads.groupby(["attention", "layer"]).ngroup())
+
+
+def rank_correlation(a: ArrayLike, b: ArrayLike, blocks: NDArray[np.int_]) -> tuple[float, float]:
+    """Spearman's rho of `a` and `b` [heads], ranked within each of `blocks` [heads], and its two-sided p value.
+
+    One block for all is the usual rho. With several, ranks are taken and centred in each block and pooled, as in a
+    stratified test. p: how often shuffling `b` within its blocks gives a correlation at least as far from zero, the
+    observed order counted too; heads of one model are not independent draws, so read it as a yardstick. Both are NaN
+    if a measure is constant in every block.
+    """
+    sort = np.argsort(blocks, kind="stable")
+    x, y = (_centred_ranks(np.asarray(values, float)[sort], blocks[sort]) for values in (a, b))
+    scale = np.sqrt((x @ x) * (y @ y))
+    if scale == 0:
+        return float("nan"), float("nan")
+    shuffled = y[_orders(tuple(int(block) for block in blocks[sort]))] @ x
+    as_far = np.abs(shuffled) >= abs(x @ y) - 1e-9 * scale
+    return float(x @ y / scale), float((1 + as_far.sum()) / (1 + PERMUTATIONS))
+
+
+def _centred_ranks(values: NDArray[np.float64], blocks: NDArray[np.int_]) -> NDArray[np.float64]:
+    ranks = pd.Series(values).groupby(blocks).rank()
+    return np.asarray(ranks - ranks.groupby(blocks).transform("mean"))
+
+
+@lru_cache(maxsize=16)
+def _orders(blocks: tuple[int, ...]) -> NDArray[np.intp]:
+    """PERMUTATIONS orders [permutations, heads] that shuffle within each of the sorted `blocks`; always the same."""
+    keys = np.random.default_rng(1).random((PERMUTATIONS, len(blocks)))
+    codes = np.unique(blocks, return_inverse=True)[1]
+    return np.argsort(codes + keys, axis=1)

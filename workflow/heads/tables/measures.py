@@ -1,0 +1,87 @@
+"""Everything that is measured on a head of the unpruned model, side by side (Voita et al., secs 4 to 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import pandas as pd
+
+from heads.names import ATTENTIONS, SCOPES
+from heads.tables.reading import Frames, first_of
+
+HEAD = ("attention", "layer", "head")
+KEYS = ("experiment", "seed", *HEAD)
+NOT_COMPARED = "gate_last_lambda"
+"""Columns of this name say the same as another measure in other units."""
+
+
+def measures_table(frames: Frames) -> pd.DataFrame:
+    """One row a head of each baseline: KEYS, then a column a measure; empty where the measure has no such heads.
+
+    frames: what `NEEDS["measures"]` reads. A new measure is one line in SOURCES.
+    """
+    joined = pd.concat([source(frames) for source in SOURCES], axis=1).reset_index()
+    place = joined["attention"].map(ATTENTIONS.index)
+    order = joined.assign(attention=place).sort_values([*KEYS], kind="stable").index
+    return joined.loc[order].reset_index(drop=True)
+
+
+def measure_names(table: pd.DataFrame) -> list[str]:
+    """The columns of a table of measures that are compared with each other."""
+    return [name for name in table.columns if name not in KEYS and NOT_COMPARED not in name]
+
+
+def relevance_columns(table: pd.DataFrame) -> dict[str, str]:
+    """By rule of propagation, the column with its absolute relevance, in the order of the files."""
+    names = [name for name in table.columns if name.startswith("lrp_") and not name.endswith("_signed")]
+    return {name.removeprefix("lrp_"): name for name in names}
+
+
+def _heads(frame: pd.DataFrame, columns: Mapping[str, str]) -> pd.DataFrame:
+    """The baseline's rows by KEYS, with `columns` renamed."""
+    chosen = frame[frame["kind"] == "baseline"].set_index(list(KEYS))
+    return chosen[list(columns)].rename(columns=dict(columns))
+
+
+def _spread(frame: pd.DataFrame, by: str, columns: Mapping[str, str]) -> pd.DataFrame:
+    """As `_heads`, for files with several rows a head, told apart by `by`; `columns` are patterns with a gap for it."""
+    parts = [
+        _heads(frame[frame[by] == name], {column: pattern.format(name) for column, pattern in columns.items()})
+        for name in frame[by].unique()
+    ]
+    return pd.concat(parts, axis=1) if parts else _heads(frame, {})
+
+
+def _role_accuracies(frames: Frames) -> pd.DataFrame:
+    """The best accuracy of each head as a positional and as a rare-word head; its largest gain as a syntactic one."""
+    roles = first_of(frames["roles.tsv"], "trees")
+    roles = roles[roles["kind"] == "baseline"].assign(attention="enc_self")
+    value = roles["accuracy"] - roles["baseline"].where(roles["role"] == "syntactic", 0)
+    names = {"positional": "positional_accuracy", "syntactic": "syntactic_gain", "rare": "rare_accuracy"}
+    best = roles.assign(value=value).groupby([*KEYS, "role"])["value"].max().unstack()
+    return best.reindex(columns=list(names)).rename(columns=names)
+
+
+def _gate_survival(frames: Frames) -> pd.DataFrame:
+    """For each scope the share of the lambdas above 0 at which the gate stays open, and the largest such one.
+
+    A head that no lambda leaves open has 0 for both. Runs that were asked for a number of heads are left out.
+    """
+    gates = frames["heads.tsv"]
+    gates = gates[(gates["kind"] == "gates") & ~gates["lam"].isin(("", "0"))]
+    gates = gates.assign(last=pd.to_numeric(gates["lam"]) * gates["open"])
+    parts = []
+    for scope in SCOPES:
+        heads = gates[gates["scope"] == scope].groupby(list(KEYS))
+        parts.append(heads["open"].mean().rename(f"gate_survival_{scope}"))
+        parts.append(heads["last"].max().rename(f"{NOT_COMPARED}_{scope}"))
+    return pd.concat(parts, axis=1)
+
+
+SOURCES: tuple[Callable[[Frames], pd.DataFrame], ...] = (
+    lambda frames: _spread(frames["lrp.tsv"], "rule", {"relevance_absolute": "lrp_{}", "relevance": "lrp_{}_signed"}),
+    lambda frames: _heads(frames["confidence.tsv"], {"confidence": "confidence"}),
+    _role_accuracies,
+    _gate_survival,
+)
+"""Each gives a frame with the index KEYS and a column for each of its measures."""

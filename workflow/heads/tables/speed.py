@@ -1,0 +1,68 @@
+"""The table of speed: translated examples a second of pruned models beside Michel et al., Table 4."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from heads.names import Run
+from heads.tables.pruning import run_order
+from heads.tables.reading import RUN_COLUMNS, Frames
+
+COLUMNS = (
+    *RUN_COLUMNS,
+    "batch_sentences",
+    "heads",
+    "of",
+    "examples_per_second",
+    "examples_per_second_sd",
+    "faster_percent",
+    "faster_percent_low",
+    "faster_percent_high",
+    "repeats",
+    "sentences",
+    "pieces_per_example",
+    "parameters",
+    "disk_mb",
+    "peak_memory_mb",
+    "device",
+    "paper_model",
+    "paper_examples_per_second",
+    "paper_examples_per_second_spread",
+    "paper_faster_percent",
+    "paper_tag",
+)
+
+
+def speed_table(frames: Frames, table4: pd.DataFrame) -> pd.DataFrame:
+    """A row for every timed model and batch size, and the paper's row of that batch size where it has one.
+
+    The paper's pruned model has half of its heads, whatever ours has, and classifies instead of translating: what can
+    be compared is how the gain changes with the batch size. frames: `speed.tsv` of baseline runs, which names the
+    models that were timed with it.
+    """
+    timed = frames["speed.tsv"]
+    runs = [Run.parse(name) for name in timed["run"]]
+    ours = timed.assign(
+        kind=[run.kind for run in runs],
+        scope=[run.scope or "" for run in runs],
+        method=[run.method for run in runs],
+        lam=[run.lam for run in runs],
+        keep=[run.keep for run in runs],
+        seed=[run.seed for run in runs],
+        faster_percent=100 * (timed["ratio"] - 1),
+        faster_percent_low=100 * (timed["ratio_low"] - 1),
+        faster_percent_high=100 * (timed["ratio_high"] - 1),
+        _unpruned=[run.kind == "baseline" for run in runs],
+    )
+    paper = pd.DataFrame(
+        {
+            "batch_sentences": table4["batch_sentences"],
+            "_unpruned": table4["model"] == "unpruned",
+            "paper_model": table4["task"] + ", " + table4["hardware"] + ", " + table4["model"],
+            "paper_examples_per_second": table4["examples_per_second"],
+            "paper_examples_per_second_spread": table4["spread"],
+            "paper_faster_percent": table4["gain_percent"],
+            "paper_tag": table4["tag"],
+        }
+    )
+    return run_order(ours.merge(paper, how="left", on=["batch_sentences", "_unpruned"]))[list(COLUMNS)]
