@@ -284,3 +284,17 @@ def test_a_damaged_model_is_told_with_its_folder(trained: Path) -> None:
     (trained / "bad" / "resources.json").write_text(resources, encoding="utf-8")
     with pytest.raises(UserError, match="bad is no folder of Stanza models for en"):
         open_models(trained / "bad", "en", CPU)
+
+
+def test_the_table_of_the_parser_gathers_the_scores_of_experiments(tmp_path: Path) -> None:
+    header = "measure\trelation\tgold\tparsed\tcorrect\tprecision\trecall\tf1\n"
+    for name, correct in (("a", 3), ("b", 1)):
+        (tmp_path / name / "parser").mkdir(parents=True)
+        scores = (
+            f"LAS\t\t4\t4\t{correct}\t{correct / 4}\t{correct / 4}\t{correct / 4}\nrelation\tobj\t1\t0\t0\t\t0\t0\n"
+        )
+        (tmp_path / name / "parser" / "scores.tsv").write_text(header + scores, encoding="utf-8")
+    folders = [str(tmp_path / name) for name in "ab"]
+    assert main(["table", "--name", "parser", "--experiments", *folders, "--out", str(tmp_path / "out.tsv")]) == 0
+    found = [(row["experiment"], row["measure"], row["f1_percent"]) for row in read_tsv(tmp_path / "out.tsv")]
+    assert found == [("a", "LAS", "75.0"), ("a", "relation", "0.0"), ("b", "LAS", "25.0"), ("b", "relation", "0.0")]

@@ -162,7 +162,7 @@ rule speed:
         mem_mb=2000,
         runtime=240,
     params:
-        baseline=BASELINE,
+        baseline=lambda wildcards, input: Path(input.baseline[0]).parent,
         runs=lambda w: timed_with(w),
     shell:
         "python -m heads speed --settings {input.settings:q} --baseline {params.baseline:q} --runs {params.runs:q}"

@@ -157,6 +157,11 @@ def timed_with(wildcards):
     return whole or [folder for folder, _ in mine]
 
 
+def parsed_experiments(experiments):
+    """Those whose parser is scored: they measure roles on parsed trees and have gold ones of the same sentences."""
+    return [e for e in experiments if has_gold(e) and "stanza" in EXPERIMENTS[e]["roles"]["trees"]]
+
+
 def parser_models(wildcards):
     """Input function: the folder of Stanza models that the settings name, or the one to be trained."""
     return EXPERIMENTS[wildcards.experiment]["parser"]["model"] or f"results/{wildcards.experiment}/parser/model"

@@ -7,7 +7,11 @@ rule tables:
     input:
         expand(
             "results/tables/table_{name}.tsv",
-            name=[*(name for name, need in TABLE_NEEDS.items() if runs_read(need, RUN)), "corpus"],
+            name=[
+                *(name for name, need in TABLE_NEEDS.items() if runs_read(need, RUN)),
+                "corpus",
+                *(["parser"] if parsed_experiments(RUN) else []),
+            ],
         ),
 
 
@@ -80,3 +84,30 @@ rule corpus_table:
     shell:
         "python -m heads table --name corpus --experiments {params.experiments:q} --corpora {params.corpora:q}"
         " --out {output:q} > {log:q} 2>&1"
+
+
+rule parser_table:
+    """How well Stanza finds the gold trees: attachment scores and each relation."""
+    input:
+        scores=[f"results/{e}/parser/scores.tsv" for e in parsed_experiments(RUN)],
+        code=f"{CODE}/tables/parser.py",
+    output:
+        report(
+            "results/tables/table_parser.tsv",
+            caption="../report/table_parser.rst",
+            category="Tables",
+            labels={"table": "parser"},
+        ),
+    log:
+        "results/tables/log/parser.txt",
+    benchmark:
+        "results/tables/bench/parser.tsv"
+    conda:
+        "../../envs/plots.yaml"
+    resources:
+        mem_mb=1000,
+        runtime=20,
+    params:
+        experiments=[f"results/{e}" for e in parsed_experiments(RUN)],
+    shell:
+        "python -m heads table --name parser --experiments {params.experiments:q} --out {output:q} > {log:q} 2>&1"

@@ -14,6 +14,7 @@ from heads.tables.corpus import corpus_table
 from heads.tables.correlations import correlations_table
 from heads.tables.measures import measures_table
 from heads.tables.needs import NEEDS
+from heads.tables.parser import parser_table
 from heads.tables.pruning import pruning_table
 from heads.tables.reading import load_reference, load_runs
 from heads.tables.roles import dependencies_table, role_drift_table, roles_table
@@ -45,7 +46,7 @@ KEYS = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command's flags."""
-    parser.add_argument("--name", required=True, choices=[*TABLES, "corpus"], help="which table")
+    parser.add_argument("--name", required=True, choices=[*TABLES, "corpus", "parser"], help="which table")
     parser.add_argument(
         "--runs",
         nargs="*",
@@ -53,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="folders results/EXPERIMENT/RUN of all runs to gather",
     )
-    parser.add_argument("--experiments", nargs="*", type=Path, default=[], help="corpus: folders results/EXPERIMENT")
+    parser.add_argument("--experiments", nargs="*", type=Path, default=[], help="of corpus and parser")
     parser.add_argument(
         "--corpora", nargs="*", type=Path, default=[], help="corpus: the corpus folder of each experiment"
     )
@@ -62,7 +63,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Read the runs, make the table, write it."""
-    write_frame(arguments.out, _corpus(arguments) if arguments.name == "corpus" else _gathered(arguments))
+    if arguments.name == "parser":
+        table = parser_table(arguments.experiments)
+    else:
+        table = _corpus(arguments) if arguments.name == "corpus" else _gathered(arguments)
+    write_frame(arguments.out, table)
 
 
 def _gathered(arguments: argparse.Namespace) -> pd.DataFrame:
