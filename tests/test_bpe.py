@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import tracemalloc
+from collections import Counter
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from safetensors.numpy import load_file
+from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
 
-from heads.bpe import Tokens, Vocabulary, encode_file, train_bpe
+from heads.bpe import Tokens, Vocabulary, encode_file, train_bpe, word_counts
 from heads.files import UserError
 from heads.settings import BpeSettings
 from heads.transformer import BOS, EOS, PAD, UNK
@@ -78,8 +82,82 @@ def test_the_same_text_and_seed_give_the_same_vocabulary(vocabulary: Vocabulary,
     (tmp_path / "text.txt").write_text(TEXT * 20, encoding="utf-8")
     train_bpe(tmp_path / "text.txt", tmp_path / "again.model", SETTINGS, 90)
     again = Vocabulary(tmp_path / "again.model")
+    assert (tmp_path / "again.model").read_bytes() == vocabulary.path.read_bytes()
     assert [again.piece(i) for i in range(90)] == [vocabulary.piece(i) for i in range(90)]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["again.model", "text.txt"]
+
+
+def test_counted_words_give_the_pieces_that_the_text_itself_gives(tmp_path: Path) -> None:
+    lines = [" ".join(TEXT.split()[i % 31 :: 1 + i % 5]) for i in range(300)]
+    (tmp_path / "text.txt").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    train_bpe(tmp_path / "text.txt", tmp_path / "ours.model", SETTINGS, 110)
+    SentencePieceTrainer.train(
+        input=str(tmp_path / "text.txt"),
+        model_prefix=str(tmp_path / "theirs"),
+        vocab_size=110,
+        model_type="bpe",
+        character_coverage=1.0,
+        normalization_rule_name="identity",
+        remove_extra_whitespaces=False,
+        pad_id=0,
+        bos_id=1,
+        eos_id=2,
+        unk_id=3,
+        minloglevel=2,
+    )
+    theirs = SentencePieceProcessor(model_file=str(tmp_path / "theirs.model"))
+    ours = Vocabulary(tmp_path / "ours.model")
+    assert [ours.piece(i) for i in range(110)] == [theirs.id_to_piece(i) for i in range(110)]
+
+
+def test_words_of_a_longer_text_are_counted_in_exactly_so_many_lines_all_with_the_same_chance(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("".join(f"w{i} x\n" for i in range(10)), encoding="utf-8")
+    drawn: Counter[str] = Counter()
+    for seed in range(400):
+        counts = word_counts(tmp_path / "text", 3, seed)
+        assert counts["x"] == 3 and counts.total() == 6
+        drawn.update(counts)
+    assert counts == word_counts(tmp_path / "text", 3, 399)
+    # 400 draws of 3 in 10 lines: 120 each with a standard deviation of 9.2.
+    assert all(85 < drawn[f"w{i}"] < 155 for i in range(10))
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_token_file_is_what_safetensors_itself_reads_for_any_number_of_workers(
+    vocabulary: Vocabulary, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int
+) -> None:
+    monkeypatch.setattr("heads.bpe.BATCH_LINES", 3)
+    lines = ["the cat", "", "кот видит", "dog", "a white house", "", "старой реки"]
+    (tmp_path / "text").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    encode_file(tmp_path / "text", vocabulary, tmp_path / "tokens", workers)
+    content = load_file(tmp_path / "tokens")
+    encoded = vocabulary.encode(lines)
+    assert content["ids"].tolist() == [index for ids in encoded for index in ids]
+    assert content["offsets"].tolist() == [sum(map(len, encoded[:n])) for n in range(8)]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["text", "tokens"]
+
+
+def test_opening_a_token_file_copies_no_token(vocabulary: Vocabulary, tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("the cat sees a small dog .\n" * 30_000, encoding="utf-8")
+    encode_file(tmp_path / "text", vocabulary, tmp_path / "tokens")
+    tracemalloc.start()
+    tokens = Tokens(tmp_path / "tokens")
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert not tokens.ids.flags.owndata and not tokens[17].flags.owndata
+    assert peak < 1_000_000 < tokens.ids.nbytes, "lengths and offsets of 30000 sentences take 0.6 MB"
+
+
+def test_a_token_file_in_which_one_bit_changed_is_named(vocabulary: Vocabulary, tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("the cat\nsees\n", encoding="utf-8")
+    encode_file(tmp_path / "text", vocabulary, tmp_path / "tokens.safetensors")
+    content = bytearray((tmp_path / "tokens.safetensors").read_bytes())
+    for place in range(len(content) - 60, len(content), 7):
+        changed = content.copy()
+        changed[place] ^= 4
+        (tmp_path / "changed.safetensors").write_bytes(changed)
+        with pytest.raises(UserError, match=r"changed\.safetensors"):
+            Tokens(tmp_path / "changed.safetensors")
 
 
 def test_a_token_file_gives_back_every_sentence(vocabulary: Vocabulary, tmp_path: Path) -> None:

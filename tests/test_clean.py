@@ -120,3 +120,16 @@ def test_the_table_of_filters_goes_on_from_row_to_row() -> None:
         ]
     ]
     assert rows[0]["share_removed"] == 0.25
+
+
+def test_several_processes_keep_the_same_pairs_in_the_same_order_with_the_same_counts() -> None:
+    pairs = [raw(f"word {i % 2520}" if i % 7 else "", "слово " * (1 + i % 9)) for i in range(5000)]
+    results = []
+    for workers in (1, 2):
+        tally: Counter[str] = Counter()
+        results.append((list(clean(pairs, LIMITS, SeenBefore(10_000), tally, workers)), tally))
+    assert results[0] == results[1]
+    kept, tally = results[0]
+    assert len(kept) == 2520 * 6 // 7 * 6 // 9
+    again = [i for i in range(2520, 5000) if i % 7 and i % 9 < 6]
+    assert tally == {"read": 5000, "empty": 715, "duplicate": len(again), "max_words": 4285 - len(again) - len(kept)}

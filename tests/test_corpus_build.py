@@ -336,7 +336,8 @@ def demo(tmp_path: Path, max_words: int = 6) -> Path:
     content = {"kind": "grammar", "source": "en", "target": "ru", "seed": 3, "pairs": COUNTS}
     cleaning = {"max_words": max_words, "max_length_ratio": 9.0}
     settings.write_text(yaml.safe_dump({**content, "cleaning": cleaning}))
-    corpus_command.run(argparse.Namespace(settings=settings, downloads=tmp_path, out_folder=tmp_path / "out"))
+    out = tmp_path / "out"
+    corpus_command.run(argparse.Namespace(settings=settings, downloads=tmp_path, out_folder=out, threads=1))
     return settings
 
 

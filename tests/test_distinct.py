@@ -7,7 +7,7 @@ import string
 
 import pytest
 
-from heads.corpus.distinct import SeenBefore
+from heads.corpus.distinct import SeenBefore, digest
 
 
 def random_texts(count: int, seed: int) -> list[str]:
@@ -49,3 +49,15 @@ def test_memory_follows_from_the_statement_alone() -> None:
 def test_impossible_sizes_are_refused(items: int, rate: float) -> None:
     with pytest.raises(ValueError, match="need items"):
         SeenBefore(items, rate)
+
+
+@pytest.mark.parametrize("size", [1, 7, 300])
+def test_texts_added_many_at_once_are_judged_as_if_one_by_one(size: int) -> None:
+    texts = [f"text {(i * i) % 211}" for i in range(600)]
+    # So small that it takes many a new text for an old one.
+    together, alone = SeenBefore(60, 0.2), SeenBefore(60, 0.2)
+    chunks = [texts[start : start + size] for start in range(0, len(texts), size)]
+    judged = [new for chunk in chunks for new in together.add_digests([digest(text) for text in chunk])]
+    assert together.add_digests([]) == []
+    assert judged == [alone.add(text) for text in texts]
+    assert 20 < sum(judged) < len(set(texts)), "some wrong, not all"

@@ -22,19 +22,22 @@ PACKAGE = WORKFLOW / "heads"
 MODULES = {".".join(p.relative_to(PACKAGE).with_suffix("").parts): p for p in sorted(PACKAGE.rglob("*.py"))}
 
 ROWS = (
-    ("names", "files", "provenance"),
+    ("names", "files", "provenance", "methods", "workers"),
+    ("schema",),
     ("settings",),
     ("corpus", "bpe"),
     ("attachment", "parser", "selection"),
+    ("choices",),
     ("words", "attention", "bootstrap"),
     ("transformer",),
-    ("batches", "gates", "subsets"),
-    ("checkpoints", "devices", "prune", "decode"),
+    ("batches", "gates", "parallel"),
+    ("subsets", "checkpoints", "devices", "prune", "decode"),
     ("folders", "unfinished"),
     ("train",),
     ("attention_rows", "lrp"),
     ("confidence", "roles", "maps", "importance", "ablation"),
-    ("translate", "export", "speed"),
+    ("translate", "export", "speed", "curve"),
+    ("latency",),
     ("tables",),
     ("figures",),
     ("cli",),
@@ -45,6 +48,7 @@ ROWS = (
 WITHOUT_TORCH = (
     "names",
     "files",
+    "schema",
     "settings",
     "provenance",
     "corpus",
@@ -53,6 +57,8 @@ WITHOUT_TORCH = (
     "attachment",
     "bootstrap",
     "selection",
+    "choices",
+    "methods",
     "tables",
     "figures",
 )

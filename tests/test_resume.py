@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,11 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
+from heads.checkpoints import load_tensors
 from heads.files import UserError, read_jsonl
 from heads.train import Training, train
 from heads.transformer import Gates, Transformer
-from heads.unfinished import Unfinished, fingerprint
+from heads.unfinished import Unfinished, fingerprint, moments_in
 
 New = Callable[..., Training]
 UPDATES = 11
@@ -203,6 +205,61 @@ def test_a_kill_while_the_state_is_written_leaves_the_state_before_it(
     resumed = build(new_training)
     run(resumed, folder)
     assert_same(uninterrupted, resumed)
+
+
+KEPT = (2, 5, 8, 10)
+
+
+def keeping(new_training: New, updates: tuple[int, ...] = KEPT) -> Training:
+    training = build(new_training)
+    training.plan = dataclasses.replace(training.plan, keep_at=updates)
+    return training
+
+
+def test_moments_that_are_kept_are_the_weights_of_a_training_that_ends_there(new_training: New, tmp_path: Path) -> None:
+    run(keeping(new_training), tmp_path / "unfinished")
+    kept = moments_in(tmp_path / "unfinished")
+    assert tuple(kept) == KEPT
+    shorter = build(new_training, plan={**PLAN, "updates": 5, "average_last": 1})
+    run(shorter, tmp_path / "shorter")
+    tensors = load_tensors(kept[5])[0]
+    for name, value in shorter.model.state_dict().items():
+        torch.testing.assert_close(tensors[name], value, rtol=0, atol=0, msg=name)
+
+
+@pytest.mark.parametrize(("save", "kill"), [((1,), 3), ((2, 6), 9), ((5,), 11), ((8,), 11)], ids=str)
+def test_a_killed_and_resumed_training_keeps_the_same_moments(
+    new_training: New, tmp_path: Path, save: tuple[int, ...], kill: int
+) -> None:
+    run(keeping(new_training), tmp_path / "whole")
+    with pytest.raises(Killed):
+        run(keeping(new_training), tmp_path / "unfinished", save=save, kill=kill)
+    run(keeping(new_training), tmp_path / "unfinished")
+    whole, resumed = moments_in(tmp_path / "whole"), moments_in(tmp_path / "unfinished")
+    assert tuple(resumed) == KEPT
+    for update, path in whole.items():
+        expected, found = load_tensors(path)[0], load_tensors(resumed[update])[0]
+        assert all(torch.equal(found[name], value) for name, value in expected.items()), update
+
+
+def test_a_moment_after_the_saved_state_is_forgotten(new_training: New, tmp_path: Path) -> None:
+    with pytest.raises(Killed):
+        run(keeping(new_training), tmp_path / "unfinished", save=(4,), kill=9)
+    assert tuple(moments_in(tmp_path / "unfinished")) == (2, 5, 8)
+    with pytest.raises(Killed):
+        run(keeping(new_training, ()), tmp_path / "unfinished", kill=5)
+    assert tuple(moments_in(tmp_path / "unfinished")) == (2,)
+
+
+def test_moments_are_copied_into_a_folder_that_holds_nothing_else(new_training: New, tmp_path: Path) -> None:
+    run(keeping(new_training), tmp_path / "unfinished")
+    stale = tmp_path / "moments" / "moment-00000099.safetensors"
+    stale.parent.mkdir()
+    stale.write_bytes(b"of an older training")
+    unfinished = Unfinished(tmp_path / "unfinished", "one", 1e9)
+    unfinished.write_moments(stale.parent)
+    assert tuple(moments_in(stale.parent)) == KEPT
+    assert sorted(stale.parent.iterdir()) == list(moments_in(stale.parent).values())
 
 
 def test_two_trainings_can_not_share_one_folder(tmp_path: Path) -> None:

@@ -5,29 +5,38 @@ from __future__ import annotations
 import copy
 import dataclasses
 import typing
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from heads.files import UserError, read_yaml
+from heads.methods import MEASURED_IN
 from heads.names import SCOPES
 from heads.settings import (
+    NESTED,
     SCHEMAS,
     STAGE_SECTIONS,
+    AblationSettings,
+    BaselineSettings,
     BpeSettings,
     ConfidenceSettings,
+    CurveSettings,
     GatesSettings,
-    HardConcrete,
+    ImportanceSettings,
     LengthSettings,
     LrpSettings,
     MapsSettings,
     ModelSettings,
+    MomentsSettings,
     ParserSettings,
     RolesSettings,
+    SelectionSettings,
     SpeedSettings,
     TrainingSettings,
     TranslateSettings,
+    chosen,
     merged,
     resolve,
     section,
@@ -39,8 +48,9 @@ CLASSES: dict[str, type[Any]] = {
     "bpe": BpeSettings,
     "model": ModelSettings,
     "training": TrainingSettings,
-    "baseline": LengthSettings,
+    "baseline": BaselineSettings,
     "gates": GatesSettings,
+    "selection": SelectionSettings,
     "scratch": LengthSettings,
     "translate": TranslateSettings,
     "confidence": ConfidenceSettings,
@@ -49,6 +59,10 @@ CLASSES: dict[str, type[Any]] = {
     "maps": MapsSettings,
     "parser": ParserSettings,
     "speed": SpeedSettings,
+    "importance": ImportanceSettings,
+    "ablation": AblationSettings,
+    "curve": CurveSettings,
+    "moments": MomentsSettings,
 }
 JSON_TYPES = {
     int: "integer",
@@ -57,6 +71,7 @@ JSON_TYPES = {
     str: "string",
     tuple[str, ...]: "array",
     tuple[int, ...]: "array",
+    Mapping[str, int]: "object",
 }
 
 
@@ -87,12 +102,12 @@ def properties(name: str) -> tuple[dict[str, Any], dict[str, Any]]:
 @pytest.mark.parametrize("name", CLASSES)
 def test_a_settings_class_has_the_keys_and_types_of_its_schema(name: str) -> None:
     definitions, schema = properties(name)
-    if name == "gates":
-        inner = schema["properties"].pop("hard_concrete")
-        assert set(inner["properties"]) == set(inner["required"]) == {f.name for f in dataclasses.fields(HardConcrete)}
-    types = {key: t for key, t in typing.get_type_hints(CLASSES[name]).items() if key != "hard_concrete"}
+    for key in NESTED.keys() & schema["properties"].keys():
+        inner = schema["properties"].pop(key)
+        assert set(inner["properties"]) == set(inner["required"]) == {f.name for f in dataclasses.fields(NESTED[key])}
+    types = {key: t for key, t in typing.get_type_hints(CLASSES[name]).items() if key not in NESTED}
     assert set(types) == set(schema["properties"])
-    assert {*types} == {*schema["required"]} - {"hard_concrete"}
+    assert {*types} == {*schema["required"]} - NESTED.keys()
     assert schema["additionalProperties"] is False
     for key, kind in types.items():
         rule = schema["properties"][key]
@@ -151,8 +166,13 @@ def test_lists_are_replaced_whole_and_nothing_given_is_changed() -> None:
         ("model.pre_norm", 1, r"model\.pre_norm is 1.*boolean"),
         ("model.heads", 5, r"model\.width 64 does not divide into 5 heads"),
         ("model", {"width": 9, "heads": 3}, r"model\.width 9 is odd"),
+        ("baseline.keep_at", [7, 9999], r"baseline\.keep_at has 9999, but the training ends before"),
+        ("baseline.keep_at", [0], r"baseline\.keep_at\.0"),
         ("corpus", "demos", r"experiments\.demo\.corpus is 'demos'.*demo\?"),
-        ("sweep.lambdas.al", [1], r"sweep\.lambdas\.al is not a scope.*all\?"),
+        ("sweep.lambdas.al", [1], r"sweep: al is not a scope.*all\?"),
+        ("sweep.selection.budgets", [9, 37], r"budgets has 37.*36 heads"),
+        ("sweep.selection.methods", ["lpr"], r"methods\.0.*lpr"),
+        ("selection.at_least.enc", 1, r"selection\.at_least.*enc"),
         ("sweep.seeds", [], r"sweep\.seeds"),
         ("sweep.seeds", [1, 1], r"sweep\.seeds"),
         ("sweep.lambdas.all", [-0.1], r"sweep\.lambdas\.all\.0"),
@@ -207,3 +227,23 @@ def test_the_scopes_of_the_schema_are_those_of_the_names() -> None:
 def test_a_lambda_that_is_no_number_is_refused(config: dict[str, Any], value: Any) -> None:
     with pytest.raises(UserError, match=r"sweep\.lambdas\.all\.1"):
         resolve(changed(config, "sweep.lambdas.all", [0.5, value]))
+
+
+def test_random_choices_stand_for_all_their_draws_at_every_budget() -> None:
+    tuned = {"methods": ["dsp", "random"], "budgets": [4]}
+    selection = {"methods": ["lrp", "random"], "budgets": [9, 4], "draws": 2, "fine_tuned": tuned}
+    experiment = {"sweep": {"selection": selection}}
+    assert chosen(experiment, fine_tuned=True) == ["dsp-4", "random1-4", "random2-4"]
+    assert chosen(experiment, fine_tuned=False) == [
+        "lrp-9",
+        "lrp-4",
+        "random1-9",
+        "random1-4",
+        "random2-9",
+        "random2-4",
+    ]
+
+
+def test_the_methods_of_the_schema_are_those_that_choices_are_made_by() -> None:
+    definitions, _ = properties("sweep")
+    assert definitions["method"]["enum"] == list(MEASURED_IN)

@@ -15,11 +15,17 @@ from few_heads import USEFUL, distance, random_batch, with_useful_heads
 from heads.ablation import all_heads
 from heads.files import UserError
 from heads.selection import keep_best, random_scores
-from heads.subsets import SubsetGates, SubsetSettings, exact_top, gumbel, relaxed_top
+from heads.settings import SubsetSettings
+from heads.subsets import SubsetGates, exact_top, gumbel, relaxed_top
 from heads.transformer import Gates, ModelShape, Transformer
 
-SETTINGS = SubsetSettings(temperature_first=2.0, temperature_last=0.02, cooldown_updates=50, straight_through=True)
-RELAXED = SubsetSettings(temperature_first=2.0, temperature_last=0.02, cooldown_updates=50, straight_through=False)
+SETTINGS = SubsetSettings(
+    learning_rate=0.1, temperature_first=2.0, temperature_last=0.02, cooldown_share=0.25, straight_through=True
+)
+RELAXED = SubsetSettings(
+    learning_rate=0.1, temperature_first=2.0, temperature_last=0.02, cooldown_share=0.25, straight_through=False
+)
+UPDATES = 200
 LIVE = {"enc_self": ((0, 2), ()), "dec_self": ((1,), (0, 1, 2)), "dec_enc": ((2,), (0, 1))}
 LOGITS = torch.tensor([0.4, -1.0, 1.2, 0.0], dtype=torch.float64)
 
@@ -84,12 +90,12 @@ def test_straight_through_gates_are_zeros_and_ones_with_the_gradient_of_the_rela
 ) -> None:
     price, found = torch.arange(9.0), []
     for settings in (SETTINGS, RELAXED):
-        gates = SubsetGates(tiny_shape(live_heads=LIVE), "all", 4, settings)
+        gates = SubsetGates(tiny_shape(live_heads=LIVE), "all", 4, settings, UPDATES)
         sampled = flat(gates.sampled(generator()))
         found.append(sampled.detach())
         (sampled * price).sum().backward()
-        assert gates.logits.grad is not None
-        found.append(gates.logits.grad)
+        assert gates.weights.grad is not None
+        found.append(gates.weights.grad)
     assert sorted(found[0].tolist()) == pytest.approx([0] * 5 + [1] * 4)
     assert not torch.allclose(found[0], found[2])
     assert found[1].abs().min() > 0
@@ -101,7 +107,7 @@ def test_exactly_the_budget_is_open_in_every_sample_and_in_the_finished_model(
 ) -> None:
     shape, noise = tiny_shape(live_heads=LIVE), generator()
     for budget in range(1, 10):
-        gates = SubsetGates(shape, "all", budget, SETTINGS)
+        gates = SubsetGates(shape, "all", budget, SETTINGS, UPDATES)
         for drawn in (gates.sampled(noise), gates.sampled(noise), gates.binary()):
             assert [len(gate) for layers in drawn.values() for gate in layers] == [2, 0, 1, 3, 1, 2]
             assert float(flat(drawn).detach().sum()) == pytest.approx(budget)
@@ -109,8 +115,8 @@ def test_exactly_the_budget_is_open_in_every_sample_and_in_the_finished_model(
 
 
 def test_the_finished_model_keeps_the_largest_logits_of_the_scope(tiny_shape: Callable[..., ModelShape]) -> None:
-    gates = SubsetGates(tiny_shape(live_heads=LIVE), "enc_self", 1, SETTINGS)
-    gates.logits.data = torch.tensor([-0.3, 0.2])
+    gates = SubsetGates(tiny_shape(live_heads=LIVE), "enc_self", 1, SETTINGS, UPDATES)
+    gates.weights.data = torch.tensor([-0.3, 0.2])
     binary = gates.binary()
     assert {kind: [gate.tolist() for gate in layers] for kind, layers in binary.items()} == {"enc_self": [[0, 1], []]}
 
@@ -118,7 +124,7 @@ def test_the_finished_model_keeps_the_largest_logits_of_the_scope(tiny_shape: Ca
 def test_the_temperature_falls_by_the_same_factor_every_draw_and_then_stays(
     tiny_shape: Callable[..., ModelShape],
 ) -> None:
-    gates, seen, noise = SubsetGates(tiny_shape(), "all", 3, SETTINGS), [], generator()
+    gates, seen, noise = SubsetGates(tiny_shape(), "all", 3, SETTINGS, UPDATES), [], generator()
     for _ in range(60):
         seen.append(gates.temperature())
         gates.sampled(noise)
@@ -130,7 +136,7 @@ def test_the_temperature_falls_by_the_same_factor_every_draw_and_then_stays(
 def test_gates_restored_from_their_state_are_as_cool_as_those_never_stopped(
     tiny_shape: Callable[..., ModelShape],
 ) -> None:
-    gates, again = (SubsetGates(tiny_shape(), "all", 3, SETTINGS) for _ in range(2))
+    gates, again = (SubsetGates(tiny_shape(), "all", 3, SETTINGS, UPDATES) for _ in range(2))
     for _ in range(7):
         gates.sampled(generator())
     again.load_state_dict(gates.state_dict())
@@ -142,15 +148,24 @@ def test_a_budget_that_the_scope_does_not_have_is_an_error_of_the_user(
     tiny_shape: Callable[..., ModelShape], budget: int
 ) -> None:
     with pytest.raises(UserError, match="18"):
-        SubsetGates(tiny_shape(), "all", budget, SETTINGS)
+        SubsetGates(tiny_shape(), "all", budget, SETTINGS, UPDATES)
 
 
-def test_the_penalty_is_the_budget_and_pulls_at_no_logit(tiny_shape: Callable[..., ModelShape]) -> None:
-    gates = SubsetGates(tiny_shape(), "all", 3, SETTINGS)
-    penalty = gates.penalty()
-    penalty.backward()
-    assert float(penalty.detach()) == 3
-    assert gates.logits.grad is not None and not gates.logits.grad.any()
+def test_the_chances_add_up_to_the_budget_and_pull_at_no_logit(tiny_shape: Callable[..., ModelShape]) -> None:
+    gates = SubsetGates(tiny_shape(), "all", 3, SETTINGS, UPDATES)
+    expected = gates.expected_open()
+    expected.backward()
+    assert float(expected.detach()) == pytest.approx(3)
+    assert gates.weights.grad is not None and gates.weights.grad.abs().max() < 1e-6
+
+
+def test_the_chance_of_a_head_with_a_budget_of_one_is_how_often_it_is_drawn(
+    tiny_shape: Callable[..., ModelShape],
+) -> None:
+    gates, noise, draws = SubsetGates(tiny_shape(live_heads=LIVE), "enc_self", 1, SETTINGS, UPDATES), generator(), 4000
+    gates.weights.data = torch.tensor([0.9, -0.4])
+    drawn = sum(float(flat(gates.sampled(noise)).detach()[0]) for _ in range(draws)) / draws
+    assert drawn == pytest.approx(float(flat(gates.chances()).detach()[0]), abs=5 * 0.5 / math.sqrt(draws))
 
 
 def learned(gates: SubsetGates, loss: Callable[[Gates], Tensor], *, updates: int, rate: float, seed: int) -> None:
@@ -169,7 +184,7 @@ def test_training_finds_the_best_pair_although_it_is_not_the_two_best_heads(
         open_heads = flat(gates)
         return -(2.0 * open_heads[3] + 1.5 * open_heads[7] + 1.4 * open_heads[5] - 3 * open_heads[3] * open_heads[7])
 
-    gates = SubsetGates(tiny_shape(), "all", 2, settings)
+    gates = SubsetGates(tiny_shape(), "all", 2, settings, UPDATES)
     learned(gates, loss, updates=150, rate=0.1, seed=3)
     assert flat(gates.binary()).nonzero()[:, 0].tolist() == [3, 5]
 
@@ -178,7 +193,7 @@ def test_subset_pruning_finds_the_only_heads_that_matter_and_random_choices_do_n
     tiny_model: Callable[..., Transformer],
 ) -> None:
     model = with_useful_heads(tiny_model()).requires_grad_(requires_grad=False)
-    gates = SubsetGates(model.shape, "all", len(USEFUL), SETTINGS).double()
+    gates = SubsetGates(model.shape, "all", len(USEFUL), SETTINGS, UPDATES).double()
     learned(gates, distance(model, random_batch(5, 1)), updates=80, rate=0.2, seed=4)
     heads = all_heads(model.shape)
     assert [head for head, gate in zip(heads, flat(gates.binary()).tolist(), strict=True) if gate] == list(USEFUL)

@@ -21,8 +21,7 @@ from heads.batches import Pairs, cut
 from heads.bpe import train_bpe
 from heads.checkpoints import load_tensors
 from heads.cli._training import evaluation, read_pairs
-from heads.files import read_json, read_tsv, read_yaml, write_lines, write_text
-from heads.gates import is_open
+from heads.files import read_json, read_jsonl, read_tsv, read_yaml, write_lines, write_text, write_tsv
 from heads.names import SCOPES
 from heads.settings import BpeSettings, TrainingSettings, merged, stage_settings
 from heads.train import Evaluate, Training, learning_rate, train
@@ -143,10 +142,7 @@ def test_a_huge_lambda_keeps_fewer_heads_than_lambda_zero(new_training: New, tmp
         losses[lam] = [training.step(np.arange(60))["loss"] for _ in range(2)]
         finished(training, tmp_path / str(lam))
         losses[lam].append(training.step(np.arange(60))["loss"])
-        kept[lam] = sum(
-            int(is_open(log_alpha, training.pruning.gates.shape).sum())
-            for log_alpha in training.pruning.gates.parameters()
-        )
+        kept[lam] = sum(float(gate.sum()) for kind in training.pruning.gates.binary().values() for gate in kind)
     assert kept[5.0] < kept[0.0]
     assert losses[0.0][2] < 0.9 * losses[0.0][0], "the run must have learnt something"
 
@@ -215,8 +211,14 @@ def data(digit_pairs: Callable[..., Pairs], tmp_path: Path) -> Path:
 
 def command(stage: str, data: Path, training: TrainingSettings, *more: str) -> Path:
     """Run a training command as a rule would, on a tiny experiment; gives the folder of its outputs."""
+    assert main(words_of(stage, data, training, *more)) == 0
+    return data / stage
+
+
+def words_of(stage: str, data: Path, training: TrainingSettings, *more: str) -> list[str]:
+    """The words of such a command; its settings are written."""
     changes = {
-        "model": {"layers": 2, "heads": 3, "width": 6, "feedforward": 7},
+        "model": {"layers": 2, "heads": 3, "width": 6, "feedforward": 7, "dropout": 0.0},
         "training": asdict(training),
         "baseline": {"updates": 2, "average_last": 1},
         "gates": {"updates": 3, "record_every": 2, "average_last": 3, "average_every": 1},
@@ -224,11 +226,11 @@ def command(stage: str, data: Path, training: TrainingSettings, *more: str) -> P
     experiment = merged(read_yaml(Path(__file__).parent.parent / "config.yaml")["defaults"], changes)
     folder = data / stage
     write_text(folder / "settings.yaml", yaml.safe_dump(stage_settings(experiment, stage)))
-    shared = ["--settings", "settings.yaml", "--model", "m.safetensors", "--shape", "m.json", "--log", "log.jsonl"]
+    shared = ["--settings", "settings.yaml", "--model", "m.safetensors", "--shape", "m.json", "--curve", "log.jsonl"]
     paths = [word if word.startswith("--") else str(folder / word) for word in shared]
     inputs = ["--data", str(data), "--references", str(data / "dev.txt"), "--seed", "1", "--device", "cpu"]
-    assert main([stage, *paths, *inputs, *more]) == 0
-    return folder
+    moments = ["--moments", str(folder / "moments")] if stage == "baseline" else []
+    return [stage, *paths, *inputs, *moments, *more]
 
 
 @pytest.mark.parametrize("scope", ["enc_self", "all"])
@@ -274,3 +276,47 @@ def test_training_learns_from_every_pair_of_an_epoch_before_the_next(new_trainin
     later = training.updates(first + 1)
     next(updates)
     np.testing.assert_array_equal(next(updates), next(later))
+
+
+def test_chosen_heads_are_trained_on_as_long_as_gates_with_the_same_schedule_and_the_others_are_gone(
+    data: Path, training_settings: Callable[..., TrainingSettings]
+) -> None:
+    training = training_settings(dev_bleu_sentences=3)
+    baseline = command("baseline", data, training)
+    start = ["--start-model", str(baseline / "m.safetensors"), "--start-shape", str(baseline / "m.json")]
+    kept = [("enc_self", 0, 2), ("dec_self", 1, 0), ("dec_enc", 0, 1), ("dec_enc", 1, 1)]
+    rows = [
+        {"attention": kind, "layer": n, "head": h, "open": int((kind, n, h) in kept)}
+        for kind in SCOPES["all"]
+        for n in range(2)
+        for h in range(3)
+    ]
+    write_tsv(data / "chosen.tsv", rows, tuple(rows[0]))
+    chosen = command("selected", data, training, *start, "--heads", str(data / "chosen.tsv"))
+    outputs = ["--heads", str(data / "gates" / "heads.tsv"), "--gates-log", str(data / "gates" / "gates.jsonl")]
+    gates = command("gates", data, training, *start, *outputs, "--scope=all", "--target=dsp-4")
+    model = read_json(chosen / "m.json")
+    assert model["shape"]["live_heads"] == {
+        "enc_self": [[2], []], "dec_self": [[], [0]], "dec_enc": [[1], [1]]
+    }  # fmt: skip
+    assert model["total_updates"] == read_json(gates / "m.json")["total_updates"] == 2 + 3
+    logs = [read_jsonl(folder / "log.jsonl") for folder in (chosen, gates)]
+    rates = [[row["learning_rate"] for row in log] for log in logs]
+    assert rates[0] == rates[1] == [learning_rate(5, training)]
+    assert sum(row["open"] == "1" for row in read_tsv(gates / "heads.tsv")) == 4
+
+
+def test_the_chances_that_subset_gates_record_add_up_to_their_budget(
+    data: Path, training_settings: Callable[..., TrainingSettings]
+) -> None:
+    training = training_settings()
+    baseline, gates = command("baseline", data, training), data / "gates"
+    start = ["--start-model", str(baseline / "m.safetensors"), "--start-shape", str(baseline / "m.json")]
+    outputs = ["--heads", str(gates / "heads.tsv"), "--gates-log", str(gates / "gates.jsonl")]
+    command("gates", data, training, *start, *outputs, "--scope=enc_self", "--target=dsp-2")
+    for record in read_jsonl(gates / "gates.jsonl"):
+        assert sum(sum(layer) for layer in record["p_open"]["enc_self"]) == pytest.approx(2, abs=1e-3)
+    learnt = [float(row["log_alpha"]) for row in read_tsv(gates / "heads.tsv")]
+    assert len(set(learnt)) > 1
+    largest = {i for i, row in enumerate(read_tsv(gates / "heads.tsv")) if row["open"] == "1"}
+    assert largest == set(sorted(range(6), key=lambda i: -learnt[i])[:2])

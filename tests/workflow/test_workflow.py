@@ -98,7 +98,7 @@ def test_changing_how_roles_are_judged_retrains_nothing(tiny_run: Path, tmp_path
 
 def test_the_same_seed_gives_the_same_models_and_tables_byte_for_byte(tiny_run: Path, tmp_path: Path) -> None:
     again = shutil.copytree(tiny_run, tmp_path / "again")
-    for kind in ("baseline", "gates", "pruned", "scratch"):
+    for kind in ("baseline", "gates", "pruned", "scratch", "selected"):
         shutil.rmtree(again / "results/tiny" / kind)
     target = "results/tables/table_pruning.tsv"
     done = snakemake(again, target, "--cores", "2", "--configfile", str(TINY), "--forcerun", "baseline")
@@ -110,7 +110,7 @@ def test_the_same_seed_gives_the_same_models_and_tables_byte_for_byte(tiny_run: 
 
 def test_every_score_travels_with_its_signature_and_every_model_with_its_commit(tiny_run: Path) -> None:
     scores = list(tiny_run.glob("results/tiny/**/bleu.json"))
-    assert len(scores) == 9
+    assert len(scores) == 13
     for path in scores:
         assert "version:2.6.0" in read_json(path)["signature"]
         assert read_json(path.with_name("model.json"))["provenance"]["commit"]
@@ -161,4 +161,4 @@ def test_a_missing_corpus_file_is_named_before_the_first_job(fresh: Path) -> Non
 def test_the_profiles_plan_the_whole_workflow(fresh: Path, profile: str) -> None:
     done = snakemake(fresh, "--profile", f"profiles/{profile}", "--cores", "64", "-n")
     assert done.returncode == 0, done.stdout[-2000:]
-    assert planned(done.stdout)["gates"] == 12
+    assert planned(done.stdout)["gates"] == 22

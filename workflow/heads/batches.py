@@ -90,14 +90,17 @@ class Pairs:
         return updates
 
 
-def cut(members: NDArray[np.int64], lengths: NDArray[np.int64], tokens: int) -> list[NDArray[np.int64]]:
+def cut(members: NDArray[np.int64], lengths: NDArray[np.integer], tokens: int) -> list[NDArray[np.int64]]:
     """Cut a row of sentences into runs of about `tokens` tokens each (ends counted), all alike, none empty.
 
     The number of runs is rounded, so that a row of a little more than `tokens` is not cut into a full run and a crumb.
     """
-    ends = np.cumsum(lengths[members] + 1)
+    ends = np.cumsum(lengths[members] + 1, dtype=np.int64)
     if not len(ends):
         return []
-    runs = max(1, round(int(ends[-1]) / tokens))
-    number = (ends - 1) * runs // ends[-1]
-    return np.split(members, np.flatnonzero(np.diff(number)) + 1)
+    total = int(ends[-1])
+    runs = max(1, round(total / tokens))
+    # A sentence belongs to the run of its last token; a run's first token is the quotient, rounded up.
+    firsts = -(-np.arange(1, runs) * total // runs)
+    places = np.unique(np.searchsorted(ends, firsts + 1))
+    return np.split(members, places[places > 0])

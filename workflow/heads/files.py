@@ -7,6 +7,7 @@ killed or failing job never leaves half a result behind.
 from __future__ import annotations
 
 import csv
+import errno
 import gzip
 import hashlib
 import json
@@ -18,9 +19,23 @@ from typing import IO, Any
 
 import yaml
 
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+SEAL = "# sha256 of the rest: "
+
 
 class UserError(Exception):
     """Something the user can put right: one sentence that names the file, line or key and the way out."""
+
+
+@contextmanager
+def told_when_full(path: Path) -> Iterator[None]:
+    """Make a full disk, or a quota, an error of the user that names the file that was written."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in NO_ROOM:
+            raise
+        raise UserError(f"{path} cannot be written ({error.strerror}): make room and run again.") from error
 
 
 @contextmanager
@@ -29,12 +44,16 @@ def atomic_path(path: Path) -> Iterator[Path]:
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        yield temporary
-        # Some writers make files that only their owner may read; others shall read results, as the umask allows.
-        mask = os.umask(0)
-        os.umask(mask)
-        temporary.chmod(0o666 & ~mask)
-        temporary.replace(path)
+        with told_when_full(path):
+            yield temporary
+            # Some writers make files that only their owner may read; others shall read results, as the umask allows.
+            mask = os.umask(0)
+            os.umask(mask)
+            temporary.chmod(0o666 & ~mask)
+            # A name must not outlive a loss of power that its content does not.
+            with temporary.open("rb") as stream:
+                os.fsync(stream)
+            temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -80,12 +99,28 @@ def write_json(path: Path, content: Any) -> None:
 
 
 def read_yaml(path: Path) -> Any:
-    """The content of a YAML file."""
+    """The content of a YAML file; one that `write_yaml` wrote must be as it was written."""
     try:
-        return yaml.safe_load(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        content = yaml.safe_load(text)
     except (OSError, ValueError, yaml.YAMLError) as error:
         reason = " ".join(str(error).split())
         raise UserError(f"{path} is missing or no YAML ({reason}): put it right or delete it.") from error
+    seal, _, rest = text.partition("\n")
+    if content is None or (seal.startswith(SEAL) and seal != SEAL + sha256_of_text(rest)):
+        raise UserError(f"{path} was cut off or changed after it was written: delete it and run again.")
+    return content
+
+
+def write_yaml(path: Path, content: Any) -> None:
+    """Write YAML under a line with its checksum, whole or not at all."""
+    text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
+    write_text(path, f"{SEAL}{sha256_of_text(text)}\n{text}")
+
+
+def sha256_of_text(text: str) -> str:
+    """Hexadecimal SHA-256 of a text as UTF-8."""
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def read_jsonl(path: Path) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ price lambda: a constant, as in the paper, or one that is driven until a given n
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -78,7 +78,37 @@ def budgets_of(keep: str, scope: str, model: ModelShape) -> tuple[Budget, ...]:
     return tuple(Budget(group, number) for group, number in zip(groups, numbers, strict=True))
 
 
-class HeadGates(nn.Module):
+class TrainableGates(nn.Module):
+    """Gates on all live heads of a scope that learn with the model; everything by kind of attention and layer."""
+
+    def sampled(self, generator: torch.Generator) -> dict[str, list[Tensor]]:
+        """Gates for one update, the same for all its sentences; noise is drawn on the CPU, so on any device alike."""
+        raise NotImplementedError
+
+    def binary(self) -> dict[str, list[Tensor]]:
+        """The gates of the finished model: zeros and ones."""
+        raise NotImplementedError
+
+    def logits(self) -> dict[str, list[Tensor]]:
+        """What is learnt: the larger, the more a head is open."""
+        raise NotImplementedError
+
+    def chances(self) -> dict[str, list[Tensor]]:
+        """P(gate > 0) of every head."""
+        raise NotImplementedError
+
+    def between(self) -> dict[str, list[Tensor]]:
+        """Whether the authors' code would have used a gate that is neither 0 nor 1 at test time."""
+        raise NotImplementedError
+
+    def expected_open(self, kinds: Sequence[str] = ATTENTIONS) -> Tensor:
+        """Expected number of open heads of some kinds of attention, sum over heads of P(gate > 0)."""
+        return torch.cat(
+            [chance for kind, layers in self.chances().items() if kind in kinds for chance in layers]
+        ).sum()
+
+
+class HeadGates(TrainableGates):
     """One trainable gate for every live head of a scope."""
 
     def __init__(self, model: ModelShape, scope: str, shape: HardConcrete, budgets: Sequence[Budget] = ()) -> None:
@@ -91,12 +121,10 @@ class HeadGates(nn.Module):
                 self.log_alpha[f"{kind}:{layer}"] = nn.Parameter(torch.full((len(live),), shape.log_alpha_init))
 
     def sampled(self, generator: torch.Generator) -> dict[str, list[Tensor]]:
-        """Gates for one batch, the same for all its members; the noise is drawn on the CPU, so on any device alike."""
-        gates: dict[str, list[Tensor]] = {}
-        for name, log_alpha in self.log_alpha.items():
-            noise = torch.rand(log_alpha.shape, generator=generator).to(log_alpha.device)
-            gates.setdefault(name.split(":")[0], []).append(sample(log_alpha, noise, self.shape))
-        return gates
+        """See `TrainableGates`."""
+        return self._each(
+            lambda a: sample(a, torch.rand(a.shape, generator=generator).to(a.device), self.shape), self.log_alpha
+        )
 
     def open_heads(self) -> dict[str, Tensor]:
         """Which heads [H] the finished model keeps, by the names of `log_alpha`.
@@ -115,15 +143,28 @@ class HeadGates(nn.Module):
         return found
 
     def binary(self) -> dict[str, list[Tensor]]:
-        """The gates of the finished model: zeros and ones."""
-        gates: dict[str, list[Tensor]] = {}
-        for name, stays in self.open_heads().items():
-            gates.setdefault(name.split(":")[0], []).append(stays.float())
-        return gates
+        """See `TrainableGates`."""
+        return self._each(Tensor.float, self.open_heads())
 
-    def expected_open(self, kinds: Sequence[str] = ATTENTIONS) -> Tensor:
-        """Expected number of open heads of some kinds of attention, sum over heads of P(gate > 0)."""
-        return torch.stack([probability_open(a, self.shape).sum() for a in self._of_kinds(kinds).values()]).sum()
+    def logits(self) -> dict[str, list[Tensor]]:
+        """See `TrainableGates`."""
+        return self._each(lambda log_alpha: log_alpha, self.log_alpha)
+
+    def chances(self) -> dict[str, list[Tensor]]:
+        """See `TrainableGates`."""
+        return self._each(lambda log_alpha: probability_open(log_alpha, self.shape), self.log_alpha)
+
+    def between(self) -> dict[str, list[Tensor]]:
+        """See `TrainableGates`."""
+        return self._each(lambda log_alpha: strictly_between(log_alpha, self.shape), self.log_alpha)
+
+    def _each(
+        self, change: Callable[[Tensor], Tensor], layers: Mapping[str, Tensor] | nn.ParameterDict
+    ) -> dict[str, list[Tensor]]:
+        changed: dict[str, list[Tensor]] = {}
+        for name, values in layers.items():
+            changed.setdefault(name.split(":")[0], []).append(change(values))
+        return changed
 
     def _of_kinds(self, kinds: Sequence[str]) -> dict[str, Tensor]:
         return {name: log_alpha for name, log_alpha in self.log_alpha.items() if name.split(":")[0] in kinds}
@@ -138,11 +179,11 @@ class Price(nn.Module):
         self.lam: Tensor
         self.register_buffer("lam", lam.double())
 
-    def penalty(self, gates: HeadGates) -> Tensor:
+    def penalty(self, gates: TrainableGates) -> Tensor:
         """Lambda times the expected number of open heads."""
         return self.lam[0] * gates.expected_open()
 
-    def adjust(self, gates: HeadGates, done: float) -> None:
+    def adjust(self, gates: TrainableGates, done: float) -> None:
         """After an update; `done` is the share of all updates that lie behind."""
 
 
@@ -165,20 +206,21 @@ class DrivenPrice(Price):
         self.register_buffer("excess", torch.zeros(len(gates.budgets), dtype=torch.float64))
         self.done: Tensor
         self.register_buffer("done", torch.zeros((), dtype=torch.float64))
+        self.budgets = gates.budgets
         self.heads = [
             sum(len(a) for name, a in gates.log_alpha.items() if name.split(":")[0] in budget.kinds)
             for budget in gates.budgets
         ]
 
-    def penalty(self, gates: HeadGates) -> Tensor:
+    def penalty(self, gates: TrainableGates) -> Tensor:
         """See `Price`."""
-        parts = [lam * gates.expected_open(budget.kinds) for lam, budget in zip(self.lam, gates.budgets, strict=True)]
+        parts = [lam * gates.expected_open(budget.kinds) for lam, budget in zip(self.lam, self.budgets, strict=True)]
         return torch.stack(parts).sum()
 
     @torch.no_grad()
-    def adjust(self, gates: HeadGates, done: float) -> None:
+    def adjust(self, gates: TrainableGates, done: float) -> None:
         """See `Price`."""
-        for index, (budget, heads) in enumerate(zip(gates.budgets, self.heads, strict=True)):
+        for index, (budget, heads) in enumerate(zip(self.budgets, self.heads, strict=True)):
             wanted = heads - (heads - budget.keep) * min(1.0, done / self.DESCENT)
             excess = (gates.expected_open(budget.kinds).double() - wanted) / max(heads, 1)
             growth = self.PROPORTIONAL * (excess - self.excess[index]) + self.INTEGRAL * excess * (done - self.done)

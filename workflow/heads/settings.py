@@ -6,39 +6,22 @@ Nothing here has a default value: config.yaml is the one home of them. Imported 
 from __future__ import annotations
 
 import copy
-import difflib
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from pathlib import Path
 from typing import Any, TypeVar
 
-from jsonschema import Draft202012Validator, ValidationError
-from jsonschema.exceptions import best_match
-from jsonschema.validators import extend
-
 from heads.files import UserError, read_yaml
-from heads.names import SCOPES, number_text
-
-SCHEMAS = Path(__file__).parent.parent / "schemas"
-
-# Stricter than the standard, which takes 3.0 for an integer and lets not-a-number pass every bound.
-Validator = extend(
-    Draft202012Validator,
-    type_checker=Draft202012Validator.TYPE_CHECKER.redefine_many(
-        {
-            "integer": lambda _, value: isinstance(value, int) and not isinstance(value, bool),
-            "number": lambda _, value: (
-                isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-            ),
-        }
-    ),
-)
+from heads.names import number_text
+from heads.schema import SCHEMAS, check, check_together, nearest
 
 STAGE_SECTIONS: dict[str, tuple[str, ...]] = {
     "bpe": ("bpe",),
     "baseline": ("model", "training", "baseline"),
     "gates": ("training", "gates"),
+    "selected": ("training", "gates"),
+    "selection": ("selection",),
+    "masked": ("translate", "selection"),
+    "compared": ("selection",),
     "scratch": ("training", "scratch"),
     "score": ("translate",),
     "confidence": ("confidence",),
@@ -47,6 +30,10 @@ STAGE_SECTIONS: dict[str, tuple[str, ...]] = {
     "maps": ("maps",),
     "parser": ("parser",),
     "speed": ("speed",),
+    "importance": ("importance", "training"),
+    "ablation": ("ablation",),
+    "curve": ("curve",),
+    "moments": ("moments", "importance", "training"),
 }
 """Which sections of an experiment each stage is told; a change elsewhere can not rerun it."""
 
@@ -103,6 +90,13 @@ class LengthSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class BaselineSettings(LengthSettings):
+    """The unpruned model, and the updates at which its weights are kept for the curve at several moments."""
+
+    keep_at: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class HardConcrete:
     """The distribution of a gate; `low` < 0 and `high` > 1 are the ends of the stretched interval."""
 
@@ -110,6 +104,17 @@ class HardConcrete:
     low: float
     high: float
     log_alpha_init: float
+
+
+@dataclass(frozen=True, slots=True)
+class SubsetSettings:
+    """Gates of an exact number: how they learn and cool down, and whether they are zeros and ones while training."""
+
+    learning_rate: float
+    temperature_first: float
+    temperature_last: float
+    cooldown_share: float
+    straight_through: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +127,7 @@ class GatesSettings:
     gate_learning_rate: float
     record_every: int
     hard_concrete: HardConcrete
+    subset: SubsetSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +197,48 @@ class SpeedSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class ImportanceSettings:
+    """How many dev sentences importance is averaged over."""
+
+    sentences: int
+    batch_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class AblationSettings(TranslateSettings):
+    """Single heads masked or left alone: how many test and dev sentences, and draws of the significance test."""
+
+    dev_sentences: int
+    resamples: int
+
+
+@dataclass(frozen=True, slots=True)
+class CurveSettings(TranslateSettings):
+    """Which share of the heads is masked at each step, and how many random orders are walked beside the others."""
+
+    step: float
+    random_orders: int
+
+
+@dataclass(frozen=True, slots=True)
+class MomentsSettings(TranslateSettings):
+    """The curve at moments of training: which share of the heads is masked at each step."""
+
+    step: float
+
+
+@dataclass(frozen=True, slots=True)
+class SelectionSettings:
+    """Heads chosen by other means: what the optimal choice must keep, and draws of the significance test.
+
+    `at_least` is a number of heads for every layer of a kind of attention, `dec_enc`, or for one layer, `dec_enc.2`.
+    """
+
+    at_least: Mapping[str, int]
+    resamples: int
+
+
+@dataclass(frozen=True, slots=True)
 class ParserSettings:
     """Where the Stanza models come from, and how they are trained when `model` is empty."""
 
@@ -208,16 +256,13 @@ class ParserSettings:
 
 
 Section = TypeVar("Section")
+NESTED: dict[str, type[Any]] = {"hard_concrete": HardConcrete, "subset": SubsetSettings}
 
 
 def section(kind: type[Section], content: Mapping[str, Any]) -> Section:
     """Fill a settings class from a mapping with exactly its keys."""
     values = {
-        key: section(HardConcrete, value)
-        if key == "hard_concrete"
-        else tuple(value)
-        if isinstance(value, list)
-        else value
+        key: section(NESTED[key], value) if key in NESTED else tuple(value) if isinstance(value, list) else value
         for key, value in content.items()
     }
     expected = {field.name for field in fields(kind)}  # type: ignore[arg-type]
@@ -242,20 +287,20 @@ def resolve(config: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
     Raises UserError with one sentence that names the key and the nearest one that exists.
     """
-    _check(config, read_yaml(SCHEMAS / "config.schema.yaml"), "config.yaml")
+    check(config, read_yaml(SCHEMAS / "config.schema.yaml"), "config.yaml")
     corpus_schema = read_yaml(SCHEMAS / "corpus.schema.yaml")
     for name, entry in config["corpora"].items():
-        _check(entry, corpus_schema, f"corpora.{name}")
+        check(entry, corpus_schema, f"corpora.{name}")
     schema = read_yaml(SCHEMAS / "experiment.schema.yaml")
     experiments = {}
     for name, changes in config["experiments"].items():
         experiment = merged(config["defaults"], changes or {})
-        _check(experiment, schema, f"experiments.{name}")
-        _check_together(name, experiment, config)
+        check(experiment, schema, f"experiments.{name}")
+        check_together(name, experiment, config)
         experiments[name] = experiment
     for name in config["run"]:
         if name not in experiments:
-            raise UserError(f"run names {name!r}, which is not under experiments.{_nearest(name, experiments)}")
+            raise UserError(f"run names {name!r}, which is not under experiments.{nearest(name, experiments)}")
     return experiments
 
 
@@ -273,54 +318,10 @@ def targets(experiment: Mapping[str, Any], scope: str) -> list[str]:
     return [*(f"lam-{value}" for value in sorted(lambdas | control, key=float)), *(f"keep-{b}" for b in budgets)]
 
 
-def _check_together(name: str, experiment: Mapping[str, Any], config: Mapping[str, Any]) -> None:
-    where, model = f"experiments.{name}", experiment["model"]
-    if experiment["corpus"] not in config["corpora"]:
-        corpus = experiment["corpus"]
-        raise UserError(
-            f"{where}.corpus is {corpus!r}, which is not under corpora.{_nearest(corpus, config['corpora'])}"
-        )
-    if model["width"] % model["heads"]:
-        raise UserError(
-            f"{where}.model.width {model['width']} does not divide into {model['heads']} heads: "
-            "make width a multiple of heads."
-        )
-    if model["width"] % 2:
-        raise UserError(f"{where}.model.width {model['width']} is odd: positions need an even width.")
-    if experiment["maps"]["min_words"] > experiment["maps"]["max_words"]:
-        raise UserError(f"{where}.maps.min_words is above max_words: swap them.")
-    for scope in experiment["sweep"]["lambdas"]:
-        if scope not in SCOPES:
-            raise UserError(f"{where}.sweep.lambdas.{scope} is not a scope.{_nearest(scope, SCOPES)}")
-
-
-def _check(content: Any, schema: dict[str, Any], where: str) -> None:
-    error = best_match(Validator(schema).iter_errors(content))
-    if error is not None:
-        raise UserError(_sentence(error, where))
-
-
-def _sentence(error: ValidationError, where: str) -> str:
-    path = ".".join([where, *(str(part) for part in error.absolute_path)])
-    schema: Any = error.schema
-    instance: Any = error.instance
-    if error.validator == "additionalProperties":
-        known = schema["properties"]
-        unknown = next(key for key in instance if key not in known)
-        return f"{path}.{unknown} is not a setting.{_nearest(str(unknown), known)}"
-    if error.validator == "required":
-        missing = next(key for key in schema["required"] if key not in instance)
-        return f"{path} lacks the key {missing}: add it."
-    if error.validator == "type":
-        text = f"{path} is {instance!r}, but must be of type {error.validator_value}."
-        if isinstance(instance, str):
-            text += " (YAML reads 1e-3 as text: write 0.001.)"
-        return text
-    if schema is False:
-        return f"{path} is no setting of this kind of corpus: take it out."
-    return f"{path}: {error.message}."
-
-
-def _nearest(word: str, known: Mapping[str, Any]) -> str:
-    close = difflib.get_close_matches(str(word), list(known), n=1, cutoff=0.5)
-    return f" Did you mean {close[0]}?" if close else f" Known: {', '.join(sorted(known))}."
+def chosen(experiment: Mapping[str, Any], *, fine_tuned: bool) -> list[str]:
+    """The choices of heads to compare as they stand in paths, such as `random2-12`; all, or those to be fine-tuned."""
+    whole = experiment["sweep"]["selection"]
+    sweep = whole["fine_tuned"] if fine_tuned else whole
+    draws = [f"random{number}" for number in range(1, whole["draws"] + 1)]
+    methods = [name for method in sweep["methods"] for name in (draws if method == "random" else [method])]
+    return [f"{method}-{budget}" for method in methods for budget in sweep["budgets"]]

@@ -10,26 +10,16 @@ Straight-through gates here join both: the drawn heads are exactly open, and the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor, nn
 
 from heads.files import UserError
+from heads.gates import TrainableGates
 from heads.names import SCOPES
+from heads.settings import SubsetSettings
 from heads.transformer import ModelShape
 
 SMALLEST = torch.finfo(torch.float64).tiny
-
-
-@dataclass(frozen=True, slots=True)
-class SubsetSettings:
-    """How the relaxation cools down, and whether gates are zeros and ones while training."""
-
-    temperature_first: float
-    temperature_last: float
-    cooldown_updates: int
-    straight_through: bool
 
 
 def gumbel(shape: torch.Size, generator: torch.Generator) -> Tensor:
@@ -57,48 +47,60 @@ def exact_top(scores: Tensor, count: int) -> Tensor:
     return torch.zeros_like(scores).index_fill(0, order[:count], 1.0)
 
 
-class SubsetGates(nn.Module):
-    """Gates on all live heads of a scope, of which exactly `budget` stay; to be trained like `HeadGates`."""
+class SubsetGates(TrainableGates):
+    """Gates on all live heads of a scope, of which exactly `budget` stay."""
 
-    logits: nn.Parameter
+    weights: nn.Parameter
     draws: Tensor
 
-    def __init__(self, model: ModelShape, scope: str, budget: int, settings: SubsetSettings) -> None:
+    def __init__(self, model: ModelShape, scope: str, budget: int, settings: SubsetSettings, updates: int) -> None:
+        """updates: how many there will be; the gates cool down over the settings' share of them."""
         super().__init__()
-        self.settings, self.budget = settings, budget
+        self.settings, self.budget, self.cooldown = settings, budget, settings.cooldown_share * updates
         self.sizes = {kind: [len(live) for live in model.live_heads[kind]] for kind in SCOPES[scope]}
         heads = sum(sum(sizes) for sizes in self.sizes.values())
         if not 1 <= budget <= heads:
             raise UserError(
                 f"{budget} heads are to be kept of the {heads} in scope {scope}: give a number from 1 to that."
             )
-        self.logits = nn.Parameter(torch.zeros(heads))
+        self.weights = nn.Parameter(torch.zeros(heads))
         # A buffer, so that it is saved with the weights and a resumed training is as cool as one never stopped.
         self.register_buffer("draws", torch.zeros((), dtype=torch.int64))
 
     def temperature(self) -> float:
         """The temperature of the next draw, falling from the first to the last one by the same factor every draw."""
         settings = self.settings
-        done = min(1.0, int(self.draws) / settings.cooldown_updates)
+        done = min(1.0, int(self.draws) / self.cooldown)
         return float(settings.temperature_first ** (1 - done) * settings.temperature_last**done)
 
     def sampled(self, generator: torch.Generator) -> dict[str, list[Tensor]]:
-        """Gates for one update, the same for all its sentences; every call cools down."""
-        noise = gumbel(self.logits.shape, generator).to(self.logits.device)
-        scores = self.logits.double() + noise
+        """See `TrainableGates`; every call cools down."""
+        noise = gumbel(self.weights.shape, generator).to(self.weights.device)
+        scores = self.weights.double() + noise
         gates = relaxed_top(scores, self.budget, self.temperature())
         if self.settings.straight_through:
             gates = exact_top(scores, self.budget) + (gates - gates.detach())
         self.draws += 1
-        return self._by_layer(gates.to(self.logits.dtype))
+        return self._by_layer(gates.to(self.weights.dtype))
 
     def binary(self) -> dict[str, list[Tensor]]:
-        """The gates of the finished model: one at the `budget` largest logits, zero elsewhere."""
-        return self._by_layer(exact_top(self.logits.detach(), self.budget))
+        """One at the `budget` largest logits, zero elsewhere."""
+        return self._by_layer(exact_top(self.weights.detach(), self.budget))
 
-    def penalty(self) -> Tensor:
-        """The number of open heads, which is fixed: its gradient is zero."""
-        return self.budget + 0 * self.logits.sum()
+    def logits(self) -> dict[str, list[Tensor]]:
+        """See `TrainableGates`."""
+        return self._by_layer(self.weights)
+
+    def chances(self) -> dict[str, list[Tensor]]:
+        """How likely each head is among those drawn: softmax after softmax without noise, exact for the first head.
+
+        They add up to the budget; those of further heads are an approximation.
+        """
+        return self._by_layer(relaxed_top(self.weights.double(), self.budget, 1.0))
+
+    def between(self) -> dict[str, list[Tensor]]:
+        """Never: exactly so many heads stay."""
+        return self._by_layer(torch.zeros_like(self.weights))
 
     def _by_layer(self, gates: Tensor) -> dict[str, list[Tensor]]:
         layers = iter(gates.split([size for sizes in self.sizes.values() for size in sizes]))

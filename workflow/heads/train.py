@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from heads.batches import Batch, Pairs, cut
-from heads.gates import HeadGates, Price
+from heads.gates import Price, TrainableGates
+from heads.parallel import Processes
 from heads.settings import LengthSettings, TrainingSettings
 from heads.transformer import Gates, Transformer
 from heads.unfinished import Unfinished
@@ -35,7 +36,7 @@ Evaluate = Callable[[Transformer, Gates | None], dict[str, float]]
 class Pruning:
     """What fine-tuning with gates adds to a training."""
 
-    gates: HeadGates
+    gates: TrainableGates
     price: Price
     learning_rate: float
     record_every: int
@@ -52,6 +53,9 @@ class Plan:
     seed: int
     updates_before: int
     device: torch.device
+    keep_at: tuple[int, ...] = ()
+    """Updates after which the weights are kept."""
+    processes: Processes = field(default_factory=Processes)
 
 
 def learning_rate(update: int, settings: TrainingSettings) -> float:
@@ -67,7 +71,7 @@ class Training:
         self.update, self.best, self.waited = 0, math.inf, 0
         # Another stream than dropout's, which starts from the seed itself.
         self.generator = torch.Generator().manual_seed(plan.seed + 1_000_003)
-        torch.manual_seed(plan.seed)
+        self.seed_dropout()
         settings = plan.training
         if pruning:
             pruning.gates.to(plan.device)
@@ -85,6 +89,10 @@ class Training:
             fused=True,
         )
 
+    def seed_dropout(self) -> None:
+        """Noise of its own for each process, since they see different sentences."""
+        torch.manual_seed(self.plan.seed + 1_000_033 * (self.update + 1) * self.plan.processes.rank)
+
     def updates(self, first: int) -> Iterator[NDArray[np.int64]]:
         """The pairs of each update from number `first` on, epoch after epoch, the same for the same seed."""
         epoch, skip = 0, first
@@ -95,7 +103,7 @@ class Training:
 
     def step(self, members: NDArray[np.int64]) -> dict[str, float]:
         """One update on these pairs, in micro-batches; returns the loss in nats a token and what else is logged."""
-        settings, pruning = self.plan.training, self.pruning
+        settings, pruning, processes = self.plan.training, self.pruning, self.plan.processes
         rate = learning_rate(self.plan.updates_before + self.update + 1, settings)
         for group in self.optimizer.param_groups:
             if group["schedule"]:
@@ -104,14 +112,15 @@ class Training:
         gates = pruning.gates.sampled(self.generator) if pruning else None
         target_tokens = int(self.pairs.target.lengths[members].sum()) + len(members)
         total = torch.zeros((), device=self.plan.device)
-        parts = cut(members, self.pairs.source.lengths, settings.micro_batch_tokens)
+        parts = processes.share(cut(members, self.pairs.source.lengths, settings.micro_batch_tokens))
         for number, part in enumerate(parts):
             batch = self.pairs.batch(part).to(self.plan.device)
             loss = self.loss_sum(batch, gates) / target_tokens
             # The gates' graph is shared by all micro-batches, so it must outlive all but the last.
             loss.backward(retain_graph=gates is not None and number < len(parts) - 1)
             total += loss.detach()
-        row = {"loss": float(total), "learning_rate": rate}
+        processes.sum_gradients(p for group in self.optimizer.param_groups for p in group["params"])
+        row = {"loss": float(processes.sum(total)), "learning_rate": rate}
         if pruning:
             pruning.price.penalty(pruning.gates).backward()
             row["expected_open_heads"] = float(pruning.gates.expected_open().detach())
@@ -139,13 +148,18 @@ class Training:
         return 0 < self.plan.length.patience <= self.waited
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        """Tensors and plain facts from which `restore` goes on exactly here."""
+        """Tensors and plain facts from which `restore` goes on exactly here.
+
+        Raises FloatingPointError when there is no number in a weight, so that the last good state is kept.
+        """
         tensors = {f"model.{name}": value for name, value in self.model.state_dict().items()}
         for index, values in self.optimizer.state_dict()["state"].items():
             tensors |= {f"optimizer.{index}.{name}": value for name, value in values.items()}
         if self.pruning:
             tensors |= {f"gates.{name}": value for name, value in self.pruning.gates.state_dict().items()}
             tensors |= {f"price.{name}": value for name, value in self.pruning.price.state_dict().items()}
+        if not all(value.isfinite().all() for value in tensors.values()):
+            raise FloatingPointError(f"a weight or its moment is no finite number after update {self.update}")
         tensors["random.gates"], tensors["random.cpu"] = self.generator.get_state(), torch.get_rng_state()
         if self.plan.device.type == "cuda":
             tensors["random.cuda"] = torch.cuda.get_rng_state(self.plan.device)
@@ -174,6 +188,8 @@ class Training:
             torch.cuda.set_rng_state(tensors["random.cuda"], self.plan.device)
         self.update, self.waited = facts["update"], facts["waited"]
         self.best = math.inf if facts["best"] is None else facts["best"]
+        if not self.plan.processes.first:  # the state that was saved is the first one's
+            self.seed_dropout()
 
 
 def train(training: Training, evaluate: Evaluate, unfinished: Unfinished) -> dict[str, Any]:
@@ -183,7 +199,11 @@ def train(training: Training, evaluate: Evaluate, unfinished: Unfinished) -> dic
     score; the model is left with them in evaluation mode.
     """
     plan, pruning = training.plan, training.pruning
-    unfinished.resume(training)
+    if plan.processes.first:
+        unfinished.resume(training)
+    plan.processes.told(0.0)  # until here the others wait: the first one may have cleaned up
+    if not plan.processes.first:
+        unfinished.resume(training)
     updates = training.updates(training.update)
     clock, tokens, losses = time.monotonic(), 0, []
     stopped = training.update >= plan.length.updates or 0 < plan.length.patience <= training.waited
@@ -198,15 +218,30 @@ def train(training: Training, evaluate: Evaluate, unfinished: Unfinished) -> dic
             unfinished.record_gates(number, pruning.gates, pruning.price.lam.tolist())
         if number % plan.training.evaluate_every == 0 or last:
             seconds = time.monotonic() - clock
-            scores = evaluate(training.model.eval(), pruning.gates.binary() if pruning else None)
+            scores = evaluate_once(training, evaluate)
             row |= {"loss": float(np.mean(losses)), "source_tokens_per_second": round(tokens / seconds)}
             unfinished.log({"update": number, "updates": plan.length.updates, **row, **scores})
             stopped = training.stop_early(scores["dev_loss"]) or last
             clock, tokens, losses = time.monotonic(), 0, []
         if number % plan.length.average_every == 0 and plan.length.average_last > 1:
             unfinished.snapshot(number, training.model, plan.length.average_last)
+        if number in plan.keep_at:
+            unfinished.keep_moment(number, training.model)
         unfinished.save_when_due(training)
     if plan.length.average_last > 1:
         unfinished.load_average(training.model)
-    final = evaluate(training.model.eval(), pruning.gates.binary() if pruning else None)
+    final = evaluate_once(training, evaluate)
     return {"updates": training.update, "total_updates": plan.updates_before + training.update, **final}
+
+
+def evaluate_once(training: Training, evaluate: Evaluate) -> dict[str, float]:
+    """Scores of the model as it would be left; the first process takes the look and tells the others its dev loss."""
+    processes, pruning = training.plan.processes, training.pruning
+    training.model.eval()
+    scores = {"dev_loss": 0.0}
+    if processes.first:
+        scores = evaluate(training.model, pruning.gates.binary() if pruning else None)
+    dev_loss = processes.told(scores["dev_loss"])
+    if not math.isfinite(dev_loss):
+        raise FloatingPointError(f"the dev loss is {dev_loss} after update {training.update}")
+    return scores | {"dev_loss": dev_loss}

@@ -10,8 +10,11 @@ import fcntl
 import hashlib
 import json
 import shutil
+import signal
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +22,8 @@ import torch
 from torch import Tensor
 
 from heads.checkpoints import load_tensors, save_tensors
-from heads.files import UserError, atomic_path, read_jsonl
-from heads.gates import HeadGates, probability_open
+from heads.files import UserError, atomic_path, read_jsonl, told_when_full
+from heads.gates import TrainableGates
 from heads.transformer import Transformer
 
 if TYPE_CHECKING:
@@ -32,12 +35,22 @@ def fingerprint(*parts: Any) -> str:
     return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
 
+def update_of(path: Path) -> int:
+    """The update after which weights were kept, from their file's name."""
+    return int(path.stem.rpartition("-")[2])
+
+
+def moments_in(folder: Path) -> dict[int, Path]:
+    """The files that `write_moments` left in a folder, by update."""
+    return {update_of(path): path for path in sorted(folder.glob("moment-*.safetensors"))}
+
+
 class Unfinished:
-    """Folder with `state.safetensors`, the logs so far, and the snapshots to be averaged."""
+    """Folder with `state.safetensors`, the logs so far, the snapshots to be averaged and the moments to be kept."""
 
     def __init__(self, folder: Path, identity: str, save_every_seconds: float) -> None:
         self.folder, self.identity, self.every = folder, identity, save_every_seconds
-        self.saved = time.monotonic()
+        self.saved, self.stop_asked = time.monotonic(), False
         folder.mkdir(parents=True, exist_ok=True)
         # Beside the folder, which a clean start removes; goes with its owner, however that ends.
         self.lock = folder.with_name(".unfinished.lock").open("w")
@@ -52,11 +65,15 @@ class Unfinished:
         return self.folder / "state.safetensors"
 
     def resume(self, training: Training) -> None:
-        """Take up the saved state if it is this training's; else start clean."""
-        try:
-            tensors, facts = load_tensors(self.state)
-        except UserError:
-            facts = {"identity": None}
+        """Take up the saved state if it is this training's and whole; else start clean."""
+        facts: dict[str, Any] = {"identity": None}
+        if self.state.exists():
+            try:
+                for path in [*self._kept("snapshot"), *self._kept("moment")]:
+                    load_tensors(path)
+                tensors, facts = load_tensors(self.state)
+            except UserError:
+                print(f"a file of {self.folder} is damaged: the training starts over", file=sys.stderr, flush=True)
         if facts["identity"] != self.identity:
             shutil.rmtree(self.folder)
             self.folder.mkdir()
@@ -64,8 +81,8 @@ class Unfinished:
         training.restore(tensors, facts)
         for name in ("train.jsonl", "gates.jsonl"):
             self._cut(self.folder / name, facts["update"])
-        for path in self._snapshots():
-            if int(path.stem.removeprefix("snapshot-")) > facts["update"]:
+        for path in [*self._kept("snapshot"), *self._kept("moment")]:
+            if update_of(path) > facts["update"]:
                 path.unlink()
         print(f"resumed at update {facts['update']}", file=sys.stderr, flush=True)
 
@@ -76,11 +93,25 @@ class Unfinished:
                 temporary.write_text("".join(json.dumps(record) + "\n" for record in kept), encoding="utf-8")
 
     def save_when_due(self, training: Training) -> None:
-        """Save the state if the last time is long enough ago."""
-        if time.monotonic() - self.saved >= self.every:
+        """Save the state if the last time is long enough ago, or if a stop was asked for.
+
+        Raises UserError to stop, and FloatingPointError instead of keeping weights that are no numbers.
+        """
+        if self.stop_asked or time.monotonic() - self.saved >= self.every:
             tensors, facts = training.state()
             save_tensors(self.state, tensors, {**facts, "identity": self.identity})
             self.saved = time.monotonic()
+        if self.stop_asked:
+            raise UserError(f"stopped at update {training.update}, its state is kept: run again to go on from there.")
+
+    @contextmanager
+    def stopping_on_term(self) -> Iterator[None]:
+        """Take SIGTERM, which a cluster sends before the time is up, as the wish to save and stop after this update."""
+        before = signal.signal(signal.SIGTERM, lambda *_: setattr(self, "stop_asked", True))
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGTERM, before)
 
     def log(self, record: dict[str, Any]) -> None:
         """Add a line to the training log, and show it."""
@@ -88,27 +119,39 @@ class Unfinished:
         shown = {key: round(value, 4) if isinstance(value, float) else value for key, value in record.items()}
         print("  ".join(f"{key} {value}" for key, value in shown.items()), file=sys.stderr, flush=True)
 
-    def record_gates(self, update: int, gates: HeadGates, lam: list[float]) -> None:
+    def record_gates(self, update: int, gates: TrainableGates, lam: list[float]) -> None:
         """Add a line with every head's P(gate > 0) and the price of an open head, for the picture of gates closing."""
-        open_now: dict[str, list[list[float]]] = {}
-        for name, log_alpha in gates.log_alpha.items():
-            values = probability_open(log_alpha.detach(), gates.shape).tolist()
-            open_now.setdefault(name.split(":")[0], []).append([round(value, 4) for value in values])
+        open_now = {
+            kind: [[round(chance, 4) for chance in layer.tolist()] for layer in layers]
+            for kind, layers in gates.chances().items()
+        }
         self._append("gates.jsonl", {"update": update, "lam": lam, "p_open": open_now})
 
     def _append(self, name: str, record: dict[str, Any]) -> None:
-        with (self.folder / name).open("a", encoding="utf-8") as stream:
+        with told_when_full(self.folder / name), (self.folder / name).open("a", encoding="utf-8") as stream:
             stream.write(json.dumps(record) + "\n")
 
     def snapshot(self, update: int, model: Transformer, keep: int) -> None:
         """Keep the weights of now, and of the `keep` last times."""
         save_tensors(self.folder / f"snapshot-{update:08d}.safetensors", model.state_dict(), {})
-        for old in self._snapshots()[:-keep]:
+        for old in self._kept("snapshot")[:-keep]:
             old.unlink()
+
+    def keep_moment(self, update: int, model: Transformer) -> None:
+        """Keep the weights of now for good."""
+        save_tensors(self.folder / f"moment-{update:08d}.safetensors", model.state_dict(), {})
+
+    def write_moments(self, folder: Path) -> None:
+        """Copy the weights that were kept for good into a folder of their own, in which nothing else is left."""
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        for path in self._kept("moment"):
+            with atomic_path(folder / path.name) as temporary:
+                shutil.copyfile(path, temporary)
 
     def load_average(self, model: Transformer) -> None:
         """Put the mean of all kept snapshots into the model; nothing happens when there is none."""
-        paths = self._snapshots()
+        paths = self._kept("snapshot")
         if not paths:
             return
         total: dict[str, Tensor] = {}
@@ -117,8 +160,8 @@ class Unfinished:
                 total[name] = total[name] + tensor.double() if name in total else tensor.double()
         model.load_state_dict({name: (tensor / len(paths)).to(torch.float32) for name, tensor in total.items()})
 
-    def _snapshots(self) -> list[Path]:
-        return sorted(self.folder.glob("snapshot-*.safetensors"))
+    def _kept(self, kind: str) -> list[Path]:
+        return sorted(self.folder.glob(f"{kind}-*.safetensors"))
 
     def finish(self, outputs: dict[str, Path]) -> None:
         """Copy the logs to where they belong, and only then remove the folder: all other outputs must be written."""
@@ -130,3 +173,33 @@ class Unfinished:
         shutil.rmtree(self.folder)
         Path(self.lock.name).unlink()
         self.lock.close()
+
+
+class Follower(Unfinished):
+    """What the other processes of a training have of its folder: they read the state and write nothing."""
+
+    def __init__(self, folder: Path, identity: str) -> None:
+        self.folder, self.identity = folder, identity
+
+    def resume(self, training: Training) -> None:
+        """Take up the state that the first process took up."""
+        if self.state.exists():
+            training.restore(*load_tensors(self.state))
+
+    def save_when_due(self, training: Training) -> None:
+        """The first process does."""
+
+    def _append(self, name: str, record: dict[str, Any]) -> None:
+        pass
+
+    def log(self, record: dict[str, Any]) -> None:
+        """The first process does."""
+
+    def snapshot(self, update: int, model: Transformer, keep: int) -> None:
+        """The first process does."""
+
+    def keep_moment(self, update: int, model: Transformer) -> None:
+        """The first process does."""
+
+    def load_average(self, model: Transformer) -> None:
+        """The first process does."""

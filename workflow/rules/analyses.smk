@@ -167,3 +167,128 @@ rule speed:
     shell:
         "python -m heads speed --settings {input.settings:q} --baseline {params.baseline:q} --runs {params.runs:q}"
         " --source {input.source:q} --out {output:q} --threads {threads} > {log:q} 2>&1"
+
+
+rule importance:
+    """How much the loss hangs on every head, to first order (Michel et al., sec. 4.1)."""
+    input:
+        settings="results/{experiment}/settings/importance.yaml",
+        model=f"{ANY_RUN}/model.safetensors",
+        shape=f"{ANY_RUN}/model.json",
+        source=f"{BPE}/dev.source.safetensors",
+        target=f"{BPE}/dev.target.safetensors",
+        code=f"{CODE}/importance.py",
+    output:
+        f"{ANY_RUN}/importance.tsv",
+    log:
+        f"{ANY_RUN}/log/importance.txt",
+    benchmark:
+        f"{ANY_RUN}/bench/importance.tsv"
+    conda:
+        "../../envs/torch.yaml"
+    threads: 1
+    resources:
+        mem_mb=2000,
+        runtime=60,
+    shell:
+        "python -m heads importance --settings {input.settings:q} --model {input.model:q} --shape {input.shape:q}"
+        " --source {input.source:q} --target {input.target:q} --out {output:q} --threads {threads} > {log:q} 2>&1"
+
+
+rule ablation:
+    """BLEU with every head masked alone, and with every head left alone in its layer (Michel et al., sec. 3)."""
+    input:
+        settings="results/{experiment}/settings/ablation.yaml",
+        model=f"{ANY_RUN}/model.safetensors",
+        shape=f"{ANY_RUN}/model.json",
+        source=f"{BPE}/test.source.safetensors",
+        references=corpus_file("test.target.txt"),
+        dev_source=f"{BPE}/dev.source.safetensors",
+        dev_references=corpus_file("dev.target.txt"),
+        target_bpe=f"{BPE}/target.model",
+    output:
+        masked=f"{ANY_RUN}/ablation.tsv",
+        masked_dev=f"{ANY_RUN}/ablation.dev.tsv",
+        alone=f"{ANY_RUN}/alone.tsv",
+        alone_dev=f"{ANY_RUN}/alone.dev.tsv",
+        layers=f"{ANY_RUN}/layers_to_one.tsv",
+    log:
+        f"{ANY_RUN}/log/ablation.txt",
+    benchmark:
+        f"{ANY_RUN}/bench/ablation.tsv"
+    conda:
+        "../../envs/torch.yaml"
+    threads: 1
+    resources:
+        mem_mb=2000,
+        runtime=720,
+    shell:
+        "python -m heads ablation --settings {input.settings:q} --model {input.model:q} --shape {input.shape:q}"
+        " --source {input.source:q} --references {input.references:q} --target-bpe {input.target_bpe:q}"
+        " --dev-source {input.dev_source:q} --dev-references {input.dev_references:q}"
+        " --masked {output.masked:q} --masked-dev {output.masked_dev:q} --alone {output.alone:q}"
+        " --alone-dev {output.alone_dev:q} --layers {output.layers:q} --threads {threads} > {log:q} 2>&1"
+
+
+rule curve:
+    """BLEU as more and more heads are masked, in several orders and by kind of attention (Michel et al., secs 4 and 5)."""
+    input:
+        settings="results/{experiment}/settings/curve.yaml",
+        model=f"{ANY_RUN}/model.safetensors",
+        shape=f"{ANY_RUN}/model.json",
+        source=f"{BPE}/test.source.safetensors",
+        references=corpus_file("test.target.txt"),
+        target_bpe=f"{BPE}/target.model",
+        importance=f"{ANY_RUN}/importance.tsv",
+        ablation_dev=f"{ANY_RUN}/ablation.dev.tsv",
+        ablation_test=f"{ANY_RUN}/ablation.tsv",
+        code=f"{CODE}/curve.py",
+    output:
+        f"{ANY_RUN}/curve.tsv",
+    log:
+        f"{ANY_RUN}/log/curve.txt",
+    benchmark:
+        f"{ANY_RUN}/bench/curve.tsv"
+    conda:
+        "../../envs/torch.yaml"
+    threads: 1
+    resources:
+        mem_mb=2000,
+        runtime=720,
+    shell:
+        "python -m heads curve --settings {input.settings:q} --model {input.model:q} --shape {input.shape:q}"
+        " --source {input.source:q} --references {input.references:q} --target-bpe {input.target_bpe:q}"
+        " --importance {input.importance:q} --ablation-dev {input.ablation_dev:q}"
+        " --ablation-test {input.ablation_test:q} --out {output:q} --threads {threads} > {log:q} 2>&1"
+
+
+rule moments:
+    """The curve by importance at the moments of training that the baseline kept (Michel et al., sec. 6)."""
+    input:
+        settings="results/{experiment}/settings/moments.yaml",
+        model=f"{BASELINE}/model.safetensors",
+        shape=f"{BASELINE}/model.json",
+        moments=f"{BASELINE}/moments",
+        source=f"{BPE}/test.source.safetensors",
+        references=corpus_file("test.target.txt"),
+        dev_source=f"{BPE}/dev.source.safetensors",
+        dev_target=f"{BPE}/dev.target.safetensors",
+        target_bpe=f"{BPE}/target.model",
+        code=[f"{CODE}/{name}.py" for name in ("curve", "importance")],
+    output:
+        f"{BASELINE}/moments.tsv",
+    log:
+        f"{BASELINE}/log/moments.txt",
+    benchmark:
+        f"{BASELINE}/bench/moments.tsv"
+    conda:
+        "../../envs/torch.yaml"
+    threads: 1
+    resources:
+        mem_mb=2000,
+        runtime=720,
+    shell:
+        "python -m heads moments --settings {input.settings:q} --model {input.model:q} --shape {input.shape:q}"
+        " --source {input.source:q} --references {input.references:q} --target-bpe {input.target_bpe:q}"
+        " --dev-source {input.dev_source:q} --dev-target {input.dev_target:q} --moments {input.moments:q}"
+        " --out {output:q} --threads {threads} > {log:q} 2>&1"

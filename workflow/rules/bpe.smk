@@ -12,13 +12,16 @@ rule bpe:
         f"{BPE}/log/bpe.{{side}}.txt",
     benchmark:
         f"{BPE}/bench/bpe.{{side}}.tsv"
+    cache: CACHED
     conda:
         "../../envs/torch.yaml"
     resources:
         mem_mb=2000,
         runtime=60,
+    params:
+        side=lambda wildcards: wildcards.side,
     shell:
-        "python -m heads bpe --settings {input.settings:q} --side {wildcards.side} --text {input.text:q}"
+        "python -m heads bpe --settings {input.settings:q} --side {params.side} --text {input.text:q}"
         " --model {output.model:q} > {log:q} 2>&1"
 
 
@@ -33,10 +36,16 @@ rule encode:
         f"{BPE}/log/encode.{{split}}.{{side}}.txt",
     benchmark:
         f"{BPE}/bench/encode.{{split}}.{{side}}.tsv"
+    cache: CACHED
     conda:
         "../../envs/torch.yaml"
+    threads: 1
     resources:
-        mem_mb=2000,
+        mem_mb=1000,
         runtime=60,
+    params:
+        # Read by the cache alone: it knows the text only by the job that made all texts of the corpus.
+        text=lambda wildcards: f"{wildcards.split}.{wildcards.side}",
     shell:
-        "python -m heads encode --text {input.text:q} --bpe {input.bpe:q} --tokens {output.tokens:q} > {log:q} 2>&1"
+        "python -m heads encode --text {input.text:q} --bpe {input.bpe:q} --tokens {output.tokens:q}"
+        " --threads {threads} > {log:q} 2>&1"

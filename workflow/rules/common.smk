@@ -11,7 +11,7 @@ sys.path.insert(0, str(WORKFLOW))
 
 from snakemake.exceptions import WorkflowError
 
-from heads import names, settings
+from heads import methods, names, settings
 from heads.corpus import sources
 from heads.figures.needs import ANIMATED
 from heads.figures.needs import NEEDS as FIGURE_NEEDS
@@ -45,8 +45,11 @@ shell.prefix(f"set -euo pipefail; export PYTHONPATH={shlex.quote(str(WORKFLOW))}
 # One way to write a number, as heads.names.number_text does: 0.05 and not .05, 0.050 or 5e-2.
 LAM = r"(?:0|[1-9][0-9]*)(?:\.[0-9]*[1-9])?"
 COUNT = r"0|[1-9][0-9]*"
-# What an open head costs, or how many heads are left: of the scope, or of each kind of attention.
-TARGET = rf"lam-(?:{LAM})|keep-(?:{COUNT})(?:-(?:{COUNT})){{0,2}}"
+# What an open head costs, or how many heads are left: of the scope, or of each kind of attention. Or, with dsp, how many
+# are left of the scope when they are chosen by gates of an exact number.
+TARGET = rf"lam-(?:{LAM})|keep-(?:{COUNT})(?:-(?:{COUNT})){{0,2}}|{methods.SUBSET}-(?:{COUNT})"
+# A choice by other means, and how many heads it keeps.
+CHOICE = rf"(?:{'|'.join(methods.MEASURED_IN)})[0-9]*-(?:{COUNT})"
 
 
 wildcard_constraints:
@@ -56,10 +59,11 @@ wildcard_constraints:
     side="|".join(names.SIDES),
     scope="|".join(names.SCOPES),
     target=TARGET,
+    choice=CHOICE,
     seed=COUNT,
     stage="|".join(settings.STAGE_SECTIONS),
     # Not gates: such a model has all its heads, open or closed; its score is that of the pruned one.
-    run=rf"(baseline|(pruned|scratch)/(enc_self|all)/({TARGET}))/seed-({COUNT})",
+    run=rf"(baseline|(pruned|scratch)/(enc_self|all)/({TARGET})|selected/{methods.SCOPE}/({CHOICE}))/seed-({COUNT})",
 
 
 BPE = "results/{experiment}/bpe"
@@ -67,6 +71,7 @@ BASELINE = "results/{experiment}/baseline/seed-{seed}"
 GATES = "results/{experiment}/gates/{scope}/{target}/seed-{seed}"
 PRUNED = "results/{experiment}/pruned/{scope}/{target}/seed-{seed}"
 SCRATCH = "results/{experiment}/scratch/{scope}/{target}/seed-{seed}"
+SELECTED = f"results/{{experiment}}/selected/{methods.SCOPE}/{{choice}}/seed-{{seed}}"
 ANY_RUN = "results/{experiment}/{run}"
 
 
@@ -80,17 +85,28 @@ def corpus_file(name):
     return path
 
 
-def run_folders(experiment, kinds=("baseline", "pruned", "scratch")):
-    """Folders of an experiment's runs, in a fixed order: baselines, then by scope and target."""
+def run_folders(experiment, kinds=("baseline", "pruned", "scratch", "selected")):
+    """Folders of an experiment's runs, in a fixed order: baselines, then by kind, scope and target."""
     sweep = EXPERIMENTS[experiment]["sweep"]
     runs = [names.Run("baseline", None, None, seed) for seed in sweep["seeds"]]
     for kind in ("gates", "pruned", "scratch"):
         for scope in names.SCOPES:
             targets = settings.targets(EXPERIMENTS[experiment], scope)
             if kind == "scratch":
-                targets = [t for t in targets if t != "lam-0"] if scope in sweep["scratch_scopes"] else []
+                # Table 2 is about lambdas; from scratch with a budget is made when asked for by path.
+                targets = [t for t in targets if t.startswith("lam-") and t != "lam-0"]
+                targets = targets if scope in sweep["scratch_scopes"] else []
+            elif scope == methods.SCOPE:
+                targets += [c for c in fine_tuned(experiment) if c.startswith(f"{methods.SUBSET}-")]
             runs += [names.Run(kind, scope, target, seed) for target in targets for seed in sweep["seeds"]]
+    choices = [c for c in fine_tuned(experiment) if not c.startswith(f"{methods.SUBSET}-")]
+    runs += [names.Run("selected", methods.SCOPE, choice, seed) for choice in choices for seed in sweep["seeds"]]
     return [f"results/{experiment}/{run.folder}" for run in runs if run.kind in kinds]
+
+
+def fine_tuned(experiment):
+    """The choices of heads whose models are trained on, such as `random2-12`."""
+    return settings.chosen(EXPERIMENTS[experiment], fine_tuned=True)
 
 
 def corpus_entry(corpus):
@@ -152,7 +168,7 @@ def timed_with(wildcards):
     """Folders of the runs pruned from a baseline in the widest scope that is swept: those that are timed beside it."""
     folders = run_folders(wildcards.experiment, ("pruned",))
     runs = [(folder, run_of(folder)[1]) for folder in folders]
-    mine = [(folder, run) for folder, run in runs if str(run.seed) == wildcards.seed]
+    mine = [(folder, run) for folder, run in runs if str(run.seed) == wildcards.seed and not run.method]
     whole = [folder for folder, run in mine if run.scope == "all"]
     return whole or [folder for folder, _ in mine]
 
@@ -182,3 +198,15 @@ def learnt_trees(wildcards):
 def parsed_words(wildcards):
     """Input function: gold trees whose words are parsed and scored, or the dev text where there are none."""
     return corpus_file("dev.conllu" if has_gold(wildcards.experiment) else "dev.source.txt")(wildcards)
+
+
+def all_choices(wildcards):
+    """Every choice of heads that is scored without updates."""
+    return settings.chosen(EXPERIMENTS[wildcards.experiment], fine_tuned=False)
+
+
+def compared_with(wildcards):
+    """Folders of the runs with fewer heads, of all kinds of attention, that came from a baseline by fine-tuning."""
+    folders = run_folders(wildcards.experiment, ("pruned", "selected"))
+    runs = [(folder, run_of(folder)[1]) for folder in folders]
+    return [f for f, run in runs if run.scope == methods.SCOPE and str(run.seed) == wildcards.seed]

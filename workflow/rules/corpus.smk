@@ -1,4 +1,7 @@
 # Raw text to clean, split text: embedded grammar, local files, downloads and sacrebleu's test sets by one door.
+include: "cache.smk"
+
+
 CORPUS = "results/corpora/{corpus}"
 
 
@@ -31,22 +34,25 @@ rule corpus:
         settings=f"{CORPUS}/settings.yaml",
         files=lambda w: files_of(corpus_entry(w.corpus)),
     output:
-        text=[f"{CORPUS}/{split}.{side}.txt" for split in names.SPLITS for side in names.SIDES],
+        # Each with a name of its own, which is what the cache knows it by.
+        **{f"{split}_{side}": f"{CORPUS}/{split}.{side}.txt" for split in names.SPLITS for side in names.SIDES},
         filters=f"{CORPUS}/filters.tsv",
     log:
         f"{CORPUS}/log/corpus.txt",
     benchmark:
         f"{CORPUS}/bench/corpus.tsv"
+    cache: CACHED
     conda:
         "../../envs/torch.yaml"
+    threads: 1
     resources:
-        mem_mb=2000,
+        mem_mb=1000,
         runtime=240,
     params:
-        folder=lambda wildcards, input: Path(input.settings).parent,
+        folder=lambda wildcards, input: str(Path(input.settings).parent),
     shell:
         "python -m heads corpus --settings {input.settings:q} --downloads results/downloads"
-        " --out-folder {params.folder:q} > {log:q} 2>&1"
+        " --out-folder {params.folder:q} --threads {threads} > {log:q} 2>&1"
 
 
 rule trees:

@@ -24,6 +24,8 @@ rule baseline:
         model=f"{BASELINE}/model.safetensors",
         shape=f"{BASELINE}/model.json",
         curve=f"{BASELINE}/train.jsonl",
+        # A folder, as an early stop may leave fewer moments than were asked for.
+        moments=directory(f"{BASELINE}/moments"),
     log:
         f"{BASELINE}/log/baseline.txt",
     benchmark:
@@ -39,7 +41,8 @@ rule baseline:
     shell:
         "python -m heads baseline --settings {input.settings:q} --data {params.data:q}"
         " --references {input.references:q} --seed {wildcards.seed} --threads {threads}"
-        " --model {output.model:q} --shape {output.shape:q} --log {output.curve:q} > {log:q} 2>&1"
+        " --model {output.model:q} --shape {output.shape:q} --curve {output.curve:q} --moments {output.moments:q}"
+        " > {log:q} 2>&1"
 
 
 rule gates:
@@ -73,7 +76,7 @@ rule gates:
         " --references {input.references:q} --seed {wildcards.seed} --threads {threads}"
         " --start-model {input.start_model:q} --start-shape {input.start_shape:q}"
         " --scope {wildcards.scope} --target {wildcards.target}"
-        " --model {output.model:q} --shape {output.shape:q} --log {output.curve:q}"
+        " --model {output.model:q} --shape {output.shape:q} --curve {output.curve:q}"
         " --heads {output.heads:q} --gates-log {output.closing:q} > {log:q} 2>&1"
 
 
@@ -131,4 +134,4 @@ rule scratch:
         "python -m heads scratch --settings {input.settings:q} --data {params.data:q}"
         " --references {input.references:q} --seed {wildcards.seed} --threads {threads}"
         " --unpruned-shape {input.unpruned_shape:q} --heads {input.heads:q}"
-        " --model {output.model:q} --shape {output.shape:q} --log {output.curve:q} > {log:q} 2>&1"
+        " --model {output.model:q} --shape {output.shape:q} --curve {output.curve:q} > {log:q} 2>&1"

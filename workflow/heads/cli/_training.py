@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from heads.provenance import provenance
 from heads.settings import TrainingSettings
 from heads.train import Evaluate, Training, train
 from heads.transformer import Gates, Transformer
-from heads.unfinished import Unfinished, fingerprint
+from heads.unfinished import Follower, Unfinished, fingerprint
 
 
 def add_training_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,7 +33,7 @@ def add_training_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--model", type=Path, required=True, help="weights to write, safetensors")
     parser.add_argument("--shape", type=Path, required=True, help="shape and facts to write, JSON")
-    parser.add_argument("--log", type=Path, required=True, help="training log to write, JSON lines")
+    parser.add_argument("--curve", type=Path, required=True, help="training log to write, JSON lines")
     parser.add_argument(
         "--save-every-seconds", type=float, default=60.0, help="how much work a killed training loses at most"
     )
@@ -95,12 +96,18 @@ def run_training(
     plan = training.plan
     data = [sha256_of(arguments.data / f"train.{side}.safetensors") for side in SIDES]
     identity = fingerprint(content, arguments.seed, start, data, provenance()["torch"])
-    unfinished = Unfinished(arguments.model.parent / "unfinished", identity, arguments.save_every_seconds)
+    folder = arguments.model.parent / "unfinished"
+    first = plan.processes.first
+    unfinished = Unfinished(folder, identity, arguments.save_every_seconds) if first else Follower(folder, identity)
     if training.pairs.left_out:
         print(f"{training.pairs.left_out} training pairs are longer than max_pieces and left out", flush=True)
     try:
-        facts = train(training, evaluation(arguments, plan.training, plan.device), unfinished)
+        with unfinished.stopping_on_term():
+            facts = train(training, evaluation(arguments, plan.training, plan.device), unfinished)
     except FloatingPointError as error:
         raise UserError(f"{arguments.model}: {error}: lower training.learning_rate_scale in config.yaml.") from error
+    plan.processes.leave()
+    if not first:
+        sys.exit()  # the first process writes what is left to write
     save_model(training.model, arguments.model, arguments.shape, facts)
     return unfinished

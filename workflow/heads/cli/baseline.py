@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 import torch
 
@@ -10,7 +11,8 @@ from heads.bpe import Vocabulary
 from heads.cli import _training
 from heads.devices import pick
 from heads.files import read_yaml
-from heads.settings import LengthSettings, ModelSettings, TrainingSettings, section
+from heads.parallel import joined
+from heads.settings import BaselineSettings, ModelSettings, TrainingSettings, section
 from heads.train import Plan, Training
 from heads.transformer import ModelShape, Transformer, full_heads
 
@@ -18,6 +20,7 @@ from heads.transformer import ModelShape, Transformer, full_heads
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Flags of `python -m heads baseline`."""
     _training.add_training_arguments(parser)
+    parser.add_argument("--moments", type=Path, required=True, help="folder to write, with weights kept on the way")
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -38,6 +41,8 @@ def run(arguments: argparse.Namespace) -> None:
     )
     torch.manual_seed(arguments.seed)
     pairs = _training.read_pairs(arguments.data, "train", training.max_pieces)
-    plan = Plan(training, section(LengthSettings, content["baseline"]), arguments.seed, 0, device)
+    length = section(BaselineSettings, content["baseline"])
+    plan = Plan(training, length, arguments.seed, 0, device, length.keep_at, processes=joined(device))
     unfinished = _training.run_training(Training(Transformer(shape), pairs, plan), arguments, content, "baseline")
-    unfinished.finish({"train.jsonl": arguments.log})
+    unfinished.write_moments(arguments.moments)
+    unfinished.finish({"train.jsonl": arguments.curve})

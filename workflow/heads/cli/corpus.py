@@ -7,6 +7,7 @@ from pathlib import Path
 
 from heads.corpus.build import build
 from heads.files import read_yaml
+from heads.workers import add_workers_argument
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -14,8 +15,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--settings", type=Path, required=True, help="YAML file with the one corpora entry")
     parser.add_argument("--downloads", type=Path, required=True, help="folder in which the fetched files lie")
     parser.add_argument("--out-folder", type=Path, required=True, help="folder for the texts and filters.tsv")
+    add_workers_argument(parser)
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Build the corpus."""
-    build(read_yaml(arguments.settings), arguments.out_folder, arguments.downloads)
+    build(read_yaml(arguments.settings), arguments.out_folder, arguments.downloads, arguments.threads)

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from heads.bpe import Vocabulary, encode_file
+from heads.workers import add_workers_argument
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -13,8 +14,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--text", type=Path, required=True, help="a sentence a line")
     parser.add_argument("--bpe", type=Path, required=True, help="SentencePiece model")
     parser.add_argument("--tokens", type=Path, required=True, help="token file to write")
+    add_workers_argument(parser)
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Encode and write."""
-    encode_file(arguments.text, Vocabulary(arguments.bpe), arguments.tokens)
+    encode_file(arguments.text, Vocabulary(arguments.bpe), arguments.tokens, arguments.threads)

@@ -13,8 +13,10 @@ from heads.figures.functions import functions_retained
 from heads.figures.importance import head_functions, importance_all
 from heads.figures.maps import attention_maps
 from heads.figures.measures import measures
+from heads.figures.michel import FIGURES as MICHEL_FIGURES
 from heads.figures.needs import ANIMATED, NEEDS
 from heads.figures.pruning import bleu_encoder_heads, bleu_scratch, heads_by_layer, heads_by_type
+from heads.figures.selection import selection
 from heads.figures.style import save, styled
 from heads.files import UserError
 from heads.tables.needs import run_of
@@ -30,6 +32,8 @@ FIGURES: dict[str, Callable[..., Figure]] = {
     "heads_by_type": heads_by_type,
     "heads_by_layer": heads_by_layer,
     "bleu_scratch": bleu_scratch,
+    **MICHEL_FIGURES,
+    "selection": selection,
     "gates_closing": gates_closing,
 }
 

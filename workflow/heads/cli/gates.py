@@ -1,4 +1,4 @@
-"""Fine-tune a trained model with hard-concrete gates on one scope of heads."""
+"""Fine-tune a trained model with gates on one scope of heads: hard-concrete ones, or those of an exact number."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from heads.checkpoints import load_model
 from heads.cli import _training
 from heads.devices import pick
 from heads.files import UserError, read_json, read_yaml, sha256_of, write_tsv
-from heads.gates import DrivenPrice, HeadGates, Price, budgets_of, probability_open, strictly_between
+from heads.gates import DrivenPrice, HeadGates, Price, TrainableGates, budgets_of
 from heads.names import SCOPES
-from heads.settings import GatesSettings, HardConcrete, LengthSettings, TrainingSettings, section
+from heads.parallel import joined
+from heads.settings import GatesSettings, LengthSettings, TrainingSettings, section
+from heads.subsets import SubsetGates
 from heads.train import Plan, Pruning, Training
 from heads.transformer import ModelShape
 
@@ -32,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--target",
         required=True,
         help="lam-0.05: penalty in nats per target token per head; keep-12 or keep-4-6-8: heads to be left of the "
-        "scope or of each kind of attention",
+        "scope or of each kind of attention; dsp-12: by differentiable subset pruning",
     )
     parser.add_argument("--heads", type=Path, required=True, help="table of the gates to write")
     parser.add_argument("--gates-log", type=Path, required=True, help="how the gates closed, JSON lines to write")
@@ -44,53 +46,55 @@ def run(arguments: argparse.Namespace) -> None:
     settings = section(GatesSettings, content["gates"])
     training = section(TrainingSettings, content["training"])
     model = load_model(arguments.start_model, arguments.start_shape)
-    gates, price = priced_gates(arguments.target, arguments.scope, model.shape, settings.hard_concrete)
+    gates, price = priced_gates(arguments.target, arguments.scope, model.shape, settings)
     frozen = (model.target_embedding, model.decoder, model.decoder_norm, model.projection)
     pruning = Pruning(
         gates,
         price,
-        settings.gate_learning_rate,
+        settings.subset.learning_rate if isinstance(gates, SubsetGates) else settings.gate_learning_rate,
         settings.record_every,
         frozen if arguments.scope == "enc_self" else (),
     )
     pairs = _training.read_pairs(arguments.data, "train", training.max_pieces)
     length = LengthSettings(settings.updates, 0, settings.average_last, settings.average_every)
     before = read_json(arguments.start_shape)["total_updates"]
-    plan = Plan(training, length, arguments.seed, before, device)
+    plan = Plan(training, length, arguments.seed, before, device, processes=joined(device))
     start = f"gates {arguments.scope} {arguments.target} {sha256_of(arguments.start_model)}"
     training_run = Training(model, pairs, plan, pruning)
     unfinished = _training.run_training(training_run, arguments, content, start)
     write_tsv(arguments.heads, rows(gates, model.shape), COLUMNS)
-    unfinished.finish({"train.jsonl": arguments.log, "gates.jsonl": arguments.gates_log})
+    unfinished.finish({"train.jsonl": arguments.curve, "gates.jsonl": arguments.gates_log})
 
 
-def priced_gates(target: str, scope: str, shape: ModelShape, distribution: HardConcrete) -> tuple[HeadGates, Price]:
-    """Gates on the heads of a scope and what they cost, for a target such as `lam-0.05`, `keep-12` or `keep-4-6-8`.
+def priced_gates(target: str, scope: str, shape: ModelShape, settings: GatesSettings) -> tuple[TrainableGates, Price]:
+    """Gates on the heads of a scope and what they cost, for a target such as `lam-0.05`, `keep-4-6-8` or `dsp-12`.
 
     Raises UserError when the target is none.
     """
-    match = re.fullmatch(r"lam-(?P<lam>[0-9.]+)|keep-(?P<keep>[0-9]+(-[0-9]+)*)", target)
+    match = re.fullmatch(r"lam-(?P<lam>[0-9.]+)|keep-(?P<keep>[0-9]+(-[0-9]+)*)|dsp-(?P<subset>[0-9]+)", target)
     if match is None:
-        raise UserError(f"{target!r} is no target: write lam-0.05 with a number of at least 0, keep-12 or keep-4-6-8.")
+        raise UserError(
+            f"{target!r} is no target: write lam-0.05 with a number of at least 0, keep-12, keep-4-6-8 or dsp-12."
+        )
+    if match["subset"]:
+        subset = SubsetGates(shape, scope, int(match["subset"]), settings.subset, settings.updates)
+        return subset, Price(torch.zeros(1))
     if match["lam"]:
-        return HeadGates(shape, scope, distribution), Price(torch.tensor([float(match["lam"])], dtype=torch.float64))
-    gates = HeadGates(shape, scope, distribution, budgets_of(match["keep"], scope, shape))
+        price = Price(torch.tensor([float(match["lam"])], dtype=torch.float64))
+        return HeadGates(shape, scope, settings.hard_concrete), price
+    gates = HeadGates(shape, scope, settings.hard_concrete, budgets_of(match["keep"], scope, shape))
     return gates, DrivenPrice(gates)
 
 
-def rows(gates: HeadGates, shape: ModelShape) -> list[dict[str, Any]]:
-    """One row for every gated head, with its original index."""
-    table = []
-    stays = gates.open_heads()
-    for name, log_alpha in gates.log_alpha.items():
-        kind, layer = name.split(":")
-        log_alpha = log_alpha.detach().cpu()
-        columns = (
-            log_alpha.tolist(),
-            probability_open(log_alpha, gates.shape).tolist(),
-            stays[name].int().tolist(),
-            strictly_between(log_alpha, gates.shape).int().tolist(),
-        )
-        for head, values in zip(shape.live_heads[kind][int(layer)], zip(*columns, strict=True), strict=True):
-            table.append(dict(zip(COLUMNS, (kind, int(layer), head, *values), strict=True)))
-    return table
+def rows(gates: TrainableGates, shape: ModelShape) -> list[dict[str, Any]]:
+    """One row for every gated head, with its original index; log_alpha is the logit also for an exact number."""
+    columns = [
+        {kind: [layer.tolist() for layer in layers] for kind, layers in values.items()}
+        for values in (gates.logits(), gates.chances(), gates.binary(), gates.between())
+    ]
+    return [
+        dict(zip(COLUMNS, (kind, layer, head, logit, chance, int(stays), int(between)), strict=True))
+        for kind in columns[0]
+        for layer, live in enumerate(shape.live_heads[kind])
+        for head, logit, chance, stays, between in zip(live, *(each[kind][layer] for each in columns), strict=True)
+    ]

@@ -21,7 +21,8 @@ from heads.files import UserError, read_jsonl, read_tsv, read_yaml
 OTHER_JOB = 40
 """What a job that is no training weighs, in updates of a training."""
 
-TRAININGS = ("baseline", "gates", "scratch")
+TRAININGS = {"baseline": "baseline", "gates": "gates", "scratch": "scratch", "selected": "gates"}
+"""Rules that train, and the section of the settings that says for how long."""
 RESULTS = Path("results")
 LINES_ON_FAILURE = 40
 SHOWN = (
@@ -66,7 +67,7 @@ class Progress:
         """How much one job of a rule weighs, in updates."""
         if rule in TRAININGS:
             for path in self.results.glob(f"*/settings/{rule}.yaml"):
-                return float(read_yaml(path)[rule]["updates"])
+                return float(read_yaml(path)[TRAININGS[rule]]["updates"])
             return 1000.0
         return float(OTHER_JOB)
 

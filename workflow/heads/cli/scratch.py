@@ -10,6 +10,7 @@ import torch
 from heads.cli import _training
 from heads.devices import pick
 from heads.files import read_json, read_tsv, read_yaml
+from heads.parallel import joined
 from heads.prune import open_heads_of, pruned_shape
 from heads.settings import LengthSettings, TrainingSettings, section
 from heads.train import Plan, Training
@@ -31,7 +32,9 @@ def run(arguments: argparse.Namespace) -> None:
     shape = pruned_shape(unpruned, open_heads_of(read_tsv(arguments.heads), unpruned))
     torch.manual_seed(arguments.seed)
     pairs = _training.read_pairs(arguments.data, "train", training.max_pieces)
-    plan = Plan(training, section(LengthSettings, content["scratch"]), arguments.seed, 0, device)
+    plan = Plan(
+        training, section(LengthSettings, content["scratch"]), arguments.seed, 0, device, processes=joined(device)
+    )
     start = f"scratch {sorted(shape.live_heads.items())}"
     unfinished = _training.run_training(Training(Transformer(shape), pairs, plan), arguments, content, start)
-    unfinished.finish({"train.jsonl": arguments.log})
+    unfinished.finish({"train.jsonl": arguments.curve})

@@ -13,12 +13,14 @@ from heads.tables.claims import claims_table
 from heads.tables.corpus import corpus_table
 from heads.tables.correlations import correlations_table
 from heads.tables.measures import measures_table
+from heads.tables.michel import curve_table, heads_table, layers_table
 from heads.tables.needs import NEEDS
 from heads.tables.parser import parser_table
 from heads.tables.pruning import pruning_table
 from heads.tables.reading import load_reference, load_runs
 from heads.tables.roles import dependencies_table, role_drift_table, roles_table
 from heads.tables.seeds import with_spread
+from heads.tables.selection import selection_table
 from heads.tables.speed import speed_table
 from heads.tables.writing import write_frame
 
@@ -28,8 +30,12 @@ TABLES: dict[str, Callable[..., pd.DataFrame]] = {
     "roles": roles_table,
     "speed": speed_table,
     "role_drift": role_drift_table,
+    "michel_table1": heads_table,
+    "michel_table2": layers_table,
+    "michel_curve": curve_table,
     "measures": measures_table,
     "correlations": correlations_table,
+    "selection": selection_table,
     "claims": claims_table,
 }
 
@@ -38,7 +44,10 @@ KEYS = {
     "dependencies": ("experiment", "relation", "direction"),
     "roles": ("experiment", "kind", "scope", "lam", "keep"),
     "speed": ("experiment", "kind", "scope", "lam", "keep", "batch_sentences"),
+    "michel_table2": ("experiment", "attention", "layer"),
+    "michel_curve": ("experiment", "order", "attention", "masked"),
     "correlations": ("experiment", "attention", "measure_a", "measure_b"),
+    "selection": ("experiment", "target", "updates"),
     "claims": ("experiment", "claim", "measure", "rule"),
 }
 """What rows agree in that differ only by their seed. Not single heads: head 3 of one seed is not that of another."""

@@ -11,6 +11,7 @@ import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -32,8 +33,11 @@ from heads.corpus.pairs import RawPair, open_pairs
 from heads.corpus.sources import FilesCorpus, FileSpec, GrammarCorpus, files_of, parse_corpus
 from heads.files import UserError, sha256_of, write_tsv
 from heads.names import SIDES, SPLITS
+from heads.workers import chunks, in_order
 
 FILTER_TABLE = "filters.tsv"
+CANDIDATES = "candidates.txt"
+CHUNK_LINES = 5000
 # Room for the paper's largest corpus, 26 million pairs of subtitles: 77 MB, used only as it fills. At worst
 # one pair in ten thousand is then wrongly taken for a duplicate.
 DISTINCT_PAIRS = 32_000_000
@@ -50,8 +54,10 @@ def text_name(split: str, side: str) -> str:
 OUTPUT_NAMES = (*(text_name(split, side) for split in SPLITS for side in SIDES), FILTER_TABLE)
 
 
-def build(entry: Mapping[str, Any], out_folder: Path, downloads: Path) -> None:
+def build(entry: Mapping[str, Any], out_folder: Path, downloads: Path, workers: int = 1) -> None:
     """Write the corpus of `entry` to `out_folder`, all files or none; URLs are read from `downloads`.
+
+    The files are the same for any number of `workers`, the processes that clean.
 
     Raises UserError for a fault in the sources and for a split that is empty after cleaning.
     """
@@ -60,7 +66,7 @@ def build(entry: Mapping[str, Any], out_folder: Path, downloads: Path) -> None:
     for file in files_of(corpus):
         check_file(file, downloads)
     with staged(out_folder) as stage:
-        tallies = build_splits(corpus, stage, lambda split: raw_pairs(corpus, split, downloads))
+        tallies = build_splits(corpus, stage, lambda split: raw_pairs(corpus, split, downloads), workers)
         rows = filter_rows("train", tallies["train"], FILTERS)
         for split in ("dev", "test"):
             rows += filter_rows(split, tallies[split], FILTERS[:1])
@@ -106,7 +112,9 @@ def grammar_pairs(corpus: GrammarCorpus, split: str, *, with_trees: bool = False
     return islice((pair for pair in stream if grammar.split_of(pair.target) == split), corpus.pairs[split])
 
 
-def build_splits(corpus: Corpus, stage: Path, raw: Callable[[str], Iterator[RawPair]]) -> dict[str, Counter[str]]:
+def build_splits(
+    corpus: Corpus, stage: Path, raw: Callable[[str], Iterator[RawPair]], workers: int
+) -> dict[str, Counter[str]]:
     """Write the texts of all splits; give by split how many pairs were read and what each filter took out."""
     hold_out = corpus.hold_out if isinstance(corpus, FilesCorpus) else None
     held = HeldSentences()
@@ -114,11 +122,10 @@ def build_splits(corpus: Corpus, stage: Path, raw: Callable[[str], Iterator[RawP
     if hold_out is None:
         for split in ("dev", "test"):
             tallies[split] = Counter(read=write_split(stage, split, remembered(checked(raw(split), split), held)))
-    candidates = stage / "candidates.txt"
     chooser = HoldOut(sum(hold_out.values())) if hold_out else None
     seen = SeenBefore(DISTINCT_PAIRS, WRONG_DUPLICATES)
-    with candidates.open("w", encoding="utf-8", newline="\n") as stream:
-        for source, target in clean(raw("train"), corpus.cleaning, seen, tallies["train"]):
+    with (stage / CANDIDATES).open("w", encoding="utf-8", newline="\n") as stream:
+        for source, target in clean(raw("train"), corpus.cleaning, seen, tallies["train"], workers):
             stream.write(f"{source}\t{target}\n")
             if chooser is not None:
                 chooser.offer(source, target)
@@ -127,30 +134,38 @@ def build_splits(corpus: Corpus, stage: Path, raw: Callable[[str], Iterator[RawP
         for split in ("dev", "test"):
             pairs = remembered(islice(chosen, hold_out[split]), held)
             tallies[split] = Counter(read=write_split(stage, split, pairs))
-    write_train(corpus, stage, candidates, held, tallies["train"])
+    write_train(corpus, stage, held, tallies["train"], workers)
     check_splits(corpus, tallies)
     return tallies
 
 
-def write_train(corpus: Corpus, stage: Path, candidates: Path, held: HeldSentences, tally: Counter[str]) -> None:
+def write_train(corpus: Corpus, stage: Path, held: HeldSentences, tally: Counter[str], workers: int) -> None:
     """Write the candidates that do not leak, down to the limit; `tally` gains what both took out."""
     before = tally["read"] - sum(tally[name] for name in FILTERS)
-    rule = corpus.cleaning.leakage
-    free = sum(1 for _ in leak_free(candidates, held, rule))
-    tally["leakage"] = before - free
     limit = corpus.limit if isinstance(corpus, FilesCorpus) else None
-    kept = leak_free(candidates, held, rule)
-    written = write_split(stage, "train", kept if limit is None else evenly(kept, free, limit))
+
+    def leak_free() -> Iterator[Pair]:
+        with (stage / CANDIDATES).open(encoding="utf-8", newline="\n") as stream:
+            search = partial(without_leaks, held, corpus.cleaning.leakage)
+            yield from chain.from_iterable(in_order(search, chunks(stream, CHUNK_LINES), workers))
+
+    if limit is None:
+        free = written = write_split(stage, "train", leak_free())
+    else:
+        free = sum(1 for _ in leak_free())
+        written = write_split(stage, "train", evenly(leak_free(), free, limit))
+    tally["leakage"] = before - free
     tally["limit"] = free - written
 
 
-def leak_free(candidates: Path, held: HeldSentences, rule: str) -> Iterator[Pair]:
-    """The cleaned pairs that do not stand in dev or test."""
-    with candidates.open(encoding="utf-8", newline="\n") as stream:
-        for line in stream:
-            source, _, target = line.removesuffix("\n").partition("\t")
-            if not held.leaks(source, target, rule):
-                yield source, target
+def without_leaks(held: HeldSentences, rule: str, lines: list[str]) -> list[Pair]:
+    """The pairs, one a line, that do not stand in dev or test."""
+    pairs = []
+    for line in lines:
+        source, _, target = line.removesuffix("\n").partition("\t")
+        if not held.leaks(source, target, rule):
+            pairs.append((source, target))
+    return pairs
 
 
 def checked(pairs: Iterable[RawPair], split: str) -> Iterator[Pair]:

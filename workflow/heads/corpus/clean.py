@@ -27,14 +27,18 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import NamedTuple
 
-from heads.corpus.distinct import SeenBefore
+from heads.corpus.distinct import SeenBefore, digest
 from heads.corpus.pairs import RawPair
 from heads.corpus.sources import Cleaning
+from heads.workers import chunks, in_order
 
 FILTERS = ("empty", "control", "max_words", "length_ratio", "min_overlap", "duplicate", "leakage", "limit")
 TABLE_COLUMNS = ("split", "filter", "pairs_in", "pairs_removed", "pairs_left", "share_removed")
 CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufffd]")
+CHUNK_PAIRS = 2000
 
 Pair = tuple[str, str]
 
@@ -66,18 +70,42 @@ def failed_filter(raw: RawPair, source: str, target: str, cleaning: Cleaning) ->
     return None
 
 
-def clean(pairs: Iterable[RawPair], cleaning: Cleaning, seen: SeenBefore, tally: Counter[str]) -> Iterator[Pair]:
-    """Normalised pairs that pass filters 1 to 6; `tally` counts pairs `read` and those each filter took."""
+class Judged(NamedTuple):
+    """A normalised pair, the first of the filters 1 to 5 that it fails, and what filter 6 remembers it by."""
+
+    source: str
+    target: str
+    failed: str | None
+    digest: bytes
+
+
+def judge(cleaning: Cleaning, pairs: Iterable[RawPair]) -> list[Judged]:
+    """What can be said of each pair by itself."""
+    judged = []
     for raw in pairs:
-        tally["read"] += 1
         source, target = normalise(raw.source), normalise(raw.target)
         failed = failed_filter(raw, source, target, cleaning)
-        if failed is None and not seen.add(f"{source}\t{target}"):
-            failed = "duplicate"
-        if failed is None:
-            yield source, target
-        else:
-            tally[failed] += 1
+        judged.append(Judged(source, target, failed, b"" if failed else digest(f"{source}\t{target}")))
+    return judged
+
+
+def clean(
+    pairs: Iterable[RawPair], cleaning: Cleaning, seen: SeenBefore, tally: Counter[str], workers: int = 1
+) -> Iterator[Pair]:
+    """Normalised pairs that pass filters 1 to 6; `tally` counts pairs `read` and those each filter took.
+
+    With more than one worker, as many other processes normalise and judge; the pairs and their order stay the same.
+    """
+    for chunk in in_order(partial(judge, cleaning), chunks(pairs, CHUNK_PAIRS), workers):
+        tally["read"] += len(chunk)
+        new = iter(seen.add_digests([judged.digest for judged in chunk if judged.failed is None]))
+        for source, target, failed, _ in chunk:
+            if failed is None and not next(new):
+                failed = "duplicate"
+            if failed is None:
+                yield source, target
+            else:
+                tally[failed] += 1
 
 
 class HeldSentences:

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Sequence
+
+import numpy as np
 
 DIGEST_BYTES = 16
 HALF = DIGEST_BYTES // 2
@@ -38,9 +41,9 @@ class SeenBefore:
 
     def add(self, text: str) -> bool:
         """Remember `text`; True when it is new."""
-        digest = hashlib.blake2b(text.encode("utf-8"), digest_size=DIGEST_BYTES).digest()
-        place = int.from_bytes(digest[:HALF], "little")
-        step = int.from_bytes(digest[HALF:], "little") | 1
+        of_text = digest(text)
+        place = int.from_bytes(of_text[:HALF], "little")
+        step = int.from_bytes(of_text[HALF:], "little") | 1
         bits, size, new = self._bits, self._size, False
         for _ in range(self._probes):
             byte, bit = divmod(place % size, 8)
@@ -50,3 +53,24 @@ class SeenBefore:
                 new = True
             place += step
         return new
+
+    def add_digests(self, digests: Sequence[bytes]) -> list[bool]:
+        """Remember the texts with these digests; for each whether it was new when its turn came, as `add` says."""
+        size = np.uint64(self._size)
+        starts, steps = np.frombuffer(b"".join(digests), "<u8").reshape(-1, 2).T
+        steps = (steps | np.uint64(1)) % size
+        places = ((starts % size)[:, None] + steps[:, None] * np.arange(self._probes, dtype=np.uint64)) % size
+        bits = np.frombuffer(self._bits, np.uint8)
+        bytes_of, masks = places // np.uint64(8), np.uint8(1) << (places % np.uint64(8)).astype(np.uint8)
+        unset = bits[bytes_of] & masks == 0
+        # A text is new if it is the first, in reading order, to claim one of the places that were still unset.
+        _, claims = np.unique(places[unset], return_index=True)
+        new = np.zeros(len(digests), bool)
+        new[np.nonzero(unset)[0][claims]] = True
+        np.bitwise_or.at(bits, bytes_of[unset], masks[unset])
+        return new.tolist()
+
+
+def digest(text: str) -> bytes:
+    """What a text is remembered by."""
+    return hashlib.blake2b(text.encode("utf-8"), digest_size=DIGEST_BYTES).digest()

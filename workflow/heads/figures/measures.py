@@ -21,6 +21,11 @@ from heads.tables.reading import Frames
 
 MEASURE_LABELS = {
     "confidence": "confidence",
+    "importance_example": "importance",
+    "importance_token": "importance, token",
+    "importance_batch": "importance, batch",
+    "importance_signed": "importance, signed",
+    "bleu_lost": "BLEU lost alone",
     "positional_accuracy": "best position",
     "syntactic_gain": "syntactic gain",
     "rare_accuracy": "rare words",
@@ -78,8 +83,9 @@ def _correlations(figure: SubFigure, axes: Axes, encoder: pd.DataFrame, names: S
     for row in pd.DataFrame(correlate(encoder, names)).to_dict("records"):
         a, b = place[str(row["measure_a"])], place[str(row["measure_b"])]
         values[b, a], values[a, b] = row["rho_within_layers"], row["rho"]
-        _write(axes, a, b, row["rho_within_layers"], row["p_value_within_layers"])
-        _write(axes, b, a, row["rho"], row["p_value"])
+        size = min(4.5, 68 / len(names))
+        _write(axes, (a, b), row["rho_within_layers"], row["p_value_within_layers"], size)
+        _write(axes, (b, a), row["rho"], row["p_value"], size)
     sns.heatmap(values, ax=axes, vmin=-1, vmax=1, cmap="RdBu_r", linewidths=0.4, cbar=False, square=True)
     bar = figure.colorbar(axes.collections[0], ax=axes, label="Spearman’s ρ", shrink=0.6, aspect=28, pad=0.02)
     bar.outline.set_visible(False)
@@ -93,13 +99,14 @@ def _correlations(figure: SubFigure, axes: Axes, encoder: pd.DataFrame, names: S
     axes.set_xlabel("below the diagonal: within layers; above: over all layers; bold: p < 0.05")
 
 
-def _write(axes: Axes, x: int, y: int, rho: float, p: float) -> None:
+def _write(axes: Axes, place: tuple[int, int], rho: float, p: float, size: float) -> None:
     if np.isnan(rho):
         return
     text = f"{rho:.2f}".replace("0.", ".").replace("-", MINUS)
     weight = "bold" if p < SIGNIFICANT else "normal"
     colour = "white" if abs(rho) > 0.6 else "black"
-    axes.text(x + 0.5, y + 0.5, text, ha="center", va="center", fontsize=4.5, color=colour, fontweight=weight)
+    x, y = place
+    axes.text(x + 0.5, y + 0.5, text, ha="center", va="center", fontsize=size, color=colour, fontweight=weight)
 
 
 def _scatter(axes: Axes, heads: pd.DataFrame, column: str) -> None:

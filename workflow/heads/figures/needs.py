@@ -26,6 +26,12 @@ NEEDS: dict[str, Need] = {
     "bleu_scratch": Need(
         ALL, {"baseline": BLEU, "pruned": BLEU, "scratch": ("bleu.json",)}, ("voita_table2_pruning.csv",)
     ),
+    "michel_fig1": Need((), {"baseline": ("ablation.tsv",)}, ("michel_table1_heads.csv",)),
+    "michel_fig2": Need((), {"baseline": ("ablation.tsv", "ablation.dev.tsv")}, ()),
+    "michel_fig3": Need((), {"baseline": ("curve.tsv",)}, ()),
+    "michel_fig4": Need((), {"baseline": ("curve.tsv",)}, ()),
+    "michel_fig5": Need((), {"baseline": ("moments.tsv",)}, ()),
+    "selection": TABLE_NEEDS["selection"],
     "gates_closing": Need(ALL, {"gates": ("gates.jsonl",)}, ()),
 }
 """By name of the figure; each is drawn for one experiment. `gates_closing` is also written as an animation."""

@@ -81,6 +81,8 @@ def _gate_survival(frames: Frames) -> pd.DataFrame:
 SOURCES: tuple[Callable[[Frames], pd.DataFrame], ...] = (
     lambda frames: _spread(frames["lrp.tsv"], "rule", {"relevance_absolute": "lrp_{}", "relevance": "lrp_{}_signed"}),
     lambda frames: _heads(frames["confidence.tsv"], {"confidence": "confidence"}),
+    lambda frames: _spread(frames["importance.tsv"], "form", {"importance_normalised": "importance_{}"}),
+    lambda frames: -_heads(frames["ablation.tsv"], {"bleu_change": "bleu_lost"}),
     _role_accuracies,
     _gate_survival,
 )

@@ -53,7 +53,10 @@ def run_of(folder: str | PurePath) -> tuple[str, Run]:
 
 
 BOTH = ("enc_self", "all")
-MEASURED = {"baseline": ("lrp.tsv", "confidence.tsv", "roles.tsv"), "gates": ("heads.tsv",)}
+MEASURED = {
+    "baseline": ("lrp.tsv", "confidence.tsv", "roles.tsv", "importance.tsv", "ablation.tsv"),
+    "gates": ("heads.tsv",),
+}
 """What all measures of a head are read from; see SOURCES in `heads.tables.measures`."""
 
 NEEDS: dict[str, Need] = {
@@ -77,8 +80,12 @@ NEEDS: dict[str, Need] = {
     ),
     "role_drift": Need(BOTH, dict.fromkeys(("baseline", "pruned"), ("roles.tsv", "model.json")), (), methods=("",)),
     "speed": Need((), {"baseline": ("speed.tsv",)}, ("michel_table4_speed.csv",)),
+    "michel_table1": Need((), {"baseline": ("ablation.tsv", "ablation.dev.tsv")}, ("michel_table1_heads.csv",)),
+    "michel_table2": Need((), {"baseline": ("layers_to_one.tsv",)}, ("michel_tables2_5_layers.csv",)),
+    "michel_curve": Need((), {"baseline": ("curve.tsv",)}, ()),
     "measures": Need(BOTH, MEASURED, (), optional=("roles.tsv",)),
     "correlations": Need(BOTH, MEASURED, (), optional=("roles.tsv",)),
+    "selection": Need((), {"baseline": ("masked.tsv", "compared.tsv")}, ()),
     "claims": Need(
         BOTH,
         {

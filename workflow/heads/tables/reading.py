@@ -32,7 +32,7 @@ TEXT = {
     "name",
     "signature",
 }
-TEXT |= {"run", "device"}
+TEXT |= {"run", "device", "form", "order", "target"}
 OBJECTS = {"words", "relations", "tree_heads", "weights"}
 
 Record = dict[str, Any]
@@ -96,6 +96,18 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "alignment.tsv": ("trees", "sentences", "measured", "tree_words", "aligned_words"),
     "gates.jsonl": ("update", "attention", "layer", "head", "p_open"),
     "maps.json": ("words", "relations", "tree_heads", "weights"),
+    "importance.tsv": ("attention", "layer", "head", "form", "importance", "importance_normalised"),
+    **dict.fromkeys(
+        ("ablation.tsv", "ablation.dev.tsv"), ("attention", "layer", "head", "bleu", "bleu_change", "p_value")
+    ),
+    "layers_to_one.tsv": (
+        *("attention", "layer", "heads", "head_chosen", "bleu", "bleu_change", "p_value"),
+        *("head_oracle", "bleu_oracle", "bleu_change_oracle", "p_value_oracle"),
+    ),
+    "masked.tsv": ("target", "kept", "of", "bleu", "bleu_change", "p_value"),
+    "compared.tsv": ("run", "kept", "of", "updates", "bleu", "bleu_change", "p_value"),
+    "curve.tsv": ("order", "attention", "masked", "of", "share", "bleu"),
+    "moments.tsv": ("update", "finished", "order", "attention", "masked", "of", "share", "bleu"),
     "speed.tsv": (
         *("run", "batch_sentences", "repeats", "examples_per_second", "examples_per_second_sd"),
         *("ratio", "ratio_low", "ratio_high", "sentences", "pieces_per_example", "heads", "of"),

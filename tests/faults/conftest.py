@@ -1,0 +1,32 @@
+"""What the tests of faults share: the server of processes, a prepared corpus, and a training that nothing disturbed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import workshop
+from workshop import Command, prepare, training_words
+
+
+@pytest.fixture(scope="session", autouse=True)
+def server() -> None:
+    """Processes with torch loaded."""
+    workshop.start_server()
+
+
+@pytest.fixture(scope="session")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder `results` as it is before the first training; only to be read or copied."""
+    folder = tmp_path_factory.mktemp("prepared") / "results"
+    prepare(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def undisturbed(results: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a baseline that was trained in one go."""
+    folder = tmp_path_factory.mktemp("undisturbed")
+    status, said = Command(training_words("baseline", results, folder / "run"), folder / "said.txt").end()
+    assert status == 0, said
+    return folder / "run"

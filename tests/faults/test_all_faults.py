@@ -1,0 +1,144 @@
+"""The count: every fault that the project promises to survive, and the tests that inject it."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parent.parent
+
+KILLED, DAMAGED, ODD = "faults/test_killed_trainings.py", "faults/test_damaged_files.py", "faults/test_odd_settings.py"
+WORKFLOW, SECURITY = "faults/test_snakemake_faults.py", "faults/test_security.py"
+DOWNLOADS, FETCH = "faults/test_downloads.py", "test_fetch.py"
+
+FAULTS: dict[str, tuple[tuple[str, str], ...]] = {
+    "training killed with -9 at any step": (
+        (KILLED, "test_a_training_killed_with_9_before_every_single_update_ends_with_the_same_bits"),
+        (KILLED, "test_a_training_killed_with_9_in_the_midst_of_writing_a_file_ends_with_the_same_bits"),
+        (KILLED, "test_a_training_with_gates_killed_with_9_from_outside_at_any_moment_ends_with_the_same_bits"),
+    ),
+    "SIGTERM before the time limit": (
+        (KILLED, "test_a_training_stopped_by_sigterm_saves_at_once_says_so_and_goes_on_from_there"),
+        (WORKFLOW, "test_sigterm_to_all_processes_of_a_job_saves_its_state_and_the_next_run_goes_on_from_there"),
+    ),
+    "the whole of snakemake killed": (
+        (WORKFLOW, "test_the_whole_of_snakemake_killed_with_9_and_started_again_goes_on_to_the_same_bits"),
+    ),
+    "node lost under a job": (
+        (WORKFLOW, "test_a_job_whose_node_is_lost_is_done_again_by_the_same_snakemake_to_the_same_bits"),
+    ),
+    "disk full while writing a checkpoint": (
+        (KILLED, "test_a_disk_that_fills_up_keeps_the_state_before_and_is_named_and_with_room_the_training_goes_on"),
+        (KILLED, "test_a_file_that_may_not_grow_ends_in_one_sentence_and_keeps_the_state_before"),
+    ),
+    "checkpoint truncated or with a flipped bit": (
+        (DAMAGED, "test_a_training_whose_state_or_snapshot_is_damaged_says_so_and_starts_over_to_the_same_bits"),
+        (DAMAGED, "test_a_damaged_model_is_named_or_as_it_was"),
+        (DAMAGED, "test_weights_kept_from_a_moment_are_checked_as_a_model_is"),
+    ),
+    "settings file truncated or with a flipped bit": (
+        (DAMAGED, "test_damaged_settings_of_a_stage_are_named_or_as_they_were"),
+        (WORKFLOW, "test_settings_that_the_workflow_wrote_and_that_lost_their_end_are_named"),
+        (DAMAGED, "test_a_training_names_the_damaged_file_that_it_reads"),
+    ),
+    "SentencePiece model truncated or with a flipped bit": (
+        (DAMAGED, "test_a_damaged_sentencepiece_model_is_named_or_as_it_was"),
+        (DAMAGED, "test_a_sentencepiece_model_from_elsewhere_that_lost_its_end_is_named"),
+        (DAMAGED, "test_a_training_names_the_damaged_file_that_it_reads"),
+    ),
+    "shard truncated or with a flipped bit": (
+        (DAMAGED, "test_a_damaged_shard_of_a_corpus_is_named_or_as_it_was"),
+        (DAMAGED, "test_a_training_names_the_damaged_file_that_it_reads"),
+    ),
+    "download cut at half": (
+        (FETCH, "test_a_download_cut_half_way_goes_on_where_it_stopped"),
+        (FETCH, "test_a_download_left_by_a_killed_run_is_gone_on_with_by_the_next"),
+    ),
+    "server answering 500": (
+        (FETCH, "test_two_server_errors_are_waited_out_with_growing_pauses"),
+        (DOWNLOADS, "test_a_server_that_answers_500_for_ever_is_named_in_one_sentence"),
+    ),
+    "download of a wrong length": (
+        (DOWNLOADS, "test_a_server_that_always_sends_less_than_it_says_ends_in_one_sentence"),
+    ),
+    "download with a wrong checksum": (
+        (FETCH, "test_a_wrong_checksum_deletes_the_file_and_names_both"),
+        (FETCH, "test_a_recorded_checksum_must_match_ever_after"),
+    ),
+    "archive with ../, absolute members or links": (
+        (SECURITY, "test_members_of_archives_are_never_written_and_links_and_devices_never_followed"),
+    ),
+    "loss turning NaN": (
+        (KILLED, "test_a_loss_that_is_no_number_stops_the_training_within_three_updates"),
+        (KILLED, "test_weights_that_are_no_numbers_are_never_saved_over_the_last_good_state"),
+    ),
+    "two snakemakes at once in one folder": (
+        (WORKFLOW, "test_a_second_snakemake_in_the_same_folder_is_refused_and_the_first_is_not_disturbed"),
+        (KILLED, "test_a_second_training_in_the_same_folder_is_told_so_and_the_first_is_not_disturbed"),
+    ),
+    "odd clock": (
+        (WORKFLOW, "test_an_odd_locale_time_zone_and_clock_change_no_bit_and_nothing_is_done_twice"),
+        (WORKFLOW, "test_files_from_the_future_are_told_in_one_sentence"),
+    ),
+    "odd locale": ((WORKFLOW, "test_an_odd_locale_time_zone_and_clock_change_no_bit_and_nothing_is_done_twice"),),
+    "path with blanks and non-ASCII letters": (
+        (WORKFLOW, "test_the_whole_of_snakemake_killed_with_9_and_started_again_goes_on_to_the_same_bits"),
+        (SECURITY, "test_names_and_values_full_of_shell_come_through_a_run_as_they_are"),
+    ),
+    "lambda of 0, of 1e9": (
+        (ODD, "test_lambdas_and_budgets_at_their_ends_train_to_finite_weights_and_the_heads_they_say"),
+    ),
+    "negative lambda": (
+        (ODD, "test_a_negative_lambda_and_a_budget_of_more_heads_than_there_are_end_in_one_sentence"),
+        (ODD, "test_a_lambda_in_the_settings_is_refused_before_the_first_job_unless_it_can_be_meant"),
+    ),
+    "budget of 0": (
+        (ODD, "test_lambdas_and_budgets_at_their_ends_train_to_finite_weights_and_the_heads_they_say"),
+        (ODD, "test_a_model_without_any_head_is_pruned_and_translates"),
+    ),
+    "budget of more than all heads": (
+        (ODD, "test_a_negative_lambda_and_a_budget_of_more_heads_than_there_are_end_in_one_sentence"),
+    ),
+    "empty corpus": ((ODD, "test_an_empty_corpus_ends_in_one_sentence"),),
+    "corpus of one sentence": (
+        (ODD, "test_a_corpus_of_one_sentence_is_trained_on_and_a_dev_line_of_ten_thousand_tokens_is_left_out"),
+    ),
+    "line of 10,000 tokens": (
+        (ODD, "test_a_training_line_of_ten_thousand_tokens_is_cleaned_away_or_left_out_and_told"),
+        (ODD, "test_a_line_of_ten_thousand_tokens_is_translated_in_parts"),
+    ),
+    "vocabulary larger than the corpus allows": (
+        (ODD, "test_a_vocabulary_larger_than_the_corpus_allows_ends_in_one_sentence"),
+    ),
+    "YAML that makes objects": ((SECURITY, "test_tags_of_yaml_that_make_objects_are_refused"),),
+    "pickle in the place of a file": (
+        (SECURITY, "test_a_pickle_in_the_place_of_any_file_is_refused_and_runs_nothing"),
+        (SECURITY, "test_no_module_calls_what_unpickles_unpacks_to_disk_evaluates_text_or_asks_a_shell"),
+    ),
+    "names and values that a shell could run": (
+        (SECURITY, "test_names_and_values_full_of_shell_come_through_a_run_as_they_are"),
+        (SECURITY, "test_every_value_in_a_command_of_a_rule_is_quoted_or_one_of_a_closed_list"),
+        (SECURITY, "test_a_name_that_a_shell_or_a_page_could_read_is_refused"),
+        (SECURITY, "test_a_language_that_a_shell_could_read_is_refused"),
+    ),
+    "markup in what the report shows": ((SECURITY, "test_the_report_shows_markup_in_results_and_settings_as_text"),),
+}
+
+
+def names_in(file: str) -> set[str]:
+    tree = ast.parse((TESTS / file).read_text(encoding="utf-8"))
+    return {node.name for node in tree.body if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_each_fault_has_a_test_that_injects_it(fault: str) -> None:
+    missing = [test for file, test in FAULTS[fault] if test not in names_in(file)]
+    assert FAULTS[fault] and not missing
+
+
+def test_no_test_of_a_fault_is_left_out_of_the_count() -> None:
+    counted = {(file, test) for tests in FAULTS.values() for file, test in tests}
+    files = (KILLED, DAMAGED, ODD, WORKFLOW, SECURITY, DOWNLOADS)
+    assert {(file, test) for file in files for test in names_in(file)} <= counted

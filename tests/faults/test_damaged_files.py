@@ -1,0 +1,153 @@
+"""Files that lost their end or a single bit: found out and named, never believed."""
+
+from __future__ import annotations
+
+import random
+import re
+import shutil
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from test_killed_trainings import same
+from workshop import Command, Fault, training_words
+
+from heads.bpe import SEAL_BYTES, Tokens, Vocabulary
+from heads.checkpoints import load_model, load_tensors
+from heads.files import UserError, read_yaml
+
+pytestmark = pytest.mark.xdist_group("faults")
+
+
+def damaged(content: bytes, *, most: int = 150) -> Iterator[bytes]:
+    """A file cut off at places all over it, and with one bit flipped at places all over it."""
+    chance = random.Random(len(content))
+    places = sorted({0, 1, len(content) - 1, *(chance.randrange(len(content)) for _ in range(most))})
+    for place in places:
+        yield content[:place]
+        flipped = bytearray(content)
+        flipped[place] ^= 1 << chance.randrange(8)
+        yield bytes(flipped)
+
+
+def never_believed(path: Path, read: Callable[[], Any], equal: Callable[[Any, Any], bool]) -> int:
+    """Damage a file in many ways; reading it must end in a UserError of one line that names it, or be as it was.
+
+    Returns how often it was an error.
+    """
+    whole, expected, errors = path.read_bytes(), read(), 0
+    for content in damaged(whole):
+        path.write_bytes(content)
+        try:
+            found = read()
+        except UserError as told:
+            error = str(told)
+        else:
+            assert equal(found, expected), content
+            continue
+        assert str(path) in error and "\n" not in error
+        errors += 1
+    path.write_bytes(whole)
+    return errors
+
+
+@pytest.fixture
+def copied(results: Path, undisturbed: Path, tmp_path: Path) -> Path:
+    """A folder with one file of each kind, free to be damaged."""
+    shutil.copytree(undisturbed, tmp_path, dirs_exist_ok=True)
+    for name in ("settings/baseline.yaml", "bpe/source.model", "bpe/train.source.safetensors"):
+        shutil.copy(results / "tiny" / name, tmp_path)
+    return tmp_path
+
+
+def test_damaged_settings_of_a_stage_are_named_or_as_they_were(copied: Path) -> None:
+    path = copied / "baseline.yaml"
+    assert never_believed(path, lambda: read_yaml(path), lambda one, other: bool(one == other)) > 200
+
+
+def test_a_damaged_sentencepiece_model_is_named_or_as_it_was(copied: Path) -> None:
+    path = copied / "source.model"
+    model = path.read_bytes()[:-SEAL_BYTES]
+
+    def read() -> bytes:
+        return bytes(Vocabulary(path).processor.serialized_model_proto())
+
+    assert never_believed(path, read, lambda found, _: found.startswith(model)) > 200
+
+
+def test_a_sentencepiece_model_from_elsewhere_that_lost_its_end_is_named(copied: Path) -> None:
+    path = copied / "source.model"
+    model = path.read_bytes()[:-SEAL_BYTES]
+    path.write_bytes(model)
+    assert len(Vocabulary(path)) == 120
+    for end in range(0, len(model), 5):
+        path.write_bytes(model[:end])
+        with pytest.raises(UserError, match=r"source\.model is no SentencePiece model or damaged"):
+            Vocabulary(path)
+
+
+def test_a_damaged_shard_of_a_corpus_is_named_or_as_it_was(copied: Path) -> None:
+    path = copied / "train.source.safetensors"
+
+    def equal(one: tuple[Any, Any], other: tuple[Any, Any]) -> bool:
+        return all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
+
+    def read() -> tuple[Any, Any]:
+        tokens = Tokens(path)
+        return np.array(tokens.ids), np.array(tokens.offsets)
+
+    assert never_believed(path, read, equal) > 200
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "model.json"])
+def test_a_damaged_model_is_named_or_as_it_was(copied: Path, name: str) -> None:
+    def equal(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> bool:
+        return one.keys() == other.keys() and all(torch.equal(one[key], other[key]) for key in one)
+
+    def read() -> dict[str, torch.Tensor]:
+        return load_model(copied / "model.safetensors", copied / "model.json").state_dict()
+
+    assert never_believed(copied / name, read, equal) > 150
+
+
+@pytest.mark.parametrize("share", [0.001, 0.7])
+@pytest.mark.parametrize("name", ["state", "snapshot-00000006"])
+@pytest.mark.parametrize("flip", [False, True])
+def test_a_training_whose_state_or_snapshot_is_damaged_says_so_and_starts_over_to_the_same_bits(
+    results: Path, undisturbed: Path, tmp_path: Path, name: str, share: float, *, flip: bool
+) -> None:
+    words, state = (
+        training_words("baseline", results, tmp_path / "run"),
+        tmp_path / f"run/unfinished/{name}.safetensors",
+    )
+    assert Command(words, tmp_path / "said.txt", Fault(kill_before=8)).end()[0] == -signal.SIGKILL
+    content = bytearray(state.read_bytes())
+    place = int(share * len(content))
+    content[place] ^= 4
+    state.write_bytes(content if flip else content[:place])
+    status, said = Command(words, tmp_path / "said.txt").end()
+    assert status == 0 and f"a file of {state.parent} is damaged: the training starts over\n" in said
+    same(undisturbed, tmp_path / "run")
+
+
+def test_a_training_names_the_damaged_file_that_it_reads(results: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(results, tmp_path / "results")
+    words = training_words("baseline", copy, tmp_path / "run")
+    for name in ("settings/baseline.yaml", "bpe/target.model", "bpe/train.source.safetensors"):
+        path = copy / "tiny" / name
+        whole = path.read_bytes()
+        path.write_bytes(whole[: len(whole) // 2])
+        status, said = Command(words, tmp_path / "said.txt").end()
+        assert status == 1 and re.fullmatch(rf"error: \S*{name} .*\n", said), said
+        path.write_bytes(whole)
+
+
+def test_weights_kept_from_a_moment_are_checked_as_a_model_is(copied: Path) -> None:
+    path = next((copied / "moments").iterdir())
+    path.write_bytes(path.read_bytes()[:-1] + b"\x01")
+    with pytest.raises(UserError, match=r"moment-00000004\.safetensors is missing or damaged .its checksum is wrong"):
+        load_tensors(path)

@@ -1,0 +1,184 @@
+"""Settings and corpora at and beyond their ends: the right result or one sentence."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from workshop import Command, config, gates_words, training_words
+
+from heads.__main__ import main
+from heads.checkpoints import load_model
+from heads.files import UserError, read_jsonl, read_lines, read_tsv, write_text, write_yaml
+from heads.names import SIDES, SPLITS
+from heads.settings import merged, resolve
+
+pytestmark = pytest.mark.xdist_group("faults")
+HEADS = 12
+
+
+def gated(results: Path, start: Path, out: Path, target: str) -> tuple[int | None, str]:
+    return Command(gates_words(results, start, out, target=target), out.parent / "said.txt").end()
+
+
+@pytest.mark.parametrize(("target", "heads"), [("lam-0", HEADS), ("lam-1000000000", 0), ("keep-0", 0), ("keep-12", 12)])
+def test_lambdas_and_budgets_at_their_ends_train_to_finite_weights_and_the_heads_they_say(
+    results: Path, undisturbed: Path, tmp_path: Path, target: str, heads: int
+) -> None:
+    status, said = gated(results, undisturbed, tmp_path / "run", target)
+    assert status == 0, said
+    model = load_model(tmp_path / "run/model.safetensors", tmp_path / "run/model.json")
+    assert all(value.isfinite().all() for value in model.state_dict().values())
+    if target != "lam-1000000000":
+        assert sum(int(row["open"]) for row in read_tsv(tmp_path / "run/heads.tsv")) == heads
+    first, last = (sum(map(sum, r["p_open"]["enc_self"])) for r in read_jsonl(tmp_path / "run/gates.jsonl")[::3])
+    assert last < first if target == "lam-1000000000" else last > 0
+
+
+def test_a_model_without_any_head_is_pruned_and_translates(results: Path, undisturbed: Path, tmp_path: Path) -> None:
+    experiment = tmp_path / "results/tiny"
+    shutil.copytree(results / "tiny/bpe", experiment / "bpe")
+    start, out = tmp_path / "start", experiment / "pruned/all/keep-0/seed-1"
+    assert gated(results, undisturbed, start, "keep-0")[0] == 0
+    files = {
+        "start-model": start / "model.safetensors",
+        "start-shape": start / "model.json",
+        "gates": start / "heads.tsv",
+    }
+    files |= {"model": out / "model.safetensors", "shape": out / "model.json", "heads": out / "heads.tsv"}
+    words = ["pruned", *(text for name, path in files.items() for text in (f"--{name}", str(path)))]
+    status, said = Command(words, tmp_path / "said.txt").end()
+    assert status == 0, said
+    assert {row["open"] for row in read_tsv(out / "heads.tsv")} == {"0"}
+    write_text(tmp_path / "in.txt", "a bird sings\n")
+    words = ["translate", "--model", str(out), "--beam", "2", "--length-penalty", "0"]
+    status, said = Command(words, tmp_path / "said.txt", given=tmp_path / "in.txt").end()
+    assert status == 0, said
+    assert len(read_lines(tmp_path / "in.out")) == 1
+
+
+@pytest.mark.parametrize(
+    ("target", "sentence"),
+    [
+        ("keep-13", "keep-13 asks for 13 heads of .*, which has 12"),
+        ("keep-1-5-2", "keep-1-5-2 asks for 5 heads of dec_self, which has 4"),
+        ("lam--1", "'lam--1' is no target: write lam-0.05 with a number of at least 0"),
+        ("lam-nan", "'lam-nan' is no target"),
+    ],
+)
+def test_a_negative_lambda_and_a_budget_of_more_heads_than_there_are_end_in_one_sentence(
+    results: Path, undisturbed: Path, tmp_path: Path, target: str, sentence: str
+) -> None:
+    status, said = gated(results, undisturbed, tmp_path / "run", target)
+    assert status == 1 and re.fullmatch(rf"error: {sentence}.*\n", said), said
+
+
+@pytest.mark.parametrize(
+    ("values", "sentence"),
+    [
+        ([-0.1], r"sweep\.lambdas\.all\.0"),
+        ([float("nan")], r"lambdas\.all\.0"),
+        ([1e10], r"lambdas\.all\.0"),
+        ([0, 1e9], ""),
+    ],
+)
+def test_a_lambda_in_the_settings_is_refused_before_the_first_job_unless_it_can_be_meant(
+    values: list[Any], sentence: str
+) -> None:
+    given = config(sweep={"lambdas": {"all": values}})
+    if not sentence:
+        assert resolve(given)["tiny"]["sweep"]["lambdas"]["all"] == values
+        return
+    with pytest.raises(UserError, match=sentence):
+        resolve(given)
+
+
+def made(folder: Path, lines: dict[str, list[str]], **cleaning: Any) -> int:
+    """The corpus command on files with these lines on both sides of the splits."""
+    for split in SPLITS:
+        for side in SIDES:
+            write_text(folder / f"in/{split}.{side}", "".join(f"{line}\n" for line in lines[split]))
+    parts = {split: [{side: f"{split}.{side}" for side in SIDES}] for split in SPLITS}
+    limits = {"max_words": 100, "max_length_ratio": 3.0, **cleaning}
+    entry = {"kind": "files", "source": "en", "target": "de", "folder": str(folder / "in"), "cleaning": limits, **parts}
+    write_yaml(folder / "settings.yaml", entry)
+    words = ["corpus", "--settings", str(folder / "settings.yaml"), "--downloads", str(folder)]
+    return main([*words, "--out-folder", str(folder / "out")])
+
+
+def test_an_empty_corpus_ends_in_one_sentence(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert made(tmp_path, {"train": [], "dev": ["one line"], "test": ["another"]}) == 1
+    said = capfd.readouterr().err
+    assert re.fullmatch(r"error: The train split of the en-de corpus is empty.*\n", said), said
+    assert not list(tmp_path.glob("out/*.txt"))
+
+
+def bpe(folder: Path, pieces: int) -> int:
+    """Both vocabularies of a corpus of `made`, and its pieces."""
+    settings = resolve(merged(config(), {"experiments": {"tiny": {"bpe": {"source_pieces": pieces}}}}))["tiny"]["bpe"]
+    write_yaml(folder / "bpe.yaml", {"bpe": {**settings, "target_pieces": pieces}})
+    for side in SIDES:
+        text, model = str(folder / f"out/train.{side}.txt"), str(folder / f"bpe/{side}.model")
+        given = ["--settings", str(folder / "bpe.yaml"), "--side", side, "--text", text]
+        if status := main(["bpe", *given, "--model", model]):
+            return status
+        for split in SPLITS:
+            given = ["--text", str(folder / f"out/{split}.{side}.txt"), "--bpe", model]
+            main(["encode", *given, "--tokens", str(folder / f"bpe/{split}.{side}.safetensors")])
+    return 0
+
+
+def test_a_vocabulary_larger_than_the_corpus_allows_ends_in_one_sentence(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert made(tmp_path, {"train": ["a bc", "b ca"], "dev": ["c"], "test": ["a"]}) == 0
+    capfd.readouterr()
+    assert bpe(tmp_path, 500) == 1
+    said = capfd.readouterr().err
+    assert re.fullmatch(r"error: \S*train\.source\.txt cannot give 500 pieces: .*\n", said), said
+    assert not list(tmp_path.glob("bpe/*"))
+
+
+@pytest.mark.parametrize("tokens", [3, 10_000])
+def test_a_corpus_of_one_sentence_is_trained_on_and_a_dev_line_of_ten_thousand_tokens_is_left_out(
+    results: Path, tmp_path: Path, tokens: int
+) -> None:
+    dev = ["b a", " ".join(["ab"] * tokens)]
+    assert made(tmp_path, {"train": ["ab ba abba"], "dev": dev, "test": ["a"]}) == 0
+    assert bpe(tmp_path, 9) == 0
+    words = training_words("baseline", results, tmp_path / "run")
+    words[words.index("--data") + 1] = str(tmp_path / "bpe")
+    words[words.index("--references") + 1] = str(tmp_path / "out/dev.target.txt")
+    status, said = Command(words, tmp_path / "said.txt").end()
+    assert status == 0, said
+    assert len(read_jsonl(tmp_path / "run/train.jsonl")) == 3
+
+
+def test_a_training_line_of_ten_thousand_tokens_is_cleaned_away_or_left_out_and_told(
+    results: Path, tmp_path: Path
+) -> None:
+    long = " ".join(["ab"] * 10_000)
+    lines = {"train": ["ab ba abba", long], "dev": ["b a"], "test": ["a"]}
+    assert made(tmp_path / "cleaned", lines) == 0
+    assert read_lines(tmp_path / "cleaned/out/train.source.txt") == ["ab ba abba"]
+    assert made(tmp_path, lines, max_words=20_000) == 0
+    assert bpe(tmp_path, 9) == 0
+    words = training_words("baseline", results, tmp_path / "run")
+    words[words.index("--data") + 1] = str(tmp_path / "bpe")
+    words[words.index("--references") + 1] = str(tmp_path / "out/dev.target.txt")
+    status, said = Command(words, tmp_path / "said.txt").end()
+    assert status == 0 and "1 training pairs are longer than max_pieces and left out" in said, said
+
+
+def test_a_line_of_ten_thousand_tokens_is_translated_in_parts(results: Path, undisturbed: Path, tmp_path: Path) -> None:
+    run = tmp_path / "tiny/baseline/seed-1"
+    shutil.copytree(undisturbed, run)
+    shutil.copytree(results / "tiny/bpe", tmp_path / "tiny/bpe")
+    write_text(tmp_path / "in.txt", " ".join(["bird"] * 10_000) + "\na bird\n")
+    words = ["translate", "--model", str(run), "--beam", "1", "--length-penalty", "0"]
+    status, said = Command(words, tmp_path / "said.txt", given=tmp_path / "in.txt").end()
+    assert status == 0, said
+    assert len(read_lines(tmp_path / "in.out")) == 2

@@ -1,0 +1,190 @@
+"""Nothing that was read is run: no pickle, no member of an archive out of place, no shell, no page."""
+
+from __future__ import annotations
+
+import ast
+import base64
+import io
+import os
+import pickle
+import re
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from workshop import config
+
+from checkouts import ROOT, checkout
+from heads.bpe import Tokens, Vocabulary
+from heads.checkpoints import load_tensors
+from heads.corpus.fetch import open_bytes
+from heads.files import UserError, read_json, read_lines, read_yaml, write_text
+from heads.settings import merged, resolve
+
+pytestmark = pytest.mark.xdist_group("faults")
+
+PACKAGE = ROOT / "workflow/heads"
+EVIL = "x'; touch pwned; $(touch pwned) `touch pwned`\n touch pwned #\" && touch pwned"
+
+
+class Evil:
+    """Makes a file when it is unpickled."""
+
+    def __init__(self, mark: Path) -> None:
+        self.mark = mark
+
+    def __reduce__(self) -> tuple[Any, tuple[str, str]]:
+        return open, (str(self.mark), "w")
+
+
+@pytest.mark.parametrize("reader", [load_tensors, Tokens, Vocabulary, read_json, read_yaml])
+def test_a_pickle_in_the_place_of_any_file_is_refused_and_runs_nothing(tmp_path: Path, reader: Any) -> None:
+    (tmp_path / "file").write_bytes(pickle.dumps(Evil(tmp_path / "pwned")))
+    with pytest.raises(UserError, match="file"):
+        reader(tmp_path / "file")
+    assert not (tmp_path / "pwned").exists()
+
+
+def test_tags_of_yaml_that_make_objects_are_refused(tmp_path: Path) -> None:
+    write_text(tmp_path / "file", f"a: !!python/object/apply:os.system ['touch {tmp_path}/pwned']\n")
+    with pytest.raises(UserError, match="no YAML"):
+        read_yaml(tmp_path / "file")
+    assert not (tmp_path / "pwned").exists()
+
+
+FORBIDDEN = re.compile(
+    r"^(pickle\.(load|loads|Unpickler)|torch\.(load|save)|(np|numpy)\.load|joblib\..*|marshal\..*|shelve\..*|eval|exec"
+    r"|yaml\.(load|unsafe_load|full_load)|os\.(system|popen)|.*\.(extract|extractall)|shutil\.unpack_archive)$"
+)
+
+
+def test_no_module_calls_what_unpickles_unpacks_to_disk_evaluates_text_or_asks_a_shell() -> None:
+    found = []
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call):
+                name = ast.unparse(node.func)
+                shell = any(word.arg == "shell" and ast.unparse(word.value) != "False" for word in node.keywords)
+                if FORBIDDEN.match(name) or shell:
+                    found.append(f"{path.name}: {name}")
+    assert len(list(PACKAGE.rglob("*.py"))) > 50
+    assert not found
+
+
+def evil_tar(path: Path) -> list[str]:
+    """An archive of members that would leave their folder, by name or by link."""
+    links = {"link": "/etc/passwd", "up": "../../up", "dir/hard": "../evil"}
+    with tarfile.open(path, "w:gz") as archive:
+        for name in ("../evil", "/tmp/absolute", "dir/../../evil2", "fine"):
+            info = tarfile.TarInfo(name)
+            info.size = 5
+            archive.addfile(info, io.BytesIO(b"text\n"))
+        for name, goal in links.items():
+            info = tarfile.TarInfo(name)
+            info.type, info.linkname = (tarfile.LNKTYPE if "hard" in name else tarfile.SYMTYPE), goal
+            archive.addfile(info)
+        device = tarfile.TarInfo("device")
+        device.type = tarfile.CHRTYPE
+        archive.addfile(device)
+    return [*links, "device"]
+
+
+def test_members_of_archives_are_never_written_and_links_and_devices_never_followed(tmp_path: Path) -> None:
+    inside = tmp_path / "a/b"
+    inside.mkdir(parents=True)
+    no_files = evil_tar(inside / "a.tgz")
+    with zipfile.ZipFile(inside / "a.zip", "w") as archive:
+        archive.writestr("../evil", "text\n")
+        archive.writestr("/tmp/absolute", "text\n")
+    for name, members in (("a.tgz", ["../evil", "/tmp/absolute", "dir/../../evil2", "fine"]), ("a.zip", ["../evil"])):
+        for member in members:
+            with open_bytes(inside / name, member) as stream:
+                assert stream.read() == b"text\n"
+    for member in no_files:
+        with pytest.raises(UserError, match="a link or folder"), open_bytes(inside / "a.tgz", member):
+            pass
+    left = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*")}
+    assert left == {"a", "a/b", "a/b/a.tgz", "a/b/a.zip"} and not Path("/tmp/absolute").exists()
+
+
+@pytest.mark.parametrize(
+    "name", ["a b", "x;y", "$(touch pwned)", "`id`", "x\ny", "../up", "x'", 'x"', "", "-x", "x|y", "<b>", "x\n"]
+)
+@pytest.mark.parametrize("kind", ["experiments", "corpora"])
+def test_a_name_that_a_shell_or_a_page_could_read_is_refused(kind: str, name: str) -> None:
+    given = config()
+    given[kind][name] = given[kind]["tiny"]
+    with pytest.raises(UserError, match=r"config\.yaml\."):
+        resolve(given)
+
+
+@pytest.mark.parametrize("key", ["source", "target"])
+@pytest.mark.parametrize("value", ["en; touch pwned", "$(touch pwned)", "en\ntouch pwned", "e n", "en\n"])
+def test_a_language_that_a_shell_could_read_is_refused(key: str, value: str) -> None:
+    given = merged(config(), {"corpora": {"multi30k": {key: value}}})
+    with pytest.raises(UserError, match=rf"corpora\.multi30k\.{key}"):
+        resolve(given)
+
+
+def test_every_value_in_a_command_of_a_rule_is_quoted_or_one_of_a_closed_list() -> None:
+    closed = {"{threads}", "{params.kind}", "{params.language}", "{params.sha256}", "{params.side}"}
+    wildcards = {"side", "split", "seed", "scope", "target", "name", "method", "choice"}
+    found = []
+    for path in sorted((ROOT / "workflow/rules").glob("*.smk")):
+        for command in re.findall(r"^    shell:\n((?: {8}.*\n)+)", path.read_text(encoding="utf-8"), re.MULTILINE):
+            for field in re.findall(r"{[^}]*}", command):
+                known = field in closed or field.removeprefix("{wildcards.").removesuffix("}") in wildcards
+                if not field.endswith(":q}") and not known:
+                    found.append(f"{path.name}: {field}")
+    assert not found
+
+
+def snakemake(folder: Path, *words: str) -> str:
+    """What Snakemake says in a checkout."""
+    command = [sys.executable, "-m", "snakemake", *words]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    return done.stdout + done.stderr
+
+
+def test_names_and_values_full_of_shell_come_through_a_run_as_they_are(tmp_path: Path) -> None:
+    folder = tmp_path / "$(touch pwned); `touch pwned` & é ж"
+    folder.mkdir()
+    checkout(folder)
+    data = "in $(touch pwned); 'ж'\n\""
+    parts = {}
+    for split, line in (("train", EVIL), ("dev", "a $(touch pwned)"), ("test", "b; touch pwned")):
+        parts[split] = [{"source": f"{split} $(touch pwned).en", "target": f"{split};ж.de"}]
+        for name in parts[split][0].values():
+            write_text(folder / data / name, line.replace("\n", " ") + "\n")
+    cleaning = {"max_words": 99, "max_length_ratio": 9.0}
+    entry = {"kind": "files", "source": "en", "target": "de", "folder": data, "cleaning": cleaning, **parts}
+    whole = merged(config(), {"corpora": {"shell": entry}, "experiments": {"shell": {"corpus": "shell"}}})
+    write_text(folder / "mine.yaml", yaml.safe_dump(whole | {"run": ["shell"]}))
+    text = "results/corpora/shell/train.source.txt"
+    said = snakemake(folder, text, "--cores", "1", "--configfile", "mine.yaml")
+    assert read_lines(folder / text) == [" ".join(EVIL.split())], said
+    assert not list(tmp_path.rglob("pwned")) and not (ROOT / "pwned").exists()
+
+
+MARKUP = "</script><script>alert('pwned')</script><img src=x onerror=alert('pwned')>"
+
+
+def test_the_report_shows_markup_in_results_and_settings_as_text(tmp_path: Path) -> None:
+    folder = checkout(tmp_path)
+    table, scores = "results/tables/table_parser.tsv", "results/tiny/parser/scores.tsv"
+    for name in (scores, table):
+        write_text(folder / name, f"relation\tlas\n{MARKUP}\t1\n")
+    entry = {**config()["corpora"]["multi30k"], "folder": MARKUP}
+    whole = merged(config(roles={"relations": [MARKUP]}), {"corpora": {"evil": entry}})
+    write_text(folder / "mine.yaml", yaml.safe_dump(whole))
+    said = snakemake(folder, table, "--configfile", "mine.yaml", "--report", "page.html")
+    page = (folder / "page.html").read_text(encoding="utf-8")
+    # The table is there, as data.
+    assert base64.b64encode((folder / table).read_bytes()).decode() in page, said
+    assert "alert('pwned')" not in page and "<script>alert" not in page

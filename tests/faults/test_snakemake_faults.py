@@ -1,0 +1,213 @@
+"""The whole workflow under faults: Snakemake killed, stopped, started twice, in odd places and odd times."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil  # type: ignore[import-untyped]
+import pytest
+import yaml
+from test_killed_trainings import wait_for
+from workshop import PATIENCE_SECONDS, Command, config, training_words, write_settings
+
+from checkouts import checkout
+from heads.files import UserError, read_yaml, write_text
+
+pytestmark = pytest.mark.xdist_group("faults")
+
+RUN = "results/tiny/baseline/seed-1"
+MODEL = f"{RUN}/model.safetensors"
+PIECES = ("results/tiny/bpe/source.model", "results/tiny/bpe/dev.source.safetensors")
+LONG = {"baseline": {"updates": 120, "average_every": 40, "keep_at": []}, "training": {"evaluate_every": 20}}
+
+
+@pytest.fixture(scope="module")
+def long_results(results: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """As `results`, before a training of some seconds."""
+    folder = shutil.copytree(results, tmp_path_factory.mktemp("long") / "results")
+    write_settings(folder, **LONG)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def expected(long_results: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The model of that training when nothing disturbs it."""
+    folder = tmp_path_factory.mktemp("expected")
+    status, said = Command(training_words("baseline", long_results, folder / "run"), folder / "said.txt").end()
+    assert status == 0, said
+    return folder / "run"
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A settings file that the workflow wrote."""
+    folder = checkout(tmp_path_factory.mktemp("written"))
+    write_text(folder / "tiny.yaml", yaml.safe_dump(config()))
+    name = "results/tiny/settings/baseline.yaml"
+    status, said = run(folder, target=name)
+    assert status == 0, said
+    return folder / name
+
+
+@pytest.fixture
+def place(long_results: Path, tmp_path: Path) -> Path:
+    """A checkout in a path with blanks, quotes and letters of all kinds, with all that the training reads."""
+    folder = tmp_path / "mein Ordner; 'für' \"$(touch pwned)\" слон 象"
+    folder.mkdir()
+    checkout(folder)
+    shutil.copytree(long_results, folder / "results")
+    write_text(folder / "tiny.yaml", yaml.safe_dump(config(**LONG)))
+    rules = folder / "workflow/rules/models.smk"
+    write_text(rules, rules.read_text().replace("heads baseline", "heads baseline --save-every-seconds 0.1"))
+    return folder
+
+
+@contextmanager
+def snakemake(folder: Path, *words: str, target: str = MODEL, **environment: str) -> Iterator[subprocess.Popen[bytes]]:
+    """Snakemake in a session of its own, of which nothing is left at the end; what it says goes to a file."""
+    command = [sys.executable, "-m", "snakemake", target, "--cores", "1", "--configfile", "tiny.yaml", *words]
+    with (folder / "said.txt").open("wb") as stream:
+        process = subprocess.Popen(
+            command,
+            cwd=folder,
+            env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
+            stdout=stream,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    family = [psutil.Process(process.pid)]
+    try:
+        yield process
+        family += family[0].children(recursive=True) if process.poll() is None else []
+    finally:
+        for member in family[::-1]:
+            if member.is_running():
+                member.kill()
+        process.wait()
+
+
+def run(folder: Path, *words: str, target: str = MODEL, **environment: str) -> tuple[int, str]:
+    """Run Snakemake to its end: its exit status and what it said."""
+    with snakemake(folder, *words, target=target, **environment) as process:
+        status = process.wait(PATIENCE_SECONDS)
+    return status, (folder / "said.txt").read_text(encoding="utf-8", errors="replace")
+
+
+def training_of(process: subprocess.Popen[bytes]) -> list[psutil.Process]:
+    """The processes of the job that Snakemake runs: the shell and the training."""
+    return list(psutil.Process(process.pid).children(recursive=True))
+
+
+def resumed(folder: Path) -> int:
+    """The update from which the last training went on; 0 when it began anew."""
+    found = re.search(r"^resumed at update (\d+)$", (folder / RUN / "log/baseline.txt").read_text(), re.MULTILINE)
+    return int(found[1]) if found else 0
+
+
+def finished_as(folder: Path, expected: Path) -> bool:
+    return (folder / MODEL).read_bytes() == (expected / "model.safetensors").read_bytes()
+
+
+def test_the_whole_of_snakemake_killed_with_9_and_started_again_goes_on_to_the_same_bits(
+    place: Path, expected: Path
+) -> None:
+    with snakemake(place) as process:
+        wait_for(place / RUN / "unfinished/state.safetensors")
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    assert not (place / MODEL).exists()
+    status, said = run(place)
+    if status:  # the killed one left its lock
+        assert "--unlock" in said and "Traceback" not in said
+        assert run(place, "--unlock")[0] == 0
+        status, said = run(place)
+    assert status == 0, said
+    assert resumed(place) > 0 and finished_as(place, expected)
+    assert not (place / RUN / "unfinished").exists() and not list(place.parent.rglob("pwned"))
+
+
+def test_a_job_whose_node_is_lost_is_done_again_by_the_same_snakemake_to_the_same_bits(
+    place: Path, expected: Path
+) -> None:
+    with snakemake(place, "--retries", "1") as process:
+        wait_for(place / RUN / "unfinished/state.safetensors")
+        for member in training_of(process):
+            member.kill()
+        status = process.wait(PATIENCE_SECONDS)
+    assert status == 0, (place / "said.txt").read_text()
+    assert resumed(place) > 0 and finished_as(place, expected)
+
+
+def test_sigterm_to_all_processes_of_a_job_saves_its_state_and_the_next_run_goes_on_from_there(
+    place: Path, expected: Path
+) -> None:
+    rules = place / "workflow/rules/models.smk"
+    write_text(rules, rules.read_text().replace("--save-every-seconds 0.1", "--save-every-seconds 3600"))
+    with snakemake(place) as process:
+        wait_for(place / RUN / "unfinished/train.jsonl")
+        for member in training_of(process):
+            member.send_signal(signal.SIGTERM)
+        assert process.wait(PATIENCE_SECONDS) == 1
+    stopped = re.search(
+        r"^error: stopped at update (\d+),", (place / RUN / "log/baseline.txt").read_text(), re.MULTILINE
+    )
+    assert stopped and not (place / MODEL).exists()
+    status, said = run(place)
+    assert status == 0, said
+    assert resumed(place) == int(stopped[1]) and finished_as(place, expected)
+
+
+def test_a_second_snakemake_in_the_same_folder_is_refused_and_the_first_is_not_disturbed(
+    place: Path, expected: Path
+) -> None:
+    with snakemake(place) as process:
+        wait_for(place / RUN / "unfinished/state.safetensors")
+        (place / "said.txt").rename(place / "first.txt")
+        status, said = run(place)
+        assert status == 1 and "cannot be locked" in said and "Traceback" not in said
+        assert process.wait(PATIENCE_SECONDS) == 0, (place / "first.txt").read_text()
+    assert finished_as(place, expected)
+
+
+ODD = {"LC_ALL": "tr_TR.UTF-8", "LANG": "C", "LC_NUMERIC": "de_DE", "TZ": "Pacific/Kiritimati"}
+
+
+def dated(place: Path, year: int) -> None:
+    """Take the pieces of one side away, and let all that is left be of a year."""
+    for name in PIECES:
+        (place / name).unlink()
+    for path in (place / "results").rglob("*"):
+        os.utime(path, (moment := (year - 1970) * 365.25 * 86400, moment))
+
+
+def test_an_odd_locale_time_zone_and_clock_change_no_bit_and_nothing_is_done_twice(place: Path) -> None:
+    before = [(place / name).read_bytes() for name in PIECES]
+    dated(place, 1971)
+    status, said = run(place, target=PIECES[1], **ODD)
+    assert status == 0, said
+    assert [(place / name).read_bytes() for name in PIECES] == before
+    assert "Nothing to be done" in run(place, target=PIECES[1])[1]
+
+
+def test_files_from_the_future_are_told_in_one_sentence(place: Path) -> None:
+    dated(place, 2100)
+    status, said = run(place, target=PIECES[1])
+    assert status == 1 and "This could indicate a clock skew problem" in said and "Traceback" not in said
+
+
+@pytest.mark.parametrize("kept", [0.2, 0.6, 0.98])
+def test_settings_that_the_workflow_wrote_and_that_lost_their_end_are_named(written: Path, kept: float) -> None:
+    content = written.read_text(encoding="utf-8")
+    assert read_yaml(written)
+    write_text(written, content[: int(kept * len(content))])
+    with pytest.raises(UserError, match=r"baseline\.yaml (was cut off|is missing or no YAML)"):
+        read_yaml(written)
+    write_text(written, content)

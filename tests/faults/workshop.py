@@ -1,0 +1,186 @@
+"""Where faults are made: a tiny corpus ready for training, and commands as real processes that die on purpose.
+
+Processes come from a server that has torch loaded already, so that each costs a fraction of a second.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import resource
+import signal
+import sys
+import time
+from dataclasses import dataclass
+from multiprocessing import forkserver
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch._inductor  # noqa: F401 - asking torch for determinism loads it
+from numpy.typing import NDArray
+
+from checkouts import ROOT, TINY
+from heads import checkpoints
+from heads.__main__ import main
+from heads.cli import baseline, gates  # noqa: F401 - loaded once, by the server
+from heads.files import read_yaml, write_yaml
+from heads.names import SIDES, SPLITS
+from heads.settings import merged, resolve, stage_settings
+from heads.train import Training
+
+SMALL = {
+    "corpora": {"tiny": {"pairs": {"train": 200, "dev": 6, "test": 5}}},
+    "experiments": {
+        "tiny": {
+            "bpe": {"source_pieces": 120, "target_pieces": 130},
+            "model": {"width": 8, "feedforward": 10},
+            "training": {"batch_tokens": 200, "micro_batch_tokens": 100, "evaluate_every": 5, "dev_bleu_sentences": 0},
+            "baseline": {"updates": 12, "average_last": 2, "average_every": 3, "keep_at": [4]},
+            "gates": {"updates": 7, "average_last": 1, "record_every": 2},
+        }
+    },
+}
+CONTEXT = multiprocessing.get_context("forkserver")
+PATIENCE_SECONDS = 90
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What goes wrong inside a process."""
+
+    kill_before: int = 0
+    """Update before which the process kills itself with -9."""
+    kill_in_save: int = 0
+    """So-manieth file of tensors in whose midst it does."""
+    spoil_after: int = 0
+    """Update after which a weight is no number any more."""
+    most_bytes: int = 0
+    """Longer files can not be written."""
+    seconds_an_update: float = 0.0
+
+
+NO_FAULT = Fault()
+
+
+def work(words: list[str], said: Path, fault: Fault, given: Path | None) -> None:
+    """In the new process: run a command, with what it says in a file; on text that is `given`, what it gives beside."""
+    new = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+    os.dup2(os.open(said, new), 2)
+    os.dup2(os.open(given.with_suffix(".out"), new) if given else 2, 1)
+    if given:
+        os.dup2(os.open(given, os.O_RDONLY), 0)
+        sys.stdin = os.fdopen(0, encoding="utf-8")
+    if fault.most_bytes:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (fault.most_bytes, fault.most_bytes))
+    step, save, saves = Training.step, checkpoints.save_file, iter(range(1, 10_000))
+
+    def stepping(training: Training, members: NDArray[np.int64]) -> dict[str, float]:
+        if training.update + 1 == fault.kill_before:
+            os.kill(os.getpid(), signal.SIGKILL)
+        time.sleep(fault.seconds_an_update)
+        row = step(training, members)
+        if training.update == fault.spoil_after:
+            next(training.model.parameters()).data[0] = float("nan")
+        return row
+
+    def saving(tensors: Any, path: Path, **rest: Any) -> None:
+        save(tensors, path, **rest)
+        if next(saves) == fault.kill_in_save:
+            os.truncate(path, path.stat().st_size // 2)
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    setattr(Training, "step", stepping)  # noqa: B010 - of another type by name only
+    setattr(checkpoints, "save_file", saving)  # noqa: B010
+    sys.exit(main(words))
+
+
+class Command:
+    """A command that runs in a process of its own."""
+
+    def __init__(self, words: list[str], said: Path, fault: Fault = NO_FAULT, given: Path | None = None) -> None:
+        self.said = said
+        self.process: BaseProcess = CONTEXT.Process(target=work, args=(words, said, fault, given))
+        self.process.start()
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send it a signal."""
+        assert self.process.pid is not None
+        os.kill(self.process.pid, number)
+
+    def end(self) -> tuple[int | None, str]:
+        """Wait for its end; its exit status, negative for a signal, and what it said."""
+        self.process.join(PATIENCE_SECONDS)
+        self.process.kill()
+        return self.process.exitcode, self.said.read_text(encoding="utf-8")
+
+
+def start_server() -> None:
+    """Start the server of processes, which loads this module, and torch with it, once; it ends with its owner."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
+        patch.setenv("OMP_NUM_THREADS", "1")
+        CONTEXT.set_forkserver_preload([__name__])
+        forkserver.ensure_running()
+
+
+def config(**changes: Any) -> dict[str, Any]:
+    """The project's configuration with the tiny experiment made smaller still, and changes of its settings."""
+    whole = merged(merged(read_yaml(ROOT / "config.yaml"), read_yaml(TINY)), SMALL)
+    return merged(whole, {"experiments": {"tiny": changes}})
+
+
+def write_settings(results: Path, **changes: Any) -> None:
+    """The settings files that the workflow would write, with changes of the tiny experiment."""
+    whole = config(**changes)
+    write_yaml(results / "corpora/tiny/settings.yaml", whole["corpora"]["tiny"])
+    for stage in ("bpe", "baseline", "gates", "score"):
+        write_yaml(results / f"tiny/settings/{stage}.yaml", stage_settings(resolve(whole)["tiny"], stage))
+
+
+def prepare(results: Path) -> None:
+    """All that a training reads, by the commands that the workflow would run."""
+    write_settings(results)
+    corpus, bpe, settings = results / "corpora/tiny", results / "tiny/bpe", results / "tiny/settings"
+    given = ["--settings", str(corpus / "settings.yaml"), "--downloads", str(results / "downloads")]
+    assert main(["corpus", *given, "--out-folder", str(corpus)]) == 0
+    for side in SIDES:
+        text, model = str(corpus / f"train.{side}.txt"), str(bpe / f"{side}.model")
+        given = ["--settings", str(settings / "bpe.yaml"), "--side", side, "--text", text]
+        assert main(["bpe", *given, "--model", model]) == 0
+        for split in SPLITS:
+            given = ["--text", str(corpus / f"{split}.{side}.txt"), "--bpe", model]
+            assert main(["encode", *given, "--tokens", str(bpe / f"{split}.{side}.safetensors")]) == 0
+
+
+def training_words(stage: str, results: Path, out: Path) -> list[str]:
+    """The command of a training that saves its state after every update."""
+    flags = {
+        "settings": results / f"tiny/settings/{stage}.yaml",
+        "data": results / "tiny/bpe",
+        "references": results / "corpora/tiny/dev.target.txt",
+        "seed": 1,
+        "model": out / "model.safetensors",
+        "shape": out / "model.json",
+        "curve": out / "train.jsonl",
+        "save-every-seconds": 0,
+    }
+    if stage == "baseline":
+        flags["moments"] = out / "moments"
+    return [stage, *(text for name, value in flags.items() for text in (f"--{name}", str(value)))]
+
+
+def gates_words(results: Path, start: Path, out: Path, *, target: str = "lam-0.05", scope: str = "all") -> list[str]:
+    """The command of a training with gates."""
+    flags = {
+        "start-model": start / "model.safetensors",
+        "start-shape": start / "model.json",
+        "scope": scope,
+        "target": target,
+        "heads": out / "heads.tsv",
+        "gates-log": out / "gates.jsonl",
+    }
+    own = [text for name, value in flags.items() for text in (f"--{name}", str(value))]
+    return [*training_words("gates", results, out), *own]

@@ -1,0 +1,65 @@
+"""The SLURM profile covers the workflow: every rule grows with its tries, and no small rule is a job of its own."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import yaml
+
+from checkouts import ROOT, checkout, snakemake
+from heads.corpus import sources
+
+PROFILE = yaml.safe_load((ROOT / "profiles/slurm/config.yaml").read_text(encoding="utf-8"))
+TRAININGS = {"baseline", "gates", "scratch", "selected", "parser_model"}
+# Hours each, and few in an experiment.
+ALONE = {*TRAININGS, "download", "parser", "speed", "latency", "ablation", "curve", "moments", "masked"}
+PAPERS = ("wmt-en-ru", "wmt-en-de", "wmt-en-fr", "opensubtitles-en-ru")
+
+
+def submitted_rules() -> set[str]:
+    """All rules but those that Snakemake runs where it is started."""
+    local = re.search(r"localrules:\n((?:    \w+,\n)+)", (ROOT / "Snakefile").read_text(encoding="utf-8"))
+    assert local
+    texts = [path.read_text(encoding="utf-8") for path in (ROOT / "workflow/rules").glob("*.smk")]
+    return {rule for text in texts for rule in re.findall(r"^rule (\w+):", text, re.MULTILINE)} - set(
+        re.findall(r"\w+", local[1])
+    )
+
+
+def test_memory_and_time_of_every_submitted_rule_grow_with_each_try() -> None:
+    asked = PROFILE["set-resources"]
+    growing = {
+        rule
+        for rule, resources in asked.items()
+        if all(re.fullmatch(r"attempt \* \d+", resources[name]) for name in ("mem_mb", "runtime"))
+    }
+    assert growing == set(asked) == submitted_rules()
+
+
+def test_trainings_ask_for_a_gpu_and_no_other_rule_does() -> None:
+    assert {rule for rule, resources in PROFILE["set-resources"].items() if resources.get("gpu")} == TRAININGS
+
+
+def test_every_rule_but_trainings_and_a_few_long_ones_is_in_a_group() -> None:
+    assert set(PROFILE["groups"]) == submitted_rules() - ALONE
+
+
+def test_a_run_of_all_paper_experiments_submits_about_two_jobs_for_each_model(tmp_path: Path) -> None:
+    folder = checkout(tmp_path)
+    corpora = yaml.safe_load((folder / "config.yaml").read_text(encoding="utf-8"))["corpora"]
+    for path in (folder / path for name in PAPERS for path in sources.local_files_of(corpora[name])):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    done = snakemake(
+        folder, "--profile", "profiles/slurm", "--cores", "64", "-n", "--config", f"run=[{','.join(PAPERS)}]"
+    )
+    assert done.returncode == 0, done.stdout[-2000:]
+    groups = re.findall(r"^\[.*\] Group job ", done.stdout, re.MULTILINE)
+    alone = [rule for rule in re.findall(r"^rule (\w+):", done.stdout, re.MULTILINE) if rule in ALONE]
+    trained = [rule for rule in alone if rule in TRAININGS]
+    counts = dict(re.findall(r"^(\w+) +(\d+)$", done.stdout, re.MULTILINE))
+    grouped = sum(int(counts.get(rule, 0)) for rule in PROFILE["groups"])
+    assert len(trained) > 90
+    assert len(groups) + len(alone) < 2.5 * len(trained)
+    assert len(groups) < grouped / 2

@@ -1,0 +1,185 @@
+"""The SLURM profile on a real cluster of one node: what is asked for, what is grouped, what is said of failures."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from cluster import WITH_US, Cluster, SlurmJob, running_cluster, why_not
+
+from checkouts import TINY, checkout
+from heads.files import read_tsv
+
+TRAININGS = ("baseline", "gates", "scratch")
+TABLES = [f"results/tables/table_{name}.tsv" for name in ("pruning", "corpus")]
+# Of the tiny experiment the pruning of all heads alone, and threads that this machine has.
+QUICK = ("--config", "experiments={tiny: {sweep: {lambdas: {enc_self: []}, budgets: {enc_self: [], all: []}}}}")
+THREADS = ("--set-threads", *(f"{rule}=1" for rule in TRAININGS))
+COMMAND = ("--profile", "profiles/slurm", "--cores", "64", *THREADS, "--slurm-init-seconds-before-status-checks", "5")
+FAILING = ("results/tiny/baseline/seed-1/model.safetensors", "results/corpora/tiny/dev.conllu")
+LOGS = ("results/tiny/baseline/seed-1/log/baseline.txt", "results/corpora/tiny/log/trees.dev.txt")
+
+# One worker runs all of these, so that there is one cluster and each run is made once.
+pytestmark = [
+    pytest.mark.xdist_group("slurm"),
+    pytest.mark.slow,
+    pytest.mark.skipif(why_not() is not None, reason=f"no SLURM cluster: {why_not()}"),
+]
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished run of Snakemake: where, how it ended, what it said and what it submitted."""
+
+    folder: Path
+    returncode: int
+    said: str
+    jobs: list[SlurmJob]
+
+    @property
+    def planned(self) -> dict[str, int]:
+        """Jobs by rule, as Snakemake told before the first, and their total."""
+        return {rule: int(count) for rule, count in re.findall(r"^(\w+) +(\d+)$", self.said, re.MULTILINE)}
+
+    def jobs_of(self, rule: str) -> list[SlurmJob]:
+        """Submitted jobs of a rule, or of a group that holds it."""
+        return [job for job in self.jobs if rule in re.split("[_.]", job.name.partition("_wildcards_")[0])]
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    with running_cluster() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def runs(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Run]:
+    """Two runs side by side: `tiny` from a clean checkout to tables, `failing` on rubbish, with names uncommented."""
+    folders = {name: checkout(tmp_path_factory.mktemp(name)) for name in ("tiny", "failing")}
+    fill_with_rubbish(folders["failing"])
+    uncomment_names(folders["failing"] / "profiles/slurm/config.yaml")
+    words = {"tiny": [*QUICK, "--", *TABLES], "failing": ["--retries", "1", "--", *FAILING]}
+    started = {name: start(folders[name], cluster, *words[name]) for name in folders}
+    try:
+        ends = {name: process.wait(600) for name, process in started.items()}
+    finally:
+        for process in started.values():
+            process.kill()
+    jobs = cluster.jobs()
+    return {
+        name: Run(folder, ends[name], said(folder).read_text(), [job for job in jobs if job.folder == folder])
+        for name, folder in folders.items()
+    }
+
+
+def said(folder: Path) -> Path:
+    return folder / "said.txt"
+
+
+def start(folder: Path, cluster: Cluster, *words: str) -> subprocess.Popen[bytes]:
+    """Start Snakemake with the profile in a checkout."""
+    shutil.copy(TINY, folder)
+    with said(folder).open("wb") as output:
+        return subprocess.Popen(
+            [*WITH_US, sys.executable, "-m", "snakemake", *COMMAND, "--configfile", TINY.name, *words],
+            cwd=folder,
+            env={**cluster.environment, "OMP_NUM_THREADS": "1"},
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+
+
+def fill_with_rubbish(folder: Path) -> None:
+    """All that the baseline's training and the gold trees read is there, and unreadable."""
+    corpus, bpe = folder / "results/corpora/tiny", folder / "results/tiny/bpe"
+    splits, sides = ("train", "dev", "test"), ("source", "target")
+    texts = [corpus / f"{split}.{side}.txt" for split in splits for side in sides]
+    pieces = [bpe / f"{split}.{side}.safetensors" for split in splits for side in sides]
+    models = [bpe / f"{side}.model" for side in sides]
+    for path in [corpus / "settings.yaml", *texts, corpus / "filters.tsv", *models, *pieces]:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("rubbish\n", encoding="utf-8")
+
+
+def uncomment_names(profile: Path) -> None:
+    """As the first lines of the profile ask for; an account needs an accounting database, and stays out."""
+    text = profile.read_text(encoding="utf-8")
+    profile.write_text(re.sub(r"# (slurm_partition|gpu_model)", r"\1", text), encoding="utf-8")
+
+
+def test_one_command_leads_from_a_clean_checkout_to_the_tables(runs: dict[str, Run]) -> None:
+    tiny = runs["tiny"]
+    assert tiny.returncode == 0, tiny.said[-3000:]
+    pruning, corpus = (read_tsv(tiny.folder / table) for table in TABLES)
+    assert {row["kind"] for row in pruning} >= {"baseline", "pruned"}
+    assert corpus
+
+
+def test_each_training_asks_for_one_gpu_and_nothing_else_for_any(runs: dict[str, Run]) -> None:
+    tiny = runs["tiny"]
+    asked = Counter((job.name.partition("_")[0], job.gpus) for job in tiny.jobs if job.gpus)
+    assert asked == {(rule, "gpu:1"): tiny.planned[rule] for rule in TRAININGS}
+
+
+def test_fewer_than_half_as_many_jobs_are_submitted_as_are_done(runs: dict[str, Run]) -> None:
+    tiny = runs["tiny"]
+    total = tiny.planned["total"]
+    assert f"{total} of {total} steps" in tiny.said
+    assert 2 * len(tiny.jobs) < total - tiny.planned["settings"] - tiny.planned["corpus_settings"]
+
+
+def test_the_names_at_the_top_of_the_profile_reach_the_jobs(runs: dict[str, Run]) -> None:
+    [training, *_], [trees, *_] = (runs["failing"].jobs_of(rule) for rule in ("baseline", "trees"))
+    assert (training.partition, training.gpus) == ("gpu", "gpu:h100:1")
+    assert (trees.partition, trees.gpus) == ("cpu", "")
+
+
+@pytest.mark.parametrize("log", LOGS)
+def test_the_message_of_a_failed_job_names_its_log_and_shows_the_reason(runs: dict[str, Run], log: str) -> None:
+    failing = runs["failing"]
+    assert failing.returncode == 1
+    reason = (failing.folder / log).read_text(encoding="utf-8").strip().splitlines()[-1]
+    assert "rubbish" in reason or "error" in reason.lower()
+    assert f"log: {log} (check log file(s) for error details)" in failing.said
+    assert reason in failing.said
+
+
+@pytest.mark.parametrize("rule", ["baseline", "trees"])
+def test_a_job_that_failed_is_tried_again_with_twice_the_memory_and_time(runs: dict[str, Run], rule: str) -> None:
+    first, second = runs["failing"].jobs_of(rule)
+    assert (second.mem_mb, second.minutes) == (2 * first.mem_mb, 2 * first.minutes)
+
+
+def fail_within_a_cluster(seen: list[Cluster]) -> None:
+    with running_cluster() as cluster:
+        seen.append(cluster)
+        cluster.say("sbatch", "--output=/dev/null", "--wrap", "sleep 600")
+        assert len(processes_of(cluster)) >= 3
+        raise ZeroDivisionError
+
+
+def processes_of(cluster: Cluster) -> list[Path]:
+    """Processes that were started with the cluster's folder in their environment: daemons, steps and jobs."""
+    return [process for process in Path("/proc").glob("[0-9]*") if str(cluster.folder) in environment_of(process)]
+
+
+def environment_of(process: Path) -> str:
+    try:
+        return (process / "environ").read_text(errors="replace")
+    except OSError:  # it has just ended, or is not ours to look at
+        return ""
+
+
+def test_a_cluster_whose_user_fails_leaves_no_process_and_no_file_behind() -> None:
+    seen: list[Cluster] = []
+    with pytest.raises(ZeroDivisionError):
+        fail_within_a_cluster(seen)
+    assert not processes_of(seen[0])
+    assert not seen[0].folder.exists()

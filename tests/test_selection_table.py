@@ -1,0 +1,173 @@
+"""Ways to choose heads: what is masked and tested, the table that gathers them, and the sentence in the figure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from matplotlib.colors import to_hex
+
+from fake_results import World, write_results
+from few_heads import USEFUL, random_batch, translator, with_useful_heads
+from heads.__main__ import main
+from heads.ablation import all_heads
+from heads.bpe import Tokens
+from heads.cli.figure import FIGURES
+from heads.cli.masked import choices_of, masked_rows
+from heads.figures.needs import NEEDS
+from heads.figures.selection import verdict
+from heads.figures.style import styled
+from heads.files import read_tsv, write_json, write_lines, write_text
+from heads.latency import latency_rows
+from heads.settings import SpeedSettings
+from heads.tables.reading import load_runs
+from heads.tables.selection import method_of, selection_table
+from heads.transformer import Gates, Transformer
+from model_folders import opinionated, write_experiment
+
+WORLD = World(layers=2, heads=3, lams=("0.1",), scratch=False, seeds=(1, 2))
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    return write_results(tmp_path_factory.mktemp("results") / "rich", WORLD)
+
+
+@pytest.fixture(scope="module")
+def table(runs: list[Path]) -> pd.DataFrame:
+    return selection_table(load_runs(NEEDS["selection"], runs))
+
+
+def only(table: pd.DataFrame, target: str, updates: int) -> pd.Series:
+    return table[(table["target"] == target) & (table["updates"] == updates) & (table["seed"] == 1)].iloc[0]
+
+
+def test_masking_the_faint_heads_changes_no_translation_and_masking_the_useful_ones_does(
+    tiny_model: Callable[..., Transformer],
+) -> None:
+    model, batch, seen = with_useful_heads(tiny_model()), random_batch(7, 2), []
+    translate = translator(model, batch)
+
+    def counted(gates: Gates | None) -> list[str]:
+        seen.append(gates)
+        return translate(gates)
+
+    heads = all_heads(model.shape)
+    useful = {"lrp-4": USEFUL, "optimal-4": USEFUL, "reversed-14": [head for head in heads if head not in USEFUL]}
+    rows = [
+        {"method": name.split("-")[0], "budget": name.split("-")[1], "attention": a, "layer": str(n), "head": str(h),
+         "open": str(int((a, n, h) in kept))}
+        for name, kept in useful.items() for a, n, h in heads
+    ]  # fmt: skip
+    table = masked_rows(model, choices_of(rows), counted, translate(None), resamples=100)
+    assert [row["target"] for row in table] == list(useful)
+    assert [(row["kept"], row["of"]) for row in table] == [(4, 18), (4, 18), (14, 18)]
+    assert [row["bleu"] for row in table[:2]] == pytest.approx([100, 100])
+    assert table[0]["bleu_change"] == 0 and table[0]["p_value"] == 1
+    assert float(str(table[2]["bleu"])) < 90 and float(str(table[2]["p_value"])) < 0.05
+    assert len(seen) == 3  # the unpruned model, and each set of heads once
+
+
+def test_targets_are_told_apart_by_method_and_draw() -> None:
+    found = {target: method_of(target) for target in ("lam-0", "lam-0.1", "keep-4-6-8", "dsp-9", "random12-3", "lrp-3")}
+    assert list(found.values()) == [
+        ("control", None), ("gates_lambda", None), ("gates", None), ("dsp", None), ("random", 12), ("lrp", None)
+    ]  # fmt: skip
+
+
+def test_a_row_is_put_beside_random_draws_of_as_many_heads_after_as_many_updates(table: pd.DataFrame) -> None:
+    gates, few, masked = only(table, "keep-9", 800), only(table, "keep-4", 800), only(table, "token-9", 0)
+    assert gates["bleu_random_mean"] == pytest.approx(80 + 2 + 9 + 1)
+    assert (gates["random_draws"], gates["above_all_draws"], few["above_all_draws"]) == (3, 0, 1)
+    assert masked["bleu_minus_random_mean"] == pytest.approx(30 + 9 - (10 + 2 + 9))
+    assert np.isnan(only(table, "random2-9", 800)["random_draws"])
+    assert np.isnan(only(table, "lam-0", 800)["random_draws"])
+
+
+def test_the_control_stands_only_beside_models_that_were_trained_on(table: pd.DataFrame) -> None:
+    assert only(table, "dsp-9", 800)["bleu_minus_control"] == pytest.approx(82.5 + 9 - 93)
+    assert np.isnan(only(table, "token-9", 0)["bleu_control"])
+    assert set(table["bleu_baseline"]) == {93.0, 94.0}
+
+
+def test_the_table_command_adds_mean_and_spread_over_seeds(runs: list[Path], tmp_path: Path) -> None:
+    words = ["table", "--name", "selection", "--runs", *map(str, runs), "--out", str(tmp_path / "t.tsv")]
+    assert main(words) == 0
+    rows = [row for row in read_tsv(tmp_path / "t.tsv") if (row["target"], row["updates"]) == ("dsp-4", "800")]
+    assert [row["seed"] for row in rows] == ["1", "2", "mean", "sd"]
+    assert rows[2]["bleu"] == f"{82.5 + 4 + 5 + 1.5:.2f}"
+
+
+def test_the_sentence_says_where_others_are_above_all_random_draws_and_where_not(table: pd.DataFrame) -> None:
+    both = verdict(table)
+    assert "do not do as well everywhere; above all 3 draws" in both
+    assert "at 4 heads gates, subset pruning and LRP (best +9.5 BLEU" in both
+    assert "at 9 heads none (best +0.5 BLEU on their mean)" in both
+    assert "do as well, as Budhraja" in verdict(table[table["kept"] == 9])
+    assert "was not measured" in verdict(table[table["updates"] == 0])
+    assert "reversed" not in both
+
+
+def tuned_unsure(run: Path) -> tuple[list[float], list[float]]:
+    """Heads kept and BLEU of the fine-tuned models that may be as good as the unpruned one, the control aside."""
+    rows = [row for row in read_tsv(run / "compared.tsv") if float(row["p_value"]) >= 0.05]
+    rows = [row for row in rows if "lam-0/" not in row["run"]]
+    assert len(rows) > 2
+    return [float(row["kept"]) for row in rows], [float(row["bleu"]) for row in rows]
+
+
+def test_the_figure_has_a_band_of_the_draws_and_hollow_marks_where_nothing_is_sure(runs: list[Path]) -> None:
+    with styled():
+        _, tuned = FIGURES["selection"](load_runs(NEEDS["selection"], runs[:1]), "rich").axes
+        corners = np.asarray(tuned.collections[0].get_paths()[0].vertices).tolist()
+        hollow = {
+            tuple(point)
+            for line in tuned.lines
+            if to_hex(line.get_markerfacecolor()) == "#ffffff"
+            for point in np.asarray(line.get_xydata()).tolist()
+        }
+    assert {(4.0, 86.0), (4.0, 88.0), (9.0, 91.0), (9.0, 93.0)} <= {tuple(corner) for corner in corners}
+    assert hollow == {(kept, bleu) for kept, bleu in zip(*tuned_unsure(runs[0]), strict=True)}
+
+
+def test_every_fine_tuned_model_is_tested_against_the_unpruned_one(tmp_path: Path) -> None:
+    root = tmp_path / "results" / "tiny"
+    references = [f"the cat number {i} sees the small dog of the old house" for i in range(30)]
+    worse = [line.replace("small dog", "tree") for line in references]
+    write_lines(tmp_path / "references.txt", [*references, "one that was not translated"])
+    runs = {"baseline/seed-1": references, "selected/all/lrp-2/seed-1": worse, "pruned/all/keep-2/seed-1": references}
+    for run, text in runs.items():
+        live = {"enc_self": [[0, 1]], "dec_self": [[0]], "dec_enc": [[1] if "/all/" in run else [0, 1, 2]]}
+        updates = 9 if "/all/" in run else 4
+        write_json(root / run / "model.json", {"shape": {"live_heads": live}, "total_updates": updates})
+        write_lines(root / run / "translations.txt", text)
+    write_text(tmp_path / "s.yaml", "selection: {at_least: {}, resamples: 100}\n")
+    words = ["compared", "--settings", str(tmp_path / "s.yaml"), "--references", str(tmp_path / "references.txt")]
+    folders = [str(root / run) for run in runs]
+    out = tmp_path / "compared.tsv"
+    assert main([*words, "--baseline", folders[0], "--runs", *folders[1:], "--out", str(out)]) == 0
+    lrp, keep = read_tsv(out)
+    assert (lrp["run"], lrp["kept"], lrp["of"], lrp["updates"]) == ("selected/all/lrp-2/seed-1", "4", "6", "5")
+    assert float(lrp["bleu"]) < 80 and float(lrp["p_value"]) < 0.05
+    assert (float(keep["bleu_change"]), float(keep["p_value"])) == (0, 1)
+
+
+def test_a_head_costs_the_time_that_is_saved_without_its_kind_shared_among_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, cost = [0.0], {"enc_self": 2.0, "dec_self": 3.0, "dec_enc": 5.0}
+
+    def translate(model: Transformer, *_: object) -> int:
+        now[0] += 10 + sum(cost[kind] for kind, _, _ in all_heads(model.shape))
+        return 1
+
+    monkeypatch.setattr("heads.latency.translate_all", translate)
+    source = Tokens(write_experiment(tmp_path / "tiny").bpe / "test.source.safetensors")
+    settings = SpeedSettings(batch_sizes=(1, 2), sentences=4, repeats=3, beam=1, length_penalty=0.0)
+    rows = latency_rows(opinionated(seed=3), source, settings, torch.device("cpu"), lambda: now[0])
+    assert {str(row["attention"]): row["seconds_per_head"] for row in rows} == pytest.approx(cost)
+    assert {row["seconds_unpruned"] for row in rows} == {10 + 6 * (2 + 3 + 5)}

@@ -1,0 +1,123 @@
+"""The cache between workflows: a second checkout trains nothing twice, and nothing is taken for what it is not."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from checkouts import ROOT, TINY, checkout, snakemake
+
+pytestmark = pytest.mark.xdist_group("workflow")
+
+PRUNED = "results/tiny/pruned/all/lam-50/seed-1/model.safetensors"
+EXPECTED = {"corpus", "bpe", "encode", "baseline", "gates", "pruned", "scratch"}
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="session")
+def cached(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """Runs Snakemake in a checkout with the one cache of these tests."""
+    shared = tmp_path_factory.mktemp("shared cache")
+
+    def run(folder: Path, *words: str, config: Path = TINY) -> subprocess.CompletedProcess[str]:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("SNAKEMAKE_OUTPUT_CACHE", str(shared))
+            return snakemake(folder, *words, "--cache", "--cores", "1", "--configfile", str(config))
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def first(tmp_path_factory: pytest.TempPathFactory, cached: Run) -> Path:
+    """A checkout that trained one baseline and one pruned model, and left them in the cache."""
+    folder = checkout(tmp_path_factory.mktemp("first"))
+    done = cached(folder, PRUNED)
+    assert done.returncode == 0, done.stdout[-3000:]
+    return folder
+
+
+def computed(said: str) -> set[str]:
+    """Of each job of a dry run that the cache cannot spare, the first output, below results/."""
+    return set(re.findall(r"Output file results/(\S+) will be written to", said))
+
+
+def spared(said: str) -> set[str]:
+    """Of each job whose outputs the cache has, the first one, below results/."""
+    return set(re.findall(r"Output file results/(\S+) will be obtained from", said))
+
+
+def test_a_second_checkout_with_the_same_cache_trains_nothing_twice(first: Path, cached: Run, tmp_path: Path) -> None:
+    second = checkout(tmp_path)
+    done = cached(second, PRUNED)
+    assert done.returncode == 0, done.stdout[-3000:]
+    logs = [path.relative_to(first) for path in first.glob("results/tiny/**/seed-1/log/*.txt")]
+    assert len(logs) == 3
+    for log in logs:
+        # A stage that runs has something to say, but for the one that only cuts heads off.
+        assert (first / log).stat().st_size > 0 or log.stem == "pruned"
+        assert (second / log).stat().st_size == 0
+    models = [path.relative_to(first) for path in first.glob("results/tiny/**/model.safetensors")]
+    assert len(models) == 3
+    for model in models:
+        assert (second / model).resolve() == (first / model).resolve()
+    assert "Nothing to be done" in cached(second, PRUNED, "-n").stdout
+
+
+def test_what_differs_in_seed_scope_target_text_or_side_is_never_taken_for_another(
+    first: Path, cached: Run, tmp_path: Path
+) -> None:
+    other = [PRUNED.replace(*change) for change in (("seed-1", "seed-2"), ("/all/", "/enc_self/"), ("lam-50", "lam-5"))]
+    test_text = "results/tiny/bpe/test.target.safetensors"
+    said = cached(checkout(tmp_path), "-n", PRUNED, *other, test_text).stdout
+    names = {path.removeprefix("results/") for path in (*other, *(o.replace("pruned", "gates") for o in other))}
+    assert computed(said) == {*names, "tiny/baseline/seed-2/model.safetensors", "tiny/bpe/test.target.safetensors"}
+    assert {"tiny/baseline/seed-1/model.safetensors", PRUNED.removeprefix("results/")} <= spared(said)
+
+
+@pytest.mark.parametrize(("module", "anew"), [("transformer.py", True), ("figures/style.py", False)])
+def test_changed_code_is_another_cache_unless_no_cached_result_is_made_by_it(
+    first: Path, cached: Run, tmp_path: Path, module: str, *, anew: bool
+) -> None:
+    folder = checkout(tmp_path)
+    with (folder / "workflow/heads" / module).open("a", encoding="utf-8") as stream:
+        stream.write("# changed\n")
+    said = cached(folder, "-n", PRUNED).stdout
+    assert bool(computed(said)) is anew and bool(spared(said)) is not anew
+    assert not list(folder.glob("results/*")), "a dry run writes nothing"
+
+
+def test_a_changed_setting_spares_what_came_before_it(first: Path, cached: Run, tmp_path: Path) -> None:
+    folder = checkout(tmp_path)
+    longer = folder / "longer.yaml"
+    longer.write_text(TINY.read_text(encoding="utf-8").replace("gates: {updates: 30", "gates: {updates: 31"), "utf-8")
+    said = cached(folder, "-n", PRUNED, config=longer).stdout
+    assert computed(said) == {
+        PRUNED.removeprefix("results/"),
+        PRUNED.removeprefix("results/").replace("pruned", "gates"),
+    }
+
+
+def test_without_a_folder_for_the_cache_one_sentence_says_what_to_set(tmp_path: Path) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("SNAKEMAKE_OUTPUT_CACHE", raising=False)
+        done = snakemake(checkout(tmp_path), "-n", "--cache", "--cores", "1")
+    assert done.returncode == 1
+    assert "set SNAKEMAKE_OUTPUT_CACHE to its path" in done.stdout and "Traceback" not in done.stdout
+
+
+def test_cached_rules_tell_their_commands_nothing_that_the_cache_does_not_know() -> None:
+    rules = [
+        rule
+        for path in sorted((ROOT / "workflow/rules").glob("*.smk"))
+        for rule in re.split(r"(?m)^(?=\S)", path.read_text(encoding="utf-8"))
+        if "\n    cache: CACHED\n" in rule
+    ]
+    assert {re.match(r"rule (\w+):", rule)[1] for rule in rules} >= EXPECTED  # type: ignore[index]
+    for rule in rules:
+        told = set(re.findall(r"\{(\w+)", rule.split("    shell:")[1]))
+        assert told <= {"input", "output", "params", "log", "threads"}, rule

@@ -1,0 +1,75 @@
+"""What the commands that mask heads share: their flags, and the translation of one text under any gates."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import torch
+
+from heads.ablation import Translate, all_heads
+from heads.batches import Pairs
+from heads.bpe import Tokens, Vocabulary
+from heads.checkpoints import load_model
+from heads.decode import translate_pairs
+from heads.devices import add_device_arguments
+from heads.files import UserError, read_lines
+from heads.settings import TranslateSettings
+from heads.transformer import Gates, Transformer
+
+
+def add_masking_arguments(parser: argparse.ArgumentParser) -> None:
+    """Flags of every command that translates with masked heads."""
+    parser.add_argument("--settings", type=Path, required=True, help="settings of the stage, YAML")
+    parser.add_argument("--model", type=Path, required=True, help="weights")
+    parser.add_argument("--shape", type=Path, required=True, help="model.json")
+    parser.add_argument("--source", type=Path, required=True, help="token file of the test sentences")
+    parser.add_argument("--references", type=Path, required=True, help="plain text of their translations")
+    parser.add_argument("--target-bpe", type=Path, required=True, help="SentencePiece model of the target side")
+    add_device_arguments(parser)
+
+
+def load_with_heads(model: Path, shape: Path, device: torch.device) -> Transformer:
+    """The model of two files, on the device.
+
+    Raises UserError when it has no head to mask.
+    """
+    loaded = load_model(model, shape).to(device)
+    if not all_heads(loaded.shape):
+        raise UserError(f"{shape} is of a model without any head, so there is none to mask: give another run.")
+    return loaded
+
+
+def translation_of(
+    model: Transformer,
+    device: torch.device,
+    source: Path,
+    references: Path,
+    target_bpe: Path,
+    search: TranslateSettings,
+) -> tuple[Translate, list[str]]:
+    """How to translate the first `search.sentences` of a text (0: all) with the model, and their references.
+
+    Raises UserError when text and references differ in length.
+    """
+    tokens, lines, vocabulary = Tokens(source), read_lines(references), Vocabulary(target_bpe)
+    if len(tokens.lengths) != len(lines):
+        raise UserError(
+            f"{source} has {len(tokens.lengths)} sentences and {references} {len(lines)}: give both of one text."
+        )
+    pairs = Pairs(tokens, tokens, int(tokens.lengths.max(initial=0)))
+
+    def translate(gates: Gates | None) -> list[str]:
+        return translate_pairs(
+            model,
+            pairs,
+            vocabulary,
+            device,
+            batch_tokens=search.batch_tokens,
+            beam=search.beam,
+            length_penalty=search.length_penalty,
+            limit=search.sentences,
+            gates=gates,
+        )[1]
+
+    return translate, lines[: search.sentences or None]

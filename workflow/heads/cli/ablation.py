@@ -1,0 +1,47 @@
+"""`ablation`: BLEU with each head masked alone, and with each head left alone in its layer (Michel et al. 2019, 3)."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from pathlib import Path
+
+from heads.ablation import CHOICE_COLUMNS, COLUMNS, ablation_rows, choice_rows, kept_alone, masked_alone
+from heads.cli._masking import add_masking_arguments, load_with_heads, translation_of
+from heads.devices import pick
+from heads.files import read_yaml, write_tsv
+from heads.settings import AblationSettings, section
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Flags of `python -m heads ablation`."""
+    add_masking_arguments(parser)
+    parser.add_argument("--dev-source", type=Path, required=True, help="token file of the dev sentences")
+    parser.add_argument("--dev-references", type=Path, required=True, help="plain text of their translations")
+    parser.add_argument("--masked", type=Path, required=True, help="table to write: each head masked, on test")
+    parser.add_argument("--masked-dev", type=Path, required=True, help="the same on dev")
+    parser.add_argument(
+        "--alone", type=Path, required=True, help="table to write: each head alone in its layer, on test"
+    )
+    parser.add_argument("--alone-dev", type=Path, required=True, help="the same on dev")
+    parser.add_argument("--layers", type=Path, required=True, help="table to write: each layer with its best head only")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Mask, translate and score; write the five tables."""
+    device = pick(arguments)
+    settings = section(AblationSettings, read_yaml(arguments.settings)["ablation"])
+    model = load_with_heads(arguments.model, arguments.shape, device)
+    dev = replace(settings, sentences=settings.dev_sentences)
+    on_test = translation_of(model, device, arguments.source, arguments.references, arguments.target_bpe, settings)
+    on_dev = translation_of(model, device, arguments.dev_source, arguments.dev_references, arguments.target_bpe, dev)
+    alone = {}
+    for name, text, masked_out, alone_out in (
+        ("test", on_test, arguments.masked, arguments.alone),
+        ("dev", on_dev, arguments.masked_dev, arguments.alone_dev),
+    ):
+        masked = ablation_rows(model, masked_alone(model.shape), *text, resamples=settings.resamples)
+        alone[name] = ablation_rows(model, kept_alone(model.shape), *text, resamples=settings.resamples)
+        write_tsv(masked_out, masked, COLUMNS)
+        write_tsv(alone_out, alone[name], COLUMNS)
+    write_tsv(arguments.layers, choice_rows(alone["dev"], alone["test"]), CHOICE_COLUMNS)

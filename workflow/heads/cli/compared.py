@@ -1,0 +1,44 @@
+"""Test what every fine-tuned model with fewer heads scores against the unpruned model it came from."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from heads.ablation import paired_bootstrap
+from heads.choices import heads_of
+from heads.files import UserError, read_json, read_lines, read_yaml, write_tsv
+from heads.settings import SelectionSettings, section
+from heads.tables.needs import run_of
+
+COLUMNS = ("run", "kept", "of", "updates", "bleu", "bleu_change", "p_value")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Flags of `python -m heads compared`."""
+    parser.add_argument("--settings", type=Path, required=True, help="settings of the stage, YAML")
+    parser.add_argument("--baseline", type=Path, required=True, help="folder of the unpruned run")
+    parser.add_argument("--runs", type=Path, nargs="*", default=[], help="folders of the runs to compare with it")
+    parser.add_argument("--references", type=Path, required=True, help="plain text of the target side")
+    parser.add_argument("--out", type=Path, required=True, help="table to write")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Read all translations, test them against the unpruned model's, write the table."""
+    settings = section(SelectionSettings, read_yaml(arguments.settings)["selection"])
+    unpruned = read_lines(arguments.baseline / "translations.txt")
+    references = read_lines(arguments.references)[: len(unpruned)]
+    texts = [read_lines(folder / "translations.txt") for folder in arguments.runs]
+    for folder, text in zip(arguments.runs, texts, strict=True):
+        if len(text) != len(references):
+            raise UserError(f"{folder}/translations.txt has {len(text)} lines, not {len(references)}: score it again.")
+    (base, _), *scores = paired_bootstrap(unpruned, texts, references, settings.resamples)
+    start = read_json(arguments.baseline / "model.json")
+    rows = []
+    for folder, (bleu, p_value) in zip(arguments.runs, scores, strict=True):
+        model = read_json(folder / "model.json")
+        kept, of = (len(heads_of(facts["shape"]["live_heads"])) for facts in (model, start))
+        updates = model["total_updates"] - start["total_updates"]
+        values = (run_of(folder.resolve())[1].folder, kept, of, updates, bleu, bleu - base, p_value)
+        rows.append(dict(zip(COLUMNS, values, strict=True)))
+    write_tsv(arguments.out, rows, COLUMNS)

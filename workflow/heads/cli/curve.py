@@ -1,0 +1,51 @@
+"""`curve`: test BLEU as more and more heads are masked, by importance and by ablation (Michel et al. 2019, 4 and 5)."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from heads.cli._masking import add_masking_arguments, load_with_heads, translation_of
+from heads.curve import (
+    ABLATION,
+    COLUMNS,
+    ORACLE,
+    ablation_order,
+    by_attention,
+    curve_rows,
+    importance_orders,
+    random_orders,
+)
+from heads.devices import pick
+from heads.files import read_tsv, read_yaml, write_tsv
+from heads.settings import CurveSettings, section
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Flags of `python -m heads curve`."""
+    add_masking_arguments(parser)
+    parser.add_argument("--importance", type=Path, required=True, help="table of the importance stage")
+    parser.add_argument("--ablation-dev", type=Path, required=True, help="table of heads masked alone on dev")
+    parser.add_argument("--ablation-test", type=Path, required=True, help="table of heads masked alone on test")
+    parser.add_argument("--out", type=Path, required=True, help="table to write")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Walk along every order, write the table."""
+    device = pick(arguments)
+    settings = section(CurveSettings, read_yaml(arguments.settings)["curve"])
+    model = load_with_heads(arguments.model, arguments.shape, device)
+    translate, references = translation_of(
+        model, device, arguments.source, arguments.references, arguments.target_bpe, settings
+    )
+    by_importance = importance_orders(read_tsv(arguments.importance))
+    form, paper = next(iter(by_importance.items()))
+    orders = {
+        **by_importance,
+        ABLATION: ablation_order(read_tsv(arguments.ablation_dev)),
+        ORACLE: ablation_order(read_tsv(arguments.ablation_test)),
+        **random_orders(model, settings.random_orders),
+    }
+    walks = {(order, "all"): scores for order, scores in orders.items()}
+    walks |= {(form, kind): scores for kind, scores in by_attention(paper).items()}
+    write_tsv(arguments.out, curve_rows(model, walks, translate, references, step=settings.step), COLUMNS)

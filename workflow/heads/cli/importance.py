@@ -1,0 +1,37 @@
+"""`importance`: how much the loss hangs on each head, to first order, on dev pairs (Michel et al. 2019, sec. 4.1)."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from heads.batches import Pairs
+from heads.bpe import Tokens
+from heads.checkpoints import load_model
+from heads.devices import add_device_arguments, pick
+from heads.files import read_yaml, write_tsv
+from heads.importance import COLUMNS, importance_rows
+from heads.settings import ImportanceSettings, TrainingSettings, section
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Flags of `python -m heads importance`."""
+    parser.add_argument("--settings", type=Path, required=True, help="settings of the stage, YAML")
+    parser.add_argument("--model", type=Path, required=True, help="weights")
+    parser.add_argument("--shape", type=Path, required=True, help="model.json")
+    parser.add_argument("--source", type=Path, required=True, help="token file of the source sentences")
+    parser.add_argument("--target", type=Path, required=True, help="token file of the reference translations")
+    parser.add_argument("--out", type=Path, required=True, help="table to write")
+    add_device_arguments(parser)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Measure and write the table."""
+    content = read_yaml(arguments.settings)
+    settings = section(ImportanceSettings, content["importance"])
+    smoothing = section(TrainingSettings, content["training"]).label_smoothing
+    model = load_model(arguments.model, arguments.shape).to(pick(arguments))
+    # A sentence longer than a batch would break the bound on memory.
+    pairs = Pairs(Tokens(arguments.source), Tokens(arguments.target), settings.batch_tokens)
+    batches = (batch for _, batch in pairs.in_order(settings.batch_tokens, settings.sentences or None))
+    write_tsv(arguments.out, importance_rows(model, batches, label_smoothing=smoothing), COLUMNS)

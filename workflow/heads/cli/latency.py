@@ -1,0 +1,32 @@
+"""Time what a head of each kind of attention costs the unpruned model."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from heads.bpe import Tokens
+from heads.checkpoints import load_model
+from heads.devices import add_device_arguments, pick
+from heads.files import read_yaml, write_tsv
+from heads.latency import COLUMNS, latency_rows
+from heads.settings import SpeedSettings, section
+from heads.speed import clock_of
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Flags of `python -m heads latency`."""
+    parser.add_argument("--settings", type=Path, required=True, help="settings of the stage speed, YAML")
+    parser.add_argument("--model", type=Path, required=True, help="weights of the unpruned model")
+    parser.add_argument("--shape", type=Path, required=True, help="its model.json")
+    parser.add_argument("--source", type=Path, required=True, help="token file to translate")
+    parser.add_argument("--out", type=Path, required=True, help="table to write")
+    add_device_arguments(parser)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Time, write the table."""
+    device = pick(arguments)
+    settings = section(SpeedSettings, read_yaml(arguments.settings)["speed"])
+    model = load_model(arguments.model, arguments.shape).to(device)
+    write_tsv(arguments.out, latency_rows(model, Tokens(arguments.source), settings, device, clock_of(device)), COLUMNS)

@@ -1,0 +1,65 @@
+"""BLEU of the unpruned model with the heads masked that each choice closes, without any update."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from heads.ablation import Translate, gates_without, paired_bootstrap
+from heads.checkpoints import load_model
+from heads.cli._masking import add_masking_arguments, translation_of
+from heads.devices import pick
+from heads.files import read_tsv, read_yaml, write_tsv
+from heads.selection import Head
+from heads.settings import SelectionSettings, TranslateSettings, section
+from heads.transformer import Transformer
+
+COLUMNS = ("target", "kept", "of", "bleu", "bleu_change", "p_value")
+Choices = dict[str, dict[Head, bool]]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Flags of `python -m heads masked`."""
+    add_masking_arguments(parser)
+    parser.add_argument("--selection", type=Path, required=True, help="table of the heads that each choice keeps")
+    parser.add_argument("--out", type=Path, required=True, help="table to write")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Mask, translate, score; write the table."""
+    device, content = pick(arguments), read_yaml(arguments.settings)
+    settings = section(SelectionSettings, content["selection"])
+    search = section(TranslateSettings, content["translate"])
+    model = load_model(arguments.model, arguments.shape).to(device)
+    text = translation_of(model, device, arguments.source, arguments.references, arguments.target_bpe, search)
+    rows = masked_rows(model, choices_of(read_tsv(arguments.selection)), *text, resamples=settings.resamples)
+    write_tsv(arguments.out, rows, COLUMNS)
+
+
+def choices_of(rows: Sequence[dict[str, str]]) -> Choices:
+    """By target, such as `random2-12`, whether each head is open."""
+    choices: Choices = {}
+    for row in rows:
+        head = row["attention"], int(row["layer"]), int(row["head"])
+        choices.setdefault(f"{row['method']}-{row['budget']}", {})[head] = row["open"] == "1"
+    return choices
+
+
+def masked_rows(
+    model: Transformer, choices: Choices, translate: Translate, references: Sequence[str], *, resamples: int
+) -> list[dict[str, object]]:
+    """A row as in COLUMNS for every choice; choices of the same heads are translated once."""
+    closed = {
+        name: frozenset(head for head, is_open in heads.items() if not is_open) for name, heads in choices.items()
+    }
+    # A dict and not a set, whose order would change from run to run.
+    texts = {heads: translate(gates_without(model, heads)) for heads in dict.fromkeys(closed.values())}
+    (base, _), *found = paired_bootstrap(translate(None), list(texts.values()), references, resamples)
+    scores = dict(zip(texts, found, strict=True))
+    rows: list[dict[str, object]] = []
+    for name, heads in closed.items():
+        bleu, p_value = scores[heads]
+        of = len(choices[name])
+        rows.append(dict(zip(COLUMNS, (name, of - len(heads), of, bleu, bleu - base, p_value), strict=True)))
+    return rows

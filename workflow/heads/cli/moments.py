@@ -1,0 +1,45 @@
+"""`moments`: the curve by importance at several moments of one training (Michel et al. 2019, sec. 6)."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from heads.batches import Pairs
+from heads.bpe import Tokens
+from heads.cli._masking import add_masking_arguments, load_with_heads, translation_of
+from heads.curve import COLUMNS, curve_rows, importance_orders
+from heads.devices import pick
+from heads.files import read_json, read_yaml, write_tsv
+from heads.importance import importance_rows
+from heads.settings import ImportanceSettings, MomentsSettings, TrainingSettings, section
+from heads.unfinished import moments_in
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Flags of `python -m heads moments`."""
+    add_masking_arguments(parser)
+    parser.add_argument("--moments", type=Path, required=True, help="folder of weights that the training kept")
+    parser.add_argument("--dev-source", type=Path, required=True, help="token file that importance is measured on")
+    parser.add_argument("--dev-target", type=Path, required=True, help="token file of its reference translations")
+    parser.add_argument("--out", type=Path, required=True, help="table to write")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """For each moment, and for the finished model, measure importance anew and walk along it; write the table."""
+    device, content = pick(arguments), read_yaml(arguments.settings)
+    settings = section(MomentsSettings, content["moments"])
+    how = section(ImportanceSettings, content["importance"])
+    smoothing = section(TrainingSettings, content["training"]).label_smoothing
+    pairs = Pairs(Tokens(arguments.dev_source), Tokens(arguments.dev_target), how.batch_tokens)
+    weights = [(update, path, 0) for update, path in moments_in(arguments.moments).items()]
+    weights.append((int(read_json(arguments.shape)["updates"]), arguments.model, 1))
+    rows = []
+    for update, path, finished in weights:
+        model = load_with_heads(path, arguments.shape, device)
+        batches = (batch for _, batch in pairs.in_order(how.batch_tokens, how.sentences or None))
+        form, scores = next(iter(importance_orders(importance_rows(model, batches, label_smoothing=smoothing)).items()))
+        text = translation_of(model, device, arguments.source, arguments.references, arguments.target_bpe, settings)
+        walked = curve_rows(model, {(form, "all"): scores}, *text, step=settings.step)
+        rows += [{"update": update, "finished": finished, **row} for row in walked]
+    write_tsv(arguments.out, rows, ("update", "finished", *COLUMNS))

@@ -1,0 +1,39 @@
+"""Remove the heads that a choice closes from a trained model, and train on as long as gates are trained."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from heads.checkpoints import load_model
+from heads.cli import _training
+from heads.devices import pick
+from heads.files import read_json, read_tsv, read_yaml, sha256_of
+from heads.parallel import joined
+from heads.prune import open_heads_of, prune
+from heads.settings import GatesSettings, LengthSettings, TrainingSettings, section
+from heads.train import Plan, Training
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Flags of `python -m heads selected`."""
+    _training.add_training_arguments(parser)
+    parser.add_argument("--start-model", type=Path, required=True, help="weights of the trained model to start from")
+    parser.add_argument("--start-shape", type=Path, required=True, help="its model.json")
+    parser.add_argument("--heads", type=Path, required=True, help="which of its heads are kept")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Prune and train on; updates, schedule, batches and averaging are those of the fine-tuning with gates."""
+    device, content = pick(arguments), read_yaml(arguments.settings)
+    settings = section(GatesSettings, content["gates"])
+    training = section(TrainingSettings, content["training"])
+    model = load_model(arguments.start_model, arguments.start_shape)
+    smaller = prune(model, open_heads_of(read_tsv(arguments.heads), model.shape))
+    pairs = _training.read_pairs(arguments.data, "train", training.max_pieces)
+    length = LengthSettings(settings.updates, 0, settings.average_last, settings.average_every)
+    before = read_json(arguments.start_shape)["total_updates"]
+    plan = Plan(training, length, arguments.seed, before, device, processes=joined(device))
+    start = f"selected {sorted(smaller.shape.live_heads.items())} {sha256_of(arguments.start_model)}"
+    unfinished = _training.run_training(Training(smaller, pairs, plan), arguments, content, start)
+    unfinished.finish({"train.jsonl": arguments.curve})

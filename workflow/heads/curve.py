@@ -1,0 +1,73 @@
+"""How BLEU falls when more and more heads are masked, the least important first (Michel et al. 2019, sec. 4).
+
+The order is fixed once and nothing is trained again. No file is opened here: how to translate is given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from heads.ablation import Translate, all_heads, gates_without
+from heads.decode import bleu
+from heads.importance import FORMS
+from heads.names import ATTENTIONS
+from heads.selection import Head, Scores, random_scores, steps
+from heads.transformer import Transformer
+
+COLUMNS = ("order", "attention", "masked", "of", "share", "bleu")
+
+ABLATION, ORACLE = "ablation", "ablation_oracle"
+"""Orders by what is lost without a head: measured on other sentences, and on those that the curve is scored on."""
+
+Row = dict[str, str | int | float]
+
+
+def scores_of(rows: Sequence[Mapping[str, object]], column: str) -> dict[Head, float]:
+    """The score of every head in a table with one row a head; cells may be text."""
+    return {
+        (str(row["attention"]), int(str(row["layer"])), int(str(row["head"]))): float(str(row[column])) for row in rows
+    }
+
+
+def importance_orders(rows: Sequence[Mapping[str, object]]) -> dict[str, Scores]:
+    """By form of importance, the paper's own first, what the paper ranks heads by: the score by its layer's norm."""
+    return {form: scores_of([row for row in rows if row["form"] == form], "importance_normalised") for form in FORMS}
+
+
+def ablation_order(rows: Sequence[Mapping[str, object]]) -> Scores:
+    """The BLEU that is lost when a head is missing, of rows of `heads.ablation`."""
+    return {head: -change for head, change in scores_of(rows, "bleu_change").items()}
+
+
+def random_orders(model: Transformer, number: int) -> dict[str, Scores]:
+    """The control: `number` orders that know nothing, seeded 1, 2, and so on."""
+    return {f"random-{seed}": random_scores(all_heads(model.shape), seed) for seed in range(1, number + 1)}
+
+
+def by_attention(scores: Scores) -> dict[str, Scores]:
+    """The same scores for every kind of attention that has live heads (Michel et al. 2019, sec. 5)."""
+    parts = {kind: {head: score for head, score in scores.items() if head[0] == kind} for kind in ATTENTIONS}
+    return {kind: part for kind, part in parts.items() if part}
+
+
+def curve_rows(
+    model: Transformer,
+    walks: Mapping[tuple[str, str], Scores],
+    translate: Translate,
+    references: Sequence[str],
+    *,
+    step: float,
+) -> list[Row]:
+    """For every walk, named by its order and its kind of attention or "all", BLEU with 0, `step`, ... 1 of its heads
+    masked, those of the lowest scores first.
+    """
+    known: dict[frozenset[Head], float] = {}
+    rows: list[Row] = []
+    for (order, attention), scores in walks.items():
+        for masked in ([], *steps(scores, step)):
+            heads = frozenset(masked)
+            if heads not in known:
+                known[heads] = bleu(translate(gates_without(model, heads)), references)["bleu"]
+            cells = (order, attention, len(heads), len(scores), len(heads) / len(scores), known[heads])
+            rows.append(dict(zip(COLUMNS, cells, strict=True)))
+    return rows

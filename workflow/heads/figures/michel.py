@@ -1,0 +1,229 @@
+"""Heads masked alone, and more and more of them (Michel et al. 2019, Figs 1 to 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import seaborn as sns
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator, PercentFormatter
+
+from heads.figures.style import (
+    HALO,
+    OURS,
+    TYPE_COLOURS,
+    TYPE_MARKERS,
+    colour_bar,
+    curve,
+    first_seed,
+    new_figure,
+    panel,
+    seed_note,
+    shared_legend,
+    spread_note,
+)
+from heads.names import ATTENTION_LABELS, ATTENTIONS
+from heads.tables.michel import SIGNIFICANT, with_unmasked
+from heads.tables.reading import Frames
+
+CHANGE = "BLEU change without the head"
+ORDER_STYLES: dict[str, dict[str, Any]] = {
+    "example": {"label": "importance", "color": OURS, "marker": "o"},
+    "ablation": {"label": "each head masked alone, dev", "color": "#D55E00", "marker": "s"},
+    "ablation_oracle": {"label": "the same on test (oracle)", "color": "#E69F00", "marker": "D", "linestyle": "--"},
+}
+FORM_STYLES: dict[str, dict[str, Any]] = {
+    "example": {"label": "sentence, as in the paper", "color": OURS, "marker": "o"},
+    "token": {"label": "token", "color": "#0072B2", "marker": "^"},
+    "batch": {"label": "batch", "color": "#009E73", "marker": "v"},
+    "signed": {"label": "nothing: signed sum", "color": "#CC79A7", "marker": "X"},
+}
+FREE_PERCENT = 20
+"""What the paper masks of its WMT model without a noticeable loss (Fig 3)."""
+
+LEAST_BLEU = 1.0
+"""A share of less is the share of nothing."""
+
+
+def fig1(frames: Frames, paper: pd.DataFrame, experiment: str) -> Figure:
+    """How many heads change BLEU by how much when masked alone, by kind of attention, beside the paper's Table 1."""
+    heads = first_seed(frames["ablation.tsv"])
+    title = f"One head masked at a time, experiment “{experiment}”{seed_note(frames['ablation.tsv'])}"
+    figure, (axes,) = new_figure(2.1, title, ncols=4, width_ratios=[1, 1, 1, 1.15])
+    bins = _bins(heads["bleu_change"])
+    kinds = [heads[heads["attention"] == kind] for kind in ATTENTIONS]
+    for each, letter, kind, rows in zip(axes, "abc", ATTENTIONS, kinds, strict=False):
+        _histogram(each, rows["bleu_change"], rows["p_value"] < SIGNIFICANT, bins, TYPE_COLOURS[kind])
+        panel(each, letter, ATTENTION_LABELS[kind].removesuffix("-attention").removesuffix(" attention"))
+    most = max(each.get_ylim()[1] for each in axes[:3])
+    for each in axes[:3]:
+        each.set_ylim(0, most)
+    change = paper["bleu_change"]
+    _histogram(axes[3], change, paper["significant"] == 1, _bins(change), TYPE_COLOURS["enc_self"])
+    panel(axes[3], "d", "paper, encoder self")
+    axes[0].set_ylabel("heads")
+    figure.supxlabel(f"{CHANGE}; dark: p < {SIGNIFICANT}", fontsize=7)
+    return figure
+
+
+def _bins(change: pd.Series) -> list[float]:
+    """About 15 bins of a round width, of which one edge is zero."""
+    low, high = min(float(change.min()), 0.0), max(float(change.max()), 0.0)
+    edges = MaxNLocator(nbins=15, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)
+    return [float(edge) for edge in edges]
+
+
+def _histogram(axes: Axes, change: pd.Series, significant: pd.Series, bins: list[float], colour: str) -> None:
+    parts = [change[significant], change[~significant]]
+    style: dict[str, Any] = {"edgecolor": "white", "linewidth": 0.4}
+    axes.hist(parts, bins=bins, stacked=True, color=[colour, sns.light_palette(colour, 4)[1]], **style)
+    axes.axvline(0, color="#666666", linewidth=0.9)
+    axes.yaxis.set_major_locator(MaxNLocator(integer=True, nbins=5))
+    note = f"{int(significant.sum())} of {len(change)}\nsignificant"
+    axes.text(0.04, 0.96, note, transform=axes.transAxes, ha="left", va="top", fontsize=6, path_effects=HALO)
+
+
+def fig2(frames: Frames, experiment: str) -> Figure:
+    """What a head's absence costs on dev against what it costs on test; beside it, the same near zero."""
+    keys = ["seed", "attention", "layer", "head"]
+    both = frames["ablation.tsv"][[*keys, "bleu_change"]].merge(
+        frames["ablation.dev.tsv"][[*keys, "bleu_change"]], on=keys, suffixes=("_test", "_dev")
+    )
+    heads = first_seed(both)
+    title = f"Does a head matter as much on other sentences? Experiment “{experiment}”{seed_note(both)}"
+    figure, (axes,) = new_figure(2.9, title, ncols=2)
+    values = heads[["bleu_change_dev", "bleu_change_test"]].to_numpy(float)
+    reach = max(1.5 * float(np.median(np.abs(values))), 1e-6)
+    near = heads[(np.abs(values) <= reach).all(axis=1)]
+    for each, drawn in zip(axes, (heads, near), strict=True):
+        for kind, rows in drawn.groupby("attention", sort=False):
+            label = f"{ATTENTION_LABELS[str(kind)]}, r = {_pearson(rows)}"
+            style: dict[str, Any] = {"color": TYPE_COLOURS[str(kind)], "label": label, "alpha": 0.85}
+            each.plot(rows["bleu_change_dev"], rows["bleu_change_test"], TYPE_MARKERS[str(kind)], **style)
+        each.axline((0, 0), slope=1, color="#666666", linewidth=0.9)
+        each.set(xlabel=f"{CHANGE}, dev", ylabel=f"{CHANGE}, test")
+    panel(axes[0], "a", f"all {len(heads)} heads, r = {_pearson(heads)}")
+    panel(axes[1], "b", f"the {len(near)} heads near zero, r = {_pearson(near)}")
+    shared_legend(figure, [axes[0]], columns=3)
+    return figure
+
+
+def _pearson(heads: pd.DataFrame) -> str:
+    first, second = heads["bleu_change_dev"], heads["bleu_change_test"]
+    if len(heads) < 3 or not first.std() or not second.std():
+        return "–"
+    return f"{first.corr(second):.2f}"
+
+
+def fig3(frames: Frames, experiment: str) -> Figure:
+    """BLEU as more and more heads are masked, by importance and by ablation; beside it, the forms of importance."""
+    rows = _walks(frames["curve.tsv"], ["order", "attention"])
+    rows = rows[rows["attention"] == "all"]
+    title = f"Masking heads in the order of a score, experiment “{experiment}”{spread_note(rows)}"
+    figure, (axes,) = new_figure(3.0, title, ncols=2, sharey=True)
+    for each, styles in zip(axes, (ORDER_STYLES, FORM_STYLES), strict=True):
+        _random(each, rows)
+        for order, style in styles.items():
+            curve(each, rows[rows["order"] == order], "masked_percent", "bleu", **style)
+        each.axvline(FREE_PERCENT, color="#666666", linewidth=0.9, linestyle=":")
+        each.text(FREE_PERCENT + 1, 1, "free in the paper", fontsize=5.5, path_effects=HALO)
+        _percent(each, "heads masked, of all")
+    axes[0].set_ylabel("BLEU, test set")
+    axes[0].legend(loc="upper right", fontsize=6)
+    axes[1].legend(loc="upper right", fontsize=6, title="absolute value of every", title_fontsize=6)
+    panel(axes[0], "a", "by which score")
+    panel(axes[1], "b", "by which form of importance")
+    return figure
+
+
+def fig4(frames: Frames, experiment: str) -> Figure:
+    """BLEU as heads of one kind of attention are masked by importance, by their share and by their number."""
+    rows = _walks(frames["curve.tsv"], ["order", "attention"])
+    rows = rows[rows["order"] == rows["order"].iloc[0]]
+    title = f"Masking heads of one kind of attention, experiment “{experiment}”{spread_note(rows)}"
+    figure, (axes,) = new_figure(2.7, title, ncols=2, sharey=True)
+    for each, x in zip(axes, ("masked_percent", "masked"), strict=True):
+        for kind in ATTENTIONS:
+            style = {"color": TYPE_COLOURS[kind], "marker": TYPE_MARKERS[kind], "label": ATTENTION_LABELS[kind]}
+            curve(each, rows[rows["attention"] == kind], x, "bleu", **style)
+        everywhere: dict[str, Any] = {"color": OURS, "marker": ".", "linestyle": "--", "label": "all kinds together"}
+        curve(each, rows[rows["attention"] == "all"], x, "bleu", **everywhere)
+    _percent(axes[0], "heads masked, of this kind")
+    axes[1].xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes[1].set_xlabel("heads masked")
+    axes[0].set_ylabel("BLEU, test set")
+    panel(axes[0], "a", "by share")
+    panel(axes[1], "b", "by number")
+    shared_legend(figure, list(axes), columns=4)
+    return figure
+
+
+def fig5(frames: Frames, experiment: str) -> Figure:
+    """The curve by importance at several moments of training: BLEU, and the share of each moment's own BLEU."""
+    rows = _walks(first_seed(frames["moments.tsv"]), ["update", "finished"])
+    title = f"When heads become dispensable, experiment “{experiment}”{seed_note(frames['moments.tsv'])}"
+    figure, (axes,) = new_figure(2.7, title, ncols=2, width_ratios=[1, 1.15])
+    moments = [part for _, part in rows.groupby(["finished", "update"])]
+    colours = sns.color_palette("viridis_r", n_colors=len(moments) + 1)[1:]
+    for part, colour in zip(moments, colours, strict=True):
+        axes[0].plot(part["masked_percent"], part["bleu"], marker="o", color=colour, label=_moment(part))
+    _percent(axes[0], "heads masked, of all")
+    axes[0].set_ylabel("BLEU, test set")
+    axes[0].legend(title="after update")
+    panel(axes[0], "a", "BLEU")
+    kept = np.array([part["kept_percent"].where(part["unmasked"] >= LEAST_BLEU).to_numpy(float) for part in moments])
+    sns.heatmap(kept, ax=axes[1], vmin=0, vmax=100, cmap="viridis", linewidths=0.4, cbar=False)
+    for (moment, place), value in np.ndenumerate(kept):
+        colour = "black" if value > 60 else "white"
+        if np.isnan(value):
+            continue
+        axes[1].text(place + 0.5, moment + 0.5, f"{value:.0f}", ha="center", va="center", fontsize=5.5, color=colour)
+    labels = [f"{_moment(part)}\n({part['bleu'].iloc[0]:.1f})" for part in moments]
+    axes[1].set_yticks(np.arange(len(moments)) + 0.5, labels, rotation=0)
+    shares = moments[0]["masked_percent"]
+    axes[1].set_xticks(np.arange(len(shares)) + 0.5, [f"{share:.0f}" for share in shares], rotation=0)
+    axes[1].set(ylim=(0, len(moments)), xlabel="% of heads masked", ylabel="update (BLEU of all heads)")
+    axes[1].tick_params(length=0)
+    axes[1].grid(visible=False)
+    colour_bar(figure, axes[1].collections[0], [axes[1]], "% of its own BLEU kept", aspect=18)
+    panel(axes[1], "b", "kept")
+    return figure
+
+
+def _moment(part: pd.DataFrame) -> str:
+    first = part.iloc[0]
+    return f"{int(first['update'])}{', finished' if first['finished'] else ''}"
+
+
+def _walks(curve_rows: pd.DataFrame, walk: list[str]) -> pd.DataFrame:
+    """Rows set against their unmasked model; `lam` is what `curve` of the style averages over seeds by."""
+    return with_unmasked(curve_rows, ["seed", *walk]).assign(lam=curve_rows["masked"])
+
+
+def _random(axes: Axes, rows: pd.DataFrame) -> None:
+    """The mean of the random orders, and from the worst to the best of them."""
+    random = rows[rows["order"].str.startswith("random-")]
+    if not len(random):
+        return
+    found = random.groupby("masked_percent")["bleu"].agg(["mean", "min", "max"])
+    axes.fill_between(found.index, found["min"], found["max"], color="#BBBBBB", alpha=0.45, linewidth=0)
+    axes.plot(found.index, found["mean"], color="#888888", label=f"random, {random['order'].nunique()} orders")
+
+
+def _percent(axes: Axes, label: str) -> None:
+    axes.xaxis.set_major_formatter(PercentFormatter(100))
+    axes.set(xlim=(-3, 103), xlabel=label)
+
+
+FIGURES: dict[str, Callable[..., Figure]] = {
+    "michel_fig1": fig1,
+    "michel_fig2": fig2,
+    "michel_fig3": fig3,
+    "michel_fig4": fig4,
+    "michel_fig5": fig5,
+}
+"""By the number of the paper's figure that each is the counterpart of."""

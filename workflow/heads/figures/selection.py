@@ -1,0 +1,151 @@
+"""Ways to choose heads side by side: BLEU against heads kept, without updates and after fine-tuning."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import Any
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
+
+from heads.figures.style import MINUS, new_figure, panel, shared_legend, spread_note
+from heads.tables.reading import Frames
+from heads.tables.selection import selection_table
+
+SIGNIFICANT = 0.05
+UNSURE = f"hollow: p ≥ {SIGNIFICANT}"
+OTHER_FORMS = ("example", "token", "token_layer", "batch", "batch_layer", "signed", "signed_layer")
+STRONG: dict[str, Any] = {"linewidth": 1.7, "markersize": 4.5, "zorder": 5}
+THIN: dict[str, Any] = {"linewidth": 0.8, "markersize": 2.8, "zorder": 3}
+FAINT: dict[str, Any] = {"linewidth": 0.6, "markersize": 1.8, "zorder": 2, "color": "#EBB08A", "marker": "s"}
+OPTIMAL: dict[str, Any] = {**THIN, "color": "#7B4EA3", "marker": "P"}
+
+STYLES: dict[str, tuple[str, dict[str, Any]]] = {
+    "gates": ("gates, to a number", {**STRONG, "color": "#0072B2", "marker": "o"}),
+    "gates_lambda": ("gates, fixed λ", {**THIN, "color": "#0072B2", "marker": "o", "linestyle": "none"}),
+    "dsp": ("subset pruning", {**STRONG, "color": "#009E73", "marker": "^"}),
+    "example_layer": ("importance (Michel)", {**STRONG, "color": "#D55E00", "marker": "s"}),
+    **dict.fromkeys(OTHER_FORMS, ("importance, other forms", FAINT)),
+    "optimal": ("optimal for a number", OPTIMAL),
+    "optimal_parameters": ("optimal for a number", OPTIMAL),
+    "optimal_latency": ("optimal for a time", {**OPTIMAL, "linestyle": (0, (1, 1))}),
+    "ablation": ("BLEU lost when masked", {**THIN, "color": "#CC79A7", "marker": "D"}),
+    "confidence": ("confidence", {**THIN, "color": "#E69F00", "marker": "v"}),
+    "lrp": ("LRP", {**THIN, "color": "#56B4E9", "marker": "X"}),
+    "reversed": ("importance reversed", {**THIN, "color": "#555555", "marker": "x", "linestyle": (0, (1, 1.5))}),
+}
+"""Label and look of each method but random, which is a band."""
+
+WORDS = {
+    "gates": "gates",
+    "gates_lambda": "gates with a fixed λ",
+    "dsp": "subset pruning",
+    "example_layer": "importance",
+}
+"""How methods are called in a sentence; all others by their label."""
+
+
+def selection(frames: Frames, experiment: str) -> Figure:
+    """BLEU against heads kept, a line for each method and a band for random choices; left masked, right trained on."""
+    table = selection_table(frames)
+    title = f"Ways to choose the heads that stay, experiment “{experiment}”{spread_note(table)}"
+    sentence = textwrap.fill(verdict(table), 125)
+    # The empty lines keep room for the sentence, which is not bold.
+    figure, (axes,) = new_figure(4.0, title + "\n" * (sentence.count("\n") + 1), ncols=2)
+    figure.text(0.01, 0.945, sentence, fontsize=7, va="top")
+    for each, rows in zip(axes, (table[table["updates"] == 0], table[table["updates"] > 0]), strict=True):
+        _levels(each, rows)
+        _band(each, rows[rows["method"] == "random"])
+        for method, (label, style) in STYLES.items():
+            _line(each, rows[rows["method"] == method], label, style)
+        most = int(table["of"].max()) if len(table) else 1
+        each.set(xlim=(most * 1.04, -most * 0.04), xlabel=f"heads kept, of {most}", ylabel="BLEU, test set")
+        each.xaxis.set_major_locator(MaxNLocator(integer=True))
+    updates = table["updates"].max()
+    panel(axes[0], "a", "heads masked, no update")
+    panel(axes[1], "b", f"heads removed or pruned, {updates:.0f} updates" if updates > 0 else "nothing was trained on")
+    axes[0].plot([], [], color="#888888", marker="o", markerfacecolor="white", linestyle="none", label=UNSURE)
+    shared_legend(figure, [*axes], columns=4)
+    return figure
+
+
+def verdict(table: pd.DataFrame) -> str:
+    """Whether fine-tuned random choices do as well as others, in one sentence from the table of `selection_table`."""
+    rivals = table[(table["updates"] > 0) & table["random_draws"].notna()]
+    rivals = rivals[~rivals["method"].isin(["reversed", "control"])]
+    if rivals.empty:
+        return "Whether random heads with fine-tuning do as well was not measured: none were trained on beside others."
+    found = []
+    for kept, rows in sorted(rivals.groupby("kept")):
+        draws = int(rows["random_draws"].min())
+        above = rows.groupby("method", sort=False)["above_all_draws"].min()
+        gain = rows.groupby("method", sort=False)["bleu_minus_random_mean"].mean().max()
+        best = set(above.index[above == 1])
+        names = [WORDS.get(name, label) for name, (label, _) in STYLES.items() if name in best]
+        sign = "+" if gain >= 0 else MINUS
+        found.append((kept, draws, names, f"best {sign}{abs(gain):.1f} BLEU on their mean"))
+    parts = [f"at {kept:.0f} heads {_listed(names)} ({gain})" for kept, _, names, gain in found]
+    if any(names for _, _, names, _ in found):
+        beginning = "Random heads with fine-tuning do not do as well everywhere"
+    else:
+        beginning = "Random heads with fine-tuning do as well, as Budhraja et al. (2020) say"
+    return f"{beginning}; above all {found[0][1]} draws are {', '.join(parts)}."
+
+
+def _listed(names: list[str]) -> str:
+    return " and ".join([*([", ".join(names[:-1])] if names[1:] else []), *names[-1:]]) or "none"
+
+
+def with_start(rows: pd.DataFrame, points: pd.DataFrame) -> pd.DataFrame:
+    """Points by heads kept; where nothing was trained the unpruned model, with all its heads, is the last of them."""
+    ordered = points[["kept", "bleu"]].sort_values("kept", kind="stable")
+    if rows["updates"].max() > 0:
+        return ordered
+    start = {"kept": [rows["of"].max()], "bleu": [rows["bleu_baseline"].mean()]}
+    return pd.concat([ordered, pd.DataFrame(start)], ignore_index=True)
+
+
+def _levels(axes: Axes, rows: pd.DataFrame) -> None:
+    if rows.empty:
+        return
+    style: dict[str, Any] = {"color": "#666666", "linewidth": 0.9, "zorder": 1}
+    axes.axhline(rows["bleu_baseline"].mean(), label="unpruned model", **style)
+    control = rows[rows["method"] == "control"]["bleu"]
+    if len(control):
+        axes.axhline(control.mean(), linestyle=(0, (4, 2)), label="control, λ = 0", **style)
+
+
+def _band(axes: Axes, rows: pd.DataFrame) -> None:
+    if rows.empty:
+        return
+    by_number = rows.groupby("kept", as_index=False)
+    low, mean, high = (with_start(rows, by_number["bleu"].agg(how)) for how in ("min", "mean", "max"))
+    draws = int(rows["draw"].nunique())
+    axes.fill_between(
+        mean["kept"], low["bleu"], high["bleu"], color="#BBBBBB", alpha=0.45, linewidth=0, zorder=1,
+        label=f"random, {draws} draws",
+    )  # fmt: skip
+    axes.plot(mean["kept"], mean["bleu"], color="black", linestyle=(0, (5, 1.5)), zorder=4, label="random, mean")
+    _marks(axes, rows, {"color": "#777777", "marker": ".", "markersize": 4, "zorder": 2})
+
+
+def _line(axes: Axes, rows: pd.DataFrame, label: str, style: dict[str, Any]) -> None:
+    """Through the means over seeds; filled marks differ from the unpruned model with p below 0.05, hollow ones not."""
+    if rows.empty:
+        return
+    means = with_start(rows, rows.groupby("target", sort=False)[["kept", "bleu"]].mean())
+    line = {key: value for key, value in style.items() if key not in ("marker", "markersize")}
+    axes.plot(means["kept"], means["bleu"], **line)
+    _marks(axes, rows, style)
+    shown = {"linestyle": "-", **style}
+    axes.add_line(Line2D([], [], label=label, **shown))
+
+
+def _marks(axes: Axes, rows: pd.DataFrame, style: dict[str, Any]) -> None:
+    mark = {key: value for key, value in style.items() if key != "linewidth"} | {"linestyle": "none"}
+    sure = rows["p_value"] < SIGNIFICANT
+    axes.plot(rows["kept"][sure], rows["bleu"][sure], **mark)
+    axes.plot(rows["kept"][~sure], rows["bleu"][~sure], markerfacecolor="white", **mark)

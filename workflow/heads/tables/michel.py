@@ -1,0 +1,86 @@
+"""Michel et al. 2019: single heads masked (Table 1), layers cut to one head (Tables 2 and 5), heads masked in steps."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from heads.tables.reading import Frames
+
+SIGNIFICANT = 0.01
+"""The paper's level, of one head or layer at a time."""
+
+PAPER = "paper, "
+"""How the names begin that stand for an experiment in rows of the paper."""
+
+HEADS_COLUMNS = (
+    *("experiment", "seed", "attention", "layer", "head"),
+    *("bleu", "bleu_change", "p_value", "significant"),
+    *("bleu_change_dev", "p_value_dev", "significant_dev", "tag"),
+)
+LAYERS_COLUMNS = (
+    *("experiment", "seed", "attention", "layer", "heads"),
+    *("head_oracle", "bleu_change_oracle", "p_value_oracle", "significant_oracle"),
+    *("head_chosen", "bleu_change", "p_value", "significant"),
+    *("paper_layer", "paper_bleu_change_oracle", "paper_significant_oracle"),
+    *("paper_bleu_change", "paper_significant", "paper_tag"),
+)
+CURVE_COLUMNS = (
+    *("experiment", "seed", "order", "attention", "masked", "of", "masked_percent"),
+    *("bleu", "bleu_change", "kept_percent"),
+)
+HEAD = ("experiment", "seed", "attention", "layer", "head")
+
+
+def heads_table(frames: Frames, table1: pd.DataFrame) -> pd.DataFrame:
+    """A row for every head masked alone, on test and on dev, and after them every head of the paper's Table 1."""
+    keys = list(HEAD)
+    dev = frames["ablation.dev.tsv"].set_index(keys)[["bleu_change", "p_value"]].add_suffix("_dev")
+    ours = frames["ablation.tsv"].join(dev, on=keys)
+    ours = ours.assign(
+        significant=_significant(ours["p_value"]), significant_dev=_significant(ours["p_value_dev"]), tag=""
+    )
+    paper = table1.assign(experiment=PAPER + table1["model"] + " " + table1["pair"])
+    return pd.concat([frame.reindex(columns=list(HEADS_COLUMNS)) for frame in (ours, paper)], ignore_index=True)
+
+
+def layers_table(frames: Frames, tables2_5: pd.DataFrame) -> pd.DataFrame:
+    """A row for every layer cut to one head: the best on test (oracle, Table 2) and the best on dev (Table 5).
+
+    Beside it the paper's layer at the same depth, where the first layer is 0 and the last one is 1.
+    """
+    ours = frames["layers_to_one.tsv"]
+    last = ours.groupby("experiment")["layer"].transform("max")
+    depth = (ours["layer"] / last.where(last > 0, 1)) * (tables2_5["layers"] - 1).max()
+    # Halves go to the later layer; rounding to even would leave gaps.
+    ours = ours.assign(
+        paper_layer=(depth + 0.5).astype(int),
+        significant=_significant(ours["p_value"]),
+        significant_oracle=_significant(ours["p_value_oracle"]),
+    )
+    paper = tables2_5.drop(columns=["model", "pair", "layers"]).set_index(["attention", "layer"]).add_prefix("paper_")
+    joined = ours.join(paper, on=["attention", "paper_layer"])
+    return joined[list(LAYERS_COLUMNS)].reset_index(drop=True)
+
+
+def curve_table(frames: Frames) -> pd.DataFrame:
+    """A row for every order and number of masked heads: BLEU, its change and the share of it that is kept."""
+    curve = with_unmasked(frames["curve.tsv"], ["experiment", "seed", "order", "attention"])
+    return curve[list(CURVE_COLUMNS)].reset_index(drop=True)
+
+
+def with_unmasked(curve: pd.DataFrame, walk: list[str]) -> pd.DataFrame:
+    """Rows of walks with BLEU set against that of the same walk before anything is masked; `walk` tells walks apart.
+
+    Adds `unmasked`, `masked_percent`, `bleu_change` and `kept_percent`, which is empty where there was nothing to keep.
+    """
+    unmasked = curve.groupby(walk, sort=False)["bleu"].transform("first")
+    return curve.assign(
+        unmasked=unmasked,
+        masked_percent=100 * curve["share"],
+        bleu_change=curve["bleu"] - unmasked,
+        kept_percent=100 * curve["bleu"] / unmasked.where(unmasked > 0),
+    )
+
+
+def _significant(p_values: pd.Series) -> pd.Series:
+    return (p_values < SIGNIFICANT).astype(int)
