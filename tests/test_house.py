@@ -55,6 +55,7 @@ WITHOUT_TORCH = (
     "bpe",
     "words",
     "attachment",
+    "workers",
     "bootstrap",
     "selection",
     "choices",

@@ -61,6 +61,8 @@ DIRECTIONS = ("dependent-to-head", "head-to-dependent")
 RAREST = ("rarest", "one of two rarest")
 
 NOWHERE = -1
+SLICE = 1 << 20
+"""Pieces counted at once: numpy copies what it counts to wider numbers."""
 ROUNDING = 1e-9
 """What a share may lack of its threshold, so that 0.3 is 0.1 above 0.2 in floating point too."""
 
@@ -118,7 +120,10 @@ def offsets_of(partners: NDArray[np.bool_]) -> Offsets:
 
 def frequency_ranks(ids: NDArray[np.integer], pieces: int) -> Whole:
     """Rank of each of `pieces` pieces by its count in `ids`: 0 is the most frequent, ties go by number."""
-    order = np.argsort(-np.bincount(ids, minlength=pieces), kind="stable")
+    counts = np.zeros(pieces, np.int64)
+    for start in range(0, len(ids), SLICE):
+        counts += np.bincount(ids[start : start + SLICE], minlength=pieces)
+    order = np.argsort(-counts, kind="stable")
     return np.argsort(order, kind="stable")
 
 

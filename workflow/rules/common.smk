@@ -4,8 +4,6 @@ import shlex
 import sys
 from pathlib import Path
 
-import yaml
-
 WORKFLOW = Path(workflow.basedir) / "workflow"
 sys.path.insert(0, str(WORKFLOW))
 
@@ -15,7 +13,7 @@ from heads import methods, names, settings
 from heads.corpus import sources
 from heads.figures.needs import ANIMATED
 from heads.figures.needs import NEEDS as FIGURE_NEEDS
-from heads.files import UserError, write_text
+from heads.files import UserError, write_yaml
 from heads.tables.needs import CORPUS_FILES, run_of
 from heads.tables.needs import NEEDS as TABLE_NEEDS
 
@@ -39,7 +37,7 @@ python_first = (
     else f"export PATH={shlex.quote(str(Path(sys.executable).parent))}:$PATH; "
 )
 shell.executable("bash")
-shell.prefix(f"set -euo pipefail; export PYTHONPATH={shlex.quote(str(WORKFLOW))}; {python_first}")
+shell.prefix(f"set -euo pipefail; export PYTHONPATH={shlex.quote(str(WORKFLOW))}; {python_first}exec ")
 
 
 # One way to write a number, as heads.names.number_text does: 0.05 and not .05, 0.050 or 5e-2.

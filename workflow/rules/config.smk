@@ -15,7 +15,7 @@ rule settings:
     params:
         content=lambda wildcards: settings.stage_settings(EXPERIMENTS[wildcards.experiment], wildcards.stage),
     run:
-        write_text(Path(output[0]), yaml.safe_dump(params.content, sort_keys=False))
+        write_yaml(Path(output[0]), params.content)
 
 
 rule corpus_settings:
@@ -32,7 +32,7 @@ rule corpus_settings:
     params:
         content=lambda wildcards: corpus_entry(wildcards.corpus),
     run:
-        write_text(Path(output[0]), yaml.safe_dump(params.content, sort_keys=False))
+        write_yaml(Path(output[0]), params.content)
 
 
 rule trees_settings:
@@ -49,4 +49,4 @@ rule trees_settings:
     params:
         content=lambda wildcards: treebank_entry(wildcards.corpus, wildcards.split),
     run:
-        write_text(Path(output[0]), yaml.safe_dump(params.content, sort_keys=False))
+        write_yaml(Path(output[0]), params.content)

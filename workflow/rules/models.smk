@@ -30,6 +30,7 @@ rule baseline:
         f"{BASELINE}/log/baseline.txt",
     benchmark:
         f"{BASELINE}/bench/baseline.tsv"
+    cache: CACHED
     conda:
         "../../envs/torch.yaml"
     threads: 2
@@ -37,10 +38,11 @@ rule baseline:
         mem_mb=2000,
         runtime=1440,
     params:
-        data=lambda wildcards, input: Path(input.data[0]).parent,
+        data=lambda wildcards, input: str(Path(input.data[0]).parent),
+        seed=lambda wildcards: wildcards.seed,
     shell:
         "python -m heads baseline --settings {input.settings:q} --data {params.data:q}"
-        " --references {input.references:q} --seed {wildcards.seed} --threads {threads}"
+        " --references {input.references:q} --seed {params.seed} --threads {threads}"
         " --model {output.model:q} --shape {output.shape:q} --curve {output.curve:q} --moments {output.moments:q}"
         " > {log:q} 2>&1"
 
@@ -63,6 +65,7 @@ rule gates:
         f"{GATES}/log/gates.txt",
     benchmark:
         f"{GATES}/bench/gates.tsv"
+    cache: CACHED
     conda:
         "../../envs/torch.yaml"
     threads: 1
@@ -70,12 +73,15 @@ rule gates:
         mem_mb=2000,
         runtime=1440,
     params:
-        data=lambda wildcards, input: Path(input.data[0]).parent,
+        data=lambda wildcards, input: str(Path(input.data[0]).parent),
+        seed=lambda wildcards: wildcards.seed,
+        scope=lambda wildcards: wildcards.scope,
+        target=lambda wildcards: wildcards.target,
     shell:
         "python -m heads gates --settings {input.settings:q} --data {params.data:q}"
-        " --references {input.references:q} --seed {wildcards.seed} --threads {threads}"
+        " --references {input.references:q} --seed {params.seed} --threads {threads}"
         " --start-model {input.start_model:q} --start-shape {input.start_shape:q}"
-        " --scope {wildcards.scope} --target {wildcards.target}"
+        " --scope {params.scope} --target {params.target}"
         " --model {output.model:q} --shape {output.shape:q} --curve {output.curve:q}"
         " --heads {output.heads:q} --gates-log {output.closing:q} > {log:q} 2>&1"
 
@@ -94,6 +100,7 @@ rule pruned:
         f"{PRUNED}/log/pruned.txt",
     benchmark:
         f"{PRUNED}/bench/pruned.tsv"
+    cache: CACHED
     conda:
         "../../envs/torch.yaml"
     resources:
@@ -122,6 +129,7 @@ rule scratch:
         f"{SCRATCH}/log/scratch.txt",
     benchmark:
         f"{SCRATCH}/bench/scratch.tsv"
+    cache: CACHED
     conda:
         "../../envs/torch.yaml"
     threads: 1
@@ -129,9 +137,10 @@ rule scratch:
         mem_mb=2000,
         runtime=1440,
     params:
-        data=lambda wildcards, input: Path(input.data[0]).parent,
+        data=lambda wildcards, input: str(Path(input.data[0]).parent),
+        seed=lambda wildcards: wildcards.seed,
     shell:
         "python -m heads scratch --settings {input.settings:q} --data {params.data:q}"
-        " --references {input.references:q} --seed {wildcards.seed} --threads {threads}"
+        " --references {input.references:q} --seed {params.seed} --threads {threads}"
         " --unpruned-shape {input.unpruned_shape:q} --heads {input.heads:q}"
         " --model {output.model:q} --shape {output.shape:q} --curve {output.curve:q} > {log:q} 2>&1"

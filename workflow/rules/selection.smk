@@ -118,6 +118,7 @@ rule selected:
         f"{SELECTED}/log/selected.txt",
     benchmark:
         f"{SELECTED}/bench/selected.tsv"
+    cache: CACHED
     conda:
         "../../envs/torch.yaml"
     threads: 1
@@ -125,10 +126,11 @@ rule selected:
         mem_mb=2000,
         runtime=1440,
     params:
-        data=lambda wildcards, input: Path(input.data[0]).parent,
+        data=lambda wildcards, input: str(Path(input.data[0]).parent),
+        seed=lambda wildcards: wildcards.seed,
     shell:
         "python -m heads selected --settings {input.settings:q} --data {params.data:q}"
-        " --references {input.references:q} --seed {wildcards.seed} --threads {threads}"
+        " --references {input.references:q} --seed {params.seed} --threads {threads}"
         " --start-model {input.start_model:q} --start-shape {input.start_shape:q} --heads {input.heads:q}"
         " --model {output.model:q} --shape {output.shape:q} --curve {output.curve:q} > {log:q} 2>&1"
 
