@@ -2,7 +2,7 @@
 PYTHON ?= python3
 CORES ?= 2
 FOLDER ?= data/multi30k_en-de
-TREES ?= ../ud_english_ewt/en_ewt-ud-dev.conllu.gz
+TREES ?= ../ud_english_ewt/en_ewt-ud-train.conllu.gz
 BIN := .venv/bin
 ONE_THREAD := OMP_NUM_THREADS=1
 
@@ -13,7 +13,7 @@ demo: .venv/run-installed
 
 multi30k: .venv/run-installed
 	@$(BIN)/python -m heads progress --cores $(CORES) -- --config 'run=[multi30k]' \
-	  'corpora={multi30k: {folder: "$(FOLDER)", trees: "$(TREES)"}}'
+	  'corpora={multi30k: {folder: "$(FOLDER)", parser_trees: "$(TREES)"}}'
 
 test: .venv/test-installed
 	$(BIN)/ruff format --check .

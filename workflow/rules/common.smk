@@ -173,7 +173,7 @@ def timed_with(wildcards):
 
 def parsed_experiments(experiments):
     """Those whose parser is scored: they measure roles on parsed trees and have gold ones of the same sentences."""
-    return [e for e in experiments if has_gold(e) and "stanza" in EXPERIMENTS[e]["roles"]["trees"]]
+    return [e for e in experiments if has_gold(e) and {"gold", "stanza"} <= {*EXPERIMENTS[e]["roles"]["trees"]}]
 
 
 def parser_models(wildcards):
@@ -194,8 +194,9 @@ def learnt_trees(wildcards):
 
 
 def parsed_words(wildcards):
-    """Input function: gold trees whose words are parsed and scored, or the dev text where there are none."""
-    return corpus_file("dev.conllu" if has_gold(wildcards.experiment) else "dev.source.txt")(wildcards)
+    """Input function: the gold trees that roles are measured on as well, to be scored, else the corpus's own dev text."""
+    beside_gold = wildcards.experiment in parsed_experiments([wildcards.experiment])
+    return corpus_file("dev.conllu" if beside_gold else "dev.source.txt")(wildcards)
 
 
 def all_choices(wildcards):
