@@ -40,7 +40,7 @@ def draw(name: str, runs: list[Path]) -> Figure:
 
 def role_rows(*rows: tuple[str, str, float, float, int]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["role", "name", "accuracy", "baseline", "holds"]).assign(
-        layer=0, head=0, cases=9
+        layer=0, head=0, cases=9, reaches=1
     )
 
 

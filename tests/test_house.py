@@ -23,7 +23,7 @@ MODULES = {".".join(p.relative_to(PACKAGE).with_suffix("").parts): p for p in so
 
 ROWS = (
     ("names", "files", "provenance", "methods", "workers"),
-    ("schema",),
+    ("schema", "history"),
     ("settings",),
     ("corpus", "bpe"),
     ("attachment", "parser", "selection"),
@@ -51,6 +51,7 @@ WITHOUT_TORCH = (
     "schema",
     "settings",
     "provenance",
+    "history",
     "corpus",
     "bpe",
     "words",

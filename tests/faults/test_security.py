@@ -132,7 +132,14 @@ def test_a_language_that_a_shell_could_read_is_refused(key: str, value: str) -> 
 
 
 def test_every_value_in_a_command_of_a_rule_is_quoted_or_one_of_a_closed_list() -> None:
-    closed = {"{threads}", "{params.kind}", "{params.language}", "{params.sha256}", "{params.side}"}
+    closed = {
+        "{threads}",
+        "{resources.processes}",
+        "{params.kind}",
+        "{params.language}",
+        "{params.sha256}",
+        "{params.side}",
+    }
     wildcards = {"side", "split", "seed", "scope", "target", "name", "method", "choice"}
     found = []
     for path in sorted((ROOT / "workflow/rules").glob("*.smk")):

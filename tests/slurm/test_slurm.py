@@ -18,6 +18,7 @@ from checkouts import TINY, checkout
 from heads.files import read_tsv
 
 TRAININGS = ("baseline", "gates", "scratch")
+SHARED = {"scratch": "gpu:2"}
 TABLES = [f"results/tables/table_{name}.tsv" for name in ("pruning", "corpus")]
 # Of the tiny experiment the pruning of all heads alone, and threads that this machine has.
 QUICK = ("--config", "experiments={tiny: {sweep: {lambdas: {enc_self: []}, budgets: {enc_self: [], all: []}}}}")
@@ -65,6 +66,7 @@ def runs(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> dict[str
     folders = {name: checkout(tmp_path_factory.mktemp(name)) for name in ("tiny", "failing")}
     fill_with_rubbish(folders["failing"])
     uncomment_names(folders["failing"] / "profiles/slurm/config.yaml")
+    share(folders["tiny"] / "profiles/slurm/config.yaml", *SHARED)
     words = {"tiny": [*QUICK, "--", *TABLES], "failing": ["--retries", "1", "--", *FAILING]}
     started = {name: start(folders[name], cluster, *words[name]) for name in folders}
     try:
@@ -114,6 +116,16 @@ def uncomment_names(profile: Path) -> None:
     profile.write_text(re.sub(r"# (slurm_partition|gpu_model)", r"\1", text), encoding="utf-8")
 
 
+def share(profile: Path, rule: str) -> None:
+    """Give a training two processes with a GPU each, by the lines that the profile shows."""
+    text = profile.read_text(encoding="utf-8")
+    shown = re.findall(r"^    # (tasks|processes|tasks_per_gpu|mpi): (\w+)", text, re.MULTILINE)
+    lines = {"gpu": "2", **{name: value.replace("4", "2") for name, value in shown}}
+    assert len(lines) == 5
+    told = ", ".join(f"{name}: {value}" for name, value in lines.items())
+    profile.write_text(text.replace(f"  {rule}: *training", f"  {rule}: {{<<: *training, {told}}}"))
+
+
 def test_one_command_leads_from_a_clean_checkout_to_the_tables(runs: dict[str, Run]) -> None:
     tiny = runs["tiny"]
     assert tiny.returncode == 0, tiny.said[-3000:]
@@ -122,10 +134,17 @@ def test_one_command_leads_from_a_clean_checkout_to_the_tables(runs: dict[str, R
     assert corpus
 
 
-def test_each_training_asks_for_one_gpu_and_nothing_else_for_any(runs: dict[str, Run]) -> None:
+def test_each_training_asks_for_its_gpus_and_nothing_else_for_any(runs: dict[str, Run]) -> None:
     tiny = runs["tiny"]
     asked = Counter((job.name.partition("_")[0], job.gpus) for job in tiny.jobs if job.gpus)
-    assert asked == {(rule, "gpu:1"): tiny.planned[rule] for rule in TRAININGS}
+    assert asked == {(rule, SHARED.get(rule, "gpu:1")): tiny.planned[rule] for rule in TRAININGS}
+
+
+def test_srun_starts_the_processes_of_a_training_that_is_shared(runs: dict[str, Run]) -> None:
+    logs = {rule: list(runs["tiny"].folder.glob(f"results/tiny/{rule}/**/log/{rule}.txt")) for rule in TRAININGS}
+    said = {rule: [path.read_text(encoding="utf-8") for path in paths] for rule, paths in logs.items()}
+    assert all("2 processes share this training" in text for text in said["scratch"]) and said["scratch"]
+    assert not any("share this training" in text for rule in ("baseline", "gates") for text in said[rule])
 
 
 def test_fewer_than_half_as_many_jobs_are_submitted_as_are_done(runs: dict[str, Run]) -> None:

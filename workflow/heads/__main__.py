@@ -9,6 +9,10 @@ import sys
 
 from heads import cli
 from heads.files import UserError
+from heads.provenance import record
+
+FOR_PEOPLE = ("export", "progress", "translate", "why")
+"""Commands that no rule calls."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -21,11 +25,14 @@ def main(arguments: list[str] | None = None) -> int:
     module = importlib.import_module(f"heads.cli.{stage}")
     stage_parser = argparse.ArgumentParser(prog=f"python -m heads {stage}", description=module.__doc__)
     module.add_arguments(stage_parser)
+    given = stage_parser.parse_args(words[1:])
     try:
-        module.run(stage_parser.parse_args(words[1:]))
+        module.run(given)
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
+    if stage not in FOR_PEOPLE:
+        print(record(given), file=sys.stderr)
     return 0
 
 

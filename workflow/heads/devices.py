@@ -27,7 +27,8 @@ def add_device_arguments(parser: argparse.ArgumentParser) -> None:
 def pick(arguments: argparse.Namespace) -> torch.device:
     """The device asked for, with the threads asked for; results on it repeat for the same seed.
 
-    A GPU without a number is one that no other job on this machine has taken in the same way.
+    A GPU without a number is one that no other job on this machine has taken in the same way. What was picked is put
+    into `arguments`, for the record.
     """
     torch.set_num_threads(arguments.threads)
     # Without it cuBLAS has no deterministic algorithms; read when CUDA starts.
@@ -38,7 +39,9 @@ def pick(arguments: argparse.Namespace) -> torch.device:
         name = "cuda" if torch.cuda.is_available() else "cpu"
     if name.startswith("cuda") and not torch.cuda.is_available():
         raise UserError(f"--device {name} was asked for, but torch sees no GPU: use --device cpu.")
-    return torch.device(f"cuda:{free_gpu()}" if name == "cuda" else name)
+    device = torch.device(f"cuda:{free_gpu()}" if name == "cuda" else name)
+    arguments.device = f"{device} {torch.cuda.get_device_name(device)}" if device.type == "cuda" else str(device)
+    return device
 
 
 def free_gpu() -> int:

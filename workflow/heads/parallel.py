@@ -1,5 +1,7 @@
 """One training in several processes, each with a GPU of its own: started by torchrun or srun, which tell each its rank.
 
+With `--processes 4` a command starts them itself, by srun in a SLURM job of four tasks and by torchrun elsewhere.
+
 Every process holds the whole model and takes its share of an update's micro-batches; gradients are summed before each
 optimiser takes the same step. So an update is of the same tokens and has the same result, up to rounding, however many
 processes there are. Without a launcher there is one process and nothing of this does anything.
@@ -12,6 +14,8 @@ is both simpler and less to send.
 from __future__ import annotations
 
 import os
+import shutil
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -76,11 +80,46 @@ class Processes:
             dist.destroy_process_group()
 
 
+def launch(processes: int, threads: int) -> None:
+    """Put a launcher of so many processes in the place of this one, unless it is one of them or they are but one.
+
+    In a SLURM job of several tasks (`mpi: srun`), Snakemake runs the command in the batch script and not in a step.
+    """
+    in_step = "SLURM_STEP_ID" in os.environ
+    if in_step and os.environ.get("SLURM_NTASKS") == str(processes):
+        _told_by_srun()
+    if processes == 1 or "RANK" in os.environ:
+        return
+    command = ["-m", "heads", *sys.argv[1:]]
+    if "SLURM_JOB_ID" in os.environ and not in_step and shutil.which("srun"):
+        each = ["--ntasks", str(processes), "--cpus-per-task", str(threads), "--kill-on-bad-exit=1"]
+        command = ["srun", *each, sys.executable, *command]
+    else:
+        command = [
+            *(sys.executable, "-m", "torch.distributed.run", "--standalone"),
+            *(f"--nproc-per-node={processes}", *command),
+        ]
+    sys.stdout.flush()
+    os.execvp(command[0], command)
+
+
+def _told_by_srun() -> None:
+    """Say in torch's words what srun says in its own; the first process's node is where the batch script runs."""
+    environment = os.environ
+    environment["RANK"], environment["WORLD_SIZE"] = environment["SLURM_PROCID"], environment["SLURM_NTASKS"]
+    environment.setdefault("MASTER_ADDR", environment["SLURM_LAUNCH_NODE_IPADDR"])
+    # Two jobs on one node must not meet.
+    port = 20_000 + (int(environment["SLURM_JOB_ID"]) * 7 + int(environment["SLURM_STEP_ID"])) % 20_000
+    environment.setdefault("MASTER_PORT", str(port))
+
+
 def joined(device: torch.device) -> Processes:
     """The processes that a launcher started with this one; this one alone where there was none."""
     count = int(os.environ.get("WORLD_SIZE", "1"))
     if count == 1:
         return Processes()
+    if device.type == "cuda":
+        torch.cuda.set_device(device)
     if not dist.is_initialized():
         dist.init_process_group("nccl" if device.type == "cuda" else "gloo", timeout=LONGEST_WAIT)
     return Processes(dist.get_rank(), count)

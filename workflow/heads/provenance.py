@@ -1,7 +1,12 @@
-"""Which code made a file: the commit, whether it was changed since, and the versions that matter."""
+"""Which code made a file: the commit, whether it was changed since, and the versions that matter.
+
+Every job ends its log with a line of this; `python -m heads why FILE` finds it again.
+"""
 
 from __future__ import annotations
 
+import argparse
+import json
 import platform
 import subprocess
 from importlib.metadata import version
@@ -9,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 PACKAGES = ("torch", "sentencepiece", "sacrebleu", "numpy")
+MARK = "provenance: "
 
 
 def provenance() -> dict[str, Any]:
@@ -19,6 +25,22 @@ def provenance() -> dict[str, Any]:
         "python": platform.python_version(),
         **{package: version(package) for package in PACKAGES},
     }
+
+
+def record(arguments: argparse.Namespace) -> str:
+    """A line for the log of a job that ended well: its code, versions, and the seed, device and threads it had."""
+    chosen = {name: getattr(arguments, name) for name in ("seed", "device", "threads") if hasattr(arguments, name)}
+    return MARK + json.dumps({**provenance(), "machine": platform.machine(), **chosen})
+
+
+def recorded(log: Path) -> dict[str, Any]:
+    """What `record` wrote last into a log; empty where there is none."""
+    try:
+        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return {}
+    marked = [line for line in lines if line.startswith(MARK)]
+    return dict(json.loads(marked[-1].removeprefix(MARK))) if marked else {}
 
 
 def _git(*arguments: str) -> str:

@@ -45,6 +45,10 @@ def moments_in(folder: Path) -> dict[int, Path]:
     return {update_of(path): path for path in sorted(folder.glob("moment-*.safetensors"))}
 
 
+def _stopped(training: Training) -> UserError:
+    return UserError(f"stopped at update {training.update}, its state is kept: run again to go on from there.")
+
+
 class Unfinished:
     """Folder with `state.safetensors`, the logs so far, the snapshots to be averaged and the moments to be kept."""
 
@@ -97,12 +101,13 @@ class Unfinished:
 
         Raises UserError to stop, and FloatingPointError instead of keeping weights that are no numbers.
         """
-        if self.stop_asked or time.monotonic() - self.saved >= self.every:
+        stop = bool(training.plan.processes.told(float(self.stop_asked)))
+        if stop or time.monotonic() - self.saved >= self.every:
             tensors, facts = training.state()
             save_tensors(self.state, tensors, {**facts, "identity": self.identity})
             self.saved = time.monotonic()
-        if self.stop_asked:
-            raise UserError(f"stopped at update {training.update}, its state is kept: run again to go on from there.")
+        if stop:
+            raise _stopped(training)
 
     @contextmanager
     def stopping_on_term(self) -> Iterator[None]:
@@ -187,7 +192,12 @@ class Follower(Unfinished):
             training.restore(*load_tensors(self.state))
 
     def save_when_due(self, training: Training) -> None:
-        """The first process does."""
+        """The first process does, and tells when to stop.
+
+        Raises UserError then.
+        """
+        if training.plan.processes.told(0.0):
+            raise _stopped(training)
 
     def _append(self, name: str, record: dict[str, Any]) -> None:
         pass

@@ -12,6 +12,9 @@ TRAINING_DATA = [
     )
 ]
 
+# What hangs on gates comes first, so that no scratch model is left to train alone at the end.
+LONGEST_CHAIN = 10
+
 
 rule baseline:
     """Train the unpruned Transformer (Voita et al., sec. 3)."""
@@ -37,12 +40,14 @@ rule baseline:
     resources:
         mem_mb=2000,
         runtime=1440,
+        processes=1,
     params:
         data=lambda wildcards, input: str(Path(input.data[0]).parent),
         seed=lambda wildcards: wildcards.seed,
     shell:
         "python -m heads baseline --settings {input.settings:q} --data {params.data:q}"
-        " --references {input.references:q} --seed {params.seed} --threads {threads}"
+        " --references {input.references:q} --seed {params.seed:q} --threads {threads}"
+        " --processes {resources.processes}"
         " --model {output.model:q} --shape {output.shape:q} --curve {output.curve:q} --moments {output.moments:q}"
         " > {log:q} 2>&1"
 
@@ -66,12 +71,14 @@ rule gates:
     benchmark:
         f"{GATES}/bench/gates.tsv"
     cache: CACHED
+    priority: LONGEST_CHAIN
     conda:
         "../../envs/torch.yaml"
     threads: 1
     resources:
         mem_mb=2000,
         runtime=1440,
+        processes=1,
     params:
         data=lambda wildcards, input: str(Path(input.data[0]).parent),
         seed=lambda wildcards: wildcards.seed,
@@ -79,9 +86,10 @@ rule gates:
         target=lambda wildcards: wildcards.target,
     shell:
         "python -m heads gates --settings {input.settings:q} --data {params.data:q}"
-        " --references {input.references:q} --seed {params.seed} --threads {threads}"
+        " --references {input.references:q} --seed {params.seed:q} --threads {threads}"
+        " --processes {resources.processes}"
         " --start-model {input.start_model:q} --start-shape {input.start_shape:q}"
-        " --scope {params.scope} --target {params.target}"
+        " --scope {params.scope:q} --target {params.target:q}"
         " --model {output.model:q} --shape {output.shape:q} --curve {output.curve:q}"
         " --heads {output.heads:q} --gates-log {output.closing:q} > {log:q} 2>&1"
 
@@ -101,6 +109,7 @@ rule pruned:
     benchmark:
         f"{PRUNED}/bench/pruned.tsv"
     cache: CACHED
+    priority: LONGEST_CHAIN
     conda:
         "../../envs/torch.yaml"
     resources:
@@ -130,17 +139,20 @@ rule scratch:
     benchmark:
         f"{SCRATCH}/bench/scratch.tsv"
     cache: CACHED
+    priority: LONGEST_CHAIN
     conda:
         "../../envs/torch.yaml"
     threads: 1
     resources:
         mem_mb=2000,
         runtime=1440,
+        processes=1,
     params:
         data=lambda wildcards, input: str(Path(input.data[0]).parent),
         seed=lambda wildcards: wildcards.seed,
     shell:
         "python -m heads scratch --settings {input.settings:q} --data {params.data:q}"
-        " --references {input.references:q} --seed {params.seed} --threads {threads}"
+        " --references {input.references:q} --seed {params.seed:q} --threads {threads}"
+        " --processes {resources.processes}"
         " --unpruned-shape {input.unpruned_shape:q} --heads {input.heads:q}"
         " --model {output.model:q} --shape {output.shape:q} --curve {output.curve:q} > {log:q} 2>&1"

@@ -125,12 +125,14 @@ rule selected:
     resources:
         mem_mb=2000,
         runtime=1440,
+        processes=1,
     params:
         data=lambda wildcards, input: str(Path(input.data[0]).parent),
         seed=lambda wildcards: wildcards.seed,
     shell:
         "python -m heads selected --settings {input.settings:q} --data {params.data:q}"
-        " --references {input.references:q} --seed {params.seed} --threads {threads}"
+        " --references {input.references:q} --seed {params.seed:q} --threads {threads}"
+        " --processes {resources.processes}"
         " --start-model {input.start_model:q} --start-shape {input.start_shape:q} --heads {input.heads:q}"
         " --model {output.model:q} --shape {output.shape:q} --curve {output.curve:q} > {log:q} 2>&1"
 

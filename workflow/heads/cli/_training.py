@@ -15,9 +15,10 @@ from heads.batches import Pairs
 from heads.bpe import Tokens, Vocabulary
 from heads.checkpoints import save_model
 from heads.decode import bleu, translate_pairs
-from heads.devices import add_device_arguments
+from heads.devices import add_device_arguments, pick
 from heads.files import UserError, read_lines, sha256_of
 from heads.names import SIDES
+from heads.parallel import Processes, joined, launch
 from heads.provenance import provenance
 from heads.settings import TrainingSettings
 from heads.train import Evaluate, Training, train
@@ -37,7 +38,20 @@ def add_training_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--save-every-seconds", type=float, default=60.0, help="how much work a killed training loses at most"
     )
+    parser.add_argument(
+        "--processes", type=int, default=1, help="processes that share the training, each with a GPU of its own"
+    )
     add_device_arguments(parser)
+
+
+def begin(arguments: argparse.Namespace) -> tuple[torch.device, Processes]:
+    """The device of this process, and the processes that share the training, which are started if need be."""
+    launch(arguments.processes, arguments.threads)
+    device = pick(arguments)
+    processes = joined(device)
+    if processes.first and processes.count > 1:
+        print(f"{processes.count} processes share this training", file=sys.stderr, flush=True)
+    return device, processes
 
 
 def read_pairs(data: Path, split: str, max_pieces: int) -> Pairs:

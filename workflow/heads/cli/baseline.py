@@ -9,9 +9,7 @@ import torch
 
 from heads.bpe import Vocabulary
 from heads.cli import _training
-from heads.devices import pick
 from heads.files import read_yaml
-from heads.parallel import joined
 from heads.settings import BaselineSettings, ModelSettings, TrainingSettings, section
 from heads.train import Plan, Training
 from heads.transformer import ModelShape, Transformer, full_heads
@@ -25,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Build the model of the settings and train it."""
-    device, content = pick(arguments), read_yaml(arguments.settings)
+    (device, processes), content = _training.begin(arguments), read_yaml(arguments.settings)
     model, training = section(ModelSettings, content["model"]), section(TrainingSettings, content["training"])
     sizes = [len(Vocabulary(arguments.data / f"{side}.model")) for side in ("source", "target")]
     shape = ModelShape(
@@ -42,7 +40,7 @@ def run(arguments: argparse.Namespace) -> None:
     torch.manual_seed(arguments.seed)
     pairs = _training.read_pairs(arguments.data, "train", training.max_pieces)
     length = section(BaselineSettings, content["baseline"])
-    plan = Plan(training, length, arguments.seed, 0, device, length.keep_at, processes=joined(device))
+    plan = Plan(training, length, arguments.seed, 0, device, length.keep_at, processes=processes)
     unfinished = _training.run_training(Training(Transformer(shape), pairs, plan), arguments, content, "baseline")
     unfinished.write_moments(arguments.moments)
     unfinished.finish({"train.jsonl": arguments.curve})

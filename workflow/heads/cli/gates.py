@@ -11,11 +11,9 @@ import torch
 
 from heads.checkpoints import load_model
 from heads.cli import _training
-from heads.devices import pick
 from heads.files import UserError, read_json, read_yaml, sha256_of, write_tsv
 from heads.gates import DrivenPrice, HeadGates, Price, TrainableGates, budgets_of
 from heads.names import SCOPES
-from heads.parallel import joined
 from heads.settings import GatesSettings, LengthSettings, TrainingSettings, section
 from heads.subsets import SubsetGates
 from heads.train import Plan, Pruning, Training
@@ -42,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Train on with gates; the schedule of the learning rate goes on where the start model's ended."""
-    device, content = pick(arguments), read_yaml(arguments.settings)
+    (device, processes), content = _training.begin(arguments), read_yaml(arguments.settings)
     settings = section(GatesSettings, content["gates"])
     training = section(TrainingSettings, content["training"])
     model = load_model(arguments.start_model, arguments.start_shape)
@@ -58,7 +56,7 @@ def run(arguments: argparse.Namespace) -> None:
     pairs = _training.read_pairs(arguments.data, "train", training.max_pieces)
     length = LengthSettings(settings.updates, 0, settings.average_last, settings.average_every)
     before = read_json(arguments.start_shape)["total_updates"]
-    plan = Plan(training, length, arguments.seed, before, device, processes=joined(device))
+    plan = Plan(training, length, arguments.seed, before, device, processes=processes)
     start = f"gates {arguments.scope} {arguments.target} {sha256_of(arguments.start_model)}"
     training_run = Training(model, pairs, plan, pruning)
     unfinished = _training.run_training(training_run, arguments, content, start)

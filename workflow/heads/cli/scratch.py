@@ -8,9 +8,7 @@ from pathlib import Path
 import torch
 
 from heads.cli import _training
-from heads.devices import pick
 from heads.files import read_json, read_tsv, read_yaml
-from heads.parallel import joined
 from heads.prune import open_heads_of, pruned_shape
 from heads.settings import LengthSettings, TrainingSettings, section
 from heads.train import Plan, Training
@@ -26,15 +24,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Train a new model with the heads that the pruned one has."""
-    device, content = pick(arguments), read_yaml(arguments.settings)
+    (device, processes), content = _training.begin(arguments), read_yaml(arguments.settings)
     training = section(TrainingSettings, content["training"])
     unpruned = ModelShape.from_dict(read_json(arguments.unpruned_shape)["shape"])
     shape = pruned_shape(unpruned, open_heads_of(read_tsv(arguments.heads), unpruned))
     torch.manual_seed(arguments.seed)
     pairs = _training.read_pairs(arguments.data, "train", training.max_pieces)
-    plan = Plan(
-        training, section(LengthSettings, content["scratch"]), arguments.seed, 0, device, processes=joined(device)
-    )
+    plan = Plan(training, section(LengthSettings, content["scratch"]), arguments.seed, 0, device, processes=processes)
     start = f"scratch {sorted(shape.live_heads.items())}"
     unfinished = _training.run_training(Training(Transformer(shape), pairs, plan), arguments, content, start)
     unfinished.finish({"train.jsonl": arguments.curve})

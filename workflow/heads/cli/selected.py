@@ -7,9 +7,7 @@ from pathlib import Path
 
 from heads.checkpoints import load_model
 from heads.cli import _training
-from heads.devices import pick
 from heads.files import read_json, read_tsv, read_yaml, sha256_of
-from heads.parallel import joined
 from heads.prune import open_heads_of, prune
 from heads.settings import GatesSettings, LengthSettings, TrainingSettings, section
 from heads.train import Plan, Training
@@ -25,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Prune and train on; updates, schedule, batches and averaging are those of the fine-tuning with gates."""
-    device, content = pick(arguments), read_yaml(arguments.settings)
+    (device, processes), content = _training.begin(arguments), read_yaml(arguments.settings)
     settings = section(GatesSettings, content["gates"])
     training = section(TrainingSettings, content["training"])
     model = load_model(arguments.start_model, arguments.start_shape)
@@ -33,7 +31,7 @@ def run(arguments: argparse.Namespace) -> None:
     pairs = _training.read_pairs(arguments.data, "train", training.max_pieces)
     length = LengthSettings(settings.updates, 0, settings.average_last, settings.average_every)
     before = read_json(arguments.start_shape)["total_updates"]
-    plan = Plan(training, length, arguments.seed, before, device, processes=joined(device))
+    plan = Plan(training, length, arguments.seed, before, device, processes=processes)
     start = f"selected {sorted(smaller.shape.live_heads.items())} {sha256_of(arguments.start_model)}"
     unfinished = _training.run_training(Training(smaller, pairs, plan), arguments, content, start)
     unfinished.finish({"train.jsonl": arguments.curve})

@@ -30,6 +30,7 @@ class Telling:
     name: str
     accuracy: float
     baseline: float
+    reaches: bool
     holds: bool
 
 
@@ -47,7 +48,7 @@ def telling_heads(roles: pd.DataFrame) -> list[Telling]:
     for role, name in wanted:
         if (role, name) in measured:
             best = measured[role, name].sort_values("accuracy", ascending=False, kind="stable").iloc[0]
-            scores = (float(best["accuracy"]), float(best["baseline"]), bool(best["holds"]))
+            scores = (float(best["accuracy"]), float(best["baseline"]), bool(best["reaches"]), bool(best["holds"]))
             found.append(Telling(int(best["layer"]), int(best["head"]), role, name, *scores))
     # More relations than places: those with the smallest gain over the baseline go.
     gains = sorted((t.accuracy - t.baseline for t in found if t.role == "syntactic"), reverse=True)
@@ -119,5 +120,5 @@ def _caption(telling: Telling) -> str:
     score = f"{telling.accuracy:.0%}"
     if telling.role == "syntactic":
         score += f", baseline {telling.baseline:.0%}"
-    missed = "" if telling.holds else "\n(below the threshold)"
+    missed = "" if telling.holds else "\n(not surely a role)" if telling.reaches else "\n(below the threshold)"
     return f"{what}: {score}\nlayer {telling.layer + 1}, head {telling.head + 1}{missed}"

@@ -73,7 +73,7 @@ def selection(frames: Frames, experiment: str) -> Figure:
 
 
 def verdict(table: pd.DataFrame) -> str:
-    """Whether fine-tuned random choices do as well as others, in one sentence from the table of `selection_table`."""
+    """Whether fine-tuned random choices do as well as others, in words from the table of `selection_table`."""
     rivals = table[(table["updates"] > 0) & table["random_draws"].notna()]
     rivals = rivals[~rivals["method"].isin(["reversed", "control"])]
     if rivals.empty:
@@ -86,13 +86,13 @@ def verdict(table: pd.DataFrame) -> str:
         best = set(above.index[above == 1])
         names = [WORDS.get(name, label) for name, (label, _) in STYLES.items() if name in best]
         sign = "+" if gain >= 0 else MINUS
-        found.append((kept, draws, names, f"best {sign}{abs(gain):.1f} BLEU on their mean"))
+        found.append((kept, draws, names, f"the best is {sign}{abs(gain):.1f} BLEU from their mean"))
     parts = [f"at {kept:.0f} heads {_listed(names)} ({gain})" for kept, _, names, gain in found]
     if any(names for _, _, names, _ in found):
         beginning = "Random heads with fine-tuning do not do as well everywhere"
     else:
         beginning = "Random heads with fine-tuning do as well, as Budhraja et al. (2020) say"
-    return f"{beginning}; above all {found[0][1]} draws are {', '.join(parts)}."
+    return f"{beginning}. Better than each of {found[0][1]} draws: {'; '.join(parts)}."
 
 
 def _listed(names: list[str]) -> str:

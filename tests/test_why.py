@@ -1,0 +1,97 @@
+"""From what a result was made: what Snakemake keeps and what logs say, read back and told."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+from argparse import Namespace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from heads.__main__ import main
+from heads.files import write_text, write_yaml
+from heads.history import ancestors, changed_after, jobs
+from heads.provenance import MARK, PACKAGES, provenance, record, recorded
+
+FOLDER = "results/x/ж>>>???/" + "a-long-name/" * 30
+
+
+def kept(rule: str, output: str, *inputs: str, commit: str | None = None, **more: Any) -> None:
+    """Write a result, its log, and what Snakemake keeps of it: long names in folders that begin with @."""
+    log = f"{output}.log"
+    made_by = {"commit": commit, "changed_since_commit": False, "torch": "2.13.0", **more}
+    write_text(Path(log), f"some words\n{MARK}{json.dumps(made_by)}\n" if commit else "some words\n")
+    write_text(Path(output), rule)
+    name = base64.urlsafe_b64encode(output.encode()).decode()
+    *folders, last = (name[at : at + 200] for at in range(0, len(name), 200))
+    told = {"rule": rule, "input": inputs, "log": [log], "shellcmd": f"run {rule}", "starttime": 1.0, "endtime": 4.0}
+    write_text(Path(".snakemake/metadata", *(f"@{part}" for part in folders), last), json.dumps(told))
+
+
+@pytest.fixture(autouse=True)
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A table made of two scores, each of a model; both models are made of one corpus."""
+    monkeypatch.chdir(tmp_path)
+    write_text(Path("text"), "given")
+    write_yaml(Path(f"{FOLDER}/settings/gates.yaml"), {"gates": {"updates": 7}})
+    kept("corpus", f"{FOLDER}corpus", "text", commit="c" * 40)
+    for seed in (1, 2):
+        inputs = (f"{FOLDER}corpus", f"{FOLDER}/settings/gates.yaml")
+        kept("gates", f"{FOLDER}model{seed}", *inputs, commit="c" * 40, seed=seed, device="cuda:1 a GPU")
+        kept("score", f"{FOLDER}score{seed}", f"{FOLDER}model{seed}", commit="c" * 40, device="cpu")
+    kept("table", f"{FOLDER}table", f"{FOLDER}score1", f"{FOLDER}score2", commit="c" * 40)
+    for at, path in enumerate(sorted(Path("results").rglob("*"))):
+        os.utime(path, (at, 1000))
+
+
+def test_all_that_is_behind_a_file_is_found_once_and_the_nearest_first() -> None:
+    made = jobs()
+    found = [(name.rpartition("/")[2], job.rule if job else None) for name, job in ancestors(f"{FOLDER}table", made)]
+    assert found == [
+        *(("score1", "score"), ("score2", "score"), ("model1", "gates"), ("model2", "gates")),
+        *(("corpus", "corpus"), ("gates.yaml", None), ("text", None)),
+    ]
+
+
+def test_a_person_is_told_code_versions_device_seed_settings_and_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["why", f"{FOLDER}model2"]) == 0
+    said = capsys.readouterr().out
+    for words in ("in 3 s by the rule gates", "commit cccccccccccc", "torch 2.13.0", "cuda:1 a GPU", "updates: 7"):
+        assert words in said, words
+    assert "run gates" in said and f"{FOLDER}model2.log" in said and "seed     2" in said
+    assert "note:" not in said
+
+
+def test_a_table_tells_the_seeds_and_devices_behind_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["why", f"./{FOLDER}table"]) == 0
+    [line] = [line for line in capsys.readouterr().out.splitlines() if line.startswith("  gates ")]
+    assert line.endswith("commit cccccccccccc; cuda:1 a GPU; seed 1, 2")
+
+
+def test_inputs_that_changed_since_and_code_that_differs_are_noted(capsys: pytest.CaptureFixture[str]) -> None:
+    kept("score", f"{FOLDER}score1", f"{FOLDER}model1", commit="d" * 40, device="cpu")
+    Path(f"{FOLDER}score2").unlink()
+    assert changed_after(f"{FOLDER}table", jobs()) == [f"{FOLDER}score1", f"{FOLDER}score2"]
+    assert main(["why", f"{FOLDER}table"]) == 0
+    said = capsys.readouterr().out
+    assert f"note: changed since it was made, or gone: {FOLDER}score1, {FOLDER}score2" in said
+    assert "note: made by different states of the code: commit cccccccccccc, commit dddddddddddd" in said
+
+
+@pytest.mark.parametrize("path", ["results/none", "text"])
+def test_a_file_that_no_job_made_is_told_in_one_sentence(path: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["why", path]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith(f"error: {path} ") and said.count("\n") == 1
+
+
+def test_the_line_that_a_job_leaves_in_its_log_is_read_back(tmp_path: Path) -> None:
+    line = record(Namespace(seed=3, device="cpu", threads=2, model=tmp_path))
+    write_text(tmp_path / "log", f"{MARK}{{}}\nwords\n{line}\n")
+    found = recorded(tmp_path / "log")
+    assert found == {**provenance(), "machine": found["machine"], "seed": 3, "device": "cpu", "threads": 2}
+    assert set(PACKAGES) < set(found) and len(found["commit"]) == 40
+    assert recorded(tmp_path / "none") == {}
