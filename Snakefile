@@ -29,6 +29,7 @@ localrules:
     models,
     settings,
     corpus_settings,
+    other_settings,
     trees_settings,
 
 

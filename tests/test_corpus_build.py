@@ -17,7 +17,7 @@ import yaml
 from heads.cli import corpus as corpus_command
 from heads.cli import trees as trees_command
 from heads.corpus import build as build_module
-from heads.corpus.build import OUTPUT_NAMES, build
+from heads.corpus.build import OTHER_NAMES, OUTPUT_NAMES, build, build_other
 from heads.corpus.conllu import place, read_conllu
 from heads.corpus.pairs import open_pairs
 from heads.corpus.sources import (
@@ -275,6 +275,43 @@ def test_two_checksums_for_one_url_are_refused(data: Path) -> None:
 def test_a_local_file_with_another_checksum_is_refused(data: Path, tmp_path: Path) -> None:
     part = {"source": {"path": "train.en", "sha256": "0" * 64}, "target": "train.de"}
     refused(entry(data, train=[part]), tmp_path / "out", "train.en has not the sha256 000")
+
+
+OTHER = {"other": [{"source": "far.en", "target": "far.de"}]}
+
+
+def test_the_test_set_of_another_domain_is_written_beside_the_corpus_whatever_stands_in_training(
+    data: Path, tmp_path: Path
+) -> None:
+    write(data, {"far.en": ["x  y", "last \u0007"], "far.de": ["X Y", "z"]})
+    out, url = tmp_path / "out", "https://example.org/far.de"
+    build(entry(data), out, tmp_path)
+    build_other(entry(data, **OTHER), out, tmp_path)
+    assert built(out) == {*OUTPUT_NAMES, *OTHER_NAMES}
+    assert [read_lines(out / name) for name in OTHER_NAMES] == [["x y", "last \u0007"], ["X Y", "z"]]
+    far = entry(data, other=[{"source": "far.en", "target": {"url": url}}])
+    assert downloads_of(far) == [url] and local_files_of(far)[-1] == data / "far.en"
+
+
+@pytest.mark.parametrize(
+    ("source", "other", "words"),
+    [
+        (b"a\nb\n", OTHER, "2 lines and .*far.de 1, so line 2"),
+        (b"\xff\n", OTHER, "far.en, line 1 is not UTF-8"),
+        (b" \n", OTHER, "other pair at line 1 of .*far.en has an empty source"),
+        (b"", OTHER, "files under other of the en-de corpus hold no pair"),
+        (b"a\n", {"other": [{"source": "near.en", "target": "far.de"}]}, "near.en is not at"),
+        (b"a\n", {}, "has no test set of another domain"),
+    ],
+)
+def test_a_faulty_test_set_of_another_domain_is_named_and_leaves_nothing(
+    data: Path, tmp_path: Path, source: bytes, other: Entry, words: str
+) -> None:
+    (data / "far.en").write_bytes(source)
+    (data / "far.de").write_bytes(b"A\n" if source else b"")
+    with pytest.raises(UserError, match=words):
+        build_other(entry(data, **other), tmp_path / "out", tmp_path)
+    assert built(tmp_path / "out") == set()
 
 
 def test_a_test_set_of_sacrebleu_gives_its_source_and_first_reference(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -98,6 +99,18 @@ def test_the_second_figure_tells_the_correlation_of_what_it_shows(runs: list[Pat
     assert len(drawn[0]) == 36 > len(drawn[1])
     for points, title in zip(drawn, titles, strict=True):
         assert title.endswith(f"r = {np.corrcoef(points.T)[0, 1]:.2f}")
+
+
+def test_the_second_figure_compares_test_with_another_domain_where_there_is_one(tmp_path: Path) -> None:
+    run = write_results(tmp_path / "first", World(layers=2, heads=3, lams=()))[0]
+    for label in ("dev", "other domain"):
+        with styled():
+            axes = michel.fig2(load_runs(NEEDS["michel_fig2"], [run]), "first").axes[0]
+        assert axes.get_xlabel() == f"BLEU change without the head, {label}"
+        # For the next round; a domain where every head costs the same as on test.
+        shutil.copy(run / "ablation.tsv", run / "ablation.other.tsv")
+    points = np.concatenate([np.asarray(line.get_xydata()) for line in axes.lines[:3]])
+    assert len(points) == 18 and (points[:, 0] == points[:, 1]).all()
 
 
 def test_the_curves_go_through_the_points_of_the_file(runs: list[Path]) -> None:

@@ -13,7 +13,8 @@ from heads.corpus import sources
 PROFILE = yaml.safe_load((ROOT / "profiles/slurm/config.yaml").read_text(encoding="utf-8"))
 TRAININGS = {"baseline", "gates", "scratch", "selected", "parser_model"}
 # Hours each, and few in an experiment.
-ALONE = {*TRAININGS, "download", "parser", "speed", "latency", "ablation", "curve", "moments", "masked"}
+ABLATIONS = {"ablation", "ablation_other"}
+ALONE = {*TRAININGS, *ABLATIONS, "download", "parser", "speed", "latency", "curve", "moments", "masked"}
 PAPERS = ("wmt-en-ru", "wmt-en-de", "wmt-en-fr", "opensubtitles-en-ru")
 
 

@@ -150,6 +150,19 @@ def test_wrong_settings_stop_before_the_first_job_with_one_sentence(fresh: Path,
     assert not (fresh / "results").exists()
 
 
+def test_another_domain_is_measured_where_a_corpus_names_one_and_nowhere_else(fresh: Path) -> None:
+    figure, table = "results/figures/{}/michel_fig2.png", "results/tables/table_corpus.tsv"
+    far = planned(snakemake(fresh, figure.format("wmt-en-fr"), "-n").stdout)
+    assert far["other"] == far["other_settings"] == far["ablation_other"] == far["ablation"] == 1
+    near = planned(snakemake(fresh, figure.format("demo"), "-n").stdout)
+    counted = planned(snakemake(fresh, table, "-n", "--config", "run=[wmt-en-fr]").stdout)
+    assert near["ablation"] == counted["corpus"] == 1
+    assert not {"other", "other_settings", "ablation_other"} & {*near, *counted}
+    assert far["encode"] == near["encode"] + 1
+    refused = snakemake(fresh, "results/demo/baseline/seed-1/ablation.other.tsv", "-n")
+    assert refused.returncode != 0 and "corpora.demo has no test set of another domain" in refused.stdout
+
+
 def test_a_missing_corpus_file_is_named_before_the_first_job(fresh: Path) -> None:
     done = snakemake(fresh, "--cores", "1", "--config", "run=[multi30k]")
     assert done.returncode != 0

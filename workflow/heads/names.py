@@ -22,6 +22,9 @@ SCOPES: dict[str, tuple[str, ...]] = {"enc_self": ("enc_self",), "all": ATTENTIO
 """Which kinds of attention carry gates in each pruning scope."""
 
 SPLITS = ("train", "dev", "test")
+OTHER = "other"
+"""The name of a test set of another domain, which a corpus in files may have beside its splits."""
+
 SIDES = ("source", "target")
 KINDS = ("baseline", "gates", "pruned", "scratch", "selected")
 """The kinds of trained models, in the order in which they are made."""

@@ -230,6 +230,33 @@ rule ablation:
         " --alone-dev {output.alone_dev:q} --layers {output.layers:q} --threads {threads} > {log:q} 2>&1"
 
 
+rule ablation_other:
+    """BLEU on the test set of another domain with every head masked alone (Michel et al., Fig 2)."""
+    input:
+        settings="results/{experiment}/settings/ablation.yaml",
+        model=f"{ANY_RUN}/model.safetensors",
+        shape=f"{ANY_RUN}/model.json",
+        source=f"{BPE}/{names.OTHER}.source.safetensors",
+        references=corpus_file(f"{names.OTHER}.target.txt"),
+        target_bpe=f"{BPE}/target.model",
+    output:
+        masked=f"{ANY_RUN}/{ABLATION_OTHER}",
+    log:
+        f"{ANY_RUN}/log/ablation_other.txt",
+    benchmark:
+        f"{ANY_RUN}/bench/ablation_other.tsv"
+    conda:
+        "../../envs/torch.yaml"
+    threads: 1
+    resources:
+        mem_mb=2000,
+        runtime=720,
+    shell:
+        "python -m heads ablation_other --settings {input.settings:q} --model {input.model:q} --shape {input.shape:q}"
+        " --source {input.source:q} --references {input.references:q} --target-bpe {input.target_bpe:q}"
+        " --masked {output.masked:q} --threads {threads} > {log:q} 2>&1"
+
+
 rule curve:
     """BLEU as more and more heads are masked, in several orders and by kind of attention (Michel et al., secs 4 and 5)."""
     input:

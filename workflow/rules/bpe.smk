@@ -26,7 +26,7 @@ rule bpe:
 
 
 rule encode:
-    """Encode one side of one split into piece ids."""
+    """Encode one side of one split, or of another domain, into piece ids."""
     input:
         text=corpus_file("{split}.{side}.txt"),
         bpe=f"{BPE}/{{side}}.model",
@@ -36,6 +36,8 @@ rule encode:
         f"{BPE}/log/encode.{{split}}.{{side}}.txt",
     benchmark:
         f"{BPE}/bench/encode.{{split}}.{{side}}.tsv"
+    wildcard_constraints:
+        split="|".join([*names.SPLITS, names.OTHER]),
     cache: CACHED
     conda:
         "../../envs/torch.yaml"

@@ -71,6 +71,7 @@ PRUNED = "results/{experiment}/pruned/{scope}/{target}/seed-{seed}"
 SCRATCH = "results/{experiment}/scratch/{scope}/{target}/seed-{seed}"
 SELECTED = f"results/{{experiment}}/selected/{methods.SCOPE}/{{choice}}/seed-{{seed}}"
 ANY_RUN = "results/{experiment}/{run}"
+ABLATION_OTHER = "ablation.other.tsv"
 
 
 def corpus_file(name):
@@ -107,16 +108,26 @@ def fine_tuned(experiment):
     return settings.chosen(EXPERIMENTS[experiment], fine_tuned=True)
 
 
+def entry_without(corpus, *keys):
+    """The entry of a corpus without some of its keys, so that a change of those reruns nothing that is not told them."""
+    return {key: value for key, value in config["corpora"][corpus].items() if key not in keys}
+
+
 def corpus_entry(corpus):
-    """What a corpus is made of: its entry without the treebanks, which are no part of it."""
-    return {key: value for key, value in config["corpora"][corpus].items() if key not in ("trees", "parser_trees")}
+    """What a corpus is made of: neither treebanks nor the test set of another domain are a part of it."""
+    return entry_without(corpus, "trees", "parser_trees", names.OTHER)
+
+
+def other_entry(corpus):
+    """The entry of a corpus with the test set of another domain."""
+    if names.OTHER not in config["corpora"][corpus]:
+        raise WorkflowError(f"corpora.{corpus} has no test set of another domain: name its parts under {names.OTHER}.")
+    return entry_without(corpus, "trees", "parser_trees")
 
 
 def treebank_entry(corpus, split):
-    """The entry of a corpus with the one treebank that stands in the place of a split's trees, so that naming another
-    one reruns nothing here."""
-    other = "trees" if split == "train" else "parser_trees"
-    return {key: value for key, value in config["corpora"][corpus].items() if key != other}
+    """The entry of a corpus with the one treebank that stands in the place of a split's trees."""
+    return entry_without(corpus, "trees" if split == "train" else "parser_trees", names.OTHER)
 
 
 def files_of(entry):
@@ -134,6 +145,16 @@ def has_gold(experiment):
 def has_trees(experiment):
     """Whether there is anything to measure roles on."""
     return has_gold(experiment) or "stanza" in EXPERIMENTS[experiment]["roles"]["trees"]
+
+
+def has_other(experiment):
+    """Whether the experiment's corpus has a test set of another domain."""
+    return names.OTHER in config["corpora"][EXPERIMENTS[experiment]["corpus"]]
+
+
+def lacking(experiment):
+    """The optional files that the runs of an experiment do not have: what needs trees, or another domain."""
+    return [*([] if has_trees(experiment) else ["roles.tsv"]), *([] if has_other(experiment) else [ABLATION_OTHER])]
 
 
 def tree_files(wildcards):
@@ -154,12 +175,8 @@ def runs_read(need, experiments):
 
 
 def inputs_read(need, experiments):
-    """The files that a table or figure reads; what needs trees is left out where there are none."""
-    return [
-        path
-        for e in experiments
-        for path in need.inputs(runs_read(need, [e]), without=() if has_trees(e) else need.optional)
-    ]
+    """The files that a table or figure reads; what needs trees or another domain is left out where there is none."""
+    return [path for e in experiments for path in need.inputs(runs_read(need, [e]), without=lacking(e))]
 
 
 def timed_with(wildcards):

@@ -35,6 +35,23 @@ rule corpus_settings:
         write_yaml(Path(output[0]), params.content)
 
 
+rule other_settings:
+    """The entry of one corpus with the test set of another domain."""
+    output:
+        "results/corpora/{corpus}/other.yaml",
+    log:
+        "results/corpora/{corpus}/log/other_settings.txt",
+    benchmark:
+        "results/corpora/{corpus}/bench/other_settings.tsv"
+    resources:
+        mem_mb=200,
+        runtime=5,
+    params:
+        content=lambda wildcards: other_entry(wildcards.corpus),
+    run:
+        write_yaml(Path(output[0]), params.content)
+
+
 rule trees_settings:
     """The entry of one corpus with its treebank, which only the rule that reads it is told."""
     output:

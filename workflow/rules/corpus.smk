@@ -55,6 +55,30 @@ rule corpus:
         " --out-folder {params.folder:q} --threads {threads} > {log:q} 2>&1"
 
 
+rule other:
+    """The test set of another domain that a corpus names, as plain text (Michel et al., Fig 2)."""
+    input:
+        settings=f"{CORPUS}/other.yaml",
+        files=lambda w: files_of(other_entry(w.corpus)),
+    output:
+        source=f"{CORPUS}/{names.OTHER}.source.txt",
+        target=f"{CORPUS}/{names.OTHER}.target.txt",
+    log:
+        f"{CORPUS}/log/other.txt",
+    benchmark:
+        f"{CORPUS}/bench/other.tsv"
+    conda:
+        "../../envs/torch.yaml"
+    resources:
+        mem_mb=1000,
+        runtime=60,
+    params:
+        folder=lambda wildcards, input: str(Path(input.settings).parent),
+    shell:
+        "python -m heads other --settings {input.settings:q} --downloads results/downloads"
+        " --out-folder {params.folder:q} > {log:q} 2>&1"
+
+
 rule trees:
     """Gold dependency trees of a split's source sentences (grammar), or the treebank that a corpus names.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import chain, islice
@@ -32,7 +32,7 @@ from heads.corpus.distinct import SeenBefore
 from heads.corpus.pairs import RawPair, open_pairs
 from heads.corpus.sources import FilesCorpus, FileSpec, GrammarCorpus, files_of, parse_corpus
 from heads.files import UserError, sha256_of, write_tsv
-from heads.names import SIDES, SPLITS
+from heads.names import OTHER, SIDES, SPLITS
 from heads.workers import chunks, in_order
 
 FILTER_TABLE = "filters.tsv"
@@ -52,6 +52,7 @@ def text_name(split: str, side: str) -> str:
 
 
 OUTPUT_NAMES = (*(text_name(split, side) for split in SPLITS for side in SIDES), FILTER_TABLE)
+OTHER_NAMES = tuple(text_name(OTHER, side) for side in SIDES)
 
 
 def build(entry: Mapping[str, Any], out_folder: Path, downloads: Path, workers: int = 1) -> None:
@@ -65,7 +66,7 @@ def build(entry: Mapping[str, Any], out_folder: Path, downloads: Path, workers: 
     # Before hours of work, not after.
     for file in files_of(corpus):
         check_file(file, downloads)
-    with staged(out_folder) as stage:
+    with staged(out_folder, OUTPUT_NAMES) as stage:
         tallies = build_splits(corpus, stage, lambda split: raw_pairs(corpus, split, downloads), workers)
         rows = filter_rows("train", tallies["train"], FILTERS)
         for split in ("dev", "test"):
@@ -73,15 +74,32 @@ def build(entry: Mapping[str, Any], out_folder: Path, downloads: Path, workers: 
         write_tsv(stage / FILTER_TABLE, rows, TABLE_COLUMNS)
 
 
+def build_other(entry: Mapping[str, Any], out_folder: Path, downloads: Path) -> None:
+    """Write both sides of the test set of another domain, as dev and test are written: no line is taken out.
+
+    Raises UserError for a corpus without one, for a fault in its files and for one without pairs.
+    """
+    corpus = parse_corpus(entry)
+    pair = f"{corpus.source}-{corpus.target}"
+    if not isinstance(corpus, FilesCorpus) or not corpus.parts[OTHER]:
+        raise UserError(f"The {pair} corpus has no test set of another domain: name its parts under {OTHER}.")
+    for file in files_of(corpus):
+        check_file(file, downloads)
+    with staged(out_folder, OTHER_NAMES) as stage:
+        if not write_split(stage, OTHER, checked(raw_pairs(corpus, OTHER, downloads), OTHER)):
+            raise UserError(f"The files under {OTHER} of the {pair} corpus hold no pair: give files with text.")
+
+
 @contextmanager
-def staged(out_folder: Path) -> Iterator[Path]:
-    """A folder inside `out_folder` whose outputs move up when the block ends well; it goes in every case."""
-    stage = out_folder / ".building"
+def staged(out_folder: Path, names: Sequence[str]) -> Iterator[Path]:
+    """A folder inside `out_folder` whose files `names` move up when the block ends well; it goes in every case."""
+    # Told apart by what is made, for jobs of one corpus may run at once.
+    stage = out_folder / f".building-{names[0]}"
     shutil.rmtree(stage, ignore_errors=True)
     stage.mkdir(parents=True)
     try:
         yield stage
-        for name in OUTPUT_NAMES:
+        for name in names:
             (stage / name).replace(out_folder / name)
     finally:
         shutil.rmtree(stage)

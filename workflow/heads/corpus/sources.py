@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from heads.files import UserError
-from heads.names import SPLITS
+from heads.names import OTHER, SPLITS
 
 READABLE_LENGTH = 80
 
@@ -105,7 +105,8 @@ class GrammarCorpus:
 
 @dataclass(frozen=True, slots=True)
 class FilesCorpus:
-    """A corpus in files. `parts` by split; `hold_out` has the sizes of dev and test when cut from train.
+    """A corpus in files. `parts` by split and under `other`, where there may be none; `hold_out` has the sizes of dev
+    and test when cut from train.
 
     `trees` is the treebank that heads are measured on, `parser_trees` the one that a parser learns from.
     """
@@ -175,7 +176,7 @@ def parse_corpus(entry: Mapping[str, Any]) -> GrammarCorpus | FilesCorpus:
     if entry["kind"] == "grammar":
         return GrammarCorpus(entry["source"], entry["target"], entry["seed"], entry["pairs"], cleaning)
     folder = Path(entry.get("folder", "."))
-    parts = {split: [parse_part(part, folder) for part in entry.get(split, [])] for split in SPLITS}
+    parts = {split: [parse_part(part, folder) for part in entry.get(split, [])] for split in (*SPLITS, OTHER)}
     trees, learnt = (parse_file(entry[key], folder) if key in entry else None for key in ("trees", "parser_trees"))
     corpus = FilesCorpus(
         entry["source"], entry["target"], parts, entry.get("hold_out"), entry.get("limit"), trees, learnt, cleaning
@@ -214,8 +215,8 @@ def files_of(corpus: GrammarCorpus | FilesCorpus) -> Iterator[FileSpec]:
     """Every file that a corpus names, the treebanks last."""
     if isinstance(corpus, GrammarCorpus):
         return
-    for split in SPLITS:
-        for part in corpus.parts[split]:
+    for parts in corpus.parts.values():
+        for part in parts:
             if isinstance(part, Columns):
                 yield part.file
             elif isinstance(part, TwoFiles):

@@ -88,24 +88,28 @@ def _histogram(axes: Axes, change: pd.Series, significant: pd.Series, bins: list
 
 
 def fig2(frames: Frames, experiment: str) -> Figure:
-    """What a head's absence costs on dev against what it costs on test; beside it, the same near zero."""
+    """What a head's absence costs on another domain, else on dev, against test; beside it, the same near zero."""
     keys = ["seed", "attention", "layer", "head"]
+    other = frames["ablation.other.tsv"]
+    compared = frames["ablation.dev.tsv"] if other.empty else other
+    where, name = ("on other sentences", "dev") if other.empty else ("in another domain", "other domain")
     both = frames["ablation.tsv"][[*keys, "bleu_change"]].merge(
-        frames["ablation.dev.tsv"][[*keys, "bleu_change"]], on=keys, suffixes=("_test", "_dev")
+        compared[[*keys, "bleu_change"]], on=keys, suffixes=("_test", "_compared")
     )
     heads = first_seed(both)
-    title = f"Does a head matter as much on other sentences? Experiment “{experiment}”{seed_note(both)}"
+    title = f"Does a head matter as much {where}? Experiment “{experiment}”{seed_note(both)}"
     figure, (axes,) = new_figure(2.9, title, ncols=2)
-    values = heads[["bleu_change_dev", "bleu_change_test"]].to_numpy(float)
+    values = heads[["bleu_change_compared", "bleu_change_test"]].to_numpy(float)
     reach = max(1.5 * float(np.median(np.abs(values))), 1e-6)
     near = heads[(np.abs(values) <= reach).all(axis=1)]
     for each, drawn in zip(axes, (heads, near), strict=True):
         for kind, rows in drawn.groupby("attention", sort=False):
             label = f"{ATTENTION_LABELS[str(kind)]}, r = {_pearson(rows)}"
             style: dict[str, Any] = {"color": TYPE_COLOURS[str(kind)], "label": label, "alpha": 0.85}
-            each.plot(rows["bleu_change_dev"], rows["bleu_change_test"], TYPE_MARKERS[str(kind)], **style)
+            each.plot(rows["bleu_change_compared"], rows["bleu_change_test"], TYPE_MARKERS[str(kind)], **style)
         each.axline((0, 0), slope=1, color="#666666", linewidth=0.9)
-        each.set(xlabel=f"{CHANGE}, dev", ylabel=f"{CHANGE}, test")
+        each.xaxis.set_major_locator(MaxNLocator(nbins=5))
+        each.set(xlabel=f"{CHANGE}, {name}", ylabel=f"{CHANGE}, test")
     panel(axes[0], "a", f"all {len(heads)} heads, r = {_pearson(heads)}")
     panel(axes[1], "b", f"the {len(near)} heads near zero, r = {_pearson(near)}")
     shared_legend(figure, [axes[0]], columns=3)
@@ -113,7 +117,7 @@ def fig2(frames: Frames, experiment: str) -> Figure:
 
 
 def _pearson(heads: pd.DataFrame) -> str:
-    first, second = heads["bleu_change_dev"], heads["bleu_change_test"]
+    first, second = heads["bleu_change_compared"], heads["bleu_change_test"]
     if len(heads) < 3 or not first.std() or not second.std():
         return "–"
     return f"{first.corr(second):.2f}"

@@ -14,8 +14,8 @@ class Need:
     """What one table or figure reads: files by kind of run, from runs of these pruning scopes (the baseline has none).
 
     `reference` names the files of the papers' numbers, below workflow/reference; `optional` files that are read where
-    an experiment has them, so that a table is also made of experiments without trees. Of runs that were
-    asked for a number of heads only those of `methods` are read; "" are gates whose lambda is driven.
+    an experiment has them, so that a table is also made of experiments without trees or another domain. Of runs that
+    were asked for a number of heads only those of `methods` are read; "" are gates whose lambda is driven.
     """
 
     scopes: tuple[str, ...]

@@ -98,7 +98,8 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "maps.json": ("words", "relations", "tree_heads", "weights"),
     "importance.tsv": ("attention", "layer", "head", "form", "importance", "importance_normalised"),
     **dict.fromkeys(
-        ("ablation.tsv", "ablation.dev.tsv"), ("attention", "layer", "head", "bleu", "bleu_change", "p_value")
+        ("ablation.tsv", "ablation.dev.tsv", "ablation.other.tsv"),
+        ("attention", "layer", "head", "bleu", "bleu_change", "p_value"),
     ),
     "layers_to_one.tsv": (
         *("attention", "layer", "heads", "head_chosen", "bleu", "bleu_change", "p_value"),

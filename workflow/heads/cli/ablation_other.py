@@ -1,0 +1,28 @@
+"""`ablation_other`: BLEU on another domain with each head masked alone (Michel et al. 2019, Fig 2)."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from heads.ablation import COLUMNS, ablation_rows, masked_alone
+from heads.cli._masking import add_masking_arguments, load_with_heads, translation_of
+from heads.devices import pick
+from heads.files import read_yaml, write_tsv
+from heads.settings import AblationSettings, section
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Flags of `python -m heads ablation_other`."""
+    add_masking_arguments(parser)
+    parser.add_argument("--masked", type=Path, required=True, help="table to write: each head masked")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Mask, translate and score; write the table."""
+    device = pick(arguments)
+    settings = section(AblationSettings, read_yaml(arguments.settings)["ablation"])
+    model = load_with_heads(arguments.model, arguments.shape, device)
+    text = translation_of(model, device, arguments.source, arguments.references, arguments.target_bpe, settings)
+    rows = ablation_rows(model, masked_alone(model.shape), *text, resamples=settings.resamples)
+    write_tsv(arguments.masked, rows, COLUMNS)

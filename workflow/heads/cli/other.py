@@ -1,0 +1,21 @@
+"""`other`: the test set of another domain that a corpus names becomes plain text, a sentence a line."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from heads.corpus.build import build_other
+from heads.files import read_yaml
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the flags."""
+    parser.add_argument("--settings", type=Path, required=True, help="YAML file with the one corpora entry")
+    parser.add_argument("--downloads", type=Path, required=True, help="folder in which the fetched files lie")
+    parser.add_argument("--out-folder", type=Path, required=True, help="folder for the two texts")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Build the test set."""
+    build_other(read_yaml(arguments.settings), arguments.out_folder, arguments.downloads)
