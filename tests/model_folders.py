@@ -11,6 +11,7 @@ from heads.bpe import Tokens, Vocabulary, encode_file, train_bpe
 from heads.checkpoints import save_model
 from heads.files import write_json, write_text, write_tsv
 from heads.names import ATTENTIONS
+from heads.provenance import provenance
 from heads.prune import prune
 from heads.settings import BpeSettings
 from heads.transformer import EOS, ModelShape, Transformer, full_heads
@@ -62,7 +63,7 @@ def write_experiment(folder: Path) -> Experiment:
         for head, is_open in enumerate(heads)
     ]
     for run, weights in ((made.baseline, model), (made.gates, model), (made.pruned, prune(model, OPEN))):
-        save_model(weights, run / "model.safetensors", run / "model.json", {"updates": 5})
+        save_model(weights, run / "model.safetensors", run / "model.json", {"updates": 5}, provenance())
         if run != made.baseline:
             write_tsv(run / "heads.tsv", rows, ("attention", "layer", "head", "open"))
         if run != made.gates:

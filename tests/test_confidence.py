@@ -98,7 +98,7 @@ def test_without_sentences_confidence_is_unknown_rather_than_zero() -> None:
 
 def test_the_command_writes_the_table_of_the_first_sentences(tmp_path: Path) -> None:
     model = tiny(PRUNED).float()
-    save_model(model, tmp_path / "model.safetensors", tmp_path / "model.json", {})
+    save_model(model, tmp_path / "model.safetensors", tmp_path / "model.json", {}, {})
     for name, side in [("source", SOURCES), ("target", TARGETS)]:
         offsets = np.cumsum([0, *map(len, side)]).astype(np.int64)
         save_file({"ids": np.concatenate(side), "offsets": offsets}, tmp_path / name)

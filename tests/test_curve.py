@@ -104,6 +104,6 @@ def test_a_text_and_references_of_different_length_are_refused(
 
 def test_a_model_without_heads_has_none_to_mask(tiny_model: NewModel, tmp_path: Path) -> None:
     files = (tmp_path / "model.safetensors", tmp_path / "model.json")
-    save_model(tiny_model(live_heads={kind: [[], []] for kind in ("enc_self", "dec_self", "dec_enc")}), *files, {})
+    save_model(tiny_model(live_heads={kind: [[], []] for kind in ("enc_self", "dec_self", "dec_enc")}), *files, {}, {})
     with pytest.raises(UserError, match="without any head"):
         load_with_heads(*files, torch.device("cpu"))

@@ -173,7 +173,7 @@ def test_the_generated_prefix_is_what_the_model_finds_likeliest_at_every_step() 
 
 def test_the_command_writes_the_table_of_the_generated_batches(tmp_path: Path) -> None:
     model, batch = random_model(pre_norm=False).float(), random_batch([(3, 4), (2, 2)])
-    save_model(model, tmp_path / "model.safetensors", tmp_path / "model.json", {})
+    save_model(model, tmp_path / "model.safetensors", tmp_path / "model.json", {}, {})
     write_text(
         tmp_path / "lrp.yaml",
         "lrp: {sentences: 2, batch_tokens: 7, stabiliser: 0.000000001, rules: [attnlrp, plain]}\n",

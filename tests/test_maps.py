@@ -97,7 +97,7 @@ def folder(tmp_path: Path) -> Path:
     text = "the cat sees\nкошка видит её\ndogs see the cat\n" * 9
     (tmp_path / "text").write_text(text, encoding="utf-8")
     train_bpe(tmp_path / "text", tmp_path / "bpe", BpeSettings(40, 40, 1.0, 1000, 1), 40)
-    save_model(pruned(40), tmp_path / "model", tmp_path / "shape", {})
+    save_model(pruned(40), tmp_path / "model", tmp_path / "shape", {}, {})
     trees = [tree("the", "cat", "sees"), tree("кошка", "видит", "её"), tree("see"), tree(*["cat"] * 201)]
     write_conllu(tmp_path / "trees", trees)
     ids = np.concatenate([np.array(ids, np.int32) for ids in Vocabulary(tmp_path / "bpe").encode(text.split("\n"))])

@@ -10,11 +10,13 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 import yaml
 
 from checkouts import ROOT
+from heads.batches import cut
 from heads.checkpoints import load_tensors
 from heads.files import read_jsonl, read_tsv, read_yaml, write_text
 from heads.parallel import Processes
@@ -100,6 +102,17 @@ def test_all_processes_stop_after_the_same_update_when_one_training_is_asked_to_
         assert len(stops) == 2 and stops[0] == stops[1]
         assert load_tensors(state)[1]["update"] == int(stops[0]) > reached
         reached = int(stops[0])
+
+
+@pytest.mark.parametrize(("batch", "most"), [(1024, 1024), (16000, 4000), (1000, 300)])
+def test_each_process_gets_as_many_micro_batches_of_an_update_as_any_other(batch: int, most: int) -> None:
+    lengths = np.ones(batch // 2, np.int64)  # two tokens each, with its end
+    for count in range(1, 9):
+        tokens = Processes(0, count).part_tokens(batch, most)
+        parts = cut(np.arange(len(lengths)), lengths, tokens)
+        shares = [len(Processes(rank, count).share(parts)) for rank in range(count)]
+        assert tokens <= most
+        assert max(shares) == min(shares)
 
 
 def test_micro_batches_are_dealt_out_so_that_each_goes_to_one_process() -> None:

@@ -66,7 +66,7 @@ def command(tmp_path: Path) -> Command:
     ) -> int:
         sizes = {"width": 6, "head_width": 4, "feedforward": 5, "source_pieces": 40, "target_pieces": 9}
         shape = ModelShape(**sizes, dropout=0.2, pre_norm=True, original_heads=3, live_heads=live)
-        save_model(Transformer(shape).eval(), tmp_path / "model", tmp_path / "shape", {})
+        save_model(Transformer(shape).eval(), tmp_path / "model", tmp_path / "shape", {}, {})
         (tmp_path / "settings").write_text(yaml.safe_dump({"roles": SETTINGS | changes}))
         for name, sentences in files.items():
             write_conllu(tmp_path / f"{name}.conllu", sentences)

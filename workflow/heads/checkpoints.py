@@ -17,7 +17,6 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from heads.files import UserError, atomic_path, read_json, write_json
-from heads.provenance import provenance
 from heads.transformer import ModelShape, Transformer
 
 
@@ -56,11 +55,13 @@ def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     return tensors, notes
 
 
-def save_model(model: Transformer, tensors: Path, shape: Path, facts: Mapping[str, Any]) -> None:
-    """Write a model's weights, and beside them its shape with facts about how it came to be."""
+def save_model(
+    model: Transformer, tensors: Path, shape: Path, facts: Mapping[str, Any], provenance: Mapping[str, Any]
+) -> None:
+    """Write a model's weights, and beside them its shape with facts about how it came to be and by what."""
     content = {"shape": model.shape.as_dict(), **facts}
     save_tensors(tensors, model.state_dict(), content)
-    write_json(shape, {**content, "provenance": provenance()})
+    write_json(shape, {**content, "provenance": provenance})
 
 
 def load_model(tensors: Path, shape: Path) -> Transformer:

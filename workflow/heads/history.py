@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import base64
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from heads.files import read_json
 from heads.provenance import recorded
 
 KEPT = Path(".snakemake/metadata")
 """Where Snakemake keeps a file for each output, named by its path in base 64 for URLs, long names in parts after @."""
+
+MODEL_FILES = ("model.safetensors", "model.json")
 
 
 @dataclass(frozen=True)
@@ -42,12 +44,18 @@ def jobs(folder: Path = Path()) -> dict[str, Job]:
     for path in sorted(kept.rglob("*")) if kept.is_dir() else ():
         if path.is_file():
             name = "".join(part.removeprefix("@") for part in path.relative_to(kept).parts)
-            found[base64.urlsafe_b64decode(name).decode()] = _job(folder, json.loads(path.read_text(encoding="utf-8")))
+            output = base64.urlsafe_b64decode(name).decode()
+            found[output] = _job(folder, output, read_json(path))
     return found
 
 
-def _job(folder: Path, kept: Mapping[str, Any]) -> Job:
+def _job(folder: Path, output: str, kept: Mapping[str, Any]) -> Job:
     log = next(iter(kept.get("log") or ()), "")
+    record = recorded(folder / log) if log else {}
+    model = folder / output
+    if not record and model.name in MODEL_FILES and model.with_name("model.json").exists():
+        # From the cache between workflows, which keeps no logs.
+        record = read_json(model.with_name("model.json")).get("provenance", {})
     return Job(
         rule=str(kept.get("rule")),
         inputs=tuple(kept.get("input") or ()),
@@ -55,7 +63,7 @@ def _job(folder: Path, kept: Mapping[str, Any]) -> Job:
         command=kept.get("shellcmd") or "",
         started=float(kept.get("starttime") or 0),
         ended=float(kept.get("endtime") or 0),
-        record=recorded(folder / log) if log else {},
+        record=record,
     )
 
 
@@ -75,7 +83,11 @@ def _inputs(path: str, made: Mapping[str, Job]) -> Iterable[str]:
 
 
 def changed_after(path: str, made: Mapping[str, Job], folder: Path = Path()) -> list[str]:
-    """Inputs of a file that are younger than it, or gone."""
-    own = (folder / path).stat().st_mtime
-    inputs = {name: folder / name for name in _inputs(path, made)}
-    return [name for name, at in inputs.items() if not at.exists() or at.stat().st_mtime > own]
+    """Of the files behind a file, those that are younger than what was made of them, or gone."""
+    changed = []
+    for name in [path, *(name for name, _ in ancestors(path, made))]:
+        if (folder / name).exists():
+            own = (folder / name).stat().st_mtime
+            inputs = {behind: folder / behind for behind in _inputs(name, made)}
+            changed += [behind for behind, at in inputs.items() if not at.exists() or at.stat().st_mtime > own]
+    return list(dict.fromkeys(changed))

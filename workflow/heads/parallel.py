@@ -43,6 +43,13 @@ class Processes:
         """Whether this one evaluates, logs and writes."""
         return self.rank == 0
 
+    def part_tokens(self, batch_tokens: int, most: int) -> int:
+        """Tokens of a micro-batch of at most `most`, such that each process gets as many of an update as the others."""
+        if self.count == 1:
+            return most
+        rounds = -(-batch_tokens // (most * self.count))
+        return -(-batch_tokens // (rounds * self.count))
+
     def share(self, parts: Sequence[Item]) -> Sequence[Item]:
         """This one's part of the micro-batches of an update; may be none."""
         return parts[self.rank :: self.count]

@@ -27,10 +27,16 @@ def provenance() -> dict[str, Any]:
     }
 
 
+def made_by(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The code and versions of a job, and the machine, seed, device, threads and processes it had."""
+    names = ("seed", "device", "threads", "processes")
+    chosen = {name: getattr(arguments, name) for name in names if hasattr(arguments, name)}
+    return {**provenance(), "machine": platform.machine(), **chosen}
+
+
 def record(arguments: argparse.Namespace) -> str:
-    """A line for the log of a job that ended well: its code, versions, and the seed, device and threads it had."""
-    chosen = {name: getattr(arguments, name) for name in ("seed", "device", "threads") if hasattr(arguments, name)}
-    return MARK + json.dumps({**provenance(), "machine": platform.machine(), **chosen})
+    """A line for the log of a job that ended well."""
+    return MARK + json.dumps(made_by(arguments))
 
 
 def recorded(log: Path) -> dict[str, Any]:

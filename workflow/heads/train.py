@@ -112,7 +112,8 @@ class Training:
         gates = pruning.gates.sampled(self.generator) if pruning else None
         target_tokens = int(self.pairs.target.lengths[members].sum()) + len(members)
         total = torch.zeros((), device=self.plan.device)
-        parts = processes.share(cut(members, self.pairs.source.lengths, settings.micro_batch_tokens))
+        part_tokens = processes.part_tokens(settings.batch_tokens, settings.micro_batch_tokens)
+        parts = processes.share(cut(members, self.pairs.source.lengths, part_tokens))
         for number, part in enumerate(parts):
             batch = self.pairs.batch(part).to(self.plan.device)
             loss = self.loss_sum(batch, gates) / target_tokens

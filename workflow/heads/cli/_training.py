@@ -19,7 +19,7 @@ from heads.devices import add_device_arguments, pick
 from heads.files import UserError, read_lines, sha256_of
 from heads.names import SIDES
 from heads.parallel import Processes, joined, launch
-from heads.provenance import provenance
+from heads.provenance import made_by, provenance
 from heads.settings import TrainingSettings
 from heads.train import Evaluate, Training, train
 from heads.transformer import Gates, Transformer
@@ -123,5 +123,5 @@ def run_training(
     plan.processes.leave()
     if not first:
         sys.exit()  # the first process writes what is left to write
-    save_model(training.model, arguments.model, arguments.shape, facts)
+    save_model(training.model, arguments.model, arguments.shape, facts, made_by(arguments))
     return unfinished

@@ -11,6 +11,7 @@ import torch
 from heads.checkpoints import load_model, save_model
 from heads.files import read_json, read_tsv, write_tsv
 from heads.names import ATTENTIONS
+from heads.provenance import made_by
 from heads.prune import open_heads_of, prune
 from heads.transformer import ModelShape, Transformer
 
@@ -38,7 +39,7 @@ def run(arguments: argparse.Namespace) -> None:
     facts = {
         key: value for key, value in read_json(arguments.start_shape).items() if key not in ("shape", "provenance")
     }
-    save_model(smaller, arguments.model, arguments.shape, facts)
+    save_model(smaller, arguments.model, arguments.shape, facts, made_by(arguments))
     write_tsv(arguments.heads, head_rows(smaller.shape), COLUMNS)
 
 

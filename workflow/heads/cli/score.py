@@ -12,7 +12,7 @@ from heads.checkpoints import load_model
 from heads.decode import bleu, translate_pairs
 from heads.devices import add_device_arguments, pick
 from heads.files import read_lines, read_yaml, write_json, write_lines
-from heads.provenance import provenance
+from heads.provenance import made_by
 from heads.settings import TranslateSettings, section
 
 
@@ -54,5 +54,5 @@ def run(arguments: argparse.Namespace) -> None:
         "length_penalty": settings.length_penalty,
     }
     write_lines(arguments.translations, texts)
-    write_json(arguments.bleu, {**score, **facts, "provenance": provenance()})
+    write_json(arguments.bleu, {**score, **facts, "provenance": made_by(arguments)})
     print(f"BLEU {score['bleu']:.2f} {score['signature']}", file=sys.stderr)

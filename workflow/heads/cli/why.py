@@ -26,11 +26,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Print the story of one file."""
-    path, made = os.path.relpath(arguments.file), jobs()
-    if not Path(path).exists():
-        raise UserError(f"{path} does not exist: give a file below results/.")
-    if path not in made:
-        raise UserError(f"{path} was made by no job that Snakemake remembers here: give one of its results.")
+    if not arguments.file or not Path(arguments.file).exists():
+        raise UserError(f"{arguments.file!r} does not exist: give a file below results/.")
+    made = jobs()
+    given = Path(os.path.relpath(arguments.file))
+    # What lies in a folder that was made as a whole was made with it.
+    path = next((str(place) for place in (given, *given.parents) if str(place) in made), None)
+    if path is None:
+        raise UserError(f"{given} was made by no job that Snakemake remembers here: give one of its results.")
     print("\n".join(story(path, made)))
 
 
@@ -67,7 +70,12 @@ def own(job: Job) -> Iterable[tuple[str, str]]:
 def summary(files: Sequence[tuple[str, Job]]) -> str:
     """A rule's part in a story on one line."""
     makers = [job for _, job in files]
-    parts = [few([name for name, _ in files]), *sorted({job.code for job in makers if "commit" in job.record})]
+    names = [name for name, _ in files]
+    settings = makers[0].rule.endswith("settings")
+    parts = [
+        ", ".join(names) if settings else few(names),
+        *sorted({job.code for job in makers if "commit" in job.record}),
+    ]
     devices = sorted({str(job.record["device"]) for job in makers if "device" in job.record})
     seeds = sorted({int(job.record["seed"]) for job in makers if "seed" in job.record})
     parts += [few(devices)] if devices else []
