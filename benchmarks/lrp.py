@@ -1,100 +1,152 @@
-"""How much quicker the walk of all generation steps at once is than the obvious loop, one backward walk a step.
+"""How much quicker the walk of all generation steps at once is than loops that walk back from one step at a time.
 
-Run `PYTHONPATH=workflow:tests python benchmarks/lrp.py`. The loop traces each sentence once, then walks back from each
-of its steps by the paper's formulas as they stand (`tests/lrp_twin.py`). As a second, harder comparison the package's
-own walk is also made to go one step of one sentence at a time. Times are the best of a few, on one CPU thread.
+Run `PYTHONPATH=workflow:tests python benchmarks/lrp.py [results/demo]`: with the demo's model and dev sentences if the
+folder holds them, else with a random model of its sizes. Three loops, each one sentence and one step at a time:
+
+    obvious     the package's own walk, after a forward pass over the step's prefix
+    traced      the same after one forward pass a sentence, from which all its steps start: the hardest to beat
+    written out the paper's formulas in relevances, head by head (`tests/lrp_twin.py`), one forward pass a sentence
+
+Sentences, their number and the size of batches are those of the demo's stage `lrp`. All find the same relevance or the
+run stops. Ways take turns; times are the least CPU seconds of the turns, on one thread; it takes two minutes.
 """
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
-from heads.batches import Batch, make_batch
+from heads.batches import Batch, Pairs, make_batch
+from heads.bpe import Tokens
+from heads.checkpoints import load_model
+from heads.cli.lrp import generated
 from heads.lrp.rules import PlainRatio
-from heads.lrp.walk import HeadRelevance, head_relevance
+from heads.lrp.walk import Ways, head_relevance
 from heads.transformer import ModelShape, Transformer, full_heads
 from lrp_twin import Plain, Twin
 
-SENTENCES, MEAN_LENGTH, RUNS = 16, 12, 5
+SENTENCES, BATCH_TOKENS, MEAN_LENGTH, TURNS = 200, 500, 12, 2
 SHAPE = ModelShape(
     width=64,
     head_width=16,
     feedforward=256,
     dropout=0.0,
     pre_norm=True,
-    source_pieces=1000,
-    target_pieces=1000,
+    source_pieces=1500,
+    target_pieces=2500,
     original_heads=4,
     live_heads=full_heads(layers=3, heads=4),
 )
 RULE = PlainRatio(1e-12)
+Found = list[dict[str, Tensor]]
+"""Of every generation step, sentence after sentence: by kind of attention and layer what arrived at each head [H]."""
 
 
-def random_model() -> Transformer:
-    """A model with small random biases, as a trained one has."""
+def demo(folder: Path) -> tuple[Transformer, list[Batch]]:
+    """The trained model in float64, and its own translations of dev sentences in batches of the stage's size."""
+    run = folder / "baseline" / "seed-1"
+    model = load_model(run / "model.safetensors", run / "model.json").eval()
+    source, target = (Tokens(folder / "bpe" / f"dev.{side}.safetensors") for side in ("source", "target"))
+    in_order = Pairs(source, target, BATCH_TOKENS).in_order(BATCH_TOKENS, SENTENCES)
+    return model.double(), [generated(model, batch) for _, batch in in_order]
+
+
+def random() -> tuple[Transformer, list[Batch]]:
+    """A model with small random biases, as a trained one has, and random sentences."""
     torch.manual_seed(1)
     model = Transformer(SHAPE).double().eval()
     for name, parameter in model.named_parameters():
         if name.endswith("bias"):
             torch.nn.init.normal_(parameter, std=0.02)
-    return model
-
-
-def random_pairs() -> tuple[list[NDArray[np.int32]], list[NDArray[np.int32]]]:
-    """Source and target pieces of sentences of about MEAN_LENGTH pieces."""
     generator = np.random.default_rng(2)
-    lengths = generator.integers(MEAN_LENGTH - 2, MEAN_LENGTH + 3, (2, SENTENCES))
-    source, target = ([generator.integers(4, 1000, n).astype(np.int32) for n in side] for side in lengths)
-    return source, target
+    lengths = generator.integers(MEAN_LENGTH - 3, MEAN_LENGTH + 4, (2, SENTENCES))
+    lengths = lengths[:, lengths[0].argsort()]
+    source, target = ([generator.integers(4, 1500, n).astype(np.int32) for n in side] for side in lengths)
+    at_a_time = BATCH_TOKENS // MEAN_LENGTH
+    parts = [slice(first, first + at_a_time) for first in range(0, SENTENCES, at_a_time)]
+    return model, [make_batch(source[part], target[part]) for part in parts]
+
+
+def alone(batches: list[Batch]) -> list[Batch]:
+    """Every sentence as a batch of its own, without padding."""
+    found = []
+    for batch in batches:
+        for row, (source, target) in enumerate(zip(batch.source_mask.sum(1), batch.target_mask.sum(1), strict=True)):
+            ends = (source, source, target, target, target)
+            parts = [getattr(batch, name)[row : row + 1] for name in Batch.__slots__]
+            found.append(Batch(*(part[:, :end] for part, end in zip(parts, ends, strict=True))))
+    return found
+
+
+def at_once(model: Transformer, batches: list[Batch]) -> Found:
+    """What the stage does."""
+    found: Found = []
+    for batch in batches:
+        heads = head_relevance(model, batch, RULE).heads
+        layers = {f"{kind}.{n}": layer for kind, layers in heads.items() for n, layer in enumerate(layers)}
+        found += [dict(zip(layers, step, strict=True)) for step in zip(*layers.values(), strict=True)]
+    return found
 
 
 @torch.no_grad()
-def obvious_loop(model: Transformer, singles: list[Batch]) -> list[dict[str, Tensor]]:
-    """One walk a step, sentence by sentence."""
-    twins = [Twin(model, batch.source[0], batch.target_input[0], Plain()) for batch in singles]
+def obvious(model: Transformer, singles: list[Batch]) -> Found:
+    """A forward pass over the prefix and one walk, for every step of every sentence."""
+    found: Found = []
+    for single in singles:
+        target = (single.target_input, single.target_output, single.target_mask)
+        for end in range(1, single.target_input.shape[1] + 1):
+            prefix = Batch(single.source, single.source_mask, *(part[:, :end] for part in target))
+            met = Ways(model, prefix, RULE).walk(1, end - 1, end).met
+            found.append({name: amounts[0, 0] for name, amounts in met.items()})
+    return found
+
+
+@torch.no_grad()
+def traced(model: Transformer, singles: list[Batch]) -> Found:
+    """One forward pass a sentence, then one walk a step."""
+    found: Found = []
+    for single in singles:
+        ways = Ways(model, single, RULE)
+        for step in range(single.target_input.shape[1]):
+            found.append({name: met[0, 0] for name, met in ways.walk(1, step, step + 1).met.items()})
+    return found
+
+
+@torch.no_grad()
+def written_out(model: Transformer, singles: list[Batch]) -> Found:
+    """The same by the formulas as they stand."""
+    twins = [Twin(model, single.source[0], single.target_input[0], Plain()) for single in singles]
     return [twin.walk(step)[0] for twin in twins for step in range(len(twin.logits))]
-
-
-def step_by_step(model: Transformer, singles: list[Batch]) -> list[HeadRelevance]:
-    """The package's walk, held to one step of one sentence at a time."""
-    return [head_relevance(model, batch, RULE, chunk_elements=1) for batch in singles]
-
-
-def best_seconds(work: Callable[[], object]) -> float:
-    """The shortest of RUNS wall times."""
-    seconds = []
-    for _ in range(RUNS):
-        start = time.perf_counter()
-        work()
-        seconds.append(time.perf_counter() - start)
-    return min(seconds)
 
 
 def main() -> None:
     """Compare the results, time all ways and print the ratios."""
     torch.set_num_threads(1)
-    model, (sources, targets) = random_model(), random_pairs()
-    together = make_batch(sources, targets)
-    singles = [make_batch([source], [target]) for source, target in zip(sources, targets, strict=True)]
-    whole, steps = head_relevance(model, together, RULE), obvious_loop(model, singles)
-    for kind, layers in whole.heads.items():
-        for layer, relevance in enumerate(layers):
-            expected = torch.stack([step[f"{kind}.{layer}"] for step in steps])
-            torch.testing.assert_close(relevance, expected, rtol=1e-6, atol=1e-6)
-    print(f"{len(steps)} generation steps of {SENTENCES} sentences: results equal")
-    seconds = best_seconds(lambda: head_relevance(model, together, RULE))
-    loop, single = (
-        best_seconds(lambda: obvious_loop(model, singles)),
-        best_seconds(lambda: step_by_step(model, singles)),
-    )
-    print(f"all at once {seconds:.3f} s, obvious loop {loop:.3f} s, own walk step by step {single:.3f} s")
-    print(f"ratio to the obvious loop {loop / seconds:.1f}, to the own walk step by step {single / seconds:.1f}")
+    folder = Path(sys.argv[1] if len(sys.argv) > 1 else "results/demo")
+    there = (folder / "baseline" / "seed-1" / "model.safetensors").exists()
+    model, batches = demo(folder) if there else random()
+    singles = alone(batches)
+    ways: dict[str, Callable[[], Found]] = {"all at once": partial(at_once, model, batches)}
+    loops = {"obvious loop": obvious, "traced loop": traced, "written-out loop": written_out}
+    ways |= {name: partial(loop, model, singles) for name, loop in loops.items()}
+    expected, seconds = at_once(model, batches), dict.fromkeys(ways, float("inf"))
+    for _ in range(TURNS):
+        for name, way in ways.items():
+            started = time.process_time()
+            found = way()
+            seconds[name] = min(seconds[name], time.process_time() - started)
+            torch.testing.assert_close(found, expected, rtol=1e-6, atol=1e-6)
+    which = f"the model of {folder}" if there else "a random model"
+    print(f"{which}: {len(expected)} generation steps of {len(singles)} sentences, all results equal")
+    for name, spent in seconds.items():
+        print(f"{name:16} {spent:8.3f} CPU s, {spent / seconds['all at once']:6.1f} times all at once")
 
 
 if __name__ == "__main__":

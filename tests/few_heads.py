@@ -1,11 +1,16 @@
-"""A model in which only some heads matter, known beforehand: the outputs of all others hardly reach the model."""
+"""Models in which only some heads matter, known beforehand: a random one whose other heads are made faint, and one
+written by hand, weight for weight, that translates by a rule and whose heads carry each a part of the answer."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection
+from typing import Any
 
+import numpy as np
 import torch
 import torch.nn.functional as F
+from numpy.typing import NDArray
 from torch import Tensor
 
 from heads.ablation import all_heads
@@ -13,7 +18,7 @@ from heads.batches import Batch
 from heads.decode import greedy
 from heads.prune import attention_name
 from heads.selection import Head
-from heads.transformer import Gates, Transformer
+from heads.transformer import BOS, EOS, Gates, ModelShape, Transformer
 
 USEFUL: tuple[Head, ...] = (("enc_self", 1, 2), ("dec_self", 0, 1), ("dec_enc", 0, 0), ("dec_enc", 1, 1))
 """The heads that matter: as many as differ in attention, layer and number."""
@@ -60,3 +65,106 @@ def distance(model: Transformer, batch: Batch) -> Callable[[Gates], Tensor]:
     with torch.no_grad():
         whole = logits(None)
     return lambda gates: F.kl_div(logits(gates), whole, reduction="none", log_target=True).sum(-1).mean()
+
+
+KNOWN: tuple[Head, ...] = (("enc_self", 0, 2), ("dec_self", 0, 1), ("dec_enc", 0, 0), ("dec_enc", 1, 1))
+"""The heads that do all the work of `hand_made`, each alone in its layer."""
+WIDTH, HEAD_WIDTH = 64, 8
+SURE, MIDDLING, UNSURE = 10.0, 1.0, 0.3
+SHARP, LARGE = 300.0, 10.0
+FIRST_WORD, WORDS, TRANSLATIONS = 4, 8, 16
+P, Q, R, END, BEFORE = range(28, 48, 4)
+"""Dimensions of the encoder's stream, where the position signal is nearly zero: three marks (+ or -) of a source word,
+whether it is the end, and Q of the word before."""
+LAST, *OUT = range(28, 52, 4)
+"""Dimensions of the decoder's stream: the first mark of its input, and in OUT the four marks of its output and
+whether it is the end."""
+ANCHOR, NOTHING = 56, 62
+"""Two dimensions more. ANCHOR has a large value, so that layer norms divide all positions by nearly the same. In
+NOTHING nothing is ever written; norms shift it as they shift all others, so marks and positions are read as differences
+from it. For the same reasons what is written into a dimension is also taken from the one two further on."""
+
+
+def expected(source: list[int]) -> list[int]:
+    """What `hand_made` translates words to: P of a word, Q of the one before, R of the next, and P of two outputs ago.
+
+    At either end of the sentence a word stands for its missing neighbour; the start and the end have all marks.
+    """
+    bits = [[word - FIRST_WORD >> place & 1 for place in (2, 1, 0)] for word in source] + [[1, 1, 1]]
+    found: list[list[int]] = []
+    for i in range(len(source)):
+        found.append([bits[i][0], bits[max(i - 1, 0)][1], bits[i + 1][2], found[i - 2][0] if i > 1 else 1])
+    return [FIRST_WORD + 8 * a + 4 * b + 2 * c + d for a, b, c, d in found]
+
+
+def hand_made(shape: Callable[..., ModelShape], *, sharpness: float = SURE, **changes: Any) -> Transformer:
+    """A float32 model that translates as `expected` says: every KNOWN head carries marks, all others hardly speak.
+
+    A KNOWN head attends, by the position signal, to one place at a fixed offset; others look everywhere alike.
+    sharpness: what logits are multiplied by; SURE is beyond what smoothed labels ask for, UNSURE far below it.
+    """
+    sizes = {"width": WIDTH, "head_width": HEAD_WIDTH, "source_pieces": FIRST_WORD + WORDS}
+    model = Transformer(shape(**sizes, target_pieces=FIRST_WORD + TRANSLATIONS, **changes)).eval()
+    generator = torch.Generator().manual_seed(6)
+    with torch.no_grad():
+        for name, value in model.named_parameters():
+            if not name.endswith("norm.weight"):
+                value.copy_(FAINT**0.5 * torch.randn(value.shape, generator=generator))
+        write_words(model, sharpness)
+        for embedding in (model.source_embedding, model.target_embedding):
+            embedding.pieces.weight[:, ANCHOR] = LARGE / WIDTH**0.5
+            embedding.pieces.weight[:, P + 2 : NOTHING : 4] = -embedding.pieces.weight[:, P : NOTHING - 2 : 4]
+        carry(model, KNOWN[0], -1, {Q: BEFORE})
+        carry(model, KNOWN[1], -1, {LAST: OUT[3]})
+        carry(model, KNOWN[2], 1, {R: OUT[2]})
+        carry(model, KNOWN[3], 0, {P: OUT[0], BEFORE: OUT[1], END: OUT[4]})
+    return model
+
+
+def write_words(model: Transformer, sharpness: float) -> None:
+    """Embeddings that show the marks of words, and logits that read them off the output."""
+    marks = 2 / WIDTH**0.5
+    source, target = model.source_embedding.pieces.weight, model.target_embedding.pieces.weight
+    for pieces in (source, target):  # noise would blur the position signal
+        pieces.zero_()
+    for bits, word in enumerate(range(FIRST_WORD, FIRST_WORD + WORDS)):
+        for place, mark in enumerate((R, Q, P)):
+            source[word, mark] = marks * (1 if bits >> place & 1 else -1)
+        source[word, END] = -marks
+    source[EOS, [P, Q, R, END]] = target[[BOS, EOS], LAST] = marks
+    logits = model.projection
+    logits.bias[:FIRST_WORD] = -100.0
+    logits.bias[EOS] = 0.0
+    logits.weight[EOS, OUT[4]] = 8 * sharpness
+    for bits, word in enumerate(range(FIRST_WORD, FIRST_WORD + TRANSLATIONS)):
+        signs = [1 if bits >> place & 1 else -1 for place in (3, 2, 1, 0)]
+        target[word, LAST] = marks * signs[0]
+        logits.weight[word, OUT[:4]] = sharpness * torch.tensor(signs, dtype=torch.float32)
+    logits.weight[:, NOTHING] = -logits.weight[:, OUT].sum(1)
+
+
+def carry(model: Transformer, head: Head, offset: int, marks: dict[int, int]) -> None:
+    """Let a head look at the place `offset` further on and add what marks it finds there to those of its own place."""
+    kind, layer, number = head
+    if number not in model.shape.live_heads[kind][layer]:
+        return
+    attention = dict(model.named_modules())[attention_name(kind, layer)]
+    first = model.shape.live_heads[kind][layer].index(number) * HEAD_WIDTH
+    for pair in range(0, HEAD_WIDTH, 2):
+        angle = offset * 10_000.0 ** (-pair / WIDTH)
+        turned = torch.tensor([[math.cos(angle), math.sin(angle)], [-math.sin(angle), math.cos(angle)]])
+        rows, columns = slice(first + pair, first + pair + 2), slice(pair, pair + 2)
+        attention.query.weight[rows, columns] = SHARP * turned
+        attention.query.weight[rows, NOTHING] = -SHARP * turned.sum(1)
+        attention.key.weight[rows, columns], attention.key.weight[rows, NOTHING] = torch.eye(2), -1.0
+    for place, (read, write) in enumerate(marks.items()):
+        attention.value.weight[first + place, [read, NOTHING]] = torch.tensor([1.0, -1.0])
+        attention.output.weight[[write, write + 2], first + place] = torch.tensor([2.0, -2.0])
+
+
+def sentences(count: int, seed: int) -> tuple[list[NDArray[np.int32]], list[NDArray[np.int32]]]:
+    """Random source sentences of four to seven words, and what `hand_made` makes of them."""
+    generator = np.random.default_rng(seed)
+    sources = [generator.integers(FIRST_WORD, FIRST_WORD + WORDS, n) for n in generator.integers(4, 8, count)]
+    targets = [np.array(expected(source.tolist()), np.int32) for source in sources]
+    return [source.astype(np.int32) for source in sources], targets

@@ -117,15 +117,21 @@ def test_a_budget_below_the_least_numbers_is_one_sentence_without_traceback(
     assert main([*words, "--targets", "optimal-3"]) == 1
     said = capsys.readouterr().err
     assert said.startswith("error: optimal-3: no choice among 8 heads has heads of at most 3")
-    assert "at least 2 in dec_enc layer 0" in said and said.count("\n") == 1 and not out.exists()
+    assert (
+        "at least 1 head in each of 2 layers and at least 2 heads in dec_enc layer 0" in said
+        and said.count("\n") == 1
+        and not out.exists()
+    )
     assert main([*words, "--targets", "optimal-4", "random2-3"]) == 0
     kept = {(row["method"], row["attention"], row["layer"]) for row in read_tsv(out) if row["open"] == "1"}
     assert {("optimal", "enc_self", "0"), ("optimal", "enc_self", "1"), ("optimal", "dec_enc", "0")} <= kept
 
 
-@pytest.mark.parametrize("target", ["rndom-3", "random-3", "lrp2-3"])
+@pytest.mark.parametrize(
+    "target", ["rndom-3", "random-3", "lrp2-3", "optimal-x", "optimal", "dsp-9", "lrp-", "lrp--1", ""]
+)
 def test_a_method_that_there_is_not_is_named(target: str) -> None:
-    with pytest.raises(UserError, match=target.split("-")[0]):
+    with pytest.raises(UserError, match=f"{target!r} is no choice of heads: .*confidence"):
         choose(target, MEASURED, NONE)
 
 
@@ -148,3 +154,42 @@ def test_every_head_has_a_row_for_every_target_and_budgets_are_held() -> None:
 def test_only_the_measures_that_the_methods_need_are_asked_for() -> None:
     assert files_of(["random2-9", "random1-9"]) == ["model.json"]
     assert files_of(["lrp-9", "optimal_latency-3"]) == ["model.json", "lrp.tsv", "importance.tsv", "latency.tsv"]
+
+
+def latency(**seconds: str) -> Measured:
+    rows = [{"attention": kind, "seconds_per_head": value} for kind, value in seconds.items()]
+    return Measured(HEADS, 80, {**MEASURED.tables, "latency.tsv": rows})
+
+
+@pytest.mark.parametrize("cost", ["0", "-0.1", "nan", "inf"])
+def test_a_head_that_seems_to_take_no_time_is_not_kept_for_nothing(cost: str) -> None:
+    with pytest.raises(UserError, match=r"optimal_latency-3: latency\.tsv says .* enc_self .* raise speed\.repeats"):
+        choose("optimal_latency-3", latency(enc_self=cost, dec_self="2", dec_enc="4"), NONE)
+
+
+def test_a_measure_that_lost_its_end_or_a_number_is_named() -> None:
+    cut = latency(enc_self="1", dec_self="2")
+    with pytest.raises(UserError, match=r"optimal_latency-3: latency\.tsv is damaged"):
+        choose("optimal_latency-3", cut, NONE)
+    for value, reason in (("", "is damaged"), ("nan", "lacks head .'enc_self', 0, 1.")):
+        rows = [
+            {**row, "confidence": value if i == 1 else "1"} for i, row in enumerate(MEASURED.tables["confidence.tsv"])
+        ]
+        with pytest.raises(UserError, match=rf"confidence-2: confidence\.tsv {reason}"):
+            choose("confidence-2", Measured(HEADS, 80, {"confidence.tsv": rows}), NONE)
+
+
+@pytest.mark.parametrize("targets", [["optimal-x"], ["optimal"], ["dsp-9"], ["random2-3", "optimal_latency-3"]])
+def test_a_wrong_target_or_a_measure_cut_off_ends_the_command_in_one_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], targets: list[str]
+) -> None:
+    write_json(tmp_path / "model.json", {"shape": {"live_heads": LIVE, "width": 10, "head_width": 2}})
+    for name in ("importance.tsv", "latency.tsv"):
+        write_tsv(tmp_path / name, MEASURED.tables[name], tuple(MEASURED.tables[name][0]))
+    path = tmp_path / "latency.tsv"
+    path.write_bytes(path.read_bytes()[:-9])
+    write_text(tmp_path / "s.yaml", "selection: {at_least: {}, resamples: 100}\n")
+    words = ["selection", "--settings", str(tmp_path / "s.yaml"), "--baseline", str(tmp_path)]
+    assert main([*words, "--out", str(tmp_path / "out.tsv"), "--targets", *targets]) == 1
+    said = capsys.readouterr().err
+    assert (targets[-1] in said or str(path) in said) and said.count("\n") == 1 and not (tmp_path / "out.tsv").exists()

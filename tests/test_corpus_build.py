@@ -450,6 +450,25 @@ def test_the_treebank_of_a_corpus_in_files_is_unpacked_once_it_reads_well(data: 
     assert not out.exists()
 
 
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (gzip.compress(TREE.encode() * 99, mtime=0)[:-20], r"t\.conllu\.gz cannot be read to its end"),
+        (b"no gzip", r"t\.conllu\.gz cannot be read to its end"),
+        (gzip.compress(b"", mtime=0), r"t\.conllu\.gz holds no sentence"),
+        (gzip.compress(b"\n\n", mtime=0), r"t\.conllu\.gz holds no sentence"),
+    ],
+    ids=["cut", "no-gzip", "empty", "blank"],
+)
+def test_a_treebank_that_is_damaged_or_empty_is_refused_and_named(
+    data: Path, tmp_path: Path, content: bytes, words: str
+) -> None:
+    (data / "t.conllu.gz").write_bytes(content)
+    with pytest.raises(UserError, match=words):
+        ask_for_trees(data, tmp_path, entry(data, trees="t.conllu.gz"), "dev")
+    assert not list(tmp_path.glob("*.conllu*"))
+
+
 @pytest.mark.parametrize("split", ["dev", "test"])
 def test_trees_that_a_corpus_does_not_have_are_refused(data: Path, tmp_path: Path, split: str) -> None:
     (data / "t.conllu").write_text(TREE)

@@ -13,7 +13,7 @@ import torch
 import heads.export
 from heads.__main__ import main
 from heads.export import export
-from heads.files import UserError, read_json
+from heads.files import UserError, read_json, write_text
 from heads.folders import load_folder, load_vocabularies, search_of
 from heads.translate import Translator
 from model_folders import SOURCE, Experiment, write_experiment
@@ -121,3 +121,41 @@ def test_only_a_run_of_an_experiment_can_be_exported(experiment: Experiment, tmp
     with pytest.raises(UserError, match=r"bpe has no model\.safetensors"):
         export(experiment.bpe, tmp_path / "again")
     assert not (tmp_path / "again").exists()
+
+
+@pytest.mark.parametrize("size", [None, 0, 7, 120])
+def test_a_model_with_gates_whose_table_is_missing_or_cut_off_is_not_exported(
+    experiment: Experiment, tmp_path: Path, capsys: pytest.CaptureFixture[str], size: int | None
+) -> None:
+    table = experiment.gates / "heads.tsv"
+    whole = table.read_bytes()
+    table.unlink()
+    if size is not None:
+        table.write_bytes(whole[:size])
+    assert main(["export", "--model", str(experiment.gates), "--out", str(tmp_path / "out")]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith(f"error: {table}") and said.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_model_with_gates_that_lies_elsewhere_is_known_by_its_log(experiment: Experiment, tmp_path: Path) -> None:
+    moved = shutil.copytree(experiment.gates, tmp_path / "moved")
+    (moved / "heads.tsv").unlink()
+    write_text(moved / "gates.jsonl", "{}\n")
+    with pytest.raises(UserError, match=r"moved/heads\.tsv is missing"):
+        load_folder(moved)
+
+
+@pytest.mark.parametrize("place", ["file/out", "file/above/out", "/proc/out"])
+def test_a_folder_that_can_not_be_made_is_one_sentence(experiment: Experiment, tmp_path: Path, place: str) -> None:
+    write_text(tmp_path / "file", "no folder\n")
+    with pytest.raises(UserError, match="out cannot be made"):
+        export(experiment.pruned, tmp_path / place)
+    assert (tmp_path / "file").read_text(encoding="utf-8") == "no folder\n"
+
+
+def test_a_damaged_score_is_named_and_not_exported(experiment: Experiment, tmp_path: Path) -> None:
+    write_text(experiment.pruned / "bleu.json", '{"beam": 2, "length_penalty": 0.7, "bleu": "good"}')
+    with pytest.raises(UserError, match=r"bleu\.json is damaged"):
+        export(experiment.pruned, tmp_path / "out")
+    assert not (tmp_path / "out").exists()

@@ -171,7 +171,9 @@ def test_the_generated_prefix_is_what_the_model_finds_likeliest_at_every_step() 
     assert torch.equal(chosen[checked], batch.target_output[checked])
 
 
-def test_the_command_writes_the_table_of_the_generated_batches(tmp_path: Path) -> None:
+def test_the_command_writes_the_table_of_the_generated_batches_and_tells_what_is_too_long(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     model, batch = random_model(pre_norm=False).float(), random_batch([(3, 4), (2, 2)])
     save_model(model, tmp_path / "model.safetensors", tmp_path / "model.json", {}, {})
     write_text(
@@ -180,7 +182,8 @@ def test_the_command_writes_the_table_of_the_generated_batches(tmp_path: Path) -
     )
     for side, lengths in (("source", (3, 2)), ("target", (4, 2))):
         ids = [getattr(batch, f"{side}_output" if side == "target" else side)[i, :n] for i, n in enumerate(lengths)]
-        offsets = np.array([0, lengths[0], sum(lengths)])
+        ids.append(torch.arange(4, 12))
+        offsets = np.cumsum([0, *lengths, 8])
         save_file({"ids": torch.cat(ids).int().numpy(), "offsets": offsets}, tmp_path / f"{side}.safetensors")
     names = {
         "model": "model.safetensors",
@@ -193,6 +196,7 @@ def test_the_command_writes_the_table_of_the_generated_batches(tmp_path: Path) -
     paths = {flag: tmp_path / name for flag, name in names.items()}
     command.run(argparse.Namespace(**paths, device="cpu", threads=1))
     expected, _ = relevance_rows(model, [command.generated(model, batch)], SETTINGS)
+    assert capsys.readouterr().err == "1 pairs left out: more than 7 pieces, which is lrp.batch_tokens\n"
     found = [row for row in read_tsv(tmp_path / "lrp.tsv") if row["rule"] == "plain"]
     kept = read_tsv(tmp_path / "kept.tsv")
     assert {row["rule"] for row in kept} == {"attnlrp", "plain"}

@@ -47,15 +47,22 @@ def heads_frame(relevance: list[list[float]], confidence: list[list[float]]) -> 
     return pd.DataFrame(rows)
 
 
-def evidence(heads: pd.DataFrame | None = None, runs: pd.DataFrame | None = None, functions: str = "") -> Evidence:
-    """functions: a letter a head of a single layer of a baseline: p, s, b(oth), r, o."""
+def evidence(
+    heads: pd.DataFrame | None = None,
+    runs: pd.DataFrame | None = None,
+    functions: str = "",
+    without_cases: str = "",
+) -> Evidence:
+    """functions: a letter a head of a single layer of a baseline: p, s, b(oth), r, o. without_cases: a role."""
     names = {"p": "positional", "s": "syntactic", "b": "positional_and_syntactic", "r": "rare", "o": "other"}
     found = [
         {"kind": "baseline", "layer": k // 3, "head": k % 3, "function": names[f]} for k, f in enumerate(functions)
     ]
     empty = pd.DataFrame()
     made = pd.DataFrame(found, columns=["kind", "layer", "head", "function"])
-    return Evidence(empty if heads is None else heads, empty if runs is None else runs, empty, made, empty)
+    cases = [{"kind": "baseline", "role": role, "cases": 9 * (role != without_cases)} for role in claims.FUNCTIONS]
+    roles = pd.DataFrame(cases)
+    return Evidence(empty if heads is None else heads, empty if runs is None else runs, empty, made, roles)
 
 
 def swept(*rows: tuple[str, str, str, float, float, float | None]) -> pd.DataFrame:
@@ -176,9 +183,20 @@ def test_heads_of_two_functions_count_for_both() -> None:
     assert claims.rare_in_first_layer(evidence(heads, functions="ooooor")) == Finding(0, 1)
 
 
+def test_what_has_no_case_at_all_is_not_measured_rather_than_denied() -> None:
+    heads = heads_frame([[0] * 3, [0] * 3], [[0.9, 0.5, 0.5], [0.9, 0.7, 0.9]])
+    assert np.isnan(claims.rare_in_first_layer(evidence(heads, functions="pooooo")).ours)
+    assert claims.share_with(evidence(heads, functions="pooooo"), "syntactic") == Finding(0)
+    blind = evidence(heads, swept(("pruned", "enc_self", "0.1", 0.5, 29.0, None)), "pooooo", without_cases="syntactic")
+    assert np.isnan(claims.share_with(blind, "syntactic").ours)
+    assert claims.share_with(blind, "positional").ours == pytest.approx(1 / 6)
+    assert np.isnan(claims.functions_left(blind, 0.5).ours)
+
+
 @pytest.mark.parametrize(
     ("finding", "condition", "limit", "answer"),
-    [(Finding(3, 3), "all", 0, "yes"), (Finding(2, 3), "all", 0, "no"), (Finding(0, 0), "all", 0, "no"),
+    [(Finding(3, 3), "all", 0, "yes"), (Finding(2, 3), "all", 0, "no"), (Finding(0, 0), "all", 0, ""),
+     (Finding(0, 2), "all", 0, "no"),
      (Finding(0.1), "above", 0.1, "no"), (Finding(0.1), "at least", 0.1, "yes"), (Finding(2), "at most", 1, "no"),
      (Finding(0.4, p_value=0.2), "above", 0, "unclear"), (Finding(-0.4, p_value=0.2), "above", 0, "no"),
      (Finding(float("nan")), "above", 0, "")],

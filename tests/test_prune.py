@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import torch
@@ -10,8 +11,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from heads.batches import Batch
+from heads.cli.gates import COLUMNS as GATES_COLUMNS
+from heads.cli.pruned import COLUMNS as PRUNED_COLUMNS
+from heads.cli.pruned import head_rows
+from heads.files import UserError, write_tsv
 from heads.names import ATTENTIONS, SCOPES
-from heads.prune import attention_name, open_heads_of, prune, pruned_shape
+from heads.prune import attention_name, open_heads_of, prune, pruned_shape, read_open_heads
 from heads.transformer import ModelShape, Transformer
 
 pytestmark = pytest.mark.filterwarnings("ignore:Initializing zero-element tensors")
@@ -97,3 +102,68 @@ def test_an_attention_module_is_found_by_its_name(tiny_model: Callable[..., Tran
     layer = (model.encoder if kind == "enc_self" else model.decoder)[1]
     expected = layer.cross_attention if kind == "dec_enc" else layer.self_attention
     assert model.get_submodule(attention_name(kind, 1)) is expected
+
+
+def table(kinds: tuple[str, ...] = ATTENTIONS) -> list[dict[str, str]]:
+    """Rows for all heads of some kinds of attention, of which every other one is open."""
+    heads = [(kind, layer, head) for kind in kinds for layer in range(LAYERS) for head in range(HEADS)]
+    return [
+        {"attention": kind, "layer": str(layer), "head": str(head), "open": str(number % 2)}
+        for number, (kind, layer, head) in enumerate(heads)
+    ]
+
+
+@pytest.mark.parametrize("run", ["gates/all/lam-0.2", "gates/enc_self/keep-3", "selected/all/lrp-9", "elsewhere"])
+def test_a_table_of_heads_that_lost_its_end_is_named_or_as_it_was(
+    tiny_shape: Callable[..., ModelShape], tmp_path: Path, run: str
+) -> None:
+    path = tmp_path / run / "seed-1/heads.tsv"
+    kinds = ("enc_self",) if "enc_self" in run or run == "elsewhere" else ATTENTIONS
+    columns = GATES_COLUMNS if "gates" in run else PRUNED_COLUMNS
+    write_tsv(path, [{**dict.fromkeys(columns, "0.25"), **row} for row in table(kinds)], columns)
+    whole = path.read_bytes()
+    expected = read_open_heads(path, tiny_shape())
+    assert sum(sum(map(sum, layers)) for layers in expected.values()) == 18 - len(kinds) * 3
+    errors = 0
+    for end in range(len(whole)):
+        path.write_bytes(whole[:end])
+        try:
+            found = read_open_heads(path, tiny_shape())
+        except UserError as told:
+            error = str(told)
+        else:
+            assert found == expected, whole[:end]
+            continue
+        assert str(path) in error and "\n" not in error
+        errors += 1
+    assert errors >= len(whole) - len("\t0.25\n")  # the last column is not read
+
+
+@pytest.mark.parametrize(
+    ("rows", "reason"),
+    [
+        ([], "rows are of no attention, which is no scope"),
+        (table()[:12], "rows are of dec_self and enc_self, which is no scope"),
+        ([*table(), table()[4]], "row 19 tells of head 1 of enc_self layer 1 again"),
+        ([*table(), {**table()[0], "layer": "2", "open": "1"}], "keeps head 0 of enc_self layer 2"),
+        ([*table()[:-1], {**table()[-1], "open": "yes"}], "row 18 is damaged"),
+        ([{**row, "layer": "one"} for row in table()], "row 1 is damaged"),
+        ([row for row in table() if row["layer"] + row["head"] != "12"], "no row tells of head 2 of dec_enc layer 1"),
+        ([*table(), {**table()[0], "attention": "dec_dec"}], "dec_dec"),
+    ],
+)
+def test_a_table_without_one_row_for_every_head_is_refused(
+    tiny_shape: Callable[..., ModelShape], rows: list[dict[str, str]], reason: str
+) -> None:
+    with pytest.raises(UserError, match=reason):
+        open_heads_of(rows, tiny_shape())
+
+
+def test_the_table_of_a_pruned_model_is_read_with_its_own_shape_and_with_the_full_one(
+    tiny_shape: Callable[..., ModelShape],
+) -> None:
+    live = {"enc_self": ((0, 2), (1,)), "dec_self": ((), (0, 1)), "dec_enc": ((2,), (0, 1, 2))}
+    shape = tiny_shape(live_heads=live)
+    rows = [{name: str(value) for name, value in row.items()} for row in head_rows(shape)]
+    assert all(all(map(all, layers)) for layers in open_heads_of(rows, shape).values())
+    assert dict(pruned_shape(tiny_shape(), open_heads_of(rows, tiny_shape())).live_heads) == live

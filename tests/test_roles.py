@@ -164,6 +164,17 @@ def test_only_sentences_with_a_rare_piece_and_two_others_count(pieces: list[int]
     assert (accuracy is None) == (cases == 0)
 
 
+def test_an_unknown_piece_is_never_a_rare_one() -> None:
+    """Piece 3 is the unknown one. Never seen in training, it would be the rarest of all."""
+    ranks = np.array([0, 1, 2, 19, 4, 5, 6, 17, 18])
+    attended = [(sentence(4, pieces=[1, 3, 7, 8]), looking([1, 1, 1, 1], [3, 3, 2, 1]))]
+    rows = roles(attended, [(0, 0), (0, 1)], ranks, SETTINGS)
+    assert measured(rows, "rarest") == [(0.0, None, 4, 0), (0.5, None, 4, 0)]
+    assert measured(rows, "one of two rarest") == [(0.0, None, 4, 0), (0.75, None, 4, 1)]
+    lone = [(sentence(3, pieces=[1, 2, 3]), looking([2, 2, 2]))]
+    assert measured(roles(lone, [(0, 0)], ranks, SETTINGS), "rarest") == [(None, None, 0, 0)]
+
+
 def test_ranks_go_from_the_most_frequent_piece_to_those_never_seen() -> None:
     ids = np.array([3, 1, 1, 5, 3, 1, 0], np.int32)
     assert frequency_ranks(ids, 7).tolist() == [2, 0, 4, 1, 5, 3, 6]

@@ -49,6 +49,8 @@ def tree(*forms: str, relation: str = "nsubj") -> Sentence:
 
 
 TREES = [tree("the", "cat", "sees"), tree("кошка", "видит", "её"), tree("see"), tree(*["cat"] * 51)]
+FOREIGN = [tree("ωω", "ξξξ"), TREES[3]]
+"""Two blanks and two unknown pieces, and a sentence that is too long to be measured."""
 
 
 @pytest.fixture
@@ -111,6 +113,18 @@ def test_gold_and_parsed_trees_stand_in_one_table_in_the_order_of_the_settings(
     assert [row["trees"] for row in read_tsv(tmp_path / "alignment.tsv")] == ["gold", "stanza"]
 
 
+def test_parsed_trees_are_measured_alone_where_there_are_no_gold_ones(command: Command, tmp_path: Path) -> None:
+    assert command({"stanza": TREES}, trees=["gold", "stanza"]) == 0
+    assert {row["trees"] for row in read_tsv(tmp_path / "roles.tsv")} == {"stanza"}
+    assert [row["trees"] for row in read_tsv(tmp_path / "alignment.tsv")] == ["stanza"]
+
+
+def test_a_few_unknown_pieces_are_measured_and_counted(command: Command, tmp_path: Path) -> None:
+    assert command({"gold": [tree("the", "cat", "sees", "the", "cat", "ω"), *TREES]}) == 0
+    (alignment,) = read_tsv(tmp_path / "alignment.tsv")
+    assert (alignment["unknown_pieces"], alignment["measured"]) == ("1", "3")
+
+
 def test_a_relation_that_never_occurs_has_an_entry_and_a_sentence(
     command: Command, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -127,7 +141,8 @@ def test_a_relation_that_never_occurs_has_an_entry_and_a_sentence(
         ({"gold": [tree("see")]}, ["gold"], "none of its 1 sentences can be measured (1 of fewer than 2 words"),
         ({"gold": []}, ["gold"], "none of its 0 sentences can be measured"),
         ({"gold": TREES, "stanza": TREES[1:]}, ["gold", "stanza"], "Sentence 1 is 'the cat sees' in"),
-        ({"gold": TREES}, ["gold", "stanza"], "--trees gives gold, but roles.trees is gold, stanza"),
+        ({"gold": TREES, "stanza": TREES}, ["stanza"], "--trees gives gold, but roles.trees is stanza"),
+        ({"gold": FOREIGN}, ["gold"], "gold.conllu: 50% of the pieces of its sentences are unknown to the vocabulary"),
     ],
 )
 def test_bad_trees_get_one_sentence_and_no_table(

@@ -139,5 +139,15 @@ def test_limits_that_no_choice_holds_are_named_in_one_sentence() -> None:
     with pytest.raises(UserError) as error:
         keep_optimal(SCORES, [Limit("heads", ONE_EACH.costs, 1)], {("enc_self", 0): 2})
     sentence = str(error.value)
-    assert "heads of at most 1" in sentence and "at least 2 in enc_self layer 0" in sentence
+    assert "heads of at most 1" in sentence and "at least 2 heads in enc_self layer 0" in sentence
     assert sentence.count(". ") == 0 and sentence.endswith(".")
+
+
+def test_many_layers_that_must_keep_as_many_heads_are_counted_and_not_listed() -> None:
+    least = dict.fromkeys(((kind, layer) for kind in ("enc_self", "dec_enc") for layer in range(9)), 1)
+    scores = {(kind, layer, head): float(head) for kind, layer in least for head in range(3)}
+    with pytest.raises(UserError) as error:
+        keep_optimal(scores, [Limit("heads", dict.fromkeys(scores, 1.0), 4)], {**least, ("dec_enc", 3): 2})
+    sentence = str(error.value)
+    assert "at least 1 head in each of 17 layers and at least 2 heads in dec_enc layer 3" in sentence
+    assert sentence.count("layer") == 2

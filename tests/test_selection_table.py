@@ -171,3 +171,21 @@ def test_a_head_costs_the_time_that_is_saved_without_its_kind_shared_among_them(
     rows = latency_rows(opinionated(seed=3), source, settings, torch.device("cpu"), lambda: now[0])
     assert {str(row["attention"]): row["seconds_per_head"] for row in rows} == pytest.approx(cost)
     assert {row["seconds_unpruned"] for row in rows} == {10 + 6 * (2 + 3 + 5)}
+
+
+def test_a_cost_that_noise_hides_is_the_noise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rounds without encoder self-attention are slower by 4, 6 and 11 than those with it."""
+    now, slower = [0.0], iter([0, 4, 6, 11])
+
+    def translate(model: Transformer, *_: object) -> int:
+        heads = all_heads(model.shape)
+        gone = not any(kind == "enc_self" for kind, _, _ in heads)
+        now[0] += 10 + (18 + next(slower) if gone else len(heads))
+        return 1
+
+    monkeypatch.setattr("heads.latency.translate_all", translate)
+    source = Tokens(write_experiment(tmp_path / "tiny").bpe / "test.source.safetensors")
+    settings = SpeedSettings(batch_sizes=(1, 2), sentences=4, repeats=3, beam=1, length_penalty=0.0)
+    rows = latency_rows(opinionated(seed=3), source, settings, torch.device("cpu"), lambda: now[0])
+    variance = ((4 - 7) ** 2 + (6 - 7) ** 2 + (11 - 7) ** 2) / 2
+    assert [row["seconds_per_head"] for row in rows] == pytest.approx([(variance / 3) ** 0.5 / 6, 1, 1])

@@ -171,6 +171,25 @@ def test_lists_are_replaced_whole_and_nothing_given_is_changed() -> None:
         ("corpus", "demos", r"experiments\.demo\.corpus is 'demos'.*demo\?"),
         ("sweep.lambdas.al", [1], r"sweep: al is not a scope.*all\?"),
         ("sweep.selection.budgets", [9, 37], r"budgets has 37.*36 heads"),
+        ("sweep.selection.fine_tuned.budgets", [37], r"selection\.fine_tuned\.budgets has 37.*36 heads"),
+        ("sweep.selection.budgets", [9, 8], r"selection\.budgets has 8, but .*at_least makes optimal keep 9"),
+        ("sweep.budgets.enc_self", [12, 13], r"sweep\.budgets\.enc_self has 13, .*the 12 heads of enc_self"),
+        ("sweep.budgets.all", [37], r"sweep\.budgets\.all has 37, .*the 36 heads of enc_self and dec_self and dec_enc"),
+        ("sweep.budgets.all", ["2-4-13"], r"sweep\.budgets\.all has 2-4-13, .*13 of the 12 heads of dec_enc"),
+        ("sweep.budgets.enc_self", ["2-4-6"], r"budgets\.enc_self has 2-4-6, but enc_self is 1 kind.*one number"),
+        ("sweep.budgets.all", ["9"], r"sweep\.budgets\.all\.0: '9' is not a number of heads such as 12, or [^(]*$"),
+        ("sweep.budgets.all", [True], r"sweep\.budgets\.all\.0: True is not a number of heads"),
+        ("selection.at_least", {"dec_enc": 99}, r"selection\.at_least\.dec_enc is 99, but a layer has 4 heads"),
+        ("selection.at_least", {"dec_enc.7": 1}, r"selection\.at_least names dec_enc\.7, but layers go from 0 to 2"),
+        ("selection.at_least", {"dec_enc": 4}, r"selection\.budgets has 9, but .*at_least makes optimal keep 18"),
+        ("selection.at_least", {"dec_enc.0": 3}, r"selection\.budgets has 9, but .*at_least makes optimal keep 11"),
+        ("sweep.selection.fine_tuned.methods", ["dps"], r"fine_tuned\.methods\.0 is 'dps', .* Did you mean dsp\?"),
+        ("sweep.seeds", [1, 2**31], r"sweep\.seeds\.1: 2147483648 is greater than the maximum of 2147483647"),
+        ("sweep.seeds", 3, r"sweep\.seeds is 3, .*write seeds: \[3\]"),
+        ("model.pre_norm", "yes", r"model\.pre_norm is 'yes', but must be of type boolean\.$"),
+        ("training.learning_rate_scale", "1.5e3", r"learning_rate_scale is '1\.5e3'.*write 0\.001"),
+        ("training.learning_rate_scale", "fast", r"learning_rate_scale is 'fast', but must be of type number\.$"),
+        ("corpus", "wmt-en-fr", r"demo\.roles\.trees names stanza, but corpora\.wmt-en-fr has no .*under parser_trees"),
         ("sweep.selection.methods", ["lpr"], r"methods\.0.*lpr"),
         ("selection.at_least.enc", 1, r"selection\.at_least.*enc"),
         ("sweep.seeds", [], r"sweep\.seeds"),
@@ -190,16 +209,38 @@ def test_a_missing_key_a_run_that_is_no_experiment_and_an_unknown_top_key_are_na
     for spoil, message in (
         (lambda c: c["defaults"]["model"].pop("heads"), r"experiments\.\S+\.model lacks the key heads"),
         (lambda c: c.update(run=["dmo"]), r"run names 'dmo'.*demo\?"),
+        (lambda c: c.update(run="demo"), r"config\.yaml\.run is 'demo', .*write run=\[demo\]"),
+        (lambda c: c["experiments"].update(tables={}), r"experiments\.tables would lie in results/tables"),
         (lambda c: c.update(experiment={}), r"config\.yaml\.experiment is not a setting.*experiments\?"),
         (lambda c: c["corpora"]["demo"].update(knid="grammar"), r"corpora\.demo\.knid is not a setting.*kind\?"),
     ):
         spoilt = copy.deepcopy(config)
-        spoilt["experiments"]["demo"]["model"] = {}
         spoil(spoilt)
         cases.append((spoilt, message))
     for spoilt, message in cases:
         with pytest.raises(UserError, match=message):
             resolve(spoilt)
+
+
+def test_budgets_seeds_and_what_must_be_kept_may_go_to_their_ends(config: dict[str, Any]) -> None:
+    changed(config, "sweep.budgets", {"enc_self": [0, 12], "all": [36, "12-12-12"]})
+    changed(config, "sweep.seeds", [0, 2**31 - 1])
+    changed(config, "sweep.selection.budgets", [9, 36])
+    changed(config, "selection.at_least", {"enc_self": 0, "enc_self.2": 4, "dec_self": 0, "dec_enc": 1, "dec_enc.0": 3})
+    assert resolve(config)["demo"]["sweep"]["seeds"] == [0, 2147483647]
+    changed(config, "sweep.selection.methods", ["random", "optimal_latency"])
+    resolve(changed(config, "sweep.selection.budgets", [4]))
+
+
+def test_a_parser_is_asked_for_where_it_can_be_trained_or_is_given(config: dict[str, Any]) -> None:
+    entry = config["corpora"]["multi30k"]
+    learnt = entry.pop("parser_trees")
+    with pytest.raises(UserError, match=r"experiments\.multi30k\.roles\.trees names stanza"):
+        resolve(config)
+    config["experiments"]["multi30k"]["parser"]["model"] = "data/stanza"
+    resolve(config)
+    config["experiments"]["multi30k"]["parser"]["model"] = ""
+    resolve({**config, "corpora": {**config["corpora"], "multi30k": {**entry, "parser_trees": learnt}}})
 
 
 @pytest.mark.parametrize("values", [["0.05", 0.3, 0], [5e-2, 0.30], [0.3, 0.05]])

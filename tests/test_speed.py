@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from statistics import mean
 
@@ -14,17 +16,18 @@ from torch import nn
 
 from fake_results import World, write_results
 from heads.__main__ import main
+from heads.cli import speed as command
 from heads.decode import beam_search
-from heads.files import UserError, read_tsv
+from heads.files import UserError, read_tsv, write_tsv
 from heads.settings import SpeedSettings
-from heads.speed import COLUMNS, Contestant, compare, ending_after, rounds, search, source_batches, summary
+from heads.speed import COLUMNS, Contestant, compare, ending_after, rounds, search, source_batches, summary, time_on
 from heads.tables.reading import COLUMNS as READ
 from heads.tables.reading import load_reference
 from model_folders import OPEN, Experiment, opinionated, write_experiment
 
 CPU = torch.device("cpu")
 SETTINGS = SpeedSettings(batch_sizes=(1, 4), sentences=7, repeats=3, beam=2, length_penalty=0.7)
-
+WORDS = ["--settings", "s", "--baseline", "b", "--runs", "r", "--source", "t", "--out", "o"]
 SENTENCE = (torch.tensor([[5, 9, 30, 2]]), torch.ones(1, 4, dtype=torch.bool))
 
 
@@ -163,6 +166,37 @@ def test_the_command_writes_size_heads_and_memory_of_every_model(experiment: Exp
     assert unpruned["ratio"] == "1" and float(pruned["ratio_low"]) <= float(pruned["ratio"])
 
 
+@pytest.mark.parametrize("has_gpu", [False, True])
+def test_the_cpu_is_timed_always_and_a_gpu_as_well_where_there_is_one(
+    monkeypatch: pytest.MonkeyPatch, *, has_gpu: bool
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: has_gpu)
+    monkeypatch.setattr(command, "pick", lambda one: torch.device(one.device))
+    parser = argparse.ArgumentParser()
+    command.add_arguments(parser)
+    given = parser.parse_args(WORDS)
+    assert [device.type for device in command.picked(given)] == ["cpu", "cuda"][: 1 + has_gpu]
+    assert given.device == "cpu" + ", cuda" * has_gpu
+
+
+def test_models_are_compared_with_the_unpruned_one_of_the_same_device(experiment: Experiment) -> None:
+    folders = {"baseline": experiment.baseline, "pruned": experiment.pruned}
+    devices = [CPU, torch.device("cpu", 0)]
+    source = experiment.bpe / "test.source.safetensors"
+    rows = time_on(devices, folders, source, replace(SETTINGS, batch_sizes=(4,)))
+    assert [row["run"] for row in rows] == ["baseline", "pruned"] * 2
+    for unpruned, pruned in (rows[:2], rows[2:]):
+        assert unpruned["ratio"] == unpruned["ratio_low"] == unpruned["ratio_high"] == 1
+        assert pruned["ratio_low"] != pruned["ratio_high"]
+    # Timed anew, and not told again.
+    assert rows[1]["examples_per_second"] != rows[3]["examples_per_second"]
+
+
+def test_a_device_named_twice_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["speed", *WORDS, "--device", "cpu", "cpu"]) == 1
+    assert "names a device twice" in capsys.readouterr().err
+
+
 def test_a_run_named_twice_is_an_error(
     experiment: Experiment, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -185,6 +219,25 @@ def test_the_table_puts_the_papers_row_of_the_same_batch_size_beside_ours(tmp_pa
     assert (float(ours["paper_examples_per_second"]), ours["paper_faster_percent"]) == (146.6, "17.5")
     assert (float(unpruned["paper_examples_per_second"]), unpruned["paper_faster_percent"]) == (124.7, "")
     assert {rows[kind, "5"]["paper_tag"] for kind in ("baseline", "pruned")} == {""}
+
+
+def test_the_tables_rows_of_one_device_stand_together_and_seeds_are_averaged_within_it(tmp_path: Path) -> None:
+    runs = write_results(tmp_path / "tiny", World(lams=("0.25",), seeds=(1, 2)))
+    for path in tmp_path.rglob("speed.tsv"):
+        rows = read_tsv(path)
+        faster = {"device": "A GPU", "ratio": "1.5", "ratio_low": "1.4", "ratio_high": "1.6"}
+        write_tsv(path, [row for pair in ((row | faster, row) for row in rows) for row in pair], COLUMNS)
+    assert main(["table", "--name", "speed", "--runs", *map(str, runs), "--out", str(tmp_path / "t.tsv")]) == 0
+    table = read_tsv(tmp_path / "t.tsv")
+    half = len(table) // 2
+    assert [row["device"] for row in table] == ["CPU, 1 threads"] * half + ["A GPU"] * half
+    means = {(row["device"], row["kind"]): row["faster_percent"] for row in table if row["seed"] == "mean"}
+    assert means == {
+        ("CPU, 1 threads", "baseline"): "0.0",
+        ("CPU, 1 threads", "pruned"): "25.0",
+        ("A GPU", "baseline"): "50.0",
+        ("A GPU", "pruned"): "50.0",
+    }
 
 
 def test_the_gains_of_the_papers_table_follow_from_its_rates_up_to_rounding() -> None:

@@ -16,6 +16,8 @@ import torch
 
 from heads.__main__ import main
 from heads.decode import beam_search
+from heads.export import export
+from heads.files import write_text
 from heads.folders import load_folder, load_vocabularies
 from heads.transformer import EOS
 from heads.translate import Translator, plain_lines, translated
@@ -168,3 +170,36 @@ def test_a_reader_who_has_enough_ends_it_in_peace(experiment: Experiment) -> Non
     )
     os.close(writing)
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize("score", ["{}", "[]", '{"beam": 0, "length_penalty": 0.7}', '{"beam": "2"}', "7"])
+def test_an_exported_model_with_a_damaged_score_asks_for_the_search(
+    experiment: Experiment, command: Command, tmp_path: Path, score: str
+) -> None:
+    export(experiment.pruned, tmp_path / "mine")
+    write_text(tmp_path / "mine/bleu.json", score)
+    status, out, said = command(b"the cat\n", "--model", tmp_path / "mine")
+    assert (status, out, said.count("\n")) == (1, [], 1)
+    assert "bleu.json is damaged" in said and "--beam and --length-penalty" in said
+    flags = ("--beam", "2", "--length-penalty", "0.7")
+    assert command(b"the cat\n", "--model", tmp_path / "mine", *flags)[:2] == (0, [alone(experiment.pruned, "the cat")])
+
+
+@pytest.mark.parametrize("given", ["nan", "inf", "-1"])
+def test_a_length_penalty_that_is_no_number_of_at_least_zero_is_refused(
+    experiment: Experiment, command: Command, given: str
+) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        command(b"the cat\n", "--model", experiment.pruned, f"--length-penalty={given}")
+
+
+def test_a_model_with_gates_is_not_translated_with_when_its_table_lost_its_end(
+    experiment: Experiment, command: Command, tmp_path: Path
+) -> None:
+    copy = shutil.copytree(experiment.gates.parents[3], tmp_path / "tiny")
+    folder = copy / experiment.gates.relative_to(experiment.gates.parents[3])
+    text = (folder / "heads.tsv").read_bytes()
+    (folder / "heads.tsv").write_bytes(text[: len(text) // 2])
+    status, out, said = command(b"a cat\n", "--model", folder, "--beam", "2", "--length-penalty", "0")
+    assert (status, out, said.count("\n")) == (1, [], 1)
+    assert f"{folder}/heads.tsv" in said

@@ -12,6 +12,7 @@ TESTS = Path(__file__).parent.parent
 KILLED, DAMAGED, ODD = "faults/test_killed_trainings.py", "faults/test_damaged_files.py", "faults/test_odd_settings.py"
 WORKFLOW, SECURITY = "faults/test_snakemake_faults.py", "faults/test_security.py"
 DOWNLOADS, FETCH = "faults/test_downloads.py", "test_fetch.py"
+SLURM = "slurm/test_slurm.py"
 
 FAULTS: dict[str, tuple[tuple[str, str], ...]] = {
     "training killed with -9 at any step": (
@@ -22,12 +23,14 @@ FAULTS: dict[str, tuple[tuple[str, str], ...]] = {
     "SIGTERM before the time limit": (
         (KILLED, "test_a_training_stopped_by_sigterm_saves_at_once_says_so_and_goes_on_from_there"),
         (WORKFLOW, "test_sigterm_to_all_processes_of_a_job_saves_its_state_and_the_next_run_goes_on_from_there"),
+        (SLURM, "test_a_training_whose_time_is_up_saves_and_the_next_try_goes_on_from_there"),
     ),
     "the whole of snakemake killed": (
         (WORKFLOW, "test_the_whole_of_snakemake_killed_with_9_and_started_again_goes_on_to_the_same_bits"),
     ),
     "node lost under a job": (
         (WORKFLOW, "test_a_job_whose_node_is_lost_is_done_again_by_the_same_snakemake_to_the_same_bits"),
+        (SLURM, "test_a_training_whose_node_is_lost_is_requeued_and_ends_with_the_bits_of_an_undisturbed_one"),
     ),
     "disk full while writing a checkpoint": (
         (KILLED, "test_a_disk_that_fills_up_keeps_the_state_before_and_is_named_and_with_room_the_training_goes_on"),
@@ -91,6 +94,7 @@ FAULTS: dict[str, tuple[tuple[str, str], ...]] = {
         (ODD, "test_lambdas_and_budgets_at_their_ends_train_to_finite_weights_and_the_heads_they_say"),
     ),
     "negative lambda": (
+        (ODD, "test_the_command_takes_the_same_lambdas_as_the_paths_of_the_workflow"),
         (ODD, "test_a_negative_lambda_and_a_budget_of_more_heads_than_there_are_end_in_one_sentence"),
         (ODD, "test_a_lambda_in_the_settings_is_refused_before_the_first_job_unless_it_can_be_meant"),
     ),

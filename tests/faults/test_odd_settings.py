@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 from workshop import Command, config, gates_words, training_words
 
+from checkouts import ROOT
 from heads.__main__ import main
 from heads.checkpoints import load_model
+from heads.cli.gates import LAM
 from heads.files import UserError, read_jsonl, read_lines, read_tsv, write_text, write_yaml
 from heads.names import SIDES, SPLITS
 from heads.settings import merged, resolve
@@ -67,6 +69,8 @@ def test_a_model_without_any_head_is_pruned_and_translates(results: Path, undist
         ("keep-1-5-2", "keep-1-5-2 asks for 5 heads of dec_self, which has 4"),
         ("lam--1", "'lam--1' is no target: write lam-0.05 with a number of at least 0"),
         ("lam-nan", "'lam-nan' is no target"),
+        ("lam-.", "'lam-.' is no target"),
+        ("lam-1.2.3", "'lam-1.2.3' is no target"),
     ],
 )
 def test_a_negative_lambda_and_a_budget_of_more_heads_than_there_are_end_in_one_sentence(
@@ -182,3 +186,8 @@ def test_a_line_of_ten_thousand_tokens_is_translated_in_parts(results: Path, und
     status, said = Command(words, tmp_path / "said.txt", given=tmp_path / "in.txt").end()
     assert status == 0, said
     assert len(read_lines(tmp_path / "in.out")) == 2
+
+
+def test_the_command_takes_the_same_lambdas_as_the_paths_of_the_workflow() -> None:
+    rules = (ROOT / "workflow/rules/common.smk").read_text(encoding="utf-8")
+    assert re.findall(r'^LAM = r"(.*)"$', rules, re.MULTILINE) == [LAM]

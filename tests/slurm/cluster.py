@@ -1,17 +1,18 @@
-"""A SLURM cluster of one node on the loopback: real daemons, own key, own ports, one temporary folder, no systemd."""
+"""A SLURM cluster on the loopback, of a node and two to be lost: real daemons, own key and ports, no systemd."""
 
 from __future__ import annotations
 
 import os
 import re
 import shutil
+import signal
 import socket
 import stat
 import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,24 +21,25 @@ CLIENTS = ("sbatch", "srun", "squeue", "scancel", "sinfo", "scontrol")
 # What is started by this is killed when we are.
 WITH_US = ("setpriv", "--pdeathsig", "SIGKILL")
 GPUS = 2
+# The node for all but what is to be disturbed, which has a partition and nodes of its own.
+NODE, SPARE, SPARES = "first", "spare", ("spare1", "spare2")
 # Debian keeps daemons where only root's PATH looks.
 SYSTEM_PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
 
-# The node claims more than the machine has, so that the profile's requests, made for real nodes, fit.
+# The nodes claim more than the machine has, so that the profile's requests, made for real nodes, fit.
 SLURM_CONF = """\
 ClusterName=tests
 SlurmctldHost={host}(127.0.0.1)
 SlurmctldPort={controller_port}
-SlurmdPort={node_port}
 SlurmUser=root
 SlurmdUser=root
 AuthInfo=socket={folder}/munge.socket
 StateSaveLocation={folder}/state
-SlurmdSpoolDir={folder}/spool
+SlurmdSpoolDir={folder}/spool.%n
 SlurmctldPidFile={folder}/slurmctld.pid
-SlurmdPidFile={folder}/slurmd.pid
+SlurmdPidFile={folder}/slurmd.%n.pid
 SlurmctldLogFile={folder}/slurmctld.log
-SlurmdLogFile={folder}/slurmd.log
+SlurmdLogFile={folder}/slurmd.%n.log
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
 MpiDefault=none
@@ -47,14 +49,18 @@ SelectTypeParameters=CR_CPU_Memory
 SlurmdParameters=config_overrides
 SchedulerParameters=batch_sched_delay=0,bf_interval=5,sched_interval=5
 ReturnToService=2
-KillWait=2
+KillWait=10
 MinJobAge=86400
 AccountingStorageType=accounting_storage/none
 JobAcctGatherType=jobacct_gather/none
 GresTypes=gpu
-NodeName={host} NodeAddr=127.0.0.1 CPUs=64 RealMemory=512000 Gres=gpu:h100:{gpus}
-PartitionName=cpu Nodes={host} Default=YES
-PartitionName=gpu Nodes={host}
+NodeName=DEFAULT CPUs=64 RealMemory=512000 Gres=gpu:h100:{gpus}
+NodeName={node} NodeHostname={host} NodeAddr=127.0.0.1 Port={node_port}
+NodeName=spare1 NodeHostname={host} NodeAddr=127.0.0.1 Port={spare1_port}
+NodeName=spare2 NodeHostname={host} NodeAddr=127.0.0.1 Port={spare2_port}
+PartitionName=cpu Nodes={node} Default=YES
+PartitionName=gpu Nodes={node}
+PartitionName=spare Nodes=spare1,spare2
 """
 
 
@@ -68,6 +74,8 @@ class SlurmJob:
     gpus: str  # gpu:1, gpu:h100:1 or nothing
     mem_mb: int
     minutes: int
+    state: str  # as SLURM has it: COMPLETED, FAILED, TIMEOUT
+    restarts: int  # by SLURM itself; what Snakemake tries again is another job
 
 
 @dataclass(frozen=True)
@@ -104,6 +112,8 @@ def _job(fields: Mapping[str, str]) -> SlurmJob:
         gpus=fields.get("TresPerJob", "").removeprefix("gres:"),
         mem_mb=round(float(amount) * {"M": 1, "G": 1024}[unit]),
         minutes=(int(days or 0) * 24 + hours) * 60 + minutes,
+        state=fields["JobState"],
+        restarts=int(fields["Restarts"]),
     )
 
 
@@ -129,18 +139,17 @@ def free_ports(count: int) -> list[int]:
 def write_configuration(folder: Path) -> None:
     """Everything that the daemons read: key, slurm.conf, gres.conf, GPUs that are aliases of /dev/null."""
     host = socket.gethostname().split(".")[0]
-    controller_port, node_port = free_ports(2)
+    names = ("controller_port", "node_port", "spare1_port", "spare2_port")
+    ports = dict(zip(names, free_ports(len(names)), strict=True))
     key = folder / "munge.key"
     key.touch(mode=0o600)
     key.write_bytes(os.urandom(128))
-    for name in ("state", "spool", "bin"):
+    for name in ("state", "bin"):
         (folder / name).mkdir()
     for number in range(GPUS):
         os.mknod(folder / f"gpu{number}", 0o666 | stat.S_IFCHR, Path("/dev/null").stat().st_rdev)
-    (folder / "slurm.conf").write_text(
-        SLURM_CONF.format(host=host, folder=folder, controller_port=controller_port, node_port=node_port, gpus=GPUS)
-    )
-    devices = f"NodeName={host} Name=gpu Type=h100 File={folder}/gpu[0-{GPUS - 1}]"
+    (folder / "slurm.conf").write_text(SLURM_CONF.format(host=host, folder=folder, node=NODE, gpus=GPUS, **ports))
+    devices = f"NodeName={NODE},{','.join(SPARES)} Name=gpu Type=h100 File={folder}/gpu[0-{GPUS - 1}]"
     (folder / "gres.conf").write_text(f"AutoDetect=off\n{devices}\n")
     # Snakemake's job step drops SLURM_CONF before it calls srun.
     wrapper = folder / "bin/srun"
@@ -164,12 +173,12 @@ def wait_for(what: str, cluster: Cluster, *command: str, seconds: float = 60) ->
 
 
 @contextmanager
-def daemon(cluster: Cluster, *command: str) -> Iterator[None]:
+def daemon(cluster: Cluster, *command: str, **environment: str) -> Iterator[None]:
     """A daemon in the foreground, which ends with the block, and also when this process is killed."""
-    with (cluster.folder / f"{command[0]}.said.log").open("wb") as said:
+    with (cluster.folder / f"{command[0]}.said.log").open("ab") as said:
         process = subprocess.Popen(
             [*WITH_US, *command],
-            env=cluster.environment,
+            env={**cluster.environment, **environment},
             stdout=said,
             stderr=subprocess.STDOUT,
             start_new_session=True,  # Ctrl-C is for the tests, which stop it in the right order
@@ -186,6 +195,39 @@ def daemon(cluster: Cluster, *command: str) -> Iterator[None]:
 
 
 @contextmanager
+def node(cluster: Cluster, name: str) -> Iterator[None]:
+    """The daemon of a node, marked as SLURM marks the node's jobs, and waited for."""
+    with daemon(cluster, "slurmd", "-D", "-N", name, SLURMD_NODENAME=name):
+        wait_for("idle", cluster, "sinfo", "--noheader", "--format=%T", f"--nodes={name}")
+        yield
+
+
+def lose(cluster: Cluster, name: str) -> None:
+    """What a loss of power does: all processes of a node are gone at once. slurmctld is told, to save the wait."""
+    processes = processes_with(cluster, f"SLURMD_NODENAME={name}\0")
+    # Stopped first, so that none has the time to tell of another's end.
+    for number in (signal.SIGSTOP, signal.SIGKILL):
+        for process in processes:
+            with suppress(ProcessLookupError):
+                os.kill(int(process.name), number)
+    cluster.say("scontrol", "update", f"NodeName={name}", "State=DOWN", "Reason=lost")
+
+
+def processes_with(cluster: Cluster, words: str = "") -> list[Path]:
+    """Processes whose environment holds the cluster's folder and some words: daemons, steps and jobs."""
+    environments = {process: environment_of(process) for process in Path("/proc").glob("[0-9]*")}
+    return [process for process, said in environments.items() if str(cluster.folder) in said and words in said]
+
+
+def environment_of(process: Path) -> str:
+    """A process's variables, each ended by a zero byte; nothing when it has just ended, or is not ours to look at."""
+    try:
+        return (process / "environ").read_text(errors="replace")
+    except OSError:
+        return ""
+
+
+@contextmanager
 def no_job_left(cluster: Cluster) -> Iterator[None]:
     """At the end all jobs are cancelled and have gone, so that no step outlives the node's daemon."""
     try:
@@ -199,7 +241,7 @@ def no_job_left(cluster: Cluster) -> Iterator[None]:
 
 @contextmanager
 def running_cluster() -> Iterator[Cluster]:
-    """Start munged, slurmctld and slurmd, and stop them whatever happens.
+    """Start munged, slurmctld and the first node, and stop them whatever happens.
 
     The folder is short and readable by all: munged insists, and the path of a socket has 107 bytes.
     """
@@ -214,7 +256,6 @@ def running_cluster() -> Iterator[Cluster]:
         stack.enter_context(daemon(cluster, "munged", "--foreground", f"--log-file={folder}/munged.log", *options))
         wait_for("STATUS:", cluster, "sh", "-c", f"munge -n -S {files['socket']} | unmunge -S {files['socket']}")
         stack.enter_context(daemon(cluster, "slurmctld", "-D", "-i"))
-        stack.enter_context(daemon(cluster, "slurmd", "-D"))
-        wait_for("idle", cluster, "sinfo", "--noheader", "--format=%T")
+        stack.enter_context(node(cluster, NODE))
         stack.enter_context(no_job_left(cluster))
         yield cluster

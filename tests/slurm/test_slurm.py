@@ -1,4 +1,4 @@
-"""The SLURM profile on a real cluster of one node: what is asked for, what is grouped, what is said of failures."""
+"""The SLURM profile on a real cluster: what is asked for, what is grouped, what comes of failures and of lost nodes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from cluster import WITH_US, Cluster, SlurmJob, running_cluster, why_not
+from cluster import WITH_US, Cluster, SlurmJob, processes_with, running_cluster, why_not
+from disturbed import (
+    LONG,
+    MODEL,
+    RUN,
+    SECOND_LOG,
+    UNDISTURBED,
+    Training,
+    disturb,
+    long_checkout,
+    resumed,
+    train_undisturbed,
+)
 
 from checkouts import TINY, checkout
 from heads.files import read_tsv
@@ -62,14 +74,19 @@ def cluster() -> Iterator[Cluster]:
 
 @pytest.fixture(scope="module")
 def runs(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Run]:
-    """Two runs side by side: `tiny` from a clean checkout to tables, `failing` on rubbish, with names uncommented."""
+    """Three runs side by side: `tiny` from a clean checkout to tables, `failing` on rubbish, with names uncommented,
+    and `disturbed`, a training that is hit twice."""
     folders = {name: checkout(tmp_path_factory.mktemp(name)) for name in ("tiny", "failing")}
     fill_with_rubbish(folders["failing"])
     uncomment_names(folders["failing"] / "profiles/slurm/config.yaml")
     share(folders["tiny"] / "profiles/slurm/config.yaml", *SHARED)
     words = {"tiny": [*QUICK, "--", *TABLES], "failing": ["--retries", "1", "--", *FAILING]}
     started = {name: start(folders[name], cluster, *words[name]) for name in folders}
+    folder = folders["disturbed"] = long_checkout(tmp_path_factory.mktemp("disturbed"))
     try:
+        train_undisturbed(folder, tmp_path_factory.mktemp("undisturbed"))
+        started["disturbed"] = start(folder, cluster, LONG, "--", MODEL)
+        disturb(Training(cluster, folder, started["disturbed"]))
         ends = {name: process.wait(600) for name, process in started.items()}
     finally:
         for process in started.values():
@@ -176,29 +193,37 @@ def test_a_job_that_failed_is_tried_again_with_twice_the_memory_and_time(runs: d
     assert (second.mem_mb, second.minutes) == (2 * first.mem_mb, 2 * first.minutes)
 
 
+def test_a_training_whose_time_is_up_saves_and_the_next_try_goes_on_from_there(runs: dict[str, Run]) -> None:
+    first, _ = (disturbed := runs["disturbed"]).jobs
+    assert (first.state, first.restarts) == ("TIMEOUT", 0)
+    [stopped] = re.findall(r"^error: stopped at update (\d+),", disturbed.said, re.MULTILINE)
+    assert resumed((disturbed.folder / SECOND_LOG).read_text(encoding="utf-8")) == int(stopped) > 0
+
+
+def test_a_training_whose_node_is_lost_is_requeued_and_ends_with_the_bits_of_an_undisturbed_one(
+    runs: dict[str, Run],
+) -> None:
+    folder = (disturbed := runs["disturbed"]).folder
+    assert disturbed.returncode == 0, disturbed.said[-3000:]
+    _, second = disturbed.jobs
+    assert (second.state, second.restarts) == ("COMPLETED", 1)
+    last_log = (folder / RUN / "log/baseline.txt").read_text(encoding="utf-8")
+    assert resumed(last_log) > resumed((folder / SECOND_LOG).read_text(encoding="utf-8"))
+    assert (folder / MODEL).read_bytes() == (folder / UNDISTURBED).read_bytes()
+    assert not (folder / RUN / "unfinished").exists()
+
+
 def fail_within_a_cluster(seen: list[Cluster]) -> None:
     with running_cluster() as cluster:
         seen.append(cluster)
         cluster.say("sbatch", "--output=/dev/null", "--wrap", "sleep 600")
-        assert len(processes_of(cluster)) >= 3
+        assert len(processes_with(cluster)) >= 3
         raise ZeroDivisionError
-
-
-def processes_of(cluster: Cluster) -> list[Path]:
-    """Processes that were started with the cluster's folder in their environment: daemons, steps and jobs."""
-    return [process for process in Path("/proc").glob("[0-9]*") if str(cluster.folder) in environment_of(process)]
-
-
-def environment_of(process: Path) -> str:
-    try:
-        return (process / "environ").read_text(errors="replace")
-    except OSError:  # it has just ended, or is not ours to look at
-        return ""
 
 
 def test_a_cluster_whose_user_fails_leaves_no_process_and_no_file_behind() -> None:
     seen: list[Cluster] = []
     with pytest.raises(ZeroDivisionError):
         fail_within_a_cluster(seen)
-    assert not processes_of(seen[0])
+    assert not processes_with(seen[0])
     assert not seen[0].folder.exists()

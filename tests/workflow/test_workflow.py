@@ -144,6 +144,10 @@ def test_the_report_holds_all_tables_and_figures(tiny_run: Path) -> None:
         ("experiments: {demo: {model: {width: wide}}}", "demo.model.width is 'wide', but must be of type integer"),
         ("experiments: {demo: {training: {adam_epsilon: 1e-9}}}", "YAML reads 1e-3 as text: write 0.001"),
         ("run: [dmo]", "Did you mean demo?"),
+        ("run: demo", "write run=[demo]"),
+        ("experiments: {demo: {sweep: {budgets: {enc_self: [13]}}}}", "asks for 13 of the 12 heads of enc_self"),
+        ("experiments: {wmt-en-fr: {roles: {trees: [stanza]}}}", "wmt-en-fr has no treebank to train a parser on"),
+        ("experiments: {figures: {}}", "experiments.figures would lie in results/figures"),
         ("corpora: {demo: {kid: grammar}}", "corpora.demo.kid is not a setting. Did you mean kind?"),
         ("corpora: {multi30k: {hold_out: {dev: 5, test: 5}}}", "has both hold_out and dev"),
     ],
@@ -168,6 +172,19 @@ def test_another_domain_is_measured_where_a_corpus_names_one_and_nowhere_else(fr
     assert far["encode"] == near["encode"] + 1
     refused = snakemake(fresh, "results/demo/baseline/seed-1/ablation.other.tsv", "-n")
     assert refused.returncode != 0 and "corpora.demo has no test set of another domain" in refused.stdout
+
+
+def test_roles_are_measured_on_parsed_trees_alone_where_a_corpus_has_no_others(fresh: Path) -> None:
+    corpora = yaml.safe_load((fresh / "config.yaml").read_text(encoding="utf-8"))["corpora"]
+    for path in local_files_of(corpora["multi30k"]):
+        (fresh / path).parent.mkdir(parents=True, exist_ok=True)
+        (fresh / path).touch()
+    said = {}
+    for trees in ("gold, stanza", "gold"):
+        change = f"experiments={{multi30k: {{roles: {{trees: [{trees}]}}}}}}"
+        said[trees] = snakemake(fresh, "-np", "results/multi30k/baseline/seed-1/roles.tsv", "--config", change).stdout
+    assert " --trees stanza=results/multi30k/parser/parsed.conllu --train-source " in said["gold, stanza"]
+    assert "corpora.multi30k has no trees: name a treebank there under trees, or stanza" in said["gold"]
 
 
 def test_a_missing_corpus_file_is_named_before_the_first_job(fresh: Path) -> None:

@@ -6,6 +6,8 @@ much as so many average heads, by number, parameters or seconds, and may so keep
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import mean
@@ -40,13 +42,9 @@ def scores_of(method: str, measured: Measured) -> dict[Head, float]:
 
     Single-head ablation ranks by the BLEU that is lost on the dev set; LRP by the first rule, signs left aside. The
     signed form is ranked as its authors do, highest first, although masking such a head lowers the loss to first order.
-    Raises UserError for a method that there is not, and when a head was not measured.
+    Raises UserError when a head was not measured.
     """
     name = method.rstrip("0123456789")
-    if name not in MEASURED_IN or (name == "random") != (name != method):
-        raise UserError(
-            f"{method!r} is no way to choose heads: take one of {', '.join(MEASURED_IN)}, random as random1."
-        )
     if name == "random":
         return random_scores(measured.heads, int(method.removeprefix(name)))
     if name == "reversed":
@@ -56,15 +54,18 @@ def scores_of(method: str, measured: Measured) -> dict[Head, float]:
     if name == "ablation":
         sign, column = -1, "bleu_change"
     elif name == "lrp":
-        rows, column = [row for row in rows if row["rule"] == rows[0]["rule"]], "relevance_absolute"
+        rows, column = [row for row in rows if row.get("rule") == rows[0].get("rule")], "relevance_absolute"
     elif name != "confidence":
         form = "example" if name in LIMITS else name.removesuffix("_layer")
-        rows = [row for row in rows if row["form"] == form]
+        rows = [row for row in rows if row.get("form") == form]
         column = "importance_normalised" if name.endswith("_layer") else "importance"
-    found = {(row["attention"], int(row["layer"]), int(row["head"])): sign * float(row[column]) for row in rows}
-    missing = [head for head in measured.heads if head not in found]
+    try:
+        found = {(row["attention"], int(row["layer"]), int(row["head"])): sign * float(row[column]) for row in rows}
+    except (LookupError, TypeError, ValueError):
+        raise UserError(f"{MEASURED_IN[name]} is damaged: delete it and run its stage again.") from None
+    missing = [head for head in measured.heads if not math.isfinite(found.get(head, math.nan))]
     if missing:
-        raise UserError(f"{MEASURED_IN[name]} lacks head {missing[0]}: run its stage again.")
+        raise UserError(f"{MEASURED_IN[name]} lacks head {missing[0]}: delete it and run its stage again.")
     return {head: found[head] for head in measured.heads}
 
 
@@ -85,11 +86,40 @@ def least_of(at_least: Mapping[str, int], heads: Collection[Head]) -> dict[tuple
 
 
 def costs_of(method: str, measured: Measured) -> dict[Head, float]:
-    """What keeping each head costs an optimal choice, in the unit that its name says."""
+    """What keeping each head costs an optimal choice, in the unit that its name says.
+
+    Raises UserError when the seconds of a kind of attention are lacking or not above zero.
+    """
     if method == "optimal_latency":
-        seconds = {row["attention"]: float(row["seconds_per_head"]) for row in measured.tables[LATENCY]}
-        return {head: seconds[head[0]] for head in measured.heads}
+        try:
+            seconds = {row["attention"]: float(row["seconds_per_head"]) for row in measured.tables[LATENCY]}
+            costs = {head: seconds[head[0]] for head in measured.heads}
+        except (LookupError, TypeError, ValueError):
+            raise UserError(f"{LATENCY} is damaged: delete it and run its stage again.") from None
+        free = [kind for kind, _, _ in costs if not 0 < seconds[kind] < math.inf]
+        if free:
+            # Else all heads of that kind would be kept beside those that the budget is spent on.
+            raise UserError(
+                f"{LATENCY} says that a head of {free[0]} takes no time, which noise hid: raise speed.repeats or "
+                "speed.sentences, or take this method out."
+            )
+        return costs
     return dict.fromkeys(measured.heads, float(measured.parameters) if method == "optimal_parameters" else 1.0)
+
+
+def split_target(target: str) -> tuple[str, int]:
+    """The method and the number of a target such as `random2-12`.
+
+    Raises UserError when it is no choice of heads.
+    """
+    methods = "|".join(f"{name}[0-9]+" if name == "random" else name for name in MEASURED_IN)
+    match = re.fullmatch(rf"({methods})-(0|[1-9][0-9]*)", target)
+    if match is None:
+        raise UserError(
+            f"{target!r} is no choice of heads: write lrp-12 with a number and one of {', '.join(MEASURED_IN)}, "
+            "random as random1."
+        )
+    return match[1], int(match[2])
 
 
 def choose(target: str, measured: Measured, at_least: Mapping[str, int]) -> list[Head]:
@@ -97,9 +127,9 @@ def choose(target: str, measured: Measured, at_least: Mapping[str, int]) -> list
 
     Raises UserError, in one sentence, when no choice holds the limits.
     """
-    method, _, number = target.rpartition("-")
-    scores, budget = scores_of(method, measured), int(number)
+    method, budget = split_target(target)
     try:
+        scores = scores_of(method, measured)
         if method not in LIMITS:
             return keep_best(scores, budget)
         costs = costs_of(method, measured)

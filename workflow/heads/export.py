@@ -11,7 +11,16 @@ from typing import Any
 
 from heads.checkpoints import save_tensors
 from heads.files import UserError, read_json, write_json, write_text
-from heads.folders import SCORE, SHAPE, VOCABULARIES, WEIGHTS, load_folder, load_vocabularies, vocabulary_folder
+from heads.folders import (
+    SCORE,
+    SHAPE,
+    VOCABULARIES,
+    WEIGHTS,
+    load_folder,
+    load_vocabularies,
+    score_of,
+    vocabulary_folder,
+)
 from heads.names import ATTENTION_LABELS
 from heads.transformer import ModelShape
 
@@ -33,7 +42,7 @@ def export(folder: Path, out: Path) -> None:
         "experiment": experiment.name,
         "run": folder.resolve().relative_to(experiment).as_posix(),
     }
-    score = read_json(folder / SCORE) if (folder / SCORE).exists() else None
+    score = score_of(folder)
     with new_folder(out) as stage:
         save_tensors(stage / WEIGHTS, model.state_dict(), {})
         write_json(stage / SHAPE, facts)
@@ -47,12 +56,18 @@ def export(folder: Path, out: Path) -> None:
 
 @contextmanager
 def new_folder(path: Path) -> Iterator[Path]:
-    """Give a temporary folder beside `path`, renamed to it when the block ends well and removed when it does not."""
-    if path.exists():
-        raise UserError(f"{path} is already there: delete it or export to another folder.")
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """Give a temporary folder beside `path`, renamed to it when the block ends well and removed when it does not.
+
+    Raises UserError when `path` is there or can not be made.
+    """
     stage = path.with_name(f".{path.name}.{os.getpid()}.part")
-    stage.mkdir()
+    try:
+        if path.exists():
+            raise UserError(f"{path} is already there: delete it or export to another folder.")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        stage.mkdir()
+    except OSError as error:
+        raise UserError(f"{path} cannot be made ({error.strerror}): export to another folder.") from error
     try:
         yield stage
         stage.rename(path)

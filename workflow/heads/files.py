@@ -10,6 +10,7 @@ import csv
 import errno
 import gzip
 import hashlib
+import io
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -155,9 +156,14 @@ def write_tsv(path: Path, rows: Sequence[Mapping[str, object]], columns: Sequenc
 
 
 def read_tsv(path: Path) -> list[dict[str, str]]:
-    """Rows of a tab-separated table as text."""
-    with path.open(encoding="utf-8", newline="") as stream:
-        return list(csv.DictReader(stream, delimiter="\t"))
+    """Rows of a tab-separated table as text; one whose last line is not whole was cut off."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{path} is missing or damaged ({error}): delete it and run its stage again.") from error
+    if not text.endswith("\n"):
+        raise UserError(f"{path} was cut off: delete it and run its stage again.")
+    return list(csv.DictReader(io.StringIO(text, newline=""), delimiter="\t"))
 
 
 def sha256_of(path: Path) -> str:

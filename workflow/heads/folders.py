@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
+from typing import Any
 
 from heads.bpe import Vocabulary
 from heads.checkpoints import load_model
-from heads.files import UserError, read_json, read_tsv
+from heads.files import UserError, read_json
 from heads.names import SIDES
-from heads.prune import open_heads_of, prune
+from heads.prune import prune, read_open_heads, run_at
 from heads.transformer import Transformer
 
 WEIGHTS, SHAPE, HEADS, SCORE = "model.safetensors", "model.json", "heads.tsv", "bleu.json"
+GATES_LOG = "gates.jsonl"
 VOCABULARIES = tuple(f"{side}.model" for side in SIDES)
+SCORE_TEXTS = {"split", "sentences", "signature"}
 
 
 def load_folder(folder: Path) -> Transformer:
     """The model of a folder, on the CPU and in evaluation mode, without the heads that its table calls closed.
 
-    In a run with gates those heads are still in the matrices; everywhere else they are gone already.
+    In a run with gates those heads are still in the matrices, and its table must be there; everywhere else they are
+    gone already.
     """
     for name in (WEIGHTS, SHAPE):
         if not (folder / name).is_file():
@@ -27,8 +32,9 @@ def load_folder(folder: Path) -> Transformer:
                 "or an exported one."
             )
     model = load_model(folder / WEIGHTS, folder / SHAPE)
-    heads = folder / HEADS
-    return prune(model, open_heads_of(read_tsv(heads), model.shape)) if heads.exists() else model
+    heads, run = folder / HEADS, run_at(folder)
+    has_gates = (run is not None and run.kind == "gates") or (folder / GATES_LOG).exists()
+    return prune(model, read_open_heads(heads, model.shape)) if has_gates or heads.exists() else model
 
 
 def vocabulary_folder(folder: Path) -> Path:
@@ -59,8 +65,25 @@ def load_vocabularies(folder: Path, model: Transformer) -> tuple[Vocabulary, Voc
 
 def search_of(folder: Path) -> tuple[int, float]:
     """Beam and length penalty with which the folder's model was scored."""
+    score = score_of(folder)
+    if score is None:
+        raise UserError(f"{folder} was never scored, so that its beam is unknown: give --beam and --length-penalty.")
+    return score["beam"], score["length_penalty"]
+
+
+def score_of(folder: Path) -> dict[str, Any] | None:
+    """What the folder's model scored, and by which search; None where it was never scored."""
     path = folder / SCORE
     if not path.exists():
-        raise UserError(f"{folder} was never scored, so that its beam is unknown: give --beam and --length-penalty.")
+        return None
     score = read_json(path)
-    return int(score["beam"]), float(score["length_penalty"])
+    try:
+        numbers = math.isfinite(score["bleu"]) and math.isfinite(score["length_penalty"])
+        whole = numbers and isinstance(score["beam"], int) and score["beam"] > 0 and score.keys() >= SCORE_TEXTS
+    except (LookupError, TypeError):
+        whole = False
+    if not whole:
+        raise UserError(
+            f"{path} is damaged: delete it, and score the model again or translate with --beam and --length-penalty."
+        )
+    return dict(score)

@@ -13,7 +13,8 @@ frequencies are known.
 - rare: at the rarest piece, in sentences whose rarest piece is not among the most frequent
   `rare_outside_top` of the training source. Occurrences of one piece are one: "one of two rarest" means the
   two rarest different pieces, and sentences without a third are left out. This row decides on the role, the
-  row of the rarest alone is there to be read.
+  row of the rarest alone is there to be read. The unknown piece is never a rare one: it stands for all that the
+  vocabulary lacks, and the training source, which has every character, hardly knows it.
 
 Every accuracy has a 95 % interval by bootstrap over sentences (`heads.bootstrap`). The paper judges by the accuracy
 alone: `reaches` says whether it is at least the threshold. The role itself, `holds`, is given where the interval
@@ -40,7 +41,7 @@ from numpy.typing import NDArray
 
 from heads.bootstrap import interval, resampled_sums
 from heads.settings import RolesSettings
-from heads.words import Arc, Attended, on_words
+from heads.words import UNKNOWN, Arc, Attended, on_words
 
 COLUMNS = (
     "layer",
@@ -128,7 +129,10 @@ def frequency_ranks(ids: NDArray[np.integer], pieces: int) -> Whole:
 
 
 def rare(targets: Whole, ranks: Whole, outside_top: int) -> Hits:
-    """Pieces that point at the rarest and at one of the two rarest, for targets [N, P] and ranks [P]."""
+    """Pieces that point at the rarest and at one of the two rarest, for targets [N, P] and ranks [P].
+
+    A piece of rank NOWHERE is never rare.
+    """
     different = np.unique(ranks)
     if different[-1] < outside_top or len(different) <= len(RAREST):
         return np.zeros((len(targets), len(RAREST)), np.int64), np.zeros(len(RAREST), np.int64)
@@ -162,10 +166,11 @@ def count(
     """Everything that is counted in each sentence, in the order in which they come."""
     size = len(OFFSETS) + len(relations) * len(DIRECTIONS) + len(RAREST)
     hits, cases, offsets = [], [], []
+    known = np.where(np.arange(len(ranks)) == UNKNOWN, NOWHERE, ranks)
     for words, weights in attended:
         targets = pointed(on_words(weights, words.membership))
         partners = partners_of(words.arcs, len(words), relations)
-        of_pieces = rare(pointed(weights), ranks[words.pieces], rare_outside_top)
+        of_pieces = rare(pointed(weights), known[words.pieces], rare_outside_top)
         parts = [positional(targets), syntactic(targets, partners), of_pieces]
         hits.append(np.concatenate([part[0] for part in parts], 1).astype(np.float32))
         cases.append(np.concatenate([part[1] for part in parts]))

@@ -100,11 +100,23 @@ def keep_optimal(
     problem.solve(pulp.PULP_CBC_CMD(msg=False, gapRel=0, gapAbs=0, threads=1))
     if problem.status != pulp.LpStatusOptimal:
         asked = [f"{limit.name} of at most {limit.budget:g}" for limit in limits]
-        asked += [f"at least {number} in {kind} layer {layer}" for (kind, layer), number in least.items()]
+        asked += _least_in_words(least)
         raise UserError(
             f"no choice among {len(heads)} heads has {' and '.join(asked)}: raise a budget or ask for less."
         )
     return _first_of_equals(heads, {head for head in heads if kept[head].value() > 0.5}, scores, limits, least)
+
+
+def _least_in_words(least: Mapping[tuple[str, int], int]) -> list[str]:
+    """What must be kept, a phrase for each number of heads: layers of the same number are only counted."""
+    layers: dict[int, list[tuple[str, int]]] = defaultdict(list)
+    for layer, number in least.items():
+        layers[number].append(layer)
+    return [
+        f"at least {number} head{'s' * (number > 1)} in "
+        + (f"each of {len(same)} layers" if len(same) > 1 else f"{same[0][0]} layer {same[0][1]}")
+        for number, same in layers.items()
+    ]
 
 
 def _first_of_equals(

@@ -1,5 +1,7 @@
 """How fast pruned models translate beside the unpruned one (Michel et al. 2019, Table 4), all timed in one process.
 
+Devices are timed one after the other, and models only ever compared on the same device.
+
 Every round times every model, forwards in one round and backwards in the next, so that whatever else the machine does
 hits all of them. A model is compared with the unpruned one round by round; of these ratios the median is told and the
 lowest and highest. With n rounds these two enclose the true median with probability 1 - 2^(1-n): 97 % with six.
@@ -230,6 +232,17 @@ def _peak_memory_mb(
     # Not getrusage: its maximum is handed on from the parent process when a child starts.
     (kilobytes,) = re.findall(r"VmHWM:\s+(\d+) kB", status.read_text(encoding="utf-8"))
     return int(kilobytes) * 1024 / MEGABYTE
+
+
+def time_on(
+    devices: Sequence[torch.device], folders: Mapping[str, Path], source: Path, settings: SpeedSettings
+) -> list[dict[str, object]]:
+    """The rows of `compare` for one device after the other; `folders` holds the unpruned model's first."""
+    rows: list[dict[str, object]] = []
+    for device in devices:
+        contestants = {name: contestant(folder, source, settings, device) for name, folder in folders.items()}
+        rows += compare(contestants, Tokens(source), settings, device, clock_of(device))
+    return rows
 
 
 def contestant(folder: Path, source: Path, settings: SpeedSettings, device: torch.device) -> Contestant:

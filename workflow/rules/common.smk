@@ -158,11 +158,17 @@ def lacking(experiment):
 
 
 def tree_files(wildcards):
-    """The trees that roles are measured on, by source, the one that decides first."""
+    """The trees that roles are measured on, by source, the one that decides first; gold ones where the corpus has any."""
+    experiment = EXPERIMENTS[wildcards.experiment]
+    if not has_trees(wildcards.experiment):
+        raise WorkflowError(
+            f"corpora.{experiment['corpus']} has no trees: name a treebank there under trees, or stanza under "
+            f"experiments.{wildcards.experiment}.roles.trees."
+        )
     files = {"stanza": f"results/{wildcards.experiment}/parser/parsed.conllu"}
     if has_gold(wildcards.experiment):
         files["gold"] = corpus_file("dev.conllu")(wildcards)
-    return {name: files[name] for name in EXPERIMENTS[wildcards.experiment]["roles"]["trees"] if name in files}
+    return {name: files[name] for name in experiment["roles"]["trees"] if name in files}
 
 
 def runs_read(need, experiments):

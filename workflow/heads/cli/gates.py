@@ -20,6 +20,8 @@ from heads.train import Plan, Pruning, Training
 from heads.transformer import ModelShape
 
 COLUMNS = ("attention", "layer", "head", "log_alpha", "p_open", "open", "strictly_between")
+LAM = r"(?:0|[1-9][0-9]*)(?:\.[0-9]*[1-9])?"
+"""One way to write a number, the one that the workflow takes in paths."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -69,7 +71,7 @@ def priced_gates(target: str, scope: str, shape: ModelShape, settings: GatesSett
 
     Raises UserError when the target is none.
     """
-    match = re.fullmatch(r"lam-(?P<lam>[0-9.]+)|keep-(?P<keep>[0-9]+(-[0-9]+)*)|dsp-(?P<subset>[0-9]+)", target)
+    match = re.fullmatch(rf"lam-(?P<lam>{LAM})|keep-(?P<keep>[0-9]+(-[0-9]+)*)|dsp-(?P<subset>[0-9]+)", target)
     if match is None:
         raise UserError(
             f"{target!r} is no target: write lam-0.05 with a number of at least 0, keep-12, keep-4-6-8 or dsp-12."

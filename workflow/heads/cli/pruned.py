@@ -9,10 +9,10 @@ from typing import Any
 import torch
 
 from heads.checkpoints import load_model, save_model
-from heads.files import read_json, read_tsv, write_tsv
+from heads.files import read_json, write_tsv
 from heads.names import ATTENTIONS
 from heads.provenance import made_by
-from heads.prune import open_heads_of, prune
+from heads.prune import prune, read_open_heads
 from heads.transformer import ModelShape, Transformer
 
 COLUMNS = ("attention", "layer", "head", "open")
@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Write the smaller model and the table of all heads of the original."""
     model = load_model(arguments.start_model, arguments.start_shape)
-    open_heads = open_heads_of(read_tsv(arguments.gates), model.shape)
+    open_heads = read_open_heads(arguments.gates, model.shape)
     smaller = prune(model, open_heads)
     check_equal(model, smaller, open_heads)
     facts = {

@@ -19,6 +19,10 @@ from heads.roles import COLUMNS, Row, frequency_ranks, roles
 from heads.settings import RolesSettings, section
 from heads.words import ALIGNMENT_COLUMNS, SHORTEST, Words, usable, words_of
 
+MOST_UNKNOWN = 0.1
+"""Of the pieces of all sentences that are measured. A treebank in the language of the training text has next to none,
+one in another alphabet about half: its letters lie in unknown pieces, so that its words are aligned all the same."""
+
 
 def named_path(text: str) -> tuple[str, Path]:
     """A flag's value such as `gold=dev.conllu`."""
@@ -40,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         required=True,
         metavar="NAME=PATH",
-        help="parsed source sentences, CoNLL-U, for every name under trees in the settings",
+        help="parsed source sentences, CoNLL-U, for one name or more under trees in the settings",
     )
     parser.add_argument("--train-source", type=Path, required=True, help="token file to count pieces in")
     parser.add_argument("--out", type=Path, required=True, help="table to write")
@@ -52,8 +56,8 @@ def run(arguments: argparse.Namespace) -> None:
     """Measure heads on the trees of every source and write both tables; say on standard error what is missing."""
     settings = section(RolesSettings, read_yaml(arguments.settings)["roles"])
     paths = _in_order(dict(arguments.trees), settings.trees)
-    first = paths[settings.trees[0]]
-    for path in list(paths.values())[1:]:
+    first, *others = paths.values()
+    for path in others:
         check_same_sentences(first, path, settings.sentences)
     vocabulary = Vocabulary(arguments.source_bpe)
     model = load_model(arguments.model, arguments.shape).to(pick(arguments))
@@ -73,11 +77,13 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _in_order(paths: Mapping[str, Path], names: Sequence[str]) -> dict[str, Path]:
-    if set(paths) != set(names):
+    """The trees that are there, in the order of the settings: a corpus may have none of one source."""
+    unknown = [name for name in paths if name not in names]
+    if unknown:
         raise UserError(
-            f"--trees gives {', '.join(paths)}, but roles.trees is {', '.join(names)}: give the same names."
+            f"--trees gives {', '.join(unknown)}, but roles.trees is {', '.join(names)}: give names that stand there."
         )
-    return {name: paths[name] for name in names}
+    return {name: paths[name] for name in names if name in paths}
 
 
 def _tell(path: Path, kept: Collection[Words], counts: Mapping[str, object], settings: RolesSettings) -> None:
@@ -89,6 +95,12 @@ def _tell(path: Path, kept: Collection[Words], counts: Mapping[str, object], set
         raise UserError(
             f"{path}: none of its {counts['sentences']} sentences can be measured ({reasons}): "
             "give a treebank in the source language, a sentence a tree."
+        )
+    unknown = sum(words.unknown for words in kept) / sum(len(words.pieces) for words in kept)
+    if unknown > MOST_UNKNOWN:
+        raise UserError(
+            f"{path}: {unknown:.0%} of the pieces of its sentences are unknown to the vocabulary, more than "
+            f"{MOST_UNKNOWN:.0%}: give a treebank in the source language."
         )
     print(f"{path}: {counts['aligned_words']} of {counts['tree_words']} words are aligned with pieces", file=sys.stderr)
     if len(kept) != counts["sentences"]:

@@ -8,8 +8,8 @@ from pathlib import Path
 import torch
 
 from heads.cli import _training
-from heads.files import read_json, read_tsv, read_yaml
-from heads.prune import open_heads_of, pruned_shape
+from heads.files import read_json, read_yaml
+from heads.prune import pruned_shape, read_open_heads
 from heads.settings import LengthSettings, TrainingSettings, section
 from heads.train import Plan, Training
 from heads.transformer import ModelShape, Transformer
@@ -27,7 +27,7 @@ def run(arguments: argparse.Namespace) -> None:
     (device, processes), content = _training.begin(arguments), read_yaml(arguments.settings)
     training = section(TrainingSettings, content["training"])
     unpruned = ModelShape.from_dict(read_json(arguments.unpruned_shape)["shape"])
-    shape = pruned_shape(unpruned, open_heads_of(read_tsv(arguments.heads), unpruned))
+    shape = pruned_shape(unpruned, read_open_heads(arguments.heads, unpruned))
     torch.manual_seed(arguments.seed)
     pairs = _training.read_pairs(arguments.data, "train", training.max_pieces)
     plan = Plan(training, section(LengthSettings, content["scratch"]), arguments.seed, 0, device, processes=processes)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from heads.checkpoints import load_model
 from heads.cli import _training
-from heads.files import read_json, read_tsv, read_yaml, sha256_of
-from heads.prune import open_heads_of, prune
+from heads.files import read_json, read_yaml, sha256_of
+from heads.prune import prune, read_open_heads
 from heads.settings import GatesSettings, LengthSettings, TrainingSettings, section
 from heads.train import Plan, Training
 
@@ -27,7 +27,7 @@ def run(arguments: argparse.Namespace) -> None:
     settings = section(GatesSettings, content["gates"])
     training = section(TrainingSettings, content["training"])
     model = load_model(arguments.start_model, arguments.start_shape)
-    smaller = prune(model, open_heads_of(read_tsv(arguments.heads), model.shape))
+    smaller = prune(model, read_open_heads(arguments.heads, model.shape))
     pairs = _training.read_pairs(arguments.data, "train", training.max_pieces)
     length = LengthSettings(settings.updates, 0, settings.average_last, settings.average_every)
     before = read_json(arguments.start_shape)["total_updates"]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import csv
 from pathlib import Path
 
-from heads.choices import COLUMNS, Measured, heads_of, selection_rows
-from heads.files import read_json, read_tsv, read_yaml, write_tsv
+from heads.choices import COLUMNS, Measured, Rows, heads_of, selection_rows, split_target
+from heads.files import UserError, read_json, read_tsv, read_yaml, write_tsv
 from heads.methods import files_of
 from heads.settings import SelectionSettings, section
 
@@ -22,9 +23,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Read the measures that the methods need, choose, write the table."""
     settings = section(SelectionSettings, read_yaml(arguments.settings)["selection"])
+    for target in arguments.targets:
+        split_target(target)
     shape = read_json(arguments.baseline / "model.json")["shape"]
-    tables = {
-        name: read_tsv(arguments.baseline / name) for name in files_of(arguments.targets) if name.endswith(".tsv")
-    }
+    tables = {name: measure(arguments.baseline / name) for name in files_of(arguments.targets) if name.endswith(".tsv")}
     measured = Measured(heads_of(shape["live_heads"]), 4 * shape["width"] * shape["head_width"], tables)
     write_tsv(arguments.out, selection_rows(arguments.targets, measured, settings.at_least), COLUMNS)
+
+
+def measure(path: Path) -> Rows:
+    """The rows of a measure of the unpruned model."""
+    try:
+        return read_tsv(path)
+    except (OSError, ValueError, csv.Error) as error:
+        raise UserError(f"{path} is missing or damaged ({error}): delete it and run its stage again.") from error

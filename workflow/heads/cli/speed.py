@@ -1,15 +1,16 @@
-"""Time pruned models against the unpruned one, all in this one process, round by round."""
+"""Time pruned models against the unpruned one, all in this one process, round by round, on the CPU and on a GPU."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
 
-from heads.bpe import Tokens
-from heads.devices import add_device_arguments, pick
+import torch
+
+from heads.devices import pick
 from heads.files import UserError, read_yaml, write_tsv
 from heads.settings import SpeedSettings, section
-from heads.speed import COLUMNS, clock_of, compare, contestant
+from heads.speed import COLUMNS, time_on
 from heads.tables.needs import run_of
 
 
@@ -20,19 +21,39 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--runs", type=Path, nargs="+", required=True, help="folders of the runs to compare with it")
     parser.add_argument("--source", type=Path, required=True, help="token file to translate")
     parser.add_argument("--out", type=Path, required=True, help="table to write")
-    add_device_arguments(parser)
+    parser.add_argument(
+        "--device",
+        nargs="+",
+        default=["auto"],
+        help="auto (the CPU, and a free GPU when there is one), or what to time on: cpu cuda, cuda:1",
+    )
+    parser.add_argument("--threads", type=int, default=1, help="CPU threads for torch")
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Load all models, time them in turn, write the table."""
-    device = pick(arguments)
+    """Load all models, time them in turn on each device, write the table."""
+    devices = picked(arguments)
     settings = section(SpeedSettings, read_yaml(arguments.settings)["speed"])
     folders = {name_of(folder): folder for folder in (arguments.baseline, *arguments.runs)}
     if len(folders) <= len(arguments.runs):
         raise UserError("--baseline and --runs name a run twice: name each once.")
-    contestants = {name: contestant(folder, arguments.source, settings, device) for name, folder in folders.items()}
-    rows = compare(contestants, Tokens(arguments.source), settings, device, clock_of(device))
-    write_tsv(arguments.out, rows, COLUMNS)
+    write_tsv(arguments.out, time_on(devices, folders, arguments.source, settings), COLUMNS)
+
+
+def picked(arguments: argparse.Namespace) -> list[torch.device]:
+    """The devices asked for, in their order; what was picked is put into `arguments`, for the record.
+
+    Raises UserError for a device that is named twice.
+    """
+    names = arguments.device
+    if names == ["auto"]:
+        names = ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
+    if len(set(names)) < len(names):
+        raise UserError(f"--device {' '.join(names)} names a device twice: name each once.")
+    each = [argparse.Namespace(device=name, threads=arguments.threads) for name in names]
+    devices = [pick(one) for one in each]
+    arguments.device = ", ".join(one.device for one in each)
+    return devices
 
 
 def name_of(folder: Path) -> str:

@@ -43,7 +43,7 @@ KEYS = {
     "pruning": ("experiment", "kind", "scope", "lam", "keep"),
     "dependencies": ("experiment", "relation", "direction"),
     "roles": ("experiment", "kind", "scope", "lam", "keep"),
-    "speed": ("experiment", "kind", "scope", "lam", "keep", "batch_sentences"),
+    "speed": ("experiment", "device", "kind", "scope", "lam", "keep", "batch_sentences"),
     "michel_table2": ("experiment", "attention", "layer"),
     "michel_curve": ("experiment", "order", "attention", "masked"),
     "correlations": ("experiment", "attention", "measure_a", "measure_b"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import sys
 from pathlib import Path
@@ -19,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Flags of `python -m heads translate`."""
     parser.add_argument("--model", type=Path, required=True, help="folder of a run, or an exported one")
     parser.add_argument("--beam", type=count, help="width of the beam; 1 is greedy (default: as the model was scored)")
-    parser.add_argument("--length-penalty", type=float, help="exponent of the length (default: as it was scored)")
+    parser.add_argument("--length-penalty", type=exponent, help="exponent of the length (default: as it was scored)")
     parser.add_argument("--batch-tokens", type=count, default=4000, help="source pieces translated at once")
     parser.add_argument("--max-pieces", type=count, default=200, help="longer lines are cut between words")
     add_device_arguments(parser)
@@ -30,6 +31,14 @@ def count(text: str) -> int:
     number = int(text)
     if number < 1:
         raise argparse.ArgumentTypeError(f"{text} is not above zero")
+    return number
+
+
+def exponent(text: str) -> float:
+    """A number of at least zero, as in the settings."""
+    number = float(text)
+    if not 0 <= number < math.inf:
+        raise argparse.ArgumentTypeError(f"{text} is no number of at least zero")
     return number
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 
 from heads.corpus.build import check_file, grammar_pairs, text_name
 from heads.corpus.conllu import Sentence, read_conllu, write_conllu
 from heads.corpus.fetch import open_bytes
+from heads.corpus.pairs import BROKEN_FILE
 from heads.corpus.sources import FilesCorpus, GrammarCorpus, parse_corpus
 from heads.files import UserError, atomic_path, open_text, read_yaml
 
@@ -46,7 +46,8 @@ def grammar_trees(corpus: GrammarCorpus, split: str, text: Path) -> Iterator[Sen
 def copy_treebank(corpus: FilesCorpus, split: str, downloads: Path, out: Path) -> None:
     """Copy a treebank of a corpus in files, unpacked, once it has been read through without a fault.
 
-    In the place of dev stands the treebank under `trees`, in that of train the one under `parser_trees`.
+    In the place of dev stands the treebank under `trees`, in that of train the one under `parser_trees`. Raises
+    UserError that names the treebank where it is missing, damaged, not CoNLL-U or empty.
     """
     treebank_file = {"dev": corpus.trees, "train": corpus.parser_trees}.get(split)
     if treebank_file is None:
@@ -55,10 +56,16 @@ def copy_treebank(corpus: FilesCorpus, split: str, downloads: Path, out: Path) -
             "name a treebank under trees and ask for dev, or under parser_trees and ask for train."
         )
     check_file(treebank_file, downloads)
-    with atomic_path(out) as temporary:
+    try:
         with open_bytes(treebank_file.on_disk(downloads), treebank_file.member) as treebank:
-            temporary.write_bytes(treebank.read())
+            content = treebank.read()
+    except BROKEN_FILE as error:
+        raise UserError(f"{treebank_file} cannot be read to its end ({error}): put a whole file there.") from error
+    with atomic_path(out) as temporary:
+        temporary.write_bytes(content)
         try:
-            deque(read_conllu(temporary), maxlen=0)
+            sentences = sum(1 for _ in read_conllu(temporary))
         except UserError as error:
             raise UserError(str(error).replace(str(temporary), str(treebank_file))) from None
+        if not sentences:
+            raise UserError(f"{treebank_file} holds no sentence: name a treebank in CoNLL-U.")

@@ -189,10 +189,10 @@ class PlainRatio:
         if not isinstance(norm, nn.LayerNorm):
             return unchanged
         slope, centred = slope_of(norm, inputs)
-        share = self._share(centred * slope, centred * slope + norm.bias)
+        share = self._share(centred * slope, centred * slope + norm.bias, slope)
 
         def back(multiplier: Tensor, account: Account) -> Tensor:
-            multiplier = share(multiplier, account) * first(slope, multiplier)
+            multiplier = share(multiplier, account)
             return multiplier - multiplier.mean(-1, keepdim=True)
 
         return back
@@ -218,10 +218,13 @@ class PlainRatio:
 
         return back
 
-    def _share(self, sums: Tensor, outputs: Tensor) -> Back:
-        """From multipliers of `outputs` to relevance per unit of contribution, for contributions that make `sums`."""
+    def _share(self, sums: Tensor, outputs: Tensor, factor: Tensor | float = 1.0) -> Back:
+        """From multipliers of `outputs` to relevance per unit of contribution, for contributions that make `sums`.
+
+        factor: what it is multiplied by at once, which is quicker than afterwards for every step.
+        """
         nothing = sums == 0
-        scale = torch.where(nothing, 0.0, outputs / stabilised(sums, self.stabiliser))
+        scale = torch.where(nothing, 0.0, outputs / stabilised(sums, self.stabiliser)) * factor
         lost = outputs * nothing if nothing.any() else None
 
         def share(multiplier: Tensor, account: Account) -> Tensor:

@@ -23,7 +23,7 @@ from heads.lrp.rules import Account, Attended, AttentionBack, Back, Fork, Rule, 
 from heads.names import ATTENTIONS
 from heads.transformer import Layer, Residual, Transformer
 
-CHUNK_ELEMENTS = {"cpu": 2**18, "cuda": 2**25}
+CHUNK_ELEMENTS = {"cpu": 2**19, "cuda": 2**25}
 """How many numbers the widest tensor of a walk may have: what a cache holds, or a fraction of a GPU's memory."""
 
 SMALLEST_LOGIT = 1e-9

@@ -83,6 +83,11 @@ class Evidence:
         return self.encoder.merge(functions, on=["layer", "head"])
 
     @property
+    def roles_with_cases(self) -> set[str]:
+        """The roles that there was anything to measure on: a relation may never occur, or no piece be rare."""
+        return set(self.roles[(self.roles["kind"] == "baseline") & (self.roles["cases"] > 0)]["role"])
+
+    @property
     def swept(self) -> pd.DataFrame:
         """Models pruned of all kinds of attention that lost some heads but not all."""
         runs = self.runs[(self.runs["scope"] == "all") & (self.runs["lam"] != "0")]
@@ -117,14 +122,15 @@ def _row(claim: dict[str, object], finding: Finding) -> dict[str, object]:
 
 
 def holds(finding: Finding, condition: str, limit: float) -> str:
-    """Whether our number meets the condition: all (of at least one), above, at least or at most the limit.
+    """Whether our number meets the condition: all, above, at least or at most the limit.
 
-    "yes", "no", "unclear" for a number that meets it, but with p above 0.05, and "" for one that was not measured.
+    "yes", "no", "unclear" for a number that meets it, but with p above 0.05, and "" for one that was not measured, such
+    as none of none.
     """
     ours = finding.ours
-    if np.isnan(ours):
+    if np.isnan(ours) or finding.of == 0:
         return ""
-    met = {"all": 0 < ours == finding.of, "above": ours > limit, "at least": ours >= limit, "at most": ours <= limit}
+    met = {"all": ours == finding.of, "above": ours > limit, "at least": ours >= limit, "at most": ours <= limit}
     if not met[condition]:
         return "no"
     return "unclear" if finding.p_value >= SIGNIFICANT else "yes"
@@ -250,14 +256,16 @@ def low_minus_high(evidence: Evidence, attention: str, *, sign: int) -> Finding:
 
 
 def rare_in_first_layer(evidence: Evidence) -> Finding:
-    """Rare-word heads of the unpruned model in the first encoder layer, of all its rare-word heads."""
+    """Rare-word heads of the unpruned model in the first encoder layer; not measured where there are none."""
     heads = evidence.baseline_functions
     rare = heads[heads["function"] == "rare"]
-    return Finding(float((rare["layer"] == 0).sum()), len(rare)) if len(heads) else NOT_MEASURED
+    return Finding(float((rare["layer"] == 0).sum()), len(rare)) if len(rare) else NOT_MEASURED
 
 
 def share_with(evidence: Evidence, role: str) -> Finding:
-    """Encoder heads of the unpruned model with a role, by all of them."""
+    """Encoder heads of the unpruned model with a role, by all of them; not measured where the role has no case."""
+    if role not in evidence.roles_with_cases:
+        return NOT_MEASURED
     return Finding(float(evidence.baseline_functions["function"].isin(FUNCTIONS[role]).mean()))
 
 
@@ -277,9 +285,12 @@ def relations_beaten(evidence: Evidence) -> Finding:
 
 
 def functions_left(evidence: Evidence, share: float) -> Finding:
-    """Kinds of function in the encoder-only model nearest to `share` of the encoder heads, the larger one on a tie."""
+    """Kinds of function in the encoder-only model nearest to `share` of the encoder heads, the larger one on a tie.
+
+    Not measured where one of them has no case.
+    """
     pruned = evidence.runs[(evidence.runs["scope"] == "enc_self") & (evidence.runs["lam"] != "0")]
-    if not len(pruned) or not len(evidence.functions):
+    if not len(pruned) or not evidence.roles_with_cases >= FUNCTIONS.keys():
         return NOT_MEASURED
     ordered = pruned.sort_values("share", ascending=False, kind="stable")
     lam = ordered.loc[(ordered["share"] - share).abs().idxmin(), "lam"]

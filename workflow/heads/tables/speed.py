@@ -10,6 +10,7 @@ from heads.tables.reading import RUN_COLUMNS, Frames
 
 COLUMNS = (
     *RUN_COLUMNS,
+    "device",
     "batch_sentences",
     "heads",
     "of",
@@ -24,7 +25,6 @@ COLUMNS = (
     "parameters",
     "disk_mb",
     "peak_memory_mb",
-    "device",
     "paper_model",
     "paper_examples_per_second",
     "paper_examples_per_second_spread",
@@ -34,7 +34,9 @@ COLUMNS = (
 
 
 def speed_table(frames: Frames, table4: pd.DataFrame) -> pd.DataFrame:
-    """A row for every timed model and batch size, and the paper's row of that batch size where it has one.
+    """A row for every device, timed model and batch size, and the paper's row of that batch size where it has one.
+
+    An experiment's rows of one device stand together, a CPU's before a GPU's; gains are over the same device.
 
     The paper's pruned model has half of its heads, whatever ours has, and classifies instead of translating: what can
     be compared is how the gain changes with the batch size. frames: `speed.tsv` of baseline runs, which names the
@@ -65,4 +67,7 @@ def speed_table(frames: Frames, table4: pd.DataFrame) -> pd.DataFrame:
             "paper_tag": table4["tag"],
         }
     )
-    return run_order(ours.merge(paper, how="left", on=["batch_sentences", "_unpruned"]))[list(COLUMNS)]
+    rows = run_order(ours.merge(paper, how="left", on=["batch_sentences", "_unpruned"]))
+    keys = rows.assign(_gpu=~rows["device"].str.startswith("CPU"))
+    order = keys.sort_values(["experiment", "_gpu", "device"], kind="stable").index
+    return rows.loc[order, list(COLUMNS)].reset_index(drop=True)

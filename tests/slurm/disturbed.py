@@ -1,0 +1,137 @@
+"""A training on the cluster that is hit twice, first by its time limit and then by the loss of its node."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+from cluster import SPARE, SPARES, Cluster, lose, node, processes_with
+
+from checkouts import TINY, checkout, snakemake
+from heads.checkpoints import load_tensors
+from heads.files import UserError, write_text
+
+RUN = "results/tiny/baseline/seed-1"
+MODEL = f"{RUN}/model.safetensors"
+UNDISTURBED, SECOND_LOG, LONG = "undisturbed.safetensors", "second.txt", "long.yaml"
+LONGER = {
+    "training": {"evaluate_every": 250, "dev_bleu_sentences": 0},
+    "baseline": {"updates": 500, "average_every": 250, "keep_at": []},
+}
+
+
+@dataclass(frozen=True)
+class Training:
+    """A checkout whose baseline is trained by Snakemake on the spare node."""
+
+    cluster: Cluster
+    folder: Path
+    snakemake: subprocess.Popen[bytes]
+
+    @property
+    def log(self) -> str:
+        """What the present try has said so far, or the one before it."""
+        path = self.folder / RUN / "log/baseline.txt"
+        return path.read_text(encoding="utf-8") if path.exists() else ""
+
+    @property
+    def saved(self) -> int:
+        """The update that was saved last; 0 when there is none."""
+        try:
+            return int(load_tensors(self.folder / RUN / "unfinished/state.safetensors")[1]["update"])
+        except UserError:
+            return 0
+
+    def wait_until(self, true: Callable[[], bool], seconds: float = 120) -> None:
+        """Wait; RuntimeError when Snakemake has come to its end, or this took too long."""
+        deadline = time.monotonic() + seconds
+        while not true():
+            if self.snakemake.poll() is not None or time.monotonic() > deadline:
+                raise RuntimeError(f"waited in vain: {self.log}\n{self.cluster.last_words()}")
+            time.sleep(0.1)
+
+    def job(self, what: str, state: str) -> str:
+        """The number (%i) or the node (%N) of its job in a state; nothing when none is."""
+        words = ("squeue", "--noheader", f"--format={what}", f"--partition={SPARE}", f"--states={state}")
+        return self.cluster.say(*words).strip()
+
+
+def long_checkout(folder: Path) -> Path:
+    """A checkout with a training of some seconds, which saves often and asks for the spare node."""
+    checkout(folder)
+    write_text(folder / LONG, yaml.safe_dump({"experiments": {"tiny": LONGER}}))
+    shutil.copy(TINY, folder)
+    rules, profile = folder / "workflow/rules/models.smk", folder / "profiles/slurm/config.yaml"
+    write_text(rules, rules.read_text().replace("heads baseline", "heads baseline --save-every-seconds 0.2"))
+    write_text(profile, profile.read_text().replace("# slurm_partition: gpu", f"slurm_partition: {SPARE}"))
+    return folder
+
+
+def train_undisturbed(folder: Path, other: Path) -> None:
+    """Do the same training in another checkout, on this machine and in one go; take over its model and its data."""
+    done = snakemake(long_checkout(other), "--cores", "1", "--configfile", TINY.name, LONG, "--", MODEL)
+    assert done.returncode == 0, done.stdout[-3000:]
+    shutil.copytree(other / "results", folder / "results", ignore=shutil.ignore_patterns("baseline"))
+    shutil.copy(other / MODEL, folder / UNDISTURBED)
+
+
+def disturb(training: Training) -> None:
+    """Hit the training twice and wait for its end; nothing is left on the spare nodes, whatever happens."""
+    with ExitStack() as daemons:
+        for name in SPARES:
+            daemons.callback(lose, training.cluster, name)
+        for name in SPARES:
+            daemons.enter_context(node(training.cluster, name))
+        hit_by_time_limit(training)
+        hit_by_loss_of_node(training)
+        training.snakemake.wait(300)
+
+
+def hit_by_time_limit(training: Training) -> None:
+    """Let the time be up in the midst of the training.
+
+    slurmctld looks for such jobs twice a minute. So that no more than a moment of training is needed, it sleeps until
+    then: SLURM wakes what it tells to end.
+    """
+    training.wait_until(lambda: training.saved > 0)
+    [process] = [one for one in processes_with(training.cluster, f"SLURMD_NODENAME={SPARE}") if is_training(one)]
+    os.kill(int(process.name), signal.SIGSTOP)
+    training.cluster.say("scontrol", "update", f"JobId={training.job('%i', 'RUNNING')}", "EndTime=now")
+
+
+def is_training(process: Path) -> bool:
+    """Whether a process is the training itself, and not one of those above it."""
+    try:
+        return (process / "cmdline").read_bytes().split(b"\0")[1:4] == [b"-m", b"heads", b"baseline"]
+    except OSError:  # it has just ended
+        return False
+
+
+def hit_by_loss_of_node(training: Training) -> None:
+    """Lose the node when the second try has gone some way; its log, which the third one overwrites, is kept.
+
+    SLURM itself puts the job back, for another node. It would make it wait until its credential of two minutes is void.
+    """
+    training.wait_until(lambda: "resumed at" in training.log)
+    begun = training.log
+    write_text(training.folder / SECOND_LOG, begun)
+    training.wait_until(lambda: training.saved > resumed(begun))
+    number = training.job("%i", "RUNNING")
+    lose(training.cluster, training.job("%N", "RUNNING"))
+    training.wait_until(lambda: training.job("%i", "PENDING") == number)
+    training.cluster.say("scontrol", "update", f"JobId={number}", "StartTime=now")
+
+
+def resumed(log: str) -> int:
+    """The update from which a training went on; 0 when it began anew."""
+    found = re.search(r"^resumed at update (\d+)$", log, re.MULTILINE)
+    return int(found[1]) if found else 0
