@@ -20,8 +20,6 @@ from heads.bpe import SEAL_BYTES, Tokens, Vocabulary
 from heads.checkpoints import load_model, load_tensors
 from heads.files import UserError, read_yaml
 
-pytestmark = pytest.mark.xdist_group("faults")
-
 
 def damaged(content: bytes, *, most: int = 150) -> Iterator[bytes]:
     """A file cut off at places all over it, and with one bit flipped at places all over it."""

@@ -16,9 +16,6 @@ from workshop import PATIENCE_SECONDS, Command, Fault, gates_words, training_wor
 
 from heads.files import read_jsonl
 
-# One worker runs all of these, so that there is one server of processes.
-pytestmark = pytest.mark.xdist_group("faults")
-
 MEANS = {"loss": 0, "source_tokens_per_second": 0}
 
 

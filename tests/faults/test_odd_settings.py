@@ -18,7 +18,6 @@ from heads.files import UserError, read_jsonl, read_lines, read_tsv, write_text,
 from heads.names import SIDES, SPLITS
 from heads.settings import merged, resolve
 
-pytestmark = pytest.mark.xdist_group("faults")
 HEADS = 12
 
 

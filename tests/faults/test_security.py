@@ -26,8 +26,6 @@ from heads.corpus.fetch import open_bytes
 from heads.files import UserError, read_json, read_lines, read_yaml, write_text
 from heads.settings import merged, resolve
 
-pytestmark = pytest.mark.xdist_group("faults")
-
 PACKAGE = ROOT / "workflow/heads"
 EVIL = "x'; touch pwned; $(touch pwned) `touch pwned`\n touch pwned #\" && touch pwned"
 

@@ -21,8 +21,6 @@ from workshop import PATIENCE_SECONDS, Command, config, training_words, write_se
 from checkouts import checkout
 from heads.files import UserError, read_yaml, write_text
 
-pytestmark = pytest.mark.xdist_group("faults")
-
 RUN = "results/tiny/baseline/seed-1"
 MODEL = f"{RUN}/model.safetensors"
 PIECES = ("results/tiny/bpe/source.model", "results/tiny/bpe/dev.source.safetensors")

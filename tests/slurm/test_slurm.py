@@ -41,7 +41,6 @@ LOGS = ("results/tiny/baseline/seed-1/log/baseline.txt", "results/corpora/tiny/l
 
 # One worker runs all of these, so that there is one cluster and each run is made once.
 pytestmark = [
-    pytest.mark.xdist_group("slurm"),
     pytest.mark.slow,
     pytest.mark.skipif(why_not() is not None, reason=f"no SLURM cluster: {why_not()}"),
 ]

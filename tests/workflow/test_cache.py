@@ -11,8 +11,6 @@ import pytest
 
 from checkouts import ROOT, TINY, checkout, snakemake
 
-pytestmark = pytest.mark.xdist_group("workflow")
-
 PRUNED = "results/tiny/pruned/all/lam-50/seed-1/model.safetensors"
 EXPECTED = {"corpus", "bpe", "encode", "baseline", "gates", "pruned", "scratch"}
 

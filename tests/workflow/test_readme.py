@@ -19,8 +19,6 @@ LINES = [line for block in re.findall(r"```sh\n(.*?)```", README, re.DOTALL) for
 TABLE = re.findall(r"\| `(snakemake [^`]+)` \|", README)
 ASKED = [line for line in [*LINES, *TABLE] if line.startswith("snakemake")]
 
-pytestmark = pytest.mark.xdist_group("workflow")
-
 
 @pytest.fixture(scope="module")
 def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -21,10 +21,6 @@ EXPERIMENTS = list(yaml.safe_load((ROOT / "config.yaml").read_text(encoding="utf
 ONE_MORE = TINY.read_text(encoding="utf-8").replace("all: [50]", "all: [0.002, 50]")
 
 
-# One worker runs all of these, so that the tiny experiment is run once.
-pytestmark = pytest.mark.xdist_group("workflow")
-
-
 @pytest.fixture(scope="session")
 def tiny_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A checkout in which the tiny experiment has been run to the last figure; only to be read or copied."""
