@@ -5,12 +5,16 @@ from __future__ import annotations
 import base64
 import json
 import os
+import shlex
+import subprocess
+import sys
 from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from checkouts import ROOT
 from heads.__main__ import main
 from heads.files import write_text, write_yaml
 from heads.history import ancestors, changed_after, jobs
@@ -86,6 +90,13 @@ def test_a_file_that_no_job_made_is_told_in_one_sentence(path: str, capsys: pyte
     assert main(["why", path]) == 1
     said = capsys.readouterr().err
     assert said.startswith("error: ") and path in said and said.count("\n") == 1
+
+
+def test_a_reader_who_has_seen_enough_is_no_error() -> None:
+    command = f"{shlex.quote(sys.executable)} -m heads why {shlex.quote(FOLDER)}table | true"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "workflow")}
+    done = subprocess.run(command, shell=True, env=environment, capture_output=True, text=True, check=False)
+    assert done.stderr == ""
 
 
 def test_the_line_that_a_job_leaves_in_its_log_is_read_back(tmp_path: Path) -> None:

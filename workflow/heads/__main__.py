@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
 import pkgutil
 import sys
 
@@ -28,8 +29,15 @@ def main(arguments: list[str] | None = None) -> int:
     given = stage_parser.parse_args(words[1:])
     try:
         module.run(given)
+        sys.stdout.flush()
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
+        return 1
+    except BrokenPipeError:
+        if stage not in FOR_PEOPLE:
+            raise
+        # Whoever reads on, such as head, has seen enough; nothing may be flushed at the end either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     if stage not in FOR_PEOPLE:
         print(record(given), file=sys.stderr)
