@@ -23,8 +23,14 @@ from heads.settings import HardConcrete, LengthSettings, TrainingSettings
 from heads.train import Plan, Pruning, Training
 from heads.transformer import ModelShape, Transformer, full_heads
 
+LONG = ("slurm", "workflow", "faults")
 FIRST_FREE = 4
 """The first piece id that is no padding, start, end or unknown."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the files that take minutes first, so that no core stands idle at the end."""
+    items.sort(key=lambda item: (*LONG, item.path.parent.name).index(item.path.parent.name))
 
 
 @pytest.fixture
