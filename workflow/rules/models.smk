@@ -12,9 +12,6 @@ TRAINING_DATA = [
     )
 ]
 
-# What hangs on gates comes first, so that no scratch model is left to train alone at the end.
-LONGEST_CHAIN = 10
-
 
 rule baseline:
     """Train the unpruned Transformer (Voita et al., sec. 3)."""
@@ -71,7 +68,6 @@ rule gates:
     benchmark:
         f"{GATES}/bench/gates.tsv"
     cache: CACHED
-    priority: LONGEST_CHAIN
     conda:
         "../../envs/torch.yaml"
     threads: 1
@@ -109,7 +105,6 @@ rule pruned:
     benchmark:
         f"{PRUNED}/bench/pruned.tsv"
     cache: CACHED
-    priority: LONGEST_CHAIN
     conda:
         "../../envs/torch.yaml"
     resources:
@@ -139,7 +134,6 @@ rule scratch:
     benchmark:
         f"{SCRATCH}/bench/scratch.tsv"
     cache: CACHED
-    priority: LONGEST_CHAIN
     conda:
         "../../envs/torch.yaml"
     threads: 1
