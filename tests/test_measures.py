@@ -14,10 +14,11 @@ from heads.__main__ import main
 from heads.files import read_tsv
 from heads.names import ATTENTIONS
 from heads.tables import claims
-from heads.tables.claims import Evidence, Finding
+from heads.tables.claims import Evidence
 from heads.tables.correlations import correlate, rank_correlation
 from heads.tables.needs import NEEDS
 from heads.tables.reading import load_reference, load_runs
+from heads.tables.verdicts import Finding, holds
 
 WORLD = World(layers=3, heads=4, lams=("0.01", "0.1"), seeds=(1, 2))
 
@@ -199,17 +200,21 @@ def test_what_has_no_case_at_all_is_not_measured_rather_than_denied() -> None:
      (Finding(0, 2), "all", 0, "no"),
      (Finding(0.1), "above", 0.1, "no"), (Finding(0.1), "at least", 0.1, "yes"), (Finding(2), "at most", 1, "no"),
      (Finding(0.4, p_value=0.2), "above", 0, "unclear"), (Finding(-0.4, p_value=0.2), "above", 0, "no"),
-     (Finding(float("nan")), "above", 0, "")],
+     (Finding(0.4, low=0.1, high=0.7), "above", 0, "yes"), (Finding(0.4, low=-0.1, high=0.9), "above", 0, "unclear"),
+     (Finding(-0.4, low=-0.9, high=0.1), "above", 0, "unclear"), (Finding(-0.4, low=-0.9, high=-0.1), "above", 0, "no"),
+     (Finding(2, 3, low=1, high=3), "all", 0, "unclear"), (Finding(3, 3, low=3, high=3), "all", 0, "yes"),
+     (Finding(1, chance=0.17), "at most", 1, "too few heads to tell"), (Finding(2, chance=0.17), "at most", 1, "no"),
+     (Finding(1, chance=0.02), "at most", 1, "yes"), (Finding(float("nan")), "above", 0, "")],
 )  # fmt: skip
 def test_a_claim_holds_by_its_condition(finding: Finding, condition: str, limit: float, answer: str) -> None:
-    assert claims.holds(finding, condition, limit) == answer
+    assert holds(finding, condition, limit) == answer
 
 
 def test_every_claim_of_the_paper_is_tested_and_the_paper_itself_meets_it() -> None:
     paper = load_reference("voita_claims.csv")
     assert sorted(paper["id"]) == sorted([*claims.CLAIMS, *claims.RELEVANCE_CLAIMS])
     for row in paper.dropna(subset="paper").to_dict("records"):
-        assert claims.holds(Finding(row["paper"], row["paper_of"]), row["condition"], row["limit"]) == "yes", row["id"]
+        assert holds(Finding(row["paper"], row["paper_of"]), row["condition"], row["limit"]) == "yes", row["id"]
 
 
 def test_the_papers_numbers_beside_the_claims_are_those_of_its_tables() -> None:

@@ -10,11 +10,12 @@ import numpy as np
 import pandas as pd
 
 from heads.names import SCOPES
-from heads.tables.correlations import SIGNIFICANT, layer_numbers, rank_correlation
+from heads.tables.correlations import layer_numbers, rank_correlation
 from heads.tables.measures import measures_table, relevance_columns
 from heads.tables.pruning import heads_left, kept_share
 from heads.tables.reading import RUN_COLUMNS, Frames, first_of
 from heads.tables.roles import head_functions
+from heads.tables.verdicts import NOT_MEASURED, Finding, holds
 
 CONFIDENT = 0.8
 """What every positional head of the paper exceeds (sec. 5)."""
@@ -36,25 +37,16 @@ COLUMNS = (
     "paper_of",
     "ours",
     "of",
+    "low",
+    "high",
     "p_value",
+    "chance",
     "holds_if",
     "limit",
     "holds",
     "source",
     "tag",
 )
-
-
-@dataclass(frozen=True)
-class Finding:
-    """Our number, out of how many where it counts something, and its p value where it was tested; NaN: not measured."""
-
-    ours: float
-    of: float = float("nan")
-    p_value: float = float("nan")
-
-
-NOT_MEASURED = Finding(float("nan"))
 
 
 @dataclass(frozen=True)
@@ -117,23 +109,8 @@ def claims_table(frames: Frames, claims: pd.DataFrame) -> pd.DataFrame:
 def _row(claim: dict[str, object], finding: Finding) -> dict[str, object]:
     condition, limit = str(claim["condition"]), claim["limit"]
     told = {name: claim[name] for name in ("claim", "measure", "paper", "paper_of", "limit", "source", "tag")}
-    found = {"ours": finding.ours, "of": finding.of, "p_value": finding.p_value}
+    found = {name: getattr(finding, name) for name in ("ours", "of", "low", "high", "p_value", "chance")}
     return {**told, **found, "holds_if": condition, "holds": holds(finding, condition, limit)}  # type: ignore[arg-type]
-
-
-def holds(finding: Finding, condition: str, limit: float) -> str:
-    """Whether our number meets the condition: all, above, at least or at most the limit.
-
-    "yes", "no", "unclear" for a number that meets it, but with p above 0.05, and "" for one that was not measured, such
-    as none of none.
-    """
-    ours = finding.ours
-    if np.isnan(ours) or finding.of == 0:
-        return ""
-    met = {"all": ours == finding.of, "above": ours > limit, "at least": ours >= limit, "at most": ours <= limit}
-    if not met[condition]:
-        return "no"
-    return "unclear" if finding.p_value >= SIGNIFICANT else "yes"
 
 
 def _evidence(frames: Frames, measures: pd.DataFrame, experiment: str, seed: int) -> Evidence:

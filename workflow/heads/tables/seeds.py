@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-NEVER_AVERAGED = ("paper", "p_value")
+NEVER_AVERAGED = ("paper", "p_value", "low", "high", "chance")
 """Beginnings of columns that belong to a row and not to what was measured."""
 
 FACTS = ("layer", "head", "head_chosen", "head_oracle", "masked", "layers", "heads", "of", "sentences", "limit")

@@ -1,0 +1,56 @@
+"""Whether a claim of a paper holds here: our number, how sure it is, and the verdict that follows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from heads.tables.correlations import SIGNIFICANT
+
+UNKNOWN = float("nan")
+TOO_FEW = "too few heads to tell"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Our number for a claim; NaN: not measured.
+
+    of: out of how many, where something is counted. p_value: where the number was tested against no effect. low, high:
+    the ends of its 95 % interval. chance: how likely the condition is to be met where there is nothing to be found,
+    such as by two unrelated measures on as many heads.
+    """
+
+    ours: float
+    of: float = UNKNOWN
+    p_value: float = UNKNOWN
+    low: float = UNKNOWN
+    high: float = UNKNOWN
+    chance: float = UNKNOWN
+
+
+NOT_MEASURED = Finding(UNKNOWN)
+
+
+def holds(finding: Finding, condition: str, limit: float) -> str:
+    """Whether our number meets the condition: all, above, at least or at most the limit.
+
+    "yes" or "no" where the whole interval, if there is one, says so; "unclear" where the interval holds the limit, or
+    where the number meets the condition, but with p above 0.05; "too few heads to tell" where the condition is met, and
+    would be met by chance alone in more than one case of twenty; "" for a number that was not measured, such as none of
+    none.
+    """
+    if np.isnan(finding.ours) or finding.of == 0:
+        return ""
+    ends = [finding.ours if np.isnan(end) else end for end in (finding.low, finding.high)]
+    verdicts = {_meets(number, finding.of, condition, limit) for number in (finding.ours, *ends)}
+    if verdicts == {False}:
+        return "no"
+    if len(verdicts) == 2 or finding.p_value >= SIGNIFICANT:
+        return "unclear"
+    return TOO_FEW if finding.chance > SIGNIFICANT else "yes"
+
+
+def _meets(number: float, of: float, condition: str, limit: float) -> bool:
+    met = {"all": number == of, "above": number > limit, "at least": number >= limit, "at most": number <= limit}
+    return bool(met[condition])
