@@ -105,6 +105,7 @@ def training_settings() -> Callable[..., TrainingSettings]:
             "adam_epsilon": 1e-9,
             "learning_rate_scale": 0.1,
             "warmup_updates": 10,
+            "decay_share": 0.0,
             "precision": "fp32",
             "evaluate_every": 1000,
             "dev_bleu_sentences": 0,

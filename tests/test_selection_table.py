@@ -25,7 +25,7 @@ from heads.files import read_tsv, write_json, write_lines, write_text
 from heads.latency import latency_rows
 from heads.settings import SpeedSettings
 from heads.tables.reading import load_runs
-from heads.tables.selection import method_of, selection_table
+from heads.tables.selection import method_of, selection_table, t_quantile
 from heads.transformer import Gates, Transformer
 from model_folders import opinionated, write_experiment
 
@@ -42,8 +42,8 @@ def table(runs: list[Path]) -> pd.DataFrame:
     return selection_table(load_runs(NEEDS["selection"], runs))
 
 
-def only(table: pd.DataFrame, target: str, updates: int) -> pd.Series:
-    return table[(table["target"] == target) & (table["updates"] == updates) & (table["seed"] == 1)].iloc[0]
+def only(table: pd.DataFrame, target: str, treatment: str) -> pd.Series:
+    return table[(table["target"] == target) & (table["treatment"] == treatment) & (table["seed"] == 1)].iloc[0]
 
 
 def test_masking_the_faint_heads_changes_no_translation_and_masking_the_useful_ones_does(
@@ -79,36 +79,64 @@ def test_targets_are_told_apart_by_method_and_draw() -> None:
     ]  # fmt: skip
 
 
-def test_a_row_is_put_beside_random_draws_of_as_many_heads_after_as_many_updates(table: pd.DataFrame) -> None:
-    gates, few, masked = only(table, "keep-9", 800), only(table, "keep-4", 800), only(table, "token-9", 0)
+def test_a_row_is_put_beside_random_draws_of_as_many_heads_that_were_treated_alike(table: pd.DataFrame) -> None:
+    gates, few, masked = (
+        only(table, "keep-9", "trained on"),
+        only(table, "keep-4", "trained on"),
+        only(table, "token-9", "masked"),
+    )
     assert gates["bleu_random_mean"] == pytest.approx(80 + 2 + 9 + 1)
-    assert (gates["random_draws"], gates["above_all_draws"], few["above_all_draws"]) == (3, 0, 1)
+    assert (gates["random_draws"], gates["draws_below"], few["draws_below"]) == (3, 1, 3)
+    assert only(table, "reversed-4", "masked")["draws_below"] == 3
     assert masked["bleu_minus_random_mean"] == pytest.approx(30 + 9 - (10 + 2 + 9))
-    assert np.isnan(only(table, "random2-9", 800)["random_draws"])
-    assert np.isnan(only(table, "lam-0", 800)["random_draws"])
+    for row in (
+        only(table, "random2-9", "trained on"),
+        only(table, "lam-0", "trained on"),
+        only(table, "keep-9", "own training"),
+    ):
+        assert np.isnan(row[["random_draws", "draws_below", "bleu_minus_random_low"]].astype(float)).all()
 
 
-def test_the_control_stands_only_beside_models_that_were_trained_on(table: pd.DataFrame) -> None:
-    assert only(table, "dsp-9", 800)["bleu_minus_control"] == pytest.approx(82.5 + 9 - 93)
-    assert np.isnan(only(table, "token-9", 0)["bleu_control"])
+def test_the_difference_from_random_draws_has_an_interval_by_students_t(table: pd.DataFrame) -> None:
+    """Draws of 91, 92 and 93: a deviation of 1, 2 degrees of freedom, whose quantile tables give as 4.303."""
+    row = only(table, "lrp-9", "trained on")
+    ends = [row["bleu_minus_random_low"], row["bleu_minus_random_high"]]
+    assert ends == pytest.approx([0.5 - 4.303 / 3**0.5, 0.5 + 4.303 / 3**0.5], abs=1e-3)
+    assert [t_quantile(n) for n in (2, 5, 11)] == pytest.approx([12.706, 2.776, 2.228], abs=1e-3)
+    assert np.isnan(t_quantile(1)) and np.isnan(t_quantile(float("nan")))
+
+
+def test_gates_are_told_as_cut_out_and_trained_on_and_as_they_come_out_of_their_own_training(
+    table: pd.DataFrame,
+) -> None:
+    both = {treatment: only(table, "dsp-4", treatment)["bleu"] for treatment in ("trained on", "own training")}
+    assert both == {"trained on": 82.5 + 4 + 5 + 1, "own training": 75 + 4 + 1}
+
+
+def test_the_control_stands_beside_models_that_were_treated_alike(table: pd.DataFrame) -> None:
+    assert only(table, "dsp-9", "trained on")["bleu_minus_control"] == pytest.approx(82.5 + 9 - 93.5)
+    assert only(table, "dsp-9", "own training")["bleu_minus_control"] == pytest.approx(75 + 9 - 93)
+    assert np.isnan(only(table, "token-9", "masked")["bleu_control"])
     assert set(table["bleu_baseline"]) == {93.0, 94.0}
 
 
 def test_the_table_command_adds_mean_and_spread_over_seeds(runs: list[Path], tmp_path: Path) -> None:
     words = ["table", "--name", "selection", "--runs", *map(str, runs), "--out", str(tmp_path / "t.tsv")]
     assert main(words) == 0
-    rows = [row for row in read_tsv(tmp_path / "t.tsv") if (row["target"], row["updates"]) == ("dsp-4", "800")]
+    rows = [row for row in read_tsv(tmp_path / "t.tsv") if (row["target"], row["treatment"]) == ("dsp-4", "trained on")]
     assert [row["seed"] for row in rows] == ["1", "2", "mean", "sd"]
     assert rows[2]["bleu"] == f"{82.5 + 4 + 5 + 1.5:.2f}"
 
 
-def test_the_sentence_says_where_others_are_above_all_random_draws_and_where_not(table: pd.DataFrame) -> None:
+def test_the_sentence_gives_each_method_its_difference_from_the_mean_of_the_draws_and_its_rank(
+    table: pd.DataFrame,
+) -> None:
     both = verdict(table)
-    assert "do not do as well everywhere. Better than each of 3 draws: at 4 heads" in both
-    assert "at 4 heads gates, subset pruning and LRP (the best is +9.5 BLEU" in both
-    assert "at 9 heads none (the best is +0.5 BLEU from their mean)" in both
-    assert "do as well, as Budhraja" in verdict(table[table["kept"] == 9])
-    assert "was not measured" in verdict(table[table["updates"] == 0])
+    assert "mean of 3 random choices" in both
+    assert "at 9 heads gates −0.5 (−3.0 to +2.0, above 1), subset pruning +0.5 (−2.0 to +3.0, above 2)" in both
+    assert "at 4 heads gates +9.5 (+7.0 to +12.0, above 3)" in both
+    assert both.endswith("3 of 6 intervals lie above zero.")
+    assert "was not measured" in verdict(table[table["treatment"] != "trained on"])
     assert "reversed" not in both
 
 

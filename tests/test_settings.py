@@ -52,6 +52,7 @@ CLASSES: dict[str, type[Any]] = {
     "gates": GatesSettings,
     "selection": SelectionSettings,
     "scratch": LengthSettings,
+    "selected": LengthSettings,
     "translate": TranslateSettings,
     "confidence": ConfidenceSettings,
     "lrp": LrpSettings,
@@ -271,10 +272,10 @@ def test_a_lambda_that_is_no_number_is_refused(config: dict[str, Any], value: An
 
 
 def test_random_choices_stand_for_all_their_draws_at_every_budget() -> None:
-    tuned = {"methods": ["dsp", "random"], "budgets": [4]}
+    tuned = {"methods": ["gates", "dsp", "random"], "budgets": [4]}
     selection = {"methods": ["lrp", "random"], "budgets": [9, 4], "draws": 2, "fine_tuned": tuned}
     experiment = {"sweep": {"selection": selection}}
-    assert chosen(experiment, fine_tuned=True) == ["dsp-4", "random1-4", "random2-4"]
+    assert chosen(experiment, fine_tuned=True) == ["keep-4", "dsp-4", "random1-4", "random2-4"]
     assert chosen(experiment, fine_tuned=False) == [
         "lrp-9",
         "lrp-4",

@@ -9,7 +9,7 @@ from typing import Any
 from heads.bpe import Vocabulary
 from heads.checkpoints import load_model
 from heads.files import UserError, read_json
-from heads.names import SIDES
+from heads.names import SIDES, WITH_GATES
 from heads.prune import prune, read_open_heads, run_at
 from heads.transformer import Transformer
 
@@ -33,7 +33,7 @@ def load_folder(folder: Path) -> Transformer:
             )
     model = load_model(folder / WEIGHTS, folder / SHAPE)
     heads, run = folder / HEADS, run_at(folder)
-    has_gates = (run is not None and run.kind == "gates") or (folder / GATES_LOG).exists()
+    has_gates = (run is not None and run.kind in WITH_GATES) or (folder / GATES_LOG).exists()
     return prune(model, read_open_heads(heads, model.shape)) if has_gates or heads.exists() else model
 
 

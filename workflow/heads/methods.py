@@ -29,6 +29,12 @@ LATENCY = "latency.tsv"
 SUBSET = "dsp"
 """Differentiable subset pruning, which chooses while it trains: a target of gates, as in gates/all/dsp-12."""
 
+BY_GATES = {"gates": "keep", SUBSET: SUBSET}
+"""Methods that choose while they train, and the word that begins their targets, as in gates/all/keep-12."""
+
+CONTROL = "lam-0"
+"""The target that closes no head: what training on alone does."""
+
 SCOPE = "all"
 """The scope in which heads are chosen."""
 

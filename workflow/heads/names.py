@@ -26,11 +26,14 @@ OTHER = "other"
 """The name of a test set of another domain, which a corpus in files may have beside its splits."""
 
 SIDES = ("source", "target")
-KINDS = ("baseline", "gates", "pruned", "scratch", "selected")
-"""The kinds of trained models, in the order in which they are made."""
+KINDS = ("baseline", "gates", "pruned", "scratch", "selected", "penalty_gates", "penalty_scratch")
+"""The kinds of trained models, in the order in which they are made. In `penalty_gates` gates and their price are there
+from a fresh initialisation on; `penalty_scratch` is what is left of such a model."""
+WITH_GATES = ("gates", "penalty_gates")
+"""Kinds that have all their heads, open or closed."""
 
 RUN_PATTERN = re.compile(
-    r"(?P<kind>baseline|gates|pruned|scratch|selected)"
+    rf"(?P<kind>{'|'.join(KINDS)})"
     r"(?:/(?P<scope>[^/]+)/(?P<target>[a-z_]+[0-9]*-[0-9][^/]*))?/seed-(?P<seed>\d+)"
 )
 

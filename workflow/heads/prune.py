@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 
 from heads.files import UserError, read_tsv
-from heads.names import ATTENTIONS, SCOPES, Run
+from heads.names import ATTENTIONS, SCOPES, WITH_GATES, Run
 from heads.transformer import ModelShape, Transformer
 
 OpenHeads = Mapping[str, Sequence[Sequence[bool]]]
@@ -100,7 +100,7 @@ def read_open_heads(table: Path, shape: ModelShape) -> dict[str, list[list[bool]
     except UserError as error:
         raise UserError(f"{table}: {error}") from error
     run = run_at(table.parent)
-    expected = () if run is None else SCOPES[run.scope or "all"] if run.kind == "gates" else ATTENTIONS
+    expected = () if run is None else SCOPES[run.scope or "all"] if run.kind in WITH_GATES else ATTENTIONS
     if missing := set(expected) - {row["attention"] for row in rows}:
         raise UserError(f"{table}: no row tells of {' and '.join(sorted(missing))}: {WAY_OUT}")
     return open_heads

@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
 from heads.files import UserError, read_yaml
+from heads.methods import BY_GATES
 from heads.names import number_text
 from heads.schema import SCHEMAS, check, check_together, nearest
 
@@ -18,7 +19,8 @@ STAGE_SECTIONS: dict[str, tuple[str, ...]] = {
     "bpe": ("bpe",),
     "baseline": ("model", "training", "baseline"),
     "gates": ("training", "gates"),
-    "selected": ("training", "gates"),
+    "penalty_gates": ("training", "gates", "scratch"),
+    "selected": ("training", "selected"),
     "selection": ("selection",),
     "masked": ("translate", "selection"),
     "compared": ("selection",),
@@ -74,6 +76,7 @@ class TrainingSettings:
     adam_epsilon: float
     learning_rate_scale: float
     warmup_updates: int
+    decay_share: float
     precision: str
     evaluate_every: int
     dev_bleu_sentences: int
@@ -319,9 +322,12 @@ def targets(experiment: Mapping[str, Any], scope: str) -> list[str]:
 
 
 def chosen(experiment: Mapping[str, Any], *, fine_tuned: bool) -> list[str]:
-    """The choices of heads to compare as they stand in paths, such as `random2-12`; all, or those to be fine-tuned."""
+    """The choices of heads to compare as they stand in paths, such as `random2-12`; all, or those to be trained on.
+
+    Those of gates stand under their targets, `keep-12` or `dsp-12`.
+    """
     whole = experiment["sweep"]["selection"]
     sweep = whole["fine_tuned"] if fine_tuned else whole
     draws = [f"random{number}" for number in range(1, whole["draws"] + 1)]
-    methods = [name for method in sweep["methods"] for name in (draws if method == "random" else [method])]
-    return [f"{method}-{budget}" for method in methods for budget in sweep["budgets"]]
+    names = [name for method in sweep["methods"] for name in (draws if method == "random" else [method])]
+    return [f"{BY_GATES.get(name, name)}-{budget}" for name in names for budget in sweep["budgets"]]

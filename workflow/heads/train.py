@@ -63,6 +63,11 @@ def learning_rate(update: int, settings: TrainingSettings) -> float:
     return float(settings.learning_rate_scale * min(update**-0.5, update * settings.warmup_updates**-1.5))
 
 
+def decay(update: int, updates: int, share: float) -> float:
+    """What the rate is multiplied by: one, and over the last `share` of all updates a straight line towards zero."""
+    return min(1.0, (updates - update + 1) / (share * updates + 1)) if share else 1.0
+
+
 class Training:
     """A model being trained; everything that a resumed run needs is in `state`."""
 
@@ -105,6 +110,7 @@ class Training:
         """One update on these pairs, in micro-batches; returns the loss in nats a token and what else is logged."""
         settings, pruning, processes = self.plan.training, self.pruning, self.plan.processes
         rate = learning_rate(self.plan.updates_before + self.update + 1, settings)
+        rate *= decay(self.update + 1, self.plan.length.updates, settings.decay_share)
         for group in self.optimizer.param_groups:
             if group["schedule"]:
                 group["lr"] = rate

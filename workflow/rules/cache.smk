@@ -1,6 +1,6 @@
 # Snakemake's cache between workflows: SNAKEMAKE_OUTPUT_CACHE=/shared/folder snakemake --cache
 # On a cluster the rules must be named, for Snakemake hands a bare --cache to no job that runs elsewhere:
-# --cache corpus bpe encode baseline gates pruned scratch selected
+# --cache corpus bpe encode baseline gates pruned scratch selected penalty_gates penalty_scratch
 #
 # A cached result is found by the command as it is written in the rule, the params, the conda environment if one is used,
 # the same of all jobs before it, and the content of files that no job makes. Wildcards, threads, devices and the Python

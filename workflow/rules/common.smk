@@ -46,8 +46,8 @@ COUNT = r"0|[1-9][0-9]*"
 # What an open head costs, or how many heads are left: of the scope, or of each kind of attention. Or, with dsp, how many
 # are left of the scope when they are chosen by gates of an exact number.
 TARGET = rf"lam-(?:{LAM})|keep-(?:{COUNT})(?:-(?:{COUNT})){{0,2}}|{methods.SUBSET}-(?:{COUNT})"
-# A choice by other means, and how many heads it keeps.
-CHOICE = rf"(?:{'|'.join(methods.MEASURED_IN)})[0-9]*-(?:{COUNT})"
+# A choice by what was measured on the unpruned model, and how many heads it keeps.
+MEASURED = rf"(?:{'|'.join(methods.MEASURED_IN)})[0-9]*-(?:{COUNT})"
 
 
 wildcard_constraints:
@@ -57,11 +57,11 @@ wildcard_constraints:
     side="|".join(names.SIDES),
     scope="|".join(names.SCOPES),
     target=TARGET,
-    choice=CHOICE,
+    choice=rf"{MEASURED}|{TARGET}",
     seed=COUNT,
     stage="|".join(settings.STAGE_SECTIONS),
     # Not gates: such a model has all its heads, open or closed; its score is that of the pruned one.
-    run=rf"(baseline|(pruned|scratch)/(enc_self|all)/({TARGET})|selected/{methods.SCOPE}/({CHOICE}))/seed-({COUNT})",
+    run=rf"(baseline|(pruned|scratch|penalty_scratch)/(enc_self|all)/({TARGET})|selected/{methods.SCOPE}/({MEASURED}|{TARGET}))/seed-({COUNT})",
 
 
 BPE = "results/{experiment}/bpe"
@@ -70,6 +70,8 @@ GATES = "results/{experiment}/gates/{scope}/{target}/seed-{seed}"
 PRUNED = "results/{experiment}/pruned/{scope}/{target}/seed-{seed}"
 SCRATCH = "results/{experiment}/scratch/{scope}/{target}/seed-{seed}"
 SELECTED = f"results/{{experiment}}/selected/{methods.SCOPE}/{{choice}}/seed-{{seed}}"
+PENALTY_GATES = "results/{experiment}/penalty_gates/{scope}/{target}/seed-{seed}"
+PENALTY_SCRATCH = "results/{experiment}/penalty_scratch/{scope}/{target}/seed-{seed}"
 ANY_RUN = "results/{experiment}/{run}"
 ABLATION_OTHER = "ablation.other.tsv"
 
@@ -84,28 +86,37 @@ def corpus_file(name):
     return path
 
 
-def run_folders(experiment, kinds=("baseline", "pruned", "scratch", "selected")):
+def run_folders(experiment, kinds=("baseline", "pruned", "scratch", "selected", "penalty_scratch")):
     """Folders of an experiment's runs, in a fixed order: baselines, then by kind, scope and target."""
     sweep = EXPERIMENTS[experiment]["sweep"]
     runs = [names.Run("baseline", None, None, seed) for seed in sweep["seeds"]]
-    for kind in ("gates", "pruned", "scratch"):
+    for kind in ("gates", "pruned", "scratch", "penalty_gates", "penalty_scratch"):
         for scope in names.SCOPES:
             targets = settings.targets(EXPERIMENTS[experiment], scope)
-            if kind == "scratch":
-                # Table 2 is about lambdas; from scratch with a budget is made when asked for by path.
-                targets = [t for t in targets if t.startswith("lam-") and t != "lam-0"]
-                targets = targets if scope in sweep["scratch_scopes"] else []
+            if "scratch" in kind or "penalty" in kind:
+                # The paper's comparisons are about lambdas; with a budget they are made when asked for by path.
+                scopes = sweep["scratch_scopes" if kind == "scratch" else "penalty_scratch_scopes"]
+                targets = [t for t in targets if t.startswith("lam-") and t != methods.CONTROL and scope in scopes]
             elif scope == methods.SCOPE:
-                targets += [c for c in fine_tuned(experiment) if c.startswith(f"{methods.SUBSET}-")]
+                targets += [c for c in fine_tuned(experiment) if re.fullmatch(TARGET, c) and c not in targets]
             runs += [names.Run(kind, scope, target, seed) for target in targets for seed in sweep["seeds"]]
-    choices = [c for c in fine_tuned(experiment) if not c.startswith(f"{methods.SUBSET}-")]
+    choices = [*fine_tuned(experiment), *trained_on(experiment)]
+    choices = [methods.CONTROL, *choices] if choices else []
     runs += [names.Run("selected", methods.SCOPE, choice, seed) for choice in choices for seed in sweep["seeds"]]
     return [f"results/{experiment}/{run.folder}" for run in runs if run.kind in kinds]
 
 
 def fine_tuned(experiment):
-    """The choices of heads whose models are trained on, such as `random2-12`."""
+    """The choices of heads, such as `random2-12`, that are cut out of the baseline, which is then trained on."""
     return settings.chosen(EXPERIMENTS[experiment], fine_tuned=True)
+
+
+def trained_on(experiment):
+    """The lambdas whose heads are treated likewise, as targets."""
+    if methods.SCOPE not in EXPERIMENTS[experiment]["sweep"]["trained_on_scopes"]:
+        return []
+    targets = settings.targets(EXPERIMENTS[experiment], methods.SCOPE)
+    return [target for target in targets if target.startswith("lam-") and target != methods.CONTROL]
 
 
 def entry_without(corpus, *keys):

@@ -1,4 +1,4 @@
-# The four kinds of trained models: baseline, gates, pruned, scratch. Each run has one folder.
+# The kinds of trained models: baseline, gates, pruned, scratch, and pruned from scratch. Each run has one folder.
 
 # The data that every training reads; the command is told the folder.
 TRAINING_DATA = [
@@ -80,11 +80,11 @@ rule gates:
         seed=lambda wildcards: wildcards.seed,
         scope=lambda wildcards: wildcards.scope,
         target=lambda wildcards: wildcards.target,
+        start=lambda wildcards, input: f"--start-model {shlex.quote(input.start_model)}",
     shell:
         "python -m heads gates --settings {input.settings:q} --data {params.data:q}"
         " --references {input.references:q} --seed {params.seed:q} --threads {threads}"
-        " --processes {resources.processes}"
-        " --start-model {input.start_model:q} --start-shape {input.start_shape:q}"
+        " --processes {resources.processes} {params.start} --start-shape {input.start_shape:q}"
         " --scope {params.scope:q} --target {params.target:q}"
         " --model {output.model:q} --shape {output.shape:q} --curve {output.curve:q}"
         " --heads {output.heads:q} --gates-log {output.closing:q} > {log:q} 2>&1"
@@ -150,3 +150,42 @@ rule scratch:
         " --processes {resources.processes}"
         " --unpruned-shape {input.unpruned_shape:q} --heads {input.heads:q}"
         " --model {output.model:q} --shape {output.shape:q} --curve {output.curve:q} > {log:q} 2>&1"
+
+
+use rule gates as penalty_gates with:
+    input:
+        settings="results/{experiment}/settings/penalty_gates.yaml",
+        data=TRAINING_DATA,
+        references=corpus_file("dev.target.txt"),
+        start_shape=rules.baseline.output.shape,
+    output:
+        model=f"{PENALTY_GATES}/model.safetensors",
+        shape=f"{PENALTY_GATES}/model.json",
+        curve=f"{PENALTY_GATES}/train.jsonl",
+        heads=f"{PENALTY_GATES}/heads.tsv",
+        closing=f"{PENALTY_GATES}/gates.jsonl",
+    log:
+        f"{PENALTY_GATES}/log/penalty_gates.txt",
+    benchmark:
+        f"{PENALTY_GATES}/bench/penalty_gates.tsv"
+    params:
+        data=lambda wildcards, input: str(Path(input.data[0]).parent),
+        seed=lambda wildcards: wildcards.seed,
+        scope=lambda wildcards: wildcards.scope,
+        target=lambda wildcards: wildcards.target,
+        start="",
+
+
+use rule pruned as penalty_scratch with:
+    input:
+        start_model=rules.penalty_gates.output.model,
+        start_shape=rules.penalty_gates.output.shape,
+        gates=rules.penalty_gates.output.heads,
+    output:
+        model=f"{PENALTY_SCRATCH}/model.safetensors",
+        shape=f"{PENALTY_SCRATCH}/model.json",
+        heads=f"{PENALTY_SCRATCH}/heads.tsv",
+    log:
+        f"{PENALTY_SCRATCH}/log/penalty_scratch.txt",
+    benchmark:
+        f"{PENALTY_SCRATCH}/bench/penalty_scratch.tsv"

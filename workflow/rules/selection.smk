@@ -1,4 +1,4 @@
-# Heads chosen by other means than gates, at equal numbers of heads and of updates.
+# Heads chosen by gates and by other means, cut out of the baseline and trained on for equally many updates.
 
 
 rule latency:
@@ -89,6 +89,8 @@ rule chosen:
         f"{SELECTED}/log/chosen.txt",
     benchmark:
         f"{SELECTED}/bench/chosen.tsv"
+    wildcard_constraints:
+        choice=MEASURED,
     conda:
         "../../envs/torch.yaml"
     resources:
@@ -101,6 +103,13 @@ rule chosen:
         " --targets {wildcards.choice} --out {output:q} > {log:q} 2>&1"
 
 
+def chosen_heads(wildcards):
+    """Input function: the table of the heads that a choice keeps, by gates or by a measure."""
+    if re.fullmatch(TARGET, wildcards.choice):
+        return f"{PRUNED}/heads.tsv".format(scope=methods.SCOPE, target=wildcards.choice, **wildcards)
+    return rules.chosen.output[0].format(**wildcards)
+
+
 rule selected:
     """Remove the heads that a choice closes from the baseline, and train on for as long as gates are trained."""
     input:
@@ -109,7 +118,7 @@ rule selected:
         references=corpus_file("dev.target.txt"),
         start_model=rules.baseline.output.model,
         start_shape=rules.baseline.output.shape,
-        heads=rules.chosen.output,
+        heads=chosen_heads,
     output:
         model=f"{SELECTED}/model.safetensors",
         shape=f"{SELECTED}/model.json",

@@ -1,9 +1,10 @@
-"""Fine-tune a trained model with gates on one scope of heads: hard-concrete ones, or those of an exact number."""
+"""Train with gates on one scope of heads: hard-concrete ones, or those of an exact number.."""
 
 from __future__ import annotations
 
 import argparse
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from heads.names import SCOPES
 from heads.settings import GatesSettings, LengthSettings, TrainingSettings, section
 from heads.subsets import SubsetGates
 from heads.train import Plan, Pruning, Training
-from heads.transformer import ModelShape
+from heads.transformer import ModelShape, Transformer
 
 COLUMNS = ("attention", "layer", "head", "log_alpha", "p_open", "open", "strictly_between")
 LAM = r"(?:0|[1-9][0-9]*)(?:\.[0-9]*[1-9])?"
@@ -27,8 +28,10 @@ LAM = r"(?:0|[1-9][0-9]*)(?:\.[0-9]*[1-9])?"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Flags of `python -m heads gates`."""
     _training.add_training_arguments(parser)
-    parser.add_argument("--start-model", type=Path, required=True, help="weights of the trained model to start from")
-    parser.add_argument("--start-shape", type=Path, required=True, help="its model.json")
+    parser.add_argument(
+        "--start-model", type=Path, help="weights of the trained model to start from; without: a fresh initialisation"
+    )
+    parser.add_argument("--start-shape", type=Path, required=True, help="the unpruned model's model.json")
     parser.add_argument("--scope", choices=sorted(SCOPES), required=True, help="which heads get gates")
     parser.add_argument(
         "--target",
@@ -41,29 +44,51 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Train on with gates; the schedule of the learning rate goes on where the start model's ended."""
+    """Train with gates; from a trained model the schedule of the learning rate goes on where that one's ended."""
     (device, processes), content = _training.begin(arguments), read_yaml(arguments.settings)
     settings = section(GatesSettings, content["gates"])
     training = section(TrainingSettings, content["training"])
-    model = load_model(arguments.start_model, arguments.start_shape)
+    if arguments.start_model:
+        model, before = load_model(arguments.start_model, arguments.start_shape), trained_updates(arguments.start_shape)
+        start = sha256_of(arguments.start_model)
+    else:
+        model, before, start = fresh_model(arguments.start_shape, arguments.seed), 0, "fresh"
+        length = section(LengthSettings, content["scratch"])
+        lengths = {name: getattr(length, name) for name in ("updates", "average_last", "average_every")}
+        settings = replace(settings, **lengths)
     gates, price = priced_gates(arguments.target, arguments.scope, model.shape, settings)
-    frozen = (model.target_embedding, model.decoder, model.decoder_norm, model.projection)
+    decoder = (model.target_embedding, model.decoder, model.decoder_norm, model.projection)
     pruning = Pruning(
         gates,
         price,
         settings.subset.learning_rate if isinstance(gates, SubsetGates) else settings.gate_learning_rate,
         settings.record_every,
-        frozen if arguments.scope == "enc_self" else (),
+        decoder if arguments.scope == "enc_self" and arguments.start_model else (),
     )
     pairs = _training.read_pairs(arguments.data, "train", training.max_pieces)
-    length = LengthSettings(settings.updates, 0, settings.average_last, settings.average_every)
-    before = read_json(arguments.start_shape)["total_updates"]
-    plan = Plan(training, length, arguments.seed, before, device, processes=processes)
-    start = f"gates {arguments.scope} {arguments.target} {sha256_of(arguments.start_model)}"
-    training_run = Training(model, pairs, plan, pruning)
-    unfinished = _training.run_training(training_run, arguments, content, start)
+    plan = Plan(
+        training,
+        LengthSettings(settings.updates, 0, settings.average_last, settings.average_every),
+        arguments.seed,
+        before,
+        device,
+        processes=processes,
+    )
+    identity = f"gates {arguments.scope} {arguments.target} {start}"
+    unfinished = _training.run_training(Training(model, pairs, plan, pruning), arguments, content, identity)
     write_tsv(arguments.heads, rows(gates, model.shape), COLUMNS)
     unfinished.finish({"train.jsonl": arguments.curve, "gates.jsonl": arguments.gates_log})
+
+
+def trained_updates(shape: Path) -> int:
+    """How many updates the weights beside a `model.json` have had."""
+    return int(read_json(shape)["total_updates"])
+
+
+def fresh_model(shape: Path, seed: int) -> Transformer:
+    """A model of the shape in a `model.json` that has learnt nothing, the same for the same seed."""
+    torch.manual_seed(seed)
+    return Transformer(ModelShape.from_dict(read_json(shape)["shape"]))
 
 
 def priced_gates(target: str, scope: str, shape: ModelShape, settings: GatesSettings) -> tuple[TrainableGates, Price]:

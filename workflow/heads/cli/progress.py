@@ -21,7 +21,13 @@ from heads.files import UserError, read_jsonl, read_tsv, read_yaml
 OTHER_JOB = 40
 """What a job that is no training weighs, in updates of a training."""
 
-TRAININGS = {"baseline": "baseline", "gates": "gates", "scratch": "scratch", "selected": "gates"}
+TRAININGS = {
+    "baseline": "baseline",
+    "gates": "gates",
+    "scratch": "scratch",
+    "selected": "selected",
+    "penalty_gates": "scratch",
+}
 """Rules that train, and the section of the settings that says for how long."""
 RESULTS = Path("results")
 LINES_ON_FAILURE = 40

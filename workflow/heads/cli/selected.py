@@ -1,4 +1,4 @@
-"""Remove the heads that a choice closes from a trained model, and train on as long as gates are trained."""
+"""Remove the heads that a choice closes from a trained model, and train on."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from heads.checkpoints import load_model
 from heads.cli import _training
 from heads.files import read_json, read_yaml, sha256_of
 from heads.prune import prune, read_open_heads
-from heads.settings import GatesSettings, LengthSettings, TrainingSettings, section
+from heads.settings import LengthSettings, TrainingSettings, section
 from heads.train import Plan, Training
 
 
@@ -22,15 +22,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Prune and train on; updates, schedule, batches and averaging are those of the fine-tuning with gates."""
+    """Prune and train on; the schedule of the learning rate goes on where the start model's ended."""
     (device, processes), content = _training.begin(arguments), read_yaml(arguments.settings)
-    settings = section(GatesSettings, content["gates"])
     training = section(TrainingSettings, content["training"])
     model = load_model(arguments.start_model, arguments.start_shape)
     smaller = prune(model, read_open_heads(arguments.heads, model.shape))
     pairs = _training.read_pairs(arguments.data, "train", training.max_pieces)
-    length = LengthSettings(settings.updates, 0, settings.average_last, settings.average_every)
     before = read_json(arguments.start_shape)["total_updates"]
+    length = section(LengthSettings, content["selected"])
     plan = Plan(training, length, arguments.seed, before, device, processes=processes)
     start = f"selected {sorted(smaller.shape.live_heads.items())} {sha256_of(arguments.start_model)}"
     unfinished = _training.run_training(Training(smaller, pairs, plan), arguments, content, start)

@@ -47,7 +47,7 @@ KEYS = {
     "michel_table2": ("experiment", "attention", "layer"),
     "michel_curve": ("experiment", "order", "attention", "masked"),
     "correlations": ("experiment", "attention", "measure_a", "measure_b"),
-    "selection": ("experiment", "target", "updates"),
+    "selection": ("experiment", "target", "treatment", "updates"),
     "claims": ("experiment", "claim", "measure", "rule"),
 }
 """What rows agree in that differ only by their seed. Not single heads: head 3 of one seed is not that of another."""

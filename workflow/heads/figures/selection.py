@@ -13,7 +13,7 @@ from matplotlib.ticker import MaxNLocator
 
 from heads.figures.style import MINUS, new_figure, panel, shared_legend, spread_note
 from heads.tables.reading import Frames
-from heads.tables.selection import selection_table
+from heads.tables.selection import MASKED, OWN_TRAINING, TRAINED_ON, selection_table
 
 SIGNIFICANT = 0.05
 UNSURE = f"hollow: p ≥ {SIGNIFICANT}"
@@ -39,12 +39,14 @@ STYLES: dict[str, tuple[str, dict[str, Any]]] = {
 }
 """Label and look of each method but random, which is a band."""
 
-WORDS = {
-    "gates": "gates",
-    "gates_lambda": "gates with a fixed λ",
-    "dsp": "subset pruning",
-    "example_layer": "importance",
+OWN: dict[str, tuple[str, dict[str, Any]]] = {
+    "gates": ("gates, own training", {**THIN, "color": "#0072B2", "marker": "o", "linestyle": (0, (1, 1.5))}),
+    "gates_lambda": STYLES["gates_lambda"],
+    "dsp": ("subset pruning, own training", {**THIN, "color": "#009E73", "marker": "^", "linestyle": (0, (1, 1.5))}),
 }
+"""Those that choose while they train, as they come out of that training."""
+
+WORDS = {"gates": "gates", "dsp": "subset pruning", "example_layer": "importance"}
 """How methods are called in a sentence; all others by their label."""
 
 
@@ -56,66 +58,74 @@ def selection(frames: Frames, experiment: str) -> Figure:
     # The empty lines keep room for the sentence, which is not bold.
     figure, (axes,) = new_figure(4.0, title + "\n" * (sentence.count("\n") + 1), ncols=2)
     figure.text(0.01, 0.945, sentence, fontsize=7, va="top")
-    for each, rows in zip(axes, (table[table["updates"] == 0], table[table["updates"] > 0]), strict=True):
-        _levels(each, rows)
+    treatments = (table[table["treatment"] == MASKED], table[table["treatment"] == TRAINED_ON])
+    for each, rows in zip(axes, treatments, strict=True):
+        _levels(each, rows, float(table["bleu_baseline"].mean()))
         _band(each, rows[rows["method"] == "random"])
         for method, (label, style) in STYLES.items():
             _line(each, rows[rows["method"] == method], label, style)
         most = int(table["of"].max()) if len(table) else 1
         each.set(xlim=(most * 1.04, -most * 0.04), xlabel=f"heads kept, of {most}", ylabel="BLEU, test set")
         each.xaxis.set_major_locator(MaxNLocator(integer=True))
+    own = table[table["treatment"] == OWN_TRAINING]
+    for method, (label, style) in OWN.items():
+        _line(axes[1], own[own["method"] == method], label, style)
     updates = table["updates"].max()
     panel(axes[0], "a", "heads masked, no update")
-    panel(axes[1], "b", f"heads removed or pruned, {updates:.0f} updates" if updates > 0 else "nothing was trained on")
+    panel(axes[1], "b", f"heads removed, then {updates:.0f} updates" if updates > 0 else "nothing was trained on")
     axes[0].plot([], [], color="#888888", marker="o", markerfacecolor="white", linestyle="none", label=UNSURE)
     shared_legend(figure, [*axes], columns=4)
     return figure
 
 
 def verdict(table: pd.DataFrame) -> str:
-    """Whether fine-tuned random choices do as well as others, in words from the table of `selection_table`."""
-    rivals = table[(table["updates"] > 0) & table["random_draws"].notna()]
+    """How much better chosen heads do than random ones trained on alike, in words from the table of `selection_table`.
+
+    Several seeds: the means of the differences, and of the ends of their intervals.
+    """
+    rivals = table[(table["treatment"] == TRAINED_ON) & table["random_draws"].notna()]
     rivals = rivals[~rivals["method"].isin(["reversed", "control"])]
     if rivals.empty:
-        return "Whether random heads with fine-tuning do as well was not measured: none were trained on beside others."
-    found = []
-    for kept, rows in sorted(rivals.groupby("kept")):
-        draws = int(rows["random_draws"].min())
-        above = rows.groupby("method", sort=False)["above_all_draws"].min()
-        gain = rows.groupby("method", sort=False)["bleu_minus_random_mean"].mean().max()
-        best = set(above.index[above == 1])
-        names = [WORDS.get(name, label) for name, (label, _) in STYLES.items() if name in best]
-        sign = "+" if gain >= 0 else MINUS
-        found.append((kept, draws, names, f"the best is {sign}{abs(gain):.1f} BLEU from their mean"))
-    parts = [f"at {kept:.0f} heads {_listed(names)} ({gain})" for kept, _, names, gain in found]
-    if any(names for _, _, names, _ in found):
-        beginning = "Random heads with fine-tuning do not do as well everywhere"
-    else:
-        beginning = "Random heads with fine-tuning do as well, as Budhraja et al. (2020) say"
-    return f"{beginning}. Better than each of {found[0][1]} draws: {'; '.join(parts)}."
+        return "Whether chosen heads do better than random ones was not measured: none were trained on beside draws."
+    columns = ["bleu_minus_random_mean", "bleu_minus_random_low", "bleu_minus_random_high", "draws_below"]
+    means = rivals.groupby(["kept", "method"])[columns].mean()
+    draws = rivals["random_draws"].min()
+    parts = []
+    for kept in sorted(set(rivals["kept"]), reverse=True):
+        found = means.loc[kept]
+        named = [
+            f"{WORDS.get(name, label)} {_points(gain)} ({_points(low)} to {_points(high)}, above {below:g})"
+            for name, (label, _) in STYLES.items()
+            if name in found.index
+            for gain, low, high, below in [found.loc[name]]
+        ]
+        parts.append(f"at {kept:.0f} heads {', '.join(named)}")
+    better = int((means["bleu_minus_random_low"] > 0).sum())
+    return (
+        f"BLEU above the mean of {draws:.0f} random choices that were trained on alike, a 95 % interval, and how many "
+        f"of these it is above: {'; '.join(parts)}. {better} of {len(means)} intervals lie above zero."
+    )
 
 
-def _listed(names: list[str]) -> str:
-    return " and ".join([*([", ".join(names[:-1])] if names[1:] else []), *names[-1:]]) or "none"
+def _points(bleu: float) -> str:
+    return f"{'+' if bleu >= 0 else MINUS}{abs(bleu):.1f}"
 
 
 def with_start(rows: pd.DataFrame, points: pd.DataFrame) -> pd.DataFrame:
     """Points by heads kept; where nothing was trained the unpruned model, with all its heads, is the last of them."""
     ordered = points[["kept", "bleu"]].sort_values("kept", kind="stable")
-    if rows["updates"].max() > 0:
+    if rows["treatment"].iloc[0] != MASKED:
         return ordered
     start = {"kept": [rows["of"].max()], "bleu": [rows["bleu_baseline"].mean()]}
     return pd.concat([ordered, pd.DataFrame(start)], ignore_index=True)
 
 
-def _levels(axes: Axes, rows: pd.DataFrame) -> None:
-    if rows.empty:
-        return
+def _levels(axes: Axes, rows: pd.DataFrame, unpruned: float) -> None:
     style: dict[str, Any] = {"color": "#666666", "linewidth": 0.9, "zorder": 1}
-    axes.axhline(rows["bleu_baseline"].mean(), label="unpruned model", **style)
+    axes.axhline(unpruned, label="unpruned model", **style)
     control = rows[rows["method"] == "control"]["bleu"]
     if len(control):
-        axes.axhline(control.mean(), linestyle=(0, (4, 2)), label="control, λ = 0", **style)
+        axes.axhline(control.mean(), linestyle=(0, (4, 2)), label="control, all heads trained on", **style)
 
 
 def _band(axes: Axes, rows: pd.DataFrame) -> None:

@@ -63,10 +63,10 @@ NEEDS: dict[str, Need] = {
     "pruning": Need(
         BOTH,
         {
-            "baseline": ("bleu.json", "model.json"),
-            "gates": ("heads.tsv",),
+            "baseline": ("bleu.json", "model.json", "train.jsonl"),
+            "gates": ("heads.tsv", "train.jsonl", "model.json"),
             "pruned": ("bleu.json", "model.json"),
-            "scratch": ("bleu.json",),
+            "scratch": ("bleu.json", "model.json", "train.jsonl"),
         },
         ("voita_table2_pruning.csv", "voita_figure7_encoder_pruning.csv"),
         methods=("",),

@@ -8,6 +8,7 @@ import pandas as pd
 
 from heads.names import ATTENTIONS, SCOPES
 from heads.tables.reading import RUN_COLUMNS, Frames
+from heads.tables.settling import falls, settled
 
 Key = tuple[Any, ...]
 
@@ -36,6 +37,9 @@ COLUMNS = (
     "bleu_minus_control",
     "bleu_minus_baseline",
     "dev_loss",
+    "dev_loss_fall_percent",
+    "dev_loss_fall_percent_scratch",
+    "pair",
     "sentences",
     "signature",
     *PAPER_COLUMNS,
@@ -81,15 +85,19 @@ def kept_share(left: pd.DataFrame) -> pd.Series:
 def pruning_table(frames: Frames, table2: pd.DataFrame, figure7: pd.DataFrame) -> pd.DataFrame:
     """A row a baseline or pruned model, with its BLEU, the BLEU of what it is to be compared with, and the paper's.
 
-    frames: `bleu.json` of all kinds, `model.json` of baseline and pruned runs, `heads.tsv` of gates runs.
+    frames: `bleu.json` and `model.json` of baseline, pruned and from-scratch runs, `heads.tsv` of gates runs, and
+    `train.jsonl` of all trainings. A pair of pruned and from scratch is settled where the dev loss of both levelled.
     table2, figure7: the paper's numbers; the WMT row nearest by share of heads kept is put beside ours.
     """
     bleu = {_key(row): row for row in frames["bleu.json"].to_dict("records")}
     between = frames["heads.tsv"].groupby(list(RUN_COLUMNS))["strictly_between"].sum().to_dict()
+    fall = falls(frames["train.jsonl"], frames["model.json"])
     left = heads_left(frames["model.json"])
+    left = left[left["kind"].isin(("baseline", "pruned"))].reset_index(drop=True)
     rows = []
     for row, share in zip(left.to_dict("records"), kept_share(left), strict=True):
-        experiment, _, scope, _, lam, keep, seed = _key(row)
+        experiment, kind, scope, _, lam, keep, seed = _key(row)
+        trained = (experiment, "gates" if kind == "pruned" else kind, scope, "", lam, keep, seed)
         measured = bleu[_key(row)]
         others = {
             "scratch": (experiment, "scratch", scope, "", lam, keep, seed),
@@ -97,12 +105,16 @@ def pruning_table(frames: Frames, table2: pd.DataFrame, figure7: pd.DataFrame) -
             "baseline": (experiment, "baseline", "", "", "", "", seed),
         }
         compared = {name: bleu[key]["bleu"] if key in bleu else None for name, key in others.items()}
+        ends = [fall.get(trained), fall.get(others["scratch"])]
         paper = figure7 if scope == "enc_self" else table2
         rows.append(
             {
                 **row,
                 **{column: measured[column] for column in ("bleu", "sentences", "signature")},
                 "kept_share_of_scope": share,
+                "dev_loss_fall_percent": ends[0],
+                "dev_loss_fall_percent_scratch": ends[1],
+                "pair": settled(*ends),
                 "gates_strictly_between": between.get((experiment, "gates", scope, "", lam, keep, seed)),
                 **{f"bleu_{name}": value for name, value in compared.items()},
                 **{f"bleu_minus_{name}": _difference(measured["bleu"], value) for name, value in compared.items()},

@@ -57,11 +57,16 @@ def _model(path: Path) -> Iterator[Record]:
                     "head": head,
                     "live": int(head in live),
                     "dev_loss": content["dev_loss"],
+                    "total_updates": content["total_updates"],
                 }
 
 
 def _rows(path: Path) -> Iterator[Record]:
     yield from read_tsv(path)
+
+
+def _curve(path: Path) -> Iterator[Record]:
+    yield from read_jsonl(path)
 
 
 def _gates(path: Path) -> Iterator[Record]:
@@ -85,7 +90,8 @@ def _maps(path: Path) -> Iterator[Record]:
 
 COLUMNS: dict[str, tuple[str, ...]] = {
     "bleu.json": ("bleu", "sentences", "signature"),
-    "model.json": ("attention", "layer", "head", "live", "dev_loss"),
+    "model.json": ("attention", "layer", "head", "live", "dev_loss", "total_updates"),
+    "train.jsonl": ("update", "dev_loss"),
     "heads.tsv": ("attention", "layer", "head", "p_open", "open", "strictly_between"),
     "confidence.tsv": ("attention", "layer", "head", "confidence"),
     "lrp.tsv": ("rule", "attention", "layer", "head", "relevance", "relevance_absolute"),
@@ -119,6 +125,7 @@ READERS: dict[str, Callable[[Path], Iterator[Record]]] = {
     "bleu.json": _bleu,
     "model.json": _model,
     "gates.jsonl": _gates,
+    "train.jsonl": _curve,
     "maps.json": _maps,
 }
 

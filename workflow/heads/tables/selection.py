@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 
+from heads.methods import BY_GATES, CONTROL
 from heads.names import Run
 from heads.tables.reading import Frames
 
@@ -13,6 +15,7 @@ COLUMNS = (
     "target",
     "method",
     "draw",
+    "treatment",
     "kept",
     "of",
     "updates",
@@ -23,15 +26,21 @@ COLUMNS = (
     "bleu_minus_control",
     "p_value",
     "random_draws",
+    "draws_below",
     "bleu_random_mean",
     "bleu_minus_random_mean",
-    "above_all_draws",
+    "bleu_minus_random_low",
+    "bleu_minus_random_high",
 )
-GROUP = ["experiment", "seed", "kept", "updates"]
+GROUP = ["experiment", "seed", "kept", "treatment", "updates"]
 """Whose draws of random heads a row is put beside."""
 
-CONTROL = "lam-0"
-NAMES = {"lam": "gates_lambda", "keep": "gates"}
+MASKED, TRAINED_ON, OWN_TRAINING = "masked", "trained on", "own training"
+TREATMENTS = {"selected": TRAINED_ON, "pruned": OWN_TRAINING}
+"""By kind of run: heads cut out of the unpruned model, which was then trained on; or left by gates at the end of their
+own training, in which the model had noisy gates and, until the last ones closed, more heads."""
+
+NAMES = {"lam": "gates_lambda"} | {target: method for method, target in BY_GATES.items()}
 """Gates with a price, and with one that is driven to a number of heads; all other methods have their own word."""
 
 
@@ -48,13 +57,13 @@ def selection_table(frames: Frames) -> pd.DataFrame:
     """A row for every choice and seed, as COLUMNS.
 
     frames: `masked.tsv` and `compared.tsv` of the baselines. The p-value is of a paired bootstrap against the unpruned
-    model. The control trained on with gates that cost nothing, so only rows with updates are put beside it.
-    `above_all_draws` is 1 where BLEU is above all random choices of as many heads after as many updates.
+    model. Each row is put beside the control and the random choices of the same treatment and number of updates.
     """
-    masked = frames["masked.tsv"].assign(updates=0)
+    masked = frames["masked.tsv"].assign(updates=0, treatment=MASKED)
     compared = frames["compared.tsv"]
-    compared = compared.assign(target=[Run.parse(run).target for run in compared["run"]])
-    shared = ["experiment", "seed", "target", "kept", "of", "updates", "bleu", "bleu_change", "p_value"]
+    runs = [Run.parse(run) for run in compared["run"]]
+    compared = compared.assign(target=[run.target for run in runs], treatment=[TREATMENTS[run.kind] for run in runs])
+    shared = ["experiment", "seed", "target", "treatment", "kept", "of", "updates", "bleu", "bleu_change", "p_value"]
     table = pd.concat([masked[shared], compared[shared]], ignore_index=True)
     named = [method_of(target) for target in table["target"]]
     table["method"] = [name for name, _ in named]
@@ -65,22 +74,53 @@ def selection_table(frames: Frames) -> pd.DataFrame:
 
 
 def with_control(table: pd.DataFrame) -> pd.DataFrame:
-    """The table with the BLEU of the control of the same experiment, seed and number of updates, where there is one."""
-    keys = ["experiment", "seed", "updates"]
+    """The table with the BLEU of the control of the same experiment, seed, treatment and updates, if there is one."""
+    keys = ["experiment", "seed", "treatment", "updates"]
     control = table[table["method"] == "control"][[*keys, "bleu"]].rename(columns={"bleu": "bleu_control"})
     merged = table.merge(control, on=keys, how="left")
     return merged.assign(bleu_minus_control=merged["bleu"] - merged["bleu_control"])
 
 
 def with_random(table: pd.DataFrame) -> pd.DataFrame:
-    """The table with what random choices of as many heads score; empty where there are none, and for themselves."""
-    draws = table[table["method"] == "random"].groupby(GROUP)["bleu"].agg(["size", "mean", "max"]).reset_index()
-    merged = table.merge(draws, on=GROUP, how="left")
+    """The table with what random choices of as many heads score; empty where there are none, and for themselves.
+
+    `draws_below` counts the draws that a row is above. The interval is of the difference from the mean of all draws
+    that there could be, by Student's t over those that there are; it takes neither the test sentences nor the training
+    of the row itself for chance.
+    """
+    random = table[table["method"] == "random"]
+    draws = random.groupby(GROUP)["bleu"].agg(["size", "mean", "std"]).reset_index()
+    scores = random.groupby(GROUP)["bleu"].apply(list).rename("scores").reset_index()
+    merged = table.merge(draws, on=GROUP, how="left").merge(scores, on=GROUP, how="left")
     other = (merged["method"] != "random") & merged["size"].notna()
-    above = (merged["bleu"] > merged["max"]).astype(float)
+    below = [
+        sum(score < bleu for score in found) if compared else None
+        for bleu, found, compared in zip(merged["bleu"], merged["scores"], other, strict=True)
+    ]
+    gain = (merged["bleu"] - merged["mean"]).where(other)
+    quantiles = {size: t_quantile(size) for size in draws["size"].unique()}
+    margin = merged["std"] / np.sqrt(merged["size"]) * merged["size"].map(quantiles)
     return merged.assign(
         random_draws=merged["size"].where(other),
+        draws_below=pd.Series(below, index=merged.index, dtype=float),
         bleu_random_mean=merged["mean"].where(other),
-        bleu_minus_random_mean=(merged["bleu"] - merged["mean"]).where(other),
-        above_all_draws=above.where(other),
+        bleu_minus_random_mean=gain,
+        bleu_minus_random_low=gain - margin,
+        bleu_minus_random_high=gain + margin,
     )
+
+
+def t_quantile(draws: float) -> float:
+    """The 97.5 % quantile of Student's t for the mean of so many draws; NaN for less than two.
+
+    By the integral of its density, which is symmetric: 0.475 lies between 0 and the quantile.
+    """
+    if not draws >= 2:
+        return float("nan")
+    freedom = draws - 1
+    t = np.linspace(0, 100, 1_000_001)
+    density = (1 + t**2 / freedom) ** (-(freedom + 1) / 2)
+    area = np.concatenate([[0.0], np.cumsum((density[1:] + density[:-1]) / 2) * t[1]])
+    # What lies beyond the grid falls as t^-(freedom + 1).
+    whole = area[-1] + density[-1] * t[-1] / freedom
+    return float(np.interp(0.95 * whole, area, t))
