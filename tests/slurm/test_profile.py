@@ -11,7 +11,7 @@ from checkouts import ROOT, checkout, snakemake
 from heads.corpus import sources
 
 PROFILE = yaml.safe_load((ROOT / "profiles/slurm/config.yaml").read_text(encoding="utf-8"))
-TRAININGS = {"baseline", "gates", "scratch", "selected", "parser_model"}
+TRAININGS = {"baseline", "gates", "scratch", "selected", "penalty_gates", "parser_model"}
 # Hours each, and few in an experiment.
 ABLATIONS = {"ablation", "ablation_other"}
 ALONE = {*TRAININGS, *ABLATIONS, "download", "parser", "speed", "latency", "curve", "moments", "masked"}
@@ -23,7 +23,7 @@ def submitted_rules() -> set[str]:
     local = re.search(r"localrules:\n((?:    \w+,\n)+)", (ROOT / "Snakefile").read_text(encoding="utf-8"))
     assert local
     texts = [path.read_text(encoding="utf-8") for path in (ROOT / "workflow/rules").glob("*.smk")]
-    return {rule for text in texts for rule in re.findall(r"^rule (\w+):", text, re.MULTILINE)} - set(
+    return {rule for text in texts for rule in re.findall(r"^(?:use rule \w+ as|rule) (\w+)\b", text, re.MULTILINE)} - set(
         re.findall(r"\w+", local[1])
     )
 
