@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import product
+from pathlib import Path
+from typing import cast
 
+import numpy as np
 import pytest
 import torch
+from safetensors.numpy import save_file
 from torch import Tensor
 
 import heads.decode
-from heads.decode import beam_search, bleu, greedy, length_limit, penalty
+from few_heads import hand_made, sentences
+from heads.batches import Pairs
+from heads.bpe import Tokens, Vocabulary
+from heads.decode import beam_search, bleu, greedy, length_limit, penalty, translate_pairs
 from heads.names import ATTENTIONS
-from heads.transformer import BOS, EOS, PAD, UNK, Transformer
+from heads.transformer import BOS, EOS, PAD, UNK, ModelShape, Transformer
 
 Build = Callable[..., Transformer]
 LENGTHS = (4, 2, 3)
@@ -187,3 +194,38 @@ def test_bleu_of_the_reference_itself_is_a_hundred_and_carries_its_signature() -
     assert score["bleu"] == pytest.approx(100.0)
     assert "tok:13a" in score["signature"]
     assert bleu(["no word of it"], ["the cat sees a small dog ."])["bleu"] < 5
+
+
+class Words:
+    """Stands for a vocabulary in which every piece is a word, its number."""
+
+    def decode(self, sentences: Sequence[Sequence[int]]) -> list[str]:
+        return [" ".join(map(str, ids)) for ids in sentences]
+
+
+@pytest.mark.parametrize("limit", [0, 9])
+@pytest.mark.parametrize("batch_tokens", [1, 30, 1000])
+def test_a_text_is_translated_line_by_line_in_its_own_order(
+    tiny_shape: Callable[..., ModelShape], tmp_path: Path, batch_tokens: int, limit: int
+) -> None:
+    """Batches come by length; the numbers that come with the texts are those of their lines."""
+    sources, targets = sentences(23, 8)
+    lengths = [len(source) for source in sources]
+    assert lengths != sorted(lengths)
+    offsets = np.cumsum([0, *lengths], dtype=np.int64)
+    save_file({"ids": np.concatenate(sources), "offsets": offsets}, tmp_path / "source")
+    tokens = Tokens(tmp_path / "source")
+    numbers, texts = translate_pairs(
+        hand_made(tiny_shape),
+        Pairs(tokens, tokens, max_pieces=6),
+        cast("Vocabulary", Words()),
+        torch.device("cpu"),
+        batch_tokens=batch_tokens,
+        beam=2,
+        length_penalty=0.6,
+        limit=limit,
+    )
+    short = [number for number, length in enumerate(lengths) if length <= 6][: limit or None]
+    assert len(short) == limit or 9 < len(short) < 23
+    assert numbers == short
+    assert texts == [" ".join(map(str, targets[number].tolist())) for number in short]

@@ -1,0 +1,330 @@
+"""Each training command by its numbers: what it starts from, which data, seed, schedule and section of the settings it
+obeys, and what of it is left behind.
+
+A learning rate of zero leaves the weights as they were at the start, bit for bit, and the losses of a known model.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sacrebleu
+import torch
+from torch import Tensor
+
+from few_heads import KNOWN
+from heads.checkpoints import load_model, load_tensors
+from heads.cli.pruned import head_rows
+from heads.files import read_json, read_jsonl, read_lines, read_tsv, write_tsv
+from heads.names import ATTENTIONS
+from heads.prune import prune, pruned_shape
+from heads.transformer import ModelShape, Transformer, full_heads
+from known_experiment import (
+    PIECES,
+    UPDATES_BEFORE,
+    Known,
+    command,
+    known_model,
+    loss,
+    same,
+    save,
+    settings,
+    weights,
+    write_known,
+)
+
+SMALL = ModelShape(12, 4, 7, 0.0, pre_norm=True, source_pieces=PIECES["source"], target_pieces=PIECES["target"],
+                   original_heads=3, live_heads=full_heads(layers=2, heads=3))  # fmt: skip
+"""The model of the settings."""
+LEFT = {
+    "enc_self": [[False, False, True], [False, True, True]],
+    "dec_self": [[True, True, False], [False, False, False]],
+    "dec_enc": [[True, False, False], [True, True, False]],
+}
+"""Heads that stay: all the known ones and four more, one layer without any."""
+RATE = {"learning_rate_scale": 0.02}
+SECTIONS = {"baseline": "baseline", "gates": "gates", "scratch": "scratch", "selected": "gates"}
+FILES = {"model": "model.safetensors", "shape": "model.json", "curve": "train.jsonl"}
+
+
+@pytest.fixture(autouse=True)
+def one_commit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spares each of many trainings the time that Git takes."""
+    monkeypatch.setattr("heads.provenance._git", lambda *_: "c" * 40)
+
+
+@pytest.fixture(scope="module")
+def known(tmp_path_factory: pytest.TempPathFactory) -> Known:
+    made = write_known(tmp_path_factory.mktemp("results") / "known")
+    rows = head_rows(pruned_shape(known_model().shape, LEFT))
+    write_tsv(made.folder / "heads.tsv", rows, ("attention", "layer", "head", "open"))
+    return made
+
+
+Train = Callable[..., Path]
+
+
+@pytest.fixture
+def train(known: Known, tmp_path: Path) -> Train:
+    """Runs a training command; changes of the settings by section. Returns the folder of the run."""
+
+    def run(name: str, *, seed: int = 1, start: Path | None = None, flags: dict[str, Any] | None = None,
+            **changes: Any) -> Path:  # fmt: skip
+        out = tmp_path / f"{name}-{len(list(tmp_path.iterdir()))}"
+        start = start or known.baseline
+        weights_of = {"start_model": start / "model.safetensors", "start_shape": start / "model.json"}
+        own: dict[str, dict[str, Any]] = {
+            "baseline": {"moments": out / "moments"},
+            "gates": {**weights_of, "scope": "all", "target": "lam-0.5", "heads": out / "heads.tsv",
+                      "gates_log": out / "gates.jsonl"},
+            "scratch": {"unpruned_shape": start / "model.json", "heads": known.folder / "heads.tsv"},
+            "selected": {**weights_of, "heads": known.folder / "heads.tsv"},
+        }  # fmt: skip
+        files = {flag: out / file for flag, file in FILES.items()}
+        command(name, settings=settings(out / "settings.yaml", **changes), data=known.bpe, seed=seed, device="cpu",
+                references=known.text("dev", "target"), **files, **{**own[name], **(flags or {})})  # fmt: skip
+        return out
+
+    return run
+
+
+def fresh(shape: ModelShape, seed: int) -> Transformer:
+    """A model as it is drawn."""
+    torch.manual_seed(seed)
+    return Transformer(shape)
+
+
+def expected_start(known: Known, name: str, seed: int) -> Transformer:
+    """What a training of each kind starts from."""
+    if name == "baseline":
+        return fresh(SMALL, seed)
+    if name == "scratch":
+        return fresh(pruned_shape(known_model().shape, LEFT), seed)
+    whole = load_model(known.baseline / "model.safetensors", known.baseline / "model.json")
+    return whole if name == "gates" else prune(whole, LEFT)
+
+
+@pytest.mark.parametrize("name", SECTIONS)
+def test_a_training_starts_from_its_own_weights_reads_its_own_data_and_says_so(
+    known: Known, train: Train, name: str
+) -> None:
+    """All of train is one update, so that its loss is that of the start, and so is that on dev."""
+    run = train(name, seed=4, baseline={"updates": 1}, gates={"updates": 1}, scratch={"updates": 1})
+    start = expected_start(known, name, 4).eval()
+    assert same(weights(run), start.state_dict())
+    facts = read_json(run / "model.json")
+    assert facts["shape"]["live_heads"] == {k: [list(x) for x in v] for k, v in start.shape.live_heads.items()}
+    losses = {
+        (split, smoothing): loss(start, known.pairs(split), smoothing)
+        for split in ("train", "dev", "test")
+        for smoothing in (0.0, 0.1)
+    }
+    assert len({round(value, 3) for value in losses.values()}) == 6, "one of them for another would be seen"
+    assert facts["dev_loss"] == pytest.approx(losses["dev", 0.0], rel=1e-4)
+    [line] = read_jsonl(run / "train.jsonl")
+    assert line["dev_loss"] == pytest.approx(losses["dev", 0.0], rel=1e-4)
+    if name != "gates":
+        assert line["loss"] == pytest.approx(losses["train", 0.1], rel=1e-4)
+    assert facts["provenance"]["seed"] == 4
+
+
+@pytest.mark.parametrize("name", ["baseline", "scratch"])
+def test_another_seed_draws_another_model_and_the_same_seed_the_same(train: Train, name: str) -> None:
+    first, again, other = (weights(train(name, seed=seed)) for seed in (1, 1, 2))
+    assert same(first, again)
+    drawn = [key for key, value in first.items() if value.dim() == 2]
+    assert all(not torch.equal(first[key], other[key]) for key in drawn if first[key].numel())
+
+
+@pytest.mark.parametrize("name", ["gates", "selected"])
+def test_the_seed_also_decides_on_the_order_of_the_data(train: Train, known: Known, name: str) -> None:
+    """Small updates: two of them see a part of the text, another for another seed."""
+    changes: dict[str, Any] = {"training": {**RATE, "batch_tokens": 30}}
+    first, again, other = (weights(train(name, seed=seed, **changes)) for seed in (1, 1, 2))
+    assert same(first, again)
+    assert not same(first, other)
+    assert not same(first, expected_start(known, name, 1).state_dict())
+
+
+@pytest.mark.parametrize(("name", "updates", "before"), [
+    ("baseline", 4, 0), ("gates", 2, UPDATES_BEFORE), ("scratch", 3, 0), ("selected", 2, UPDATES_BEFORE),
+])  # fmt: skip
+def test_a_training_is_as_long_as_its_section_says_and_goes_on_with_the_schedule_of_what_it_started_from(
+    train: Train, name: str, updates: int, before: int
+) -> None:
+    run = train(name, training=RATE)
+    facts, lines = read_json(run / "model.json"), read_jsonl(run / "train.jsonl")
+    assert (facts["updates"], facts["total_updates"]) == (updates, before + updates)
+    assert [line["update"] for line in lines] == list(range(1, updates + 1))
+    # Warm-up over five updates to the top, then the inverse square root.
+    rates = [0.02 * (n * 5**-1.5 if n < 5 else n**-0.5) for n in range(before + 1, before + updates + 1)]
+    assert [line["learning_rate"] for line in lines] == pytest.approx(rates)
+
+
+@pytest.mark.parametrize("name", SECTIONS)
+def test_an_average_is_that_of_the_last_states_and_of_no_more(train: Train, name: str) -> None:
+    """The states are those that trainings as long leave that average none."""
+    section, training = SECTIONS[name], {**RATE, "batch_tokens": 60}
+
+    def after(updates: int, average: int) -> dict[str, Tensor]:
+        plan = {"updates": updates, "average_last": average, "average_every": 2}
+        return weights(train(name, training=training, **{section: plan}))
+
+    states = [after(updates, 1) for updates in (2, 4, 6)]
+    found = after(6, 2)
+    for key, value in found.items():
+        mean = (states[1][key].double() + states[2][key].double()) / 2
+        torch.testing.assert_close(value, mean.float(), rtol=0, atol=1e-7)
+    assert not same(found, states[2])
+
+
+def test_the_moments_asked_for_are_kept_as_the_weights_then_were(train: Train) -> None:
+    changes: dict[str, Any] = {"training": RATE}
+    run = train("baseline", **changes, baseline={"keep_at": [1, 3], "average_last": 3})
+    assert {path.name for path in (run / "moments").iterdir()} == {f"moment-0000000{n}.safetensors" for n in (1, 3)}
+    for update in (1, 3):
+        moment = load_tensors(run / f"moments/moment-0000000{update}.safetensors")[0]
+        assert same(moment, weights(train("baseline", **changes, baseline={"updates": update})))
+        assert not same(moment, weights(run))
+
+
+@pytest.mark.parametrize(("name", "patience", "updates"), [("baseline", 2, 3), ("scratch", 1, 2), ("baseline", 0, 6)])
+def test_patience_ends_a_training_that_gets_no_better_and_its_moments_stay_unkept(
+    train: Train, name: str, patience: int, updates: int
+) -> None:
+    """At a rate of zero nothing gets better after the first look."""
+    changes: dict[str, Any] = {name: {"updates": 6, "patience": patience}}
+    if name == "baseline":
+        changes[name]["keep_at"] = [2, 5]
+    run = train(name, **changes)
+    assert read_json(run / "model.json")["updates"] == updates
+    assert len(read_jsonl(run / "train.jsonl")) == updates
+    if name == "baseline":
+        assert len(list((run / "moments").iterdir())) == 1 + (updates > 5)
+
+
+@pytest.mark.parametrize("count", [1, 6])
+def test_dev_bleu_is_of_greedy_translations_of_the_first_dev_sentences(known: Known, train: Train, count: int) -> None:
+    run = train("selected", gates={"updates": 1}, training={"dev_bleu_sentences": count})
+    references = read_lines(known.text("dev", "target"))[:count]
+    right = sacrebleu.corpus_bleu(known.right("dev")[:count], [references]).score
+    assert right < 90 or count == 1
+    assert read_json(run / "model.json")["dev_bleu"] == pytest.approx(right, abs=0.006)
+
+
+def test_a_text_is_cut_at_the_number_of_pieces_in_the_settings(known: Known, train: Train) -> None:
+    """Pairs with more than five pieces on either side are left out, of train and of dev."""
+    run = train("selected", gates={"updates": 1}, training={"max_pieces": 5})
+    start = expected_start(known, "selected", 1).eval()
+    for split, smooth, found in (
+        ("train", 0.1, read_jsonl(run / "train.jsonl")[0]["loss"]),
+        ("dev", 0.0, read_json(run / "model.json")["dev_loss"]),
+    ):
+        short = [pair for pair in known.pairs(split) if max(map(len, pair)) <= 5]
+        assert 0 < len(short) < len(known.pairs(split))
+        assert found == pytest.approx(loss(start, short, smooth), rel=1e-4)
+
+
+def gates_with(log_alpha: float) -> dict[str, Any]:
+    return {"gates": {"hard_concrete": {"temperature": 0.5, "low": -0.2, "high": 1.1, "log_alpha_init": log_alpha}}}
+
+
+@pytest.mark.parametrize("log_alpha", [-6.0, 6.0])
+def test_a_model_with_gates_is_looked_at_with_them_as_they_will_stay(
+    known: Known, train: Train, log_alpha: float
+) -> None:
+    run = train("gates", **gates_with(log_alpha), flags={"scope": "enc_self"})
+    stays = log_alpha > 0
+    model = prune(known_model(), {"enc_self": [[stays] * 3] * 2}).eval()
+    right, whole = (loss(each, known.pairs("dev"), 0.0) for each in (model, known_model()))
+    assert read_json(run / "model.json")["dev_loss"] == pytest.approx(right, rel=1e-4)
+    assert (right == whole) if stays else (abs(right - whole) > 1)
+
+
+def test_the_table_of_gates_tells_of_each_gated_head_under_its_first_number_what_its_logit_says(
+    known: Known, train: Train, tmp_path: Path
+) -> None:
+    """From a model that lost heads before; gates of its encoder that learn, so that no two are alike."""
+    live = {"enc_self": [[0, 2], [1]], "dec_self": [[0, 1, 2]] * 2, "dec_enc": [[0, 1, 2]] * 2}
+    keep = {kind: [[head in layer for head in range(3)] for layer in layers] for kind, layers in live.items()}
+    start = save(prune(known_model(), keep), tmp_path / "start", total_updates=11)
+    changes = gates_with(0.3)
+    changes["gates"] |= {"gate_learning_rate": 0.4, "updates": 3}
+    run = train("gates", start=start, flags={"scope": "enc_self"}, **changes)
+    rows = read_tsv(run / "heads.tsv")
+    assert list(rows[0]) == ["attention", "layer", "head", "log_alpha", "p_open", "open", "strictly_between"]
+    places = [(row["attention"], row["layer"], row["head"]) for row in rows]
+    assert places == [("enc_self", "0", "0"), ("enc_self", "0", "2"), ("enc_self", "1", "1")]
+    log_alphas = [float(row["log_alpha"]) for row in rows]
+    assert len(set(log_alphas)) == 3 and all(value != pytest.approx(0.3) for value in log_alphas)
+    for row, value in zip(rows, log_alphas, strict=True):
+        # s > x of the stretched distribution: sigmoid(log alpha - temperature * log((x - low) / (high - x))).
+        above = {x: 1 / (1 + math.exp(-value + 0.5 * math.log((x + 0.2) / (1.1 - x)))) for x in (0.0, 1.0)}
+        assert float(row["p_open"]) == pytest.approx(above[0.0], rel=1e-4)
+        chances = {"closed": 1 - above[0.0], "open": above[1.0], "between": above[0.0] - above[1.0]}
+        assert row["open"] == str(int(chances["open"] > chances["closed"]))
+    records = read_jsonl(run / "gates.jsonl")
+    assert [record["update"] for record in records] == [1, 2, 3]
+    shown = [value for layer in records[-1]["p_open"]["enc_self"] for value in layer]
+    assert shown == pytest.approx([float(row["p_open"]) for row in rows], abs=6e-5)
+    assert read_json(run / "model.json")["total_updates"] == 11 + 3
+
+
+def test_gates_on_the_encoder_leave_the_decoder_as_it_was_and_gates_on_all_do_not(known: Known, train: Train) -> None:
+    start = weights(known.baseline)
+    for scope in ("enc_self", "all"):
+        trained = weights(train("gates", flags={"scope": scope}, training=RATE))
+        names = [name for name, value in trained.items() if not torch.equal(value, start[name])]
+        moved = {name.partition(".")[0].partition("_")[0] for name in names}
+        encoder, decoder = {"source", "encoder"}, {"target", "decoder", "projection"}
+        assert moved == (encoder if scope == "enc_self" else encoder | decoder)
+
+
+@pytest.mark.parametrize(("target", "kept"), [("keep-5", {"all": 5}), ("dsp-7", {"all": 7}), (
+    "keep-1-2-3", {"enc_self": 1, "dec_self": 2, "dec_enc": 3})])  # fmt: skip
+def test_a_number_of_heads_asked_for_is_the_number_that_stays(train: Train, target: str, kept: dict[str, int]) -> None:
+    rows = read_tsv(train("gates", flags={"target": target}) / "heads.tsv")
+    assert len(rows) == 18
+    for scope, count in kept.items():
+        assert sum(row["open"] == "1" for row in rows if scope in ("all", row["attention"])) == count
+
+
+def pruned(run: Path, gates: Path, out: Path) -> Path:
+    command("pruned", start_model=run / "model.safetensors", start_shape=run / "model.json", gates=gates,
+            model=out / "model.safetensors", shape=out / "model.json", heads=out / "heads.tsv")  # fmt: skip
+    return out
+
+
+@pytest.mark.parametrize("scope", [("enc_self",), ATTENTIONS])
+def test_a_pruned_model_is_without_the_heads_that_its_table_closes_and_tells_what_its_gates_told(
+    known: Known, tmp_path: Path, scope: tuple[str, ...]
+) -> None:
+    """Whether a head stays is in the column `open`, not in the chance beside it."""
+    run = save(known_model(), tmp_path / "gates", dev_loss=0.125, total_updates=19, dev_bleu=33.0, updates=12)
+    rows = [
+        {"attention": kind, "layer": layer, "head": head, "log_alpha": -1.0,
+         "p_open": 0.9 - 0.8 * LEFT[kind][layer][head], "open": int(LEFT[kind][layer][head]), "strictly_between": 0}
+        for kind in scope for layer in range(2) for head in range(3)
+    ]  # fmt: skip
+    write_tsv(tmp_path / "gates.tsv", rows, tuple(rows[0]))
+    out = pruned(run, tmp_path / "gates.tsv", tmp_path / "pruned")
+    left = {kind: LEFT[kind] for kind in scope}
+    assert same(weights(out), prune(known_model(), left).state_dict())
+    facts = read_json(out / "model.json")
+    told = {"dev_loss": 0.125, "total_updates": 19, "dev_bleu": 33.0, "updates": 12}
+    assert {name: facts[name] for name in told} == told
+    assert facts["provenance"]["commit"] == "c" * 40 and "seed" not in facts["provenance"], "its own, not its gates'"
+    whole = [[True] * 3] * 2
+    assert [(row["attention"], row["layer"], row["head"], row["open"]) for row in read_tsv(out / "heads.tsv")] == [
+        (kind, str(layer), str(head), str(int(left.get(kind, whole)[layer][head])))
+        for kind in ATTENTIONS for layer in range(2) for head in range(3)
+    ]  # fmt: skip
+
+
+def test_all_the_known_heads_are_in_the_table_that_these_tests_prune_by() -> None:
+    assert all(LEFT[kind][layer][head] for kind, layer, head in KNOWN)
+    assert sum(map(sum, (layer for layers in LEFT.values() for layer in layers))) == len(KNOWN) + 4
