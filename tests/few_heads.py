@@ -103,8 +103,8 @@ def hand_made(shape: Callable[..., ModelShape], *, sharpness: float = SURE, **ch
     A KNOWN head attends, by the position signal, to one place at a fixed offset; others look everywhere alike.
     sharpness: what logits are multiplied by; SURE is beyond what smoothed labels ask for, UNSURE far below it.
     """
-    sizes = {"width": WIDTH, "head_width": HEAD_WIDTH, "source_pieces": FIRST_WORD + WORDS}
-    model = Transformer(shape(**sizes, target_pieces=FIRST_WORD + TRANSLATIONS, **changes)).eval()
+    pieces = {"source_pieces": FIRST_WORD + WORDS, "target_pieces": FIRST_WORD + TRANSLATIONS}
+    model = Transformer(shape(**{"width": WIDTH, "head_width": HEAD_WIDTH, **pieces, **changes})).eval()
     generator = torch.Generator().manual_seed(6)
     with torch.no_grad():
         for name, value in model.named_parameters():
@@ -133,7 +133,7 @@ def write_words(model: Transformer, sharpness: float) -> None:
         source[word, END] = -marks
     source[EOS, [P, Q, R, END]] = target[[BOS, EOS], LAST] = marks
     logits = model.projection
-    logits.bias[:FIRST_WORD] = -100.0
+    logits.bias[:FIRST_WORD] = logits.bias[FIRST_WORD + TRANSLATIONS :] = -100.0
     logits.bias[EOS] = 0.0
     logits.weight[EOS, OUT[4]] = 8 * sharpness
     for bits, word in enumerate(range(FIRST_WORD, FIRST_WORD + TRANSLATIONS)):

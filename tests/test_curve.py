@@ -17,7 +17,7 @@ from heads.cli._masking import load_with_heads, translation_of
 from heads.curve import Row, ablation_order, by_attention, curve_rows, importance_orders, random_orders
 from heads.decode import bleu
 from heads.files import UserError, write_lines
-from heads.selection import Head, ranked
+from heads.selection import Head, random_scores, ranked
 from heads.settings import TranslateSettings
 from heads.transformer import Gates, Transformer
 
@@ -140,9 +140,18 @@ def test_the_kinds_of_attention_share_out_all_heads(tiny_model: NewModel) -> Non
         tiny_model(live_heads={"enc_self": [[0, 2], []], "dec_self": [[], []], "dec_enc": [[1], [0]]}), 2
     )
     assert list(orders) == ["random-1", "random-2"]
+    assert orders["random-1"] != orders["random-2"]
     parts = by_attention(orders["random-1"])
     assert list(parts) == ["enc_self", "dec_enc"]
     assert {head: score for part in parts.values() for head, score in part.items()} == orders["random-1"]
+
+
+def test_random_orders_are_the_same_every_time_and_differ_from_each_other(tiny_model: NewModel) -> None:
+    model = tiny_model()
+    orders = random_orders(model, 3)
+    assert orders == random_orders(model, 3)
+    assert orders["random-2"] == random_scores(all_heads(model.shape), 2)
+    assert len({tuple(scores.values()) for scores in orders.values()}) == 3
 
 
 def test_the_head_whose_absence_costs_most_ranks_first() -> None:

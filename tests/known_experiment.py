@@ -1,0 +1,236 @@
+"""An experiment on disk of which all answers are known: the model of `few_heads`, its rule as text in three splits, and
+the settings of every stage in one file, each with a number of its own.
+
+Words are single letters, a to h on the source side and i to x on the other, so that a word is a piece and a token of
+BLEU. Sentences differ in length and do not come sorted by it. Some of the given translations are wrong.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from few_heads import FIRST_WORD, TRANSLATIONS, WORDS, expected, hand_made, sentences
+from heads.__main__ import main
+from heads.bpe import Vocabulary, encode_file, train_bpe
+from heads.checkpoints import load_tensors, save_model
+from heads.files import read_lines, write_lines, write_yaml
+from heads.names import ATTENTIONS
+from heads.settings import BpeSettings
+from heads.transformer import BOS, EOS, ModelShape, Transformer, full_heads
+
+LETTERS = {"source": "abcdefgh", "target": "ijklmnopqrstuvwx"}
+PIECES = {side: FIRST_WORD + 2 * len(letters) + 1 for side, letters in LETTERS.items()}
+"""Special ones, a word of every letter, the letters and the mark of a blank."""
+COUNTS, WRONG = {"train": 40, "dev": 10, "test": 14}, {"train": 7, "dev": 4, "test": 3}
+"""Sentences of each split, and that every so-manieth translation is wrong."""
+UPDATES_BEFORE = 7
+Pair = tuple[list[int], list[int]]
+"""Pieces of a sentence and of its given translation."""
+
+SETTINGS: dict[str, Any] = {
+    "bpe": {"source_pieces": PIECES["source"], "target_pieces": PIECES["target"], "character_coverage": 1.0,
+            "train_sentences": 1000, "seed": 3},
+    "model": {"layers": 2, "heads": 3, "width": 12, "feedforward": 7, "dropout": 0.0, "pre_norm": True},
+    "training": {"batch_tokens": 2000, "micro_batch_tokens": 90, "max_pieces": 20, "label_smoothing": 0.1,
+                 "adam_beta1": 0.9, "adam_beta2": 0.98, "adam_epsilon": 1e-9, "learning_rate_scale": 0.0,
+                 "warmup_updates": 5, "precision": "fp32", "evaluate_every": 1, "dev_bleu_sentences": 0},
+    "baseline": {"updates": 4, "patience": 0, "average_last": 1, "average_every": 1, "keep_at": []},
+    "gates": {"updates": 2, "average_last": 1, "average_every": 1, "gate_learning_rate": 0.0, "record_every": 1,
+              "hard_concrete": {"temperature": 0.33, "low": -0.1, "high": 1.1, "log_alpha_init": 3.0},
+              "subset": {"learning_rate": 0.2, "temperature_first": 0.1, "temperature_last": 0.001,
+                         "cooldown_share": 0.6, "straight_through": False}},
+    "scratch": {"updates": 3, "patience": 0, "average_last": 1, "average_every": 1},
+    "translate": {"beam": 4, "length_penalty": 0.6, "batch_tokens": 20, "sentences": 0},
+    "confidence": {"sentences": 0, "batch_tokens": 25},
+    "importance": {"sentences": 0, "batch_tokens": 30},
+    "maps": {"sentences": 2, "min_words": 5, "max_words": 6},
+    "selection": {"at_least": {}, "resamples": 99},
+}  # fmt: skip
+
+
+def settings(path: Path, **changes: Mapping[str, Any]) -> Path:
+    """Write the settings of all stages, with changes by section."""
+    content = copy.deepcopy(SETTINGS)
+    for section, values in changes.items():
+        content[section] |= values
+    write_yaml(path, content)
+    return path
+
+
+def command(name: str, **flags: object) -> None:
+    """Run a command that must end well; flags as `target_bpe=path`, lists as several words."""
+    words: list[str] = []
+    for flag, value in flags.items():
+        values = value if isinstance(value, (list, tuple)) else [value]
+        words += [f"--{flag.replace('_', '-')}", *map(str, values)]
+    assert main([name, *words]) == 0
+
+
+@dataclass(frozen=True)
+class Known:
+    """Where things lie, and what stands in them."""
+
+    folder: Path
+
+    @property
+    def bpe(self) -> Path:
+        """Vocabularies and token files."""
+        return self.folder / "bpe"
+
+    @property
+    def baseline(self) -> Path:
+        """The unpruned model, the hand-made one."""
+        return self.folder / "baseline/seed-1"
+
+    def text(self, split: str, side: str) -> Path:
+        """Plain text."""
+        return self.folder / "texts" / f"{split}.{side}.txt"
+
+    def tokens(self, split: str, side: str) -> Path:
+        """The same as pieces."""
+        return self.bpe / f"{split}.{side}.safetensors"
+
+    def ids(self, split: str, side: str) -> list[list[int]]:
+        """The same as lists, from the text."""
+        lines = read_lines(self.text(split, side))
+        return [[FIRST_WORD + LETTERS[side].index(word) for word in line.split()] for line in lines]
+
+    def pairs(self, split: str) -> list[Pair]:
+        """Both sides of a split as lists."""
+        return list(zip(self.ids(split, "source"), self.ids(split, "target"), strict=True))
+
+    def right(self, split: str) -> list[str]:
+        """What the hand-made model makes of the sentences of a split, by its rule."""
+        return [as_text(expected(ids), "target") for ids in self.ids(split, "source")]
+
+
+def as_text(ids: Sequence[int], side: str) -> str:
+    """Words of piece ids."""
+    return " ".join(LETTERS[side][piece - FIRST_WORD] for piece in ids)
+
+
+def shape(**changes: Any) -> ModelShape:
+    """Sizes of the hand-made model."""
+    values = {"feedforward": 7, "dropout": 0.0, "pre_norm": True, "original_heads": 3,
+              "live_heads": full_heads(layers=2, heads=3)}  # fmt: skip
+    pieces = {"source_pieces": PIECES["source"], "target_pieces": PIECES["target"]}
+    return ModelShape(**{"width": 64, "head_width": 8, **values, **pieces, **changes})
+
+
+def known_model(**changes: Any) -> Transformer:
+    """The hand-made model, with a piece for everything in the vocabularies."""
+    return hand_made(shape, **{f"{side}_pieces": count for side, count in PIECES.items()}, **changes)
+
+
+def save(model: Transformer, folder: Path, **facts: Any) -> Path:
+    """Write a model as a training leaves it."""
+    told = {"updates": UPDATES_BEFORE, "total_updates": UPDATES_BEFORE, "dev_loss": 0.5, **facts}
+    save_model(model, folder / "model.safetensors", folder / "model.json", told, {"commit": "0" * 40, "seed": 5})
+    return folder
+
+
+def weights(folder: Path) -> dict[str, Tensor]:
+    """The weights of a run."""
+    return load_tensors(folder / "model.safetensors")[0]
+
+
+def same(first: Mapping[str, Tensor], second: Mapping[str, Tensor]) -> bool:
+    """Whether two models are the same to the last bit."""
+    return first.keys() == second.keys() and all(torch.equal(value, second[name]) for name, value in first.items())
+
+
+def write_known(folder: Path) -> Known:
+    """Write vocabularies, texts, their pieces, and the hand-made model as baseline."""
+    known = Known(folder)
+    for seed, (split, count) in enumerate(COUNTS.items()):
+        sources, targets = sentences(count, seed)
+        lines = {"source": [as_text(ids.tolist(), "source") for ids in sources]}
+        lines["target"] = [
+            # A wrong translation: backwards, and one word longer, so that no wrong order of lines is right again.
+            as_text([*ids[::-1].tolist(), FIRST_WORD], "target") if number % WRONG[split] == 1 else
+            as_text(ids.tolist(), "target")
+            for number, ids in enumerate(targets)
+        ]  # fmt: skip
+        for side, text in lines.items():
+            write_lines(known.text(split, side), text)
+    for side, letters in LETTERS.items():
+        # The more frequent a word, the earlier it is merged, and the lower its number.
+        often = folder / "texts" / f"letters.{side}.txt"
+        write_lines(often, [f"{letter} " * (100 - place) for place, letter in enumerate(letters)])
+        train_bpe(often, known.bpe / f"{side}.model", BpeSettings(**SETTINGS["bpe"]), PIECES[side])
+        vocabulary = Vocabulary(known.bpe / f"{side}.model")
+        for split in COUNTS:
+            encode_file(known.text(split, side), vocabulary, known.tokens(split, side), 1)
+    save(known_model(), known.baseline)
+    return known
+
+
+@torch.no_grad()
+def loss(model: Transformer, pairs: Iterable[Pair], smoothing: float) -> float:
+    """Nats a target token, the end counted, from the definition: each sentence alone."""
+    total, tokens = 0.0, 0
+    for source, target in pairs:
+        read = torch.tensor([[*source, EOS]])
+        states = model(read, torch.ones_like(read, dtype=torch.bool), torch.tensor([[BOS, *target]]))
+        chances = F.log_softmax(model.projection(states)[0].double(), -1)
+        for place, piece in enumerate([*target, EOS]):
+            total -= (1 - smoothing) * float(chances[place, piece]) + smoothing * float(chances[place].mean())
+            tokens += 1
+    return total / tokens
+
+
+CERTAIN = 100.0
+
+
+def path_model(chances: Mapping[str, Mapping[str, float]], **changes: Any) -> Transformer:
+    """A model whose next word hangs on the last one alone, with these chances; no head has any say in it.
+
+    "" stands for the start and the end. What is not named is as good as impossible.
+    """
+    model = Transformer(shape(**changes)).eval()
+
+    def piece(word: str, mark: int) -> int:
+        return FIRST_WORD + LETTERS["target"].index(word) if word else mark
+
+    wanted = torch.full((PIECES["target"],) * 2, -CERTAIN)
+    for last, followers in chances.items():
+        for word, chance in followers.items():
+            wanted[piece(last, BOS), piece(word, EOS)] = float(np.log(chance))
+    with torch.no_grad():
+        for name, value in model.named_parameters():
+            if "norm" not in name:
+                value.zero_()
+        # So large that the position does not matter beside it.
+        pieces = model.target_embedding.pieces.weight
+        pieces[:, : PIECES["target"]] = 1e4 * torch.eye(PIECES["target"])
+        states = model.decoder_norm(model.target_embedding(torch.arange(PIECES["target"])[:, None]))[:, 0]
+        model.projection.weight.copy_((torch.linalg.pinv(states.double()) @ wanted.double()).T)
+    return model
+
+
+WAYS = {
+    "": {"i": 0.45, "j": 0.3, "k": 0.25},
+    "i": {"l": 0.35, "m": 0.33, "n": 0.32},
+    "j": {"": 0.9, "i": 0.1},
+    "k": {"o": 1.0},
+    "o": {"p": 1.0},
+    "p": {"q": 1.0},
+    **{word: {"": 1.0} for word in "lmnq"},
+}
+"""Three ways: the likeliest first word leads where three ways part (0.16), the next to a short end (0.27), the last
+one, without any choice, to a long end (0.25)."""
+FOUND = {(1, 0.6): "i l", (2, 0.6): "j", (4, 0.6): "k o p q", (4, 0.0): "j"}
+"""What a beam of so many and such a length penalty find: two beams lose the last way at the first step, and of all
+three it wins only where length counts, -1.39 / (10 / 6)^0.6 = -1.02 against -1.31 / (7 / 6)^0.6 = -1.19."""
+EVERY_KIND = {kind: [[False] * 3] * 2 for kind in ATTENTIONS}
+"""No head stays."""
+assert [len(letters) for letters in LETTERS.values()] == [WORDS, TRANSLATIONS]
