@@ -244,8 +244,8 @@ def swapped(model: Transformer, kind: str, layer: int, first: int, second: int) 
         for name in ("query", "key", "value"):
             weight = getattr(attention, name).weight
             weight[one], weight[other] = weight[other].clone(), weight[one].clone()
-        output = attention.output.weight  # type: ignore[union-attr]
-        output[:, one], output[:, other] = output[:, other].clone(), output[:, one].clone()  # type: ignore[index, operator]
+        output = attention.output.weight
+        output[:, one], output[:, other] = output[:, other].clone(), output[:, one].clone()
     return model
 
 
@@ -260,7 +260,7 @@ def without_the_last(model: Transformer) -> Transformer:
 
 
 def test_each_moment_is_a_model_of_its_own_whose_importance_is_measured_anew(known: Known, tmp_path: Path) -> None:
-    """After update 3 a head has not learnt its work yet; after 11 another one of its layer does that of a known head."""
+    """After update 3 a head has not learnt its work yet; after 11 another one of a layer does that of the known."""
     moments = {3: without_the_last(known_model()), 11: swapped(known_model(), "enc_self", 0, 2, 0)}
     for update, model in moments.items():
         save_model(model, tmp_path / f"moments/moment-{update:05}.safetensors", tmp_path / "x.json", {}, {})
