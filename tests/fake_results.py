@@ -213,7 +213,19 @@ def _masking(path: Path, world: World, weight: Any, rng: np.random.Generator) ->
         layers.append({"attention": kind, "layer": layer, "heads": world.heads, **chosen, **oracle})
     write_tsv(path / "layers_to_one.tsv", layers, tuple(layers[0]))
     curves: list[dict[str, Any]] = [
-        {"order": order, "attention": a, "masked": k, "of": 4, "share": k / 4, "bleu": 92 - fall * k**2}
+        {
+            "order": order,
+            "attention": a,
+            "masked": k,
+            "of": 4,
+            "share": k / 4,
+            "bleu": 92 - fall * k**2,
+            "bleu_change_low": -fall * k**2 - k,
+            "bleu_change_high": -fall * k**2 + k,
+            "bleu_behind": (fall - 1) * k**2,
+            "bleu_behind_low": (fall - 1) * k**2 - k,
+            "bleu_behind_high": (fall - 1) * k**2 + k,
+        }
         for fall, (order, a) in enumerate(
             [(o, "all") for o in ("example", "token", "batch", "signed", "ablation", "ablation_oracle", "random-1")]
             + [("example", kind) for kind in ATTENTIONS],
@@ -223,7 +235,16 @@ def _masking(path: Path, world: World, weight: Any, rng: np.random.Generator) ->
     ]
     write_tsv(path / "curve.tsv", curves, tuple(curves[0]))
     moments = [
-        {"update": update, "finished": int(update == 30), **row, "bleu": row["bleu"] * update / 30}
+        {
+            "update": update,
+            "epoch": update / 4,
+            "finished": int(update == 30),
+            **{
+                name: row[name]
+                for name in ("order", "attention", "masked", "of", "share", "bleu_change_low", "bleu_change_high")
+            },
+            "bleu": row["bleu"] * update / 30,
+        }
         for update in (0, 10, 30)
         for row in curves[:5]
     ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -11,11 +11,13 @@ import torch
 from safetensors.numpy import save_file
 
 from heads.ablation import all_heads
+from heads.bleu_draws import bleu_of, sentence_counts
 from heads.checkpoints import save_model
 from heads.cli._masking import load_with_heads, translation_of
-from heads.curve import ablation_order, by_attention, curve_rows, importance_orders, random_orders
+from heads.curve import Row, ablation_order, by_attention, curve_rows, importance_orders, random_orders
+from heads.decode import bleu
 from heads.files import UserError, write_lines
-from heads.selection import Head, ranked
+from heads.selection import Head, random_scores, ranked
 from heads.settings import TranslateSettings
 from heads.transformer import Gates, Transformer
 
@@ -42,16 +44,20 @@ class Recorder:
         return [" ".join(SENTENCE.split()[: 18 - len(closed)])]
 
 
+def numbers(rows: Sequence[Row], column: str) -> list[float]:
+    return [float(row[column] or 0) for row in rows]
+
+
 def test_each_step_masks_the_lowest_scores_that_are_left(tiny_model: NewModel) -> None:
     model, translate = tiny_model(), Recorder()
     heads = all_heads(model.shape)
     scores = {head: float((7 * number) % 18) for number, head in enumerate(heads)}
-    rows = curve_rows(model, {("mine", "all"): scores}, translate, [SENTENCE], step=0.25)
+    rows = curve_rows(model, {("mine", "all"): scores}, translate, [SENTENCE], step=0.25, resamples=100)
     assert [row["masked"] for row in rows] == [0, 5, 9, 14, 18]
     assert [row["share"] for row in rows] == [0, 5 / 18, 0.5, 14 / 18, 1]
     assert translate.closed == [{h for h in heads if scores[h] < count} for count in (0, 5, 9, 14, 18)]
     assert rows[0]["bleu"] == pytest.approx(100)
-    scores_of_steps = [float(row["bleu"]) for row in rows]
+    scores_of_steps = numbers(rows, "bleu")
     assert scores_of_steps == sorted(set(scores_of_steps), reverse=True)
 
 
@@ -59,10 +65,74 @@ def test_what_several_orders_mask_alike_is_translated_once(tiny_model: NewModel)
     model, translate = tiny_model(), Recorder()
     scores = {head: float(number) for number, head in enumerate(all_heads(model.shape))}
     walks = {("one", "all"): scores, ("two", "all"): {head: 2 * score for head, score in scores.items()}}
-    rows = curve_rows(model, walks, translate, [SENTENCE], step=0.5)
+    rows = curve_rows(model, walks, translate, [SENTENCE], step=0.5, resamples=100)
     assert len(rows) == 6
     assert len(translate.closed) == 3
     assert [row["bleu"] for row in rows[:3]] == [row["bleu"] for row in rows[3:]]
+
+
+def worsened(share: float, seed: int) -> list[str]:
+    """Forty sentences, of whose words some are replaced."""
+    draw = np.random.default_rng(seed)
+    lines = [f"the {i} cats sat on mat number {i * i} and slept" for i in range(40)]
+    return [" ".join("dog" if draw.random() < share else word for word in line.split()) for line in lines]
+
+
+def test_bleu_of_summed_counts_is_that_of_the_text() -> None:
+    wanted = worsened(0, 1)
+    for said in (worsened(0.2, 2), ["the cats", *wanted[:-1]], ["dogs bark"] * 40):
+        counts = sentence_counts(said, wanted)
+        assert bleu_of(counts.sum(0)) == pytest.approx(bleu(said, wanted)["bleu"], abs=1e-9)
+        assert bleu_of(counts[:7].sum(0)) == pytest.approx(bleu(said[:7], wanted[:7])["bleu"], abs=1e-9)
+
+
+def test_what_is_lost_has_an_interval_of_sentences_drawn_in_pairs(tiny_model: NewModel) -> None:
+    """The oracle draws the sentences of both texts together, one by one, and scores them as text."""
+    model, wanted = tiny_model(), worsened(0, 1)
+    heads = all_heads(model.shape)
+    texts = {0: worsened(0.1, 2), 9: worsened(0.15, 3), 18: worsened(0.6, 4)}
+    recorder = Recorder()
+
+    def translate(gates: Gates | None) -> list[str]:
+        recorder(gates)
+        return texts[len(recorder.closed[-1])]
+
+    upwards = {head: float(number) for number, head in enumerate(heads)}
+    rows = curve_rows(model, {("one", "all"): upwards}, translate, wanted, step=0.5, resamples=1000)
+    draw = np.random.default_rng(99)
+    differences = []
+    for _ in range(300):
+        chosen = draw.integers(40, size=40).tolist()
+        full, half = (bleu([texts[n][i] for i in chosen], [wanted[i] for i in chosen])["bleu"] for n in (0, 9))
+        differences.append(half - full)
+    low, high = np.quantile(differences, [0.025, 0.975])
+    assert numbers(rows, "bleu_change_low")[1] == pytest.approx(low, abs=0.2 * (high - low))
+    assert numbers(rows, "bleu_change_high")[1] == pytest.approx(high, abs=0.2 * (high - low))
+    assert (rows[0]["bleu_change_low"], rows[0]["bleu_change_high"]) == (0, 0)
+    assert numbers(rows, "bleu_change_high")[2] < -20
+
+
+def test_an_order_is_set_against_the_first_one_with_as_many_heads_masked(tiny_model: NewModel) -> None:
+    model, wanted = tiny_model(), worsened(0, 1)
+    heads = all_heads(model.shape)
+    good, bad = worsened(0.1, 2), worsened(0.5, 3)
+
+    def translate(gates: Gates | None) -> list[str]:
+        assert gates is not None
+        return bad if gates["enc_self"][0][0] == 0 else good
+
+    upwards = {head: float(number) for number, head in enumerate(heads)}
+    downwards = {head: -score for head, score in upwards.items()}
+    part = {head: score for head, score in upwards.items() if head[0] == "dec_enc"}
+    walks = {("late", "all"): downwards, ("early", "all"): upwards, ("late", "dec_enc"): part}
+    rows = curve_rows(model, walks, translate, wanted, step=0.5, resamples=200)
+    gap = bleu(good, wanted)["bleu"] - bleu(bad, wanted)["bleu"]
+    assert numbers(rows[:3], "bleu_behind") == [0, 0, 0]
+    assert numbers(rows[3:6], "bleu_behind") == pytest.approx([0, gap, 0]), (
+        "late masks the head at half that early masks"
+    )
+    assert 0 < numbers(rows, "bleu_behind_low")[4] < gap < numbers(rows, "bleu_behind_high")[4]
+    assert {row["bleu_behind"] for row in rows[6:]} == {None}
 
 
 def test_the_kinds_of_attention_share_out_all_heads(tiny_model: NewModel) -> None:
@@ -70,9 +140,18 @@ def test_the_kinds_of_attention_share_out_all_heads(tiny_model: NewModel) -> Non
         tiny_model(live_heads={"enc_self": [[0, 2], []], "dec_self": [[], []], "dec_enc": [[1], [0]]}), 2
     )
     assert list(orders) == ["random-1", "random-2"]
+    assert orders["random-1"] != orders["random-2"]
     parts = by_attention(orders["random-1"])
     assert list(parts) == ["enc_self", "dec_enc"]
     assert {head: score for part in parts.values() for head, score in part.items()} == orders["random-1"]
+
+
+def test_random_orders_are_the_same_every_time_and_differ_from_each_other(tiny_model: NewModel) -> None:
+    model = tiny_model()
+    orders = random_orders(model, 3)
+    assert orders == random_orders(model, 3)
+    assert orders["random-2"] == random_scores(all_heads(model.shape), 2)
+    assert len({tuple(scores.values()) for scores in orders.values()}) == 3
 
 
 def test_the_head_whose_absence_costs_most_ranks_first() -> None:

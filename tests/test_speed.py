@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import mean
@@ -14,15 +14,27 @@ import torch
 import yaml
 from torch import nn
 
-from fake_results import World, write_results
 from heads.__main__ import main
+from heads.ablation import all_heads
 from heads.cli import speed as command
 from heads.decode import beam_search
-from heads.files import UserError, read_tsv, write_tsv
+from heads.files import UserError, read_tsv
+from heads.folders import load_folder
 from heads.settings import SpeedSettings
-from heads.speed import COLUMNS, Contestant, compare, ending_after, rounds, search, source_batches, summary, time_on
+from heads.speed import (
+    COLUMNS,
+    Batch,
+    Contestant,
+    compare,
+    ending_after,
+    rounds,
+    search,
+    source_batches,
+    summary,
+    time_on,
+)
 from heads.tables.reading import COLUMNS as READ
-from heads.tables.reading import load_reference
+from heads.transformer import Transformer
 from model_folders import OPEN, Experiment, opinionated, write_experiment
 
 CPU = torch.device("cpu")
@@ -147,7 +159,36 @@ def test_models_that_end_willingly_and_unwillingly_are_given_the_same_work(exper
         assert rates == pytest.approx([7 / steps] * 2)
 
 
-def test_the_command_writes_size_heads_and_memory_of_every_model(experiment: Experiment, tmp_path: Path) -> None:
+def a_second_a_head(monkeypatch: pytest.MonkeyPatch, watch: Watch, *, slowly: float = 1.0) -> None:
+    """Every decoding step of a loaded model costs a second a head, `slowly` times that on a device with a number."""
+
+    def load(folder: Path) -> Transformer:
+        model = load_folder(folder)
+        heads = len(all_heads(model.shape))
+
+        def hook(_module: nn.Module, _inputs: object, _logits: object) -> None:
+            watch.now += heads
+
+        model.projection.register_forward_hook(hook)
+        return model
+
+    def clock(device: torch.device) -> Callable[[], float]:
+        return lambda: watch.now * (1.0 if device.index is None else slowly)
+
+    monkeypatch.setattr("heads.speed.load_folder", load)
+    monkeypatch.setattr("heads.speed.clock_of", clock)
+
+
+def steps_needed(experiment: Experiment, size: int) -> int:
+    """Decoding steps of all batches: as many as pieces and one for the end."""
+    model = load_folder(experiment.baseline)
+    return sum(batch.pieces + 1 for batch in source_batches(experiment.tokens(), model, SETTINGS, size, CPU))
+
+
+def test_the_command_writes_speed_size_heads_and_memory_of_every_model(
+    experiment: Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a_second_a_head(monkeypatch, Watch())
     settings = {"speed": {**{name: getattr(SETTINGS, name) for name in SpeedSettings.__slots__}, "batch_sizes": [4]}}
     (tmp_path / "speed.yaml").write_text(yaml.safe_dump(settings), encoding="utf-8")
     words = ["speed", "--settings", tmp_path / "speed.yaml", "--baseline", experiment.baseline, "--device", "cpu"]
@@ -163,7 +204,12 @@ def test_the_command_writes_size_heads_and_memory_of_every_model(experiment: Exp
     for row, folder in ((unpruned, experiment.baseline), (pruned, experiment.pruned)):
         assert float(row["disk_mb"]) == pytest.approx((folder / "model.safetensors").stat().st_size / 1e6, rel=1e-5)
         assert row["peak_memory_mb"] == "" or 50 < float(row["peak_memory_mb"]) < 5000
-    assert unpruned["ratio"] == "1" and float(pruned["ratio_low"]) <= float(pruned["ratio"])
+        facts = (row["batch_sentences"], row["sentences"], row["repeats"], row["of"])
+        assert facts == ("4", "7", "3", "18")
+        rate = 7 / (steps_needed(experiment, 4) * int(row["heads"]))
+        assert float(row["examples_per_second"]) == pytest.approx(rate, rel=1e-5)
+        ratios = [float(row[name]) for name in ("ratio", "ratio_low", "ratio_high")]
+        assert ratios == pytest.approx([18 / int(row["heads"])] * 3, rel=1e-5), "above one is faster"
 
 
 @pytest.mark.parametrize("has_gpu", [False, True])
@@ -179,17 +225,44 @@ def test_the_cpu_is_timed_always_and_a_gpu_as_well_where_there_is_one(
     assert given.device == "cpu" + ", cuda" * has_gpu
 
 
-def test_models_are_compared_with_the_unpruned_one_of_the_same_device(experiment: Experiment) -> None:
+def test_models_are_compared_with_the_unpruned_one_of_the_same_device(
+    experiment: Experiment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a_second_a_head(monkeypatch, Watch(), slowly=4)
+    left = sum(sum(layer) for layers in OPEN.values() for layer in layers)
     folders = {"baseline": experiment.baseline, "pruned": experiment.pruned}
     devices = [CPU, torch.device("cpu", 0)]
     source = experiment.bpe / "test.source.safetensors"
     rows = time_on(devices, folders, source, replace(SETTINGS, batch_sizes=(4,)))
     assert [row["run"] for row in rows] == ["baseline", "pruned"] * 2
-    for unpruned, pruned in (rows[:2], rows[2:]):
-        assert unpruned["ratio"] == unpruned["ratio_low"] == unpruned["ratio_high"] == 1
-        assert pruned["ratio_low"] != pruned["ratio_high"]
-    # Timed anew, and not told again.
-    assert rows[1]["examples_per_second"] != rows[3]["examples_per_second"]
+    assert [row["ratio"] for row in rows] == pytest.approx([1, 18 / left] * 2)
+    steps = steps_needed(experiment, 4)
+    rates = [7 / (steps * 18), 7 / (steps * left)]
+    assert [row["examples_per_second"] for row in rows] == pytest.approx([*rates, *(rate / 4 for rate in rates)])
+
+
+def test_the_cost_of_a_head_is_measured_in_the_largest_batches_of_as_many_sentences_as_the_settings_say(
+    experiment: Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A batch costs ten seconds, and for each of its sentences some more a head, by its kind of attention."""
+    watch, cost = Watch(), {"enc_self": 2.0, "dec_self": 3.0, "dec_enc": 0.5}
+
+    def translate(model: Transformer, batches: Sequence[Batch], _settings: SpeedSettings) -> int:
+        a_sentence = sum(cost[kind] for kind, _, _ in all_heads(model.shape))
+        watch.now += sum(10 + len(batch.source) * a_sentence for batch in batches)
+        return 1
+
+    monkeypatch.setattr("heads.latency.translate_all", translate)
+    monkeypatch.setattr("heads.cli.latency.clock_of", lambda _device: watch)
+    settings = {"speed": {name: getattr(SETTINGS, name) for name in SpeedSettings.__slots__} | {"batch_sizes": [4, 1]}}
+    (tmp_path / "speed.yaml").write_text(yaml.safe_dump(settings), encoding="utf-8")
+    words = ["latency", "--settings", tmp_path / "speed.yaml", "--model", experiment.baseline / "model.safetensors"]
+    words += ["--shape", experiment.baseline / "model.json", "--source", experiment.bpe / "test.source.safetensors"]
+    assert main([*map(str, words), "--device", "cpu", "--out", str(tmp_path / "latency.tsv")]) == 0
+    rows = read_tsv(tmp_path / "latency.tsv")
+    assert {row["attention"]: float(row["seconds_per_head"]) for row in rows} == {k: 7 * c for k, c in cost.items()}
+    facts = {(row["seconds_unpruned"], row["batch_sentences"], row["repeats"], row["sentences"]) for row in rows}
+    assert facts == {(f"{2 * 10 + 7 * 6 * 5.5:g}", "4", "3", "7")}
 
 
 def test_a_device_named_twice_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
@@ -206,44 +279,3 @@ def test_a_run_named_twice_is_an_error(
     words = ["speed", "--settings", str(tmp_path / "speed.yaml"), "--baseline", folder, "--runs", folder]
     assert main([*words, "--source", folder, "--out", str(tmp_path / "speed.tsv")]) == 1
     assert "name a run twice" in capsys.readouterr().err
-
-
-def test_the_table_puts_the_papers_row_of_the_same_batch_size_beside_ours(tmp_path: Path) -> None:
-    runs = write_results(tmp_path / "tiny", World(lams=("0.25",), seeds=(1,)))
-    assert main(["table", "--name", "speed", "--runs", *map(str, runs), "--out", str(tmp_path / "t.tsv")]) == 0
-    rows = {(row["kind"], row["batch_sentences"]): row for row in read_tsv(tmp_path / "t.tsv")}
-    assert set(rows) == {(kind, size) for kind in ("baseline", "pruned") for size in ("1", "5", "64")}
-    ours, unpruned = rows["pruned", "64"], rows["baseline", "64"]
-    assert [ours[f"faster_percent{end}"] for end in ("", "_low", "_high")] == ["25.0", "12.5", "50.0"]
-    assert (ours["lam"], ours["scope"], unpruned["scope"], unpruned["faster_percent"]) == ("0.25", "all", "", "0.0")
-    assert (float(ours["paper_examples_per_second"]), ours["paper_faster_percent"]) == (146.6, "17.5")
-    assert (float(unpruned["paper_examples_per_second"]), unpruned["paper_faster_percent"]) == (124.7, "")
-    assert {rows[kind, "5"]["paper_tag"] for kind in ("baseline", "pruned")} == {""}
-
-
-def test_the_tables_rows_of_one_device_stand_together_and_seeds_are_averaged_within_it(tmp_path: Path) -> None:
-    runs = write_results(tmp_path / "tiny", World(lams=("0.25",), seeds=(1, 2)))
-    for path in tmp_path.rglob("speed.tsv"):
-        rows = read_tsv(path)
-        faster = {"device": "A GPU", "ratio": "1.5", "ratio_low": "1.4", "ratio_high": "1.6"}
-        write_tsv(path, [row for pair in ((row | faster, row) for row in rows) for row in pair], COLUMNS)
-    assert main(["table", "--name", "speed", "--runs", *map(str, runs), "--out", str(tmp_path / "t.tsv")]) == 0
-    table = read_tsv(tmp_path / "t.tsv")
-    half = len(table) // 2
-    assert [row["device"] for row in table] == ["CPU, 1 threads"] * half + ["A GPU"] * half
-    means = {(row["device"], row["kind"]): row["faster_percent"] for row in table if row["seed"] == "mean"}
-    assert means == {
-        ("CPU, 1 threads", "baseline"): "0.0",
-        ("CPU, 1 threads", "pruned"): "25.0",
-        ("A GPU", "baseline"): "50.0",
-        ("A GPU", "pruned"): "50.0",
-    }
-
-
-def test_the_gains_of_the_papers_table_follow_from_its_rates_up_to_rounding() -> None:
-    paper = load_reference("michel_table4_speed.csv")
-    is_first = paper["model"] == "unpruned"
-    unpruned, pruned = (paper[rows].set_index("batch_sentences") for rows in (is_first, ~is_first))
-    gain = 100 * (pruned["examples_per_second"] / unpruned["examples_per_second"] - 1)
-    assert (abs(gain - pruned["gain_percent"]) < 0.3).all()
-    assert list(gain.index) == [1, 4, 16, 64]

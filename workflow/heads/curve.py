@@ -7,19 +7,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+from numpy.typing import NDArray
+
 from heads.ablation import Translate, all_heads, gates_without
-from heads.decode import bleu
+from heads.bleu_draws import bleu_draws, bleu_of, ends, sentence_counts
 from heads.importance import FORMS
 from heads.names import ATTENTIONS
 from heads.selection import Head, Scores, random_scores, steps
 from heads.transformer import Transformer
 
-COLUMNS = ("order", "attention", "masked", "of", "share", "bleu")
+WALK_COLUMNS = ("order", "attention", "masked", "of", "share", "bleu", "bleu_change_low", "bleu_change_high")
+"""What is told of one walk alone."""
+
+COLUMNS = (*WALK_COLUMNS, "bleu_behind", "bleu_behind_low", "bleu_behind_high")
 
 ABLATION, ORACLE = "ablation", "ablation_oracle"
 """Orders by what is lost without a head: measured on other sentences, and on those that the curve is scored on."""
 
-Row = dict[str, str | int | float]
+Row = dict[str, str | int | float | None]
+Found = tuple[float, NDArray[np.float64]]
+"""BLEU, and BLEU of each draw of sentences."""
 
 
 def scores_of(rows: Sequence[Mapping[str, object]], column: str) -> dict[Head, float]:
@@ -57,17 +65,32 @@ def curve_rows(
     references: Sequence[str],
     *,
     step: float,
+    resamples: int,
 ) -> list[Row]:
     """For every walk, named by its order and its kind of attention or "all", BLEU with 0, `step`, ... 1 of its heads
     masked, those of the lowest scores first.
+
+    change: the 95 % interval of BLEU minus that of no masked head, by paired bootstrap over sentences. behind: BLEU of
+    the first walk with as many masked heads minus that of this one, with its interval; None for parts of the heads.
     """
-    known: dict[frozenset[Head], float] = {}
+    known: dict[frozenset[Head], Found] = {}
     rows: list[Row] = []
+    of_first = next(iter(walks.values()))
+    first = [frozenset(masked) for masked in ([], *steps(of_first, step))]
     for (order, attention), scores in walks.items():
-        for masked in ([], *steps(scores, step)):
-            heads = frozenset(masked)
+        walk = [frozenset(masked) for masked in ([], *steps(scores, step))]
+        for heads in walk:
             if heads not in known:
-                known[heads] = bleu(translate(gates_without(model, heads)), references)["bleu"]
-            cells = (order, attention, len(heads), len(scores), len(heads) / len(scores), known[heads])
-            rows.append(dict(zip(COLUMNS, cells, strict=True)))
+                counts = sentence_counts(translate(gates_without(model, heads)), references)
+                known[heads] = bleu_of(counts.sum(0)), bleu_draws(counts, resamples)
+        for heads, rival in zip(walk, first, strict=True):
+            cells = (order, attention, len(heads), len(scores), len(heads) / len(scores), known[heads][0])
+            behind = compared(known[rival], known[heads]) if scores.keys() == of_first.keys() else (None, None, None)
+            change = compared(known[heads], known[frozenset()])[1:]
+            rows.append(dict(zip(COLUMNS, (*cells, *change, *behind), strict=True)))
     return rows
+
+
+def compared(one: Found, other: Found) -> tuple[float, float, float]:
+    """BLEU of one minus that of another, and the interval of the difference."""
+    return one[0] - other[0], *ends(one[1] - other[1])

@@ -217,17 +217,19 @@ class AblationSettings(TranslateSettings):
 
 @dataclass(frozen=True, slots=True)
 class CurveSettings(TranslateSettings):
-    """Which share of the heads is masked at each step, and how many random orders are walked beside the others."""
+    """The share of heads masked at each step, how many random orders are walked too, draws for the intervals."""
 
     step: float
     random_orders: int
+    resamples: int
 
 
 @dataclass(frozen=True, slots=True)
 class MomentsSettings(TranslateSettings):
-    """The curve at moments of training: which share of the heads is masked at each step."""
+    """The curve at moments of training: which share of the heads is masked at each step, draws for the intervals."""
 
     step: float
+    resamples: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -300,6 +300,8 @@ rule moments:
         references=corpus_file("test.target.txt"),
         dev_source=f"{BPE}/dev.source.safetensors",
         dev_target=f"{BPE}/dev.target.safetensors",
+        train_source=f"{BPE}/train.source.safetensors",
+        train_target=f"{BPE}/train.target.safetensors",
         target_bpe=f"{BPE}/target.model",
         code=[f"{CODE}/{name}.py" for name in ("curve", "importance")],
     output:
@@ -318,4 +320,5 @@ rule moments:
         "python -m heads moments --settings {input.settings:q} --model {input.model:q} --shape {input.shape:q}"
         " --source {input.source:q} --references {input.references:q} --target-bpe {input.target_bpe:q}"
         " --dev-source {input.dev_source:q} --dev-target {input.dev_target:q} --moments {input.moments:q}"
+        " --train-source {input.train_source:q} --train-target {input.train_target:q}"
         " --out {output:q} --threads {threads} > {log:q} 2>&1"

@@ -48,4 +48,5 @@ def run(arguments: argparse.Namespace) -> None:
     }
     walks = {(order, "all"): scores for order, scores in orders.items()}
     walks |= {(form, kind): scores for kind, scores in by_attention(paper).items()}
-    write_tsv(arguments.out, curve_rows(model, walks, translate, references, step=settings.step), COLUMNS)
+    rows = curve_rows(model, walks, translate, references, step=settings.step, resamples=settings.resamples)
+    write_tsv(arguments.out, rows, COLUMNS)

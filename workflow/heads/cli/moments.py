@@ -8,7 +8,7 @@ from pathlib import Path
 from heads.batches import Pairs
 from heads.bpe import Tokens
 from heads.cli._masking import add_masking_arguments, load_with_heads, translation_of
-from heads.curve import COLUMNS, curve_rows, importance_orders
+from heads.curve import WALK_COLUMNS, curve_rows, importance_orders
 from heads.devices import pick
 from heads.files import read_json, read_yaml, write_tsv
 from heads.importance import importance_rows
@@ -22,6 +22,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--moments", type=Path, required=True, help="folder of weights that the training kept")
     parser.add_argument("--dev-source", type=Path, required=True, help="token file that importance is measured on")
     parser.add_argument("--dev-target", type=Path, required=True, help="token file of its reference translations")
+    parser.add_argument("--train-source", type=Path, required=True, help="token file of the training, to count epochs")
+    parser.add_argument("--train-target", type=Path, required=True, help="token file of its translations")
     parser.add_argument("--out", type=Path, required=True, help="table to write")
 
 
@@ -30,7 +32,9 @@ def run(arguments: argparse.Namespace) -> None:
     device, content = pick(arguments), read_yaml(arguments.settings)
     settings = section(MomentsSettings, content["moments"])
     how = section(ImportanceSettings, content["importance"])
-    smoothing = section(TrainingSettings, content["training"]).label_smoothing
+    training = section(TrainingSettings, content["training"])
+    trained_on = Pairs(Tokens(arguments.train_source), Tokens(arguments.train_target), training.max_pieces)
+    updates_an_epoch = len(trained_on.epoch(training.batch_tokens, seed=0, epoch=0))
     pairs = Pairs(Tokens(arguments.dev_source), Tokens(arguments.dev_target), how.batch_tokens)
     weights = [(update, path, 0) for update, path in moments_in(arguments.moments).items()]
     weights.append((int(read_json(arguments.shape)["updates"]), arguments.model, 1))
@@ -38,8 +42,10 @@ def run(arguments: argparse.Namespace) -> None:
     for update, path, finished in weights:
         model = load_with_heads(path, arguments.shape, device)
         batches = (batch for _, batch in pairs.in_order(how.batch_tokens, how.sentences or None))
-        form, scores = next(iter(importance_orders(importance_rows(model, batches, label_smoothing=smoothing)).items()))
+        measured = importance_rows(model, batches, label_smoothing=training.label_smoothing)
+        form, scores = next(iter(importance_orders(measured).items()))
         text = translation_of(model, device, arguments.source, arguments.references, arguments.target_bpe, settings)
-        walked = curve_rows(model, {(form, "all"): scores}, *text, step=settings.step)
-        rows += [{"update": update, "finished": finished, **row} for row in walked]
-    write_tsv(arguments.out, rows, ("update", "finished", *COLUMNS))
+        walked = curve_rows(model, {(form, "all"): scores}, *text, step=settings.step, resamples=settings.resamples)
+        moment = {"update": update, "epoch": update / updates_an_epoch, "finished": finished}
+        rows += [{**moment, **{name: row[name] for name in WALK_COLUMNS}} for row in walked]
+    write_tsv(arguments.out, rows, ("update", "epoch", "finished", *WALK_COLUMNS))

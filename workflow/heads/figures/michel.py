@@ -27,7 +27,7 @@ from heads.figures.style import (
     spread_note,
 )
 from heads.names import ATTENTION_LABELS, ATTENTIONS
-from heads.tables.michel import SIGNIFICANT, with_unmasked
+from heads.tables.michel import LEAST_BLEU, SIGNIFICANT, with_unmasked
 from heads.tables.reading import Frames
 
 CHANGE = "BLEU change without the head"
@@ -44,9 +44,6 @@ FORM_STYLES: dict[str, dict[str, Any]] = {
 }
 FREE_PERCENT = 20
 """What the paper masks of its WMT model without a noticeable loss (Fig 3)."""
-
-LEAST_BLEU = 1.0
-"""A share of less is the share of nothing."""
 
 
 def fig1(frames: Frames, paper: pd.DataFrame, experiment: str) -> Figure:

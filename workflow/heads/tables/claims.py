@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from heads.names import SCOPES
+from heads.tables.claims_michel import MICHEL_CLAIMS
 from heads.tables.correlations import layer_numbers, rank_correlation
 from heads.tables.measures import measures_table, relevance_columns
 from heads.tables.pruning import heads_left, kept_share
@@ -86,10 +87,11 @@ class Evidence:
         return runs[(runs["total"] > 0) & (runs["total"] < runs["of"])]
 
 
-def claims_table(frames: Frames, claims: pd.DataFrame) -> pd.DataFrame:
+def claims_table(frames: Frames, claims: pd.DataFrame, michel: pd.DataFrame) -> pd.DataFrame:
     """A row for each experiment, seed and claim, and for each rule of relevance where the claim is about relevance.
 
-    claims: the paper's claims, what decides them and the paper's own numbers, see `voita_claims.csv` and `holds`.
+    claims: the paper's claims, what decides them and the paper's own numbers, see `voita_claims.csv` and `holds`; those
+    of Michel et al. stand after them.
     """
     measures = measures_table(frames)
     rows = []
@@ -103,6 +105,9 @@ def claims_table(frames: Frames, claims: pd.DataFrame) -> pd.DataFrame:
                     rows.append({**run, **_row(claim, RELEVANCE_CLAIMS[identity](evidence, column)), "rule": rule})
             else:
                 rows.append({**run, **_row(claim, CLAIMS[identity](evidence)), "rule": ""})
+        own = {name: rows_of(frame, str(experiment), int(seed)) for name, frame in frames.items()}
+        for claim in michel.to_dict("records"):
+            rows.append({**run, **_row(claim, MICHEL_CLAIMS[str(claim["id"])](own)), "rule": ""})
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
@@ -113,9 +118,14 @@ def _row(claim: dict[str, object], finding: Finding) -> dict[str, object]:
     return {**told, **found, "holds_if": condition, "holds": holds(finding, condition, limit)}  # type: ignore[arg-type]
 
 
+def rows_of(frame: pd.DataFrame, experiment: str, seed: int) -> pd.DataFrame:
+    """The rows of one experiment and seed."""
+    return frame[(frame["experiment"] == experiment) & (frame["seed"] == seed)]
+
+
 def _evidence(frames: Frames, measures: pd.DataFrame, experiment: str, seed: int) -> Evidence:
     def own(frame: pd.DataFrame) -> pd.DataFrame:
-        return frame[(frame["experiment"] == experiment) & (frame["seed"] == seed)]
+        return rows_of(frame, experiment, seed)
 
     model, roles = own(frames["model.json"]), first_of(own(frames["roles.tsv"]), "trees")
     functions = head_functions({"model.json": model, "roles.tsv": roles})

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 
 from heads.tables.reading import Frames
 
 SIGNIFICANT = 0.01
 """The paper's level, of one head or layer at a time."""
+
+LEAST_BLEU = 1.0
+"""A share of less is the share of nothing."""
 
 PAPER = "paper, "
 """How the names begin that stand for an experiment in rows of the paper."""
@@ -26,7 +30,21 @@ LAYERS_COLUMNS = (
 )
 CURVE_COLUMNS = (
     *("experiment", "seed", "order", "attention", "masked", "of", "masked_percent"),
-    *("bleu", "bleu_change", "kept_percent"),
+    *(
+        "bleu",
+        "bleu_change",
+        "bleu_change_low",
+        "bleu_change_high",
+        "kept_percent",
+        "bleu_behind",
+        "bleu_behind_low",
+        "bleu_behind_high",
+    ),
+)
+MOMENTS_COLUMNS = (
+    *("experiment", "seed", "update", "epoch", "finished", "masked", "of", "masked_percent"),
+    *("bleu", "bleu_change", "bleu_change_low", "bleu_change_high", "kept_percent"),
+    *("paper_epoch", "paper_bleu", "paper_kept_percent_low", "paper_kept_percent_high", "paper_tag"),
 )
 HEAD = ("experiment", "seed", "attention", "layer", "head")
 
@@ -66,6 +84,30 @@ def curve_table(frames: Frames) -> pd.DataFrame:
     """A row for every order and number of masked heads: BLEU, its change and the share of it that is kept."""
     curve = with_unmasked(frames["curve.tsv"], ["experiment", "seed", "order", "attention"])
     return curve[list(CURVE_COLUMNS)].reset_index(drop=True)
+
+
+def moments_table(frames: Frames, figure5: pd.DataFrame) -> pd.DataFrame:
+    """A row for every moment of training and number of masked heads, beside the paper's epoch nearest by ratio.
+
+    `paper_bleu` stands beside the model with all heads; the share that the paper keeps beside the step nearest to its
+    number of masked heads.
+    """
+    moment = ["experiment", "seed", "finished", "update"]
+    ours = with_unmasked(frames["moments.tsv"], moment)
+    ours = ours.assign(paper_epoch=[_nearest_epoch(epoch, figure5["epoch"]) for epoch in ours["epoch"]])
+    paper = figure5.drop(columns=["model", "pair"]).set_index("epoch").add_prefix("paper_")
+    joined = ours.join(paper, on="paper_epoch")
+    far = (joined["masked_percent"] - joined["paper_masked_percent"]).abs()
+    beside = far == far.groupby([joined[key] for key in moment]).transform("min")
+    for column in ("paper_kept_percent_low", "paper_kept_percent_high"):
+        joined[column] = joined[column].where(beside)
+    joined["paper_bleu"] = joined["paper_bleu"].where(joined["masked"] == 0)
+    return joined[list(MOMENTS_COLUMNS)].reset_index(drop=True)
+
+
+def _nearest_epoch(epoch: float, of: pd.Series) -> int:
+    """That epoch of the paper which is the fewest times more or less; its first for a model that was not trained."""
+    return int(of[(np.log(of) - np.log(max(epoch, 1e-9))).abs().idxmin()])
 
 
 def with_unmasked(curve: pd.DataFrame, walk: list[str]) -> pd.DataFrame:

@@ -59,6 +59,9 @@ MEASURED = {
 }
 """What all measures of a head are read from; see SOURCES in `heads.tables.measures`."""
 
+MICHEL = ("layers_to_one.tsv", "curve.tsv", "moments.tsv", "speed.tsv", "ablation.other.tsv")
+"""What the claims of Michel et al. are read from, besides single heads masked."""
+
 NEEDS: dict[str, Need] = {
     "pruning": Need(
         BOTH,
@@ -83,19 +86,20 @@ NEEDS: dict[str, Need] = {
     "michel_table1": Need((), {"baseline": ("ablation.tsv", "ablation.dev.tsv")}, ("michel_table1_heads.csv",)),
     "michel_table2": Need((), {"baseline": ("layers_to_one.tsv",)}, ("michel_tables2_5_layers.csv",)),
     "michel_curve": Need((), {"baseline": ("curve.tsv",)}, ()),
+    "michel_moments": Need((), {"baseline": ("moments.tsv",)}, ("michel_figure5_moments.csv",)),
     "measures": Need(BOTH, MEASURED, (), optional=("roles.tsv",)),
     "correlations": Need(BOTH, MEASURED, (), optional=("roles.tsv",)),
     "selection": Need((), {"baseline": ("masked.tsv", "compared.tsv")}, ()),
     "claims": Need(
         BOTH,
         {
-            "baseline": (*MEASURED["baseline"], "bleu.json", "model.json"),
+            "baseline": (*MEASURED["baseline"], "bleu.json", "model.json", *MICHEL),
             "gates": MEASURED["gates"],
             "pruned": ("roles.tsv", "bleu.json", "model.json"),
             "scratch": ("bleu.json",),
         },
-        ("voita_claims.csv",),
-        optional=("roles.tsv",),
+        ("voita_claims.csv", "michel_claims.csv"),
+        optional=("roles.tsv", *MICHEL),
     ),
 }
 """By name of the table. `corpus` is not among them: it reads no runs, see `heads.tables.corpus`."""

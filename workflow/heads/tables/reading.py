@@ -113,8 +113,14 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     ),
     "masked.tsv": ("target", "kept", "of", "bleu", "bleu_change", "p_value"),
     "compared.tsv": ("run", "kept", "of", "updates", "bleu", "bleu_change", "p_value"),
-    "curve.tsv": ("order", "attention", "masked", "of", "share", "bleu"),
-    "moments.tsv": ("update", "finished", "order", "attention", "masked", "of", "share", "bleu"),
+    "curve.tsv": (
+        *("order", "attention", "masked", "of", "share", "bleu"),
+        *("bleu_change_low", "bleu_change_high", "bleu_behind", "bleu_behind_low", "bleu_behind_high"),
+    ),
+    "moments.tsv": (
+        *("update", "epoch", "finished", "order", "attention", "masked", "of", "share", "bleu"),
+        *("bleu_change_low", "bleu_change_high"),
+    ),
     "speed.tsv": (
         *("run", "batch_sentences", "repeats", "examples_per_second", "examples_per_second_sd"),
         *("ratio", "ratio_low", "ratio_high", "sentences", "pieces_per_example", "heads", "of"),
