@@ -174,7 +174,7 @@ def tree_files(wildcards):
 def runs_read(need, experiments):
     """Folders of the runs that a table or figure reads; none of an experiment without trees if it needs them."""
     files = {name for names_of_kind in need.files.values() for name in names_of_kind}
-    needs_trees = {"roles.tsv", "alignment.tsv", "maps.json"} & files - set(need.optional)
+    needs_trees = {"roles.tsv", "alignment.tsv", "positions.tsv", "maps.json"} & files - set(need.optional)
     readable = [e for e in experiments if has_trees(e) or not needs_trees]
     folders = [folder for e in readable for folder in run_folders(e, names.KINDS)]
     return [folder for folder in folders if need.wants(run_of(folder)[1])]

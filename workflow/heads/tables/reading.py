@@ -30,6 +30,7 @@ TEXT = {
     "trees",
     "role",
     "name",
+    "relation",
     "signature",
 }
 TEXT |= {"run", "device", "form", "order", "target"}
@@ -91,8 +92,9 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "lrp.tsv": ("rule", "attention", "layer", "head", "relevance", "relevance_absolute"),
     "roles.tsv": (
         *("trees", "layer", "head", "role", "name"),
-        *("accuracy", "low", "high", "baseline", "cases", "reaches", "holds"),
+        *("accuracy", "low", "high", "baseline", "excess_low", "excess_high", "cases", "reaches", "holds"),
     ),
+    "positions.tsv": ("trees", "relation", "position", "arcs"),
     "alignment.tsv": ("trees", "sentences", "measured", "tree_words", "aligned_words"),
     "gates.jsonl": ("update", "attention", "layer", "head", "p_open"),
     "maps.json": ("words", "relations", "tree_heads", "weights"),
