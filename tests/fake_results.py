@@ -235,7 +235,7 @@ def _gates(folder: Path, run: Run, live: Live, rng: np.random.Generator, world: 
         for layer, heads in enumerate(live[a]):
             for head in range(world.heads):
                 is_open, between = int(head in heads), int(rng.random() < 0.1)
-                values = (a, layer, head, 2.0, 0.01 + 0.98 * is_open, is_open, between)
+                values = (a, layer, head, 5.0 * is_open - 2, 0.01 + 0.98 * is_open, is_open, between)
                 rows.append(dict(zip(GATE_COLUMNS, values, strict=True)))
     write_tsv(path / "heads.tsv", rows, GATE_COLUMNS)
     lines = []

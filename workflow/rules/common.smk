@@ -11,7 +11,7 @@ from snakemake.exceptions import WorkflowError
 
 from heads import methods, names, settings
 from heads.corpus import sources
-from heads.figures.needs import ANIMATED
+from heads.figures.needs import ACROSS, ANIMATED, FROM_SETTINGS
 from heads.figures.needs import NEEDS as FIGURE_NEEDS
 from heads.files import UserError, write_yaml
 from heads.tables.needs import CORPUS_FILES, run_of

@@ -87,7 +87,7 @@ def _maps(path: Path) -> Iterator[Record]:
 COLUMNS: dict[str, tuple[str, ...]] = {
     "bleu.json": ("bleu", "sentences", "signature"),
     "model.json": ("attention", "layer", "head", "live", "dev_loss"),
-    "heads.tsv": ("attention", "layer", "head", "p_open", "open", "strictly_between"),
+    "heads.tsv": ("attention", "layer", "head", "log_alpha", "p_open", "open", "strictly_between"),
     "confidence.tsv": ("attention", "layer", "head", "confidence"),
     "lrp.tsv": ("rule", "attention", "layer", "head", "relevance", "relevance_absolute"),
     "roles.tsv": (
