@@ -15,7 +15,7 @@ from heads.names import ATTENTIONS, SCOPES, Run
 
 RELATIONS = ("nsubj", "obj", "amod", "advmod")
 DIRECTIONS = ("dependent-to-head", "head-to-dependent")
-MEASURED = ("accuracy", "baseline", "cases", "holds", "low", "high", "reaches")
+MEASURED = ("accuracy", "baseline", "cases", "holds", "low", "high", "excess_low", "excess_high", "reaches")
 ROLE_COLUMNS = ("trees", "layer", "head", "role", "name", *MEASURED)
 ALIGNMENT = {"trees": "gold", "sentences": 100, "measured": 98, "tree_words": 900, "aligned_words": 900}
 RULES = ("plain", "z-plus")
@@ -105,6 +105,12 @@ def _model(
     write_tsv(path / "confidence.tsv", confidence, ("attention", "layer", "head", "confidence", "tokens"))
     write_tsv(path / "roles.tsv", _roles(live["enc_self"], world, rng), ROLE_COLUMNS)
     write_tsv(path / "alignment.tsv", [ALIGNMENT], tuple(ALIGNMENT))
+    stand = [
+        {"trees": "gold", "relation": relation, "position": position, "arcs": (40 + 9 * index) // abs(position)}
+        for index, relation in enumerate(RELATIONS if world.trees else ())
+        for position in (-9, -2, -1, 1, 2, 3)
+    ]
+    write_tsv(path / "positions.tsv", stand, ("trees", "relation", "position", "arcs"))
     if run.kind == "baseline":
         _maps(path, world, rng)
         _speed(path, run, world)
@@ -118,7 +124,10 @@ def _roles(live: list[list[int]], world: World, rng: np.random.Generator) -> lis
 
     def add(layer: int, head: int, role: str, name: str, values: tuple[Any, ...]) -> None:
         accuracy, *_, holds = values
-        ends = (None, None) if accuracy is None else (0.9 * accuracy, 1.1 * accuracy)
+        ends: tuple[float | None, ...] = (None,) * 4
+        if accuracy is not None:
+            excess = accuracy - (0.9 if role.startswith("positional") else (values[1] or 0.4) + 0.1)
+            ends = (0.9 * accuracy, 1.1 * accuracy, excess - 0.04, excess + 0.04)
         rows.append(dict(zip(ROLE_COLUMNS, ("gold", layer, head, role, name, *values, *ends, holds), strict=True)))
 
     for layer, heads in enumerate(live):
@@ -126,7 +135,8 @@ def _roles(live: list[list[int]], world: World, rng: np.random.Generator) -> lis
             for offset in ("-2", "-1", "0", "+1", "+2"):
                 chosen = offset == ("-1", "+1")[head % 2] and layer == 1 and head < 2
                 accuracy = 0.95 if chosen else float(rng.uniform(0, 0.5))
-                add(layer, head, "positional", offset, (accuracy, None, 900, int(chosen)))
+                add(layer, head, "positional", offset, (accuracy, None, 1300, int(chosen)))
+                add(layer, head, "positional_words", offset, (accuracy - 0.01 * head, None, 900, 0))
             for index, name in enumerate(f"{relation} {way}" for relation in RELATIONS for way in DIRECTIONS):
                 accuracy, baseline = float(rng.beta(1.2, 3)), 0.35 + 0.05 * index
                 measured = (accuracy, baseline, 120, int(accuracy > baseline + 0.1))
@@ -259,7 +269,7 @@ def _gates(folder: Path, run: Run, live: Live, rng: np.random.Generator, world: 
         for layer, heads in enumerate(live[a]):
             for head in range(world.heads):
                 is_open, between = int(head in heads), int(rng.random() < 0.1)
-                values = (a, layer, head, 2.0, 0.01 + 0.98 * is_open, is_open, between)
+                values = (a, layer, head, 5.0 * is_open - 2, 0.01 + 0.98 * is_open, is_open, between)
                 rows.append(dict(zip(GATE_COLUMNS, values, strict=True)))
     write_tsv(path / "heads.tsv", rows, GATE_COLUMNS)
     lines = []

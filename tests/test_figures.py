@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,8 +15,9 @@ from fake_results import World, write_results
 from heads.__main__ import main
 from heads.cli.figure import FIGURES
 from heads.figures import closing, importance, maps, pruning
-from heads.figures.needs import ANIMATED, NEEDS
+from heads.figures.needs import ACROSS, ANIMATED, FROM_SETTINGS, NEEDS
 from heads.figures.style import FUNCTION_COLOURS, save, styled
+from heads.settings import HardConcrete
 from heads.tables.measures import measures_table
 from heads.tables.reading import Frames, load_reference, load_runs
 
@@ -34,8 +36,9 @@ def poor(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 
 def draw(name: str, runs: list[Path]) -> Figure:
-    reference = [load_reference(file) for file in NEEDS[name].reference]
-    return FIGURES[name](load_runs(NEEDS[name], runs), *reference, "rich")
+    others: list[Any] = [load_reference(file) for file in NEEDS[name].reference]
+    others += [HardConcrete(0.33, -0.1, 1.1, 3.0)] if name in FROM_SETTINGS else []
+    return FIGURES[name](load_runs(NEEDS[name], runs), *others, "rich")
 
 
 def role_rows(*rows: tuple[str, str, float, float, int]) -> pd.DataFrame:
@@ -48,7 +51,7 @@ def test_every_figure_states_its_needs_and_has_a_caption() -> None:
     assert set(FIGURES) == set(NEEDS)
     captions = (Path(importance.__file__).parents[2] / "report/figures.rst").read_text(encoding="utf-8")
     assert all(f'name == "{name}" %}}\n' in captions for name in NEEDS)
-    assert set(ANIMATED) <= set(NEEDS)
+    assert {*ANIMATED, *ACROSS, *FROM_SETTINGS} <= set(NEEDS)
 
 
 @pytest.mark.parametrize("name", ["bleu_encoder_heads", "gates_closing"])

@@ -120,6 +120,9 @@ def test_the_measures_of_a_head_are_those_of_its_files(runs: list[Path], tmp_pat
     gain = max(float(r["accuracy"]) - float(r["baseline"]) for r in roles if r["role"] == "syntactic")
     offset = max(float(r["accuracy"]) for r in roles if r["role"] == "positional")
     assert [float(row[c]) for c in ("syntactic_gain", "positional_accuracy")] == pytest.approx([gain, offset], abs=1e-3)
+    words = max(float(r["accuracy"]) for r in roles if r["role"] == "positional_words")
+    assert float(row["positional_words_accuracy"]) == pytest.approx(words, abs=1e-3)
+    assert abs(words - offset) > 0.01
     gates = [read_tsv(baseline.parents[1] / f"gates/all/lam-{lam}/seed-2/heads.tsv") for lam in WORLD.lams]
     opened = [int(next(r["open"] for r in rows if head.items() <= r.items())) for rows in gates]
     assert float(row["gate_survival_all"]) == np.mean(opened)

@@ -57,6 +57,7 @@ def frames(held: dict[tuple[str, str, str], Held], trees: tuple[str, ...] = ("go
                         "accuracy": (layer + 1) / 4,
                     }
                     row |= {"low": 0.2, "high": 0.9, "baseline": 0.25, "cases": 9, "holds": holds}
+                    row |= {"excess_low": 0.3, "excess_high": 0.4}
                     row["reaches"] = int(holds or (name == "0" and head == 1))
                     roles.append({**run, "trees": source, **row})
     roles_frame = pd.DataFrame(roles).drop_duplicates([*RUN_COLUMNS, "trees", "layer", "head", "name"], keep="last")
@@ -104,6 +105,20 @@ def test_the_roles_table_counts_several_roles_drift_and_models_from_scratch() ->
     assert table.loc["baseline", ["live", "several", "rare", "other"]].tolist() == [4, 1, 1, 1]
     assert table.loc["scratch", ["live", "positional", "syntactic"]].tolist() == [2, 1, 1]
     assert table.loc[["baseline", "scratch"], ["heads_with_new_roles", "other_trees"]].isna().all(axis=None)
+
+
+def test_heads_that_would_be_positional_by_words_are_counted_beside_those_that_are() -> None:
+    """The head 1, 1 looks at two offsets of words, 0, 0 at none surely, 0, 1 only on the second trees."""
+    some = frames(DRIFT, ("gold", "stanza"))
+    roles = some["roles.tsv"]
+    on_words = [("gold", 1, 1, 0.0), ("gold", 1, 1, 0.05), ("gold", 0, 0, -0.01), ("stanza", 0, 1, 0.05)]
+    rows = roles[roles["kind"] == "baseline"].iloc[[0] * 4].copy()
+    rows[["trees", "layer", "head", "excess_low"]] = on_words
+    rows = rows.assign(role="positional_words", name=["-1", "0", "-1", "-1"], reaches=0, holds=0)
+    some["roles.tsv"] = pd.concat([roles, rows], ignore_index=True).sort_values("trees", kind="stable")
+    table = roles_table(some, FIGURE8).set_index("kind")
+    assert table["positional_on_words"].to_dict() == {"baseline": 1, "pruned": 0, "scratch": 0}
+    assert table["positional"].to_dict() == {"baseline": 1, "pruned": 0, "scratch": 1}
 
 
 def test_a_word_that_is_not_aligned_is_never_rounded_away() -> None:

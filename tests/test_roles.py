@@ -13,7 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 from heads.files import read_tsv, write_tsv
-from heads.roles import COLUMNS, frequency_ranks, pointed, positional, rare, roles
+from heads.roles import COLUMNS, frequency_ranks, pointed, positional, positions, rare, roles
 from heads.settings import RolesSettings
 from heads.words import Arc, Words
 
@@ -59,10 +59,13 @@ def labels(rows: Iterable[Mapping[str, object]]) -> dict[tuple[int, int], set[st
     return held
 
 
-def measured(rows: Sequence[dict[str, Any]], name: str, verdict: str = "holds") -> list[tuple[Any, ...]]:
-    """Accuracy, baseline, cases and verdict of every head in one measure."""
+def measured(
+    rows: Sequence[dict[str, Any]], name: str, verdict: str = "holds", *, words: bool = False
+) -> list[tuple[Any, ...]]:
+    """Accuracy, baseline, cases and verdict of every head in one measure; of an offset on pieces, or on `words`."""
     columns = ("accuracy", "baseline", "cases", verdict)
-    return [tuple(row[column] for column in columns) for row in rows if row["name"] == name]
+    chosen = [row for row in rows if row["name"] == name and (row["role"] == "positional_words") == words]
+    return [tuple(row[column] for column in columns) for row in chosen]
 
 
 def test_a_positional_head_is_judged_only_where_its_offset_lies_inside_the_sentence() -> None:
@@ -74,6 +77,69 @@ def test_a_positional_head_is_judged_only_where_its_offset_lies_inside_the_sente
     assert measured(rows, "-1") == [(1.0, None, 3, 1), (0.0, None, 3, 0)]
     assert measured(rows, "+1") == [(0.0, None, 3, 0), (1.0, None, 3, 1)]
     assert labels(rows) == {(0, 5): {"positional"}, (2, 1): {"positional"}}
+
+
+def of_several_pieces(*lengths: int) -> Words:
+    """A sentence of words that have so many pieces each."""
+    member = np.zeros((len(lengths), sum(lengths)))
+    for word, (end, length) in enumerate(zip(np.cumsum(lengths), lengths, strict=True)):
+        member[word, end - length : end] = 1
+    return Words(0, tuple("abcdefg"[: len(lengths)]), (), np.zeros(sum(lengths), np.int32), member)
+
+
+def always_next(pieces: int) -> NDArray[np.float32]:
+    """A head whose every piece looks at the next one, the last at the end sign, which is dropped."""
+    return np.eye(pieces, k=1, dtype=np.float32)[None]
+
+
+def test_a_perfect_head_at_the_next_piece_is_found_on_pieces_and_falls_short_on_words() -> None:
+    """From a word of three pieces two looks of three stay inside it, so that only the word of one piece looks on."""
+    rows = roles([(of_several_pieces(3, 1, 2), always_next(6))] * 30, [(0, 0)], RANKS, SETTINGS)
+    assert measured(rows, "+1") == [(1.0, None, 30 * 5, 1)]
+    assert measured(rows, "+1", words=True) == [(0.5, None, 30 * 2, 0)]
+    assert measured(rows, "0", words=True) == [(pytest.approx(2 / 3), None, 30 * 3, 0)]
+    assert labels(rows) == {(0, 0): {"positional"}}
+
+
+def test_an_offset_of_words_never_gives_the_role_however_well_it_is_met() -> None:
+    """Words of two pieces: each looks with all its weight at the second piece of the next word, 2 or 3 pieces on."""
+    words, weights = of_several_pieces(2, 2, 2, 2), np.zeros((1, 8, 8), np.float32)
+    for piece in range(6):
+        weights[0, piece, piece // 2 * 2 + 3] = 1
+    rows = roles([(words, weights)] * 30, [(0, 0)], RANKS, SETTINGS)
+    row = next(row for row in rows if row["role"] == "positional_words" and row["name"] == "+1")
+    assert [row[name] for name in ("accuracy", "cases", "reaches", "holds")] == [1.0, 90, 0, 0]
+    assert row["excess_low"] == row["excess_high"] == pytest.approx(0.1)
+    assert measured(rows, "+2") == [(0.5, None, 180, 0)]
+    assert labels(rows) == {(0, 0): set()}
+
+
+def test_the_end_sign_is_neither_a_case_of_an_offset_nor_its_target() -> None:
+    """Three pieces: +1 has cases at two, and a head that sends them all to the end sign hits none."""
+    words = of_several_pieces(1, 2)
+    for weights, hits in ((always_next(3), 2), (np.zeros((1, 3, 3), np.float32), 0)):
+        rows = roles([(words, weights)], [(0, 0)], RANKS, SETTINGS)
+        assert measured(rows, "+1") == [(hits / 2, None, 2, int(hits == 2))]
+        assert [measured(rows, name)[0][2] for name in ("-2", "-1", "0", "+1", "+2")] == [1, 2, 3, 2, 1]
+
+
+def test_dependents_are_counted_where_they_stand_as_seen_from_their_heads() -> None:
+    first = sentence(5, (0, 2, "nsubj"), (4, 2, "advmod"), (1, 2, "advmod"))
+    second = sentence(4, (0, 2, "nsubj:pass"), (3, 2, "obj"), (1, 2, "advmod"))
+    counted = [tuple(row.values()) for row in positions([first, second], ["nsubj", "advmod", "amod"])]
+    assert counted == [("nsubj", -2, 2), ("advmod", -1, 2), ("advmod", 2, 1)]
+    assert positions([], ["nsubj"]) == []
+
+
+def test_the_best_place_of_dependents_is_the_baseline_of_both_directions() -> None:
+    attended = margin_case([1] * 5 + [2] * 3 + [-1] * 2, 0)
+    arcs: dict[Any, Any] = {
+        row["position"]: row["arcs"] for row in positions([words for words, _ in attended], ["nsubj"])
+    }
+    assert arcs == {-1: 5, -2: 3, 1: 2}
+    rows = roles(attended, [(0, 0)], RANKS, SETTINGS)
+    for way in ("dependent-to-head", "head-to-dependent"):
+        assert measured(rows, f"nsubj {way}")[0][1] == max(arcs.values()) / 10
 
 
 def test_the_share_of_a_positional_head_may_just_reach_its_threshold() -> None:
@@ -206,7 +272,7 @@ def test_random_attention_agrees_with_the_definition_for_every_head() -> None:
             hits, cases, best = slowly(attended, head, relation)
             assert found[:3] == pytest.approx((hits / cases, best / cases, cases))
             assert found[3] == (hits / cases - best / cases >= 0.1)
-    assert len(rows) == 3 * (5 + 4 + 2)
+    assert len(rows) == 3 * (5 + 5 + 4 + 2)
 
 
 def one_case_each(hits: int, sentences: int) -> list[tuple[Words, NDArray[np.float32]]]:
@@ -227,6 +293,7 @@ def test_the_interval_of_sentences_of_one_case_each_is_that_of_a_binomial(hits: 
     row = next(row for row in roles(one_case_each(hits, cases), [(0, 0)], RANKS, changed) if row["name"] == "-1")
     assert [row["low"], row["high"]] == pytest.approx(binomial_quantiles(hits, cases), abs=1.01 / cases)
     assert row["excess_low"] == pytest.approx(float(str(row["low"])) - 0.9)
+    assert row["excess_high"] == pytest.approx(float(str(row["high"])) - 0.9)
 
 
 def test_a_role_is_held_only_where_the_interval_supports_what_the_accuracy_reaches() -> None:
@@ -244,7 +311,7 @@ def test_the_baseline_is_found_anew_in_every_draw() -> None:
     for name in ("nsubj dependent-to-head", "nsubj head-to-dependent"):
         assert measured(rows, name)[0][1] == 0.8
     row = next(row for row in rows if row["name"] == "nsubj dependent-to-head")
-    assert row["excess_low"] == pytest.approx(-0.1)
+    assert [row["excess_low"], row["excess_high"]] == pytest.approx([-0.1, -0.1])
     assert float(str(row["low"])) < 0.75 < 0.8 < float(str(row["high"]))
 
 
@@ -252,7 +319,9 @@ def test_a_measure_that_gives_no_role_has_an_interval_but_no_excess() -> None:
     words = sentence(5, pieces=[4, 19, 1, 17, 19])
     rows = roles([(words, looking([1, 4, 1, 3, 0]))] * 3, [(0, 0)], RANKS, SETTINGS)
     rarest = next(row for row in rows if row["name"] == "rarest")
-    assert (rarest["low"], rarest["high"], rarest["excess_low"]) == (0.6, 0.6, None)
+    assert (rarest["low"], rarest["high"], rarest["excess_low"], rarest["excess_high"]) == (0.6, 0.6, None, None)
+    two = next(row for row in rows if row["name"] == "one of two rarest")
+    assert (two["low"], two["excess_low"], two["excess_high"]) == (0.8, pytest.approx(0.3), pytest.approx(0.3))
     assert rarest["reaches"] == rarest["holds"] == 0
 
 

@@ -74,6 +74,7 @@ def command(tmp_path: Path) -> Command:
             write_conllu(tmp_path / f"{name}.conllu", sentences)
         inputs = {"model": "model", "shape": "shape", "settings": "settings", "source-bpe": "bpe"}
         inputs |= {"train-source": "train", "out": "roles.tsv", "alignment": "alignment.tsv"}
+        inputs |= {"positions": "positions.tsv"}
         flags = [f"--{flag}={tmp_path / name}" for flag, name in inputs.items()]
         named = [f"{name}={tmp_path / name}.conllu" for name in files]
         return main(["roles", *flags, "--device=cpu", "--trees", *named])
@@ -90,7 +91,11 @@ def test_live_heads_are_measured_and_what_is_left_out_is_counted(
         ("gold", layer, head) for layer, head in ("02", "20", "21")
     }
     assert {row["cases"] for row in rows if row["name"] == "nsubj dependent-to-head"} == {"4"}
-    assert {row["cases"] for row in rows if row["name"] == "+2"} == {"2"}
+    pieces = [Vocabulary(tmp_path / "bpe").encode([tree.text])[0] for tree in TREES[:2]]
+    for role, lengths in (("positional_words", [3, 3]), ("positional", [len(ids) for ids in pieces])):
+        cases = {row["cases"] for row in rows if (row["role"], row["name"]) == (role, "+2")}
+        assert cases == {str(sum(length - 2 for length in lengths))}, role
+    assert sum(len(ids) for ids in pieces) > 6
     (alignment,) = read_tsv(tmp_path / "alignment.tsv")
     counted = ("sentences", "measured", "too_short", "too_long", "not_aligned", "tree_words", "aligned_share")
     assert [alignment[name] for name in counted] == ["4", "2", "1", "1", "0", "58", "1"]
@@ -105,9 +110,13 @@ def test_gold_and_parsed_trees_stand_in_one_table_in_the_order_of_the_settings(
     parsed = [tree("the", "cat", "sees"), tree("кошка", "видит", "её", relation="obj"), *TREES[2:]]
     assert command({"stanza": parsed, "gold": TREES}, trees=["gold", "stanza"]) == 0
     rows = read_tsv(tmp_path / "roles.tsv")
-    assert [row["trees"] for row in rows] == ["gold"] * 27 + ["stanza"] * 27
+    assert [row["trees"] for row in rows] == ["gold"] * 42 + ["stanza"] * 42
     cases = {row["trees"]: row["cases"] for row in rows if row["name"] == "nsubj head-to-dependent"}
     assert cases == {"gold": "4", "stanza": "2"}
+    stand = [tuple(row.values()) for row in read_tsv(tmp_path / "positions.tsv")]
+    assert stand == [
+        (trees, "nsubj", place, arcs) for trees, arcs in (("gold", "2"), ("stanza", "1")) for place in "12"
+    ]
     same = [{key: row[key] for key in row if key != "trees"} for row in rows if row["role"] != "syntactic"]
     assert same[: len(same) // 2] == same[len(same) // 2 :]
     assert [row["trees"] for row in read_tsv(tmp_path / "alignment.tsv")] == ["gold", "stanza"]

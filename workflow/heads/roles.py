@@ -1,12 +1,14 @@
 """Roles of encoder heads: positional, syntactic, rare words (Voita et al. 2019, sec. 5). No torch.
 
 Each measure is the share of cases in which a head's largest weight falls where the role wants it. The end
-sign is neither a case nor a place to point at. Positional and syntactic are measured between surface words
-(the paper speaks of tokens; `heads.words` says how pieces become words), rare words between pieces, whose
-frequencies are known.
+sign is neither a case nor a place to point at: an offset of +1 has no case at the last piece. Positional heads and
+rare words are measured between pieces, which the model reads and the paper calls tokens, syntactic ones between surface
+words, which the trees speak of (`heads.words` says how pieces become words).
 
-- positional: at one fixed offset. Words for which the offset lies outside the sentence are no cases of it.
-  Offset 0, a head that looks at the word itself, is a fixed offset too.
+- positional: at one fixed offset. Pieces for which the offset lies outside the sentence are no cases of it.
+  Offset 0, a head that looks at the piece itself, is a fixed offset too.
+- positional_words: the same between words, to be read beside it; it never gives a role. A head that always looks at the
+  next piece looks, from a word of several pieces, mostly at this very word.
 - syntactic: at the word's partner in a relation; every arc is a case. The baseline is the best that one
   fixed offset could do on the same cases. A name in `relations` stands for the relation with all its
   subtypes (`nsubj` with `nsubj:pass`) or, when it holds a colon, for that subtype alone.
@@ -21,6 +23,7 @@ alone: `reaches` says whether it is at least the threshold. The role itself, `ho
 supports that very claim, by one rule for all roles: the lower end of the interval of accuracy minus threshold,
 `excess_low`, is not below zero. For syntactic roles the threshold hangs on the baseline, which is found anew in
 every draw; the best of many offsets in a draw is rather too good than too bad, so that the rule is on the safe side.
+`excess_high`, the upper end, tells a head that surely misses a role from one that may have it.
 With the paper's 50 thousand sentences intervals are narrow and both verdicts nearly the same; with a few hundred
 cases a syntactic head must lie some points above the margin.
 
@@ -41,7 +44,7 @@ from numpy.typing import NDArray
 
 from heads.bootstrap import interval, resampled_sums
 from heads.settings import RolesSettings
-from heads.words import UNKNOWN, Arc, Attended, on_words
+from heads.words import UNKNOWN, Arc, Attended, Words, on_words
 
 COLUMNS = (
     "layer",
@@ -53,13 +56,19 @@ COLUMNS = (
     "high",
     "baseline",
     "excess_low",
+    "excess_high",
     "cases",
     "reaches",
     "holds",
 )
+POSITION_COLUMNS = ("relation", "position", "arcs")
 OFFSETS = (-2, -1, 0, 1, 2)
+POSITIONAL = ("positional", "positional_words")
+"""Between pieces, which gives the role, and between words, which does not."""
 DIRECTIONS = ("dependent-to-head", "head-to-dependent")
 RAREST = ("rarest", "one of two rarest")
+FIRST_RELATION = len(POSITIONAL) * len(OFFSETS)
+"""The number of the first syntactic measure; those of rare words come last."""
 
 NOWHERE = -1
 SLICE = 1 << 20
@@ -82,7 +91,7 @@ def pointed(weights: NDArray[np.floating]) -> Whole:
 
 
 def positional(targets: Whole) -> Hits:
-    """Words that point at each of OFFSETS, for targets [N, W]."""
+    """Pieces or words that point at each of OFFSETS, for targets [N, P] or [N, W]."""
     own = np.arange(targets.shape[1])[:, None]
     wanted = own + np.array(OFFSETS)
     inside = (wanted >= 0) & (wanted < len(own))
@@ -117,6 +126,19 @@ def offsets_of(partners: NDArray[np.bool_]) -> Offsets:
     """
     found = np.argwhere(partners[:: len(DIRECTIONS)])
     return Counter((relation, key - query) for relation, query, key in found.tolist())
+
+
+def positions(sentences: Iterable[Words], relations: Sequence[str]) -> list[Row]:
+    """How many dependents of each relation stand where, seen from their heads: -1 is the word before the head.
+
+    Rows of POSITION_COLUMNS; the largest share of a relation is the baseline of both its directions.
+    """
+    found = sum((offsets_of(partners_of(words.arcs, len(words), relations)) for words in sentences), Offsets())
+    places = sorted((relation, -offset) for relation, offset in found)
+    return [
+        dict(zip(POSITION_COLUMNS, (relations[relation], position, found[relation, -position]), strict=True))
+        for relation, position in places
+    ]
 
 
 def frequency_ranks(ids: NDArray[np.integer], pieces: int) -> Whole:
@@ -164,14 +186,14 @@ def count(
     attended: Iterable[Attended], heads: int, ranks: Whole, relations: Sequence[str], rare_outside_top: int
 ) -> Counts:
     """Everything that is counted in each sentence, in the order in which they come."""
-    size = len(OFFSETS) + len(relations) * len(DIRECTIONS) + len(RAREST)
+    size = len(names_of(relations))
     hits, cases, offsets = [], [], []
     known = np.where(np.arange(len(ranks)) == UNKNOWN, NOWHERE, ranks)
     for words, weights in attended:
-        targets = pointed(on_words(weights, words.membership))
+        of_pieces, of_words = pointed(weights), pointed(on_words(weights, words.membership))
         partners = partners_of(words.arcs, len(words), relations)
-        of_pieces = rare(pointed(weights), known[words.pieces], rare_outside_top)
-        parts = [positional(targets), syntactic(targets, partners), of_pieces]
+        parts = [positional(of_pieces), positional(of_words), syntactic(of_words, partners)]
+        parts.append(rare(of_pieces, known[words.pieces], rare_outside_top))
         hits.append(np.concatenate([part[0] for part in parts], 1).astype(np.float32))
         cases.append(np.concatenate([part[1] for part in parts]))
         offsets.append(offsets_of(partners))
@@ -190,7 +212,7 @@ def count(
 
 def names_of(relations: Sequence[str]) -> list[tuple[str, str]]:
     """Role and name of all M measures, in the order of a head's rows."""
-    offsets = [("positional", f"{offset:+d}" if offset else "0") for offset in OFFSETS]
+    offsets = [(role, f"{offset:+d}" if offset else "0") for role in POSITIONAL for offset in OFFSETS]
     arcs = [("syntactic", f"{relation} {way}") for relation in relations for way in DIRECTIONS]
     return [*offsets, *arcs, *(("rare", name) for name in RAREST)]
 
@@ -204,16 +226,16 @@ def _baselines(cases: Floats, offsets: Floats, relation_of: Whole, relations: in
     found = np.full(cases.shape, np.nan)
     for relation in range(relations):
         best = offsets[:, relation_of == relation].max(1, initial=0)
-        both = slice(*(len(OFFSETS) + len(DIRECTIONS) * np.array([relation, relation + 1])))
+        both = slice(*(FIRST_RELATION + len(DIRECTIONS) * np.array([relation, relation + 1])))
         found[:, both] = _shares(np.repeat(best[:, None], len(DIRECTIONS), 1), cases[:, both])
     return found
 
 
 def _thresholds(baselines: Floats, settings: RolesSettings) -> Floats:
-    """[1+B, M], the accuracy that gives a head the role; NaN where nothing does."""
+    """[1+B, M], the accuracy that gives a head the role, or would between words; NaN where nothing does."""
     margin = settings.syntactic_margin
     found = baselines * (1 + margin) if settings.margin_is_relative else baselines + margin
-    found[:, : len(OFFSETS)] = settings.positional_share
+    found[:, :FIRST_RELATION] = settings.positional_share
     found[:, -1] = settings.rare_share
     return found
 
@@ -234,14 +256,15 @@ def roles(
     baselines = _baselines(cases, offsets, counts.relations, len(settings.relations))
     excess = accuracy - _thresholds(baselines, settings)[:, None]
     low, high = interval(accuracy[1:])
-    excess_low, _ = interval(excess[1:])
-    reaches = excess[0] >= -ROUNDING
+    excess_low, excess_high = interval(excess[1:])
+    names = names_of(settings.relations)
+    reaches = (excess[0] >= -ROUNDING) & np.array([role != POSITIONAL[1] for role, _ in names])
     holds = reaches & (excess_low >= -ROUNDING) & (cases[0] >= settings.min_cases)
     rows = []
     for number, head in enumerate(heads):
-        for measure, (role, name) in enumerate(names_of(settings.relations)):
+        for measure, (role, name) in enumerate(names):
             at = number, measure
-            shares = [accuracy[0][at], low[at], high[at], baselines[0, measure], excess_low[at]]
+            shares = [accuracy[0][at], low[at], high[at], baselines[0, measure], excess_low[at], excess_high[at]]
             numbers = [None if np.isnan(share) else float(share) for share in shares]
             facts = (*head, role, name, *numbers, int(cases[0, measure]), int(reaches[at]), int(holds[at]))
             rows.append(dict(zip(COLUMNS, facts, strict=True)))

@@ -95,6 +95,7 @@ rule roles:
     output:
         roles=f"{ANY_RUN}/roles.tsv",
         alignment=f"{ANY_RUN}/alignment.tsv",
+        positions=f"{ANY_RUN}/positions.tsv",
     log:
         f"{ANY_RUN}/log/roles.txt",
     benchmark:
@@ -110,7 +111,8 @@ rule roles:
     shell:
         "python -m heads roles --settings {input.settings:q} --model {input.model:q} --shape {input.shape:q}"
         " --source-bpe {input.source_bpe:q} --trees {params.trees:q} --train-source {input.train_source:q}"
-        " --out {output.roles:q} --alignment {output.alignment:q} --threads {threads} > {log:q} 2>&1"
+        " --out {output.roles:q} --alignment {output.alignment:q} --positions {output.positions:q}"
+        " --threads {threads} > {log:q} 2>&1"
 
 
 rule maps:

@@ -11,7 +11,7 @@ from snakemake.exceptions import WorkflowError
 
 from heads import methods, names, settings
 from heads.corpus import sources
-from heads.figures.needs import ANIMATED
+from heads.figures.needs import ACROSS, ANIMATED, FROM_SETTINGS
 from heads.figures.needs import NEEDS as FIGURE_NEEDS
 from heads.files import UserError, write_yaml
 from heads.tables.needs import CORPUS_FILES, run_of
@@ -185,7 +185,7 @@ def tree_files(wildcards):
 def runs_read(need, experiments):
     """Folders of the runs that a table or figure reads; none of an experiment without trees if it needs them."""
     files = {name for names_of_kind in need.files.values() for name in names_of_kind}
-    needs_trees = {"roles.tsv", "alignment.tsv", "maps.json"} & files - set(need.optional)
+    needs_trees = {"roles.tsv", "alignment.tsv", "positions.tsv", "maps.json"} & files - set(need.optional)
     readable = [e for e in experiments if has_trees(e) or not needs_trees]
     folders = [folder for e in readable for folder in run_folders(e, names.KINDS)]
     return [folder for folder in folders if need.wants(run_of(folder)[1])]

@@ -1,4 +1,4 @@
-# Figures of one experiment each, in the paper's arrangement, as PDF and PNG.
+# Figures in the paper's arrangement, as PDF and PNG, of one experiment each or of all in one picture.
 FIGURES = "results/figures/{experiment}"
 
 
@@ -9,8 +9,14 @@ rule figures:
             f"results/figures/{e}/{name}.{ending}"
             for e in RUN
             for name, need in FIGURE_NEEDS.items()
-            if runs_read(need, [e])
+            if name not in ACROSS and runs_read(need, [e])
             for ending in ("pdf", "png", *(["gif"] if name in ANIMATED else []))
+        ],
+        [
+            f"results/figures/{name}.{ending}"
+            for name in ACROSS
+            if runs_read(FIGURE_NEEDS[name], RUN)
+            for ending in ("pdf", "png")
         ],
 
 
@@ -19,6 +25,7 @@ rule figure:
     input:
         runs=lambda w: inputs_read(FIGURE_NEEDS[w.name], [w.experiment]),
         reference=lambda w: [f"{REFERENCE}/{name}" for name in FIGURE_NEEDS[w.name].reference],
+        settings=lambda w: [f"results/{w.experiment}/settings/gates.yaml"] if w.name in FROM_SETTINGS else [],
         style="workflow/report/style.mplstyle",
         code=sorted(str(path) for room in ("tables", "figures") for path in Path(f"{CODE}/{room}").glob("*.py")),
     output:
@@ -34,7 +41,7 @@ rule figure:
     benchmark:
         f"{FIGURES}/bench/{{name}}.tsv"
     wildcard_constraints:
-        name="|".join(name for name in FIGURE_NEEDS if name not in ANIMATED),
+        name="|".join(name for name in FIGURE_NEEDS if name not in (*ANIMATED, *ACROSS)),
     conda:
         "../../envs/plots.yaml"
     resources:
@@ -42,6 +49,40 @@ rule figure:
         runtime=20,
     params:
         runs=lambda w: runs_read(FIGURE_NEEDS[w.name], [w.experiment]),
+        settings=lambda wildcards, input: [f"--settings={path}" for path in input.settings],
+    shell:
+        "python -m heads figure --name {wildcards.name} --runs {params.runs:q} {params.settings:q}"
+        " --out-pdf {output.pdf:q} --out-png {output.png:q} > {log:q} 2>&1"
+
+
+rule figure_across:
+    """Draw one figure of all experiments that `run` names."""
+    input:
+        runs=lambda w: inputs_read(FIGURE_NEEDS[w.name], RUN),
+        reference=lambda w: [f"{REFERENCE}/{name}" for name in FIGURE_NEEDS[w.name].reference],
+        style="workflow/report/style.mplstyle",
+        code=sorted(str(path) for room in ("tables", "figures") for path in Path(f"{CODE}/{room}").glob("*.py")),
+    output:
+        pdf="results/figures/{name}.pdf",
+        png=report(
+            "results/figures/{name}.png",
+            caption="../report/figures.rst",
+            category="Figures of all experiments",
+            labels={"figure": "{name}"},
+        ),
+    log:
+        "results/figures/log/{name}.txt",
+    benchmark:
+        "results/figures/bench/{name}.tsv"
+    wildcard_constraints:
+        name="|".join(ACROSS),
+    conda:
+        "../../envs/plots.yaml"
+    resources:
+        mem_mb=1000,
+        runtime=20,
+    params:
+        runs=lambda w: runs_read(FIGURE_NEEDS[w.name], RUN),
     shell:
         "python -m heads figure --name {wildcards.name} --runs {params.runs:q}"
         " --out-pdf {output.pdf:q} --out-png {output.png:q} > {log:q} 2>&1"

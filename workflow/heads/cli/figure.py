@@ -1,24 +1,28 @@
-"""`python -m heads figure`: draw one figure of one experiment."""
+"""`python -m heads figure`: draw one figure of one experiment, or of several in one picture."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from matplotlib.figure import Figure
 
 from heads.figures.closing import gates_closing, write_animation
+from heads.figures.dependencies import dependency_scores, relative_positions
 from heads.figures.functions import functions_retained
+from heads.figures.gates import hard_concrete
 from heads.figures.importance import head_functions, importance_all
 from heads.figures.maps import attention_maps
 from heads.figures.measures import measures
 from heads.figures.michel import FIGURES as MICHEL_FIGURES
-from heads.figures.needs import ANIMATED, NEEDS
+from heads.figures.needs import ACROSS, ANIMATED, FROM_SETTINGS, NEEDS
 from heads.figures.pruning import bleu_encoder_heads, bleu_scratch, heads_by_layer, heads_by_type
 from heads.figures.selection import selection
 from heads.figures.style import save, styled
-from heads.files import UserError
+from heads.files import UserError, read_yaml
+from heads.settings import GatesSettings, section
 from heads.tables.needs import run_of
 from heads.tables.reading import load_reference, load_runs
 
@@ -26,6 +30,9 @@ FIGURES: dict[str, Callable[..., Figure]] = {
     "head_functions": head_functions,
     "importance_all": importance_all,
     "measures": measures,
+    "relative_positions": relative_positions,
+    "dependency_scores": dependency_scores,
+    "hard_concrete": hard_concrete,
     "attention_maps": attention_maps,
     "bleu_encoder_heads": bleu_encoder_heads,
     "functions_retained": functions_retained,
@@ -42,8 +49,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command's flags."""
     parser.add_argument("--name", required=True, choices=FIGURES, help="which figure")
     parser.add_argument(
-        "--runs", required=True, nargs="+", type=Path, help="folders results/EXPERIMENT/RUN of one experiment"
+        "--runs",
+        required=True,
+        nargs="+",
+        type=Path,
+        help=f"folders results/EXPERIMENT/RUN of one experiment; of several for {', '.join(ACROSS)}",
     )
+    parser.add_argument("--settings", type=Path, help=f"settings of gates, YAML ({', '.join(FROM_SETTINGS)})")
     parser.add_argument("--out-pdf", required=True, type=Path, help="the PDF to write")
     parser.add_argument("--out-png", required=True, type=Path, help="the PNG to write")
     parser.add_argument("--out-gif", type=Path, help=f"the animation to write too ({', '.join(ANIMATED)})")
@@ -53,13 +65,18 @@ def run(arguments: argparse.Namespace) -> None:
     """Read the runs, draw the figure, write it."""
     need = NEEDS[arguments.name]
     frames = load_runs(need, arguments.runs)
-    experiments = sorted({run_of(folder)[0] for folder in arguments.runs})
-    if len(experiments) > 1:
+    experiments = list(dict.fromkeys(run_of(folder)[0] for folder in arguments.runs))
+    if len(experiments) > 1 and arguments.name not in ACROSS:
         raise UserError(f"--runs names the experiments {' and '.join(experiments)}: draw one experiment at a time.")
     if arguments.out_gif and arguments.name not in ANIMATED:
         raise UserError(f"{arguments.name} has no animation: leave out --out-gif.")
-    reference = [load_reference(name) for name in need.reference]
+    if (arguments.settings is not None) != (arguments.name in FROM_SETTINGS):
+        raise UserError(f"--settings belongs to {', '.join(FROM_SETTINGS)} and to no other figure.")
+    others: list[Any] = [load_reference(name) for name in need.reference]
+    if arguments.settings:
+        others.append(section(GatesSettings, read_yaml(arguments.settings)["gates"]).hard_concrete)
+    names = ", ".join(experiments)
     with styled():
-        save(FIGURES[arguments.name](frames, *reference, experiments[0]), arguments.out_pdf, arguments.out_png)
+        save(FIGURES[arguments.name](frames, *others, names), arguments.out_pdf, arguments.out_png)
         if arguments.out_gif:
             write_animation(frames, experiments[0], arguments.out_gif)

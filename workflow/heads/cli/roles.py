@@ -15,7 +15,7 @@ from heads.checkpoints import load_model
 from heads.corpus.conllu import check_same_sentences, read_conllu
 from heads.devices import add_device_arguments, pick
 from heads.files import UserError, read_yaml, write_tsv
-from heads.roles import COLUMNS, Row, frequency_ranks, roles
+from heads.roles import COLUMNS, POSITION_COLUMNS, Row, frequency_ranks, positions, roles
 from heads.settings import RolesSettings, section
 from heads.words import ALIGNMENT_COLUMNS, SHORTEST, Words, usable, words_of
 
@@ -49,11 +49,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--train-source", type=Path, required=True, help="token file to count pieces in")
     parser.add_argument("--out", type=Path, required=True, help="table to write")
     parser.add_argument("--alignment", type=Path, required=True, help="table to write: what was read and left out")
+    parser.add_argument(
+        "--positions", type=Path, required=True, help="table to write: where the dependents of each relation stand"
+    )
     add_device_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Measure heads on the trees of every source and write both tables; say on standard error what is missing."""
+    """Measure heads on the trees of every source and write all tables; say on standard error what is missing."""
     settings = section(RolesSettings, read_yaml(arguments.settings)["roles"])
     paths = _in_order(dict(arguments.trees), settings.trees)
     first, *others = paths.values()
@@ -65,6 +68,7 @@ def run(arguments: argparse.Namespace) -> None:
     ranks = frequency_ranks(Tokens(arguments.train_source).ids, len(vocabulary))
     rows: list[Row] = []
     alignment: list[Row] = []
+    stand: list[Row] = []
     for name, path in paths.items():
         trees = islice(read_conllu(path), settings.sentences or None)
         kept, counts = usable(words_of(trees, vocabulary), settings.max_pieces)
@@ -72,8 +76,10 @@ def run(arguments: argparse.Namespace) -> None:
         found = roles(attend(model, kept, settings.batch_tokens), heads, ranks, settings)
         rows += [{"trees": name, **row} for row in found]
         alignment.append({"trees": name, **counts})
+        stand += [{"trees": name, **row} for row in positions(kept, settings.relations)]
     write_tsv(arguments.out, rows, ("trees", *COLUMNS))
     write_tsv(arguments.alignment, alignment, ("trees", *ALIGNMENT_COLUMNS))
+    write_tsv(arguments.positions, stand, ("trees", *POSITION_COLUMNS))
 
 
 def _in_order(paths: Mapping[str, Path], names: Sequence[str]) -> dict[str, Path]:

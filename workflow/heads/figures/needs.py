@@ -12,6 +12,9 @@ NEEDS: dict[str, Need] = {
     "head_functions": Need((), {"baseline": ("model.json", "lrp.tsv", "confidence.tsv", "roles.tsv")}, ()),
     "importance_all": Need((), {"baseline": ("lrp.tsv", "confidence.tsv")}, ()),
     "measures": TABLE_NEEDS["measures"],
+    "relative_positions": Need((), {"baseline": ("positions.tsv",)}, ("voita_table1_dependencies.csv",)),
+    "dependency_scores": TABLE_NEEDS["dependencies"],
+    "hard_concrete": Need((*ENCODER, *ALL), {"gates": ("heads.tsv",)}, ()),
     "attention_maps": Need((), {"baseline": ("roles.tsv", "maps.json")}, ()),
     "bleu_encoder_heads": Need(ENCODER, {"baseline": BLEU, "pruned": BLEU}, ("voita_figure7_encoder_pruning.csv",)),
     "functions_retained": Need(
@@ -39,6 +42,13 @@ NEEDS: dict[str, Need] = {
     "selection": TABLE_NEEDS["selection"],
     "gates_closing": Need(ALL, {"gates": ("gates.jsonl",)}, ()),
 }
-"""By name of the figure; each is drawn for one experiment. `gates_closing` is also written as an animation."""
+"""By name of the figure; each is drawn for one experiment, but those of ACROSS."""
 
 ANIMATED = ("gates_closing",)
+"""Also written as an animation."""
+
+ACROSS = ("dependency_scores",)
+"""One picture of all experiments that `run` names."""
+
+FROM_SETTINGS = ("hard_concrete",)
+"""Drawn from the settings of gates as well."""

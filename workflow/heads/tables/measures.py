@@ -11,8 +11,9 @@ from heads.tables.reading import Frames, first_of
 
 HEAD = ("attention", "layer", "head")
 KEYS = ("experiment", "seed", *HEAD)
-NOT_COMPARED = "gate_last_lambda"
-"""Columns of this name say the same as another measure in other units."""
+LAST_LAMBDA = "gate_last_lambda"
+NOT_COMPARED = (LAST_LAMBDA, "positional_words_accuracy")
+"""Columns that begin so say the same as another measure in other units, of words in place of pieces."""
 
 
 def measures_table(frames: Frames) -> pd.DataFrame:
@@ -28,7 +29,7 @@ def measures_table(frames: Frames) -> pd.DataFrame:
 
 def measure_names(table: pd.DataFrame) -> list[str]:
     """The columns of a table of measures that are compared with each other."""
-    return [name for name in table.columns if name not in KEYS and NOT_COMPARED not in name]
+    return [name for name in table.columns if name not in KEYS and not name.startswith(NOT_COMPARED)]
 
 
 def relevance_columns(table: pd.DataFrame) -> dict[str, str]:
@@ -53,11 +54,15 @@ def _spread(frame: pd.DataFrame, by: str, columns: Mapping[str, str]) -> pd.Data
 
 
 def _role_accuracies(frames: Frames) -> pd.DataFrame:
-    """The best accuracy of each head as a positional and as a rare-word head; its largest gain as a syntactic one."""
+    """Each head's best accuracy as a positional and as a rare-word head, its largest gain as a syntactic one.
+
+    Positional between pieces, and between words beside it.
+    """
     roles = first_of(frames["roles.tsv"], "trees")
     roles = roles[roles["kind"] == "baseline"].assign(attention="enc_self")
     value = roles["accuracy"] - roles["baseline"].where(roles["role"] == "syntactic", 0)
-    names = {"positional": "positional_accuracy", "syntactic": "syntactic_gain", "rare": "rare_accuracy"}
+    names = {"positional": "positional_accuracy", "positional_words": "positional_words_accuracy"}
+    names |= {"syntactic": "syntactic_gain", "rare": "rare_accuracy"}
     best = roles.assign(value=value).groupby([*KEYS, "role"])["value"].max().unstack()
     return best.reindex(columns=list(names)).rename(columns=names)
 
@@ -74,7 +79,7 @@ def _gate_survival(frames: Frames) -> pd.DataFrame:
     for scope in SCOPES:
         heads = gates[gates["scope"] == scope].groupby(list(KEYS))
         parts.append(heads["open"].mean().rename(f"gate_survival_{scope}"))
-        parts.append(heads["last"].max().rename(f"{NOT_COMPARED}_{scope}"))
+        parts.append(heads["last"].max().rename(f"{LAST_LAMBDA}_{scope}"))
     return pd.concat(parts, axis=1)
 
 

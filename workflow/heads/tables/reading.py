@@ -30,6 +30,7 @@ TEXT = {
     "trees",
     "role",
     "name",
+    "relation",
     "signature",
 }
 TEXT |= {"run", "device", "form", "order", "target"}
@@ -92,13 +93,14 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "bleu.json": ("bleu", "sentences", "signature"),
     "model.json": ("attention", "layer", "head", "live", "dev_loss", "total_updates"),
     "train.jsonl": ("update", "dev_loss"),
-    "heads.tsv": ("attention", "layer", "head", "p_open", "open", "strictly_between"),
+    "heads.tsv": ("attention", "layer", "head", "log_alpha", "p_open", "open", "strictly_between"),
     "confidence.tsv": ("attention", "layer", "head", "confidence"),
     "lrp.tsv": ("rule", "attention", "layer", "head", "relevance", "relevance_absolute"),
     "roles.tsv": (
         *("trees", "layer", "head", "role", "name"),
-        *("accuracy", "low", "high", "baseline", "cases", "reaches", "holds"),
+        *("accuracy", "low", "high", "baseline", "excess_low", "excess_high", "cases", "reaches", "holds"),
     ),
+    "positions.tsv": ("trees", "relation", "position", "arcs"),
     "alignment.tsv": ("trees", "sentences", "measured", "tree_words", "aligned_words"),
     "gates.jsonl": ("update", "attention", "layer", "head", "p_open"),
     "maps.json": ("words", "relations", "tree_heads", "weights"),

@@ -108,13 +108,15 @@ def _other(frame: pd.DataFrame) -> pd.DataFrame:
 def roles_table(frames: Frames, figure8: pd.DataFrame) -> pd.DataFrame:
     """Functions of the live encoder heads of every run, and the paper's model nearest by share of encoder heads kept.
 
-    Between them: how many live heads of a pruned model hold a role that they did not hold in the unpruned one
-    (`heads_with_new_roles`) or no longer hold one (`heads_with_lost_roles`), the words of the trees, and the counts by
-    the other trees.
+    Between them: how many live heads would be positional were their offsets counted in words (`positional_on_words`);
+    how many of a pruned model hold a role that they did not hold in the unpruned one (`heads_with_new_roles`) or no
+    longer hold one (`heads_with_lost_roles`); the words of the trees; and the counts by the other trees.
 
     frames: `model.json`, `roles.tsv` and `alignment.tsv`; figure8: the paper's numbers, a row a size and function.
     """
     counts, runs = count_functions(frames), list(RUN_COLUMNS)
+    on_words = _positional_on_words(first_of(frames["roles.tsv"], "trees"))
+    counts = counts.merge(on_words, on=runs, how="left").fillna({"positional_on_words": 0})
     drift = role_drift(frames)
     changes = {f"heads_with_{name}": drift[name] * (1 - drift["gone"]) > 0 for name in ("new_roles", "lost_roles")}
     drifted = drift.assign(**changes).groupby(runs, sort=False)[list(changes)].sum().reset_index()
@@ -122,6 +124,13 @@ def roles_table(frames: Frames, figure8: pd.DataFrame) -> pd.DataFrame:
     counts = counts.merge(_aligned(first_of(frames["alignment.tsv"], "trees")), on=runs, how="left")
     counts = counts.merge(_other_functions(frames), on=runs, how="left")
     return pd.concat([counts, _paper_functions(figure8, counts["live"] / counts["of"])], axis=1)
+
+
+def _positional_on_words(roles: pd.DataFrame) -> pd.DataFrame:
+    """By run the heads of which the interval says that they look at one fixed offset of words."""
+    found = roles[(roles["role"] == "positional_words") & (roles["excess_low"].round(9) >= 0)]
+    heads = found[list(HEAD_COLUMNS)].drop_duplicates()
+    return heads.groupby(list(RUN_COLUMNS), sort=False).size().rename("positional_on_words").reset_index()
 
 
 def _aligned(alignment: pd.DataFrame) -> pd.DataFrame:
