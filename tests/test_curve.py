@@ -11,12 +11,12 @@ import torch
 from safetensors.numpy import save_file
 
 from heads.ablation import all_heads
-from heads.bleu_draws import bleu_of, sentence_counts
 from heads.checkpoints import save_model
 from heads.cli._masking import load_with_heads, translation_of
 from heads.curve import Row, ablation_order, by_attention, curve_rows, importance_orders, random_orders
-from heads.decode import bleu
+from heads.decode import bleu, bleu_statistics
 from heads.files import UserError, write_lines
+from heads.ngrams import bleu_of
 from heads.selection import Head, random_scores, ranked
 from heads.settings import TranslateSettings
 from heads.transformer import Gates, Transformer
@@ -81,9 +81,9 @@ def worsened(share: float, seed: int) -> list[str]:
 def test_bleu_of_summed_counts_is_that_of_the_text() -> None:
     wanted = worsened(0, 1)
     for said in (worsened(0.2, 2), ["the cats", *wanted[:-1]], ["dogs bark"] * 40):
-        counts = sentence_counts(said, wanted)
-        assert bleu_of(counts.sum(0)) == pytest.approx(bleu(said, wanted)["bleu"], abs=1e-9)
-        assert bleu_of(counts[:7].sum(0)) == pytest.approx(bleu(said[:7], wanted[:7])["bleu"], abs=1e-9)
+        counts = np.array([list(row.values()) for row in bleu_statistics(said, wanted)])
+        assert float(bleu_of(counts.sum(0))) == pytest.approx(bleu(said, wanted)["bleu"], abs=1e-9)
+        assert float(bleu_of(counts[:7].sum(0))) == pytest.approx(bleu(said[:7], wanted[:7])["bleu"], abs=1e-9)
 
 
 def test_what_is_lost_has_an_interval_of_sentences_drawn_in_pairs(tiny_model: NewModel) -> None:

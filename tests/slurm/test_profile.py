@@ -23,9 +23,9 @@ def submitted_rules() -> set[str]:
     local = re.search(r"localrules:\n((?:    \w+,\n)+)", (ROOT / "Snakefile").read_text(encoding="utf-8"))
     assert local
     texts = [path.read_text(encoding="utf-8") for path in (ROOT / "workflow/rules").glob("*.smk")]
-    return {rule for text in texts for rule in re.findall(r"^(?:use rule \w+ as|rule) (\w+)\b", text, re.MULTILINE)} - set(
-        re.findall(r"\w+", local[1])
-    )
+    return {
+        rule for text in texts for rule in re.findall(r"^(?:use rule \w+ as|rule) (\w+)\b", text, re.MULTILINE)
+    } - set(re.findall(r"\w+", local[1]))
 
 
 def test_memory_and_time_of_every_submitted_rule_grow_with_each_try() -> None:

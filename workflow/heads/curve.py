@@ -11,9 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heads.ablation import Translate, all_heads, gates_without
-from heads.bleu_draws import bleu_draws, bleu_of, ends, sentence_counts
+from heads.bootstrap import interval, resampled_sums
+from heads.decode import bleu_statistics
 from heads.importance import FORMS
 from heads.names import ATTENTIONS
+from heads.ngrams import bleu_of
 from heads.selection import Head, Scores, random_scores, steps
 from heads.transformer import Transformer
 
@@ -81,8 +83,7 @@ def curve_rows(
         walk = [frozenset(masked) for masked in ([], *steps(scores, step))]
         for heads in walk:
             if heads not in known:
-                counts = sentence_counts(translate(gates_without(model, heads)), references)
-                known[heads] = bleu_of(counts.sum(0)), bleu_draws(counts, resamples)
+                known[heads] = drawn_bleu(translate(gates_without(model, heads)), references, resamples)
         for heads, rival in zip(walk, first, strict=True):
             cells = (order, attention, len(heads), len(scores), len(heads) / len(scores), known[heads][0])
             behind = compared(known[rival], known[heads]) if scores.keys() == of_first.keys() else (None, None, None)
@@ -91,6 +92,13 @@ def curve_rows(
     return rows
 
 
+def drawn_bleu(hypotheses: Sequence[str], references: Sequence[str], resamples: int) -> Found:
+    """BLEU of translations and of draws of them; of as many sentences always the same draws."""
+    counts = np.array([list(row.values()) for row in bleu_statistics(hypotheses, references)], np.float32)
+    return float(bleu_of(counts.sum(0))), bleu_of(resampled_sums(counts, resamples))
+
+
 def compared(one: Found, other: Found) -> tuple[float, float, float]:
     """BLEU of one minus that of another, and the interval of the difference."""
-    return one[0] - other[0], *ends(one[1] - other[1])
+    low, high = interval(one[1] - other[1])
+    return one[0] - other[0], float(low), float(high)

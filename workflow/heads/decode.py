@@ -17,6 +17,7 @@ from torch import Tensor
 
 from heads.batches import Pairs
 from heads.bpe import Vocabulary
+from heads.ngrams import COLUMNS as STATISTICS
 from heads.transformer import BOS, EOS, PAD, UNK, DecoderCache, Gates, Transformer
 
 IMPOSSIBLE = -1e9
@@ -165,3 +166,11 @@ def bleu(hypotheses: Sequence[str], references: Sequence[str]) -> dict[str, Any]
     metric = BLEU()
     score = metric.corpus_score(list(hypotheses), [list(references)])
     return {"bleu": float(score.score), "signature": str(metric.get_signature())}
+
+
+def bleu_statistics(hypotheses: Sequence[str], references: Sequence[str]) -> list[dict[str, int]]:
+    """What sacrebleu counts in each sentence, as rows of `heads.ngrams.COLUMNS`; their sums give the corpus BLEU."""
+    metric = BLEU(effective_order=True)
+    scores = [metric.sentence_score(text, [reference]) for text, reference in zip(hypotheses, references, strict=True)]
+    counts = [(score.sys_len, score.ref_len, *score.counts, *score.totals) for score in scores]
+    return [dict(zip(STATISTICS, row, strict=True)) for row in counts]

@@ -13,6 +13,7 @@ rule score:
     output:
         translations=f"{ANY_RUN}/translations.txt",
         bleu=f"{ANY_RUN}/bleu.json",
+        statistics=f"{ANY_RUN}/bleu_statistics.tsv",
     log:
         f"{ANY_RUN}/log/score.txt",
     benchmark:
@@ -26,7 +27,8 @@ rule score:
     shell:
         "python -m heads score --settings {input.settings:q} --model {input.model:q} --shape {input.shape:q}"
         " --source {input.source:q} --target-bpe {input.target_bpe:q} --references {input.references:q}"
-        " --translations {output.translations:q} --bleu {output.bleu:q} --threads {threads} > {log:q} 2>&1"
+        " --translations {output.translations:q} --bleu {output.bleu:q} --statistics {output.statistics:q}"
+        " --threads {threads} > {log:q} 2>&1"
 
 
 rule confidence:

@@ -80,11 +80,11 @@ rule gates:
         seed=lambda wildcards: wildcards.seed,
         scope=lambda wildcards: wildcards.scope,
         target=lambda wildcards: wildcards.target,
-        start=lambda wildcards, input: f"--start-model {shlex.quote(input.start_model)}",
     shell:
         "python -m heads gates --settings {input.settings:q} --data {params.data:q}"
         " --references {input.references:q} --seed {params.seed:q} --threads {threads}"
-        " --processes {resources.processes} {params.start} --start-shape {input.start_shape:q}"
+        " --processes {resources.processes}"
+        " --start-model {input.start_model:q} --start-shape {input.start_shape:q}"
         " --scope {params.scope:q} --target {params.target:q}"
         " --model {output.model:q} --shape {output.shape:q} --curve {output.curve:q}"
         " --heads {output.heads:q} --gates-log {output.closing:q} > {log:q} 2>&1"
@@ -152,12 +152,13 @@ rule scratch:
         " --model {output.model:q} --shape {output.shape:q} --curve {output.curve:q} > {log:q} 2>&1"
 
 
-use rule gates as penalty_gates with:
+rule penalty_gates:
+    """Train with gates and their price from a fresh initialisation on (Voita et al., footnote 8)."""
     input:
         settings="results/{experiment}/settings/penalty_gates.yaml",
         data=TRAINING_DATA,
         references=corpus_file("dev.target.txt"),
-        start_shape=rules.baseline.output.shape,
+        unpruned_shape=rules.baseline.output.shape,
     output:
         model=f"{PENALTY_GATES}/model.safetensors",
         shape=f"{PENALTY_GATES}/model.json",
@@ -168,12 +169,26 @@ use rule gates as penalty_gates with:
         f"{PENALTY_GATES}/log/penalty_gates.txt",
     benchmark:
         f"{PENALTY_GATES}/bench/penalty_gates.tsv"
+    cache: CACHED
+    conda:
+        "../../envs/torch.yaml"
+    threads: 1
+    resources:
+        mem_mb=2000,
+        runtime=1440,
+        processes=1,
     params:
         data=lambda wildcards, input: str(Path(input.data[0]).parent),
         seed=lambda wildcards: wildcards.seed,
         scope=lambda wildcards: wildcards.scope,
         target=lambda wildcards: wildcards.target,
-        start="",
+    shell:
+        "python -m heads penalty_gates --settings {input.settings:q} --data {params.data:q}"
+        " --references {input.references:q} --seed {params.seed:q} --threads {threads}"
+        " --processes {resources.processes} --unpruned-shape {input.unpruned_shape:q}"
+        " --scope {params.scope:q} --target {params.target:q}"
+        " --model {output.model:q} --shape {output.shape:q} --curve {output.curve:q}"
+        " --heads {output.heads:q} --gates-log {output.closing:q} > {log:q} 2>&1"
 
 
 use rule pruned as penalty_scratch with:

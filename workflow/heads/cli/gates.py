@@ -1,14 +1,15 @@
-"""Train with gates on one scope of heads: hard-concrete ones, or those of an exact number.."""
+"""Fine-tune a trained model with gates on one scope of heads: hard-concrete ones, or those of an exact number."""
 
 from __future__ import annotations
 
 import argparse
 import re
-from dataclasses import replace
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 
 from heads.checkpoints import load_model
 from heads.cli import _training
@@ -27,11 +28,14 @@ LAM = r"(?:0|[1-9][0-9]*)(?:\.[0-9]*[1-9])?"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Flags of `python -m heads gates`."""
+    add_gate_arguments(parser)
+    parser.add_argument("--start-model", type=Path, required=True, help="weights of the trained model to start from")
+    parser.add_argument("--start-shape", type=Path, required=True, help="its model.json")
+
+
+def add_gate_arguments(parser: argparse.ArgumentParser) -> None:
+    """Flags of every training with gates."""
     _training.add_training_arguments(parser)
-    parser.add_argument(
-        "--start-model", type=Path, help="weights of the trained model to start from; without: a fresh initialisation"
-    )
-    parser.add_argument("--start-shape", type=Path, required=True, help="the unpruned model's model.json")
     parser.add_argument("--scope", choices=sorted(SCOPES), required=True, help="which heads get gates")
     parser.add_argument(
         "--target",
@@ -44,51 +48,39 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Train with gates; from a trained model the schedule of the learning rate goes on where that one's ended."""
-    (device, processes), content = _training.begin(arguments), read_yaml(arguments.settings)
+    """Train on with gates; the schedule of the learning rate goes on where the start model's ended."""
+    device, processes = _training.begin(arguments)
+    content = read_yaml(arguments.settings)
     settings = section(GatesSettings, content["gates"])
     training = section(TrainingSettings, content["training"])
-    if arguments.start_model:
-        model, before = load_model(arguments.start_model, arguments.start_shape), trained_updates(arguments.start_shape)
-        start = sha256_of(arguments.start_model)
-    else:
-        model, before, start = fresh_model(arguments.start_shape, arguments.seed), 0, "fresh"
-        length = section(LengthSettings, content["scratch"])
-        lengths = {name: getattr(length, name) for name in ("updates", "average_last", "average_every")}
-        settings = replace(settings, **lengths)
-    gates, price = priced_gates(arguments.target, arguments.scope, model.shape, settings)
+    model = load_model(arguments.start_model, arguments.start_shape)
+    before = read_json(arguments.start_shape)["total_updates"]
+    length = LengthSettings(settings.updates, 0, settings.average_last, settings.average_every)
+    plan = Plan(training, length, arguments.seed, before, device, processes=processes)
     decoder = (model.target_embedding, model.decoder, model.decoder_norm, model.projection)
-    pruning = Pruning(
-        gates,
-        price,
-        settings.subset.learning_rate if isinstance(gates, SubsetGates) else settings.gate_learning_rate,
-        settings.record_every,
-        decoder if arguments.scope == "enc_self" and arguments.start_model else (),
-    )
-    pairs = _training.read_pairs(arguments.data, "train", training.max_pieces)
-    plan = Plan(
-        training,
-        LengthSettings(settings.updates, 0, settings.average_last, settings.average_every),
-        arguments.seed,
-        before,
-        device,
-        processes=processes,
-    )
-    identity = f"gates {arguments.scope} {arguments.target} {start}"
-    unfinished = _training.run_training(Training(model, pairs, plan, pruning), arguments, content, identity)
+    frozen = decoder if arguments.scope == "enc_self" else ()
+    train_with_gates(arguments, content, model, plan, settings, frozen, start=sha256_of(arguments.start_model))
+
+
+def train_with_gates(
+    arguments: argparse.Namespace,
+    content: Mapping[str, Any],
+    model: Transformer,
+    plan: Plan,
+    settings: GatesSettings,
+    frozen: tuple[nn.Module, ...],
+    *,
+    start: str,
+) -> None:
+    """Put gates on the model's heads, train it with them, write everything; `start` tells what it began from."""
+    gates, price = priced_gates(arguments.target, arguments.scope, model.shape, settings)
+    rate = settings.subset.learning_rate if isinstance(gates, SubsetGates) else settings.gate_learning_rate
+    pruning = Pruning(gates, price, rate, settings.record_every, frozen)
+    pairs = _training.read_pairs(arguments.data, "train", plan.training.max_pieces)
+    start = f"gates {arguments.scope} {arguments.target} {start}"
+    unfinished = _training.run_training(Training(model, pairs, plan, pruning), arguments, content, start)
     write_tsv(arguments.heads, rows(gates, model.shape), COLUMNS)
     unfinished.finish({"train.jsonl": arguments.curve, "gates.jsonl": arguments.gates_log})
-
-
-def trained_updates(shape: Path) -> int:
-    """How many updates the weights beside a `model.json` have had."""
-    return int(read_json(shape)["total_updates"])
-
-
-def fresh_model(shape: Path, seed: int) -> Transformer:
-    """A model of the shape in a `model.json` that has learnt nothing, the same for the same seed."""
-    torch.manual_seed(seed)
-    return Transformer(ModelShape.from_dict(read_json(shape)["shape"]))
 
 
 def priced_gates(target: str, scope: str, shape: ModelShape, settings: GatesSettings) -> tuple[TrainableGates, Price]:

@@ -9,9 +9,10 @@ from pathlib import Path
 from heads.batches import Pairs
 from heads.bpe import Tokens, Vocabulary
 from heads.checkpoints import load_model
-from heads.decode import bleu, translate_pairs
+from heads.decode import bleu, bleu_statistics, translate_pairs
 from heads.devices import add_device_arguments, pick
-from heads.files import read_lines, read_yaml, write_json, write_lines
+from heads.files import read_lines, read_yaml, write_json, write_lines, write_tsv
+from heads.ngrams import COLUMNS
 from heads.provenance import made_by
 from heads.settings import TranslateSettings, section
 
@@ -26,11 +27,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--target-bpe", type=Path, required=True, help="SentencePiece model of the target side")
     parser.add_argument("--translations", type=Path, required=True, help="text to write")
     parser.add_argument("--bleu", type=Path, required=True, help="score to write, JSON")
+    parser.add_argument("--statistics", type=Path, help="what the score counts in each sentence, a table to write")
     add_device_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Translate, score, write both."""
+    """Translate, score, write everything."""
     device = pick(arguments)
     settings = section(TranslateSettings, read_yaml(arguments.settings)["translate"])
     model = load_model(arguments.model, arguments.shape).to(device)
@@ -46,7 +48,8 @@ def run(arguments: argparse.Namespace) -> None:
         limit=settings.sentences,
     )
     references = read_lines(arguments.references)
-    score = bleu(texts, [references[i] for i in numbers])
+    references = [references[i] for i in numbers]
+    score = bleu(texts, references)
     facts = {
         "split": "test",
         "sentences": len(texts),
@@ -54,5 +57,7 @@ def run(arguments: argparse.Namespace) -> None:
         "length_penalty": settings.length_penalty,
     }
     write_lines(arguments.translations, texts)
+    if arguments.statistics:
+        write_tsv(arguments.statistics, bleu_statistics(texts, references), COLUMNS)
     write_json(arguments.bleu, {**score, **facts, "provenance": made_by(arguments)})
     print(f"BLEU {score['bleu']:.2f} {score['signature']}", file=sys.stderr)

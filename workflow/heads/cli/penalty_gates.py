@@ -1,0 +1,35 @@
+"""Train with gates and their price from a fresh initialisation on (Voita et al. 2019, footnote 8)."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+
+from heads.cli import _training
+from heads.cli.gates import add_gate_arguments, train_with_gates
+from heads.files import read_json, read_yaml
+from heads.settings import GatesSettings, LengthSettings, TrainingSettings, section
+from heads.train import Plan
+from heads.transformer import ModelShape, Transformer
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Flags of `python -m heads penalty_gates`."""
+    add_gate_arguments(parser)
+    parser.add_argument("--unpruned-shape", type=Path, required=True, help="model.json of the baseline")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Train a new model with gates, for as long as models from scratch are trained; all of it learns."""
+    device, processes = _training.begin(arguments)
+    content = read_yaml(arguments.settings)
+    training = section(TrainingSettings, content["training"])
+    length = replace(section(LengthSettings, content["scratch"]), patience=0)
+    settings = replace(section(GatesSettings, content["gates"]), updates=length.updates)
+    torch.manual_seed(arguments.seed)
+    model = Transformer(ModelShape.from_dict(read_json(arguments.unpruned_shape)["shape"]))
+    plan = Plan(training, length, arguments.seed, 0, device, processes=processes)
+    train_with_gates(arguments, content, model, plan, settings, (), start="fresh")
