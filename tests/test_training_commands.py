@@ -47,7 +47,9 @@ LEFT = {
 }
 """Heads that stay: all the known ones and four more, one layer without any."""
 RATE = {"learning_rate_scale": 0.02}
-SECTIONS = {"baseline": "baseline", "gates": "gates", "scratch": "scratch", "selected": "gates"}
+SECTIONS = {"baseline": "baseline", "gates": "gates", "scratch": "scratch", "selected": "selected",
+            "penalty_gates": "scratch"}  # fmt: skip
+WITH_GATES = ("gates", "penalty_gates")
 FILES = {"model": "model.safetensors", "shape": "model.json", "curve": "train.jsonl"}
 
 
@@ -77,11 +79,13 @@ def train(known: Known, tmp_path: Path) -> Train:
         out = tmp_path / f"{name}-{len(list(tmp_path.iterdir()))}"
         start = start or known.baseline
         weights_of = {"start_model": start / "model.safetensors", "start_shape": start / "model.json"}
+        unpruned = {"unpruned_shape": start / "model.json"}
+        gated = {"scope": "all", "target": "lam-0.5", "heads": out / "heads.tsv", "gates_log": out / "gates.jsonl"}
         own: dict[str, dict[str, Any]] = {
             "baseline": {"moments": out / "moments"},
-            "gates": {**weights_of, "scope": "all", "target": "lam-0.5", "heads": out / "heads.tsv",
-                      "gates_log": out / "gates.jsonl"},
-            "scratch": {"unpruned_shape": start / "model.json", "heads": known.folder / "heads.tsv"},
+            "gates": {**weights_of, **gated},
+            "penalty_gates": {**unpruned, **gated},
+            "scratch": {**unpruned, "heads": known.folder / "heads.tsv"},
             "selected": {**weights_of, "heads": known.folder / "heads.tsv"},
         }  # fmt: skip
         files = {flag: out / file for flag, file in FILES.items()}
@@ -102,8 +106,9 @@ def expected_start(known: Known, name: str, seed: int) -> Transformer:
     """What a training of each kind starts from."""
     if name == "baseline":
         return fresh(SMALL, seed)
-    if name == "scratch":
-        return fresh(pruned_shape(known_model().shape, LEFT), seed)
+    if name in ("scratch", "penalty_gates"):
+        whole = known_model().shape
+        return fresh(pruned_shape(whole, LEFT) if name == "scratch" else whole, seed)
     whole = load_model(known.baseline / "model.safetensors", known.baseline / "model.json")
     return whole if name == "gates" else prune(whole, LEFT)
 
@@ -113,7 +118,7 @@ def test_a_training_starts_from_its_own_weights_reads_its_own_data_and_says_so(
     known: Known, train: Train, name: str
 ) -> None:
     """All of train is one update, so that its loss is that of the start, and so is that on dev."""
-    run = train(name, seed=4, baseline={"updates": 1}, gates={"updates": 1}, scratch={"updates": 1})
+    run = train(name, seed=4, **{SECTIONS[name]: {"updates": 1}})
     start = expected_start(known, name, 4).eval()
     assert same(weights(run), start.state_dict())
     facts = read_json(run / "model.json")
@@ -127,12 +132,12 @@ def test_a_training_starts_from_its_own_weights_reads_its_own_data_and_says_so(
     assert facts["dev_loss"] == pytest.approx(losses["dev", 0.0], rel=1e-4)
     [line] = read_jsonl(run / "train.jsonl")
     assert line["dev_loss"] == pytest.approx(losses["dev", 0.0], rel=1e-4)
-    if name != "gates":
+    if name not in WITH_GATES:
         assert line["loss"] == pytest.approx(losses["train", 0.1], rel=1e-4)
     assert facts["provenance"]["seed"] == 4
 
 
-@pytest.mark.parametrize("name", ["baseline", "scratch"])
+@pytest.mark.parametrize("name", ["baseline", "scratch", "penalty_gates"])
 def test_another_seed_draws_another_model_and_the_same_seed_the_same(train: Train, name: str) -> None:
     first, again, other = (weights(train(name, seed=seed)) for seed in (1, 1, 2))
     assert same(first, again)
@@ -152,6 +157,7 @@ def test_the_seed_also_decides_on_the_order_of_the_data(train: Train, known: Kno
 
 @pytest.mark.parametrize(("name", "updates", "before"), [
     ("baseline", 4, 0), ("gates", 2, UPDATES_BEFORE), ("scratch", 3, 0), ("selected", 2, UPDATES_BEFORE),
+    ("penalty_gates", 3, 0),
 ])  # fmt: skip
 def test_a_training_is_as_long_as_its_section_says_and_goes_on_with_the_schedule_of_what_it_started_from(
     train: Train, name: str, updates: int, before: int
@@ -163,6 +169,29 @@ def test_a_training_is_as_long_as_its_section_says_and_goes_on_with_the_schedule
     # Warm-up over five updates to the top, then the inverse square root.
     rates = [0.02 * (n * 5**-1.5 if n < 5 else n**-0.5) for n in range(before + 1, before + updates + 1)]
     assert [line["learning_rate"] for line in lines] == pytest.approx(rates)
+
+
+@pytest.mark.parametrize("name", SECTIONS)
+def test_over_the_last_share_of_its_updates_the_rate_of_a_training_falls_towards_zero(train: Train, name: str) -> None:
+    """The last two of five updates: two thirds and one third of what they would have."""
+    section = {SECTIONS[name]: {"updates": 5}}
+    plain, falling = (
+        [line["learning_rate"] for line in read_jsonl(train(name, training=RATE | decay, **section) / "train.jsonl")]
+        for decay in ({}, {"decay_share": 0.4})
+    )
+    assert falling == pytest.approx([*plain[:3], plain[3] * 2 / 3, plain[4] / 3])
+
+
+def test_a_model_with_a_penalty_from_the_start_learns_in_all_its_parts_and_is_trained_as_long_as_from_scratch(
+    train: Train,
+) -> None:
+    """Its decoder is not frozen, for it has learnt nothing; patience would leave gates half closed."""
+    lengths = {"scratch": {"updates": 3, "patience": 1}, "gates": {"updates": 9}}
+    run = train("penalty_gates", training=RATE, flags={"scope": "enc_self"}, **lengths)
+    start = fresh(known_model().shape, 1).state_dict()
+    assert not [name for name, value in weights(run).items() if torch.equal(value, start[name])]
+    assert {row["attention"] for row in read_tsv(run / "heads.tsv")} == {"enc_self"}
+    assert len(read_jsonl(run / "train.jsonl")) == 3
 
 
 @pytest.mark.parametrize("name", SECTIONS)
@@ -209,7 +238,7 @@ def test_patience_ends_a_training_that_gets_no_better_and_its_moments_stay_unkep
 
 @pytest.mark.parametrize("count", [1, 6])
 def test_dev_bleu_is_of_greedy_translations_of_the_first_dev_sentences(known: Known, train: Train, count: int) -> None:
-    run = train("selected", gates={"updates": 1}, training={"dev_bleu_sentences": count})
+    run = train("selected", selected={"updates": 1}, training={"dev_bleu_sentences": count})
     references = read_lines(known.text("dev", "target"))[:count]
     right = sacrebleu.corpus_bleu(known.right("dev")[:count], [references]).score
     assert right < 90 or count == 1
@@ -218,7 +247,7 @@ def test_dev_bleu_is_of_greedy_translations_of_the_first_dev_sentences(known: Kn
 
 def test_a_text_is_cut_at_the_number_of_pieces_in_the_settings(known: Known, train: Train) -> None:
     """Pairs with more than five pieces on either side are left out, of train and of dev."""
-    run = train("selected", gates={"updates": 1}, training={"max_pieces": 5})
+    run = train("selected", selected={"updates": 1}, training={"max_pieces": 5})
     start = expected_start(known, "selected", 1).eval()
     for split, smooth, found in (
         ("train", 0.1, read_jsonl(run / "train.jsonl")[0]["loss"]),
