@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
 from fake_results import World, write_results
+from heads.files import read_json, write_json, write_lines
 from heads.tables.needs import NEEDS
 from heads.tables.pruning import pruning_table
 from heads.tables.reading import load_reference, load_runs
@@ -56,3 +59,23 @@ def test_the_pruning_table_says_how_far_each_side_of_a_pair_had_come(tmp_path: P
     encoder = rows["pruned", "enc_self", "0.1"]
     assert encoder["dev_loss_fall_percent"] == pytest.approx(100 * (1 - (0.95 / 1.5) ** 1.65))
     assert encoder["pair"] == ""
+
+
+def test_where_heads_were_cut_out_and_trained_on_it_is_that_training_which_settles_a_pair(tmp_path: Path) -> None:
+    need = NEEDS["pruning"]
+    runs = write_results(tmp_path / "made", World(lams=("0.1", "0.3")))
+    gates, scratch = (tmp_path / f"made/{kind}/all/lam-0.1/seed-1" for kind in ("gates", "scratch"))
+    added = tmp_path / "made/selected/all/lam-0.1/seed-1"
+    shutil.copytree(scratch, added)
+    write_json(added / "bleu.json", {**read_json(added / "bleu.json"), "bleu": 95.5})
+    for folder, last in ((gates, 0.9), (added, 0.985), (scratch, 0.99)):
+        lines = [json.dumps({"update": n, "dev_loss": loss}) for n, loss in ((2970, 1.0), (3300, last))]
+        write_lines(folder / "train.jsonl", lines)
+    table = pruning_table(load_runs(need, [*runs, added]), *map(load_reference, need.reference))
+    rows = {(row["kind"], row["scope"], row["lam"]): row for row in table.to_dict("records")}
+    pair = rows["pruned", "all", "0.1"]
+    falls = [pair[f"dev_loss_fall_percent{side}"] for side in ("", "_trained_on", "_scratch")]
+    assert falls == pytest.approx([10, 1.5, 1])
+    assert (pair["pair"], rows["pruned", "all", "0.3"]["pair"]) == ("settled", "not settled")
+    assert pair["bleu_trained_on"] == 95.5
+    assert pair["bleu_trained_on_minus_scratch"] == pytest.approx(95.5 - pair["bleu_scratch"])

@@ -70,6 +70,7 @@ NEEDS: dict[str, Need] = {
             "gates": ("heads.tsv", "train.jsonl", "model.json"),
             "pruned": ("bleu.json", "model.json"),
             "scratch": ("bleu.json", "model.json", "train.jsonl"),
+            "selected": ("bleu.json", "model.json", "train.jsonl"),
         },
         ("voita_table2_pruning.csv", "voita_figure7_encoder_pruning.csv"),
         methods=("",),

@@ -30,14 +30,17 @@ COLUMNS = (
     "kept_share_of_scope",
     "gates_strictly_between",
     "bleu",
+    "bleu_trained_on",
     "bleu_scratch",
     "bleu_control",
     "bleu_baseline",
     "bleu_minus_scratch",
+    "bleu_trained_on_minus_scratch",
     "bleu_minus_control",
     "bleu_minus_baseline",
     "dev_loss",
     "dev_loss_fall_percent",
+    "dev_loss_fall_percent_trained_on",
     "dev_loss_fall_percent_scratch",
     "pair",
     "sentences",
@@ -85,8 +88,9 @@ def kept_share(left: pd.DataFrame) -> pd.Series:
 def pruning_table(frames: Frames, table2: pd.DataFrame, figure7: pd.DataFrame) -> pd.DataFrame:
     """A row a baseline or pruned model, with its BLEU, the BLEU of what it is to be compared with, and the paper's.
 
-    frames: `bleu.json` and `model.json` of baseline, pruned and from-scratch runs, `heads.tsv` of gates runs, and
-    `train.jsonl` of all trainings. A pair of pruned and from scratch is settled where the dev loss of both levelled.
+    frames: `bleu.json` and `model.json` of baseline, pruned, selected and from-scratch runs, `heads.tsv` of gates runs,
+    `train.jsonl` of all trainings. `trained_on` is the same heads cut out of the baseline, which was then trained on. A
+    pair of that, or else of pruned, and from scratch is settled where the dev loss of both levelled.
     table2, figure7: the paper's numbers; the WMT row nearest by share of heads kept is put beside ours.
     """
     bleu = {_key(row): row for row in frames["bleu.json"].to_dict("records")}
@@ -100,12 +104,13 @@ def pruning_table(frames: Frames, table2: pd.DataFrame, figure7: pd.DataFrame) -
         trained = (experiment, "gates" if kind == "pruned" else kind, scope, "", lam, keep, seed)
         measured = bleu[_key(row)]
         others = {
+            "trained_on": (experiment, "selected", scope, "", lam, keep, seed),
             "scratch": (experiment, "scratch", scope, "", lam, keep, seed),
             "control": (experiment, "pruned", scope, "", "0", "", seed),
             "baseline": (experiment, "baseline", "", "", "", "", seed),
         }
         compared = {name: bleu[key]["bleu"] if key in bleu else None for name, key in others.items()}
-        ends = [fall.get(trained), fall.get(others["scratch"])]
+        ends = [fall.get(run) for run in (trained, others["trained_on"], others["scratch"])]
         paper = figure7 if scope == "enc_self" else table2
         rows.append(
             {
@@ -113,8 +118,10 @@ def pruning_table(frames: Frames, table2: pd.DataFrame, figure7: pd.DataFrame) -
                 **{column: measured[column] for column in ("bleu", "sentences", "signature")},
                 "kept_share_of_scope": share,
                 "dev_loss_fall_percent": ends[0],
-                "dev_loss_fall_percent_scratch": ends[1],
-                "pair": settled(*ends),
+                "dev_loss_fall_percent_trained_on": ends[1],
+                "dev_loss_fall_percent_scratch": ends[2],
+                "pair": settled(ends[0] if ends[1] is None else ends[1], ends[2]),
+                "bleu_trained_on_minus_scratch": _difference(compared["trained_on"], compared["scratch"]),
                 "gates_strictly_between": between.get((experiment, "gates", scope, "", lam, keep, seed)),
                 **{f"bleu_{name}": value for name, value in compared.items()},
                 **{f"bleu_minus_{name}": _difference(measured["bleu"], value) for name, value in compared.items()},
@@ -148,5 +155,5 @@ def _key(row: dict[Any, Any]) -> Key:
     return tuple(row[column] for column in RUN_COLUMNS)
 
 
-def _difference(value: float, other: float | None) -> float | None:
-    return None if other is None or pd.isna(other) else value - other
+def _difference(value: float | None, other: float | None) -> float | None:
+    return None if value is None or other is None or pd.isna(other) else value - other
