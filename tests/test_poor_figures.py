@@ -59,7 +59,8 @@ def drawn(name: str, poor: list[Path]) -> list[Axes]:
 
 def amount(axes: Axes) -> int:
     """How much a panel shows, in the unit of what it shows."""
-    cells = sum(int(np.ma.count(mesh.get_array())) for mesh in axes.collections if isinstance(mesh, QuadMesh))
+    meshes = [np.ma.asarray(mesh.get_array()) for mesh in axes.collections if isinstance(mesh, QuadMesh)]
+    cells = sum(int(mesh.count()) for mesh in meshes)
     cells += sum(int(np.prod(np.asarray(image.get_array()).shape[:2])) for image in axes.images)
     named = [line for line in axes.lines if not str(line.get_label()).startswith("_")]
     points = sum(len(np.asarray(line.get_xdata())) for line in named if line.get_label() not in LEVELS)
