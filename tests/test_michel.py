@@ -245,7 +245,7 @@ def test_random_orders_are_a_mean_within_the_best_and_the_worst_of_them(runs: li
     with styled():
         axes = michel.fig3({"curve.tsv": pd.concat([curve, other])}, "first").axes[0]
         (line,) = (line for line in axes.lines if line.get_label() == "random, 2 orders")
-        corners = {tuple(point) for point in axes.collections[0].get_paths()[0].vertices.tolist()}  # type: ignore[attr-defined, union-attr]
+        corners = {tuple(point) for point in axes.collections[0].get_paths()[0].vertices.tolist()}  # type: ignore[union-attr]
     assert np.asarray(line.get_ydata()).tolist() == [92 - 7 * k**2 + k for k in range(5)]
     assert {(25.0 * k, 92.0 - 7 * k**2 + gain) for k in range(5) for gain in (0, 2 * k)} <= corners
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -59,7 +60,7 @@ def drawn(name: str, poor: list[Path]) -> list[Axes]:
 
 def amount(axes: Axes) -> int:
     """How much a panel shows, in the unit of what it shows."""
-    meshes = [np.ma.asarray(mesh.get_array()) for mesh in axes.collections if isinstance(mesh, QuadMesh)]
+    meshes: list[Any] = [np.ma.asarray(mesh.get_array()) for mesh in axes.collections if isinstance(mesh, QuadMesh)]
     cells = sum(int(mesh.count()) for mesh in meshes)
     cells += sum(int(np.prod(np.asarray(image.get_array()).shape[:2])) for image in axes.images)
     named = [line for line in axes.lines if not str(line.get_label()).startswith("_")]
