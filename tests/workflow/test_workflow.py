@@ -199,6 +199,16 @@ def test_the_parser_reads_gold_words_else_lines_held_out_for_roles_else_the_dev_
         assert words in snakemake(fresh, "-np", parsed.format(experiment), *change).stdout, words
 
 
+def test_the_figure_of_scores_reads_all_experiments_and_others_one(fresh: Path) -> None:
+    """Every `--runs` of the commands that draw, for two experiments, neither of which is trained."""
+    (fresh / "mine.yaml").write_text("run: [demo, other]\nexperiments: {other: {corpus: demo}}", encoding="utf-8")
+    figures = [f"results/figures/{name}.png" for name in ("dependency_scores", "other/relative_positions")]
+    said = snakemake(fresh, "-np", *figures, "--configfile", "mine.yaml").stdout
+    runs = dict(re.findall(r"heads figure --name (\w+) --runs (.*?) +--out", said))
+    one, two = (f"results/{experiment}/baseline/seed-1" for experiment in ("demo", "other"))
+    assert runs == {"dependency_scores": f"{one} {two}", "relative_positions": two}
+
+
 def test_a_missing_corpus_file_is_named_before_the_first_job(fresh: Path) -> None:
     done = snakemake(fresh, "--cores", "1", "--config", "run=[multi30k]")
     assert done.returncode != 0
