@@ -197,6 +197,46 @@ def test_held_out_sentences_leave_training_with_all_their_translations(data: Pat
     refused({**given, "hold_out": {"dev": 4, "test": 27}}, tmp_path / "refused", "hold out 27 for test")
 
 
+def test_lines_held_out_for_roles_stand_in_no_training_pair_and_change_neither_dev_nor_test(
+    data: Path, tmp_path: Path
+) -> None:
+    """Each source comes three times, once in capitals, each time with another translation."""
+    lines = [f"{'sSs'[n // 30]} {n % 30}" for n in range(90)]
+    write(data, {"train.en": lines, "train.de": [f"t {n}" for n in range(90)]})
+    read = {}
+    for roles in (0, 7):
+        hold_out = {"dev": 4, "test": 5, **({"roles": roles} if roles else {})}
+        build(entry(data, dev=None, test=None, hold_out=hold_out), tmp_path / f"{roles}", tmp_path)
+        read[roles] = {name: (tmp_path / f"{roles}/{name}").read_text() for name in OUTPUT_NAMES}
+    assert read[0]["roles.source.txt"] == ""
+    same = [name for name in OUTPUT_NAMES if name.startswith(("dev.", "test."))]
+    assert [read[0][name] for name in same] == [read[7][name] for name in same]
+    held = read[7]["roles.source.txt"].lower().splitlines()
+    train = read[7]["train.source.txt"].lower().splitlines()
+    apart = [
+        set(held),
+        set(train),
+        *({*read[7][f"{split}.source.txt"].lower().splitlines()} for split in ("dev", "test")),
+    ]
+    assert len(held) == len(set(held)) == 7
+    assert sum(map(len, apart)) == len(set().union(*apart)) == 30
+    assert len(train) == 3 * (30 - 4 - 5 - 7)
+
+
+def test_lines_are_held_out_for_roles_beside_named_dev_and_test_sets_and_their_targets_may_stay(
+    data: Path, tmp_path: Path
+) -> None:
+    write(data, {"train.en": [f"s {n}" for n in range(20)], "train.de": ["yes"] * 20})
+    given = entry(data, hold_out={"roles": 6})
+    build(given, tmp_path / "out", tmp_path)
+    held, train = (read_lines(tmp_path / f"out/{name}.source.txt") for name in ("roles", "train"))
+    assert read_lines(tmp_path / "out/dev.source.txt") == ["Dev One"]
+    assert (len(held), sorted(held + train)) == (6, sorted(f"s {n}" for n in range(20)))
+    assert read_lines(tmp_path / "out/train.target.txt") == ["yes"] * 14
+    assert held != [f"s {n}" for n in range(6)]
+    refused({**given, "hold_out": {"roles": 21}}, tmp_path / "refused", "hold out 21 for roles")
+
+
 LINKS = """<?xml version="1.0" encoding="utf-8"?>
 <!DOCTYPE cesAlign PUBLIC "-//CES//DTD XML cesAlign//EN" "">
 <cesAlign version="1.0">
@@ -254,6 +294,8 @@ def test_overlaps_one_a_line_must_be_numbers_and_as_many_as_the_lines(data: Path
         ({"train": []}, "has no train parts"),
         ({"dev": None}, "has no dev parts"),
         ({"hold_out": {"dev": 1, "test": 1}}, "has both hold_out and dev"),
+        ({"dev": None, "hold_out": {"test": 1}}, "has no dev parts: name some, or give hold_out: {dev: N}"),
+        ({"test": None, "hold_out": {"roles": 1}}, "has no test parts"),
         ({"cleaning": {**CLEANING, "min_overlap": 0.9}}, "not every train part has an overlap"),
         ({"trees": {"url": "ftp://example.org/x"}}, "does not begin with http"),
         ({"trees": {"url": "https://x", "path": "y"}}, "one of the keys path and url"),

@@ -20,11 +20,12 @@ from fake_results import World, write_results
 from heads.__main__ import main
 from heads.figures.dependencies import BEST, dependency_scores, relative_positions, shares_at
 from heads.figures.gates import LOG_ALPHAS, density, hard_concrete, masses
-from heads.figures.style import PAPER_COLOURS, styled
-from heads.files import write_lines
+from heads.figures.needs import NEEDS
+from heads.figures.style import PAPER_COLOURS, save, styled
+from heads.files import write_lines, write_yaml
 from heads.gates import probability_one, probability_open, sample
 from heads.settings import HardConcrete
-from heads.tables.reading import RUN_COLUMNS, Frames, load_reference
+from heads.tables.reading import RUN_COLUMNS, Frames, load_reference, load_runs
 
 TABLE1 = load_reference("voita_table1_dependencies.csv")
 SHAPES = (HardConcrete(0.33, -0.1, 1.1, 3.0), HardConcrete(0.7, -0.3, 1.2, -0.5))
@@ -225,3 +226,22 @@ def test_only_the_figure_of_gates_is_told_settings_and_it_needs_them(
         assert main(["figure", "--name", name, "--runs", *runs, *out, *given]) == 1
         assert "--settings belongs to hard_concrete" in capsys.readouterr().err
     assert not (tmp_path / "x.png").exists()
+
+
+def test_the_command_draws_gates_from_the_settings_that_it_is_told(tmp_path: Path) -> None:
+    runs = write_results(tmp_path / "a", World(layers=2, heads=2, lams=("0.1",), scratch=False))
+    shape = {"temperature": 0.7, "low": -0.3, "high": 1.2, "log_alpha_init": -0.5}
+    subset = {"learning_rate": 1.0, "temperature_first": 1.0, "temperature_last": 0.1, "cooldown_share": 1.0}
+    gates: dict[str, Any] = {"updates": 1, "average_last": 1, "average_every": 1, "gate_learning_rate": 0.1}
+    gates |= {"record_every": 1, "hard_concrete": shape, "subset": {**subset, "straight_through": False}}
+    write_yaml(tmp_path / "gates.yaml", {"gates": gates})
+    out = ["--out-pdf", str(tmp_path / "x.pdf"), "--out-png", str(tmp_path / "x.png")]
+    told = ["--settings", str(tmp_path / "gates.yaml"), "--runs", *map(str, runs)]
+    assert main(["figure", "--name", "hard_concrete", *told, *out]) == 0
+    with styled():
+        save(
+            hard_concrete(load_runs(NEEDS["hard_concrete"], runs), SHAPES[1], "a"),
+            tmp_path / "y.pdf",
+            tmp_path / "y.png",
+        )
+    assert (tmp_path / "x.png").read_bytes() == (tmp_path / "y.png").read_bytes()

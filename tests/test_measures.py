@@ -123,6 +123,8 @@ def test_the_measures_of_a_head_are_those_of_its_files(runs: list[Path], tmp_pat
     words = max(float(r["accuracy"]) for r in roles if r["role"] == "positional_words")
     assert float(row["positional_words_accuracy"]) == pytest.approx(words, abs=1e-3)
     assert abs(words - offset) > 0.01
+    compared = {r["measure_a"] for r in table("correlations", runs, tmp_path / "c.tsv")}
+    assert "positional_accuracy" in compared and "positional_words_accuracy" not in compared
     gates = [read_tsv(baseline.parents[1] / f"gates/all/lam-{lam}/seed-2/heads.tsv") for lam in WORLD.lams]
     opened = [int(next(r["open"] for r in rows if head.items() <= r.items())) for rows in gates]
     assert float(row["gate_survival_all"]) == np.mean(opened)

@@ -184,6 +184,31 @@ def test_roles_are_measured_on_parsed_trees_alone_where_a_corpus_has_no_others(f
     assert "corpora.multi30k has no trees: name a treebank there under trees, or stanza" in said["gold"]
 
 
+def test_the_parser_reads_gold_words_else_lines_held_out_for_roles_else_the_dev_text(fresh: Path) -> None:
+    parsed = "results/{}/parser/parsed.conllu"
+    corpora = yaml.safe_load((fresh / "config.yaml").read_text(encoding="utf-8"))["corpora"]
+    for path in local_files_of(corpora["multi30k"]):
+        (fresh / path).parent.mkdir(parents=True, exist_ok=True)
+        (fresh / path).touch()
+    (fresh / "mine.yaml").write_text("corpora: {multi30k: {hold_out: {roles: 70}}}", encoding="utf-8")
+    for experiment, change, words in (
+        ("demo", [], " --trees results/corpora/demo/dev.conllu "),
+        ("multi30k", [], " --text results/corpora/multi30k/dev.source.txt "),
+        ("multi30k", ["--configfile", "mine.yaml"], " --text results/corpora/multi30k/roles.source.txt "),
+    ):
+        assert words in snakemake(fresh, "-np", parsed.format(experiment), *change).stdout, words
+
+
+def test_the_figure_of_scores_reads_all_experiments_and_others_one(fresh: Path) -> None:
+    """Every `--runs` of the commands that draw, for two experiments, neither of which is trained."""
+    (fresh / "mine.yaml").write_text("run: [demo, other]\nexperiments: {other: {corpus: demo}}", encoding="utf-8")
+    figures = [f"results/figures/{name}.png" for name in ("dependency_scores", "other/relative_positions")]
+    said = snakemake(fresh, "-np", *figures, "--configfile", "mine.yaml").stdout
+    runs = dict(re.findall(r"heads figure --name (\w+) --runs (.*?) +--out", said))
+    one, two = (f"results/{experiment}/baseline/seed-1" for experiment in ("demo", "other"))
+    assert runs == {"dependency_scores": f"{one} {two}", "relative_positions": two}
+
+
 def test_a_missing_corpus_file_is_named_before_the_first_job(fresh: Path) -> None:
     done = snakemake(fresh, "--cores", "1", "--config", "run=[multi30k]")
     assert done.returncode != 0

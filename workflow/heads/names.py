@@ -25,6 +25,9 @@ SPLITS = ("train", "dev", "test")
 OTHER = "other"
 """The name of a test set of another domain, which a corpus in files may have beside its splits."""
 
+ROLES = "roles"
+"""The name of source lines that a corpus in files may keep away from training, to be parsed for the roles of heads."""
+
 SIDES = ("source", "target")
 KINDS = ("baseline", "gates", "pruned", "scratch", "selected", "penalty_gates", "penalty_scratch")
 """The kinds of trained models, in the order in which they are made. In `penalty_gates` gates and their price are there

@@ -228,9 +228,14 @@ def learnt_trees(wildcards):
 
 
 def parsed_words(wildcards):
-    """Input function: the gold trees that roles are measured on as well, to be scored, else the corpus's own dev text."""
-    beside_gold = wildcards.experiment in parsed_experiments([wildcards.experiment])
-    return corpus_file("dev.conllu" if beside_gold else "dev.source.txt")(wildcards)
+    """Input function: the gold trees that roles are measured on as well, to be scored; without them lines of the corpus.
+
+    Those that it holds out for roles, else its dev text.
+    """
+    if parsed_experiments([wildcards.experiment]):
+        return corpus_file("dev.conllu")(wildcards)
+    held_out = config["corpora"][EXPERIMENTS[wildcards.experiment]["corpus"]].get("hold_out", {})
+    return corpus_file(f"{names.ROLES if names.ROLES in held_out else 'dev'}.source.txt")(wildcards)
 
 
 def all_choices(wildcards):

@@ -36,6 +36,7 @@ rule corpus:
     output:
         # Each with a name of its own, which is what the cache knows it by.
         **{f"{split}_{side}": f"{CORPUS}/{split}.{side}.txt" for split in names.SPLITS for side in names.SIDES},
+        roles=f"{CORPUS}/{names.ROLES}.source.txt",
         filters=f"{CORPUS}/filters.tsv",
     log:
         f"{CORPUS}/log/corpus.txt",

@@ -27,7 +27,7 @@ rule parser_model:
 
 
 rule parser:
-    """Parse the words of the dev trees, or of the dev text, and score the parse against the gold trees."""
+    """Parse the words of the dev trees and score the parse, or parse lines held out for roles, or the dev text."""
     input:
         model=parser_models,
         words=parsed_words,

@@ -1,5 +1,8 @@
 """From one `corpora:` entry to plain text: `{train,dev,test}.{source,target}.txt` and the table of filters.
 
+Beside them `roles.source.txt`: the source lines that a corpus in files holds out for the roles of heads, which stand in
+no pair of training; empty where it holds out none.
+
 Both kinds of corpora go through the same door: they only differ in where a split's raw pairs come from. Text
 is streamed; memory holds the fingerprints of dev and test, the held-out pairs and a Bloom filter against
 duplicates.
@@ -31,8 +34,8 @@ from heads.corpus.clean import (
 from heads.corpus.distinct import SeenBefore
 from heads.corpus.pairs import RawPair, open_pairs
 from heads.corpus.sources import FilesCorpus, FileSpec, GrammarCorpus, files_of, parse_corpus
-from heads.files import UserError, sha256_of, write_tsv
-from heads.names import OTHER, SIDES, SPLITS
+from heads.files import UserError, sha256_of, write_lines, write_tsv
+from heads.names import OTHER, ROLES, SIDES, SPLITS
 from heads.workers import chunks, in_order
 
 FILTER_TABLE = "filters.tsv"
@@ -51,7 +54,11 @@ def text_name(split: str, side: str) -> str:
     return f"{split}.{side}.txt"
 
 
-OUTPUT_NAMES = (*(text_name(split, side) for split in SPLITS for side in SIDES), FILTER_TABLE)
+OUTPUT_NAMES = (
+    *(text_name(split, side) for split in SPLITS for side in SIDES),
+    text_name(ROLES, "source"),
+    FILTER_TABLE,
+)
 OTHER_NAMES = tuple(text_name(OTHER, side) for side in SIDES)
 
 
@@ -134,11 +141,11 @@ def build_splits(
     corpus: Corpus, stage: Path, raw: Callable[[str], Iterator[RawPair]], workers: int
 ) -> dict[str, Counter[str]]:
     """Write the texts of all splits; give by split how many pairs were read and what each filter took out."""
-    hold_out = corpus.hold_out if isinstance(corpus, FilesCorpus) else None
+    hold_out = hold_out_of(corpus)
     held = HeldSentences()
     tallies: dict[str, Counter[str]] = {"train": Counter()}
-    if hold_out is None:
-        for split in ("dev", "test"):
+    for split in ("dev", "test"):
+        if split not in hold_out:
             tallies[split] = Counter(read=write_split(stage, split, remembered(checked(raw(split), split), held)))
     chooser = HoldOut(sum(hold_out.values())) if hold_out else None
     seen = SeenBefore(DISTINCT_PAIRS, WRONG_DUPLICATES)
@@ -147,14 +154,30 @@ def build_splits(
             stream.write(f"{source}\t{target}\n")
             if chooser is not None:
                 chooser.offer(source, target)
-    if hold_out is not None and chooser is not None:
-        chosen = iter(chooser.pairs())
-        for split in ("dev", "test"):
+    chosen = iter(chooser.pairs() if chooser else [])
+    for split in ("dev", "test"):
+        if split in hold_out:
             pairs = remembered(islice(chosen, hold_out[split]), held)
             tallies[split] = Counter(read=write_split(stage, split, pairs))
+    # Last, so that dev and test are the same with and without it.
+    tallies[ROLES] = Counter(read=write_sources(stage, islice(chosen, hold_out.get(ROLES, 0)), held))
     write_train(corpus, stage, held, tallies["train"], workers)
     check_splits(corpus, tallies)
     return tallies
+
+
+def hold_out_of(corpus: Corpus) -> Mapping[str, int]:
+    """How many sentences are cut from training, by what they are for; none of a grammar."""
+    return corpus.hold_out if isinstance(corpus, FilesCorpus) else {}
+
+
+def write_sources(stage: Path, pairs: Iterable[Pair], held: HeldSentences) -> int:
+    """Write the source lines held out for roles, remember them as held, and give their number."""
+    sources = [source for source, _ in pairs]
+    for source in sources:
+        held.add_source(source)
+    write_lines(stage / text_name(ROLES, "source"), sources)
+    return len(sources)
 
 
 def write_train(corpus: Corpus, stage: Path, held: HeldSentences, tally: Counter[str], workers: int) -> None:
@@ -223,8 +246,7 @@ def write_split(stage: Path, split: str, pairs: Iterable[Pair]) -> int:
 def check_splits(corpus: Corpus, tallies: Mapping[str, Counter[str]]) -> None:
     """Raise UserError for a split without pairs, or a hold-out that the corpus was too small for."""
     pair = f"{corpus.source}-{corpus.target}"
-    hold_out = corpus.hold_out if isinstance(corpus, FilesCorpus) else None
-    for split, size in (hold_out or {}).items():
+    for split, size in hold_out_of(corpus).items():
         if tallies[split]["read"] < size:
             raise UserError(
                 f"The {pair} corpus has too few distinct sources to hold out {size} for {split}: ask for fewer."

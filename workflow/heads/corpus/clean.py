@@ -12,7 +12,8 @@ A pair is taken out by the first filter that it fails:
    kept: it is other information, while an exact copy only weighs a pair twice.
 7. `leakage`: source or target stands in dev or test, compared in folded case and white space. With
    `leakage: source` only sources are compared: in subtitles the commonest answers would otherwise vanish from
-   training as soon as one held-out line has them as its target.
+   training as soon as one held-out line has them as its target. Of lines held out for roles only the source
+   counts under either rule, for no translation of them is ever scored.
 8. `limit`: pairs beyond `limit`, taken evenly from the whole stream and so from every part by its size.
 
 What is kept is written in Unicode's form NFC with single spaces, in all splits. Dev and test pass no filter:
@@ -109,7 +110,7 @@ def clean(
 
 
 class HeldSentences:
-    """The sentences of dev and test, kept as 64-bit fingerprints."""
+    """The sentences of dev and test and those held out for roles, kept as 64-bit fingerprints."""
 
     def __init__(self) -> None:
         self.sources: set[int] = set()
@@ -117,8 +118,12 @@ class HeldSentences:
 
     def add(self, source: str, target: str) -> None:
         """Remember a pair of dev or test."""
-        self.sources.add(fingerprint(source))
+        self.add_source(source)
         self.targets.add(fingerprint(target))
+
+    def add_source(self, source: str) -> None:
+        """Remember a sentence of which only the source is held out."""
+        self.sources.add(fingerprint(source))
 
     def leaks(self, source: str, target: str, rule: str) -> bool:
         """Whether a training pair stands in dev or test under the rule `either` or `source`."""

@@ -105,8 +105,8 @@ class GrammarCorpus:
 
 @dataclass(frozen=True, slots=True)
 class FilesCorpus:
-    """A corpus in files. `parts` by split and under `other`, where there may be none; `hold_out` has the sizes of dev
-    and test when cut from train.
+    """A corpus in files. `parts` by split and under `other`, where there may be none; `hold_out` has the sizes of what
+    is cut from train: dev and test where they have no parts, and source lines to be parsed for the roles of heads.
 
     `trees` is the treebank that heads are measured on, `parser_trees` the one that a parser learns from.
     """
@@ -114,7 +114,7 @@ class FilesCorpus:
     source: str
     target: str
     parts: Mapping[str, Sequence[Part]]
-    hold_out: Mapping[str, int] | None
+    hold_out: Mapping[str, int]
     limit: int | None
     trees: FileSpec | None
     parser_trees: FileSpec | None
@@ -179,7 +179,7 @@ def parse_corpus(entry: Mapping[str, Any]) -> GrammarCorpus | FilesCorpus:
     parts = {split: [parse_part(part, folder) for part in entry.get(split, [])] for split in (*SPLITS, OTHER)}
     trees, learnt = (parse_file(entry[key], folder) if key in entry else None for key in ("trees", "parser_trees"))
     corpus = FilesCorpus(
-        entry["source"], entry["target"], parts, entry.get("hold_out"), entry.get("limit"), trees, learnt, cleaning
+        entry["source"], entry["target"], parts, entry.get("hold_out", {}), entry.get("limit"), trees, learnt, cleaning
     )
     check_corpus(corpus)
     return corpus
@@ -192,12 +192,10 @@ def check_corpus(corpus: FilesCorpus) -> None:
         raise UserError(f"The {pair} corpus has no train parts: name at least one under train.")
     for split in ("dev", "test"):
         named = bool(corpus.parts[split])
-        if named and corpus.hold_out is not None:
+        if named and split in corpus.hold_out:
             raise UserError(f"The {pair} corpus has both hold_out and {split}: keep one of the two.")
-        if not named and corpus.hold_out is None:
-            raise UserError(
-                f"The {pair} corpus has no {split} parts: name some, or give hold_out: {{dev: N, test: N}}."
-            )
+        if not named and split not in corpus.hold_out:
+            raise UserError(f"The {pair} corpus has no {split} parts: name some, or give hold_out: {{{split}: N}}.")
     if corpus.cleaning.min_overlap is not None:
         for part in corpus.parts["train"]:
             if not isinstance(part, TwoFiles) or part.overlap is None:
