@@ -24,7 +24,9 @@ from heads.names import ATTENTIONS
 from heads.prune import prune, pruned_shape
 from heads.transformer import ModelShape, Transformer, full_heads
 from known_experiment import (
+    EVERY_KIND,
     PIECES,
+    SETTINGS,
     UPDATES_BEFORE,
     Known,
     command,
@@ -269,6 +271,7 @@ def test_the_table_of_gates_tells_of_each_gated_head_under_its_first_number_what
         assert row["open"] == str(int(chances["open"] > chances["closed"]))
     records = read_jsonl(run / "gates.jsonl")
     assert [record["update"] for record in records] == [1, 2, 3]
+    assert all(record["lam"] == [0.5] for record in records)
     shown = [value for layer in records[-1]["p_open"]["enc_self"] for value in layer]
     assert shown == pytest.approx([float(row["p_open"]) for row in rows], abs=6e-5)
     assert read_json(run / "model.json")["total_updates"] == 11 + 3
@@ -291,6 +294,42 @@ def test_a_number_of_heads_asked_for_is_the_number_that_stays(train: Train, targ
     assert len(rows) == 18
     for scope, count in kept.items():
         assert sum(row["open"] == "1" for row in rows if scope in ("all", row["attention"])) == count
+
+
+def test_each_sort_of_gates_learns_at_a_rate_of_its_own(train: Train) -> None:
+    """Those of an exact number at the one of their section, all others at the one beside it."""
+    for target, subset, rest in (("lam-0.5", 0.3, 0.0), ("keep-5", 0.3, 0.0), ("dsp-5", 0.0, 0.3)):
+        moved = {}
+        for name, rates in (("other", (subset, rest)), ("own", (rest, subset))):
+            plan = {
+                "gate_learning_rate": rates[1],
+                "subset": {**SETTINGS["gates"]["subset"], "learning_rate": rates[0]},
+            }
+            rows = read_tsv(train("gates", flags={"target": target}, gates=plan) / "heads.tsv")
+            moved[name] = {row["log_alpha"] for row in rows}
+        assert len(moved["other"]) == 1 < len(moved["own"]), target
+
+
+@pytest.mark.parametrize("name", ["scratch", "selected"])
+def test_a_model_without_any_head_is_trained_as_any_other(
+    known: Known, train: Train, tmp_path: Path, name: str
+) -> None:
+    """It begins at the loss of its start, here of words told by nothing but the word before, and gets better."""
+    shape = pruned_shape(known_model().shape, EVERY_KIND)
+    write_tsv(tmp_path / "none.tsv", head_rows(shape), ("attention", "layer", "head", "open"))
+    flags = {"heads": tmp_path / "none.tsv"}
+    start = prune(known_model(), EVERY_KIND) if name == "selected" else fresh(shape, 1)
+    still = train(name, flags=flags)
+    assert same(weights(still), start.state_dict())
+    first = read_json(still / "model.json")
+    assert first["shape"]["live_heads"] == {kind: [[], []] for kind in ATTENTIONS}
+    assert first["dev_loss"] == pytest.approx(loss(start.eval(), known.pairs("dev"), 0.0), rel=1e-4)
+    run = train(name, flags=flags, training=RATE, **{SECTIONS[name]: {"updates": 12}})
+    moved = load_model(run / "model.safetensors", run / "model.json")
+    assert read_json(run / "model.json")["dev_loss"] == pytest.approx(loss(moved, known.pairs("dev"), 0.0), rel=1e-4)
+    losses = [line["loss"] for line in read_jsonl(run / "train.jsonl")]
+    assert losses[0] == pytest.approx(loss(start, known.pairs("train"), 0.1), rel=1e-4)
+    assert losses[-1] < losses[0] - 0.1
 
 
 def pruned(run: Path, gates: Path, out: Path) -> Path:
