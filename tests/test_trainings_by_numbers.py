@@ -19,7 +19,7 @@ from torch import Tensor
 from few_heads import KNOWN
 from heads.checkpoints import load_model, load_tensors
 from heads.cli.pruned import head_rows
-from heads.files import read_json, read_jsonl, read_lines, read_tsv, write_tsv
+from heads.files import read_json, read_jsonl, read_lines, read_tsv, write_lines, write_tsv
 from heads.names import ATTENTIONS
 from heads.prune import prune, pruned_shape
 from heads.transformer import ModelShape, Transformer, full_heads
@@ -32,6 +32,7 @@ from known_experiment import (
     command,
     known_model,
     loss,
+    path_model,
     same,
     save,
     settings,
@@ -87,8 +88,8 @@ def train(known: Known, tmp_path: Path) -> Train:
             "selected": {**weights_of, "heads": known.folder / "heads.tsv"},
         }  # fmt: skip
         files = {flag: out / file for flag, file in FILES.items()}
-        command(name, settings=settings(out / "settings.yaml", **changes), data=known.bpe, seed=seed, device="cpu",
-                references=known.text("dev", "target"), **files, **{**own[name], **(flags or {})})  # fmt: skip
+        told = {"settings": settings(out / "settings.yaml", **changes), "references": known.text("dev", "target")}
+        command(name, data=known.bpe, seed=seed, device="cpu", **{**told, **files, **own[name], **(flags or {})})
         return out
 
     return run
@@ -209,13 +210,42 @@ def test_patience_ends_a_training_that_gets_no_better_and_its_moments_stay_unkep
         assert len(list((run / "moments").iterdir())) == 1 + (updates > 5)
 
 
-@pytest.mark.parametrize("count", [1, 6])
-def test_dev_bleu_is_of_greedy_translations_of_the_first_dev_sentences(known: Known, train: Train, count: int) -> None:
-    run = train("selected", gates={"updates": 1}, training={"dev_bleu_sentences": count})
-    references = read_lines(known.text("dev", "target"))[:count]
-    right = sacrebleu.corpus_bleu(known.right("dev")[:count], [references]).score
-    assert right < 90 or count == 1
-    assert read_json(run / "model.json")["dev_bleu"] == pytest.approx(right, abs=0.006)
+@pytest.mark.parametrize(("count", "longest"), [(1, 20), (6, 20), (6, 5)])
+def test_dev_bleu_is_of_the_first_dev_sentences_short_enough_each_against_its_own_reference(
+    known: Known, train: Train, count: int, longest: int
+) -> None:
+    told = {"dev_bleu_sentences": count, "max_pieces": longest}
+    run = train("selected", gates={"updates": 1}, training=told)
+    references, sources = read_lines(known.text("dev", "target")), known.ids("dev", "source")
+    short = [n for n, pair in enumerate(known.pairs("dev")) if max(map(len, pair)) <= longest][:count]
+    assert len(short) == count or 1 < len(short) < len(sources)
+    right = [known.right("dev")[number] for number in short]
+    score = sacrebleu.corpus_bleu(right, [[references[number] for number in short]]).score
+    assert read_json(run / "model.json")["dev_bleu"] == pytest.approx(score, abs=0.006)
+    assert (longest == 5) == (short != list(range(count)))
+
+
+def test_dev_bleu_is_of_greedy_search(train: Train, tmp_path: Path) -> None:
+    """The likeliest first word leads to a way that is less likely as a whole than the other."""
+    ways = {"": {"i": 0.6, "j": 0.4}, "i": {"l": 0.4, "m": 0.3, "n": 0.3}, "j": {"": 1.0}, "l": {"o": 1.0}}
+    start = save(path_model({**ways, "o": {"p": 1.0}, **{word: {"": 1.0} for word in "mnp"}}), tmp_path / "start")
+    write_lines(tmp_path / "references", ["i l o p"] * 10)
+    flags = {"references": tmp_path / "references"}
+    run = train("gates", start=start, flags=flags, gates={"updates": 1}, training={"dev_bleu_sentences": 10})
+    assert read_json(run / "model.json")["dev_bleu"] == 100.0
+
+
+@pytest.mark.parametrize(("pre_norm", "dropout"), [(True, 0.0), (False, 0.25)])
+def test_the_unpruned_model_has_the_sizes_of_the_settings(train: Train, dropout: float, *, pre_norm: bool) -> None:
+    sizes = {"layers": 1, "heads": 5, "width": 20, "feedforward": 9, "dropout": dropout, "pre_norm": pre_norm}
+    run = train("baseline", model=sizes, baseline={"updates": 1})
+    shape = ModelShape(20, 4, 9, dropout, pre_norm=pre_norm, source_pieces=PIECES["source"],
+                       target_pieces=PIECES["target"], original_heads=5,
+                       live_heads=full_heads(layers=1, heads=5))  # fmt: skip
+    assert ModelShape.from_dict(read_json(run / "model.json")["shape"]) == shape
+    assert {name: value.shape for name, value in weights(run).items()} == {
+        name: value.shape for name, value in Transformer(shape).state_dict().items()
+    }
 
 
 def test_a_text_is_cut_at_the_number_of_pieces_in_the_settings(known: Known, train: Train) -> None:
