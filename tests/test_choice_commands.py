@@ -22,7 +22,19 @@ from heads.files import read_lines, read_tsv, write_json, write_lines, write_tsv
 from heads.prune import attention_name
 from heads.selection import Head
 from heads.transformer import EOS
-from known_experiment import LETTERS, Known, as_text, command, known_model, settings, write_known
+from known_experiment import (
+    FOUND,
+    LETTERS,
+    WAYS,
+    Known,
+    as_text,
+    command,
+    known_model,
+    path_model,
+    save,
+    settings,
+    write_known,
+)
 
 LIVE = {"enc_self": [[0, 1], [0, 2], []], "dec_self": [[1], [], [0]], "dec_enc": [[0, 1], [1], [2]]}
 HEADS = heads_of(LIVE)
@@ -153,8 +165,16 @@ def bleu(lines: list[str], references: list[str]) -> float:
     return sacrebleu.corpus_bleu(lines, [references]).score
 
 
-def masked(known: Known, out: Path, choices: dict[str, set[Head]], **translate: Any) -> list[dict[str, str]]:
+def masked(
+    known: Known,
+    out: Path,
+    choices: dict[str, set[Head]],
+    model: Path | None = None,
+    references: Path | None = None,
+    **translate: Any,
+) -> list[dict[str, str]]:
     """The rows of the command for some choices, by what they keep."""
+    run = model or known.baseline
     columns = ("method", "budget", "attention", "layer", "head", "open")
     rows = [
         dict(zip(columns, (*name.split("-"), *head, int(head in heads)), strict=True))
@@ -162,8 +182,8 @@ def masked(known: Known, out: Path, choices: dict[str, set[Head]], **translate: 
     ]  # fmt: skip
     write_tsv(out / "selection.tsv", rows, tuple(rows[0]))
     told = settings(out / "s.yaml", translate=translate, selection={"resamples": 199})
-    command("masked", settings=told, model=known.baseline / "model.safetensors", shape=known.baseline / "model.json",
-            source=known.tokens("test", "source"), references=known.text("test", "target"),
+    command("masked", settings=told, model=run / "model.safetensors", shape=run / "model.json",
+            source=known.tokens("test", "source"), references=references or known.text("test", "target"),
             target_bpe=known.bpe / "target.model", selection=out / "selection.tsv", out=out / "masked.tsv",
             device="cpu")  # fmt: skip
     return read_tsv(out / "masked.tsv")
@@ -196,6 +216,20 @@ def test_every_choice_has_a_row_with_what_the_unpruned_model_scores_without_the_
         assert float(row["p_value"]) == pytest.approx(1 / 200 if changed else 1.0, abs=1e-6)
     assert scores[0] == scores[1] == scores[5] == round(whole, 4)
     assert len(set(scores)) >= 4
+
+
+@pytest.mark.parametrize(("search", "right"), list(FOUND.items()))
+def test_masked_models_are_scored_by_the_beam_and_the_length_penalty_of_the_settings(
+    known: Known, tmp_path: Path, search: tuple[int, float], right: str
+) -> None:
+    """Heads have no say in this model; of three ways each search takes its own, and references know the long one."""
+    run = save(path_model(WAYS), tmp_path / "run")
+    write_lines(tmp_path / "references", ["k o p q"] * 14)
+    beam, length_penalty = search
+    choices = {"lrp-0": set[Head](), "lrp-18": set(all_heads(known_model().shape))}
+    told = masked(known, tmp_path, choices, run, tmp_path / "references", beam=beam, length_penalty=length_penalty)
+    assert [float(row["bleu"]) for row in told] == pytest.approx([bleu([right] * 14, ["k o p q"] * 14)] * 2, abs=1e-3)
+    assert [(row["bleu_change"], row["p_value"]) for row in told] == [("0", "1")] * 2
 
 
 LINES = ["the old cat sees a dog .", "a dog sees the small cat .", "two birds sing in the tall tree .",

@@ -38,7 +38,7 @@ def progress(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Progress:
     """Two minutes after the start."""
     for name in ("baseline", "gates", "scratch"):
         write_yaml(tmp_path / f"demo/settings/{name}.yaml", {name: {"updates": UPDATES[name]}})
-    write_yaml(tmp_path / "demo/settings/selected.yaml", {"training": {"updates": 1}, "gates": {"updates": 400}})
+    write_yaml(tmp_path / "demo/settings/selected.yaml", {"training": {"updates": 1}, "selected": {"updates": 400}})
     now = time.monotonic()
     monkeypatch.setattr(time, "monotonic", lambda: now)
     made = Progress(tmp_path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -131,6 +132,27 @@ def test_a_person_gets_each_line_translated_by_the_rule_in_its_place(
     flags = ["--model", known.baseline, "--beam=3", "--length-penalty=0.6", "--batch-tokens=9"]
     lines = read_lines(known.text("test", "source"))
     assert translated(monkeypatch, capfdbinary, lines, *flags) == known.right("test")
+
+
+@pytest.mark.parametrize("typing", [True, False])
+def test_a_person_who_types_is_answered_line_by_line_and_a_file_in_blocks(
+    known: Known, monkeypatch: pytest.MonkeyPatch, *, typing: bool
+) -> None:
+    out, answered = io.BytesIO(), list[list[str]]()
+    lines = read_lines(known.text("test", "source"))[:4]
+
+    def given() -> Iterator[bytes]:
+        for line in lines:
+            answered.append(out.getvalue().decode().splitlines())
+            yield f"{line}\n".encode()
+
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=given(), isatty=lambda: typing))
+    monkeypatch.setattr(sys, "stdout", SimpleNamespace(buffer=out, flush=lambda: None))
+    flags = ["--model", str(known.baseline), "--beam=2", "--length-penalty=0", "--device=cpu"]
+    assert main(["translate", *flags]) == 0
+    right = known.right("test")[:4]
+    assert out.getvalue().decode().splitlines() == right
+    assert answered == [right[:number] if typing else [] for number in range(4)]
 
 
 def run_without_heads(known: Known, model: Transformer, out: Path) -> Path:

@@ -50,7 +50,7 @@ def words_of_text(line: str) -> Sentence:
         assert found is not None  # the last branch of the pattern takes any visible character
         spans.append(found.span())
         start = found.end()
-    ends = [*(begin for begin, _ in spans[1:]), len(line)]
+    ends = [*(begin for begin, _ in spans), len(line)][1:]
     words: list[Word] = [
         (line[begin:end], *UNPARSED, end < following) for (begin, end), following in zip(spans, ends, strict=True)
     ]

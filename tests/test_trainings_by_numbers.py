@@ -6,8 +6,6 @@ A learning rate of zero leaves the weights as they were at the start, bit for bi
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,38 +17,30 @@ from torch import Tensor
 from few_heads import KNOWN
 from heads.checkpoints import load_model, load_tensors
 from heads.cli.pruned import head_rows
-from heads.files import read_json, read_jsonl, read_lines, read_tsv, write_tsv
+from heads.files import read_json, read_jsonl, read_lines, write_lines, write_tsv
 from heads.names import ATTENTIONS
 from heads.prune import prune, pruned_shape
 from heads.transformer import ModelShape, Transformer, full_heads
 from known_experiment import (
+    EVERY_KIND,
     PIECES,
     UPDATES_BEFORE,
     Known,
-    command,
     known_model,
     loss,
+    path_model,
     same,
     save,
-    settings,
     weights,
-    write_known,
 )
+from known_trainings import LEFT, RATE, Train, write_known_with_choice
 
 SMALL = ModelShape(12, 4, 7, 0.0, pre_norm=True, source_pieces=PIECES["source"], target_pieces=PIECES["target"],
                    original_heads=3, live_heads=full_heads(layers=2, heads=3))  # fmt: skip
 """The model of the settings."""
-LEFT = {
-    "enc_self": [[False, False, True], [False, True, True]],
-    "dec_self": [[True, True, False], [False, False, False]],
-    "dec_enc": [[True, False, False], [True, True, False]],
-}
-"""Heads that stay: all the known ones and four more, one layer without any."""
-RATE = {"learning_rate_scale": 0.02}
 SECTIONS = {"baseline": "baseline", "gates": "gates", "scratch": "scratch", "selected": "selected",
             "penalty_gates": "scratch"}  # fmt: skip
 WITH_GATES = ("gates", "penalty_gates")
-FILES = {"model": "model.safetensors", "shape": "model.json", "curve": "train.jsonl"}
 
 
 @pytest.fixture(autouse=True)
@@ -61,39 +51,12 @@ def one_commit(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def known(tmp_path_factory: pytest.TempPathFactory) -> Known:
-    made = write_known(tmp_path_factory.mktemp("results") / "known")
-    rows = head_rows(pruned_shape(known_model().shape, LEFT))
-    write_tsv(made.folder / "heads.tsv", rows, ("attention", "layer", "head", "open"))
-    return made
-
-
-Train = Callable[..., Path]
+    return write_known_with_choice(tmp_path_factory.mktemp("results") / "known")
 
 
 @pytest.fixture
 def train(known: Known, tmp_path: Path) -> Train:
-    """Runs a training command; changes of the settings by section. Returns the folder of the run."""
-
-    def run(name: str, *, seed: int = 1, start: Path | None = None, flags: dict[str, Any] | None = None,
-            **changes: Any) -> Path:  # fmt: skip
-        out = tmp_path / f"{name}-{len(list(tmp_path.iterdir()))}"
-        start = start or known.baseline
-        weights_of = {"start_model": start / "model.safetensors", "start_shape": start / "model.json"}
-        unpruned = {"unpruned_shape": start / "model.json"}
-        gated = {"scope": "all", "target": "lam-0.5", "heads": out / "heads.tsv", "gates_log": out / "gates.jsonl"}
-        own: dict[str, dict[str, Any]] = {
-            "baseline": {"moments": out / "moments"},
-            "gates": {**weights_of, **gated},
-            "penalty_gates": {**unpruned, **gated},
-            "scratch": {**unpruned, "heads": known.folder / "heads.tsv"},
-            "selected": {**weights_of, "heads": known.folder / "heads.tsv"},
-        }  # fmt: skip
-        files = {flag: out / file for flag, file in FILES.items()}
-        command(name, settings=settings(out / "settings.yaml", **changes), data=known.bpe, seed=seed, device="cpu",
-                references=known.text("dev", "target"), **files, **{**own[name], **(flags or {})})  # fmt: skip
-        return out
-
-    return run
+    return Train(known, tmp_path)
 
 
 def fresh(shape: ModelShape, seed: int) -> Transformer:
@@ -236,13 +199,42 @@ def test_patience_ends_a_training_that_gets_no_better_and_its_moments_stay_unkep
         assert len(list((run / "moments").iterdir())) == 1 + (updates > 5)
 
 
-@pytest.mark.parametrize("count", [1, 6])
-def test_dev_bleu_is_of_greedy_translations_of_the_first_dev_sentences(known: Known, train: Train, count: int) -> None:
-    run = train("selected", selected={"updates": 1}, training={"dev_bleu_sentences": count})
-    references = read_lines(known.text("dev", "target"))[:count]
-    right = sacrebleu.corpus_bleu(known.right("dev")[:count], [references]).score
-    assert right < 90 or count == 1
-    assert read_json(run / "model.json")["dev_bleu"] == pytest.approx(right, abs=0.006)
+@pytest.mark.parametrize(("count", "longest"), [(1, 20), (6, 20), (6, 5)])
+def test_dev_bleu_is_of_the_first_dev_sentences_short_enough_each_against_its_own_reference(
+    known: Known, train: Train, count: int, longest: int
+) -> None:
+    told = {"dev_bleu_sentences": count, "max_pieces": longest}
+    run = train("selected", selected={"updates": 1}, training=told)
+    references, sources = read_lines(known.text("dev", "target")), known.ids("dev", "source")
+    short = [n for n, pair in enumerate(known.pairs("dev")) if max(map(len, pair)) <= longest][:count]
+    assert len(short) == count or 1 < len(short) < len(sources)
+    right = [known.right("dev")[number] for number in short]
+    score = sacrebleu.corpus_bleu(right, [[references[number] for number in short]]).score
+    assert read_json(run / "model.json")["dev_bleu"] == pytest.approx(score, abs=0.006)
+    assert (longest == 5) == (short != list(range(count)))
+
+
+def test_dev_bleu_is_of_greedy_search(train: Train, tmp_path: Path) -> None:
+    """The likeliest first word leads to a way that is less likely as a whole than the other."""
+    ways = {"": {"i": 0.6, "j": 0.4}, "i": {"l": 0.4, "m": 0.3, "n": 0.3}, "j": {"": 1.0}, "l": {"o": 1.0}}
+    start = save(path_model({**ways, "o": {"p": 1.0}, **{word: {"": 1.0} for word in "mnp"}}), tmp_path / "start")
+    write_lines(tmp_path / "references", ["i l o p"] * 10)
+    flags = {"references": tmp_path / "references"}
+    run = train("gates", start=start, flags=flags, gates={"updates": 1}, training={"dev_bleu_sentences": 10})
+    assert read_json(run / "model.json")["dev_bleu"] == 100.0
+
+
+@pytest.mark.parametrize(("pre_norm", "dropout"), [(True, 0.0), (False, 0.25)])
+def test_the_unpruned_model_has_the_sizes_of_the_settings(train: Train, dropout: float, *, pre_norm: bool) -> None:
+    sizes = {"layers": 1, "heads": 5, "width": 20, "feedforward": 9, "dropout": dropout, "pre_norm": pre_norm}
+    run = train("baseline", model=sizes, baseline={"updates": 1})
+    shape = ModelShape(20, 4, 9, dropout, pre_norm=pre_norm, source_pieces=PIECES["source"],
+                       target_pieces=PIECES["target"], original_heads=5,
+                       live_heads=full_heads(layers=1, heads=5))  # fmt: skip
+    assert ModelShape.from_dict(read_json(run / "model.json")["shape"]) == shape
+    assert {name: value.shape for name, value in weights(run).items()} == {
+        name: value.shape for name, value in Transformer(shape).state_dict().items()
+    }
 
 
 def test_a_text_is_cut_at_the_number_of_pieces_in_the_settings(known: Known, train: Train) -> None:
@@ -258,100 +250,26 @@ def test_a_text_is_cut_at_the_number_of_pieces_in_the_settings(known: Known, tra
         assert found == pytest.approx(loss(start, short, smooth), rel=1e-4)
 
 
-def gates_with(log_alpha: float) -> dict[str, Any]:
-    return {"gates": {"hard_concrete": {"temperature": 0.5, "low": -0.2, "high": 1.1, "log_alpha_init": log_alpha}}}
-
-
-@pytest.mark.parametrize("log_alpha", [-6.0, 6.0])
-def test_a_model_with_gates_is_looked_at_with_them_as_they_will_stay(
-    known: Known, train: Train, log_alpha: float
+@pytest.mark.parametrize("name", ["scratch", "selected"])
+def test_a_model_without_any_head_is_trained_as_any_other(
+    known: Known, train: Train, tmp_path: Path, name: str
 ) -> None:
-    run = train("gates", **gates_with(log_alpha), flags={"scope": "enc_self"})
-    stays = log_alpha > 0
-    model = prune(known_model(), {"enc_self": [[stays] * 3] * 2}).eval()
-    right, whole = (loss(each, known.pairs("dev"), 0.0) for each in (model, known_model()))
-    assert read_json(run / "model.json")["dev_loss"] == pytest.approx(right, rel=1e-4)
-    assert (right == whole) if stays else (abs(right - whole) > 1)
-
-
-def test_the_table_of_gates_tells_of_each_gated_head_under_its_first_number_what_its_logit_says(
-    known: Known, train: Train, tmp_path: Path
-) -> None:
-    """From a model that lost heads before; gates of its encoder that learn, so that no two are alike."""
-    live = {"enc_self": [[0, 2], [1]], "dec_self": [[0, 1, 2]] * 2, "dec_enc": [[0, 1, 2]] * 2}
-    keep = {kind: [[head in layer for head in range(3)] for layer in layers] for kind, layers in live.items()}
-    start = save(prune(known_model(), keep), tmp_path / "start", total_updates=11)
-    changes = gates_with(0.3)
-    changes["gates"] |= {"gate_learning_rate": 0.4, "updates": 3}
-    run = train("gates", start=start, flags={"scope": "enc_self"}, **changes)
-    rows = read_tsv(run / "heads.tsv")
-    assert list(rows[0]) == ["attention", "layer", "head", "log_alpha", "p_open", "open", "strictly_between"]
-    places = [(row["attention"], row["layer"], row["head"]) for row in rows]
-    assert places == [("enc_self", "0", "0"), ("enc_self", "0", "2"), ("enc_self", "1", "1")]
-    log_alphas = [float(row["log_alpha"]) for row in rows]
-    assert len(set(log_alphas)) == 3 and all(value != pytest.approx(0.3) for value in log_alphas)
-    for row, value in zip(rows, log_alphas, strict=True):
-        # s > x of the stretched distribution: sigmoid(log alpha - temperature * log((x - low) / (high - x))).
-        above = {x: 1 / (1 + math.exp(-value + 0.5 * math.log((x + 0.2) / (1.1 - x)))) for x in (0.0, 1.0)}
-        assert float(row["p_open"]) == pytest.approx(above[0.0], rel=1e-4)
-        chances = {"closed": 1 - above[0.0], "open": above[1.0], "between": above[0.0] - above[1.0]}
-        assert row["open"] == str(int(chances["open"] > chances["closed"]))
-    records = read_jsonl(run / "gates.jsonl")
-    assert [record["update"] for record in records] == [1, 2, 3]
-    shown = [value for layer in records[-1]["p_open"]["enc_self"] for value in layer]
-    assert shown == pytest.approx([float(row["p_open"]) for row in rows], abs=6e-5)
-    assert read_json(run / "model.json")["total_updates"] == 11 + 3
-
-
-def test_gates_on_the_encoder_leave_the_decoder_as_it_was_and_gates_on_all_do_not(known: Known, train: Train) -> None:
-    start = weights(known.baseline)
-    for scope in ("enc_self", "all"):
-        trained = weights(train("gates", flags={"scope": scope}, training=RATE))
-        names = [name for name, value in trained.items() if not torch.equal(value, start[name])]
-        moved = {name.partition(".")[0].partition("_")[0] for name in names}
-        encoder, decoder = {"source", "encoder"}, {"target", "decoder", "projection"}
-        assert moved == (encoder if scope == "enc_self" else encoder | decoder)
-
-
-@pytest.mark.parametrize(("target", "kept"), [("keep-5", {"all": 5}), ("dsp-7", {"all": 7}), (
-    "keep-1-2-3", {"enc_self": 1, "dec_self": 2, "dec_enc": 3})])  # fmt: skip
-def test_a_number_of_heads_asked_for_is_the_number_that_stays(train: Train, target: str, kept: dict[str, int]) -> None:
-    rows = read_tsv(train("gates", flags={"target": target}) / "heads.tsv")
-    assert len(rows) == 18
-    for scope, count in kept.items():
-        assert sum(row["open"] == "1" for row in rows if scope in ("all", row["attention"])) == count
-
-
-def pruned(run: Path, gates: Path, out: Path) -> Path:
-    command("pruned", start_model=run / "model.safetensors", start_shape=run / "model.json", gates=gates,
-            model=out / "model.safetensors", shape=out / "model.json", heads=out / "heads.tsv")  # fmt: skip
-    return out
-
-
-@pytest.mark.parametrize("scope", [("enc_self",), ATTENTIONS])
-def test_a_pruned_model_is_without_the_heads_that_its_table_closes_and_tells_what_its_gates_told(
-    known: Known, tmp_path: Path, scope: tuple[str, ...]
-) -> None:
-    """Whether a head stays is in the column `open`, not in the chance beside it."""
-    run = save(known_model(), tmp_path / "gates", dev_loss=0.125, total_updates=19, dev_bleu=33.0, updates=12)
-    rows = [
-        {"attention": kind, "layer": layer, "head": head, "log_alpha": -1.0,
-         "p_open": 0.9 - 0.8 * LEFT[kind][layer][head], "open": int(LEFT[kind][layer][head]), "strictly_between": 0}
-        for kind in scope for layer in range(2) for head in range(3)
-    ]  # fmt: skip
-    write_tsv(tmp_path / "gates.tsv", rows, tuple(rows[0]))
-    out = pruned(run, tmp_path / "gates.tsv", tmp_path / "pruned")
-    left = {kind: LEFT[kind] for kind in scope}
-    assert same(weights(out), prune(known_model(), left).state_dict())
-    facts = read_json(out / "model.json")
-    told = {"dev_loss": 0.125, "total_updates": 19, "dev_bleu": 33.0, "updates": 12}
-    assert {name: facts[name] for name in told} == told
-    assert facts["provenance"]["commit"] == "c" * 40 and "seed" not in facts["provenance"], "its own, not its gates'"
-    whole = [[True] * 3] * 2
-    assert [(row["attention"], row["layer"], row["head"], row["open"]) for row in read_tsv(out / "heads.tsv")] == [
-        (kind, str(layer), str(head), str(int(left.get(kind, whole)[layer][head])))
-        for kind in ATTENTIONS for layer in range(2) for head in range(3)
-    ]  # fmt: skip
+    """It begins at the loss of its start, here of words told by nothing but the word before, and gets better."""
+    shape = pruned_shape(known_model().shape, EVERY_KIND)
+    write_tsv(tmp_path / "none.tsv", head_rows(shape), ("attention", "layer", "head", "open"))
+    flags = {"heads": tmp_path / "none.tsv"}
+    start = prune(known_model(), EVERY_KIND) if name == "selected" else fresh(shape, 1)
+    still = train(name, flags=flags)
+    assert same(weights(still), start.state_dict())
+    first = read_json(still / "model.json")
+    assert first["shape"]["live_heads"] == {kind: [[], []] for kind in ATTENTIONS}
+    assert first["dev_loss"] == pytest.approx(loss(start.eval(), known.pairs("dev"), 0.0), rel=1e-4)
+    run = train(name, flags=flags, training=RATE, **{SECTIONS[name]: {"updates": 12}})
+    moved = load_model(run / "model.safetensors", run / "model.json")
+    assert read_json(run / "model.json")["dev_loss"] == pytest.approx(loss(moved, known.pairs("dev"), 0.0), rel=1e-4)
+    losses = [line["loss"] for line in read_jsonl(run / "train.jsonl")]
+    assert losses[0] == pytest.approx(loss(start, known.pairs("train"), 0.1), rel=1e-4)
+    assert losses[-1] < losses[0] - 0.1
 
 
 def test_all_the_known_heads_are_in_the_table_that_these_tests_prune_by() -> None:

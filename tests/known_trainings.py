@@ -1,0 +1,64 @@
+"""Training commands run on the experiment whose answers are known: a call a run, by settings that differ by section."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from heads.cli.pruned import head_rows
+from heads.files import write_tsv
+from heads.prune import pruned_shape
+from known_experiment import Known, command, known_model, settings, write_known
+
+LEFT = {
+    "enc_self": [[False, False, True], [False, True, True]],
+    "dec_self": [[True, True, False], [False, False, False]],
+    "dec_enc": [[True, False, False], [True, True, False]],
+}
+"""Heads that stay: all the known ones and four more, one layer without any."""
+RATE = {"learning_rate_scale": 0.02}
+FILES = {"model": "model.safetensors", "shape": "model.json", "curve": "train.jsonl"}
+
+
+def write_known_with_choice(folder: Path) -> Known:
+    """The experiment, and a table that keeps the heads of LEFT."""
+    made = write_known(folder)
+    rows = head_rows(pruned_shape(known_model().shape, LEFT))
+    write_tsv(made.folder / "heads.tsv", rows, ("attention", "layer", "head", "open"))
+    return made
+
+
+@dataclass(frozen=True)
+class Train:
+    """Runs training commands, each into a folder of its own below `out`."""
+
+    known: Known
+    out: Path
+
+    def __call__(
+        self,
+        name: str,
+        *,
+        seed: int = 1,
+        start: Path | None = None,
+        flags: dict[str, Any] | None = None,
+        **changes: Any,
+    ) -> Path:
+        """The folder of the run; flags are put in place of the usual ones, changes are of the settings by section."""
+        out, start = self.out / f"{name}-{len(list(self.out.iterdir()))}", start or self.known.baseline
+        weights_of = {"start_model": start / "model.safetensors", "start_shape": start / "model.json"}
+        heads = self.known.folder / "heads.tsv"
+        unpruned = {"unpruned_shape": start / "model.json"}
+        gated = {"scope": "all", "target": "lam-0.5", "heads": out / "heads.tsv", "gates_log": out / "gates.jsonl"}
+        own: dict[str, dict[str, Any]] = {
+            "baseline": {"moments": out / "moments"},
+            "gates": {**weights_of, **gated},
+            "penalty_gates": {**unpruned, **gated},
+            "scratch": {**unpruned, "heads": heads},
+            "selected": {**weights_of, "heads": heads},
+        }
+        told = {"settings": settings(out / "settings.yaml", **changes), "data": self.known.bpe, "seed": seed}
+        told |= {"references": self.known.text("dev", "target"), **{flag: out / file for flag, file in FILES.items()}}
+        command(name, device="cpu", **{**told, **own[name], **(flags or {})})
+        return out
