@@ -14,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from heads.batches import Batch
 from heads.files import read_jsonl
 from heads.gates import HeadGates, Price
 from heads.settings import HardConcrete
@@ -77,6 +78,24 @@ def test_lambda_is_added_once_an_update_however_many_micro_batches_and_sentences
         assert len(each) == 6
         for value in each.values():
             torch.testing.assert_close(value, torch.full_like(value, 0.6 * chance * (1 - chance)), rtol=1e-3, atol=1e-6)
+
+
+def test_all_micro_batches_of_an_update_have_the_same_gates_and_the_next_update_has_others(new_training: New) -> None:
+    training = new_training(scope="all", micro_batch_tokens=12)
+    seen, loss_sum = [], training.loss_sum
+
+    def watching(batch: Batch, gates: Gates | None) -> Tensor:
+        assert gates is not None
+        seen.append([value for layers in gates.values() for gate in layers for value in gate.tolist()])
+        return loss_sum(batch, gates)
+
+    training.loss_sum = watching  # type: ignore[method-assign]
+    training.step(np.arange(9))
+    first = len(seen)
+    training.step(np.arange(9))
+    assert first == len(seen) - first > 2
+    assert all(each == seen[0] for each in seen[:first]) and all(each == seen[-1] for each in seen[first:])
+    assert seen[0] != seen[-1]
 
 
 def taken(training: Training, updates: int, first: int = 0) -> list[list[int]]:
