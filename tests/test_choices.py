@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from heads.__main__ import main
 from heads.choices import Measured, choose, heads_of, least_of, scores_of, selection_rows
 from heads.files import UserError, read_tsv, write_json, write_text, write_tsv
 from heads.methods import MEASURED_IN, files_of
-from heads.selection import Head
+from heads.selection import Head, keep_best, reversed_scores
 
 LIVE = {"enc_self": [[0, 1], [0, 2]], "dec_self": [[1], []], "dec_enc": [[0, 1], [1]]}
 HEADS = heads_of(LIVE)
@@ -78,6 +80,60 @@ def test_reversed_keeps_what_importance_by_layer_drops_and_draws_of_random_diffe
     draws = {tuple(choose(f"random{i}-4", MEASURED, NONE)) for i in range(1, 6)}
     assert len(draws) > 3
     assert {len(draw) for draw in draws} == {4}
+
+
+MEASURES = ("ablation", "confidence", "lrp", *(f"{form}{ending}" for form in FORMS for ending in ("", "_layer")))
+
+
+def spread() -> tuple[Measured, dict[str, dict[Head, int]]]:
+    """Measures of which each has an order of the heads of its own; losses and relevance also have signs."""
+    orders = np.random.default_rng(4).permuted(np.tile(np.arange(-3, 5), (len(MEASURES), 1)), axis=1).tolist()
+    scores = {name: dict(zip(HEADS, order, strict=True)) for name, order in zip(MEASURES, orders, strict=True)}
+
+    def table(columns: Mapping[str, Mapping[Head, int]], **more: str) -> list[dict[str, str]]:
+        return [
+            {"attention": a, "layer": str(n), "head": str(h), **{c: str(own[a, n, h]) for c, own in columns.items()}}
+            | more
+            for a, n, h in HEADS
+        ]
+
+    lost = {head: -score for head, score in scores["ablation"].items()}
+    other_rule = {head: -score for head, score in scores["lrp"].items()}
+    signed = {head: abs(5 - score) for head, score in scores["lrp"].items()}
+    forms = [table({c: scores[f"{f}{e}"] for c, e in zip(COLUMNS, ("", "_layer"), strict=True)}, form=f) for f in FORMS]
+    measured = Measured(
+        HEADS,
+        80,
+        {
+            "importance.tsv": [row for rows_of_form in forms for row in rows_of_form],
+            "ablation.dev.tsv": table({"bleu_change": lost}),
+            "confidence.tsv": table({"confidence": scores["confidence"]}),
+            "lrp.tsv": [
+                *table({"relevance_absolute": scores["lrp"], "relevance": signed}, rule="plain"),
+                *table({"relevance_absolute": other_rule, "relevance": signed}, rule="z-plus"),
+            ],
+        },
+    )
+    return measured, scores
+
+
+@pytest.mark.parametrize("method", MEASURES)
+def test_each_measure_orders_all_heads_by_its_own_numbers_and_turned_round_by_the_same(method: str) -> None:
+    measured, scores = spread()
+    best_first = sorted(HEADS, key=lambda head: -scores[method][head])
+    turned = reversed_scores(scores_of(method, measured))
+    for keep in range(1, 8):
+        assert set(choose(f"{method}-{keep}", measured, NONE)) == set(best_first[:keep])
+        assert set(keep_best(turned, keep)) == set(best_first[-keep:])
+
+
+def test_reversed_turns_example_layer_round_and_no_other_measure() -> None:
+    measured, scores = spread()
+    worst_first = sorted(HEADS, key=lambda head: scores["example_layer"][head])
+    for keep in range(1, 8):
+        assert set(choose(f"reversed-{keep}", measured, NONE)) == set(worst_first[:keep])
+    others = [scores[method] for method in MEASURES if method != "example_layer"]
+    assert all(set(sorted(HEADS, key=own.__getitem__)[:3]) != set(worst_first[:3]) for own in others)
 
 
 def test_an_optimal_choice_keeps_its_least_heads_and_is_the_best_heads_where_nothing_else_is_asked() -> None:

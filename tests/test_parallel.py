@@ -21,7 +21,8 @@ from heads.checkpoints import load_tensors
 from heads.files import read_jsonl, read_tsv, read_yaml, write_text
 from heads.parallel import Processes
 from heads.settings import TrainingSettings
-from test_train import data, words_of
+from test_train import data
+from tiny_commands import words_of
 
 __all__ = ["data"]
 

@@ -5,28 +5,24 @@ from __future__ import annotations
 import math
 from argparse import Namespace
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-import yaml
 from numpy.typing import NDArray
-from safetensors.numpy import save_file
 from torch import Tensor
 
-from heads.__main__ import main
 from heads.batches import Pairs, cut
-from heads.bpe import train_bpe
 from heads.checkpoints import load_tensors
 from heads.cli._training import evaluation, read_pairs
-from heads.files import read_json, read_jsonl, read_tsv, read_yaml, write_lines, write_text, write_tsv
+from heads.files import read_json, read_jsonl, read_tsv, write_tsv
 from heads.names import SCOPES
-from heads.settings import BpeSettings, TrainingSettings, merged, stage_settings
+from heads.settings import TrainingSettings
 from heads.train import Evaluate, Training, learning_rate, train
 from heads.transformer import Gates, Transformer
 from heads.unfinished import Unfinished
+from tiny_commands import command, started, write_data
 
 New = Callable[..., Training]
 MEMBERS = np.arange(9)
@@ -197,40 +193,7 @@ def test_the_last_snapshots_are_averaged(new_training: New, tmp_path: Path) -> N
 
 @pytest.fixture
 def data(digit_pairs: Callable[..., Pairs], tmp_path: Path) -> Path:
-    """What the bpe stage leaves: token files of reversed digits, vocabularies of 30 pieces, and dev references."""
-    for split, count in (("train", 40), ("dev", 7)):
-        pairs = digit_pairs(count=count, seed=count)
-        for side, tokens in (("source", pairs.source), ("target", pairs.target)):
-            save_file({"ids": tokens.ids, "offsets": tokens.offsets}, tmp_path / f"{split}.{side}.safetensors")
-    (tmp_path / "text").write_text("the cat sees a small dog\n" * 9, encoding="utf-8")
-    for side in ("source", "target"):
-        train_bpe(tmp_path / "text", tmp_path / f"{side}.model", BpeSettings(30, 30, 1.0, 1000, 1), 30)
-    write_lines(tmp_path / "dev.txt", ["the cat"] * 7)
-    return tmp_path
-
-
-def command(stage: str, data: Path, training: TrainingSettings, *more: str) -> Path:
-    """Run a training command as a rule would, on a tiny experiment; gives the folder of its outputs."""
-    assert main(words_of(stage, data, training, *more)) == 0
-    return data / stage
-
-
-def words_of(stage: str, data: Path, training: TrainingSettings, *more: str) -> list[str]:
-    """The words of such a command; its settings are written."""
-    changes = {
-        "model": {"layers": 2, "heads": 3, "width": 6, "feedforward": 7, "dropout": 0.0},
-        "training": asdict(training),
-        "baseline": {"updates": 2, "average_last": 1},
-        "gates": {"updates": 3, "record_every": 2, "average_last": 3, "average_every": 1},
-    }
-    experiment = merged(read_yaml(Path(__file__).parent.parent / "config.yaml")["defaults"], changes)
-    folder = data / stage
-    write_text(folder / "settings.yaml", yaml.safe_dump(stage_settings(experiment, stage)))
-    shared = ["--settings", "settings.yaml", "--model", "m.safetensors", "--shape", "m.json", "--curve", "log.jsonl"]
-    paths = [word if word.startswith("--") else str(folder / word) for word in shared]
-    inputs = ["--data", str(data), "--references", str(data / "dev.txt"), "--seed", "1", "--device", "cpu"]
-    moments = ["--moments", str(folder / "moments")] if stage == "baseline" else []
-    return [stage, *paths, *inputs, *moments, *more]
+    return write_data(tmp_path, digit_pairs)
 
 
 @pytest.mark.parametrize("scope", ["enc_self", "all"])
@@ -239,9 +202,8 @@ def test_pruning_the_encoder_leaves_every_bit_of_the_decoder_as_it_was(
 ) -> None:
     training = training_settings(dev_bleu_sentences=3)
     baseline = command("baseline", data, training)
-    start = ["--start-model", str(baseline / "m.safetensors"), "--start-shape", str(baseline / "m.json")]
-    outputs = ["--heads", str(data / "gates" / "heads.tsv"), "--gates-log", str(data / "gates" / "gates.jsonl")]
-    tuned = command("gates", data, training, *start, *outputs, f"--scope={scope}", "--target=lam-1")
+    start = started(baseline)
+    tuned = command("gates", data, training, *start, f"--scope={scope}", "--target=lam-1")
     before, after = (load_tensors(folder / "m.safetensors")[0] for folder in (baseline, tuned))
     same = {name for name, value in before.items() if torch.equal(value, after[name])}
     of_encoder = {name for name in before if name.startswith(("encoder", "source_embedding"))}
@@ -283,7 +245,7 @@ def test_chosen_heads_are_trained_on_as_long_as_gates_with_the_same_schedule_and
 ) -> None:
     training = training_settings(dev_bleu_sentences=3)
     baseline = command("baseline", data, training)
-    start = ["--start-model", str(baseline / "m.safetensors"), "--start-shape", str(baseline / "m.json")]
+    start = started(baseline)
     kept = [("enc_self", 0, 2), ("dec_self", 1, 0), ("dec_enc", 0, 1), ("dec_enc", 1, 1)]
     rows = [
         {"attention": kind, "layer": n, "head": h, "open": int((kind, n, h) in kept)}
@@ -293,8 +255,7 @@ def test_chosen_heads_are_trained_on_as_long_as_gates_with_the_same_schedule_and
     ]
     write_tsv(data / "chosen.tsv", rows, tuple(rows[0]))
     chosen = command("selected", data, training, *start, "--heads", str(data / "chosen.tsv"))
-    outputs = ["--heads", str(data / "gates" / "heads.tsv"), "--gates-log", str(data / "gates" / "gates.jsonl")]
-    gates = command("gates", data, training, *start, *outputs, "--scope=all", "--target=dsp-4")
+    gates = command("gates", data, training, *start, "--scope=all", "--target=dsp-4")
     model = read_json(chosen / "m.json")
     assert model["shape"]["live_heads"] == {
         "enc_self": [[2], []], "dec_self": [[], [0]], "dec_enc": [[1], [1]]
@@ -311,9 +272,8 @@ def test_the_chances_that_subset_gates_record_add_up_to_their_budget(
 ) -> None:
     training = training_settings()
     baseline, gates = command("baseline", data, training), data / "gates"
-    start = ["--start-model", str(baseline / "m.safetensors"), "--start-shape", str(baseline / "m.json")]
-    outputs = ["--heads", str(gates / "heads.tsv"), "--gates-log", str(gates / "gates.jsonl")]
-    command("gates", data, training, *start, *outputs, "--scope=enc_self", "--target=dsp-2")
+    start = started(baseline)
+    command("gates", data, training, *start, "--scope=enc_self", "--target=dsp-2")
     for record in read_jsonl(gates / "gates.jsonl"):
         assert sum(sum(layer) for layer in record["p_open"]["enc_self"]) == pytest.approx(2, abs=1e-3)
     learnt = [float(row["log_alpha"]) for row in read_tsv(gates / "heads.tsv")]

@@ -108,7 +108,9 @@ def run_training(
     Returns the folder of the unfinished training, to be finished when the caller has written its own outputs too.
     """
     plan = training.plan
-    data = [sha256_of(arguments.data / f"train.{side}.safetensors") for side in SIDES]
+    # The dev set too: the best dev loss so far and what the log tells are of that one.
+    files = [arguments.data / f"{split}.{side}.safetensors" for split in ("train", "dev") for side in SIDES]
+    data = [sha256_of(path) for path in (*files, arguments.references)]
     identity = fingerprint(content, arguments.seed, start, data, provenance()["torch"])
     folder = arguments.model.parent / "unfinished"
     first = plan.processes.first

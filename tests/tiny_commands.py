@@ -1,0 +1,73 @@
+"""Training commands as rules call them, on a tiny experiment on disk whose task is to turn digits round."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import yaml
+from safetensors.numpy import save_file
+
+from heads.__main__ import main
+from heads.batches import Pairs
+from heads.bpe import train_bpe
+from heads.files import read_yaml, write_lines, write_text
+from heads.settings import BpeSettings, TrainingSettings, merged, stage_settings
+
+
+def write_data(folder: Path, digit_pairs: Callable[..., Pairs], *, seeds: tuple[int, int] = (40, 7)) -> Path:
+    """What the bpe stage leaves: token files of reversed digits, vocabularies of 30 pieces, and dev references.
+
+    seeds: of the 40 pairs to train on and of the 7 of the dev set. Gives the folder.
+    """
+    for split, count, seed in (("train", 40, seeds[0]), ("dev", 7, seeds[1])):
+        pairs = digit_pairs(count=count, seed=seed)
+        for side, tokens in (("source", pairs.source), ("target", pairs.target)):
+            save_file({"ids": tokens.ids, "offsets": tokens.offsets}, folder / f"{split}.{side}.safetensors")
+    (folder / "text").write_text("the cat sees a small dog\n" * 9, encoding="utf-8")
+    for side in ("source", "target"):
+        train_bpe(folder / "text", folder / f"{side}.model", BpeSettings(30, 30, 1.0, 1000, 1), 30)
+    write_lines(folder / "dev.txt", ["the cat"] * 7)
+    return folder
+
+
+def command(
+    stage: str, data: Path, training: TrainingSettings, *more: str, name: str = "", **sections: Mapping[str, Any]
+) -> Path:
+    """Run a training command as a rule would; gives the folder of its outputs, which has the stage's name or another.
+
+    sections: what else differs from the defaults of config.yaml.
+    """
+    assert main(words_of(stage, data, training, *more, name=name, **sections)) == 0
+    return data / (name or stage)
+
+
+def started(folder: Path) -> list[str]:
+    """The words that name the model of an earlier command to start from."""
+    return ["--start-model", str(folder / "m.safetensors"), "--start-shape", str(folder / "m.json")]
+
+
+def words_of(
+    stage: str, data: Path, training: TrainingSettings, *more: str, name: str = "", **sections: Mapping[str, Any]
+) -> list[str]:
+    """The words of such a command; its settings are written."""
+    changes = {
+        "model": {"layers": 2, "heads": 3, "width": 6, "feedforward": 7, "dropout": 0.0},
+        "training": asdict(training),
+        "baseline": {"updates": 2, "average_last": 1},
+        "gates": {"updates": 3, "record_every": 2, "average_last": 3, "average_every": 1},
+        "scratch": {"updates": 2, "average_last": 1},
+    }
+    defaults = read_yaml(Path(__file__).parent.parent / "config.yaml")["defaults"]
+    folder, experiment = data / (name or stage), merged(merged(defaults, changes), sections)
+    write_text(folder / "settings.yaml", yaml.safe_dump(stage_settings(experiment, stage)))
+    shared = ["--settings", "settings.yaml", "--model", "m.safetensors", "--shape", "m.json", "--curve", "log.jsonl"]
+    own = {
+        "baseline": ["--moments", "moments"],
+        "gates": ["--heads", "heads.tsv", "--gates-log", "gates.jsonl"],
+    }
+    paths = [word if word.startswith("--") else str(folder / word) for word in [*shared, *own.get(stage, [])]]
+    inputs = ["--data", str(data), "--references", str(data / "dev.txt"), "--seed", "1", "--device", "cpu"]
+    return [stage, *paths, *inputs, *more]
