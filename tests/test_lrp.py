@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from heads.checkpoints import save_model
 from heads.cli import lrp as command
-from heads.files import UserError, read_tsv, write_text
+from heads.files import UserError, read_tsv, read_yaml, write_text
 from heads.lrp.rows import relevance_rows, rule_of, shares
 from heads.lrp.rules import Account, Attended, Back, stabilised
 from heads.lrp.walk import head_relevance
@@ -24,6 +24,7 @@ from lrp_twin import Matrices
 from test_lrp_model import PLAIN, RULES, LiveHeads, random_batch, random_model
 
 SETTINGS = LrpSettings(sentences=0, batch_tokens=100, stabiliser=1e-12, rules=("plain",))
+SCHEMA = Path(__file__).parent.parent / "workflow" / "schemas" / "experiment.schema.yaml"
 NAMES = ["plain", "z-plus", "alpha-beta", "attnlrp"]
 
 
@@ -156,6 +157,40 @@ def test_relevance_that_is_not_conserved_is_an_error(stabiliser: float) -> None:
     coarse = dataclasses.replace(SETTINGS, stabiliser=stabiliser)
     with pytest.raises(UserError, match="not conserved under the rule plain at"):
         relevance_rows(random_model(pre_norm=True), [random_batch([(3, 4)])], coarse)
+
+
+@pytest.mark.parametrize("name", ["plain-product", "plain-softmax"])
+def test_a_rule_whose_shares_know_no_bound_says_in_the_table_how_many_steps_are_off(name: str) -> None:
+    model, batches = random_model(pre_norm=True), [random_batch([(3, 4), (2, 2)]), random_batch([(5, 1)])]
+    coarse = dataclasses.replace(SETTINGS, stabiliser=1e-4, rules=("attnlrp", name))
+    kept = [row for row in relevance_rows(model, batches, coarse)[1] if row["rule"] == name]
+    walks = [head_relevance(model.double(), batch, rule_of(name, 1e-4)) for batch in batches]
+    for row in kept:
+        deviations = torch.cat([walk.deviations()[str(row["place"])] for walk in walks])
+        places = torch.cat([walk.places[str(row["place"])] for walk in walks])
+        assert row["conservation"] == "unstable"
+        assert row["steps_off"] == int((deviations > 1e-3).sum())
+        assert row["largest_deviation"] == pytest.approx(float(deviations.max()))
+        assert [row["under_way"], row["absorbed"]] == pytest.approx(places.mean(0).tolist())
+    assert {row["steps"] for row in kept} == {10}
+    assert any(0 < int(str(row["steps_off"])) < 10 for row in kept)
+
+
+def test_a_rule_that_may_be_off_still_may_not_end_in_something_that_is_no_number() -> None:
+    broken = dataclasses.replace(SETTINGS, stabiliser=float("nan"), rules=("plain-product",))
+    with pytest.raises(UserError, match="not conserved under the rule plain-product at"):
+        relevance_rows(random_model(pre_norm=True), [random_batch([(3, 4)])], broken)
+
+
+def test_the_table_says_of_each_rule_why_it_should_conserve() -> None:
+    names = tuple(item for item in read_yaml(SCHEMA)["properties"]["lrp"]["properties"]["rules"]["items"]["enum"])
+    settings = dataclasses.replace(SETTINGS, rules=names)
+    _, rows = relevance_rows(random_model(pre_norm=True), [random_batch([(3, 2)])], settings)
+    found = {str(row["rule"]): row["conservation"] for row in rows}
+    assert list(found) == list(names)
+    others = {"plain-softmax": "unstable", "plain-product": "unstable"}
+    others |= {"voita-2019": "rescaled", "voita-2021": "rescaled"}
+    assert found == {name: others.get(name, "shares") for name in names}
 
 
 def test_the_generated_prefix_is_what_the_model_finds_likeliest_at_every_step() -> None:
