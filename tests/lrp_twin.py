@@ -7,6 +7,7 @@ from the model.
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 from typing import cast
@@ -102,6 +103,30 @@ class Plain(Matrices):
         weights = (query @ key.T / math.sqrt(query.shape[-1]) + mask).softmax(-1)
         at_values = value * (weights.T @ ratio(relevance, weights @ value))
         return [torch.zeros_like(query), torch.zeros_like(key), at_values]
+
+
+class Products(Matrices):
+    """The paper's rule for products, loop by loop: of v = product of u', each u gets u / sum of u'."""
+
+    def __init__(self) -> None:
+        super().__init__(through_softmax=True)
+
+    def attention(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor, relevance: Tensor) -> list[Tensor]:
+        """Sum of products, product, softmax unchanged, sum of products, product."""
+        weights = (query @ key.T / math.sqrt(query.shape[-1]) + mask).softmax(-1)
+        back = [torch.zeros_like(part) for part in (query, key, value)]
+        for q, k in itertools.product(range(len(query)), range(len(key))):
+            at_weight = torch.zeros(()).to(query)
+            for e in range(value.shape[1]):
+                product, both = weights[q, k] * value[k, e], weights[q, k] + value[k, e]
+                amount = product * ratio(relevance[q, e], weights[q] @ value[:, e])
+                back[2][k, e] += value[k, e] * ratio(amount, both)
+                at_weight += weights[q, k] * ratio(amount, both)
+            for f in range(query.shape[1]):
+                amount = query[q, f] * key[k, f] * ratio(at_weight, query[q] @ key[k])
+                back[0][q, f] += query[q, f] * ratio(amount, query[q, f] + key[k, f])
+                back[1][k, f] += key[k, f] * ratio(amount, query[q, f] + key[k, f])
+        return back
 
 
 class Signs(Matrices):

@@ -17,6 +17,7 @@ from heads.cli.figure import FIGURES
 from heads.figures import closing, importance, maps, pruning
 from heads.figures.needs import ACROSS, ANIMATED, FROM_SETTINGS, NEEDS
 from heads.figures.style import FUNCTION_COLOURS, save, styled
+from heads.files import read_yaml
 from heads.settings import HardConcrete
 from heads.tables.measures import measures_table
 from heads.tables.reading import Frames, load_reference, load_runs
@@ -134,6 +135,16 @@ def test_heads_are_sorted_by_relevance_in_every_panel(runs: list[Path]) -> None:
         rank, layer = (int(place) for place in text.get_position())
         assert encoder[layer, int(text.get_text()) - 1] == pytest.approx(values[layer, rank])
     assert len(numbers) == 12
+
+
+def test_figures_have_a_name_for_every_rule_that_is_used_by_default_and_none_says_what_another_is() -> None:
+    rules = read_yaml(Path(__file__).parent.parent / "config.yaml")["defaults"]["lrp"]["rules"]
+    labels = [importance.rule_label(rule) for rule in (*rules, "voita-2021")]
+    assert len(set(labels)) == len(labels)
+    assert labels[:4] == ["LRP, plain ratio", "LRP, z⁺", "LRP, α–β", "AttnLRP"]
+    assert not {rule for rule in rules if rule not in importance.RULE_LABELS}
+    named = {rule: label for rule, label in importance.RULE_LABELS.items() if "code" in label}
+    assert named == {"voita-2019": "code of 2019", "voita-2021": "code of 2021"}
 
 
 def test_relevance_by_every_rule_stands_in_its_own_row(runs: list[Path]) -> None:

@@ -53,6 +53,8 @@ RULES = (
     "alpha-beta-values",
     "attnlrp",
     "attnlrp-values",
+    "plain-product",
+    "voita-2021",
 )
 SMOOTHING = 0.1
 TINY = 1e-100
@@ -168,6 +170,15 @@ def test_every_rule_of_relevance_propagation_finds_the_known_heads(
 ) -> None:
     measure(hand_made(tiny_shape), tmp_path, [rule])
     assert kept(tmp_path, f"lrp-{KEEP}") == {f"lrp-{KEEP}": set(KNOWN)}
+
+
+def test_the_code_of_2019_finds_the_known_heads_of_the_decoder_and_is_led_astray_in_the_encoder(
+    tiny_shape: Shape, tmp_path: Path
+) -> None:
+    """Its weights are cut but not its inputs, so denominators cancel and useless heads get relevance."""
+    measure(hand_made(tiny_shape), tmp_path, ["voita-2019"])
+    found = kept(tmp_path, f"lrp-{KEEP}")[f"lrp-{KEEP}"]
+    assert found & set(KNOWN) == {head for head in KNOWN if head[0] != "enc_self"}
 
 
 def pairs(folder: Path, count: int) -> Pairs:

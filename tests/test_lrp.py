@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -12,18 +13,21 @@ import torch
 from safetensors.numpy import save_file
 from torch import Tensor, nn
 
+from heads.batches import Batch, make_batch
 from heads.checkpoints import save_model
 from heads.cli import lrp as command
-from heads.files import UserError, read_tsv, write_text
-from heads.lrp.rows import relevance_rows, rule_of, shares
+from heads.files import UserError, read_tsv, read_yaml, write_text
+from heads.lrp.rows import Sums, add, relevance_rows, rule_of, shares
 from heads.lrp.rules import Account, Attended, Back, stabilised
-from heads.lrp.walk import head_relevance
+from heads.lrp.walk import HeadRelevance, head_relevance
 from heads.names import ATTENTIONS
 from heads.settings import LrpSettings
+from heads.transformer import Transformer
 from lrp_twin import Matrices
 from test_lrp_model import PLAIN, RULES, LiveHeads, random_batch, random_model
 
 SETTINGS = LrpSettings(sentences=0, batch_tokens=100, stabiliser=1e-12, rules=("plain",))
+SCHEMA = Path(__file__).parent.parent / "workflow" / "schemas" / "experiment.schema.yaml"
 NAMES = ["plain", "z-plus", "alpha-beta", "attnlrp"]
 
 
@@ -158,6 +162,40 @@ def test_relevance_that_is_not_conserved_is_an_error(stabiliser: float) -> None:
         relevance_rows(random_model(pre_norm=True), [random_batch([(3, 4)])], coarse)
 
 
+@pytest.mark.parametrize("name", ["plain-product", "plain-softmax"])
+def test_a_rule_whose_shares_know_no_bound_says_in_the_table_how_many_steps_are_off(name: str) -> None:
+    model, batches = random_model(pre_norm=True), [random_batch([(3, 4), (2, 2)]), random_batch([(5, 1)])]
+    coarse = dataclasses.replace(SETTINGS, stabiliser=1e-4, rules=("attnlrp", name))
+    kept = [row for row in relevance_rows(model, batches, coarse)[1] if row["rule"] == name]
+    walks = [head_relevance(model.double(), batch, rule_of(name, 1e-4)) for batch in batches]
+    for row in kept:
+        deviations = torch.cat([walk.deviations()[str(row["place"])] for walk in walks])
+        places = torch.cat([walk.places[str(row["place"])] for walk in walks])
+        assert row["conservation"] == "unstable"
+        assert row["steps_off"] == int((deviations > 1e-3).sum())
+        assert row["largest_deviation"] == pytest.approx(float(deviations.max()))
+        assert [row["under_way"], row["absorbed"]] == pytest.approx(places.mean(0).tolist())
+    assert {row["steps"] for row in kept} == {10}
+    assert any(0 < int(str(row["steps_off"])) < 10 for row in kept)
+
+
+def test_a_rule_that_may_be_off_still_may_not_end_in_something_that_is_no_number() -> None:
+    broken = dataclasses.replace(SETTINGS, stabiliser=float("nan"), rules=("plain-product",))
+    with pytest.raises(UserError, match="not conserved under the rule plain-product at"):
+        relevance_rows(random_model(pre_norm=True), [random_batch([(3, 4)])], broken)
+
+
+def test_the_table_says_of_each_rule_why_it_should_conserve() -> None:
+    names = tuple(item for item in read_yaml(SCHEMA)["properties"]["lrp"]["properties"]["rules"]["items"]["enum"])
+    settings = dataclasses.replace(SETTINGS, rules=names)
+    _, rows = relevance_rows(random_model(pre_norm=True), [random_batch([(3, 2)])], settings)
+    found = {str(row["rule"]): row["conservation"] for row in rows}
+    assert list(found) == list(names)
+    others = {"plain-softmax": "unstable", "plain-product": "unstable"}
+    others |= {"voita-2019": "rescaled", "voita-2021": "rescaled"}
+    assert found == {name: others.get(name, "shares") for name in names}
+
+
 def test_the_generated_prefix_is_what_the_model_finds_likeliest_at_every_step() -> None:
     model = random_model(pre_norm=True)
     with torch.no_grad():
@@ -171,31 +209,39 @@ def test_the_generated_prefix_is_what_the_model_finds_likeliest_at_every_step() 
     assert torch.equal(chosen[checked], batch.target_output[checked])
 
 
+def run_command(folder: Path, model: Transformer, pairs: Sequence[tuple[Tensor, Tensor]], settings: str) -> None:
+    """The command on these pairs of ids, all ends cut off; it leaves lrp.tsv and kept.tsv."""
+    save_model(model, folder / "model.safetensors", folder / "model.json", {}, {})
+    write_text(folder / "lrp.yaml", f"lrp: {settings}\n")
+    for side, ids in zip(("source", "target"), zip(*pairs, strict=True), strict=True):
+        offsets = np.cumsum([0, *(len(one) for one in ids)])
+        save_file({"ids": torch.cat(ids).int().numpy(), "offsets": offsets}, folder / f"{side}.safetensors")
+    names = {"model": "model.safetensors", "shape": "model.json", "settings": "lrp.yaml"}
+    names |= {"out": "lrp.tsv", "conservation": "kept.tsv"}
+    names |= {side: f"{side}.safetensors" for side in ("source", "target")}
+    paths = {flag: folder / name for flag, name in names.items()}
+    command.run(argparse.Namespace(**paths, device="cpu", threads=1))
+
+
+def random_pairs(lengths: Sequence[tuple[int, int]]) -> list[tuple[Tensor, Tensor]]:
+    """Ids of the pairs that `random_batch` makes, without ends."""
+    batch = random_batch(list(lengths))
+    return [(batch.source[i, :n], batch.target_output[i, :m]) for i, (n, m) in enumerate(lengths)]
+
+
+def values(rows: Sequence[Mapping[str, object]], column: str) -> list[float]:
+    """A column of numbers."""
+    return [float(str(row[column])) for row in rows]
+
+
 def test_the_command_writes_the_table_of_the_generated_batches_and_tells_what_is_too_long(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    model, batch = random_model(pre_norm=False).float(), random_batch([(3, 4), (2, 2)])
-    save_model(model, tmp_path / "model.safetensors", tmp_path / "model.json", {}, {})
-    write_text(
-        tmp_path / "lrp.yaml",
-        "lrp: {sentences: 2, batch_tokens: 7, stabiliser: 0.000000001, rules: [attnlrp, plain]}\n",
-    )
-    for side, lengths in (("source", (3, 2)), ("target", (4, 2))):
-        ids = [getattr(batch, f"{side}_output" if side == "target" else side)[i, :n] for i, n in enumerate(lengths)]
-        ids.append(torch.arange(4, 12))
-        offsets = np.cumsum([0, *lengths, 8])
-        save_file({"ids": torch.cat(ids).int().numpy(), "offsets": offsets}, tmp_path / f"{side}.safetensors")
-    names = {
-        "model": "model.safetensors",
-        "shape": "model.json",
-        "settings": "lrp.yaml",
-        "out": "lrp.tsv",
-        "conservation": "kept.tsv",
-    }
-    names |= {side: f"{side}.safetensors" for side in ("source", "target")}
-    paths = {flag: tmp_path / name for flag, name in names.items()}
-    command.run(argparse.Namespace(**paths, device="cpu", threads=1))
-    expected, _ = relevance_rows(model, [command.generated(model, batch)], SETTINGS)
+    model = random_model(pre_norm=False).float()
+    pairs = [*random_pairs([(3, 4), (2, 2)]), (torch.arange(4, 11), torch.arange(4, 12))]
+    settings = "{sentences: 2, batch_tokens: 7, stabiliser: 0.000000001, rules: [attnlrp, plain]}"
+    run_command(tmp_path, model, pairs, settings)
+    expected, _ = relevance_rows(model, [command.generated(model, random_batch([(3, 4), (2, 2)]))], SETTINGS)
     assert capsys.readouterr().err == "1 pairs left out: more than 7 pieces, which is lrp.batch_tokens\n"
     found = [row for row in read_tsv(tmp_path / "lrp.tsv") if row["rule"] == "plain"]
     kept = read_tsv(tmp_path / "kept.tsv")
@@ -203,5 +249,63 @@ def test_the_command_writes_the_table_of_the_generated_batches_and_tells_what_is
     assert [float(row["under_way"]) + float(row["absorbed"]) for row in kept] == pytest.approx(
         [1.0] * len(kept), rel=1e-4
     )
-    assert [float(row["relevance"]) for row in found] == pytest.approx([row["relevance"] for row in expected], rel=1e-4)
+    assert values(found, "relevance") == pytest.approx(values(expected, "relevance"), rel=1e-4)
     assert [row["steps"] for row in found] == [str(row["steps"]) for row in expected]
+
+
+@pytest.mark.parametrize(("asked", "taken"), [(2, 2), (0, 3)], ids=["the first two", "0 for all"])
+def test_the_command_takes_as_many_sentences_as_are_asked_for_from_the_top_of_the_file(
+    tmp_path: Path, asked: int, taken: int
+) -> None:
+    model, lengths = random_model(pre_norm=True).float(), [(5, 2), (2, 6), (3, 1)]
+    settings = f"{{sentences: {asked}, batch_tokens: 100, stabiliser: 0.000000001, rules: [plain]}}"
+    run_command(tmp_path, model, random_pairs(lengths), settings)
+    found = read_tsv(tmp_path / "lrp.tsv")
+    batch = random_batch(lengths)
+    first = make_batch(
+        [batch.source[i, :n].numpy() for i, (n, _) in enumerate(lengths[:taken])],
+        [batch.target_output[i, :m].numpy() for i, (_, m) in enumerate(lengths[:taken])],
+    )
+    expected, _ = relevance_rows(model, [command.generated(model, first)], SETTINGS)
+    assert values(found, "steps") == values(expected, "steps")
+    assert values(found, "relevance_absolute") == pytest.approx(values(expected, "relevance_absolute"), rel=1e-4)
+
+
+def test_the_command_obeys_the_rules_their_order_and_the_stabiliser(tmp_path: Path) -> None:
+    model, batch = random_model(pre_norm=True).float(), random_batch([(3, 4), (2, 2)])
+    settings = "{sentences: 0, batch_tokens: 100, stabiliser: 0.01, rules: [voita-2021, plain-product]}"
+    run_command(tmp_path, model, random_pairs([(3, 4), (2, 2)]), settings)
+    found = read_tsv(tmp_path / "lrp.tsv")
+    generated = command.generated(model, batch)
+    chosen = LrpSettings(0, 100, 0.01, ("voita-2021", "plain-product"))
+    coarse, fine = (
+        relevance_rows(model, [generated], dataclasses.replace(chosen, stabiliser=size))[0] for size in (0.01, 1e-12)
+    )
+    assert [row["rule"] for row in found] == ["voita-2021"] * 18 + ["plain-product"] * 18
+    assert values(found, "relevance_absolute") == pytest.approx(values(coarse, "relevance_absolute"), rel=1e-3)
+    assert values(coarse, "relevance_absolute")[18:] != pytest.approx(values(fine, "relevance_absolute")[18:], rel=0.01)
+
+
+def test_the_command_makes_batches_of_as_many_tokens_as_are_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes = []
+    generated = command.generated
+
+    def noted(model: Transformer, batch: Batch) -> Batch:
+        sizes.append(len(batch.source))
+        return generated(model, batch)
+
+    monkeypatch.setattr(command, "generated", noted)
+    settings = "{sentences: 0, batch_tokens: 8, stabiliser: 0.000000001, rules: [plain]}"
+    run_command(tmp_path, random_model(pre_norm=True).float(), random_pairs([(3, 2)] * 6), settings)
+    assert sizes == [2, 2, 2]
+
+
+def test_a_step_whose_heads_cancel_in_one_layer_still_counts_in_the_others() -> None:
+    sums = Sums({("enc_self", layer): [torch.zeros(2), torch.zeros(2), torch.zeros(())] for layer in (0, 1)}, {}, "")
+    heads = {"enc_self": [torch.tensor([[1.0, -1.0], [3.0, 1.0]]), torch.tensor([[1.0, 3.0], [2.0, 0.0]])]}
+    add(sums, HeadRelevance(heads, torch.ones(2), {}), 1e-9)
+    assert sums.steps == 2
+    assert [part.tolist() for part in sums.heads["enc_self", 0]] == [[0.75, 0.25], [0.75, 0.25], 1.0]
+    assert [part.tolist() for part in sums.heads["enc_self", 1]] == [[1.25, 0.75], [1.25, 0.75], 2.0]

@@ -15,12 +15,13 @@ from heads.lrp.rules import AtAttention, Attended, AttentionBack, PlainRatio
 from heads.lrp.walk import head_relevance
 from heads.names import ATTENTIONS
 from heads.transformer import ModelShape, Transformer, full_heads
-from lrp_twin import AttnLrp, Matrices, Plain, Signs, Twin
+from lrp_twin import AttnLrp, Matrices, Plain, Products, Signs, Twin
 
 PLAIN = PlainRatio(1e-12)
 RULES = {
     "plain": Matrices(through_softmax=False),
     "plain-softmax": Matrices(through_softmax=True),
+    "plain-product": Products(),
     "z-plus": Signs(1.0, through_softmax=True),
     "z-plus-values": Signs(1.0, through_softmax=False),
     "alpha-beta": Signs(0.5, through_softmax=True),

@@ -17,7 +17,7 @@ from torch import Tensor
 from few_heads import KNOWN
 from heads.checkpoints import load_model, load_tensors
 from heads.cli.pruned import head_rows
-from heads.files import read_json, read_jsonl, read_lines, write_lines, write_tsv
+from heads.files import read_json, read_jsonl, read_lines, read_tsv, write_lines, write_tsv
 from heads.names import ATTENTIONS
 from heads.prune import prune, pruned_shape
 from heads.transformer import ModelShape, Transformer, full_heads

@@ -33,7 +33,15 @@ ENDS = {"nsubj": ("verb", "subj"), "obj": ("verb", "obj"), "amod": ("noun", "adj
 """Head and dependent of the paper's relations in words."""
 
 MEASURES = (("lrp.tsv", "relevance_absolute", "Blues"), ("confidence.tsv", "confidence", "Oranges"))
-RULE_LABELS = {"plain": "plain ratio", "z-plus": "z⁺", "alpha-beta": "α–β", "attnlrp": "AttnLRP"}
+RULE_LABELS = {
+    "plain": "plain ratio",
+    "plain-product": "products shared",
+    "z-plus": "z⁺",
+    "alpha-beta": "α–β",
+    "attnlrp": "AttnLRP",
+    "voita-2019": "code of 2019",
+    "voita-2021": "code of 2021",
+}
 """Short names of the rules of propagation; others keep their own."""
 
 

@@ -8,6 +8,7 @@ layer's positive and negative relevance nearly cancel; the absolute ones have no
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -16,7 +17,10 @@ from torch import Tensor
 
 from heads.batches import Batch
 from heads.files import UserError
-from heads.lrp.rules import AttnLrp, PlainRatio, Rule
+from heads.lrp.attnlrp import AttnLrp
+from heads.lrp.product import PlainProduct
+from heads.lrp.released import Voita2019, Voita2021
+from heads.lrp.rules import PlainRatio, Rule
 from heads.lrp.split import SignSplit
 from heads.lrp.walk import HeadRelevance, head_relevance
 from heads.names import ATTENTIONS
@@ -24,24 +28,36 @@ from heads.settings import LrpSettings
 from heads.transformer import Transformer
 
 COLUMNS = ("rule", "attention", "layer", "head", "relevance", "relevance_absolute", "steps")
-CONSERVATION_COLUMNS = ("rule", "place", "under_way", "absorbed", "largest_deviation", "steps")
+CONSERVATION_COLUMNS = (
+    "rule", "conservation", "place", "under_way", "absorbed", "largest_deviation", "steps_off", "steps",
+)  # fmt: skip
 
 Row = dict[str, object]
 
 TOLERANCE = 1e-3
-"""Largest deviation from conservation, as a share of the logit, that passes.
+"""Largest deviation from conservation, as a share of what set out, of a step that counts as conserved.
 
 A denominator keeps stabiliser / |denominator| of what passes it, so deviations grow in proportion to the stabiliser:
-with 1e-9 they stayed below 1e-5 in trained models of three layers.
+with 1e-9 they stayed below 1e-5 in trained models of three layers. A rule whose conservation is "shares" has to keep to
+it in every step; of the others (see `heads.lrp.rules.CONSERVATION`) the table says how many steps are off.
 """
 
 
 def rule_of(name: str, stabiliser: float) -> Rule:
-    """The rule of a name such as `plain` or `z-plus-values`, whose end says what else than its source's way was asked.
+    """The rule of a name such as `plain` or `z-plus-values`, whose end says what else than its usual way was asked.
 
-    plain: the paper, through values alone, which is all that it writes down. z-plus, alpha-beta: the codes released in
-    2019 and 2021, through the softmax. attnlrp: Achtibat et al. 2024, through the softmax.
+    plain: the paper's ratio, through values alone. plain-product: the same with the paper's rule for products, so that
+    attention weights have their share. z-plus, alpha-beta: Bach et al. 2015, through the softmax by its derivatives.
+    attnlrp: Achtibat et al. 2024, through the softmax. voita-2019, voita-2021: the authors' released codes, whose own
+    constants stand in for `stabiliser`.
     """
+    fixed: dict[str, Rule] = {
+        "plain-product": PlainProduct(stabiliser),
+        "voita-2019": Voita2019(),
+        "voita-2021": Voita2021(),
+    }
+    if name in fixed:
+        return fixed[name]
     base, _, end = name.rpartition("-") if name.endswith(("-values", "-softmax")) else (name, "", "")
     softmax = end == "softmax" if end else base != "plain"
     if base == "plain":
@@ -58,7 +74,8 @@ class Sums:
     heads: dict[tuple[str, int], list[Tensor]]
     """By attention and layer: signed and absolute shares [H], and how many steps had shares."""
     places: dict[str, tuple[Tensor, Tensor]]
-    """By sub-layer, from the top: shares of the logit under way and absorbed [2], and the largest deviation."""
+    """By sub-layer, from the top: shares under way and absorbed, steps that are off [3], and the largest deviation."""
+    conservation: str
     steps: int = 0
 
 
@@ -81,7 +98,8 @@ def relevance_rows(model: Transformer, batches: Iterable[Batch], settings: LrpSe
     """Shares of all live heads of `model` under their original numbers, and the account of conservation, by rule.
 
     Averages over all generation steps of `batches`, which are on the model's device; the walk is done on a copy of the
-    model in float64. Raises UserError where a step's relevance was not conserved within TOLERANCE.
+    model in float64. Raises UserError where a step's relevance is no number, or was not conserved within TOLERANCE
+    under a rule whose shares are bound to.
     """
     model = copy.deepcopy(model).double().eval()
     live = model.shape.live_heads
@@ -94,8 +112,9 @@ def relevance_rows(model: Transformer, batches: Iterable[Batch], settings: LrpSe
                 for layer, heads in enumerate(live[kind])
             },
             {},
+            rule.conservation,
         )
-        for name in settings.rules
+        for name, rule in rules.items()
     }
     for batch in batches:
         for name, rule in rules.items():
@@ -114,9 +133,11 @@ def add(sums: Sums, found: HeadRelevance, stabiliser: float) -> None:
         sums.heads[kind, layer] = [old + new for old, new in zip(before, parts, strict=True)]
     deviations = found.deviations()
     for place, amounts in found.places.items():
-        total, largest = sums.places.get(place, (torch.zeros(2, dtype=torch.float64), torch.tensor(0.0)))
+        total, largest = sums.places.get(place, (torch.zeros(3, dtype=torch.float64), torch.tensor(0.0)))
+        off = ~(deviations[place] <= TOLERANCE)
+        found_here = torch.cat([amounts, off[:, None]], 1).sum(0).cpu()
         # torch's maximum keeps a NaN, unlike max().
-        sums.places[place] = (total + amounts.sum(0).cpu(), torch.maximum(largest, deviations[place].max().cpu()))
+        sums.places[place] = (total + found_here, torch.maximum(largest, deviations[place].max().cpu()))
 
 
 def _rows(rule: str, model: Transformer, sums: Sums) -> list[Row]:
@@ -134,13 +155,15 @@ def _conservation(rule: str, sums: Sums) -> list[Row]:
     """One row a sub-layer, from the top."""
     rows: list[Row] = []
     for place, (total, largest) in sums.places.items():
-        if not float(largest) <= TOLERANCE:
+        deviation = float(largest)
+        if not deviation <= TOLERANCE and (sums.conservation == "shares" or not math.isfinite(deviation)):
             raise UserError(
-                f"relevance is not conserved under the rule {rule} at {place}: a step is off by {float(largest):.3g} "
+                f"relevance is not conserved under the rule {rule} at {place}: a step is off by {deviation:.3g} "
                 f"of its logit (allowed: {TOLERANCE}). Ratios break down where denominators vanish: "
                 "try a smaller lrp.stabiliser, or leave the rule out of lrp.rules."
             )
-        under_way, absorbed = (total / max(sums.steps, 1)).tolist()
-        facts = (rule, place, under_way, absorbed, float(largest), sums.steps)
+        under_way, absorbed, off = total.tolist()
+        count = max(sums.steps, 1)
+        facts = (rule, sums.conservation, place, under_way / count, absorbed / count, deviation, int(off), sums.steps)
         rows.append(dict(zip(CONSERVATION_COLUMNS, facts, strict=True)))
     return rows

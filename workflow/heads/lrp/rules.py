@@ -2,10 +2,11 @@
 
 The relevance R of a neuron of value x is carried as its multiplier R / x. Then a map without bias hands multipliers on
 by its transposed weights alone, because the plain ratio's denominator is the neuron's own value; a residual sum gives
-both its summands the multiplier of the sum; and a value of zero needs no care.
+both its summands the multiplier of the sum; and a value of zero needs no care. Only the rules of `heads.lrp.released`
+carry relevance itself, since they give some to neurons of value zero; `Rule.worth` tells the walk which it is.
 
-All rules leave three things alike: a ReLU passes relevance on unchanged, the standard deviation of a layer norm is a
-constant, and what no input contributed to takes its relevance with it, for which the account answers.
+All rules but those leave three things alike: a ReLU passes relevance on unchanged, the standard deviation of a layer
+norm is a constant, and what no input contributed to takes its relevance with it, for which the account answers.
 
 Letters of shapes: B batch, G generation step, Q/K query and key position, D width of whatever is meant, H heads, E
 width of one head.
@@ -29,9 +30,14 @@ class Account:
         """absorbed: [B, G] to begin with, or [B, G, Q] to keep positions apart."""
         self.absorbed = absorbed
 
+    @property
+    def apart(self) -> bool:
+        """Whether every position is a step of its own, so that nothing may be summed over positions."""
+        return self.absorbed.ndim == 3
+
     def absorb(self, amount: Tensor) -> None:
         """Take [B, G, Q] off the way."""
-        self.absorbed = self.absorbed + (amount if self.absorbed.ndim == amount.ndim else amount.sum(-1))
+        self.absorbed = self.absorbed + (amount if self.apart else amount.sum(-1))
 
 
 Back = Callable[[Tensor, Account], Tensor]
@@ -111,12 +117,45 @@ AttentionBack = Callable[[Tensor, Account], AtAttention]
 """From multipliers [B, G, Q, H, E] of head outputs to those of what was attended to."""
 
 
+class Linear(Protocol):
+    """What a rule asks of a linear map: `nn.Linear`, or several with the same inputs taken as one."""
+
+    @property
+    def weight(self) -> Tensor:
+        """[V, D]"""
+
+    @property
+    def bias(self) -> Tensor | None:
+        """[V]"""
+
+
+@dataclass(frozen=True, slots=True)
+class Joint:
+    """Linear maps without bias that read the same inputs, as one map to all their outputs."""
+
+    weight: Tensor
+    bias: None = None
+
+
 class Rule(Protocol):
     """What a rule of relevance propagation answers for each operation of the Transformer."""
 
     @property
     def through_softmax(self) -> bool:
-        """Whether attention weights pass relevance on to queries and keys, or count as constants."""
+        """Whether relevance goes on past attention weights to queries and keys, or weights count as constants."""
+
+    @property
+    def conservation(self) -> str:
+        """Why relevance should be neither lost nor made, a name of `CONSERVATION`."""
+
+    def start(self, logits: Tensor) -> Tensor:
+        """The relevance that sets out from each logit."""
+
+    def worth(self, values: Tensor) -> Tensor:
+        """The relevance of one unit of what is carried, at neurons of these values."""
+
+    def settled(self, before: Tensor, after: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        """What is done once more with all that an attention to the encoder made of [B, G, Q, D]."""
 
     def top(self, weight: Tensor, bias: Tensor, states: Tensor, logits: Tensor) -> tuple[Tensor, Tensor]:
         """Multipliers [B, Q, D] of the states of each position's own logit [B, Q], and what its bias [B, Q] absorbed.
@@ -124,7 +163,7 @@ class Rule(Protocol):
         weight: [B, Q, D], of each position's logit.
         """
 
-    def linear(self, layer: nn.Linear, inputs: Tensor, outputs: Tensor) -> Back:
+    def linear(self, layer: Linear, inputs: Tensor, outputs: Tensor) -> Back:
         """The way back through a linear layer, or one with a ReLU after it: [B, Q, D] in, [B, Q, V] out."""
 
     def norm(self, norm: nn.Module, inputs: Tensor) -> Back:
@@ -135,6 +174,35 @@ class Rule(Protocol):
 
     def attention(self, seen: Attended) -> AttentionBack:
         """The way back through an attention."""
+
+
+CONSERVATION = ("shares", "unstable", "rescaled")
+"""Why a rule should conserve relevance: shares sum to one; they do on paper, but where an attention's contributions or
+factors cancel they are so huge that stabiliser and rounding eat the sum; what an operation lost or made is scaled away
+afterwards, so that a sum that is kept says nothing of the shares."""
+
+
+class Multipliers:
+    """What rules have in common that carry multipliers and share a logit out as it is."""
+
+    __slots__ = ()
+
+    @property
+    def conservation(self) -> str:
+        """See `Rule`."""
+        return "shares"
+
+    def start(self, logits: Tensor) -> Tensor:
+        """See `Rule`."""
+        return logits
+
+    def worth(self, values: Tensor) -> Tensor:
+        """See `Rule`."""
+        return values
+
+    def settled(self, before: Tensor, after: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        """See `Rule`."""
+        return after
 
 
 def through_weights(seen: Attended, multiplier: Tensor) -> tuple[Tensor, Tensor]:
@@ -161,23 +229,28 @@ def at_keys_and_queries(seen: Attended, at_scores: Tensor) -> tuple[Tensor, Tens
 
 
 @dataclass(frozen=True, slots=True)
-class PlainRatio:
+class PlainRatio(Multipliers):
     """The paper's rule (Voita et al. 2019, App. A.2): w(u <- v) = W_uv u / sum over u' of W_u'v u'.
 
     A bias takes no relevance: the denominator leaves it out, so that relevance is conserved. Through the softmax, which
     the paper does not speak of, an attention counts as the linear function that its derivatives at queries, keys and
-    values make of it, and shares relevance in the ratio of these contributions (so do the released codes).
+    values make of it, and shares relevance in the ratio of these contributions, which may nearly cancel.
     """
 
     stabiliser: float
     through_softmax: bool = False
+
+    @property
+    def conservation(self) -> str:
+        """See `Rule`."""
+        return "unstable" if self.through_softmax else "shares"
 
     def top(self, weight: Tensor, bias: Tensor, states: Tensor, logits: Tensor) -> tuple[Tensor, Tensor]:
         """See `Rule`."""
         scale = logits / stabilised(logits - bias, self.stabiliser)
         return weight * scale[:, :, None], torch.zeros_like(logits)
 
-    def linear(self, layer: nn.Linear, inputs: Tensor, outputs: Tensor) -> Back:
+    def linear(self, layer: Linear, inputs: Tensor, outputs: Tensor) -> Back:
         """See `Rule`."""
         if layer.bias is None and not (outputs == 0).any():  # outputs that a ReLU closed have nothing to share
             return lambda multiplier, account: multiplier @ layer.weight
@@ -239,69 +312,3 @@ def slope_of(norm: nn.LayerNorm, inputs: Tensor) -> tuple[Tensor, Tensor]:
     """Gain over standard deviation, and the inputs less their mean, both [B, Q, D]."""
     centred = inputs - inputs.mean(-1, keepdim=True)
     return norm.weight / (centred.square().mean(-1, keepdim=True) + norm.eps).sqrt(), centred
-
-
-@dataclass(frozen=True, slots=True)
-class AttnLrp:
-    """AttnLRP (Achtibat et al. 2024) with vanishing stabilisers, where it is a gradient times its input.
-
-    Sums with a bias in the denominator (eq. 8), so that biases absorb relevance; a product of two shares half and half
-    (prop. 3.3); the softmax is expanded at its input, with a constant that absorbs (prop. 3.1); a normalisation passes
-    relevance on (prop. 3.4), its mean being one more sum. Through values alone it is the rule that the authors compare
-    with, after Ali et al. 2022.
-    """
-
-    through_softmax: bool = True
-
-    def top(self, weight: Tensor, bias: Tensor, states: Tensor, logits: Tensor) -> tuple[Tensor, Tensor]:
-        """See `Rule`."""
-        return weight, bias
-
-    def linear(self, layer: nn.Linear, inputs: Tensor, outputs: Tensor) -> Back:
-        """See `Rule`."""
-        # Without a ReLU an output of exactly zero would count as closed, and has no relevance anyway.
-        closed = outputs == 0
-        shut = (~closed).to(outputs) if closed.any() else None
-
-        def back(multiplier: Tensor, account: Account) -> Tensor:
-            if shut is not None:
-                multiplier = multiplier * first(shut, multiplier)
-            if layer.bias is not None:
-                account.absorb(multiplier @ layer.bias)
-            return multiplier @ layer.weight
-
-        return back
-
-    def norm(self, norm: nn.Module, inputs: Tensor) -> Back:
-        """See `Rule`."""
-        if not isinstance(norm, nn.LayerNorm):
-            return unchanged
-        slope, _ = slope_of(norm, inputs)
-
-        def back(multiplier: Tensor, account: Account) -> Tensor:
-            account.absorb(multiplier @ norm.bias)
-            multiplier = multiplier * first(slope, multiplier)
-            return multiplier - multiplier.mean(-1, keepdim=True)
-
-        return back
-
-    def add(self, stream: Tensor, change: Tensor) -> Fork:
-        """See `Rule`."""
-        return lambda multiplier, account: (multiplier, multiplier)
-
-    def attention(self, seen: Attended) -> AttentionBack:
-        """See `Rule`."""
-        if not self.through_softmax:
-            return values_alone(seen)
-        scores = seen.scores
-        constant = seen.weights * (1 - scores + (seen.weights * scores).sum(-1, keepdim=True))
-
-        def back(multiplier: Tensor, account: Account) -> AtAttention:
-            part, multiplier = seen.part(multiplier), multiplier / 2
-            at_weights, at_scores = through_weights(part, multiplier)
-            queries, keys = part.weights.shape[2:]
-            ended = constant[: len(multiplier), :, :queries, :keys]
-            account.absorb(torch.einsum("bghqk,bhqk->bgq", at_weights, ended))
-            return AtAttention(at_values(part, multiplier), *at_keys_and_queries(part, at_scores / 2))
-
-        return back

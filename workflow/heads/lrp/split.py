@@ -1,11 +1,12 @@
 """Rules that share relevance out by the sign of contributions: z-plus and alpha-beta (Bach et al. 2015, eq. 60).
 
 An output's relevance goes with weight alpha to the inputs that raised it, in the ratio of what they added, and with
-weight beta to those that lowered it. Shares are added (alpha + beta = 1), as in the released codes of Voita et al.:
-2019 with alpha 1 and beta 0, 2021 with a half each. Where all contributions have one sign, that side gets all; under
-z-plus an output that nothing raised keeps its relevance to itself, and the account takes it. Biases take no part. An
-attention through its softmax counts as the linear function that its derivatives make of it, as in the released codes;
-their cropping and rescaling is left out, since nothing is lost here that rescaling would have to bring back.
+weight beta to those that lowered it. Shares are added (alpha + beta = 1): z-plus has alpha 1 and beta 0, alpha-beta a
+half each. Where all contributions have one sign, that side gets all; under z-plus an output that nothing raised keeps
+its relevance to itself, and the account takes it. Biases take no part. Bach et al. speak of layers of weighted sums;
+how a Transformer's other operations are made into such is ours: a layer norm by its derivative at a fixed standard
+deviation, a residual sum by its two summands, an attention by its derivatives at queries, keys and values. The codes
+that Voita et al. released start from the same equation and do otherwise: see `heads.lrp.released`.
 
 Letters of shapes as in `heads.lrp.rules`.
 """
@@ -25,6 +26,8 @@ from heads.lrp.rules import (
     AttentionBack,
     Back,
     Fork,
+    Linear,
+    Multipliers,
     at_values,
     first,
     slope_of,
@@ -88,7 +91,7 @@ Split = Callable[[Tensor, Account], tuple[Tensor, Tensor | None]]
 
 
 @dataclass(frozen=True, slots=True)
-class SignSplit:
+class SignSplit(Multipliers):
     """Alpha-beta with beta = 1 - alpha; z-plus is alpha = 1."""
 
     alpha: float
@@ -130,7 +133,7 @@ class SignSplit:
         multiplier = torch.where(contributions > 0, up[:, 0], torch.where(contributions < 0, down[:, 0], 0.0))
         return weight * multiplier, account.absorbed[:, 0]
 
-    def linear(self, layer: nn.Linear, inputs: Tensor, outputs: Tensor) -> Back:
+    def linear(self, layer: Linear, inputs: Tensor, outputs: Tensor) -> Back:
         """See `heads.lrp.rules.Rule`."""
         return self._through(matrix(layer.weight), inputs, outputs)
 

@@ -2,7 +2,8 @@
 
 What arrives at a head's output, before the output projection, is summed over its neurons and over positions. The walk
 is linear in the relevance that sets out, so all generation steps of a batch go at once, along a dimension of their own;
-a position hears only of steps from its own on. See `heads.lrp.rules` for what a multiplier is.
+a position hears only of steps from its own on. See `heads.lrp.rules` for what a multiplier is; where this says so, a
+rule that carries relevance itself has that in its place.
 
 Letters of shapes: B batch, G generation step, Q/K query and key position, S source length, D width, H heads of a layer,
 E width of one head, N real generation steps of a batch.
@@ -19,7 +20,7 @@ from torch import Tensor
 
 from heads.attention import Attention, Trace
 from heads.batches import Batch
-from heads.lrp.rules import Account, Attended, AttentionBack, Back, Fork, Rule, stabilised, unchanged
+from heads.lrp.rules import Account, Attended, AttentionBack, Back, Fork, Joint, Rule, stabilised, unchanged
 from heads.names import ATTENTIONS
 from heads.transformer import Layer, Residual, Transformer
 
@@ -47,25 +48,28 @@ class ThroughAttention:
     """The way back through an attention, from its output past its heads to the states that it was given."""
 
     seen: Attended
+    outputs: Tensor
+    """[B, H, Q, E], what a unit of what is carried is worth at the heads."""
     past_heads: AttentionBack
     project: Back
-    query: Back
-    key: Back
-    value: Back
+    asking: Back
+    """Past the queries of an attention to the encoder."""
+    attended: Back
+    """Past all else that one map makes of the same states: [queries,] keys and values."""
 
     def __call__(self, multiplier: Tensor, account: Account) -> Given:
         """From multipliers [B, G, Q, D]."""
-        outputs = self.seen.outputs[: len(multiplier), :, : multiplier.shape[2]]
+        outputs = self.outputs[: len(multiplier), :, : multiplier.shape[2]]
         at_heads = self.project(multiplier, account).unflatten(-1, (outputs.shape[1], outputs.shape[3]))
         met = torch.einsum("bhqe,bgqhe->bgh", outputs, at_heads)
         found = self.past_heads(at_heads, account)
-        attended = self.value(found.values.flatten(-2), account)
-        if found.keys is not None:
-            attended = attended + self.key(found.keys.flatten(-2), account)
-        asking = None if found.queries is None else self.query(found.queries.flatten(-2), account)
-        if not self.seen.own:
-            return Given(asking, attended, met)
-        return Given(attended if asking is None else attended + asking, met=met)
+        together = [found.queries] if self.seen.own else []
+        parts = [part.flatten(-2) for part in (*together, found.keys, found.values) if part is not None]
+        attended = self.attended(torch.cat(parts, -1) if len(parts) > 1 else parts[0], account)
+        if self.seen.own:
+            return Given(attended, met=met)
+        asking = None if found.queries is None else self.asking(found.queries.flatten(-2), account)
+        return Given(asking, attended, met)
 
 
 Inside = Callable[[Tensor, Account], Given]
@@ -77,7 +81,7 @@ class SubLayer:
 
     name: str
     states: Tensor
-    """[B, Q, D], what came in."""
+    """[B, Q, D], what a unit of what is carried is worth at what came in."""
     leave: Back
     """From what came out to the residual sum."""
     fork: Fork | None
@@ -86,17 +90,22 @@ class SubLayer:
     """From the sub-layer's output to what the sub-layer was given."""
     enter: Back
     """From what the sub-layer was given to what came in."""
+    settled: Callable[[Tensor, tuple[Tensor, ...]], tuple[Tensor, ...]]
+    """See `Rule`."""
 
     def back(self, multiplier: Tensor, account: Account) -> Given:
         """From multipliers [B, G, Q, D] of what came out to those of what came in."""
-        multiplier = self.leave(multiplier, account)
+        before, multiplier = multiplier, self.leave(multiplier, account)
         if self.fork is None or self.inside is None:
             return Given(multiplier)
         stream, change = self.fork(multiplier, account)
         given = self.inside(change, account)
         if given.states is not None:
             stream = stream + self.enter(given.states, account)
-        return Given(stream, given.memory, given.met)
+        if given.memory is None:
+            return Given(stream, met=given.met)
+        stream, memory = self.settled(before, (stream, given.memory))
+        return Given(stream, memory, given.met)
 
 
 def around(
@@ -106,7 +115,7 @@ def around(
     norm = rule.norm(residual.norm, states if residual.pre_norm or change is None else states + change)
     leave, enter = (unchanged, norm) if residual.pre_norm else (norm, unchanged)
     fork = None if change is None else rule.add(states, change)
-    return SubLayer(name, states, leave, fork, inside, enter)
+    return SubLayer(name, rule.worth(states), leave, fork, inside, enter, rule.settled)
 
 
 def attention(rule: Rule, layer: Layer, kind: str, trace: Trace, memory: Tensor | None = None) -> SubLayer:
@@ -124,18 +133,24 @@ def attention(rule: Rule, layer: Layer, kind: str, trace: Trace, memory: Tensor 
     merged = seen.outputs.transpose(1, 2).flatten(2)
     change = module.output(merged)
 
-    def way(part: torch.nn.Linear, inputs: Tensor, outputs: Tensor) -> Back:
-        return rule.linear(part, inputs, outputs.transpose(1, 2).flatten(2))
-
+    asking, keys, values = (module.query, seen.queries), (module.key, seen.keys), (module.value, seen.values)
+    past_softmax = rule.through_softmax
+    together = [*([asking] if own and past_softmax else []), *([keys] if past_softmax else []), values]
     inside = ThroughAttention(
         seen,
+        rule.worth(seen.outputs),
         rule.attention(seen),
         rule.linear(module.output, merged, change),
-        way(module.query, entered, seen.queries) if rule.through_softmax else unchanged,
-        way(module.key, attended, seen.keys) if rule.through_softmax else unchanged,
-        way(module.value, attended, seen.values),
+        way(rule, [asking], entered) if past_softmax and not own else unchanged,
+        way(rule, together, attended),
     )
     return around(rule, name, states, residual, change, inside)
+
+
+def way(rule: Rule, maps: Sequence[tuple[torch.nn.Linear, Tensor]], inputs: Tensor) -> Back:
+    """The way back through linear maps of the same `inputs`, and their outputs [B, H, Q, E], as one map."""
+    outputs = torch.cat([out.transpose(1, 2).flatten(2) for _, out in maps], -1)
+    return rule.linear(Joint(torch.cat([part.weight for part, _ in maps])), inputs, outputs)
 
 
 def seen_by(module: Attention, trace: Trace, name: str, entered: Tensor, attended: Tensor) -> Attended:
@@ -159,7 +174,7 @@ def feedforward(rule: Rule, layer: Layer, trace: Trace) -> SubLayer:
 
 
 def relevance(states: Tensor, multiplier: Tensor) -> Tensor:
-    """Total relevance [B, G] of the first part of `states`, which has multipliers [B, G, Q, D]."""
+    """Total relevance [B, G] of the first part of what `states` are worth, which has multipliers [B, G, Q, D]."""
     return torch.einsum("bqd,bgqd->bg", states[: len(multiplier), : multiplier.shape[2]], multiplier)
 
 
@@ -167,7 +182,7 @@ class Walk:
     """One walk of some generation steps, with its account of the relevance under way."""
 
     def __init__(self, start: Tensor, absorbed: Tensor, memory: Tensor) -> None:
-        """start: [B, G], the relevance that sets out. absorbed: of it, what has ended. memory: [B, S, D]."""
+        """start: [B, G], the relevance that sets out. absorbed: of it, what has ended. memory: [B, S, D], its worth."""
         self.start, self.memory, self.account = start, memory, Account(absorbed)
         self.at_memory = memory.new_zeros(*start.shape, *memory.shape[1:])
         self.arrived = torch.zeros_like(start)
@@ -198,7 +213,8 @@ class Ways:
     def __init__(self, model: Transformer, batch: Batch, rule: Rule) -> None:
         trace: Trace = {}
         states = model(batch.source, batch.source_mask, batch.target_input, trace=trace)
-        self.memory = model.encoder_norm(trace["encoder_norm.input"])
+        memory = model.encoder_norm(trace["encoder_norm.input"])
+        self.memory = rule.worth(memory)
         self.encoder_norm = rule.norm(model.encoder_norm, trace["encoder_norm.input"])
         self.encoder: list[SubLayer] = []
         for layer in cast(Iterable[Layer], model.encoder):
@@ -206,10 +222,11 @@ class Ways:
         self.decoder: list[SubLayer] = []
         for layer in cast(Iterable[Layer], model.decoder):
             self.decoder.append(attention(rule, layer, "dec_self", trace))
-            self.decoder.append(attention(rule, layer, "dec_enc", trace, self.memory))
+            self.decoder.append(attention(rule, layer, "dec_enc", trace, memory))
             self.decoder.append(feedforward(rule, layer, trace))
 
         self.logits, top = model.projection(states).max(-1)
+        self.start = rule.start(self.logits)
         projection = model.projection
         multiplier, absorbed = rule.top(projection.weight[top], projection.bias[top], states, self.logits)
         # Until the first attention a position belongs to its own step alone: one step's room holds all of them.
@@ -223,7 +240,7 @@ class Ways:
     def walk(self, sentences: int, first: int, last: int) -> Walk:
         """Walk the generation steps `first` to `last` of the first `sentences` sentences."""
         part = (slice(sentences), slice(first, last))
-        walk = Walk(self.logits[part], self.absorbed_at_top[part], self.memory[:sentences])
+        walk = Walk(self.start[part], self.absorbed_at_top[part], self.memory[:sentences])
         walk.places[self.top] = torch.stack([self.under_way[part], self.absorbed_at_top[part]], -1)
         steps = torch.arange(first, last, device=self.memory.device)
         multiplier = self.memory.new_zeros(sentences, last - first, last, self.memory.shape[2])
@@ -240,12 +257,12 @@ class HeadRelevance:
     heads: dict[str, list[Tensor]]
     """By kind of attention, for each layer [N, H] in the order of its live heads."""
     logits: Tensor
-    """[N], the top-1 logits that set out as relevance."""
+    """[N], the top-1 logits."""
     places: dict[str, Tensor]
-    """By sub-layer, from the top: [N, 2], as shares of the logit what is still under way and what was absorbed."""
+    """By sub-layer, from the top: [N, 2], as shares of what set out what is still under way and what was absorbed."""
 
     def deviations(self) -> dict[str, Tensor]:
-        """[N] for every sub-layer: how far the account below it is from the logit, as a share of the logit."""
+        """[N] for every sub-layer: how far the account below it is from what set out, as a share of that."""
         return {name: (shares.sum(-1) - 1).abs() for name, shares in self.places.items()}
 
 
@@ -277,11 +294,11 @@ def head_relevance(model: Transformer, batch: Batch, rule: Rule, chunk_elements:
     def in_order(steps: Tensor) -> Tensor:
         return steps[back][mask]
 
-    logits = in_order(ways.logits)
+    start = in_order(ways.start)
     return HeadRelevance(
         {kind: [in_order(layer) for layer in layers] for kind, layers in heads.items()},
-        logits,
-        {name: in_order(amounts) / stabilised(logits, SMALLEST_LOGIT)[:, None] for name, amounts in places.items()},
+        in_order(ways.logits),
+        {name: in_order(amounts) / stabilised(start, SMALLEST_LOGIT)[:, None] for name, amounts in places.items()},
     )
 
 

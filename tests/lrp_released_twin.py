@@ -1,0 +1,227 @@
+"""What the released codes of Voita et al. do, written out step by step: one sentence and one generation step at a time.
+
+Relevance of every neuron, with the code's cropping and rescaling after each operation and around each residual block.
+Operations are functions that torch differentiates (2019) or matrices of contributions, a loop a position (2021).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor, nn
+
+from heads.attention import Attention
+from heads.transformer import FeedForward, Transformer
+from lrp_twin import Matrices, Sum, Twin
+
+Parts = list[Tensor]
+Core = Callable[..., Tensor]
+
+
+class Released:
+    """The operations of a code; all take inputs and the relevance of outputs and give that of inputs."""
+
+    def __init__(self, eps: float) -> None:
+        self.eps = eps
+
+    def scaled(self, parts: Sequence[Tensor], relevance: Tensor) -> Parts:
+        """Parts with the absolute sum that relevance has."""
+        return [part * (relevance.sum() / (sum(float(p.abs().sum()) for p in parts) + self.eps)) for part in parts]
+
+    def dense(self, inputs: Tensor, weight: Tensor, bias: Tensor | None, relevance: Tensor) -> Tensor:
+        """A map [V, U] of inputs [Q, U]."""
+        raise NotImplementedError
+
+    def norm(self, norm: nn.Module, inputs: Tensor, relevance: Tensor) -> Tensor:
+        """A layer norm [Q, D]."""
+        raise NotImplementedError
+
+    def add(self, stream: Tensor, change: Tensor, relevance: Tensor) -> Parts:
+        """A sum [Q, D]."""
+        raise NotImplementedError
+
+    def core(self, heads: int, parts: Parts, mask: Tensor, relevance: Tensor) -> Parts:
+        """From heads side by side [Q, H E] to queries, keys and values, the same way."""
+        raise NotImplementedError
+
+
+def attended(heads: int, mask: Tensor) -> Core:
+    """The attention of heads side by side, as a function of queries, keys and values."""
+
+    def function(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        found = []
+        for q, k, v in zip(*(part.chunk(heads, -1) for part in (query, key, value)), strict=True):
+            found.append((q @ k.T / math.sqrt(q.shape[-1]) + mask).softmax(-1) @ v)
+        return torch.cat(found, -1)
+
+    return function
+
+
+class Code2019(Released):
+    """Every operation is a function of inputs that eps was added to; relevance over outputs goes back by gradients."""
+
+    def through(self, function: Core, parts: Sequence[Tensor], relevance: Tensor) -> Parts:
+        """Input times gradient, made positive and scaled."""
+        with torch.enable_grad():
+            moved = [(part.detach() + self.eps).requires_grad_() for part in parts]
+            outputs = function(*moved)
+            gradients = torch.autograd.grad(outputs, moved, grad_outputs=relevance / outputs.detach())
+        received = [(part.detach() * slope).abs() for part, slope in zip(moved, gradients, strict=True)]
+        return self.scaled(received, relevance)
+
+    def dense(self, inputs: Tensor, weight: Tensor, bias: Tensor | None, relevance: Tensor) -> Tensor:
+        """No bias; no weight below eps."""
+        raising = weight.detach().maximum(torch.full_like(weight, self.eps))
+        return self.through(lambda x: x @ raising.T, [inputs], relevance)[0]
+
+    def norm(self, norm: nn.Module, inputs: Tensor, relevance: Tensor) -> Tensor:
+        """As if it were not there."""
+        return relevance
+
+    def add(self, stream: Tensor, change: Tensor, relevance: Tensor) -> Parts:
+        """Like the rest."""
+        return self.through(lambda a, b: a + b, [stream, change], relevance)
+
+    def core(self, heads: int, parts: Parts, mask: Tensor, relevance: Tensor) -> Parts:
+        """All heads as one function."""
+        return self.through(attended(heads, mask), parts, relevance)
+
+
+class Code2021(Released):
+    """Contributions of each input to each output with the bias spread over them, half for each sign."""
+
+    def shared(self, contributions: Tensor, relevance: Tensor) -> Tensor:
+        """From [V, U] and [V] to [U], scaled."""
+        received = torch.zeros(contributions.shape[1]).to(contributions)
+        for row, amount in zip(contributions, relevance, strict=True):
+            raising, lowering = row.clamp(min=0), row.clamp(max=0)
+            shares = 0.5 * raising / (raising.sum() + self.eps) + 0.5 * lowering / (lowering.sum() - self.eps)
+            received += amount * shares
+        return self.scaled([received], relevance)[0]
+
+    def rows(self, matrices: Sequence[Tensor], relevance: Tensor) -> Tensor:
+        """A matrix of contributions and the relevance of one position after the other, then all scaled."""
+        received = [self.shared(matrix, amounts) for matrix, amounts in zip(matrices, relevance, strict=True)]
+        return self.scaled([torch.stack(received)], relevance)[0]
+
+    def dense(self, inputs: Tensor, weight: Tensor, bias: Tensor | None, relevance: Tensor) -> Tensor:
+        """The U-th part of the bias with each input."""
+        spread = torch.zeros(len(weight)).to(weight) if bias is None else bias / weight.shape[1]
+        return self.rows([weight * row + spread[:, None] for row in inputs], relevance)
+
+    def norm(self, norm: nn.Module, inputs: Tensor, relevance: Tensor) -> Tensor:
+        """By the derivative at one neuron after the other."""
+        if not isinstance(norm, nn.LayerNorm):
+            return relevance
+        width, matrices = inputs.shape[1], []
+        for row in inputs:
+            centred = row - row.mean()
+            variance = float((centred**2).mean())
+            slopes = torch.zeros(width, width).to(inputs)
+            for i in range(width):
+                for j in range(width):
+                    slopes[i, j] = ((i == j) - 1 / width) / math.sqrt(variance)
+                    slopes[i, j] -= centred[i] * centred[j] / width / math.sqrt(variance + norm.eps) ** 3
+            matrices.append(slopes * norm.weight[:, None] * row + norm.bias[:, None] / width)
+        return self.rows(matrices, relevance)
+
+    def add(self, stream: Tensor, change: Tensor, relevance: Tensor) -> Parts:
+        """One position after the other, two contributions to each neuron; then either summand by itself."""
+        found: list[Parts] = []
+        for one, other, amounts in zip(stream, change, relevance, strict=True):
+            at = torch.zeros(2, len(one)).to(one)
+            for neuron, amount in enumerate(amounts):
+                pair = torch.stack([one[neuron], other[neuron]])
+                for sign in (1, -1):
+                    part = (pair * sign).clamp(min=0)
+                    at[:, neuron] += 0.5 * amount * part / (part.sum() + self.eps)
+            found.append(self.scaled([at[0], at[1]], amounts))
+        sides = [torch.stack([pair[side] for pair in found]) for side in (0, 1)]
+        return [self.scaled([side], side)[0] for side in sides]
+
+    def core(self, heads: int, parts: Parts, mask: Tensor, relevance: Tensor) -> Parts:
+        """Head after head by its Jacobian matrices, each scaled; then all."""
+        found: list[Parts] = []
+        for *own, amounts in zip(*(part.chunk(heads, -1) for part in (*parts, relevance)), strict=True):
+            with torch.enable_grad():
+                jacobians = torch.autograd.functional.jacobian(attended(1, mask), tuple(own))
+            flat = [(matrix * part).flatten(2).flatten(0, 1) for matrix, part in zip(jacobians, own, strict=True)]
+            received = self.shared(torch.cat(flat, -1), amounts.flatten())
+            pieces = received.split([part.numel() for part in own])
+            found.append([piece.reshape(part.shape) for piece, part in zip(pieces, own, strict=True)])
+        return self.scaled([torch.cat([head[n] for head in found], -1) for n in range(3)], relevance)
+
+
+class ReleasedTwin(Twin):
+    """One sentence pair, walked as the code walks it."""
+
+    def __init__(self, model: Transformer, source: Tensor, target: Tensor, code: Released) -> None:
+        super().__init__(model, source, target, Matrices(through_softmax=True))
+        self.code = code
+
+    def walk(self, step: int) -> tuple[dict[str, Tensor], float]:
+        """See `Twin.walk`; relevance 1 sets out."""
+        met: dict[str, Tensor] = {}
+        start = torch.zeros_like(self.logits)
+        start[step, self.logits[step].argmax()] = 1.0
+        projection = self.model.projection
+        relevance = self.code.dense(self.output, projection.weight, projection.bias, start)
+        relevance = self.code.norm(self.model.decoder_norm, self.decoder_top, relevance)
+        at_memory, amount = torch.zeros_like(self.memory), 0.0
+        for taken in reversed(self.sums["decoder"]):
+            relevance, beyond = self.through_sum(taken, relevance, met)
+            at_memory, amount = at_memory + beyond, amount + float(beyond.abs().sum())
+        prefix = relevance.sum()
+        if amount:
+            at_memory = at_memory * amount / at_memory.abs().sum()
+        relevance = self.code.norm(self.model.encoder_norm, self.encoder_top, at_memory)
+        for taken in reversed(self.sums["encoder"]):
+            relevance, _ = self.through_sum(taken, relevance, met)
+        return met, float(relevance.sum() + prefix)
+
+    def through_sum(self, taken: Sum, relevance: Tensor, met: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
+        """See `Twin.through_sum`."""
+        original, norm, beyond = relevance.abs().sum(), taken.residual.norm, torch.zeros(())
+        if not taken.residual.pre_norm:
+            relevance = self.code.norm(norm, taken.stream + taken.change, relevance)
+        if isinstance(taken.part, Attention) and taken.part.heads == 0:
+            met[taken.name] = torch.zeros(0)
+            return relevance, beyond
+        stream, inside = self.code.add(taken.stream, taken.change, relevance)
+        if isinstance(taken.part, FeedForward):
+            inside = self.through_feedforward(taken.part, taken.entered, inside)
+        else:
+            inside, beyond, met[taken.name] = self.through_attention(taken, taken.part, inside)
+        if taken.residual.pre_norm:
+            inside = self.code.norm(norm, taken.stream, inside)
+        amount = inside.abs().sum() + stream.abs().sum()
+        relevance = (inside + stream) * amount / (inside + stream).abs().sum()
+        if taken.name.startswith("dec_enc"):
+            factor = original / (relevance.abs().sum() + beyond.abs().sum())
+            return relevance * factor, beyond * factor
+        return relevance, beyond
+
+    def through_feedforward(self, part: FeedForward, inputs: Tensor, relevance: Tensor) -> Tensor:
+        """See `Twin.through_feedforward`."""
+        hidden = part.inner(inputs).relu()
+        relevance = self.code.dense(hidden, part.outer.weight, part.outer.bias, relevance)
+        return self.code.dense(inputs, part.inner.weight, part.inner.bias, relevance)
+
+    def through_attention(self, taken: Sum, part: Attention, relevance: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """See `Twin.through_attention`; a self-attention gives all to its asking states."""
+        outputs = torch.cat(taken.outputs, -1)
+        at_heads = self.code.dense(outputs, part.output.weight, None, relevance)
+        met = torch.stack([head.sum() for head in at_heads.chunk(part.heads, -1)])
+        mask = torch.zeros(len(taken.entered), len(taken.attended)).to(outputs)
+        if taken.name.startswith("dec_self"):
+            mask = torch.full_like(mask, -torch.inf).triu(1)
+        query, key, value = part.query.weight, part.key.weight, part.value.weight
+        parts = [taken.entered @ query.T, taken.attended @ key.T, taken.attended @ value.T]
+        back = self.code.core(part.heads, parts, mask, at_heads)
+        if not taken.name.startswith("dec_enc"):
+            inside = self.code.dense(taken.entered, torch.cat([query, key, value]), None, torch.cat(back, -1))
+            return inside, torch.zeros(()), met
+        asking = self.code.dense(taken.entered, query, None, back[0])
+        return asking, self.code.dense(taken.attended, torch.cat([key, value]), None, torch.cat(back[1:], -1)), met
