@@ -11,10 +11,12 @@ import numpy as np
 
 from heads.files import write_json, write_lines, write_tsv
 from heads.names import ATTENTIONS, SCOPES, Run
+from heads.ngrams import COLUMNS as STATISTICS
+from heads.ngrams import bleu_of
 
 RELATIONS = ("nsubj", "obj", "amod", "advmod")
 DIRECTIONS = ("dependent-to-head", "head-to-dependent")
-MEASURED = ("accuracy", "baseline", "cases", "holds", "low", "high", "reaches")
+MEASURED = ("accuracy", "baseline", "cases", "holds", "low", "high", "excess_low", "excess_high", "reaches")
 ROLE_COLUMNS = ("trees", "layer", "head", "role", "name", *MEASURED)
 ALIGNMENT = {"trees": "gold", "sentences": 100, "measured": 98, "tree_words": 900, "aligned_words": 900}
 RULES = ("plain", "z-plus")
@@ -68,8 +70,13 @@ def write_results(folder: Path, world: World) -> list[Path]:
     return runs
 
 
-def _bleu(run: Path, bleu: float) -> None:
-    write_json(run / "bleu.json", {"bleu": bleu, "signature": "nrefs:1|tok:13a", "split": "test", "sentences": 500})
+def _bleu(run: Path, bleu: float, rng: np.random.Generator) -> None:
+    """About this score, by sentences of ten words of which so many n-grams are right."""
+    total = np.array([10, 9, 8, 7])
+    counts = np.c_[np.full((500, 2), 10), rng.binomial(total, bleu / 100, (500, 4)), np.tile(total, (500, 1))]
+    facts = {"bleu": float(bleu_of(counts.sum(0))), "signature": "nrefs:1|tok:13a", "split": "test", "sentences": 500}
+    write_json(run / "bleu.json", facts)
+    write_tsv(run / "bleu_statistics.tsv", [dict(zip(STATISTICS, row, strict=True)) for row in counts], STATISTICS)
 
 
 def _model(
@@ -78,7 +85,8 @@ def _model(
     path = folder / run.folder
     shape = {"original_heads": world.heads, "live_heads": live}
     write_json(path / "model.json", {"shape": shape, "dev_loss": float(1 + rng.random())})
-    _bleu(path, bleu)
+    # Of its own generator, so that the numbers of other files stay as they are.
+    _bleu(path, bleu, np.random.default_rng([run.seed, *run.folder.encode()]))
     lrp, confidence = [], []
     for a in ATTENTIONS:
         for layer, heads in enumerate(live[a]):
@@ -107,7 +115,10 @@ def _roles(live: list[list[int]], world: World, rng: np.random.Generator) -> lis
 
     def add(layer: int, head: int, role: str, name: str, values: tuple[Any, ...]) -> None:
         accuracy, *_, holds = values
-        ends = (None, None) if accuracy is None else (0.9 * accuracy, 1.1 * accuracy)
+        ends: tuple[float | None, ...] = (None,) * 4
+        if accuracy is not None:
+            excess = accuracy - (0.9 if role.startswith("positional") else (values[1] or 0.4) + 0.1)
+            ends = (0.9 * accuracy, 1.1 * accuracy, excess - 0.04, excess + 0.04)
         rows.append(dict(zip(ROLE_COLUMNS, ("gold", layer, head, role, name, *values, *ends, holds), strict=True)))
 
     for layer, heads in enumerate(live):

@@ -59,6 +59,8 @@ MEASURED = {
 }
 """What all measures of a head are read from; see SOURCES in `heads.tables.measures`."""
 
+SCORED = ("bleu.json", "bleu_statistics.tsv")
+
 NEEDS: dict[str, Need] = {
     "pruning": Need(
         BOTH,
@@ -89,10 +91,11 @@ NEEDS: dict[str, Need] = {
     "claims": Need(
         BOTH,
         {
-            "baseline": (*MEASURED["baseline"], "bleu.json", "model.json"),
+            "baseline": (*MEASURED["baseline"], *SCORED, "model.json"),
             "gates": MEASURED["gates"],
-            "pruned": ("roles.tsv", "bleu.json", "model.json"),
-            "scratch": ("bleu.json",),
+            "pruned": ("roles.tsv", *SCORED, "model.json"),
+            "scratch": SCORED,
+            "penalty_scratch": (*SCORED, "model.json"),
         },
         ("voita_claims.csv",),
         optional=("roles.tsv",),

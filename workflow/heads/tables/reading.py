@@ -11,6 +11,7 @@ import pandas as pd
 
 from heads.files import UserError, read_json, read_jsonl, read_tsv
 from heads.names import ATTENTIONS
+from heads.ngrams import COLUMNS as STATISTICS
 from heads.tables.needs import Need, run_of
 
 REFERENCE = Path(__file__).parents[2] / "reference"
@@ -33,7 +34,7 @@ TEXT = {
     "signature",
 }
 TEXT |= {"run", "device", "form", "order", "target"}
-OBJECTS = {"words", "relations", "tree_heads", "weights"}
+OBJECTS = {"words", "relations", "tree_heads", "weights", "statistics"}
 
 Record = dict[str, Any]
 Frames = dict[str, pd.DataFrame]
@@ -83,15 +84,21 @@ def _maps(path: Path) -> Iterator[Record]:
         yield {**sentence, "weights": np.array(sentence["weights"]["enc_self"], dtype=float)}
 
 
+def _statistics(path: Path) -> Iterator[Record]:
+    # One record for all sentences: there are thousands in each of a hundred runs.
+    yield {"statistics": np.array([[int(row[name]) for name in STATISTICS] for row in read_tsv(path)])}
+
+
 COLUMNS: dict[str, tuple[str, ...]] = {
     "bleu.json": ("bleu", "sentences", "signature"),
+    "bleu_statistics.tsv": ("statistics",),
     "model.json": ("attention", "layer", "head", "live", "dev_loss"),
     "heads.tsv": ("attention", "layer", "head", "p_open", "open", "strictly_between"),
     "confidence.tsv": ("attention", "layer", "head", "confidence"),
     "lrp.tsv": ("rule", "attention", "layer", "head", "relevance", "relevance_absolute"),
     "roles.tsv": (
         *("trees", "layer", "head", "role", "name"),
-        *("accuracy", "low", "high", "baseline", "cases", "reaches", "holds"),
+        *("accuracy", "low", "high", "baseline", "excess_low", "excess_high", "cases", "reaches", "holds"),
     ),
     "alignment.tsv": ("trees", "sentences", "measured", "tree_words", "aligned_words"),
     "gates.jsonl": ("update", "attention", "layer", "head", "p_open"),
@@ -120,6 +127,7 @@ READERS: dict[str, Callable[[Path], Iterator[Record]]] = {
     "model.json": _model,
     "gates.jsonl": _gates,
     "maps.json": _maps,
+    "bleu_statistics.tsv": _statistics,
 }
 
 
