@@ -12,6 +12,8 @@ import numpy as np
 
 from heads.files import write_json, write_lines, write_tsv
 from heads.names import ATTENTIONS, SCOPES, Run
+from heads.ngrams import COLUMNS as STATISTICS
+from heads.ngrams import bleu_of
 
 RELATIONS = ("nsubj", "obj", "amod", "advmod")
 DIRECTIONS = ("dependent-to-head", "head-to-dependent")
@@ -76,8 +78,13 @@ def _curve(path: Path, updates: Sequence[int], *, last_fall: float) -> None:
     write_lines(path / "train.jsonl", lines)
 
 
-def _bleu(run: Path, bleu: float) -> None:
-    write_json(run / "bleu.json", {"bleu": bleu, "signature": "nrefs:1|tok:13a", "split": "test", "sentences": 500})
+def _bleu(run: Path, bleu: float, rng: np.random.Generator) -> None:
+    """About this score, by sentences of ten words of which so many n-grams are right."""
+    total = np.array([10, 9, 8, 7])
+    counts = np.c_[np.full((500, 2), 10), rng.binomial(total, bleu / 100, (500, 4)), np.tile(total, (500, 1))]
+    facts = {"bleu": float(bleu_of(counts.sum(0))), "signature": "nrefs:1|tok:13a", "split": "test", "sentences": 500}
+    write_json(run / "bleu.json", facts)
+    write_tsv(run / "bleu_statistics.tsv", [dict(zip(STATISTICS, row, strict=True)) for row in counts], STATISTICS)
 
 
 def _model(
@@ -89,7 +96,8 @@ def _model(
     write_json(path / "model.json", {"shape": shape, "dev_loss": float(1 + rng.random()), "total_updates": updates})
     if run.kind != "pruned":
         _curve(path, (2000, 2700, 3000), last_fall=0.05 if run.kind == "baseline" else 0.01)
-    _bleu(path, bleu)
+    # Of its own generator, so that the numbers of other files stay as they are.
+    _bleu(path, bleu, np.random.default_rng([run.seed, *run.folder.encode()]))
     lrp, confidence = [], []
     for a in ATTENTIONS:
         for layer, heads in enumerate(live[a]):

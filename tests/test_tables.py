@@ -61,8 +61,11 @@ def test_the_functions_of_figure_8_sum_to_the_heads_of_each_size() -> None:
 def test_every_number_of_the_papers_says_where_it_was_read() -> None:
     known = {"[blog]", "[fig]", "[repo]", "[second-hand]", "[repl]", "[D]", "[M]"}
     for path in REFERENCE.glob("*.csv"):
-        tags = pd.read_csv(path)["tag"]
-        assert tags.map(lambda tag: set(tag.split("/")) <= known).all(), path.name
+        rows = load_reference(path.name)
+        if "paper" in rows:
+            # Our own bounds have no number of the paper beside them; some have no sentence of the paper either.
+            rows = rows[rows["paper"].notna() | (rows["tag"] != "")]
+        assert rows["tag"].map(lambda tag: set(tag.split("/")) <= known).all(), path.name
 
 
 def test_a_folder_tells_its_experiment_and_run() -> None:

@@ -65,13 +65,18 @@ def fresh(shape: ModelShape, seed: int) -> Transformer:
     return Transformer(shape)
 
 
+def length(name: str, **values: int) -> dict[str, Any]:
+    """How long a training of each kind is, as a change of the settings."""
+    return {SECTIONS[name]: values}
+
+
 def expected_start(known: Known, name: str, seed: int) -> Transformer:
     """What a training of each kind starts from."""
     if name == "baseline":
         return fresh(SMALL, seed)
     if name in ("scratch", "penalty_gates"):
-        whole = known_model().shape
-        return fresh(pruned_shape(whole, LEFT) if name == "scratch" else whole, seed)
+        shape = known_model().shape
+        return fresh(pruned_shape(shape, LEFT) if name == "scratch" else shape, seed)
     whole = load_model(known.baseline / "model.safetensors", known.baseline / "model.json")
     return whole if name == "gates" else prune(whole, LEFT)
 
@@ -81,7 +86,7 @@ def test_a_training_starts_from_its_own_weights_reads_its_own_data_and_says_so(
     known: Known, train: Train, name: str
 ) -> None:
     """All of train is one update, so that its loss is that of the start, and so is that on dev."""
-    run = train(name, seed=4, **{SECTIONS[name]: {"updates": 1}})
+    run = train(name, seed=4, **length(name, updates=1))
     start = expected_start(known, name, 4).eval()
     assert same(weights(run), start.state_dict())
     facts = read_json(run / "model.json")
@@ -137,9 +142,11 @@ def test_a_training_is_as_long_as_its_section_says_and_goes_on_with_the_schedule
 @pytest.mark.parametrize("name", SECTIONS)
 def test_over_the_last_share_of_its_updates_the_rate_of_a_training_falls_towards_zero(train: Train, name: str) -> None:
     """The last two of five updates: two thirds and one third of what they would have."""
-    section = {SECTIONS[name]: {"updates": 5}}
     plain, falling = (
-        [line["learning_rate"] for line in read_jsonl(train(name, training=RATE | decay, **section) / "train.jsonl")]
+        [
+            line["learning_rate"]
+            for line in read_jsonl(train(name, training=RATE | decay, **length(name, updates=5)) / "train.jsonl")
+        ]
         for decay in ({}, {"decay_share": 0.4})
     )
     assert falling == pytest.approx([*plain[:3], plain[3] * 2 / 3, plain[4] / 3])
@@ -149,7 +156,7 @@ def test_a_model_with_a_penalty_from_the_start_learns_in_all_its_parts_and_is_tr
     train: Train,
 ) -> None:
     """Its decoder is not frozen, for it has learnt nothing; patience would leave gates half closed."""
-    lengths = {"scratch": {"updates": 3, "patience": 1}, "gates": {"updates": 9}}
+    lengths: dict[str, Any] = {"scratch": {"updates": 3, "patience": 1}, "gates": {"updates": 9}}
     run = train("penalty_gates", training=RATE, flags={"scope": "enc_self"}, **lengths)
     start = fresh(known_model().shape, 1).state_dict()
     assert not [name for name, value in weights(run).items() if torch.equal(value, start[name])]
@@ -160,11 +167,11 @@ def test_a_model_with_a_penalty_from_the_start_learns_in_all_its_parts_and_is_tr
 @pytest.mark.parametrize("name", SECTIONS)
 def test_an_average_is_that_of_the_last_states_and_of_no_more(train: Train, name: str) -> None:
     """The states are those that trainings as long leave that average none."""
-    section, training = SECTIONS[name], {**RATE, "batch_tokens": 60}
+    training = {**RATE, "batch_tokens": 60}
 
     def after(updates: int, average: int) -> dict[str, Tensor]:
         plan = {"updates": updates, "average_last": average, "average_every": 2}
-        return weights(train(name, training=training, **{section: plan}))
+        return weights(train(name, training=training, **length(name, **plan)))
 
     states = [after(updates, 1) for updates in (2, 4, 6)]
     found = after(6, 2)
@@ -264,7 +271,7 @@ def test_a_model_without_any_head_is_trained_as_any_other(
     first = read_json(still / "model.json")
     assert first["shape"]["live_heads"] == {kind: [[], []] for kind in ATTENTIONS}
     assert first["dev_loss"] == pytest.approx(loss(start.eval(), known.pairs("dev"), 0.0), rel=1e-4)
-    run = train(name, flags=flags, training=RATE, **{SECTIONS[name]: {"updates": 12}})
+    run = train(name, flags=flags, training=RATE, **length(name, updates=12))
     moved = load_model(run / "model.safetensors", run / "model.json")
     assert read_json(run / "model.json")["dev_loss"] == pytest.approx(loss(moved, known.pairs("dev"), 0.0), rel=1e-4)
     losses = [line["loss"] for line in read_jsonl(run / "train.jsonl")]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from heads.files import UserError
-from heads.tables.claims import claims_table
+from heads.tables.claims import claims_table, over_seeds
 from heads.tables.corpus import corpus_table
 from heads.tables.correlations import correlations_table
 from heads.tables.measures import measures_table
@@ -85,7 +85,11 @@ def _gathered(arguments: argparse.Namespace) -> pd.DataFrame:
     need = NEEDS[arguments.name]
     frames = load_runs(need, arguments.runs)
     table = TABLES[arguments.name](frames, *(load_reference(name) for name in need.reference))
-    return with_spread(table, KEYS[arguments.name]) if arguments.name in KEYS else table
+    if arguments.name not in KEYS:
+        return table
+    keys = KEYS[arguments.name]
+    spread = with_spread(table, keys)
+    return over_seeds(spread, list(keys)) if arguments.name == "claims" else spread
 
 
 def _corpus(arguments: argparse.Namespace) -> pd.DataFrame:

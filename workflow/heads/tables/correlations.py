@@ -96,9 +96,16 @@ def rank_correlation(a: ArrayLike, b: ArrayLike, blocks: NDArray[np.int_]) -> tu
     scale = np.sqrt((x @ x) * (y @ y))
     if scale == 0:
         return float("nan"), float("nan")
-    shuffled = y[_orders(tuple(int(block) for block in blocks[sort]))] @ x
+    shuffled = y[shuffles(tuple(int(block) for block in blocks[sort]))] @ x
     as_far = np.abs(shuffled) >= abs(x @ y) - 1e-9 * scale
     return float(x @ y / scale), float((1 + as_far.sum()) / (1 + PERMUTATIONS))
+
+
+def rank_rho(a: ArrayLike, b: ArrayLike, blocks: NDArray[np.int_]) -> float:
+    """The correlation of `rank_correlation` without its p value, which takes most of the time."""
+    x, y = (_centred_ranks(np.asarray(values, float), blocks) for values in (a, b))
+    scale = np.sqrt((x @ x) * (y @ y))
+    return float(x @ y / scale) if scale else float("nan")
 
 
 def _centred_ranks(values: NDArray[np.float64], blocks: NDArray[np.int_]) -> NDArray[np.float64]:
@@ -107,7 +114,7 @@ def _centred_ranks(values: NDArray[np.float64], blocks: NDArray[np.int_]) -> NDA
 
 
 @lru_cache(maxsize=16)
-def _orders(blocks: tuple[int, ...]) -> NDArray[np.intp]:
+def shuffles(blocks: tuple[int, ...]) -> NDArray[np.intp]:
     """PERMUTATIONS orders [permutations, heads] that shuffle within each of the sorted `blocks`; always the same."""
     keys = np.random.default_rng(1).random((PERMUTATIONS, len(blocks)))
     codes = np.unique(blocks, return_inverse=True)[1]

@@ -61,6 +61,7 @@ MEASURED = {
 
 MICHEL = ("layers_to_one.tsv", "curve.tsv", "moments.tsv", "speed.tsv", "ablation.other.tsv")
 """What the claims of Michel et al. are read from, besides single heads masked."""
+SCORED = ("bleu.json", "bleu_statistics.tsv")
 
 NEEDS: dict[str, Need] = {
     "pruning": Need(
@@ -94,10 +95,11 @@ NEEDS: dict[str, Need] = {
     "claims": Need(
         BOTH,
         {
-            "baseline": (*MEASURED["baseline"], "bleu.json", "model.json", *MICHEL),
+            "baseline": (*MEASURED["baseline"], *SCORED, "model.json", *MICHEL),
             "gates": MEASURED["gates"],
-            "pruned": ("roles.tsv", "bleu.json", "model.json"),
-            "scratch": ("bleu.json",),
+            "pruned": ("roles.tsv", *SCORED, "model.json"),
+            "scratch": SCORED,
+            "penalty_scratch": (*SCORED, "model.json"),
         },
         ("voita_claims.csv", "michel_claims.csv"),
         optional=("roles.tsv", *MICHEL),

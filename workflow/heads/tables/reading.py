@@ -11,6 +11,7 @@ import pandas as pd
 
 from heads.files import UserError, read_json, read_jsonl, read_tsv
 from heads.names import ATTENTIONS
+from heads.ngrams import COLUMNS as STATISTICS
 from heads.tables.needs import Need, run_of
 
 REFERENCE = Path(__file__).parents[2] / "reference"
@@ -34,7 +35,7 @@ TEXT = {
     "signature",
 }
 TEXT |= {"run", "device", "form", "order", "target"}
-OBJECTS = {"words", "relations", "tree_heads", "weights"}
+OBJECTS = {"words", "relations", "tree_heads", "weights", "statistics"}
 
 Record = dict[str, Any]
 Frames = dict[str, pd.DataFrame]
@@ -89,8 +90,14 @@ def _maps(path: Path) -> Iterator[Record]:
         yield {**sentence, "weights": np.array(sentence["weights"]["enc_self"], dtype=float)}
 
 
+def _statistics(path: Path) -> Iterator[Record]:
+    # One record for all sentences: there are thousands in each of a hundred runs.
+    yield {"statistics": np.array([[int(row[name]) for name in STATISTICS] for row in read_tsv(path)])}
+
+
 COLUMNS: dict[str, tuple[str, ...]] = {
     "bleu.json": ("bleu", "sentences", "signature"),
+    "bleu_statistics.tsv": ("statistics",),
     "model.json": ("attention", "layer", "head", "live", "dev_loss", "total_updates"),
     "train.jsonl": ("update", "dev_loss"),
     "heads.tsv": ("attention", "layer", "head", "log_alpha", "p_open", "open", "strictly_between"),
@@ -135,6 +142,7 @@ READERS: dict[str, Callable[[Path], Iterator[Record]]] = {
     "gates.jsonl": _gates,
     "train.jsonl": _curve,
     "maps.json": _maps,
+    "bleu_statistics.tsv": _statistics,
 }
 
 

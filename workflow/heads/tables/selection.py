@@ -8,6 +8,7 @@ import pandas as pd
 from heads.methods import BY_GATES, CONTROL
 from heads.names import Run
 from heads.tables.reading import Frames
+from heads.tables.verdicts import t_quantile
 
 COLUMNS = (
     "experiment",
@@ -98,7 +99,7 @@ def with_random(table: pd.DataFrame) -> pd.DataFrame:
         for bleu, found, compared in zip(merged["bleu"], merged["scores"], other, strict=True)
     ]
     gain = (merged["bleu"] - merged["mean"]).where(other)
-    quantiles = {size: t_quantile(size) for size in draws["size"].unique()}
+    quantiles = {size: t_quantile(int(size)) for size in draws["size"].unique()}
     margin = merged["std"] / np.sqrt(merged["size"]) * merged["size"].map(quantiles)
     return merged.assign(
         random_draws=merged["size"].where(other),
@@ -108,19 +109,3 @@ def with_random(table: pd.DataFrame) -> pd.DataFrame:
         bleu_minus_random_low=gain - margin,
         bleu_minus_random_high=gain + margin,
     )
-
-
-def t_quantile(draws: float) -> float:
-    """The 97.5 % quantile of Student's t for the mean of so many draws; NaN for less than two.
-
-    By the integral of its density, which is symmetric: 0.475 lies between 0 and the quantile.
-    """
-    if not draws >= 2:
-        return float("nan")
-    freedom = draws - 1
-    t = np.linspace(0, 100, 1_000_001)
-    density = (1 + t**2 / freedom) ** (-(freedom + 1) / 2)
-    area = np.concatenate([[0.0], np.cumsum((density[1:] + density[:-1]) / 2) * t[1]])
-    # What lies beyond the grid falls as t^-(freedom + 1).
-    whole = area[-1] + density[-1] * t[-1] / freedom
-    return float(np.interp(0.95 * whole, area, t))

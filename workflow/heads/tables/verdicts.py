@@ -11,6 +11,17 @@ from heads.tables.correlations import SIGNIFICANT
 UNKNOWN = float("nan")
 TOO_FEW = "too few heads to tell"
 
+STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
+"""The quantile 0.975 of Student's t distribution with one degree of freedom and more."""
+
+
+def t_quantile(values: int) -> float:
+    """By which an interval of 95 % for the mean of so many values is wider than its standard error.
+
+    Of more than ten values that of ten, which makes it a little too wide; NaN for less than two.
+    """
+    return STUDENT[min(values - 2, len(STUDENT) - 1)] if values >= 2 else UNKNOWN
+
 
 @dataclass(frozen=True)
 class Finding:

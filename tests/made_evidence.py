@@ -1,0 +1,104 @@
+"""Evidence made by hand, in a line or two a model, so that each claim is tried where it is true and where it is not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from heads.names import ATTENTIONS
+from heads.tables.evidence import Evidence
+from heads.tables.reading import RUN_COLUMNS
+from heads.tables.roles import head_functions
+from heads.tables.verdicts import Finding
+
+Layers = Sequence[Sequence[float]]
+Roles = Sequence[Sequence[str | None]]
+ROLES = {
+    "p": ("positional", "-1"),
+    "s": ("syntactic", "obj dependent-to-head"),
+    "r": ("rare", "one of two rarest"),
+}
+EXCESS = {"has": (0.1, 0.3), "may": (-0.1, 0.2), "not": (-0.4, -0.2)}
+"""Ends of the interval of what lies above the threshold."""
+
+
+def numbers(finding: Finding) -> object:
+    """All of a finding, to be compared with another but for rounding."""
+    return pytest.approx(astuple(finding), nan_ok=True)
+
+
+def run_of(model: tuple[str, str, str]) -> dict[str, Any]:
+    """RUN_COLUMNS of a model given by kind, scope and lambda."""
+    kind, scope, lam = model
+    return dict(zip(RUN_COLUMNS, ("x", kind, scope, "", lam, "", 1), strict=True))
+
+
+def heads_frame(relevance: Layers, confidence: Layers | None = None, survival: Layers | None = None) -> pd.DataFrame:
+    """Measures of encoder heads, of a layer a list."""
+    empty = [[0.0] * len(layer) for layer in relevance]
+    rows = [
+        {"attention": "enc_self", "layer": layer, "head": head, "lrp": value,
+         "confidence": (confidence or empty)[layer][head], "gate_survival_enc_self": (survival or empty)[layer][head]}
+        for layer, values in enumerate(relevance)
+        for head, value in enumerate(values)
+    ]  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def with_functions(heads: pd.DataFrame, models: Mapping[tuple[str, str, str], Roles], blind: str = "") -> Evidence:
+    """Models by the roles of their encoder heads: letters of ROLES, with "?" behind where the role is not ruled out.
+
+    "" is a head without a role, None one that is gone. blind: a role without any case.
+    """
+    live, roles = [], []
+    for model, layers in models.items():
+        for place, letters in [((i, j), text) for i, row in enumerate(layers) for j, text in enumerate(row)]:
+            head = {"layer": place[0], "head": place[1]}
+            live.append({**run_of(model), "attention": "enc_self", **head, "live": int(letters is not None)})
+            for letter, (role, name) in ROLES.items() if letters is not None else ():
+                known = letter in (letters or "") and f"{letter}?" not in (letters or "")
+                state = "has" if known else "may" if letter in (letters or "") else "not"
+                low, high = EXCESS[state]
+                facts = {"trees": "gold", "role": role, "name": name, "accuracy": 0.5, "low": 0.4, "high": 0.6,
+                         "baseline": 0.3, "excess_low": low, "excess_high": high, "cases": 0 if role == blind else 9,
+                         "holds": int(known), "reaches": int(known)}  # fmt: skip
+                roles.append({**run_of(model), **head, **facts})
+    model_frame, roles_frame = pd.DataFrame(live), pd.DataFrame(roles)
+    functions = head_functions({"model.json": model_frame, "roles.tsv": roles_frame})
+    counts = model_frame.groupby(list(RUN_COLUMNS), sort=False)["live"].agg(enc_self="sum", of="size").reset_index()
+    runs = counts.assign(share=counts["enc_self"] / counts["of"])
+    return Evidence(heads, runs, model_frame, functions, roles_frame)
+
+
+def scored(*rows: tuple[str, str, str, float, Any, Any]) -> Evidence:
+    """Models by kind, scope, lambda, share of the scope's heads left, scores [1+B], and those from scratch or None."""
+    runs = [
+        {**run_of((kind, scope, lam)), "share": share, "scores": np.array(scores, float),
+         "scores_scratch": None if scratch is None else np.array(scratch, float)}
+        for kind, scope, lam, share, scores, scratch in rows
+    ]  # fmt: skip
+    frame = pd.DataFrame(runs)
+    return Evidence(pd.DataFrame(), frame, pd.DataFrame(), pd.DataFrame(), pd.DataFrame())
+
+
+def swept(**models: Mapping[str, Sequence[Sequence[int]]]) -> Evidence:
+    """Models pruned of all kinds: whether each head of each layer of each kind is left. The names end in the lambda."""
+    rows, runs = [], []
+    for name, kinds in models.items():
+        run = run_of(("pruned", "all", name.removeprefix("lam")))
+        left = {kind: sum(map(sum, layers)) for kind, layers in kinds.items()}
+        of = sum(len(layer) for layers in kinds.values() for layer in layers)
+        runs.append({**run, **left, "total": sum(left.values()), "of": of})
+        rows += [
+            {**run, "attention": kind, "layer": layer, "head": head, "live": live}
+            for kind in ATTENTIONS
+            for layer, heads in enumerate(kinds[kind])
+            for head, live in enumerate(heads)
+        ]
+    empty = pd.DataFrame()
+    return Evidence(empty, pd.DataFrame(runs), pd.DataFrame(rows), empty, empty)

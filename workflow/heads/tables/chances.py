@@ -1,0 +1,96 @@
+"""How often chance alone would do it: heads that could as well have been others, and measures that have no relation.
+
+Nothing here knows of a claim; everything is exact or drawn by a fixed generator. N heads, M models, B draws.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from functools import lru_cache
+from itertools import chain, combinations
+from math import comb
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heads.bootstrap import resampled_sums
+from heads.tables.correlations import PERMUTATIONS, shuffles
+
+SIMULATIONS = 10_000
+HEADS_DRAWN = 1000
+
+Labels = NDArray[np.int_]
+Floats = NDArray[np.float64]
+
+
+def tops_differ(sizes: Sequence[int], at_most: int) -> float:
+    """How likely it is that two unrelated measures have different highest heads in `at_most` layers of these sizes."""
+    differing = np.ones(1)
+    for size in sizes:
+        differing = np.convolve(differing, [1 / size, 1 - 1 / size])
+    return float(differing[: at_most + 1].sum())
+
+
+@lru_cache(maxsize=32)
+def best_exceptions(sizes: tuple[int, ...]) -> tuple[Floats, NDArray[np.bool_]]:
+    """Two unrelated measures of heads in layers of these sizes: what leaving out the one best head makes of them.
+
+    For each of SIMULATIONS pairs of measures: their rank correlation within layers without the head that disturbs it
+    most, and whether that head is the one of the first layer that is highest by the first measure and not by the other.
+    """
+    rng = np.random.default_rng(1)
+    ranks = [[rng.random((SIMULATIONS, size)).argsort(1) for size in sizes] for _ in range(2)]
+    products = [_centred_product(a, b) for a, b in zip(*ranks, strict=True)]
+    squares = np.array([_squares(size) for size in sizes])
+    without = []
+    for layer, (a, b) in enumerate(zip(*ranks, strict=True)):
+        rest = sum(products) - products[layer]
+        scale = squares.sum() - squares[layer] + _squares(sizes[layer] - 1)
+        for head in range(sizes[layer]):
+            left = np.delete(np.arange(sizes[layer]), head)
+            # A head that goes lets those above it move down by one.
+            fewer = [of[:, left] - (of[:, left] > of[:, [head]]) for of in (a, b)]
+            without.append((rest + _centred_product(*fewer)) / scale if scale else np.full(SIMULATIONS, np.nan))
+    rhos = np.nan_to_num(np.round(np.stack(without, 1), 9), nan=-1.0)
+    best = rhos.argmax(1)
+    tops = [own[0].argmax(1) for own in ranks]
+    return rhos.max(1), (best == tops[0]) & (tops[0] != tops[1])
+
+
+def _centred_product(a: NDArray[np.int_], b: NDArray[np.int_]) -> Floats:
+    return np.asarray(((a - (a.shape[1] - 1) / 2) * (b - (b.shape[1] - 1) / 2)).sum(1))
+
+
+def _squares(size: int) -> float:
+    """The sum of squares of the centred ranks of so many heads."""
+    return (size**3 - size) / 12
+
+
+def all_of_kind(drawn: int, kind: int, heads: int) -> float:
+    """How likely heads that are drawn at random, `drawn` of `heads`, are all among the `kind` of one kind."""
+    return comb(kind, drawn) / comb(heads, drawn)
+
+
+def every_group_drawn(groups: Sequence[Collection[object]], drawn: int, heads: int) -> float:
+    """How likely there is one of each of these groups of heads among `drawn` of `heads` drawn at random."""
+    choices = chain.from_iterable(combinations(groups, size) for size in range(len(groups) + 1))
+    missed = [(1 - 2 * (len(some) % 2)) * comb(heads - len(set().union(*some)), drawn) for some in choices]
+    return sum(missed) / comb(heads, drawn)
+
+
+def shuffled_p(statistic: Callable[[Labels], float], labels: Labels) -> float:
+    """How often heads with shuffled labels [N] give a statistic at least as large, the observed labels counted too."""
+    observed = statistic(labels)
+    orders = shuffles((0,) * len(labels))
+    as_large = sum(statistic(labels[order]) >= observed - 1e-9 for order in orders)
+    return (1 + as_large) / (1 + PERMUTATIONS)
+
+
+def shares_drawn(live: NDArray[np.int_], labels: Labels) -> Floats:
+    """Share of the heads left [1+B, K, M] by label, of live [N, M]: of all heads, then of draws of heads."""
+    groups = [(labels == label)[:, None] for label in np.unique(labels)]
+    counts = np.concatenate([part for group in groups for part in (group, group * live)], 1).astype(np.float32)
+    sums = np.concatenate([counts.sum(0, dtype=float)[None], resampled_sums(counts, HEADS_DRAWN)])
+    parts = sums.reshape(len(sums), len(groups), 1 + live.shape[1])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(parts[:, :, 1:] / parts[:, :, :1])

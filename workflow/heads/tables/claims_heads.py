@@ -1,0 +1,233 @@
+"""What Voita et al. claim of the unpruned model's heads: relevance, confidence and functions (secs 4 and 5).
+
+What is counted are heads of one model. Where a count hangs on roles, its interval runs from the heads whose role the
+sentences ensure to all those whose role they do not rule out. `chance` takes the heads for drawn at random, or two
+measures for unrelated within each layer.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from heads.tables.chances import all_of_kind, best_exceptions, every_group_drawn, tops_differ
+from heads.tables.correlations import layer_numbers, rank_correlation, rank_rho
+from heads.tables.evidence import BASELINE, FUNCTIONS, Evidence, Places
+from heads.tables.verdicts import NOT_MEASURED, UNKNOWN, Finding
+
+CONFIDENT = 0.8
+"""What every positional head of the paper exceeds (sec. 5)."""
+
+EXCEPTIONS = 1
+"""The head of the first layer that is most relevant and not confident (sec. 4)."""
+
+AGREES = 0.5
+"""Our bound of a correlation that deserves the name."""
+
+
+def top_heads_differ(evidence: Evidence, relevance: str) -> Finding:
+    """Layers of the encoder whose most relevant head is not the most confident one."""
+    layers = [layer for _, layer in evidence.encoder.groupby("layer")]
+    tops = [layer[relevance].idxmax() != layer["confidence"].idxmax() for layer in layers]
+    return Finding(sum(tops), len(tops), chance=tops_differ([len(layer) for layer in layers], EXCEPTIONS))
+
+
+def relevance_confidence(evidence: Evidence, relevance: str) -> Finding:
+    """Rank correlation within encoder layers."""
+    rho, p = rank_correlation(*_columns(evidence.encoder, relevance), layer_numbers(evidence.encoder))
+    return Finding(rho, p_value=p)
+
+
+def exception(heads: pd.DataFrame, relevance: str) -> tuple[int, float]:
+    """The row of the head whose removal raises the rank correlation within layers most, and the correlation without it.
+
+    No p value is given: it would not know that the head was chosen for what it does to the number.
+    """
+    without = [heads.drop(index=row) for row in heads.index]
+    rhos = [rank_rho(*_columns(rest, relevance), layer_numbers(rest)) for rest in without]
+    best = int(np.argmax(np.nan_to_num(np.round(rhos, 9), nan=-1.0)))
+    return best, rhos[best]
+
+
+def without_exception(evidence: Evidence, relevance: str) -> Finding:
+    """Rank correlation within encoder layers without the head that disturbs it most."""
+    chance = float((best_exceptions(_sizes(evidence.encoder))[0] >= AGREES).mean())
+    return Finding(exception(evidence.encoder, relevance)[1], chance=chance)
+
+
+def exception_is_first(evidence: Evidence, relevance: str) -> Finding:
+    """1 if all others agree and the head that disturbs most is the most relevant of the first layer, not confident.
+
+    Where the others do not agree there is no rule for it to be an exception of.
+    """
+    heads = evidence.encoder
+    row, rho = exception(heads, relevance)
+    first = heads[heads["layer"] == 0]
+    met = rho >= AGREES and first[relevance].idxmax() == row and first["confidence"].idxmax() != row
+    rhos, is_first = best_exceptions(_sizes(heads))
+    return Finding(float(met), 1, chance=float((is_first & (rhos >= AGREES)).mean()))
+
+
+def _columns(heads: pd.DataFrame, relevance: str) -> tuple[pd.Series, pd.Series]:
+    return heads[relevance], heads["confidence"]
+
+
+def _sizes(heads: pd.DataFrame) -> tuple[int, ...]:
+    return tuple(int(size) for size in heads.groupby("layer").size())
+
+
+def role_relevant(evidence: Evidence, relevance: str, role: str) -> Finding:
+    """Rank correlation of having a role with relevance, among heads of one layer; none where no head has it."""
+    heads = evidence.baseline_functions
+    return _role_rank(heads, role, relevance, layer_numbers(heads))
+
+
+def role_confident(evidence: Evidence, role: str) -> Finding:
+    """Rank correlation of having a role with confidence, over all encoder heads; none where no head has it."""
+    heads = evidence.baseline_functions
+    return _role_rank(heads, role, "confidence", np.zeros(len(heads), int))
+
+
+def _role_rank(heads: pd.DataFrame, role: str, measure: str, blocks: np.ndarray) -> Finding:
+    if not len(heads):
+        return NOT_MEASURED
+    rho, p = rank_correlation(heads["function"].isin(FUNCTIONS[role]).astype(float), heads[measure], blocks)
+    return Finding(rho, p_value=p)
+
+
+def rare_most_relevant(evidence: Evidence, relevance: str) -> Finding:
+    """1 if the most relevant head of the first layer is a rare-word head; not measured where that layer has none.
+
+    chance: the share of the first layer's heads that are rare-word heads.
+    """
+    heads = evidence.baseline_functions
+    first = heads[heads["layer"] == 0].reset_index(drop=True)
+    rare = first["function"].isin(FUNCTIONS["rare"])
+    return Finding(float(rare[first[relevance].idxmax()]), 1, chance=rare.mean()) if rare.any() else NOT_MEASURED
+
+
+def rare_heads(evidence: Evidence) -> Finding:
+    """Rare-word heads of the unpruned model; not measured where no piece is rare."""
+    if "rare" not in evidence.roles_with_cases:
+        return NOT_MEASURED
+    has, may = evidence.with_role("rare")
+    return Finding(len(has), low=len(has), high=len(may))
+
+
+def rare_in_first_layer(evidence: Evidence) -> Finding:
+    """Rare-word heads of the unpruned model in the first encoder layer; not measured where there are none."""
+    return _all_among(evidence, "rare", {place for place in _all(evidence) if place[0] == 0})
+
+
+def positional_confident(evidence: Evidence) -> Finding:
+    """Positional heads with confidence above 0.8; not measured where there are none."""
+    heads = evidence.encoder
+    confident = heads[heads["confidence"] > CONFIDENT]
+    return _all_among(evidence, "positional", set(zip(confident["layer"], confident["head"], strict=True)))
+
+
+def _all_among(evidence: Evidence, role: str, kind: Places) -> Finding:
+    """Heads with a role that are of some kind; the low end reckons with those of another that may have the role."""
+    has, may = evidence.with_role(role)
+    if not has:
+        return NOT_MEASURED
+    count = len(has & kind)
+    chance = all_of_kind(len(has), len(kind), len(_all(evidence)))
+    return Finding(count, len(has), low=max(0, count - len(may - has - kind)), high=count, chance=chance)
+
+
+def _all(evidence: Evidence) -> Places:
+    return set(zip(evidence.encoder["layer"], evidence.encoder["head"], strict=True))
+
+
+def rarest_hit(evidence: Evidence, name: str) -> Finding:
+    """The largest share in which a head of the first layer points at what `name` says; its interval is that head's."""
+    roles = evidence.roles
+    rows = roles[(roles["kind"] == "baseline") & (roles["role"] == "rare") & (roles["name"] == name)]
+    rows = rows[rows["layer"] == 0].dropna(subset="accuracy")
+    if not len(rows):
+        return NOT_MEASURED
+    best = rows.loc[rows["accuracy"].idxmax()]
+    return Finding(float(best["accuracy"]), low=float(best["low"]), high=float(best["high"]))
+
+
+def share_with(evidence: Evidence, role: str) -> Finding:
+    """Encoder heads of the unpruned model with a role, by all of them; not measured where the role has no case."""
+    if role not in evidence.roles_with_cases:
+        return NOT_MEASURED
+    has, may = evidence.with_role(role)
+    heads = len(_all(evidence))
+    return Finding(len(has) / heads, low=len(has) / heads, high=len(may) / heads)
+
+
+def relations_beaten(evidence: Evidence) -> Finding:
+    """Relations by direction in which the best head of the unpruned model beats the best fixed offset.
+
+    The interval counts those that some head beats with the low and with the high end of its own; it knows neither that
+    the head is the best of many nor how sure the offset is.
+    """
+    relations = _relations(evidence).dropna(subset=["accuracy", "baseline"])
+    if not len(relations):
+        return NOT_MEASURED
+    best = relations.groupby("name")[["accuracy", "low", "high", "baseline"]].max()
+    ours, low, high = (int((best[column] > best["baseline"]).sum()) for column in ("accuracy", "low", "high"))
+    return Finding(ours, len(best), low=low, high=high)
+
+
+def several_heads(evidence: Evidence) -> Finding:
+    """Relations by direction that several heads of the unpruned model find, of those that any finds."""
+    relations = _relations(evidence)
+    if "syntactic" not in evidence.roles_with_cases:
+        return NOT_MEASURED
+    finders = relations[relations["holds"] == 1].groupby("name").size()
+    possible = relations[relations["excess_high"] >= 0].groupby("name").size()
+    ours = int((finders > 1).sum())
+    # With none found there is nothing to be a part of, but the claim is denied and not left open.
+    return Finding(ours, len(finders) or UNKNOWN, low=ours, high=max(ours, int((possible > 1).sum())))
+
+
+def _relations(evidence: Evidence) -> pd.DataFrame:
+    return evidence.roles[(evidence.roles["kind"] == "baseline") & (evidence.roles["role"] == "syntactic")]
+
+
+def functions_left(evidence: Evidence, share: float) -> Finding:
+    """Kinds of function that the unpruned model has and that the encoder-only model nearest to `share` still has.
+
+    The larger model on a tie. chance: heads kept at random would be of every one of these kinds.
+    """
+    pruned = evidence.pruned("enc_self")
+    groups = {role: evidence.with_role(role)[0] for role in FUNCTIONS}
+    own = [role for role, heads in groups.items() if heads]
+    if not len(pruned) or not own:
+        return NOT_MEASURED
+    ordered = pruned.sort_values("share", ascending=False, kind="stable")
+    model = ordered.loc[(ordered["share"] - share).abs().idxmin()]
+    left = [evidence.with_role(role, ("pruned", "enc_self", model["lam"])) for role in own]
+    ours, may = (sum(bool(heads) for heads in kind) for kind in zip(*left, strict=True))
+    chance = every_group_drawn([groups[role] for role in own], int(model["enc_self"]), len(_all(evidence)))
+    return Finding(ours, len(own), low=ours, high=may, chance=chance)
+
+
+def functions_drift(evidence: Evidence, share: float) -> Finding:
+    """Positional heads that are syntactic too, by all positional ones: in encoder-only models of at most `share` of the
+    heads, all counted together, minus in the unpruned model.
+
+    Not measured where either has no positional head. Its ends: syntactic roles that are ensured on one side, and only
+    not ruled out on the other.
+    """
+    pruned = evidence.pruned("enc_self")
+    small = [("pruned", "enc_self", str(lam)) for lam in pruned[pruned["share"] <= share]["lam"]]
+    if "syntactic" not in evidence.roles_with_cases:
+        return NOT_MEASURED
+    (low, high), (low_before, high_before) = _doubled(evidence, small), _doubled(evidence, [BASELINE])
+    return Finding(low - low_before, low=low - high_before, high=high - low_before)
+
+
+def _doubled(evidence: Evidence, models: list[tuple[str, str, str]]) -> tuple[float, float]:
+    """Share of the positional heads of some models that are syntactic too, and that may be; NaN without any."""
+    counts = [(0, 0, 0)]
+    for model in models:
+        heads, (has, may) = evidence.with_role("positional", model)[0], evidence.with_role("syntactic", model)
+        counts.append((len(heads), len(heads & has), len(heads & may)))
+    positional, doubled, possibly = (sum(column) for column in zip(*counts, strict=True))
+    return (doubled / positional, possibly / positional) if positional else (UNKNOWN, UNKNOWN)

@@ -1,0 +1,187 @@
+"""What Voita et al. claim of pruned models: what heads cost, which go first, training from scratch (sec. 6).
+
+BLEU is computed on all test sentences and on draws of them, the same for every model of an experiment and seed, and so
+is what follows from it: lines between two models, means, counts of models. The units of its intervals are sentences.
+What is told of the kinds and layers of the heads that are left is tested by shuffling kinds, or layers, among the heads
+of the model, or has an interval by draws of heads: the units are heads, each with what became of it in the whole sweep,
+so that there is one p value over all models.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from heads.bootstrap import resampled_sums
+from heads.names import ATTENTIONS
+from heads.tables.chances import HEADS_DRAWN, shares_drawn, shuffled_p
+from heads.tables.correlations import rank_correlation
+from heads.tables.evidence import Evidence, Scores, of_draws
+from heads.tables.reading import RUN_COLUMNS
+from heads.tables.verdicts import NOT_MEASURED, Finding
+
+HEAD = ["attention", "layer", "head"]
+
+
+def specialised_last(evidence: Evidence) -> Finding:
+    """Rank correlation of having any function with the share of the encoder-only lambdas survived."""
+    heads = evidence.baseline_functions.dropna(subset="gate_survival_enc_self")
+    if not len(heads):
+        return NOT_MEASURED
+    special = (heads["function"] != "other").astype(float)
+    rho, p = rank_correlation(special, heads["gate_survival_enc_self"], np.zeros(len(heads), int))
+    return Finding(rho, p_value=p)
+
+
+def gates_between(evidence: Evidence) -> Finding:
+    """Share of the gates with a price that end neither at 0 nor at 1, over all lambdas; units: their heads."""
+    gates = evidence.gates
+    gates = gates[(gates["kind"] == "gates") & ~gates["lam"].isin(("", "0"))] if len(gates) else gates
+    if not len(gates):
+        return NOT_MEASURED
+    heads = gates.groupby(HEAD)["strictly_between"].agg(["sum", "size"]).to_numpy()
+    sums = np.concatenate([heads.sum(0, dtype=float)[None], resampled_sums(heads.astype(np.float32), HEADS_DRAWN)])
+    return of_draws(sums[:, 0] / sums[:, 1])
+
+
+def change_at(evidence: Evidence, scope: str, share: float, *, control: bool) -> Finding:
+    """BLEU with `share` of the scope's heads left, between the two nearest models, minus the baseline or the control.
+
+    Not measured where the sweep does not reach down to the share.
+    """
+    full, swept = _full(evidence, scope, control=control), evidence.pruned(scope)
+    if full is None or not len(swept) or swept["share"].min() > share:
+        return NOT_MEASURED
+    return of_draws(_line(full, swept, share) - full)
+
+
+def _full(evidence: Evidence, scope: str, *, control: bool) -> Scores | None:
+    """The scores of the baseline, or of the model that was trained on in the scope without a price."""
+    runs = evidence.runs
+    controls = (runs["kind"] == "pruned") & (runs["scope"] == scope) & (runs["lam"] == "0")
+    rows = runs[controls if control else runs["kind"] == "baseline"]
+    return np.asarray(rows["scores"].iloc[0]) if len(rows) else None
+
+
+def _line(full: Scores, swept: pd.DataFrame, share: float) -> Scores:
+    """Scores at a share of the heads on the line through the swept models, which begins at `full` with all heads."""
+    fewer = swept[swept["share"] < 1]
+    points = pd.DataFrame(np.stack(fewer["scores"].tolist()), index=fewer["share"]).groupby(level=0).mean()
+    shares = [*points.index, 1.0]
+    weights = [np.interp(share, shares, one) for one in np.eye(len(shares))]
+    return np.asarray(np.array(weights) @ np.vstack([points, full]))
+
+
+def most_encoder_heads_free(evidence: Evidence, encoder: float, decoder: float) -> Finding:
+    """BLEU minus the baseline's, of the largest model pruned of all kinds with at most these shares of the heads."""
+    full, swept = _full(evidence, "all", control=False), evidence.pruned("all")
+    if full is None or not len(swept):
+        return NOT_MEASURED
+    in_kind = swept["of"] / len(ATTENTIONS)
+    few = (swept["enc_self"] <= encoder * in_kind) & (swept["dec_self"] + swept["dec_enc"] <= decoder * 2 * in_kind)
+    if not few.any():
+        return NOT_MEASURED
+    largest = swept[few].sort_values("total", ascending=False, kind="stable").iloc[0]
+    return of_draws(largest["scores"] - full)
+
+
+def scratch_not_better(evidence: Evidence) -> Finding:
+    """Models pruned of all kinds of attention that score no less than the same heads trained from scratch."""
+    gains = _gains(evidence, "all")
+    return of_draws((gains >= 0).sum(0).astype(float), len(gains)) if len(gains) else NOT_MEASURED
+
+
+def scratch_gain(evidence: Evidence, scope: str) -> Finding:
+    """Mean BLEU of models pruned in a scope minus that of the same heads from scratch."""
+    gains = _gains(evidence, scope)
+    return of_draws(gains.mean(0)) if len(gains) else NOT_MEASURED
+
+
+def _gains(evidence: Evidence, scope: str) -> NDArray[np.float64]:
+    """Scores minus those from scratch [models, 1+B]."""
+    both = evidence.pruned(scope)
+    both = both[both["scores_scratch"].notna()]
+    return np.array([a - b for a, b in zip(both["scores"], both["scores_scratch"], strict=True)])
+
+
+def penalty_gain(evidence: Evidence) -> Finding:
+    """Mean BLEU of fine-tuned pruned models minus that of gates trained with their price from scratch.
+
+    Compared at the share of the heads that training from scratch left, on the line through the pruned models; not
+    measured where these do not reach down to it.
+    """
+    gains = []
+    for run in evidence.runs[evidence.runs["kind"] == "penalty_scratch"].to_dict("records"):
+        full, swept = _full(evidence, run["scope"], control=True), evidence.pruned(run["scope"])
+        full = _full(evidence, run["scope"], control=False) if full is None else full
+        if full is not None and len(swept) and swept["share"].min() <= run["share"]:
+            gains.append(_line(full, swept, run["share"]) - run["scores"])
+    return of_draws(np.mean(gains, 0)) if gains else NOT_MEASURED
+
+
+def encoder_fewest(evidence: Evidence) -> Finding:
+    """Models in which fewer encoder heads are left than heads of either other kind.
+
+    p: how often shuffled kinds put the encoder so far behind the nearer of the other two, a mean over the sweep. The
+    count itself would not tell much: in one case of three or four the encoder is last everywhere by chance.
+    """
+    heads, live = _survival(evidence)
+    if not live.size:
+        return NOT_MEASURED
+    kinds = heads["attention"].map(ATTENTIONS.index).to_numpy()
+
+    def behind(labels: NDArray[np.int_]) -> NDArray[np.float64]:
+        left = [live[labels == kind].mean(0) for kind in range(len(ATTENTIONS))]
+        return np.asarray(np.minimum(left[1], left[2]) - left[0])
+
+    p_value = shuffled_p(lambda labels: float(behind(labels).mean()), kinds)
+    left = evidence.swept
+    fewest = left["enc_self"] < left[["dec_self", "dec_enc"]].min(axis=1)
+    return Finding(float(fewest.sum()), len(fewest), p_value=p_value)
+
+
+def more_left(evidence: Evidence, most: str, least: str) -> Finding:
+    """Mean share of the heads left of one kind minus that of another, over the sweep; p: these two kinds shuffled."""
+    heads, live = _survival(evidence, (most, least))
+    return _difference(live, (heads["attention"] == most).to_numpy(int)) if live.size else NOT_MEASURED
+
+
+def low_minus_high(evidence: Evidence, attention: str, *, sign: int) -> Finding:
+    """Mean share of heads left over the sweep, lowest third of the layers minus highest, times `sign`.
+
+    Layers that do not divide by three give the first and the last layer. p: layers shuffled among heads of this kind.
+    """
+    heads, live = _survival(evidence, (attention,))
+    if not live.size:
+        return NOT_MEASURED
+    layers = heads["layer"].to_numpy(int)
+    count = layers.max() + 1
+    third = count // 3 if count % 3 == 0 else 1
+    return _difference(live, sign * np.where(layers < third, 1, np.where(layers >= count - third, -1, 0)), low=-1)
+
+
+def _difference(live: NDArray[np.int_], labels: NDArray[np.int_], low: int = 0) -> Finding:
+    """Mean of live [heads, models] of the heads labelled 1 minus that of those labelled `low`, with a two-sided p."""
+
+    def difference(of: NDArray[np.int_]) -> float:
+        return float(live[of == 1].mean() - live[of == low].mean())
+
+    return Finding(difference(labels), p_value=shuffled_p(lambda of: abs(difference(of)), labels))
+
+
+def nearly_equal(evidence: Evidence, one: str, other: str) -> Finding:
+    """How far apart the shares of two kinds' heads that are left lie, a mean over the sweep; units: heads of both."""
+    heads, live = _survival(evidence, (one, other))
+    if not live.size:
+        return NOT_MEASURED
+    shares = shares_drawn(live, (heads["attention"] == one).to_numpy(int))
+    return of_draws(np.abs(shares[:, 0] - shares[:, 1]).mean(-1))
+
+
+def _survival(evidence: Evidence, kinds: tuple[str, ...] = ATTENTIONS) -> tuple[pd.DataFrame, NDArray[np.int_]]:
+    """The heads of some kinds, and whether each is left in each model of the sweep [heads, models]."""
+    model = evidence.model.merge(evidence.swept[list(RUN_COLUMNS)], on=list(RUN_COLUMNS))
+    model = model[model["attention"].isin(kinds)]
+    live = model.pivot(index=HEAD, columns="lam", values="live")
+    return live.index.to_frame(index=False), live.to_numpy(int)

@@ -1,0 +1,136 @@
+"""What one experiment found with one seed, gathered from its frames, so that claims can be tried on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from heads.bootstrap import interval, resampled_sums
+from heads.ngrams import bleu_of
+from heads.tables.pruning import heads_left, kept_share
+from heads.tables.reading import RUN_COLUMNS, Frames, first_of
+from heads.tables.roles import head_functions
+from heads.tables.verdicts import UNKNOWN, Finding
+
+DRAWS = 1000
+"""Draws of test sentences; the same sentences for every model of an experiment."""
+
+FUNCTIONS = {
+    "positional": ("positional", "positional_and_syntactic"),
+    "syntactic": ("syntactic", "positional_and_syntactic"),
+    "rare": ("rare",),
+}
+"""Which functions of `heads.tables.roles` count as having a role."""
+
+BASELINE = ("baseline", "", "")
+ROUNDING = 1e-9
+
+Scores = NDArray[np.float64]
+"""BLEU of one model [1+B]: of all test sentences, then of each draw of them; [1] where only the score is known."""
+Places = set[tuple[int, int]]
+"""Layers and heads of the encoder."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What one experiment found with one seed.
+
+    heads: measures of the baseline's heads. runs: heads left, `scores` and `scores_scratch` (None where the same heads
+    were not trained from scratch) of the baseline and of the models with fewer heads. model: a row for each head of
+    each of them. functions: a row for each live encoder head, none without trees. roles: `roles.tsv` on the first
+    trees. gates: `heads.tsv` of gates. frames: all that was read, as it was read.
+    """
+
+    heads: pd.DataFrame
+    runs: pd.DataFrame
+    model: pd.DataFrame
+    functions: pd.DataFrame
+    roles: pd.DataFrame
+    gates: pd.DataFrame = field(default_factory=pd.DataFrame)
+    frames: Frames = field(default_factory=dict)
+
+    @property
+    def encoder(self) -> pd.DataFrame:
+        """Measures of the baseline's encoder heads."""
+        return self.heads[self.heads["attention"] == "enc_self"].reset_index(drop=True)
+
+    @property
+    def baseline_functions(self) -> pd.DataFrame:
+        """The encoder heads of the unpruned model with their measures and functions; no rows without trees."""
+        functions = self.functions[self.functions["kind"] == "baseline"][["layer", "head", "function"]]
+        return self.encoder.merge(functions, on=["layer", "head"])
+
+    @property
+    def roles_with_cases(self) -> set[str]:
+        """The roles that there was anything to measure on: a relation may never occur, or no piece be rare."""
+        return set(self.roles[(self.roles["kind"] == "baseline") & (self.roles["cases"] > 0)]["role"])
+
+    @property
+    def swept(self) -> pd.DataFrame:
+        """Models pruned of all kinds of attention that lost some heads but not all."""
+        runs = self.pruned("all")
+        return runs[(runs["total"] > 0) & (runs["total"] < runs["of"])]
+
+    def pruned(self, scope: str) -> pd.DataFrame:
+        """Models pruned in a scope at a price, without the control."""
+        runs = self.runs
+        return runs[(runs["kind"] == "pruned") & (runs["scope"] == scope) & (runs["lam"] != "0")]
+
+    def with_role(self, role: str, model: tuple[str, str, str] = BASELINE) -> tuple[Places, Places]:
+        """Encoder heads of a model, by kind, scope and lambda, that have a role, and those that have or may have it.
+
+        A head may have it where the interval of its excess over the threshold reaches up to zero. A head that has the
+        rare-word role counts for no other, as in the paper's Figure 8.
+        """
+        own = _of_model(self.functions, model)
+        has = _places(own[own["function"].isin(FUNCTIONS[role])])
+        rows = _of_model(self.roles, model)
+        reach = rows[(rows["role"] == role) & (rows["excess_high"] >= -ROUNDING)]
+        rare = set() if role == "rare" else _places(own[own["function"] == "rare"])
+        return has, has | (_places(reach) - rare)
+
+
+def _of_model(frame: pd.DataFrame, model: tuple[str, str, str]) -> pd.DataFrame:
+    kind, scope, lam = model
+    return frame[(frame["kind"] == kind) & (frame["scope"] == scope) & (frame["lam"] == lam)]
+
+
+def _places(rows: pd.DataFrame) -> Places:
+    return {(int(layer), int(head)) for layer, head in rows[["layer", "head"]].itertuples(index=False)}
+
+
+def gather(frames: Frames, measures: pd.DataFrame, experiment: str, seed: int) -> Evidence:
+    """The evidence of one experiment and seed; measures: of `heads.tables.measures`, of all of them."""
+
+    def own(frame: pd.DataFrame) -> pd.DataFrame:
+        return frame[(frame["experiment"] == experiment) & (frame["seed"] == seed)]
+
+    mine = {name: own(frame) for name, frame in frames.items()}
+    model, roles = mine["model.json"], first_of(mine["roles.tsv"], "trees")
+    functions = head_functions({"model.json": model, "roles.tsv": roles})
+    keys = list(RUN_COLUMNS)
+    scores = _scores(mine["bleu.json"], mine["bleu_statistics.tsv"])
+    scratch = scores[scores["kind"] == "scratch"].assign(kind="pruned").rename(columns={"scores": "scores_scratch"})
+    left = heads_left(model)
+    runs = left.assign(share=kept_share(left)).merge(scores, on=keys).merge(scratch, on=keys, how="left")
+    runs["scores_scratch"] = [row if isinstance(row, np.ndarray) else None for row in runs["scores_scratch"]]
+    functions = functions if len(roles) else functions[:0]
+    return Evidence(own(measures), runs, model, functions, roles, mine["heads.tsv"], mine)
+
+
+def _scores(bleu: pd.DataFrame, statistics: pd.DataFrame) -> pd.DataFrame:
+    both = bleu[[*RUN_COLUMNS, "bleu"]].merge(statistics, on=list(RUN_COLUMNS))
+    scores = [
+        np.concatenate([[whole], bleu_of(resampled_sums(counts.astype(np.float32), DRAWS))])
+        for whole, counts in zip(both["bleu"], both["statistics"], strict=True)
+    ]
+    return both[list(RUN_COLUMNS)].assign(scores=pd.Series(scores, index=both.index, dtype=object))
+
+
+def of_draws(values: Scores, of: float = UNKNOWN) -> Finding:
+    """A number that was computed on all sentences and on each draw [1+B], with the interval of the draws."""
+    low, high = interval(values[1:]) if len(values) > 1 else (UNKNOWN, UNKNOWN)
+    return Finding(float(values[0]), of, low=float(low), high=float(high))
