@@ -200,7 +200,10 @@ def test_the_generated_prefix_is_what_the_model_finds_likeliest_at_every_step() 
     model = random_model(pre_norm=True)
     with torch.no_grad():
         model.projection.bias[[0, 1, 3]] = -50.0  # a search never takes these pieces
-    batch = command.generated(model, random_batch([(3, 4), (2, 2)]))
+    given = random_batch([(3, 4), (2, 2)])
+    batch = command.generated(model, given)
+    assert torch.equal(batch.source, given.source)
+    assert torch.equal(batch.source_mask, given.source_mask)
     chosen = model.projection(model(batch.source, batch.source_mask, batch.target_input)).argmax(-1)
     # The last step may be an end that the length limit forced.
     below_limit = torch.arange(chosen.shape[1]) < batch.target_mask.sum(1, keepdim=True) - 1

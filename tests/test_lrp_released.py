@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from heads.batches import Batch
 from heads.lrp.released import Voita2019, Voita2021
+from heads.lrp.rows import rule_of
 from heads.lrp.rules import Account, Attended, Rule
 from heads.lrp.walk import head_relevance
 from heads.names import ATTENTIONS
@@ -144,3 +145,8 @@ def test_the_walk_through_a_model_equals_the_code(rule: Rule, code: Released, or
             torch.testing.assert_close(found.heads[kind][layer][step], met[f"{kind}.{layer}"].double())
     left = torch.tensor([amount for _, amount in expected], dtype=torch.float64)
     torch.testing.assert_close(found.places["enc_self.0"][:, 0], left)
+
+
+def test_the_names_stand_for_the_codes_with_their_own_constants() -> None:
+    assert rule_of("voita-2019", 0.5) == Voita2019(1e-7)
+    assert rule_of("voita-2021", 0.5) == Voita2021(1e-5)
