@@ -64,16 +64,24 @@ def test_heads_that_are_drawn_at_random_are_counted_as_by_trying_every_draw() ->
 
 
 def test_p_of_shuffled_labels_is_near_that_of_all_orders_on_the_side_of_large_numbers() -> None:
-    values, labels = np.array([3.0, 9, 1, 7, 8, 2]), np.array([0, 1, 0, 1, 1, 0])
+    """Six heads in three models; of the heads labelled 1 all are left in the first two and two in the third."""
+    live = np.array([[0, 0, 0], [1, 1, 1], [0, 0, 1], [1, 1, 1], [1, 1, 0], [0, 1, 0]])
+    labels = np.array([0, 1, 0, 1, 1, 0])
 
-    def difference(of: np.ndarray) -> float:
-        return float(values[of == 1].mean() - values[of == 0].mean())
+    def difference(shares: np.ndarray) -> np.ndarray:
+        return np.asarray((shares[..., 1, :] - shares[..., 0, :]).mean(-1))
 
-    every = [difference(np.array(order)) for order in permutations(labels)]
-    exact = np.mean([value >= difference(labels) for value in every])
+    def slow(of: tuple[int, ...]) -> float:
+        left = {label: [sum(row) for row, own in zip(live, of, strict=True) if own == label] for label in (0, 1)}
+        return float(np.mean(left[1]) - np.mean(left[0])) / 3
+
+    every = [slow(order) for order in permutations(labels.tolist())]
+    exact = np.mean([value >= slow(tuple(labels)) - 1e-9 for value in every])
     assert exact == pytest.approx(1 / 20)
-    assert shuffled_p(difference, labels) == pytest.approx(exact, abs=0.02)
-    assert shuffled_p(lambda of: -difference(of), labels) == pytest.approx(1)
+    assert shuffled_p(difference, live, labels) == pytest.approx(exact, abs=0.02)
+    assert shuffled_p(lambda shares: -difference(shares), live, labels) == pytest.approx(1)
+    assert shuffled_p(difference, live[:2], labels[:2]) == pytest.approx(0.5, abs=0.04)
+    assert shuffled_p(lambda shares: shares[..., 0, 0] * 0 - np.arange(len(shares)), live, labels) == 1 / 2000
 
 
 def test_shares_of_drawn_heads_begin_with_those_of_all_and_spread_as_shares_do() -> None:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heads.bootstrap import resampled_sums
-from heads.tables.correlations import PERMUTATIONS, shuffles
+from heads.tables.correlations import shuffles
 
 SIMULATIONS = 10_000
 HEADS_DRAWN = 1000
@@ -78,12 +78,15 @@ def every_group_drawn(groups: Sequence[Collection[object]], drawn: int, heads: i
     return sum(missed) / comb(heads, drawn)
 
 
-def shuffled_p(statistic: Callable[[Labels], float], labels: Labels) -> float:
-    """How often heads with shuffled labels [N] give a statistic at least as large, the observed labels counted too."""
-    observed = statistic(labels)
-    orders = shuffles((0,) * len(labels))
-    as_large = sum(statistic(labels[order]) >= observed - 1e-9 for order in orders)
-    return (1 + as_large) / (1 + PERMUTATIONS)
+def shuffled_p(statistic: Callable[[Floats], Floats], live: NDArray[np.int_], labels: Labels) -> float:
+    """How often shuffled labels [N] give a statistic at least as large, the observed labels counted too.
+
+    live [N, M]: which heads are left. statistic: of the shares of the heads left [..., K, M], by label in order.
+    """
+    shuffled = np.concatenate([labels[None], labels[shuffles((0,) * len(labels))]])
+    shares = np.stack([(shuffled == label) @ live / (labels == label).sum() for label in np.unique(labels)], 1)
+    values = statistic(shares)
+    return float((values >= values[0] - 1e-9).mean())
 
 
 def shares_drawn(live: NDArray[np.int_], labels: Labels) -> Floats:

@@ -131,11 +131,10 @@ def encoder_fewest(evidence: Evidence) -> Finding:
         return NOT_MEASURED
     kinds = heads["attention"].map(ATTENTIONS.index).to_numpy()
 
-    def behind(labels: NDArray[np.int_]) -> NDArray[np.float64]:
-        left = [live[labels == kind].mean(0) for kind in range(len(ATTENTIONS))]
-        return np.asarray(np.minimum(left[1], left[2]) - left[0])
+    def behind(shares: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray((shares[..., 1:, :].min(-2) - shares[..., 0, :]).mean(-1))
 
-    p_value = shuffled_p(lambda labels: float(behind(labels).mean()), kinds)
+    p_value = shuffled_p(behind, live, kinds)
     left = evidence.swept
     fewest = left["enc_self"] < left[["dec_self", "dec_enc"]].min(axis=1)
     return Finding(float(fewest.sum()), len(fewest), p_value=p_value)
@@ -158,16 +157,13 @@ def low_minus_high(evidence: Evidence, attention: str, *, sign: int) -> Finding:
     layers = heads["layer"].to_numpy(int)
     count = layers.max() + 1
     third = count // 3 if count % 3 == 0 else 1
-    return _difference(live, sign * np.where(layers < third, 1, np.where(layers >= count - third, -1, 0)), low=-1)
+    return _difference(live, sign * np.where(layers < third, 1, np.where(layers >= count - third, -1, 0)))
 
 
-def _difference(live: NDArray[np.int_], labels: NDArray[np.int_], low: int = 0) -> Finding:
-    """Mean of live [heads, models] of the heads labelled 1 minus that of those labelled `low`, with a two-sided p."""
-
-    def difference(of: NDArray[np.int_]) -> float:
-        return float(live[of == 1].mean() - live[of == low].mean())
-
-    return Finding(difference(labels), p_value=shuffled_p(lambda of: abs(difference(of)), labels))
+def _difference(live: NDArray[np.int_], labels: NDArray[np.int_]) -> Finding:
+    """Mean of live [heads, models] of the highest label minus that of the lowest, with a two-sided p."""
+    p_value = shuffled_p(lambda shares: np.abs((shares[..., -1, :] - shares[..., 0, :]).mean(-1)), live, labels)
+    return Finding(float(live[labels == labels.max()].mean() - live[labels == labels.min()].mean()), p_value=p_value)
 
 
 def nearly_equal(evidence: Evidence, one: str, other: str) -> Finding:
