@@ -298,6 +298,7 @@ def test_the_gain_in_speed_is_that_of_the_model_nearest_to_half_of_the_heads() -
     found = finding("faster_in_larger_batches", speed=rows)
     assert (found.ours, found.low, found.high) == pytest.approx((0.3, 1.25 - 1.02, 1.4 - 0.99))
     assert verdict("faster_in_larger_batches", speed=rows) == "yes"
+    assert verdict("faster_in_larger_batches", speed=rows[:2]) == "", "no pruned model was timed"
     on_gpu = timed("pruned/all/lam-0.2/seed-1", 18, fast, device="NVIDIA H200")
     assert verdict("faster_in_larger_batches", speed=rows + on_gpu) == "no", "a GPU's timings go before a CPU's"
     assert verdict("faster_in_larger_batches", speed=timed("pruned/all/lam-0.1/seed-1", 20, {1: slow[1]})) == ""
