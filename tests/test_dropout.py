@@ -74,6 +74,10 @@ def test_attention_weights_are_dropped_and_neither_values_nor_heads() -> None:
     weights = attention_weights(attention.split(attention.query(queries)), keys, mask=None, causal=False)
     zero = assert_dropped(attention.split(attention(queries, attended)), weights)
     assert_each_on_its_own(zero.flatten(0, 2))
+    # Where all values are alike, all dimensions of a head say how much weight was left, so they are alike too.
+    alike = attention.split(attention(queries, KeyValues(keys, torch.ones(30, 2, 5, 5))))
+    torch.testing.assert_close(alike, alike[..., :1].expand(-1, -1, -1, 5))
+    assert alike.std() > 0.1
     torch.testing.assert_close(attention.split(attention.eval()(queries, attended)), weights)
 
 
