@@ -9,6 +9,8 @@ so that there is one p value over all models.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
@@ -19,6 +21,7 @@ from heads.tables.chances import HEADS_DRAWN, shares_drawn, shuffled_p
 from heads.tables.correlations import rank_correlation
 from heads.tables.evidence import Evidence, Scores, of_draws
 from heads.tables.reading import RUN_COLUMNS
+from heads.tables.settling import SETTLED
 from heads.tables.verdicts import NOT_MEASURED, Finding
 
 HEAD = ["attention", "layer", "head"]
@@ -88,21 +91,33 @@ def most_encoder_heads_free(evidence: Evidence, encoder: float, decoder: float) 
 
 def scratch_not_better(evidence: Evidence) -> Finding:
     """Models pruned of all kinds of attention that score no less than the same heads trained from scratch."""
-    gains = _gains(evidence, "all")
-    return of_draws((gains >= 0).sum(0).astype(float), len(gains)) if len(gains) else NOT_MEASURED
+    gains, settled = _gains(evidence, "all")
+    return (
+        replace(of_draws((gains >= 0).sum(0).astype(float), len(gains)), settled=settled)
+        if len(gains)
+        else NOT_MEASURED
+    )
 
 
 def scratch_gain(evidence: Evidence, scope: str) -> Finding:
     """Mean BLEU of models pruned in a scope minus that of the same heads from scratch."""
-    gains = _gains(evidence, scope)
-    return of_draws(gains.mean(0)) if len(gains) else NOT_MEASURED
+    gains, settled = _gains(evidence, scope)
+    return replace(of_draws(gains.mean(0)), settled=settled) if len(gains) else NOT_MEASURED
 
 
-def _gains(evidence: Evidence, scope: str) -> NDArray[np.float64]:
-    """Scores minus those from scratch [models, 1+B]."""
+def _gains(evidence: Evidence, scope: str) -> tuple[NDArray[np.float64], bool]:
+    """Scores minus those from scratch [models, 1+B], and whether these are settled pairs.
+
+    The same heads cut out and trained on stand for a pruned model where there are any. Where some pairs are settled
+    others are left out.
+    """
     both = evidence.pruned(scope)
     both = both[both["scores_scratch"].notna()]
-    return np.array([a - b for a, b in zip(both["scores"], both["scores_scratch"], strict=True)])
+    settled = both["pair"] == SETTLED
+    if settled.any():
+        both = both[settled]
+    ours = [a if b is None else b for a, b in zip(both["scores"], both["scores_trained_on"], strict=True)]
+    return np.array([a - b for a, b in zip(ours, both["scores_scratch"], strict=True)]), bool(settled.any())
 
 
 def penalty_gain(evidence: Evidence) -> Finding:

@@ -13,6 +13,7 @@ from heads.ngrams import bleu_of
 from heads.tables.pruning import heads_left, kept_share
 from heads.tables.reading import RUN_COLUMNS, Frames, first_of
 from heads.tables.roles import head_functions
+from heads.tables.settling import falls, pair_of
 from heads.tables.verdicts import UNKNOWN, Finding
 
 DRAWS = 1000
@@ -38,8 +39,9 @@ Places = set[tuple[int, int]]
 class Evidence:
     """What one experiment found with one seed.
 
-    heads: measures of the baseline's heads. runs: heads left, `scores` and `scores_scratch` (None where the same heads
-    were not trained from scratch) of the baseline and of the models with fewer heads. model: a row for each head of
+    heads: measures of the baseline's heads. runs: heads left and `scores` of the baseline and of the models with fewer
+    heads, `scores_trained_on` and `scores_scratch` of the same heads cut out of the baseline and trained on, and from
+    scratch (None where they were not), and whether that `pair` is settled, as `heads.tables.settling` has it. model: a row for each head of
     each of them. functions: a row for each live encoder head, none without trees. roles: `roles.tsv` on the first
     trees. gates: `heads.tsv` of gates. frames: all that was read, as it was read.
     """
@@ -109,14 +111,19 @@ def gather(frames: Frames, measures: pd.DataFrame, experiment: str, seed: int) -
         return frame[(frame["experiment"] == experiment) & (frame["seed"] == seed)]
 
     mine = {name: own(frame) for name, frame in frames.items()}
-    model, roles = mine["model.json"], first_of(mine["roles.tsv"], "trees")
+    with_heads = mine["model.json"]["kind"].isin(("baseline", "pruned", "penalty_scratch"))
+    model, roles = mine["model.json"][with_heads], first_of(mine["roles.tsv"], "trees")
     functions = head_functions({"model.json": model, "roles.tsv": roles})
     keys = list(RUN_COLUMNS)
     scores = _scores(mine["bleu.json"], mine["bleu_statistics.tsv"])
-    scratch = scores[scores["kind"] == "scratch"].assign(kind="pruned").rename(columns={"scores": "scores_scratch"})
     left = heads_left(model)
-    runs = left.assign(share=kept_share(left)).merge(scores, on=keys).merge(scratch, on=keys, how="left")
-    runs["scores_scratch"] = [row if isinstance(row, np.ndarray) else None for row in runs["scores_scratch"]]
+    runs = left.assign(share=kept_share(left)).merge(scores, on=keys)
+    for kind, name in (("selected", "scores_trained_on"), ("scratch", "scores_scratch")):
+        other = scores[scores["kind"] == kind].assign(kind="pruned").rename(columns={"scores": name})
+        runs = runs.merge(other, on=keys, how="left")
+        runs[name] = [row if isinstance(row, np.ndarray) else None for row in runs[name]]
+    fall = falls(mine["train.jsonl"], mine["model.json"])
+    runs["pair"] = [pair_of(fall, run)[1] for run in runs[keys].itertuples(index=False, name=None)]
     functions = functions if len(roles) else functions[:0]
     return Evidence(own(measures), runs, model, functions, roles, mine["heads.tsv"], mine)
 

@@ -62,6 +62,7 @@ MEASURED = {
 MICHEL = ("layers_to_one.tsv", "curve.tsv", "moments.tsv", "speed.tsv", "ablation.other.tsv")
 """What the claims of Michel et al. are read from, besides single heads masked."""
 SCORED = ("bleu.json", "bleu_statistics.tsv")
+TRAINED = ("model.json", "train.jsonl")
 
 NEEDS: dict[str, Need] = {
     "pruning": Need(
@@ -96,9 +97,10 @@ NEEDS: dict[str, Need] = {
         BOTH,
         {
             "baseline": (*MEASURED["baseline"], *SCORED, "model.json", *MICHEL),
-            "gates": MEASURED["gates"],
+            "gates": (*MEASURED["gates"], *TRAINED),
             "pruned": ("roles.tsv", *SCORED, "model.json"),
-            "scratch": SCORED,
+            "scratch": (*SCORED, *TRAINED),
+            "selected": (*SCORED, *TRAINED),
             "penalty_scratch": (*SCORED, "model.json"),
         },
         ("voita_claims.csv", "michel_claims.csv"),

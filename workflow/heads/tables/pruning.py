@@ -8,7 +8,7 @@ import pandas as pd
 
 from heads.names import ATTENTIONS, SCOPES
 from heads.tables.reading import RUN_COLUMNS, Frames
-from heads.tables.settling import falls, settled
+from heads.tables.settling import falls, pair_of
 
 Key = tuple[Any, ...]
 
@@ -101,7 +101,6 @@ def pruning_table(frames: Frames, table2: pd.DataFrame, figure7: pd.DataFrame) -
     rows = []
     for row, share in zip(left.to_dict("records"), kept_share(left), strict=True):
         experiment, kind, scope, _, lam, keep, seed = _key(row)
-        trained = (experiment, "gates" if kind == "pruned" else kind, scope, "", lam, keep, seed)
         measured = bleu[_key(row)]
         others = {
             "trained_on": (experiment, "selected", scope, "", lam, keep, seed),
@@ -110,7 +109,7 @@ def pruning_table(frames: Frames, table2: pd.DataFrame, figure7: pd.DataFrame) -
             "baseline": (experiment, "baseline", "", "", "", "", seed),
         }
         compared = {name: bleu[key]["bleu"] if key in bleu else None for name, key in others.items()}
-        ends = [fall.get(run) for run in (trained, others["trained_on"], others["scratch"])]
+        ends, pair = ([fall.get(_key(row)), None, None], "") if kind == "baseline" else pair_of(fall, _key(row))
         paper = figure7 if scope == "enc_self" else table2
         rows.append(
             {
@@ -120,7 +119,7 @@ def pruning_table(frames: Frames, table2: pd.DataFrame, figure7: pd.DataFrame) -
                 "dev_loss_fall_percent": ends[0],
                 "dev_loss_fall_percent_trained_on": ends[1],
                 "dev_loss_fall_percent_scratch": ends[2],
-                "pair": settled(ends[0] if ends[1] is None else ends[1], ends[2]),
+                "pair": pair,
                 "bleu_trained_on_minus_scratch": _difference(compared["trained_on"], compared["scratch"]),
                 "gates_strictly_between": between.get((experiment, "gates", scope, "", lam, keep, seed)),
                 **{f"bleu_{name}": value for name, value in compared.items()},

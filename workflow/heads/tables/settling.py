@@ -12,6 +12,7 @@ LAST = 0.1
 """The share of all updates that a model's weights have had over which the fall is told."""
 LEVELLED = 2.0
 """Percent of the dev loss; a training that still falls by more has not ended. Ours: the papers stop by eye."""
+SETTLED, NOT_SETTLED = "settled", "not settled"
 
 
 def falls(curves: pd.DataFrame, model: pd.DataFrame) -> dict[tuple[object, ...], float]:
@@ -43,8 +44,18 @@ def fall_of(curve: pd.DataFrame, total: float) -> float | None:
     return 100 * (1 - math.exp(pace * LAST * total))
 
 
+def pair_of(fall: dict[tuple[object, ...], float], run: tuple[object, ...]) -> tuple[list[float | None], str]:
+    """How far a pruned model, the same heads trained on, and the same from scratch still fell; and the pair's word.
+
+    run: the pruned model as in RUN_COLUMNS. Heads that were cut out and trained on stand for it where there are any.
+    """
+    experiment, _, *rest = run
+    found = [fall.get((experiment, kind, *rest)) for kind in ("gates", "selected", "scratch")]
+    return found, settled(found[0] if found[1] is None else found[1], found[2])
+
+
 def settled(*fall_percents: float | None) -> str:
     """Whether all trainings of a comparison had levelled: "settled", "not settled", or "" if one is not known."""
     if any(fall is None or math.isnan(fall) for fall in fall_percents):
         return ""
-    return "settled" if all(abs(fall) < LEVELLED for fall in fall_percents if fall is not None) else "not settled"
+    return SETTLED if all(abs(fall) < LEVELLED for fall in fall_percents if fall is not None) else NOT_SETTLED

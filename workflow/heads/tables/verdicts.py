@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from heads.tables.correlations import SIGNIFICANT
+from heads.tables.settling import NOT_SETTLED
 
 UNKNOWN = float("nan")
 TOO_FEW = "too few heads to tell"
@@ -29,7 +30,8 @@ class Finding:
 
     of: out of how many, where something is counted. p_value: where the number was tested against no effect. low, high:
     the ends of its 95 % interval. chance: how likely the condition is to be met where there is nothing to be found,
-    such as by two unrelated measures on as many heads.
+    such as by two unrelated measures on as many heads. settled: whether the trainings behind it had ended, where that
+    could change it.
     """
 
     ours: float
@@ -38,6 +40,7 @@ class Finding:
     low: float = UNKNOWN
     high: float = UNKNOWN
     chance: float = UNKNOWN
+    settled: bool = True
 
 
 NOT_MEASURED = Finding(UNKNOWN)
@@ -48,11 +51,13 @@ def holds(finding: Finding, condition: str, limit: float) -> str:
 
     "yes" or "no" where the whole interval, if there is one, says so; "unclear" where the interval holds the limit, or
     where the number meets the condition, but with p above 0.05; "too few heads to tell" where the condition is met, and
-    would be met by chance alone in more than one case of twenty; "" for a number that was not measured, such as none of
-    none.
+    would be met by chance alone in more than one case of twenty; "not settled" where trainings behind the number had
+    not ended; "" for a number that was not measured, such as none of none.
     """
     if np.isnan(finding.ours) or finding.of == 0:
         return ""
+    if not finding.settled:
+        return NOT_SETTLED
     ends = [finding.ours if np.isnan(end) else end for end in (finding.low, finding.high)]
     verdicts = {_meets(number, finding.of, condition, limit) for number in (finding.ours, *ends)}
     if verdicts == {False}:
