@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import accumulate
 from pathlib import Path
 from statistics import mean
 
@@ -20,7 +21,18 @@ from heads.cli import speed as command
 from heads.decode import beam_search
 from heads.files import UserError, read_tsv, write_tsv
 from heads.settings import SpeedSettings
-from heads.speed import COLUMNS, Contestant, compare, ending_after, rounds, search, source_batches, summary, time_on
+from heads.speed import (
+    COLUMNS,
+    Clock,
+    Contestant,
+    compare,
+    ending_after,
+    rounds,
+    search,
+    source_batches,
+    summary,
+    time_on,
+)
 from heads.tables.reading import COLUMNS as READ
 from heads.tables.reading import load_reference
 from model_folders import OPEN, Experiment, opinionated, write_experiment
@@ -179,17 +191,28 @@ def test_the_cpu_is_timed_always_and_a_gpu_as_well_where_there_is_one(
     assert given.device == "cpu" + ", cuda" * has_gpu
 
 
-def test_models_are_compared_with_the_unpruned_one_of_the_same_device(experiment: Experiment) -> None:
+def timed(*seconds: float) -> Clock:
+    """A clock between whose first and second reading so many seconds pass, and so on pair by pair."""
+    ends = list(accumulate(seconds))
+    readings = iter([moment for end, took in zip(ends, seconds, strict=True) for moment in (end - took, end)])
+    return lambda: next(readings)
+
+
+def test_models_are_compared_with_the_unpruned_one_of_the_same_device(
+    experiment: Experiment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Three rounds of two models, each second one backwards; the second device is slower, and pruning helps it more.
+    clocks = iter([timed(4, 2, 2, 4, 4, 1), timed(20, 4, 4, 20, 20, 5)])
+    monkeypatch.setattr("heads.speed.clock_of", lambda device: next(clocks))
     folders = {"baseline": experiment.baseline, "pruned": experiment.pruned}
     devices = [CPU, torch.device("cpu", 0)]
     source = experiment.bpe / "test.source.safetensors"
     rows = time_on(devices, folders, source, replace(SETTINGS, batch_sizes=(4,)))
     assert [row["run"] for row in rows] == ["baseline", "pruned"] * 2
-    for unpruned, pruned in (rows[:2], rows[2:]):
-        assert unpruned["ratio"] == unpruned["ratio_low"] == unpruned["ratio_high"] == 1
-        assert pruned["ratio_low"] != pruned["ratio_high"]
-    # Timed anew, and not told again.
-    assert rows[1]["examples_per_second"] != rows[3]["examples_per_second"]
+    keys = ("ratio", "ratio_low", "ratio_high")
+    assert [tuple(row[key] for key in keys) for row in rows] == [(1, 1, 1), (2, 2, 4), (1, 1, 1), (5, 4, 5)]
+    rates = [7 / 4, mean([7 / 2, 7 / 2, 7]), 7 / 20, mean([7 / 4, 7 / 4, 7 / 5])]
+    assert [row["examples_per_second"] for row in rows] == pytest.approx(rates)
 
 
 def test_a_device_named_twice_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:

@@ -117,13 +117,15 @@ def small_disk(folder: Path, kilobytes: int) -> Iterator[Path]:
     size = f"size={kilobytes}k"
     if (
         os.getuid()
-        or subprocess.run(["mount", "-t", "tmpfs", "-o", size, "faults", str(folder)], check=False).returncode
+        or subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", size, "faults", str(folder)], check=False, timeout=60
+        ).returncode
     ):
         pytest.skip("no disk to fill: only root may mount one")
     try:
         yield folder
     finally:
-        subprocess.run(["umount", str(folder)], check=True)
+        subprocess.run(["umount", str(folder)], check=True, timeout=60)
 
 
 def test_a_disk_that_fills_up_keeps_the_state_before_and_is_named_and_with_room_the_training_goes_on(
@@ -138,7 +140,7 @@ def test_a_disk_that_fills_up_keeps_the_state_before_and_is_named_and_with_room_
         )
         assert (disk / "run/unfinished/state.safetensors").exists()
         assert not list(disk.rglob("*.part"))
-        subprocess.run(["mount", "-o", "remount,size=4m", str(disk)], check=True)
+        subprocess.run(["mount", "-o", "remount,size=4m", str(disk)], check=True, timeout=60)
         status, said = Command(words, tmp_path / "said.txt").end()
         assert status == 0 and re.search(r"^resumed at update [1-9]", said, re.MULTILINE)
         same(undisturbed, disk / "run")

@@ -5,11 +5,8 @@ from __future__ import annotations
 import ast
 import base64
 import io
-import os
 import pickle
 import re
-import subprocess
-import sys
 import tarfile
 import zipfile
 from pathlib import Path
@@ -19,7 +16,7 @@ import pytest
 import yaml
 from workshop import config
 
-from checkouts import ROOT, checkout
+from checkouts import ROOT, checkout, snakemake
 from heads.bpe import Tokens, Vocabulary
 from heads.checkpoints import load_tensors
 from heads.corpus.fetch import open_bytes
@@ -149,14 +146,6 @@ def test_every_value_in_a_command_of_a_rule_is_quoted_or_one_of_a_closed_list() 
     assert not found
 
 
-def snakemake(folder: Path, *words: str) -> str:
-    """What Snakemake says in a checkout."""
-    command = [sys.executable, "-m", "snakemake", *words]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-    return done.stdout + done.stderr
-
-
 def test_names_and_values_full_of_shell_come_through_a_run_as_they_are(tmp_path: Path) -> None:
     folder = tmp_path / "$(touch pwned); `touch pwned` & é ж"
     folder.mkdir()
@@ -172,7 +161,7 @@ def test_names_and_values_full_of_shell_come_through_a_run_as_they_are(tmp_path:
     whole = merged(config(), {"corpora": {"shell": entry}, "experiments": {"shell": {"corpus": "shell"}}})
     write_text(folder / "mine.yaml", yaml.safe_dump(whole | {"run": ["shell"]}))
     text = "results/corpora/shell/train.source.txt"
-    said = snakemake(folder, text, "--cores", "1", "--configfile", "mine.yaml")
+    said = snakemake(folder, text, "--cores", "1", "--configfile", "mine.yaml").stdout
     assert read_lines(folder / text) == [" ".join(EVIL.split())], said
     assert not list(tmp_path.rglob("pwned")) and not (ROOT / "pwned").exists()
 
@@ -188,7 +177,7 @@ def test_the_report_shows_markup_in_results_and_settings_as_text(tmp_path: Path)
     entry = {**config()["corpora"]["multi30k"], "folder": MARKUP}
     whole = merged(config(roles={"relations": [MARKUP]}), {"corpora": {"evil": entry}})
     write_text(folder / "mine.yaml", yaml.safe_dump(whole))
-    said = snakemake(folder, table, "--configfile", "mine.yaml", "--report", "page.html")
+    said = snakemake(folder, table, "--configfile", "mine.yaml", "--report", "page.html").stdout
     page = (folder / "page.html").read_text(encoding="utf-8")
     # The table is there, as data.
     assert base64.b64encode((folder / table).read_bytes()).decode() in page, said

@@ -89,7 +89,7 @@ def snakemake(folder: Path, *words: str, target: str = MODEL, **environment: str
         for member in family[::-1]:
             if member.is_running():
                 member.kill()
-        process.wait()
+        process.wait(PATIENCE_SECONDS)
 
 
 def run(folder: Path, *words: str, target: str = MODEL, **environment: str) -> tuple[int, str]:
@@ -120,7 +120,7 @@ def test_the_whole_of_snakemake_killed_with_9_and_started_again_goes_on_to_the_s
     with snakemake(place) as process:
         wait_for(place / RUN / "unfinished/state.safetensors")
         os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+        process.wait(PATIENCE_SECONDS)
     assert not (place / MODEL).exists()
     status, said = run(place)
     if status:  # the killed one left its lock

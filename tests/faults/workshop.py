@@ -102,7 +102,7 @@ class Command:
 
     def __init__(self, words: list[str], said: Path, fault: Fault = NO_FAULT, given: Path | None = None) -> None:
         self.said = said
-        self.process: BaseProcess = CONTEXT.Process(target=work, args=(words, said, fault, given))
+        self.process: BaseProcess = CONTEXT.Process(target=work, args=(words, said, fault, given), daemon=True)
         self.process.start()
 
     def signal(self, number: signal.Signals) -> None:
@@ -111,10 +111,17 @@ class Command:
         os.kill(self.process.pid, number)
 
     def end(self) -> tuple[int | None, str]:
-        """Wait for its end; its exit status, negative for a signal, and what it said."""
+        """Wait for its end; its exit status, negative for a signal, and what it said.
+
+        One that does not end by itself is killed and is an error, so that it is not taken for one that was killed.
+        """
         self.process.join(PATIENCE_SECONDS)
-        self.process.kill()
-        return self.process.exitcode, self.said.read_text(encoding="utf-8")
+        said = self.said.read_text(encoding="utf-8")
+        if self.process.is_alive():
+            self.process.kill()
+            self.process.join(PATIENCE_SECONDS)
+            raise TimeoutError(f"no end after {PATIENCE_SECONDS} seconds: {said}")
+        return self.process.exitcode, said
 
 
 def start_server() -> None:
