@@ -5,6 +5,7 @@ Processes come from a server that has torch loaded already, so that each costs a
 
 from __future__ import annotations
 
+import itertools
 import multiprocessing
 import os
 import resource
@@ -60,6 +61,8 @@ class Fault:
     most_bytes: int = 0
     """Longer files can not be written."""
     seconds_an_update: float = 0.0
+    clock_backwards: bool = False
+    """The clock on the wall is set an hour back each time that it is read."""
 
 
 NO_FAULT = Fault()
@@ -75,6 +78,10 @@ def work(words: list[str], said: Path, fault: Fault, given: Path | None) -> None
         sys.stdin = os.fdopen(0, encoding="utf-8")
     if fault.most_bytes:
         resource.setrlimit(resource.RLIMIT_FSIZE, (fault.most_bytes, fault.most_bytes))
+    if fault.clock_backwards:
+        seconds = itertools.count(365 * 86400, -3600)
+        patched: Any = time
+        patched.time, patched.time_ns = lambda: float(next(seconds)), lambda: next(seconds) * 10**9
     step, save, saves = Training.step, checkpoints.save_file, iter(range(1, 10_000))
 
     def stepping(training: Training, members: NDArray[np.int64]) -> dict[str, float]:

@@ -16,8 +16,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from checkouts import TINY, checkout, snakemake
-from heads.files import write_text
+from checkouts import ROOT, TINY, checkout, snakemake
+from heads.files import read_yaml, write_text
+from heads.settings import merged, resolve
 
 # `far`: text in files with a treebank of its own, one to learn a parser from and another domain; two seeds.
 # `near`: only the treebank that a parser learns from, so that roles are measured on parsed dev text.
@@ -342,15 +343,21 @@ class Job:
         return found.groupdict()
 
 
-@pytest.fixture(scope="session")
-def jobs(tmp_path_factory: pytest.TempPathFactory) -> list[Job]:
-    """All jobs of two whole experiments, and those of a third up to the roles of heads."""
+@pytest.fixture(scope="module")
+def planned(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A checkout with the three experiments, and nothing done."""
     folder = checkout(tmp_path_factory.mktemp("planned"))
     for name in ("learn.conllu", "gold.conllu", "o.de", "o.en", *(f"{s}.{t}" for s in TEXTS for t in TEXTS["dev"][0])):
         write_text(folder / "texts" / name, "")
     write_text(folder / "planned.yaml", yaml.safe_dump(PLANNED))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def jobs(planned: Path) -> list[Job]:
+    """All jobs of two whole experiments, and those of a third up to the roles of heads."""
     words = ["--configfile", str(TINY), "planned.yaml", "--", "all", "results/near/baseline/seed-1/roles.tsv"]
-    done = snakemake(folder, "-n", "-p", *words)
+    done = snakemake(planned, "-n", "-p", "--forceall", *words)
     assert done.returncode == 0, done.stdout[-3000:]
     return list(jobs_in(done.stdout))
 
@@ -476,6 +483,23 @@ def test_heads_are_chosen_from_measures_that_never_saw_the_test_set(jobs: list[J
         files = " ".join(MEASURED_IN[choice.removesuffix("-48")] for choice in job.flags["targets"].split())
         read = {Path(path).name for path in job.inputs if path.startswith(job.flags["baseline"])}
         assert read == {"model.json", *files.split()}, job
+
+
+def test_settings_files_hold_what_config_yaml_says_of_their_stage_or_corpus(planned: Path) -> None:
+    whole = resolve(merged(merged(read_yaml(ROOT / "config.yaml"), read_yaml(TINY)), PLANNED))
+    grounds = {key: value for key, value in FAR.items() if key not in ("trees", "parser_trees", "other")}
+    expected = {
+        "results/far/settings/masked.yaml": {name: whole["far"][name] for name in ("translate", "selection")},
+        "results/tiny/settings/gates.yaml": {name: whole["tiny"][name] for name in ("training", "gates")},
+        "results/corpora/grounds/settings.yaml": grounds,
+        "results/corpora/grounds/other.yaml": {**grounds, "other": FAR["other"]},
+        "results/corpora/grounds/trees.dev.yaml": {**grounds, "trees": "gold.conllu"},
+        "results/corpora/grounds/trees.train.yaml": {**grounds, "parser_trees": "learn.conllu"},
+    }
+    done = snakemake(planned, "--cores", "2", "--configfile", str(TINY), "planned.yaml", "--", *expected)
+    assert done.returncode == 0, done.stdout[-3000:]
+    for name, content in expected.items():
+        assert read_yaml(planned / name) == content, name
 
 
 def test_no_two_jobs_write_one_log_and_each_log_is_its_jobs_own(jobs: list[Job]) -> None:
