@@ -12,7 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 PARTS = ("Snakefile", "config.yaml", "workflow", "profiles", "envs")
 TINY = Path(__file__).parent / "workflow/tiny.yaml"
-SECONDS = 1500
+SECONDS = 3000
 """After so long Snakemake hangs; the tiny experiment takes two minutes on two cores that do nothing else."""
 
 

@@ -25,7 +25,7 @@ from heads.transformer import ModelShape, Transformer, full_heads
 from not_tested import pytest_sessionfinish  # noqa: F401 - a hook
 
 LONG = ("slurm", "workflow", "faults")
-LONG_SECONDS = 1800
+LONG_SECONDS = 3600
 """For a test with all that is made for it and others: a run of the whole workflow on a machine that is busy."""
 FIRST_FREE = 4
 """The first piece id that is no padding, start, end or unknown."""

@@ -62,7 +62,8 @@ def test_tags_of_yaml_that_make_objects_are_refused(tmp_path: Path) -> None:
 def test_a_pickle_in_the_place_of_a_model_of_stanza_is_refused_and_runs_nothing(
     tmp_path: Path, save: Callable[[Any, Path], object], part: str
 ) -> None:
-    folder, models = tmp_path / "models", {name: {"mine": {}} for name in ("pos", "depparse")}
+    folder = tmp_path / "models"
+    models: dict[str, Any] = {name: {"mine": {}} for name in ("pos", "depparse")}
     packages = {"default": {"pos": "mine", "lemma": "identity", "depparse": "mine"}}
     write_json(folder / "resources.json", {"en": {"lang_name": "en", **models, "packages": packages}})
     for name in models:
@@ -73,9 +74,9 @@ def test_a_pickle_in_the_place_of_a_model_of_stanza_is_refused_and_runs_nothing(
         open_models(folder, "en", torch.device("cpu"))
     assert not (tmp_path / "pwned").exists()
     # By its own loader each part alone is refused as well, for the first that fails hides the other.
-    path = str(folder / f"en/{part}/mine.pt")
+    model = str(folder / f"en/{part}/mine.pt")
     with pytest.raises(pickle.UnpicklingError, match="eights"):
-        tagger_trainer.Trainer(model_file=path) if part == "pos" else parser_trainer.Trainer.load(path, None)
+        tagger_trainer.Trainer(model_file=model) if part == "pos" else parser_trainer.Trainer.load(model, None)
     assert not (tmp_path / "pwned").exists()
 
 
