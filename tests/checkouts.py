@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,8 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 PARTS = ("Snakefile", "config.yaml", "workflow", "profiles", "envs")
 TINY = Path(__file__).parent / "workflow/tiny.yaml"
+SECONDS = 3000
+"""After so long Snakemake hangs; the tiny experiment takes two minutes on two cores that do nothing else."""
 
 
 def checkout(folder: Path) -> Path:
@@ -26,9 +29,24 @@ def checkout(folder: Path) -> Path:
 
 
 def snakemake(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """Run Snakemake in a checkout and give what it said, standard error included."""
+    """Run Snakemake in a checkout and give what it said, standard error included.
+
+    One that hangs is killed with all that it started, and the test fails.
+    """
     command = [sys.executable, "-m", "snakemake", *words]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    return subprocess.run(
-        command, cwd=folder, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False
-    )
+    with subprocess.Popen(
+        command,
+        cwd=folder,
+        env=environment,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    ) as process:
+        try:
+            said, _ = process.communicate(timeout=SECONDS)
+        except BaseException:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+    return subprocess.CompletedProcess(command, process.returncode, said)

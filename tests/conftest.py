@@ -22,15 +22,21 @@ from heads.gates import HeadGates, Price
 from heads.settings import HardConcrete, LengthSettings, TrainingSettings
 from heads.train import Plan, Pruning, Training
 from heads.transformer import ModelShape, Transformer, full_heads
+from not_tested import pytest_sessionfinish  # noqa: F401 - a hook
 
 LONG = ("slurm", "workflow", "faults")
+LONG_SECONDS = 3600
+"""For a test with all that is made for it and others: a run of the whole workflow on a machine that is busy."""
 FIRST_FREE = 4
 """The first piece id that is no padding, start, end or unknown."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the files that take minutes first, so that no core stands idle at the end."""
+    """Put the files that take minutes first, so that no core stands idle at the end, and give them longer."""
     items.sort(key=lambda item: (*LONG, item.path.parent.name).index(item.path.parent.name))
+    for item in items:
+        if item.path.parent.name in LONG:
+            item.add_marker(pytest.mark.timeout(LONG_SECONDS))
 
 
 @pytest.fixture

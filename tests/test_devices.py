@@ -44,13 +44,13 @@ def test_two_jobs_never_take_the_same_gpu_and_a_killed_one_gives_it_back(tmp_pat
     try:
         assert [got for _, got in jobs] == ["0", "1", "None"]
         jobs[0][0].kill()
-        jobs[0][0].wait()
+        jobs[0][0].wait(20)
         jobs.append(claiming(tmp_path))
         assert jobs[-1][1] == "0"
     finally:
         for job, _ in jobs:
             job.kill()
-            job.wait()
+            job.wait(20)
 
 
 @pytest.mark.parametrize("count", [0, 1, 3])
@@ -86,7 +86,7 @@ def test_a_gpu_that_is_asked_for_by_its_number_is_waited_for_and_that_is_told_on
     finally:
         for process in (*holders, job):
             process.kill()
-            process.wait()
+            process.wait(20)
 
 
 @pytest.fixture
@@ -120,7 +120,7 @@ def test_jobs_with_temporary_folders_of_their_own_meet_in_the_same_folder(tmp_pa
     code = "from heads.devices import LOCK_HOMES, lock_folder\nprint(lock_folder(LOCK_HOMES))"
     found = {str(lock_folder(LOCK_HOMES))}
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "workflow"), "TMPDIR": str(tmp_path)}
-    found.add(subprocess.check_output([sys.executable, "-c", code], env=environment, text=True).strip())
+    found.add(subprocess.check_output([sys.executable, "-c", code], env=environment, text=True, timeout=120).strip())
     assert len(found) == 1
     assert lock_folder((tmp_path / "not there", tmp_path)).parent == tmp_path
 

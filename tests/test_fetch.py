@@ -65,7 +65,7 @@ def serving(site: Site) -> Iterator[Site]:
         yield site
     finally:
         server.shutdown()
-        thread.join()
+        thread.join(20)
         server.server_close()
 
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 import gzip
 import hashlib
 import os
+import platform
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -41,6 +44,21 @@ def test_a_failure_leaves_nothing_new_and_the_old_file_whole(tmp_path: Path) -> 
             fail_half_way(tmp_path / name)
     assert [path.name for path in tmp_path.iterdir()] == ["old"]
     assert (tmp_path / "old").read_text(encoding="utf-8") == "whole"
+
+
+def test_what_a_killed_writer_left_goes_with_the_next_and_what_a_living_one_writes_stays(tmp_path: Path) -> None:
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait(60)
+    path, node = tmp_path / "a[1].tsv", platform.node()
+    numbers = {ended.pid: False, 1: True, os.getppid(): True}
+    left = {path.with_name(f".{path.name}.{node}.{number}.part"): stays for number, stays in numbers.items()}
+    left |= {path.with_name(f".{name}.part"): True for name in (f"{path.name}.other{node}.{ended.pid}", "a[1].tsv.x")}
+    left[path.with_name(f".b.tsv.{node}.{ended.pid}.part")] = True
+    for one in left:
+        one.touch()
+    write_text(path, "whole\n")
+    assert {one for one in left if one.exists()} == {one for one, stays in left.items() if stays}
+    assert path.read_text(encoding="utf-8") == "whole\n"
 
 
 def test_a_reader_sees_the_old_file_until_the_new_one_is_whole(tmp_path: Path) -> None:

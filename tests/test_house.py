@@ -119,7 +119,7 @@ def loaded_by(statements: list[str], packages: tuple[str, ...]) -> dict[str, lis
     )
     command = [sys.executable, "-c", code, json.dumps(statements), json.dumps(packages)]
     environment = {**os.environ, "PYTHONPATH": str(WORKFLOW)}
-    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment, timeout=300)
     found: dict[str, list[str]] = json.loads(done.stdout)
     return found
 
@@ -180,3 +180,73 @@ def test_every_stage_with_settings_has_its_command_and_every_command_its_two_fun
         tree = ast.parse(path.read_text(encoding="utf-8"))
         functions = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
         assert {"add_arguments", "run"} <= functions, name
+
+
+WAITING = ("run", "call", "check_call", "check_output")
+
+
+def waits_for_ever(path: Path) -> Iterator[str]:
+    """Calls of a file that wait for another process or thread, however long that takes."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if not isinstance(node, ast.Call) or any(word.arg == "timeout" for word in node.keywords):
+            continue
+        owner, _, name = ast.unparse(node.func).rpartition(".")
+        starts = (owner == "subprocess" and name in WAITING) or (not owner and name in WAITING[2:])
+        if starts or (owner and name in ("wait", "communicate", "join") and not node.args):
+            yield f"{path.name}, line {node.lineno}: {owner}.{name}"
+
+
+def test_no_test_waits_for_ever_for_another_process(tmp_path: Path) -> None:
+    lines = ("subprocess.run(['a'])", "p.wait()", "p.communicate()", "p.join()", "p.wait(3)", "''.join(x)")
+    (tmp_path / "bad.py").write_text("\n".join(lines), encoding="utf-8")
+    assert len(list(waits_for_ever(tmp_path / "bad.py"))) == 4
+    files = sorted(Path(__file__).parent.rglob("*.py"))
+    assert len(files) > 60
+    assert not [found for path in files for found in waits_for_ever(path)]
+
+
+def test_every_test_has_a_time_limit(request: pytest.FixtureRequest) -> None:
+    assert request.config.pluginmanager.hasplugin("timeout")
+    for item in request.session.items:
+        own = item.get_closest_marker("timeout")
+        assert 0 < float(own.args[0] if own else request.config.getini("timeout")) <= 3600, item
+
+
+SKIPPING = """import pytest
+@pytest.mark.parametrize("number", range(3))
+@pytest.mark.skipif(True, reason="no munged here: apt-get install munge")
+def test_one(number): ...
+def test_two(): pytest.skip("no disk")
+def test_three(): ...
+"""
+
+
+@pytest.mark.parametrize("workers", [[], ["-n", "1"]])
+def test_what_was_skipped_and_what_to_install_are_the_last_words(tmp_path: Path, workers: list[str]) -> None:
+    (tmp_path / "conftest.py").write_text("from not_tested import pytest_sessionfinish\n", encoding="utf-8")
+    (tmp_path / "test_some.py").write_text(SKIPPING, encoding="utf-8")
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", *workers, "test_some.py"]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=environment, timeout=120)
+    assert done.returncode == 0
+    assert done.stdout.splitlines()[-3:] == [
+        "NOT TESTED HERE:",
+        "  1 test of test_some.py: no disk",
+        "  3 tests of test_some.py: no munged here: apt-get install munge",
+    ]
+
+
+@pytest.mark.parametrize(("user", "status"), [("0", "0"), ("0", "1"), ("1000", "0")])
+def test_continuous_integration_installs_what_it_may_and_tests_in_any_case(
+    tmp_path: Path, user: str, status: str
+) -> None:
+    for name, line in (("apt-get", f"exit {status}"), ("id", f"echo {user}"), ("make", "exit 3")):
+        (tmp_path / name).write_text(f'#!/bin/sh\necho {name} "$@" >> {tmp_path}/called\n{line}\n', encoding="utf-8")
+        (tmp_path / name).chmod(0o755)
+    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    done = subprocess.run([ROOT / ".ci/run"], env=environment, capture_output=True, text=True, timeout=60)
+    called = (tmp_path / "called").read_text(encoding="utf-8")
+    assert done.returncode == 3 and called.endswith("make test\n")
+    installed = re.findall(r"apt-get install .*munge slurmctld slurmd slurm-client", called)
+    assert len(installed) == (user == "0" and status == "0")
+    assert ("some tests will be skipped" in done.stderr) == (user == "0" and status == "1")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import copy
 import dataclasses
+import re
 import typing
 from collections.abc import Mapping
 from pathlib import Path
@@ -123,6 +125,41 @@ def test_every_section_but_the_sweep_is_told_to_some_stage_and_the_sweep_to_none
     assert set(experiment) - told == {"corpus", "sweep"}
     for stage in STAGE_SECTIONS:
         assert set(stage_settings(experiment, stage)) <= told
+
+
+SECTIONS_READ = {
+    "bpe": {"bpe"},
+    "baseline": {"model", "training", "baseline"},
+    "gates": {"training", "gates"},
+    "selected": {"training", "gates"},
+    "scratch": {"training", "scratch"},
+    "selection": {"selection"},
+    "masked": {"translate", "selection"},
+    "compared": {"selection"},
+    "score": {"translate"},
+    "parser": {"parser"},
+    "importance": {"importance", "training"},
+    "moments": {"moments", "importance", "training"},
+    **{stage: {stage} for stage in ("confidence", "lrp", "roles", "maps", "speed", "ablation", "curve")},
+}
+"""By stage, what its command obeys; one whose command is named otherwise stands in COMMAND_OF."""
+COMMAND_OF = {"parser": "parser_model"}
+
+
+def sections_read(command: str) -> set[str]:
+    """The sections that a command takes out of its settings file, by the words of its code."""
+    path = Path(__file__).parent.parent / f"workflow/heads/cli/{command}.py"
+    keys = [node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Subscript)]
+    settings = re.compile(r"(content|read_yaml\(arguments\.settings\))\['(\w+)'\]")
+    return {found[2] for key in keys if (found := settings.fullmatch(ast.unparse(key)))}
+
+
+@pytest.mark.parametrize("stage", STAGE_SECTIONS)
+def test_a_stage_is_told_the_sections_that_its_command_reads_and_no_other(config: dict[str, Any], stage: str) -> None:
+    assert stage in SECTIONS_READ, f"the stage {stage} is new: say in SECTIONS_READ what its command obeys"
+    assert sections_read(COMMAND_OF.get(stage, stage)) == SECTIONS_READ[stage]
+    experiment = resolve(config)["multi30k"]
+    assert stage_settings(experiment, stage) == {name: experiment[name] for name in SECTIONS_READ[stage]}
 
 
 def test_every_experiment_of_the_project_resolves_and_fills_its_classes(config: dict[str, Any]) -> None:

@@ -165,9 +165,8 @@ def test_a_reader_who_has_enough_ends_it_in_peace(experiment: Experiment) -> Non
     os.close(reading)
     command = [sys.executable, "-m", "heads", "translate", "--model", str(experiment.baseline)]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1] / "workflow")}
-    done = subprocess.run(
-        command, input=b"the cat\n", stdout=writing, stderr=subprocess.PIPE, env=environment, check=False
-    )
+    streams = {"input": b"the cat\n", "stdout": writing, "stderr": subprocess.PIPE}
+    done = subprocess.run(command, **streams, env=environment, check=False, timeout=120)  # type: ignore[call-overload]
     os.close(writing)
     assert (done.returncode, done.stderr) == (0, b"")
 

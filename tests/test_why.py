@@ -170,7 +170,9 @@ def test_a_file_that_no_job_made_is_told_in_one_sentence(path: str, capsys: pyte
 def test_a_reader_who_has_seen_enough_is_no_error() -> None:
     command = f"{shlex.quote(sys.executable)} -m heads why {shlex.quote(FOLDER)}table | true"
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "workflow")}
-    done = subprocess.run(command, shell=True, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, shell=True, env=environment, capture_output=True, text=True, check=False, timeout=120
+    )
     assert done.stderr == ""
 
 

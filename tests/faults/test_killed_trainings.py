@@ -51,15 +51,14 @@ def test_a_training_killed_with_9_before_every_single_update_ends_with_the_same_
     same(undisturbed, tmp_path / "run")
 
 
-@pytest.mark.parametrize("file", [1, 2, 4, 7, 15])
+@pytest.mark.parametrize("file", [1, 2, 4, 7, 15, 18])
 def test_a_training_killed_with_9_in_the_midst_of_writing_a_file_ends_with_the_same_bits(
     results: Path, undisturbed: Path, tmp_path: Path, file: int
 ) -> None:
     words = training_words("baseline", results, tmp_path / "run")
     assert Command(words, tmp_path / "said.txt", Fault(kill_in_save=file)).end()[0] == -signal.SIGKILL
+    assert len(list((tmp_path / "run").rglob(".*.part"))) == 1
     assert Command(words, tmp_path / "said.txt").end()[0] == 0
-    for left in (tmp_path / "run").rglob(".*.part"):
-        left.unlink()
     same(undisturbed, tmp_path / "run")
 
 
@@ -76,9 +75,18 @@ def test_a_training_with_gates_killed_with_9_from_outside_at_any_moment_ends_wit
             command.signal(signal.SIGKILL)
             assert command.end()[0] == -signal.SIGKILL
         assert Command(words, tmp_path / "said.txt").end()[0] == 0
-    for left in (tmp_path / "killed").rglob(".*.part"):
-        left.unlink()
     same(tmp_path / "whole", tmp_path / "killed")
+
+
+def test_a_training_whose_clock_goes_backwards_saves_its_state_all_the_same_and_ends_with_the_same_bits(
+    results: Path, undisturbed: Path, tmp_path: Path
+) -> None:
+    words = [*training_words("baseline", results, tmp_path / "run"), "--save-every-seconds", "0.1"]
+    odd = Fault(kill_before=8, seconds_an_update=0.06, clock_backwards=True)
+    assert Command(words, tmp_path / "said.txt", odd).end()[0] == -signal.SIGKILL
+    status, said = Command(words, tmp_path / "said.txt", Fault(clock_backwards=True)).end()
+    assert status == 0 and re.search(r"^resumed at update [1-7]$", said, re.MULTILINE), said
+    same(undisturbed, tmp_path / "run")
 
 
 def test_a_training_stopped_by_sigterm_saves_at_once_says_so_and_goes_on_from_there(
@@ -117,13 +125,15 @@ def small_disk(folder: Path, kilobytes: int) -> Iterator[Path]:
     size = f"size={kilobytes}k"
     if (
         os.getuid()
-        or subprocess.run(["mount", "-t", "tmpfs", "-o", size, "faults", str(folder)], check=False).returncode
+        or subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", size, "faults", str(folder)], check=False, timeout=60
+        ).returncode
     ):
         pytest.skip("no disk to fill: only root may mount one")
     try:
         yield folder
     finally:
-        subprocess.run(["umount", str(folder)], check=True)
+        subprocess.run(["umount", str(folder)], check=True, timeout=60)
 
 
 def test_a_disk_that_fills_up_keeps_the_state_before_and_is_named_and_with_room_the_training_goes_on(
@@ -138,7 +148,7 @@ def test_a_disk_that_fills_up_keeps_the_state_before_and_is_named_and_with_room_
         )
         assert (disk / "run/unfinished/state.safetensors").exists()
         assert not list(disk.rglob("*.part"))
-        subprocess.run(["mount", "-o", "remount,size=4m", str(disk)], check=True)
+        subprocess.run(["mount", "-o", "remount,size=4m", str(disk)], check=True, timeout=60)
         status, said = Command(words, tmp_path / "said.txt").end()
         assert status == 0 and re.search(r"^resumed at update [1-9]", said, re.MULTILINE)
         same(undisturbed, disk / "run")

@@ -8,7 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -89,7 +89,7 @@ def snakemake(folder: Path, *words: str, target: str = MODEL, **environment: str
         for member in family[::-1]:
             if member.is_running():
                 member.kill()
-        process.wait()
+        process.wait(PATIENCE_SECONDS)
 
 
 def run(folder: Path, *words: str, target: str = MODEL, **environment: str) -> tuple[int, str]:
@@ -120,7 +120,7 @@ def test_the_whole_of_snakemake_killed_with_9_and_started_again_goes_on_to_the_s
     with snakemake(place) as process:
         wait_for(place / RUN / "unfinished/state.safetensors")
         os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+        process.wait(PATIENCE_SECONDS)
     assert not (place / MODEL).exists()
     status, said = run(place)
     if status:  # the killed one left its lock
@@ -175,9 +175,6 @@ def test_a_second_snakemake_in_the_same_folder_is_refused_and_the_first_is_not_d
     assert finished_as(place, expected)
 
 
-ODD = {"LC_ALL": "tr_TR.UTF-8", "LANG": "C", "LC_NUMERIC": "de_DE", "TZ": "Pacific/Kiritimati"}
-
-
 def dated(place: Path, year: int) -> None:
     """Take the pieces of one side away, and let all that is left be of a year."""
     for name in PIECES:
@@ -186,10 +183,48 @@ def dated(place: Path, year: int) -> None:
         os.utime(path, (moment := (year - 1970) * 365.25 * 86400, moment))
 
 
-def test_an_odd_locale_time_zone_and_clock_change_no_bit_and_nothing_is_done_twice(place: Path) -> None:
+def python_says(code: str, environment: Mapping[str, str]) -> str:
+    """What a line of Python prints in an environment."""
+    command, whole = [sys.executable, "-c", f"import locale, time; print({code})"], {**os.environ, **environment}
+    return subprocess.run(command, env=whole, capture_output=True, text=True, check=True, timeout=60).stdout.strip()
+
+
+# Python reads and writes text in the locale's encoding wherever it is not told another.
+ASCII = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+LATIN = "tr_TR.ISO-8859-9"
+# Of the side whose letters neither encoding has, from the text on.
+RUSSIAN = (
+    "results/corpora/tiny/dev.target.txt",
+    "results/corpora/tiny/train.target.txt",
+    "results/tiny/bpe/target.model",
+    "results/tiny/bpe/dev.target.safetensors",
+)
+
+
+@pytest.mark.parametrize("encoding", ["ANSI_X3.4-1968", "ISO-8859-9"])
+def test_an_odd_locale_changes_no_bit(place: Path, tmp_path: Path, encoding: str) -> None:
+    odd = ASCII
+    if encoding == "ISO-8859-9":
+        made = ["localedef", "-i", "tr_TR", "-f", encoding, str(tmp_path / LATIN)]
+        if not shutil.which("localedef") or subprocess.run(made, check=False, timeout=60).returncode:
+            pytest.skip("no sources of locales here: apt-get install locales")
+        odd = {"LOCPATH": str(tmp_path), "LC_ALL": LATIN}
+    assert python_says("locale.getpreferredencoding(False)", odd) == encoding
+    before = [(place / name).read_bytes() for name in RUSSIAN]
+    assert "слон" not in before[0].decode() and len(before[0].decode()) < len(before[0])
+    for name in RUSSIAN:
+        (place / name).unlink()
+    status, said = run(place, target=RUSSIAN[-1], **odd)
+    assert status == 0, said
+    assert [(place / name).read_bytes() for name in RUSSIAN] == before
+
+
+def test_files_of_1971_and_an_odd_time_zone_change_no_bit_and_nothing_is_done_twice(place: Path) -> None:
     before = [(place / name).read_bytes() for name in PIECES]
     dated(place, 1971)
-    status, said = run(place, target=PIECES[1], **ODD)
+    zone = {"TZ": "ODD-13:45"}
+    assert python_says("time.timezone", zone) == str(-(13 * 60 + 45) * 60)
+    status, said = run(place, target=PIECES[1], **zone)
     assert status == 0, said
     assert [(place / name).read_bytes() for name in PIECES] == before
     assert "Nothing to be done" in run(place, target=PIECES[1])[1]

@@ -5,6 +5,7 @@ Processes come from a server that has torch loaded already, so that each costs a
 
 from __future__ import annotations
 
+import itertools
 import multiprocessing
 import os
 import resource
@@ -60,6 +61,8 @@ class Fault:
     most_bytes: int = 0
     """Longer files can not be written."""
     seconds_an_update: float = 0.0
+    clock_backwards: bool = False
+    """The clock on the wall is set an hour back each time that it is read."""
 
 
 NO_FAULT = Fault()
@@ -75,6 +78,10 @@ def work(words: list[str], said: Path, fault: Fault, given: Path | None) -> None
         sys.stdin = os.fdopen(0, encoding="utf-8")
     if fault.most_bytes:
         resource.setrlimit(resource.RLIMIT_FSIZE, (fault.most_bytes, fault.most_bytes))
+    if fault.clock_backwards:
+        seconds = itertools.count(365 * 86400, -3600)
+        patched: Any = time
+        patched.time, patched.time_ns = lambda: float(next(seconds)), lambda: next(seconds) * 10**9
     step, save, saves = Training.step, checkpoints.save_file, iter(range(1, 10_000))
 
     def stepping(training: Training, members: NDArray[np.int64]) -> dict[str, float]:
@@ -102,7 +109,7 @@ class Command:
 
     def __init__(self, words: list[str], said: Path, fault: Fault = NO_FAULT, given: Path | None = None) -> None:
         self.said = said
-        self.process: BaseProcess = CONTEXT.Process(target=work, args=(words, said, fault, given))
+        self.process: BaseProcess = CONTEXT.Process(target=work, args=(words, said, fault, given), daemon=True)
         self.process.start()
 
     def signal(self, number: signal.Signals) -> None:
@@ -111,10 +118,17 @@ class Command:
         os.kill(self.process.pid, number)
 
     def end(self) -> tuple[int | None, str]:
-        """Wait for its end; its exit status, negative for a signal, and what it said."""
+        """Wait for its end; its exit status, negative for a signal, and what it said.
+
+        One that does not end by itself is killed and is an error, so that it is not taken for one that was killed.
+        """
         self.process.join(PATIENCE_SECONDS)
-        self.process.kill()
-        return self.process.exitcode, self.said.read_text(encoding="utf-8")
+        said = self.said.read_text(encoding="utf-8")
+        if self.process.is_alive():
+            self.process.kill()
+            self.process.join(PATIENCE_SECONDS)
+            raise TimeoutError(f"no end after {PATIENCE_SECONDS} seconds: {said}")
+        return self.process.exitcode, said
 
 
 def start_server() -> None:

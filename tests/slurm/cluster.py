@@ -164,7 +164,7 @@ def wait_for(what: str, cluster: Cluster, *command: str, seconds: float = 60) ->
     deadline = time.monotonic() + seconds
     said = ""
     while time.monotonic() < deadline:
-        done = subprocess.run(command, env=cluster.environment, text=True, capture_output=True, check=False)
+        done = subprocess.run(command, env=cluster.environment, text=True, capture_output=True, check=False, timeout=60)
         said = done.stdout + done.stderr
         if done.returncode == 0 and what in said.split():
             return
@@ -191,7 +191,7 @@ def daemon(cluster: Cluster, *command: str, **environment: str) -> Iterator[None
             process.wait(15)
         except subprocess.TimeoutExpired:
             process.kill()
-            process.wait()
+            process.wait(15)
 
 
 @contextmanager

@@ -1,4 +1,7 @@
-"""The README holds: its commands can be planned, its settings are settings, its files and pictures exist."""
+"""The README holds: its commands plan what they name, its settings are settings, its files and pictures exist.
+
+What can be done in seconds on a finished experiment is done in test_workflow.py.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,14 @@ from heads.corpus.sources import parse_corpus
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 LINES = [line for block in re.findall(r"```sh\n(.*?)```", README, re.DOTALL) for line in block.splitlines()]
 TABLE = re.findall(r"\| `(snakemake [^`]+)` \|", README)
-ASKED = [line for line in [*LINES, *TABLE] if line.startswith("snakemake")]
+ASKED = [line for line in [*LINES, *TABLE] if "snakemake" in shlex.split(line, comments=True)]
+# Of the commands that name no file, the jobs that they plan at least, and jobs that they do not.
+WITHOUT_NAMES = {
+    "snakemake models": ({"baseline": 1, "score": 35}, {"table", "figure", "lrp", "roles"}),
+    "snakemake --profile profiles/slurm --cores 64": ({"baseline": 1, "table": 12, "figure": 15}, set()),
+    "snakemake --profile profiles/gpu": ({"baseline": 1, "table": 12, "figure": 15}, set()),
+    "SNAKEMAKE_OUTPUT_CACHE=/shared/heads-cache snakemake --cache": ({"baseline": 1, "table": 12, "figure": 15}, set()),
+}
 
 
 @pytest.fixture(scope="module")
@@ -26,15 +36,37 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("command", ASKED)
-def test_every_command_of_the_readme_plans_the_jobs_it_needs(clone: Path, command: str) -> None:
-    done = snakemake(clone, *shlex.split(command)[1:], "-n", "--quiet")
+def test_every_command_of_the_readme_plans_what_it_names(
+    clone: Path, command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, words = command.split("snakemake ", maxsplit=1)
+    if before:
+        monkeypatch.setenv(*before.strip().split("="))
+    done = snakemake(clone, *shlex.split(words), "-n")
     assert done.returncode == 0, done.stdout[-1500:]
+    jobs = {rule: int(count) for rule, count in re.findall(r"^(\w+) +(\d+)$", done.stdout, re.MULTILINE)}
+    made = {path for line in re.findall(r"^ +output: (.*)$", done.stdout, re.MULTILINE) for path in line.split(", ")}
+    named = {word for word in shlex.split(words) if word.startswith("results/")}
+    assert named <= made
+    if not named:
+        at_least, none = WITHOUT_NAMES[command]
+        assert all(jobs.get(rule, 0) >= count for rule, count in at_least.items()) and not none & set(jobs), jobs
+
+
+def test_the_commands_that_name_no_file_are_those_whose_plan_is_known() -> None:
+    assert {line for line in ASKED if "results/" not in line} == set(WITHOUT_NAMES)
 
 
 @pytest.mark.parametrize("command", [line for line in LINES if line.startswith("make")])
-def test_every_make_target_of_the_readme_exists(command: str) -> None:
-    done = subprocess.run([*shlex.split(command), "-n"], cwd=ROOT, capture_output=True, text=True, check=False)
+def test_every_make_target_of_the_readme_does_what_it_is_for(command: str) -> None:
+    done = subprocess.run(
+        [*shlex.split(command), "-n"], cwd=ROOT, capture_output=True, text=True, check=False, timeout=60
+    )
     assert done.returncode == 0, done.stderr
+    last = done.stdout.splitlines()[-1] if "multi30k" not in command else " ".join(done.stdout.splitlines()[-2:])
+    target, *given = shlex.split(command)[1:]
+    expected = {"demo": " -m heads progress --cores ", "test": " -m pytest ", "multi30k": "--config 'run=[multi30k]'"}
+    assert expected[target] in last and all(word.partition("=")[2] in last for word in given)
 
 
 def test_the_settings_that_the_readme_shows_are_settings() -> None:

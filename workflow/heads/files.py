@@ -13,14 +13,17 @@ import hashlib
 import io
 import json
 import os
+import platform
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from glob import escape
 from pathlib import Path
 from typing import IO, Any
 
 import yaml
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+NODE = platform.node().replace("/", "")
 SEAL = "# sha256 of the rest: "
 
 
@@ -43,7 +46,8 @@ def told_when_full(path: Path) -> Iterator[None]:
 def atomic_path(path: Path) -> Iterator[Path]:
     """Give a temporary path beside `path`, renamed to `path` when the block ends well and removed when it does not."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+    sweep(path)
+    temporary = path.with_name(f".{path.name}.{NODE}.{os.getpid()}.part")
     try:
         with told_when_full(path):
             yield temporary
@@ -57,6 +61,25 @@ def atomic_path(path: Path) -> Iterator[Path]:
             temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def sweep(path: Path) -> None:
+    """Remove what killed processes of this machine left when they wrote `path`; what a living one writes stays."""
+    for left in path.parent.glob(f".{escape(f'{path.name}.{NODE}')}.*.part"):
+        process = left.name.split(".")[-2]
+        if process.isdecimal() and not alive(int(process)):
+            left.unlink(missing_ok=True)
+
+
+def alive(process: int) -> bool:
+    """Whether a process of this machine runs, ours or not."""
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 def write_text(path: Path, text: str) -> None:

@@ -97,7 +97,8 @@ rule chosen:
         mem_mb=500,
         runtime=20,
     params:
-        baseline=lambda wildcards, input: Path(input.measures[0]).parent,
+        # Text, for the cache writes it down as JSON.
+        baseline=lambda wildcards, input: str(Path(input.measures[0]).parent),
     shell:
         "python -m heads selection --settings {input.settings:q} --baseline {params.baseline:q}"
         " --targets {wildcards.choice} --out {output:q} > {log:q} 2>&1"

@@ -41,9 +41,9 @@ class Evidence:
 
     heads: measures of the baseline's heads. runs: heads left and `scores` of the baseline and of the models with fewer
     heads, `scores_trained_on` and `scores_scratch` of the same heads cut out of the baseline and trained on, and from
-    scratch (None where they were not), and whether that `pair` is settled, as `heads.tables.settling` has it. model: a row for each head of
-    each of them. functions: a row for each live encoder head, none without trees. roles: `roles.tsv` on the first
-    trees. gates: `heads.tsv` of gates. frames: all that was read, as it was read.
+    scratch (None where they were not), and whether that `pair` is settled, as `heads.tables.settling` has it. model: a
+    row for each head of each of them. functions: a row for each live encoder head, none without trees. roles:
+    `roles.tsv` on the first trees. gates: `heads.tsv` of gates. frames: all that was read, as it was read.
     """
 
     heads: pd.DataFrame

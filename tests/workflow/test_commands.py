@@ -1,0 +1,516 @@
+"""Every rule tells its command the right files: the split, the run, the seed and the settings, flag by flag.
+
+Nothing is run. Snakemake plans three experiments and prints the commands; each is held against a table written by hand
+from what the papers and design say, not from the rules. Who adds a rule or a flag adds a line to COMMANDS.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from pathlib import Path
+
+import pytest
+import yaml
+
+from checkouts import ROOT, TINY, checkout, snakemake
+from heads.files import read_yaml, write_text
+from heads.settings import merged, resolve
+
+# `far`: text in files with a treebank of its own, one to learn a parser from and another domain; two seeds.
+# `near`: only the treebank that a parser learns from, so that roles are measured on parsed dev text.
+TEXTS = {split: [{side: f"{split}.{side}" for side in ("source", "target")}] for split in ("train", "dev", "test")}
+FILES = {"kind": "files", "source": "de", "target": "en", "folder": "texts", "parser_trees": "learn.conllu"}
+CLEANING = {"max_words": 60, "max_length_ratio": 4.0}
+FAR = {**FILES, **TEXTS, "cleaning": CLEANING, "trees": "gold.conllu", "other": [{"source": "o.de", "target": "o.en"}]}
+SWEEP = {
+    "seeds": [1, 2],
+    "lambdas": {"enc_self": [0.5], "all": [0.25, 4]},
+    "budgets": {"all": [3]},
+    "selection": {
+        "methods": ["token", "confidence", "lrp", "ablation", "optimal_latency", "random"],
+        "budgets": [48],
+        "draws": 1,
+        "fine_tuned": {"methods": ["token", "lrp", "random", "dsp"], "budgets": [48]},
+    },
+}
+PLANNED = {
+    "run": ["tiny", "far"],
+    "corpora": {"grounds": FAR, "bare": {**FILES, **TEXTS, "cleaning": CLEANING}},
+    "experiments": {
+        "far": {"corpus": "grounds", "roles": {"trees": ["stanza", "gold"]}, "sweep": SWEEP},
+        "near": {"corpus": "bare", "roles": {"trees": ["gold", "stanza"]}},
+    },
+}
+CORPORA = {"tiny": "tiny", "far": "grounds", "near": "bare"}
+LANGUAGES = {"tiny": "en", "far": "de", "near": "de"}
+
+OF = "results/{experiment}"
+BPE, CORPUS, SETTINGS = f"{OF}/bpe", "results/corpora/{corpus}", f"{OF}/settings"
+RUN, BASELINE = f"{OF}/{{run}}", f"{OF}/baseline/seed-{{seed}}"
+GATES, PRUNED, SCRATCH, SELECTED = (
+    f"{OF}/{kind}/{{scope}}/{{target}}/seed-{{seed}}" for kind in ("gates", "pruned", "scratch", "selected")
+)
+TABLE, FIGURE = "results/tables/table_{name}.tsv", "results/figures/{experiment}/{name}"
+NUMBER, ELSEWHERE = "a number", "told by another test"
+
+DEV = {"source": f"{BPE}/dev.source.safetensors", "target": f"{BPE}/dev.target.safetensors"}
+TEST = {
+    "source": f"{BPE}/test.source.safetensors",
+    "references": f"{CORPUS}/test.target.txt",
+    "target-bpe": f"{BPE}/target.model",
+}
+
+
+def model_in(folder: str, start: str = "") -> dict[str, str]:
+    return {f"{start}model": f"{folder}/model.safetensors", f"{start}shape": f"{folder}/model.json"}
+
+
+def training(stage: str, folder: str) -> dict[str, str]:
+    """What every training is told: pieces and dev references of its experiment, its own seed, what it writes."""
+    told = {"settings": f"{SETTINGS}/{stage}.yaml", "data": BPE, "references": f"{CORPUS}/dev.target.txt"}
+    numbers = {"seed": "{seed}", "threads": NUMBER, "processes": NUMBER}
+    return {"curve": f"{folder}/train.jsonl", **told, **numbers, **model_in(folder)}
+
+
+def measured(stage: str, folder: str, out: str, settings: str = "") -> dict[str, str]:
+    """What every measure of a trained model is told, but for its data."""
+    told = {"out": f"{folder}/{out}", "settings": f"{SETTINGS}/{settings or stage}.yaml", "threads": NUMBER}
+    return {**told, **model_in(folder)}
+
+
+COMMANDS: dict[str, Mapping[str, str]] = {
+    # By rule, every flag of its command. The first is a file that tells whose command it is: what its path says is put
+    # into all the others.
+    "download": {"out": "results/downloads/{file}", "url": ELSEWHERE, "sha256": ELSEWHERE},
+    "corpus": {
+        "settings": f"{CORPUS}/settings.yaml",
+        "downloads": "results/downloads",
+        "out-folder": CORPUS,
+        "threads": NUMBER,
+    },
+    "other": {"settings": f"{CORPUS}/other.yaml", "downloads": "results/downloads", "out-folder": CORPUS},
+    "trees": {
+        "out": f"{CORPUS}/{{split}}.conllu",
+        "corpus-settings": f"{CORPUS}/trees.{{split}}.yaml",
+        "split": "{split}",
+        "downloads": "results/downloads",
+    },
+    "bpe": {
+        "model": f"{BPE}/{{side}}.model",
+        "settings": f"{SETTINGS}/bpe.yaml",
+        "side": "{side}",
+        "text": f"{CORPUS}/train.{{side}}.txt",
+    },
+    "encode": {
+        "tokens": f"{BPE}/{{split}}.{{side}}.safetensors",
+        "text": f"{CORPUS}/{{split}}.{{side}}.txt",
+        "bpe": f"{BPE}/{{side}}.model",
+        "threads": NUMBER,
+    },
+    "baseline": {**training("baseline", BASELINE), "moments": f"{BASELINE}/moments"},
+    "gates": {
+        **training("gates", GATES),
+        **model_in(BASELINE, "start-"),
+        "scope": "{scope}",
+        "target": "{target}",
+        "heads": f"{GATES}/heads.tsv",
+        "gates-log": f"{GATES}/gates.jsonl",
+    },
+    "pruned": {
+        "heads": f"{PRUNED}/heads.tsv",
+        **model_in(GATES, "start-"),
+        "gates": f"{GATES}/heads.tsv",
+        **model_in(PRUNED),
+    },
+    "scratch": {
+        **training("scratch", SCRATCH),
+        "unpruned-shape": f"{BASELINE}/model.json",
+        "heads": f"{PRUNED}/heads.tsv",
+    },
+    "selected": {
+        **training("selected", SELECTED),
+        **model_in(BASELINE, "start-"),
+        "heads": f"{SELECTED}/heads.tsv",
+    },
+    "score": {
+        "bleu": f"{RUN}/bleu.json",
+        "translations": f"{RUN}/translations.txt",
+        "settings": f"{SETTINGS}/score.yaml",
+        **model_in(RUN),
+        **TEST,
+        "threads": NUMBER,
+    },
+    "confidence": {**measured("confidence", RUN, "confidence.tsv"), **DEV},
+    "lrp": {**measured("lrp", RUN, "lrp.tsv"), **DEV, "conservation": f"{RUN}/lrp_conservation.tsv"},
+    "importance": {**measured("importance", RUN, "importance.tsv"), **DEV},
+    "roles": {
+        **measured("roles", RUN, "roles.tsv"),
+        "source-bpe": f"{BPE}/source.model",
+        "train-source": f"{BPE}/train.source.safetensors",
+        "trees": "{trees}",
+        "alignment": f"{RUN}/alignment.tsv",
+    },
+    "maps": {**measured("maps", RUN, "maps.json"), "source-bpe": f"{BPE}/source.model", "trees": "{first_trees}"},
+    "ablation": {
+        "masked": f"{RUN}/ablation.tsv",
+        "masked-dev": f"{RUN}/ablation.dev.tsv",
+        "alone": f"{RUN}/alone.tsv",
+        "alone-dev": f"{RUN}/alone.dev.tsv",
+        "layers": f"{RUN}/layers_to_one.tsv",
+        "settings": f"{SETTINGS}/ablation.yaml",
+        **model_in(RUN),
+        **TEST,
+        "dev-source": f"{BPE}/dev.source.safetensors",
+        "dev-references": f"{CORPUS}/dev.target.txt",
+        "threads": NUMBER,
+    },
+    "ablation_other": {
+        "masked": f"{RUN}/ablation.other.tsv",
+        "settings": f"{SETTINGS}/ablation.yaml",
+        **model_in(RUN),
+        "source": f"{BPE}/other.source.safetensors",
+        "references": f"{CORPUS}/other.target.txt",
+        "target-bpe": f"{BPE}/target.model",
+        "threads": NUMBER,
+    },
+    "curve": {
+        **measured("curve", RUN, "curve.tsv"),
+        **TEST,
+        "importance": f"{RUN}/importance.tsv",
+        "ablation-dev": f"{RUN}/ablation.dev.tsv",
+        "ablation-test": f"{RUN}/ablation.tsv",
+    },
+    "moments": {
+        **measured("moments", BASELINE, "moments.tsv"),
+        **TEST,
+        "dev-source": f"{BPE}/dev.source.safetensors",
+        "dev-target": f"{BPE}/dev.target.safetensors",
+        "moments": f"{BASELINE}/moments",
+    },
+    "speed": {
+        "out": f"{BASELINE}/speed.tsv",
+        "settings": f"{SETTINGS}/speed.yaml",
+        "baseline": BASELINE,
+        "runs": "{timed}",
+        "source": f"{BPE}/test.source.safetensors",
+        "threads": NUMBER,
+    },
+    "latency": {
+        **measured("latency", BASELINE, "latency.tsv", settings="speed"),
+        "source": f"{BPE}/test.source.safetensors",
+    },
+    "selection": {
+        "out": f"{BASELINE}/selection.tsv",
+        "settings": f"{SETTINGS}/selection.yaml",
+        "baseline": BASELINE,
+        "targets": "{choices}",
+    },
+    "chosen": {
+        "out": f"{SELECTED}/heads.tsv",
+        "settings": f"{SETTINGS}/selection.yaml",
+        "baseline": BASELINE,
+        "targets": "{target}",
+    },
+    "masked": {
+        **measured("masked", BASELINE, "masked.tsv"),
+        **TEST,
+        "selection": f"{BASELINE}/selection.tsv",
+    },
+    "compared": {
+        "out": f"{BASELINE}/compared.tsv",
+        "settings": f"{SETTINGS}/compared.yaml",
+        "baseline": BASELINE,
+        "runs": "{compared}",
+        "references": f"{CORPUS}/test.target.txt",
+    },
+    "parser_model": {
+        "model": f"{OF}/parser/model",
+        "settings": f"{SETTINGS}/parser.yaml",
+        "trees": f"{CORPUS}/train.conllu",
+        "language": "{language}",
+        "threads": NUMBER,
+    },
+    "parser": {
+        "parsed": f"{OF}/parser/parsed.conllu",
+        "scores": f"{OF}/parser/scores.tsv",
+        "model": f"{OF}/parser/model",
+        "language": "{language}",
+        "trees": "{gold_trees}",
+        "text": "{plain_text}",
+        "threads": NUMBER,
+    },
+    "table": {"out": TABLE, "name": "{name}", "runs": "{tabled}"},
+    "corpus_table": {
+        "out": TABLE,
+        "name": "corpus",
+        "experiments": "results/tiny results/far",
+        "corpora": "results/corpora/tiny results/corpora/grounds",
+    },
+    "parser_table": {"out": TABLE, "name": "parser", "experiments": "results/tiny results/far"},
+    "figure": {"out-pdf": f"{FIGURE}.pdf", "out-png": f"{FIGURE}.png", "name": "{name}", "runs": "{drawn}"},
+    "animation": {
+        "out-pdf": f"{FIGURE}.pdf",
+        "out-png": f"{FIGURE}.png",
+        "out-gif": f"{FIGURE}.gif",
+        "name": "{name}",
+        "runs": "{drawn}",
+    },
+}
+
+TRAINING_DATA = {
+    "target.model",
+    *(f"{split}.{side}.safetensors" for split in ("train", "dev") for side in TEXTS["dev"][0]),
+}
+TREES = {
+    "tiny": "gold=results/corpora/tiny/dev.conllu stanza=results/tiny/parser/parsed.conllu",
+    "far": "stanza=results/far/parser/parsed.conllu gold=results/corpora/grounds/dev.conllu",
+    "near": "stanza=results/near/parser/parsed.conllu",
+}
+MEASURED_IN = {
+    "token": "importance.tsv",
+    "confidence": "confidence.tsv",
+    "lrp": "lrp.tsv",
+    "ablation": "ablation.dev.tsv",
+    "optimal_latency": "importance.tsv latency.tsv",
+    "random1": "",
+}
+"""What the choices of `far` are made from: of the unpruned model, and never of the test set."""
+CHOICES = {
+    "far": [f"{method}-48" for method in MEASURED_IN],
+    "tiny": [
+        f"{method}-{budget}"
+        for method in (
+            *("example_layer", "signed", "ablation", "confidence", "lrp"),
+            *("optimal", "optimal_latency", "random1", "random2", "reversed"),
+        )
+        for budget in (6, 9)
+    ],
+}
+
+LAM, BUDGET, FIRST = ("gates/*/lam-*", "pruned/*/lam-*", "scratch/*/lam-*"), "*/keep-*", "baseline/*"
+READ = {
+    # By table and figure, the runs that it reads, as patterns of their folders.
+    "pruning": (FIRST, *LAM, "gates/*/keep-*", "pruned/*/keep-*"),
+    "dependencies": (FIRST,),
+    "roles": (FIRST, "pruned/*/lam-*", "pruned/*/keep-*", "scratch/*"),
+    "role_drift": (FIRST, "pruned/*/lam-*", "pruned/*/keep-*"),
+    "speed": (FIRST,),
+    "michel_table1": (FIRST,),
+    "michel_table2": (FIRST,),
+    "michel_curve": (FIRST,),
+    "measures": (FIRST, "gates/*/lam-*"),
+    "correlations": (FIRST, "gates/*/lam-*"),
+    "selection": (FIRST,),
+    "claims": (FIRST, *LAM),
+    "head_functions": (FIRST,),
+    "importance_all": (FIRST,),
+    "attention_maps": (FIRST,),
+    "bleu_encoder_heads": (FIRST, "pruned/enc_self/lam-*"),
+    "functions_retained": (FIRST, "pruned/*/lam-*", "scratch/*/lam-*"),
+    "heads_by_type": (FIRST, "pruned/all/lam-*"),
+    "heads_by_layer": (FIRST, "pruned/all/lam-*"),
+    "bleu_scratch": (FIRST, "pruned/all/lam-*", "scratch/all/lam-*"),
+    "michel_fig1": (FIRST,),
+    "michel_fig2": (FIRST,),
+    "michel_fig3": (FIRST,),
+    "michel_fig4": (FIRST,),
+    "michel_fig5": (FIRST,),
+    "gates_closing": ("gates/all/lam-*",),
+}
+
+
+@dataclass(frozen=True)
+class Job:
+    """A planned job as Snakemake printed it."""
+
+    rule: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    log: str
+    flags: Mapping[str, str]
+
+    @property
+    def whose(self) -> dict[str, str]:
+        """What the path of the first flag in COMMANDS says."""
+        first, template = next(iter(COMMANDS[self.rule].items()))
+        pattern = re.sub(r"\\{(\w+)\\}", r"(?P<\1>[^/]+)", re.escape(template)).replace("<run>[^/]+", "<run>.+")
+        found = re.fullmatch(pattern, self.flags.get(first, ""))
+        assert found, f"{self.rule} --{first} is {self.flags.get(first)}, not of the form {template}"
+        return found.groupdict()
+
+
+@pytest.fixture(scope="module")
+def planned(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A checkout with the three experiments, and nothing done."""
+    folder = checkout(tmp_path_factory.mktemp("planned"))
+    for name in ("learn.conllu", "gold.conllu", "o.de", "o.en", *(f"{s}.{t}" for s in TEXTS for t in TEXTS["dev"][0])):
+        write_text(folder / "texts" / name, "")
+    write_text(folder / "planned.yaml", yaml.safe_dump(PLANNED))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def jobs(planned: Path) -> list[Job]:
+    """All jobs of two whole experiments, and those of a third up to the roles of heads."""
+    words = ["--configfile", str(TINY), "planned.yaml", "--", "all", "results/near/baseline/seed-1/roles.tsv"]
+    done = snakemake(planned, "-n", "-p", "--forceall", *words)
+    assert done.returncode == 0, done.stdout[-3000:]
+    return list(jobs_in(done.stdout))
+
+
+def jobs_in(said: str) -> Iterator[Job]:
+    """The jobs with a command that a dry run printed."""
+    for block in re.split(r"\n(?=\[.*\]\n(?:local)?rule )", said):
+        head, _, rest = block.partition("Shell command: python -m heads ")
+        if rest:
+            lines = dict(re.findall(r"^    (\w+): (.*)$", head, re.MULTILINE))
+            rule = re.findall(r"^(?:local)?rule (\w+):$", head, re.MULTILINE)[0]
+            command, log = re.fullmatch(r"(.*) > (\S+) 2>&1", rest.splitlines()[0]).groups()  # type: ignore[union-attr]
+            _, *words = shlex.split(command)
+            flags: dict[str, str] = {}
+            for word in words:
+                if word.startswith("--"):
+                    flags[name := word.removeprefix("--")] = ""
+                else:
+                    flags[name] = f"{flags[name]} {word}".strip()
+            inputs, outputs = (tuple(lines.get(key, "").split(", ")) for key in ("input", "output"))
+            yield Job(rule, inputs, outputs, log, flags)
+
+
+def folders_of(jobs: list[Job], *patterns: str, experiments: tuple[str, ...] = ("tiny", "far")) -> set[str]:
+    """The folders, matching one of the patterns, of all runs that are trained or pruned."""
+    made = {str(Path(job.flags["model"]).parent) for job in jobs if job.rule in TRAINED}
+    return {f for f in made for e in experiments for p in patterns if fnmatch(f, f"results/{e}/{p}")}
+
+
+TRAINED = ("baseline", "gates", "pruned", "scratch", "selected")
+
+
+def expected(job: Job, jobs: list[Job]) -> dict[str, str]:
+    """Every flag of a job with its value, by COMMANDS."""
+    whose = job.whose
+    experiment = whose.get("experiment", next((e for e, c in CORPORA.items() if c == whose.get("corpus")), ""))
+    whose |= {"corpus": CORPORA.get(experiment, ""), "language": LANGUAGES.get(experiment, "")}
+    told = {
+        name: template.format(**whose, **runs_told(job, jobs, whose)) for name, template in COMMANDS[job.rule].items()
+    }
+    return {name: value for name, value in told.items() if value}
+
+
+def runs_told(job: Job, jobs: list[Job], whose: Mapping[str, str]) -> dict[str, str]:
+    """What is told of several runs, choices or trees."""
+    experiment, seed = whose.get("experiment", ""), whose.get("seed", "")
+    trees = TREES.get(experiment, "")
+    own = {"experiments": (experiment,)}
+    reads = READ.get(whose.get("name", ""), ())
+    parsed = {"tiny": "results/corpora/tiny/dev.conllu", "far": "results/corpora/grounds/dev.conllu"}
+    pruned = ["pruned/all/lam-*", "pruned/all/keep-*"]
+    return {
+        "trees": trees,
+        "first_trees": trees.split(" ")[0].partition("=")[2],
+        "gold_trees": parsed.get(experiment, ""),
+        "plain_text": "results/corpora/bare/dev.source.txt" if experiment == "near" else "",
+        "choices": " ".join(CHOICES.get(experiment, ())),
+        "timed": " ".join(sorted(folders_of(jobs, *(f"{p}/seed-{seed}" for p in pruned), **own))),
+        "compared": " ".join(
+            sorted(folders_of(jobs, *(f"{kind}/all/*/seed-{seed}" for kind in ("pruned", "selected")), **own))
+        ),
+        "tabled": " ".join(sorted(folders_of(jobs, *reads))),
+        "drawn": " ".join(sorted(folders_of(jobs, *reads, **own))),
+    }
+
+
+def compared(job: Job, name: str, value: str) -> bool:
+    """Whether a flag has this value; the order of runs is no matter."""
+    given = job.flags.get(name, "")
+    if value == NUMBER:
+        return bool(re.fullmatch(r"[1-9][0-9]*", given))
+    return value == ELSEWHERE or (sorted(given.split()) == sorted(value.split()) if name == "runs" else given == value)
+
+
+def test_each_flag_of_every_command_is_the_file_or_word_that_the_table_says(jobs: list[Job]) -> None:
+    wrong = []
+    for job in jobs:
+        assert job.rule in COMMANDS, f"the rule {job.rule} is new: say in COMMANDS what its command is to be told"
+        new = set(job.flags) - set(COMMANDS[job.rule])
+        assert not new, f"{job.rule} has new flags: say in COMMANDS what {', '.join(new)} is to be"
+        name = job.whose.get("name", "corpus")
+        assert name in {*READ, "corpus", "parser"}, f"the table or figure {name} is new: say in READ what runs it reads"
+        told = expected(job, jobs)
+        wrong += [
+            f"{job.rule} --{n} is {job.flags.get(n)}, not {v}" for n, v in told.items() if not compared(job, n, v)
+        ]
+        wrong += [f"{job.rule} has --{n} {job.flags[n]}" for n in set(job.flags) - set(told)]
+    assert not wrong, "\n".join(wrong)
+    assert {job.rule for job in jobs} >= set(COMMANDS) - {"download"}
+
+
+def test_every_file_that_a_command_is_told_is_an_input_or_output_of_its_rule(jobs: list[Job]) -> None:
+    """Else a job starts before the file is there, and does not run again when it changes."""
+    wrong = []
+    for job in jobs:
+        declared = {*job.inputs, *job.outputs, "results/downloads"}
+        folders = {str(parent) for path in declared for parent in Path(path).parents}
+        for name, value in job.flags.items():
+            told = [word.rpartition("=")[2] for word in value.split() if "results/" in word and name not in ("url",)]
+            wrong += [f"{job.rule} --{name} {path}" for path in told if path not in declared | folders]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_every_output_of_a_rule_is_told_to_its_command(jobs: list[Job]) -> None:
+    for job in jobs:
+        told = [word for value in job.flags.values() for word in value.split()]
+        assert all(any(out == word or out.startswith(f"{word}/") for word in told) for out in job.outputs), job
+
+
+def test_a_training_waits_for_the_pieces_of_train_and_dev_and_for_nothing_of_the_test_set(jobs: list[Job]) -> None:
+    trainings = [job for job in jobs if "data" in job.flags]
+    assert len(trainings) > 20
+    for job in trainings:
+        read = {Path(path).name for path in job.inputs if path.startswith(job.flags["data"])}
+        assert read == TRAINING_DATA | ({"source.model"} if job.rule == "baseline" else set()), job
+        assert not [path for path in job.inputs if "/test." in path], job
+
+
+def test_heads_are_chosen_from_measures_that_never_saw_the_test_set(jobs: list[Job]) -> None:
+    choosing = [job for job in jobs if job.rule in ("selection", "chosen") and "far" in job.whose["experiment"]]
+    assert len(choosing) == 2 + 2 * 3
+    for job in choosing:
+        files = " ".join(MEASURED_IN[choice.removesuffix("-48")] for choice in job.flags["targets"].split())
+        read = {Path(path).name for path in job.inputs if path.startswith(job.flags["baseline"])}
+        assert read == {"model.json", *files.split()}, job
+
+
+def test_settings_files_hold_what_config_yaml_says_of_their_stage_or_corpus(planned: Path) -> None:
+    whole = resolve(merged(merged(read_yaml(ROOT / "config.yaml"), read_yaml(TINY)), PLANNED))
+    grounds = {key: value for key, value in FAR.items() if key not in ("trees", "parser_trees", "other")}
+    expected = {
+        "results/far/settings/masked.yaml": {name: whole["far"][name] for name in ("translate", "selection")},
+        "results/tiny/settings/gates.yaml": {name: whole["tiny"][name] for name in ("training", "gates")},
+        "results/corpora/grounds/settings.yaml": grounds,
+        "results/corpora/grounds/other.yaml": {**grounds, "other": FAR["other"]},
+        "results/corpora/grounds/trees.dev.yaml": {**grounds, "trees": "gold.conllu"},
+        "results/corpora/grounds/trees.train.yaml": {**grounds, "parser_trees": "learn.conllu"},
+    }
+    done = snakemake(planned, "--cores", "2", "--configfile", str(TINY), "planned.yaml", "--", *expected)
+    assert done.returncode == 0, done.stdout[-3000:]
+    for name, content in expected.items():
+        assert read_yaml(planned / name) == content, name
+
+
+def test_no_two_jobs_write_one_log_and_each_log_is_its_jobs_own(jobs: list[Job]) -> None:
+    logs = [job.log for job in jobs]
+    assert len(set(logs)) == len(logs) > 200
+    for job in jobs:
+        seeds = {seed for path in (job.log, *job.outputs) for seed in re.findall(r"seed-\d+", path)}
+        assert len(seeds) < 2, job
+
+
+def test_every_trained_model_is_scored_once_but_for_those_whose_gates_are_still_there(jobs: list[Job]) -> None:
+    scored = sorted(job.flags["model"] for job in jobs if job.rule == "score")
+    trained = sorted(job.flags["model"] for job in jobs if job.rule in TRAINED)
+    assert scored == [model for model in trained if "/gates/" not in model and "/near/" not in model]
