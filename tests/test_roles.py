@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from heads.files import read_tsv, write_tsv
 from heads.roles import COLUMNS, frequency_ranks, pointed, positional, positions, rare, roles
 from heads.settings import RolesSettings
-from heads.words import Arc, Words
+from heads.words import Arc, Words, usable
 
 SETTINGS = RolesSettings(
     trees=("gold",),
@@ -85,6 +85,13 @@ def of_several_pieces(*lengths: int) -> Words:
     for word, (end, length) in enumerate(zip(np.cumsum(lengths), lengths, strict=True)):
         member[word, end - length : end] = 1
     return Words(0, tuple("abcdefg"[: len(lengths)]), (), np.zeros(sum(lengths), np.int32), member)
+
+
+def test_a_sentence_of_just_the_allowed_length_is_measured_and_a_longer_one_counted() -> None:
+    words = replace(of_several_pieces(2, 3), aligned=2)
+    for allowed, measured_, too_long in ((5, 1, 0), (4, 0, 1)):
+        kept, counts = usable([words], allowed)
+        assert (len(kept), counts["measured"], counts["too_long"]) == (measured_, measured_, too_long)
 
 
 def always_next(pieces: int) -> NDArray[np.float32]:

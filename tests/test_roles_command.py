@@ -122,6 +122,13 @@ def test_gold_and_parsed_trees_stand_in_one_table_in_the_order_of_the_settings(
     assert [row["trees"] for row in read_tsv(tmp_path / "alignment.tsv")] == ["gold", "stanza"]
 
 
+def test_only_as_many_sentences_are_read_as_the_settings_say(command: Command, tmp_path: Path) -> None:
+    """The first three of four: the last is the one that is too long."""
+    assert command(sentences=3) == 0
+    (alignment,) = read_tsv(tmp_path / "alignment.tsv")
+    assert [alignment[name] for name in ("sentences", "measured", "too_long", "tree_words")] == ["3", "2", "0", "7"]
+
+
 def test_parsed_trees_are_measured_alone_where_there_are_no_gold_ones(command: Command, tmp_path: Path) -> None:
     assert command({"stanza": TREES}, trees=["gold", "stanza"]) == 0
     assert {row["trees"] for row in read_tsv(tmp_path / "roles.tsv")} == {"stanza"}
