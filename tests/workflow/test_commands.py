@@ -30,11 +30,13 @@ SWEEP = {
     "seeds": [1, 2],
     "lambdas": {"enc_self": [0.5], "all": [0.25, 4]},
     "budgets": {"all": [3]},
+    "penalty_scratch_scopes": ["enc_self"],
+    "trained_on_scopes": ["all"],
     "selection": {
         "methods": ["token", "confidence", "lrp", "ablation", "optimal_latency", "random"],
         "budgets": [48],
         "draws": 1,
-        "fine_tuned": {"methods": ["token", "lrp", "random", "dsp"], "budgets": [48]},
+        "fine_tuned": {"methods": ["gates", "token", "lrp", "random", "dsp"], "budgets": [48]},
     },
 }
 PLANNED = {
@@ -51,8 +53,9 @@ LANGUAGES = {"tiny": "en", "far": "de", "near": "de"}
 OF = "results/{experiment}"
 BPE, CORPUS, SETTINGS = f"{OF}/bpe", "results/corpora/{corpus}", f"{OF}/settings"
 RUN, BASELINE = f"{OF}/{{run}}", f"{OF}/baseline/seed-{{seed}}"
-GATES, PRUNED, SCRATCH, SELECTED = (
-    f"{OF}/{kind}/{{scope}}/{{target}}/seed-{{seed}}" for kind in ("gates", "pruned", "scratch", "selected")
+GATES, PRUNED, SCRATCH, SELECTED, PENALTY_GATES, PENALTY_SCRATCH = (
+    f"{OF}/{kind}/{{scope}}/{{target}}/seed-{{seed}}"
+    for kind in ("gates", "pruned", "scratch", "selected", "penalty_gates", "penalty_scratch")
 )
 TABLE, FIGURE = "results/tables/table_{name}.tsv", "results/figures/{experiment}/{name}"
 NUMBER, ELSEWHERE = "a number", "told by another test"
@@ -134,11 +137,26 @@ COMMANDS: dict[str, Mapping[str, str]] = {
     "selected": {
         **training("selected", SELECTED),
         **model_in(BASELINE, "start-"),
-        "heads": f"{SELECTED}/heads.tsv",
+        "heads": "{chosen_heads}",
+    },
+    "penalty_gates": {
+        **training("penalty_gates", PENALTY_GATES),
+        "unpruned-shape": f"{BASELINE}/model.json",
+        "scope": "{scope}",
+        "target": "{target}",
+        "heads": f"{PENALTY_GATES}/heads.tsv",
+        "gates-log": f"{PENALTY_GATES}/gates.jsonl",
+    },
+    "penalty_scratch": {
+        "heads": f"{PENALTY_SCRATCH}/heads.tsv",
+        **model_in(PENALTY_GATES, "start-"),
+        "gates": f"{PENALTY_GATES}/heads.tsv",
+        **model_in(PENALTY_SCRATCH),
     },
     "score": {
         "bleu": f"{RUN}/bleu.json",
         "translations": f"{RUN}/translations.txt",
+        "statistics": f"{RUN}/bleu_statistics.tsv",
         "settings": f"{SETTINGS}/score.yaml",
         **model_in(RUN),
         **TEST,
@@ -153,6 +171,7 @@ COMMANDS: dict[str, Mapping[str, str]] = {
         "train-source": f"{BPE}/train.source.safetensors",
         "trees": "{trees}",
         "alignment": f"{RUN}/alignment.tsv",
+        "positions": f"{RUN}/positions.tsv",
     },
     "maps": {**measured("maps", RUN, "maps.json"), "source-bpe": f"{BPE}/source.model", "trees": "{first_trees}"},
     "ablation": {
@@ -190,6 +209,8 @@ COMMANDS: dict[str, Mapping[str, str]] = {
         "dev-source": f"{BPE}/dev.source.safetensors",
         "dev-target": f"{BPE}/dev.target.safetensors",
         "moments": f"{BASELINE}/moments",
+        "train-source": f"{BPE}/train.source.safetensors",
+        "train-target": f"{BPE}/train.target.safetensors",
     },
     "speed": {
         "out": f"{BASELINE}/speed.tsv",
@@ -251,7 +272,19 @@ COMMANDS: dict[str, Mapping[str, str]] = {
         "corpora": "results/corpora/tiny results/corpora/grounds",
     },
     "parser_table": {"out": TABLE, "name": "parser", "experiments": "results/tiny results/far"},
-    "figure": {"out-pdf": f"{FIGURE}.pdf", "out-png": f"{FIGURE}.png", "name": "{name}", "runs": "{drawn}"},
+    "figure": {
+        "out-pdf": f"{FIGURE}.pdf",
+        "out-png": f"{FIGURE}.png",
+        "name": "{name}",
+        "runs": "{drawn}",
+        "settings": "{drawn_by}",
+    },
+    "figure_across": {
+        "out-pdf": "results/figures/{name}.pdf",
+        "out-png": "results/figures/{name}.png",
+        "name": "{name}",
+        "runs": "{tabled}",
+    },
     "animation": {
         "out-pdf": f"{FIGURE}.pdf",
         "out-png": f"{FIGURE}.png",
@@ -294,7 +327,7 @@ CHOICES = {
 LAM, BUDGET, FIRST = ("gates/*/lam-*", "pruned/*/lam-*", "scratch/*/lam-*"), "*/keep-*", "baseline/*"
 READ = {
     # By table and figure, the runs that it reads, as patterns of their folders.
-    "pruning": (FIRST, *LAM, "gates/*/keep-*", "pruned/*/keep-*"),
+    "pruning": (FIRST, *LAM, "gates/*/keep-*", "pruned/*/keep-*", "selected/*/lam-*", "selected/*/keep-*"),
     "dependencies": (FIRST,),
     "roles": (FIRST, "pruned/*/lam-*", "pruned/*/keep-*", "scratch/*"),
     "role_drift": (FIRST, "pruned/*/lam-*", "pruned/*/keep-*"),
@@ -305,7 +338,11 @@ READ = {
     "measures": (FIRST, "gates/*/lam-*"),
     "correlations": (FIRST, "gates/*/lam-*"),
     "selection": (FIRST,),
-    "claims": (FIRST, *LAM),
+    "claims": (FIRST, *LAM, "selected/*/lam-*", "penalty_scratch/*/lam-*"),
+    "michel_moments": (FIRST,),
+    "relative_positions": (FIRST,),
+    "dependency_scores": (FIRST,),
+    "hard_concrete": ("gates/*/lam-*",),
     "head_functions": (FIRST,),
     "importance_all": (FIRST,),
     "attention_maps": (FIRST,),
@@ -387,7 +424,7 @@ def folders_of(jobs: list[Job], *patterns: str, experiments: tuple[str, ...] = (
     return {f for f in made for e in experiments for p in patterns if fnmatch(f, f"results/{e}/{p}")}
 
 
-TRAINED = ("baseline", "gates", "pruned", "scratch", "selected")
+TRAINED = ("baseline", "gates", "pruned", "scratch", "selected", "penalty_gates", "penalty_scratch")
 
 
 def expected(job: Job, jobs: list[Job]) -> dict[str, str]:
@@ -411,6 +448,7 @@ def runs_told(job: Job, jobs: list[Job], whose: Mapping[str, str]) -> dict[str, 
     pruned = ["pruned/all/lam-*", "pruned/all/keep-*"]
     return {
         "trees": trees,
+        "chosen_heads": chosen_heads(whose),
         "first_trees": trees.split(" ")[0].partition("=")[2],
         "gold_trees": parsed.get(experiment, ""),
         "plain_text": "results/corpora/bare/dev.source.txt" if experiment == "near" else "",
@@ -420,8 +458,16 @@ def runs_told(job: Job, jobs: list[Job], whose: Mapping[str, str]) -> dict[str, 
             sorted(folders_of(jobs, *(f"{kind}/all/*/seed-{seed}" for kind in ("pruned", "selected")), **own))
         ),
         "tabled": " ".join(sorted(folders_of(jobs, *reads))),
+        "drawn_by": f"results/{experiment}/settings/gates.yaml" if whose.get("name") == "hard_concrete" else "",
         "drawn": " ".join(sorted(folders_of(jobs, *reads, **own))),
     }
+
+
+def chosen_heads(whose: Mapping[str, str]) -> str:
+    """The table of the heads that are cut out: what gates left where they chose, else what a measure chose."""
+    by_gates = whose.get("target", "").startswith(("lam-", "keep-", "dsp-"))
+    folder = PRUNED if by_gates else SELECTED
+    return f"{folder}/heads.tsv".format(**whose) if "target" in whose else ""
 
 
 def compared(job: Job, name: str, value: str) -> bool:
@@ -513,4 +559,4 @@ def test_no_two_jobs_write_one_log_and_each_log_is_its_jobs_own(jobs: list[Job])
 def test_every_trained_model_is_scored_once_but_for_those_whose_gates_are_still_there(jobs: list[Job]) -> None:
     scored = sorted(job.flags["model"] for job in jobs if job.rule == "score")
     trained = sorted(job.flags["model"] for job in jobs if job.rule in TRAINED)
-    assert scored == [model for model in trained if "/gates/" not in model and "/near/" not in model]
+    assert scored == [model for model in trained if "gates/" not in model and "/near/" not in model]

@@ -24,7 +24,7 @@ def test_every_choice_and_the_control_are_cut_out_of_the_baseline_by_their_own_h
         heads[Path(flags["--model"]).parent.relative_to(TINY_RUN)] = str(Path(flags["--heads"]).relative_to(TINY_RUN))
     by_gates = {
         Path(f"selected/all/{target}/seed-1"): f"pruned/all/{target}/seed-1/heads.tsv"
-        for target in ("lam-0", "keep-6", "dsp-6")
+        for target in ("lam-0", "lam-50", "keep-6", "dsp-6")
     }
     by_measure = {
         Path(f"selected/all/{choice}/seed-1"): f"selected/all/{choice}/seed-1/heads.tsv"

@@ -49,7 +49,7 @@ rule figure:
         runtime=20,
     params:
         runs=lambda w: runs_read(FIGURE_NEEDS[w.name], [w.experiment]),
-        settings=lambda wildcards, input: [f"--settings={path}" for path in input.settings],
+        settings=lambda wildcards, input: [word for path in input.settings for word in ("--settings", path)],
     shell:
         "python -m heads figure --name {wildcards.name} --runs {params.runs:q} {params.settings:q}"
         " --out-pdf {output.pdf:q} --out-png {output.png:q} > {log:q} 2>&1"
