@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
+import subprocess
+import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
 import yaml
+from test_commands import Job, jobs_in
+from test_readme import LINES, TABLE
 
 from checkouts import ROOT, TINY, checkout, snakemake
+from heads.__main__ import main
 from heads.corpus.sources import local_files_of
 from heads.figures.needs import ACROSS, ANIMATED
 from heads.figures.needs import NEEDS as FIGURES
-from heads.files import read_json, read_tsv
+from heads.files import read_json, read_lines, read_tsv, write_json, write_lines
 from heads.settings import resolve
 from heads.tables.needs import NEEDS as TABLES
 
@@ -53,13 +60,129 @@ def test_every_experiment_can_be_planned(fresh: Path, experiment: str) -> None:
 
 
 def test_the_tiny_experiment_makes_every_table_and_every_figure(tiny_run: Path) -> None:
-    results = tiny_run / "results"
-    for name in [*TABLES, "corpus"]:
-        assert read_tsv(results / f"tables/table_{name}.tsv"), name
-    figures = [f"{name}.{ending}" for name in FIGURES for ending in ("pdf", "png")]
-    for name in [*figures, *(f"{name}.gif" for name in ANIMATED)]:
-        folder = results / "figures" / ("" if Path(name).stem in ACROSS else "tiny")
-        assert (folder / name).stat().st_size > 1000, name
+    made = {path.relative_to(tiny_run / "results").as_posix() for path in (tiny_run / "results").rglob("*")}
+    assert {f"tables/table_{name}.tsv" for name in [*TABLES, "corpus", "parser"]} <= made
+    endings = [(name, ending) for name in FIGURES for ending in ("pdf", "png", *(["gif"] if name in ANIMATED else []))]
+    folders = {name: "figures" if name in ACROSS else "figures/tiny" for name, _ in endings}
+    assert {f"{folders[name]}/{name}.{ending}" for name, ending in endings} <= made
+
+
+@pytest.fixture(scope="module")
+def drawn(tiny_run: Path) -> list[Job]:
+    """The jobs of all tables and figures."""
+    again = ("table", "corpus_table", "parser_table", "figure", "figure_across", "animation")
+    said = snakemake(tiny_run, "-n", "-p", "--configfile", str(TINY), "--forcerun", *again).stdout
+    return [job for job in jobs_in(said) if job.rule in again]
+
+
+def alone(job: Job, tiny_run: Path, place: Path) -> Path:
+    """A folder with the inputs of a job and nothing else."""
+    for name in job.inputs:
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(tiny_run / name, place / name)
+    return place
+
+
+def do(job: Job) -> None:
+    """The command of a job, in the folder that we are in."""
+    flags = [word for name, value in job.flags.items() for word in (f"--{name}", *value.split())]
+    assert main(["figure" if "out-png" in job.flags else "table", *flags]) == 0, job
+
+
+def test_tables_and_figures_come_out_the_same_from_the_files_alone_that_their_rules_name(
+    tiny_run: Path, drawn: list[Job], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert len(drawn) == len(TABLES) + 2 + len(FIGURES)
+    for job in drawn:
+        place = alone(job, tiny_run, tmp_path / Path(job.outputs[0]).name)
+        monkeypatch.chdir(place)
+        do(job)
+        for name in job.outputs:
+            assert (place / name).read_bytes() == (tiny_run / name).read_bytes(), name
+
+
+def test_the_table_of_pruning_holds_the_score_and_the_heads_of_every_run(
+    tiny_run: Path, drawn: list[Job], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [job] = [job for job in drawn if job.flags["name"] == "pruning"]
+    monkeypatch.chdir(alone(job, tiny_run, tmp_path))
+    # So little training leaves all scores at zero: each run gets one by which it is known.
+    scores: dict[str, float] = {}
+    for path in sorted(Path("results/tiny").glob("**/bleu.json")):
+        run = path.parent.relative_to("results/tiny").as_posix()
+        scores[run] = 10 + 3.25 * len(scores) ** 1.5
+        write_json(path, {**read_json(path), "bleu": scores[run]})
+    do(job)
+    rows = read_tsv(Path(job.outputs[0]))
+    runs = ["/".join(filter(None, (row["kind"], row["scope"], target_of(row), "seed-1"))) for row in rows]
+    assert sorted(runs) == sorted(run for run in scores if run.startswith(("baseline", "pruned")))
+    assert "scratch/all/lam-50/seed-1" in scores and not [run for run in scores if "dsp" in run]
+    for row, run in zip(rows, runs, strict=True):
+        live = read_json(Path(f"results/tiny/{run}/model.json"))["shape"]["live_heads"]
+        heads = {kind: sum(map(len, layers)) for kind, layers in live.items()}
+        assert {kind: int(row[kind]) for kind in heads} == heads and int(row["total"]) == sum(heads.values())
+        beside = {"bleu": run, "bleu_baseline": "baseline/seed-1"}
+        if row["scope"]:
+            beside |= {"bleu_scratch": run.replace("pruned", "scratch"), "bleu_control": CONTROL.format(**row)}
+        for column, other in beside.items():
+            assert row[column] == (f"{scores[other]:.2f}" if other in scores else ""), (run, column)
+
+
+CONTROL = "pruned/{scope}/lam-0/seed-1"
+
+
+def target_of(row: dict[str, str]) -> str:
+    """What stands in the path of a row's run."""
+    return f"lam-{row['lam']}" if row["lam"] else f"keep-{row['keep']}" if row["keep"] else ""
+
+
+def test_the_other_tables_have_a_row_for_all_that_was_measured(tiny_run: Path) -> None:
+    tables = {name: read_tsv(tiny_run / f"results/tables/table_{name}.tsv") for name in [*TABLES, "corpus"]}
+    heads, layers, choices = 3 * 2 * 2, 3 * 2, 2 * (8 + 2)
+    assert Counter(row["batch_sentences"] for row in tables["speed"]) == {"1": 4, "3": 4}
+    assert sum(row["experiment"] == "tiny" for row in tables["michel_table1"]) == heads  # beside the paper's own rows
+    assert len({(row["attention"], row["layer"], row["head"]) for row in tables["measures"]}) == heads
+    assert len(tables["michel_table2"]) == layers
+    assert sum(row["updates"] == "0" for row in tables["selection"]) == choices
+    assert len({(row["relation"], row["direction"]) for row in tables["dependencies"]}) == 4 * 2
+    own = {row["split"]: row for row in tables["corpus"]}
+    for split in ("train", "dev", "test"):
+        words = [line.split() for line in read_lines(tiny_run / f"results/corpora/tiny/{split}.target.txt")]
+        assert own[split]["pairs"] == str(len(words))
+        assert own[split]["target_words_per_sentence"] == f"{sum(map(len, words)) / len(words):.1f}"
+
+
+README_RUNS = [line for line in LINES if line.startswith("python -m heads")]
+
+
+def test_what_the_readme_does_with_a_finished_model_can_be_done(tiny_run: Path, tmp_path: Path) -> None:
+    assert len(README_RUNS) == 4
+    for name in ("results", ".snakemake"):
+        (tmp_path / name).symlink_to(tiny_run / name)
+    source = read_lines(tiny_run / "results/corpora/tiny/test.source.txt")[:10]
+    write_lines(tmp_path / "source.txt", source)
+    folder = str(Path(sys.executable).parent)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "workflow"), "PATH": f"{folder}:{os.environ['PATH']}"}
+    said = []
+    for line in README_RUNS:
+        command = line.replace("/demo/", "/tiny/").replace("lam-0.07", "lam-50")
+        done = subprocess.run(
+            ["bash", "-c", command], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300
+        )
+        assert done.returncode == 0, done.stderr
+        said.append(done.stdout)
+    translations = (tiny_run / "results/tiny/pruned/all/lam-50/seed-1/translations.txt").read_text(encoding="utf-8")
+    assert (tmp_path / "translations.txt").read_text(encoding="utf-8") == said[README_RUNS.index(LAST)] == translations
+    assert "results/tiny/pruned/all/lam-50/seed-1" in said[0]
+
+
+LAST = "python -m heads translate --model my-model < source.txt"
+
+
+def test_every_file_that_the_readme_offers_of_the_demo_was_made_here_too(tiny_run: Path) -> None:
+    named = [word for line in TABLE for word in line.split() if word.startswith("results/")]
+    assert len(named) > 20
+    assert not [name for name in named if not (tiny_run / name.replace("/demo/", "/tiny/")).is_file()]
 
 
 def test_a_huge_lambda_keeps_fewer_heads_than_the_control(tiny_run: Path) -> None:
