@@ -168,6 +168,8 @@ def test_evidence_is_of_one_experiment_and_seed_and_sets_each_model_beside_its_o
         assert own is None or row["scores_scratch"][0] == own
     assert runs["pruned", "enc_self", "0.1"]["share"] == 0.5 and found.heads["lrp"].tolist() == [5]
     assert {len(frame) for frame in (found.functions, found.roles)} == {0}
+    assert {name: len(frame) for name, frame in found.frames.items()} == {
+        "bleu.json": 7, "bleu_statistics.tsv": 7, "model.json": 5 * 6, "roles.tsv": 0, "heads.tsv": 0}  # fmt: skip
 
 
 def test_the_draws_of_two_models_are_of_the_same_sentences() -> None:
