@@ -14,6 +14,7 @@ from heads.names import ATTENTIONS
 from heads.tables.evidence import Evidence
 from heads.tables.reading import RUN_COLUMNS
 from heads.tables.roles import head_functions
+from heads.tables.settling import SETTLED
 from heads.tables.verdicts import Finding
 
 Layers = Sequence[Sequence[float]]
@@ -79,7 +80,8 @@ def scored(*rows: tuple[str, str, str, float, Any, Any]) -> Evidence:
     """Models by kind, scope, lambda, share of the scope's heads left, scores [1+B], and those from scratch or None."""
     runs = [
         {**run_of((kind, scope, lam)), "share": share, "scores": np.array(scores, float),
-         "scores_scratch": None if scratch is None else np.array(scratch, float)}
+         "scores_trained_on": None, "scores_scratch": None if scratch is None else np.array(scratch, float),
+         "pair": "" if scratch is None else SETTLED}
         for kind, scope, lam, share, scores, scratch in rows
     ]  # fmt: skip
     frame = pd.DataFrame(runs)

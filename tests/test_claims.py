@@ -21,6 +21,7 @@ from heads.tables.evidence import DRAWS, gather, of_draws
 from heads.tables.needs import NEEDS
 from heads.tables.reading import RUN_COLUMNS, Frames, load_reference, load_runs
 from heads.tables.seeds import with_spread
+from heads.tables.settling import NOT_SETTLED
 from heads.tables.verdicts import TOO_FEW, Finding, holds
 
 WORLD = World(layers=3, heads=4, lams=("0.01", "0.1"), seeds=(1, 2))
@@ -139,7 +140,7 @@ def made_frames() -> Frames:
         bleu.append({**identity, "bleu": float(bleu_of(counts.sum(0))), "sentences": 60, "signature": "s"})
         statistics.append({**identity, "statistics": counts})
         model += [
-            {**identity, "attention": attention, "layer": 0, "head": head, "dev_loss": 1.0,
+            {**identity, "attention": attention, "layer": 0, "head": head, "dev_loss": 1.0, "total_updates": 9,
              "live": int(head == 0 or kind == "baseline" or attention not in (scope, "dec_enc"))}
             for attention in ATTENTIONS
             for head in range(2)
@@ -148,7 +149,8 @@ def made_frames() -> Frames:
     roles = pd.DataFrame(columns=[*RUN_COLUMNS, "trees", "layer", "head", "role", "name", "reaches", "holds"])
     frames = {"bleu.json": bleu, "bleu_statistics.tsv": statistics, "model.json": model}
     return {**{name: pd.DataFrame(rows) for name, rows in frames.items()}, "roles.tsv": roles,
-            "heads.tsv": pd.DataFrame(columns=list(RUN_COLUMNS))}  # fmt: skip
+            "heads.tsv": pd.DataFrame(columns=list(RUN_COLUMNS)),
+            "train.jsonl": pd.DataFrame(columns=[*RUN_COLUMNS, "update", "dev_loss"])}  # fmt: skip
 
 
 def test_evidence_is_of_one_experiment_and_seed_and_sets_each_model_beside_its_own_from_scratch() -> None:
@@ -168,6 +170,9 @@ def test_evidence_is_of_one_experiment_and_seed_and_sets_each_model_beside_its_o
         assert own is None or row["scores_scratch"][0] == own
     assert runs["pruned", "enc_self", "0.1"]["share"] == 0.5 and found.heads["lrp"].tolist() == [5]
     assert {len(frame) for frame in (found.functions, found.roles)} == {0}
+    assert {name: len(frame) for name, frame in found.frames.items()} == {
+        "bleu.json": 7, "bleu_statistics.tsv": 7, "model.json": 5 * 6, "roles.tsv": 0, "heads.tsv": 0,
+        "train.jsonl": 0}  # fmt: skip
 
 
 def test_the_draws_of_two_models_are_of_the_same_sentences() -> None:
@@ -202,7 +207,7 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, str]]:
 def test_the_claims_table_asks_every_rule_of_every_seed(rows: list[dict[str, str]]) -> None:
     asked = {(row["seed"], row["rule"]) for row in rows if row["rule"]}
     assert asked == set(product(("1", "2", "mean", "sd"), RULES))
-    assert {row["holds"] for row in rows} <= {"yes", "no", "unclear", "", TOO_FEW}
+    assert {row["holds"] for row in rows} <= {"yes", "no", "unclear", "", TOO_FEW, NOT_SETTLED}
     assert len(rows) == 4 * (len(CLAIMS) + 2 * len(RELEVANCE_CLAIMS))
 
 

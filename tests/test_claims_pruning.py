@@ -93,6 +93,14 @@ def test_the_control_decides_only_where_it_is_asked(identity: str, scope: str, s
     assert [verdict(f"{identity}_control", found) for found in (better, worse)] == ["no", "yes"]
 
 
+def test_the_control_is_that_of_its_own_scope() -> None:
+    both = line("all", {0.5: 2.0}, control=3.0), line("enc_self", {0.5: 1.0}, control=0.5)
+    for first, second in (both, both[::-1]):
+        found = replace(first, runs=pd.concat([first.runs, second.runs], ignore_index=True))
+        assert claims.change_at(found, "enc_self", 0.5, control=True).ours == pytest.approx(-1.5)
+        assert claims.change_at(found, "all", 0.5, control=True).ours == pytest.approx(-5)
+
+
 def gained(*gains: Sequence[float] | None, scope: str = "all") -> Evidence:
     """Models of a scope by the draws of what they score above the same heads from scratch; and others of none."""
     rows: list[Any] = [("baseline", "", "", 1.0, [30.0] * 3, None), ("pruned", scope, "0", 1.0, [30.0] * 3, [99.0] * 3)]
@@ -113,6 +121,23 @@ def test_pruned_models_are_held_against_the_same_heads_from_scratch_where_both_w
     assert verdict("scratch_gain", gained([0.5, 1.0, -0.2])) == "unclear"
     assert claims.scratch_not_better(gained([0.0, 0.0, 0.0])) == Finding(1, 1, low=1, high=1)
     assert [verdict(name, gained(None)) for name in asked] == ["", ""]
+
+
+def test_a_pair_whose_trainings_had_not_ended_says_nothing_and_gives_way_to_settled_ones() -> None:
+    asked = ("scratch_not_better", "scratch_gain")
+    better = gained([1, 0.8, 1.2], [-9, -9.5, -8.5])
+    better.runs["pair"] = ["", "not settled", "not settled", "not settled"]
+    assert [verdict(name, better) for name in asked] == ["not settled", "not settled"]
+    better.runs.loc[2, "pair"] = "settled"
+    assert [verdict(name, better) for name in asked] == ["yes", "yes"]
+    assert claims.scratch_gain(better, "all").ours == pytest.approx(1)
+
+
+def test_heads_that_were_cut_out_and_trained_on_stand_for_the_pruned_model() -> None:
+    found = gained([-1, -1.2, -0.8], [0.5, 0.4, 0.6])
+    found.runs.at[2, "scores_trained_on"] = np.array([33.0, 33.2, 32.8])
+    assert astuple(claims.scratch_gain(found, "all")) == numbers(Finding(1.25, low=1.2, high=1.3))
+    assert verdict("scratch_not_better", found) == "yes"
 
 
 def test_scratch_of_the_encoder_alone_is_its_own_claim() -> None:
@@ -199,6 +224,12 @@ def test_one_head_more_or_less_is_no_order_of_kinds() -> None:
     few = swept(lam1={"enc_self": [[1, 0], [0, 1]], "dec_self": [[1, 0], [1, 1]], "dec_enc": [[1, 1], [1, 1]]})
     asked = ("encoder_fewest", "source_over_self", "self_over_encoder")
     assert [verdict(name, few) for name in asked] == ["unclear"] * 3
+
+
+def test_the_encoder_is_not_first_where_another_kind_is_hardly_behind() -> None:
+    close = swept(lam1={"enc_self": ONE, "dec_self": [[1, 0, 0, 0], [1, 0, 0, 0], [1, 1, 0, 0]], "dec_enc": FULL})
+    found = claims.encoder_fewest(close)
+    assert (found.ours, found.of, verdict("encoder_fewest", close)) == (1, 1, "unclear")
 
 
 def test_p_values_of_kinds_take_all_models_at_once() -> None:

@@ -124,6 +124,7 @@ def test_the_table_of_pruning_holds_the_score_and_the_heads_of_every_run(
         beside = {"bleu": run, "bleu_baseline": "baseline/seed-1"}
         if row["scope"]:
             beside |= {"bleu_scratch": run.replace("pruned", "scratch"), "bleu_control": CONTROL.format(**row)}
+            beside |= {"bleu_trained_on": run.replace("pruned", "selected")}
         for column, other in beside.items():
             assert row[column] == (f"{scores[other]:.2f}" if other in scores else ""), (run, column)
 
@@ -139,7 +140,7 @@ def target_of(row: dict[str, str]) -> str:
 def test_the_other_tables_have_a_row_for_all_that_was_measured(tiny_run: Path) -> None:
     tables = {name: read_tsv(tiny_run / f"results/tables/table_{name}.tsv") for name in [*TABLES, "corpus"]}
     heads, layers, choices = 3 * 2 * 2, 3 * 2, 2 * (8 + 2)
-    assert Counter(row["batch_sentences"] for row in tables["speed"]) == {"1": 4, "3": 4}
+    assert Counter(row["batch_sentences"] for row in tables["speed"]) == {"1": 5, "3": 5}
     assert sum(row["experiment"] == "tiny" for row in tables["michel_table1"]) == heads  # beside the paper's own rows
     assert len({(row["attention"], row["layer"], row["head"]) for row in tables["measures"]}) == heads
     assert len(tables["michel_table2"]) == layers

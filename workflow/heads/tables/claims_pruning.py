@@ -19,7 +19,7 @@ from heads.bootstrap import resampled_sums
 from heads.names import ATTENTIONS
 from heads.tables.chances import HEADS_DRAWN, shares_drawn, shuffled_p
 from heads.tables.correlations import rank_correlation
-from heads.tables.evidence import Evidence, Scores, of_draws
+from heads.tables.evidence import ROUNDING, Evidence, Scores, of_draws
 from heads.tables.reading import RUN_COLUMNS
 from heads.tables.settling import SETTLED
 from heads.tables.verdicts import NOT_MEASURED, Finding
@@ -92,11 +92,9 @@ def most_encoder_heads_free(evidence: Evidence, encoder: float, decoder: float) 
 def scratch_not_better(evidence: Evidence) -> Finding:
     """Models pruned of all kinds of attention that score no less than the same heads trained from scratch."""
     gains, settled = _gains(evidence, "all")
-    return (
-        replace(of_draws((gains >= 0).sum(0).astype(float), len(gains)), settled=settled)
-        if len(gains)
-        else NOT_MEASURED
-    )
+    if not len(gains):
+        return NOT_MEASURED
+    return replace(of_draws((gains >= -ROUNDING).sum(0).astype(float), len(gains)), settled=settled)
 
 
 def scratch_gain(evidence: Evidence, scope: str) -> Finding:
