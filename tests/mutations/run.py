@@ -5,7 +5,10 @@
 The errors stand in the .toml files beside this script: `file`, the text `old` that occurs there once, the text `new` in
 its place, and `tests`, what pytest is given. Each is tried in a copy of the files that git knows, so that nothing here
 is touched. Tests that fail have noticed it. Exit status 1 when an error survived, or when a list no longer fits the
-code. Not a part of `make test`, as it takes an hour.
+code. Not a part of `make test`, as it takes an hour or two.
+
+Packages that take seconds to import are imported once; each error is tried in a fork of this process, which has not
+imported anything of the project.
 """
 
 from __future__ import annotations
@@ -13,13 +16,14 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import tomllib
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -27,6 +31,7 @@ ROOT = HERE.parents[1]
 NOTICED, SURVIVED, STALE = "noticed", "SURVIVED", "STALE"
 SECONDS = 900
 """After so long the tests count as failed: an error that makes them hang is noticed by that."""
+HEAVY = ("torch", "pandas", "matplotlib.figure", "seaborn", "sacrebleu", "sentencepiece", "pulp", "yaml", "pytest")
 
 
 @dataclass(frozen=True)
@@ -40,6 +45,12 @@ class Mutation:
     tests: tuple[str, ...]
     room: str
 
+    @property
+    def fits(self) -> bool:
+        """Whether the text stands in the file just once."""
+        path = ROOT / self.file
+        return path.exists() and path.read_text(encoding="utf-8").count(self.old) == 1 and self.old != self.new
+
 
 def mutations() -> Iterator[Mutation]:
     """All errors of all lists, in the order of the files."""
@@ -48,33 +59,62 @@ def mutations() -> Iterator[Mutation]:
             yield Mutation(**{**entry, "tests": tuple(entry["tests"])}, room=path.stem)
 
 
-def known_files() -> list[str]:
-    """The files that git knows or would add, below the root."""
+def copy_of_project(folder: Path) -> Path:
+    """Copy the files that git knows or would add into a folder."""
     listed = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT, check=True, capture_output=True, text=True, timeout=60,
     )  # fmt: skip
-    return [name for name in listed.stdout.splitlines() if (ROOT / name).is_file()]
+    for name in listed.stdout.splitlines():
+        if (ROOT / name).is_file():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, folder / name)
+    return folder
 
 
-def tried(mutation: Mutation, files: Sequence[str]) -> str:
-    """What became of the tests with one error in a copy of the project."""
-    text = (ROOT / mutation.file).read_text(encoding="utf-8") if (ROOT / mutation.file).exists() else ""
-    if text.count(mutation.old) != 1 or mutation.old == mutation.new:
-        return STALE
-    with tempfile.TemporaryDirectory(prefix="mutation-") as folder:
-        for name in files:
-            (Path(folder) / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(ROOT / name, Path(folder) / name)
-        (Path(folder) / mutation.file).write_text(text.replace(mutation.old, mutation.new), encoding="utf-8")
-        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *mutation.tests]
-        environment = {**os.environ, "PYTHONPATH": str(Path(folder) / "workflow"), "OMP_NUM_THREADS": "1"}
-        try:
-            done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=SECONDS)
-        except subprocess.TimeoutExpired:
-            return NOTICED
-    # 1: a test failed; 2: a file could not be imported. 4 and 5, no such test, would be an error of the list.
-    return {0: SURVIVED, 1: NOTICED, 2: NOTICED}.get(done.returncode, STALE)
+def start(mutation: Mutation, folder: Path) -> int:
+    """Put an error into a copy and start the tests there; gives the number of the process."""
+    text = (ROOT / mutation.file).read_text(encoding="utf-8")
+    (folder / mutation.file).write_text(text.replace(mutation.old, mutation.new), encoding="utf-8")
+    process = os.fork()
+    if process:
+        return process
+    os.setsid()
+    signal.alarm(SECONDS)
+    os.chdir(folder)
+    os.environ["PYTHONPATH"] = str(folder / "workflow")
+    sys.dont_write_bytecode = True
+    said = os.open(folder / "said.txt", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    for stream in (1, 2):
+        os.dup2(said, stream)
+    status = 3
+    try:
+        status = int(import_module("pytest").main(["-x", "-q", "-p", "no:cacheprovider", *mutation.tests]))
+    finally:
+        os._exit(status)
+
+
+def outcome_of(status: int) -> str:
+    """What the end of the tests says: 1, a test failed; 2, a file could not be imported; a signal, they hung."""
+    code = os.waitstatus_to_exitcode(status)
+    return NOTICED if code in (1, 2) or code < 0 else SURVIVED if code == 0 else STALE
+
+
+def tried(chosen: Sequence[Mutation], jobs: int, place: Path) -> Iterator[tuple[Mutation, str]]:
+    """Try errors, several at a time, each in a copy of its own; gives them as they end."""
+    yield from ((mutation, STALE) for mutation in chosen if not mutation.fits)
+    waiting = [mutation for mutation in chosen if mutation.fits]
+    free = [copy_of_project(place / str(number)) for number in range(min(jobs, len(waiting)))]
+    running: dict[int, tuple[Mutation, Path]] = {}
+    while waiting or running:
+        while waiting and free:
+            mutation, folder = waiting.pop(0), free.pop()
+            running[start(mutation, folder)] = mutation, folder
+        process, status = os.wait()
+        mutation, folder = running.pop(process)
+        shutil.copy2(ROOT / mutation.file, folder / mutation.file)
+        free.append(folder)
+        yield mutation, outcome_of(status)
 
 
 def main() -> int:
@@ -88,9 +128,13 @@ def main() -> int:
     if arguments.list:
         print("\n".join(f"{m.room}: {m.name} ({m.file})" for m in chosen))
         return 0
-    files, outcomes = known_files(), []
-    with ThreadPoolExecutor(arguments.jobs) as pool:
-        for mutation, outcome in zip(chosen, pool.map(lambda m: tried(m, files), chosen), strict=True):
+    os.environ["OMP_NUM_THREADS"] = "1"
+    sys.path[:] = [path for path in sys.path if Path(path).resolve() not in (HERE, ROOT / "workflow")]
+    for name in HEAVY:
+        import_module(name)
+    outcomes = []
+    with tempfile.TemporaryDirectory(prefix="mutations-") as place:
+        for mutation, outcome in tried(chosen, arguments.jobs, Path(place)):
             outcomes.append(outcome)
             print(f"{outcome:9} {mutation.room}: {mutation.name} ({mutation.file})", flush=True)
     print(f"{outcomes.count(NOTICED)} of {len(outcomes)} noticed, {outcomes.count(SURVIVED)} survived, "
