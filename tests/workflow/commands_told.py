@@ -1,0 +1,319 @@
+"""What every command of the workflow is to be told, flag by flag, and what every table and figure reads.
+
+Written by hand from what the papers and the design say, not from the rules. Who adds a rule or a flag adds a line here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+SIDES = ("source", "target")
+
+OF = "results/{experiment}"
+BPE, CORPUS, SETTINGS = f"{OF}/bpe", "results/corpora/{corpus}", f"{OF}/settings"
+RUN, BASELINE = f"{OF}/{{run}}", f"{OF}/baseline/seed-{{seed}}"
+GATES, PRUNED, SCRATCH, SELECTED, PENALTY_GATES, PENALTY_SCRATCH = (
+    f"{OF}/{kind}/{{scope}}/{{target}}/seed-{{seed}}"
+    for kind in ("gates", "pruned", "scratch", "selected", "penalty_gates", "penalty_scratch")
+)
+TABLE, FIGURE = "results/tables/table_{name}.tsv", "results/figures/{experiment}/{name}"
+NUMBER, ELSEWHERE = "a number", "told by another test"
+
+DEV = {"source": f"{BPE}/dev.source.safetensors", "target": f"{BPE}/dev.target.safetensors"}
+TEST = {
+    "source": f"{BPE}/test.source.safetensors",
+    "references": f"{CORPUS}/test.target.txt",
+    "target-bpe": f"{BPE}/target.model",
+}
+
+
+def model_in(folder: str, start: str = "") -> dict[str, str]:
+    return {f"{start}model": f"{folder}/model.safetensors", f"{start}shape": f"{folder}/model.json"}
+
+
+def training(stage: str, folder: str) -> dict[str, str]:
+    """What every training is told: pieces and dev references of its experiment, its own seed, what it writes."""
+    told = {"settings": f"{SETTINGS}/{stage}.yaml", "data": BPE, "references": f"{CORPUS}/dev.target.txt"}
+    numbers = {"seed": "{seed}", "threads": NUMBER, "processes": NUMBER}
+    return {"curve": f"{folder}/train.jsonl", **told, **numbers, **model_in(folder)}
+
+
+def measured(stage: str, folder: str, out: str, settings: str = "") -> dict[str, str]:
+    """What every measure of a trained model is told, but for its data."""
+    told = {"out": f"{folder}/{out}", "settings": f"{SETTINGS}/{settings or stage}.yaml", "threads": NUMBER}
+    return {**told, **model_in(folder)}
+
+
+COMMANDS: dict[str, Mapping[str, str]] = {
+    # By rule, every flag of its command. The first is a file that tells whose command it is: what its path says is put
+    # into all the others.
+    "download": {"out": "results/downloads/{file}", "url": ELSEWHERE, "sha256": ELSEWHERE},
+    "corpus": {
+        "settings": f"{CORPUS}/settings.yaml",
+        "downloads": "results/downloads",
+        "out-folder": CORPUS,
+        "threads": NUMBER,
+    },
+    "other": {"settings": f"{CORPUS}/other.yaml", "downloads": "results/downloads", "out-folder": CORPUS},
+    "trees": {
+        "out": f"{CORPUS}/{{split}}.conllu",
+        "corpus-settings": f"{CORPUS}/trees.{{split}}.yaml",
+        "split": "{split}",
+        "downloads": "results/downloads",
+    },
+    "bpe": {
+        "model": f"{BPE}/{{side}}.model",
+        "settings": f"{SETTINGS}/bpe.yaml",
+        "side": "{side}",
+        "text": f"{CORPUS}/train.{{side}}.txt",
+    },
+    "encode": {
+        "tokens": f"{BPE}/{{split}}.{{side}}.safetensors",
+        "text": f"{CORPUS}/{{split}}.{{side}}.txt",
+        "bpe": f"{BPE}/{{side}}.model",
+        "threads": NUMBER,
+    },
+    "baseline": {**training("baseline", BASELINE), "moments": f"{BASELINE}/moments"},
+    "gates": {
+        **training("gates", GATES),
+        **model_in(BASELINE, "start-"),
+        "scope": "{scope}",
+        "target": "{target}",
+        "heads": f"{GATES}/heads.tsv",
+        "gates-log": f"{GATES}/gates.jsonl",
+    },
+    "pruned": {
+        "heads": f"{PRUNED}/heads.tsv",
+        **model_in(GATES, "start-"),
+        "gates": f"{GATES}/heads.tsv",
+        **model_in(PRUNED),
+    },
+    "scratch": {
+        **training("scratch", SCRATCH),
+        "unpruned-shape": f"{BASELINE}/model.json",
+        "heads": f"{PRUNED}/heads.tsv",
+    },
+    "selected": {
+        **training("selected", SELECTED),
+        **model_in(BASELINE, "start-"),
+        "heads": "{chosen_heads}",
+    },
+    "penalty_gates": {
+        **training("penalty_gates", PENALTY_GATES),
+        "unpruned-shape": f"{BASELINE}/model.json",
+        "scope": "{scope}",
+        "target": "{target}",
+        "heads": f"{PENALTY_GATES}/heads.tsv",
+        "gates-log": f"{PENALTY_GATES}/gates.jsonl",
+    },
+    "penalty_scratch": {
+        "heads": f"{PENALTY_SCRATCH}/heads.tsv",
+        **model_in(PENALTY_GATES, "start-"),
+        "gates": f"{PENALTY_GATES}/heads.tsv",
+        **model_in(PENALTY_SCRATCH),
+    },
+    "score": {
+        "bleu": f"{RUN}/bleu.json",
+        "translations": f"{RUN}/translations.txt",
+        "statistics": f"{RUN}/bleu_statistics.tsv",
+        "settings": f"{SETTINGS}/score.yaml",
+        **model_in(RUN),
+        **TEST,
+        "threads": NUMBER,
+    },
+    "confidence": {**measured("confidence", RUN, "confidence.tsv"), **DEV},
+    "lrp": {**measured("lrp", RUN, "lrp.tsv"), **DEV, "conservation": f"{RUN}/lrp_conservation.tsv"},
+    "importance": {**measured("importance", RUN, "importance.tsv"), **DEV},
+    "roles": {
+        **measured("roles", RUN, "roles.tsv"),
+        "source-bpe": f"{BPE}/source.model",
+        "train-source": f"{BPE}/train.source.safetensors",
+        "trees": "{trees}",
+        "alignment": f"{RUN}/alignment.tsv",
+        "positions": f"{RUN}/positions.tsv",
+    },
+    "maps": {**measured("maps", RUN, "maps.json"), "source-bpe": f"{BPE}/source.model", "trees": "{first_trees}"},
+    "ablation": {
+        "masked": f"{RUN}/ablation.tsv",
+        "masked-dev": f"{RUN}/ablation.dev.tsv",
+        "alone": f"{RUN}/alone.tsv",
+        "alone-dev": f"{RUN}/alone.dev.tsv",
+        "layers": f"{RUN}/layers_to_one.tsv",
+        "settings": f"{SETTINGS}/ablation.yaml",
+        **model_in(RUN),
+        **TEST,
+        "dev-source": f"{BPE}/dev.source.safetensors",
+        "dev-references": f"{CORPUS}/dev.target.txt",
+        "threads": NUMBER,
+    },
+    "ablation_other": {
+        "masked": f"{RUN}/ablation.other.tsv",
+        "settings": f"{SETTINGS}/ablation.yaml",
+        **model_in(RUN),
+        "source": f"{BPE}/other.source.safetensors",
+        "references": f"{CORPUS}/other.target.txt",
+        "target-bpe": f"{BPE}/target.model",
+        "threads": NUMBER,
+    },
+    "curve": {
+        **measured("curve", RUN, "curve.tsv"),
+        **TEST,
+        "importance": f"{RUN}/importance.tsv",
+        "ablation-dev": f"{RUN}/ablation.dev.tsv",
+        "ablation-test": f"{RUN}/ablation.tsv",
+    },
+    "moments": {
+        **measured("moments", BASELINE, "moments.tsv"),
+        **TEST,
+        "dev-source": f"{BPE}/dev.source.safetensors",
+        "dev-target": f"{BPE}/dev.target.safetensors",
+        "moments": f"{BASELINE}/moments",
+        "train-source": f"{BPE}/train.source.safetensors",
+        "train-target": f"{BPE}/train.target.safetensors",
+    },
+    "speed": {
+        "out": f"{BASELINE}/speed.tsv",
+        "settings": f"{SETTINGS}/speed.yaml",
+        "baseline": BASELINE,
+        "runs": "{timed}",
+        "source": f"{BPE}/test.source.safetensors",
+        "threads": NUMBER,
+    },
+    "latency": {
+        **measured("latency", BASELINE, "latency.tsv", settings="speed"),
+        "source": f"{BPE}/test.source.safetensors",
+    },
+    "selection": {
+        "out": f"{BASELINE}/selection.tsv",
+        "settings": f"{SETTINGS}/selection.yaml",
+        "baseline": BASELINE,
+        "targets": "{choices}",
+    },
+    "chosen": {
+        "out": f"{SELECTED}/heads.tsv",
+        "settings": f"{SETTINGS}/selection.yaml",
+        "baseline": BASELINE,
+        "targets": "{target}",
+    },
+    "masked": {
+        **measured("masked", BASELINE, "masked.tsv"),
+        **TEST,
+        "selection": f"{BASELINE}/selection.tsv",
+    },
+    "compared": {
+        "out": f"{BASELINE}/compared.tsv",
+        "settings": f"{SETTINGS}/compared.yaml",
+        "baseline": BASELINE,
+        "runs": "{compared}",
+        "references": f"{CORPUS}/test.target.txt",
+    },
+    "parser_model": {
+        "model": f"{OF}/parser/model",
+        "settings": f"{SETTINGS}/parser.yaml",
+        "trees": f"{CORPUS}/train.conllu",
+        "language": "{language}",
+        "threads": NUMBER,
+    },
+    "parser": {
+        "parsed": f"{OF}/parser/parsed.conllu",
+        "scores": f"{OF}/parser/scores.tsv",
+        "model": f"{OF}/parser/model",
+        "language": "{language}",
+        "trees": "{gold_trees}",
+        "text": "{plain_text}",
+        "threads": NUMBER,
+    },
+    "table": {"out": TABLE, "name": "{name}", "runs": "{tabled}"},
+    "corpus_table": {
+        "out": TABLE,
+        "name": "corpus",
+        "experiments": "results/tiny results/far",
+        "corpora": "results/corpora/tiny results/corpora/grounds",
+    },
+    "parser_table": {"out": TABLE, "name": "parser", "experiments": "results/tiny results/far"},
+    "figure": {
+        "out-pdf": f"{FIGURE}.pdf",
+        "out-png": f"{FIGURE}.png",
+        "name": "{name}",
+        "runs": "{drawn}",
+        "settings": "{drawn_by}",
+    },
+    "figure_across": {
+        "out-pdf": "results/figures/{name}.pdf",
+        "out-png": "results/figures/{name}.png",
+        "name": "{name}",
+        "runs": "{tabled}",
+    },
+    "animation": {
+        "out-pdf": f"{FIGURE}.pdf",
+        "out-png": f"{FIGURE}.png",
+        "out-gif": f"{FIGURE}.gif",
+        "name": "{name}",
+        "runs": "{drawn}",
+    },
+}
+
+TRAINING_DATA = {
+    "target.model",
+    *(f"{split}.{side}.safetensors" for split in ("train", "dev") for side in SIDES),
+}
+TREES = {
+    "tiny": "gold=results/corpora/tiny/dev.conllu stanza=results/tiny/parser/parsed.conllu",
+    "far": "stanza=results/far/parser/parsed.conllu gold=results/corpora/grounds/dev.conllu",
+    "near": "stanza=results/near/parser/parsed.conllu",
+}
+MEASURED_IN = {
+    "token": "importance.tsv",
+    "confidence": "confidence.tsv",
+    "lrp": "lrp.tsv",
+    "ablation": "ablation.dev.tsv",
+    "optimal_latency": "importance.tsv latency.tsv",
+    "random1": "",
+}
+"""What the choices of `far` are made from: of the unpruned model, and never of the test set."""
+CHOICES = {
+    "far": [f"{method}-48" for method in MEASURED_IN],
+    "tiny": [
+        f"{method}-{budget}"
+        for method in (
+            *("example_layer", "signed", "ablation", "confidence", "lrp"),
+            *("optimal", "optimal_latency", "random1", "random2", "reversed"),
+        )
+        for budget in (6, 9)
+    ],
+}
+
+LAM, BUDGET, FIRST = ("gates/*/lam-*", "pruned/*/lam-*", "scratch/*/lam-*"), "*/keep-*", "baseline/*"
+READ = {
+    # By table and figure, the runs that it reads, as patterns of their folders.
+    "pruning": (FIRST, *LAM, "gates/*/keep-*", "pruned/*/keep-*", "selected/*/lam-*", "selected/*/keep-*"),
+    "dependencies": (FIRST,),
+    "roles": (FIRST, "pruned/*/lam-*", "pruned/*/keep-*", "scratch/*"),
+    "role_drift": (FIRST, "pruned/*/lam-*", "pruned/*/keep-*"),
+    "speed": (FIRST,),
+    "michel_table1": (FIRST,),
+    "michel_table2": (FIRST,),
+    "michel_curve": (FIRST,),
+    "measures": (FIRST, "gates/*/lam-*"),
+    "correlations": (FIRST, "gates/*/lam-*"),
+    "selection": (FIRST,),
+    "claims": (FIRST, *LAM, "selected/*/lam-*", "penalty_scratch/*/lam-*"),
+    "michel_moments": (FIRST,),
+    "relative_positions": (FIRST,),
+    "dependency_scores": (FIRST,),
+    "hard_concrete": ("gates/*/lam-*",),
+    "head_functions": (FIRST,),
+    "importance_all": (FIRST,),
+    "attention_maps": (FIRST,),
+    "bleu_encoder_heads": (FIRST, "pruned/enc_self/lam-*"),
+    "functions_retained": (FIRST, "pruned/*/lam-*", "scratch/*/lam-*"),
+    "heads_by_type": (FIRST, "pruned/all/lam-*"),
+    "heads_by_layer": (FIRST, "pruned/all/lam-*"),
+    "bleu_scratch": (FIRST, "pruned/all/lam-*", "scratch/all/lam-*"),
+    "michel_fig1": (FIRST,),
+    "michel_fig2": (FIRST,),
+    "michel_fig3": (FIRST,),
+    "michel_fig4": (FIRST,),
+    "michel_fig5": (FIRST,),
+    "gates_closing": ("gates/all/lam-*",),
+}
