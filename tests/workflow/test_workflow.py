@@ -220,7 +220,7 @@ def test_changing_how_roles_are_judged_retrains_nothing(tiny_run: Path, tmp_path
     overlay.write_text(TINY.read_text(encoding="utf-8").replace("min_cases: 5", "min_cases: 6"), encoding="utf-8")
     jobs = planned(snakemake(tiny_run, "-n", "--configfile", str(overlay)).stdout)
     assert jobs["settings"] == 1
-    assert jobs["roles"] == 8
+    assert jobs["roles"] == 9  # one unpruned, three pruned in the encoder, four everywhere, one from scratch
     assert not {"baseline", "gates", "pruned", "scratch", "score", "lrp"} & set(jobs)
 
 
