@@ -40,7 +40,11 @@ def role_frames() -> Frames:
             for head, name in product(heads, ("-1", "+1", OBJ, AMOD, RARE)):
                 role = "positional" if name[0] in "+-" else "rare" if name == RARE else "syntactic"
                 roles.append({**one, "trees": trees, "layer": 0, "head": head, "role": role, "name": name, "cases": 9,
-                              "holds": int(name in names.get(head, ())), "reaches": int(head == 3)})  # fmt: skip
+                              "excess_low": -0.1, "holds": int(name in names.get(head, ())),
+                              "reaches": int(head == 3)})  # fmt: skip
+            for head in heads:  # on words two heads would be positional, of which pruning leaves one
+                roles.append({**roles[-1], "head": head, "role": "positional_words", "name": "-1", "holds": 0,
+                              "reaches": 0, "excess_low": 0.0 if head in (2, 4) else -0.1})  # fmt: skip
     return {
         "model.json": pd.DataFrame(model),
         "roles.tsv": pd.DataFrame(roles),
@@ -54,6 +58,7 @@ def test_every_count_of_roles_stands_in_its_own_column() -> None:
     assert table.loc["baseline", counts].tolist() == [5, 5, 1, 0, 1, 1, 2]
     assert table.loc["pruned", counts].tolist() == [3, 5, 1, 1, 1, 0, 0]
     assert table.loc["pruned", ["several", "reaching"]].tolist() == [1, 1]
+    assert table["positional_on_words"].to_dict() == {"baseline": 2, "pruned": 1}
     assert table.loc["pruned", ["heads_with_new_roles", "heads_with_lost_roles"]].tolist() == [2, 1]
     assert table.loc["pruned", ["trees", "tree_words", "aligned_words", "aligned_percent"]].tolist() == [
         "gold", 1000, 997, 99.7]  # fmt: skip
