@@ -24,6 +24,7 @@ from heads.tables.seeds import with_spread
 PAPER = ("voita_table2_pruning.csv", "voita_figure7_encoder_pruning.csv")
 BASELINE, CONTROL = ("baseline", "", "", ""), ("pruned", "{}", "0", "")
 PRUNED, SCRATCH, BUDGET = ("pruned", "{}", "0.1", ""), ("scratch", "{}", "0.1", ""), ("pruned", "{}", "", "5")
+TRAINED_ON = ("selected", "{}", "0.1", "")
 
 
 def run(kind: str, scope: str, lam: str, keep: str, experiment: str = "x", seed: int = 1) -> dict[str, Any]:
@@ -34,7 +35,7 @@ def scope_runs() -> Iterable[dict[str, Any]]:
     """All kinds of runs of two experiments, two seeds and both scopes."""
     for experiment, seed in product(("x", "y"), (1, 2)):
         yield run(*BASELINE, experiment, seed)
-        for scope, (kind, _, lam, keep) in product(("enc_self", "all"), (CONTROL, PRUNED, SCRATCH, BUDGET)):
+        for scope, (kind, _, lam, keep) in product(("enc_self", "all"), (CONTROL, PRUNED, SCRATCH, BUDGET, TRAINED_ON)):
             yield run(kind, scope, lam, keep, experiment, seed)
 
 
@@ -46,7 +47,8 @@ def models(made: Iterable[dict[str, Any]]) -> pd.DataFrame:
         full = one["kind"] == "baseline" or one["lam"] == "0"
         for attention, head in product(ATTENTIONS, range(4)):
             kept = full or (one["scope"] == "enc_self" and attention != "enc_self") or head < left[attention]
-            rows.append({**one, "attention": attention, "layer": 0, "head": head, "live": int(kept), "dev_loss": 1.5})
+            rows.append({**one, "attention": attention, "layer": 0, "head": head, "live": int(kept), "dev_loss": 1.5,
+                         "total_updates": 9})  # fmt: skip
     return pd.DataFrame(rows)
 
 
@@ -63,7 +65,8 @@ def pruning() -> tuple[pd.DataFrame, dict[tuple[Any, ...], float]]:
         for head in range(9)
     ]
     frames = {"bleu.json": pd.DataFrame(bleu), "heads.tsv": pd.DataFrame(gates),
-              "model.json": models(one for one in made if one["kind"] != "scratch")}  # fmt: skip
+              "model.json": models(one for one in made if one["kind"] in ("baseline", "pruned")),
+              "train.jsonl": pd.DataFrame(columns=[*RUN_COLUMNS, "update", "dev_loss"])}  # fmt: skip
     return pruning_table(frames, *map(load_reference, PAPER)), scores
 
 
@@ -79,13 +82,19 @@ def test_each_pruned_model_stands_beside_its_own_relatives_and_their_distance_is
         if one["kind"] == "pruned":
             relatives["control"] = run("pruned", one["scope"], "0", "", **place)
             relatives["scratch"] = {**one, "kind": "scratch"}
+            relatives["trained_on"] = {**one, "kind": "selected"}
+        others = {name: scores.get(tuple(relative.values())) for name, relative in relatives.items()}
+        assert row["bleu"] == ours
         for name in ("baseline", "control", "scratch"):
-            other = scores.get(tuple(relatives[name].values())) if name in relatives else None
-            assert row["bleu"] == ours
+            other = others.get(name)
             if other is None:
                 assert pd.isna(row[f"bleu_{name}"]) and pd.isna(row[f"bleu_minus_{name}"])
             else:
                 assert (row[f"bleu_{name}"], row[f"bleu_minus_{name}"]) == (other, pytest.approx(ours - other))
+        on, scratch = others.get("trained_on"), others.get("scratch")
+        assert pd.isna(row["bleu_trained_on"]) if on is None else row["bleu_trained_on"] == on
+        if on is not None and scratch is not None:
+            assert row["bleu_trained_on_minus_scratch"] == pytest.approx(on - scratch)
 
 
 def test_shares_are_of_the_heads_in_scope_and_gates_are_those_of_the_same_run(
@@ -125,7 +134,8 @@ def test_rows_follow_lambda_as_a_number_and_budgets_from_large_to_small() -> Non
     ]
     bleu = pd.DataFrame([{**one, "bleu": 1.0, "sentences": 1, "signature": ""} for one in made])
     gates = pd.DataFrame(columns=[*RUN_COLUMNS, "strictly_between"])
-    frames = {"bleu.json": bleu, "model.json": models(made), "heads.tsv": gates}
+    curves = pd.DataFrame(columns=[*RUN_COLUMNS, "update", "dev_loss"])
+    frames = {"bleu.json": bleu, "model.json": models(made), "heads.tsv": gates, "train.jsonl": curves}
     table = pruning_table(frames, *map(load_reference, PAPER))
     order = table[["scope", "lam", "keep"]].agg(" ".join, axis=1).str.strip().tolist()
     assert order == ["", "enc_self 1", "all 0", "all 0.03", "all 0.1", "all  12", "all  9"]
