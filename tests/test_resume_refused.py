@@ -21,7 +21,7 @@ from heads.settings import TrainingSettings
 from heads.train import Training
 from tiny_commands import command, started, words_of, write_data
 
-SECTIONS = {"baseline": {"updates": 4}, "gates": {"updates": 4}, "scratch": {"updates": 4}}
+SECTIONS = {"baseline": {"updates": 4}, "gates": {"updates": 4}, "scratch": {"updates": 4}, "selected": {"updates": 4}}
 HEADS = [(kind, layer, head) for kind in ATTENTIONS for layer in range(2) for head in range(3)]
 
 

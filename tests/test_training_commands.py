@@ -74,7 +74,7 @@ def test_fine_tuning_goes_on_where_the_schedule_of_its_start_ended_and_scratch_s
         "gates": command("gates", data, training, *start, "--scope=all", "--target=keep-9", gates=gates),
     }
     heads = ["--heads", str(folders["gates"] / "heads.tsv")]
-    folders["selected"] = command("selected", data, training, *start, *heads, gates=gates)
+    folders["selected"] = command("selected", data, training, *start, *heads, selected=gates)
     folders["scratch"] = command("scratch", data, training, "--unpruned-shape", start[-1], *heads)
     numbers = {"baseline": (1, 2, 3), "gates": (4, 5), "selected": (4, 5), "scratch": (1, 2)}
     for stage, folder in folders.items():

@@ -58,6 +58,7 @@ def words_of(
         "training": asdict(training),
         "baseline": {"updates": 2, "average_last": 1},
         "gates": {"updates": 3, "record_every": 2, "average_last": 3, "average_every": 1},
+        "selected": {"updates": 3, "patience": 0, "average_last": 3, "average_every": 1},
         "scratch": {"updates": 2, "average_last": 1},
     }
     defaults = read_yaml(Path(__file__).parent.parent / "config.yaml")["defaults"]
