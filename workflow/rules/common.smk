@@ -248,3 +248,10 @@ def compared_with(wildcards):
     folders = run_folders(wildcards.experiment, ("pruned", "selected"))
     runs = [(folder, run_of(folder)[1]) for folder in folders]
     return [f for f, run in runs if run.scope == methods.SCOPE and str(run.seed) == wildcards.seed]
+
+
+def chosen_heads(wildcards):
+    """Input function: the table of the heads that a choice keeps, by gates or by a measure."""
+    by_gates = re.fullmatch(TARGET, wildcards.choice)
+    table = f"{PRUNED if by_gates else SELECTED}/heads.tsv"
+    return table.format(scope=methods.SCOPE, target=wildcards.choice, **wildcards)

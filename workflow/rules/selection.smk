@@ -104,13 +104,6 @@ rule chosen:
         " --targets {wildcards.choice} --out {output:q} > {log:q} 2>&1"
 
 
-def chosen_heads(wildcards):
-    """Input function: the table of the heads that a choice keeps, by gates or by a measure."""
-    if re.fullmatch(TARGET, wildcards.choice):
-        return f"{PRUNED}/heads.tsv".format(scope=methods.SCOPE, target=wildcards.choice, **wildcards)
-    return rules.chosen.output[0].format(**wildcards)
-
-
 rule selected:
     """Remove the heads that a choice closes from the baseline, and train on for as long as gates are trained."""
     input:
