@@ -42,7 +42,7 @@ STYLES: dict[str, tuple[str, dict[str, Any]]] = {
 OWN: dict[str, tuple[str, dict[str, Any]]] = {
     "gates": ("gates, own training", {**THIN, "color": "#0072B2", "marker": "o", "linestyle": (0, (1, 1.5))}),
     "gates_lambda": STYLES["gates_lambda"],
-    "dsp": ("subset pruning, own training", {**THIN, "color": "#009E73", "marker": "^", "linestyle": (0, (1, 1.5))}),
+    "dsp": ("subsets, own training", {**THIN, "color": "#009E73", "marker": "^", "linestyle": (0, (1, 1.5))}),
 }
 """Those that choose while they train, as they come out of that training."""
 
