@@ -110,7 +110,7 @@ def tried(chosen: Sequence[Mutation], jobs: int, place: Path) -> Iterator[tuple[
         while waiting and free:
             mutation, folder = waiting.pop(0), free.pop()
             running[start(mutation, folder)] = mutation, folder
-        process, status = os.wait()
+        process, status = os.waitpid(-1, 0)  # each of them has an alarm
         mutation, folder = running.pop(process)
         shutil.copy2(ROOT / mutation.file, folder / mutation.file)
         free.append(folder)
