@@ -211,6 +211,11 @@ def test_the_claims_table_asks_every_rule_of_every_seed(rows: list[dict[str, str
     assert len(rows) == 4 * (len(CLAIMS) + 2 * len(RELEVANCE_CLAIMS))
 
 
+def test_a_mean_over_seeds_that_are_not_settled_is_not_settled(rows: list[dict[str, str]]) -> None:
+    gains = {row["seed"]: row["holds"] for row in rows if row["measure"] == "mean BLEU minus that from scratch"}
+    assert [gains[seed] for seed in ("1", "2", "mean")] == [NOT_SETTLED] * 3
+
+
 def test_the_claims_table_holds_the_number_its_interval_and_the_papers(
     rows: list[dict[str, str]], tmp_path: Path
 ) -> None:

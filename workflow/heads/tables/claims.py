@@ -11,6 +11,7 @@ from heads.tables.claims_voita import VOITA_CLAIMS, VOITA_RELEVANCE_CLAIMS
 from heads.tables.evidence import Evidence, gather
 from heads.tables.measures import measures_table, relevance_columns
 from heads.tables.reading import Frames
+from heads.tables.settling import NOT_SETTLED
 from heads.tables.verdicts import TOO_FEW, Finding, holds, t_quantile
 
 
@@ -98,7 +99,12 @@ def _verdict_of(seeds: pd.DataFrame) -> list[object]:
     if condition == "all":
         return [None, None, verdicts.pop() if len(verdicts) == 1 else "unclear"]
     half = t_quantile(len(values)) * values.std(ddof=1) / len(values) ** 0.5
-    mean = Finding(float(values.mean()), low=float(values.mean() - half), high=float(values.mean() + half))
+    mean = Finding(
+        float(values.mean()),
+        low=float(values.mean() - half),
+        high=float(values.mean() + half),
+        settled=NOT_SETTLED not in verdicts,
+    )
     verdict = holds(mean, condition, limit)
     return [
         mean.low,
