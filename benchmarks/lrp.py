@@ -23,13 +23,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from heads.batches import Batch, Pairs, make_batch
-from heads.bpe import Tokens
-from heads.checkpoints import load_model
+from heads.analysis.lrp.rules import PlainRatio
+from heads.analysis.lrp.walk import Ways, head_relevance
 from heads.cli.lrp import generated
-from heads.lrp.rules import PlainRatio
-from heads.lrp.walk import Ways, head_relevance
-from heads.transformer import ModelShape, Transformer, full_heads
+from heads.model.checkpoint import load_model
+from heads.model.transformer import ModelShape, Transformer, full_heads
+from heads.text.batches import Batch, Pairs, make_batch
+from heads.text.vocabulary import Tokens
 from lrp_twin import Plain, Twin
 
 SENTENCES, BATCH_TOKENS, MEAN_LENGTH, TURNS = 200, 500, 12, 2

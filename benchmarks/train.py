@@ -11,9 +11,9 @@ import time
 import torch
 import torch.nn.functional as F
 
-from heads.gates import HeadGates
-from heads.settings import HardConcrete
-from heads.transformer import ModelShape, Transformer, full_heads
+from heads.config.settings import HardConcrete
+from heads.model.transformer import ModelShape, Transformer, full_heads
+from heads.pruning.gates import HeadGates
 
 SENTENCES, SOURCE, TARGET, ROUNDS = 70, 15, 15, 40
 SHAPE = ModelShape(

@@ -16,12 +16,12 @@ import pytest
 import torch
 from safetensors.numpy import save_file
 
-from heads.batches import Batch, Pairs, make_batch
-from heads.bpe import Tokens
-from heads.gates import HeadGates, Price
-from heads.settings import HardConcrete, LengthSettings, TrainingSettings
-from heads.train import Plan, Pruning, Training
-from heads.transformer import ModelShape, Transformer, full_heads
+from heads.config.settings import HardConcrete, LengthSettings, TrainingSettings
+from heads.model.transformer import ModelShape, Transformer, full_heads
+from heads.pruning.gates import HeadGates, Price
+from heads.text.batches import Batch, Pairs, make_batch
+from heads.text.vocabulary import Tokens
+from heads.training.loop import Plan, Pruning, Training
 from not_tested import pytest_sessionfinish  # noqa: F401 - a hook
 
 LONG = ("slurm", "workflow", "faults")

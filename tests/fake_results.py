@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from heads.files import write_json, write_lines, write_tsv
-from heads.names import ATTENTIONS, SCOPES, Run
-from heads.ngrams import COLUMNS as STATISTICS
-from heads.ngrams import bleu_of
+from heads.base.files import write_json, write_lines, write_tsv
+from heads.base.names import ATTENTIONS, SCOPES, Run
+from heads.translation.bleu import COLUMNS as STATISTICS
+from heads.translation.bleu import bleu_of
 
 RELATIONS = ("nsubj", "obj", "amod", "advmod")
 DIRECTIONS = ("dependent-to-head", "head-to-dependent")

@@ -13,12 +13,13 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-from heads.ablation import all_heads
-from heads.batches import Batch
-from heads.decode import greedy
-from heads.prune import attention_name
-from heads.selection import Head
-from heads.transformer import BOS, EOS, Gates, ModelShape, Transformer
+from heads.analysis.ablation import all_heads
+from heads.model.head_removal import attention_name
+from heads.model.transformer import Gates, ModelShape, Transformer
+from heads.pruning.selection import Head
+from heads.text.batches import Batch
+from heads.text.special_ids import BOS, EOS
+from heads.translation.beam_search import greedy
 
 USEFUL: tuple[Head, ...] = (("enc_self", 1, 2), ("dec_self", 0, 1), ("dec_enc", 0, 0), ("dec_enc", 1, 1))
 """The heads that matter: as many as differ in attention, layer and number."""

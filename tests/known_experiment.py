@@ -20,12 +20,13 @@ from torch import Tensor
 
 from few_heads import FIRST_WORD, TRANSLATIONS, WORDS, expected, hand_made, sentences
 from heads.__main__ import main
-from heads.bpe import Vocabulary, encode_file, train_bpe
-from heads.checkpoints import load_tensors, save_model
-from heads.files import read_lines, write_lines, write_yaml
-from heads.names import ATTENTIONS
-from heads.settings import BpeSettings
-from heads.transformer import BOS, EOS, ModelShape, Transformer, full_heads
+from heads.base.files import read_lines, write_lines, write_yaml
+from heads.base.names import ATTENTIONS
+from heads.config.settings import BpeSettings
+from heads.model.checkpoint import load_tensors, save_model
+from heads.model.transformer import ModelShape, Transformer, full_heads
+from heads.text.special_ids import BOS, EOS
+from heads.text.vocabulary import Vocabulary, encode_file, train_bpe
 
 LETTERS = {"source": "abcdefgh", "target": "ijklmnopqrstuvwx"}
 PIECES = {side: FIRST_WORD + 2 * len(letters) + 1 for side, letters in LETTERS.items()}

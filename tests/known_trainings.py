@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from heads.base.files import write_tsv
 from heads.cli.pruned import head_rows
-from heads.files import write_tsv
-from heads.prune import pruned_shape
+from heads.model.head_removal import pruned_shape
 from known_experiment import Known, command, known_model, settings, write_known
 
 LEFT = {

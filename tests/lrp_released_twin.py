@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor, nn
 
-from heads.attention import Attention
-from heads.transformer import FeedForward, Transformer
+from heads.model.attention import Attention
+from heads.model.transformer import FeedForward, Transformer
 from lrp_twin import Matrices, Sum, Twin
 
 Parts = list[Tensor]

@@ -1,4 +1,4 @@
-"""A second, plain implementation of the LRP of `heads.lrp`, to hold it against: one sentence and one step at a time.
+"""A second, plain implementation of `heads.analysis.lrp`, to hold it against: one sentence and one step at a time.
 
 It follows the formulas of each rule's paper with neuron relevances and all their divisions written out, on a forward
 pass of its own. Layer norms, sums and attentions are turned into matrices of contributions. Only the weights are taken
@@ -15,8 +15,8 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from heads.attention import Attention
-from heads.transformer import FeedForward, Layer, Residual, Transformer, sinusoids
+from heads.model.attention import Attention
+from heads.model.transformer import FeedForward, Layer, Residual, Transformer, sinusoids
 
 STABILISER = 1e-12
 

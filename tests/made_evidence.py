@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from heads.names import ATTENTIONS
+from heads.base.names import ATTENTIONS
 from heads.tables.evidence import Evidence
 from heads.tables.reading import RUN_COLUMNS
 from heads.tables.roles import head_functions

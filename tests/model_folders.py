@@ -7,14 +7,15 @@ from pathlib import Path
 
 import torch
 
-from heads.bpe import Tokens, Vocabulary, encode_file, train_bpe
-from heads.checkpoints import save_model
-from heads.files import write_json, write_text, write_tsv
-from heads.names import ATTENTIONS
-from heads.provenance import provenance
-from heads.prune import prune
-from heads.settings import BpeSettings
-from heads.transformer import EOS, ModelShape, Transformer, full_heads
+from heads.base.files import write_json, write_text, write_tsv
+from heads.base.names import ATTENTIONS
+from heads.base.provenance import provenance
+from heads.config.settings import BpeSettings
+from heads.model.checkpoint import save_model
+from heads.model.head_removal import prune
+from heads.model.transformer import ModelShape, Transformer, full_heads
+from heads.text.special_ids import EOS
+from heads.text.vocabulary import Tokens, Vocabulary, encode_file, train_bpe
 
 SOURCE = ("the cat sees a small dog .", "a white house stands here , near the old river !", "dogs bark loudly .")
 TARGET = ("кот видит маленькую собаку .", "белый дом стоит тут , у старой реки !", "собаки громко лают .")

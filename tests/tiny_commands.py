@@ -11,10 +11,10 @@ import yaml
 from safetensors.numpy import save_file
 
 from heads.__main__ import main
-from heads.batches import Pairs
-from heads.bpe import train_bpe
-from heads.files import read_yaml, write_lines, write_text
-from heads.settings import BpeSettings, TrainingSettings, merged, stage_settings
+from heads.base.files import read_yaml, write_lines, write_text
+from heads.config.settings import BpeSettings, TrainingSettings, merged, stage_settings
+from heads.text.batches import Pairs
+from heads.text.vocabulary import train_bpe
 
 
 def write_data(folder: Path, digit_pairs: Callable[..., Pairs], *, seeds: tuple[int, int] = (40, 7)) -> Path:

@@ -16,9 +16,9 @@ import torch
 from test_killed_trainings import same
 from workshop import Command, Fault, training_words
 
-from heads.bpe import SEAL_BYTES, Tokens, Vocabulary
-from heads.checkpoints import load_model, load_tensors
-from heads.files import UserError, read_yaml
+from heads.base.files import UserError, read_yaml
+from heads.model.checkpoint import load_model, load_tensors
+from heads.text.vocabulary import SEAL_BYTES, Tokens, Vocabulary
 
 
 def damaged(content: bytes, *, most: int = 150) -> Iterator[bytes]:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from workshop import PATIENCE_SECONDS, Command, Fault, gates_words, training_words, write_settings
 
-from heads.files import read_jsonl
+from heads.base.files import read_jsonl
 
 MEANS = {"loss": 0, "source_tokens_per_second": 0}
 

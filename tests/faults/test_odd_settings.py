@@ -12,11 +12,11 @@ from workshop import Command, config, gates_words, training_words, write_setting
 
 from checkouts import ROOT
 from heads.__main__ import main
-from heads.checkpoints import load_model
+from heads.base.files import UserError, read_jsonl, read_lines, read_tsv, write_text, write_yaml
+from heads.base.names import SIDES, SPLITS
 from heads.cli.gates import LAM
-from heads.files import UserError, read_jsonl, read_lines, read_tsv, write_text, write_yaml
-from heads.names import SIDES, SPLITS
-from heads.settings import merged, resolve
+from heads.config.settings import merged, resolve
+from heads.model.checkpoint import load_model
 
 HEADS = 12
 

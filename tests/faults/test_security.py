@@ -21,12 +21,12 @@ from stanza.models.pos import trainer as tagger_trainer
 from workshop import config
 
 from checkouts import ROOT, checkout, snakemake
-from heads.bpe import Tokens, Vocabulary
-from heads.checkpoints import load_tensors
+from heads.base.files import UserError, read_json, read_lines, read_yaml, write_json, write_text
+from heads.config.settings import merged, resolve
 from heads.corpus.fetch import open_bytes
-from heads.files import UserError, read_json, read_lines, read_yaml, write_json, write_text
-from heads.parser import open_models
-from heads.settings import merged, resolve
+from heads.model.checkpoint import load_tensors
+from heads.syntax.parsing import open_models
+from heads.text.vocabulary import Tokens, Vocabulary
 
 PACKAGE = ROOT / "workflow/heads"
 EVIL = "x'; touch pwned; $(touch pwned) `touch pwned`\n touch pwned #\" && touch pwned"

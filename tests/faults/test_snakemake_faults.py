@@ -19,7 +19,7 @@ from test_killed_trainings import wait_for
 from workshop import PATIENCE_SECONDS, Command, config, training_words, write_settings
 
 from checkouts import checkout
-from heads.files import UserError, read_yaml, write_text
+from heads.base.files import UserError, read_yaml, write_text
 
 RUN = "results/tiny/baseline/seed-1"
 MODEL = f"{RUN}/model.safetensors"

@@ -24,13 +24,13 @@ import torch._inductor  # noqa: F401 - asking torch for determinism loads it
 from numpy.typing import NDArray
 
 from checkouts import ROOT, TINY
-from heads import checkpoints
 from heads.__main__ import main
+from heads.base.files import read_yaml, write_yaml
+from heads.base.names import SIDES, SPLITS
 from heads.cli import baseline, gates  # noqa: F401 - loaded once, by the server
-from heads.files import read_yaml, write_yaml
-from heads.names import SIDES, SPLITS
-from heads.settings import merged, resolve, stage_settings
-from heads.train import Training
+from heads.config.settings import merged, resolve, stage_settings
+from heads.model import checkpoint as checkpoints
+from heads.training.loop import Training
 
 SMALL = {
     "corpora": {"tiny": {"pairs": {"train": 200, "dev": 6, "test": 5}}},

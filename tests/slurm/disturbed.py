@@ -17,8 +17,8 @@ import yaml
 from cluster import SPARE, SPARES, Cluster, lose, node, processes_with
 
 from checkouts import TINY, checkout, snakemake
-from heads.checkpoints import load_tensors
-from heads.files import UserError, write_text
+from heads.base.files import UserError, write_text
+from heads.model.checkpoint import load_tensors
 
 RUN = "results/tiny/baseline/seed-1"
 MODEL = f"{RUN}/model.safetensors"

@@ -26,7 +26,7 @@ from disturbed import (
 )
 
 from checkouts import TINY, checkout
-from heads.files import read_tsv
+from heads.base.files import read_tsv
 
 TRAININGS = ("baseline", "gates", "scratch")
 SHARED = {"scratch": "gpu:2"}

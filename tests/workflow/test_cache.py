@@ -77,7 +77,7 @@ def test_what_differs_in_seed_scope_target_text_or_side_is_never_taken_for_anoth
     assert {"tiny/baseline/seed-1/model.safetensors", PRUNED.removeprefix("results/")} <= spared(said)
 
 
-@pytest.mark.parametrize(("module", "anew"), [("transformer.py", True), ("figures/style.py", False)])
+@pytest.mark.parametrize(("module", "anew"), [("model/transformer.py", True), ("figures/style.py", False)])
 def test_changed_code_is_another_cache_unless_no_cached_result_is_made_by_it(
     first: Path, cached: Run, tmp_path: Path, module: str, *, anew: bool
 ) -> None:

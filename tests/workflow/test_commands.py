@@ -29,8 +29,8 @@ from commands_told import (
 )
 
 from checkouts import ROOT, TINY, checkout, snakemake
-from heads.files import read_yaml, write_text
-from heads.settings import merged, resolve
+from heads.base.files import read_yaml, write_text
+from heads.config.settings import merged, resolve
 
 # `far`: text in files with a treebank of its own, one to learn a parser from and another domain; two seeds.
 # `near`: only the treebank that a parser learns from, so that roles are measured on parsed dev text.

@@ -14,8 +14,8 @@ import pytest
 import yaml
 
 from checkouts import ROOT, checkout, snakemake
-from heads import settings
-from heads.corpus.sources import parse_corpus
+from heads.config import settings
+from heads.config.corpora import parse_corpus
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 LINES = [line for block in re.findall(r"```sh\n(.*?)```", README, re.DOTALL) for line in block.splitlines()]

@@ -17,11 +17,11 @@ from test_readme import LINES, TABLE
 
 from checkouts import ROOT, TINY, checkout, snakemake
 from heads.__main__ import main
-from heads.corpus.sources import local_files_of
+from heads.base.files import read_json, read_lines, read_tsv, write_json, write_lines
+from heads.config.corpora import local_files_of
+from heads.config.settings import resolve
 from heads.figures.needs import ACROSS, ANIMATED
 from heads.figures.needs import NEEDS as FIGURES
-from heads.files import read_json, read_lines, read_tsv, write_json, write_lines
-from heads.settings import resolve
 from heads.tables.needs import NEEDS as TABLES
 
 EXPERIMENTS = list(yaml.safe_load((ROOT / "config.yaml").read_text(encoding="utf-8"))["experiments"])

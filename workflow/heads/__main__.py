@@ -9,8 +9,8 @@ import pkgutil
 import sys
 
 from heads import cli
-from heads.files import UserError
-from heads.provenance import record
+from heads.base.files import UserError
+from heads.base.provenance import record
 
 FOR_PEOPLE = ("export", "progress", "translate", "why")
 """Commands that no rule calls."""

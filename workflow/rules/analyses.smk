@@ -39,7 +39,7 @@ rule confidence:
         shape=f"{ANY_RUN}/model.json",
         source=f"{BPE}/dev.source.safetensors",
         target=f"{BPE}/dev.target.safetensors",
-        code=[f"{CODE}/{name}.py" for name in ("confidence", "attention_rows")],
+        code=[f"{CODE}/{name}.py" for name in ("analysis/confidence", "analysis/attention_weights")],
     output:
         f"{ANY_RUN}/confidence.tsv",
     log:
@@ -93,7 +93,7 @@ rule roles:
         source_bpe=f"{BPE}/source.model",
         train_source=f"{BPE}/train.source.safetensors",
         trees=lambda w: list(tree_files(w).values()),
-        code=[f"{CODE}/{name}.py" for name in ("roles", "bootstrap", "words", "attention_rows")],
+        code=[f"{CODE}/{name}.py" for name in ("analysis/roles", "base/bootstrap", "syntax/alignment", "analysis/attention_weights")],
     output:
         roles=f"{ANY_RUN}/roles.tsv",
         alignment=f"{ANY_RUN}/alignment.tsv",
@@ -125,7 +125,7 @@ rule maps:
         shape=f"{ANY_RUN}/model.json",
         source_bpe=f"{BPE}/source.model",
         trees=lambda w: next(iter(tree_files(w).values())),
-        code=[f"{CODE}/{name}.py" for name in ("maps", "words", "attention_rows")],
+        code=[f"{CODE}/{name}.py" for name in ("analysis/attention_maps", "syntax/alignment", "analysis/attention_weights")],
     output:
         f"{ANY_RUN}/maps.json",
     log:
@@ -181,7 +181,7 @@ rule importance:
         shape=f"{ANY_RUN}/model.json",
         source=f"{BPE}/dev.source.safetensors",
         target=f"{BPE}/dev.target.safetensors",
-        code=f"{CODE}/importance.py",
+        code=f"{CODE}/analysis/importance.py",
     output:
         f"{ANY_RUN}/importance.tsv",
     log:
@@ -273,7 +273,7 @@ rule curve:
         importance=f"{ANY_RUN}/importance.tsv",
         ablation_dev=f"{ANY_RUN}/ablation.dev.tsv",
         ablation_test=f"{ANY_RUN}/ablation.tsv",
-        code=f"{CODE}/curve.py",
+        code=f"{CODE}/analysis/masking_curve.py",
     output:
         f"{ANY_RUN}/curve.tsv",
     log:
@@ -307,7 +307,7 @@ rule moments:
         train_source=f"{BPE}/train.source.safetensors",
         train_target=f"{BPE}/train.target.safetensors",
         target_bpe=f"{BPE}/target.model",
-        code=[f"{CODE}/{name}.py" for name in ("curve", "importance")],
+        code=[f"{CODE}/analysis/{name}.py" for name in ("masking_curve", "importance")],
     output:
         f"{BASELINE}/moments.tsv",
     log:

@@ -12,7 +12,7 @@ import os
 CACHED = workflow.enable_cache
 LOCATION = "SNAKEMAKE_OUTPUT_CACHE"
 # Packages that no cached result is made by.
-READERS = ("figures", "tables", "lrp")
+READERS = ("figures", "tables")
 
 
 def code_state():

@@ -9,11 +9,11 @@ sys.path.insert(0, str(WORKFLOW))
 
 from snakemake.exceptions import WorkflowError
 
-from heads import methods, names, settings
-from heads.corpus import sources
+from heads.base import methods, names
+from heads.config import corpora, settings
 from heads.figures.needs import ACROSS, ANIMATED, FROM_SETTINGS
 from heads.figures.needs import NEEDS as FIGURE_NEEDS
-from heads.files import UserError, write_yaml
+from heads.base.files import UserError, write_yaml
 from heads.tables.needs import CORPUS_FILES, run_of
 from heads.tables.needs import NEEDS as TABLE_NEEDS
 
@@ -21,8 +21,8 @@ try:
     EXPERIMENTS = settings.resolve(config)
     # Every URL that a corpus names, and the checksums that config.yaml gives, by the name of the downloaded file.
     entries = config["corpora"].values()
-    DOWNLOADS = {sources.download_name(url): url for entry in entries for url in sources.downloads_of(entry)}
-    CHECKSUMS = {sources.download_name(u): sha for entry in entries for u, sha in sources.checksums_of(entry).items()}
+    DOWNLOADS = {corpora.download_name(url): url for entry in entries for url in corpora.downloads_of(entry)}
+    CHECKSUMS = {corpora.download_name(u): sha for entry in entries for u, sha in corpora.checksums_of(entry).items()}
 except UserError as error:
     # Told as Snakemake tells its own errors: one message, no traceback.
     raise WorkflowError(str(error)) from None
@@ -40,7 +40,7 @@ shell.executable("bash")
 shell.prefix(f"set -euo pipefail; export PYTHONPATH={shlex.quote(str(WORKFLOW))}; {python_first}exec ")
 
 
-# One way to write a number, as heads.names.number_text does: 0.05 and not .05, 0.050 or 5e-2.
+# One way to write a number, as heads.base.names.number_text does: 0.05 and not .05, 0.050 or 5e-2.
 LAM = r"(?:0|[1-9][0-9]*)(?:\.[0-9]*[1-9])?"
 COUNT = r"0|[1-9][0-9]*"
 # What an open head costs, or how many heads are left: of the scope, or of each kind of attention. Or, with dsp, how many
@@ -143,8 +143,8 @@ def treebank_entry(corpus, split):
 
 def files_of(entry):
     """Local files and downloads that an entry names."""
-    downloads = [f"results/downloads/{sources.download_name(url)}" for url in sources.downloads_of(entry)]
-    return downloads + [str(path) for path in sources.local_files_of(entry)]
+    downloads = [f"results/downloads/{corpora.download_name(url)}" for url in corpora.downloads_of(entry)]
+    return downloads + [str(path) for path in corpora.local_files_of(entry)]
 
 
 def has_gold(experiment):

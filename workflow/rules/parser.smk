@@ -31,7 +31,7 @@ rule parser:
     input:
         model=parser_models,
         words=parsed_words,
-        code=[f"{CODE}/{name}.py" for name in ("parser", "attachment", "corpus/tokenise")],
+        code=[f"{CODE}/{name}.py" for name in ("syntax/parsing", "syntax/attachment_scores", "syntax/tokenising")],
     output:
         parsed=f"{PARSER}/parsed.conllu",
         scores=f"{PARSER}/scores.tsv",

@@ -30,7 +30,7 @@ rule selection:
     input:
         settings="results/{experiment}/settings/selection.yaml",
         measures=lambda w: [f"{BASELINE.format(**w)}/{name}" for name in methods.files_of(all_choices(w))],
-        code=[f"{CODE}/{name}.py" for name in ("choices", "selection")],
+        code=[f"{CODE}/pruning/{name}.py" for name in ("criteria", "selection")],
     output:
         f"{BASELINE}/selection.tsv",
     log:

@@ -1,0 +1,1 @@
+"""The commands, one short file a stage: flags, files opened, one function called, files written."""

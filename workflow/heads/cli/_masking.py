@@ -7,15 +7,15 @@ from pathlib import Path
 
 import torch
 
-from heads.ablation import Translate, all_heads
-from heads.batches import Pairs
-from heads.bpe import Tokens, Vocabulary
-from heads.checkpoints import load_model
-from heads.decode import translate_pairs
-from heads.devices import add_device_arguments
-from heads.files import UserError, read_lines
-from heads.settings import TranslateSettings
-from heads.transformer import Gates, Transformer
+from heads.analysis.ablation import Translate, all_heads
+from heads.base.files import UserError, read_lines
+from heads.config.settings import TranslateSettings
+from heads.model.checkpoint import load_model
+from heads.model.transformer import Gates, Transformer
+from heads.text.batches import Pairs
+from heads.text.vocabulary import Tokens, Vocabulary
+from heads.training.devices import add_device_arguments
+from heads.translation.beam_search import translate_pairs
 
 
 def add_masking_arguments(parser: argparse.ArgumentParser) -> None:

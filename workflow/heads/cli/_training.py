@@ -11,19 +11,19 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-from heads.batches import Pairs
-from heads.bpe import Tokens, Vocabulary
-from heads.checkpoints import save_model
-from heads.decode import bleu, translate_pairs
-from heads.devices import add_device_arguments, pick
-from heads.files import UserError, read_lines, sha256_of
-from heads.names import SIDES
-from heads.parallel import Processes, joined, launch
-from heads.provenance import made_by, provenance
-from heads.settings import TrainingSettings
-from heads.train import Evaluate, Training, train
-from heads.transformer import Gates, Transformer
-from heads.unfinished import Follower, Unfinished, fingerprint
+from heads.base.files import UserError, read_lines, sha256_of
+from heads.base.names import SIDES
+from heads.base.provenance import made_by, provenance
+from heads.config.settings import TrainingSettings
+from heads.model.checkpoint import save_model
+from heads.model.transformer import Gates, Transformer
+from heads.text.batches import Pairs
+from heads.text.vocabulary import Tokens, Vocabulary
+from heads.training.checkpointing import Follower, Unfinished, fingerprint
+from heads.training.devices import add_device_arguments, pick
+from heads.training.distributed import Processes, joined, launch
+from heads.training.loop import Evaluate, Training, train
+from heads.translation.beam_search import bleu, translate_pairs
 
 
 def add_training_arguments(parser: argparse.ArgumentParser) -> None:

@@ -6,11 +6,11 @@ import argparse
 from dataclasses import replace
 from pathlib import Path
 
-from heads.ablation import CHOICE_COLUMNS, COLUMNS, ablation_rows, choice_rows, kept_alone, masked_alone
+from heads.analysis.ablation import CHOICE_COLUMNS, COLUMNS, ablation_rows, choice_rows, kept_alone, masked_alone
+from heads.base.files import read_yaml, write_tsv
 from heads.cli._masking import add_masking_arguments, load_with_heads, translation_of
-from heads.devices import pick
-from heads.files import read_yaml, write_tsv
-from heads.settings import AblationSettings, section
+from heads.config.settings import AblationSettings, section
+from heads.training.devices import pick
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from heads.ablation import COLUMNS, ablation_rows, masked_alone
+from heads.analysis.ablation import COLUMNS, ablation_rows, masked_alone
+from heads.base.files import read_yaml, write_tsv
 from heads.cli._masking import add_masking_arguments, load_with_heads, translation_of
-from heads.devices import pick
-from heads.files import read_yaml, write_tsv
-from heads.settings import AblationSettings, section
+from heads.config.settings import AblationSettings, section
+from heads.training.devices import pick
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

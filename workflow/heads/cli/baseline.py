@@ -7,12 +7,12 @@ from pathlib import Path
 
 import torch
 
-from heads.bpe import Vocabulary
+from heads.base.files import read_yaml
 from heads.cli import _training
-from heads.files import read_yaml
-from heads.settings import BaselineSettings, ModelSettings, TrainingSettings, section
-from heads.train import Plan, Training
-from heads.transformer import ModelShape, Transformer, full_heads
+from heads.config.settings import BaselineSettings, ModelSettings, TrainingSettings, section
+from heads.model.transformer import ModelShape, Transformer, full_heads
+from heads.text.vocabulary import Vocabulary
+from heads.training.loop import Plan, Training
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

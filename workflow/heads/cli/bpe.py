@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from heads.bpe import train_bpe
-from heads.files import read_yaml
-from heads.names import SIDES
-from heads.settings import BpeSettings, section
+from heads.base.files import read_yaml
+from heads.base.names import SIDES
+from heads.config.settings import BpeSettings, section
+from heads.text.vocabulary import train_bpe
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from heads.ablation import paired_bootstrap
-from heads.choices import heads_of
-from heads.files import UserError, read_json, read_lines, read_yaml, write_tsv
-from heads.settings import SelectionSettings, section
+from heads.analysis.ablation import paired_bootstrap
+from heads.base.files import UserError, read_json, read_lines, read_yaml, write_tsv
+from heads.config.settings import SelectionSettings, section
+from heads.pruning.criteria import heads_of
 from heads.tables.needs import run_of
 
 COLUMNS = ("run", "kept", "of", "updates", "bleu", "bleu_change", "p_value")

@@ -6,13 +6,13 @@ import argparse
 import sys
 from pathlib import Path
 
-from heads.batches import Pairs
-from heads.bpe import Tokens
-from heads.checkpoints import load_model
-from heads.confidence import COLUMNS, confidence
-from heads.devices import add_device_arguments, pick
-from heads.files import read_yaml, write_tsv
-from heads.settings import ConfidenceSettings, section
+from heads.analysis.confidence import COLUMNS, confidence
+from heads.base.files import read_yaml, write_tsv
+from heads.config.settings import ConfidenceSettings, section
+from heads.model.checkpoint import load_model
+from heads.text.batches import Pairs
+from heads.text.vocabulary import Tokens
+from heads.training.devices import add_device_arguments, pick
 
 MAX_PIECES = 1000
 """Longer pairs are left out, so that one faulty line can not fill the memory."""

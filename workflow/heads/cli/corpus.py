@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from heads.base.files import read_yaml
+from heads.base.pool import add_workers_argument
 from heads.corpus.build import build
-from heads.files import read_yaml
-from heads.workers import add_workers_argument
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

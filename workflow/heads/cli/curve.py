@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from heads.cli._masking import add_masking_arguments, load_with_heads, translation_of
-from heads.curve import (
+from heads.analysis.masking_curve import (
     ABLATION,
     COLUMNS,
     ORACLE,
@@ -16,9 +15,10 @@ from heads.curve import (
     importance_orders,
     random_orders,
 )
-from heads.devices import pick
-from heads.files import read_tsv, read_yaml, write_tsv
-from heads.settings import CurveSettings, section
+from heads.base.files import read_tsv, read_yaml, write_tsv
+from heads.cli._masking import add_masking_arguments, load_with_heads, translation_of
+from heads.config.settings import CurveSettings, section
+from heads.training.devices import pick
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

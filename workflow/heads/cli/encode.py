@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from heads.bpe import Vocabulary, encode_file
-from heads.workers import add_workers_argument
+from heads.base.pool import add_workers_argument
+from heads.text.vocabulary import Vocabulary, encode_file
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

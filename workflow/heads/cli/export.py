@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from heads.export import export
+from heads.translation.export import export
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -9,6 +9,8 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
+from heads.base.files import UserError, read_yaml
+from heads.config.settings import GatesSettings, section
 from heads.figures.closing import gates_closing, write_animation
 from heads.figures.dependencies import dependency_scores, relative_positions
 from heads.figures.functions import functions_retained
@@ -21,8 +23,6 @@ from heads.figures.needs import ACROSS, ANIMATED, FROM_SETTINGS, NEEDS
 from heads.figures.pruning import bleu_encoder_heads, bleu_scratch, heads_by_layer, heads_by_type
 from heads.figures.selection import selection
 from heads.figures.style import save, styled
-from heads.files import UserError, read_yaml
-from heads.settings import GatesSettings, section
 from heads.tables.needs import run_of
 from heads.tables.reading import load_reference, load_runs
 

@@ -11,15 +11,15 @@ from typing import Any
 import torch
 from torch import nn
 
-from heads.checkpoints import load_model
+from heads.base.files import UserError, read_json, read_yaml, sha256_of, write_tsv
+from heads.base.names import SCOPES
 from heads.cli import _training
-from heads.files import UserError, read_json, read_yaml, sha256_of, write_tsv
-from heads.gates import DrivenPrice, HeadGates, Price, TrainableGates, budgets_of
-from heads.names import SCOPES
-from heads.settings import GatesSettings, LengthSettings, TrainingSettings, section
-from heads.subsets import SubsetGates
-from heads.train import Plan, Pruning, Training
-from heads.transformer import ModelShape, Transformer
+from heads.config.settings import GatesSettings, LengthSettings, TrainingSettings, section
+from heads.model.checkpoint import load_model
+from heads.model.transformer import ModelShape, Transformer
+from heads.pruning.gates import DrivenPrice, HeadGates, Price, TrainableGates, budgets_of
+from heads.pruning.subset_gates import SubsetGates
+from heads.training.loop import Plan, Pruning, Training
 
 COLUMNS = ("attention", "layer", "head", "log_alpha", "p_open", "open", "strictly_between")
 LAM = r"(?:0|[1-9][0-9]*)(?:\.[0-9]*[1-9])?"

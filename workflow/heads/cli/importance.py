@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from heads.batches import Pairs
-from heads.bpe import Tokens
-from heads.checkpoints import load_model
-from heads.devices import add_device_arguments, pick
-from heads.files import read_yaml, write_tsv
-from heads.importance import COLUMNS, importance_rows
-from heads.settings import ImportanceSettings, TrainingSettings, section
+from heads.analysis.importance import COLUMNS, importance_rows
+from heads.base.files import read_yaml, write_tsv
+from heads.config.settings import ImportanceSettings, TrainingSettings, section
+from heads.model.checkpoint import load_model
+from heads.text.batches import Pairs
+from heads.text.vocabulary import Tokens
+from heads.training.devices import add_device_arguments, pick
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from heads.bpe import Tokens
-from heads.checkpoints import load_model
-from heads.devices import add_device_arguments, pick
-from heads.files import read_yaml, write_tsv
-from heads.latency import COLUMNS, latency_rows
-from heads.settings import SpeedSettings, section
-from heads.speed import clock_of
+from heads.analysis.latency import COLUMNS, latency_rows
+from heads.analysis.speed import clock_of
+from heads.base.files import read_yaml, write_tsv
+from heads.config.settings import SpeedSettings, section
+from heads.model.checkpoint import load_model
+from heads.text.vocabulary import Tokens
+from heads.training.devices import add_device_arguments, pick
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

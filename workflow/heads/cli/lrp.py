@@ -8,15 +8,15 @@ from pathlib import Path
 
 import numpy as np
 
-from heads.batches import Batch, Pairs, make_batch
-from heads.bpe import Tokens
-from heads.checkpoints import load_model
-from heads.decode import greedy
-from heads.devices import add_device_arguments, pick
-from heads.files import read_yaml, write_tsv
-from heads.lrp.rows import COLUMNS, CONSERVATION_COLUMNS, relevance_rows
-from heads.settings import LrpSettings, section
-from heads.transformer import Transformer
+from heads.analysis.lrp.rows import COLUMNS, CONSERVATION_COLUMNS, relevance_rows
+from heads.base.files import read_yaml, write_tsv
+from heads.config.settings import LrpSettings, section
+from heads.model.checkpoint import load_model
+from heads.model.transformer import Transformer
+from heads.text.batches import Batch, Pairs, make_batch
+from heads.text.vocabulary import Tokens
+from heads.training.devices import add_device_arguments, pick
+from heads.translation.beam_search import greedy
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

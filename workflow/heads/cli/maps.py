@@ -7,15 +7,15 @@ import json
 import sys
 from pathlib import Path
 
-from heads.attention_rows import attend
-from heads.bpe import Vocabulary
-from heads.checkpoints import load_model
-from heads.corpus.conllu import read_conllu
-from heads.devices import add_device_arguments, pick
-from heads.files import read_yaml, write_text
-from heads.maps import chosen, maps
-from heads.settings import MapsSettings, section
-from heads.words import words_of
+from heads.analysis.attention_maps import chosen, maps
+from heads.analysis.attention_weights import attend
+from heads.base.files import read_yaml, write_text
+from heads.config.settings import MapsSettings, section
+from heads.model.checkpoint import load_model
+from heads.syntax.alignment import words_of
+from heads.syntax.conllu import read_conllu
+from heads.text.vocabulary import Vocabulary
+from heads.training.devices import add_device_arguments, pick
 
 BATCH_TOKENS = 4000
 

@@ -6,14 +6,14 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from heads.ablation import Translate, gates_without, paired_bootstrap
-from heads.checkpoints import load_model
+from heads.analysis.ablation import Translate, gates_without, paired_bootstrap
+from heads.base.files import read_tsv, read_yaml, write_tsv
 from heads.cli._masking import add_masking_arguments, translation_of
-from heads.devices import pick
-from heads.files import read_tsv, read_yaml, write_tsv
-from heads.selection import Head
-from heads.settings import SelectionSettings, TranslateSettings, section
-from heads.transformer import Transformer
+from heads.config.settings import SelectionSettings, TranslateSettings, section
+from heads.model.checkpoint import load_model
+from heads.model.transformer import Transformer
+from heads.pruning.selection import Head
+from heads.training.devices import pick
 
 COLUMNS = ("target", "kept", "of", "bleu", "bleu_change", "p_value")
 Choices = dict[str, dict[Head, bool]]

@@ -5,15 +5,15 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from heads.batches import Pairs
-from heads.bpe import Tokens
+from heads.analysis.importance import importance_rows
+from heads.analysis.masking_curve import WALK_COLUMNS, curve_rows, importance_orders
+from heads.base.files import read_json, read_yaml, write_tsv
 from heads.cli._masking import add_masking_arguments, load_with_heads, translation_of
-from heads.curve import WALK_COLUMNS, curve_rows, importance_orders
-from heads.devices import pick
-from heads.files import read_json, read_yaml, write_tsv
-from heads.importance import importance_rows
-from heads.settings import ImportanceSettings, MomentsSettings, TrainingSettings, section
-from heads.unfinished import moments_in
+from heads.config.settings import ImportanceSettings, MomentsSettings, TrainingSettings, section
+from heads.text.batches import Pairs
+from heads.text.vocabulary import Tokens
+from heads.training.checkpointing import moments_in
+from heads.training.devices import pick
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

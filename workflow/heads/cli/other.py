@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from heads.base.files import read_yaml
 from heads.corpus.build import build_other
-from heads.files import read_yaml
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from heads.attachment import COLUMNS, attachment_rows
-from heads.corpus.conllu import Sentence, read_conllu, write_conllu
-from heads.corpus.tokenise import words_of_text
-from heads.devices import add_device_arguments, pick
-from heads.files import UserError, read_lines, write_tsv
-from heads.parser import open_models, parse
+from heads.base.files import UserError, read_lines, write_tsv
+from heads.syntax.attachment_scores import COLUMNS, attachment_rows
+from heads.syntax.conllu import Sentence, read_conllu, write_conllu
+from heads.syntax.parsing import open_models, parse
+from heads.syntax.tokenising import words_of_text
+from heads.training.devices import add_device_arguments, pick
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from heads.corpus.conllu import read_conllu
-from heads.devices import add_device_arguments, pick
-from heads.files import read_yaml
-from heads.parser import train_models
-from heads.settings import ParserSettings, section
+from heads.base.files import read_yaml
+from heads.config.settings import ParserSettings, section
+from heads.syntax.conllu import read_conllu
+from heads.syntax.parsing import train_models
+from heads.training.devices import add_device_arguments, pick
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import torch
 
+from heads.base.files import read_json, read_yaml
 from heads.cli import _training
 from heads.cli.gates import add_gate_arguments, train_with_gates
-from heads.files import read_json, read_yaml
-from heads.settings import GatesSettings, LengthSettings, TrainingSettings, section
-from heads.train import Plan
-from heads.transformer import ModelShape, Transformer
+from heads.config.settings import GatesSettings, LengthSettings, TrainingSettings, section
+from heads.model.transformer import ModelShape, Transformer
+from heads.training.loop import Plan
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -16,7 +16,7 @@ from collections import Counter, deque
 from collections.abc import Iterator
 from pathlib import Path
 
-from heads.files import UserError, read_jsonl, read_tsv, read_yaml
+from heads.base.files import UserError, read_jsonl, read_tsv, read_yaml
 
 OTHER_JOB = 40
 """What a job that is no training weighs, in updates of a training."""

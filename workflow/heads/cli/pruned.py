@@ -8,12 +8,12 @@ from typing import Any
 
 import torch
 
-from heads.checkpoints import load_model, save_model
-from heads.files import read_json, write_tsv
-from heads.names import ATTENTIONS
-from heads.provenance import made_by
-from heads.prune import prune, read_open_heads
-from heads.transformer import ModelShape, Transformer
+from heads.base.files import read_json, write_tsv
+from heads.base.names import ATTENTIONS
+from heads.base.provenance import made_by
+from heads.model.checkpoint import load_model, save_model
+from heads.model.head_removal import prune, read_open_heads
+from heads.model.transformer import ModelShape, Transformer
 
 COLUMNS = ("attention", "layer", "head", "open")
 TOLERANCE = 1e-9

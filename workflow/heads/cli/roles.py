@@ -9,15 +9,15 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 
-from heads.attention_rows import attend, live_heads
-from heads.bpe import Tokens, Vocabulary
-from heads.checkpoints import load_model
-from heads.corpus.conllu import check_same_sentences, read_conllu
-from heads.devices import add_device_arguments, pick
-from heads.files import UserError, read_yaml, write_tsv
-from heads.roles import COLUMNS, POSITION_COLUMNS, Row, frequency_ranks, positions, roles
-from heads.settings import RolesSettings, section
-from heads.words import ALIGNMENT_COLUMNS, SHORTEST, Words, usable, words_of
+from heads.analysis.attention_weights import attend, live_heads
+from heads.analysis.roles import COLUMNS, POSITION_COLUMNS, Row, frequency_ranks, positions, roles
+from heads.base.files import UserError, read_yaml, write_tsv
+from heads.config.settings import RolesSettings, section
+from heads.model.checkpoint import load_model
+from heads.syntax.alignment import ALIGNMENT_COLUMNS, SHORTEST, Words, usable, words_of
+from heads.syntax.conllu import check_same_sentences, read_conllu
+from heads.text.vocabulary import Tokens, Vocabulary
+from heads.training.devices import add_device_arguments, pick
 
 MOST_UNKNOWN = 0.1
 """Of the pieces of all sentences that are measured. A treebank in the language of the training text has next to none,

@@ -6,15 +6,15 @@ import argparse
 import sys
 from pathlib import Path
 
-from heads.batches import Pairs
-from heads.bpe import Tokens, Vocabulary
-from heads.checkpoints import load_model
-from heads.decode import bleu, bleu_statistics, translate_pairs
-from heads.devices import add_device_arguments, pick
-from heads.files import read_lines, read_yaml, write_json, write_lines, write_tsv
-from heads.ngrams import COLUMNS
-from heads.provenance import made_by
-from heads.settings import TranslateSettings, section
+from heads.base.files import read_lines, read_yaml, write_json, write_lines, write_tsv
+from heads.base.provenance import made_by
+from heads.config.settings import TranslateSettings, section
+from heads.model.checkpoint import load_model
+from heads.text.batches import Pairs
+from heads.text.vocabulary import Tokens, Vocabulary
+from heads.training.devices import add_device_arguments, pick
+from heads.translation.beam_search import bleu, bleu_statistics, translate_pairs
+from heads.translation.bleu import COLUMNS
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

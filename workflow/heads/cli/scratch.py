@@ -7,12 +7,12 @@ from pathlib import Path
 
 import torch
 
+from heads.base.files import read_json, read_yaml
 from heads.cli import _training
-from heads.files import read_json, read_yaml
-from heads.prune import pruned_shape, read_open_heads
-from heads.settings import LengthSettings, TrainingSettings, section
-from heads.train import Plan, Training
-from heads.transformer import ModelShape, Transformer
+from heads.config.settings import LengthSettings, TrainingSettings, section
+from heads.model.head_removal import pruned_shape, read_open_heads
+from heads.model.transformer import ModelShape, Transformer
+from heads.training.loop import Plan, Training
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

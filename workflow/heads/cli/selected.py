@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from heads.checkpoints import load_model
+from heads.base.files import read_json, read_yaml, sha256_of
 from heads.cli import _training
-from heads.files import read_json, read_yaml, sha256_of
-from heads.prune import prune, read_open_heads
-from heads.settings import LengthSettings, TrainingSettings, section
-from heads.train import Plan, Training
+from heads.config.settings import LengthSettings, TrainingSettings, section
+from heads.model.checkpoint import load_model
+from heads.model.head_removal import prune, read_open_heads
+from heads.training.loop import Plan, Training
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -6,10 +6,10 @@ import argparse
 import csv
 from pathlib import Path
 
-from heads.choices import COLUMNS, Measured, Rows, heads_of, selection_rows, split_target
-from heads.files import UserError, read_json, read_tsv, read_yaml, write_tsv
-from heads.methods import files_of
-from heads.settings import SelectionSettings, section
+from heads.base.files import UserError, read_json, read_tsv, read_yaml, write_tsv
+from heads.base.methods import files_of
+from heads.config.settings import SelectionSettings, section
+from heads.pruning.criteria import COLUMNS, Measured, Rows, heads_of, selection_rows, split_target
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import torch
 
-from heads.devices import pick
-from heads.files import UserError, read_yaml, write_tsv
-from heads.settings import SpeedSettings, section
-from heads.speed import COLUMNS, time_on
+from heads.analysis.speed import COLUMNS, time_on
+from heads.base.files import UserError, read_yaml, write_tsv
+from heads.config.settings import SpeedSettings, section
 from heads.tables.needs import run_of
+from heads.training.devices import pick
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from heads.files import UserError
+from heads.base.files import UserError
 from heads.tables.claims import claims_table, over_seeds
 from heads.tables.corpus import corpus_table
 from heads.tables.correlations import correlations_table

@@ -8,9 +8,9 @@ import os
 import sys
 from pathlib import Path
 
-from heads.devices import add_device_arguments, pick
-from heads.folders import load_folder, load_vocabularies, search_of
-from heads.translate import Translator, plain_lines, translated
+from heads.training.devices import add_device_arguments, pick
+from heads.translation.model_folder import load_folder, load_vocabularies, search_of
+from heads.translation.stream import Translator, plain_lines, translated
 
 BLOCK_LINES = 1000
 """How many lines are read before the first is answered, so that sentences of like length can share a batch."""

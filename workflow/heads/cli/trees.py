@@ -6,12 +6,12 @@ import argparse
 from collections.abc import Iterator
 from pathlib import Path
 
+from heads.base.files import UserError, atomic_path, open_text, read_yaml
+from heads.config.corpora import FilesCorpus, GrammarCorpus, parse_corpus
 from heads.corpus.build import check_file, grammar_pairs, text_name
-from heads.corpus.conllu import Sentence, read_conllu, write_conllu
 from heads.corpus.fetch import open_bytes
 from heads.corpus.pairs import BROKEN_FILE
-from heads.corpus.sources import FilesCorpus, GrammarCorpus, parse_corpus
-from heads.files import UserError, atomic_path, open_text, read_yaml
+from heads.syntax.conllu import Sentence, read_conllu, write_conllu
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import yaml
 
-from heads.files import UserError, read_yaml
-from heads.history import Job, ancestors, changed_after, jobs
-from heads.provenance import PACKAGES
+from heads.base.files import UserError, read_yaml
+from heads.base.lineage import Job, ancestors, changed_after, jobs
+from heads.base.provenance import PACKAGES
 
 SHOWN = 4
 """How many of a rule's seeds, devices or files are named before the rest is only counted."""

@@ -1,0 +1,1 @@
+"""Parallel corpora: downloads and archives, readers, filters, the embedded grammar. No torch."""

@@ -19,6 +19,10 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
+from heads.base.files import UserError, sha256_of, write_lines, write_tsv
+from heads.base.names import OTHER, ROLES, SIDES, SPLITS
+from heads.base.pool import chunks, in_order
+from heads.config.corpora import FilesCorpus, FileSpec, GrammarCorpus, files_of, parse_corpus
 from heads.corpus import grammar
 from heads.corpus.clean import (
     FILTERS,
@@ -33,10 +37,6 @@ from heads.corpus.clean import (
 )
 from heads.corpus.distinct import SeenBefore
 from heads.corpus.pairs import RawPair, open_pairs
-from heads.corpus.sources import FilesCorpus, FileSpec, GrammarCorpus, files_of, parse_corpus
-from heads.files import UserError, sha256_of, write_lines, write_tsv
-from heads.names import OTHER, ROLES, SIDES, SPLITS
-from heads.workers import chunks, in_order
 
 FILTER_TABLE = "filters.tsv"
 CANDIDATES = "candidates.txt"

@@ -31,10 +31,10 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import NamedTuple
 
+from heads.base.pool import chunks, in_order
+from heads.config.corpora import Cleaning
 from heads.corpus.distinct import SeenBefore, digest
 from heads.corpus.pairs import RawPair
-from heads.corpus.sources import Cleaning
-from heads.workers import chunks, in_order
 
 FILTERS = ("empty", "control", "max_words", "length_ratio", "min_overlap", "duplicate", "leakage", "limit")
 TABLE_COLUMNS = ("split", "filter", "pairs_in", "pairs_removed", "pairs_left", "share_removed")

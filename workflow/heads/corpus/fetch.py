@@ -23,7 +23,7 @@ from email.message import Message
 from pathlib import Path
 from typing import IO, Any
 
-from heads.files import UserError, read_json, sha256_of, write_json, write_text
+from heads.base.files import UserError, read_json, sha256_of, write_json, write_text
 
 CHUNK_BYTES = 1 << 18
 PASSING_ERRORS = (

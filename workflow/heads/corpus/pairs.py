@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 from xml.etree import ElementTree
 
+from heads.base.files import UserError
+from heads.config.corpora import Columns, FileSpec, OpusOverlap, Part, TestSet, TwoFiles
 from heads.corpus.fetch import open_bytes
-from heads.corpus.sources import Columns, FileSpec, OpusOverlap, Part, TestSet, TwoFiles
-from heads.files import UserError
 
 BROKEN_FILE = (EOFError, zlib.error, lzma.LZMAError, OSError, tarfile.TarError, zipfile.BadZipFile)
 

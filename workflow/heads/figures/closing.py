@@ -13,9 +13,9 @@ from matplotlib.image import AxesImage
 from numpy.typing import NDArray
 from PIL import Image
 
+from heads.base.files import UserError, atomic_path
+from heads.base.names import ATTENTIONS
 from heads.figures.style import FULL_WIDTH, colour_bar, first_seed, new_figure
-from heads.files import UserError, atomic_path
-from heads.names import ATTENTIONS
 from heads.tables.reading import Frames
 
 MOMENTS = 4

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 from numpy.typing import NDArray
 
+from heads.base.names import ATTENTION_LABELS, ATTENTIONS
 from heads.figures.style import (
     FUNCTION_COLOURS,
     FUNCTION_LABELS,
@@ -24,7 +25,6 @@ from heads.figures.style import (
     panel,
     seed_note,
 )
-from heads.names import ATTENTION_LABELS, ATTENTIONS
 from heads.tables.reading import Frames, first_of
 from heads.tables.roles import FUNCTIONS
 from heads.tables.roles import head_functions as functions_of_heads

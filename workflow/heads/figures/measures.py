@@ -12,9 +12,9 @@ import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 
+from heads.base.names import ATTENTION_LABELS, ATTENTIONS
 from heads.figures.importance import RULE_LABELS, rule_label
 from heads.figures.style import FULL_WIDTH, MINUS, first_seed, panel, seed_note, shared_legend
-from heads.names import ATTENTION_LABELS, ATTENTIONS
 from heads.tables.correlations import SIGNIFICANT, correlate
 from heads.tables.measures import measure_names, measures_table, relevance_columns
 from heads.tables.reading import Frames

@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
+from heads.base.names import ATTENTION_LABELS, ATTENTIONS
 from heads.figures.style import (
     HALO,
     OURS,
@@ -26,7 +27,6 @@ from heads.figures.style import (
     shared_legend,
     spread_note,
 )
-from heads.names import ATTENTION_LABELS, ATTENTIONS
 from heads.tables.michel import LEAST_BLEU, SIGNIFICANT, with_unmasked
 from heads.tables.reading import Frames
 

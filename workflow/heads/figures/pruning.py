@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
+from heads.base.names import ATTENTION_LABELS, ATTENTIONS
 from heads.figures.style import (
     HALO,
     OURS,
@@ -24,7 +25,6 @@ from heads.figures.style import (
     shared_legend,
     spread_note,
 )
-from heads.names import ATTENTION_LABELS, ATTENTIONS
 from heads.tables.pruning import heads_left
 from heads.tables.reading import RUN_COLUMNS, Frames
 

@@ -22,7 +22,7 @@ from matplotlib.collections import Collection
 from matplotlib.figure import Figure, SubFigure
 from numpy.typing import NDArray
 
-from heads.files import atomic_path
+from heads.base.files import atomic_path
 
 STYLE = Path(__file__).parents[2] / "report" / "style.mplstyle"
 FULL_WIDTH = 6.3

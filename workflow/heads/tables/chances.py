@@ -13,7 +13,7 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
-from heads.bootstrap import resampled_sums
+from heads.base.bootstrap import resampled_sums
 from heads.tables.correlations import shuffles
 
 SIMULATIONS = 10_000

@@ -142,7 +142,7 @@ def faster_in_larger_batches(frames: Frames) -> Finding:
     """Speed by that of the unpruned model in the largest batches minus the same in the smallest, of the model nearest
     to half of the heads; on a GPU where one was timed.
 
-    Its ends are those of both ratios over rounds (`heads.speed`), the farthest apart.
+    Its ends are those of both ratios over rounds (`heads.analysis.speed`), the farthest apart.
     """
     timed = frames["speed.tsv"]
     timed = timed[~timed["run"].astype(str).str.startswith("baseline/")]

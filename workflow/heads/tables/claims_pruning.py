@@ -15,8 +15,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from heads.bootstrap import resampled_sums
-from heads.names import ATTENTIONS
+from heads.base.bootstrap import resampled_sums
+from heads.base.names import ATTENTIONS
 from heads.tables.chances import HEADS_DRAWN, shares_drawn, shuffled_p
 from heads.tables.correlations import rank_correlation
 from heads.tables.evidence import ROUNDING, Evidence, Scores, of_draws

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from heads.bpe import Tokens, Vocabulary
-from heads.files import open_text, read_tsv
-from heads.names import SIDES, SPLITS
+from heads.base.files import open_text, read_tsv
+from heads.base.names import SIDES, SPLITS
+from heads.text.vocabulary import Tokens, Vocabulary
 
 
 def corpus_table(sources: dict[str, tuple[Path, Path]], paper: pd.DataFrame) -> pd.DataFrame:

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from heads.names import ATTENTIONS
+from heads.base.names import ATTENTIONS
 from heads.tables.measures import measure_names, measures_table
 from heads.tables.reading import Frames
 

@@ -8,13 +8,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from heads.bootstrap import interval, resampled_sums
-from heads.ngrams import bleu_of
+from heads.base.bootstrap import interval, resampled_sums
 from heads.tables.pruning import heads_left, kept_share
 from heads.tables.reading import RUN_COLUMNS, Frames, first_of
 from heads.tables.roles import head_functions
 from heads.tables.settling import falls, pair_of
 from heads.tables.verdicts import UNKNOWN, Finding
+from heads.translation.bleu import bleu_of
 
 DRAWS = 1000
 """Draws of test sentences; the same sentences for every model of an experiment."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 import pandas as pd
 
-from heads.names import ATTENTIONS, SCOPES
+from heads.base.names import ATTENTIONS, SCOPES
 from heads.tables.reading import Frames, first_of
 
 HEAD = ("attention", "layer", "head")

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from heads.names import Run
+from heads.base.names import Run
 
 
 @dataclass(frozen=True, slots=True)

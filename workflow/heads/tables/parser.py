@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from heads.files import UserError, read_tsv
+from heads.base.files import UserError, read_tsv
 
 COLUMNS = ("experiment", "measure", "relation", "gold", "parsed", "correct")
 PERCENT = ("precision", "recall", "f1")

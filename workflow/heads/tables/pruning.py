@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from heads.names import ATTENTIONS, SCOPES
+from heads.base.names import ATTENTIONS, SCOPES
 from heads.tables.reading import RUN_COLUMNS, Frames
 from heads.tables.settling import falls, pair_of
 

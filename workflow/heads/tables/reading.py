@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from heads.files import UserError, read_json, read_jsonl, read_tsv
-from heads.names import ATTENTIONS
-from heads.ngrams import COLUMNS as STATISTICS
+from heads.base.files import UserError, read_json, read_jsonl, read_tsv
+from heads.base.names import ATTENTIONS
 from heads.tables.needs import Need, run_of
+from heads.translation.bleu import COLUMNS as STATISTICS
 
 REFERENCE = Path(__file__).parents[2] / "reference"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from heads.methods import BY_GATES, CONTROL
-from heads.names import Run
+from heads.base.methods import BY_GATES, CONTROL
+from heads.base.names import Run
 from heads.tables.reading import Frames
 from heads.tables.verdicts import t_quantile
 

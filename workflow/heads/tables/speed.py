@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from heads.names import Run
+from heads.base.names import Run
 from heads.tables.pruning import run_order
 from heads.tables.reading import RUN_COLUMNS, Frames
 

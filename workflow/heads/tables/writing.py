@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from heads.files import write_tsv
+from heads.base.files import write_tsv
 
 DECIMALS = {"bleu": 2, "percent": 1, "points": 1, "per_sentence": 1, "share": 3, "loss": 4, "rho": 3, "p_value": 4}
 DECIMALS |= {"lrp": 4, "confidence": 3, "accuracy": 3, "gain": 3, "survival": 3, "importance": 3}

@@ -12,10 +12,10 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from heads.corpus.conllu import Sentence
 from heads.corpus.distinct import SeenBefore
 from heads.corpus.grammar.english import Node, in_order, surface, tree
 from heads.corpus.grammar.sentences import Sentences
+from heads.syntax.conllu import Sentence
 
 SHORTEST, LONGEST = 4, 30
 CAPACITY = 10_000_000

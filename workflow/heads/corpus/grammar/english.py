@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from heads.corpus.conllu import Sentence, place
+from heads.syntax.conllu import Sentence, place
 
 
 class Node:

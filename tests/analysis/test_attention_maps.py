@@ -1,0 +1,131 @@
+"""Attention out of the model, maps, and their command from end to end."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import yaml
+from numpy.typing import NDArray
+from safetensors.numpy import save_file
+
+from heads.analysis.attention_maps import chosen, maps
+from heads.analysis.attention_weights import attend, live_heads
+from heads.base.files import read_json
+from heads.cli import maps as maps_command
+from heads.config.settings import BpeSettings, MapsSettings
+from heads.model.attention import Trace
+from heads.model.checkpoint import save_model
+from heads.model.transformer import ModelShape, Transformer
+from heads.syntax.alignment import Arc, Words
+from heads.syntax.conllu import Sentence, place, write_conllu
+from heads.text.batches import make_batch
+from heads.text.vocabulary import Vocabulary, train_bpe
+
+LIVE = {"enc_self": ((2,), (), (0, 1)), "dec_self": ((), (1,), ()), "dec_enc": ((), (), (2,))}
+
+
+def pruned(pieces: int) -> Transformer:
+    torch.manual_seed(8)
+    sizes = {"width": 6, "head_width": 4, "feedforward": 5, "source_pieces": pieces, "target_pieces": 9}
+    shape = ModelShape(**sizes, dropout=0.2, pre_norm=True, original_heads=3, live_heads=LIVE)
+    return Transformer(shape).eval()
+
+
+def sentence(number: int, words: int, pieces: int) -> Words:
+    ids = np.random.default_rng(number).integers(4, 12, pieces).astype(np.int32)
+    member = np.eye(words)[np.arange(pieces) % words].T
+    arcs = tuple(Arc(word, 0, "dep") for word in range(1, words))
+    return Words(number, tuple("abcdefg"[:words]), arcs, ids, member)
+
+
+def tree(*forms: str) -> Sentence:
+    """The first word is the root, all others are its subjects."""
+    return place(
+        [(form, form, "X", int(word > 0), "nsubj" if word else "root", True) for word, form in enumerate(forms)]
+    )
+
+
+def read_alone(model: Transformer, words: Words) -> NDArray[Any]:
+    batch = make_batch([words.pieces], [words.pieces])
+    trace: Trace = {}
+    model.encode(batch.source, batch.source_mask, trace=trace)
+    return np.concatenate([trace[f"enc_self.{layer}.weights"][0, :, :-1, :-1].detach() for layer in (0, 2)])
+
+
+def test_attention_is_that_of_the_sentence_read_alone_without_the_end_sign() -> None:
+    model = pruned(12)
+    given = [sentence(number, 2, pieces) for number, pieces in enumerate([4, 2, 9, 5])]
+    found = {words.number: weights for words, weights in attend(model, given, 12)}
+    assert sorted(found) == [0, 1, 2, 3]
+    for words in given:
+        assert found[words.number].shape == (3, len(words.pieces), len(words.pieces))
+        np.testing.assert_allclose(found[words.number], read_alone(model, words), atol=1e-6)
+
+
+def test_live_heads_keep_their_original_numbers() -> None:
+    assert live_heads(pruned(12).shape, "enc_self") == [(0, 2), (2, 0), (2, 1)]
+    assert live_heads(pruned(12).shape, "dec_enc") == [(2, 2)]
+
+
+def test_maps_are_nested_by_layer_and_come_in_the_order_of_the_file() -> None:
+    weights = np.random.default_rng(1).random((3, 4, 4)).astype(np.float32)
+    words = Words(6, ("x", "y"), (Arc(0, 1, "nsubj"),), np.arange(4, dtype=np.int32), np.eye(2).repeat(2, 1))
+    late, early = maps([(words, weights), (sentence(2, 3, 3), weights[:, :3, :3])], LIVE["enc_self"])[::-1]
+    assert early["tree_heads"] == [0, 1, 1]
+    assert (late["words"], late["relations"], late["tree_heads"]) == (["x", "y"], ["nsubj", "root"], [2, 0])
+    by_layer = late["weights"]["enc_self"]
+    assert [len(layer) for layer in by_layer] == [1, 0, 2]
+    expected = (weights[2, :2, 2] + weights[2, :2, 3]).mean()
+    assert by_layer[2][1][0][1] == pytest.approx(expected, abs=5e-5)
+
+
+def test_only_sentences_of_fitting_length_are_shown() -> None:
+    given = [sentence(number, words, words) for number, words in enumerate([2, 5, 3, 7, 4, 3])]
+    picked = chosen(given, MapsSettings(sentences=3, min_words=3, max_words=5))
+    assert [words.number for words in picked] == [1, 2, 4]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A model, a vocabulary, trees and token file, as the stages before leave them."""
+    text = "the cat sees\nкошка видит её\ndogs see the cat\n" * 9
+    (tmp_path / "text").write_text(text, encoding="utf-8")
+    train_bpe(tmp_path / "text", tmp_path / "bpe", BpeSettings(40, 40, 1.0, 1000, 1), 40)
+    save_model(pruned(40), tmp_path / "model", tmp_path / "shape", {}, {})
+    trees = [tree("the", "cat", "sees"), tree("кошка", "видит", "её"), tree("see"), tree(*["cat"] * 201)]
+    write_conllu(tmp_path / "trees", trees)
+    ids = np.concatenate([np.array(ids, np.int32) for ids in Vocabulary(tmp_path / "bpe").encode(text.split("\n"))])
+    save_file({"ids": ids, "offsets": np.array([0, len(ids)], np.int64)}, tmp_path / "train-source")
+    return tmp_path
+
+
+def command(module: ModuleType, folder: Path, settings: dict[str, Any], **more: str) -> Path:
+    (folder / "settings").write_text(yaml.safe_dump(settings))
+    parser = argparse.ArgumentParser()
+    module.add_arguments(parser)
+    names = {"model": "model", "shape": "shape", "settings": "settings", "source-bpe": "bpe", "trees": "trees"}
+    flags = [f"--{flag}={folder / name}" for flag, name in {**names, **more, "out": "out"}.items()]
+    module.run(parser.parse_args([*flags, "--device=cpu"]))
+    return folder / "out"
+
+
+def test_the_maps_command_writes_words_as_they_stand_in_the_text(folder: Path) -> None:
+    settings = {"maps": {"sentences": 5, "min_words": 2, "max_words": 5}}
+    first, second = read_json(command(maps_command, folder, settings))
+    assert first["words"] == ["the", "cat", "sees"]
+    assert second["words"] == ["кошка", "видит", "её"]
+    assert second["relations"] == ["root", "nsubj", "nsubj"]
+    sums = np.array(second["weights"]["enc_self"][2]).sum(-1)
+    assert ((sums > 0) & (sums < 1)).all()
+
+
+def test_no_fitting_sentence_is_said_and_not_passed_over(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    settings = {"maps": {"sentences": 5, "min_words": 7, "max_words": 9}}
+    assert read_json(command(maps_command, folder, settings)) == []
+    assert "no sentence has 7 to 9 words" in capsys.readouterr().err

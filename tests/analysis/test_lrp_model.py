@@ -1,0 +1,161 @@
+"""The walk through the whole model against a plain twin, and what must hold of it."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from heads.analysis.lrp.rows import rule_of
+from heads.analysis.lrp.rules import AtAttention, Attended, AttentionBack, PlainRatio
+from heads.analysis.lrp.walk import head_relevance
+from heads.base.names import ATTENTIONS
+from heads.model.transformer import ModelShape, Transformer, full_heads
+from heads.text.batches import Batch, make_batch
+from lrp_twin import AttnLrp, Matrices, Plain, Products, Signs, Twin
+
+PLAIN = PlainRatio(1e-12)
+RULES = {
+    "plain": Matrices(through_softmax=False),
+    "plain-softmax": Matrices(through_softmax=True),
+    "plain-product": Products(),
+    "z-plus": Signs(1.0, through_softmax=True),
+    "z-plus-values": Signs(1.0, through_softmax=False),
+    "alpha-beta": Signs(0.5, through_softmax=True),
+    "alpha-beta-values": Signs(0.5, through_softmax=False),
+    "attnlrp": AttnLrp(through_softmax=True),
+    "attnlrp-values": AttnLrp(through_softmax=False),
+}
+LiveHeads = dict[str, tuple[tuple[int, ...], ...]]
+HEADLESS: LiveHeads = {"enc_self": ((0, 1, 2), ()), "dec_self": ((), (2,)), "dec_enc": ((1,), ())}
+
+
+def random_model(*, pre_norm: bool, live: LiveHeads | None = None) -> Transformer:
+    """Two layers of width 6, three heads of width 2, feed-forward 7; norms and biases as if trained."""
+    live = live or full_heads(layers=2, heads=3)
+    model = Transformer(ModelShape(6, 2, 7, 0.0, pre_norm, 11, 13, 3, live)).double().eval()
+    generator = torch.Generator().manual_seed(5)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            noise = torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
+            if parameter.ndim == 1:
+                parameter.copy_(noise * 0.1 + ("norm.weight" in name))
+            else:
+                parameter.copy_(noise * max(1, parameter.shape[-1]) ** -0.5)
+    return model
+
+
+def random_batch(lengths: list[tuple[int, int]]) -> Batch:
+    """Pairs of these numbers of pieces."""
+    generator = np.random.default_rng(6)
+    sources = [generator.integers(4, 11, length).astype(np.int32) for length, _ in lengths]
+    targets = [generator.integers(4, 13, length).astype(np.int32) for _, length in lengths]
+    return make_batch(sources, targets)
+
+
+def largest_deviation(model: Transformer, batch: Batch) -> float:
+    """Of the plain ratio, over all steps and sub-layers."""
+    return max(float(part.max()) for part in head_relevance(model, batch, PLAIN).deviations().values())
+
+
+def twin_heads(model: Transformer, batch: Batch, rule: Matrices) -> list[tuple[dict[str, Tensor], float, float]]:
+    """The twin's walks from all steps: what heads met, the total left at the embeddings, the logit."""
+    results = []
+    for row in range(len(batch.source)):
+        twin = Twin(
+            model, batch.source[row][batch.source_mask[row]], batch.target_input[row][batch.target_mask[row]], rule
+        )
+        for step in range(len(twin.logits)):
+            results.append((*twin.walk(step), float(twin.logits[step].max())))
+    return results
+
+
+@pytest.mark.parametrize("name", RULES)
+@pytest.mark.parametrize("order", ["pre-norm", "post-norm"])
+@pytest.mark.parametrize("live", [None, HEADLESS], ids=["all-heads", "layers-without-heads"])
+@torch.no_grad()
+def test_the_walk_of_all_steps_equals_a_plain_walk_of_each(name: str, order: str, live: LiveHeads | None) -> None:
+    model, batch = random_model(pre_norm=order == "pre-norm", live=live), random_batch([(3, 4), (2, 2)])
+    found = head_relevance(model, batch, rule_of(name, 1e-13))
+    expected = twin_heads(model, batch, RULES[name])
+    assert max(float(part.max()) for part in found.deviations().values()) < 1e-7
+    assert len(found.logits) == len(expected) == 8
+    for step, (met, _, logit) in enumerate(expected):
+        torch.testing.assert_close(float(found.logits[step]), logit)
+        for kind, layer in itertools.product(ATTENTIONS, range(2)):
+            torch.testing.assert_close(
+                found.heads[kind][layer][step], met[f"{kind}.{layer}"].double(), rtol=1e-6, atol=1e-8
+            )
+
+
+@pytest.mark.parametrize("order", ["pre-norm", "post-norm"])
+@torch.no_grad()
+def test_source_and_prefix_embeddings_together_receive_the_logit(order: str) -> None:
+    model, batch = random_model(pre_norm=order == "pre-norm"), random_batch([(3, 4), (2, 2)])
+    for _, left, logit in twin_heads(model, batch, Plain()):
+        assert left == pytest.approx(logit, rel=1e-6)
+    assert largest_deviation(model, batch) < 1e-7
+
+
+@torch.no_grad()
+def test_relevance_that_meets_nothing_but_a_bias_ends_there_and_is_accounted_for() -> None:
+    model, batch = random_model(pre_norm=True), random_batch([(3, 4)])
+    model.get_parameter("decoder.0.feedforward.inner.bias").fill_(-50.0)
+    model.get_parameter("decoder.1.feedforward.inner.bias").fill_(-50.0)
+    for _, left, logit in twin_heads(model, batch, Plain()):
+        assert abs(left - logit) > 1e-3
+    assert largest_deviation(model, batch) < 1e-7
+
+
+@torch.no_grad()
+def test_the_account_notices_relevance_that_a_wrong_rule_loses() -> None:
+    class Leaking(PlainRatio):
+        def attention(self, seen: Attended) -> AttentionBack:
+            back = super().attention(seen)
+            return lambda multiplier, account: AtAttention(0.5 * back(multiplier, account).values)
+
+    found = head_relevance(random_model(pre_norm=True), random_batch([(3, 4)]), Leaking(1e-12))
+    deviations = found.deviations()
+    assert float(deviations["dec_ffn.1"].max()) < 1e-9
+    assert float(deviations["enc_self.0"].min()) > 1e-3
+
+
+@pytest.mark.parametrize("chunk_elements", [1, 200, 10**6])
+def test_how_many_steps_are_walked_together_changes_nothing(chunk_elements: int) -> None:
+    model, batch = random_model(pre_norm=True), random_batch([(3, 4), (2, 6), (5, 1)])
+    expected, found = head_relevance(model, batch, PLAIN), head_relevance(model, batch, PLAIN, chunk_elements)
+    for kind, layer in itertools.product(ATTENTIONS, range(2)):
+        torch.testing.assert_close(found.heads[kind][layer], expected.heads[kind][layer])
+
+
+def test_batch_mates_and_padding_change_nothing() -> None:
+    model = random_model(pre_norm=True)
+    whole = head_relevance(model, random_batch([(3, 4), (5, 1), (2, 6)]), PLAIN)
+    batch = random_batch([(3, 4), (5, 1), (2, 6)])
+    alone = make_batch([batch.source[2, :2].numpy()], [batch.target_output[2, :6].numpy()])
+    found = head_relevance(model, alone, PLAIN)
+    for kind, layer in itertools.product(ATTENTIONS, range(2)):
+        torch.testing.assert_close(whole.heads[kind][layer][5 + 2 :], found.heads[kind][layer])
+
+
+def test_a_head_whose_slice_of_the_output_projection_is_zero_meets_no_relevance() -> None:
+    model = random_model(pre_norm=False)
+    with torch.no_grad():
+        model.get_parameter("decoder.1.cross_attention.output.weight")[:, 2:4] = 0.0
+        model.get_parameter("encoder.0.self_attention.output.weight")[:, 4:6] = 0.0
+    found = head_relevance(model, random_batch([(3, 4), (2, 2)]), PLAIN)
+    assert (found.heads["dec_enc"][1][:, 1] == 0).all()
+    assert (found.heads["enc_self"][0][:, 2] == 0).all()
+    assert (found.heads["dec_enc"][1][:, [0, 2]] != 0).all()
+
+
+def test_later_pieces_of_the_target_do_not_matter_to_a_step() -> None:
+    model, batch = random_model(pre_norm=True), random_batch([(3, 4)])
+    before = head_relevance(model, batch, PLAIN)
+    batch.target_input[0, 3] = 4 + (batch.target_input[0, 3] - 3) % 9
+    after = head_relevance(model, batch, PLAIN)
+    torch.testing.assert_close(after.heads["dec_self"][0][:3], before.heads["dec_self"][0][:3])
+    assert not torch.allclose(after.heads["dec_self"][0][3], before.heads["dec_self"][0][3])

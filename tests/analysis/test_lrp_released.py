@@ -1,0 +1,152 @@
+"""The rules of the released codes against the codes written out, and what sets them apart from the textbook rules."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+
+import pytest
+import torch
+from test_lrp import randn
+from test_lrp_model import HEADLESS, LiveHeads, random_batch, random_model
+from torch import Tensor, nn
+
+from heads.analysis.lrp.released import Voita2019, Voita2021
+from heads.analysis.lrp.rows import rule_of
+from heads.analysis.lrp.rules import Account, Attended, Rule
+from heads.analysis.lrp.walk import head_relevance
+from heads.base.names import ATTENTIONS
+from heads.model.transformer import Transformer
+from heads.text.batches import Batch
+from lrp_released_twin import Code2019, Code2021, Released, ReleasedTwin
+
+CODES: list[tuple[Rule, Released]] = [
+    (Voita2019(), Code2019(1e-7)),
+    (Voita2021(), Code2021(1e-5)),
+    (Voita2019(0.01), Code2019(0.01)),  # where eps stands tells only when it is large
+    (Voita2021(0.01), Code2021(0.01)),
+]
+IDS = ["2019", "2021", "2019, large eps", "2021, large eps"]
+code = pytest.mark.parametrize(("rule", "code"), CODES, ids=IDS)
+
+
+def account(*, apart: bool = False) -> Account:
+    """Of two sentences and three steps, or of two sentences whose three positions are steps."""
+    return Account(torch.zeros((2, 1, 3) if apart else (2, 3), dtype=torch.float64))
+
+
+def positive(*shape: int) -> Tensor:
+    """Relevance as these codes have it."""
+    return randn(*shape, seed=8).abs()
+
+
+def steps() -> Iterable[tuple[int, int]]:
+    """Two sentences with three steps each."""
+    return itertools.product(range(2), range(3))
+
+
+@code
+@pytest.mark.parametrize("bias", ["with a bias", ""])
+@torch.no_grad()
+def test_a_linear_map_shares_relevance_as_the_code_does(rule: Rule, code: Released, bias: str) -> None:
+    torch.manual_seed(1)
+    layer, inputs, relevance = nn.Linear(4, 5, bias=bool(bias)).double(), randn(2, 3, 4), positive(2, 3, 3, 5)
+    inputs[:, 1, 2] = 0.0
+    found = rule.linear(layer, inputs, layer(inputs))(relevance, account())
+    for b, g in steps():
+        expected = code.dense(inputs[b], layer.weight, layer.bias, relevance[b, g])
+        torch.testing.assert_close(found[b, g], expected)
+
+
+@code
+@torch.no_grad()
+def test_a_linear_map_keeps_steps_apart_that_are_positions(rule: Rule, code: Released) -> None:
+    torch.manual_seed(1)
+    layer, inputs, relevance = nn.Linear(4, 5).double(), randn(2, 3, 4), positive(2, 1, 3, 5)
+    found = rule.linear(layer, inputs, layer(inputs))(relevance, account(apart=True))
+    for b, q in steps():
+        expected = code.dense(inputs[b, q : q + 1], layer.weight, layer.bias, relevance[b, 0, q : q + 1])
+        torch.testing.assert_close(found[b, 0, q : q + 1], expected)
+
+
+@code
+@torch.no_grad()
+def test_a_layer_norm_shares_relevance_as_the_code_does(rule: Rule, code: Released) -> None:
+    norm, inputs, relevance = nn.LayerNorm(5, eps=0.1).double(), randn(2, 3, 5) + 0.5, positive(2, 3, 3, 5)
+    norm.weight.copy_(randn(5, seed=2))
+    norm.bias.copy_(randn(5, seed=3))
+    found = rule.norm(norm, inputs)(relevance, account())
+    for b, g in steps():
+        torch.testing.assert_close(found[b, g], code.norm(norm, inputs[b], relevance[b, g]))
+
+
+@code
+@torch.no_grad()
+def test_a_residual_sum_shares_relevance_as_the_code_does(rule: Rule, code: Released) -> None:
+    stream, change, relevance = randn(2, 3, 5), randn(2, 3, 5, seed=2), positive(2, 3, 3, 5)
+    found = rule.add(stream, change)(relevance, account())
+    for b, g in steps():
+        for side, expected in zip(found, code.add(stream[b], change[b], relevance[b, g]), strict=True):
+            torch.testing.assert_close(side[b, g], expected)
+
+
+@code
+@pytest.mark.parametrize("own", ["own", ""])
+@torch.no_grad()
+def test_an_attention_shares_relevance_as_the_code_does(rule: Rule, code: Released, own: str) -> None:
+    keys_count = 4 if own else 5
+    queries = randn(2, 3, 4, 2)
+    keys, values = randn(2, 3, keys_count, 2, seed=2), randn(2, 3, keys_count, 2, seed=3)
+    mask = torch.full((4, keys_count), -torch.inf, dtype=torch.float64).triu(1)
+    weights = (queries @ keys.transpose(-1, -2) / 2**0.5 + mask).softmax(-1)
+    seen = Attended(queries, keys, values, weights, weights @ values, own=bool(own))
+    relevance = positive(2, 3, 4, 3, 2)
+    found = rule.attention(seen)(relevance, account())
+    for b, g in steps():
+        parts = [part[b].transpose(0, 1).flatten(1) for part in (queries, keys, values)]
+        expected = code.core(3, parts, mask, relevance[b, g].flatten(1))
+        for one, other in zip((found.queries, found.keys, found.values), expected, strict=True):
+            assert one is not None
+            torch.testing.assert_close(one[b, g].flatten(1), other)
+
+
+@code
+@torch.no_grad()
+def test_a_logit_hands_relevance_one_to_its_state(rule: Rule, code: Released) -> None:
+    weight, bias, states = randn(2, 3, 4), randn(2, 3, seed=2), randn(2, 3, 4, seed=3)
+    found, absorbed = rule.top(weight, bias, states, (weight * states).sum(-1) + bias)
+    assert not absorbed.any()
+    for b, q in steps():
+        one = torch.ones(1, 1, dtype=torch.float64)
+        expected = code.dense(states[b, q][None], weight[b, q][None], bias[b, q][None], one)
+        torch.testing.assert_close(found[b, q], expected[0])
+
+
+def walks(model: Transformer, batch: Batch, code: Released) -> list[tuple[dict[str, Tensor], float]]:
+    """The written-out code from all steps."""
+    found = []
+    for row in range(len(batch.source)):
+        source, target = batch.source[row][batch.source_mask[row]], batch.target_input[row][batch.target_mask[row]]
+        twin = ReleasedTwin(model, source, target, code)
+        found += [twin.walk(step) for step in range(len(target))]
+    return found
+
+
+@code
+@pytest.mark.parametrize("order", ["pre-norm", "post-norm"])
+@pytest.mark.parametrize("live", [None, HEADLESS], ids=["all-heads", "layers-without-heads"])
+@torch.no_grad()
+def test_the_walk_through_a_model_equals_the_code(rule: Rule, code: Released, order: str, live: LiveHeads) -> None:
+    model, batch = random_model(pre_norm=order == "pre-norm", live=live), random_batch([(3, 4), (2, 2)])
+    found, expected = head_relevance(model, batch, rule), walks(model, batch, code)
+    assert len(expected) == 8
+    for step, (met, _) in enumerate(expected):
+        for kind, layer in itertools.product(ATTENTIONS, range(2)):
+            torch.testing.assert_close(found.heads[kind][layer][step], met[f"{kind}.{layer}"].double())
+    left = torch.tensor([amount for _, amount in expected], dtype=torch.float64)
+    torch.testing.assert_close(found.places["enc_self.0"][:, 0], left)
+
+
+def test_the_names_stand_for_the_codes_with_their_own_constants() -> None:
+    assert rule_of("voita-2019", 0.5) == Voita2019(1e-7)
+    assert rule_of("voita-2021", 0.5) == Voita2021(1e-5)

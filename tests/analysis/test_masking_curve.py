@@ -1,0 +1,194 @@
+"""Masking more and more heads: which are masked at each step, what is translated, and what the orders are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.numpy import save_file
+
+from heads.analysis.ablation import all_heads
+from heads.analysis.masking_curve import Row, ablation_order, by_attention, curve_rows, importance_orders, random_orders
+from heads.base.files import UserError, write_lines
+from heads.cli._masking import load_with_heads, translation_of
+from heads.config.settings import TranslateSettings
+from heads.model.checkpoint import save_model
+from heads.model.transformer import Gates, Transformer
+from heads.pruning.selection import Head, random_scores, ranked
+from heads.translation.beam_search import bleu, bleu_statistics
+from heads.translation.bleu import bleu_of
+
+NewModel = Callable[..., Transformer]
+SENTENCE = "the old farmers sold their excellent tools yesterday at the large market in town before it rained ."
+
+
+class Recorder:
+    """Stands for a translation that loses its last word with every closed head, and remembers what was closed."""
+
+    def __init__(self) -> None:
+        self.closed: list[set[Head]] = []
+
+    def __call__(self, gates: Gates | None) -> list[str]:
+        assert gates is not None
+        closed = {
+            (kind, layer, head)
+            for kind, layers in gates.items()
+            for layer, values in enumerate(layers)
+            for head, value in enumerate(values.tolist())
+            if value == 0
+        }
+        self.closed.append(closed)
+        return [" ".join(SENTENCE.split()[: 18 - len(closed)])]
+
+
+def numbers(rows: Sequence[Row], column: str) -> list[float]:
+    return [float(row[column] or 0) for row in rows]
+
+
+def test_each_step_masks_the_lowest_scores_that_are_left(tiny_model: NewModel) -> None:
+    model, translate = tiny_model(), Recorder()
+    heads = all_heads(model.shape)
+    scores = {head: float((7 * number) % 18) for number, head in enumerate(heads)}
+    rows = curve_rows(model, {("mine", "all"): scores}, translate, [SENTENCE], step=0.25, resamples=100)
+    assert [row["masked"] for row in rows] == [0, 5, 9, 14, 18]
+    assert [row["share"] for row in rows] == [0, 5 / 18, 0.5, 14 / 18, 1]
+    assert translate.closed == [{h for h in heads if scores[h] < count} for count in (0, 5, 9, 14, 18)]
+    assert rows[0]["bleu"] == pytest.approx(100)
+    scores_of_steps = numbers(rows, "bleu")
+    assert scores_of_steps == sorted(set(scores_of_steps), reverse=True)
+
+
+def test_what_several_orders_mask_alike_is_translated_once(tiny_model: NewModel) -> None:
+    model, translate = tiny_model(), Recorder()
+    scores = {head: float(number) for number, head in enumerate(all_heads(model.shape))}
+    walks = {("one", "all"): scores, ("two", "all"): {head: 2 * score for head, score in scores.items()}}
+    rows = curve_rows(model, walks, translate, [SENTENCE], step=0.5, resamples=100)
+    assert len(rows) == 6
+    assert len(translate.closed) == 3
+    assert [row["bleu"] for row in rows[:3]] == [row["bleu"] for row in rows[3:]]
+
+
+def worsened(share: float, seed: int) -> list[str]:
+    """Forty sentences, of whose words some are replaced."""
+    draw = np.random.default_rng(seed)
+    lines = [f"the {i} cats sat on mat number {i * i} and slept" for i in range(40)]
+    return [" ".join("dog" if draw.random() < share else word for word in line.split()) for line in lines]
+
+
+def test_bleu_of_summed_counts_is_that_of_the_text() -> None:
+    wanted = worsened(0, 1)
+    for said in (worsened(0.2, 2), ["the cats", *wanted[:-1]], ["dogs bark"] * 40):
+        counts = np.array([list(row.values()) for row in bleu_statistics(said, wanted)])
+        assert float(bleu_of(counts.sum(0))) == pytest.approx(bleu(said, wanted)["bleu"], abs=1e-9)
+        assert float(bleu_of(counts[:7].sum(0))) == pytest.approx(bleu(said[:7], wanted[:7])["bleu"], abs=1e-9)
+
+
+def test_what_is_lost_has_an_interval_of_sentences_drawn_in_pairs(tiny_model: NewModel) -> None:
+    """The oracle draws the sentences of both texts together, one by one, and scores them as text."""
+    model, wanted = tiny_model(), worsened(0, 1)
+    heads = all_heads(model.shape)
+    full = worsened(0.3, 2)
+    # All but every tenth sentence stay as they were, so that draws of one text alone would vary far more.
+    half = [
+        worse if number % 10 == 0 else line
+        for number, (line, worse) in enumerate(zip(full, worsened(0.9, 3), strict=True))
+    ]
+    texts = {0: full, 9: half, 18: worsened(0.6, 4)}
+    recorder = Recorder()
+
+    def translate(gates: Gates | None) -> list[str]:
+        recorder(gates)
+        return texts[len(recorder.closed[-1])]
+
+    upwards = {head: float(number) for number, head in enumerate(heads)}
+    rows = curve_rows(model, {("one", "all"): upwards}, translate, wanted, step=0.5, resamples=1000)
+    draw = np.random.default_rng(99)
+    differences = []
+    for _ in range(300):
+        chosen = draw.integers(40, size=40).tolist()
+        before, after = (bleu([texts[n][i] for i in chosen], [wanted[i] for i in chosen])["bleu"] for n in (0, 9))
+        differences.append(after - before)
+    low, high = np.quantile(differences, [0.025, 0.975])
+    assert numbers(rows, "bleu_change_low")[1] == pytest.approx(low, abs=0.2 * (high - low))
+    assert numbers(rows, "bleu_change_high")[1] == pytest.approx(high, abs=0.2 * (high - low))
+    assert (rows[0]["bleu_change_low"], rows[0]["bleu_change_high"]) == (0, 0)
+    assert numbers(rows, "bleu_change_high")[2] < -20
+
+
+def test_an_order_is_set_against_the_first_one_with_as_many_heads_masked(tiny_model: NewModel) -> None:
+    model, wanted = tiny_model(), worsened(0, 1)
+    heads = all_heads(model.shape)
+    good, bad = worsened(0.1, 2), worsened(0.5, 3)
+
+    def translate(gates: Gates | None) -> list[str]:
+        assert gates is not None
+        return bad if gates["enc_self"][0][0] == 0 else good
+
+    upwards = {head: float(number) for number, head in enumerate(heads)}
+    downwards = {head: -score for head, score in upwards.items()}
+    part = {head: score for head, score in upwards.items() if head[0] == "dec_enc"}
+    walks = {("late", "all"): downwards, ("early", "all"): upwards, ("late", "dec_enc"): part}
+    rows = curve_rows(model, walks, translate, wanted, step=0.5, resamples=200)
+    gap = bleu(good, wanted)["bleu"] - bleu(bad, wanted)["bleu"]
+    assert numbers(rows[:3], "bleu_behind") == [0, 0, 0]
+    assert numbers(rows[3:6], "bleu_behind") == pytest.approx([0, gap, 0]), (
+        "late masks the head at half that early masks"
+    )
+    assert 0 < numbers(rows, "bleu_behind_low")[4] < gap < numbers(rows, "bleu_behind_high")[4]
+    assert {row["bleu_behind"] for row in rows[6:]} == {None}
+
+
+def test_the_kinds_of_attention_share_out_all_heads(tiny_model: NewModel) -> None:
+    orders = random_orders(
+        tiny_model(live_heads={"enc_self": [[0, 2], []], "dec_self": [[], []], "dec_enc": [[1], [0]]}), 2
+    )
+    assert list(orders) == ["random-1", "random-2"]
+    assert orders["random-1"] != orders["random-2"]
+    parts = by_attention(orders["random-1"])
+    assert list(parts) == ["enc_self", "dec_enc"]
+    assert {head: score for part in parts.values() for head, score in part.items()} == orders["random-1"]
+
+
+def test_random_orders_are_the_same_every_time_and_differ_from_each_other(tiny_model: NewModel) -> None:
+    model = tiny_model()
+    orders = random_orders(model, 3)
+    assert orders == random_orders(model, 3)
+    assert orders["random-2"] == random_scores(all_heads(model.shape), 2)
+    assert len({tuple(scores.values()) for scores in orders.values()}) == 3
+
+
+def test_the_head_whose_absence_costs_most_ranks_first() -> None:
+    place = {"attention": "dec_enc", "layer": "1"}
+    rows = [{**place, "head": str(head), "bleu_change": change} for head, change in enumerate(("0.3", "-8", "-0.1"))]
+    assert [head for _, _, head in ranked(ablation_order(rows))] == [1, 2, 0]
+
+
+def test_orders_by_importance_take_the_normalised_score_of_their_form() -> None:
+    place = {"attention": "enc_self", "layer": 0, "head": 2}
+    forms = {"token": 0.1, "example": 0.2, "signed": -0.3, "batch": 0.4}
+    rows = [{**place, "form": form, "importance": 9.0, "importance_normalised": value} for form, value in forms.items()]
+    orders = importance_orders(rows)
+    assert next(iter(orders)) == "example", "the paper's own comes first"
+    assert {form: scores["enc_self", 0, 2] for form, scores in orders.items()} == forms
+
+
+def test_a_text_and_references_of_different_length_are_refused(
+    tiny_model: NewModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save_file({"ids": np.array([5, 6], np.int32), "offsets": np.array([0, 1, 2])}, tmp_path / "text.safetensors")
+    write_lines(tmp_path / "text.txt", ["one", "two", "three"])
+    monkeypatch.setattr("heads.cli._masking.Vocabulary", lambda path: None)
+    search = TranslateSettings(beam=1, length_penalty=0.0, batch_tokens=10, sentences=0)
+    files = (tmp_path / "text.safetensors", tmp_path / "text.txt", tmp_path / "bpe.model")
+    with pytest.raises(UserError, match=r"has 2 sentences and .* 3"):
+        translation_of(tiny_model(), torch.device("cpu"), *files, search)
+
+
+def test_a_model_without_heads_has_none_to_mask(tiny_model: NewModel, tmp_path: Path) -> None:
+    files = (tmp_path / "model.safetensors", tmp_path / "model.json")
+    save_model(tiny_model(live_heads={kind: [[], []] for kind in ("enc_self", "dec_self", "dec_enc")}), *files, {}, {})
+    with pytest.raises(UserError, match="without any head"):
+        load_with_heads(*files, torch.device("cpu"))

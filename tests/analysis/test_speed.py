@@ -1,0 +1,281 @@
+"""Speed: who is timed when, by a clock that we turn ourselves, and what is made of the seconds. Nothing is timed."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from statistics import mean
+
+import numpy as np
+import pytest
+import torch
+import yaml
+from torch import nn
+
+from heads.__main__ import main
+from heads.analysis.ablation import all_heads
+from heads.analysis.speed import (
+    COLUMNS,
+    Batch,
+    Contestant,
+    compare,
+    ending_after,
+    rounds,
+    search,
+    source_batches,
+    summary,
+    time_on,
+)
+from heads.base.files import UserError, read_tsv
+from heads.cli import speed as command
+from heads.config.settings import SpeedSettings
+from heads.model.transformer import Transformer
+from heads.tables.reading import COLUMNS as READ
+from heads.translation.beam_search import beam_search
+from heads.translation.model_folder import load_folder
+from model_folders import OPEN, Experiment, opinionated, write_experiment
+
+CPU = torch.device("cpu")
+SETTINGS = SpeedSettings(batch_sizes=(1, 4), sentences=7, repeats=3, beam=2, length_penalty=0.7)
+WORDS = ["--settings", "s", "--baseline", "b", "--runs", "r", "--source", "t", "--out", "o"]
+SENTENCE = (torch.tensor([[5, 9, 30, 2]]), torch.ones(1, 4, dtype=torch.bool))
+
+
+@pytest.fixture(scope="module")
+def experiment(tmp_path_factory: pytest.TempPathFactory) -> Experiment:
+    return write_experiment(tmp_path_factory.mktemp("results") / "tiny")
+
+
+class Watch:
+    """A clock that stands still until something costs time."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def steps_of(watch: Watch) -> Callable[..., None]:
+    """A hook by which every decoding step costs a second."""
+
+    def hook(_module: nn.Module, _inputs: object, _logits: object) -> None:
+        watch.now += 1
+
+    return hook
+
+
+def test_every_round_times_every_model_and_every_second_round_goes_backwards() -> None:
+    watch, order = Watch(), []
+    costs = {"a": 1.0, "b": 10.0, "c": 100.0}
+
+    def work(name: str) -> Callable[[], None]:
+        def act() -> None:
+            order.append(name)
+            watch.now += costs[name]
+
+        return act
+
+    seconds = rounds({name: work(name) for name in costs}, 3, watch)
+    assert "".join(order) == "abccbaabc"
+    assert seconds == {name: [cost] * 3 for name, cost in costs.items()}
+
+
+def test_a_machine_that_slows_down_does_not_favour_the_model_that_comes_first() -> None:
+    watch = Watch()
+
+    def act() -> None:
+        watch.now += 1 + 0.01 * watch.now
+
+    seconds = rounds({"first": act, "second": act}, 10, watch)
+    ratios = [first / second for first, second in zip(seconds["first"], seconds["second"], strict=True)]
+    assert min(ratios) < 1 < max(ratios)
+    assert mean(np.log(ratios)) == pytest.approx(0, abs=1e-12)
+
+
+def test_rates_and_ratios_are_what_one_gets_by_hand() -> None:
+    found = summary([2.0, 1.0, 4.0], [4.0, 3.0, 6.0], examples=8)
+    variance = ((4 - 14 / 3) ** 2 + (8 - 14 / 3) ** 2 + (2 - 14 / 3) ** 2) / 2
+    assert found == {
+        "examples_per_second": pytest.approx((4 + 8 + 2) / 3),
+        "examples_per_second_sd": pytest.approx(variance**0.5),
+        "ratio": 2.0,
+        "ratio_low": 1.5,
+        "ratio_high": 3.0,
+    }
+
+
+@pytest.mark.parametrize("repeats", [3, 6])
+def test_the_ends_of_the_ratios_enclose_the_median_as_often_as_is_said(repeats: int) -> None:
+    drawn = np.random.default_rng(4).exponential(size=(20_000, repeats))
+    inside = (drawn.min(1) < np.log(2)) & (np.log(2) < drawn.max(1))
+    assert inside.mean() == pytest.approx(1 - 2 ** (1 - repeats), abs=0.01)
+
+
+@pytest.mark.parametrize("eos", [-30.0, 0.0, 30.0])
+@pytest.mark.parametrize("pieces", [0, 1, 6])
+def test_a_model_ends_where_it_is_told_and_is_itself_again_afterwards(eos: float, pieces: int) -> None:
+    model = opinionated(seed=3, eos=eos)
+    source = torch.tensor([[5, 9, 30, 2], [7, 8, 2, 0]])
+    free = beam_search(model, source, source > 0, beam=3, length_penalty=0.6)
+    with ending_after(model, pieces):
+        told = beam_search(model, source, source > 0, beam=3, length_penalty=0.6)
+    assert [len(ids) for ids in told] == [pieces, pieces]
+    assert beam_search(model, source, source > 0, beam=3, length_penalty=0.6) == free
+
+
+def test_batches_hold_each_sentence_once_and_ask_for_the_unpruned_models_length(experiment: Experiment) -> None:
+    model = opinionated(seed=1)
+    tokens = experiment.tokens()
+    batches = source_batches(tokens, model, SETTINGS, 4, CPU)
+    assert [len(batch.source) for batch in batches] == [4, 3]
+    found = [ids[mask].tolist()[:-1] for b in batches for ids, mask in zip(b.source, b.mask, strict=True)]
+    assert sorted(found) == sorted(tokens[i].tolist() for i in range(7))
+    assert [len(ids) for ids in found] == sorted(len(ids) for ids in found)
+    for batch in batches:
+        rows = zip(batch.source, batch.mask, strict=True)
+        alone = [beam_search(model, s[None, m], m[None, m], beam=2, length_penalty=0.7)[0] for s, m in rows]
+        assert abs(batch.pieces - mean(map(len, alone))) <= 0.5
+    with pytest.raises(UserError, match="has 8, but there are only 7 sentences"):
+        source_batches(tokens, model, SETTINGS, 8, CPU)
+
+
+def test_models_that_end_willingly_and_unwillingly_are_given_the_same_work(experiment: Experiment) -> None:
+    watch = Watch()
+    contestants = {name: Contestant(opinionated(seed=2, eos=eos), 1.0, None) for name, eos in (("a", -9), ("b", 9))}
+    for contestant in contestants.values():
+        contestant.model.projection.register_forward_hook(steps_of(watch))
+    lengths = [len(ids) for one in contestants.values() for ids in search(one.model, *SENTENCE, SETTINGS)]
+    assert lengths[0] > lengths[1]
+    rows = compare(contestants, experiment.tokens(), SETTINGS, CPU, watch)
+    assert [(row["run"], row["batch_sentences"]) for row in rows] == [("a", 1), ("b", 1), ("a", 4), ("b", 4)]
+    assert all(row["ratio"] == row["ratio_low"] == row["ratio_high"] == 1 for row in rows)
+    for size in (1, 4):
+        batches = source_batches(experiment.tokens(), contestants["a"].model, SETTINGS, size, CPU)
+        steps = sum(batch.pieces + 1 for batch in batches)
+        rates = [row["examples_per_second"] for row in rows if row["batch_sentences"] == size]
+        assert rates == pytest.approx([7 / steps] * 2)
+
+
+def a_second_a_head(monkeypatch: pytest.MonkeyPatch, watch: Watch, *, slowly: float = 1.0) -> None:
+    """Every decoding step of a loaded model costs a second a head, `slowly` times that on a device with a number."""
+
+    def load(folder: Path) -> Transformer:
+        model = load_folder(folder)
+        heads = len(all_heads(model.shape))
+
+        def hook(_module: nn.Module, _inputs: object, _logits: object) -> None:
+            watch.now += heads
+
+        model.projection.register_forward_hook(hook)
+        return model
+
+    def clock(device: torch.device) -> Callable[[], float]:
+        return lambda: watch.now * (1.0 if device.index is None else slowly)
+
+    monkeypatch.setattr("heads.analysis.speed.load_folder", load)
+    monkeypatch.setattr("heads.analysis.speed.clock_of", clock)
+
+
+def steps_needed(experiment: Experiment, size: int) -> int:
+    """Decoding steps of all batches: as many as pieces and one for the end."""
+    model = load_folder(experiment.baseline)
+    return sum(batch.pieces + 1 for batch in source_batches(experiment.tokens(), model, SETTINGS, size, CPU))
+
+
+def test_the_command_writes_speed_size_heads_and_memory_of_every_model(
+    experiment: Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a_second_a_head(monkeypatch, Watch())
+    settings = {"speed": {**{name: getattr(SETTINGS, name) for name in SpeedSettings.__slots__}, "batch_sizes": [4]}}
+    (tmp_path / "speed.yaml").write_text(yaml.safe_dump(settings), encoding="utf-8")
+    words = ["speed", "--settings", tmp_path / "speed.yaml", "--baseline", experiment.baseline, "--device", "cpu"]
+    words += ["--runs", experiment.pruned, "--source", experiment.bpe / "test.source.safetensors"]
+    assert main([*map(str, words), "--out", str(tmp_path / "speed.tsv")]) == 0
+    unpruned, pruned = read_tsv(tmp_path / "speed.tsv")
+    assert tuple(unpruned) == COLUMNS == READ["speed.tsv"]
+    assert (unpruned["run"], pruned["run"]) == ("baseline/seed-1", "pruned/all/lam-0.2/seed-1")
+    left = sum(sum(layer) for layers in OPEN.values() for layer in layers)
+    assert [row["heads"] for row in (unpruned, pruned)] == ["18", str(left)]
+    # Each head has 2 columns of width 10 in four matrices.
+    assert int(unpruned["parameters"]) - int(pruned["parameters"]) == (18 - left) * 4 * 2 * 10
+    for row, folder in ((unpruned, experiment.baseline), (pruned, experiment.pruned)):
+        assert float(row["disk_mb"]) == pytest.approx((folder / "model.safetensors").stat().st_size / 1e6, rel=1e-5)
+        assert row["peak_memory_mb"] == "" or 50 < float(row["peak_memory_mb"]) < 5000
+        facts = (row["batch_sentences"], row["sentences"], row["repeats"], row["of"])
+        assert facts == ("4", "7", "3", "18")
+        rate = 7 / (steps_needed(experiment, 4) * int(row["heads"]))
+        assert float(row["examples_per_second"]) == pytest.approx(rate, rel=1e-5)
+        ratios = [float(row[name]) for name in ("ratio", "ratio_low", "ratio_high")]
+        assert ratios == pytest.approx([18 / int(row["heads"])] * 3, rel=1e-5), "above one is faster"
+
+
+@pytest.mark.parametrize("has_gpu", [False, True])
+def test_the_cpu_is_timed_always_and_a_gpu_as_well_where_there_is_one(
+    monkeypatch: pytest.MonkeyPatch, *, has_gpu: bool
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: has_gpu)
+    monkeypatch.setattr(command, "pick", lambda one: torch.device(one.device))
+    parser = argparse.ArgumentParser()
+    command.add_arguments(parser)
+    given = parser.parse_args(WORDS)
+    assert [device.type for device in command.picked(given)] == ["cpu", "cuda"][: 1 + has_gpu]
+    assert given.device == "cpu" + ", cuda" * has_gpu
+
+
+def test_models_are_compared_with_the_unpruned_one_of_the_same_device(
+    experiment: Experiment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a_second_a_head(monkeypatch, Watch(), slowly=4)
+    left = sum(sum(layer) for layers in OPEN.values() for layer in layers)
+    folders = {"baseline": experiment.baseline, "pruned": experiment.pruned}
+    devices = [CPU, torch.device("cpu", 0)]
+    source = experiment.bpe / "test.source.safetensors"
+    rows = time_on(devices, folders, source, replace(SETTINGS, batch_sizes=(4,)))
+    assert [row["run"] for row in rows] == ["baseline", "pruned"] * 2
+    assert [row["ratio"] for row in rows] == pytest.approx([1, 18 / left] * 2)
+    steps = steps_needed(experiment, 4)
+    rates = [7 / (steps * 18), 7 / (steps * left)]
+    assert [row["examples_per_second"] for row in rows] == pytest.approx([*rates, *(rate / 4 for rate in rates)])
+
+
+def test_the_cost_of_a_head_is_measured_in_the_largest_batches_of_as_many_sentences_as_the_settings_say(
+    experiment: Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A batch costs ten seconds, and for each of its sentences some more a head, by its kind of attention."""
+    watch, cost = Watch(), {"enc_self": 2.0, "dec_self": 3.0, "dec_enc": 0.5}
+
+    def translate(model: Transformer, batches: Sequence[Batch], _settings: SpeedSettings) -> int:
+        a_sentence = sum(cost[kind] for kind, _, _ in all_heads(model.shape))
+        watch.now += sum(10 + len(batch.source) * a_sentence for batch in batches)
+        return 1
+
+    monkeypatch.setattr("heads.analysis.latency.translate_all", translate)
+    monkeypatch.setattr("heads.cli.latency.clock_of", lambda _device: watch)
+    settings = {"speed": {name: getattr(SETTINGS, name) for name in SpeedSettings.__slots__} | {"batch_sizes": [4, 1]}}
+    (tmp_path / "speed.yaml").write_text(yaml.safe_dump(settings), encoding="utf-8")
+    words = ["latency", "--settings", tmp_path / "speed.yaml", "--model", experiment.baseline / "model.safetensors"]
+    words += ["--shape", experiment.baseline / "model.json", "--source", experiment.bpe / "test.source.safetensors"]
+    assert main([*map(str, words), "--device", "cpu", "--out", str(tmp_path / "latency.tsv")]) == 0
+    rows = read_tsv(tmp_path / "latency.tsv")
+    assert {row["attention"]: float(row["seconds_per_head"]) for row in rows} == {k: 7 * c for k, c in cost.items()}
+    facts = {(row["seconds_unpruned"], row["batch_sentences"], row["repeats"], row["sentences"]) for row in rows}
+    assert facts == {(f"{2 * 10 + 7 * 6 * 5.5:g}", "4", "3", "7")}
+
+
+def test_a_device_named_twice_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["speed", *WORDS, "--device", "cpu", "cpu"]) == 1
+    assert "names a device twice" in capsys.readouterr().err
+
+
+def test_a_run_named_twice_is_an_error(
+    experiment: Experiment, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = {"batch_sizes": [1], "sentences": 1, "repeats": 2, "beam": 1, "length_penalty": 0.0}
+    (tmp_path / "speed.yaml").write_text(yaml.safe_dump({"speed": settings}), encoding="utf-8")
+    folder = str(experiment.baseline)
+    words = ["speed", "--settings", str(tmp_path / "speed.yaml"), "--baseline", folder, "--runs", folder]
+    assert main([*words, "--source", folder, "--out", str(tmp_path / "speed.tsv")]) == 1
+    assert "name a run twice" in capsys.readouterr().err

@@ -1,0 +1,45 @@
+"""Bootstrap over sentences, against the moments that drawing with replacement must have."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from heads.base.bootstrap import interval, resampled_sums
+
+
+def test_sums_of_draws_have_the_mean_and_covariance_of_drawing_with_replacement() -> None:
+    counts = np.random.default_rng(4).integers(0, 9, (23, 3)).astype(np.float32)
+    counts[:, 2] = 7 - counts[:, 0]
+    sums = resampled_sums(counts, 6000)
+    np.testing.assert_allclose(sums.mean(0), counts.sum(0), rtol=0.01)
+    expected = 23 * np.cov(counts.T.astype(float), bias=True)
+    np.testing.assert_allclose(np.cov(sums.T), expected, rtol=0.08, atol=0.03 * expected.max())
+    np.testing.assert_allclose(sums[:, 0] + sums[:, 2], 7 * 23)
+
+
+def test_every_draw_has_as_many_sentences_as_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("heads.base.bootstrap.WEIGHTS_AT_ONCE", 20)
+    sums = resampled_sums(np.ones((7, 2), np.float32), 5)
+    assert (sums == 7).all()
+    assert sums.shape == (5, 2)
+
+
+def test_memory_that_holds_fewer_weights_gives_the_same_sums(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = np.arange(22, dtype=np.float32).reshape(11, 2)
+    at_once = resampled_sums(counts, 9)
+    monkeypatch.setattr("heads.base.bootstrap.WEIGHTS_AT_ONCE", 30)
+    np.testing.assert_array_equal(resampled_sums(counts, 9), at_once)
+
+
+def test_no_sentences_have_no_counts() -> None:
+    assert resampled_sums(np.zeros((0, 4), np.float32), 3).tolist() == [[0] * 4] * 3
+
+
+def test_the_interval_leaves_out_a_fortieth_at_each_end_and_what_is_no_value() -> None:
+    values = np.random.default_rng(1).permutation(np.arange(401.0))
+    several = np.stack([values, np.where(values > 200, np.nan, values), np.full(401, np.nan)], 1)
+    low, high = interval(several)
+    assert (low[0], high[0]) == (10, 390)
+    assert (low[1], high[1]) == (5, 195)
+    assert np.isnan([low[2], high[2]]).all()

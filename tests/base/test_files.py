@@ -1,0 +1,154 @@
+"""Files are whole or not there, and what was written reads back."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import os
+import platform
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from heads.base.files import (
+    UserError,
+    atomic_path,
+    format_cell,
+    open_text,
+    read_json,
+    read_jsonl,
+    read_lines,
+    read_tsv,
+    sha256_of,
+    write_json,
+    write_lines,
+    write_text,
+    write_tsv,
+)
+
+
+def test_a_failure_leaves_nothing_new_and_the_old_file_whole(tmp_path: Path) -> None:
+    def fail_half_way(path: Path) -> None:
+        with atomic_path(path) as temporary:
+            temporary.write_text("half", encoding="utf-8")
+            raise RuntimeError("stop")
+
+    (tmp_path / "old").write_text("whole", encoding="utf-8")
+    for name in ("old", "new"):
+        with pytest.raises(RuntimeError, match="stop"):
+            fail_half_way(tmp_path / name)
+    assert [path.name for path in tmp_path.iterdir()] == ["old"]
+    assert (tmp_path / "old").read_text(encoding="utf-8") == "whole"
+
+
+def test_what_a_killed_writer_left_goes_with_the_next_and_what_a_living_one_writes_stays(tmp_path: Path) -> None:
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait(60)
+    path, node = tmp_path / "a[1].tsv", platform.node()
+    numbers = {ended.pid: False, 1: True, os.getppid(): True}
+    left = {path.with_name(f".{path.name}.{node}.{number}.part"): stays for number, stays in numbers.items()}
+    left |= {path.with_name(f".{name}.part"): True for name in (f"{path.name}.other{node}.{ended.pid}", "a[1].tsv.x")}
+    left[path.with_name(f".b.tsv.{node}.{ended.pid}.part")] = True
+    for one in left:
+        one.touch()
+    write_text(path, "whole\n")
+    assert {one for one in left if one.exists()} == {one for one, stays in left.items() if stays}
+    assert path.read_text(encoding="utf-8") == "whole\n"
+
+
+def test_a_reader_sees_the_old_file_until_the_new_one_is_whole(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "file"
+    write_text(path, "old\n")
+    with atomic_path(path) as temporary:
+        temporary.write_text("new\n", encoding="utf-8")
+        assert temporary.parent == path.parent, "a rename must not cross file systems"
+        assert path.read_text(encoding="utf-8") == "old\n"
+    assert path.read_text(encoding="utf-8") == "new\n"
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_a_result_is_readable_as_the_umask_allows_whoever_wrote_it(tmp_path: Path) -> None:
+    before = os.umask(0o027)
+    try:
+        with atomic_path(tmp_path / "file") as temporary:
+            temporary.touch(mode=0o600)
+        assert os.umask(0o027) == 0o027, "the umask is as it was"
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == 0o640
+
+
+def test_lines_come_back_from_plain_and_gzipped_files(tmp_path: Path) -> None:
+    lines = ["the cat", "", "кот \u2028 видит", "a\rb"]
+    write_lines(tmp_path / "text", lines)
+    assert (tmp_path / "text").read_bytes().count(b"\n") == 4
+    (tmp_path / "text.gz").write_bytes(gzip.compress((tmp_path / "text").read_bytes()))
+    assert read_lines(tmp_path / "text") == lines
+    assert read_lines(tmp_path / "text.gz") == lines
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"missing\.txt does not exist"):
+        open_text(tmp_path / "missing.txt")
+
+
+def test_json_keeps_its_letters_and_ends_with_a_line_end(tmp_path: Path) -> None:
+    content = {"слово": [1, 0.5, None], "a": {"b": True}}
+    write_json(tmp_path / "file.json", content)
+    assert read_json(tmp_path / "file.json") == content
+    text = (tmp_path / "file.json").read_text(encoding="utf-8")
+    assert "слово" in text
+    assert text.endswith("}\n")
+
+
+@pytest.mark.parametrize("cut", ["", "{", '{"a": 3, "b', '{"a": 3}'[:-1]])
+def test_a_last_line_cut_off_by_a_kill_is_left_out(tmp_path: Path, cut: str) -> None:
+    (tmp_path / "log.jsonl").write_text('{"a": 1}\n{"a": 2}\n' + cut, encoding="utf-8")
+    assert read_jsonl(tmp_path / "log.jsonl") == [{"a": 1}, {"a": 2}]
+
+
+@settings(max_examples=50, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    rows=st.lists(
+        st.fixed_dictionaries({"word": st.text(st.characters(exclude_categories=["Cs", "Cc"])) | st.just('a\t"b\n'),
+                               "count": st.integers(), "share": st.floats(allow_nan=False)})
+    )
+)  # fmt: skip
+def test_a_table_reads_back_as_its_rows(tmp_path: Path, rows: list[dict[str, object]]) -> None:
+    write_tsv(tmp_path / "table.tsv", rows, ["share", "word", "count"])
+    back = read_tsv(tmp_path / "table.tsv")
+    assert [row["word"] for row in back] == [row["word"] for row in rows]
+    assert [int(row["count"]) for row in back] == [row["count"] for row in rows]
+    assert [float(row["share"]) for row in back] == pytest.approx([row["share"] for row in rows], rel=1e-5)
+
+
+def test_a_table_without_rows_keeps_its_header(tmp_path: Path) -> None:
+    write_tsv(tmp_path / "table.tsv", [], ["a", "b"])
+    assert (tmp_path / "table.tsv").read_text(encoding="utf-8") == "a\tb\n"
+    assert read_tsv(tmp_path / "table.tsv") == []
+
+
+@pytest.mark.parametrize("row", [{"a": 1}, {"a": 1, "b": 2, "c": 3}, {"a": 1, "c": 2}])
+def test_a_row_with_other_columns_is_refused_and_no_table_is_left(tmp_path: Path, row: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match="columns"):
+        write_tsv(tmp_path / "table.tsv", [{"a": 1, "b": 2}, row], ["a", "b"])
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(None, ""), (0.1 + 0.2, "0.3"), (1 / 3, "0.333333"), (2.0, "2"), (7, "7"), ("x", "x"), (1e-9, "1e-09")],
+)
+def test_a_cell_is_written_with_six_digits_and_nothing_for_none(value: object, text: str) -> None:
+    assert format_cell(value) == text
+
+
+def test_the_checksum_is_that_of_the_bytes(tmp_path: Path) -> None:
+    content = bytes(range(256)) * 999
+    (tmp_path / "file").write_bytes(content)
+    assert sha256_of(tmp_path / "file") == hashlib.sha256(content).hexdigest()

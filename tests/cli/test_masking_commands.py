@@ -1,0 +1,292 @@
+"""`ablation`, `ablation_other`, `curve` and `moments` by their values: which text each reads, how much of it, and what
+is masked on it. References past what the settings name are nonsense, so that reading on would show."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from few_heads import HEAD_WIDTH, KNOWN
+from heads.analysis.ablation import all_heads, gates_without
+from heads.base.files import read_tsv, write_lines, write_tsv, write_yaml
+from heads.base.names import ATTENTIONS
+from heads.cli._masking import translation_of
+from heads.config.settings import TranslateSettings
+from heads.model.checkpoint import save_model
+from heads.model.head_removal import attention_name
+from heads.model.transformer import Transformer
+from heads.pruning.selection import Head
+from heads.text.special_ids import EOS
+from heads.translation.beam_search import beam_search, bleu
+from known_experiment import FOUND, SETTINGS, WAYS, Known, as_text, command, known_model, path_model, save, write_known
+
+SEARCH = {"beam": 2, "length_penalty": 0.6, "batch_tokens": 20}
+FIRST, SECOND = ("enc_self", 0, 0), ("enc_self", 0, 1)
+"""Heads of the same layer as a known one, whose own say is faint."""
+BEST = KNOWN[0]
+NONSENSE = "x x x x x"
+HEADS = all_heads(known_model().shape)
+Rows = list[dict[str, str]]
+
+
+@pytest.fixture(scope="module")
+def known(tmp_path_factory: pytest.TempPathFactory) -> Known:
+    return write_known(tmp_path_factory.mktemp("results") / "known")
+
+
+def translations(sources: Sequence[list[int]], without: Collection[Head] = ()) -> list[str]:
+    """What the hand-made model makes of sentences with some heads masked, one sentence at a time."""
+    model, lines = known_model(), []
+    for ids in sources:
+        read = torch.tensor([[*ids, EOS]])
+        (found,) = beam_search(
+            model, read, torch.ones_like(read, dtype=torch.bool), beam=2, length_penalty=0.6,
+            gates=gates_without(model, without),
+        )  # fmt: skip
+        lines.append(as_text(found, "target"))
+    return lines
+
+
+def references(path: Path, lines: Sequence[str], of: int) -> Path:
+    """Write references for the first sentences of a text, and nonsense for the rest of it."""
+    write_lines(path, [*lines, *[NONSENSE] * (of - len(lines))])
+    return path
+
+
+def masking(known: Known, stage: str, out: Path, split: str, wanted: Path, **changes: Any) -> dict[str, object]:
+    """Flags of every command that masks heads; `changes` are the settings of its stage."""
+    write_yaml(out / "s.yaml", {**SETTINGS, stage: {**SEARCH, **changes}})
+    run = known.baseline
+    return {
+        "settings": out / "s.yaml", "model": run / "model.safetensors", "shape": run / "model.json",
+        "source": known.tokens(split, "source"), "references": wanted, "target_bpe": known.bpe / "target.model",
+        "device": "cpu",
+    }  # fmt: skip
+
+
+def of_head(rows: Rows, head: Head) -> dict[str, float]:
+    """The numbers of one head's row."""
+    (row,) = (r for r in rows if (r["attention"], int(r["layer"]), int(r["head"])) == head)
+    return {name: float(row[name]) for name in ("bleu", "bleu_change", "p_value")}
+
+
+@pytest.mark.parametrize("search", FOUND)
+def test_texts_are_translated_with_the_beam_and_length_penalty_that_the_settings_name(
+    known: Known, search: tuple[int, float]
+) -> None:
+    model, wanted = path_model(WAYS), known.text("dev", "target")
+    settings = TranslateSettings(beam=search[0], length_penalty=search[1], batch_tokens=20, sentences=3)
+    translate, lines = translation_of(
+        model, torch.device("cpu"), known.tokens("dev", "source"), wanted, known.bpe / "target.model", settings
+    )
+    assert translate(None) == [FOUND[search]] * 3
+    assert len(lines) == 3
+
+
+@pytest.fixture(scope="module")
+def ablated(known: Known, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Rows]:
+    """The five tables of `ablation`. Dev is translated by the rule; on test the references are what comes out when the
+    first head alone is left in a layer, so that there another head is best than on dev."""
+    out = tmp_path_factory.mktemp("ablation")
+    alone = translations(known.ids("test", "source")[:9], {SECOND, BEST})
+    flags = masking(
+        known,
+        "ablation",
+        out,
+        "test",
+        references(out / "test.txt", alone, 14),
+        sentences=9,
+        dev_sentences=6,
+        resamples=99,
+    )
+    flags |= {
+        "dev_source": known.tokens("dev", "source"),
+        "dev_references": references(out / "dev.txt", known.right("dev")[:6], 10),
+    }
+    names = ("masked", "masked_dev", "alone", "alone_dev", "layers")
+    command("ablation", **flags, **{name: out / f"{name}.tsv" for name in names})
+    return {name: read_tsv(out / f"{name}.tsv") for name in names}
+
+
+def test_each_head_is_masked_alone_on_test_and_on_dev(known: Known, ablated: dict[str, Rows]) -> None:
+    sources, alone = known.ids("test", "source")[:9], translations(known.ids("test", "source")[:9], {SECOND, BEST})
+    full = bleu(translations(sources), alone)["bleu"]
+    assert full < 90
+    for head in (FIRST, *KNOWN):
+        left = bleu(translations(sources, {head}), alone)["bleu"]
+        row = of_head(ablated["masked"], head)
+        assert (row["bleu"], row["bleu_change"]) == pytest.approx((left, left - full), abs=2e-4)
+    assert of_head(ablated["masked"], BEST)["bleu_change"] > 0 > of_head(ablated["masked_dev"], BEST)["bleu_change"]
+    right = known.right("dev")[:6]
+    for head in KNOWN:
+        lost = bleu(translations(known.ids("dev", "source")[:6], {head}), right)["bleu"] - 100
+        assert of_head(ablated["masked_dev"], head)["bleu_change"] == pytest.approx(lost, abs=2e-4)
+    for head in set(HEADS) - set(KNOWN):
+        assert of_head(ablated["masked_dev"], head) == pytest.approx({"bleu": 100, "bleu_change": 0, "p_value": 1})
+
+
+def test_each_head_is_left_alone_in_its_layer_on_test_and_on_dev(ablated: dict[str, Rows]) -> None:
+    assert of_head(ablated["alone"], FIRST)["bleu"] == pytest.approx(100)
+    assert of_head(ablated["alone_dev"], FIRST)["bleu"] < 90
+    for head in KNOWN:
+        assert of_head(ablated["alone_dev"], head)["bleu"] == pytest.approx(100), "the others were not needed"
+    assert [len(ablated[name]) for name in ("alone", "alone_dev", "masked", "masked_dev")] == [18] * 4
+
+
+def test_the_head_of_a_layer_is_chosen_on_dev_and_scored_on_test_and_the_oracle_is_chosen_where_it_is_scored(
+    ablated: dict[str, Rows],
+) -> None:
+    rows = {(row["attention"], int(row["layer"])): row for row in ablated["layers"]}
+    assert len(rows) == 6
+    for kind, layer, head in KNOWN:
+        assert int(rows[kind, layer]["head_chosen"]) == head
+    row = rows[BEST[:2]]
+    assert (row["head_oracle"], row["heads"]) == (str(FIRST[2]), "3")
+    assert float(row["bleu_oracle"]) == pytest.approx(100)
+    for chosen, suffix in ((BEST, ""), (FIRST, "_oracle")):
+        on_test = of_head(ablated["alone"], chosen)
+        assert [float(row[f"{name}{suffix}"]) for name in on_test] == list(on_test.values())
+    assert float(row["bleu_change"]) == pytest.approx(0, abs=1e-6)
+    assert float(row["bleu_change_oracle"]) > 10
+
+
+def test_the_other_domain_is_translated_as_far_as_the_settings_say(known: Known, tmp_path: Path) -> None:
+    wanted = references(tmp_path / "other.txt", known.right("train")[:8], 40)
+    flags = masking(known, "ablation", tmp_path, "train", wanted, sentences=8, dev_sentences=3, resamples=99)
+    command("ablation_other", **flags, masked=tmp_path / "other.tsv")
+    rows = read_tsv(tmp_path / "other.tsv")
+    assert len(rows) == 18
+    for head in (FIRST, *KNOWN[:2]):
+        left = bleu(translations(known.ids("train", "source")[:8], {head}), known.right("train")[:8])["bleu"]
+        assert of_head(rows, head)["bleu"] == pytest.approx(left, abs=1e-3)
+    assert of_head(rows, KNOWN[3])["p_value"] == pytest.approx(1 / 100)
+
+
+def head_table(path: Path, scores: Mapping[Head, float], **facts: object) -> None:
+    """A table of single heads whose BLEU changes are these."""
+    rows = [
+        {"attention": kind, "layer": layer, "head": head, "bleu": 50.0, "bleu_change": change, "p_value": 0.5, **facts}
+        for (kind, layer, head), change in scores.items()
+    ]
+    write_tsv(path, rows, list(rows[0]))
+
+
+@pytest.fixture(scope="module")
+def curve(known: Known, tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], Rows]:
+    """The walks of `curve` in one step, which leaves as many heads of all as are known. By the paper's importance and
+    on dev the known heads matter, by all else they are the first to go."""
+    out = tmp_path_factory.mktemp("curve")
+    known_last = {head: -5.0 if head in KNOWN else 0.1 for head in HEADS}
+    head_table(out / "dev.tsv", known_last)
+    head_table(out / "test.tsv", {head: -change for head, change in known_last.items()})
+    importance = [
+        {"attention": kind, "layer": layer, "head": head, "form": form,
+         "importance": 0.0 if (kind, layer, head) in KNOWN else 1.0,
+         "importance_normalised": float(((kind, layer, head) in KNOWN) == (form == "example"))}
+        for form in ("signed", "batch", "example", "token") for kind, layer, head in HEADS
+    ]  # fmt: skip
+    write_tsv(out / "importance.tsv", importance, list(importance[0]))
+    wanted = references(out / "test.txt", known.right("test")[:8], 14)
+    flags = masking(known, "curve", out, "test", wanted, sentences=8, step=7 / 9, random_orders=2, resamples=100)
+    flags |= {"importance": out / "importance.tsv", "ablation_dev": out / "dev.tsv", "ablation_test": out / "test.tsv"}
+    command("curve", **flags, out=out / "curve.tsv")
+    walks: dict[tuple[str, str], Rows] = {}
+    for row in read_tsv(out / "curve.tsv"):
+        walks.setdefault((row["order"], row["attention"]), []).append(row)
+    return walks
+
+
+def test_every_walk_begins_with_all_heads_and_masks_as_many_as_a_step_says(curve: dict[tuple[str, str], Rows]) -> None:
+    orders = ("example", "token", "batch", "signed", "ablation", "ablation_oracle", "random-1", "random-2")
+    assert list(curve) == [*((order, "all") for order in orders), *(("example", kind) for kind in ATTENTIONS)]
+    for (_, attention), rows in curve.items():
+        steps = [(row["masked"], row["of"]) for row in rows]
+        assert steps == ([("0", "18"), ("14", "18")] if attention == "all" else [("0", "6"), ("5", "6")])
+        assert float(rows[0]["bleu"]) == pytest.approx(100)
+
+
+def test_the_least_important_heads_go_first_and_the_order_of_dev_is_not_the_oracles(
+    known: Known, curve: dict[tuple[str, str], Rows]
+) -> None:
+    for order in ("example", "ablation"):
+        assert float(curve[order, "all"][1]["bleu"]) == pytest.approx(100), order
+        assert float(curve[order, "all"][1]["bleu_behind"]) == 0
+    others = [head for head in HEADS if head not in KNOWN]
+    # Of equal scores the head that stands first in tables is the better one: the last four unknown ones stay.
+    sources, right = known.ids("test", "source")[:8], known.right("test")[:8]
+    kept = others[:4]
+    left = bleu(translations(sources, set(HEADS) - set(kept)), right)["bleu"]
+    assert left < 50
+    for order in ("token", "batch", "signed", "ablation_oracle"):
+        row = curve[order, "all"][1]
+        assert (float(row["bleu"]), float(row["bleu_behind"])) == pytest.approx((left, 100 - left), abs=1e-3), order
+        assert float(row["bleu_change_high"]) < -20
+
+
+def test_one_kind_of_attention_is_masked_by_itself(known: Known, curve: dict[tuple[str, str], Rows]) -> None:
+    """Both kinds of self-attention have one head that matters, and keep it; of the two of the third, one goes."""
+    lost = {kind: float(curve["example", kind][1]["bleu"]) for kind in ATTENTIONS}
+    masked = {head for head in HEADS if head[0] == "dec_enc"} - {KNOWN[2]}
+    left = bleu(translations(known.ids("test", "source")[:8], masked), known.right("test")[:8])["bleu"]
+    assert lost == pytest.approx({"enc_self": 100, "dec_self": 100, "dec_enc": left}, abs=1e-3)
+    assert left < 50
+    assert {curve["example", kind][1]["bleu_behind"] for kind in ATTENTIONS} == {""}
+
+
+def swapped(model: Transformer, kind: str, layer: int, first: int, second: int) -> Transformer:
+    """The same model with two heads of a layer in each other's place."""
+    attention = dict(model.named_modules())[attention_name(kind, layer)]
+    one, other = (slice(head * HEAD_WIDTH, (head + 1) * HEAD_WIDTH) for head in (first, second))
+    with torch.no_grad():
+        for name in ("query", "key", "value"):
+            weight = getattr(attention, name).weight
+            weight[one], weight[other] = weight[other].clone(), weight[one].clone()
+        output = attention.output.weight
+        output[:, one], output[:, other] = output[:, other].clone(), output[:, one].clone()
+    return model
+
+
+def without_the_last(model: Transformer) -> Transformer:
+    """The model before it learnt what the last of the known heads does."""
+    kind, layer, head = KNOWN[3]
+    output = dict(model.named_modules())[f"{attention_name(kind, layer)}.output"]
+    assert isinstance(output, torch.nn.Linear)
+    with torch.no_grad():
+        output.weight[:, head * HEAD_WIDTH : (head + 1) * HEAD_WIDTH] = 0
+    return model
+
+
+def test_each_moment_is_a_model_of_its_own_whose_importance_is_measured_anew(known: Known, tmp_path: Path) -> None:
+    """After update 3 a head has not learnt its work yet; after 11 another one of a layer does that of the known."""
+    moments = {3: without_the_last(known_model()), 11: swapped(known_model(), "enc_self", 0, 2, 0)}
+    for update, model in moments.items():
+        save_model(model, tmp_path / f"moments/moment-{update:05}.safetensors", tmp_path / "x.json", {}, {})
+    finished = save(known_model(), tmp_path / "finished", updates=20)
+    flags = masking(
+        known, "moments", tmp_path, "test", references(tmp_path / "test.txt", known.right("test")[:8], 14),
+        sentences=8, step=7 / 9, resamples=100,
+    ) | {"model": finished / "model.safetensors", "shape": finished / "model.json"}  # fmt: skip
+    training = {**SETTINGS["training"], "batch_tokens": 60, "max_pieces": 6}
+    write_yaml(tmp_path / "s.yaml", {**SETTINGS, "training": training, "moments": {**SEARCH, "sentences": 8,
+                                     "step": 7 / 9, "resamples": 100}})  # fmt: skip
+    sides = {
+        f"{split}_{side}": known.tokens(split, side) for split in ("dev", "train") for side in ("source", "target")
+    }
+    command("moments", **flags, **sides, moments=tmp_path / "moments", out=tmp_path / "moments.tsv")
+    rows = read_tsv(tmp_path / "moments.tsv")
+    assert [(row["update"], row["finished"], row["masked"]) for row in rows] == [
+        ("3", "0", "0"), ("3", "0", "14"), ("11", "0", "0"), ("11", "0", "14"), ("20", "1", "0"), ("20", "1", "14"),
+    ]  # fmt: skip
+    unlearnt, _, *learnt = (float(row["bleu"]) for row in rows)
+    assert unlearnt < 50
+    assert learnt == pytest.approx([100] * 4)
+    read = [len(source) + 1 for source, target in known.pairs("train") if max(len(source), len(target)) <= 6]
+    assert len(read) < 40
+    an_epoch = round(sum(read) / 60)
+    assert [float(row["epoch"]) for row in rows[::2]] == pytest.approx(
+        [3 / an_epoch, 11 / an_epoch, 20 / an_epoch], rel=1e-4
+    )

@@ -1,0 +1,176 @@
+"""`bpe`, `encode`, `confidence`, `importance`, and `maps` by their values: which sentences they read and how many."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+
+from few_heads import FIRST_WORD, KNOWN
+from heads.analysis.ablation import all_heads
+from heads.base.files import read_json, read_tsv, write_lines
+from heads.model.head_removal import prune
+from heads.model.transformer import Transformer
+from heads.pruning.selection import Head
+from heads.syntax.conllu import Sentence, place, write_conllu
+from heads.text.special_ids import BOS, EOS
+from heads.text.vocabulary import Tokens, Vocabulary
+from known_experiment import (
+    EVERY_KIND,
+    LETTERS,
+    PIECES,
+    SETTINGS,
+    Known,
+    command,
+    known_model,
+    save,
+    settings,
+    write_known,
+)
+
+
+@pytest.fixture(scope="module")
+def known(tmp_path_factory: pytest.TempPathFactory) -> Known:
+    return write_known(tmp_path_factory.mktemp("results") / "known")
+
+
+def measured(known: Known, name: str, out: Path, model: Path | None = None, **changes: Any) -> list[dict[str, str]]:
+    """The rows that a command writes of dev."""
+    run = model or known.baseline
+    command(name, settings=settings(out / "s.yaml", **changes), model=run / "model.safetensors",
+            shape=run / "model.json", source=known.tokens("dev", "source"), target=known.tokens("dev", "target"),
+            out=out / "out.tsv", device="cpu")  # fmt: skip
+    return read_tsv(out / "out.tsv")
+
+
+def by_head(rows: list[dict[str, str]], column: str) -> dict[Head, float]:
+    return {(row["attention"], int(row["layer"]), int(row["head"])): float(row[column]) for row in rows}
+
+
+@pytest.mark.parametrize("sentences", [0, 4])
+def test_known_heads_are_sure_and_others_are_not_over_as_many_dev_sentences_as_the_settings_say(
+    known: Known, tmp_path: Path, sentences: int
+) -> None:
+    """A known head looks at one place; where that is the end sign, or none, it is sure of nothing that counts."""
+    rows = measured(known, "confidence", tmp_path, confidence={"sentences": sentences})
+    read = known.pairs("dev")[: sentences or 10]
+    words, answers = (sum(len(pair[side]) for pair in read) for side in (0, 1))
+    assert {row["attention"]: row["tokens"] for row in rows} == {
+        "enc_self": str(words), "dec_self": str(answers), "dec_enc": str(answers)}  # fmt: skip
+    found = by_head(rows, "confidence")
+    assert list(found) == all_heads(known_model().shape)
+    # The next place is a real word for all steps but the last word's and those beyond; the same place for one more.
+    ahead, here = (sum(min(len(answer), len(source) - gap) for source, answer in read) for gap in (1, 0))
+    assert found["dec_enc", 1, 1] == pytest.approx(here / answers, abs=0.06)
+    assert found["dec_enc", 0, 0] == pytest.approx(ahead / answers, abs=0.06)
+    assert all(value < 0.75 for head, value in found.items() if head not in KNOWN)
+    # Whoever looks everywhere alike gives each word one share, the end sign among those that share.
+    alike = sum(len(source) / (len(source) + 1) for source, _ in read) / words
+    assert found["enc_self", 1, 1] == pytest.approx(alike, abs=0.03)
+
+
+def slopes(model: Transformer, source: list[int], target: list[int], smoothing: float) -> dict[Head, float]:
+    """dL/dgate of every head at one, for a sentence alone, by the gates of the model."""
+    live = model.shape.live_heads
+    gates = {kind: [torch.ones(len(heads), requires_grad=True) for heads in layers] for kind, layers in live.items()}
+    read, start = torch.tensor([[*source, EOS]]), torch.tensor([[BOS, *target]])
+    logits = model.projection(model(read, torch.ones_like(read, dtype=torch.bool), start, gates))
+    F.cross_entropy(logits[0], torch.tensor([*target, EOS]), label_smoothing=smoothing, reduction="sum").backward()
+    return {
+        (kind, layer, head): float(gate.grad[i]) if gate.grad is not None else 0.0
+        for kind, layers in gates.items() for layer, gate in enumerate(layers)
+        for i, head in enumerate(live[kind][layer])
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(("sentences", "smoothing"), [(0, 0.1), (3, 0.3)])
+def test_importance_is_of_as_many_dev_sentences_and_of_the_loss_that_the_settings_say(
+    known: Known, tmp_path: Path, sentences: int, smoothing: float
+) -> None:
+    rows = measured(known, "importance", tmp_path, importance={"sentences": sentences},
+                    training={"label_smoothing": smoothing})  # fmt: skip
+    read = known.pairs("dev")[: sentences or 10]
+    found = [slopes(known_model(), *pair, smoothing) for pair in read]
+    mean = {head: sum(each[head] for each in found) / len(read) for head in found[0]}
+    absolute = {head: sum(abs(each[head]) for each in found) / len(read) for head in found[0]}
+    for form, right in (("signed", mean), ("example", absolute)):
+        mine = by_head([row for row in rows if row["form"] == form], "importance")
+        assert mine == pytest.approx(right, rel=2e-3, abs=1e-5)
+        shares = by_head([row for row in rows if row["form"] == form], "importance_normalised")
+        for head, value in shares.items():
+            norm = sum(right[other] ** 2 for other in right if other[:2] == head[:2]) ** 0.5
+            assert value == pytest.approx(right[head] / norm, rel=5e-3, abs=1e-4)
+    assert set(sorted(mine, key=mine.__getitem__)[-len(KNOWN) :]) == set(KNOWN)
+
+
+def test_a_model_without_any_head_has_no_row_in_either(known: Known, tmp_path: Path) -> None:
+    run = save(prune(known_model(), EVERY_KIND), tmp_path / "run")
+    for name in ("confidence", "importance"):
+        assert measured(known, name, tmp_path, run) == []
+
+
+def tree(words: list[str]) -> Sentence:
+    """Each word hangs on the one before it."""
+    return place([(word, word, "X", i, "root" if not i else "dep", True) for i, word in enumerate(words)])
+
+
+def test_maps_are_of_the_first_sentences_of_fitting_length_and_show_where_the_known_head_looks(
+    known: Known, tmp_path: Path
+) -> None:
+    lines = [[LETTERS["source"][piece - FIRST_WORD] for piece in ids] for ids in known.ids("test", "source")]
+    write_conllu(tmp_path / "trees", [tree(words) for words in lines])
+    run = known.baseline
+    command("maps", settings=settings(tmp_path / "s.yaml"), model=run / "model.safetensors", shape=run / "model.json",
+            source_bpe=known.bpe / "source.model", trees=tmp_path / "trees", out=tmp_path / "maps.json",
+            device="cpu")  # fmt: skip
+    maps = read_json(tmp_path / "maps.json")
+    fitting = [words for words in lines if 5 <= len(words) <= 6]
+    assert [each["words"] for each in maps] == fitting[:2]
+    assert len(fitting) > 2 and lines[:2] != fitting[:2]
+    for each in maps:
+        count = len(each["words"])
+        assert each["tree_heads"] == list(range(count)) and each["relations"] == ["root"] + ["dep"] * (count - 1)
+        weights = np.array(each["weights"]["enc_self"])
+        assert weights.shape == (2, 3, count, count)
+        # The known head of the first layer looks one word back; the first word has none there.
+        looks = weights[KNOWN[0][1], KNOWN[0][2]]
+        assert (looks[1:].argmax(1) == np.arange(count - 1)).all() and (looks[1:].max(1) > 0.95).all()
+        assert weights[1].max() < 0.5
+
+
+def test_each_side_learns_its_own_number_of_pieces_from_its_own_text(known: Known, tmp_path: Path) -> None:
+    sizes = {"source_pieces": PIECES["source"] - 3, "target_pieces": PIECES["target"] - 5}
+    told = settings(tmp_path / "s.yaml", bpe=sizes)
+    for side in ("source", "target"):
+        command("bpe", settings=told, side=side, text=known.text("train", side), model=tmp_path / side)
+        vocabulary = Vocabulary(tmp_path / side)
+        assert len(vocabulary) == sizes[f"{side}_pieces"]
+        assert {vocabulary.piece(i) for i in range(len(vocabulary))} >= {*LETTERS[side], "▁"}
+
+
+def test_words_are_counted_in_as_many_sentences_as_the_settings_say(tmp_path: Path) -> None:
+    """Of two texts' worth of words no more are known than one line has."""
+    write_lines(tmp_path / "text", ["ab ab", "cd cd", "ef ef"])
+    told = settings(tmp_path / "s.yaml", bpe={"train_sentences": 1, "source_pieces": 8})
+    command("bpe", settings=told, side="source", text=tmp_path / "text", model=tmp_path / "m")
+    vocabulary = Vocabulary(tmp_path / "m")
+    letters = {vocabulary.piece(i) for i in range(4, 8)} & set("abcdef")
+    assert letters in ({"a", "b"}, {"c", "d"}, {"e", "f"})
+
+
+def test_a_text_is_encoded_line_by_line_with_the_vocabulary_that_is_given(known: Known, tmp_path: Path) -> None:
+    for side in ("source", "target"):
+        command("encode", text=known.text("test", side), bpe=known.bpe / f"{side}.model", tokens=tmp_path / side)
+        tokens = Tokens(tmp_path / side)
+        assert [tokens[i].tolist() for i in range(len(tokens.lengths))] == known.ids("test", side)
+
+
+def test_every_setting_of_the_known_experiment_is_another_number() -> None:
+    """Else a command that reads another's section would not be seen."""
+    updates = [SETTINGS[name]["updates"] for name in ("baseline", "gates", "scratch")]
+    batches = [SETTINGS[name]["batch_tokens"] for name in ("translate", "confidence", "importance", "training")]
+    assert len(set(updates)) == 3 and len(set(batches)) == 4

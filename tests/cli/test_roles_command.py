@@ -1,0 +1,193 @@
+"""The roles command from end to end: what it measures, what it counts, and what it says of bad input."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import yaml
+from safetensors.numpy import save_file
+
+from heads.__main__ import main
+from heads.base.files import read_tsv
+from heads.cli.roles import missing_relations
+from heads.config.settings import BpeSettings
+from heads.model.checkpoint import save_model
+from heads.model.transformer import ModelShape, Transformer
+from heads.syntax.alignment import Arc, Words
+from heads.syntax.conllu import Sentence, place, write_conllu
+from heads.text.vocabulary import Vocabulary, train_bpe
+
+LIVE = {"enc_self": ((2,), (), (0, 1)), "dec_self": ((), (1,), ()), "dec_enc": ((), (), (2,))}
+SETTINGS: dict[str, Any] = {
+    "trees": ["gold"],
+    "sentences": 0,
+    "max_pieces": 50,
+    "batch_tokens": 20,
+    "bootstrap": 100,
+    "positional_share": 0.9,
+    "syntactic_margin": 0.1,
+    "margin_is_relative": False,
+    "relations": ["nsubj"],
+    "min_cases": 2,
+    "rare_outside_top": 0,
+    "rare_share": 0.5,
+}
+Command = Callable[..., int]
+
+
+def tree(*forms: str, relation: str = "nsubj") -> Sentence:
+    """The first word is the root, all others hang on it."""
+    return place(
+        [(form, "", "X", int(word > 0), relation if word else "root", True) for word, form in enumerate(forms)]
+    )
+
+
+TREES = [tree("the", "cat", "sees"), tree("кошка", "видит", "её"), tree("see"), tree(*["cat"] * 51)]
+FOREIGN = [tree("ωω", "ξξξ"), TREES[3]]
+"""Two blanks and two unknown pieces, and a sentence that is too long to be measured."""
+
+
+@pytest.fixture
+def command(tmp_path: Path) -> Command:
+    """Runs the command on files as the stages before leave them; keywords replace settings and the files of trees."""
+    text = "the cat sees\nкошка видит её\ndogs see the cat\n" * 9
+    (tmp_path / "text").write_text(text, encoding="utf-8")
+    train_bpe(tmp_path / "text", tmp_path / "bpe", BpeSettings(40, 40, 1.0, 1000, 1), 40)
+    ids = np.concatenate([np.array(ids, np.int32) for ids in Vocabulary(tmp_path / "bpe").encode(text.split("\n"))])
+    save_file({"ids": ids, "offsets": np.array([0, len(ids)], np.int64)}, tmp_path / "train")
+    torch.manual_seed(8)
+
+    def run(
+        files: Mapping[str, list[Sentence]] = MappingProxyType({"gold": TREES}), live: Any = LIVE, **changes: Any
+    ) -> int:
+        sizes = {"width": 6, "head_width": 4, "feedforward": 5, "source_pieces": 40, "target_pieces": 9}
+        shape = ModelShape(**sizes, dropout=0.2, pre_norm=True, original_heads=3, live_heads=live)
+        save_model(Transformer(shape).eval(), tmp_path / "model", tmp_path / "shape", {}, {})
+        (tmp_path / "settings").write_text(yaml.safe_dump({"roles": SETTINGS | changes}))
+        for name, sentences in files.items():
+            write_conllu(tmp_path / f"{name}.conllu", sentences)
+        inputs = {"model": "model", "shape": "shape", "settings": "settings", "source-bpe": "bpe"}
+        inputs |= {"train-source": "train", "out": "roles.tsv", "alignment": "alignment.tsv"}
+        inputs |= {"positions": "positions.tsv"}
+        flags = [f"--{flag}={tmp_path / name}" for flag, name in inputs.items()]
+        named = [f"{name}={tmp_path / name}.conllu" for name in files]
+        return main(["roles", *flags, "--device=cpu", "--trees", *named])
+
+    return run
+
+
+def test_live_heads_are_measured_and_what_is_left_out_is_counted(
+    command: Command, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command() == 0
+    rows = read_tsv(tmp_path / "roles.tsv")
+    assert {(row["trees"], row["layer"], row["head"]) for row in rows} == {
+        ("gold", layer, head) for layer, head in ("02", "20", "21")
+    }
+    assert {row["cases"] for row in rows if row["name"] == "nsubj dependent-to-head"} == {"4"}
+    pieces = [Vocabulary(tmp_path / "bpe").encode([tree.text])[0] for tree in TREES[:2]]
+    for role, lengths in (("positional_words", [3, 3]), ("positional", [len(ids) for ids in pieces])):
+        cases = {row["cases"] for row in rows if (row["role"], row["name"]) == (role, "+2")}
+        assert cases == {str(sum(length - 2 for length in lengths))}, role
+    assert sum(len(ids) for ids in pieces) > 6
+    (alignment,) = read_tsv(tmp_path / "alignment.tsv")
+    counted = ("sentences", "measured", "too_short", "too_long", "not_aligned", "tree_words", "aligned_share")
+    assert [alignment[name] for name in counted] == ["4", "2", "1", "1", "0", "58", "1"]
+    told = capsys.readouterr().err
+    assert "58 of 58 words are aligned" in told
+    assert "2 of 4 sentences measured; left out: 1 of fewer than 2 words, 1 of more than 50 pieces" in told
+
+
+def test_gold_and_parsed_trees_stand_in_one_table_in_the_order_of_the_settings(
+    command: Command, tmp_path: Path
+) -> None:
+    parsed = [tree("the", "cat", "sees"), tree("кошка", "видит", "её", relation="obj"), *TREES[2:]]
+    assert command({"stanza": parsed, "gold": TREES}, trees=["gold", "stanza"]) == 0
+    rows = read_tsv(tmp_path / "roles.tsv")
+    assert [row["trees"] for row in rows] == ["gold"] * 42 + ["stanza"] * 42
+    cases = {row["trees"]: row["cases"] for row in rows if row["name"] == "nsubj head-to-dependent"}
+    assert cases == {"gold": "4", "stanza": "2"}
+    stand = [tuple(row.values()) for row in read_tsv(tmp_path / "positions.tsv")]
+    assert stand == [
+        (trees, "nsubj", place, arcs) for trees, arcs in (("gold", "2"), ("stanza", "1")) for place in "12"
+    ]
+    same = [{key: row[key] for key in row if key != "trees"} for row in rows if row["role"] != "syntactic"]
+    assert same[: len(same) // 2] == same[len(same) // 2 :]
+    assert [row["trees"] for row in read_tsv(tmp_path / "alignment.tsv")] == ["gold", "stanza"]
+
+
+def test_only_as_many_sentences_are_read_as_the_settings_say(command: Command, tmp_path: Path) -> None:
+    """The first three of four: the last is the one that is too long."""
+    assert command(sentences=3) == 0
+    (alignment,) = read_tsv(tmp_path / "alignment.tsv")
+    assert [alignment[name] for name in ("sentences", "measured", "too_long", "tree_words")] == ["3", "2", "0", "7"]
+
+
+def test_parsed_trees_are_measured_alone_where_there_are_no_gold_ones(command: Command, tmp_path: Path) -> None:
+    assert command({"stanza": TREES}, trees=["gold", "stanza"]) == 0
+    assert {row["trees"] for row in read_tsv(tmp_path / "roles.tsv")} == {"stanza"}
+    assert [row["trees"] for row in read_tsv(tmp_path / "alignment.tsv")] == ["stanza"]
+
+
+def test_a_few_unknown_pieces_are_measured_and_counted(command: Command, tmp_path: Path) -> None:
+    assert command({"gold": [tree("the", "cat", "sees", "the", "cat", "ω"), *TREES]}) == 0
+    (alignment,) = read_tsv(tmp_path / "alignment.tsv")
+    assert (alignment["unknown_pieces"], alignment["measured"]) == ("1", "3")
+
+
+def test_a_relation_that_never_occurs_has_an_entry_and_a_sentence(
+    command: Command, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command({"gold": [tree("cat", "sees", relation="obj")]}, relations=["nsubj", "dobj"]) == 0
+    assert "relation dobj never occurs, its rows stay empty; did you mean obj?" in capsys.readouterr().err
+    empty = [row for row in read_tsv(tmp_path / "roles.tsv") if row["name"].startswith("dobj")]
+    assert {(row["cases"], row["accuracy"], row["low"], row["holds"]) for row in empty} == {("0", "", "", "0")}
+    assert len(empty) == 2 * 3
+
+
+@pytest.mark.parametrize(
+    ("trees", "names", "message"),
+    [
+        ({"gold": [tree("see")]}, ["gold"], "none of its 1 sentences can be measured (1 of fewer than 2 words"),
+        ({"gold": []}, ["gold"], "none of its 0 sentences can be measured"),
+        ({"gold": TREES, "stanza": TREES[1:]}, ["gold", "stanza"], "Sentence 1 is 'the cat sees' in"),
+        ({"gold": TREES, "stanza": TREES}, ["stanza"], "--trees gives gold, but roles.trees is stanza"),
+        ({"gold": FOREIGN}, ["gold"], "gold.conllu: 50% of the pieces of its sentences are unknown to the vocabulary"),
+    ],
+)
+def test_bad_trees_get_one_sentence_and_no_table(
+    command: Command, tmp_path: Path, capsys: pytest.CaptureFixture[str], trees: Any, names: list[str], message: str
+) -> None:
+    assert command(files=trees, trees=names) == 1
+    told = capsys.readouterr().err
+    assert message in told
+    assert told.count("\n") == 1
+    assert not (tmp_path / "roles.tsv").exists()
+
+
+def test_a_model_without_encoder_heads_has_empty_rows_and_an_alignment(command: Command, tmp_path: Path) -> None:
+    assert command(live={**LIVE, "enc_self": ((), (), ())}) == 0
+    assert read_tsv(tmp_path / "roles.tsv") == []
+    assert read_tsv(tmp_path / "alignment.tsv")[0]["measured"] == "2"
+
+
+def test_a_path_without_the_name_of_its_trees_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["roles", "--trees", "dev.conllu"])
+    assert "'dev.conllu' is not NAME=PATH" in capsys.readouterr().err
+
+
+def test_the_nearest_relation_that_occurs_is_offered_or_all_of_them() -> None:
+    arcs = (Arc(0, 1, "nsubj:pass"), Arc(2, 1, "obj"))
+    words = [Words(0, ("a", "b", "c"), arcs, np.arange(3, dtype=np.int32), np.eye(3))]
+    assert missing_relations(words, ["nsubj", "nsubj:pass", "obj"]) == []
+    (dobj, punct) = missing_relations(words, ["dobj", "punct"])
+    assert dobj.endswith("did you mean obj?")
+    assert punct.endswith("there are nsubj, nsubj:pass, obj.")
+    assert missing_relations([], ["obj"])[0].endswith("there are none at all.")

@@ -1,0 +1,214 @@
+"""Scores and translations by their values, on models whose right answers are known: by beam, in order, as set."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import sacrebleu
+import torch
+
+from heads.__main__ import main
+from heads.base.files import read_json, read_lines, read_tsv, write_json
+from heads.model.head_removal import prune
+from heads.model.transformer import Transformer
+from known_experiment import (
+    EVERY_KIND,
+    FOUND,
+    PIECES,
+    WAYS,
+    Known,
+    command,
+    known_model,
+    path_model,
+    save,
+    settings,
+    weights,
+    write_known,
+)
+
+SCORED = {"signature": "nrefs:1|tok:13a", "split": "test", "sentences": 14}
+pytestmark = pytest.mark.filterwarnings("ignore:Initializing zero-element tensors")
+
+
+@pytest.fixture(scope="module")
+def known(tmp_path_factory: pytest.TempPathFactory) -> Known:
+    return write_known(tmp_path_factory.mktemp("results") / "known")
+
+
+def scored(known: Known, model: Path, out: Path, **translate: Any) -> tuple[list[str], dict[str, Any]]:
+    """What the command writes: translations, and the score with its facts."""
+    command("score", settings=settings(out / "settings.yaml", translate=translate), model=model / "model.safetensors",
+            shape=model / "model.json", source=known.tokens("test", "source"), references=known.text("test", "target"),
+            target_bpe=known.bpe / "target.model", translations=out / "t.txt", bleu=out / "b.json",
+            device="cpu")  # fmt: skip
+    return read_lines(out / "t.txt"), read_json(out / "b.json")
+
+
+def bleu(lines: list[str], references: list[str]) -> float:
+    return sacrebleu.corpus_bleu(lines, [references]).score
+
+
+def translated(
+    monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes], lines: list[str], *flags: object
+) -> list[str]:
+    """What the command for people says to some lines."""
+    given = "".join(f"{line}\n" for line in lines).encode()
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(given), isatty=lambda: False))
+    capfdbinary.readouterr()
+    assert main(["translate", *map(str, flags), "--device", "cpu"]) == 0
+    return capfdbinary.readouterr().out.decode().splitlines()
+
+
+@pytest.mark.parametrize("batch_tokens", [1, 20, 4000])
+def test_every_translation_stands_in_the_place_of_its_sentence_however_sentences_share_batches(
+    known: Known, tmp_path: Path, batch_tokens: int
+) -> None:
+    lengths = [len(ids) for ids in known.ids("test", "source")]
+    assert lengths != sorted(lengths)
+    lines, facts = scored(known, known.baseline, tmp_path, batch_tokens=batch_tokens)
+    assert lines == known.right("test")
+    references = read_lines(known.text("test", "target"))
+    assert sum(a == b for a, b in zip(lines, references, strict=True)) == 9
+    assert facts["bleu"] == pytest.approx(bleu(lines, references), abs=1e-9)
+    assert 60 < facts["bleu"] < 90
+    expected = {"split": "test", "sentences": 14, "beam": 4, "length_penalty": 0.6}
+    assert {name: facts[name] for name in expected} == expected
+    metric = sacrebleu.BLEU()
+    metric.corpus_score(lines, [references])
+    assert facts["signature"] == str(metric.get_signature())
+
+
+@pytest.mark.parametrize("sentences", [1, 5])
+def test_so_many_sentences_as_asked_for_are_scored_the_first_ones_against_their_own_references(
+    known: Known, tmp_path: Path, sentences: int
+) -> None:
+    lines, facts = scored(known, known.baseline, tmp_path, sentences=sentences)
+    assert lines == known.right("test")[:sentences]
+    references = read_lines(known.text("test", "target"))[:sentences]
+    assert (facts["sentences"], facts["bleu"]) == (sentences, pytest.approx(bleu(lines, references), abs=1e-9))
+
+
+@pytest.mark.parametrize("search", FOUND)
+def test_a_score_is_by_the_beam_and_the_length_penalty_of_its_settings(
+    known: Known, tmp_path: Path, search: tuple[int, float]
+) -> None:
+    """Of three ways each search takes its own."""
+    run = save(path_model(WAYS), tmp_path / "run")
+    lines, facts = scored(known, run, tmp_path, beam=search[0], length_penalty=search[1])
+    assert lines == [FOUND[search]] * 14
+    assert (facts["beam"], facts["length_penalty"]) == search
+    assert facts["bleu"] == pytest.approx(bleu(lines, read_lines(known.text("test", "target"))), abs=1e-9)
+
+
+@pytest.mark.parametrize("scored_with", FOUND)
+@pytest.mark.parametrize("asked", [(None, None), (4, None), (None, 0.0), (1, 0.6)])
+def test_a_person_gets_the_search_that_the_model_was_scored_with_but_for_what_flags_change(
+    known: Known,
+    monkeypatch: pytest.MonkeyPatch,
+    capfdbinary: pytest.CaptureFixture[bytes],
+    scored_with: tuple[int, float],
+    asked: tuple[int | None, float | None],
+) -> None:
+    run = save(path_model(WAYS), known.folder / "baseline/seed-2")
+    search = dict(zip(("beam", "length_penalty"), scored_with, strict=True))
+    write_json(run / "bleu.json", {"bleu": 12.5, **SCORED, **search})
+    names = ("beam", "length-penalty")
+    flags = [f"--{name}={value}" for name, value in zip(names, asked, strict=True) if value is not None]
+    beam, penalty = (value if value is not None else scored_with[i] for i, value in enumerate(asked))
+    # A beam of one is greedy and one of two has lost the long way, whatever length counts.
+    right = FOUND.get((int(beam), penalty), FOUND[int(beam), 0.6])
+    assert translated(monkeypatch, capfdbinary, ["a b c", "h"], "--model", run, *flags) == [right] * 2
+
+
+def test_a_person_gets_each_line_translated_by_the_rule_in_its_place(
+    known: Known, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    flags = ["--model", known.baseline, "--beam=3", "--length-penalty=0.6", "--batch-tokens=9"]
+    lines = read_lines(known.text("test", "source"))
+    assert translated(monkeypatch, capfdbinary, lines, *flags) == known.right("test")
+
+
+@pytest.mark.parametrize("typing", [True, False])
+def test_a_person_who_types_is_answered_line_by_line_and_a_file_in_blocks(
+    known: Known, monkeypatch: pytest.MonkeyPatch, *, typing: bool
+) -> None:
+    out, answered = io.BytesIO(), list[list[str]]()
+    lines = read_lines(known.text("test", "source"))[:4]
+
+    def given() -> Iterator[bytes]:
+        for line in lines:
+            answered.append(out.getvalue().decode().splitlines())
+            yield f"{line}\n".encode()
+
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=given(), isatty=lambda: typing))
+    monkeypatch.setattr(sys, "stdout", SimpleNamespace(buffer=out, flush=lambda: None))
+    flags = ["--model", str(known.baseline), "--beam=2", "--length-penalty=0", "--device=cpu"]
+    assert main(["translate", *flags]) == 0
+    right = known.right("test")[:4]
+    assert out.getvalue().decode().splitlines() == right
+    assert answered == [right[:number] if typing else [] for number in range(4)]
+
+
+def run_without_heads(known: Known, model: Transformer, out: Path) -> Path:
+    """What gates that all close leave of a model, by the commands of the workflow."""
+    start, gated = save(model, out / "start"), out / "gates/all/lam-1/seed-1"
+    closing = settings(out / "gates.yaml", gates={"hard_concrete": {
+        "temperature": 0.33, "low": -0.1, "high": 1.1, "log_alpha_init": -5.0}})  # fmt: skip
+    files = {"model": "model.safetensors", "shape": "model.json", "curve": "train.jsonl", "heads": "heads.tsv",
+             "gates_log": "gates.jsonl"}  # fmt: skip
+    command("gates", settings=closing, data=known.bpe, references=known.text("dev", "target"), seed=1, scope="all",
+            target="lam-1", start_model=start / "model.safetensors", start_shape=start / "model.json", device="cpu",
+            **{flag: gated / name for flag, name in files.items()})  # fmt: skip
+    pruned = out / "pruned/all/lam-1/seed-1"
+    command("pruned", start_model=gated / "model.safetensors", start_shape=gated / "model.json",
+            gates=gated / "heads.tsv",
+            **{flag: pruned / files[flag] for flag in ("model", "shape", "heads")})  # fmt: skip
+    return pruned
+
+
+def test_a_model_without_any_head_goes_its_known_way_in_every_command(
+    known: Known, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    """No head had any say in the model that it was, so it still translates as that one."""
+    whole = path_model(WAYS)
+    run = run_without_heads(known, whole, tmp_path / "known")
+    assert [row["open"] for row in read_tsv(run / "heads.tsv")] == ["0"] * 18
+    assert read_json(run / "model.json")["shape"]["live_heads"] == {kind: [[], []] for kind in EVERY_KIND}
+    count = {"full": sum(value.numel() for value in whole.parameters())}
+    count["left"] = sum(value.numel() for value in weights(run).values())
+    assert count["full"] - count["left"] == 18 * 4 * 64 * 8
+    lines, facts = scored(known, run, tmp_path)
+    assert lines == ["k o p q"] * 14
+    write_json(run / "bleu.json", facts)
+    for side in PIECES:
+        vocabulary = tmp_path / "known/bpe" / f"{side}.model"
+        vocabulary.parent.mkdir(exist_ok=True)
+        vocabulary.write_bytes((known.bpe / f"{side}.model").read_bytes())
+    command("export", model=run, out=tmp_path / "out")
+    for folder in (run, tmp_path / "out"):
+        assert translated(monkeypatch, capfdbinary, ["a", "b c"], "--model", folder) == ["k o p q"] * 2
+    page = (tmp_path / "out/README.md").read_text(encoding="utf-8")
+    for kind in ("encoder self-attention", "decoder self-attention", "decoder-encoder attention"):
+        assert f"| {kind} | 0 | 0 | 0 of 6 |" in page
+    assert f" {count['left']:,} parameters" in page
+    score = f"BLEU {facts['bleu']:.2f} on 14 sentences of the test set, with a beam of 4 and length penalty 0.6."
+    assert score in page
+
+
+def test_a_model_that_lost_all_its_heads_translates_as_if_they_were_masked(known: Known, tmp_path: Path) -> None:
+    """Silent heads, with nothing in their output projections, are no heads: only the bias is left."""
+    silent, run = known_model(), save(prune(known_model(), EVERY_KIND), tmp_path / "run")
+    with torch.no_grad():
+        for name, value in silent.named_parameters():
+            if name.endswith("attention.output.weight"):
+                value.zero_()
+    lines, facts = scored(known, run, tmp_path)
+    assert lines == scored(known, save(silent, tmp_path / "silent"), tmp_path)[0]
+    assert not set(lines) & set(known.right("test"))
+    assert facts["bleu"] == pytest.approx(bleu(lines, read_lines(known.text("test", "target"))), abs=1e-9)

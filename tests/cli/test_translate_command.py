@@ -1,0 +1,204 @@
+"""Any text becomes its translation: line for line, whatever stands in it, in bounded memory, by any model there is."""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from heads.__main__ import main
+from heads.base.files import write_text
+from heads.text.special_ids import EOS
+from heads.translation.beam_search import beam_search
+from heads.translation.export import export
+from heads.translation.model_folder import load_folder, load_vocabularies
+from heads.translation.stream import Translator, plain_lines, translated
+from model_folders import SOURCE, Experiment, write_experiment
+
+Command = Callable[..., tuple[int, list[str], str]]
+
+
+@pytest.fixture(scope="module")
+def experiment(tmp_path_factory: pytest.TempPathFactory) -> Experiment:
+    return write_experiment(tmp_path_factory.mktemp("results") / "tiny")
+
+
+@pytest.fixture
+def command(monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]) -> Command:
+    """Runs `heads translate` on some bytes: exit status, lines of its output, what it told."""
+
+    def run(given: bytes, *flags: str | Path) -> tuple[int, list[str], str]:
+        monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(given), isatty=lambda: False))
+        status = main(["translate", *map(str, flags), "--device", "cpu"])
+        said = capfdbinary.readouterr()
+        assert not said.out or said.out.endswith(b"\n")
+        return status, said.out.decode().split("\n")[:-1], said.err.decode()
+
+    return run
+
+
+def translator(folder: Path, *, beam: int = 2, batch_tokens: int = 30, max_pieces: int = 90) -> Translator:
+    model = load_folder(folder)
+    vocabularies = load_vocabularies(folder, model)
+    return Translator(model, *vocabularies, torch.device("cpu"), beam, 0.7, batch_tokens, max_pieces)
+
+
+def alone(folder: Path, line: str) -> str:
+    """The translation of one line without any batch."""
+    model = load_folder(folder)
+    source, target = load_vocabularies(folder, model)
+    ids = torch.tensor([[*source.encode([line])[0], EOS]])
+    found = beam_search(model, ids, torch.ones_like(ids, dtype=torch.bool), beam=2, length_penalty=0.7)
+    return target.decode(found)[0]
+
+
+def test_every_line_is_translated_as_it_would_be_alone_and_in_its_place(
+    experiment: Experiment, command: Command
+) -> None:
+    lines = [*SOURCE, "dogs see dogs .", "the river !", *reversed(SOURCE)]
+    status, out, said = command("\n".join(lines).encode(), "--model", experiment.pruned, "--batch-tokens", "25")
+    assert (status, said) == (0, "")
+    assert out == [alone(experiment.pruned, line) for line in lines]
+    assert len(set(out)) > 2
+
+
+def test_empty_and_blank_lines_stay_empty_and_no_input_gives_no_output(
+    experiment: Experiment, command: Command
+) -> None:
+    _, out, _ = command(f"\n \t \n{SOURCE[1]}\n\n".encode(), "--model", experiment.baseline)
+    assert [bool(line) for line in out] == [False, False, True, False]
+    assert command(b"", "--model", experiment.baseline)[1] == []
+
+
+@pytest.mark.parametrize("odd", ["\u2028", "\x85", "\x0b", "\x0c", "\x1c", "\r", "\x00", "\U0001f600", "e\u0301"])
+def test_no_character_of_unicode_changes_the_number_of_lines(
+    experiment: Experiment, command: Command, odd: str
+) -> None:
+    status, out, said = command(f"the{odd}cat\n{odd}\nthe dog\n".encode(), "--model", experiment.baseline)
+    assert (status, said, len(out)) == (0, "", 3)
+    assert out[2] == alone(experiment.baseline, "the dog")
+
+
+def test_text_is_read_as_the_corpora_are_written_and_a_line_that_is_no_utf8_is_told_of() -> None:
+    told: list[str] = []
+    raw = [b"\xef\xbb\xbfcaf\x65\xcc\x81  now \r\n", b"a\xffb\n", "\ufeffc".encode()]
+    assert list(plain_lines(raw, told.append)) == ["caf\u00e9 now", "a\ufffdb", "\ufeffc"]
+    assert len(told) == 1
+    assert "line 2 " in told[0]
+
+
+def test_a_long_line_is_translated_in_parts_cut_before_words_and_told_of(experiment: Experiment) -> None:
+    short = translator(experiment.baseline, max_pieces=9)
+    line = " ".join(SOURCE)
+    (ids,) = short.source.encode([line])
+    parts = short.parts(ids)
+    assert [piece for part in parts for piece in part] == ids
+    assert all(len(part) <= 9 for part in parts)
+    texts = short.source.decode(parts)
+    assert " ".join(texts) == line
+    told: list[str] = []
+    blocks = translated(["a cat", line], short, block_lines=1, tell=told.append)
+    joined = " ".join(alone(experiment.baseline, text) for text in texts)
+    assert list(blocks) == [[alone(experiment.baseline, "a cat")], [joined]]
+    assert len(told) == 1
+    assert told[0].startswith(f"line 2 has {len(ids)} pieces and is translated in {len(parts)} parts")
+
+
+def test_a_word_longer_than_the_limit_is_cut_into_parts_of_like_length(experiment: Experiment) -> None:
+    short = translator(experiment.baseline, max_pieces=4)
+    start, inner = (next(i for i in range(4, 70) if (short.source.piece(i)[0] == "\u2581") == s) for s in (True, False))
+    ids = [start, *[inner] * 8]
+    assert [len(part) for part in short.parts(ids)] == [3, 3, 3]
+    assert short.parts(ids[:4]) == [ids[:4]]
+    assert short.parts([]) == []
+
+
+def test_no_more_than_a_block_is_read_before_it_is_answered(experiment: Experiment) -> None:
+    taken = 0
+
+    def endless() -> Iterator[str]:
+        nonlocal taken
+        while True:
+            taken += 1
+            yield SOURCE[taken % 3]
+
+    blocks = translated(endless(), translator(experiment.pruned), block_lines=4, tell=print)
+    assert [(len(next(blocks)), taken) for _ in range(3)] == [(4, 4), (4, 8), (4, 12)]
+
+
+def test_a_model_with_gates_translates_as_the_model_pruned_from_it(experiment: Experiment, command: Command) -> None:
+    given = "\n".join(SOURCE).encode()
+    flags = ("--beam", "2", "--length-penalty", "0.7")
+    pruned = command(given, "--model", experiment.pruned)[1]
+    assert command(given, "--model", experiment.gates, *flags)[1] == pruned
+    assert command(given, "--model", experiment.baseline)[1] != pruned
+
+
+def test_what_cannot_translate_says_why_in_one_sentence(
+    experiment: Experiment, command: Command, tmp_path: Path
+) -> None:
+    stray = shutil.copytree(experiment.baseline, tmp_path / "stray")
+    wrong = shutil.copytree(experiment.baseline.parents[1], tmp_path / "wrong")
+    shutil.copyfile(wrong / "bpe/target.model", wrong / "bpe/source.model")
+    for folder, reason in (
+        (experiment.gates, "give --beam and --length-penalty"),
+        (tmp_path, "has no model.safetensors"),
+        (stray, "has no source.model and target.model"),
+        (wrong / "baseline/seed-1", "vocabularies of 60 and 60 pieces"),
+    ):
+        status, out, said = command(b"the cat\n", "--model", folder)
+        assert (status, out) == (1, [])
+        assert reason in said
+        assert said.count("\n") == 1
+
+
+def test_a_reader_who_has_enough_ends_it_in_peace(experiment: Experiment) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-m", "heads", "translate", "--model", str(experiment.baseline)]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "workflow")}
+    streams = {"input": b"the cat\n", "stdout": writing, "stderr": subprocess.PIPE}
+    done = subprocess.run(command, **streams, env=environment, check=False, timeout=120)  # type: ignore[call-overload]
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize("score", ["{}", "[]", '{"beam": 0, "length_penalty": 0.7}', '{"beam": "2"}', "7"])
+def test_an_exported_model_with_a_damaged_score_asks_for_the_search(
+    experiment: Experiment, command: Command, tmp_path: Path, score: str
+) -> None:
+    export(experiment.pruned, tmp_path / "mine")
+    write_text(tmp_path / "mine/bleu.json", score)
+    status, out, said = command(b"the cat\n", "--model", tmp_path / "mine")
+    assert (status, out, said.count("\n")) == (1, [], 1)
+    assert "bleu.json is damaged" in said and "--beam and --length-penalty" in said
+    flags = ("--beam", "2", "--length-penalty", "0.7")
+    assert command(b"the cat\n", "--model", tmp_path / "mine", *flags)[:2] == (0, [alone(experiment.pruned, "the cat")])
+
+
+@pytest.mark.parametrize("given", ["nan", "inf", "-1"])
+def test_a_length_penalty_that_is_no_number_of_at_least_zero_is_refused(
+    experiment: Experiment, command: Command, given: str
+) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        command(b"the cat\n", "--model", experiment.pruned, f"--length-penalty={given}")
+
+
+def test_a_model_with_gates_is_not_translated_with_when_its_table_lost_its_end(
+    experiment: Experiment, command: Command, tmp_path: Path
+) -> None:
+    copy = shutil.copytree(experiment.gates.parents[3], tmp_path / "tiny")
+    folder = copy / experiment.gates.relative_to(experiment.gates.parents[3])
+    text = (folder / "heads.tsv").read_bytes()
+    (folder / "heads.tsv").write_bytes(text[: len(text) // 2])
+    status, out, said = command(b"a cat\n", "--model", folder, "--beam", "2", "--length-penalty", "0")
+    assert (status, out, said.count("\n")) == (1, [], 1)
+    assert f"{folder}/heads.tsv" in said

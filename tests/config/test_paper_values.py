@@ -1,0 +1,128 @@
+"""The papers' own values stand under `defaults`, and trainings and gates that are made of them follow its formulas.
+
+The numbers are those of Voita et al. 2019 and of their released code, and of Michel et al. 2019, written here by hand.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import reduce
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from heads.base.files import read_yaml
+from heads.config.settings import GatesSettings, LengthSettings, TrainingSettings, resolve, section
+from heads.model.transformer import ModelShape, Transformer
+from heads.pruning.gates import probability_open
+from heads.text.batches import Pairs
+from heads.training.loop import Plan, Training, learning_rate
+
+CONFIG = read_yaml(Path(__file__).parents[2] / "config.yaml")
+PAPER = {
+    "bpe.source_pieces": 32000,
+    "bpe.target_pieces": 32000,
+    "model.layers": 6,
+    "model.heads": 8,
+    "model.width": 512,
+    "model.feedforward": 2048,
+    "model.dropout": 0.1,
+    "model.pre_norm": True,  # the released code; the paper says "base as in Vaswani et al."
+    "training.batch_tokens": 16000,
+    "training.max_pieces": 200,
+    "training.label_smoothing": 0.1,
+    "training.adam_beta1": 0.9,
+    "training.adam_beta2": 0.98,  # the released scripts have 0.998
+    "training.adam_epsilon": 1e-9,
+    "training.learning_rate_scale": 4,
+    "training.warmup_updates": 16000,
+    "training.evaluate_every": 2048,
+    "gates.hard_concrete.temperature": 0.33,
+    "gates.hard_concrete.low": -0.1,
+    "gates.hard_concrete.high": 1.1,
+    "gates.subset.learning_rate": 0.2,  # these three of Li et al. 2021
+    "gates.subset.temperature_first": 0.1,
+    "gates.subset.temperature_last": 1e-8,
+    "translate.beam": 4,
+    "translate.length_penalty": 0.6,
+    "translate.sentences": 0,  # all
+    "roles.sentences": 50000,
+    "roles.positional_share": 0.9,
+    "roles.syntactic_margin": 0.1,
+    "roles.margin_is_relative": False,
+    "roles.relations": ["nsubj", "obj", "amod", "advmod"],
+    "roles.rare_outside_top": 500,
+    "speed.batch_sizes": [1, 4, 16, 64],  # from here on of Michel et al.
+    "ablation.resamples": 1000,
+    "selection.resamples": 1000,
+    "curve.step": 0.1,
+    "moments.step": 0.1,
+}
+
+
+def value(section_of: dict[str, Any], path: str) -> Any:
+    """What stands at `model.layers`."""
+    return reduce(lambda inner, key: inner[key], path.split("."), section_of)
+
+
+@pytest.mark.parametrize("path", PAPER)
+def test_the_default_is_the_papers_value(path: str) -> None:
+    assert value(CONFIG["defaults"], path) == PAPER[path]
+
+
+@pytest.mark.parametrize("stage", ["speed", "ablation", "curve", "moments"])
+def test_whatever_translates_searches_as_the_score_does(stage: str) -> None:
+    translate = CONFIG["defaults"]["translate"]
+    assert {key: CONFIG["defaults"][stage][key] for key in ("beam", "length_penalty")} == {
+        key: translate[key] for key in ("beam", "length_penalty")
+    }
+
+
+@pytest.mark.parametrize("name", ["wmt-en-ru", "wmt-en-de", "wmt-en-fr", "opensubtitles-en-ru"])
+def test_the_papers_experiments_change_none_of_them(name: str) -> None:
+    experiment = resolve(CONFIG)[name]
+    assert {path: value(experiment, path) for path in PAPER} == PAPER
+
+
+@pytest.mark.parametrize("name", ["demo", "multi30k"])
+def test_small_experiments_keep_the_papers_loss_optimiser_gates_and_search(name: str) -> None:
+    """What has nothing to do with the size of the model or of the text."""
+    experiment = resolve(CONFIG)[name]
+    sized = (
+        "learning_rate_scale",
+        "warmup_updates",
+        "batch_tokens",
+        "evaluate_every",
+        "bpe",
+        "model",
+        "subset",
+        "roles",
+    )
+    kept = [path for path in PAPER if not set(path.split(".")) & set(sized) and path != "moments.step"]
+    assert len(kept) > 12
+    assert {path: value(experiment, path) for path in kept} == {path: PAPER[path] for path in kept}
+
+
+def test_a_training_of_the_defaults_has_the_papers_optimiser_and_schedule(
+    tiny_shape: Callable[..., ModelShape], length: Callable[..., LengthSettings], digit_pairs: Callable[..., Pairs]
+) -> None:
+    settings = section(TrainingSettings, CONFIG["defaults"]["training"])
+    plan = Plan(settings, length(), seed=1, updates_before=0, device=torch.device("cpu"))
+    training = Training(Transformer(tiny_shape()), digit_pairs(count=9), plan)
+    (group,) = training.optimizer.param_groups
+    assert (group["betas"], group["eps"], group["weight_decay"], group["amsgrad"]) == ((0.9, 0.98), 1e-9, 0, False)
+    # 4 min(t^-0.5, t 16000^-1.5): 1 / 505,964 of four at first, its peak at 16,000, half of that at 64,000.
+    assert learning_rate(1, settings) == pytest.approx(4 / (16000 * 126.4911064))
+    assert learning_rate(16000, settings) == pytest.approx(4 / 126.4911064)
+    assert learning_rate(64000, settings) == pytest.approx(2 / 126.4911064)
+    assert max(range(15000, 17001, 500), key=lambda update: learning_rate(update, settings)) == 16000
+
+
+def test_gates_of_the_defaults_are_open_with_the_papers_chance() -> None:
+    shape = section(GatesSettings, CONFIG["defaults"]["gates"]).hard_concrete
+    for log_alpha in (-2.0, 0.0, 3.0):
+        expected = 1 / (1 + math.exp(-(log_alpha + 0.7913)))  # 0.33 log 11 = 0.7913
+        assert float(probability_open(torch.tensor(log_alpha), shape)) == pytest.approx(expected, abs=1e-4)

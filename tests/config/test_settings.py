@@ -1,0 +1,329 @@
+"""Settings: one home, closed schemas, errors that name the key and the nearest one, and stages told only their own."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import dataclasses
+import re
+import typing
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from heads.base.files import UserError, read_yaml
+from heads.base.methods import MEASURED_IN
+from heads.base.names import SCOPES
+from heads.config.settings import (
+    NESTED,
+    SCHEMAS,
+    STAGE_SECTIONS,
+    AblationSettings,
+    BaselineSettings,
+    BpeSettings,
+    ConfidenceSettings,
+    CurveSettings,
+    GatesSettings,
+    ImportanceSettings,
+    LengthSettings,
+    LrpSettings,
+    MapsSettings,
+    ModelSettings,
+    MomentsSettings,
+    ParserSettings,
+    RolesSettings,
+    SelectionSettings,
+    SpeedSettings,
+    TrainingSettings,
+    TranslateSettings,
+    chosen,
+    merged,
+    resolve,
+    section,
+    stage_settings,
+    targets,
+)
+
+CLASSES: dict[str, type[Any]] = {
+    "bpe": BpeSettings,
+    "model": ModelSettings,
+    "training": TrainingSettings,
+    "baseline": BaselineSettings,
+    "gates": GatesSettings,
+    "selection": SelectionSettings,
+    "scratch": LengthSettings,
+    "selected": LengthSettings,
+    "translate": TranslateSettings,
+    "confidence": ConfidenceSettings,
+    "lrp": LrpSettings,
+    "roles": RolesSettings,
+    "maps": MapsSettings,
+    "parser": ParserSettings,
+    "speed": SpeedSettings,
+    "importance": ImportanceSettings,
+    "ablation": AblationSettings,
+    "curve": CurveSettings,
+    "moments": MomentsSettings,
+}
+JSON_TYPES = {
+    int: "integer",
+    float: "number",
+    bool: "boolean",
+    str: "string",
+    tuple[str, ...]: "array",
+    tuple[int, ...]: "array",
+    Mapping[str, int]: "object",
+}
+
+
+@pytest.fixture
+def config() -> dict[str, Any]:
+    """The project's own configuration, free to be spoilt."""
+    content: dict[str, Any] = read_yaml(Path(__file__).parents[2] / "config.yaml")
+    return content
+
+
+def changed(config: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
+    """The configuration with one key of the experiment `demo` set."""
+    inner = config["experiments"]["demo"]
+    *folders, key = path.split(".")
+    for folder in folders:
+        inner = inner.setdefault(folder, {})
+    inner[key] = value
+    return config
+
+
+def properties(name: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The definitions of the experiment's schema and the schema of one section, references followed."""
+    schema = read_yaml(SCHEMAS / "experiment.schema.yaml")
+    own = schema["properties"][name]
+    return schema["$defs"], schema["$defs"][own["$ref"].split("/")[-1]] if "$ref" in own else own
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_a_settings_class_has_the_keys_and_types_of_its_schema(name: str) -> None:
+    definitions, schema = properties(name)
+    for key in NESTED.keys() & schema["properties"].keys():
+        inner = schema["properties"].pop(key)
+        assert set(inner["properties"]) == set(inner["required"]) == {f.name for f in dataclasses.fields(NESTED[key])}
+    types = {key: t for key, t in typing.get_type_hints(CLASSES[name]).items() if key not in NESTED}
+    assert set(types) == set(schema["properties"])
+    assert {*types} == {*schema["required"]} - NESTED.keys()
+    assert schema["additionalProperties"] is False
+    for key, kind in types.items():
+        rule = schema["properties"][key]
+        rule = definitions[rule["$ref"].split("/")[-1]] if "$ref" in rule else rule
+        assert rule.get("type", "string" if "enum" in rule else None) == JSON_TYPES[kind], key
+
+
+def test_every_section_but_the_sweep_is_told_to_some_stage_and_the_sweep_to_none(config: dict[str, Any]) -> None:
+    told = {name for sections in STAGE_SECTIONS.values() for name in sections}
+    assert told == set(CLASSES)
+    experiment = resolve(config)["demo"]
+    assert set(experiment) - told == {"corpus", "sweep"}
+    for stage in STAGE_SECTIONS:
+        assert set(stage_settings(experiment, stage)) <= told
+
+
+SECTIONS_READ = {
+    "bpe": {"bpe"},
+    "baseline": {"model", "training", "baseline"},
+    "gates": {"training", "gates"},
+    "selected": {"training", "selected"},
+    "penalty_gates": {"training", "gates", "scratch"},
+    "scratch": {"training", "scratch"},
+    "selection": {"selection"},
+    "masked": {"translate", "selection"},
+    "compared": {"selection"},
+    "score": {"translate"},
+    "parser": {"parser"},
+    "importance": {"importance", "training"},
+    "moments": {"moments", "importance", "training"},
+    **{stage: {stage} for stage in ("confidence", "lrp", "roles", "maps", "speed", "ablation", "curve")},
+}
+"""By stage, what its command obeys; one whose command is named otherwise stands in COMMAND_OF."""
+COMMAND_OF = {"parser": "parser_model"}
+
+
+def sections_read(command: str) -> set[str]:
+    """The sections that a command takes out of its settings file, by the words of its code."""
+    path = Path(__file__).parents[2] / f"workflow/heads/cli/{command}.py"
+    keys = [node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Subscript)]
+    settings = re.compile(r"(content|read_yaml\(arguments\.settings\))\['(\w+)'\]")
+    return {found[2] for key in keys if (found := settings.fullmatch(ast.unparse(key)))}
+
+
+@pytest.mark.parametrize("stage", STAGE_SECTIONS)
+def test_a_stage_is_told_the_sections_that_its_command_reads_and_no_other(config: dict[str, Any], stage: str) -> None:
+    assert stage in SECTIONS_READ, f"the stage {stage} is new: say in SECTIONS_READ what its command obeys"
+    assert sections_read(COMMAND_OF.get(stage, stage)) == SECTIONS_READ[stage]
+    experiment = resolve(config)["multi30k"]
+    assert stage_settings(experiment, stage) == {name: experiment[name] for name in SECTIONS_READ[stage]}
+
+
+def test_every_experiment_of_the_project_resolves_and_fills_its_classes(config: dict[str, Any]) -> None:
+    experiments = resolve(config)
+    assert set(experiments) == set(config["experiments"])
+    for experiment in experiments.values():
+        for name, kind in CLASSES.items():
+            assert dataclasses.asdict(section(kind, experiment[name])).keys() == experiment[name].keys()
+
+
+def test_an_experiment_is_the_defaults_with_its_changes_laid_over(config: dict[str, Any]) -> None:
+    config["experiments"]["plain"] = None
+    changed(config, "training.warmup_updates", 17)
+    experiments = resolve(config)
+    assert experiments["plain"] == config["defaults"]
+    assert experiments["demo"]["training"]["warmup_updates"] == 17
+    assert experiments["demo"]["training"]["adam_beta2"] == config["defaults"]["training"]["adam_beta2"]
+
+
+def test_lists_are_replaced_whole_and_nothing_given_is_changed() -> None:
+    base = {"a": {"list": [1, 2, 3], "kept": 4}, "b": 5, "c": {"d": 6}}
+    changes = {"a": {"list": [9]}, "c": 7}
+    before = copy.deepcopy((base, changes))
+    result = merged(base, changes)
+    assert result == {"a": {"list": [9], "kept": 4}, "b": 5, "c": 7}
+    result["a"]["list"].append(10)
+    assert (base, changes) == before
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        ("training.warmup_update", 5, r"experiments\.demo\.training\.warmup_update is not a setting.*warmup_updates\?"),
+        ("trainin", {}, r"experiments\.demo\.trainin is not a setting.*training\?"),
+        ("gates.hard_concrete.hihg", 2, r"gates\.hard_concrete\.hihg is not a setting.*high\?"),
+        ("model.layers", "six", r"experiments\.demo\.model\.layers is 'six'.*integer"),
+        ("training.learning_rate_scale", "1e-3", r"learning_rate_scale is '1e-3'.*write 0\.001"),
+        ("model.layers", 0, r"model\.layers.*0"),
+        ("model.dropout", 1.0, r"model\.dropout.*1"),
+        ("training.precision", "fp16", r"training\.precision.*fp16"),
+        ("gates.hard_concrete.low", 0.1, r"hard_concrete\.low"),
+        ("model.pre_norm", 1, r"model\.pre_norm is 1.*boolean"),
+        ("model.heads", 5, r"model\.width 64 does not divide into 5 heads"),
+        ("model", {"width": 9, "heads": 3}, r"model\.width 9 is odd"),
+        ("baseline.keep_at", [7, 9999], r"baseline\.keep_at has 9999, but the training ends before"),
+        ("baseline.keep_at", [0], r"baseline\.keep_at\.0"),
+        ("corpus", "demos", r"experiments\.demo\.corpus is 'demos'.*demo\?"),
+        ("sweep.lambdas.al", [1], r"sweep: al is not a scope.*all\?"),
+        ("sweep.selection.budgets", [9, 37], r"budgets has 37.*36 heads"),
+        ("sweep.selection.fine_tuned.budgets", [37], r"selection\.fine_tuned\.budgets has 37.*36 heads"),
+        ("sweep.selection.budgets", [9, 8], r"selection\.budgets has 8, but .*at_least makes optimal keep 9"),
+        ("sweep.budgets.enc_self", [12, 13], r"sweep\.budgets\.enc_self has 13, .*the 12 heads of enc_self"),
+        ("sweep.budgets.all", [37], r"sweep\.budgets\.all has 37, .*the 36 heads of enc_self and dec_self and dec_enc"),
+        ("sweep.budgets.all", ["2-4-13"], r"sweep\.budgets\.all has 2-4-13, .*13 of the 12 heads of dec_enc"),
+        ("sweep.budgets.enc_self", ["2-4-6"], r"budgets\.enc_self has 2-4-6, but enc_self is 1 kind.*one number"),
+        ("sweep.budgets.all", ["9"], r"sweep\.budgets\.all\.0: '9' is not a number of heads such as 12, or [^(]*$"),
+        ("sweep.budgets.all", [True], r"sweep\.budgets\.all\.0: True is not a number of heads"),
+        ("selection.at_least", {"dec_enc": 99}, r"selection\.at_least\.dec_enc is 99, but a layer has 4 heads"),
+        ("selection.at_least", {"dec_enc.7": 1}, r"selection\.at_least names dec_enc\.7, but layers go from 0 to 2"),
+        ("selection.at_least", {"dec_enc": 4}, r"selection\.budgets has 9, but .*at_least makes optimal keep 18"),
+        ("selection.at_least", {"dec_enc.0": 3}, r"selection\.budgets has 9, but .*at_least makes optimal keep 11"),
+        ("sweep.selection.fine_tuned.methods", ["dps"], r"fine_tuned\.methods\.0 is 'dps', .* Did you mean dsp\?"),
+        ("sweep.seeds", [1, 2**31], r"sweep\.seeds\.1: 2147483648 is greater than the maximum of 2147483647"),
+        ("sweep.seeds", 3, r"sweep\.seeds is 3, .*write seeds: \[3\]"),
+        ("model.pre_norm", "yes", r"model\.pre_norm is 'yes', but must be of type boolean\.$"),
+        ("training.learning_rate_scale", "1.5e3", r"learning_rate_scale is '1\.5e3'.*write 0\.001"),
+        ("training.learning_rate_scale", "fast", r"learning_rate_scale is 'fast', but must be of type number\.$"),
+        ("corpus", "wmt-en-fr", r"demo\.roles\.trees names stanza, but corpora\.wmt-en-fr has no .*under parser_trees"),
+        ("sweep.selection.methods", ["lpr"], r"methods\.0.*lpr"),
+        ("selection.at_least.enc", 1, r"selection\.at_least.*enc"),
+        ("sweep.seeds", [], r"sweep\.seeds"),
+        ("sweep.seeds", [1, 1], r"sweep\.seeds"),
+        ("sweep.lambdas.all", [-0.1], r"sweep\.lambdas\.all\.0"),
+        ("sweep.scratch_scopes", ["decoder"], r"scratch_scopes\.0.*decoder"),
+    ],
+)
+def test_a_wrong_setting_is_named_in_one_sentence(config: dict[str, Any], path: str, value: Any, message: str) -> None:
+    with pytest.raises(UserError, match=message) as caught:
+        resolve(changed(config, path, value))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_key_a_run_that_is_no_experiment_and_an_unknown_top_key_are_named(config: dict[str, Any]) -> None:
+    cases = []
+    for spoil, message in (
+        (lambda c: c["defaults"]["model"].pop("heads"), r"experiments\.\S+\.model lacks the key heads"),
+        (lambda c: c.update(run=["dmo"]), r"run names 'dmo'.*demo\?"),
+        (lambda c: c.update(run="demo"), r"config\.yaml\.run is 'demo', .*write run=\[demo\]"),
+        (lambda c: c["experiments"].update(tables={}), r"experiments\.tables would lie in results/tables"),
+        (lambda c: c.update(experiment={}), r"config\.yaml\.experiment is not a setting.*experiments\?"),
+        (lambda c: c["corpora"]["demo"].update(knid="grammar"), r"corpora\.demo\.knid is not a setting.*kind\?"),
+    ):
+        spoilt = copy.deepcopy(config)
+        spoil(spoilt)
+        cases.append((spoilt, message))
+    for spoilt, message in cases:
+        with pytest.raises(UserError, match=message):
+            resolve(spoilt)
+
+
+def test_budgets_seeds_and_what_must_be_kept_may_go_to_their_ends(config: dict[str, Any]) -> None:
+    changed(config, "sweep.budgets", {"enc_self": [0, 12], "all": [36, "12-12-12"]})
+    changed(config, "sweep.seeds", [0, 2**31 - 1])
+    changed(config, "sweep.selection.budgets", [9, 36])
+    changed(config, "selection.at_least", {"enc_self": 0, "enc_self.2": 4, "dec_self": 0, "dec_enc": 1, "dec_enc.0": 3})
+    assert resolve(config)["demo"]["sweep"]["seeds"] == [0, 2147483647]
+    changed(config, "sweep.selection.methods", ["random", "optimal_latency"])
+    resolve(changed(config, "sweep.selection.budgets", [4]))
+
+
+def test_a_parser_is_asked_for_where_it_can_be_trained_or_is_given(config: dict[str, Any]) -> None:
+    entry = config["corpora"]["multi30k"]
+    learnt = entry.pop("parser_trees")
+    with pytest.raises(UserError, match=r"experiments\.multi30k\.roles\.trees names stanza"):
+        resolve(config)
+    config["experiments"]["multi30k"]["parser"]["model"] = "data/stanza"
+    resolve(config)
+    config["experiments"]["multi30k"]["parser"]["model"] = ""
+    resolve({**config, "corpora": {**config["corpora"], "multi30k": {**entry, "parser_trees": learnt}}})
+
+
+@pytest.mark.parametrize("values", [["0.05", 0.3, 0], [5e-2, 0.30], [0.3, 0.05]])
+def test_targets_are_lambdas_in_rising_order_with_the_control_first_and_then_budgets(values: list[Any]) -> None:
+    budgets = {"all": [12, "4-6-8"]}
+    experiment = {"sweep": {"lambdas": {"all": values, "enc_self": []}, "budgets": budgets}}
+    assert targets(experiment, "all") == ["lam-0", "lam-0.05", "lam-0.3", "keep-12", "keep-4-6-8"]
+    assert targets(experiment, "enc_self") == []
+
+
+def test_a_section_with_a_key_too_many_or_too_few_is_refused() -> None:
+    right = {"sentences": 3, "batch_tokens": 40}
+    assert section(ConfidenceSettings, right) == ConfidenceSettings(3, 40)
+    for wrong in ({"sentences": 3}, {**right, "sentence": 1}):
+        with pytest.raises(UserError, match=r"ConfidenceSettings.*batch_tokens, sentences"):
+            section(ConfidenceSettings, wrong)
+
+
+def test_the_scopes_of_the_schema_are_those_of_the_names() -> None:
+    _, sweep = properties("sweep")
+    assert set(sweep["properties"]["scratch_scopes"]["items"]["enum"]) == set(SCOPES)
+
+
+@pytest.mark.parametrize("value", [True, "x", [1]])
+def test_a_lambda_that_is_no_number_is_refused(config: dict[str, Any], value: Any) -> None:
+    with pytest.raises(UserError, match=r"sweep\.lambdas\.all\.1"):
+        resolve(changed(config, "sweep.lambdas.all", [0.5, value]))
+
+
+def test_random_choices_stand_for_all_their_draws_at_every_budget() -> None:
+    tuned = {"methods": ["gates", "dsp", "random"], "budgets": [4]}
+    selection = {"methods": ["lrp", "random"], "budgets": [9, 4], "draws": 2, "fine_tuned": tuned}
+    experiment = {"sweep": {"selection": selection}}
+    assert chosen(experiment, fine_tuned=True) == ["keep-4", "dsp-4", "random1-4", "random2-4"]
+    assert chosen(experiment, fine_tuned=False) == [
+        "lrp-9",
+        "lrp-4",
+        "random1-9",
+        "random1-4",
+        "random2-9",
+        "random2-4",
+    ]
+
+
+def test_the_methods_of_the_schema_are_those_that_choices_are_made_by() -> None:
+    definitions, _ = properties("sweep")
+    assert definitions["method"]["enum"] == list(MEASURED_IN)

@@ -1,0 +1,135 @@
+"""Each filter on pairs made by hand, with numbers counted by hand."""
+
+from __future__ import annotations
+
+from collections import Counter
+from fractions import Fraction
+
+import pytest
+
+from heads.config.corpora import Cleaning
+from heads.corpus.clean import (
+    FILTERS,
+    HeldSentences,
+    HoldOut,
+    clean,
+    evenly,
+    failed_filter,
+    filter_rows,
+    fingerprint,
+    normalise,
+)
+from heads.corpus.distinct import SeenBefore
+from heads.corpus.pairs import RawPair
+
+LIMITS = Cleaning(max_words=6, max_length_ratio=3.0, min_overlap=0.9, leakage="either")
+
+
+def raw(source: str, target: str, overlap: float | None = 1.0) -> RawPair:
+    return RawPair(source, target, "hand", 1, overlap)
+
+
+@pytest.mark.parametrize(
+    ("pair", "expected"),
+    [
+        (raw("a cat", "кот"), None),
+        (raw(" \t", "кот"), "empty"),
+        (raw("a cat", "\u00a0"), "empty"),
+        (raw("a\x07cat", "кот"), "control"),
+        (raw("a cat", "ко\ufffdт"), "control"),
+        (raw("a cat", "к\x85от"), "control"),
+        (raw("a\tcat\r", "кот"), None),
+        (raw("1 2 3 4 5 6", "1 2"), None),
+        (raw("1 2 3 4 5 6 7", "1 2 3 4"), "max_words"),
+        (raw("1 2", "1 2 3 4 5 6 7"), "max_words"),
+        (raw("1 2 3 4", "1"), "length_ratio"),
+        (raw("1", "1 2 3"), None),
+        (raw("a cat", "кот", 0.899), "min_overlap"),
+        (raw("a cat", "кот", 0.9), None),
+        (raw("a cat", "кот", None), "min_overlap"),
+    ],
+)
+def test_a_pair_is_taken_out_by_the_first_filter_it_fails(pair: RawPair, expected: str | None) -> None:
+    assert failed_filter(pair, normalise(pair.source), normalise(pair.target), LIMITS) == expected
+
+
+def test_without_min_overlap_a_pair_needs_none() -> None:
+    assert failed_filter(raw("a", "b", None), "a", "b", Cleaning(6, 3.0, None, "either")) is None
+
+
+def test_text_is_composed_and_its_spaces_are_single() -> None:
+    assert normalise("  cafe\u0301 \u2009 \tau\u3000lait\r") == "café au lait"
+
+
+def test_only_an_exact_pair_is_a_duplicate_and_the_counts_add_up() -> None:
+    pairs = [
+        raw("a cat", "кот"),
+        raw("a  cat", "кот"),
+        raw("a cat", "кошка"),
+        raw("", "x"),
+        raw("1 2 3 4", "1"),
+    ]
+    tally: Counter[str] = Counter()
+    kept = list(clean([*pairs, raw("A cat", "кот")], LIMITS, SeenBefore(1000), tally))
+    assert kept == [("a cat", "кот"), ("a cat", "кошка"), ("A cat", "кот")]
+    assert tally == {"read": 6, "duplicate": 1, "empty": 1, "length_ratio": 1}
+
+
+def test_a_leak_is_found_on_either_side_through_case_and_spaces() -> None:
+    held = HeldSentences()
+    held.add("The cat sleeps.", "Кот спит.")
+    assert held.leaks("the CAT  sleeps.", "anything", "either") and held.leaks("anything", "КОТ спит.", "either")
+    assert held.leaks("the cat sleeps.", "anything", "source") and not held.leaks("anything", "Кот спит.", "source")
+    assert not held.leaks("Кот спит.", "The cat sleeps.", "either")
+
+
+def test_held_out_pairs_are_those_of_the_smallest_fingerprints_whatever_the_order() -> None:
+    pairs = [(f"sentence {number % 40}", f"предложение {number}") for number in range(120)]
+    sources = sorted({source for source, _ in pairs}, key=fingerprint)[:7]
+    for stream in (pairs, sorted(pairs, key=lambda pair: (int(pair[1].split()[1]) % 11, pair[1]))):
+        chooser = HoldOut(7)
+        for pair in stream:
+            chooser.offer(*pair)
+        first = dict(reversed(stream))
+        assert chooser.pairs() == [(source, first[source]) for source in sources]
+
+
+@pytest.mark.parametrize(("available", "limit"), [(10, 3), (7, 7), (5, 9), (1000, 999), (11, 1)])
+def test_a_limit_is_met_exactly_and_taken_evenly(available: int, limit: int) -> None:
+    pairs = [(str(number), "x") for number in range(available)]
+    kept = [int(source) for source, _ in evenly(iter(pairs), available, limit)]
+    assert len(kept) == min(available, limit) == len(set(kept))
+    for end in range(1, available + 1):
+        share = Fraction(min(limit, available) * end, available)
+        assert abs(sum(number < end for number in kept) - share) < 1
+
+
+def test_the_table_of_filters_goes_on_from_row_to_row() -> None:
+    rows = filter_rows("train", Counter(read=20, empty=5, max_words=3, limit=12), FILTERS)
+    assert [row["filter"] for row in rows] == list(FILTERS)
+    assert [(row["pairs_in"], row["pairs_removed"], row["pairs_left"]) for row in rows] == [
+        *[
+            (20, 5, 15),
+            (15, 0, 15),
+            (15, 3, 12),
+            (12, 0, 12),
+            (12, 0, 12),
+            (12, 0, 12),
+            (12, 0, 12),
+            (12, 12, 0),
+        ]
+    ]
+    assert rows[0]["share_removed"] == 0.25
+
+
+def test_several_processes_keep_the_same_pairs_in_the_same_order_with_the_same_counts() -> None:
+    pairs = [raw(f"word {i % 2520}" if i % 7 else "", "слово " * (1 + i % 9)) for i in range(5000)]
+    results = []
+    for workers in (1, 2):
+        tally: Counter[str] = Counter()
+        results.append((list(clean(pairs, LIMITS, SeenBefore(10_000), tally, workers)), tally))
+    assert results[0] == results[1]
+    kept, tally = results[0]
+    assert len(kept) == 2520 * 6 // 7 * 6 // 9
+    again = [i for i in range(2520, 5000) if i % 7 and i % 9 < 6]
+    assert tally == {"read": 5000, "empty": 715, "duplicate": len(again), "max_words": 4285 - len(again) - len(kept)}

@@ -1,0 +1,215 @@
+"""Downloads against a small server that misbehaves on purpose, and archives that try to."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import tarfile
+import threading
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+from heads.base.files import UserError
+from heads.config.corpora import download_name
+from heads.corpus.fetch import fetch, open_bytes
+
+BODY = bytes(range(256)) * 3000
+RIGHT = hashlib.sha256(BODY).hexdigest()
+
+
+class Site:
+    """What the server does with each request ("whole", "cut" or a status), and the ranges it was asked."""
+
+    def __init__(self, turns: list[str], *, ranges: bool = True, body: bytes = BODY) -> None:
+        self.turns, self.ranges, self.body, self.asked = turns, ranges, body, list[str | None]()
+        self.url, self.etag, self.waits = "", '"one"', list[float]()
+
+    def fetch(self, path: Path, sha256: str | None = None, attempts: int = 4) -> str:
+        return fetch(self.url, path, sha256=sha256, attempts=attempts, timeout_seconds=5, sleep=self.waits.append)
+
+
+@contextmanager
+def serving(site: Site) -> Iterator[Site]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked = self.headers.get("Range")
+            site.asked.append(asked)
+            turn = site.turns.pop(0) if site.turns else "whole"
+            if turn.isdigit():
+                self.send_error(int(turn))
+                return
+            fresh = self.headers.get("If-Range", site.etag) == site.etag
+            first = int(asked.removeprefix("bytes=").rstrip("-")) if asked and site.ranges and fresh else 0
+            self.send_response(206 if first else 200)
+            self.send_header("ETag", site.etag)
+            self.send_header("Content-Length", str(len(site.body) - first))
+            if first:
+                self.send_header("Content-Range", f"bytes {first}-{len(site.body) - 1}/{len(site.body)}")
+            self.end_headers()
+            self.wfile.write(site.body[first : len(site.body) // 2 if turn == "cut" else None])
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    site.url = f"http://127.0.0.1:{server.server_port}/data/corpus.tgz"
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    try:
+        yield site
+    finally:
+        server.shutdown()
+        thread.join(20)
+        server.server_close()
+
+
+def names(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+def test_a_download_cut_half_way_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    with serving(Site(["cut"])) as site:
+        assert site.fetch(tmp_path / "a.tgz") == RIGHT
+    assert (tmp_path / "a.tgz").read_bytes() == BODY
+    assert site.asked == [None, f"bytes={len(BODY) // 2}-"]
+    assert names(tmp_path) == {"a.tgz", "a.tgz.sha256"}
+
+
+def test_a_download_left_by_a_killed_run_is_gone_on_with_by_the_next(tmp_path: Path) -> None:
+    with serving(Site(["cut", "503", "503"])) as site:
+        with pytest.raises(UserError, match=f"{len(BODY) // 2} bytes that came are kept"):
+            site.fetch(tmp_path / "a.tgz", attempts=2)
+        assert names(tmp_path) == {"a.tgz.part", "a.tgz.part.json"}
+        assert site.fetch(tmp_path / "a.tgz") == RIGHT
+    assert site.asked[-1] == f"bytes={len(BODY) // 2}-"
+
+
+def test_a_file_that_changed_on_the_server_is_fetched_anew(tmp_path: Path) -> None:
+    with serving(Site(["cut", "503", "503"])) as site:
+        with pytest.raises(UserError):
+            site.fetch(tmp_path / "a.tgz", attempts=2)
+        site.etag, site.body = '"two"', BODY[::-1]
+        site.fetch(tmp_path / "a.tgz")
+    assert (tmp_path / "a.tgz").read_bytes() == BODY[::-1]
+
+
+def test_a_part_of_another_url_is_not_gone_on_with(tmp_path: Path) -> None:
+    with serving(Site(["cut", "503"], body=BODY[::-1])) as other, pytest.raises(UserError):
+        other.fetch(tmp_path / "a.tgz", attempts=1)
+    with serving(Site([])) as site:
+        assert site.fetch(tmp_path / "a.tgz") == RIGHT
+    assert site.asked == [None]
+
+
+def test_a_server_without_ranges_gives_the_whole_file_again(tmp_path: Path) -> None:
+    with serving(Site(["cut"], ranges=False)) as site:
+        assert site.fetch(tmp_path / "a.tgz") == RIGHT
+
+
+def test_two_server_errors_are_waited_out_with_growing_pauses(tmp_path: Path) -> None:
+    with serving(Site(["500", "503"])) as site:
+        assert site.fetch(tmp_path / "a.tgz") == RIGHT
+    assert site.waits == [2.0, 4.0]
+
+
+def test_a_missing_page_is_final_at_once(tmp_path: Path) -> None:
+    with serving(Site(["404"])) as site, pytest.raises(UserError, match="404"):
+        site.fetch(tmp_path / "a.tgz")
+    assert site.asked == [None] and not site.waits and names(tmp_path) == set()
+
+
+def test_a_server_that_is_not_there_is_tried_and_then_named(tmp_path: Path) -> None:
+    with serving(Site([])) as site:
+        pass
+    with pytest.raises(UserError, match="3 attempts without progress"):
+        site.fetch(tmp_path / "a.tgz", attempts=3)
+    assert site.waits == [2.0, 4.0]
+
+
+def test_a_wrong_checksum_deletes_the_file_and_names_both(tmp_path: Path) -> None:
+    wrong = "0" * 64
+    with serving(Site([])) as site, pytest.raises(UserError, match=f"{RIGHT}.*{wrong}.*run again"):
+        site.fetch(tmp_path / "a.tgz", sha256=wrong)
+    assert names(tmp_path) == set()
+
+
+def test_a_recorded_checksum_must_match_ever_after(tmp_path: Path) -> None:
+    with serving(Site([])) as site:
+        site.fetch(tmp_path / "a.tgz")
+        (tmp_path / "a.tgz").unlink()
+        site.body = BODY + b"more"
+        with pytest.raises(UserError, match=f"a.tgz.sha256 recorded {RIGHT}"):
+            site.fetch(tmp_path / "a.tgz")
+    assert names(tmp_path) == {"a.tgz.sha256"}
+
+
+def test_a_file_that_is_there_is_checked_and_not_fetched(tmp_path: Path) -> None:
+    (tmp_path / "a.tgz").write_bytes(BODY)
+    with serving(Site([])) as site:
+        assert site.fetch(tmp_path / "a.tgz", sha256=RIGHT) == RIGHT
+    assert site.asked == []
+
+
+def make_tar(path: Path, mode: Literal["w", "w:gz"]) -> None:
+    with tarfile.open(path, mode) as archive:
+        for name, text in (
+            ("../evil.en", b"evil\n"),
+            ("/abs.en", b"abs\n"),
+            ("./training/europarl.de-en.en", b"good\n"),
+        ):
+            info = tarfile.TarInfo(name)
+            info.size = len(text)
+            archive.addfile(info, io.BytesIO(text))
+        link = tarfile.TarInfo("training/link.en")
+        link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
+        archive.addfile(link)
+
+
+def make_zip(path: Path) -> None:
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("../evil.en", "evil\n")
+        archive.writestr("training/europarl.de-en.en", "good\n")
+
+
+@pytest.mark.parametrize("name", ["a.tgz", "a.tar", "a.zip"])
+def test_a_member_is_read_and_nothing_of_the_archive_touches_the_disk(tmp_path: Path, name: str) -> None:
+    inside = tmp_path / "inside"
+    inside.mkdir()
+    make_zip(inside / name) if name.endswith("zip") else make_tar(inside / name, "w:gz" if "tgz" in name else "w")
+    with open_bytes(inside / name, "training/europarl.de-en.en") as stream:
+        assert stream.read() == b"good\n"
+    with open_bytes(inside / name, "../evil.en") as stream:
+        assert stream.read() == b"evil\n"
+    assert names(tmp_path) == {"inside"} and names(inside) == {name}
+
+
+@pytest.mark.parametrize("name", ["a.tgz", "a.zip"])
+def test_a_missing_member_is_answered_with_the_nearest_names(tmp_path: Path, name: str) -> None:
+    make_zip(tmp_path / name) if name.endswith("zip") else make_tar(tmp_path / name, "w:gz")
+    with (
+        pytest.raises(
+            UserError, match=r"no member training/europarl\.de-en\.de.*names are training/europarl\.de-en\.en"
+        ),
+        open_bytes(tmp_path / name, "training/europarl.de-en.de"),
+    ):
+        pass
+
+
+def test_a_link_in_an_archive_is_not_followed(tmp_path: Path) -> None:
+    make_tar(tmp_path / "a.tgz", "w:gz")
+    with (
+        pytest.raises(UserError, match="a link or folder"),
+        open_bytes(tmp_path / "a.tgz", "training/link.en"),
+    ):
+        pass
+
+
+def test_names_of_downloads_are_readable_and_differ_when_only_the_query_does() -> None:
+    first, second = (download_name(f"https://example.org/wmt 13/data.tgz?part={part}") for part in (1, 2))
+    assert first != second and first.endswith("-example.org-wmt-13-data.tgz") and first[11:] == second[11:]

@@ -1,0 +1,268 @@
+"""Figures: what is drawn, read back from the axes; files that repeat byte for byte; figures of poor data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.figure import Figure
+from PIL import Image
+
+from fake_results import World, write_results
+from heads.__main__ import main
+from heads.base.files import read_yaml
+from heads.cli.figure import FIGURES
+from heads.config.settings import HardConcrete
+from heads.figures import closing, importance, maps, pruning
+from heads.figures.needs import ACROSS, ANIMATED, FROM_SETTINGS, NEEDS
+from heads.figures.style import FUNCTION_COLOURS, save, styled
+from heads.tables.measures import measures_table
+from heads.tables.reading import Frames, load_reference, load_runs
+
+WORLD = World(layers=3, heads=4, lams=("0.01", "0.1"))
+POOR = World(layers=2, heads=3, lams=("99",), scratch=False, trees=False)
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    return write_results(tmp_path_factory.mktemp("results") / "rich", WORLD)
+
+
+@pytest.fixture(scope="module")
+def poor(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    return write_results(tmp_path_factory.mktemp("results") / "poor", POOR)
+
+
+def draw(name: str, runs: list[Path]) -> Figure:
+    others: list[Any] = [load_reference(file) for file in NEEDS[name].reference]
+    others += [HardConcrete(0.33, -0.1, 1.1, 3.0)] if name in FROM_SETTINGS else []
+    return FIGURES[name](load_runs(NEEDS[name], runs), *others, "rich")
+
+
+def role_rows(*rows: tuple[str, str, float, float, int]) -> pd.DataFrame:
+    return pd.DataFrame(rows, columns=["role", "name", "accuracy", "baseline", "holds"]).assign(
+        layer=0, head=0, cases=9, reaches=1
+    )
+
+
+def test_every_figure_states_its_needs_and_has_a_caption() -> None:
+    assert set(FIGURES) == set(NEEDS)
+    captions = (Path(importance.__file__).parents[2] / "report/figures.rst").read_text(encoding="utf-8")
+    assert all(f'name == "{name}" %}}\n' in captions for name in NEEDS)
+    assert {*ANIMATED, *ACROSS, *FROM_SETTINGS} <= set(NEEDS)
+
+
+@pytest.mark.parametrize("name", ["bleu_encoder_heads", "gates_closing"])
+def test_the_same_data_gives_the_same_bytes(name: str, runs: list[Path], tmp_path: Path) -> None:
+    for copy in ("a", "b"):
+        arguments = ["--out-pdf", str(tmp_path / f"{copy}.pdf"), "--out-png", str(tmp_path / f"{copy}.png")]
+        if name in ANIMATED:
+            arguments += ["--out-gif", str(tmp_path / f"{copy}.gif")]
+        assert main(["figure", "--name", name, "--runs", *map(str, runs), *arguments]) == 0
+    for path in tmp_path.glob("a.*"):
+        assert path.read_bytes() == path.with_stem("b").read_bytes(), path.suffix
+        assert b"Date" not in path.read_bytes()
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_poor_data_still_gives_a_figure_in_which_every_panel_shows_something_or_says_why_not(
+    name: str, poor: list[Path], tmp_path: Path
+) -> None:
+    with styled():
+        figure = draw(name, poor)
+        save(figure, tmp_path / "x.pdf", tmp_path / "x.png")
+        seen = [axes for axes in figure.axes if axes.get_visible() and (axes.axison or axes.texts)]
+        assert seen and all(axes.has_data() or axes.texts for axes in seen)
+        whole = np.asarray(Image.open(tmp_path / "x.png")).astype(int)
+        for axes in seen:
+            for artist in [*axes.lines, *axes.patches, *axes.collections, *axes.images, *axes.texts]:
+                artist.set_visible(False)
+        save(figure, tmp_path / "y.pdf", tmp_path / "y.png")
+    bare = np.asarray(Image.open(tmp_path / "y.png")).astype(int)
+    # Not the frame and its words alone, which are there without any data.
+    assert whole.shape != bare.shape or (np.abs(whole - bare) > 60).any(-1).mean() > 0.001
+
+
+def test_the_encoder_curve_goes_through_the_points_of_the_table(runs: list[Path]) -> None:
+    with styled():
+        figure = draw("bleu_encoder_heads", runs)
+        curve = next(line for line in figure.axes[0].lines if line.get_label() == "this experiment")
+        drawn = set(zip(*(np.asarray(values, float) for values in curve.get_data()), strict=True))
+    frames = load_runs(NEEDS["bleu_encoder_heads"], runs)
+    model, bleu = frames["model.json"], frames["bleu.json"]
+    expected = set()
+    for lam in WORLD.lams:
+        live = model[(model["lam"] == lam) & (model["attention"] == "enc_self")]["live"].sum()
+        expected.add((float(live), float(bleu[bleu["lam"] == lam]["bleu"].iloc[0])))
+    assert drawn == expected
+
+
+def test_the_papers_curves_start_at_its_own_full_model(runs: list[Path]) -> None:
+    with styled():
+        lines = {line.get_label(): line for line in draw("bleu_encoder_heads", runs).axes[1].lines}
+    for corpus, least in (("WMT", 28.26 - 29.60), ("OpenSubtitles", 31.46 - 32.40)):
+        x, y = (np.asarray(values, float) for values in lines[f"paper, {corpus}"].get_data())
+        assert (x[0], y[0]) == (1, 0)
+        assert y.min() == pytest.approx(least)
+
+
+def test_the_bars_of_a_size_add_up_to_its_heads(runs: list[Path]) -> None:
+    with styled():
+        encoder, paper, everywhere, scratch = draw("functions_retained", runs).axes
+    largest = int(scratch.get_xticklabels()[0].get_text().split()[0])
+    for axes, full in ((encoder, 12), (paper, 48), (everywhere, 12), (scratch, largest)):
+        totals: dict[int, float] = {}
+        for bar in axes.patches:
+            totals[round(bar.get_x() + bar.get_width() / 2)] = bar.get_y() + bar.get_height()  # type: ignore[attr-defined]
+        assert totals[0] == full
+        ticks = [int(label.get_text().split()[0]) for label in axes.get_xticklabels()]
+        assert list(totals.values()) == ticks
+
+
+def test_heads_are_sorted_by_relevance_in_every_panel(runs: list[Path]) -> None:
+    with styled():
+        figure = draw("head_functions", runs)
+        relevance, functions = figure.axes[0], next(a for a in figure.axes if "functions" in a.get_title(loc="left"))
+        values = np.asarray(relevance.collections[0].get_array()).reshape(3, 4)
+    assert (np.diff(values, axis=1) <= 0).all()
+    lrp = load_runs(NEEDS["head_functions"], runs)["lrp.tsv"]
+    encoder = lrp[(lrp["attention"] == "enc_self") & (lrp["rule"] == "plain")].set_index(["layer", "head"])[
+        "relevance_absolute"
+    ]
+    # The small numbers in the right panel are heads, 1-based, at the place of their rank.
+    numbers = [text for text in functions.texts if text.get_text().isdigit()]
+    for text in numbers:
+        rank, layer = (int(place) for place in text.get_position())
+        assert encoder[layer, int(text.get_text()) - 1] == pytest.approx(values[layer, rank])
+    assert len(numbers) == 12
+
+
+def test_figures_have_a_name_for_every_rule_that_is_used_by_default_and_none_says_what_another_is() -> None:
+    rules = read_yaml(Path(__file__).parents[2] / "config.yaml")["defaults"]["lrp"]["rules"]
+    labels = [importance.rule_label(rule) for rule in (*rules, "voita-2021")]
+    assert len(set(labels)) == len(labels)
+    assert labels[:4] == ["LRP, plain ratio", "LRP, z⁺", "LRP, α–β", "AttnLRP"]
+    assert not {rule for rule in rules if rule not in importance.RULE_LABELS}
+    named = {rule: label for rule, label in importance.RULE_LABELS.items() if "code" in label}
+    assert named == {"voita-2019": "code of 2019", "voita-2021": "code of 2021"}
+
+
+def test_relevance_by_every_rule_stands_in_its_own_row(runs: list[Path]) -> None:
+    lrp = load_runs(NEEDS["importance_all"], runs)["lrp.tsv"]
+    with styled():
+        cells = [axes for axes in draw("importance_all", runs).axes if axes.get_ylabel() in ("", "layer")][:9]
+        drawn = [np.asarray(axes.collections[0].get_array()).reshape(3, 4) for axes in cells]
+    for row, rule in enumerate(("plain", "z-plus")):
+        for column, attention in enumerate(("enc_self", "dec_self", "dec_enc")):
+            rows = lrp[(lrp["rule"] == rule) & (lrp["attention"] == attention)]
+            for layer, head, value in rows[["layer", "head", "relevance_absolute"]].itertuples(index=False, name=None):
+                assert drawn[3 * row + column][layer, head] == value
+
+
+def test_correlations_stand_at_the_place_of_their_two_measures(runs: list[Path]) -> None:
+    """Below the diagonal within layers, above it over all heads, as numbers in a symmetric order of measures."""
+    with styled():
+        axes = draw("measures", runs).axes[0]
+        names = [label.get_text() for label in axes.get_yticklabels()]
+        written = {text.get_position(): text.get_text() for text in axes.texts}
+    assert [label.get_text() for label in axes.get_xticklabels()] == names
+    table = measures_table(load_runs(NEEDS["measures"], runs)).query("attention == 'enc_self'")
+    plain, confidence = table["lrp_plain"], table["confidence"]
+    row, column = names.index("confidence"), names.index("LRP plain ratio")
+    above = np.corrcoef(plain.rank(), confidence.rank())[0, 1]
+    layers = [rows[["lrp_plain", "confidence"]].rank() - 2.5 for _, rows in table.groupby("layer")]
+    below = np.corrcoef(np.concatenate(layers).T)[0, 1]
+    for (x, y), rho in (((column, row), below), ((row, column), above)):
+        text = written[x + 0.5, y + 0.5].replace("\N{MINUS SIGN}", "-")
+        assert float(text) == pytest.approx(rho, abs=0.0051)
+
+
+def test_a_heads_label_names_its_offset_and_the_relation_with_the_largest_gain() -> None:
+    rows = role_rows(
+        ("positional", "-1", 0.95, np.nan, 1), ("positional", "+1", 0.2, np.nan, 0),
+        ("syntactic", "nsubj dependent-to-head", 0.6, 0.4, 1), ("syntactic", "obj head-to-dependent", 0.55, 0.2, 1),
+    )  # fmt: skip
+    assert importance.function_label(rows) == "\N{MINUS SIGN}1\nv→o+"
+    assert importance.function_label(rows.assign(holds=0)) == ""
+
+
+def test_relations_are_written_in_the_direction_of_the_look() -> None:
+    assert importance.relation_label("nsubj dependent-to-head", short=False) == "subj→verb"
+    assert importance.relation_label("amod head-to-dependent", short=True) == "n→a"
+    assert importance.relation_label("case head-to-dependent", short=False) == "head→case"
+
+
+def test_gold_cells_lead_from_the_word_that_looks_to_its_partner() -> None:
+    """He sold old tools: sold is the root, old hangs on tools."""
+    sentence = {"relations": ["nsubj:pass", "root", "amod", "obj"], "tree_heads": [2, 0, 4, 2]}
+    assert maps.gold_cells(sentence, "nsubj dependent-to-head") == [(0, 1)]
+    assert maps.gold_cells(sentence, "obj head-to-dependent") == [(1, 3)]
+    assert maps.gold_cells(sentence, "root dependent-to-head") == []
+
+
+def test_the_telling_head_is_the_most_accurate_one_that_was_measured() -> None:
+    rows = role_rows(("positional", "-1", 0.4, np.nan, 0), ("rare", "one of two rarest", np.nan, np.nan, 0))
+    rows = pd.concat([rows, rows.assign(head=2, accuracy=0.7)[:1]], ignore_index=True)
+    (found,) = maps.telling_heads(rows)
+    assert (found.head, found.name, found.holds) == (2, "-1", False)
+
+
+def test_layers_are_gathered_in_thirds(tmp_path: Path) -> None:
+    runs = write_results(tmp_path / "deep", World(layers=6, heads=2, lams=("0.1",), scratch=False))
+    model = load_runs(NEEDS["heads_by_layer"], runs)["model.json"]
+    table = pruning.decoder_layers(model)
+    assert set(table["layers"]) == {"1+2", "3+4", "5+6"}
+    one = table[(table["lam"] == "0.1") & (table["attention"] == "dec_enc") & (table["layers"] == "3+4")]
+    live = model[(model["lam"] == "0.1") & (model["attention"] == "dec_enc") & model["layer"].isin([2, 3])]["live"]
+    assert (one["heads"].item(), one["of"].item()) == (live.sum(), 4)
+
+
+def gates_frame() -> Frames:
+    rows = [
+        {"lam": lam, "seed": 1, "update": update, "attention": attention, "layer": layer, "head": head,
+         "p_open": update / 100 + layer / 10 + head / 100 + (attention == "dec_self") / 2}
+        for lam, updates in (("0.1", (0, 10, 20)), ("0.02", (0, 20))) for update in updates
+        for attention in ("dec_self", "enc_self") for layer in range(2) for head in range(3)
+    ]  # fmt: skip
+    return {"gates.jsonl": pd.DataFrame(rows)}
+
+
+def test_strips_stack_kinds_of_attention_and_layers_in_order() -> None:
+    recorded = closing.strips(gates_frame()["gates.jsonl"])
+    assert list(recorded) == ["0.02", "0.1"]
+    assert recorded["0.1"][10].shape == (4, 3)
+    np.testing.assert_allclose(recorded["0.1"][10][:, 2], [0.12, 0.22, 0.62, 0.72])
+
+
+def test_a_strip_shows_its_last_record_at_every_moment() -> None:
+    recorded = closing.strips(gates_frame()["gates.jsonl"])
+    assert closing.moments(recorded, 2) == [0, 20]
+    assert closing.moments(recorded, 9) == [0, 10, 20]
+    assert closing.at(recorded["0.02"], 10)[0, 0] == 0
+    assert closing.at(recorded["0.02"], 25)[0, 0] == 0.2
+
+
+def test_the_animation_has_a_picture_for_every_moment(tmp_path: Path) -> None:
+    with styled():
+        closing.write_animation(gates_frame(), "x", tmp_path / "x.gif")
+    with Image.open(tmp_path / "x.gif") as picture:
+        assert picture.n_frames == 3  # type: ignore[attr-defined]
+
+
+def test_runs_of_two_experiments_are_refused(
+    runs: list[Path], poor: list[Path], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    out = ["--out-pdf", str(tmp_path / "x.pdf"), "--out-png", str(tmp_path / "x.png")]
+    assert main(["figure", "--name", "heads_by_type", "--runs", str(runs[0]), str(poor[0]), *out]) == 1
+    assert "one experiment at a time" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_functions_have_colours_that_differ_in_lightness() -> None:
+    """Read in grey too: no two neighbours of a stacked bar are closer than a tenth of the scale in luminance."""
+    rgb = {k: np.array([int(v[i : i + 2], 16) for i in (1, 3, 5)]) / 255 for k, v in FUNCTION_COLOURS.items()}
+    luminance = [float(colour @ [0.2126, 0.7152, 0.0722]) for colour in rgb.values()]
+    assert (np.abs(np.diff(luminance)) > 0.1).all()

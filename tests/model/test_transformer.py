@@ -1,0 +1,310 @@
+"""The model against its definition written slowly: attention in loops, layers by hand, gates by finite differences."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from heads.base.names import ATTENTIONS
+from heads.model.attention import Attention, attention_weights
+from heads.model.transformer import Layer, ModelShape, Residual, Transformer, sinusoids
+from heads.text.batches import Batch
+
+Build = Callable[..., Transformer]
+B, H, Q, K, E, D = 2, 3, 4, 5, 2, 10
+
+
+@pytest.fixture
+def attention() -> Attention:
+    torch.manual_seed(4)
+    return Attention(D, H, E, dropout=0.0).double().eval()
+
+
+@pytest.fixture
+def states() -> tuple[Tensor, Tensor, Tensor]:
+    """Queries [B, Q, D], attended [B, K, D] and the mask of the attended, with a hole and with padding."""
+    generator = torch.Generator().manual_seed(5)
+    queries = torch.randn(B, Q, D, generator=generator, dtype=torch.float64)
+    attended = torch.randn(B, K, D, generator=generator, dtype=torch.float64)
+    return queries, attended, torch.tensor([[True, True, False, True, True], [True, True, True, False, False]])
+
+
+@torch.no_grad()
+def by_definition(attention: Attention, queries: Tensor, attended: Tensor, seen: Tensor) -> Tensor:
+    """softmax(q k / sqrt(E)) v, one number after another; `seen` [B, Q, K]. Gives heads side by side [B, Q, H*E]."""
+    result = torch.zeros(B, queries.shape[1], H * E, dtype=torch.float64)
+    q, k, v = queries @ attention.query.weight.T, attended @ attention.key.weight.T, attended @ attention.value.weight.T
+    for b in range(B):
+        for head in range(H):
+            own = slice(head * E, (head + 1) * E)
+            for i in range(queries.shape[1]):
+                keys = [j for j in range(attended.shape[1]) if seen[b, i, j]]
+                scores = [math.exp(float(q[b, i, own] @ k[b, j, own]) / math.sqrt(E)) for j in keys]
+                for score, j in zip(scores, keys, strict=True):
+                    result[b, i, own] += score / sum(scores) * v[b, j, own]
+    return result
+
+
+@pytest.mark.parametrize("way", ["fast", "traced"])
+def test_attention_equals_its_definition_written_with_loops(
+    attention: Attention, states: tuple[Tensor, Tensor, Tensor], way: str
+) -> None:
+    queries, attended, mask = states
+    seen = mask[:, None, :].expand(B, Q, K)
+    expected = by_definition(attention, queries, attended, seen) @ attention.output.weight.T
+    trace: dict[str, Tensor] | None = {} if way == "traced" else None
+    result = attention(queries, attention.project(attended), mask=mask[:, None, None, :], trace=trace)
+    torch.testing.assert_close(result, expected)
+
+
+@pytest.mark.parametrize("way", ["fast", "traced"])
+def test_causal_attention_sees_itself_and_what_is_before_it(
+    attention: Attention, states: tuple[Tensor, Tensor, Tensor], way: str
+) -> None:
+    queries = states[0]
+    seen = torch.tensor([[[j <= i for j in range(Q)] for i in range(Q)]] * B)
+    expected = by_definition(attention, queries, queries, seen) @ attention.output.weight.T
+    trace: dict[str, Tensor] | None = {} if way == "traced" else None
+    torch.testing.assert_close(attention(queries, attention.project(queries), causal=True, trace=trace), expected)
+
+
+def test_an_all_ones_gate_equals_plain_attention(attention: Attention, states: tuple[Tensor, Tensor, Tensor]) -> None:
+    queries, attended, mask = states
+    key_values, seen = attention.project(attended), mask[:, None, None, :]
+    gated = attention(queries, key_values, mask=seen, gate=torch.ones(H, dtype=torch.float64))
+    torch.testing.assert_close(gated, attention(queries, key_values, mask=seen), rtol=0, atol=0)
+
+
+def test_a_gate_equals_scaling_that_heads_slice_of_the_output_projection(
+    attention: Attention, states: tuple[Tensor, Tensor, Tensor]
+) -> None:
+    queries, attended, _ = states
+    gate = torch.tensor([1.0, 0.0, 0.3], dtype=torch.float64)
+    gated = attention(queries, attention.project(attended), gate=gate)
+    with torch.no_grad():
+        attention.output.weight[:, 2:4] = 0.0
+        attention.output.weight[:, 4:6] *= 0.3
+    torch.testing.assert_close(gated, attention(queries, attention.project(attended)))
+
+
+def test_traced_weights_are_distributions_over_what_may_be_seen(states: tuple[Tensor, Tensor, Tensor]) -> None:
+    generator = torch.Generator().manual_seed(6)
+    queries = torch.randn(B, H, Q, E, generator=generator, dtype=torch.float64)
+    keys = torch.randn(B, H, K, E, generator=generator, dtype=torch.float64)
+    mask = states[2]
+    weights = attention_weights(queries, keys, mask=mask[:, None, None, :], causal=False)
+    assert weights.shape == (B, H, Q, K)
+    torch.testing.assert_close(weights.sum(-1), torch.ones(B, H, Q, dtype=torch.float64))
+    assert (weights.permute(0, 3, 1, 2)[~mask] == 0).all()
+    assert (weights.permute(0, 3, 1, 2)[mask] > 0).all()
+
+
+@pytest.mark.parametrize("norm", ["pre", "post"])
+def test_a_traced_forward_pass_equals_an_untraced_one_and_ones_as_gates_change_nothing(
+    tiny_model: Build, tiny_batch: Batch, norm: str
+) -> None:
+    model, batch = tiny_model(pre_norm=norm == "pre"), tiny_batch
+    plain = model(batch.source, batch.source_mask, batch.target_input)
+    gates = {kind: [torch.ones(3, dtype=torch.float64)] * 2 for kind in ATTENTIONS}
+    trace: dict[str, Tensor] = {}
+    traced = model(batch.source, batch.source_mask, batch.target_input, gates, trace)
+    assert plain.shape == (2, 4, 10)
+    for number in range(2):
+        real = batch.target_mask[number]
+        torch.testing.assert_close(traced[number][real], plain[number][real])
+    sizes = {"enc_self": (2, 3, 5, 5), "dec_self": (2, 3, 4, 4), "dec_enc": (2, 3, 4, 5)}
+    assert {name: tuple(trace[f"{name}.1.weights"].shape) for name in ATTENTIONS} == sizes
+
+
+@pytest.mark.parametrize("kind", ATTENTIONS)
+def test_a_zero_gate_in_the_model_equals_zeroing_that_heads_slice(
+    tiny_model: Build, tiny_batch: Batch, kind: str
+) -> None:
+    model, batch = tiny_model(), tiny_batch
+    gates = {kind: [torch.ones(3).double(), torch.tensor([1.0, 1.0, 0.0]).double()]}
+    gated = model(batch.source, batch.source_mask, batch.target_input, gates)
+    layer: Any = (model.encoder if kind == "enc_self" else model.decoder)[1]
+    module = layer.cross_attention if kind == "dec_enc" else layer.self_attention
+    plain = model(batch.source, batch.source_mask, batch.target_input)
+    module.output.weight.data[:, 4:6] = 0.0
+    masked = model(batch.source, batch.source_mask, batch.target_input)
+    torch.testing.assert_close(gated, masked)
+    assert not torch.allclose(gated, plain)
+
+
+@pytest.mark.parametrize("kind", ATTENTIONS)
+def test_the_gradient_on_a_gate_equals_a_central_finite_difference(
+    tiny_model: Build, tiny_batch: Batch, kind: str
+) -> None:
+    model, batch = tiny_model(), tiny_batch
+    target = torch.randn(2, 4, 10, generator=torch.Generator().manual_seed(8), dtype=torch.float64)
+
+    def loss(values: Tensor) -> Tensor:
+        gates = {kind: list(values)}
+        states: Tensor = model(batch.source, batch.source_mask, batch.target_input, gates)
+        return (states * target).sum()
+
+    values = torch.tensor([[1.0, 0.4, 0.7], [0.2, 1.0, 0.9]], dtype=torch.float64, requires_grad=True)
+    (gradient,) = torch.autograd.grad(loss(values), values)
+    step = 1e-6
+    for layer, head in ((0, 1), (0, 2), (1, 0)):
+        change = torch.zeros(2, 3, dtype=torch.float64)
+        change[layer, head] = step
+        with torch.no_grad():
+            difference = float(loss(values + change) - loss(values - change)) / (2 * step)
+        assert difference == pytest.approx(float(gradient[layer, head]), rel=1e-5, abs=1e-8)
+        assert abs(difference) > 1e-4
+
+
+@pytest.mark.parametrize("way", ["fast", "traced"])
+def test_other_members_and_more_padding_change_nothing(tiny_model: Build, tiny_batch: Batch, way: str) -> None:
+    model, batch = tiny_model(), tiny_batch
+    trace: dict[str, Tensor] | None = {} if way == "traced" else None
+    together = model(batch.source, batch.source_mask, batch.target_input, trace=trace)
+    for number in range(2):
+        source = batch.source[number][batch.source_mask[number]]
+        target = batch.target_input[number][batch.target_mask[number]]
+        source, mask = F.pad(source, (0, 3)), F.pad(torch.ones(len(source), dtype=torch.bool), (0, 3))
+        source[~mask] = 7  # what stands in the padding must not matter either
+        alone = model(source[None], mask[None], target[None], trace={} if way == "traced" else None)
+        torch.testing.assert_close(alone[0], together[number, : len(target)])
+
+
+def test_padding_after_the_target_changes_nothing(tiny_model: Build, tiny_batch: Batch) -> None:
+    model, batch = tiny_model(), tiny_batch
+    memory = model.encode(batch.source, batch.source_mask)
+    states = model.decode(batch.target_input, memory, batch.source_mask)
+    padded = model.decode(F.pad(batch.target_input, (0, 3), value=6), memory, batch.source_mask)
+    torch.testing.assert_close(padded[:, :4], states)
+
+
+@pytest.mark.parametrize("position", [1, 2, 3])
+def test_a_future_target_piece_changes_nothing_earlier(tiny_model: Build, tiny_batch: Batch, position: int) -> None:
+    model, batch = tiny_model(), tiny_batch
+    changed = batch.target_input.clone()
+    changed[:, position] = 9
+    before = model(batch.source, batch.source_mask, batch.target_input)
+    after = model(batch.source, batch.source_mask, changed)
+    torch.testing.assert_close(after[:, :position], before[:, :position])
+    assert not torch.isclose(after[:, position], before[:, position]).all(-1).any()
+
+
+@pytest.mark.parametrize("width", [6, 10])
+def test_positions_are_sines_and_cosines_by_the_formula_also_from_the_middle_on(width: int) -> None:
+    signals = sinusoids(4, width, first=3)
+    for row in range(4):
+        for i in range(width // 2):
+            angle = (row + 3) / 10_000 ** (2 * i / width)
+            assert float(signals[row, 2 * i]) == pytest.approx(math.sin(angle))
+            assert float(signals[row, 2 * i + 1]) == pytest.approx(math.cos(angle))
+
+
+def test_an_embedding_is_scaled_by_the_root_of_the_width_before_positions_are_added(tiny_model: Build) -> None:
+    embedding = tiny_model().source_embedding
+    states = embedding(torch.tensor([[7, 7]]), 2)
+    expected = embedding.pieces.weight[7] * math.sqrt(10)
+    torch.testing.assert_close(states[0, 1] - states[0, 0], (sinusoids(1, 10, 3) - sinusoids(1, 10, 2))[0])
+    torch.testing.assert_close(states[0, 0] - sinusoids(1, 10, 2)[0], expected)
+
+
+def slow_norm(states: Tensor, residual: Residual) -> Tensor:
+    """Layer normalisation by its formula."""
+    centred = states - states.mean(-1, keepdim=True)
+    deviation = ((centred**2).mean(-1, keepdim=True) + 1e-5).sqrt()
+    return centred / deviation * residual.norm.weight + residual.norm.bias
+
+
+def slow_layer(layer: Layer, states: Tensor, memory: Tensor, seen: Tensor, norm: str) -> Tensor:
+    """A decoder layer: the three sub-layers, each x + f(norm(x)) or norm(x + f(x))."""
+    causal = torch.ones(B, states.shape[1], states.shape[1]).tril().bool()
+
+    def own(x: Tensor) -> Tensor:
+        return by_definition(layer.self_attention, x, x, causal) @ layer.self_attention.output.weight.T
+
+    def cross(x: Tensor) -> Tensor:
+        return by_definition(layer.cross_attention, x, memory, seen) @ layer.cross_attention.output.weight.T
+
+    def transform(x: Tensor) -> Tensor:
+        inner, outer = layer.feedforward.inner, layer.feedforward.outer
+        return (x @ inner.weight.T + inner.bias).clamp(min=0) @ outer.weight.T + outer.bias
+
+    residuals = (layer.self_residual, layer.cross_residual, layer.feedforward_residual)
+    for change, residual in zip((own, cross, transform), residuals, strict=True):
+        if norm == "pre":
+            states = states + change(slow_norm(states, residual))
+        else:
+            states = slow_norm(states + change(states), residual)
+    return states
+
+
+@pytest.mark.parametrize("norm", ["pre", "post"])
+def test_a_decoder_layer_equals_its_slow_twin(
+    tiny_model: Build, states: tuple[Tensor, Tensor, Tensor], norm: str
+) -> None:
+    layer: Any = tiny_model(pre_norm=norm == "pre").decoder[1]
+    queries, memory, mask = states
+    expected = slow_layer(layer, queries, memory, mask[:, None].expand(B, Q, K), norm)
+    seen, source = mask[:, None, None, :], layer.cross_attention.project(memory)
+    result = layer.attend("dec_self", queries, layer.self_key_values(queries), None, None, causal=True)
+    result = layer.transform(layer.attend("dec_enc", result, source, None, None, mask=seen), None)
+    torch.testing.assert_close(result, expected)
+
+
+@pytest.mark.filterwarnings("ignore:Initializing zero-element tensors")
+@pytest.mark.parametrize("norm", ["pre", "post"])
+def test_a_layer_without_heads_equals_one_whose_gates_are_all_zero(
+    tiny_model: Build, tiny_batch: Batch, norm: str
+) -> None:
+    batch, full = tiny_batch, tiny_model(pre_norm=norm == "pre")
+    none_left = dict.fromkeys(ATTENTIONS, ((0, 1, 2), ()))
+    bare = tiny_model(pre_norm=norm == "pre", live_heads=none_left)
+    weights = {n: t for n, t in full.state_dict().items() if t.shape == bare.state_dict()[n].shape}
+    bare.load_state_dict(weights, strict=False)
+    gates = {kind: [torch.ones(3).double(), torch.zeros(3).double()] for kind in ATTENTIONS}
+    expected = full(batch.source, batch.source_mask, batch.target_input, gates)
+    torch.testing.assert_close(bare(batch.source, batch.source_mask, batch.target_input), expected)
+    traced = bare(batch.source, batch.source_mask, batch.target_input, trace={})
+    torch.testing.assert_close(traced, expected)
+
+
+@pytest.mark.filterwarnings("ignore:Initializing zero-element tensors")
+def test_a_model_without_any_head_can_still_be_trained(tiny_model: Build, tiny_batch: Batch) -> None:
+    batch, model = tiny_batch, tiny_model(live_heads=dict.fromkeys(ATTENTIONS, ((), ()))).train()
+    states = model(batch.source, batch.source_mask, batch.target_input)
+    model.projection(states)[batch.target_mask].sum().backward()
+    assert model.target_embedding.pieces.weight.grad is not None
+    assert model.source_embedding.pieces.weight.grad is None, "nothing can reach the decoder from the source"
+
+
+def test_decoding_step_by_step_equals_decoding_all_at_once(tiny_model: Build, tiny_batch: Batch) -> None:
+    model, batch = tiny_model(), tiny_batch
+    gates = {kind: list(torch.rand(2, 3, generator=torch.Generator().manual_seed(9)).double()) for kind in ATTENTIONS}
+    memory = model.encode(batch.source, batch.source_mask, gates)
+    expected = model.projection(model.decode(batch.target_input, memory, batch.source_mask, gates))
+    cache = model.start_cache(memory, batch.source_mask)
+    steps = [model.decode_next(batch.target_input[:, i], cache, gates) for i in range(4)]
+    torch.testing.assert_close(torch.stack(steps, 1), expected)
+
+
+def test_dropout_changes_training_and_nothing_else(tiny_model: Build, tiny_batch: Batch) -> None:
+    batch, model = tiny_batch, tiny_model(dropout=0.4)
+    first, second = (model(batch.source, batch.source_mask, batch.target_input) for _ in range(2))
+    torch.testing.assert_close(first, second, rtol=0, atol=0)
+    without = tiny_model(dropout=0.0)
+    torch.testing.assert_close(without(batch.source, batch.source_mask, batch.target_input), first)
+    model.train()
+    assert not torch.allclose(model(batch.source, batch.source_mask, batch.target_input), first)
+
+
+def test_a_shape_survives_json(tiny_shape: Callable[..., ModelShape]) -> None:
+    live = {"enc_self": ((0, 2), ()), "dec_self": ((), (1,)), "dec_enc": ((0, 1, 2), (2,))}
+    shape = tiny_shape(live_heads=live, pre_norm=False, dropout=0.25)
+    assert ModelShape.from_dict(json.loads(json.dumps(shape.as_dict()))) == shape
+    assert shape.layers == 2

@@ -1,0 +1,251 @@
+"""Heads chosen by what was measured: each method reads its own numbers; limits that can not hold are one sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from heads.__main__ import main
+from heads.base.files import UserError, read_tsv, write_json, write_text, write_tsv
+from heads.base.methods import MEASURED_IN, files_of
+from heads.pruning.criteria import Measured, choose, heads_of, least_of, scores_of, selection_rows
+from heads.pruning.selection import Head, keep_best, reversed_scores
+
+LIVE = {"enc_self": [[0, 1], [0, 2]], "dec_self": [[1], []], "dec_enc": [[0, 1], [1]]}
+HEADS = heads_of(LIVE)
+NONE: dict[str, int] = {}
+FORMS = ("example", "token", "batch", "signed")
+COLUMNS = ("importance", "importance_normalised")
+BEST = dict(zip(("ablation", "confidence", "lrp"), HEADS[2:5], strict=True))
+BEST |= dict(zip((f"{form}{ending}" for form in FORMS for ending in ("", "_layer")), HEADS, strict=True))
+"""Which head each measure finds best."""
+
+
+def rows(best: Head, column: str, **more: str) -> list[dict[str, str]]:
+    """A measure in which one head stands out, in rows of text as files have them."""
+    return [
+        {
+            "attention": a,
+            "layer": str(n),
+            "head": str(h),
+            column: str(9.0 if (a, n, h) == best else 1 / (3 + i)),
+            **more,
+        }
+        for i, (a, n, h) in enumerate(HEADS)
+    ]
+
+
+def importance() -> list[dict[str, str]]:
+    found = []
+    for form in FORMS:
+        plain, layer = (
+            rows(BEST[name], column) for name, column in ((form, COLUMNS[0]), (f"{form}_layer", COLUMNS[1]))
+        )
+        found += [{**a, **b, "form": form} for a, b in zip(plain, layer, strict=True)]
+    return found
+
+
+MEASURED = Measured(
+    HEADS,
+    80,
+    {
+        "importance.tsv": importance(),
+        "ablation.dev.tsv": [
+            {**row, "bleu_change": str(-float(row["bleu_change"]))} for row in rows(BEST["ablation"], "bleu_change")
+        ],
+        "confidence.tsv": rows(BEST["confidence"], "confidence"),
+        "lrp.tsv": [
+            *rows(BEST["lrp"], "relevance_absolute", rule="plain", relevance="-3"),
+            *rows(HEADS[-1], "relevance_absolute", rule="z-plus", relevance="99"),
+        ],
+        "latency.tsv": [
+            {"attention": kind, "seconds_per_head": cost}
+            for kind, cost in (("enc_self", "1"), ("dec_self", "2"), ("dec_enc", "4"))
+        ],
+    },
+)
+
+
+@pytest.mark.parametrize("method", BEST)
+def test_each_method_keeps_the_head_that_its_own_measure_finds_best(method: str) -> None:
+    assert choose(f"{method}-1", MEASURED, NONE) == [BEST[method]]
+
+
+def test_reversed_keeps_what_importance_by_layer_drops_and_draws_of_random_differ() -> None:
+    kept = {n: set(choose(f"reversed-{n}", MEASURED, NONE)) for n in (3, 5)}
+    assert kept[3] == set(HEADS) - set(choose("example_layer-5", MEASURED, NONE))
+    draws = {tuple(choose(f"random{i}-4", MEASURED, NONE)) for i in range(1, 6)}
+    assert len(draws) > 3
+    assert {len(draw) for draw in draws} == {4}
+
+
+MEASURES = ("ablation", "confidence", "lrp", *(f"{form}{ending}" for form in FORMS for ending in ("", "_layer")))
+
+
+def spread() -> tuple[Measured, dict[str, dict[Head, int]]]:
+    """Measures of which each has an order of the heads of its own; losses and relevance also have signs."""
+    orders = np.random.default_rng(4).permuted(np.tile(np.arange(-3, 5), (len(MEASURES), 1)), axis=1).tolist()
+    scores = {name: dict(zip(HEADS, order, strict=True)) for name, order in zip(MEASURES, orders, strict=True)}
+
+    def table(columns: Mapping[str, Mapping[Head, int]], **more: str) -> list[dict[str, str]]:
+        return [
+            {"attention": a, "layer": str(n), "head": str(h), **{c: str(own[a, n, h]) for c, own in columns.items()}}
+            | more
+            for a, n, h in HEADS
+        ]
+
+    lost = {head: -score for head, score in scores["ablation"].items()}
+    other_rule = {head: -score for head, score in scores["lrp"].items()}
+    signed = {head: abs(5 - score) for head, score in scores["lrp"].items()}
+    forms = [table({c: scores[f"{f}{e}"] for c, e in zip(COLUMNS, ("", "_layer"), strict=True)}, form=f) for f in FORMS]
+    measured = Measured(
+        HEADS,
+        80,
+        {
+            "importance.tsv": [row for rows_of_form in forms for row in rows_of_form],
+            "ablation.dev.tsv": table({"bleu_change": lost}),
+            "confidence.tsv": table({"confidence": scores["confidence"]}),
+            "lrp.tsv": [
+                *table({"relevance_absolute": scores["lrp"], "relevance": signed}, rule="plain"),
+                *table({"relevance_absolute": other_rule, "relevance": signed}, rule="z-plus"),
+            ],
+        },
+    )
+    return measured, scores
+
+
+@pytest.mark.parametrize("method", MEASURES)
+def test_each_measure_orders_all_heads_by_its_own_numbers_and_turned_round_by_the_same(method: str) -> None:
+    measured, scores = spread()
+    best_first = sorted(HEADS, key=lambda head: -scores[method][head])
+    turned = reversed_scores(scores_of(method, measured))
+    for keep in range(1, 8):
+        assert set(choose(f"{method}-{keep}", measured, NONE)) == set(best_first[:keep])
+        assert set(keep_best(turned, keep)) == set(best_first[-keep:])
+
+
+def test_reversed_turns_example_layer_round_and_no_other_measure() -> None:
+    measured, scores = spread()
+    worst_first = sorted(HEADS, key=lambda head: scores["example_layer"][head])
+    for keep in range(1, 8):
+        assert set(choose(f"reversed-{keep}", measured, NONE)) == set(worst_first[:keep])
+    others = [scores[method] for method in MEASURES if method != "example_layer"]
+    assert all(set(sorted(HEADS, key=own.__getitem__)[:3]) != set(worst_first[:3]) for own in others)
+
+
+def test_an_optimal_choice_keeps_its_least_heads_and_is_the_best_heads_where_nothing_else_is_asked() -> None:
+    assert choose("optimal-3", MEASURED, NONE) == choose("example-3", MEASURED, NONE)
+    assert choose("optimal_parameters-3", MEASURED, NONE) == choose("example-3", MEASURED, NONE)
+    worst = choose("example-7", MEASURED, NONE)
+    dropped = next(head for head in HEADS if head not in worst)
+    assert dropped in choose("optimal-3", MEASURED, {f"{dropped[0]}.{dropped[1]}": len(LIVE[dropped[0]][dropped[1]])})
+
+
+def test_a_budget_of_time_is_that_of_so_many_average_heads() -> None:
+    """Eight heads of 1, 1, 1, 1, 2, 4, 4 and 4 seconds: 2.25 on average."""
+    cost = {"enc_self": 1, "dec_self": 2, "dec_enc": 4}
+    for budget in (2, 4, 6):
+        kept = choose(f"optimal_latency-{budget}", MEASURED, NONE)
+        spent = sum(cost[kind] for kind, _, _ in kept)
+        left = [cost[head[0]] for head in HEADS if head not in kept]
+        assert spent <= 2.25 * budget < spent + min(left)
+
+
+def test_what_is_asked_of_one_layer_goes_before_what_is_asked_of_all() -> None:
+    asked = {"enc_self.1": 2, "enc_self": 1, "dec_enc": 0}
+    assert least_of(asked, HEADS) == {("enc_self", 0): 1, ("enc_self", 1): 2}
+    with pytest.raises(UserError, match=r"at_least names dec_self\.1, a layer that the model does not have"):
+        least_of({"dec_self.1": 1}, HEADS)
+
+
+def test_a_budget_below_the_least_numbers_is_one_sentence_without_traceback(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_json(tmp_path / "model.json", {"shape": {"live_heads": LIVE, "width": 10, "head_width": 2}})
+    table = MEASURED.tables["importance.tsv"]
+    write_tsv(tmp_path / "importance.tsv", table, tuple(table[0]))
+    write_text(tmp_path / "s.yaml", "selection: {at_least: {enc_self: 1, dec_enc.0: 2}, resamples: 100}\n")
+    out = tmp_path / "selection.tsv"
+    words = ["selection", "--settings", str(tmp_path / "s.yaml"), "--baseline", str(tmp_path), "--out", str(out)]
+    assert main([*words, "--targets", "optimal-3"]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("error: optimal-3: no choice among 8 heads has heads of at most 3")
+    assert (
+        "at least 1 head in each of 2 layers and at least 2 heads in dec_enc layer 0" in said
+        and said.count("\n") == 1
+        and not out.exists()
+    )
+    assert main([*words, "--targets", "optimal-4", "random2-3"]) == 0
+    kept = {(row["method"], row["attention"], row["layer"]) for row in read_tsv(out) if row["open"] == "1"}
+    assert {("optimal", "enc_self", "0"), ("optimal", "enc_self", "1"), ("optimal", "dec_enc", "0")} <= kept
+
+
+@pytest.mark.parametrize(
+    "target", ["rndom-3", "random-3", "lrp2-3", "optimal-x", "optimal", "dsp-9", "lrp-", "lrp--1", ""]
+)
+def test_a_method_that_there_is_not_is_named(target: str) -> None:
+    with pytest.raises(UserError, match=f"{target!r} is no choice of heads: .*confidence"):
+        choose(target, MEASURED, NONE)
+
+
+def test_a_head_that_was_not_measured_is_an_error_of_the_user() -> None:
+    fewer = Measured(HEADS, 80, {"confidence.tsv": MEASURED.tables["confidence.tsv"][1:]})
+    with pytest.raises(UserError, match=r"confidence\.tsv lacks head .*enc_self"):
+        scores_of("confidence", fewer)
+
+
+def test_every_head_has_a_row_for_every_target_and_budgets_are_held() -> None:
+    targets = [f"{method.replace('random', 'random3')}-{n}" for method in MEASURED_IN for n in (2, 8)]
+    table = selection_rows(targets, MEASURED, NONE)
+    assert len(table) == len(targets) * len(HEADS)
+    for target in targets:
+        method, _, budget = target.partition("-")
+        mine = [row for row in table if (row["method"], row["budget"]) == (method, budget)]
+        assert method == "optimal_latency" or sum(int(row["open"]) for row in mine) == int(budget)
+
+
+def test_only_the_measures_that_the_methods_need_are_asked_for() -> None:
+    assert files_of(["random2-9", "random1-9"]) == ["model.json"]
+    assert files_of(["lrp-9", "optimal_latency-3"]) == ["model.json", "lrp.tsv", "importance.tsv", "latency.tsv"]
+
+
+def latency(**seconds: str) -> Measured:
+    rows = [{"attention": kind, "seconds_per_head": value} for kind, value in seconds.items()]
+    return Measured(HEADS, 80, {**MEASURED.tables, "latency.tsv": rows})
+
+
+@pytest.mark.parametrize("cost", ["0", "-0.1", "nan", "inf"])
+def test_a_head_that_seems_to_take_no_time_is_not_kept_for_nothing(cost: str) -> None:
+    with pytest.raises(UserError, match=r"optimal_latency-3: latency\.tsv says .* enc_self .* raise speed\.repeats"):
+        choose("optimal_latency-3", latency(enc_self=cost, dec_self="2", dec_enc="4"), NONE)
+
+
+def test_a_measure_that_lost_its_end_or_a_number_is_named() -> None:
+    cut = latency(enc_self="1", dec_self="2")
+    with pytest.raises(UserError, match=r"optimal_latency-3: latency\.tsv is damaged"):
+        choose("optimal_latency-3", cut, NONE)
+    for value, reason in (("", "is damaged"), ("nan", "lacks head .'enc_self', 0, 1.")):
+        rows = [
+            {**row, "confidence": value if i == 1 else "1"} for i, row in enumerate(MEASURED.tables["confidence.tsv"])
+        ]
+        with pytest.raises(UserError, match=rf"confidence-2: confidence\.tsv {reason}"):
+            choose("confidence-2", Measured(HEADS, 80, {"confidence.tsv": rows}), NONE)
+
+
+@pytest.mark.parametrize("targets", [["optimal-x"], ["optimal"], ["dsp-9"], ["random2-3", "optimal_latency-3"]])
+def test_a_wrong_target_or_a_measure_cut_off_ends_the_command_in_one_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], targets: list[str]
+) -> None:
+    write_json(tmp_path / "model.json", {"shape": {"live_heads": LIVE, "width": 10, "head_width": 2}})
+    for name in ("importance.tsv", "latency.tsv"):
+        write_tsv(tmp_path / name, MEASURED.tables[name], tuple(MEASURED.tables[name][0]))
+    path = tmp_path / "latency.tsv"
+    path.write_bytes(path.read_bytes()[:-9])
+    write_text(tmp_path / "s.yaml", "selection: {at_least: {}, resamples: 100}\n")
+    words = ["selection", "--settings", str(tmp_path / "s.yaml"), "--baseline", str(tmp_path)]
+    assert main([*words, "--out", str(tmp_path / "out.tsv"), "--targets", *targets]) == 1
+    said = capsys.readouterr().err
+    assert (targets[-1] in said or str(path) in said) and said.count("\n") == 1 and not (tmp_path / "out.tsv").exists()

@@ -1,0 +1,198 @@
+"""A driven lambda: each kind of attention by its own heads, both parts of the control by sums, and after a resume."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from heads.base.names import ATTENTIONS
+from heads.config.settings import HardConcrete, SubsetSettings
+from heads.model.checkpoint import load_tensors, save_tensors
+from heads.model.transformer import ModelShape
+from heads.pruning.gates import DrivenPrice, HeadGates, Price, TrainableGates, budgets_of
+from heads.pruning.subset_gates import SubsetGates
+from heads.training.loop import Pruning, Training
+
+Shape = Callable[..., ModelShape]
+HEADS = {"enc_self": 5, "dec_self": 4, "dec_enc": 6}
+LIVE = {"enc_self": ((0, 1, 2), (0, 2)), "dec_self": ((1,), (0, 1, 2)), "dec_enc": ((0, 1, 2), (0, 1, 2))}
+START = DrivenPrice.START
+
+
+def log_alpha_of(chance: float, shape: HardConcrete) -> float:
+    """Where P(gate > 0) has this value: its formula solved for log alpha."""
+    return math.log(chance / (1 - chance)) + shape.temperature * math.log(-shape.low / shape.high)
+
+
+def expecting(gates: HeadGates, **numbers: float) -> HeadGates:
+    """The same gates after those of each kind were set so that so many of its heads are expected to be open."""
+    with torch.no_grad():
+        for name, log_alpha in gates.log_alpha.items():
+            kind = name.split(":")[0]
+            if kind in numbers:
+                log_alpha.fill_(log_alpha_of(numbers[kind] / HEADS[kind], gates.shape))
+    return gates
+
+
+@pytest.fixture
+def new_gates(tiny_shape: Shape, lopsided: HardConcrete) -> Callable[[str], HeadGates]:
+    """Builds gates in float64 on 5, 4 and 6 heads of the kinds of attention, with a budget."""
+
+    def build(keep: str) -> HeadGates:
+        shape = tiny_shape(live_heads=LIVE)
+        return HeadGates(shape, "all", lopsided, budgets_of(keep, "all", shape)).double()
+
+    return build
+
+
+def test_the_open_heads_of_each_kind_cost_the_lambda_of_that_kind(new_gates: Callable[[str], HeadGates]) -> None:
+    lam, numbers = {"enc_self": 0.1, "dec_self": 0.2, "dec_enc": 0.7}, {"enc_self": 2.0, "dec_self": 3.5, "dec_enc": 1}
+    gates = expecting(new_gates("2-3-1"), **numbers)
+    price = DrivenPrice(gates)
+    price.lam.copy_(torch.tensor(list(lam.values())))
+    penalty = price.penalty(gates)
+    assert float(penalty.detach()) == pytest.approx(0.1 * 2 + 0.2 * 3.5 + 0.7 * 1)
+    penalty.backward()
+    for name, log_alpha in gates.log_alpha.items():
+        kind = name.split(":")[0]
+        chance = numbers[kind] / HEADS[kind]
+        assert log_alpha.grad is not None
+        assert log_alpha.grad.tolist() == pytest.approx([lam[kind] * chance * (1 - chance)] * len(log_alpha))
+
+
+def test_a_plain_lambda_costs_as_much_for_an_open_head_of_any_kind(new_gates: Callable[[str], HeadGates]) -> None:
+    gates = expecting(new_gates("1"), enc_self=2, dec_self=3.5, dec_enc=1)
+    assert float(Price(torch.tensor([0.3])).penalty(gates).detach()) == pytest.approx(0.3 * 6.5)
+
+
+def test_lambda_rises_where_a_kind_has_too_many_heads_and_falls_where_it_has_too_few(
+    new_gates: Callable[[str], HeadGates],
+) -> None:
+    """Five, one and three are expected open of 5, 4 and 6; three of each are wanted. All together are just enough."""
+    gates = expecting(new_gates("3-3-3"), enc_self=4.99, dec_self=1.01, dec_enc=3)
+    price = DrivenPrice(gates)
+    price.adjust(gates, 0.9)
+    first = price.lam.tolist()
+    assert first[0] > 2 * START and first[1] < START / 2
+    assert first[2] == pytest.approx(START)
+    price.adjust(gates, 0.95)
+    assert price.lam[0] > first[0] or first[0] == DrivenPrice.HIGHEST
+    assert price.lam[1] < first[1] or first[1] == DrivenPrice.LOWEST
+    assert float(price.lam[2]) == pytest.approx(START)
+
+
+def test_heads_of_another_kind_change_nothing_about_a_lambda(new_gates: Callable[[str], HeadGates]) -> None:
+    found = []
+    for of_encoder in (2.02, 1.95):
+        gates = new_gates("2-3-1")
+        price = DrivenPrice(gates)
+        for update, (decoder, cross) in enumerate([(3.02, 1.02), (3.01, 0.97), (3.03, 1.05)]):
+            price.adjust(expecting(gates, enc_self=of_encoder, dec_self=decoder, dec_enc=cross), 0.61 + update / 100)
+        found.append(price.lam.tolist())
+    assert found[0][0] != found[1][0]
+    assert found[0][1:] == found[1][1:]
+    assert len({*found[0], START}) == 4, "every lambda has moved, each by itself"
+
+
+def test_lambda_is_the_last_excess_and_the_sum_of_all_before_it_by_the_length_of_their_stretch(
+    new_gates: Callable[[str], HeadGates],
+) -> None:
+    gates = new_gates("6")
+    price, moments, surplus = DrivenPrice(gates), (0.1, 0.25, 0.5, 0.62, 0.9), (0.09, -0.05, 0.12, 0.03, -0.02)
+    logarithm, before = math.log(START), 0.0
+    for done, more in zip(moments, surplus, strict=True):
+        wanted = 15 - (15 - 6) * done / DrivenPrice.DESCENT if done < DrivenPrice.DESCENT else 6
+        share = (wanted + more) / 15
+        price.adjust(expecting(gates, **{kind: share * number for kind, number in HEADS.items()}), done)
+        logarithm, before = logarithm + DrivenPrice.INTEGRAL * more / 15 * (done - before), done
+        expected = math.exp(logarithm + DrivenPrice.PROPORTIONAL * more / 15)
+        assert DrivenPrice.LOWEST < expected < DrivenPrice.HIGHEST
+        assert float(price.lam[0]) == pytest.approx(expected, rel=1e-6)
+
+
+def test_as_many_heads_too_many_raise_lambda_alike_however_many_updates_they_take(
+    new_gates: Callable[[str], HeadGates],
+) -> None:
+    found = []
+    for updates in (2, 20):
+        gates = expecting(new_gates("6"), enc_self=2.02, dec_self=1.62, dec_enc=2.42)
+        price = DrivenPrice(gates)
+        price.adjust(gates, 0.7)
+        first = float(price.lam[0])
+        for update in range(1, updates + 1):
+            price.adjust(gates, 0.7 + 0.2 * update / updates)
+        found.append(float(price.lam[0]) / first)
+    assert found[0] == pytest.approx(found[1]) == pytest.approx(math.exp(DrivenPrice.INTEGRAL * 0.06 / 15 * 0.2))
+
+
+def test_what_was_added_while_there_were_too_many_heads_stays_when_they_are_as_many_as_wanted(
+    new_gates: Callable[[str], HeadGates],
+) -> None:
+    gates = new_gates("6")
+    price, exact = DrivenPrice(gates), {"enc_self": 2.0, "dec_self": 1.6, "dec_enc": 2.4}
+    for done, each in ((0.7, 0.0), (0.8, 0.02), (0.9, 0.0), (1.0, 0.0)):
+        price.adjust(expecting(gates, **{kind: number + each for kind, number in exact.items()}), done)
+    assert float(price.lam[0]) == pytest.approx(START * math.exp(DrivenPrice.INTEGRAL * 0.06 / 15 * 0.1))
+
+
+def test_a_lambda_stays_within_its_bounds_and_comes_back_from_them(new_gates: Callable[[str], HeadGates]) -> None:
+    gates = new_gates("0-4-0")
+    price = DrivenPrice(gates)
+    for update in range(700, 901):
+        price.adjust(expecting(gates, enc_self=4.99, dec_self=0.01, dec_enc=0.001), update / 1000)
+    assert price.lam.tolist()[:2] == [DrivenPrice.HIGHEST, DrivenPrice.LOWEST]
+    for update in range(901, 1001):
+        price.adjust(expecting(gates, enc_self=0.01, dec_self=3.99, dec_enc=0.001), update / 1000)
+    assert price.lam[0] < DrivenPrice.HIGHEST / 100, "there are as few as wanted at once"
+    assert price.lam.isfinite().all()
+
+
+UPDATES = 2000
+"""So many that few of them bring no lambda to its bounds, where all would be alike."""
+
+
+def gates_of(target: str, shape: ModelShape, lopsided: HardConcrete) -> tuple[TrainableGates, Price]:
+    if target == "dsp":
+        settings = SubsetSettings(0.2, 2.0, 0.02, 0.8, straight_through=False)
+        return SubsetGates(shape, "all", 5, settings, UPDATES), Price(torch.zeros(1))
+    gates = HeadGates(shape, "all", lopsided, budgets_of(target, "all", shape))
+    with torch.no_grad():
+        for log_alpha in gates.log_alpha.values():
+            log_alpha.fill_(log_alpha_of(0.97, lopsided))
+    return gates, DrivenPrice(gates)
+
+
+@pytest.mark.parametrize("target", ["2-6-1", "5", "dsp"])
+def test_a_resumed_training_goes_on_with_the_price_and_the_gates_that_it_had(
+    new_training: Callable[..., Training], lopsided: HardConcrete, tmp_path: Path, target: str
+) -> None:
+    def build() -> Training:
+        plain = new_training(plan={"updates": UPDATES}, dropout=0.2)
+        pruning = Pruning(*gates_of(target, plain.model.shape, lopsided), 0.1, 3, ())
+        return Training(plain.model, plain.pairs, plain.plan, pruning)
+
+    whole, resumed, members = build(), build(), np.arange(9)
+    assert whole.pruning and resumed.pruning
+    for _ in range(4):
+        whole.step(members)
+    save_tensors(tmp_path / "state", *whole.state())
+    for _ in range(3):
+        whole.step(members)
+    resumed.restore(*load_tensors(tmp_path / "state"))
+    for _ in range(3):
+        resumed.step(members)
+    for part in ("price", "gates"):
+        expected, found = (getattr(training.pruning, part).state_dict() for training in (whole, resumed))
+        assert expected.keys() == found.keys()
+        for name, value in expected.items():
+            torch.testing.assert_close(found[name], value, rtol=0, atol=0, msg=f"{part} {name}")
+    if isinstance(whole.pruning.price, DrivenPrice):
+        assert float(whole.pruning.price.done) == pytest.approx(7 / UPDATES)
+        assert all(DrivenPrice.LOWEST < lam < DrivenPrice.HIGHEST for lam in whole.pruning.price.lam.tolist())
+        assert not torch.isclose(whole.pruning.price.lam, torch.tensor(START).double()).any()
+        assert len(whole.pruning.price.lam) == (len(ATTENTIONS) if "-" in target else 1)

@@ -1,0 +1,153 @@
+"""Which heads are kept, against brute force over all subsets and against sets that are known beforehand."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import combinations, pairwise
+
+import numpy as np
+import pytest
+
+from heads.base.files import UserError
+from heads.pruning.selection import (
+    Head,
+    Limit,
+    keep_best,
+    keep_best_of_each,
+    keep_optimal,
+    random_scores,
+    reversed_scores,
+    steps,
+)
+
+SCORES: dict[Head, float] = {
+    ("dec_enc", 0, 0): 5.0,
+    ("enc_self", 1, 0): 2.0,
+    ("enc_self", 0, 1): 2.0,
+    ("dec_self", 0, 0): 2.0,
+    ("dec_enc", 0, 1): -1.0,
+    ("enc_self", 0, 0): 0.5,
+    ("dec_self", 1, 3): 3.0,
+}
+ONE_EACH = Limit("heads", dict.fromkeys(SCORES, 1.0), 4)
+
+
+def test_the_best_heads_are_kept_and_among_equals_the_first_of_the_tables() -> None:
+    assert keep_best(SCORES, 4) == [("enc_self", 0, 1), ("enc_self", 1, 0), ("dec_self", 1, 3), ("dec_enc", 0, 0)]
+    assert keep_best(dict(reversed(SCORES.items())), 4) == keep_best(SCORES, 4)
+
+
+def test_the_reversed_control_keeps_what_the_best_choice_would_drop() -> None:
+    distinct = {head: score + 0.01 * i for i, (head, score) in enumerate(SCORES.items())}
+    worst = keep_best(reversed_scores(distinct), 3)
+    assert set(worst) | set(keep_best(distinct, 4)) == set(SCORES)
+
+
+def test_random_heads_are_each_kept_equally_often_and_the_same_for_the_same_seed() -> None:
+    draws = 3000
+    kept = Counter(head for seed in range(draws) for head in keep_best(random_scores(list(SCORES), seed), 3))
+    expected, error = draws * 3 / 7, (draws * 3 / 7 * 4 / 7) ** 0.5
+    assert all(abs(kept[head] - expected) < 5 * error for head in SCORES)
+    assert random_scores(list(SCORES), 8) == random_scores(list(reversed(SCORES)), 8)
+
+
+def test_every_kind_of_attention_keeps_its_own_budget_and_kinds_without_one_stay_whole() -> None:
+    kept = keep_best_of_each(SCORES, {"enc_self": 1, "dec_enc": 0})
+    assert kept == [("enc_self", 0, 1), ("dec_self", 0, 0), ("dec_self", 1, 3)]
+
+
+@pytest.mark.parametrize("budget", [-1, 8])
+def test_a_budget_that_no_choice_has_is_an_error_of_the_user(budget: int) -> None:
+    with pytest.raises(UserError, match="7"):
+        keep_best(SCORES, budget)
+
+
+def test_a_score_that_is_no_number_is_an_error() -> None:
+    with pytest.raises(ValueError, match="nan"):
+        keep_best({**SCORES, ("dec_enc", 1, 1): float("nan")}, 2)
+
+
+def test_steps_mask_the_worst_heads_first_each_set_inside_the_next_up_to_all() -> None:
+    masked = steps(SCORES, 0.2)
+    assert [len(heads) for heads in masked] == [1, 3, 4, 6, 7]  # 1.4, 2.8, 4.2, 5.6 and 7 of 7
+    assert masked[1] == [("dec_enc", 0, 1), ("enc_self", 0, 0), ("dec_self", 0, 0)]
+    assert all(set(fewer) < set(more) for fewer, more in pairwise(masked))
+    for heads in masked:
+        assert set(keep_best(SCORES, 7 - len(heads))) == set(SCORES) - set(heads)
+
+
+def test_ten_steps_of_144_heads_have_the_numbers_of_heads_of_a_tenth_each() -> None:
+    heads = {("enc_self", i, j): float(i * 24 + j) for i in range(6) for j in range(24)}
+    assert [len(masked) for masked in steps(heads)] == [14, 29, 43, 58, 72, 86, 101, 115, 130, 144]
+
+
+@pytest.mark.parametrize("share", [0.0, -0.1, 1.5, float("nan")])
+def test_a_share_outside_zero_to_one_is_an_error_of_the_user(share: float) -> None:
+    with pytest.raises(UserError, match="share"):
+        steps(SCORES, share)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_optimal_choice_has_the_largest_sum_of_all_subsets_that_hold_the_limits(seed: int) -> None:
+    draw = np.random.default_rng(seed)
+    scores = {head: float(draw.normal(1, 1)) for head in SCORES}
+    latency = Limit("seconds", {head: float(draw.uniform(1e-4, 9e-4)) for head in SCORES}, 1.7e-3)
+    least = {("enc_self", 0): 1, ("dec_enc", 0): 1}
+    limits = [ONE_EACH, latency]
+    allowed = [
+        set(kept)
+        for size in range(8)
+        for kept in combinations(SCORES, size)
+        if all(sum(limit.costs[head] for head in kept) <= limit.budget for limit in limits)
+        and all(sum(head[:2] == layer for head in kept) >= number for layer, number in least.items())
+    ]
+    best = max(allowed, key=lambda kept: sum(scores[head] for head in kept))
+    assert set(keep_optimal(scores, limits, least)) == best
+
+
+def test_with_nothing_but_a_number_of_heads_the_optimum_is_the_best_heads_also_among_equals() -> None:
+    assert keep_optimal(SCORES, [ONE_EACH]) == keep_best(SCORES, 4)
+    for seed in range(5):
+        equal = {head: float(np.random.default_rng([seed, i]).integers(1, 3)) for i, head in enumerate(SCORES)}
+        assert keep_optimal(equal, [ONE_EACH]) == keep_best(equal, 4)
+
+
+def test_a_head_worth_less_than_nothing_is_left_out_even_where_there_is_room() -> None:
+    everything = Limit("heads", ONE_EACH.costs, 7)
+    assert set(SCORES) - set(keep_optimal(SCORES, [everything])) == {("dec_enc", 0, 1)}
+
+
+def test_two_cheap_heads_are_kept_instead_of_a_dear_one_that_is_worth_less_than_both() -> None:
+    costs = {head: 3.0 if head == ("dec_enc", 0, 0) else 1.5 for head in SCORES}
+    scores = {**SCORES, ("dec_enc", 0, 0): 4.9}
+    assert keep_optimal(scores, [Limit("seconds", costs, 3.0)]) == [("enc_self", 0, 1), ("dec_self", 1, 3)]
+
+
+def test_a_least_number_of_heads_in_a_layer_is_kept_though_they_are_the_worst() -> None:
+    kept = keep_optimal(SCORES, [ONE_EACH], {("enc_self", 0): 2, ("dec_enc", 0): 2})
+    assert set(kept) == {head for head in SCORES if head[:2] in {("enc_self", 0), ("dec_enc", 0)}}
+
+
+def test_tiny_scores_and_costs_are_told_apart_like_large_ones() -> None:
+    small = {head: score * 1e-9 for head, score in SCORES.items()}
+    dear = Limit("seconds", {head: 1e-8 * (i + 1) for i, head in enumerate(SCORES)}, 9e-8)
+    cheap = Limit("seconds", {head: float(i + 1) for i, head in enumerate(SCORES)}, 9.0)
+    assert keep_optimal(small, [dear]) == keep_optimal(SCORES, [cheap])
+
+
+def test_limits_that_no_choice_holds_are_named_in_one_sentence() -> None:
+    with pytest.raises(UserError) as error:
+        keep_optimal(SCORES, [Limit("heads", ONE_EACH.costs, 1)], {("enc_self", 0): 2})
+    sentence = str(error.value)
+    assert "heads of at most 1" in sentence and "at least 2 heads in enc_self layer 0" in sentence
+    assert sentence.count(". ") == 0 and sentence.endswith(".")
+
+
+def test_many_layers_that_must_keep_as_many_heads_are_counted_and_not_listed() -> None:
+    least = dict.fromkeys(((kind, layer) for kind in ("enc_self", "dec_enc") for layer in range(9)), 1)
+    scores = {(kind, layer, head): float(head) for kind, layer in least for head in range(3)}
+    with pytest.raises(UserError) as error:
+        keep_optimal(scores, [Limit("heads", dict.fromkeys(scores, 1.0), 4)], {**least, ("dec_enc", 3): 2})
+    sentence = str(error.value)
+    assert "at least 1 head in each of 17 layers and at least 2 heads in dec_enc layer 3" in sentence
+    assert sentence.count("layer") == 2

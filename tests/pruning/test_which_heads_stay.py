@@ -1,0 +1,196 @@
+"""Which heads stay once gates are trained, by sampling and by solving the distribution; dev scores see only these."""
+
+from __future__ import annotations
+
+import math
+from argparse import Namespace
+from collections.abc import Callable, Collection
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.numpy import save_file
+
+from few_heads import KNOWN, hand_made, sentences
+from heads.analysis.ablation import all_heads, gates_without
+from heads.base.files import write_lines
+from heads.cli import _training
+from heads.cli.gates import rows
+from heads.config.settings import HardConcrete, TrainingSettings
+from heads.model.head_removal import prune
+from heads.model.transformer import Gates, ModelShape, Transformer
+from heads.pruning.gates import HeadGates, budgets_of, is_open
+from heads.pruning.selection import Head
+from heads.training.checkpointing import Unfinished
+from heads.training.loop import Training, train
+
+Shape = Callable[..., ModelShape]
+DRAWS = 400_000
+LIVE = {"enc_self": ((0, 1, 2), (0, 2)), "dec_self": ((1,), (0, 1, 2)), "dec_enc": ((0, 1), (0, 1, 2))}
+LOG_ALPHAS = {
+    "enc_self": [[5.0, 4.0, 3.0], [6.0, 7.0]],
+    "dec_self": [[-5.0], [-1.0, -3.0, -2.0]],
+    "dec_enc": [[0.0, 1.0], [2.0, -9.0, -8.0]],
+}
+
+
+def solved(log_alpha: float, shape: HardConcrete) -> tuple[float, float]:
+    """P(gate = 0) and P(gate = 1): where the stretched sigmoid meets 0 and 1, and how likely noise is to lie beyond.
+
+    The noise log u - log(1 - u) of uniform u has the logistic function for its distribution.
+    """
+    places = [(end - shape.low) / (shape.high - shape.low) for end in (0, 1)]
+    noise = [shape.temperature * math.log(s / (1 - s)) - log_alpha for s in places]
+    below = [1 / (1 + math.exp(-x)) for x in noise]
+    return below[0], 1 - below[1]
+
+
+def sampled(log_alpha: float, shape: HardConcrete) -> tuple[float, float]:
+    """P(gate = 0) and P(gate = 1) by drawing gates as Louizos et al. 2018 define them."""
+    noise = np.random.default_rng(21).logistic(size=DRAWS)
+    stretched = (shape.high - shape.low) / (1 + np.exp(-(noise + log_alpha) / shape.temperature)) + shape.low
+    return float((stretched <= 0).mean()), float((stretched >= 1).mean())
+
+
+@pytest.mark.parametrize(
+    ("name", "log_alpha", "stays"),
+    [
+        ("hard_concrete", -0.5, False),
+        ("hard_concrete", 0.1, True),
+        # An interval with ends of unequal weight, in which the two are equally likely at 0.17 and not at 0.
+        ("lopsided", 0.1, False),
+        ("lopsided", 0.24, True),
+    ],
+)
+def test_a_gate_stays_where_one_is_likelier_than_zero_though_neither_has_half_the_chance(
+    request: pytest.FixtureRequest, name: str, log_alpha: float, *, stays: bool
+) -> None:
+    shape: HardConcrete = request.getfixturevalue(name)
+    zero, one = solved(log_alpha, shape)
+    for chance, frequency in zip((zero, one), sampled(log_alpha, shape), strict=True):
+        assert abs(frequency - chance) < 5 * math.sqrt(chance * (1 - chance) / DRAWS)
+    assert zero < 0.5 and one < 0.5, "more than half would be another rule: both P(gate > 0) and P(gate < 1) are above"
+    assert (one > zero) is stays
+    assert bool(is_open(torch.tensor(log_alpha, dtype=torch.float64), shape)) is stays
+
+
+def with_log_alpha(gates: HeadGates, values: dict[str, list[list[float]]]) -> HeadGates:
+    """The same gates after all of their log_alpha were set, by kind and layer."""
+    with torch.no_grad():
+        for name, log_alpha in gates.log_alpha.items():
+            kind, layer = name.split(":")
+            log_alpha.copy_(torch.tensor(values[kind][int(layer)]))
+    return gates
+
+
+def test_the_table_of_gates_tells_each_head_by_its_first_number_what_it_learnt_and_whether_it_stays(
+    tiny_shape: Shape, hard_concrete: HardConcrete
+) -> None:
+    shape = tiny_shape(live_heads={**LIVE, "enc_self": ((0, 2), (1,))})
+    learnt = [-0.5, 0.1, 3.0]
+    gates = with_log_alpha(HeadGates(shape, "enc_self", hard_concrete), {"enc_self": [learnt[:2], learnt[2:]]})
+    table = rows(gates, shape)
+    assert [(row["attention"], row["layer"], row["head"]) for row in table] == [
+        ("enc_self", 0, 0), ("enc_self", 0, 2), ("enc_self", 1, 1)
+    ]  # fmt: skip
+    assert [row["log_alpha"] for row in table] == pytest.approx(learnt)
+    assert [row["p_open"] for row in table] == pytest.approx([1 - solved(a, hard_concrete)[0] for a in learnt])
+    assert [row["open"] for row in table] == [0, 1, 1]
+    assert [row["strictly_between"] for row in table] == [1, 1, 0]  # at test time the authors' gate is one from 2.4 on
+
+
+@pytest.mark.parametrize(
+    ("keep", "stays"),
+    [
+        ("2-3-1", {"enc_self": [[0, 0, 0], [1, 1]], "dec_self": [[0], [1, 1, 1]], "dec_enc": [[0, 0], [1, 0, 0]]}),
+        ("6", {"enc_self": [[1, 1, 1], [1, 1]], "dec_self": [[0], [0, 0, 0]], "dec_enc": [[0, 0], [1, 0, 0]]}),
+        ("0-4-5", {"enc_self": [[0, 0, 0], [0, 0]], "dec_self": [[1], [1, 1, 1]], "dec_enc": [[1, 1], [1, 1, 1]]}),
+    ],
+)
+def test_a_budget_of_a_kind_is_spent_on_its_own_best_and_one_of_all_on_the_best_of_all(
+    tiny_shape: Shape, hard_concrete: HardConcrete, keep: str, stays: dict[str, list[list[int]]]
+) -> None:
+    shape = tiny_shape(live_heads=LIVE)
+    gates = with_log_alpha(HeadGates(shape, "all", hard_concrete, budgets_of(keep, "all", shape)), LOG_ALPHAS)
+    assert {kind: [gate.tolist() for gate in layers] for kind, layers in gates.binary().items()} == stays
+
+
+def test_every_look_at_the_dev_set_is_with_the_gates_of_the_finished_model_and_without_dropout(
+    new_training: Callable[..., Training], tmp_path: Path
+) -> None:
+    training = new_training(scope="all", lam=0.5, dropout=0.4, evaluate_every=2, plan={"updates": 5})
+    assert training.pruning
+    with torch.no_grad():
+        for log_alpha in training.pruning.gates.parameters():
+            log_alpha.copy_(torch.tensor([-1.0, 0.2, 1.5]))
+    looks = []
+
+    def evaluate(model: Transformer, gates: Gates | None) -> dict[str, float]:
+        assert training.pruning and gates is not None and not model.training
+        finished = training.pruning.gates.binary()
+        assert gates.keys() == finished.keys()
+        for kind, layers in finished.items():
+            assert [gate.tolist() for gate in gates[kind]] == [gate.tolist() for gate in layers]
+        looks.append({value for layers in gates.values() for gate in layers for value in gate.tolist()})
+        return {"dev_loss": 1.0}
+
+    train(training, evaluate, Unfinished(tmp_path / "unfinished", "one", 1e9))
+    assert looks == [{0.0, 1.0}] * 4  # after updates 2, 4 and 5, and of the finished model
+
+
+class Words:
+    """In the place of a vocabulary: piece 7 is the word w7."""
+
+    def __init__(self, path: Path) -> None:
+        del path
+
+    def decode(self, ids: list[list[int]]) -> list[str]:
+        """Sentences of such words."""
+        return [" ".join(f"w{piece}" for piece in line) for line in ids]
+
+
+SCORED = 8
+
+
+@pytest.fixture
+def dev_scores(
+    training_settings: Callable[..., TrainingSettings], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[Transformer, Gates | None], dict[str, float]]:
+    """The evaluation of trainings on sentences that `hand_made` translates; only the first references are right."""
+    sources, targets = sentences(20, 8)
+    for lines in (sources, targets):
+        lines.insert(2, np.full(21, 5, np.int32))  # too long by one piece, so left out, and its reference too
+    for side, lines in (("source", sources), ("target", targets)):
+        offsets = np.cumsum([0, *map(len, lines)], dtype=np.int64)
+        save_file({"ids": np.concatenate(lines), "offsets": offsets}, tmp_path / f"dev.{side}.safetensors")
+    references = Words(tmp_path).decode([target.tolist() for target in targets])
+    write_lines(tmp_path / "dev.txt", [*references[: SCORED + 1], *["something quite different"] * 12])
+    monkeypatch.setattr(_training, "Vocabulary", Words)
+    settings = training_settings(micro_batch_tokens=13, dev_bleu_sentences=SCORED)
+    arguments = Namespace(data=tmp_path, references=tmp_path / "dev.txt")
+    return _training.evaluation(arguments, settings, torch.device("cpu"))
+
+
+def without(closed: Collection[Head], model: Transformer) -> dict[str, list[list[bool]]]:
+    """Which heads are left when some are closed."""
+    return {
+        kind: [[(kind, layer, head) not in closed for head in heads] for layer, heads in enumerate(layers)]
+        for kind, layers in model.shape.live_heads.items()
+    }
+
+
+def test_dev_loss_and_dev_bleu_of_a_model_with_gates_are_those_of_the_pruned_model(
+    tiny_shape: Shape, dev_scores: Callable[[Transformer, Gates | None], dict[str, float]]
+) -> None:
+    model = hand_made(tiny_shape)
+    others = [head for head in all_heads(model.shape) if head not in KNOWN]
+    whole = dev_scores(model, None)
+    assert whole["dev_bleu"] == 100.0, "the first references are right, each beside its own sentence"
+    assert dev_scores(model, gates_without(model, others))["dev_bleu"] == 100.0
+    for closed in (KNOWN[:1], KNOWN[3:], KNOWN):
+        gated = dev_scores(model, gates_without(model, closed))
+        pruned = dev_scores(prune(model, without(closed, model)), None)
+        assert gated["dev_loss"] == pytest.approx(pruned["dev_loss"], rel=1e-4)
+        assert gated["dev_bleu"] == pruned["dev_bleu"] < 60
+        assert gated["dev_loss"] > 10 * whole["dev_loss"]

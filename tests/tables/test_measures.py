@@ -1,0 +1,110 @@
+"""Measures of heads and their correlations, against definitions written slowly."""
+
+from __future__ import annotations
+
+from itertools import permutations, product
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fake_results import RULES, World, write_results
+from heads.__main__ import main
+from heads.base.files import read_tsv
+from heads.base.names import ATTENTIONS
+from heads.tables.correlations import correlate, rank_correlation
+from heads.tables.needs import NEEDS
+from made_evidence import heads_frame
+
+WORLD = World(layers=3, heads=4, lams=("0.01", "0.1"), seeds=(1, 2))
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    return write_results(tmp_path_factory.mktemp("results") / "first", WORLD)
+
+
+def table(name: str, runs: list[Path], out: Path) -> list[dict[str, str]]:
+    assert main(["table", "--name", name, "--runs", *map(str, runs), "--out", str(out)]) == 0
+    return read_tsv(out)
+
+
+def slow_ranks(values: list[float]) -> list[float]:
+    """One plus the values below, plus half of the other equal ones."""
+    return [1 + sum(b < a for b in values) + (sum(b == a for b in values) - 1) / 2 for a in values]
+
+
+def test_the_correlation_of_one_block_is_that_of_ranks_with_ties_shared() -> None:
+    a, b = [0.3, 0.1, 0.1, 0.9, 0.5], [2.0, 1.0, 7.0, 7.0, 3.0]
+    expected = np.corrcoef(slow_ranks(a), slow_ranks(b))[0, 1]
+    assert rank_correlation(a, b, np.zeros(5, int))[0] == pytest.approx(expected)
+
+
+def test_the_correlation_within_blocks_does_not_see_what_differs_between_them() -> None:
+    """Two layers, interleaved, with opposite levels; in each of them the two measures rise together."""
+    layers = np.array([0, 1, 0, 1, 0, 1])
+    a = np.array([1.0, 11.0, 2.0, 12.0, 3.0, 13.0])
+    b = np.array([31.0, 1.0, 32.0, 2.0, 33.0, 3.0])
+    assert rank_correlation(a, b, layers)[0] == pytest.approx(1)
+    assert rank_correlation(a, b, np.zeros(6, int))[0] < 0
+
+
+def test_the_p_value_is_near_that_of_all_orders_within_blocks() -> None:
+    a, b, blocks = [3.0, 1.0, 2.0, 6.0, 9.0, 7.0, 8.0], [2.0, 1.0, 3.0, 5.0, 7.0, 6.0, 4.0], [0, 0, 0, 1, 1, 1, 1]
+    x = np.array(slow_ranks(a[:3]) + slow_ranks(a[3:])) - np.array([2.0] * 3 + [2.5] * 4)
+    y = np.array(slow_ranks(b[:3]) + slow_ranks(b[3:])) - np.array([2.0] * 3 + [2.5] * 4)
+    every = [abs(np.array(p + q) @ x) for p, q in product(permutations(y[:3]), permutations(y[3:]))]
+    exact = np.mean([value >= abs(x @ y) - 1e-9 for value in every])
+    assert rank_correlation(a, b, np.array(blocks))[1] == pytest.approx(exact, abs=0.04)
+
+
+def test_a_constant_measure_has_no_correlation() -> None:
+    assert all(np.isnan(rank_correlation([1.0, 1.0, 1.0], [1.0, 2.0, 3.0], np.zeros(3, int))))
+
+
+def test_pairs_that_only_one_kind_of_attention_has_are_not_repeated_for_all() -> None:
+    heads = heads_frame([[1, 2, 3, 4]], [[1, 3, 2, 4]]).assign(roles=[1.0, 2.0, 4.0, 3.0])
+    both = pd.concat([heads, heads.assign(attention="dec_enc", roles=np.nan)], ignore_index=True)
+    assert len(correlate(heads, ["lrp", "confidence", "roles"])) == 3
+    (row,) = correlate(both, ["lrp", "confidence", "roles"])
+    assert (row["measure_a"], row["measure_b"], row["heads"], row["layers"]) == ("lrp", "confidence", 8, 2)
+
+
+def test_the_measures_of_a_head_are_those_of_its_files(runs: list[Path], tmp_path: Path) -> None:
+    rows = table("measures", runs, tmp_path / "t.tsv")
+    assert len(rows) == 2 * 3 * 3 * 4
+    row = next(r for r in rows if (r["seed"], r["attention"], r["layer"], r["head"]) == ("2", "enc_self", "1", "3"))
+    baseline, head = runs[0].parent / "seed-2", {"attention": "enc_self", "layer": "1", "head": "3"}
+    for rule, found in zip(
+        RULES, [r for r in read_tsv(baseline / "lrp.tsv") if head.items() <= r.items()], strict=True
+    ):
+        assert float(row[f"lrp_{rule}"]) == pytest.approx(float(found["relevance_absolute"]), abs=1e-4)
+        assert float(row[f"lrp_{rule}_signed"]) == pytest.approx(float(found["relevance"]), abs=1e-4)
+    roles = [r for r in read_tsv(baseline / "roles.tsv") if (r["layer"], r["head"]) == ("1", "3")]
+    gain = max(float(r["accuracy"]) - float(r["baseline"]) for r in roles if r["role"] == "syntactic")
+    offset = max(float(r["accuracy"]) for r in roles if r["role"] == "positional")
+    assert [float(row[c]) for c in ("syntactic_gain", "positional_accuracy")] == pytest.approx([gain, offset], abs=1e-3)
+    words = max(float(r["accuracy"]) for r in roles if r["role"] == "positional_words")
+    assert float(row["positional_words_accuracy"]) == pytest.approx(words, abs=1e-3)
+    assert abs(words - offset) > 0.01
+    compared = {r["measure_a"] for r in table("correlations", runs, tmp_path / "c.tsv")}
+    assert "positional_accuracy" in compared and "positional_words_accuracy" not in compared
+    gates = [read_tsv(baseline.parents[1] / f"gates/all/lam-{lam}/seed-2/heads.tsv") for lam in WORLD.lams]
+    opened = [int(next(r["open"] for r in rows if head.items() <= r.items())) for rows in gates]
+    assert float(row["gate_survival_all"]) == np.mean(opened)
+    assert float(row["gate_last_lambda_all"]) == max(o * float(lam) for o, lam in zip(opened, WORLD.lams, strict=True))
+    assert [r["attention"] for r in rows[:36:12]] == list(ATTENTIONS)
+
+
+def test_without_trees_all_but_the_roles_is_measured(tmp_path: Path) -> None:
+    runs = write_results(tmp_path / "treeless", World(lams=("0.1",), scratch=False))
+    for path in runs:
+        (path / "roles.tsv").unlink(missing_ok=True)
+    need = NEEDS["measures"]
+    assert not any("roles" in path for path in need.inputs([str(run) for run in runs], need.optional))
+    rows = table("measures", runs, tmp_path / "m.tsv")
+    assert {row["syntactic_gain"] for row in rows} == {""} and all(row["confidence"] for row in rows)
+    held = {row["measure"]: row["holds"] for row in table("claims", runs, tmp_path / "c.tsv")}
+    assert not next(holds for measure, holds in held.items() if measure.startswith("syntactic heads"))
+    assert next(holds for measure, holds in held.items() if measure.startswith("models with fewer encoder"))

@@ -1,0 +1,283 @@
+"""Tables and figures of Michel et al. 2019: what stands beside what, and what is drawn."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.colors import to_rgba
+
+from fake_results import World, write_results
+from heads.__main__ import main
+from heads.base.files import read_tsv
+from heads.base.names import ATTENTIONS
+from heads.figures import michel
+from heads.figures.needs import NEEDS
+from heads.figures.style import TYPE_COLOURS, styled
+from heads.tables.michel import heads_table, layers_table, moments_table
+from heads.tables.needs import NEEDS as TABLE_NEEDS
+from heads.tables.reading import load_reference, load_runs
+
+WORLD = World(layers=3, heads=4, lams=("0.01",), seeds=(1, 2))
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    return [r for r in write_results(tmp_path_factory.mktemp("results") / "first", WORLD) if "baseline" in r.parts]
+
+
+def table(name: str, runs: list[Path], out: Path) -> list[dict[str, str]]:
+    assert main(["table", "--name", name, "--runs", *map(str, runs), "--out", str(out)]) == 0
+    return read_tsv(out)
+
+
+def test_the_papers_tables_say_what_its_text_says() -> None:
+    heads, layers = load_reference("michel_table1_heads.csv"), load_reference("michel_tables2_5_layers.csv")
+    significant = heads[heads["significant"] == 1]
+    assert (len(heads), len(significant), int((significant["bleu_change"] > 0).sum())) == (96, 8, 4)
+    assert (len(layers), int((layers["significant"] == 0).sum())) == (18, 9), "half of the layers survive (sec. 3.3)"
+    worst = layers.loc[layers["bleu_change"].idxmin()]
+    assert (worst["attention"], worst["layer"], worst["bleu_change"]) == ("dec_enc", 5, -18.89)
+
+
+def test_the_table_of_heads_holds_ours_with_their_dev_change_and_then_the_papers(
+    runs: list[Path], tmp_path: Path
+) -> None:
+    rows = table("michel_table1", runs, tmp_path / "t.tsv")
+    ours, paper = rows[: 2 * 36], rows[2 * 36 :]
+    assert {row["experiment"] for row in paper} == {"paper, WMT EN-FR"} and len(paper) == 96
+    place = {"attention": "dec_self", "layer": "2", "head": "1"}
+    row = next(r for r in ours if r["seed"] == "2" and place.items() <= r.items())
+    for name, suffix in (("ablation.tsv", ""), ("ablation.dev.tsv", "_dev")):
+        measured = next(r for r in read_tsv(runs[1] / name) if place.items() <= r.items())
+        assert float(row[f"bleu_change{suffix}"]) == pytest.approx(float(measured["bleu_change"]), abs=0.006)
+        assert row[f"significant{suffix}"] == str(int(float(measured["p_value"]) < 0.01))
+
+
+@pytest.mark.parametrize(("layers", "paper"), [(3, [0, 3, 5]), (6, [0, 1, 2, 3, 4, 5]), (2, [0, 5]), (1, [0])])
+def test_a_layer_stands_beside_the_papers_layer_of_the_same_depth(layers: int, paper: list[int]) -> None:
+    values = dict.fromkeys(("bleu", "bleu_change", "p_value", "bleu_change_oracle", "p_value_oracle"), 0.0)
+    found = pd.DataFrame(
+        [{"experiment": "e", "seed": 1, "attention": "dec_enc", "layer": n, "heads": 4, "head_chosen": 0,
+          "head_oracle": 1, **values} for n in range(layers)]
+    )  # fmt: skip
+    reference = load_reference("michel_tables2_5_layers.csv")
+    result = layers_table({"layers_to_one.tsv": found}, reference)
+    assert result["paper_layer"].tolist() == paper
+    assert result["paper_bleu_change_oracle"].iloc[0] == 0.24
+    assert layers == 1 or result["paper_bleu_change"].iloc[-1] == -18.89
+
+
+def test_the_curve_says_how_much_of_its_own_start_is_kept(runs: list[Path], tmp_path: Path) -> None:
+    rows = table("michel_curve", runs, tmp_path / "t.tsv")
+    row = next(r for r in rows if (r["order"], r["attention"], r["masked"], r["seed"]) == ("token", "all", "3", "1"))
+    # fake_results: the second order falls by 2 k^2 from 92.
+    assert (row["bleu"], row["bleu_change"], row["masked_percent"]) == ("74.00", "-18.00", "75.0")
+    assert float(row["kept_percent"]) == pytest.approx(100 * 74 / 92, abs=0.05)
+    assert sum(r["seed"] == "mean" for r in rows) == 10 * 5
+
+
+def rows_of(*rows: tuple[object, ...], columns: str) -> pd.DataFrame:
+    return pd.DataFrame(rows, columns=columns.split()).assign(experiment="e", seed=1)
+
+
+def test_a_heads_row_holds_its_change_on_test_and_that_on_dev_and_is_significant_below_one_in_a_hundred() -> None:
+    columns = "attention layer head bleu bleu_change p_value"
+    test = rows_of(("enc_self", 0, 0, 30.5, 0.5, 0.0099), ("enc_self", 0, 1, 28.0, -2.0, 0.01), columns=columns)
+    dev = rows_of(("enc_self", 0, 1, 40.0, -1.0, 0.001), ("enc_self", 0, 0, 41.25, 0.25, 0.9), columns=columns)
+    paper = load_reference("michel_table1_heads.csv")
+    first, second, *rest = heads_table({"ablation.tsv": test, "ablation.dev.tsv": dev}, paper).to_dict("records")
+    names = ("bleu_change", "p_value", "significant", "bleu_change_dev", "p_value_dev", "significant_dev")
+    assert [first[name] for name in names] == [0.5, 0.0099, 1, 0.25, 0.9, 0]
+    assert [second[name] for name in names] == [-2.0, 0.01, 0, -1.0, 0.001, 1]
+    assert (rest[5]["bleu_change"], rest[5]["significant"], rest[5]["tag"]) == (-0.53, 1, "[second-hand]")
+
+
+def test_a_layers_row_keeps_the_head_chosen_on_dev_apart_from_the_oracle_and_from_the_paper() -> None:
+    chosen = {"heads": 4, "head_chosen": 2, "bleu_change": -3.0, "p_value": 0.02}
+    oracle = {"head_oracle": 1, "bleu_change_oracle": -1.0, "p_value_oracle": 0.002}
+    layer = {"experiment": "e", "seed": 1, "attention": "enc_self", "layer": 0, **chosen, **oracle}
+    rows = pd.DataFrame([layer, layer | {"layer": 1}])
+    first, last = layers_table({"layers_to_one.tsv": rows}, load_reference("michel_tables2_5_layers.csv")).to_dict(
+        "records"
+    )
+    assert {name: first[name] for name in (*chosen, *oracle)} == chosen | oracle
+    assert (first["significant"], first["significant_oracle"]) == (0, 1)
+    paper = (
+        "paper_layer",
+        "paper_bleu_change",
+        "paper_significant",
+        "paper_bleu_change_oracle",
+        "paper_significant_oracle",
+    )
+    assert [first[name] for name in paper] == [0, -1.96, 1, -1.31, 1]
+    assert [last[name] for name in paper] == [5, -0.67, 1, -0.36, 1]
+
+
+def test_the_table_of_moments_tells_the_share_of_each_moments_own_bleu_beside_the_papers_epoch() -> None:
+    """Steps of a quarter, of which the second, 50 %, and not the first, 25 %, is nearest to the paper's 40 %."""
+    columns = "update epoch finished order attention masked of share bleu bleu_change_low bleu_change_high"
+    steps = [(0, 0.0), (3, 0.25), (6, 0.5), (9, 0.75), (12, 1.0)]
+    walks = (
+        (70, 7.5, 0, (20.0, 19.0, 16.0, 5.0, 0.0)),
+        (20, 0.4, 0, (0.0,) * 5),
+        (130, 14.0, 1, (40.0, 39.0, 30.0, 9.0, 1.0)),
+    )
+    rows = [
+        (update, epoch, done, "example", "all", masked, 12, share, value, -2.0, -1.0)
+        for update, epoch, done, bleu in walks
+        for (masked, share), value in zip(steps, bleu, strict=True)
+    ]
+    table = moments_table(
+        {"moments.tsv": rows_of(*rows, columns=columns)}, load_reference("michel_figure5_moments.csv")
+    )
+    kept = {int(update): part["kept_percent"].tolist() for update, part in table.groupby("update")}
+    assert kept[70] == [100, 95, 80, 25, 0]
+    assert kept[130] == [100, 97.5, 75, 22.5, 2.5]
+    assert np.isnan(kept[20]).all(), "nothing to keep"
+    last = table[table["update"] == 130].set_index("masked_percent")
+    assert (last.loc[50, "bleu_change"], last.loc[50, "bleu_change_low"], last.loc[50, "bleu_change_high"]) == (
+        -10,
+        -2,
+        -1,
+    )
+    # 7.5 is 1.3 times less than 10 and 1.5 times more than 5; 14 is nearer to 10 than to 20 either way.
+    assert table.groupby("update")["paper_epoch"].first().to_dict() == {20: 1, 70: 10, 130: 10}
+    beside = table[table["masked"] == 0].set_index("update")["paper_bleu"]
+    assert beside.to_dict() == {70: 30.6, 20: 3.0, 130: 30.6}
+    assert table["paper_bleu"].notna().sum() == 3
+    band = table.dropna(subset="paper_kept_percent_low")
+    assert band[["update", "masked"]].to_numpy().tolist() == [[70, 6], [130, 6]], "not before epoch 10"
+    assert band[["paper_kept_percent_low", "paper_kept_percent_high"]].to_numpy().tolist() == [[85, 90]] * 2
+
+
+def test_the_papers_moments_are_those_of_its_figure() -> None:
+    paper = load_reference("michel_figure5_moments.csv")
+    bleu = dict(zip(paper["epoch"], paper["bleu"], strict=True))
+    assert bleu == {1: 3.0, 2: 6.2, 3: 18.1, 5: 26.9, 10: 30.6, 20: 34.5, 30: 34.7, 40: 34.9}
+    assert (paper["kept_percent_low"].notna() == (paper["epoch"] >= 10)).all()
+
+
+def test_moments_of_several_seeds_are_averaged(runs: list[Path], tmp_path: Path) -> None:
+    rows = table("michel_moments", runs, tmp_path / "t.tsv")
+    assert {row["seed"] for row in rows} == {"1", "2", "mean", "sd"}
+    row = next(r for r in rows if (r["seed"], r["update"], r["masked"]) == ("mean", "30", "3"))
+    assert (row["bleu"], row["bleu_change"], row["masked_percent"]) == ("83.00", "-9.00", "75.0")
+    assert (row["epoch"], row["paper_epoch"]) == ("7.5", "10")
+
+
+def test_the_bars_of_the_first_figure_hold_every_head_once(runs: list[Path]) -> None:
+    frames = load_runs(NEEDS["michel_fig1"], runs)
+    with styled():
+        axes = michel.fig1(frames, load_reference("michel_table1_heads.csv"), "first").axes
+        heights = [sum(bar.get_height() for bar in each.patches) for each in axes]  # type: ignore[attr-defined]
+        dark = [
+            sum(bar.get_height() for bar in each.patches if bar.get_facecolor() == to_rgba(TYPE_COLOURS[kind]))  # type: ignore[attr-defined]
+            for each, kind in zip(axes, (*ATTENTIONS, "enc_self"), strict=True)
+        ]
+        edges = [{round(bar.get_x(), 6) for bar in each.patches} for each in axes]  # type: ignore[attr-defined]
+    assert heights == [12, 12, 12, 96]
+    assert dark[3] == 8 and axes[3].texts[0].get_text() == "8 of 96\nsignificant"
+    assert all(0 in left for left in edges), "a loss and a gain never share a bar"
+    for each, kind in zip(axes, ("enc_self", "dec_self", "dec_enc"), strict=False):
+        heads = frames["ablation.tsv"]
+        first = heads[(heads["seed"] == 1) & (heads["attention"] == kind)]
+        significant = int((first["p_value"] < 0.01).sum())
+        assert each.texts[0].get_text() == f"{significant} of 12\nsignificant"
+        assert dark[ATTENTIONS.index(kind)] == significant
+
+
+def test_the_second_figure_tells_the_correlation_of_what_it_shows(runs: list[Path]) -> None:
+    frames = load_runs(NEEDS["michel_fig2"], runs)
+    with styled():
+        axes = michel.fig2(frames, "first").axes
+        drawn = [np.concatenate([np.asarray(line.get_xydata()) for line in each.lines[:3]]) for each in axes]
+        titles = [each.get_title(loc="left") for each in axes]
+    assert len(drawn[0]) == 36 > len(drawn[1])
+    keys = ["attention", "layer", "head"]
+    test, dev = (
+        frames[name].query("seed == 1").set_index(keys)["bleu_change"] for name in ("ablation.tsv", "ablation.dev.tsv")
+    )
+    assert sorted(map(tuple, drawn[0].tolist())) == sorted(zip(dev, test[dev.index], strict=True)), (
+        "x is dev, y is test"
+    )
+    reach = 1.5 * np.median(np.abs(drawn[0]))
+    assert sorted(map(tuple, drawn[1].tolist())) == sorted(
+        tuple(p) for p in drawn[0].tolist() if max(map(abs, p)) <= reach
+    )
+    for points, title in zip(drawn, titles, strict=True):
+        assert title.endswith(f"r = {np.corrcoef(points.T)[0, 1]:.2f}")
+
+
+def test_the_second_figure_compares_test_with_another_domain_where_there_is_one(tmp_path: Path) -> None:
+    run = write_results(tmp_path / "first", World(layers=2, heads=3, lams=()))[0]
+    for label in ("dev", "other domain"):
+        with styled():
+            axes = michel.fig2(load_runs(NEEDS["michel_fig2"], [run]), "first").axes[0]
+        assert axes.get_xlabel() == f"BLEU change without the head, {label}"
+        # For the next round; a domain where every head costs the same as on test.
+        shutil.copy(run / "ablation.tsv", run / "ablation.other.tsv")
+    points = np.concatenate([np.asarray(line.get_xydata()) for line in axes.lines[:3]])
+    assert len(points) == 18 and (points[:, 0] == points[:, 1]).all()
+
+
+def test_every_order_and_form_of_importance_is_drawn_under_its_own_name(runs: list[Path]) -> None:
+    frames = load_runs(NEEDS["michel_fig3"], runs[:1])
+    with styled():
+        left, right = ({line.get_label(): line for line in each.lines} for each in michel.fig3(frames, "first").axes)
+    falls = {"importance": 1, "each head masked alone, dev": 5, "the same on test (oracle)": 6, "random, 1 orders": 7}
+    forms = {"sentence, as in the paper": 1, "token": 2, "batch": 3, "nothing: signed sum": 4, "random, 1 orders": 7}
+    for lines, found in ((left, falls), (right, forms)):
+        for label, fall in found.items():
+            assert np.asarray(lines[label].get_xydata()).tolist() == [[25 * k, 92 - fall * k**2] for k in range(5)], (
+                label
+            )
+
+
+def test_random_orders_are_a_mean_within_the_best_and_the_worst_of_them(runs: list[Path]) -> None:
+    frames = load_runs(NEEDS["michel_fig3"], runs[:1])
+    curve = frames["curve.tsv"]
+    first = curve[curve["order"] == "random-1"]
+    other = first.assign(order="random-2", bleu=first["bleu"] + 2 * first["masked"])
+    with styled():
+        axes = michel.fig3({"curve.tsv": pd.concat([curve, other])}, "first").axes[0]
+        (line,) = (line for line in axes.lines if line.get_label() == "random, 2 orders")
+        corners = {tuple(point) for point in axes.collections[0].get_paths()[0].vertices.tolist()}  # type: ignore[union-attr]
+    assert np.asarray(line.get_ydata()).tolist() == [92 - 7 * k**2 + k for k in range(5)]
+    assert {(25.0 * k, 92.0 - 7 * k**2 + gain) for k in range(5) for gain in (0, 2 * k)} <= corners
+
+
+def test_the_curves_go_through_the_points_of_the_file(runs: list[Path]) -> None:
+    frames = load_runs(NEEDS["michel_fig4"], runs[:1])
+    with styled():
+        shares, numbers = (
+            {line.get_label(): line for line in each.lines} for each in michel.fig4(frames, "first").axes
+        )
+    falls = {"encoder self-attention": 8, "decoder self-attention": 9, "decoder-encoder attention": 10}
+    for label, fall in (falls | {"all kinds together": 1}).items():
+        assert np.asarray(numbers[label].get_xydata()).tolist() == [[k, 92 - fall * k**2] for k in range(5)]
+        assert np.asarray(shares[label].get_xydata()).tolist() == [[25 * k, 92 - fall * k**2] for k in range(5)]
+
+
+def test_a_moment_without_any_bleu_has_no_share_of_it(runs: list[Path]) -> None:
+    frames = load_runs(NEEDS["michel_fig5"], runs)
+    with styled():
+        shown = michel.fig5(frames, "first").axes[1]
+        kept = np.ma.filled(np.asarray(shown.collections[0].get_array(), float).reshape(3, 5), np.nan)
+        labels = [label.get_text() for label in shown.get_yticklabels()]
+    assert labels == ["0\n(0.0)", "10\n(30.7)", "30, finished\n(92.0)"]
+    assert kept[1] == pytest.approx(kept[2], rel=1e-4)
+    assert kept[2][4] == pytest.approx(100 * 76 / 92, rel=1e-4)
+    assert [text.get_text() for text in shown.texts] == [f"{value:.0f}" for value in kept[1:].ravel()]
+    with styled():
+        drawn = {line.get_label(): line.get_ydata() for line in michel.fig5(frames, "first").axes[0].lines}
+    assert list(drawn) == ["0", "10", "30, finished"]
+    assert np.asarray(drawn["10"]) == pytest.approx([(92 - k**2) / 3 for k in range(5)], rel=1e-5)
+
+
+def test_every_item_of_the_paper_has_a_name_with_its_number() -> None:
+    assert {f"michel_fig{number}" for number in range(1, 6)} == set(michel.FIGURES) <= set(NEEDS)
+    assert {"michel_table1", "michel_table2", "michel_curve", "michel_moments"} <= set(TABLE_NEEDS)

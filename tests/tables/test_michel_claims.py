@@ -1,0 +1,325 @@
+"""Claims of Michel et al. 2019 by tables made by hand, each claim met and not met, and sure and unsure of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import comb, isnan
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fake_results import World, write_results
+from heads.__main__ import main
+from heads.base.files import read_tsv, write_tsv
+from heads.base.names import ATTENTIONS
+from heads.tables.claims_michel import MICHEL_CLAIMS, share, tail
+from heads.tables.needs import NEEDS
+from heads.tables.reading import COLUMNS, Frames, frame_of, load_reference
+from heads.tables.verdicts import Finding, holds
+
+SURE, UNSURE = 0.001, 0.2
+REFERENCE = load_reference("michel_claims.csv").set_index("id")
+FILES = ("ablation.tsv", "ablation.other.tsv", "layers_to_one.tsv", "curve.tsv", "moments.tsv", "speed.tsv")
+
+
+def frames(**rows: Sequence[dict[str, Any]]) -> Frames:
+    """What was measured by the beginning of its file's name, `ablation_other` for `ablation.other.tsv`."""
+    given = {f"{name.replace('_other', '.other')}.tsv": list(found) for name, found in rows.items()}
+    assert set(given) <= set(FILES)
+    return {name: frame_of(given.get(name, []), COLUMNS[name]) for name in FILES}
+
+
+def finding(claim: str, **rows: Sequence[dict[str, Any]]) -> Finding:
+    return MICHEL_CLAIMS[claim](frames(**rows))
+
+
+def verdict(claim: str, **rows: Sequence[dict[str, Any]]) -> str:
+    row = REFERENCE.loc[claim]
+    return holds(finding(claim, **rows), row["condition"], row["limit"])
+
+
+def masked(*heads: tuple[float, float], attention: str = "enc_self") -> list[dict[str, Any]]:
+    """A row for each head's change and p value."""
+    return [
+        {"attention": attention, "layer": 0, "head": head, "bleu": 30 + change, "bleu_change": change, "p_value": p}
+        for head, (change, p) in enumerate(heads)
+    ]
+
+
+def layers(*changes: tuple[float, float], oracle: tuple[float, float] = (0.1, UNSURE)) -> list[dict[str, Any]]:
+    """A row for each layer's change and p value when its head was chosen on dev; `oracle` for all when on test."""
+    made = dict(zip(("bleu_change_oracle", "p_value_oracle"), oracle, strict=True))
+    return [
+        {"attention": "dec_enc", "layer": n, "bleu_change": c, "p_value": p, **made} for n, (c, p) in enumerate(changes)
+    ]
+
+
+def walk(
+    *bleu: float,
+    order: str = "example",
+    attention: str = "all",
+    margin: float = 0.1,
+    behind: Sequence[float] = (),
+    **facts: Any,
+) -> list[dict[str, Any]]:
+    """Equal steps from no head to all; the interval of a change reaches `margin` to both sides of it."""
+    of = len(bleu) - 1
+    gaps = behind or [0.0] * len(bleu)
+    return [
+        {"order": order, "attention": attention, "masked": k, "of": of, "share": k / of, "bleu": value,
+         "bleu_change_low": value - bleu[0] - margin * (k > 0), "bleu_change_high": value - bleu[0] + margin * (k > 0),
+         "bleu_behind": gaps[k], "bleu_behind_low": gaps[k] - 2, "bleu_behind_high": gaps[k] + 1, **facts}
+        for k, value in enumerate(bleu)
+    ]  # fmt: skip
+
+
+def moment(update: int, *bleu: float, epoch: float, finished: int = 0) -> list[dict[str, Any]]:
+    return walk(*bleu, update=update, epoch=epoch, finished=finished)
+
+
+def timed(
+    run: str, heads: int, ratios: dict[int, tuple[float, float, float]], device: str = "CPU, 1 threads"
+) -> list[dict[str, Any]]:
+    """Rows of one model: median, lowest and highest ratio to the unpruned model, by batch size."""
+    names = ("ratio", "ratio_low", "ratio_high")
+    return [
+        {
+            "run": run,
+            "batch_sentences": size,
+            "heads": heads,
+            "of": 36,
+            "device": device,
+            **dict(zip(names, found, strict=True)),
+        }
+        for size, found in ratios.items()
+    ]
+
+
+def test_every_claim_has_its_function_and_the_paper_itself_meets_it() -> None:
+    assert list(REFERENCE.index) == list(MICHEL_CLAIMS)
+    for row in REFERENCE.dropna(subset="paper").to_dict("records"):
+        assert holds(Finding(row["paper"]), row["condition"], row["limit"]) == "yes", row["measure"]
+    assert all(source.startswith("Michel et al., ") for source in REFERENCE["source"])
+    assert set(REFERENCE["tag"]) == {"[second-hand]", "[D]"}
+
+
+def test_the_papers_numbers_are_those_of_its_tables() -> None:
+    paper = REFERENCE["paper"]
+    heads, table5 = load_reference("michel_table1_heads.csv"), load_reference("michel_tables2_5_layers.csv")
+    significant = heads[heads["significant"] == 1]
+    assert paper["heads_that_matter"] == pytest.approx(len(significant) / len(heads), abs=5e-5)
+    assert paper["gains_among_them"] == (significant["bleu_change"] > 0).mean()
+    for claim, suffix in (("layers_with_one_head", ""), ("layers_with_one_head_oracle", "_oracle")):
+        lost = (table5[f"significant{suffix}"] == 1) & (table5[f"bleu_change{suffix}"] < 0)
+        assert paper[claim] == pytest.approx(1 - lost.mean(), abs=5e-5)
+    speed = load_reference("michel_table4_speed.csv").set_index("batch_sentences")["gain_percent"].dropna()
+    assert paper["faster_in_larger_batches"] == pytest.approx((speed[64] - speed[1]) / 100)
+    moments = load_reference("michel_figure5_moments.csv")
+    late = moments[moments["epoch"] >= 10]
+    assert paper["kept_late"] == paper["kept_at_the_end"] == late["kept_percent_low"].min() / 100
+    # BLEU falls in proportion to the heads that are masked in epochs 1 and 2: 60 % are kept of it with 40 % masked.
+    assert paper["kept_more_and_more"] == pytest.approx(0.85 - (1 - 0.4))
+    # About 30 of 36.05 BLEU with 20 % of the heads.
+    assert paper["encoder_keeps"] == paper["decoder_keeps"] == pytest.approx(30 / 36.05, abs=5e-5)
+
+
+@pytest.mark.parametrize(("count", "of"), [(0, 12), (1, 4), (8, 96), (9, 9), (3, 7)])
+def test_the_interval_of_a_share_leaves_a_fortieth_outside_each_end(count: int, of: int) -> None:
+    found = share(count, of)
+    assert found.ours == count / of
+
+    def at_most(p: float) -> float:
+        return sum(comb(of, k) * p**k * (1 - p) ** (of - k) for k in range(count + 1))
+
+    assert found.high == 1 if count == of else at_most(found.high) == pytest.approx(0.025)
+    assert (
+        found.low == 0 if not count else 1 - at_most(found.low) + _exactly(count, of, found.low) == pytest.approx(0.025)
+    )
+
+
+def _exactly(count: int, of: int, p: float) -> float:
+    return comb(of, count) * p**count * (1 - p) ** (of - count)
+
+
+def test_a_tail_is_as_often_met_as_it_says() -> None:
+    drawn = np.random.default_rng(2).binomial(9, 0.3, size=50_000)
+    assert tail(4, 9, 0.3) == pytest.approx((drawn >= 4).mean(), abs=0.01)
+    assert tail(0, 9, 0.3) == pytest.approx(1)
+
+
+def test_only_encoder_heads_below_the_papers_level_matter_whichever_way_they_change_bleu() -> None:
+    heads = masked((0.3, SURE), (-0.4, SURE), (-9.0, 0.012), *[(0.1, UNSURE)] * 7)
+    heads += masked(*[(-5.0, SURE)] * 10, attention="dec_enc")
+    found = finding("heads_that_matter", ablation=heads)
+    assert (found.ours, found.low, found.high) == (0.2, share(2, 10).low, share(2, 10).high)
+    assert verdict("heads_that_matter", ablation=masked(*[(0.1, SURE)] * 3, *[(0.1, UNSURE)] * 27)) == "yes"
+    assert verdict("heads_that_matter", ablation=masked(*[(0.1, SURE)] * 27, *[(0.1, UNSURE)] * 3)) == "no"
+    assert verdict("heads_that_matter", ablation=masked((0.1, SURE), *[(0.1, UNSURE)] * 3)) == "unclear"
+
+
+def test_gains_are_counted_among_the_heads_that_matter_and_held_against_false_alarms() -> None:
+    gains, losses, rest = (0.4, SURE), (-0.4, SURE), (0.4, UNSURE)
+    found = finding("gains_among_them", ablation=masked(gains, losses, losses, losses, *[rest] * 8))
+    assert (found.ours, found.chance) == (0.25, tail(1, 12, 0.005))
+    assert verdict("gains_among_them", ablation=masked(*[gains] * 9, losses, *[rest] * 86)) == "yes"
+    assert verdict("gains_among_them", ablation=masked(gains, *[losses] * 9, *[rest] * 86)) == "no"
+    assert verdict("gains_among_them", ablation=masked(*[gains] * 4, *[losses] * 4, *[rest] * 88)) == "unclear"
+    assert verdict("gains_among_them", ablation=masked(rest, rest)) == "", "none of none"
+    alarms = finding("gains_among_them", ablation=masked(gains, *[rest] * 95))
+    assert alarms.chance == pytest.approx(1 - 0.995**96)
+
+
+def test_a_layer_that_gains_with_one_head_has_lost_nothing() -> None:
+    lost, gained, unsure = (-2.0, SURE), (2.0, SURE), (-2.0, UNSURE)
+    found = finding("layers_with_one_head", layers_to_one=layers(lost, gained, unsure, lost, lost))
+    assert (found.ours, found.low) == (0.4, share(2, 5).low)
+    flattered = layers(lost, lost, lost, oracle=(-1.0, UNSURE))
+    assert finding("layers_with_one_head_oracle", layers_to_one=flattered).ours == 1
+    assert finding("layers_with_one_head", layers_to_one=flattered).ours == 0
+    assert verdict("layers_with_one_head", layers_to_one=layers(*[unsure] * 9)) == "yes"
+    assert verdict("layers_with_one_head", layers_to_one=layers(*[lost] * 9)) == "no"
+
+
+def test_heads_are_free_up_to_where_the_line_between_two_steps_loses_a_quarter_of_a_point() -> None:
+    falling = walk(30.0, 30.1, 29.9, 28.9, 30.0, 0.0, margin=0.2)
+    found = finding("free_share", curve=falling)
+    # From -0.1 to -1.1, and 0.2 to both sides: from -0.1 to -0.3, and from 0.1 to -0.9.
+    assert (found.ours, found.low, found.high) == pytest.approx((0.4 + 0.2 * 0.15, 0.2 + 0.2 * 0.75, 0.4 + 0.2 * 0.35))
+    assert verdict("free_share", curve=walk(30.0, 30.0, 29.9, 20.0, 10.0, 0.0)) == "yes"
+    assert verdict("free_share", curve=walk(30.0, 29.0, 20.0, 10.0, 5.0, 0.0)) == "no"
+    assert verdict("free_share", curve=walk(30.0, 29.8, 29.6, 20.0, 5.0, 0.0, margin=0.2)) == "unclear"
+    assert finding("free_share", curve=walk(30.0, 30.0, 30.0)).ours == 1
+
+
+def test_other_orders_and_parts_of_the_heads_are_not_the_curve_by_importance() -> None:
+    others = walk(30.0, 30.0, 30.0, order="random-1") + walk(30.0, 30.0, 30.0, attention="enc_self")
+    assert isnan(finding("free_share", curve=others).ours)
+    assert finding("free_share", curve=others + walk(30.0, 20.0, 0.0)).ours == pytest.approx(0.5 * 0.25 / 10)
+
+
+def test_importance_is_set_against_heads_masked_on_dev_over_all_steps_but_the_ends() -> None:
+    dev = walk(30.0, 20.0, 10.0, 0.0, order="ablation", behind=(100.0, 3.0, 6.0, 100.0))
+    oracle = walk(30.0, 20.0, 10.0, 0.0, order="ablation_oracle", behind=(0.0, -9.0, -9.0, 0.0))
+    found = finding("importance_over_ablation", curve=walk(30.0, 23.0, 16.0, 0.0) + oracle + dev)
+    assert (found.ours, found.low, found.high) == (4.5, 2.5, 5.5)
+    for gap, answer in ((4.0, "yes"), (1.0, "unclear"), (-4.0, "no")):
+        behind = walk(30.0, 20.0, 10.0, 0.0, order="ablation", behind=(0.0, gap, gap, 0.0))
+        assert verdict("importance_over_ablation", curve=behind) == answer
+
+
+BY_KIND = ("source_collapses", "encoder_keeps", "decoder_keeps", "source_needed_most")
+
+
+def kinds(enc_self: Sequence[float], dec_self: Sequence[float], dec_enc: Sequence[float]) -> list[dict[str, Any]]:
+    """By kind of attention BLEU with 0, 60, 80 and 100 % of its heads masked; 20 and 40 % are free. The last walk is
+    in another order."""
+    rows = []
+    for attention, values in zip(ATTENTIONS, (enc_self, dec_self, dec_enc), strict=True):
+        full, *rest = values
+        rows += walk(full, full, full, *rest, attention=attention, margin=1.0)
+        rows += walk(full, 0.0, 0.0, 0.0, 0.0, 0.0, attention=attention, order="token")
+    return rows
+
+
+def test_what_masking_a_kind_of_attention_keeps_is_read_at_the_share_of_the_claim() -> None:
+    curve = kinds((40.0, 40.0, 36.0, 1.0), (40.0, 40.0, 30.0, 1.0), (40.0, 3.0, 1.0, 0.0))
+    source, encoder, decoder = (
+        finding(f"{c}", curve=curve) for c in ("source_collapses", "encoder_keeps", "decoder_keeps")
+    )
+    assert (source.ours, source.low, source.high) == pytest.approx((2 / 40, 1 / 40, 3 / 40)), (
+        "70 % lies between 60 and 80"
+    )
+    assert (encoder.ours, decoder.ours) == pytest.approx((0.9, 0.75))
+    most = finding("source_needed_most", curve=curve)
+    assert (most.ours, most.low, most.high) == pytest.approx((29 / 40, 27 / 40, 31 / 40)), (
+        "against the decoder, the lower"
+    )
+    assert [verdict(claim, curve=curve) for claim in BY_KIND] == ["yes", "yes", "no", "yes"]
+    other = kinds((40.0, 40.0, 1.0, 1.0), (40.0, 40.0, 39.0, 1.0), (40.0, 39.0, 38.0, 0.0))
+    assert [verdict(claim, curve=other) for claim in BY_KIND] == ["no", "no", "yes", "no"]
+
+
+def test_a_model_without_bleu_keeps_no_share_of_it() -> None:
+    assert isnan(finding("source_collapses", curve=kinds((0.0,) * 4, (0.0,) * 4, (0.0,) * 4)).ours)
+
+
+def test_the_correlation_across_domains_joins_heads_by_their_place_and_has_fishers_interval() -> None:
+    draw = np.random.default_rng(5)
+    changes = draw.normal(size=40)
+    rows = masked(*((float(c), 1.0) for c in changes))
+    elsewhere = masked(*((float(c), 1.0) for c in changes + draw.normal(size=40)))
+    found = finding("correlation_across_domains", ablation=rows, ablation_other=elsewhere[::-1])
+    r = np.corrcoef(changes, [row["bleu_change"] for row in elsewhere])[0, 1]
+    assert found.ours == pytest.approx(r)
+    assert np.arctanh([found.low, found.high]) == pytest.approx(
+        np.arctanh(r) + np.array([-1, 1]) * 1.96 / 37**0.5, rel=1e-4
+    )
+    assert verdict("correlation_across_domains", ablation=rows, ablation_other=rows) == "yes"
+    against = masked(*((-float(c), 1.0) for c in changes))
+    assert verdict("correlation_across_domains", ablation=rows, ablation_other=against) == "no"
+    assert verdict("correlation_across_domains", ablation=rows) == "", "no other domain"
+
+
+EARLY = moment(10, 20.0, 15.0, 10.0, 5.0, 4.0, 0.0, epoch=1.5)
+UNTRAINED = moment(1, 0.5, 0.4, 0.4, 0.4, 0.4, 0.4, epoch=0.1)
+
+
+def test_what_is_kept_late_is_the_least_of_the_moments_from_epoch_ten_on() -> None:
+    tenth = moment(70, 30.0, 30.0, 27.0, 20.0, 9.0, 0.0, epoch=10.0)
+    later = moment(90, 40.0, 40.0, 32.0, 20.0, 9.0, 0.0, epoch=12.9)
+    last = moment(140, 40.0, 40.0, 38.0, 20.0, 9.0, 0.0, epoch=20.0, finished=1)
+    rows = UNTRAINED + EARLY + tenth + later + last
+    found = finding("kept_late", moments=rows)
+    assert (found.ours, found.low, found.high) == pytest.approx((0.8, (32 - 0.1) / 40, (32 + 0.1) / 40))
+    assert finding("kept_at_the_end", moments=rows).ours == pytest.approx(38 / 40)
+    grown = finding("kept_more_and_more", moments=rows)
+    assert grown.ours == pytest.approx(38 / 40 - 10 / 20), "the first moment that translates anything"
+    assert grown.low == pytest.approx(grown.ours - 0.1 / 40 - 0.1 / 20)
+    assert (verdict("kept_late", moments=rows), verdict("kept_at_the_end", moments=rows)) == ("no", "yes")
+    assert (verdict("kept_late", moments=tenth + last), verdict("kept_more_and_more", moments=rows)) == ("yes", "yes")
+
+
+def test_a_training_of_few_epochs_has_no_late_moments() -> None:
+    rows = EARLY + moment(30, 40.0, 40.0, 16.0, 9.0, 4.0, 0.0, epoch=9.9, finished=1)
+    assert verdict("kept_late", moments=rows) == ""
+    assert (verdict("kept_at_the_end", moments=rows), verdict("kept_more_and_more", moments=rows)) == ("no", "no")
+    assert verdict("kept_more_and_more", moments=rows[6:]) == "", "one moment is no development"
+
+
+def test_the_gain_in_speed_is_that_of_the_model_nearest_to_half_of_the_heads() -> None:
+    slow, fast = (
+        {1: (1.0, 0.99, 1.02), 16: (1.1, 1.0, 1.2), 64: (1.3, 1.25, 1.4)},
+        {1: (1.5, 1.5, 1.5), 64: (1.2, 1.2, 1.2)},
+    )
+    rows = timed("baseline/seed-1", 36, {1: (1.0, 1.0, 1.0), 64: (1.0, 1.0, 1.0)})
+    rows += timed("pruned/all/lam-0.2/seed-1", 9, fast) + timed("pruned/all/lam-0.1/seed-1", 20, slow)[::-1]
+    found = finding("faster_in_larger_batches", speed=rows)
+    assert (found.ours, found.low, found.high) == pytest.approx((0.3, 1.25 - 1.02, 1.4 - 0.99))
+    assert verdict("faster_in_larger_batches", speed=rows) == "yes"
+    assert verdict("faster_in_larger_batches", speed=rows[:2]) == "", "no pruned model was timed"
+    on_gpu = timed("pruned/all/lam-0.2/seed-1", 18, fast, device="NVIDIA H200")
+    assert verdict("faster_in_larger_batches", speed=rows + on_gpu) == "no", "a GPU's timings go before a CPU's"
+    assert verdict("faster_in_larger_batches", speed=timed("pruned/all/lam-0.1/seed-1", 20, {1: slow[1]})) == ""
+
+
+def test_what_has_no_file_is_not_measured() -> None:
+    assert {claim: verdict(claim) for claim in MICHEL_CLAIMS} == dict.fromkeys(MICHEL_CLAIMS, "")
+
+
+def test_the_scoreboard_asks_each_experiment_and_seed_by_its_own_files(tmp_path: Path) -> None:
+    first = write_results(tmp_path / "first", World(layers=2, heads=3, lams=("0.1",), seeds=(1, 2)))
+    second = write_results(tmp_path / "second", World(layers=2, heads=3, lams=("0.1",)))
+    for path in second:
+        for name in NEEDS["claims"].optional:
+            (path / name).unlink(missing_ok=True)
+    (lasting,) = (path for path in first if path.parts[-2:] == ("baseline", "seed-2"))
+    rows = read_tsv(lasting / "layers_to_one.tsv")
+    write_tsv(lasting / "layers_to_one.tsv", [row | {"p_value": "0.001"} for row in rows], list(rows[0]))
+    words = ["table", "--name", "claims", "--runs", *map(str, first + second), "--out", str(tmp_path / "t.tsv")]
+    assert main(words) == 0
+    table = [row for row in read_tsv(tmp_path / "t.tsv") if row["source"].startswith("Michel et al., ")]
+    assert len(table) == 4 * len(MICHEL_CLAIMS)
+    cut = {(row["experiment"], row["seed"]): row["ours"] for row in table if "head chosen on dev" in row["measure"]}
+    assert cut == {("first", "1"): "1", ("first", "2"): "0", ("first", "mean"): "0.5", ("second", "1"): ""}

@@ -1,0 +1,95 @@
+"""Several seeds: mean and spread in tables and figures, against sums by hand."""
+
+from __future__ import annotations
+
+from math import sqrt
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+
+from fake_results import World, write_results
+from heads.base.files import read_tsv
+from heads.cli.figure import FIGURES
+from heads.cli.table import KEYS, TABLES
+from heads.figures.needs import NEEDS
+from heads.figures.style import curve, seed_note, styled
+from heads.tables.needs import NEEDS as TABLE_NEEDS
+from heads.tables.reading import load_reference, load_runs
+from heads.tables.seeds import with_spread
+from heads.tables.writing import write_frame
+
+KEY = ("experiment", "lam")
+FRAME = pd.DataFrame(
+    {"experiment": "x", "lam": ["0.1", "0.3", "0.1", "0.3"], "seed": [1, 1, 2, 2], "bleu": [20.0, 10.0, 23.0, np.nan],
+     "layer": [2, 1, 2, 0], "of": 36, "holds": ["yes", "no", "yes", "yes"], "paper_bleu": [30.0, 30.0, 30.0, 29.0]}
+)  # fmt: skip
+
+
+def test_mean_and_sample_deviation_follow_the_seeds_of_each_group(tmp_path: Path) -> None:
+    write_frame(tmp_path / "t.tsv", with_spread(FRAME, KEY))
+    rows = read_tsv(tmp_path / "t.tsv")
+    assert [(r["lam"], r["seed"]) for r in rows] == [
+        (lam, s) for lam in ("0.1", "0.3") for s in ("1", "2", "mean", "sd")
+    ]
+    assert [r["bleu"] for r in rows[:4]] == ["20.00", "23.00", "21.50", f"{sqrt(1.5**2 + 1.5**2):.2f}"]
+    # One seed has no score: the mean is that of the other one, and a deviation needs two.
+    assert [r["bleu"] for r in rows[4:]] == ["10.00", "", "10.00", ""]
+
+
+def test_names_and_the_papers_numbers_are_kept_where_seeds_agree_and_never_averaged(tmp_path: Path) -> None:
+    write_frame(tmp_path / "t.tsv", with_spread(FRAME, KEY))
+    agree, differ = (r for r in read_tsv(tmp_path / "t.tsv") if r["seed"] == "mean")
+    assert [agree[c] for c in ("layer", "of", "holds", "paper_bleu")] == ["2", "36", "yes", "30.00"]
+    assert [differ[c] for c in ("layer", "of", "holds", "paper_bleu")] == ["", "36", "", ""]
+    deviations = [r for r in read_tsv(tmp_path / "t.tsv") if r["seed"] == "sd"]
+    assert {r[c] for r in deviations for c in ("layer", "of", "holds", "paper_bleu")} == {""}
+
+
+def test_a_table_of_one_seed_is_left_as_it_is() -> None:
+    one = FRAME[FRAME["seed"] == 2]
+    pd.testing.assert_frame_equal(with_spread(one, KEY), one)
+
+
+def test_rows_that_the_keys_do_not_tell_apart_are_refused() -> None:
+    with pytest.raises(ValueError, match="same seed twice"):
+        with_spread(FRAME, ("experiment",))
+
+
+def test_every_table_but_those_of_single_heads_tells_the_spread(tmp_path: Path) -> None:
+    runs = write_results(tmp_path / "x", World(lams=("0.1",), seeds=(3, 5)))
+    assert set(TABLES) - set(KEYS) == {"measures", "role_drift", "michel_table1"}
+    for name, keys in KEYS.items():
+        frame = TABLES[name](load_runs(TABLE_NEEDS[name], runs), *map(load_reference, TABLE_NEEDS[name].reference))
+        groups = with_spread(frame, keys).groupby(list(keys), dropna=False)["seed"].agg(list)
+        assert all(seeds == [3, 5, "mean", "sd"] for seeds in groups), name
+
+
+def test_a_curve_runs_through_the_means_and_its_bars_are_deviations() -> None:
+    points = pd.DataFrame(
+        {
+            "lam": ["0.1", "0.1", "0.3", "0.3"],
+            "seed": [1, 2, 1, 2],
+            "left": [8, 6, 2, 2],
+            "bleu": [30.0, 34.0, 20.0, 21.0],
+        }
+    )
+    with styled():
+        axes = plt.subplots()[1]
+        curve(axes, points, "left", "bleu", color="black", marker="o")
+        (x, y) = (np.asarray(values, float).tolist() for values in axes.lines[0].get_data())
+        upright = axes.collections[1].get_segments()  # type: ignore[attr-defined]
+    assert (x, y) == ([2, 7], [20.5, 32])
+    heights = {round(float(s[:, 0].mean())): float(np.ptp(s[:, 1]) / 2) for s in upright}
+    assert heights == {7: pytest.approx(sqrt(8)), 2: pytest.approx(sqrt(0.5))}
+
+
+@pytest.mark.parametrize("name", ["bleu_encoder_heads", "bleu_scratch", "heads_by_type", "heads_by_layer"])
+def test_figures_of_several_seeds_say_so(name: str, tmp_path: Path) -> None:
+    runs = write_results(tmp_path / "x", World(lams=("0.1",), seeds=(3, 5)))
+    with styled():
+        figure = FIGURES[name](load_runs(NEEDS[name], runs), *map(load_reference, NEEDS[name].reference), "x")
+        assert "2 seeds" in figure.get_suptitle()
+    assert seed_note(FRAME) == ", first of 2 seeds" and not seed_note(FRAME[:2])

@@ -1,0 +1,220 @@
+"""Ways to choose heads: what is masked and tested, the table that gathers them, and the sentence in the figure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from matplotlib.colors import to_hex
+
+from fake_results import World, write_results
+from few_heads import USEFUL, random_batch, translator, with_useful_heads
+from heads.__main__ import main
+from heads.analysis.ablation import all_heads
+from heads.analysis.latency import latency_rows
+from heads.base.files import read_tsv, write_json, write_lines, write_text
+from heads.cli.figure import FIGURES
+from heads.cli.masked import choices_of, masked_rows
+from heads.config.settings import SpeedSettings
+from heads.figures.needs import NEEDS
+from heads.figures.selection import verdict
+from heads.figures.style import styled
+from heads.model.transformer import Gates, Transformer
+from heads.tables.reading import load_runs
+from heads.tables.selection import method_of, selection_table
+from heads.tables.verdicts import t_quantile
+from heads.text.vocabulary import Tokens
+from model_folders import opinionated, write_experiment
+
+WORLD = World(layers=2, heads=3, lams=("0.1",), scratch=False, seeds=(1, 2))
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    return write_results(tmp_path_factory.mktemp("results") / "rich", WORLD)
+
+
+@pytest.fixture(scope="module")
+def table(runs: list[Path]) -> pd.DataFrame:
+    return selection_table(load_runs(NEEDS["selection"], runs))
+
+
+def only(table: pd.DataFrame, target: str, treatment: str) -> pd.Series:
+    return table[(table["target"] == target) & (table["treatment"] == treatment) & (table["seed"] == 1)].iloc[0]
+
+
+def test_masking_the_faint_heads_changes_no_translation_and_masking_the_useful_ones_does(
+    tiny_model: Callable[..., Transformer],
+) -> None:
+    model, batch, seen = with_useful_heads(tiny_model()), random_batch(7, 2), []
+    translate = translator(model, batch)
+
+    def counted(gates: Gates | None) -> list[str]:
+        seen.append(gates)
+        return translate(gates)
+
+    heads = all_heads(model.shape)
+    useful = {"lrp-4": USEFUL, "optimal-4": USEFUL, "reversed-14": [head for head in heads if head not in USEFUL]}
+    rows = [
+        {"method": name.split("-")[0], "budget": name.split("-")[1], "attention": a, "layer": str(n), "head": str(h),
+         "open": str(int((a, n, h) in kept))}
+        for name, kept in useful.items() for a, n, h in heads
+    ]  # fmt: skip
+    table = masked_rows(model, choices_of(rows), counted, translate(None), resamples=100)
+    assert [row["target"] for row in table] == list(useful)
+    assert [(row["kept"], row["of"]) for row in table] == [(4, 18), (4, 18), (14, 18)]
+    assert [row["bleu"] for row in table[:2]] == pytest.approx([100, 100])
+    assert table[0]["bleu_change"] == 0 and table[0]["p_value"] == 1
+    assert float(str(table[2]["bleu"])) < 90 and float(str(table[2]["p_value"])) < 0.05
+    assert len(seen) == 3  # the unpruned model, and each set of heads once
+
+
+def test_targets_are_told_apart_by_method_and_draw() -> None:
+    found = {target: method_of(target) for target in ("lam-0", "lam-0.1", "keep-4-6-8", "dsp-9", "random12-3", "lrp-3")}
+    assert list(found.values()) == [
+        ("control", None), ("gates_lambda", None), ("gates", None), ("dsp", None), ("random", 12), ("lrp", None)
+    ]  # fmt: skip
+
+
+def test_a_row_is_put_beside_random_draws_of_as_many_heads_that_were_treated_alike(table: pd.DataFrame) -> None:
+    gates, few, masked = (
+        only(table, "keep-9", "trained on"),
+        only(table, "keep-4", "trained on"),
+        only(table, "token-9", "masked"),
+    )
+    assert gates["bleu_random_mean"] == pytest.approx(80 + 2 + 9 + 1)
+    assert (gates["random_draws"], gates["draws_below"], few["draws_below"]) == (3, 1, 3)
+    assert only(table, "reversed-4", "masked")["draws_below"] == 3
+    assert masked["bleu_minus_random_mean"] == pytest.approx(30 + 9 - (10 + 2 + 9))
+    for row in (
+        only(table, "random2-9", "trained on"),
+        only(table, "lam-0", "trained on"),
+        only(table, "keep-9", "own training"),
+    ):
+        assert np.isnan(row[["random_draws", "draws_below", "bleu_minus_random_low"]].astype(float)).all()
+
+
+def test_the_difference_from_random_draws_has_an_interval_by_students_t(table: pd.DataFrame) -> None:
+    """Draws of 91, 92 and 93: a deviation of 1, 2 degrees of freedom, whose quantile tables give as 4.303."""
+    row = only(table, "lrp-9", "trained on")
+    ends = [row["bleu_minus_random_low"], row["bleu_minus_random_high"]]
+    assert ends == pytest.approx([0.5 - 4.303 / 3**0.5, 0.5 + 4.303 / 3**0.5], abs=1e-3)
+    assert [t_quantile(n) for n in (2, 5, 10, 99)] == pytest.approx([12.706, 2.776, 2.262, 2.262], abs=1e-3)
+    assert np.isnan(t_quantile(1))
+
+
+def test_gates_are_told_as_cut_out_and_trained_on_and_as_they_come_out_of_their_own_training(
+    table: pd.DataFrame,
+) -> None:
+    both = {treatment: only(table, "dsp-4", treatment)["bleu"] for treatment in ("trained on", "own training")}
+    assert both == {"trained on": 82.5 + 4 + 5 + 1, "own training": 75 + 4 + 1}
+
+
+def test_the_control_stands_beside_models_that_were_treated_alike(table: pd.DataFrame) -> None:
+    assert only(table, "dsp-9", "trained on")["bleu_minus_control"] == pytest.approx(82.5 + 9 - 93.5)
+    assert only(table, "dsp-9", "own training")["bleu_minus_control"] == pytest.approx(75 + 9 - 93)
+    assert np.isnan(only(table, "token-9", "masked")["bleu_control"])
+    assert set(table["bleu_baseline"]) == {93.0, 94.0}
+
+
+def test_the_table_command_adds_mean_and_spread_over_seeds(runs: list[Path], tmp_path: Path) -> None:
+    words = ["table", "--name", "selection", "--runs", *map(str, runs), "--out", str(tmp_path / "t.tsv")]
+    assert main(words) == 0
+    rows = [row for row in read_tsv(tmp_path / "t.tsv") if (row["target"], row["treatment"]) == ("dsp-4", "trained on")]
+    assert [row["seed"] for row in rows] == ["1", "2", "mean", "sd"]
+    assert rows[2]["bleu"] == f"{82.5 + 4 + 5 + 1.5:.2f}"
+
+
+def test_the_sentence_gives_each_method_its_difference_from_the_mean_of_the_draws_and_its_rank(
+    table: pd.DataFrame,
+) -> None:
+    both = verdict(table)
+    assert "mean of 3 random choices" in both
+    assert "at 9 heads gates −0.5 (−3.0 to +2.0, above 1), subset pruning +0.5 (−2.0 to +3.0, above 2)" in both
+    assert "at 4 heads gates +9.5 (+7.0 to +12.0, above 3)" in both
+    assert both.endswith("3 of 6 intervals lie above zero.")
+    assert "was not measured" in verdict(table[table["treatment"] != "trained on"])
+    assert "reversed" not in both
+
+
+def tuned_unsure(run: Path) -> tuple[list[float], list[float]]:
+    """Heads kept and BLEU of the fine-tuned models that may be as good as the unpruned one, the control aside."""
+    rows = [row for row in read_tsv(run / "compared.tsv") if float(row["p_value"]) >= 0.05]
+    rows = [row for row in rows if "lam-0/" not in row["run"]]
+    assert len(rows) > 2
+    return [float(row["kept"]) for row in rows], [float(row["bleu"]) for row in rows]
+
+
+def test_the_figure_has_a_band_of_the_draws_and_hollow_marks_where_nothing_is_sure(runs: list[Path]) -> None:
+    with styled():
+        _, tuned = FIGURES["selection"](load_runs(NEEDS["selection"], runs[:1]), "rich").axes
+        corners = np.asarray(tuned.collections[0].get_paths()[0].vertices).tolist()
+        hollow = {
+            tuple(point)
+            for line in tuned.lines
+            if to_hex(line.get_markerfacecolor()) == "#ffffff"
+            for point in np.asarray(line.get_xydata()).tolist()
+        }
+    assert {(4.0, 86.0), (4.0, 88.0), (9.0, 91.0), (9.0, 93.0)} <= {tuple(corner) for corner in corners}
+    assert hollow == {(kept, bleu) for kept, bleu in zip(*tuned_unsure(runs[0]), strict=True)}
+
+
+def test_every_fine_tuned_model_is_tested_against_the_unpruned_one(tmp_path: Path) -> None:
+    root = tmp_path / "results" / "tiny"
+    references = [f"the cat number {i} sees the small dog of the old house" for i in range(30)]
+    worse = [line.replace("small dog", "tree") for line in references]
+    write_lines(tmp_path / "references.txt", [*references, "one that was not translated"])
+    runs = {"baseline/seed-1": references, "selected/all/lrp-2/seed-1": worse, "pruned/all/keep-2/seed-1": references}
+    for run, text in runs.items():
+        live = {"enc_self": [[0, 1]], "dec_self": [[0]], "dec_enc": [[1] if "/all/" in run else [0, 1, 2]]}
+        updates = 9 if "/all/" in run else 4
+        write_json(root / run / "model.json", {"shape": {"live_heads": live}, "total_updates": updates})
+        write_lines(root / run / "translations.txt", text)
+    write_text(tmp_path / "s.yaml", "selection: {at_least: {}, resamples: 100}\n")
+    words = ["compared", "--settings", str(tmp_path / "s.yaml"), "--references", str(tmp_path / "references.txt")]
+    folders = [str(root / run) for run in runs]
+    out = tmp_path / "compared.tsv"
+    assert main([*words, "--baseline", folders[0], "--runs", *folders[1:], "--out", str(out)]) == 0
+    lrp, keep = read_tsv(out)
+    assert (lrp["run"], lrp["kept"], lrp["of"], lrp["updates"]) == ("selected/all/lrp-2/seed-1", "4", "6", "5")
+    assert float(lrp["bleu"]) < 80 and float(lrp["p_value"]) < 0.05
+    assert (float(keep["bleu_change"]), float(keep["p_value"])) == (0, 1)
+
+
+def test_a_head_costs_the_time_that_is_saved_without_its_kind_shared_among_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, cost = [0.0], {"enc_self": 2.0, "dec_self": 3.0, "dec_enc": 5.0}
+
+    def translate(model: Transformer, *_: object) -> int:
+        now[0] += 10 + sum(cost[kind] for kind, _, _ in all_heads(model.shape))
+        return 1
+
+    monkeypatch.setattr("heads.analysis.latency.translate_all", translate)
+    source = Tokens(write_experiment(tmp_path / "tiny").bpe / "test.source.safetensors")
+    settings = SpeedSettings(batch_sizes=(1, 2), sentences=4, repeats=3, beam=1, length_penalty=0.0)
+    rows = latency_rows(opinionated(seed=3), source, settings, torch.device("cpu"), lambda: now[0])
+    assert {str(row["attention"]): row["seconds_per_head"] for row in rows} == pytest.approx(cost)
+    assert {row["seconds_unpruned"] for row in rows} == {10 + 6 * (2 + 3 + 5)}
+
+
+def test_a_cost_that_noise_hides_is_the_noise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rounds without encoder self-attention are slower by 4, 6 and 11 than those with it."""
+    now, slower = [0.0], iter([0, 4, 6, 11])
+
+    def translate(model: Transformer, *_: object) -> int:
+        heads = all_heads(model.shape)
+        gone = not any(kind == "enc_self" for kind, _, _ in heads)
+        now[0] += 10 + (18 + next(slower) if gone else len(heads))
+        return 1
+
+    monkeypatch.setattr("heads.analysis.latency.translate_all", translate)
+    source = Tokens(write_experiment(tmp_path / "tiny").bpe / "test.source.safetensors")
+    settings = SpeedSettings(batch_sizes=(1, 2), sentences=4, repeats=3, beam=1, length_penalty=0.0)
+    rows = latency_rows(opinionated(seed=3), source, settings, torch.device("cpu"), lambda: now[0])
+    variance = ((4 - 7) ** 2 + (6 - 7) ** 2 + (11 - 7) ** 2) / 2
+    assert [row["seconds_per_head"] for row in rows] == pytest.approx([(variance / 3) ** 0.5 / 6, 1, 1])

@@ -1,0 +1,81 @@
+"""How far the dev loss still fell at the end of a training, and whether a comparison of two is settled."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from fake_results import World, write_results
+from heads.base.files import read_json, write_json, write_lines
+from heads.tables.needs import NEEDS
+from heads.tables.pruning import pruning_table
+from heads.tables.reading import load_reference, load_runs
+from heads.tables.settling import fall_of, settled
+
+
+def looks(*rows: tuple[int, float]) -> pd.DataFrame:
+    return pd.DataFrame(rows, columns=["update", "dev_loss"])
+
+
+def test_the_fall_is_that_over_the_last_tenth_of_all_updates_that_the_weights_have_had() -> None:
+    curve = looks((100, 9.0), (800, 2.0), (900, 1.0), (1000, 0.9))
+    assert fall_of(curve, 1000) == pytest.approx(10)
+    assert fall_of(curve, 2000) == pytest.approx(100 * (1 - 0.9 / 2.0))
+    assert fall_of(curve.iloc[::-1], 1000) == pytest.approx(10)
+    assert fall_of(looks((900, 1.0), (1000, 1.2)), 1000) == pytest.approx(-20)
+
+
+def test_where_no_look_lies_a_tenth_before_the_end_the_pace_between_two_looks_is_taken() -> None:
+    """The loss falls by the factor 0.9 every 50 updates, and so by 0.81 every 100."""
+    assert fall_of(looks((950, 1.0), (1000, 0.9)), 1000) == pytest.approx(19)
+    assert fall_of(looks((0, 1.0), (1000, 0.9**20)), 1000) == pytest.approx(19)
+    assert fall_of(looks((1000, 0.9)), 1000) is None
+
+
+@pytest.mark.parametrize(
+    ("ends", "word"),
+    [((1.9, -1.9), "settled"), ((1.9, 2.1), "not settled"), ((-2.1, 0.0), "not settled"), ((0.0, None), ""),
+     ((float("nan"), 0.0), "")],
+)  # fmt: skip
+def test_a_pair_is_settled_where_both_losses_had_levelled(ends: tuple[float | None, float | None], word: str) -> None:
+    assert settled(*ends) == word
+
+
+def test_the_pruning_table_says_how_far_each_side_of_a_pair_had_come(tmp_path: Path) -> None:
+    """Gates had 300 updates after 3000: a tenth of all is 330, and in the last 200 the loss fell from 1.5 to 0.99."""
+    need = NEEDS["pruning"]
+    runs = write_results(tmp_path / "made", World(lams=("0.1",)))
+    table = pruning_table(load_runs(need, runs), *map(load_reference, need.reference))
+    rows = {(row["kind"], row["scope"], row["lam"]): row for row in table.to_dict("records")}
+    assert rows["baseline", "", ""]["dev_loss_fall_percent"] == pytest.approx(5)
+    pruned = rows["pruned", "all", "0.1"]
+    assert pruned["dev_loss_fall_percent"] == pytest.approx(100 * (1 - (0.99 / 1.5) ** 1.65))
+    assert pruned["dev_loss_fall_percent_scratch"] == pytest.approx(100 * (1 - 0.99**1.1))
+    assert pruned["pair"] == "not settled"
+    encoder = rows["pruned", "enc_self", "0.1"]
+    assert encoder["dev_loss_fall_percent"] == pytest.approx(100 * (1 - (0.95 / 1.5) ** 1.65))
+    assert encoder["pair"] == ""
+
+
+def test_where_heads_were_cut_out_and_trained_on_it_is_that_training_which_settles_a_pair(tmp_path: Path) -> None:
+    need = NEEDS["pruning"]
+    runs = write_results(tmp_path / "made", World(lams=("0.1", "0.3")))
+    gates, scratch = (tmp_path / f"made/{kind}/all/lam-0.1/seed-1" for kind in ("gates", "scratch"))
+    added = tmp_path / "made/selected/all/lam-0.1/seed-1"
+    shutil.copytree(scratch, added)
+    write_json(added / "bleu.json", {**read_json(added / "bleu.json"), "bleu": 95.5})
+    for folder, last in ((gates, 0.9), (added, 0.985), (scratch, 0.99)):
+        lines = [json.dumps({"update": n, "dev_loss": loss}) for n, loss in ((2970, 1.0), (3300, last))]
+        write_lines(folder / "train.jsonl", lines)
+    table = pruning_table(load_runs(need, [*runs, added]), *map(load_reference, need.reference))
+    rows = {(row["kind"], row["scope"], row["lam"]): row for row in table.to_dict("records")}
+    pair = rows["pruned", "all", "0.1"]
+    falls = [pair[f"dev_loss_fall_percent{side}"] for side in ("", "_trained_on", "_scratch")]
+    assert falls == pytest.approx([10, 1.5, 1])
+    assert (pair["pair"], rows["pruned", "all", "0.3"]["pair"]) == ("settled", "not settled")
+    assert pair["bleu_trained_on"] == 95.5
+    assert pair["bleu_trained_on_minus_scratch"] == pytest.approx(95.5 - pair["bleu_scratch"])

@@ -1,0 +1,256 @@
+"""Every derived column of the tables, on frames made by hand in which each neighbour of the right number differs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from heads.base.files import write_tsv
+from heads.base.names import ATTENTIONS
+from heads.tables.corpus import _paper
+from heads.tables.correlations import correlations_table, rank_correlation
+from heads.tables.measures import measure_names, measures_table, relevance_columns
+from heads.tables.parser import parser_table
+from heads.tables.pruning import pruning_table
+from heads.tables.reading import RUN_COLUMNS, Frames, load_reference
+from heads.tables.seeds import with_spread
+
+PAPER = ("voita_table2_pruning.csv", "voita_figure7_encoder_pruning.csv")
+BASELINE, CONTROL = ("baseline", "", "", ""), ("pruned", "{}", "0", "")
+PRUNED, SCRATCH, BUDGET = ("pruned", "{}", "0.1", ""), ("scratch", "{}", "0.1", ""), ("pruned", "{}", "", "5")
+TRAINED_ON = ("selected", "{}", "0.1", "")
+
+
+def run(kind: str, scope: str, lam: str, keep: str, experiment: str = "x", seed: int = 1) -> dict[str, Any]:
+    return dict(zip(RUN_COLUMNS, (experiment, kind, scope, "", lam, keep, seed), strict=True))
+
+
+def scope_runs() -> Iterable[dict[str, Any]]:
+    """All kinds of runs of two experiments, two seeds and both scopes."""
+    for experiment, seed in product(("x", "y"), (1, 2)):
+        yield run(*BASELINE, experiment, seed)
+        for scope, (kind, _, lam, keep) in product(("enc_self", "all"), (CONTROL, PRUNED, SCRATCH, BUDGET, TRAINED_ON)):
+            yield run(kind, scope, lam, keep, experiment, seed)
+
+
+def models(made: Iterable[dict[str, Any]]) -> pd.DataFrame:
+    """Four heads of each kind: one encoder, two decoder and three decoder-encoder heads are left of those in scope."""
+    left = dict(zip(ATTENTIONS, (1, 2, 3), strict=True))
+    rows = []
+    for one in made:
+        full = one["kind"] == "baseline" or one["lam"] == "0"
+        for attention, head in product(ATTENTIONS, range(4)):
+            kept = full or (one["scope"] == "enc_self" and attention != "enc_self") or head < left[attention]
+            rows.append({**one, "attention": attention, "layer": 0, "head": head, "live": int(kept), "dev_loss": 1.5,
+                         "total_updates": 9})  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+@pytest.fixture(scope="module")
+def pruning() -> tuple[pd.DataFrame, dict[tuple[Any, ...], float]]:
+    """The table, and the score of every run; no two differ by as much as two others."""
+    made = list(scope_runs())
+    scores = {tuple(one.values()): 40 + number**2 / 100 for number, one in enumerate(made)}
+    bleu = [{**one, "bleu": scores[tuple(one.values())], "sentences": 9, "signature": "s"} for one in made]
+    gates = [
+        {**one, "kind": "gates", "strictly_between": int(head <= number % 7)}
+        for number, one in enumerate(made)
+        if one["kind"] == "pruned"
+        for head in range(9)
+    ]
+    frames = {"bleu.json": pd.DataFrame(bleu), "heads.tsv": pd.DataFrame(gates),
+              "model.json": models(one for one in made if one["kind"] in ("baseline", "pruned")),
+              "train.jsonl": pd.DataFrame(columns=[*RUN_COLUMNS, "update", "dev_loss"])}  # fmt: skip
+    return pruning_table(frames, *map(load_reference, PAPER)), scores
+
+
+def test_each_pruned_model_stands_beside_its_own_relatives_and_their_distance_is_ours_minus_theirs(
+    pruning: tuple[pd.DataFrame, dict[tuple[Any, ...], float]],
+) -> None:
+    table, scores = pruning
+    for row in table.to_dict("records"):
+        one = {name: row[name] for name in RUN_COLUMNS}
+        ours = scores[tuple(one.values())]
+        place = {"experiment": one["experiment"], "seed": one["seed"]}
+        relatives = {"baseline": run(*BASELINE, **place)}
+        if one["kind"] == "pruned":
+            relatives["control"] = run("pruned", one["scope"], "0", "", **place)
+            relatives["scratch"] = {**one, "kind": "scratch"}
+            relatives["trained_on"] = {**one, "kind": "selected"}
+        others = {name: scores.get(tuple(relative.values())) for name, relative in relatives.items()}
+        assert row["bleu"] == ours
+        for name in ("baseline", "control", "scratch"):
+            other = others.get(name)
+            if other is None:
+                assert pd.isna(row[f"bleu_{name}"]) and pd.isna(row[f"bleu_minus_{name}"])
+            else:
+                assert (row[f"bleu_{name}"], row[f"bleu_minus_{name}"]) == (other, pytest.approx(ours - other))
+        on, scratch = others.get("trained_on"), others.get("scratch")
+        assert pd.isna(row["bleu_trained_on"]) if on is None else row["bleu_trained_on"] == on
+        if on is not None and scratch is not None:
+            assert row["bleu_trained_on_minus_scratch"] == pytest.approx(on - scratch)
+
+
+def test_shares_are_of_the_heads_in_scope_and_gates_are_those_of_the_same_run(
+    pruning: tuple[pd.DataFrame, dict[tuple[Any, ...], float]],
+) -> None:
+    table, scores = pruning
+    found = table.set_index(["experiment", "seed", "kind", "scope", "lam", "keep"])
+    rows = {scope: found.loc["y", 2, "pruned", scope, "0.1", ""] for scope in ("enc_self", "all")}
+    assert rows["enc_self"][[*ATTENTIONS, "total", "of", "kept_share_of_scope"]].tolist() == [1, 4, 4, 9, 12, 0.25]
+    assert rows["all"][[*ATTENTIONS, "total", "of", "kept_share_of_scope"]].tolist() == [1, 2, 3, 6, 12, 0.5]
+    assert found["kept_share_of_scope"].loc["x", 1, "baseline", "", "", ""] == 1
+    numbers = {key: number for number, key in enumerate(scores)}
+    for row in table[table["kind"] == "pruned"].to_dict("records"):
+        number = numbers[tuple(row[name] for name in RUN_COLUMNS)]
+        assert row["gates_strictly_between"] == number % 7 + 1
+
+
+def test_models_of_the_encoder_stand_beside_figure_7_and_all_others_beside_table_2(
+    pruning: tuple[pd.DataFrame, dict[tuple[Any, ...], float]],
+) -> None:
+    table = pruning[0].query("experiment == 'x' and seed == 1").set_index(["kind", "scope", "lam", "keep"])
+    columns = ["paper_item", "paper_corpus", "paper_kept", "paper_of", "paper_bleu", "paper_bleu_minus_baseline"]
+    encoder, whole = table.loc["pruned", "enc_self", "0.1", ""], table.loc["pruned", "all", "0.1", ""]
+    assert encoder[columns].tolist() == ["Fig 7", "WMT", 12, 48, 29.45, pytest.approx(-0.15)]
+    assert pd.isna(encoder["paper_bleu_minus_scratch"]) and encoder["paper_tag"] == "[fig]"
+    assert whole[columns].tolist() == ["Table 2", "WMT", 75, 144, 29.62, pytest.approx(0.02)]
+    assert whole["paper_bleu_minus_scratch"] == pytest.approx(29.62 - 29.47)
+    assert whole["paper_tag"] == "[blog], heads [D]"
+    assert table.loc["baseline", "", "", ""][columns[:4]].tolist() == ["Table 2", "WMT", 144, 144]
+
+
+def test_rows_follow_lambda_as_a_number_and_budgets_from_large_to_small() -> None:
+    made = [run("pruned", "all", lam, "") for lam in ("0.1", "0.03", "0")]
+    made += [run("pruned", "all", "", keep) for keep in ("9", "12")] + [
+        run(*BASELINE),
+        run("pruned", "enc_self", "1", ""),
+    ]
+    bleu = pd.DataFrame([{**one, "bleu": 1.0, "sentences": 1, "signature": ""} for one in made])
+    gates = pd.DataFrame(columns=[*RUN_COLUMNS, "strictly_between"])
+    curves = pd.DataFrame(columns=[*RUN_COLUMNS, "update", "dev_loss"])
+    frames = {"bleu.json": bleu, "model.json": models(made), "heads.tsv": gates, "train.jsonl": curves}
+    table = pruning_table(frames, *map(load_reference, PAPER))
+    order = table[["scope", "lam", "keep"]].agg(" ".join, axis=1).str.strip().tolist()
+    assert order == ["", "enc_self 1", "all 0", "all 0.03", "all 0.1", "all  12", "all  9"]
+
+
+HEADS = [(attention, layer, head) for attention in ATTENTIONS for layer in range(2) for head in range(3)]
+
+
+def measured() -> Frames:
+    """A baseline's files in which every number names its place, and those of a pruned model, which must not be read."""
+    files = ("lrp.tsv", "confidence.tsv", "importance.tsv", "ablation.tsv")
+    rows: dict[str, list[dict[str, Any]]] = {name: [] for name in files}
+    roles, gates = [], []
+    for (kind, shift), (number, place) in product((("baseline", 0), ("pruned", 500)), enumerate(HEADS)):
+        head = {**run(kind, *BASELINE[1:]), **dict(zip(("attention", "layer", "head"), place, strict=True))}
+        value = number + shift
+        for rule, more in (("plain", 0.1), ("z-plus", 0.2)):
+            rows["lrp.tsv"].append(
+                {**head, "rule": rule, "relevance": -value - more, "relevance_absolute": value + more}
+            )
+        rows["confidence.tsv"].append({**head, "confidence": value + 0.3})
+        for form, more in (("example", 0.4), ("token", 0.5)):
+            rows["importance.tsv"].append(
+                {**head, "form": form, "importance": 1000 + value, "importance_normalised": value + more}
+            )
+        rows["ablation.tsv"].append({**head, "bleu": 900 + value, "bleu_change": value - 10, "p_value": 0.5})
+        if place[0] == "enc_self":
+            for role, name, accuracy, baseline in (
+                ("positional", "-1", 0.1 * number, np.nan), ("positional", "+1", 0.05, np.nan),
+                ("syntactic", "obj", 0.9, 0.8), ("syntactic", "amod", 0.5, 0.1 * number),
+                ("rare", "rarest", 0.01 * number, np.nan),
+            ):  # fmt: skip
+                facts = {"role": role, "name": name, "accuracy": accuracy + shift, "baseline": baseline}
+                where = {key: head[key] for key in (*RUN_COLUMNS, "layer", "head")}
+                roles.append({**where, "trees": "gold", **facts})
+                roles.append({**where, "trees": "stanza", **facts, "accuracy": 99.0})
+    opened = {("all", "0.1"): 4, ("all", "0.3"): 2, ("all", "0"): 18, ("all", ""): 18, ("enc_self", "0.2"): 1}
+    for (scope, lam), count in opened.items():
+        for number, place in enumerate(HEADS):
+            if scope == "all" or place[0] == "enc_self":
+                head = {**run("gates", scope, lam, ""), **dict(zip(("attention", "layer", "head"), place, strict=True))}
+                gates.append({**head, "open": int(number < count)})
+    frames = {name: pd.DataFrame(part) for name, part in rows.items()}
+    return {**frames, "roles.tsv": pd.DataFrame(roles), "heads.tsv": pd.DataFrame(gates)}
+
+
+def test_every_measure_of_a_head_is_the_baselines_own() -> None:
+    table = measures_table(measured()).set_index(["attention", "layer", "head"])
+    assert list(table.index) == HEADS
+    row = table.loc["enc_self", 1, 0]
+    expected = {"lrp_plain": 3.1, "lrp_plain_signed": -3.1, "lrp_z-plus": 3.2, "lrp_z-plus_signed": -3.2,
+                "confidence": 3.3, "importance_example": 3.4, "importance_token": 3.5, "bleu_lost": 7,
+                "positional_accuracy": 0.3, "syntactic_gain": 0.2, "rare_accuracy": 0.03,
+                "gate_survival_all": 0.5, "gate_last_lambda_all": 0.1, "gate_survival_enc_self": 0,
+                "gate_last_lambda_enc_self": 0}  # fmt: skip
+    assert row[list(expected)].astype(float).to_dict() == pytest.approx(expected)
+    # A head whose loss raises BLEU by two has lost minus two.
+    assert table.loc["dec_self", 1, 0]["bleu_lost"] == 10 - 9
+    assert table.loc["dec_enc", 0, 0]["bleu_lost"] == 10 - 12
+    lambdas = [table.loc[place][["gate_survival_all", "gate_last_lambda_all"]].tolist() for place in HEADS[:5]]
+    assert lambdas == [[1, 0.3], [1, 0.3], [0.5, 0.1], [0.5, 0.1], [0, 0]]
+    assert table.loc["enc_self", 0, 0][["gate_survival_enc_self", "gate_last_lambda_enc_self"]].tolist() == [1, 0.2]
+    assert table.loc["dec_self"][["positional_accuracy", "gate_survival_enc_self"]].isna().all(axis=None)
+
+
+def test_measures_in_other_units_and_places_are_not_compared_and_signed_relevance_is_no_relevance() -> None:
+    table = measures_table(measured())
+    names = measure_names(table)
+    assert not {"layer", "seed", "gate_last_lambda_all", "gate_last_lambda_enc_self"} & set(names)
+    assert {"gate_survival_all", "bleu_lost", "lrp_plain_signed"} <= set(names)
+    assert relevance_columns(table) == {"plain": "lrp_plain", "z-plus": "lrp_z-plus"}
+
+
+def test_correlations_over_all_heads_and_within_layers_stand_in_their_own_columns() -> None:
+    """Confidence falls from layer to layer while importance rises; within a layer both rise."""
+    frames = measured()
+    confidence = frames["confidence.tsv"]
+    frames["confidence.tsv"] = confidence.assign(confidence=confidence["head"] - 10 * confidence["layer"])
+    table = correlations_table(frames)
+    pair = table[(table["measure_a"] == "confidence") & (table["measure_b"] == "importance_example")]
+    rows = pair.set_index("attention")
+    assert rows.index.tolist() == [*ATTENTIONS, "all"]
+    assert rows[["heads", "layers"]].to_numpy().tolist() == [[6, 2]] * 3 + [[18, 6]]
+    a, b, layers = np.array([0, 1, 2, -10, -9, -8]), np.arange(6), np.repeat([0, 1], 3)
+    row = rows.loc["dec_enc"]
+    assert row[["rho", "p_value"]].tolist() == pytest.approx(rank_correlation(a, b, np.zeros(6, int)))
+    within = rank_correlation(a, b, layers)
+    assert row[["rho_within_layers", "p_value_within_layers"]].tolist() == pytest.approx(within)
+    assert row["rho"] < 0 < row["rho_within_layers"] == 1
+    roles = table[(table["measure_a"] == "positional_accuracy") | (table["measure_b"] == "positional_accuracy")]
+    assert set(roles["attention"]) == {"enc_self"}
+
+
+def test_what_belongs_to_a_row_is_never_averaged_over_seeds() -> None:
+    frame = pd.DataFrame({"claim": "c", "seed": [1, 2], "ours": [1.0, 4.0], "low": [0.0, 2.0], "high": [3.0, 5.0],
+                          "p_value": [0.1, 0.3], "chance": [0.2, 0.4], "paper": [7.0, 9.0], "limit": [1, 2],
+                          "layer": [0, 2], "sentences": [5, 7]})  # fmt: skip
+    mean, deviation = with_spread(frame, ["claim"]).to_dict("records")[2:]
+    assert (mean["ours"], deviation["ours"]) == (2.5, pytest.approx(4.5**0.5))
+    rest = set(frame.columns) - {"claim", "seed", "ours"}
+    assert all(pd.isna(row[name]) for row in (mean, deviation) for name in rest)
+
+
+def test_scores_of_the_parser_stand_in_their_own_columns(tmp_path: Path) -> None:
+    columns = ("measure", "relation", "gold", "parsed", "correct", "precision", "recall", "f1")
+    row = dict(zip(columns, ("LAS", "", 8, 10, 5, 0.5, 0.625, 0.555), strict=True))
+    write_tsv(tmp_path / "x/parser/scores.tsv", [row], columns)
+    found = parser_table([tmp_path / "x"]).iloc[0]
+    assert found[["gold", "parsed", "correct"]].tolist() == [8, 10, 5]
+    percent = found[["precision_percent", "recall_percent", "f1_percent"]].tolist()
+    assert percent == pytest.approx([50, 62.5, 55.5])
+
+
+def test_the_papers_two_corpora_are_not_interchanged() -> None:
+    row = _paper(load_reference("voita_data.csv"), "train")
+    assert (row["paper_wmt_pairs"], row["paper_opensubtitles_pairs"]) == (2_500_000, 6_000_000)
+    assert (row["paper_wmt_tokens_per_sentence"], row["paper_opensubtitles_tokens_per_sentence"]) == (24, 8)
+    assert row["paper_wmt_pairs_tag"] == "[second-hand]/[blog]"

@@ -1,0 +1,194 @@
+"""Tables: what stands in which cell, against counting by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from safetensors.numpy import save_file
+
+from fake_results import World, write_results
+from heads.__main__ import main
+from heads.base.files import UserError, read_json, read_tsv, write_lines, write_tsv
+from heads.tables.corpus import corpus_table
+from heads.tables.needs import NEEDS, run_of
+from heads.tables.pruning import nearest_paper_row
+from heads.tables.reading import REFERENCE, frame_of, load_reference, load_runs
+from heads.tables.roles import function_of, head_functions
+from heads.tables.writing import write_frame
+
+WORLD = World(layers=3, heads=4, lams=("0.01", "0.1"), seeds=(1, 2))
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    return write_results(tmp_path_factory.mktemp("results") / "first", WORLD)
+
+
+def table(name: str, runs: list[Path], out: Path) -> list[dict[str, str]]:
+    assert main(["table", "--name", name, "--runs", *map(str, runs), "--out", str(out)]) == 0
+    return read_tsv(out)
+
+
+def test_the_rows_of_figure_9_sum_to_the_heads_that_were_not_pruned() -> None:
+    paper = load_reference("voita_figure9_types.csv")
+    assert (paper[["enc_self", "dec_self", "dec_enc"]].sum(axis=1) == paper["of"] - paper["pruned"]).all()
+
+
+def test_the_layers_of_figure_10_sum_to_the_decoder_columns_of_figure_9() -> None:
+    layers, types = load_reference("voita_figure10_layers.csv"), load_reference("voita_figure9_types.csv")
+    wmt = types[types["corpus"] == "WMT"].set_index("pruned")
+    for (attention, pruned), rows in layers.groupby(["attention", "pruned"]):
+        assert rows["heads"].sum() == wmt.loc[pruned, attention]
+
+
+def test_the_models_of_table_2_are_models_of_figure_9() -> None:
+    columns = ["enc_self", "dec_self", "dec_enc"]
+    types, table2 = load_reference("voita_figure9_types.csv"), load_reference("voita_table2_pruning.csv")
+    wmt = {tuple(row) for row in types[types["corpus"] == "WMT"][columns].to_numpy().tolist()}
+    assert {tuple(row) for row in table2[table2["corpus"] == "WMT"][columns].to_numpy().tolist()} <= wmt
+    assert (table2[columns].sum(axis=1) == table2["total"]).all()
+
+
+def test_the_functions_of_figure_8_sum_to_the_heads_of_each_size() -> None:
+    paper = load_reference("voita_figure8_functions.csv")
+    sums = paper.groupby("enc_self")["heads"].sum()
+    assert (sums == sums.index).all()
+
+
+def test_every_number_of_the_papers_says_where_it_was_read() -> None:
+    known = {"[blog]", "[fig]", "[repo]", "[second-hand]", "[repl]", "[D]", "[M]"}
+    for path in REFERENCE.glob("*.csv"):
+        rows = load_reference(path.name)
+        if "paper" in rows:
+            # Our own bounds have no number of the paper beside them; some have no sentence of the paper either.
+            rows = rows[rows["paper"].notna() | (rows["tag"] != "")]
+        assert rows["tag"].map(lambda tag: set(tag.split("/")) <= known).all(), path.name
+
+
+def test_a_folder_tells_its_experiment_and_run() -> None:
+    experiment, run = run_of("results/demo/pruned/all/lam-0.05/seed-3")
+    assert (experiment, run.kind, run.scope, run.lam, run.seed) == ("demo", "pruned", "all", "0.05", 3)
+    assert run_of("x/demo/baseline/seed-1")[0] == "demo"
+    with pytest.raises(ValueError, match="seed-1"):
+        run_of("baseline/seed-1")
+
+
+def test_the_inputs_that_a_table_names_are_all_that_it_reads(runs: list[Path]) -> None:
+    for name, need in NEEDS.items():
+        inputs = need.inputs([str(run) for run in runs], without=["ablation.other.tsv"])
+        read = {Path(path).name for path in inputs}
+        assert set(load_runs(need, runs)) - {"ablation.other.tsv"} == read, name
+        assert all(Path(path).exists() for path in inputs)
+
+
+def test_the_pruning_table_counts_heads_and_sets_each_model_beside_its_relatives(
+    runs: list[Path], tmp_path: Path
+) -> None:
+    rows = table("pruning", runs, tmp_path / "table.tsv")
+    assert len(rows) == 4 * (1 + 2 * 3), "two seeds, mean and deviation"
+    row = next(r for r in rows if (r["scope"], r["lam"], r["seed"]) == ("all", "0.1", "2"))
+    folder = runs[0].parents[1]
+    live = read_json(folder / "pruned/all/lam-0.1/seed-2/model.json")["shape"]["live_heads"]
+    assert [int(row[a]) for a in live] == [sum(map(len, layers)) for layers in live.values()]
+    score = {kind: read_json(folder / kind / "seed-2/bleu.json")["bleu"] for kind in
+             ("pruned/all/lam-0.1", "scratch/all/lam-0.1", "pruned/all/lam-0", "baseline")}  # fmt: skip
+    cells = [row[c] for c in ("bleu", "bleu_scratch", "bleu_control", "bleu_baseline")]
+    assert cells == [f"{value:.2f}" for value in score.values()]
+    gates = read_tsv(folder / "gates/all/lam-0.1/seed-2/heads.tsv")
+    assert row["gates_strictly_between"] == str(sum(int(gate["strictly_between"]) for gate in gates))
+    assert next(r for r in rows if r["scope"] == "enc_self")["bleu_scratch"] == ""
+
+
+@pytest.mark.parametrize(("share", "kept"), [(1.0, 144), (0.45, 58), (0.0, 26)])
+def test_the_paper_row_beside_ours_keeps_the_nearest_share(share: float, kept: int) -> None:
+    table2 = load_reference("voita_table2_pruning.csv")
+    row = nearest_paper_row(table2[table2["corpus"] == "WMT"], share)
+    assert row["paper_kept"] == kept
+    assert row["paper_of"] == 144
+
+
+@pytest.mark.parametrize(
+    ("roles", "function"),
+    [((), "other"), (("positional",), "positional"), (("syntactic",), "syntactic"),
+     (("syntactic", "positional"), "positional_and_syntactic"), (("positional", "rare"), "rare")],
+)  # fmt: skip
+def test_a_head_of_several_roles_has_one_function(roles: tuple[str, ...], function: str) -> None:
+    assert function_of(roles) == function
+
+
+def test_the_roles_table_counts_every_live_head_once(runs: list[Path], tmp_path: Path) -> None:
+    rows = table("roles", runs, tmp_path / "table.tsv")
+    for row in (row for row in rows if row["seed"].isdigit()):
+        counts = [int(row[name]) for name in ("positional", "positional_and_syntactic", "syntactic", "rare", "other")]
+        assert sum(counts) == int(row["live"])
+    functions = head_functions(load_runs(NEEDS["roles"], runs))
+    found = functions[(functions["kind"] == "baseline") & (functions["seed"] == 1)].set_index(["layer", "head"])
+    # fake_results makes heads 0 and 1 of the second layer positional and head 2 of the first one rare.
+    assert found.loc[(0, 2), "function"] == "rare"
+    assert all(found.loc[(1, head), "function"].startswith("positional") for head in (0, 1))
+
+
+def test_a_model_without_encoder_heads_has_a_row_of_zeros(tmp_path: Path) -> None:
+    runs = write_results(tmp_path / "none", World(lams=("99",), scratch=False))
+    row = next(r for r in table("roles", runs, tmp_path / "table.tsv") if r["lam"] == "99")
+    assert (row["live"], row["other"], row["rare"]) == ("0", "0", "0")
+
+
+def test_the_dependencies_table_holds_the_most_accurate_head(runs: list[Path], tmp_path: Path) -> None:
+    row = next(r for r in table("dependencies", runs, tmp_path / "t.tsv") if (r["relation"], r["seed"]) == ("obj", "2"))
+    measured = [r for r in read_tsv(runs[0].parent / "seed-2/roles.tsv") if r["name"] == f"obj {row['direction']}"]
+    best = max(measured, key=lambda r: float(r["accuracy"]))
+    assert (row["layer"], row["head"]) == (best["layer"], best["head"])
+    assert float(row["best_percent"]) == pytest.approx(100 * float(best["accuracy"]), abs=0.05)
+    assert (row["direction"], row["paper_wmt_best_percent"]) == ("dependent-to-head", "73.0")
+
+
+def test_a_relation_that_never_occurs_leaves_its_cells_empty(tmp_path: Path) -> None:
+    runs = write_results(tmp_path / "treeless", World(lams=(), trees=False))
+    rows = table("dependencies", runs, tmp_path / "table.tsv")
+    assert {(row["cases"], row["best_percent"], row["layer"]) for row in rows} == {("0", "", "")}
+    assert len(rows) == 8
+
+
+def test_the_corpus_table_counts_pairs_words_and_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("heads.tables.corpus.Vocabulary", lambda path: [path] * 17)
+    for split, size in (("train", 3), ("dev", 2), ("test", 1)):
+        for side, words in (("source", "a b c"), ("target", "d e")):
+            write_lines(tmp_path / f"corpus/{split}.{side}.txt", [words] * size)
+            (tmp_path / "bpe").mkdir(exist_ok=True)
+            content: dict[str, np.ndarray] = {
+                "ids": np.zeros(5 * size, np.int32),
+                "offsets": np.arange(0, 5 * size + 1, 5),
+            }
+            save_file(content, tmp_path / f"bpe/{split}.{side}.safetensors")
+    steps = [("train", "empty", 9, 2, 7), ("train", "duplicate", 7, 4, 3)]
+    columns = ("split", "filter", "pairs_in", "pairs_removed", "pairs_left")
+    write_tsv(tmp_path / "corpus/filters.tsv", [dict(zip(columns, step, strict=True)) for step in steps], columns)
+    paper = load_reference("voita_data.csv")
+    train, dev, _ = corpus_table({"x": (tmp_path / "corpus", tmp_path / "bpe")}, paper).to_dict("records")
+    assert [train[k] for k in ("pairs", "source_words_per_sentence", "target_words_per_sentence")] == [3, 3, 2]
+    assert [train[k] for k in ("source_pieces_per_sentence", "source_vocabulary")] == [5, 17]
+    assert [train[k] for k in ("pairs_before_filters", "pairs_removed_by_filters")] == [9, 6]
+    assert train["paper_wmt_pairs"] == 2_500_000
+    assert pd.isna(dev["paper_wmt_pairs"])
+
+
+def test_numbers_are_written_with_the_decimals_of_their_kind(tmp_path: Path) -> None:
+    columns = ("seed", "bleu", "bleu_minus_control", "gain_points", "tag")
+    frame = frame_of([{"seed": 1, "bleu": 27.1, "bleu_minus_control": -0.001, "gain_points": None}], columns[:4])
+    write_frame(tmp_path / "t.tsv", frame.assign(tag="[fig]"))
+    assert (tmp_path / "t.tsv").read_text() == "\t".join(columns) + "\n1\t27.10\t0.00\t\t[fig]\n"
+
+
+def test_a_missing_or_damaged_file_is_named(runs: list[Path], tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"baseline/seed-7/roles.tsv does not exist"):
+        load_runs(NEEDS["dependencies"], [runs[0].parent / "seed-7"])
+    with pytest.raises(UserError, match=r"not the folder of a run|does not end"):
+        load_runs(NEEDS["roles"], [tmp_path / "a/b/c/d/e"])
+    broken = tmp_path / "x/baseline/seed-1/roles.tsv"
+    write_lines(broken, ["layer\thead", "0\t1"])
+    with pytest.raises(UserError, match=r"roles.tsv is not as expected"):
+        load_runs(NEEDS["dependencies"], [broken.parent])

@@ -1,0 +1,112 @@
+"""Batches: every pair once an epoch, padded by the definition, about as large as asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from safetensors.numpy import save_file
+
+from heads.text.batches import POOL_UPDATES, Batch, Pairs, cut, make_batch
+from heads.text.special_ids import BOS, EOS, PAD
+from heads.text.vocabulary import Tokens
+
+
+def test_a_batch_is_padded_masked_started_and_ended_by_the_definition() -> None:
+    sources = [np.array([5, 6, 7], np.int32), np.array([], np.int32)]
+    targets = [np.array([8], np.int32), np.array([9, 10], np.int32)]
+    batch = make_batch(sources, targets)
+    assert batch.source.tolist() == [[5, 6, 7, EOS], [EOS, PAD, PAD, PAD]]
+    assert batch.source_mask.tolist() == [[True] * 4, [True, False, False, False]]
+    assert batch.target_input.tolist() == [[BOS, 8, PAD], [BOS, 9, 10]]
+    assert batch.target_output.tolist() == [[8, EOS, PAD], [9, 10, EOS]]
+    assert batch.target_mask.tolist() == [[True, True, False], [True] * 3]
+
+
+def test_a_batch_keeps_all_its_fields_on_the_way_to_a_device(tiny_batch: Batch) -> None:
+    moved = tiny_batch.to(torch.device("cpu"))
+    for name in ("source", "source_mask", "target_input", "target_output", "target_mask"):
+        torch.testing.assert_close(getattr(moved, name), getattr(tiny_batch, name), rtol=0, atol=0)
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(lengths=st.lists(st.integers(0, 12), max_size=40), tokens=st.integers(1, 30))
+def test_cutting_keeps_the_order_and_the_size(lengths: list[int], tokens: int) -> None:
+    members = np.arange(len(lengths))[::-1]
+    sizes = np.array(lengths, np.int64)
+    pieces = cut(members, sizes, tokens)
+    assert [member for piece in pieces for member in piece] == list(members)
+    longest = max(lengths, default=0) + 1
+    for piece in pieces:
+        assert 0 < sum(lengths[i] + 1 for i in piece) < 1.5 * tokens + longest
+    assert len(pieces) <= max(1.0, sum(n + 1 for n in lengths) / tokens + 0.5)
+
+
+def test_a_run_of_a_little_more_than_the_limit_is_not_cut_into_a_full_one_and_a_crumb() -> None:
+    assert [len(piece) for piece in cut(np.arange(5), np.array([3, 3, 3, 3, 0]), 16)] == [5]
+    assert [len(piece) for piece in cut(np.arange(9), np.full(9, 3), 16)] == [4, 5]
+
+
+def test_a_run_is_cut_where_it_is_exactly_full() -> None:
+    pieces = cut(np.array([3, 1, 0, 2, 4]), np.array([1, 1, 1, 1, 9]), 4)
+    assert [piece.tolist() for piece in pieces] == [[3, 1], [0, 2], [4]]
+
+
+@pytest.mark.parametrize("epoch", [0, 1, 5])
+def test_an_epoch_holds_every_pair_exactly_once(digit_pairs: Callable[..., Pairs], epoch: int) -> None:
+    pairs = digit_pairs(count=300)
+    updates = pairs.epoch(6, seed=4, epoch=epoch)
+    assert len(updates) > POOL_UPDATES, "more than one pool"
+    assert sorted(np.concatenate(updates)) == list(range(300))
+
+
+def test_updates_hold_about_the_tokens_asked_for(digit_pairs: Callable[..., Pairs]) -> None:
+    pairs = digit_pairs(count=400)
+    sizes = [int((pairs.source.lengths[update] + 1).sum()) for update in pairs.epoch(50, seed=4, epoch=0)]
+    assert max(sizes) < 50 + 7
+    assert 40 < np.mean(sizes) <= 50 + 7
+    assert sum(size < 50 - 7 for size in sizes) <= 1, "only the last of the pool may be small"
+
+
+def test_the_same_seed_gives_the_same_epoch_and_others_give_others(digit_pairs: Callable[..., Pairs]) -> None:
+    pairs = digit_pairs(count=100)
+
+    def order(seed: int, epoch: int) -> list[list[int]]:
+        return [update.tolist() for update in pairs.epoch(40, seed, epoch)]
+
+    assert order(1, 0) == order(1, 0)
+    assert len({str(order(seed, epoch)) for seed in (1, 2) for epoch in (0, 1)}) == 4
+
+
+def test_sentences_of_one_update_are_of_similar_length(digit_pairs: Callable[..., Pairs]) -> None:
+    pairs = digit_pairs(count=400, longest=20)
+    spread = [np.ptp(pairs.source.lengths[update]) for update in pairs.epoch(100, seed=4, epoch=0)]
+    assert np.mean(spread) < 2, "400 sentences of 2 to 20 pieces, sorted, change by less than 2 in 100 tokens"
+
+
+def test_pairs_too_long_on_either_side_are_left_out_and_the_rest_stay_side_by_side(tmp_path: Path) -> None:
+    sides = {"source": [3, 7, 2, 4, 4], "target": [4, 1, 8, 5, 4]}
+    for side, lengths in sides.items():
+        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        save_file({"ids": np.arange(offsets[-1], dtype=np.int32), "offsets": offsets}, tmp_path / side)
+    pairs = Pairs(Tokens(tmp_path / "source"), Tokens(tmp_path / "target"), max_pieces=4)
+    assert pairs.index.tolist() == [0, 4]
+    assert pairs.left_out == 3
+    batch = pairs.batch(np.array([4, 0]))
+    assert batch.source[:, :-1].tolist() == [[16, 17, 18, 19], [0, 1, 2, EOS]]
+    assert batch.target_output[:, :-1].tolist() == [[18, 19, 20, 21], [0, 1, 2, 3]]
+
+
+def test_evaluation_takes_the_first_pairs_each_once_with_its_number(digit_pairs: Callable[..., Pairs]) -> None:
+    pairs = digit_pairs(count=50)
+    seen = {}
+    for members, batch in pairs.in_order(30, 17):
+        for number, source, mask in zip(members.tolist(), batch.source, batch.source_mask, strict=True):
+            assert number not in seen
+            seen[number] = source[mask].tolist()
+    assert seen == {number: [*pairs.source[number].tolist(), EOS] for number in range(17)}

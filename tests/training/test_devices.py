@@ -1,0 +1,140 @@
+"""GPUs are handed out to one job at a time, and come back when the job is gone, however it ended."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+import heads.training.devices
+from checkouts import ROOT
+from heads.__main__ import main
+from heads.base.files import UserError
+from heads.training.devices import LOCK_HOMES, claim, lock_folder, own_gpu
+
+CLAIM = """
+import sys
+from pathlib import Path
+from heads.training.devices import claim
+print(claim(["first", "second"], Path(sys.argv[1])), flush=True)
+sys.stdin.read()
+"""
+
+
+def claiming(folder: Path) -> tuple[subprocess.Popen[str], str]:
+    """A process that claims one of two GPUs and lives on, and what it got."""
+    job = subprocess.Popen(
+        [sys.executable, "-c", CLAIM, str(folder)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={"PYTHONPATH": str(ROOT / "workflow")},
+    )
+    assert job.stdout is not None
+    return job, job.stdout.readline().strip()
+
+
+def test_two_jobs_never_take_the_same_gpu_and_a_killed_one_gives_it_back(tmp_path: Path) -> None:
+    jobs = [claiming(tmp_path) for _ in range(3)]
+    try:
+        assert [got for _, got in jobs] == ["0", "1", "None"]
+        jobs[0][0].kill()
+        jobs[0][0].wait(20)
+        jobs.append(claiming(tmp_path))
+        assert jobs[-1][1] == "0"
+    finally:
+        for job, _ in jobs:
+            job.kill()
+            job.wait(20)
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_one_process_that_asks_again_gets_another_one_until_there_is_none(count: int, tmp_path: Path) -> None:
+    names = [f"gpu {number}" for number in range(count)]
+    assert [claim(names, tmp_path) for _ in range(count + 1)] == [*range(count), None]
+
+
+WAIT = """
+import sys
+from pathlib import Path
+from heads.training.devices import taken
+print(taken(["second"], Path(sys.argv[1]), "waiting for the second"), flush=True)
+"""
+
+
+def test_a_gpu_that_is_asked_for_by_its_number_is_waited_for_and_that_is_told_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    holders = [claiming(tmp_path)[0] for _ in range(2)]
+    job = subprocess.Popen(
+        [sys.executable, "-c", WAIT, str(tmp_path)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={"PYTHONPATH": str(ROOT / "workflow")},
+    )
+    try:
+        assert job.stderr is not None and job.stderr.readline() == "waiting for the second\n"
+        assert job.poll() is None
+        holders[1].kill()
+        assert job.communicate(timeout=20) == ("0\n", "")
+    finally:
+        for process in (*holders, job):
+            process.kill()
+            process.wait(20)
+
+
+@pytest.fixture
+def three_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A machine of three GPUs that no other test knows; the folder of its claims."""
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 3)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda place: SimpleNamespace(uuid=f"gpu {place}"))
+    monkeypatch.setattr(heads.training.devices, "LOCK_HOMES", (tmp_path / "not there", tmp_path))
+    monkeypatch.delenv("WORLD_SIZE", raising=False)
+    return lock_folder((tmp_path,))
+
+
+def test_a_gpu_asked_for_by_its_number_is_no_longer_free_for_others(three_gpus: Path) -> None:
+    assert own_gpu("1") == 1
+    assert claim(["gpu 1"], three_gpus) is None
+    assert [own_gpu(None), own_gpu(None)] == [0, 2]
+
+
+def test_a_number_without_a_gpu_and_one_gpu_for_several_processes_are_refused(
+    three_gpus: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(UserError, match="cuda:3 is not there: torch sees 3 GPUs"):
+        own_gpu("3")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(UserError, match="each process needs its own"):
+        own_gpu("1")
+    assert own_gpu(None) == 0
+
+
+def test_jobs_with_temporary_folders_of_their_own_meet_in_the_same_folder(tmp_path: Path) -> None:
+    code = "from heads.training.devices import LOCK_HOMES, lock_folder\nprint(lock_folder(LOCK_HOMES))"
+    found = {str(lock_folder(LOCK_HOMES))}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "workflow"), "TMPDIR": str(tmp_path)}
+    found.add(subprocess.check_output([sys.executable, "-c", code], env=environment, text=True, timeout=120).strip())
+    assert len(found) == 1
+    assert lock_folder((tmp_path / "not there", tmp_path)).parent == tmp_path
+
+
+@pytest.mark.parametrize(
+    ("flag", "value", "reason"),
+    [
+        *(("--device", name, "is not known") for name in ("foo", "cpu:3", "cuda:x", "cuda:-1", "mps", "")),
+        *(("--threads", number, "give 1 or more") for number in ("0", "-2")),
+    ],
+)
+def test_a_device_or_a_number_of_threads_that_there_is_not_is_one_sentence(
+    flag: str, value: str, reason: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["translate", "--model", "nowhere", f"{flag}={value}"]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith(f"error: {flag} {value} ") and reason in said and said.count("\n") == 1

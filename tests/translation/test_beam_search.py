@@ -1,0 +1,232 @@
+"""Search against loops without a cache: greedy by argmax, beams as lists, and every translation there is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import product
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+import pytest
+import torch
+from safetensors.numpy import save_file
+from torch import Tensor
+
+import heads.translation.beam_search
+from few_heads import hand_made, sentences
+from heads.base.names import ATTENTIONS
+from heads.model.transformer import DecoderCache, ModelShape, Transformer
+from heads.text.batches import Pairs
+from heads.text.special_ids import BOS, EOS, PAD, UNK
+from heads.text.vocabulary import Tokens, Vocabulary
+from heads.translation.beam_search import beam_search, bleu, greedy, length_limit, penalty, translate_pairs
+
+Build = Callable[..., Transformer]
+LENGTHS = (4, 2, 3)
+
+
+@pytest.fixture
+def sources() -> tuple[Tensor, Tensor]:
+    """Three sentences, padded with a piece that means something, and their mask."""
+    generator = torch.Generator().manual_seed(21)
+    ids = torch.randint(4, 13, (3, 4), generator=generator)
+    return ids, torch.arange(4) < torch.tensor(LENGTHS)[:, None]
+
+
+@pytest.fixture
+def talker(tiny_model: Build) -> Callable[..., Transformer]:
+    """Builds a model with strong opinions, that ends its sentences more or less willingly."""
+
+    def build(*, eos: float, seed: int = 1, pieces: int = 11) -> Transformer:
+        model = tiny_model(seed=seed, target_pieces=pieces)
+        model.projection.weight.data *= 2
+        model.projection.bias.data[EOS] += eos
+        return model
+
+    return build
+
+
+@torch.no_grad()
+def log_probs(model: Transformer, source: Tensor, prefix: list[int]) -> list[float]:
+    """Log-probabilities of what follows `prefix`, from a whole forward pass for one sentence."""
+    states = model(source[None], torch.ones(1, len(source), dtype=torch.bool), torch.tensor([[BOS, *prefix]]))
+    values: list[float] = model.projection(states[0, -1]).log_softmax(-1).tolist()
+    return values
+
+
+def naive_greedy(model: Transformer, source: Tensor, limit: int) -> list[int]:
+    """The likeliest piece again and again; the last piece allowed is the end."""
+    prefix: list[int] = []
+    while len(prefix) < limit - 1:
+        scores = log_probs(model, source, prefix)
+        token = max((i for i in range(len(scores)) if i not in (PAD, BOS, UNK)), key=scores.__getitem__)
+        if token == EOS:
+            break
+        prefix.append(token)
+    return prefix
+
+
+def slow_beam(model: Transformer, source: Tensor, limit: int, beam: int, alpha: float) -> list[int]:
+    """Lists of hypotheses; never stops early. An end among the `beam` best finishes, the best others live on."""
+    live: list[tuple[float, list[int]]] = [(0.0, [])]
+    finished: list[tuple[float, list[int]]] = []
+    for step in range(1, limit + 1):
+        candidates = []
+        for score, prefix in live:
+            for token, value in enumerate(log_probs(model, source, prefix)):
+                if token not in (PAD, BOS, UNK) and (step < limit or token == EOS):
+                    candidates.append((score + value, [*prefix, token]))
+        candidates.sort(reverse=True)
+        divisor = ((5 + step) / 6) ** alpha
+        finished += [(score / divisor, p[:-1]) for score, p in candidates[:beam] if p[-1] == EOS]
+        live = [(score, p) for score, p in candidates if p[-1] != EOS][:beam]
+    return max(finished)[1]
+
+
+def test_greedy_search_equals_taking_the_likeliest_piece_without_a_cache(
+    talker: Build, sources: tuple[Tensor, Tensor]
+) -> None:
+    ids, mask = sources
+    endings = set()
+    for seed in range(8):
+        model = talker(eos=1.0, seed=seed)
+        results = greedy(model, ids, mask)
+        for row, result in enumerate(results):
+            limit = length_limit(LENGTHS[row])
+            assert result == naive_greedy(model, ids[row][mask[row]], limit)
+            endings.add("cut" if len(result) == limit - 1 else "short" if len(result) < 2 else "long")
+    assert endings == {"cut", "short", "long"}
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.6, 1.7])
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_a_beam_that_holds_everything_finds_the_best_of_all_translations(
+    talker: Build, sources: tuple[Tensor, Tensor], monkeypatch: pytest.MonkeyPatch, alpha: float, seed: int
+) -> None:
+    monkeypatch.setattr(heads.translation.beam_search, "length_limit", lambda _: 4)
+    (ids, mask), model = sources, talker(eos=0.5, seed=seed, pieces=6)
+    expected = []
+    for row in range(3):
+        scored: dict[tuple[int, ...], float] = {}
+        for tokens in [t for n in range(4) for t in product((4, 5), repeat=n)]:
+            steps = [log_probs(model, ids[row][mask[row]], list(tokens[:i])) for i in range(len(tokens) + 1)]
+            total = sum(step[token] for step, token in zip(steps, (*tokens, EOS), strict=True))
+            scored[tokens] = total / ((5 + len(tokens) + 1) / 6) ** alpha
+        expected.append(list(max(scored.items(), key=lambda item: item[1])[0]))
+    assert beam_search(model, ids, mask, beam=16, length_penalty=alpha) == expected
+
+
+@pytest.mark.parametrize("beam", [1, 2, 3])
+@pytest.mark.parametrize("alpha", [0.0, 4.0])
+def test_a_narrow_beam_equals_lists_of_hypotheses_that_are_never_stopped_early(
+    talker: Build, sources: tuple[Tensor, Tensor], monkeypatch: pytest.MonkeyPatch, beam: int, alpha: float
+) -> None:
+    monkeypatch.setattr(heads.translation.beam_search, "length_limit", lambda _: 5)
+    ids, mask = sources
+    for seed in range(6):
+        model = talker(eos=1.5, seed=seed)
+        expected = [slow_beam(model, ids[row][mask[row]], 5, beam, alpha) for row in range(3)]
+        assert beam_search(model, ids, mask, beam=beam, length_penalty=alpha) == expected
+
+
+@pytest.mark.parametrize("beam", [1, 3])
+def test_other_sentences_and_padding_change_no_translation(
+    talker: Build, sources: tuple[Tensor, Tensor], beam: int
+) -> None:
+    ids, mask = sources
+    for seed in range(6):
+        model = talker(eos=0.0, seed=seed)
+        together = beam_search(model, ids, mask, beam=beam, length_penalty=0.6)
+        for row in range(3):
+            alone = ids[row][mask[row]][None]
+            assert beam_search(model, alone, alone > 0, beam=beam, length_penalty=0.6) == [together[row]]
+
+
+def test_gates_reach_the_search(talker: Build, sources: tuple[Tensor, Tensor]) -> None:
+    (ids, mask), model = sources, talker(eos=1.0)
+    gates = {kind: [torch.tensor([1.0, 0.0, 0.0]).double()] * 2 for kind in ATTENTIONS}
+    gated = beam_search(model, ids, mask, beam=2, length_penalty=0.6, gates=gates)
+    assert gated != beam_search(model, ids, mask, beam=2, length_penalty=0.6)
+    for stack, kinds in ((model.encoder, ("self",)), (model.decoder, ("self", "cross"))):
+        for layer in stack:
+            for kind in kinds:
+                output = layer.get_submodule(f"{kind}_attention.output")
+                output.get_parameter("weight").data[:, 2:] = 0.0
+    assert gated == beam_search(model, ids, mask, beam=2, length_penalty=0.6)
+
+
+@pytest.mark.parametrize(("length", "alpha", "expected"), [(1, 0.6, 1.0), (7, 1.0, 2.0), (19, 0.5, 2.0), (9, 0.0, 1.0)])
+def test_the_length_penalty_is_the_formula_of_wu_et_al(length: int, alpha: float, expected: float) -> None:
+    assert penalty(length, alpha) == pytest.approx(expected)
+
+
+def test_a_reordered_cache_goes_on_as_if_its_rows_had_always_stood_so(
+    tiny_model: Build, sources: tuple[Tensor, Tensor]
+) -> None:
+    (ids, mask), model = sources, tiny_model()
+    prefixes, newest, rows = torch.tensor([[4, 5], [6, 7], [8, 9]]), torch.tensor([5, 6, 7]), torch.tensor([2, 0, 0])
+
+    def advanced(order: Tensor) -> DecoderCache:
+        cache = model.start_cache(model.encode(ids[order], mask[order]), mask[order])
+        for step in prefixes[order].T:
+            model.decode_next(step, cache)
+        return cache
+
+    cache = advanced(torch.arange(3))
+    cache.reorder(rows)
+    torch.testing.assert_close(model.decode_next(newest, cache), model.decode_next(newest, advanced(rows)))
+
+
+def test_a_cache_reordered_without_its_source_keeps_the_source_of_each_place(tiny_model: Build) -> None:
+    model, ids = tiny_model(), torch.tensor([[5, 6, 7]] * 2 + [[8, 9, 4]] * 2)
+    mask, twins = torch.ones(4, 3, dtype=torch.bool), torch.tensor([1, 1, 3, 2])
+    cache = model.start_cache(model.encode(ids, mask), mask)
+    model.decode_next(torch.tensor([4, 5, 6, 7]), cache)
+    cache.reorder(twins, with_source=False)
+    afresh = model.start_cache(model.encode(ids, mask), mask)
+    model.decode_next(torch.tensor([5, 5, 7, 6]), afresh)
+    newest = torch.tensor([8, 9, 10, 4])
+    torch.testing.assert_close(model.decode_next(newest, cache), model.decode_next(newest, afresh))
+
+
+def test_bleu_of_the_reference_itself_is_a_hundred_and_carries_its_signature() -> None:
+    score = bleu(["the cat sees a small dog ."], ["the cat sees a small dog ."])
+    assert score["bleu"] == pytest.approx(100.0)
+    assert "tok:13a" in score["signature"]
+    assert bleu(["no word of it"], ["the cat sees a small dog ."])["bleu"] < 5
+
+
+class Words:
+    """Stands for a vocabulary in which every piece is a word, its number."""
+
+    def decode(self, sentences: Sequence[Sequence[int]]) -> list[str]:
+        return [" ".join(map(str, ids)) for ids in sentences]
+
+
+@pytest.mark.parametrize("limit", [0, 9])
+@pytest.mark.parametrize("batch_tokens", [1, 30, 1000])
+def test_a_text_is_translated_line_by_line_in_its_own_order(
+    tiny_shape: Callable[..., ModelShape], tmp_path: Path, batch_tokens: int, limit: int
+) -> None:
+    """Batches come by length; the numbers that come with the texts are those of their lines."""
+    sources, targets = sentences(23, 8)
+    lengths = [len(source) for source in sources]
+    assert lengths != sorted(lengths)
+    offsets = np.cumsum([0, *lengths], dtype=np.int64)
+    save_file({"ids": np.concatenate(sources), "offsets": offsets}, tmp_path / "source")
+    tokens = Tokens(tmp_path / "source")
+    numbers, texts = translate_pairs(
+        hand_made(tiny_shape),
+        Pairs(tokens, tokens, max_pieces=6),
+        cast("Vocabulary", Words()),
+        torch.device("cpu"),
+        batch_tokens=batch_tokens,
+        beam=2,
+        length_penalty=0.6,
+        limit=limit,
+    )
+    short = [number for number, length in enumerate(lengths) if length <= 6][: limit or None]
+    assert len(short) == limit or 9 < len(short) < 23
+    assert numbers == short
+    assert texts == [" ".join(map(str, targets[number].tolist())) for number in short]

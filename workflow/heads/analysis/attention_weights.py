@@ -1,0 +1,48 @@
+"""Attention weights of live heads, out of the model and into arrays, each head by its original number."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from heads.model.attention import Trace
+from heads.model.transformer import ModelShape, Transformer
+from heads.syntax.alignment import Attended, Words
+from heads.text.batches import cut, pad
+from heads.text.special_ids import EOS
+
+
+def live_heads(shape: ModelShape, attention: str) -> list[tuple[int, int]]:
+    """Layer and original number of every live head of one kind of attention, layer by layer."""
+    return [(layer, head) for layer, live in enumerate(shape.live_heads[attention]) for head in live]
+
+
+def live_weights(trace: Trace, shape: ModelShape, attention: str) -> Tensor | None:
+    """Weights [B, N, Q, K] of all N live heads of one kind, in order of `live_heads`; None without any."""
+    live = enumerate(shape.live_heads[attention])
+    layers = [trace[f"{attention}.{layer}.weights"] for layer, heads in live if heads]
+    return torch.cat(layers, 1) if layers else None
+
+
+@torch.inference_mode()
+def attend(model: Transformer, sentences: Sequence[Words], batch_tokens: int) -> Iterator[Attended]:
+    """Each sentence with its encoder self-attention [N, P, P], heads in the order of `live_heads`.
+
+    The model, in evaluation mode, reads the sentence and the end sign; the end sign's row and column are
+    dropped and weights are not scaled up again. Sentences come by length, in batches of about
+    `batch_tokens` pieces. Nothing comes of a model without a live head in its encoder.
+    """
+    device = next(model.parameters()).device
+    lengths = np.array([len(sentence.pieces) for sentence in sentences], np.int64)
+    for members in cut(np.argsort(lengths, kind="stable"), lengths, batch_tokens):
+        source, mask = pad([np.append(sentences[i].pieces, EOS) for i in members])
+        trace: Trace = {}
+        model.encode(source.to(device), mask.to(device), trace=trace)
+        weights = live_weights(trace, model.shape, "enc_self")
+        if weights is None:
+            return
+        for row, member in zip(weights.float().cpu().numpy(), members, strict=True):
+            yield sentences[member], row[:, : lengths[member], : lengths[member]]

@@ -1,0 +1,69 @@
+"""Confidence of heads: the mean over tokens of a head's largest attention weight (Voita et al. 2019, sec. 4).
+
+The paper leaves the end sign out as no real token. Here it is left out twice: as what attends (the source's
+end sign; the decoder's last step, which produces it) and as what is attended to (the largest weight is
+looked for among the others, and weights are not scaled up again). So a head that rests on the end sign is
+not confident.
+
+The decoder reads the reference. Its first step counts, though in self-attention it sees nothing but the
+start sign: it adds the same to every head and leaves their order as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import torch
+from torch import Tensor
+
+from heads.analysis.attention_weights import live_heads, live_weights
+from heads.base.names import ATTENTIONS
+from heads.model.attention import Trace
+from heads.model.transformer import Transformer
+from heads.text.batches import Batch
+from heads.text.special_ids import EOS
+
+COLUMNS = ("attention", "layer", "head", "confidence", "tokens")
+
+Row = dict[str, str | int | float | None]
+
+
+@torch.inference_mode()
+def confidence(model: Transformer, batches: Iterable[Batch]) -> list[Row]:
+    """One row for every live head of a model in evaluation mode; how sentences are batched is no matter.
+
+    `tokens` is how many tokens the mean is over; without any, confidence is None.
+    """
+    device = next(model.parameters()).device
+    heads = {kind: live_heads(model.shape, kind) for kind in ATTENTIONS}
+    sums = {kind: torch.zeros(len(heads[kind]), dtype=torch.float64, device=device) for kind in ATTENTIONS}
+    tokens = dict.fromkeys(ATTENTIONS, 0)
+    for batch in batches:
+        on_device = batch.to(device)
+        trace: Trace = {}
+        model(on_device.source, on_device.source_mask, on_device.target_input, trace=trace)
+        for kind, (queries, keys) in real_tokens(on_device).items():
+            tokens[kind] += int(queries.sum())
+            weights = live_weights(trace, model.shape, kind)
+            if weights is not None:
+                sums[kind] += sum_of_largest(weights, queries, keys)
+    rows: list[Row] = []
+    for kind in ATTENTIONS:
+        count = tokens[kind]
+        for (layer, head), total in zip(heads[kind], sums[kind].tolist(), strict=True):
+            mean = total / count if count else None
+            rows.append(dict(zip(COLUMNS, (kind, layer, head, mean, count), strict=True)))
+    return rows
+
+
+def real_tokens(batch: Batch) -> dict[str, tuple[Tensor, Tensor]]:
+    """For each kind of attention, which positions [B, Q] attend and which [B, K] are attended to."""
+    source = batch.source_mask & (batch.source != EOS)
+    steps = batch.target_mask & (batch.target_output != EOS)
+    return {"enc_self": (source, source), "dec_self": (steps, batch.target_mask), "dec_enc": (steps, source)}
+
+
+def sum_of_largest(weights: Tensor, queries: Tensor, keys: Tensor) -> Tensor:
+    """Sum [N] over batch and queries of the largest of weights [B, N, Q, K], for masks [B, Q] and [B, K]."""
+    most = weights.double().masked_fill(~keys[:, None, None, :], 0).amax(-1)
+    return most.masked_fill(~queries[:, None, :], 0).sum((0, 2))

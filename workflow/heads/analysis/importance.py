@@ -1,0 +1,94 @@
+"""Importance of heads: how much the loss changes, to first order, when a head is masked (Michel et al. 2019, sec. 4.1).
+
+L(x) is the training loss of a sentence pair x: the label-smoothed cross-entropy in nats, summed over its target tokens.
+With the output A of a head, the loss changes by c = A^T dL/dA at every position where the head attends; the sum of c
+over the positions is dL/dgate. Four scores go by this one name, and differ only in what is added up before the absolute
+value is taken:
+
+    example  E_x |sum over positions of c|, as the paper writes it
+    token    |c| at every position, as the authors' released code does
+    batch    |sum over the sentences of a batch|, as later code does; it hangs on how sentences are batched
+    signed   no absolute value
+
+All four are divided by the number of sentences, so their unit is nats a sentence and example lies between |signed| and
+token. (Released code divides by tokens instead, the same number for all heads of a layer.) The normalised score is
+divided by the l2 norm over the heads of its layer, which is what the paper ranks heads by.
+
+B batch, Q queries, H heads of a layer, E width of one head.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from heads.base.names import ATTENTIONS
+from heads.model.attention import Trace
+from heads.model.transformer import Transformer
+from heads.text.batches import Batch
+
+FORMS = ("example", "token", "batch", "signed")
+COLUMNS = ("attention", "layer", "head", "form", "importance", "importance_normalised")
+
+Row = dict[str, str | int | float]
+
+
+def importance_rows(model: Transformer, batches: Iterable[Batch], *, label_smoothing: float) -> list[Row]:
+    """A row for every form and live head of a model in evaluation mode, heads under their original numbers.
+
+    One pass forward and one back a batch serve all forms. Raises ValueError without any sentence.
+    """
+    device, shape = model.projection.weight.device, model.shape
+    sums = {
+        (kind, layer): torch.zeros(len(FORMS), len(live), dtype=torch.float64, device=device)
+        for kind in ATTENTIONS
+        for layer, live in enumerate(shape.live_heads[kind])
+        if live
+    }
+    sentences = 0
+    for batch in batches:
+        on_device = batch.to(device)
+        sentences += len(on_device.source)
+        for name, change in first_order(model, on_device, label_smoothing).items():
+            sums[name] += all_forms(change)
+    if not sentences:
+        raise ValueError("importance needs at least one sentence")
+    rows: list[Row] = []
+    for (kind, layer), total in sums.items():
+        mean = total / sentences
+        normalised = F.normalize(mean, dim=1, eps=torch.finfo(torch.float64).tiny)
+        for form, values, shares in zip(FORMS, mean.tolist(), normalised.tolist(), strict=True):
+            for cells in zip(shape.live_heads[kind][layer], values, shares, strict=True):
+                rows.append(dict(zip(COLUMNS, (kind, layer, cells[0], form, *cells[1:]), strict=True)))
+    return rows
+
+
+def first_order(model: Transformer, batch: Batch, label_smoothing: float) -> dict[tuple[str, int], Tensor]:
+    """For every layer with live heads A^T dL/dA [B, H, Q] in float64; zero at padding, which no loss depends on."""
+    live = model.shape.live_heads
+    # Gates of ones change nothing, but give gradients also to a model whose weights are frozen.
+    ones = model.projection.weight.detach().new_ones
+    gates = {kind: [ones(len(heads)).requires_grad_() for heads in live[kind]] for kind in ATTENTIONS}
+    trace: Trace = {}
+    with torch.enable_grad():
+        states = model(batch.source, batch.source_mask, batch.target_input, gates, trace)
+        logits = model.projection(states[batch.target_mask])
+        targets = batch.target_output[batch.target_mask]
+        loss = F.cross_entropy(logits, targets, label_smoothing=label_smoothing, reduction="sum")
+    names = [(kind, layer) for kind in ATTENTIONS for layer, heads in enumerate(live[kind]) if heads]
+    outputs = [trace[f"{kind}.{layer}.heads"] for kind, layer in names]
+    gradients = torch.autograd.grad(loss, outputs) if outputs else ()
+    return {
+        name: (output.detach().double() * gradient.double()).sum(-1)
+        for name, output, gradient in zip(names, outputs, gradients, strict=True)
+    }
+
+
+def all_forms(change: Tensor) -> Tensor:
+    """The four forms [4, H] of one batch, in the order of FORMS, summed over its sentences; `change` is [B, H, Q]."""
+    by_sentence = change.sum(2)
+    signed = by_sentence.sum(0)
+    return torch.stack([by_sentence.abs().sum(0), change.abs().sum((0, 2)), signed.abs(), signed])

@@ -1,0 +1,235 @@
+"""Rules that share relevance out by the sign of contributions: z-plus and alpha-beta (Bach et al. 2015, eq. 60).
+
+An output's relevance goes with weight alpha to the inputs that raised it, in the ratio of what they added, and with
+weight beta to those that lowered it. Shares are added (alpha + beta = 1): z-plus has alpha 1 and beta 0, alpha-beta a
+half each. Where all contributions have one sign, that side gets all; under z-plus an output that nothing raised keeps
+its relevance to itself, and the account takes it. Biases take no part. Bach et al. speak of layers of weighted sums;
+how a Transformer's other operations are made into such is ours: a layer norm by its derivative at a fixed standard
+deviation, a residual sum by its two summands, an attention by its derivatives at queries, keys and values. The codes
+that Voita et al. released start from the same equation and do otherwise: see `heads.analysis.lrp.released`.
+
+Letters of shapes as in `heads.analysis.lrp.rules`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from heads.analysis.lrp.rules import (
+    Account,
+    AtAttention,
+    Attended,
+    AttentionBack,
+    Back,
+    Fork,
+    Linear,
+    Multipliers,
+    at_values,
+    first,
+    slope_of,
+    stabilised,
+    unchanged,
+)
+
+Product = Callable[[Tensor], Tensor]
+
+
+@dataclass(frozen=True, slots=True)
+class SplitMap:
+    """A linear map as the products with its positive and its negative entries, forwards and backwards."""
+
+    raising: Product
+    lowering: Product
+    raising_back: Product
+    lowering_back: Product
+
+    def contributions(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
+        """All that raises each output and all that lowers it (<= 0)."""
+        above, below = inputs.clamp(min=0), inputs.clamp(max=0)
+        return self.raising(above) + self.lowering(below), self.raising(below) + self.lowering(above)
+
+    def back(self, inputs: Tensor, raised: Tensor, lowered: Tensor | None) -> Tensor:
+        """Multipliers of inputs from relevance per unit of raising and of lowering contributions."""
+        above, below = self.raising_back(raised), self.lowering_back(raised)
+        if lowered is not None:
+            above, below = above + self.lowering_back(lowered), below + self.raising_back(lowered)
+        return torch.where(inputs > 0, above, torch.where(inputs < 0, below, 0.0))
+
+
+def matrix(weight: Tensor) -> SplitMap:
+    """The map of a matrix [V, D] that is the same everywhere."""
+    above, below = weight.clamp(min=0), weight.clamp(max=0)
+    return SplitMap(lambda x: x @ above.T, lambda x: x @ below.T, lambda y: y @ above, lambda y: y @ below)
+
+
+def normalisation(slope: Tensor) -> SplitMap:
+    """The map diag(slope) (identity - 1/D) of a layer norm with `slope` [B, Q, D], without writing the matrix down."""
+    width = slope.shape[-1]
+    above, below = slope.clamp(min=0), slope.clamp(max=0)
+
+    def product(own: Tensor, others: Tensor, x: Tensor) -> Tensor:
+        return own * x * (1 - 1 / width) - others * (x.sum(-1, keepdim=True) - x) / width
+
+    def product_back(own: Tensor, others: Tensor, y: Tensor) -> Tensor:
+        own, others = first(own, y), first(others, y)
+        return own * y * (1 - 1 / width) - ((others * y).sum(-1, keepdim=True) - others * y) / width
+
+    return SplitMap(
+        lambda x: product(above, below, x),
+        lambda x: product(below, above, x),
+        lambda y: product_back(above, below, y),
+        lambda y: product_back(below, above, y),
+    )
+
+
+Split = Callable[[Tensor, Account], tuple[Tensor, Tensor | None]]
+"""From multipliers of outputs to relevance per unit of raising and (None under z-plus) of lowering contributions."""
+
+
+@dataclass(frozen=True, slots=True)
+class SignSplit(Multipliers):
+    """Alpha-beta with beta = 1 - alpha; z-plus is alpha = 1."""
+
+    alpha: float
+    stabiliser: float
+    through_softmax: bool = True
+
+    def _split(self, raised: Tensor, lowered: Tensor, outputs: Tensor) -> Split:
+        """For outputs [B, Q, ...] to which all that raises or lowers them contributed `raised` and `lowered`."""
+        no_raising, no_lowering = raised <= 0, lowered >= 0
+        alpha = torch.where(no_lowering, 1.0, self.alpha) if self.alpha < 1 else torch.ones_like(raised)
+        up = torch.where(no_raising, 0.0, alpha * outputs / stabilised(raised, self.stabiliser))
+        lost, down = no_raising, None
+        if self.alpha < 1:
+            beta = torch.where(no_raising, 1.0, 1 - self.alpha)
+            down = torch.where(no_lowering, 0.0, beta * outputs / stabilised(lowered, self.stabiliser))
+            lost = no_raising & no_lowering
+        kept = outputs * lost if lost.any() else None
+
+        def split(multiplier: Tensor, account: Account) -> tuple[Tensor, Tensor | None]:
+            if kept is not None:
+                account.absorb((multiplier * first(kept, multiplier)).flatten(3).sum(-1))
+            lowering = None if down is None else multiplier * first(down, multiplier)
+            return multiplier * first(up, multiplier), lowering
+
+        return split
+
+    def _through(self, split_map: SplitMap, inputs: Tensor, outputs: Tensor) -> Back:
+        split = self._split(*split_map.contributions(inputs), outputs)
+        return lambda multiplier, account: split_map.back(first(inputs, multiplier), *split(multiplier, account))
+
+    def top(self, weight: Tensor, bias: Tensor, states: Tensor, logits: Tensor) -> tuple[Tensor, Tensor]:
+        """See `heads.analysis.lrp.rules.Rule`."""
+        contributions = weight * states
+        raised, lowered = (part.sum(-1) for part in (contributions.clamp(min=0), contributions.clamp(max=0)))
+        account = Account(torch.zeros_like(logits)[:, None])
+        split = self._split(raised[..., None], lowered[..., None], logits[..., None])
+        up, down = split(torch.ones_like(logits)[:, None, :, None], account)
+        down = torch.zeros_like(up) if down is None else down
+        multiplier = torch.where(contributions > 0, up[:, 0], torch.where(contributions < 0, down[:, 0], 0.0))
+        return weight * multiplier, account.absorbed[:, 0]
+
+    def linear(self, layer: Linear, inputs: Tensor, outputs: Tensor) -> Back:
+        """See `heads.analysis.lrp.rules.Rule`."""
+        return self._through(matrix(layer.weight), inputs, outputs)
+
+    def norm(self, norm: nn.Module, inputs: Tensor) -> Back:
+        """See `heads.analysis.lrp.rules.Rule`."""
+        if not isinstance(norm, nn.LayerNorm):
+            return unchanged
+        slope, centred = slope_of(norm, inputs)
+        return self._through(normalisation(slope), inputs, centred * slope + norm.bias)
+
+    def add(self, stream: Tensor, change: Tensor) -> Fork:
+        """See `heads.analysis.lrp.rules.Rule`."""
+        raised = stream.clamp(min=0) + change.clamp(min=0)
+        split = self._split(raised, stream.clamp(max=0) + change.clamp(max=0), stream + change)
+
+        def back(multiplier: Tensor, account: Account) -> tuple[Tensor, Tensor]:
+            up, down = split(multiplier, account)
+            down = torch.zeros_like(up) if down is None else down
+            parts = (first(part, multiplier) for part in (stream, change))
+            at_stream, at_change = (torch.where(p > 0, up, torch.where(p < 0, down, 0.0)) for p in parts)
+            return at_stream, at_change
+
+        return back
+
+    def attention(self, seen: Attended) -> AttentionBack:
+        """See `heads.analysis.lrp.rules.Rule`."""
+        raised, lowered = (seen.weights @ part for part in (seen.values.clamp(min=0), seen.values.clamp(max=0)))
+        softmax = ThroughSoftmax(seen) if self.through_softmax else None
+        if softmax is not None:
+            raised, lowered = raised + softmax.raised, lowered + softmax.lowered
+        split = self._split(raised.transpose(1, 2), lowered.transpose(1, 2), seen.outputs.transpose(1, 2))
+
+        def back(multiplier: Tensor, account: Account) -> AtAttention:
+            part = seen.part(multiplier)
+            up, down = split(multiplier, account)
+            values = part.values.transpose(1, 2)[:, None]
+            below = 0.0 if down is None else at_values(part, down)
+            passed = torch.where(values > 0, at_values(part, up), torch.where(values < 0, below, 0.0))
+            return AtAttention(passed, *(softmax.at_keys_and_queries(up, down) if softmax else ()))
+
+        return back
+
+
+class ThroughSoftmax:
+    """What queries and keys contribute to head outputs by the derivatives of the softmax, split by sign.
+
+    d output[q, e] / d key[k, f] = change[q, k, e] * query[q, f], with change = weight * (value - output) / sqrt(E), and
+    d output[q, e] / d query[q, f] = sum over k of change[q, k, e] * key[k, f].
+    """
+
+    def __init__(self, seen: Attended) -> None:
+        self.seen = seen
+        change = seen.weights[..., None] * (seen.values[:, :, None] - seen.outputs[:, :, :, None]) * seen.scale
+        rising, falling = change.clamp(min=0), change.clamp(max=0)
+        slope = torch.einsum("bhqke,bhkf->bhqef", change, seen.keys)
+        products = seen.queries[:, :, :, None] * seen.keys[:, :, None]
+        above, below = (part.sum(-1)[..., None] for part in (products.clamp(min=0), products.clamp(max=0)))
+        of_queries = slope * seen.queries[:, :, :, None]
+        self.raised = (rising * above + falling * below).sum(3) + of_queries.clamp(min=0).sum(-1)
+        self.lowered = (rising * below + falling * above).sum(3) + of_queries.clamp(max=0).sum(-1)
+        of_keys = torch.cat([rising, falling], 3).transpose(3, 4)
+        self.derivatives = torch.cat([of_keys, slope.clamp(min=0), slope.clamp(max=0)], 4)
+        """[B, H, Q, E, 2 K + 2 E]: rising and falling changes, then slopes above and below zero."""
+
+    def at_keys_and_queries(self, up: Tensor, down: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Multipliers of keys [B, G, K, H, E] and of queries [B, G, Q, H, E].
+
+        up, down: relevance per unit of raising and of lowering contributions [B, G, Q, H, E].
+        """
+        # All keys: weights are zero at those that a mask hides, and cutting them out would copy.
+        keys, width = self.seen.keys.shape[2:]
+        sizes = [keys, keys, width, width]
+        raising, lowering, above, below = self._products(up).split(sizes, -1)
+        if down is not None:
+            raising_too, lowering_too, above_too, below_too = self._products(down).split(sizes, -1)
+            raising, lowering = raising + lowering_too, lowering + raising_too
+            above, below = above + below_too, below + above_too
+        queries = self.seen.queries[: len(up), :, : up.shape[2], None]
+        at_queries = torch.where(queries > 0, above, torch.where(queries < 0, below, 0.0))
+        at_keys = self._at_keys(raising, lowering)
+        return at_keys[:, :, : self.seen.part(up).keys.shape[2]], at_queries.permute(0, 3, 2, 1, 4)
+
+    def _products(self, per_unit: Tensor) -> Tensor:
+        """[B, H, Q, G, 2 K + 2 E]."""
+        return per_unit.permute(0, 3, 2, 1, 4) @ self.derivatives[: len(per_unit), :, : per_unit.shape[2]]
+
+    def _at_keys(self, raising: Tensor, lowering: Tensor) -> Tensor:
+        """From relevance per unit of query-key products above and below zero, each [B, H, Q, G, K]."""
+        seen = self.seen
+        queries = torch.cat([seen.queries.clamp(min=0), seen.queries.clamp(max=0)], -1)
+        queries = queries[: len(raising), :, : raising.shape[2]]
+        shape = (*raising.shape[:3], -1)
+        positive, negative = (part.reshape(shape).transpose(2, 3) @ queries for part in (raising, lowering))
+        width = seen.queries.shape[-1]
+        above = positive[..., :width] + negative[..., width:]
+        below = negative[..., :width] + positive[..., width:]
+        above, below = (part.unflatten(2, raising.shape[3:]).permute(0, 2, 3, 1, 4) for part in (above, below))
+        keys = seen.keys[: len(raising)].transpose(1, 2)[:, None]
+        return torch.where(keys > 0, above, torch.where(keys < 0, below, 0.0))

@@ -1,0 +1,310 @@
+"""Relevance from the logits through the decoder and the encoder down to the embeddings, read off at the heads.
+
+What arrives at a head's output, before the output projection, is summed over its neurons and over positions. The walk
+is linear in the relevance that sets out, so all generation steps of a batch go at once, along a dimension of their own;
+a position hears only of steps from its own on. See `heads.analysis.lrp.rules` for what a multiplier is; where this
+says so, a rule that carries relevance itself has that in its place.
+
+Letters of shapes: B batch, G generation step, Q/K query and key position, S source length, D width, H heads of a layer,
+E width of one head, N real generation steps of a batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+import torch
+from torch import Tensor
+
+from heads.analysis.lrp.rules import Account, Attended, AttentionBack, Back, Fork, Joint, Rule, stabilised, unchanged
+from heads.base.names import ATTENTIONS
+from heads.model.attention import Attention, Trace
+from heads.model.transformer import Layer, Residual, Transformer
+from heads.text.batches import Batch
+
+CHUNK_ELEMENTS = {"cpu": 2**19, "cuda": 2**25}
+"""How many numbers the widest tensor of a walk may have: what a cache holds, or a fraction of a GPU's memory."""
+
+SMALLEST_LOGIT = 1e-9
+"""Guards the relative deviation against a logit of zero."""
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """Where the relevance of a sub-layer's output went, as multipliers; None for nowhere."""
+
+    states: Tensor | None = None
+    """[B, G, Q, D], of what the sub-layer was given of its own stream."""
+    memory: Tensor | None = None
+    """[B, G, S, D], of the encoder's output."""
+    met: Tensor | None = None
+    """[B, G, H], relevance met at the heads."""
+
+
+@dataclass(frozen=True, slots=True)
+class ThroughAttention:
+    """The way back through an attention, from its output past its heads to the states that it was given."""
+
+    seen: Attended
+    outputs: Tensor
+    """[B, H, Q, E], what a unit of what is carried is worth at the heads."""
+    past_heads: AttentionBack
+    project: Back
+    asking: Back
+    """Past the queries of an attention to the encoder."""
+    attended: Back
+    """Past all else that one map makes of the same states: [queries,] keys and values."""
+
+    def __call__(self, multiplier: Tensor, account: Account) -> Given:
+        """From multipliers [B, G, Q, D]."""
+        outputs = self.outputs[: len(multiplier), :, : multiplier.shape[2]]
+        at_heads = self.project(multiplier, account).unflatten(-1, (outputs.shape[1], outputs.shape[3]))
+        met = torch.einsum("bhqe,bgqhe->bgh", outputs, at_heads)
+        found = self.past_heads(at_heads, account)
+        together = [found.queries] if self.seen.own else []
+        parts = [part.flatten(-2) for part in (*together, found.keys, found.values) if part is not None]
+        attended = self.attended(torch.cat(parts, -1) if len(parts) > 1 else parts[0], account)
+        if self.seen.own:
+            return Given(attended, met=met)
+        asking = None if found.queries is None else self.asking(found.queries.flatten(-2), account)
+        return Given(asking, attended, met)
+
+
+Inside = Callable[[Tensor, Account], Given]
+
+
+@dataclass(frozen=True, slots=True)
+class SubLayer:
+    """The way back through a sub-layer and the residual sum around it."""
+
+    name: str
+    states: Tensor
+    """[B, Q, D], what a unit of what is carried is worth at what came in."""
+    leave: Back
+    """From what came out to the residual sum."""
+    fork: Fork | None
+    """From the residual sum to what came in and the sub-layer's output; None for an attention without heads."""
+    inside: Inside | None
+    """From the sub-layer's output to what the sub-layer was given."""
+    enter: Back
+    """From what the sub-layer was given to what came in."""
+    settled: Callable[[Tensor, tuple[Tensor, ...]], tuple[Tensor, ...]]
+    """See `Rule`."""
+
+    def back(self, multiplier: Tensor, account: Account) -> Given:
+        """From multipliers [B, G, Q, D] of what came out to those of what came in."""
+        before, multiplier = multiplier, self.leave(multiplier, account)
+        if self.fork is None or self.inside is None:
+            return Given(multiplier)
+        stream, change = self.fork(multiplier, account)
+        given = self.inside(change, account)
+        if given.states is not None:
+            stream = stream + self.enter(given.states, account)
+        if given.memory is None:
+            return Given(stream, met=given.met)
+        stream, memory = self.settled(before, (stream, given.memory))
+        return Given(stream, memory, given.met)
+
+
+def around(
+    rule: Rule, name: str, states: Tensor, residual: Residual, change: Tensor | None, inside: Inside | None
+) -> SubLayer:
+    """The sub-layer that added `change` (None: nothing) to what came in, pre-norm or post-norm."""
+    norm = rule.norm(residual.norm, states if residual.pre_norm or change is None else states + change)
+    leave, enter = (unchanged, norm) if residual.pre_norm else (norm, unchanged)
+    fork = None if change is None else rule.add(states, change)
+    return SubLayer(name, rule.worth(states), leave, fork, inside, enter, rule.settled)
+
+
+def attention(rule: Rule, layer: Layer, kind: str, trace: Trace, memory: Tensor | None = None) -> SubLayer:
+    """An attention of a layer; `memory` [B, S, D] is the encoder's output, if it attends to that."""
+    name, own = f"{kind}.{layer.index}", memory is None
+    module, residual = (
+        (layer.self_attention, layer.self_residual) if own else (layer.cross_attention, layer.cross_residual)
+    )
+    states = trace[f"{name}.input"]
+    if module.heads == 0:
+        return around(rule, name, states, residual, None, None)
+    entered = residual.enter(states)
+    attended = entered if memory is None else memory
+    seen = seen_by(module, trace, name, entered, attended)
+    merged = seen.outputs.transpose(1, 2).flatten(2)
+    change = module.output(merged)
+
+    asking, keys, values = (module.query, seen.queries), (module.key, seen.keys), (module.value, seen.values)
+    past_softmax = rule.through_softmax
+    together = [*([asking] if own and past_softmax else []), *([keys] if past_softmax else []), values]
+    inside = ThroughAttention(
+        seen,
+        rule.worth(seen.outputs),
+        rule.attention(seen),
+        rule.linear(module.output, merged, change),
+        way(rule, [asking], entered) if past_softmax and not own else unchanged,
+        way(rule, together, attended),
+    )
+    return around(rule, name, states, residual, change, inside)
+
+
+def way(rule: Rule, maps: Sequence[tuple[torch.nn.Linear, Tensor]], inputs: Tensor) -> Back:
+    """The way back through linear maps of the same `inputs`, and their outputs [B, H, Q, E], as one map."""
+    outputs = torch.cat([out.transpose(1, 2).flatten(2) for _, out in maps], -1)
+    return rule.linear(Joint(torch.cat([part.weight for part, _ in maps])), inputs, outputs)
+
+
+def seen_by(module: Attention, trace: Trace, name: str, entered: Tensor, attended: Tensor) -> Attended:
+    """What a traced attention was made of."""
+    kept = module.project(attended)
+    queries = module.split(module.query(entered))
+    weights, outputs = trace[f"{name}.weights"], trace[f"{name}.heads"]
+    return Attended(queries, kept.keys, kept.values, weights, outputs, attended is entered)
+
+
+def feedforward(rule: Rule, layer: Layer, trace: Trace) -> SubLayer:
+    """The feed-forward part of a layer."""
+    name = f"{layer.self_kind[:3]}_ffn.{layer.index}"
+    part, residual = layer.feedforward, layer.feedforward_residual
+    states = trace[f"{name}.input"]
+    entered = residual.enter(states)
+    hidden = part.inner(entered).relu()
+    change = part.outer(hidden)
+    inner, outer = rule.linear(part.inner, entered, hidden), rule.linear(part.outer, hidden, change)
+    return around(rule, name, states, residual, change, lambda m, account: Given(inner(outer(m, account), account)))
+
+
+def relevance(states: Tensor, multiplier: Tensor) -> Tensor:
+    """Total relevance [B, G] of the first part of what `states` are worth, which has multipliers [B, G, Q, D]."""
+    return torch.einsum("bqd,bgqd->bg", states[: len(multiplier), : multiplier.shape[2]], multiplier)
+
+
+class Walk:
+    """One walk of some generation steps, with its account of the relevance under way."""
+
+    def __init__(self, start: Tensor, absorbed: Tensor, memory: Tensor) -> None:
+        """start: [B, G], the relevance that sets out. absorbed: of it, what has ended. memory: [B, S, D], its worth."""
+        self.start, self.memory, self.account = start, memory, Account(absorbed)
+        self.at_memory = memory.new_zeros(*start.shape, *memory.shape[1:])
+        self.arrived = torch.zeros_like(start)
+        self.met: dict[str, Tensor] = {}
+        self.places: dict[str, Tensor] = {}
+        """[B, G, 2] below every sub-layer: what is still under way and what was absorbed so far."""
+
+    def down(self, sublayers: Sequence[SubLayer], multiplier: Tensor) -> None:
+        """From the top of a stack to its bottom; what decoder layers give to the memory is gathered in `at_memory`."""
+        gathered = here = torch.zeros_like(self.start)
+        for part in reversed(sublayers):
+            given = part.back(multiplier, self.account)
+            multiplier = cast(Tensor, given.states)
+            if given.met is not None:
+                self.met[part.name] = given.met
+            if given.memory is not None:
+                self.at_memory = self.at_memory + given.memory
+                gathered = relevance(self.memory, self.at_memory)
+            here = relevance(part.states, multiplier)
+            under_way = here + gathered + self.arrived
+            self.places[part.name] = torch.stack([under_way, self.account.absorbed], -1)
+        self.arrived = self.arrived + here
+
+
+class Ways:
+    """The ways back through a whole model, as it was traced on one batch."""
+
+    def __init__(self, model: Transformer, batch: Batch, rule: Rule) -> None:
+        trace: Trace = {}
+        states = model(batch.source, batch.source_mask, batch.target_input, trace=trace)
+        memory = model.encoder_norm(trace["encoder_norm.input"])
+        self.memory = rule.worth(memory)
+        self.encoder_norm = rule.norm(model.encoder_norm, trace["encoder_norm.input"])
+        self.encoder: list[SubLayer] = []
+        for layer in cast(Iterable[Layer], model.encoder):
+            self.encoder += [attention(rule, layer, "enc_self", trace), feedforward(rule, layer, trace)]
+        self.decoder: list[SubLayer] = []
+        for layer in cast(Iterable[Layer], model.decoder):
+            self.decoder.append(attention(rule, layer, "dec_self", trace))
+            self.decoder.append(attention(rule, layer, "dec_enc", trace, memory))
+            self.decoder.append(feedforward(rule, layer, trace))
+
+        self.logits, top = model.projection(states).max(-1)
+        self.start = rule.start(self.logits)
+        projection = model.projection
+        multiplier, absorbed = rule.top(projection.weight[top], projection.bias[top], states, self.logits)
+        # Until the first attention a position belongs to its own step alone: one step's room holds all of them.
+        account = Account(absorbed[:, None])
+        multiplier = rule.norm(model.decoder_norm, trace["decoder_norm.input"])(multiplier[:, None], account)
+        last = self.decoder.pop()
+        below = cast(Tensor, last.back(multiplier, account).states)
+        self.below_top, self.absorbed_at_top, self.top = below[:, 0], account.absorbed[:, 0], last.name
+        self.under_way = torch.einsum("bqd,bqd->bq", last.states, self.below_top)
+
+    def walk(self, sentences: int, first: int, last: int) -> Walk:
+        """Walk the generation steps `first` to `last` of the first `sentences` sentences."""
+        part = (slice(sentences), slice(first, last))
+        walk = Walk(self.start[part], self.absorbed_at_top[part], self.memory[:sentences])
+        walk.places[self.top] = torch.stack([self.under_way[part], self.absorbed_at_top[part]], -1)
+        steps = torch.arange(first, last, device=self.memory.device)
+        multiplier = self.memory.new_zeros(sentences, last - first, last, self.memory.shape[2])
+        multiplier[:, steps - first, steps] = self.below_top[part]
+        walk.down(self.decoder, multiplier)
+        walk.down(self.encoder, self.encoder_norm(walk.at_memory, walk.account))
+        return walk
+
+
+@dataclass(frozen=True, slots=True)
+class HeadRelevance:
+    """What arrived at the heads in every generation step of a batch: sentence after sentence, padding left out."""
+
+    heads: dict[str, list[Tensor]]
+    """By kind of attention, for each layer [N, H] in the order of its live heads."""
+    logits: Tensor
+    """[N], the top-1 logits."""
+    places: dict[str, Tensor]
+    """By sub-layer, from the top: [N, 2], as shares of what set out what is still under way and what was absorbed."""
+
+    def deviations(self) -> dict[str, Tensor]:
+        """[N] for every sub-layer: how far the account below it is from what set out, as a share of that."""
+        return {name: (shares.sum(-1) - 1).abs() for name, shares in self.places.items()}
+
+
+@torch.no_grad()
+def head_relevance(model: Transformer, batch: Batch, rule: Rule, chunk_elements: int | None = None) -> HeadRelevance:
+    """Relevance of the top-1 logit of every generation step of `batch`, given its target prefix, at every head.
+
+    model: in evaluation mode and float64. chunk_elements: bound on the widest tensor; it changes no result.
+    """
+    # Longest first, so that the sentences that still have steps are always the first ones.
+    order = batch.target_mask.sum(1).argsort(descending=True, stable=True)
+    batch = Batch(*(getattr(batch, name)[order] for name in Batch.__slots__))
+    ways, mask = Ways(model, batch, rule), batch.target_mask
+    live = model.shape.live_heads
+    heads = {kind: [ways.logits.new_zeros(*mask.shape, len(layer)) for layer in live[kind]] for kind in ATTENTIONS}
+    places: dict[str, Tensor] = {}
+    for first, last in chunks(model, batch, chunk_elements or CHUNK_ELEMENTS[mask.device.type]):
+        sentences = int(mask[:, first].sum())
+        walk = ways.walk(sentences, first, last)
+        for name, amounts in walk.places.items():
+            places.setdefault(name, ways.logits.new_zeros(*mask.shape, 2))[:sentences, first:last] = amounts
+        for name, met in walk.met.items():
+            kind, layer = name.split(".")
+            heads[kind][int(layer)][:sentences, first:last] = met
+
+    back = order.argsort()
+    mask = mask[back]
+
+    def in_order(steps: Tensor) -> Tensor:
+        return steps[back][mask]
+
+    start = in_order(ways.start)
+    return HeadRelevance(
+        {kind: [in_order(layer) for layer in layers] for kind, layers in heads.items()},
+        in_order(ways.logits),
+        {name: in_order(amounts) / stabilised(start, SMALLEST_LOGIT)[:, None] for name, amounts in places.items()},
+    )
+
+
+def chunks(model: Transformer, batch: Batch, elements: int) -> list[tuple[int, int]]:
+    """Cut the generation steps of a batch into runs [first, last) that need tensors of at most about `elements`."""
+    steps = batch.target_input.shape[1]
+    width = max(model.shape.width, model.shape.feedforward)
+    at_once = max(1, elements // (len(batch.source) * max(batch.source.shape[1], steps) * width))
+    return [(first, min(steps, first + at_once)) for first in range(0, steps, at_once)]

@@ -1,0 +1,104 @@
+"""How BLEU falls when more and more heads are masked, the least important first (Michel et al. 2019, sec. 4).
+
+The order is fixed once and nothing is trained again. No file is opened here: how to translate is given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heads.analysis.ablation import Translate, all_heads, gates_without
+from heads.analysis.importance import FORMS
+from heads.base.bootstrap import interval, resampled_sums
+from heads.base.names import ATTENTIONS
+from heads.model.transformer import Transformer
+from heads.pruning.selection import Head, Scores, random_scores, steps
+from heads.translation.beam_search import bleu_statistics
+from heads.translation.bleu import bleu_of
+
+WALK_COLUMNS = ("order", "attention", "masked", "of", "share", "bleu", "bleu_change_low", "bleu_change_high")
+"""What is told of one walk alone."""
+
+COLUMNS = (*WALK_COLUMNS, "bleu_behind", "bleu_behind_low", "bleu_behind_high")
+
+ABLATION, ORACLE = "ablation", "ablation_oracle"
+"""Orders by what is lost without a head: measured on other sentences, and on those that the curve is scored on."""
+
+Row = dict[str, str | int | float | None]
+Found = tuple[float, NDArray[np.float64]]
+"""BLEU, and BLEU of each draw of sentences."""
+
+
+def scores_of(rows: Sequence[Mapping[str, object]], column: str) -> dict[Head, float]:
+    """The score of every head in a table with one row a head; cells may be text."""
+    return {
+        (str(row["attention"]), int(str(row["layer"])), int(str(row["head"]))): float(str(row[column])) for row in rows
+    }
+
+
+def importance_orders(rows: Sequence[Mapping[str, object]]) -> dict[str, Scores]:
+    """By form of importance, the paper's own first, what the paper ranks heads by: the score by its layer's norm."""
+    return {form: scores_of([row for row in rows if row["form"] == form], "importance_normalised") for form in FORMS}
+
+
+def ablation_order(rows: Sequence[Mapping[str, object]]) -> Scores:
+    """The BLEU that is lost when a head is missing, of rows of `heads.analysis.ablation`."""
+    return {head: -change for head, change in scores_of(rows, "bleu_change").items()}
+
+
+def random_orders(model: Transformer, number: int) -> dict[str, Scores]:
+    """The control: `number` orders that know nothing, seeded 1, 2, and so on."""
+    return {f"random-{seed}": random_scores(all_heads(model.shape), seed) for seed in range(1, number + 1)}
+
+
+def by_attention(scores: Scores) -> dict[str, Scores]:
+    """The same scores for every kind of attention that has live heads (Michel et al. 2019, sec. 5)."""
+    parts = {kind: {head: score for head, score in scores.items() if head[0] == kind} for kind in ATTENTIONS}
+    return {kind: part for kind, part in parts.items() if part}
+
+
+def curve_rows(
+    model: Transformer,
+    walks: Mapping[tuple[str, str], Scores],
+    translate: Translate,
+    references: Sequence[str],
+    *,
+    step: float,
+    resamples: int,
+) -> list[Row]:
+    """For every walk, named by its order and its kind of attention or "all", BLEU with 0, `step`, ... 1 of its heads
+    masked, those of the lowest scores first.
+
+    change: the 95 % interval of BLEU minus that of no masked head, by paired bootstrap over sentences. behind: BLEU of
+    the first walk with as many masked heads minus that of this one, with its interval; None for parts of the heads.
+    """
+    known: dict[frozenset[Head], Found] = {}
+    rows: list[Row] = []
+    of_first = next(iter(walks.values()))
+    first = [frozenset(masked) for masked in ([], *steps(of_first, step))]
+    for (order, attention), scores in walks.items():
+        walk = [frozenset(masked) for masked in ([], *steps(scores, step))]
+        for heads in walk:
+            if heads not in known:
+                known[heads] = drawn_bleu(translate(gates_without(model, heads)), references, resamples)
+        for heads, rival in zip(walk, first, strict=True):
+            cells = (order, attention, len(heads), len(scores), len(heads) / len(scores), known[heads][0])
+            behind = compared(known[rival], known[heads]) if scores.keys() == of_first.keys() else (None, None, None)
+            change = compared(known[heads], known[frozenset()])[1:]
+            rows.append(dict(zip(COLUMNS, (*cells, *change, *behind), strict=True)))
+    return rows
+
+
+def drawn_bleu(hypotheses: Sequence[str], references: Sequence[str], resamples: int) -> Found:
+    """BLEU of translations and of draws of them; of as many sentences always the same draws."""
+    counts = np.array([list(row.values()) for row in bleu_statistics(hypotheses, references)], np.float32)
+    return float(bleu_of(counts.sum(0))), bleu_of(resampled_sums(counts, resamples))
+
+
+def compared(one: Found, other: Found) -> tuple[float, float, float]:
+    """BLEU of one minus that of another, and the interval of the difference."""
+    low, high = interval(one[1] - other[1])
+    return one[0] - other[0], float(low), float(high)

@@ -1,0 +1,272 @@
+"""Roles of encoder heads: positional, syntactic, rare words (Voita et al. 2019, sec. 5). No torch.
+
+Each measure is the share of cases in which a head's largest weight falls where the role wants it. The end
+sign is neither a case nor a place to point at: an offset of +1 has no case at the last piece. Positional heads and
+rare words are measured between pieces, which the model reads and the paper calls tokens, syntactic ones between surface
+words, which the trees speak of (`heads.syntax.alignment` says how pieces become words).
+
+- positional: at one fixed offset. Pieces for which the offset lies outside the sentence are no cases of it.
+  Offset 0, a head that looks at the piece itself, is a fixed offset too.
+- positional_words: the same between words, to be read beside it; it never gives a role. A head that always looks at the
+  next piece looks, from a word of several pieces, mostly at this very word.
+- syntactic: at the word's partner in a relation; every arc is a case. The baseline is the best that one
+  fixed offset could do on the same cases. A name in `relations` stands for the relation with all its
+  subtypes (`nsubj` with `nsubj:pass`) or, when it holds a colon, for that subtype alone.
+- rare: at the rarest piece, in sentences whose rarest piece is not among the most frequent
+  `rare_outside_top` of the training source. Occurrences of one piece are one: "one of two rarest" means the
+  two rarest different pieces, and sentences without a third are left out. This row decides on the role, the
+  row of the rarest alone is there to be read. The unknown piece is never a rare one: it stands for all that the
+  vocabulary lacks, and the training source, which has every character, hardly knows it.
+
+Every accuracy has a 95 % interval by bootstrap over sentences (`heads.base.bootstrap`). The paper judges by the
+accuracy alone: `reaches` says whether it is at least the threshold. The role itself, `holds`, is given where the
+interval supports that very claim, by one rule for all roles: the lower end of the interval of accuracy minus threshold,
+`excess_low`, is not below zero. For syntactic roles the threshold hangs on the baseline, which is found anew in
+every draw; the best of many offsets in a draw is rather too good than too bad, so that the rule is on the safe side.
+`excess_high`, the upper end, tells a head that surely misses a role from one that may have it.
+With the paper's 50 thousand sentences intervals are narrow and both verdicts nearly the same; with a few hundred
+cases a syntactic head must lie some points above the margin.
+
+A measure without cases has no accuracy; with fewer than `min_cases` it has one, but gives no head the role:
+a bootstrap of a handful of cases does not know how little it knows.
+
+N heads, W words, P pieces, S sentences, M measures, R relations, 2R with their directions, B draws of sentences.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heads.base.bootstrap import interval, resampled_sums
+from heads.config.settings import RolesSettings
+from heads.syntax.alignment import Arc, Attended, Words, on_words
+from heads.text.special_ids import UNK
+
+COLUMNS = (
+    "layer",
+    "head",
+    "role",
+    "name",
+    "accuracy",
+    "low",
+    "high",
+    "baseline",
+    "excess_low",
+    "excess_high",
+    "cases",
+    "reaches",
+    "holds",
+)
+POSITION_COLUMNS = ("relation", "position", "arcs")
+OFFSETS = (-2, -1, 0, 1, 2)
+POSITIONAL = ("positional", "positional_words")
+"""Between pieces, which gives the role, and between words, which does not."""
+DIRECTIONS = ("dependent-to-head", "head-to-dependent")
+RAREST = ("rarest", "one of two rarest")
+FIRST_RELATION = len(POSITIONAL) * len(OFFSETS)
+"""The number of the first syntactic measure; those of rare words come last."""
+
+NOWHERE = -1
+SLICE = 1 << 20
+"""Pieces counted at once: numpy copies what it counts to wider numbers."""
+ROUNDING = 1e-9
+"""What a share may lack of its threshold, so that 0.3 is 0.1 above 0.2 in floating point too."""
+
+Row = dict[str, str | int | float | None]
+Whole = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Hits = tuple[Whole, Whole]
+"""Hits [N, M] and cases [M] of some measures."""
+Offsets = Counter[tuple[int, int]]
+"""How many dependents have their head at an offset, by index of relation [R] and offset."""
+
+
+def pointed(weights: NDArray[np.floating]) -> Whole:
+    """Where each query of weights [N, Q, K] looks most, [N, Q]; -1 where only zeros are left to look at."""
+    return np.where(weights.max(-1) > 0, weights.argmax(-1), NOWHERE)
+
+
+def positional(targets: Whole) -> Hits:
+    """Pieces or words that point at each of OFFSETS, for targets [N, P] or [N, W]."""
+    own = np.arange(targets.shape[1])[:, None]
+    wanted = own + np.array(OFFSETS)
+    inside = (wanted >= 0) & (wanted < len(own))
+    return ((targets[:, :, None] == wanted) & inside).sum(1), inside.sum(0)
+
+
+def partners_of(arcs: Iterable[Arc], words: int, relations: Sequence[str]) -> NDArray[np.bool_]:
+    """[2R, W, W], whether a word has another as its partner in a relation and direction."""
+    partners = np.zeros((len(relations), len(DIRECTIONS), words, words), bool)
+    for arc in arcs:
+        for index, relation in enumerate(relations):
+            if relation in (arc.relation, arc.relation.partition(":")[0]):
+                partners[index, 0, arc.dependent, arc.head] = True
+                partners[index, 1, arc.head, arc.dependent] = True
+    return partners.reshape(-1, words, words)
+
+
+def syntactic(targets: Whole, partners: NDArray[np.bool_]) -> Hits:
+    """Arcs that are hit, for targets [N, W] and partners [2R, W, W], and how many arcs there are.
+
+    A word with two dependents of a relation is two cases, of which its one target hits one at most: the paper's
+    positional baselines are the same in both directions, which counting words would not give.
+    """
+    hit = partners[:, np.arange(targets.shape[1]), targets] & (targets != NOWHERE)
+    return hit.sum(-1).T, partners.sum((-1, -2))
+
+
+def offsets_of(partners: NDArray[np.bool_]) -> Offsets:
+    """Offsets of the partners [2R, W, W] of one sentence, seen from the dependents.
+
+    Seen from the heads they are the same with the sign turned, so that the best one is as good.
+    """
+    found = np.argwhere(partners[:: len(DIRECTIONS)])
+    return Counter((relation, key - query) for relation, query, key in found.tolist())
+
+
+def positions(sentences: Iterable[Words], relations: Sequence[str]) -> list[Row]:
+    """How many dependents of each relation stand where, seen from their heads: -1 is the word before the head.
+
+    Rows of POSITION_COLUMNS; the largest share of a relation is the baseline of both its directions.
+    """
+    found = sum((offsets_of(partners_of(words.arcs, len(words), relations)) for words in sentences), Offsets())
+    places = sorted((relation, -offset) for relation, offset in found)
+    return [
+        dict(zip(POSITION_COLUMNS, (relations[relation], position, found[relation, -position]), strict=True))
+        for relation, position in places
+    ]
+
+
+def frequency_ranks(ids: NDArray[np.integer], pieces: int) -> Whole:
+    """Rank of each of `pieces` pieces by its count in `ids`: 0 is the most frequent, ties go by number."""
+    counts = np.zeros(pieces, np.int64)
+    for start in range(0, len(ids), SLICE):
+        counts += np.bincount(ids[start : start + SLICE], minlength=pieces)
+    order = np.argsort(-counts, kind="stable")
+    return np.argsort(order, kind="stable")
+
+
+def rare(targets: Whole, ranks: Whole, outside_top: int) -> Hits:
+    """Pieces that point at the rarest and at one of the two rarest, for targets [N, P] and ranks [P].
+
+    A piece of rank NOWHERE is never rare.
+    """
+    different = np.unique(ranks)
+    if different[-1] < outside_top or len(different) <= len(RAREST):
+        return np.zeros((len(targets), len(RAREST)), np.int64), np.zeros(len(RAREST), np.int64)
+    rank = np.where(targets == NOWHERE, NOWHERE, ranks[targets])
+    hits = np.stack([rank == different[-1], rank >= different[-2]], -1).sum(1)
+    return hits, np.full(len(RAREST), len(ranks))
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What was counted in every sentence, as columns: hits [S, N, M], cases [S, M], arcs at each offset [S, K]."""
+
+    hits: NDArray[np.float32]
+    cases: NDArray[np.float32]
+    offsets: NDArray[np.float32]
+    relations: Whole
+    """[K], which relation a column of `offsets` belongs to."""
+
+    def sampled(self, draws: int) -> list[Floats]:
+        """Sums of hits [1+B, N, M], cases [1+B, M] and offsets [1+B, K]: of all sentences once, then of each draw."""
+        parts = [part.reshape(len(part), -1) for part in (self.hits, self.cases, self.offsets)]
+        columns = np.concatenate(parts, 1)
+        sums = np.concatenate([columns.sum(0, dtype=np.float64)[None], resampled_sums(columns, draws)])
+        hits, cases, offsets = np.split(sums, np.cumsum([part.shape[1] for part in parts[:-1]]), 1)
+        return [hits.reshape(len(sums), *self.hits.shape[1:]), cases, offsets]
+
+
+def count(
+    attended: Iterable[Attended], heads: int, ranks: Whole, relations: Sequence[str], rare_outside_top: int
+) -> Counts:
+    """Everything that is counted in each sentence, in the order in which they come."""
+    size = len(names_of(relations))
+    hits, cases, offsets = [], [], []
+    known = np.where(np.arange(len(ranks)) == UNK, NOWHERE, ranks)
+    for words, weights in attended:
+        of_pieces, of_words = pointed(weights), pointed(on_words(weights, words.membership))
+        partners = partners_of(words.arcs, len(words), relations)
+        parts = [positional(of_pieces), positional(of_words), syntactic(of_words, partners)]
+        parts.append(rare(of_pieces, known[words.pieces], rare_outside_top))
+        hits.append(np.concatenate([part[0] for part in parts], 1).astype(np.float32))
+        cases.append(np.concatenate([part[1] for part in parts]))
+        offsets.append(offsets_of(partners))
+    columns = {key: column for column, key in enumerate(sorted(set().union(*offsets)))}
+    by_offset = np.zeros((len(offsets), len(columns)), np.float32)
+    for row, counter in zip(by_offset, offsets, strict=True):
+        for key, number in counter.items():
+            row[columns[key]] = number
+    return Counts(
+        np.array(hits, np.float32).reshape(len(hits), heads, size),
+        np.array(cases, np.float32).reshape(len(cases), size),
+        by_offset,
+        np.array([relation for relation, _ in columns], np.int64),
+    )
+
+
+def names_of(relations: Sequence[str]) -> list[tuple[str, str]]:
+    """Role and name of all M measures, in the order of a head's rows."""
+    offsets = [(role, f"{offset:+d}" if offset else "0") for role in POSITIONAL for offset in OFFSETS]
+    arcs = [("syntactic", f"{relation} {way}") for relation in relations for way in DIRECTIONS]
+    return [*offsets, *arcs, *(("rare", name) for name in RAREST)]
+
+
+def _shares(some: Floats, cases: Floats) -> Floats:
+    return np.asarray(np.divide(some, cases, out=np.full(some.shape, np.nan), where=cases > 0))
+
+
+def _baselines(cases: Floats, offsets: Floats, relation_of: Whole, relations: int) -> Floats:
+    """[1+B, M], the share of arcs at the best one offset; NaN where there are no arcs, and for other measures."""
+    found = np.full(cases.shape, np.nan)
+    for relation in range(relations):
+        best = offsets[:, relation_of == relation].max(1, initial=0)
+        both = slice(*(FIRST_RELATION + len(DIRECTIONS) * np.array([relation, relation + 1])))
+        found[:, both] = _shares(np.repeat(best[:, None], len(DIRECTIONS), 1), cases[:, both])
+    return found
+
+
+def _thresholds(baselines: Floats, settings: RolesSettings) -> Floats:
+    """[1+B, M], the accuracy that gives a head the role, or would between words; NaN where nothing does."""
+    margin = settings.syntactic_margin
+    found = baselines * (1 + margin) if settings.margin_is_relative else baselines + margin
+    found[:, :FIRST_RELATION] = settings.positional_share
+    found[:, -1] = settings.rare_share
+    return found
+
+
+def roles(
+    attended: Iterable[Attended], heads: Sequence[tuple[int, int]], ranks: Whole, settings: RolesSettings
+) -> list[Row]:
+    """Every measure of every head, as rows of COLUMNS.
+
+    heads: (layer, original number) in the order of the weights. ranks: of all pieces of the source
+    vocabulary, from `frequency_ranks`. A model without heads has no rows.
+    """
+    if not heads:
+        return []
+    counts = count(attended, len(heads), ranks, settings.relations, settings.rare_outside_top)
+    hits, cases, offsets = counts.sampled(settings.bootstrap)
+    accuracy = _shares(hits, np.broadcast_to(cases[:, None], hits.shape))
+    baselines = _baselines(cases, offsets, counts.relations, len(settings.relations))
+    excess = accuracy - _thresholds(baselines, settings)[:, None]
+    low, high = interval(accuracy[1:])
+    excess_low, excess_high = interval(excess[1:])
+    names = names_of(settings.relations)
+    reaches = (excess[0] >= -ROUNDING) & np.array([role != POSITIONAL[1] for role, _ in names])
+    holds = reaches & (excess_low >= -ROUNDING) & (cases[0] >= settings.min_cases)
+    rows = []
+    for number, head in enumerate(heads):
+        for measure, (role, name) in enumerate(names):
+            at = number, measure
+            shares = [accuracy[0][at], low[at], high[at], baselines[0, measure], excess_low[at], excess_high[at]]
+            numbers = [None if np.isnan(share) else float(share) for share in shares]
+            facts = (*head, role, name, *numbers, int(cases[0, measure]), int(reaches[at]), int(holds[at]))
+            rows.append(dict(zip(COLUMNS, facts, strict=True)))
+    return rows

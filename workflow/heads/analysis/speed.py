@@ -1,0 +1,253 @@
+"""How fast pruned models translate beside the unpruned one (Michel et al. 2019, Table 4), all timed in one process.
+
+Devices are timed one after the other, and models only ever compared on the same device.
+
+Every round times every model, forwards in one round and backwards in the next, so that whatever else the machine does
+hits all of them. A model is compared with the unpruned one round by round; of these ratios the median is told and the
+lowest and highest. With n rounds these two enclose the true median with probability 1 - 2^(1-n): 97 % with six.
+
+A model that says less is done sooner, whatever its heads cost. So all models are made to write translations as long as
+the unpruned model's, batch by batch: the search is the whole beam search, only the end is put where it belongs.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from itertools import count as count_from
+from multiprocessing import get_context
+from pathlib import Path
+from statistics import mean, median, stdev
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from heads.base.files import UserError
+from heads.config.settings import SpeedSettings
+from heads.model.transformer import Transformer
+from heads.text.batches import pad
+from heads.text.special_ids import EOS
+from heads.text.vocabulary import Tokens
+from heads.translation.beam_search import IMPOSSIBLE, beam_search
+from heads.translation.model_folder import WEIGHTS, load_folder
+
+COLUMNS = (
+    "run",
+    "batch_sentences",
+    "repeats",
+    "examples_per_second",
+    "examples_per_second_sd",
+    "ratio",
+    "ratio_low",
+    "ratio_high",
+    "sentences",
+    "pieces_per_example",
+    "heads",
+    "of",
+    "parameters",
+    "disk_mb",
+    "peak_memory_mb",
+    "device",
+)
+MEGABYTE = 1e6
+
+Clock = Callable[[], float]
+
+
+@dataclass(frozen=True, slots=True)
+class Contestant:
+    """One model, ready on its device, with what is known of it before any clock runs."""
+
+    model: Transformer
+    disk_mb: float
+    peak_memory_mb: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Source ids [B, S], their mask, and how many pieces every translation is to have."""
+
+    source: Tensor
+    mask: Tensor
+    pieces: int
+
+
+def source_batches(
+    source: Tokens, unpruned: Transformer, settings: SpeedSettings, size: int, device: torch.device
+) -> list[Batch]:
+    """The first `settings.sentences` sentences by length, `size` at a time; the last batch may be smaller.
+
+    Translations are to have as many pieces as those of the `unpruned` model on average in that batch.
+    """
+    count = min(settings.sentences, len(source))
+    if count < size:
+        raise UserError(f"speed.batch_sizes has {size}, but there are only {count} sentences: take it out.")
+    order = np.argsort(source.lengths[:count], kind="stable")
+    batches = []
+    for start in range(0, count, size):
+        ids, mask = (part.to(device) for part in pad([np.append(source[i], EOS) for i in order[start : start + size]]))
+        free = search(unpruned, ids, mask, settings)
+        batches.append(Batch(ids, mask, round(mean(len(translation) for translation in free))))
+    return batches
+
+
+def search(model: Transformer, source: Tensor, mask: Tensor, settings: SpeedSettings) -> list[list[int]]:
+    """The translations of one batch."""
+    return beam_search(model, source, mask, beam=settings.beam, length_penalty=settings.length_penalty)
+
+
+def translate_all(model: Transformer, batches: Sequence[Batch], settings: SpeedSettings) -> int:
+    """Translate every batch at its prescribed length; how many target pieces came out."""
+    pieces = 0
+    for batch in batches:
+        with ending_after(model, batch.pieces):
+            pieces += sum(map(len, search(model, batch.source, batch.mask, settings)))
+    return pieces
+
+
+@contextmanager
+def ending_after(model: Transformer, pieces: int) -> Iterator[None]:
+    """Within the block one search ends all its hypotheses after `pieces` pieces, not before and not later."""
+    steps = count_from(1)
+
+    def put_end(_module: nn.Module, _inputs: object, logits: Tensor) -> None:
+        logits[:, EOS] = -IMPOSSIBLE if next(steps) > pieces else IMPOSSIBLE
+
+    hook = model.projection.register_forward_hook(put_end)
+    try:
+        yield
+    finally:
+        hook.remove()
+
+
+def rounds(work: Mapping[str, Callable[[], object]], repeats: int, clock: Clock) -> dict[str, list[float]]:
+    """Seconds that each piece of work took in each of `repeats` rounds, every second round backwards."""
+    seconds: dict[str, list[float]] = {name: [] for name in work}
+    for number in range(repeats):
+        for name in list(work)[:: -1 if number % 2 else 1]:
+            start = clock()
+            work[name]()
+            seconds[name].append(clock() - start)
+    return seconds
+
+
+def summary(seconds: Sequence[float], baseline: Sequence[float], examples: int) -> dict[str, float]:
+    """Mean and standard deviation of the examples a second over rounds, and median and ends of the paired ratios."""
+    rates = [examples / value for value in seconds]
+    ratios = [slow / value for value, slow in zip(seconds, baseline, strict=True)]
+    return {
+        "examples_per_second": mean(rates),
+        "examples_per_second_sd": stdev(rates),
+        "ratio": median(ratios),
+        "ratio_low": min(ratios),
+        "ratio_high": max(ratios),
+    }
+
+
+def compare(
+    contestants: Mapping[str, Contestant], source: Tokens, settings: SpeedSettings, device: torch.device, clock: Clock
+) -> list[dict[str, object]]:
+    """A row as in COLUMNS for every batch size and model; the first model is the one that ratios are to."""
+    rows: list[dict[str, object]] = []
+    unpruned = next(iter(contestants.values())).model
+    for size in settings.batch_sizes:
+        batches = source_batches(source, unpruned, settings, size, device)
+        examples = sum(len(batch.source) for batch in batches)
+        work = {name: partial(translate_all, one.model, batches, settings) for name, one in contestants.items()}
+        pieces = {name: translate() for name, translate in work.items()}
+        seconds = rounds(work, settings.repeats, clock)
+        first = next(iter(seconds.values()))
+        rows += [
+            {
+                "run": name,
+                "batch_sentences": size,
+                "repeats": settings.repeats,
+                **summary(seconds[name], first, examples),
+                "sentences": examples,
+                "pieces_per_example": pieces[name] / examples,
+                **facts_of(one),
+                "device": device_name(device),
+            }
+            for name, one in contestants.items()
+        ]
+    return rows
+
+
+def facts_of(contestant: Contestant) -> dict[str, object]:
+    """How large a model is, the same for every batch size."""
+    shape = contestant.model.shape
+    return {
+        "heads": sum(len(layer) for layers in shape.live_heads.values() for layer in layers),
+        "of": shape.original_heads * shape.layers * len(shape.live_heads),
+        "parameters": sum(value.numel() for value in contestant.model.parameters()),
+        "disk_mb": contestant.disk_mb,
+        "peak_memory_mb": contestant.peak_memory_mb,
+    }
+
+
+def clock_of(device: torch.device) -> Clock:
+    """A clock that is read when the device has done all it was told to do."""
+
+    def clock() -> float:
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+        return time.perf_counter()
+
+    return clock
+
+
+def device_name(device: torch.device) -> str:
+    """What the timings were taken on."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    return f"CPU, {torch.get_num_threads()} threads"
+
+
+def peak_memory_mb(folder: Path, source: Path, settings: SpeedSettings, device: torch.device) -> float | None:
+    """Peak memory of a fresh process that translates the largest batches with one model and does nothing else.
+
+    On a GPU what torch allocated there; on a CPU the resident memory, libraries included, None where the system does
+    not tell (it does on Linux). Another model in the same process would hide the smaller one's peak.
+    """
+    with ProcessPoolExecutor(1, get_context("spawn")) as process:
+        return process.submit(_peak_memory_mb, folder, source, settings, device, torch.get_num_threads()).result()
+
+
+def _peak_memory_mb(
+    folder: Path, source: Path, settings: SpeedSettings, device: torch.device, threads: int
+) -> float | None:
+    torch.set_num_threads(threads)
+    model = load_folder(folder).to(device)
+    translate_all(model, source_batches(Tokens(source), model, settings, max(settings.batch_sizes), device), settings)
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device) / MEGABYTE
+    status = Path("/proc/self/status")
+    if not status.exists():
+        return None
+    # Not getrusage: its maximum is handed on from the parent process when a child starts.
+    (kilobytes,) = re.findall(r"VmHWM:\s+(\d+) kB", status.read_text(encoding="utf-8"))
+    return int(kilobytes) * 1024 / MEGABYTE
+
+
+def time_on(
+    devices: Sequence[torch.device], folders: Mapping[str, Path], source: Path, settings: SpeedSettings
+) -> list[dict[str, object]]:
+    """The rows of `compare` for one device after the other; `folders` holds the unpruned model's first."""
+    rows: list[dict[str, object]] = []
+    for device in devices:
+        contestants = {name: contestant(folder, source, settings, device) for name, folder in folders.items()}
+        rows += compare(contestants, Tokens(source), settings, device, clock_of(device))
+    return rows
+
+
+def contestant(folder: Path, source: Path, settings: SpeedSettings, device: torch.device) -> Contestant:
+    """The model of a folder, measured alone and then put on the device."""
+    peak = peak_memory_mb(folder, source, settings, device)
+    disk_mb = (folder / WEIGHTS).stat().st_size / MEGABYTE
+    return Contestant(load_folder(folder).to(device), disk_mb, peak)

@@ -1,0 +1,119 @@
+"""Physical removal of heads: the same function with smaller matrices."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import torch
+
+from heads.base.files import UserError, read_tsv
+from heads.base.names import ATTENTIONS, SCOPES, WITH_GATES, Run
+from heads.model.transformer import ModelShape, Transformer
+
+OpenHeads = Mapping[str, Sequence[Sequence[bool]]]
+"""By attention and layer, whether each live head of a model is to stay."""
+
+MARKS = {"0": False, "1": True}
+WAY_OUT = "delete the table and run its stage again."
+
+
+def pruned_shape(shape: ModelShape, open_heads: OpenHeads) -> ModelShape:
+    """The shape that is left when the closed heads are gone; kinds of attention that are not named stay whole."""
+    live = {
+        kind: tuple(
+            tuple(head for head, stays in zip(layer, open_heads[kind][index], strict=True) if stays)
+            if kind in open_heads
+            else layer
+            for index, layer in enumerate(shape.live_heads[kind])
+        )
+        for kind in ATTENTIONS
+    }
+    return ModelShape.from_dict({**shape.as_dict(), "live_heads": live})
+
+
+def prune(model: Transformer, open_heads: OpenHeads) -> Transformer:
+    """A new model without the closed heads, equal to `model` with their gates at zero (and all others at one)."""
+    shape = model.shape
+    smaller = Transformer(pruned_shape(shape, open_heads))
+    weights = dict(model.state_dict())
+    for kind in open_heads:
+        for layer, stays in enumerate(open_heads[kind]):
+            keep = torch.tensor([bool(stay) for stay in stays], dtype=torch.bool)
+            columns = keep.repeat_interleave(shape.head_width)
+            prefix = attention_name(kind, layer)
+            for part in ("query", "key", "value"):
+                weights[f"{prefix}.{part}.weight"] = weights[f"{prefix}.{part}.weight"][columns]
+            weights[f"{prefix}.output.weight"] = weights[f"{prefix}.output.weight"][:, columns]
+    smaller.to(model.projection.weight).load_state_dict(weights)
+    return smaller.train(model.training)
+
+
+def attention_name(kind: str, layer: int) -> str:
+    """The name of an attention module inside `Transformer`."""
+    stack = "encoder" if kind == "enc_self" else "decoder"
+    return f"{stack}.{layer}.{'cross' if kind == 'dec_enc' else 'self'}_attention"
+
+
+def open_heads_of(rows: Iterable[Mapping[str, str]], shape: ModelShape) -> dict[str, list[list[bool]]]:
+    """Which live heads of `shape` stay, by the rows of a table `heads.tsv`; kinds of attention it does not name stay.
+
+    Rows of heads that are gone already may be there, closed.
+    Raises UserError unless the table names the kinds of a scope and has one row for each of their live heads.
+    """
+    stays: dict[tuple[str, int, int], bool] = {}
+    for number, row in enumerate(rows, 1):
+        try:
+            head, is_open = (row["attention"], int(row["layer"]), int(row["head"])), MARKS[row["open"]]
+        except (LookupError, TypeError, ValueError):
+            raise UserError(f"row {number} is damaged: {WAY_OUT}") from None
+        if head in stays:
+            raise UserError(f"row {number} tells of {_words(head)} again: {WAY_OUT}")
+        stays[head] = is_open
+    kinds = {kind for kind, _, _ in stays}
+    if kinds not in map(set, SCOPES.values()):
+        raise UserError(f"rows are of {' and '.join(sorted(kinds)) or 'no attention'}, which is no scope: {WAY_OUT}")
+    live = {
+        (kind, layer, head) for kind in kinds for layer, heads in enumerate(shape.live_heads[kind]) for head in heads
+    }
+    if missing := live - stays.keys():
+        raise UserError(f"no row tells of {_words(min(missing))}: {WAY_OUT}")
+    if strange := {head for head in stays.keys() - live if stays[head]}:
+        raise UserError(f"a row keeps {_words(min(strange))}, which the model does not have: {WAY_OUT}")
+    return {
+        kind: [[stays.get((kind, layer, head), True) for head in heads] for layer, heads in enumerate(layers)]
+        for kind, layers in shape.live_heads.items()
+    }
+
+
+def read_open_heads(table: Path, shape: ModelShape) -> dict[str, list[list[bool]]]:
+    """`open_heads_of` the rows of a file, which must name all the kinds of attention that such a run has to tell of.
+
+    Raises UserError that names the file.
+    """
+    try:
+        rows = read_tsv(table)
+        open_heads = open_heads_of(rows, shape)
+    except (OSError, ValueError, csv.Error) as error:
+        raise UserError(f"{table} is missing or damaged ({error}): {WAY_OUT}") from error
+    except UserError as error:
+        raise UserError(f"{table}: {error}") from error
+    run = run_at(table.parent)
+    expected = () if run is None else SCOPES[run.scope or "all"] if run.kind in WITH_GATES else ATTENTIONS
+    if missing := set(expected) - {row["attention"] for row in rows}:
+        raise UserError(f"{table}: no row tells of {' and '.join(sorted(missing))}: {WAY_OUT}")
+    return open_heads
+
+
+def run_at(folder: Path) -> Run | None:
+    """Which run of an experiment a folder is, by the end of its path; None for other folders and for a baseline."""
+    try:
+        run = Run.parse("/".join(folder.resolve().parts[-4:]))
+    except ValueError:
+        return None
+    return run if run.scope in SCOPES else None
+
+
+def _words(head: tuple[str, int, int]) -> str:
+    return f"head {head[2]} of {head[0]} layer {head[1]}"

@@ -1,0 +1,283 @@
+"""The one Transformer of the project (Vaswani et al. 2017), pre-norm or post-norm, with one gate per attention head.
+
+Letters of shapes: B batch, S source length, T target length, Q/K query and key length, D width, H heads of a layer,
+E width of one head, V vocabulary. Masks are boolean and True at a real token.
+
+Two things are peculiar. Layers may differ in how many heads they have, down to none, because pruning removes heads
+physically. And every per-head output is multiplied by a gate before the output projection: sampled gates prune
+(Voita et al. 2019, sec. 6), zeros and ones mask, and the gradient at one measures importance (Michel et al. 2019).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from heads.base.names import ATTENTIONS
+from heads.model.attention import Attention, KeyValues, Trace
+
+Gates = Mapping[str, Sequence[Tensor]]
+"""For each gated kind of attention, one tensor [H] a layer, in the order of the layer's live heads."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelShape:
+    """All that is needed to rebuild a model: sizes, and which of the original heads are live in every layer."""
+
+    width: int
+    head_width: int
+    feedforward: int
+    dropout: float
+    pre_norm: bool
+    source_pieces: int
+    target_pieces: int
+    original_heads: int
+    live_heads: Mapping[str, tuple[tuple[int, ...], ...]]
+
+    @property
+    def layers(self) -> int:
+        """Number of layers of the encoder, and of the decoder."""
+        return len(self.live_heads["enc_self"])
+
+    def as_dict(self) -> dict[str, Any]:
+        """A plain dictionary for JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> ModelShape:
+        """The shape written by `as_dict`."""
+        live = {kind: tuple(tuple(layer) for layer in content["live_heads"][kind]) for kind in ATTENTIONS}
+        return cls(**{**content, "live_heads": live})
+
+
+def full_heads(*, layers: int, heads: int) -> dict[str, tuple[tuple[int, ...], ...]]:
+    """Live heads of a model from which nothing was removed."""
+    return {kind: (tuple(range(heads)),) * layers for kind in ATTENTIONS}
+
+
+class FeedForward(nn.Module):
+    """Two linear maps with a ReLU between them."""
+
+    def __init__(self, width: int, inner: int, dropout: float) -> None:
+        super().__init__()
+        self.inner, self.outer, self.dropout = nn.Linear(width, inner), nn.Linear(inner, width), dropout
+
+    def forward(self, states: Tensor) -> Tensor:
+        """[B, Q, D] to [B, Q, D]."""
+        hidden = F.dropout(F.relu(self.inner(states)), self.dropout, self.training)
+        changed: Tensor = self.outer(hidden)
+        return changed
+
+
+class Residual(nn.Module):
+    """Layer norm and residual sum around a sub-layer, in either order."""
+
+    def __init__(self, shape: ModelShape) -> None:
+        super().__init__()
+        self.norm, self.dropout, self.pre_norm = nn.LayerNorm(shape.width), shape.dropout, shape.pre_norm
+
+    def enter(self, states: Tensor) -> Tensor:
+        """What the sub-layer is given."""
+        return self.norm(states) if self.pre_norm else states
+
+    def leave(self, states: Tensor, change: Tensor) -> Tensor:
+        """The sum of the stream and the sub-layer's output."""
+        summed = states + F.dropout(change, self.dropout, self.training)
+        return summed if self.pre_norm else self.norm(summed)
+
+
+class Layer(nn.Module):
+    """A layer of the encoder, or of the decoder when it also attends to the encoder."""
+
+    def __init__(self, shape: ModelShape, index: int, *, decoder: bool) -> None:
+        super().__init__()
+        self.index = index
+        self.self_kind = "dec_self" if decoder else "enc_self"
+
+        def attention(kind: str) -> Attention:
+            heads = len(shape.live_heads[kind][index])
+            return Attention(shape.width, heads, shape.head_width, shape.dropout)
+
+        self.self_attention, self.self_residual = attention(self.self_kind), Residual(shape)
+        if decoder:
+            self.cross_attention, self.cross_residual = attention("dec_enc"), Residual(shape)
+        self.feedforward = FeedForward(shape.width, shape.feedforward, shape.dropout)
+        self.feedforward_residual = Residual(shape)
+
+    def attend(
+        self,
+        kind: str,
+        states: Tensor,
+        attended: KeyValues,
+        gates: Gates | None,
+        trace: Trace | None,
+        **masks: Any,
+    ) -> Tensor:
+        """One attention sub-layer with its residual; nothing but the sum where no head is left."""
+        cross = kind == "dec_enc"
+        attention, residual = (
+            (self.cross_attention, self.cross_residual) if cross else (self.self_attention, self.self_residual)
+        )
+        name = f"{kind}.{self.index}"
+        if trace is not None:
+            trace[f"{name}.input"] = states
+        if attention.heads == 0:
+            return residual.leave(states, torch.zeros_like(states))
+        gate = gates[kind][self.index] if gates and kind in gates else None
+        change = attention(residual.enter(states), attended, gate=gate, trace=trace, name=name, **masks)
+        return residual.leave(states, change)
+
+    def transform(self, states: Tensor, trace: Trace | None) -> Tensor:
+        """The feed-forward sub-layer with its residual."""
+        if trace is not None:
+            trace[f"{self.self_kind[:3]}_ffn.{self.index}.input"] = states
+        residual = self.feedforward_residual
+        return residual.leave(states, self.feedforward(residual.enter(states)))
+
+    def self_key_values(self, states: Tensor) -> KeyValues:
+        """Keys and values of the layer's own input, as its self-attention sees it."""
+        return self.self_attention.project(self.self_residual.enter(states))
+
+
+def layers_of(stack: nn.ModuleList) -> list[Layer]:
+    """The layers of an encoder or decoder, with their type."""
+    return [layer for layer in stack if isinstance(layer, Layer)]
+
+
+class Embedding(nn.Module):
+    """Piece embeddings scaled by sqrt(D) plus sinusoidal positions (Vaswani et al. 2017, sec. 3.5)."""
+
+    def __init__(self, pieces: int, width: int, dropout: float) -> None:
+        super().__init__()
+        self.pieces, self.width, self.dropout = nn.Embedding(pieces, width), width, dropout
+        nn.init.normal_(self.pieces.weight, std=width**-0.5)
+
+    def forward(self, ids: Tensor, first_position: int = 0) -> Tensor:
+        """Ids [B, Q] to states [B, Q, D]; `first_position` is where the first of them stands in its sentence."""
+        states = self.pieces(ids) * math.sqrt(self.width)
+        states = states + sinusoids(ids.shape[1], self.width, first_position).to(states)
+        return F.dropout(states, self.dropout, self.training)
+
+
+@lru_cache(maxsize=1024)
+def sinusoids(length: int, width: int, first: int = 0) -> Tensor:
+    """Position signals [length, width]: sines in the even columns, cosines in the odd ones."""
+    positions = torch.arange(first, first + length, dtype=torch.float64)[:, None]
+    rates = torch.exp(torch.arange(0, width, 2, dtype=torch.float64) * (-math.log(10_000.0) / width))
+    angles = positions * rates
+    return torch.stack([angles.sin(), angles.cos()], -1).flatten(1)[:, :width]
+
+
+@dataclass
+class DecoderCache:
+    """What incremental decoding keeps: each layer's own keys and values so far, and those of the source."""
+
+    own: list[KeyValues | None]
+    source: list[KeyValues]
+    source_mask: Tensor
+    length: int = 0
+
+    def reorder(self, index: Tensor, *, with_source: bool = True) -> None:
+        """Keep the batch members `index`, in that order; the source too unless it stays the same for them."""
+        self.own = [kept.rows(index) if kept is not None else None for kept in self.own]
+        if with_source:
+            self.source = [kept.rows(index) for kept in self.source]
+            self.source_mask = self.source_mask[index]
+
+
+class Transformer(nn.Module):
+    """Encoder-decoder over piece ids."""
+
+    def __init__(self, shape: ModelShape) -> None:
+        super().__init__()
+        self.shape = shape
+        self.source_embedding = Embedding(shape.source_pieces, shape.width, shape.dropout)
+        self.target_embedding = Embedding(shape.target_pieces, shape.width, shape.dropout)
+        self.encoder = nn.ModuleList(Layer(shape, i, decoder=False) for i in range(shape.layers))
+        self.decoder = nn.ModuleList(Layer(shape, i, decoder=True) for i in range(shape.layers))
+        final_norm = nn.LayerNorm if shape.pre_norm else nn.Identity
+        self.encoder_norm, self.decoder_norm = final_norm(shape.width), final_norm(shape.width)
+        self.projection = nn.Linear(shape.width, shape.target_pieces)
+        for module in self.modules():
+            if isinstance(module, nn.Linear):
+                if module.weight.numel():
+                    nn.init.xavier_uniform_(module.weight)
+                if module.bias is not None:
+                    nn.init.zeros_(module.bias)
+
+    def encode(
+        self, source: Tensor, source_mask: Tensor, gates: Gates | None = None, trace: Trace | None = None
+    ) -> Tensor:
+        """Source ids [B, S] with mask [B, S] to states [B, S, D]."""
+        states = self.source_embedding(source)
+        mask = source_mask[:, None, None, :]
+        for layer in layers_of(self.encoder):
+            attended = layer.self_key_values(states)
+            states = layer.attend("enc_self", states, attended, gates, trace, mask=mask)
+            states = layer.transform(states, trace)
+        if trace is not None:
+            trace["encoder_norm.input"] = states
+        normed: Tensor = self.encoder_norm(states)
+        return normed
+
+    def decode(
+        self,
+        target: Tensor,
+        memory: Tensor,
+        source_mask: Tensor,
+        gates: Gates | None = None,
+        trace: Trace | None = None,
+    ) -> Tensor:
+        """Target ids [B, T], all at once, to states [B, T, D]; a position sees itself and what is before it.
+
+        Padding stands after the real tokens, so the causal mask alone hides it from them.
+        """
+        states = self.target_embedding(target)
+        mask = source_mask[:, None, None, :]
+        for layer in layers_of(self.decoder):
+            attended = layer.self_key_values(states)
+            states = layer.attend("dec_self", states, attended, gates, trace, causal=True)
+            states = layer.attend("dec_enc", states, layer.cross_attention.project(memory), gates, trace, mask=mask)
+            states = layer.transform(states, trace)
+        if trace is not None:
+            trace["decoder_norm.input"] = states
+        normed: Tensor = self.decoder_norm(states)
+        return normed
+
+    def start_cache(self, memory: Tensor, source_mask: Tensor) -> DecoderCache:
+        """An empty cache for decoding from `memory` [B, S, D] token by token."""
+        source = [layer.cross_attention.project(memory) for layer in layers_of(self.decoder)]
+        return DecoderCache([None] * len(self.decoder), source, source_mask)
+
+    def decode_next(self, tokens: Tensor, cache: DecoderCache, gates: Gates | None = None) -> Tensor:
+        """Logits [B, V] for what follows `tokens` [B], which extend the cache by one position."""
+        states = self.target_embedding(tokens[:, None], cache.length)
+        mask = cache.source_mask[:, None, None, :]
+        for index, layer in enumerate(layers_of(self.decoder)):
+            newest, kept = layer.self_key_values(states), cache.own[index]
+            cache.own[index] = attended = kept.extended(newest) if kept else newest
+            states = layer.attend("dec_self", states, attended, gates, None)
+            states = layer.attend("dec_enc", states, cache.source[index], gates, None, mask=mask)
+            states = layer.transform(states, None)
+        cache.length += 1
+        logits: Tensor = self.projection(self.decoder_norm(states[:, 0]))
+        return logits
+
+    def forward(
+        self,
+        source: Tensor,
+        source_mask: Tensor,
+        target: Tensor,
+        gates: Gates | None = None,
+        trace: Trace | None = None,
+    ) -> Tensor:
+        """Decoder states [B, T, D] for source ids [B, S] and decoder input ids [B, T]; `projection` makes logits."""
+        memory = self.encode(source, source_mask, gates, trace)
+        return self.decode(target, memory, source_mask, gates, trace)

@@ -1,0 +1,151 @@
+"""From what was measured on the unpruned model to the heads that each method keeps of it. No torch, no files.
+
+A choice is written as a target, `random2-12`: the method and how many heads are kept. An optimal choice may cost as
+much as so many average heads, by number, parameters or seconds, and may so keep more or fewer of them.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import mean
+
+from heads.base.files import UserError
+from heads.base.methods import LATENCY, MEASURED_IN
+from heads.base.names import ATTENTIONS
+from heads.pruning.selection import Head, Limit, keep_best, keep_optimal, random_scores, reversed_scores
+
+COLUMNS = ("method", "budget", "attention", "layer", "head", "open")
+LIMITS = {"optimal": "heads", "optimal_parameters": "parameters", "optimal_latency": "seconds"}
+
+Rows = Sequence[Mapping[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """The unpruned model: its heads, parameters of one head, and the tables that were measured on it, by file name."""
+
+    heads: tuple[Head, ...]
+    parameters: int
+    tables: Mapping[str, Rows]
+
+
+def heads_of(live_heads: Mapping[str, Sequence[Sequence[int]]]) -> tuple[Head, ...]:
+    """Every live head of a model in the order of tables."""
+    return tuple((kind, n, head) for kind in ATTENTIONS for n, layer in enumerate(live_heads[kind]) for head in layer)
+
+
+def scores_of(method: str, measured: Measured) -> dict[Head, float]:
+    """What a method ranks heads by, the best with the highest score.
+
+    Single-head ablation ranks by the BLEU that is lost on the dev set; LRP by the first rule, signs left aside. The
+    signed form is ranked as its authors do, highest first, although masking such a head lowers the loss to first order.
+    Raises UserError when a head was not measured.
+    """
+    name = method.rstrip("0123456789")
+    if name == "random":
+        return random_scores(measured.heads, int(method.removeprefix(name)))
+    if name == "reversed":
+        return reversed_scores(scores_of("example_layer", measured))
+    rows = measured.tables[MEASURED_IN[name]]
+    sign, column = 1, name
+    if name == "ablation":
+        sign, column = -1, "bleu_change"
+    elif name == "lrp":
+        rows, column = [row for row in rows if row.get("rule") == rows[0].get("rule")], "relevance_absolute"
+    elif name != "confidence":
+        form = "example" if name in LIMITS else name.removesuffix("_layer")
+        rows = [row for row in rows if row.get("form") == form]
+        column = "importance_normalised" if name.endswith("_layer") else "importance"
+    try:
+        found = {(row["attention"], int(row["layer"]), int(row["head"])): sign * float(row[column]) for row in rows}
+    except (LookupError, TypeError, ValueError):
+        raise UserError(f"{MEASURED_IN[name]} is damaged: delete it and run its stage again.") from None
+    missing = [head for head in measured.heads if not math.isfinite(found.get(head, math.nan))]
+    if missing:
+        raise UserError(f"{MEASURED_IN[name]} lacks head {missing[0]}: delete it and run its stage again.")
+    return {head: found[head] for head in measured.heads}
+
+
+def least_of(at_least: Mapping[str, int], heads: Collection[Head]) -> dict[tuple[str, int], int]:
+    """How many heads must be kept by (attention, layer), from `dec_enc` for each of its layers or `dec_enc.2` for one.
+
+    What is said of one layer goes before what is said of all. Raises UserError for a layer that there is not.
+    """
+    layers = dict.fromkeys((attention, layer) for attention, layer, _ in heads)
+    least: dict[tuple[str, int], int] = {}
+    for key in sorted(at_least, key=lambda key: "." in key):
+        kind, _, number = key.partition(".")
+        named = [layer for layer in layers if layer[0] == kind and number in ("", str(layer[1]))]
+        if not named:
+            raise UserError(f"selection.at_least names {key}, a layer that the model does not have: take it out.")
+        least |= dict.fromkeys(named, at_least[key])
+    return {layer: number for layer, number in least.items() if number}
+
+
+def costs_of(method: str, measured: Measured) -> dict[Head, float]:
+    """What keeping each head costs an optimal choice, in the unit that its name says.
+
+    Raises UserError when the seconds of a kind of attention are lacking or not above zero.
+    """
+    if method == "optimal_latency":
+        try:
+            seconds = {row["attention"]: float(row["seconds_per_head"]) for row in measured.tables[LATENCY]}
+            costs = {head: seconds[head[0]] for head in measured.heads}
+        except (LookupError, TypeError, ValueError):
+            raise UserError(f"{LATENCY} is damaged: delete it and run its stage again.") from None
+        free = [kind for kind, _, _ in costs if not 0 < seconds[kind] < math.inf]
+        if free:
+            # Else all heads of that kind would be kept beside those that the budget is spent on.
+            raise UserError(
+                f"{LATENCY} says that a head of {free[0]} takes no time, which noise hid: raise speed.repeats or "
+                "speed.sentences, or take this method out."
+            )
+        return costs
+    return dict.fromkeys(measured.heads, float(measured.parameters) if method == "optimal_parameters" else 1.0)
+
+
+def split_target(target: str) -> tuple[str, int]:
+    """The method and the number of a target such as `random2-12`.
+
+    Raises UserError when it is no choice of heads.
+    """
+    methods = "|".join(f"{name}[0-9]+" if name == "random" else name for name in MEASURED_IN)
+    match = re.fullmatch(rf"({methods})-(0|[1-9][0-9]*)", target)
+    if match is None:
+        raise UserError(
+            f"{target!r} is no choice of heads: write lrp-12 with a number and one of {', '.join(MEASURED_IN)}, "
+            "random as random1."
+        )
+    return match[1], int(match[2])
+
+
+def choose(target: str, measured: Measured, at_least: Mapping[str, int]) -> list[Head]:
+    """The heads that a target such as `random2-12` keeps, in the order of tables.
+
+    Raises UserError, in one sentence, when no choice holds the limits.
+    """
+    method, budget = split_target(target)
+    try:
+        scores = scores_of(method, measured)
+        if method not in LIMITS:
+            return keep_best(scores, budget)
+        costs = costs_of(method, measured)
+        limit = Limit(LIMITS[method], costs, budget * mean(costs.values()))
+        return keep_optimal(scores, [limit], least_of(at_least, measured.heads))
+    except UserError as error:
+        raise UserError(f"{target}: {error}") from error
+
+
+def selection_rows(
+    targets: Sequence[str], measured: Measured, at_least: Mapping[str, int]
+) -> list[dict[str, str | int]]:
+    """A row as in COLUMNS for every target and head."""
+    rows: list[dict[str, str | int]] = []
+    for target in targets:
+        method, _, budget = target.rpartition("-")
+        kept = set(choose(target, measured, at_least))
+        rows += [dict(zip(COLUMNS, (method, budget, *head, int(head in kept)), strict=True)) for head in measured.heads]
+    return rows

@@ -1,0 +1,229 @@
+"""Stochastic gates on heads: the hard-concrete distribution and its penalty.
+
+Louizos et al. 2018; Voita et al. 2019, sec. 6.1.
+
+s = sigmoid((log u - log(1 - u) + log_alpha) / temperature) for uniform u is stretched to (low, high) and clipped to
+[0, 1], which leaves real mass on exactly 0 and exactly 1. The penalty is the sum over heads of P(gate > 0), times a
+price lambda: a constant, as in the paper, or one that is driven until a given number of heads is left.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from heads.base.files import UserError
+from heads.base.names import ATTENTIONS, SCOPES
+from heads.config.settings import HardConcrete
+from heads.model.transformer import ModelShape
+
+UNIFORM_EDGE = 1e-6
+"""How far from 0 and 1 the uniform noise stays, so that its logarithms are finite (as in the authors' code)."""
+
+
+def sample(log_alpha: Tensor, noise: Tensor, shape: HardConcrete) -> Tensor:
+    """Gates in [0, 1], the shape of `log_alpha`, for uniform `noise` in [0, 1)."""
+    noise = noise.clamp(UNIFORM_EDGE, 1 - UNIFORM_EDGE)
+    concrete = torch.sigmoid((noise.log() - (1 - noise).log() + log_alpha) / shape.temperature)
+    return (concrete * (shape.high - shape.low) + shape.low).clamp(0, 1)
+
+
+def probability_open(log_alpha: Tensor, shape: HardConcrete) -> Tensor:
+    """P(gate > 0), the penalty's summand (Louizos et al. 2018, eq. 12)."""
+    return torch.sigmoid(log_alpha - shape.temperature * math.log(-shape.low / shape.high))
+
+
+def probability_one(log_alpha: Tensor, shape: HardConcrete) -> Tensor:
+    """P(gate = 1)."""
+    return torch.sigmoid(log_alpha - shape.temperature * math.log((1 - shape.low) / (shape.high - 1)))
+
+
+def is_open(log_alpha: Tensor, shape: HardConcrete) -> Tensor:
+    """Whether a gate is 1 once training is over: P(gate = 1) against P(gate = 0), as the paper says."""
+    return probability_one(log_alpha, shape) > 1 - probability_open(log_alpha, shape)
+
+
+def strictly_between(log_alpha: Tensor, shape: HardConcrete) -> Tensor:
+    """Whether the authors' code would have used a gate that is neither 0 nor 1 at test time."""
+    gate = torch.sigmoid(log_alpha) * (shape.high - shape.low) + shape.low
+    return (gate > 0) & (gate < 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """How many heads are to be left of all those of some kinds of attention."""
+
+    kinds: tuple[str, ...]
+    keep: int
+
+
+def budgets_of(keep: str, scope: str, model: ModelShape) -> tuple[Budget, ...]:
+    """Read `12`, a budget for the whole scope, or `4-6-8`, one for each kind of attention in the order of ATTENTIONS.
+
+    Raises UserError for a budget of more heads than there are, and for as many numbers as fit no scope.
+    """
+    numbers = [int(number) for number in keep.split("-")]
+    kinds = SCOPES[scope]
+    if len(numbers) not in (1, len(kinds)):
+        raise UserError(f"keep-{keep} has {len(numbers)} budgets, but the scope {scope} takes 1 or {len(kinds)}.")
+    groups = [kinds] if len(numbers) == 1 else [(kind,) for kind in kinds]
+    for group, number in zip(groups, numbers, strict=True):
+        there = sum(len(layer) for kind in group for layer in model.live_heads[kind])
+        if number > there:
+            raise UserError(f"keep-{keep} asks for {number} heads of {' and '.join(group)}, which has {there}.")
+    return tuple(Budget(group, number) for group, number in zip(groups, numbers, strict=True))
+
+
+class TrainableGates(nn.Module):
+    """Gates on all live heads of a scope that learn with the model; everything by kind of attention and layer."""
+
+    def sampled(self, generator: torch.Generator) -> dict[str, list[Tensor]]:
+        """Gates for one update, the same for all its sentences; noise is drawn on the CPU, so on any device alike."""
+        raise NotImplementedError
+
+    def binary(self) -> dict[str, list[Tensor]]:
+        """The gates of the finished model: zeros and ones."""
+        raise NotImplementedError
+
+    def logits(self) -> dict[str, list[Tensor]]:
+        """What is learnt: the larger, the more a head is open."""
+        raise NotImplementedError
+
+    def chances(self) -> dict[str, list[Tensor]]:
+        """P(gate > 0) of every head."""
+        raise NotImplementedError
+
+    def between(self) -> dict[str, list[Tensor]]:
+        """Whether the authors' code would have used a gate that is neither 0 nor 1 at test time."""
+        raise NotImplementedError
+
+    def expected_open(self, kinds: Sequence[str] = ATTENTIONS) -> Tensor:
+        """Expected number of open heads of some kinds of attention, sum over heads of P(gate > 0)."""
+        return torch.cat(
+            [chance for kind, layers in self.chances().items() if kind in kinds for chance in layers]
+        ).sum()
+
+
+class HeadGates(TrainableGates):
+    """One trainable gate for every live head of a scope."""
+
+    def __init__(self, model: ModelShape, scope: str, shape: HardConcrete, budgets: Sequence[Budget] = ()) -> None:
+        """budgets: of the finished model; without any, each gate decides for itself whether it is open."""
+        super().__init__()
+        self.shape, self.budgets = shape, tuple(budgets)
+        self.log_alpha = nn.ParameterDict()
+        for kind in SCOPES[scope]:
+            for layer, live in enumerate(model.live_heads[kind]):
+                self.log_alpha[f"{kind}:{layer}"] = nn.Parameter(torch.full((len(live),), shape.log_alpha_init))
+
+    def sampled(self, generator: torch.Generator) -> dict[str, list[Tensor]]:
+        """See `TrainableGates`."""
+        return self._each(
+            lambda a: sample(a, torch.rand(a.shape, generator=generator).to(a.device), self.shape), self.log_alpha
+        )
+
+    def open_heads(self) -> dict[str, Tensor]:
+        """Which heads [H] the finished model keeps, by the names of `log_alpha`.
+
+        With budgets those of the largest log_alpha, among equals the first ones, so that the number is exact.
+        """
+        if not self.budgets:
+            return {name: is_open(log_alpha, self.shape) for name, log_alpha in self.log_alpha.items()}
+        found: dict[str, Tensor] = {}
+        for budget in self.budgets:
+            mine = self._of_kinds(budget.kinds)
+            order = torch.cat([log_alpha.detach() for log_alpha in mine.values()]).argsort(descending=True, stable=True)
+            stays = torch.zeros(len(order), dtype=torch.bool, device=order.device)
+            stays[order[: budget.keep]] = True
+            found |= dict(zip(mine, stays.split([len(log_alpha) for log_alpha in mine.values()]), strict=True))
+        return found
+
+    def binary(self) -> dict[str, list[Tensor]]:
+        """See `TrainableGates`."""
+        return self._each(Tensor.float, self.open_heads())
+
+    def logits(self) -> dict[str, list[Tensor]]:
+        """See `TrainableGates`."""
+        return self._each(lambda log_alpha: log_alpha, self.log_alpha)
+
+    def chances(self) -> dict[str, list[Tensor]]:
+        """See `TrainableGates`."""
+        return self._each(lambda log_alpha: probability_open(log_alpha, self.shape), self.log_alpha)
+
+    def between(self) -> dict[str, list[Tensor]]:
+        """See `TrainableGates`."""
+        return self._each(lambda log_alpha: strictly_between(log_alpha, self.shape), self.log_alpha)
+
+    def _each(
+        self, change: Callable[[Tensor], Tensor], layers: Mapping[str, Tensor] | nn.ParameterDict
+    ) -> dict[str, list[Tensor]]:
+        changed: dict[str, list[Tensor]] = {}
+        for name, values in layers.items():
+            changed.setdefault(name.split(":")[0], []).append(change(values))
+        return changed
+
+    def _of_kinds(self, kinds: Sequence[str]) -> dict[str, Tensor]:
+        return {name: log_alpha for name, log_alpha in self.log_alpha.items() if name.split(":")[0] in kinds}
+
+
+class Price(nn.Module):
+    """Lambda, nats per target token per head: what an open head costs."""
+
+    def __init__(self, lam: Tensor) -> None:
+        """lam: one for all heads, or one for each budget."""
+        super().__init__()
+        self.lam: Tensor
+        self.register_buffer("lam", lam.double())
+
+    def penalty(self, gates: TrainableGates) -> Tensor:
+        """Lambda times the expected number of open heads."""
+        return self.lam[0] * gates.expected_open()
+
+    def adjust(self, gates: TrainableGates, done: float) -> None:
+        """After an update; `done` is the share of all updates that lie behind."""
+
+
+class DrivenPrice(Price):
+    """A lambda for each budget, raised while too many heads are open and lowered while too few are.
+
+    The wanted number falls from all heads to the budget over the first part of the training and stays there, so that
+    heads go one by one and the rest has time to adapt.
+    """
+
+    START, LOWEST, HIGHEST = 0.01, 1e-5, 10.0
+    DESCENT = 0.6
+    """Share of the updates over which the wanted number falls."""
+    PROPORTIONAL, INTEGRAL = 40.0, 800.0
+    """How log lambda follows the share of heads that are too many: at once, and over the length of a training."""
+
+    def __init__(self, gates: HeadGates) -> None:
+        super().__init__(torch.full((len(gates.budgets),), self.START))
+        self.excess: Tensor
+        self.register_buffer("excess", torch.zeros(len(gates.budgets), dtype=torch.float64))
+        self.done: Tensor
+        self.register_buffer("done", torch.zeros((), dtype=torch.float64))
+        self.budgets = gates.budgets
+        self.heads = [
+            sum(len(a) for name, a in gates.log_alpha.items() if name.split(":")[0] in budget.kinds)
+            for budget in gates.budgets
+        ]
+
+    def penalty(self, gates: TrainableGates) -> Tensor:
+        """See `Price`."""
+        parts = [lam * gates.expected_open(budget.kinds) for lam, budget in zip(self.lam, self.budgets, strict=True)]
+        return torch.stack(parts).sum()
+
+    @torch.no_grad()
+    def adjust(self, gates: TrainableGates, done: float) -> None:
+        """See `Price`."""
+        for index, (budget, heads) in enumerate(zip(self.budgets, self.heads, strict=True)):
+            wanted = heads - (heads - budget.keep) * min(1.0, done / self.DESCENT)
+            excess = (gates.expected_open(budget.kinds).double() - wanted) / max(heads, 1)
+            growth = self.PROPORTIONAL * (excess - self.excess[index]) + self.INTEGRAL * excess * (done - self.done)
+            self.lam[index] = (self.lam[index] * growth.exp()).clamp(self.LOWEST, self.HIGHEST)
+            self.excess[index] = excess
+        self.done.fill_(done)

@@ -1,0 +1,107 @@
+"""Gates that keep an exact number of heads: differentiable subset pruning (Li, Cotterell and Sachan 2021, sec. 3).
+
+Every head has a logit. The budget's K heads are drawn without replacement: those with the largest logit + Gumbel noise.
+The draw is relaxed to K successive softmaxes, each with what was taken before pushed down (Xie and Ermon 2019), at a
+temperature that falls geometrically. Once training is over the K largest logits stay.
+
+The authors train with the relaxed gates and, as a variant, with the K largest logits and the identity for a gradient.
+Straight-through gates here join both: the drawn heads are exactly open, and the gradient is that of the relaxation.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from heads.base.files import UserError
+from heads.base.names import SCOPES
+from heads.config.settings import SubsetSettings
+from heads.model.transformer import ModelShape
+from heads.pruning.gates import TrainableGates
+
+SMALLEST = torch.finfo(torch.float64).tiny
+
+
+def gumbel(shape: torch.Size, generator: torch.Generator) -> Tensor:
+    """Standard Gumbel noise in float64, drawn on the CPU, so on any device alike."""
+    uniform = torch.rand(shape, generator=generator, dtype=torch.float64).clamp_min(SMALLEST)
+    return -(-uniform.log()).log()
+
+
+def relaxed_top(scores: Tensor, count: int, temperature: float) -> Tensor:
+    """Gates [N] of scores [N] that add up to `count`, and are near the `count` largest at low temperatures.
+
+    (Li et al. 2021, eq. 9; Xie and Ermon 2019, alg. 1.)
+    """
+    gates = torch.zeros_like(scores)
+    for _ in range(count):
+        taken = (scores / temperature).softmax(0)
+        gates = gates + taken
+        scores = scores + (1 - taken).clamp_min(SMALLEST).log()
+    return gates
+
+
+def exact_top(scores: Tensor, count: int) -> Tensor:
+    """One at the `count` largest scores [N], zero elsewhere; among equals the first."""
+    order = scores.detach().argsort(descending=True, stable=True)
+    return torch.zeros_like(scores).index_fill(0, order[:count], 1.0)
+
+
+class SubsetGates(TrainableGates):
+    """Gates on all live heads of a scope, of which exactly `budget` stay."""
+
+    weights: nn.Parameter
+    draws: Tensor
+
+    def __init__(self, model: ModelShape, scope: str, budget: int, settings: SubsetSettings, updates: int) -> None:
+        """updates: how many there will be; the gates cool down over the settings' share of them."""
+        super().__init__()
+        self.settings, self.budget, self.cooldown = settings, budget, settings.cooldown_share * updates
+        self.sizes = {kind: [len(live) for live in model.live_heads[kind]] for kind in SCOPES[scope]}
+        heads = sum(sum(sizes) for sizes in self.sizes.values())
+        if not 1 <= budget <= heads:
+            raise UserError(
+                f"{budget} heads are to be kept of the {heads} in scope {scope}: give a number from 1 to that."
+            )
+        self.weights = nn.Parameter(torch.zeros(heads))
+        # A buffer, so that it is saved with the weights and a resumed training is as cool as one never stopped.
+        self.register_buffer("draws", torch.zeros((), dtype=torch.int64))
+
+    def temperature(self) -> float:
+        """The temperature of the next draw, falling from the first to the last one by the same factor every draw."""
+        settings = self.settings
+        done = min(1.0, int(self.draws) / self.cooldown)
+        return float(settings.temperature_first ** (1 - done) * settings.temperature_last**done)
+
+    def sampled(self, generator: torch.Generator) -> dict[str, list[Tensor]]:
+        """See `TrainableGates`; every call cools down."""
+        noise = gumbel(self.weights.shape, generator).to(self.weights.device)
+        scores = self.weights.double() + noise
+        gates = relaxed_top(scores, self.budget, self.temperature())
+        if self.settings.straight_through:
+            gates = exact_top(scores, self.budget) + (gates - gates.detach())
+        self.draws += 1
+        return self._by_layer(gates.to(self.weights.dtype))
+
+    def binary(self) -> dict[str, list[Tensor]]:
+        """One at the `budget` largest logits, zero elsewhere."""
+        return self._by_layer(exact_top(self.weights.detach(), self.budget))
+
+    def logits(self) -> dict[str, list[Tensor]]:
+        """See `TrainableGates`."""
+        return self._by_layer(self.weights)
+
+    def chances(self) -> dict[str, list[Tensor]]:
+        """How likely each head is among those drawn: softmax after softmax without noise, exact for the first head.
+
+        They add up to the budget; those of further heads are an approximation.
+        """
+        return self._by_layer(relaxed_top(self.weights.double(), self.budget, 1.0))
+
+    def between(self) -> dict[str, list[Tensor]]:
+        """Never: exactly so many heads stay."""
+        return self._by_layer(torch.zeros_like(self.weights))
+
+    def _by_layer(self, gates: Tensor) -> dict[str, list[Tensor]]:
+        layers = iter(gates.split([size for sizes in self.sizes.values() for size in sizes]))
+        return {kind: [next(layers) for _ in sizes] for kind, sizes in self.sizes.items()}

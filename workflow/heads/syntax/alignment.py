@@ -1,0 +1,160 @@
+"""Trees as attention can see them: surface words, the arcs between them, and their pieces.
+
+The model reads pieces, the trees speak of words. Attention to a word is the sum over its pieces, attention
+from a word the mean over them, each piece counting by the share of it that lies in the word. Blanks belong to
+the word that follows. The paper does not say how it went from pieces to words, so this is our choice.
+
+The words of one multiword token ("do" and "n't" of "don't") have no characters of their own and can not be
+told apart by attention: they are one surface word here, and the arcs among them are left out and counted.
+
+Pieces are found by character offset. The project's vocabularies do not normalise, so that the pieces of any text
+cover each of its characters once: words glued to punctuation, characters that the vocabulary does not know, combining
+marks, blanks of every kind. A vocabulary that does normalise would not; such words are counted, never guessed.
+
+N heads, W surface words, P pieces.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heads.syntax.conllu import Sentence
+from heads.text.special_ids import UNK
+from heads.text.vocabulary import Span, Vocabulary, membership
+
+SHORTEST = 2
+"""In a sentence of one word every head points at it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arc:
+    """A dependency between two surface words, 0-based, with its full UD v2 relation."""
+
+    dependent: int
+    head: int
+    relation: str
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """A parsed sentence in surface words, and the pieces that the model reads."""
+
+    number: int
+    """Which sentence of its file, 0-based."""
+    forms: tuple[str, ...]
+    arcs: tuple[Arc, ...]
+    pieces: NDArray[np.int32]
+    """[P] ids, without end sign."""
+    membership: NDArray[np.float64]
+    """[W, P], which share of a piece lies in which word."""
+    aligned: int = 0
+    """How many of the words have characters of which each lies in exactly one piece."""
+    inner_arcs: int = 0
+    """How many arcs lie inside a multiword token and are left out."""
+    unknown: int = 0
+    """How many pieces stand for characters that the vocabulary does not know."""
+
+    def __len__(self) -> int:
+        """Number of surface words."""
+        return len(self.forms)
+
+
+Attended = tuple[Words, NDArray[np.float32]]
+"""A sentence with the attention weights [N, P, P] between its pieces, the end sign already dropped."""
+
+
+def words_of(trees: Iterable[Sentence], vocabulary: Vocabulary) -> Iterator[Words]:
+    """Every tree in surface words and in pieces of its own text."""
+    for number, tree in enumerate(trees):
+        text, surface = tree.text, [(token.start, token.end) for token in tree.tokens]
+        spans = sorted(set(surface))
+        place = {span: index for index, span in enumerate(spans)}
+        dependents = [(token, own) for token, own in zip(tree.tokens, surface, strict=True) if token.head]
+        arcs = tuple(
+            Arc(place[own], place[surface[token.head - 1]], token.relation)
+            for token, own in dependents
+            if surface[token.head - 1] != own
+        )
+        ids, pieces = vocabulary.spans(text)
+        ends = [end for _, end in spans]
+        # The blank that SentencePiece puts before a text covers no character: give it the first one.
+        covered = [(start, max(end, start + 1)) for start, end in pieces]
+        yield Words(
+            number,
+            tuple(text[start:end] for start, end in spans),
+            arcs,
+            np.array(ids, np.int32),
+            membership(covered, list(zip([0, *ends[:-1]], ends, strict=True))),
+            aligned_words(spans, pieces, len(text)),
+            len(dependents) - len(arcs),
+            ids.count(UNK),
+        )
+
+
+def aligned_words(words: Sequence[Span], pieces: Sequence[Span], characters: int) -> int:
+    """How many words have characters of which each lies in exactly one piece of a text of so many characters."""
+    times = np.zeros(characters, np.int64)
+    for start, end in pieces:
+        times[start:end] += 1
+    return sum(end > start and bool((times[start:end] == 1).all()) for start, end in words)
+
+
+ALIGNMENT_COLUMNS = (
+    "sentences",
+    "measured",
+    "too_short",
+    "too_long",
+    "not_aligned",
+    "tree_words",
+    "aligned_words",
+    "aligned_share",
+    "pieces",
+    "unknown_pieces",
+    "arcs",
+    "arcs_inside_words",
+)
+
+
+def usable(sentences: Iterable[Words], max_pieces: int) -> tuple[list[Words], dict[str, int | float | None]]:
+    """The sentences on which heads are measured, and what became of all of them, as a row of ALIGNMENT_COLUMNS.
+
+    Left out are sentences of fewer than SHORTEST words (`too_short`), of more than `max_pieces` pieces (`too_long`) and
+    those with a word that is not aligned (`not_aligned`), each for the first of these reasons. The other columns count
+    in all sentences.
+    """
+    kept: list[Words] = []
+    tally: Counter[str] = Counter()
+    for words in sentences:
+        fate = _fate(words, max_pieces)
+        if fate == "measured":
+            kept.append(words)
+        tally.update(["sentences", fate])
+        counts = {"tree_words": len(words), "aligned_words": words.aligned, "pieces": len(words.pieces)}
+        counts |= {"unknown_pieces": words.unknown, "arcs_inside_words": words.inner_arcs}
+        tally.update({**counts, "arcs": len(words.arcs) + words.inner_arcs})
+    row: dict[str, int | float | None] = {column: tally[column] for column in ALIGNMENT_COLUMNS}
+    row["aligned_share"] = tally["aligned_words"] / tally["tree_words"] if tally["tree_words"] else None
+    return kept, row
+
+
+def _fate(words: Words, max_pieces: int) -> str:
+    if len(words) < SHORTEST:
+        return "too_short"
+    if len(words.pieces) > max_pieces:
+        return "too_long"
+    return "measured" if words.aligned == len(words) else "not_aligned"
+
+
+def on_words(weights: NDArray[np.floating], member: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Attention between pieces [N, P, P] as attention between words [N, W, W]; `member` is [W, P].
+
+    Rows sum to at most one: what went to the end sign is missing and is not shared out again.
+    """
+    pieces_in_word = member.sum(1, keepdims=True)
+    mean = np.divide(member, pieces_in_word, out=np.zeros_like(member), where=pieces_in_word > 0)
+    return np.asarray(mean @ weights @ member.T)

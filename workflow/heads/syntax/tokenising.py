@@ -1,0 +1,57 @@
+"""English text into the words that Universal Dependencies would make of it, for text without a treebank.
+
+A small set of rules: punctuation stands alone, clitics ("n't", "'s", "cannot") come off their word; numbers,
+abbreviations with inner stops, addresses and words with hyphens stay whole. No word is changed, so that words and
+spaces give the text back.
+"""
+
+from __future__ import annotations
+
+import re
+
+from heads.syntax.conllu import Sentence, Word, place
+
+APOSTROPHE = "['’]"
+UNPARSED = ("_", "X", 0, "dep")
+"""Lemma, tag, head and relation of a word before it is parsed."""
+
+PIECE = re.compile(
+    rf"""
+    (?:https?://|www\.)\S*[^\s.,;:!?)\]}}"'»”’]      # an address, without the punctuation behind it
+    | [\w.+-]+@\w[\w-]*(?:\.\w[\w-]*)+               # a mail address
+    | (?:[^\W\d_]\.){{2,}}                           # U.S.
+    | (?:Mr|Mrs|Ms|Dr|Prof|St|Jr|Sr|vs|etc)\.        # an abbreviation keeps its stop
+    | \d+(?:[.,:/]\d+)*(?:st|nd|rd|th|s|am|pm)?\b    # 3,000.50  12:30  20th  1990s
+    | \w+(?:-\w+)*                                   # a word; hyphens are inside it
+    | {APOSTROPHE}(?:s|re|ve|ll|d|m|em)\b            # a clitic
+    | ([.!?*_=-])\1+                                 # ... and --
+    | \S
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+NEGATED = re.compile(rf"(\w+)(n{APOSTROPHE}t)\b", re.IGNORECASE)
+CANNOT = re.compile(r"(can)(not)\b", re.IGNORECASE)
+
+
+def words_of_text(line: str) -> Sentence:
+    """Cut one line into words, each with its spacing; heads are 0 and relations `dep` until it is parsed."""
+    spans: list[tuple[int, int]] = []
+    start = 0
+    while start < len(line):
+        if line[start].isspace():
+            start += 1
+            continue
+        negated = NEGATED.match(line, start) or CANNOT.match(line, start)
+        if negated:
+            spans += [negated.span(1), negated.span(2)]
+            start = negated.end()
+            continue
+        found = PIECE.match(line, start)
+        assert found is not None  # the last branch of the pattern takes any visible character
+        spans.append(found.span())
+        start = found.end()
+    ends = [*(begin for begin, _ in spans), len(line)][1:]
+    words: list[Word] = [
+        (line[begin:end], *UNPARSED, end < following) for (begin, end), following in zip(spans, ends, strict=True)
+    ]
+    return place(words)

@@ -1,0 +1,1 @@
+"""Text as pieces: vocabularies, token files, batches."""

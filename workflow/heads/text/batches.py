@@ -1,0 +1,106 @@
+"""Sentences into padded batches: bucketed by length, cut by source tokens, the same for the same seed.
+
+B batch, S source length, T target length, both with the end sign.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from heads.text.special_ids import BOS, EOS, PAD
+from heads.text.vocabulary import Tokens
+
+POOL_UPDATES = 64
+"""How many updates' worth of sentences are sorted by length together; more wastes less, fewer shuffle better."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Padded id tensors with masks that are True at real tokens."""
+
+    source: Tensor
+    """[B, S], each sentence followed by EOS."""
+    source_mask: Tensor
+    target_input: Tensor
+    """[B, T], BOS before each sentence."""
+    target_output: Tensor
+    """[B, T], EOS after each sentence; what each position of `target_input` should predict."""
+    target_mask: Tensor
+
+    def to(self, device: torch.device) -> Batch:
+        """The same batch on a device."""
+        return Batch(*(getattr(self, name).to(device, non_blocking=True) for name in Batch.__slots__))
+
+
+def pad(sequences: Sequence[NDArray[np.int32]]) -> tuple[Tensor, Tensor]:
+    """Sequences of ids to a tensor [B, longest] padded at the end, and its mask."""
+    longest = max(len(sequence) for sequence in sequences)
+    padded = np.full((len(sequences), longest), PAD, np.int64)
+    for row, sequence in enumerate(sequences):
+        padded[row, : len(sequence)] = sequence
+    lengths = np.array([len(sequence) for sequence in sequences])
+    return torch.from_numpy(padded), torch.from_numpy(np.arange(longest) < lengths[:, None])
+
+
+def make_batch(sources: Sequence[NDArray[np.int32]], targets: Sequence[NDArray[np.int32]]) -> Batch:
+    """One batch from piece ids without start and end."""
+    source, source_mask = pad([np.append(ids, EOS) for ids in sources])
+    target_input, target_mask = pad([np.insert(ids, 0, BOS) for ids in targets])
+    target_output, _ = pad([np.append(ids, EOS) for ids in targets])
+    return Batch(source, source_mask, target_input, target_output, target_mask)
+
+
+class Pairs:
+    """The encoded pairs of a split, without those in which a side has more than `max_pieces` pieces."""
+
+    def __init__(self, source: Tokens, target: Tokens, max_pieces: int) -> None:
+        self.source, self.target = source, target
+        kept = (source.lengths <= max_pieces) & (target.lengths <= max_pieces)
+        self.index = np.flatnonzero(kept)
+        self.left_out = len(kept) - len(self.index)
+
+    def batch(self, members: NDArray[np.int64]) -> Batch:
+        """The batch of the pairs with these numbers."""
+        return make_batch([self.source[i] for i in members], [self.target[i] for i in members])
+
+    def in_order(self, batch_tokens: int, limit: int | None = None) -> Iterator[tuple[NDArray[np.int64], Batch]]:
+        """Batches of similar lengths for evaluation: the first `limit` pairs, each batch with its pairs' numbers."""
+        index = self.index[:limit]
+        lengths = self.source.lengths[index]
+        for members in cut(index[np.argsort(lengths, kind="stable")], self.source.lengths, batch_tokens):
+            yield members, self.batch(members)
+
+    def epoch(self, batch_tokens: int, seed: int, epoch: int) -> list[NDArray[np.int64]]:
+        """The updates of one pass over all pairs, each the numbers of pairs with about `batch_tokens` source tokens."""
+        generator = np.random.default_rng([seed, epoch])
+        order = generator.permutation(self.index)
+        lengths = self.source.lengths
+        pools = cut(order, lengths, batch_tokens * POOL_UPDATES)
+        updates = []
+        for pool in pools:
+            by_length = pool[np.lexsort((self.target.lengths[pool], lengths[pool]))]
+            updates += cut(by_length, lengths, batch_tokens)
+        generator.shuffle(updates)
+        return updates
+
+
+def cut(members: NDArray[np.int64], lengths: NDArray[np.integer], tokens: int) -> list[NDArray[np.int64]]:
+    """Cut a row of sentences into runs of about `tokens` tokens each (ends counted), all alike, none empty.
+
+    The number of runs is rounded, so that a row of a little more than `tokens` is not cut into a full run and a crumb.
+    """
+    ends = np.cumsum(lengths[members] + 1, dtype=np.int64)
+    if not len(ends):
+        return []
+    total = int(ends[-1])
+    runs = max(1, round(total / tokens))
+    # A sentence belongs to the run of its last token; a run's first token is the quotient, rounded up.
+    firsts = -(-np.arange(1, runs) * total // runs)
+    places = np.unique(np.searchsorted(ends, firsts + 1))
+    return np.split(members, places[places > 0])

@@ -1,0 +1,278 @@
+"""Byte-pair encoding with SentencePiece, token files, and the exact way between words and pieces.
+
+The text is not normalised by SentencePiece (that is the corpus stage's business), so every piece covers known
+characters of the very text that went in, and a word's pieces are found by character offset, never by guessing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import random
+import shutil
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache, partial
+from itertools import chain
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import Any, BinaryIO
+
+import numpy as np
+import sentencepiece
+from numpy.typing import NDArray
+
+from heads.base.files import UserError, atomic_path, open_text
+from heads.base.pool import chunks, in_order
+from heads.config.settings import BpeSettings
+from heads.text.special_ids import BOS, EOS, PAD, UNK
+
+Span = tuple[int, int]
+"""Characters [start, end) of a sentence."""
+
+BATCH_LINES = 10_000
+BLOCK_BYTES = 1 << 20
+ID, OFFSET = "<i4", "<i8"
+KINDS = {ID: "I32", OFFSET: "I64"}
+"""What safetensors calls them."""
+
+SEAL, SEAL_BYTES = b"\xc2\x3e\x20", 35
+"""What opens the seal of a model, field 1000 of 32 bytes, and how long the seal is."""
+
+
+def train_bpe(text: Path, model: Path, settings: BpeSettings, pieces: int) -> None:
+    """Learn a vocabulary of `pieces` pieces from a text file and write the SentencePiece model to `model`.
+
+    Its first ids are the special ones. No piece crosses a blank, so how
+    often each word comes is all that merges depend on (Sennrich et al. 2016, sec. 3.2): SentencePiece is given that,
+    and memory grows with the words of the language, not with the text.
+    """
+    counts = word_counts(text, settings.train_sentences, settings.seed)
+    trained = io.BytesIO()
+    try:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=(f"{word}\t{count}" for word, count in counts.items()),
+            input_format="tsv",
+            model_writer=trained,
+            vocab_size=pieces,
+            model_type="bpe",
+            character_coverage=settings.character_coverage,
+            normalization_rule_name="identity",
+            remove_extra_whitespaces=False,
+            num_threads=1,
+            pad_id=PAD,
+            bos_id=BOS,
+            eos_id=EOS,
+            unk_id=UNK,
+            minloglevel=2,
+        )
+    except RuntimeError as error:
+        reason = " ".join(str(error).split())
+        raise UserError(f"{text} cannot give {pieces} pieces: {reason} Change bpe in config.yaml.") from error
+    with atomic_path(model) as temporary:
+        temporary.write_bytes(trained.getvalue() + _seal(trained.getvalue()))
+
+
+def _seal(model: bytes) -> bytes:
+    """The model's SHA-256 as one more field at its end, number 1000, which readers of protocol buffers pass over."""
+    return SEAL + hashlib.sha256(model).digest()
+
+
+def _is_whole(model: bytes) -> bool:
+    """Whether a model is as its seal says; one from elsewhere has none, but must go on to its normaliser, field 3."""
+    if model[-SEAL_BYTES:].startswith(SEAL):
+        return model[-SEAL_BYTES:] == _seal(model[:-SEAL_BYTES])
+    place, field = 0, 0
+    while place < len(model):
+        field, place = model[place] >> 3, place + 1
+        length, shift = model[place] & 127, 0
+        while model[place] > 127:
+            place, shift = place + 1, shift + 7
+            length |= (model[place] & 127) << shift
+        place += 1 + length
+    return field >= 3
+
+
+def word_counts(text: Path, sentences: int, seed: int) -> Counter[str]:
+    """How often each word stands in at most `sentences` lines of a text, drawn at random where there are more."""
+    counts: Counter[str] = Counter()
+    left = sum(len(batch) for batch in _batched_lines(text))
+    wanted = min(sentences, left)
+    draw = random.Random(seed).random
+    for batch in _batched_lines(text):
+        if wanted < left:
+            # Knuth, The Art of Computer Programming 2, 3.4.2, algorithm S: exactly so many, all with the same chance.
+            drawn = []
+            for line in batch:
+                if draw() * left < wanted:
+                    drawn.append(line)
+                    wanted -= 1
+                left -= 1
+            batch = drawn
+        counts.update(" ".join(batch).split())
+    return counts
+
+
+class Vocabulary:
+    """A trained SentencePiece model."""
+
+    def __init__(self, model: Path) -> None:
+        self.path = model
+        self.processor = sentencepiece.SentencePieceProcessor()
+        try:
+            content = model.read_bytes()
+            if not _is_whole(content):
+                raise ValueError
+            self.processor.load_from_serialized_proto(content)
+        except (OSError, RuntimeError, LookupError, ValueError) as error:
+            raise UserError(
+                f"{model} is no SentencePiece model or damaged: delete it and run the bpe stage again."
+            ) from error
+
+    def __len__(self) -> int:
+        return int(self.processor.get_piece_size())
+
+    def encode(self, sentences: Iterable[str]) -> list[list[int]]:
+        """Piece ids of every sentence, without start and end."""
+        ids: list[list[int]] = self.processor.encode(list(sentences), out_type=int)
+        return ids
+
+    def arrays(self, sentences: list[str]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """Piece ids of all sentences in a row, and the number of pieces of each."""
+        encoded = self.encode(sentences)
+        lengths = np.array([len(ids) for ids in encoded], OFFSET)
+        return np.fromiter(chain.from_iterable(encoded), ID, int(lengths.sum())), lengths
+
+    def decode(self, ids: Iterable[Sequence[int]]) -> list[str]:
+        """Plain text of every sequence of piece ids; padding, start and end vanish."""
+        return [str(self.processor.decode([int(i) for i in sequence])) for sequence in ids]
+
+    def piece(self, index: int) -> str:
+        """The written form of one piece."""
+        return str(self.processor.id_to_piece(index))
+
+    def spans(self, sentence: str) -> tuple[list[int], list[Span]]:
+        """Piece ids of a sentence, and the characters each piece covers (blanks before a word belong to its piece)."""
+        mapping = self.processor.encode(sentence, out_type="offset_mapping")
+        return list(mapping["ids"]), [(start, end) for start, end in mapping["offsets"]]
+
+
+def membership(pieces: Sequence[Span], words: Sequence[Span]) -> NDArray[np.float64]:
+    """Which share of each piece belongs to which word: a matrix [W, P] by overlapping characters.
+
+    A column sums to one if its piece touches any word (else to zero), so attention to words, the sum over their
+    pieces, stays a distribution also where one piece spans two words.
+    """
+    starts, ends = np.array(pieces, dtype=float).reshape(-1, 2).T
+    word_starts, word_ends = np.array(words, dtype=float).reshape(-1, 2).T
+    overlap = np.minimum(ends, word_ends[:, None]) - np.maximum(starts, word_starts[:, None])
+    overlap = overlap.clip(min=0)
+    total = overlap.sum(0)
+    return np.asarray(np.divide(overlap, total, out=np.zeros_like(overlap), where=total > 0))
+
+
+def encode_file(text: Path, vocabulary: Vocabulary, tokens: Path, workers: int = 1) -> None:
+    """Encode a text file, a sentence a line, into a token file: all ids in a row and where each sentence starts.
+
+    A batch of lines at a time, in as many processes as there are `workers`; the file is the same for any number. What
+    is done lies on disk: memory does not grow with the text.
+    """
+    encode = vocabulary.arrays if workers == 1 else partial(_encode_elsewhere, vocabulary.path)
+    sentences = pieces = 0
+    tokens.parent.mkdir(parents=True, exist_ok=True)
+    # Without a name, so that a kill leaves nothing behind.
+    with TemporaryFile(dir=tokens.parent) as ids, TemporaryFile(dir=tokens.parent) as offsets:
+        offsets.write(bytes(8))
+        for batch, lengths in in_order(encode, _batched_lines(text), workers):
+            ids.write(batch.tobytes())
+            offsets.write((pieces + np.cumsum(lengths)).tobytes())
+            sentences, pieces = sentences + len(lengths), pieces + len(batch)
+        checksum = _sha256(offsets, ids)
+        with atomic_path(tokens) as temporary, temporary.open("wb") as whole:
+            whole.write(_header({"offsets": (OFFSET, sentences + 1), "ids": (ID, pieces)}, checksum))
+            for part in (offsets, ids):
+                part.seek(0)
+                shutil.copyfileobj(part, whole)
+
+
+def _encode_elsewhere(model: Path, sentences: list[str]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    return _loaded(model).arrays(sentences)
+
+
+@cache
+def _loaded(model: Path) -> Vocabulary:
+    """A vocabulary, read once a process."""
+    return Vocabulary(model)
+
+
+def _sha256(*streams: BinaryIO) -> str:
+    """Checksum of what streams hold from their start, one after the other."""
+    found = hashlib.sha256()
+    for stream in streams:
+        stream.seek(0)
+        while block := stream.read(BLOCK_BYTES):
+            found.update(block)
+    return found.hexdigest()
+
+
+def _header(vectors: Mapping[str, tuple[str, int]], checksum: str) -> bytes:
+    """The head of a safetensors file of vectors in this order, given by type and length, with their checksum."""
+    entries: dict[str, Any] = {"__metadata__": {"sha256": checksum}}
+    end = 0
+    for name, (kind, length) in vectors.items():
+        start, end = end, end + length * np.dtype(kind).itemsize
+        entries[name] = {"dtype": KINDS[kind], "shape": [length], "data_offsets": [start, end]}
+    text = json.dumps(entries, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    return len(text).to_bytes(8, "little") + text
+
+
+def _batched_lines(text: Path) -> Iterator[list[str]]:
+    with open_text(text) as stream:
+        yield from chunks((line.rstrip("\n") for line in stream), BATCH_LINES)
+
+
+class Tokens:
+    """The encoded sentences of one side of one split, mapped: what is not asked for is not read."""
+
+    def __init__(self, path: Path) -> None:
+        """Raise UserError for a file that is missing or damaged."""
+        try:
+            whole = np.asarray(np.memmap(path, np.uint8, "r"))
+            size = int.from_bytes(whole[:8].tobytes(), "little")
+            entries, data = json.loads(whole[8 : 8 + size].tobytes()), whole[8 + size :]
+            self.ids: NDArray[np.int32] = _part(data, entries["ids"], ID)
+            self.offsets: NDArray[np.int64] = _part(data, entries["offsets"], OFFSET)
+            self._check(path, len(whole) - len(data), entries)
+        except (OSError, ValueError, LookupError, TypeError) as error:
+            raise UserError(f"{path} is damaged or missing: delete it and run the encode stage again.") from error
+        self.lengths: NDArray[np.int32] = np.diff(self.offsets).astype(np.int32)
+        """Number of pieces of every sentence."""
+
+    def _check(self, path: Path, start: int, entries: Mapping[str, Any]) -> None:
+        """Raise ValueError for data that is not what was written; read in blocks, so that no page of it stays."""
+        if self.offsets[-1] != len(self.ids):
+            raise ValueError(f"{len(self.ids)} pieces, not {self.offsets[-1]}")
+        # Other writers of the format leave none.
+        checksum = entries.get("__metadata__", {}).get("sha256")
+        if checksum is None:
+            return
+        with path.open("rb") as stream:
+            stream.seek(start)
+            if hashlib.file_digest(stream, "sha256").hexdigest() != checksum:
+                raise ValueError(f"checksum is not {checksum}")
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, index: int) -> NDArray[np.int32]:
+        return self.ids[self.offsets[index] : self.offsets[index + 1]]
+
+
+def _part(data: NDArray[np.uint8], entry: Mapping[str, Any], kind: str) -> NDArray[Any]:
+    """A vector of a safetensors file, as a view into its data."""
+    start, end = entry["data_offsets"]
+    if entry["dtype"] != KINDS[kind] or entry["shape"] != [(end - start) // np.dtype(kind).itemsize]:
+        raise ValueError(f"{entry['dtype']} of shape {entry['shape']}")
+    return data[start:end].view(kind)

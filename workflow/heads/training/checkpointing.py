@@ -1,0 +1,215 @@
+"""The state of a training on disk while it runs, in a folder beside its outputs that goes when it is done.
+
+Snakemake deletes the outputs of a failed job; this folder is no output, so a killed training finds its state again.
+A state is only taken up by the very same training: the fingerprint of settings, seed and data must agree.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from heads.base.files import UserError, atomic_path, read_jsonl, told_when_full
+from heads.model.checkpoint import load_tensors, save_tensors
+from heads.model.transformer import Transformer
+from heads.pruning.gates import TrainableGates
+
+if TYPE_CHECKING:
+    from heads.training.loop import Training
+
+
+def fingerprint(*parts: Any) -> str:
+    """A short digest of JSON-able things."""
+    return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()[:16]
+
+
+def update_of(path: Path) -> int:
+    """The update after which weights were kept, from their file's name."""
+    return int(path.stem.rpartition("-")[2])
+
+
+def moments_in(folder: Path) -> dict[int, Path]:
+    """The files that `write_moments` left in a folder, by update."""
+    return {update_of(path): path for path in sorted(folder.glob("moment-*.safetensors"))}
+
+
+def _stopped(training: Training) -> UserError:
+    return UserError(f"stopped at update {training.update}, its state is kept: run again to go on from there.")
+
+
+class Unfinished:
+    """Folder with `state.safetensors`, the logs so far, the snapshots to be averaged and the moments to be kept."""
+
+    def __init__(self, folder: Path, identity: str, save_every_seconds: float) -> None:
+        self.folder, self.identity, self.every = folder, identity, save_every_seconds
+        self.saved, self.stop_asked = time.monotonic(), False
+        folder.mkdir(parents=True, exist_ok=True)
+        # Beside the folder, which a clean start removes; goes with its owner, however that ends.
+        self.lock = folder.with_name(".unfinished.lock").open("w")
+        try:
+            fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise UserError(f"{folder} is in use by another training: wait for it, or stop it first.") from error
+
+    @property
+    def state(self) -> Path:
+        """The file that holds the last saved state."""
+        return self.folder / "state.safetensors"
+
+    def resume(self, training: Training) -> None:
+        """Take up the saved state if it is this training's and whole; else start clean."""
+        facts: dict[str, Any] = {"identity": None}
+        if self.state.exists():
+            try:
+                for path in [*self._kept("snapshot"), *self._kept("moment")]:
+                    load_tensors(path)
+                tensors, facts = load_tensors(self.state)
+            except UserError:
+                print(f"a file of {self.folder} is damaged: the training starts over", file=sys.stderr, flush=True)
+        if facts["identity"] != self.identity:
+            shutil.rmtree(self.folder)
+            self.folder.mkdir()
+            return
+        training.restore(tensors, facts)
+        for name in ("train.jsonl", "gates.jsonl"):
+            self._cut(self.folder / name, facts["update"])
+        for path in [*self._kept("snapshot"), *self._kept("moment")]:
+            if update_of(path) > facts["update"]:
+                path.unlink()
+        print(f"resumed at update {facts['update']}", file=sys.stderr, flush=True)
+
+    def _cut(self, path: Path, update: int) -> None:
+        if path.exists():
+            kept = [record for record in read_jsonl(path) if record["update"] <= update]
+            with atomic_path(path) as temporary:
+                temporary.write_text("".join(json.dumps(record) + "\n" for record in kept), encoding="utf-8")
+
+    def save_when_due(self, training: Training) -> None:
+        """Save the state if the last time is long enough ago, or if a stop was asked for.
+
+        Raises UserError to stop, and FloatingPointError instead of keeping weights that are no numbers.
+        """
+        stop = bool(training.plan.processes.told(float(self.stop_asked)))
+        if stop or time.monotonic() - self.saved >= self.every:
+            tensors, facts = training.state()
+            save_tensors(self.state, tensors, {**facts, "identity": self.identity})
+            self.saved = time.monotonic()
+        if stop:
+            raise _stopped(training)
+
+    @contextmanager
+    def stopping_on_term(self) -> Iterator[None]:
+        """Take SIGTERM, which a cluster sends before the time is up, as the wish to save and stop after this update."""
+        before = signal.signal(signal.SIGTERM, lambda *_: setattr(self, "stop_asked", True))
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGTERM, before)
+
+    def log(self, record: dict[str, Any]) -> None:
+        """Add a line to the training log, and show it."""
+        self._append("train.jsonl", record)
+        shown = {key: round(value, 4) if isinstance(value, float) else value for key, value in record.items()}
+        print("  ".join(f"{key} {value}" for key, value in shown.items()), file=sys.stderr, flush=True)
+
+    def record_gates(self, update: int, gates: TrainableGates, lam: list[float]) -> None:
+        """Add a line with every head's P(gate > 0) and the price of an open head, for the picture of gates closing."""
+        open_now = {
+            kind: [[round(chance, 4) for chance in layer.tolist()] for layer in layers]
+            for kind, layers in gates.chances().items()
+        }
+        self._append("gates.jsonl", {"update": update, "lam": lam, "p_open": open_now})
+
+    def _append(self, name: str, record: dict[str, Any]) -> None:
+        with told_when_full(self.folder / name), (self.folder / name).open("a", encoding="utf-8") as stream:
+            stream.write(json.dumps(record) + "\n")
+
+    def snapshot(self, update: int, model: Transformer, keep: int) -> None:
+        """Keep the weights of now, and of the `keep` last times."""
+        save_tensors(self.folder / f"snapshot-{update:08d}.safetensors", model.state_dict(), {})
+        for old in self._kept("snapshot")[:-keep]:
+            old.unlink()
+
+    def keep_moment(self, update: int, model: Transformer) -> None:
+        """Keep the weights of now for good."""
+        save_tensors(self.folder / f"moment-{update:08d}.safetensors", model.state_dict(), {})
+
+    def write_moments(self, folder: Path) -> None:
+        """Copy the weights that were kept for good into a folder of their own, in which nothing else is left."""
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        for path in self._kept("moment"):
+            with atomic_path(folder / path.name) as temporary:
+                shutil.copyfile(path, temporary)
+
+    def load_average(self, model: Transformer) -> None:
+        """Put the mean of all kept snapshots into the model; nothing happens when there is none."""
+        paths = self._kept("snapshot")
+        if not paths:
+            return
+        total: dict[str, Tensor] = {}
+        for path in paths:
+            for name, tensor in load_tensors(path)[0].items():
+                total[name] = total[name] + tensor.double() if name in total else tensor.double()
+        model.load_state_dict({name: (tensor / len(paths)).to(torch.float32) for name, tensor in total.items()})
+
+    def _kept(self, kind: str) -> list[Path]:
+        return sorted(self.folder.glob(f"{kind}-*.safetensors"))
+
+    def finish(self, outputs: dict[str, Path]) -> None:
+        """Copy the logs to where they belong, and only then remove the folder: all other outputs must be written."""
+        for name, path in outputs.items():
+            with atomic_path(path) as temporary:
+                shutil.copyfile(self.folder / name, temporary)
+        # The state first: a kill in the midst of the rest must not leave one that lacks its snapshots and logs.
+        self.state.unlink(missing_ok=True)
+        shutil.rmtree(self.folder)
+        Path(self.lock.name).unlink()
+        self.lock.close()
+
+
+class Follower(Unfinished):
+    """What the other processes of a training have of its folder: they read the state and write nothing."""
+
+    def __init__(self, folder: Path, identity: str) -> None:
+        self.folder, self.identity = folder, identity
+
+    def resume(self, training: Training) -> None:
+        """Take up the state that the first process took up."""
+        if self.state.exists():
+            training.restore(*load_tensors(self.state))
+
+    def save_when_due(self, training: Training) -> None:
+        """The first process does, and tells when to stop.
+
+        Raises UserError then.
+        """
+        if training.plan.processes.told(0.0):
+            raise _stopped(training)
+
+    def _append(self, name: str, record: dict[str, Any]) -> None:
+        pass
+
+    def log(self, record: dict[str, Any]) -> None:
+        """The first process does."""
+
+    def snapshot(self, update: int, model: Transformer, keep: int) -> None:
+        """The first process does."""
+
+    def keep_moment(self, update: int, model: Transformer) -> None:
+        """The first process does."""
+
+    def load_average(self, model: Transformer) -> None:
+        """The first process does."""

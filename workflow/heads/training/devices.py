@@ -1,0 +1,103 @@
+"""Where tensors live and how many threads work on them."""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import os
+import re
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+
+from heads.base.files import UserError
+
+POLL_SECONDS = 2.0
+LOCK_HOMES = (Path("/dev/shm"), Path("/tmp"))
+"""Where GPUs are claimed, the first that can be written: the same for all jobs on a machine, as TMPDIR need not be."""
+
+
+def add_device_arguments(parser: argparse.ArgumentParser) -> None:
+    """The flags `--device` and `--threads`, shared by all commands that run a model."""
+    parser.add_argument("--device", default="auto", help="auto (a free GPU when there is one), cpu, cuda or cuda:1")
+    parser.add_argument("--threads", type=int, default=1, help="CPU threads for torch")
+
+
+def pick(arguments: argparse.Namespace) -> torch.device:
+    """The device asked for, with the threads asked for; results on it repeat for the same seed.
+
+    A GPU is one that no other job on this machine has taken in the same way; one that is asked for by its number is
+    waited for. What was picked is put into `arguments`, for the record.
+    Raises UserError for a device or a number of threads that there is not.
+    """
+    if arguments.threads < 1:
+        raise UserError(f"--threads {arguments.threads} cannot work: give 1 or more.")
+    torch.set_num_threads(arguments.threads)
+    # Without it cuBLAS has no deterministic algorithms; read when CUDA starts.
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    torch.use_deterministic_algorithms(mode=True, warn_only=True)
+    name = arguments.device
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    wanted = re.fullmatch(r"cpu|cuda(?::(?P<number>0|[1-9][0-9]*))?", name)
+    if wanted is None:
+        raise UserError(f"--device {name} is not known: use auto, cpu, cuda or cuda:1 with the number of a GPU.")
+    if name != "cpu" and not torch.cuda.is_available():
+        raise UserError(f"--device {name} was asked for, but torch sees no GPU: use --device cpu.")
+    device = torch.device("cpu" if name == "cpu" else f"cuda:{own_gpu(wanted['number'])}")
+    arguments.device = f"{device} {torch.cuda.get_device_name(device)}" if device.type == "cuda" else str(device)
+    return device
+
+
+def own_gpu(number: str | None) -> int:
+    """The number of a GPU that is free, or the one with this number, which stays taken until this process ends.
+
+    Raises UserError when there is no such GPU, or when several processes of a training would wait for one another.
+    """
+    names = [str(torch.cuda.get_device_properties(place).uuid) for place in range(torch.cuda.device_count())]
+    folder = lock_folder(LOCK_HOMES)
+    if number is None:
+        return taken(names, folder, f"all {len(names)} GPUs are taken by other jobs: waiting for one")
+    if int(number) >= len(names):
+        raise UserError(f"--device cuda:{number} is not there: torch sees {len(names)} GPUs, counted from 0.")
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise UserError(f"--device cuda:{number} is one GPU, but each process needs its own: use --device cuda.")
+    taken([names[int(number)]], folder, f"GPU {number} is taken by another job: waiting for it")
+    return int(number)
+
+
+def lock_folder(homes: Sequence[Path]) -> Path:
+    """Where this user's jobs on this machine claim GPUs: below the first of these folders that can be written."""
+    home = next((home for home in homes if os.access(home, os.W_OK)), homes[-1])
+    return home / f"heads-gpus-{os.getuid()}"
+
+
+def taken(names: Sequence[str], folder: Path, waiting: str) -> int:
+    """The place of the first name that could be claimed, waited for if need be, which is then told of once."""
+    told = False
+    while (place := claim(names, folder)) is None:
+        if not told:
+            print(waiting, file=sys.stderr, flush=True)
+            told = True
+        time.sleep(POLL_SECONDS)
+    return place
+
+
+def claim(names: Sequence[str], folder: Path) -> int | None:
+    """The place of the first name that no living process has claimed in `folder`; None when all are taken.
+
+    The claim is a lock on a file, so that it dies with its owner, however that ends.
+    """
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for place, name in enumerate(names):
+        lock = os.open(folder / f"{name}.lock", os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(lock)
+        else:
+            return place  # The lock's descriptor is left open on purpose: closing it would give the GPU back.
+    return None

@@ -1,0 +1,254 @@
+"""The one training loop: baseline, fine-tuning with gates, and training a pruned shape from scratch.
+
+Loss = mean label-smoothed cross-entropy of a target token in nats + lambda * sum over heads of P(gate > 0), so lambda
+is in nats per target token per head (Voita et al. 2019, sec. 6.1, with the sum over heads as the paper writes it).
+
+A training can be killed at any moment: its state lies in a folder `unfinished` beside its outputs and, on the CPU, a
+resumed run ends with the same weights, bit for bit, as one that was never stopped.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from heads.config.settings import LengthSettings, TrainingSettings
+from heads.model.transformer import Gates, Transformer
+from heads.pruning.gates import Price, TrainableGates
+from heads.text.batches import Batch, Pairs, cut
+from heads.training.checkpointing import Unfinished
+from heads.training.distributed import Processes
+
+Evaluate = Callable[[Transformer, Gates | None], dict[str, float]]
+"""Scores a model, with binary gates if it has any, on held-out data; must return `dev_loss`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pruning:
+    """What fine-tuning with gates adds to a training."""
+
+    gates: TrainableGates
+    price: Price
+    learning_rate: float
+    record_every: int
+    frozen: tuple[nn.Module, ...]
+    """Parts of the model that do not learn: all of the decoder when only the encoder is pruned."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One training: settings, length, seed, and how many updates its schedule has behind it already."""
+
+    training: TrainingSettings
+    length: LengthSettings
+    seed: int
+    updates_before: int
+    device: torch.device
+    keep_at: tuple[int, ...] = ()
+    """Updates after which the weights are kept."""
+    processes: Processes = field(default_factory=Processes)
+
+
+def learning_rate(update: int, settings: TrainingSettings) -> float:
+    """Linear warm-up, then the inverse square root (Voita et al. 2019, sec. 3.2: no factor for the width)."""
+    return float(settings.learning_rate_scale * min(update**-0.5, update * settings.warmup_updates**-1.5))
+
+
+def decay(update: int, updates: int, share: float) -> float:
+    """What the rate is multiplied by: one, and over the last `share` of all updates a straight line towards zero."""
+    return min(1.0, (updates - update + 1) / (share * updates + 1)) if share else 1.0
+
+
+class Training:
+    """A model being trained; everything that a resumed run needs is in `state`."""
+
+    def __init__(self, model: Transformer, pairs: Pairs, plan: Plan, pruning: Pruning | None = None) -> None:
+        self.model, self.pairs, self.plan, self.pruning = model.to(plan.device), pairs, plan, pruning
+        self.update, self.best, self.waited = 0, math.inf, 0
+        # Another stream than dropout's, which starts from the seed itself.
+        self.generator = torch.Generator().manual_seed(plan.seed + 1_000_003)
+        self.seed_dropout()
+        settings = plan.training
+        if pruning:
+            pruning.gates.to(plan.device)
+            pruning.price.to(plan.device)
+            for module in pruning.frozen:
+                module.requires_grad_(requires_grad=False)
+        groups = [{"params": [p for p in model.parameters() if p.requires_grad], "schedule": True}]
+        if pruning:
+            groups.append({"params": list(pruning.gates.parameters()), "schedule": False, "lr": pruning.learning_rate})
+        self.optimizer = torch.optim.Adam(
+            groups,
+            lr=0.0,
+            betas=(settings.adam_beta1, settings.adam_beta2),
+            eps=settings.adam_epsilon,
+            fused=True,
+        )
+
+    def seed_dropout(self) -> None:
+        """Noise of its own for each process, since they see different sentences."""
+        torch.manual_seed(self.plan.seed + 1_000_033 * (self.update + 1) * self.plan.processes.rank)
+
+    def updates(self, first: int) -> Iterator[NDArray[np.int64]]:
+        """The pairs of each update from number `first` on, epoch after epoch, the same for the same seed."""
+        epoch, skip = 0, first
+        while True:
+            order = self.pairs.epoch(self.plan.training.batch_tokens, self.plan.seed, epoch)
+            yield from order[skip:]
+            skip, epoch = max(0, skip - len(order)), epoch + 1
+
+    def step(self, members: NDArray[np.int64]) -> dict[str, float]:
+        """One update on these pairs, in micro-batches; returns the loss in nats a token and what else is logged."""
+        settings, pruning, processes = self.plan.training, self.pruning, self.plan.processes
+        rate = learning_rate(self.plan.updates_before + self.update + 1, settings)
+        rate *= decay(self.update + 1, self.plan.length.updates, settings.decay_share)
+        for group in self.optimizer.param_groups:
+            if group["schedule"]:
+                group["lr"] = rate
+        self.optimizer.zero_grad(set_to_none=True)
+        gates = pruning.gates.sampled(self.generator) if pruning else None
+        target_tokens = int(self.pairs.target.lengths[members].sum()) + len(members)
+        total = torch.zeros((), device=self.plan.device)
+        part_tokens = processes.part_tokens(settings.batch_tokens, settings.micro_batch_tokens)
+        parts = processes.share(cut(members, self.pairs.source.lengths, part_tokens))
+        for number, part in enumerate(parts):
+            batch = self.pairs.batch(part).to(self.plan.device)
+            loss = self.loss_sum(batch, gates) / target_tokens
+            # The gates' graph is shared by all micro-batches, so it must outlive all but the last.
+            loss.backward(retain_graph=gates is not None and number < len(parts) - 1)
+            total += loss.detach()
+        processes.sum_gradients(p for group in self.optimizer.param_groups for p in group["params"])
+        row = {"loss": float(processes.sum(total)), "learning_rate": rate}
+        if pruning:
+            pruning.price.penalty(pruning.gates).backward()
+            row["expected_open_heads"] = float(pruning.gates.expected_open().detach())
+        if not math.isfinite(row["loss"]):
+            raise FloatingPointError(f"the loss is {row['loss']} at update {self.update + 1}")
+        self.optimizer.step()
+        self.update += 1
+        if pruning:
+            pruning.price.adjust(pruning.gates, self.update / self.plan.length.updates)
+        return row
+
+    def loss_sum(self, batch: Batch, gates: Gates | None) -> Tensor:
+        """Label-smoothed cross-entropy in nats, summed over the real target tokens of a batch."""
+        settings, device = self.plan.training, self.plan.device.type
+        with torch.autocast(device, torch.bfloat16, enabled=settings.precision == "bf16" and device == "cuda"):
+            states = self.model(batch.source, batch.source_mask, batch.target_input, gates)
+            logits = self.model.projection(states[batch.target_mask])
+        targets = batch.target_output[batch.target_mask]
+        return F.cross_entropy(logits.float(), targets, label_smoothing=settings.label_smoothing, reduction="sum")
+
+    def stop_early(self, dev_loss: float) -> bool:
+        """Whether the dev loss has not improved for as many evaluations as the settings allow (0: never stop)."""
+        self.waited = 0 if dev_loss < self.best else self.waited + 1
+        self.best = min(self.best, dev_loss)
+        return 0 < self.plan.length.patience <= self.waited
+
+    def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """Tensors and plain facts from which `restore` goes on exactly here.
+
+        Raises FloatingPointError when there is no number in a weight, so that the last good state is kept.
+        """
+        tensors = {f"model.{name}": value for name, value in self.model.state_dict().items()}
+        for index, values in self.optimizer.state_dict()["state"].items():
+            tensors |= {f"optimizer.{index}.{name}": value for name, value in values.items()}
+        if self.pruning:
+            tensors |= {f"gates.{name}": value for name, value in self.pruning.gates.state_dict().items()}
+            tensors |= {f"price.{name}": value for name, value in self.pruning.price.state_dict().items()}
+        if not all(value.isfinite().all() for value in tensors.values()):
+            raise FloatingPointError(f"a weight or its moment is no finite number after update {self.update}")
+        tensors["random.gates"], tensors["random.cpu"] = self.generator.get_state(), torch.get_rng_state()
+        if self.plan.device.type == "cuda":
+            tensors["random.cuda"] = torch.cuda.get_rng_state(self.plan.device)
+        best = None if math.isinf(self.best) else self.best
+        return tensors, {"update": self.update, "best": best, "waited": self.waited}
+
+    def restore(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
+        """Go back to a state that `state` gave."""
+
+        def part(prefix: str) -> dict[str, Tensor]:
+            return {n.removeprefix(prefix): t for n, t in tensors.items() if n.startswith(prefix)}
+
+        self.model.load_state_dict(part("model."))
+        if self.pruning:
+            self.pruning.gates.load_state_dict(part("gates."))
+            self.pruning.price.load_state_dict(part("price."))
+        moments: dict[int, dict[str, Tensor]] = {}
+        for name, tensor in part("optimizer.").items():
+            index, key = name.split(".")
+            moments.setdefault(int(index), {})[key] = tensor
+        groups = self.optimizer.state_dict()["param_groups"]
+        self.optimizer.load_state_dict({"state": moments, "param_groups": groups})
+        self.generator.set_state(tensors["random.gates"])
+        torch.set_rng_state(tensors["random.cpu"])
+        if self.plan.device.type == "cuda":
+            torch.cuda.set_rng_state(tensors["random.cuda"], self.plan.device)
+        self.update, self.waited = facts["update"], facts["waited"]
+        self.best = math.inf if facts["best"] is None else facts["best"]
+        if not self.plan.processes.first:  # the state that was saved is the first one's
+            self.seed_dropout()
+
+
+def train(training: Training, evaluate: Evaluate, unfinished: Unfinished) -> dict[str, Any]:
+    """Train to the end, going on from `unfinished` if there is anything, and average the last snapshots.
+
+    Writes a line of the log for every evaluation. Returns how many updates there were and how the final weights
+    score; the model is left with them in evaluation mode.
+    """
+    plan, pruning = training.plan, training.pruning
+    if plan.processes.first:
+        unfinished.resume(training)
+    plan.processes.told(0.0)  # until here the others wait: the first one may have cleaned up
+    if not plan.processes.first:
+        unfinished.resume(training)
+    updates = training.updates(training.update)
+    clock, tokens, losses = time.monotonic(), 0, []
+    stopped = training.update >= plan.length.updates or 0 < plan.length.patience <= training.waited
+    while not stopped:
+        training.model.train()
+        members = next(updates)
+        row = training.step(members)
+        losses.append(row["loss"])
+        tokens += int(training.pairs.source.lengths[members].sum()) + len(members)
+        number, last = training.update, training.update == plan.length.updates
+        if pruning and (number % pruning.record_every == 0 or number == 1 or last):
+            unfinished.record_gates(number, pruning.gates, pruning.price.lam.tolist())
+        if number % plan.training.evaluate_every == 0 or last:
+            seconds = time.monotonic() - clock
+            scores = evaluate_once(training, evaluate)
+            row |= {"loss": float(np.mean(losses)), "source_tokens_per_second": round(tokens / seconds)}
+            unfinished.log({"update": number, "updates": plan.length.updates, **row, **scores})
+            stopped = training.stop_early(scores["dev_loss"]) or last
+            clock, tokens, losses = time.monotonic(), 0, []
+        if number % plan.length.average_every == 0 and plan.length.average_last > 1:
+            unfinished.snapshot(number, training.model, plan.length.average_last)
+        if number in plan.keep_at:
+            unfinished.keep_moment(number, training.model)
+        unfinished.save_when_due(training)
+    if plan.length.average_last > 1:
+        unfinished.load_average(training.model)
+    final = evaluate_once(training, evaluate)
+    return {"updates": training.update, "total_updates": plan.updates_before + training.update, **final}
+
+
+def evaluate_once(training: Training, evaluate: Evaluate) -> dict[str, float]:
+    """Scores of the model as it would be left; the first process takes the look and tells the others its dev loss."""
+    processes, pruning = training.plan.processes, training.pruning
+    training.model.eval()
+    scores = {"dev_loss": 0.0}
+    if processes.first:
+        scores = evaluate(training.model, pruning.gates.binary() if pruning else None)
+    dev_loss = processes.told(scores["dev_loss"])
+    if not math.isfinite(dev_loss):
+        raise FloatingPointError(f"the dev loss is {dev_loss} after update {training.update}")
+    return scores | {"dev_loss": dev_loss}

@@ -1,0 +1,89 @@
+"""The folder of a trained model, below results/ or exported: which files make the model, and whence its words."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+from heads.base.files import UserError, read_json
+from heads.base.names import SIDES, WITH_GATES
+from heads.model.checkpoint import load_model
+from heads.model.head_removal import prune, read_open_heads, run_at
+from heads.model.transformer import Transformer
+from heads.text.vocabulary import Vocabulary
+
+WEIGHTS, SHAPE, HEADS, SCORE = "model.safetensors", "model.json", "heads.tsv", "bleu.json"
+GATES_LOG = "gates.jsonl"
+VOCABULARIES = tuple(f"{side}.model" for side in SIDES)
+SCORE_TEXTS = {"split", "sentences", "signature"}
+
+
+def load_folder(folder: Path) -> Transformer:
+    """The model of a folder, on the CPU and in evaluation mode, without the heads that its table calls closed.
+
+    In a run with gates those heads are still in the matrices, and its table must be there; everywhere else they are
+    gone already.
+    """
+    for name in (WEIGHTS, SHAPE):
+        if not (folder / name).is_file():
+            raise UserError(
+                f"{folder} has no {name}: give the folder of a trained model, such as results/demo/baseline/seed-1, "
+                "or an exported one."
+            )
+    model = load_model(folder / WEIGHTS, folder / SHAPE)
+    heads, run = folder / HEADS, run_at(folder)
+    has_gates = (run is not None and run.kind in WITH_GATES) or (folder / GATES_LOG).exists()
+    return prune(model, read_open_heads(heads, model.shape)) if has_gates or heads.exists() else model
+
+
+def vocabulary_folder(folder: Path) -> Path:
+    """Where the two SentencePiece models lie: in an exported folder itself, or in the `bpe` of its experiment."""
+    whole = folder.resolve()
+    places = [whole, *(above / "bpe" for above in whole.parents)]
+    for place in places:
+        if all((place / name).is_file() for name in VOCABULARIES):
+            return place
+    raise UserError(
+        f"{folder} has no {' and '.join(VOCABULARIES)}, neither inside nor in the bpe folder of an experiment above: "
+        "leave the run in its results/EXPERIMENT, or export it from there."
+    )
+
+
+def load_vocabularies(folder: Path, model: Transformer) -> tuple[Vocabulary, Vocabulary]:
+    """The vocabularies of source and target, which must have as many pieces as the folder's model knows."""
+    place = vocabulary_folder(folder)
+    source, target = (Vocabulary(place / name) for name in VOCABULARIES)
+    expected = model.shape.source_pieces, model.shape.target_pieces
+    if (len(source), len(target)) != expected:
+        raise UserError(
+            f"{place} has vocabularies of {len(source)} and {len(target)} pieces, but {folder} was trained with "
+            f"{expected[0]} and {expected[1]}: give back the ones it was trained with."
+        )
+    return source, target
+
+
+def search_of(folder: Path) -> tuple[int, float]:
+    """Beam and length penalty with which the folder's model was scored."""
+    score = score_of(folder)
+    if score is None:
+        raise UserError(f"{folder} was never scored, so that its beam is unknown: give --beam and --length-penalty.")
+    return score["beam"], score["length_penalty"]
+
+
+def score_of(folder: Path) -> dict[str, Any] | None:
+    """What the folder's model scored, and by which search; None where it was never scored."""
+    path = folder / SCORE
+    if not path.exists():
+        return None
+    score = read_json(path)
+    try:
+        numbers = math.isfinite(score["bleu"]) and math.isfinite(score["length_penalty"])
+        whole = numbers and isinstance(score["beam"], int) and score["beam"] > 0 and score.keys() >= SCORE_TEXTS
+    except (LookupError, TypeError):
+        whole = False
+    if not whole:
+        raise UserError(
+            f"{path} is damaged: delete it, and score the model again or translate with --beam and --length-penalty."
+        )
+    return dict(score)

@@ -1,0 +1,95 @@
+"""Any text into any text: lines in, their translations out, in the same order and in bounded memory."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+import numpy as np
+import torch
+
+from heads.corpus.clean import normalise
+from heads.model.transformer import Transformer
+from heads.text.batches import cut, pad
+from heads.text.special_ids import EOS
+from heads.text.vocabulary import Vocabulary
+from heads.translation.beam_search import beam_search
+
+Tell = Callable[[str], None]
+"""Takes one sentence for the person who waits."""
+
+WORD_START = "\u2581"
+"""SentencePiece's mark of a blank before a piece."""
+
+
+@dataclass(frozen=True, slots=True)
+class Translator:
+    """A model with its vocabularies, and how to search; the model lies on `device`."""
+
+    model: Transformer
+    source: Vocabulary
+    target: Vocabulary
+    device: torch.device
+    beam: int
+    length_penalty: float
+    batch_tokens: int
+    max_pieces: int
+
+    def parts(self, ids: list[int]) -> list[list[int]]:
+        """A sentence of piece ids as parts of at most `max_pieces`, cut before words and of similar length."""
+        found, rest = [], ids
+        while len(rest) > self.max_pieces:
+            size = math.ceil(len(rest) / math.ceil(len(rest) / self.max_pieces))
+            starts = (i for i in range(size, 0, -1) if self.source.piece(rest[i]).startswith(WORD_START))
+            size = next(starts, size)
+            found.append(rest[:size])
+            rest = rest[size:]
+        return [*found, rest] if rest else []
+
+    def translate(self, sentences: list[list[list[int]]]) -> list[str]:
+        """The plain text of every sentence, given as its parts; a sentence without parts gives an empty text."""
+        parts = [np.array(part, np.int32) for sentence in sentences for part in sentence]
+        lengths = np.array([len(part) for part in parts], np.int64)
+        texts = [""] * len(parts)
+        for members in cut(np.argsort(lengths, kind="stable"), lengths, self.batch_tokens):
+            source, mask = pad([np.append(parts[i], EOS) for i in members])
+            ids = beam_search(
+                self.model,
+                source.to(self.device),
+                mask.to(self.device),
+                beam=self.beam,
+                length_penalty=self.length_penalty,
+            )
+            for member, text in zip(members, self.target.decode(ids), strict=True):
+                texts[member] = text
+        ready = iter(texts)
+        return [" ".join(islice(ready, len(sentence))) for sentence in sentences]
+
+
+def translated(lines: Iterable[str], translator: Translator, *, block_lines: int, tell: Tell) -> Iterator[list[str]]:
+    """The translations of `lines`, a list for every `block_lines` of them; long lines are told of."""
+    waiting, first = iter(lines), 1
+    while block := list(islice(waiting, block_lines)):
+        sentences = [translator.parts(ids) for ids in translator.source.encode(block)]
+        for number, parts in enumerate(sentences, first):
+            if len(parts) > 1:
+                pieces = sum(len(part) for part in parts)
+                tell(f"line {number} has {pieces} pieces and is translated in {len(parts)} parts, see --max-pieces")
+        yield translator.translate(sentences)
+        first += len(block)
+
+
+def plain_lines(stream: Iterable[bytes], tell: Tell) -> Iterator[str]:
+    """The lines of a stream of UTF-8, written as the corpora are; bytes that are no UTF-8 become U+FFFD.
+
+    Only a line feed ends a line, so that no other character of Unicode can change how many there are.
+    """
+    for number, raw in enumerate(stream, 1):
+        try:
+            line = raw.decode("utf-8-sig" if number == 1 else "utf-8")
+        except UnicodeDecodeError:
+            tell(f"line {number} is no UTF-8: what cannot be read is left to the model as an unknown piece")
+            line = raw.decode("utf-8", errors="replace")
+        yield normalise(line)
