@@ -18,7 +18,8 @@ from safetensors.numpy import save_file
 
 from heads.config.settings import HardConcrete, LengthSettings, TrainingSettings
 from heads.model.transformer import ModelShape, Transformer, full_heads
-from heads.pruning.gates import HeadGates, Price
+from heads.pruning.gates import HeadGates
+from heads.pruning.penalty import Penalty
 from heads.text.batches import Batch, Pairs, make_batch
 from heads.text.vocabulary import Tokens
 from heads.training.loop import Plan, Pruning, Training
@@ -178,7 +179,7 @@ def new_training(
         pruning = None
         if scope:
             gates = HeadGates(model.shape, scope, lopsided)
-            pruning = Pruning(gates, Price(torch.tensor([lam])), learning_rate=0.05, record_every=3, frozen=())
+            pruning = Pruning(gates, Penalty(torch.tensor([lam])), learning_rate=0.05, record_every=3, frozen=())
         settings = training_settings(**changes)
         whole = Plan(settings, length(**plan), seed=7, updates_before=updates_before, device=torch.device("cpu"))
         return Training(model, digit_pairs(count=60), whole, pruning)

@@ -251,8 +251,8 @@ def _masking(path: Path, world: World, weight: Any, rng: np.random.Generator) ->
         )
         for k in range(5)
     ]
-    write_tsv(path / "curve.tsv", curves, tuple(curves[0]))
-    moments = [
+    write_tsv(path / "masking_curve.tsv", curves, tuple(curves[0]))
+    checkpoints = [
         {
             "update": update,
             "epoch": update / 4,
@@ -266,7 +266,7 @@ def _masking(path: Path, world: World, weight: Any, rng: np.random.Generator) ->
         for update in (0, 10, 30)
         for row in curves[:5]
     ]
-    write_tsv(path / "moments.tsv", moments, tuple(moments[0]))
+    write_tsv(path / "checkpoints.tsv", checkpoints, tuple(checkpoints[0]))
 
 
 def _gates(folder: Path, run: Run, live: Live, rng: np.random.Generator, world: World) -> Path:

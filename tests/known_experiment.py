@@ -195,7 +195,7 @@ CERTAIN = 100.0
 
 
 def path_model(chances: Mapping[str, Mapping[str, float]], **changes: Any) -> Transformer:
-    """A model whose next word hangs on the last one alone, with these chances; no head has any say in it.
+    """A model whose next word depends on the last one alone, with these chances; no head has any say in it.
 
     "" stands for the start and the end. What is not named is as good as impossible.
     """

@@ -18,7 +18,7 @@ LEFT = {
 }
 """Heads that stay: all the known ones and four more, one layer without any."""
 RATE = {"learning_rate_scale": 0.02}
-FILES = {"model": "model.safetensors", "shape": "model.json", "curve": "train.jsonl"}
+FILES = {"model": "model.safetensors", "shape": "model.json", "masking_curve": "train.jsonl"}
 
 
 def write_known_with_choice(folder: Path) -> Known:
@@ -52,7 +52,7 @@ class Train:
         unpruned = {"unpruned_shape": start / "model.json"}
         gated = {"scope": "all", "target": "lam-0.5", "heads": out / "heads.tsv", "gates_log": out / "gates.jsonl"}
         own: dict[str, dict[str, Any]] = {
-            "baseline": {"moments": out / "moments"},
+            "baseline": {"checkpoints": out / "checkpoints"},
             "gates": {**weights_of, **gated},
             "penalty_gates": {**unpruned, **gated},
             "scratch": {**unpruned, "heads": heads},

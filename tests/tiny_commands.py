@@ -64,9 +64,9 @@ def words_of(
     defaults = read_yaml(Path(__file__).parent.parent / "config.yaml")["defaults"]
     folder, experiment = data / (name or stage), merged(merged(defaults, changes), sections)
     write_text(folder / "settings.yaml", yaml.safe_dump(stage_settings(experiment, stage)))
-    shared = ["--settings", "settings.yaml", "--model", "m.safetensors", "--shape", "m.json", "--curve", "log.jsonl"]
+    shared = ["--settings", "settings.yaml", "--model", "m.safetensors", "--shape", "m.json", "--history", "log.jsonl"]
     own = {
-        "baseline": ["--moments", "moments"],
+        "baseline": ["--checkpoints", "checkpoints"],
         "gates": ["--heads", "heads.tsv", "--gates-log", "gates.jsonl"],
     }
     paths = [word if word.startswith("--") else str(folder / word) for word in [*shared, *own.get(stage, [])]]

@@ -14,7 +14,7 @@ import yaml
 from numpy.typing import NDArray
 from safetensors.numpy import save_file
 
-from heads.analysis.attention_maps import chosen, maps
+from heads.analysis.attention_maps import maps, sentences_to_show
 from heads.analysis.attention_weights import attend, live_heads
 from heads.base.files import read_json
 from heads.cli import maps as maps_command
@@ -87,7 +87,7 @@ def test_maps_are_nested_by_layer_and_come_in_the_order_of_the_file() -> None:
 
 def test_only_sentences_of_fitting_length_are_shown() -> None:
     given = [sentence(number, words, words) for number, words in enumerate([2, 5, 3, 7, 4, 3])]
-    picked = chosen(given, MapsSettings(sentences=3, min_words=3, max_words=5))
+    picked = sentences_to_show(given, MapsSettings(sentences=3, min_words=3, max_words=5))
     assert [words.number for words in picked] == [1, 2, 4]
 
 

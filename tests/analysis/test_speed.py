@@ -18,8 +18,8 @@ from heads.__main__ import main
 from heads.analysis.ablation import all_heads
 from heads.analysis.speed import (
     COLUMNS,
-    Batch,
     Contestant,
+    TimedBatch,
     compare,
     ending_after,
     rounds,
@@ -247,7 +247,7 @@ def test_the_cost_of_a_head_is_measured_in_the_largest_batches_of_as_many_senten
     """A batch costs ten seconds, and for each of its sentences some more a head, by its kind of attention."""
     watch, cost = Watch(), {"enc_self": 2.0, "dec_self": 3.0, "dec_enc": 0.5}
 
-    def translate(model: Transformer, batches: Sequence[Batch], _settings: SpeedSettings) -> int:
+    def translate(model: Transformer, batches: Sequence[TimedBatch], _settings: SpeedSettings) -> int:
         a_sentence = sum(cost[kind] for kind, _, _ in all_heads(model.shape))
         watch.now += sum(10 + len(batch.source) * a_sentence for batch in batches)
         return 1

@@ -130,11 +130,11 @@ def test_code_that_was_changed_is_marked_and_noted(capsys: pytest.CaptureFixture
 
 
 def test_what_lies_in_a_folder_that_was_made_as_a_whole_was_made_with_it(capsys: pytest.CaptureFixture[str]) -> None:
-    kept("baseline", f"{FOLDER}moments", "text", commit="e" * 40)
-    Path(f"{FOLDER}moments").unlink()
-    write_text(Path(f"{FOLDER}moments/moment-00000003.safetensors"), "weights")
-    lines = told(capsys, f"{FOLDER}moments/moment-00000003.safetensors")
-    assert lines[:3] == ["moments", f"{MADE} baseline", "  code     commit eeeeeeeeeeee"]
+    kept("baseline", f"{FOLDER}checkpoints", "text", commit="e" * 40)
+    Path(f"{FOLDER}checkpoints").unlink()
+    write_text(Path(f"{FOLDER}checkpoints/checkpoint-00000003.safetensors"), "weights")
+    lines = told(capsys, f"{FOLDER}checkpoints/checkpoint-00000003.safetensors")
+    assert lines[:3] == ["checkpoints", f"{MADE} baseline", "  code     commit eeeeeeeeeeee"]
 
 
 def test_a_model_that_came_from_the_cache_and_has_no_log_is_told_of_by_its_own_facts(

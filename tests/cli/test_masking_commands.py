@@ -1,5 +1,5 @@
-"""`ablation`, `ablation_other`, `curve` and `moments` by their values: which text each reads, how much of it, and what
-is masked on it. References past what the settings name are nonsense, so that reading on would show."""
+"""`ablation`, `ablation_other`, `masking_curve` and `checkpoints` by their values: which text each reads, how much of
+it, and what is masked on it. References past what the settings name are nonsense, so that reading on would show."""
 
 from __future__ import annotations
 
@@ -177,9 +177,9 @@ def head_table(path: Path, scores: Mapping[Head, float], **facts: object) -> Non
 
 @pytest.fixture(scope="module")
 def curve(known: Known, tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], Rows]:
-    """The walks of `curve` in one step, which leaves as many heads of all as are known. By the paper's importance and
-    on dev the known heads matter, by all else they are the first to go."""
-    out = tmp_path_factory.mktemp("curve")
+    """The walks of `masking_curve` in one step, which leaves as many heads of all as are known. By the paper's
+    importance and on dev the known heads matter, by all else they are the first to go."""
+    out = tmp_path_factory.mktemp("masking_curve")
     known_last = {head: -5.0 if head in KNOWN else 0.1 for head in HEADS}
     head_table(out / "dev.tsv", known_last)
     head_table(out / "test.tsv", {head: -change for head, change in known_last.items()})
@@ -191,11 +191,13 @@ def curve(known: Known, tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[
     ]  # fmt: skip
     write_tsv(out / "importance.tsv", importance, list(importance[0]))
     wanted = references(out / "test.txt", known.right("test")[:8], 14)
-    flags = masking(known, "curve", out, "test", wanted, sentences=8, step=7 / 9, random_orders=2, resamples=100)
+    flags = masking(
+        known, "masking_curve", out, "test", wanted, sentences=8, step=7 / 9, random_orders=2, resamples=100
+    )
     flags |= {"importance": out / "importance.tsv", "ablation_dev": out / "dev.tsv", "ablation_test": out / "test.tsv"}
-    command("curve", **flags, out=out / "curve.tsv")
+    command("masking_curve", **flags, out=out / "masking_curve.tsv")
     walks: dict[tuple[str, str], Rows] = {}
-    for row in read_tsv(out / "curve.tsv"):
+    for row in read_tsv(out / "masking_curve.tsv"):
         walks.setdefault((row["order"], row["attention"]), []).append(row)
     return walks
 
@@ -262,22 +264,22 @@ def without_the_last(model: Transformer) -> Transformer:
 
 def test_each_moment_is_a_model_of_its_own_whose_importance_is_measured_anew(known: Known, tmp_path: Path) -> None:
     """After update 3 a head has not learnt its work yet; after 11 another one of a layer does that of the known."""
-    moments = {3: without_the_last(known_model()), 11: swapped(known_model(), "enc_self", 0, 2, 0)}
-    for update, model in moments.items():
-        save_model(model, tmp_path / f"moments/moment-{update:05}.safetensors", tmp_path / "x.json", {}, {})
+    checkpoints = {3: without_the_last(known_model()), 11: swapped(known_model(), "enc_self", 0, 2, 0)}
+    for update, model in checkpoints.items():
+        save_model(model, tmp_path / f"checkpoints/checkpoint-{update:05}.safetensors", tmp_path / "x.json", {}, {})
     finished = save(known_model(), tmp_path / "finished", updates=20)
     flags = masking(
-        known, "moments", tmp_path, "test", references(tmp_path / "test.txt", known.right("test")[:8], 14),
+        known, "checkpoints", tmp_path, "test", references(tmp_path / "test.txt", known.right("test")[:8], 14),
         sentences=8, step=7 / 9, resamples=100,
     ) | {"model": finished / "model.safetensors", "shape": finished / "model.json"}  # fmt: skip
     training = {**SETTINGS["training"], "batch_tokens": 60, "max_pieces": 6}
-    write_yaml(tmp_path / "s.yaml", {**SETTINGS, "training": training, "moments": {**SEARCH, "sentences": 8,
+    write_yaml(tmp_path / "s.yaml", {**SETTINGS, "training": training, "checkpoints": {**SEARCH, "sentences": 8,
                                      "step": 7 / 9, "resamples": 100}})  # fmt: skip
     sides = {
         f"{split}_{side}": known.tokens(split, side) for split in ("dev", "train") for side in ("source", "target")
     }
-    command("moments", **flags, **sides, moments=tmp_path / "moments", out=tmp_path / "moments.tsv")
-    rows = read_tsv(tmp_path / "moments.tsv")
+    command("checkpoints", **flags, **sides, checkpoints=tmp_path / "checkpoints", out=tmp_path / "checkpoints.tsv")
+    rows = read_tsv(tmp_path / "checkpoints.tsv")
     assert [(row["update"], row["finished"], row["masked"]) for row in rows] == [
         ("3", "0", "0"), ("3", "0", "14"), ("11", "0", "0"), ("11", "0", "14"), ("20", "1", "0"), ("20", "1", "14"),
     ]  # fmt: skip

@@ -114,7 +114,7 @@ def test_a_model_without_any_head_has_no_row_in_either(known: Known, tmp_path: P
 
 
 def tree(words: list[str]) -> Sentence:
-    """Each word hangs on the one before it."""
+    """Each word depends on the one before it."""
     return place([(word, word, "X", i, "root" if not i else "dep", True) for i, word in enumerate(words)])
 
 

@@ -42,7 +42,7 @@ Command = Callable[..., int]
 
 
 def tree(*forms: str, relation: str = "nsubj") -> Sentence:
-    """The first word is the root, all others hang on it."""
+    """The first word is the root, all others depend on it."""
     return place(
         [(form, "", "X", int(word > 0), relation if word else "root", True) for word, form in enumerate(forms)]
     )

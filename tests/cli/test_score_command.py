@@ -160,7 +160,7 @@ def run_without_heads(known: Known, model: Transformer, out: Path) -> Path:
     start, gated = save(model, out / "start"), out / "gates/all/lam-1/seed-1"
     closing = settings(out / "gates.yaml", gates={"hard_concrete": {
         "temperature": 0.33, "low": -0.1, "high": 1.1, "log_alpha_init": -5.0}})  # fmt: skip
-    files = {"model": "model.safetensors", "shape": "model.json", "curve": "train.jsonl", "heads": "heads.tsv",
+    files = {"model": "model.safetensors", "shape": "model.json", "masking_curve": "train.jsonl", "heads": "heads.tsv",
              "gates_log": "gates.jsonl"}  # fmt: skip
     command("gates", settings=closing, data=known.bpe, references=known.text("dev", "target"), seed=1, scope="all",
             target="lam-1", start_model=start / "model.safetensors", start_shape=start / "model.json", device="cpu",

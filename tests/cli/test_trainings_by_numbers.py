@@ -184,11 +184,13 @@ def test_an_average_is_that_of_the_last_states_and_of_no_more(train: Train, name
 def test_the_moments_asked_for_are_kept_as_the_weights_then_were(train: Train) -> None:
     changes: dict[str, Any] = {"training": RATE}
     run = train("baseline", **changes, baseline={"keep_at": [1, 3], "average_last": 3})
-    assert {path.name for path in (run / "moments").iterdir()} == {f"moment-0000000{n}.safetensors" for n in (1, 3)}
+    assert {path.name for path in (run / "checkpoints").iterdir()} == {
+        f"checkpoint-0000000{n}.safetensors" for n in (1, 3)
+    }
     for update in (1, 3):
-        moment = load_tensors(run / f"moments/moment-0000000{update}.safetensors")[0]
-        assert same(moment, weights(train("baseline", **changes, baseline={"updates": update})))
-        assert not same(moment, weights(run))
+        checkpoint = load_tensors(run / f"checkpoints/checkpoint-0000000{update}.safetensors")[0]
+        assert same(checkpoint, weights(train("baseline", **changes, baseline={"updates": update})))
+        assert not same(checkpoint, weights(run))
 
 
 @pytest.mark.parametrize(("name", "patience", "updates"), [("baseline", 2, 3), ("scratch", 1, 2), ("baseline", 0, 6)])
@@ -203,7 +205,7 @@ def test_patience_ends_a_training_that_gets_no_better_and_its_moments_stay_unkep
     assert read_json(run / "model.json")["updates"] == updates
     assert len(read_jsonl(run / "train.jsonl")) == updates
     if name == "baseline":
-        assert len(list((run / "moments").iterdir())) == 1 + (updates > 5)
+        assert len(list((run / "checkpoints").iterdir())) == 1 + (updates > 5)
 
 
 @pytest.mark.parametrize(("count", "longest"), [(1, 20), (6, 20), (6, 5)])

@@ -58,8 +58,8 @@ PAPER = {
     "speed.batch_sizes": [1, 4, 16, 64],  # from here on of Michel et al.
     "ablation.resamples": 1000,
     "selection.resamples": 1000,
-    "curve.step": 0.1,
-    "moments.step": 0.1,
+    "masking_curve.step": 0.1,
+    "checkpoints.step": 0.1,
 }
 
 
@@ -73,7 +73,7 @@ def test_the_default_is_the_papers_value(path: str) -> None:
     assert value(CONFIG["defaults"], path) == PAPER[path]
 
 
-@pytest.mark.parametrize("stage", ["speed", "ablation", "curve", "moments"])
+@pytest.mark.parametrize("stage", ["speed", "ablation", "masking_curve", "checkpoints"])
 def test_whatever_translates_searches_as_the_score_does(stage: str) -> None:
     translate = CONFIG["defaults"]["translate"]
     assert {key: CONFIG["defaults"][stage][key] for key in ("beam", "length_penalty")} == {
@@ -101,7 +101,7 @@ def test_small_experiments_keep_the_papers_loss_optimiser_gates_and_search(name:
         "subset",
         "roles",
     )
-    kept = [path for path in PAPER if not set(path.split(".")) & set(sized) and path != "moments.step"]
+    kept = [path for path in PAPER if not set(path.split(".")) & set(sized) and path != "checkpoints.step"]
     assert len(kept) > 12
     assert {path: value(experiment, path) for path in kept} == {path: PAPER[path] for path in kept}
 

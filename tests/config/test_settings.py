@@ -23,22 +23,22 @@ from heads.config.settings import (
     AblationSettings,
     BaselineSettings,
     BpeSettings,
+    CheckpointsSettings,
     ConfidenceSettings,
-    CurveSettings,
     GatesSettings,
     ImportanceSettings,
     LengthSettings,
     LrpSettings,
     MapsSettings,
+    MaskingCurveSettings,
     ModelSettings,
-    MomentsSettings,
     ParserSettings,
     RolesSettings,
     SelectionSettings,
     SpeedSettings,
     TrainingSettings,
     TranslateSettings,
-    chosen,
+    choices,
     merged,
     resolve,
     section,
@@ -64,8 +64,8 @@ CLASSES: dict[str, type[Any]] = {
     "speed": SpeedSettings,
     "importance": ImportanceSettings,
     "ablation": AblationSettings,
-    "curve": CurveSettings,
-    "moments": MomentsSettings,
+    "masking_curve": MaskingCurveSettings,
+    "checkpoints": CheckpointsSettings,
 }
 JSON_TYPES = {
     int: "integer",
@@ -140,8 +140,8 @@ SECTIONS_READ = {
     "score": {"translate"},
     "parser": {"parser"},
     "importance": {"importance", "training"},
-    "moments": {"moments", "importance", "training"},
-    **{stage: {stage} for stage in ("confidence", "lrp", "roles", "maps", "speed", "ablation", "curve")},
+    "checkpoints": {"checkpoints", "importance", "training"},
+    **{stage: {stage} for stage in ("confidence", "lrp", "roles", "maps", "speed", "ablation", "masking_curve")},
 }
 """By stage, what its command obeys; one whose command is named otherwise stands in COMMAND_OF."""
 COMMAND_OF = {"parser": "parser_model"}
@@ -313,8 +313,8 @@ def test_random_choices_stand_for_all_their_draws_at_every_budget() -> None:
     tuned = {"methods": ["gates", "dsp", "random"], "budgets": [4]}
     selection = {"methods": ["lrp", "random"], "budgets": [9, 4], "draws": 2, "fine_tuned": tuned}
     experiment = {"sweep": {"selection": selection}}
-    assert chosen(experiment, fine_tuned=True) == ["keep-4", "dsp-4", "random1-4", "random2-4"]
-    assert chosen(experiment, fine_tuned=False) == [
+    assert choices(experiment, fine_tuned=True) == ["keep-4", "dsp-4", "random1-4", "random2-4"]
+    assert choices(experiment, fine_tuned=False) == [
         "lrp-9",
         "lrp-4",
         "random1-9",

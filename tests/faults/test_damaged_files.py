@@ -145,7 +145,7 @@ def test_a_training_names_the_damaged_file_that_it_reads(results: Path, tmp_path
 
 
 def test_weights_kept_from_a_moment_are_checked_as_a_model_is(copied: Path) -> None:
-    path = next((copied / "moments").iterdir())
+    path = next((copied / "checkpoints").iterdir())
     path.write_bytes(path.read_bytes()[:-1] + b"\x01")
-    with pytest.raises(UserError, match=r"moment-00000004\.safetensors is missing or damaged .its checksum is wrong"):
+    with pytest.raises(UserError, match=r"point-00000004\.safetensors is missing or damaged .its checksum is wrong"):
         load_tensors(path)

@@ -178,11 +178,11 @@ def training_words(stage: str, results: Path, out: Path) -> list[str]:
         "seed": 1,
         "model": out / "model.safetensors",
         "shape": out / "model.json",
-        "curve": out / "train.jsonl",
+        "masking_curve": out / "train.jsonl",
         "save-every-seconds": 0,
     }
     if stage == "baseline":
-        flags["moments"] = out / "moments"
+        flags["checkpoints"] = out / "checkpoints"
     return [stage, *(text for name, value in flags.items() for text in (f"--{name}", str(value)))]
 
 

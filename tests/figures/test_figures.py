@@ -151,9 +151,9 @@ def test_figures_have_a_name_for_every_rule_that_is_used_by_default_and_none_say
 
 
 def test_relevance_by_every_rule_stands_in_its_own_row(runs: list[Path]) -> None:
-    lrp = load_runs(NEEDS["importance_all"], runs)["lrp.tsv"]
+    lrp = load_runs(NEEDS["relevance_all"], runs)["lrp.tsv"]
     with styled():
-        cells = [axes for axes in draw("importance_all", runs).axes if axes.get_ylabel() in ("", "layer")][:9]
+        cells = [axes for axes in draw("relevance_all", runs).axes if axes.get_ylabel() in ("", "layer")][:9]
         drawn = [np.asarray(axes.collections[0].get_array()).reshape(3, 4) for axes in cells]
     for row, rule in enumerate(("plain", "z-plus")):
         for column, attention in enumerate(("enc_self", "dec_self", "dec_enc")):
@@ -196,7 +196,7 @@ def test_relations_are_written_in_the_direction_of_the_look() -> None:
 
 
 def test_gold_cells_lead_from_the_word_that_looks_to_its_partner() -> None:
-    """He sold old tools: sold is the root, old hangs on tools."""
+    """He sold old tools: sold is the root, old depends on tools."""
     sentence = {"relations": ["nsubj:pass", "root", "amod", "obj"], "tree_heads": [2, 0, 4, 2]}
     assert maps.gold_cells(sentence, "nsubj dependent-to-head") == [(0, 1)]
     assert maps.gold_cells(sentence, "obj head-to-dependent") == [(1, 3)]
@@ -239,8 +239,8 @@ def test_strips_stack_kinds_of_attention_and_layers_in_order() -> None:
 
 def test_a_strip_shows_its_last_record_at_every_moment() -> None:
     recorded = closing.strips(gates_frame()["gates.jsonl"])
-    assert closing.moments(recorded, 2) == [0, 20]
-    assert closing.moments(recorded, 9) == [0, 10, 20]
+    assert closing.updates_to_show(recorded, 2) == [0, 20]
+    assert closing.updates_to_show(recorded, 9) == [0, 10, 20]
     assert closing.at(recorded["0.02"], 10)[0, 0] == 0
     assert closing.at(recorded["0.02"], 25)[0, 0] == 0.2
 

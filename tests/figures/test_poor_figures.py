@@ -25,7 +25,7 @@ PAPER_MODELS = 14
 
 DRAWN: dict[str, list[int]] = {
     "head_functions": [HEADS] * 3,
-    "importance_all": [HEADS] * 9,
+    "relevance_all": [HEADS] * 9,
     # Twelve measures against each other, without the diagonal; heads, the most relevant of each layer, on either scale.
     "measures": [12 * 11, *[HEADS + 1] * 3],
     "attention_maps": [9 * 9] * 3,
@@ -36,7 +36,7 @@ DRAWN: dict[str, list[int]] = {
     "michel_fig1": [HEADS, HEADS, HEADS, 96],
     "michel_fig3": [4 * STEPS, 5 * STEPS],
     "michel_fig4": [4 * STEPS] * 2,
-    # Of three moments one has no BLEU to lose.
+    # Of three checkpoints one has no BLEU to lose.
     "michel_fig5": [3 * STEPS, 2 * STEPS],
 }
 """By figure, for each of its panels: cells, bars' heights or points of named lines, levels and the paper's left out."""

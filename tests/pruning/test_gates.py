@@ -15,7 +15,6 @@ from heads.base.names import ATTENTIONS
 from heads.config.settings import HardConcrete
 from heads.model.transformer import ModelShape, full_heads
 from heads.pruning.gates import (
-    DrivenPrice,
     HeadGates,
     budgets_of,
     is_open,
@@ -24,6 +23,7 @@ from heads.pruning.gates import (
     sample,
     strictly_between,
 )
+from heads.pruning.penalty import DrivenPenalty
 
 MODEL = ModelShape(
     width=10,
@@ -184,14 +184,14 @@ def test_an_impossible_budget_is_refused_in_one_sentence(keep: str, scope: str) 
 def test_a_driven_lambda_ends_near_its_budget_on_gates_that_are_worth_different_amounts(keep: int) -> None:
     shape = replace(MODEL, original_heads=4, live_heads=full_heads(layers=1, heads=4))
     gates = HeadGates(shape, "all", HardConcrete(0.33, -0.1, 1.1, 3.0), budgets_of(str(keep), "all", shape))
-    price, generator = DrivenPrice(gates), torch.Generator().manual_seed(2)
+    price, generator = DrivenPenalty(gates), torch.Generator().manual_seed(2)
     worth = {name: torch.rand(4, generator=generator).exp() * 0.01 * 2**row for row, name in enumerate(gates.log_alpha)}
     optimizer, updates = torch.optim.Adam(gates.parameters(), lr=0.1), 300
     for update in range(1, updates + 1):
         optimizer.zero_grad()
         sampled = gates.sampled(generator)
         gain = sum((sampled[name.split(":")[0]][0] * worth[name]).sum() for name in gates.log_alpha)
-        (price.penalty(gates) - gain).backward()
+        (price(gates) - gain).backward()
         optimizer.step()
         price.adjust(gates, update / updates)
     assert float(gates.expected_open().detach()) == pytest.approx(keep, abs=1)

@@ -1,8 +1,8 @@
 """Every way to choose heads on a model written by hand, of which it is known which heads do the work.
 
-What is known does not hang on any method: the model translates as a rule in `few_heads.expected` says, and of all sets
-of as many heads the known one is best when all others are masked. Measures pass through the files of the workflow and
-its command `selection`.
+What is known does not depend on any method: the model translates as a rule in `few_heads.expected` says, and of all
+sets of as many heads the known one is best when all others are masked. Measures pass through the files of the workflow
+and its command `selection`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ from heads.base.files import read_tsv, write_json, write_text, write_tsv
 from heads.base.methods import MEASURED_IN
 from heads.config.settings import HardConcrete, LengthSettings, LrpSettings, SubsetSettings, TrainingSettings
 from heads.model.transformer import Gates, ModelShape, Transformer
-from heads.pruning.gates import DrivenPrice, HeadGates, Price, TrainableGates, budgets_of
+from heads.pruning.gates import HeadGates, TrainableGates, budgets_of
+from heads.pruning.penalty import DrivenPenalty, Penalty
 from heads.pruning.selection import Head
 from heads.pruning.subset_gates import SubsetGates
 from heads.text.batches import Batch, Pairs, make_batch
@@ -190,12 +191,12 @@ def pairs(folder: Path, count: int) -> Pairs:
     return Pairs(Tokens(files[0]), Tokens(files[1]), max_pieces=10)
 
 
-def gates_of(method: str, shape: ModelShape, updates: int) -> tuple[TrainableGates, Price]:
+def gates_of(method: str, shape: ModelShape, updates: int) -> tuple[TrainableGates, Penalty]:
     if method == "dsp":
         subset = SubsetSettings(0.2, 2.0, 0.02, 0.8, straight_through=True)
-        return SubsetGates(shape, "all", KEEP, subset, updates), Price(torch.zeros(1))
+        return SubsetGates(shape, "all", KEEP, subset, updates), Penalty(torch.zeros(1))
     gates = HeadGates(shape, "all", HardConcrete(0.33, -0.1, 1.1, 3.0), budgets_of(str(KEEP), "all", shape))
-    return gates, DrivenPrice(gates)
+    return gates, DrivenPenalty(gates)
 
 
 @pytest.mark.parametrize("part", ["gates alone", "gates and model"])
@@ -205,9 +206,9 @@ def test_gates_that_are_trained_to_leave_as_many_heads_leave_the_known_ones(
 ) -> None:
     """The model is less sure: beyond what smoothed labels ask for, half-open gates are better than open ones."""
     model, updates = hand_made(tiny_shape, sharpness=MIDDLING), 120
-    gates, price = gates_of(method, model.shape, updates)
+    gates, penalty = gates_of(method, model.shape, updates)
     frozen: tuple[nn.Module, ...] = (model,) if part == "gates alone" else ()
-    pruning = Pruning(gates, price, learning_rate=0.2, record_every=1000, frozen=frozen)
+    pruning = Pruning(gates, penalty, learning_rate=0.2, record_every=1000, frozen=frozen)
     settings = training_settings(batch_tokens=60, micro_batch_tokens=60, learning_rate_scale=0.001)
     length = LengthSettings(updates, 0, 1, 1000)
     training = Training(model, pairs(tmp_path, 200), Plan(settings, length, 7, 0, torch.device("cpu")), pruning)

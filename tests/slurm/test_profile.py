@@ -14,7 +14,7 @@ PROFILE = yaml.safe_load((ROOT / "profiles/slurm/config.yaml").read_text(encodin
 TRAININGS = {"baseline", "gates", "scratch", "selected", "penalty_gates", "parser_model"}
 # Hours each, and few in an experiment.
 ABLATIONS = {"ablation", "ablation_other"}
-ALONE = {*TRAININGS, *ABLATIONS, "download", "parser", "speed", "latency", "curve", "moments", "masked"}
+ALONE = {*TRAININGS, *ABLATIONS, "download", "parser", "speed", "latency", "masking_curve", "checkpoints", "masked"}
 PAPERS = ("wmt-en-ru", "wmt-en-de", "wmt-en-fr", "opensubtitles-en-ru")
 
 

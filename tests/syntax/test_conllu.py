@@ -73,7 +73,7 @@ def test_two_multiword_tokens_in_a_row_keep_their_own_spans(tmp_path: Path) -> N
         ("1\tOne\tone\tX\t_\t_\t7\troot\t_\t_", "line 1: head 7"),
         ("2-1\tOne\t_\t_\t_\t_\t_\t_\t_\t_", "line 1: '2-1'"),
         ("# text = nothing", "line 1: the sentence that ends here has no words"),
-        ("1\tOne\tone\tX\t_\t_\t1\troot\t_\t_", "line 1: word 1 of the sentence above hangs on itself"),
+        ("1\tOne\tone\tX\t_\t_\t1\troot\t_\t_", "line 1: word 1 of the sentence above depends on itself"),
         ("1\tOne\tone\tX\t_\t_\t²\troot\t_\t_", "line 1: the head '²' is not a number"),
         ("1\t\tone\tX\t_\t_\t0\troot\t_\t_", "line 1: the form is empty"),
     ],
@@ -92,7 +92,7 @@ def test_placed_words_know_where_they_stand_in_the_text() -> None:
 
 def test_words_that_hang_on_each_other_in_a_circle_are_named(tmp_path: Path) -> None:
     rows = [("1", "a", "a", "0", "root"), ("2", "b", "b", "4", "dep"), ("3", "c", "c", "2", "dep")]
-    with pytest.raises(UserError, match="line 6: word 2 of the sentence above hangs on itself"):
+    with pytest.raises(UserError, match="line 6: word 2 of the sentence above depends on itself"):
         read(tmp_path / "bad.conllu", conllu([*rows, ("4", "d", "d", "3", "dep")]))
     assert len(read(tmp_path / "good.conllu", conllu([*rows, ("4", "d", "d", "1", "dep")]))[0]) == 4
 

@@ -69,7 +69,7 @@ def test_scores_of_a_hand_made_parse_are_those_counted_by_hand() -> None:
 
 
 def random_words(generator: np.random.Generator, size: int) -> Iterator[Word]:
-    """A random tree: each word hangs on an earlier one of a random order."""
+    """A random tree: each word depends on an earlier one of a random order."""
     order = [int(word) for word in generator.permutation(size) + 1]
     heads = {word: order[generator.integers(place)] if place else 0 for place, word in enumerate(order)}
     for word in range(1, size + 1):

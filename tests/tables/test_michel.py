@@ -17,7 +17,7 @@ from heads.base.names import ATTENTIONS
 from heads.figures import michel
 from heads.figures.needs import NEEDS
 from heads.figures.style import TYPE_COLOURS, styled
-from heads.tables.michel import heads_table, layers_table, moments_table
+from heads.tables.michel import checkpoints_table, heads_table, layers_table
 from heads.tables.needs import NEEDS as TABLE_NEEDS
 from heads.tables.reading import load_reference, load_runs
 
@@ -72,7 +72,7 @@ def test_a_layer_stands_beside_the_papers_layer_of_the_same_depth(layers: int, p
 
 
 def test_the_curve_says_how_much_of_its_own_start_is_kept(runs: list[Path], tmp_path: Path) -> None:
-    rows = table("michel_curve", runs, tmp_path / "t.tsv")
+    rows = table("michel_masking_curve", runs, tmp_path / "t.tsv")
     row = next(r for r in rows if (r["order"], r["attention"], r["masked"], r["seed"]) == ("token", "all", "3", "1"))
     # fake_results: the second order falls by 2 k^2 from 92.
     assert (row["bleu"], row["bleu_change"], row["masked_percent"]) == ("74.00", "-18.00", "75.0")
@@ -131,8 +131,8 @@ def test_the_table_of_moments_tells_the_share_of_each_moments_own_bleu_beside_th
         for update, epoch, done, bleu in walks
         for (masked, share), value in zip(steps, bleu, strict=True)
     ]
-    table = moments_table(
-        {"moments.tsv": rows_of(*rows, columns=columns)}, load_reference("michel_figure5_moments.csv")
+    table = checkpoints_table(
+        {"checkpoints.tsv": rows_of(*rows, columns=columns)}, load_reference("michel_figure5_moments.csv")
     )
     kept = {int(update): part["kept_percent"].tolist() for update, part in table.groupby("update")}
     assert kept[70] == [100, 95, 80, 25, 0]
@@ -162,7 +162,7 @@ def test_the_papers_moments_are_those_of_its_figure() -> None:
 
 
 def test_moments_of_several_seeds_are_averaged(runs: list[Path], tmp_path: Path) -> None:
-    rows = table("michel_moments", runs, tmp_path / "t.tsv")
+    rows = table("michel_checkpoints", runs, tmp_path / "t.tsv")
     assert {row["seed"] for row in rows} == {"1", "2", "mean", "sd"}
     row = next(r for r in rows if (r["seed"], r["update"], r["masked"]) == ("mean", "30", "3"))
     assert (row["bleu"], row["bleu_change"], row["masked_percent"]) == ("83.00", "-9.00", "75.0")
@@ -239,11 +239,11 @@ def test_every_order_and_form_of_importance_is_drawn_under_its_own_name(runs: li
 
 def test_random_orders_are_a_mean_within_the_best_and_the_worst_of_them(runs: list[Path]) -> None:
     frames = load_runs(NEEDS["michel_fig3"], runs[:1])
-    curve = frames["curve.tsv"]
+    curve = frames["masking_curve.tsv"]
     first = curve[curve["order"] == "random-1"]
     other = first.assign(order="random-2", bleu=first["bleu"] + 2 * first["masked"])
     with styled():
-        axes = michel.fig3({"curve.tsv": pd.concat([curve, other])}, "first").axes[0]
+        axes = michel.fig3({"masking_curve.tsv": pd.concat([curve, other])}, "first").axes[0]
         (line,) = (line for line in axes.lines if line.get_label() == "random, 2 orders")
         corners = {tuple(point) for point in axes.collections[0].get_paths()[0].vertices.tolist()}  # type: ignore[union-attr]
     assert np.asarray(line.get_ydata()).tolist() == [92 - 7 * k**2 + k for k in range(5)]
@@ -280,4 +280,4 @@ def test_a_moment_without_any_bleu_has_no_share_of_it(runs: list[Path]) -> None:
 
 def test_every_item_of_the_paper_has_a_name_with_its_number() -> None:
     assert {f"michel_fig{number}" for number in range(1, 6)} == set(michel.FIGURES) <= set(NEEDS)
-    assert {"michel_table1", "michel_table2", "michel_curve", "michel_moments"} <= set(TABLE_NEEDS)
+    assert {"michel_table1", "michel_table2", "michel_masking_curve", "michel_checkpoints"} <= set(TABLE_NEEDS)

@@ -21,7 +21,7 @@ from heads.tables.verdicts import Finding, holds
 
 SURE, UNSURE = 0.001, 0.2
 REFERENCE = load_reference("michel_claims.csv").set_index("id")
-FILES = ("ablation.tsv", "ablation.other.tsv", "layers_to_one.tsv", "curve.tsv", "moments.tsv", "speed.tsv")
+FILES = ("ablation.tsv", "ablation.other.tsv", "layers_to_one.tsv", "masking_curve.tsv", "checkpoints.tsv", "speed.tsv")
 
 
 def frames(**rows: Sequence[dict[str, Any]]) -> Frames:
@@ -75,7 +75,7 @@ def walk(
     ]  # fmt: skip
 
 
-def moment(update: int, *bleu: float, epoch: float, finished: int = 0) -> list[dict[str, Any]]:
+def checkpoint(update: int, *bleu: float, epoch: float, finished: int = 0) -> list[dict[str, Any]]:
     return walk(*bleu, update=update, epoch=epoch, finished=finished)
 
 
@@ -116,8 +116,8 @@ def test_the_papers_numbers_are_those_of_its_tables() -> None:
         assert paper[claim] == pytest.approx(1 - lost.mean(), abs=5e-5)
     speed = load_reference("michel_table4_speed.csv").set_index("batch_sentences")["gain_percent"].dropna()
     assert paper["faster_in_larger_batches"] == pytest.approx((speed[64] - speed[1]) / 100)
-    moments = load_reference("michel_figure5_moments.csv")
-    late = moments[moments["epoch"] >= 10]
+    checkpoints = load_reference("michel_figure5_moments.csv")
+    late = checkpoints[checkpoints["epoch"] >= 10]
     assert paper["kept_late"] == paper["kept_at_the_end"] == late["kept_percent_low"].min() / 100
     # BLEU falls in proportion to the heads that are masked in epochs 1 and 2: 60 % are kept of it with 40 % masked.
     assert paper["kept_more_and_more"] == pytest.approx(0.85 - (1 - 0.4))
@@ -262,30 +262,36 @@ def test_the_correlation_across_domains_joins_heads_by_their_place_and_has_fishe
     assert verdict("correlation_across_domains", ablation=rows) == "", "no other domain"
 
 
-EARLY = moment(10, 20.0, 15.0, 10.0, 5.0, 4.0, 0.0, epoch=1.5)
-UNTRAINED = moment(1, 0.5, 0.4, 0.4, 0.4, 0.4, 0.4, epoch=0.1)
+EARLY = checkpoint(10, 20.0, 15.0, 10.0, 5.0, 4.0, 0.0, epoch=1.5)
+UNTRAINED = checkpoint(1, 0.5, 0.4, 0.4, 0.4, 0.4, 0.4, epoch=0.1)
 
 
 def test_what_is_kept_late_is_the_least_of_the_moments_from_epoch_ten_on() -> None:
-    tenth = moment(70, 30.0, 30.0, 27.0, 20.0, 9.0, 0.0, epoch=10.0)
-    later = moment(90, 40.0, 40.0, 32.0, 20.0, 9.0, 0.0, epoch=12.9)
-    last = moment(140, 40.0, 40.0, 38.0, 20.0, 9.0, 0.0, epoch=20.0, finished=1)
+    tenth = checkpoint(70, 30.0, 30.0, 27.0, 20.0, 9.0, 0.0, epoch=10.0)
+    later = checkpoint(90, 40.0, 40.0, 32.0, 20.0, 9.0, 0.0, epoch=12.9)
+    last = checkpoint(140, 40.0, 40.0, 38.0, 20.0, 9.0, 0.0, epoch=20.0, finished=1)
     rows = UNTRAINED + EARLY + tenth + later + last
-    found = finding("kept_late", moments=rows)
+    found = finding("kept_late", checkpoints=rows)
     assert (found.ours, found.low, found.high) == pytest.approx((0.8, (32 - 0.1) / 40, (32 + 0.1) / 40))
-    assert finding("kept_at_the_end", moments=rows).ours == pytest.approx(38 / 40)
-    grown = finding("kept_more_and_more", moments=rows)
-    assert grown.ours == pytest.approx(38 / 40 - 10 / 20), "the first moment that translates anything"
+    assert finding("kept_at_the_end", checkpoints=rows).ours == pytest.approx(38 / 40)
+    grown = finding("kept_more_and_more", checkpoints=rows)
+    assert grown.ours == pytest.approx(38 / 40 - 10 / 20), "the first checkpoint that translates anything"
     assert grown.low == pytest.approx(grown.ours - 0.1 / 40 - 0.1 / 20)
-    assert (verdict("kept_late", moments=rows), verdict("kept_at_the_end", moments=rows)) == ("no", "yes")
-    assert (verdict("kept_late", moments=tenth + last), verdict("kept_more_and_more", moments=rows)) == ("yes", "yes")
+    assert (verdict("kept_late", checkpoints=rows), verdict("kept_at_the_end", checkpoints=rows)) == ("no", "yes")
+    assert (verdict("kept_late", checkpoints=tenth + last), verdict("kept_more_and_more", checkpoints=rows)) == (
+        "yes",
+        "yes",
+    )
 
 
 def test_a_training_of_few_epochs_has_no_late_moments() -> None:
-    rows = EARLY + moment(30, 40.0, 40.0, 16.0, 9.0, 4.0, 0.0, epoch=9.9, finished=1)
-    assert verdict("kept_late", moments=rows) == ""
-    assert (verdict("kept_at_the_end", moments=rows), verdict("kept_more_and_more", moments=rows)) == ("no", "no")
-    assert verdict("kept_more_and_more", moments=rows[6:]) == "", "one moment is no development"
+    rows = EARLY + checkpoint(30, 40.0, 40.0, 16.0, 9.0, 4.0, 0.0, epoch=9.9, finished=1)
+    assert verdict("kept_late", checkpoints=rows) == ""
+    assert (verdict("kept_at_the_end", checkpoints=rows), verdict("kept_more_and_more", checkpoints=rows)) == (
+        "no",
+        "no",
+    )
+    assert verdict("kept_more_and_more", checkpoints=rows[6:]) == "", "one checkpoint is no development"
 
 
 def test_the_gain_in_speed_is_that_of_the_model_nearest_to_half_of_the_heads() -> None:

@@ -15,7 +15,7 @@ from heads.base.files import read_tsv
 from heads.cli.figure import FIGURES
 from heads.cli.table import KEYS, TABLES
 from heads.figures.needs import NEEDS
-from heads.figures.style import curve, seed_note, styled
+from heads.figures.style import mean_line, seed_note, styled
 from heads.tables.needs import NEEDS as TABLE_NEEDS
 from heads.tables.reading import load_reference, load_runs
 from heads.tables.seeds import with_spread
@@ -78,7 +78,7 @@ def test_a_curve_runs_through_the_means_and_its_bars_are_deviations() -> None:
     )
     with styled():
         axes = plt.subplots()[1]
-        curve(axes, points, "left", "bleu", color="black", marker="o")
+        mean_line(axes, points, "left", "bleu", color="black", marker="o")
         (x, y) = (np.asarray(values, float).tolist() for values in axes.lines[0].get_data())
         upright = axes.collections[1].get_segments()  # type: ignore[attr-defined]
     assert (x, y) == ([2, 7], [20.5, 32])

@@ -131,7 +131,7 @@ ROWS = st.lists(st.tuples(FORMS, st.booleans(), st.integers(1, 3)), min_size=1, 
 
 
 def star(rows: list[tuple[str, bool, int]]) -> Sentence:
-    """Surface words, each with a space after it or not, in so many syntactic words, which all hang on the first."""
+    """Surface words, each with a space after it or not, in so many syntactic words, which all depend on the first."""
     tokens: list[Token] = []
     start = 0
     for form, space, parts in rows:

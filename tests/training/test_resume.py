@@ -17,7 +17,7 @@ from torch import Tensor
 from heads.base.files import UserError, read_jsonl
 from heads.model.checkpoint import load_tensors
 from heads.model.transformer import Gates, Transformer
-from heads.training.checkpointing import Unfinished, fingerprint, moments_in
+from heads.training.checkpointing import Unfinished, checkpoints_in, fingerprint
 from heads.training.loop import Training, train
 
 New = Callable[..., Training]
@@ -218,7 +218,7 @@ def keeping(new_training: New, updates: tuple[int, ...] = KEPT) -> Training:
 
 def test_moments_that_are_kept_are_the_weights_of_a_training_that_ends_there(new_training: New, tmp_path: Path) -> None:
     run(keeping(new_training), tmp_path / "unfinished")
-    kept = moments_in(tmp_path / "unfinished")
+    kept = checkpoints_in(tmp_path / "unfinished")
     assert tuple(kept) == KEPT
     shorter = build(new_training, plan={**PLAN, "updates": 5, "average_last": 1})
     run(shorter, tmp_path / "shorter")
@@ -235,7 +235,7 @@ def test_a_killed_and_resumed_training_keeps_the_same_moments(
     with pytest.raises(Killed):
         run(keeping(new_training), tmp_path / "unfinished", save=save, kill=kill)
     run(keeping(new_training), tmp_path / "unfinished")
-    whole, resumed = moments_in(tmp_path / "whole"), moments_in(tmp_path / "unfinished")
+    whole, resumed = checkpoints_in(tmp_path / "whole"), checkpoints_in(tmp_path / "unfinished")
     assert tuple(resumed) == KEPT
     for update, path in whole.items():
         expected, found = load_tensors(path)[0], load_tensors(resumed[update])[0]
@@ -245,21 +245,21 @@ def test_a_killed_and_resumed_training_keeps_the_same_moments(
 def test_a_moment_after_the_saved_state_is_forgotten(new_training: New, tmp_path: Path) -> None:
     with pytest.raises(Killed):
         run(keeping(new_training), tmp_path / "unfinished", save=(4,), kill=9)
-    assert tuple(moments_in(tmp_path / "unfinished")) == (2, 5, 8)
+    assert tuple(checkpoints_in(tmp_path / "unfinished")) == (2, 5, 8)
     with pytest.raises(Killed):
         run(keeping(new_training, ()), tmp_path / "unfinished", kill=5)
-    assert tuple(moments_in(tmp_path / "unfinished")) == (2,)
+    assert tuple(checkpoints_in(tmp_path / "unfinished")) == (2,)
 
 
 def test_moments_are_copied_into_a_folder_that_holds_nothing_else(new_training: New, tmp_path: Path) -> None:
     run(keeping(new_training), tmp_path / "unfinished")
-    stale = tmp_path / "moments" / "moment-00000099.safetensors"
+    stale = tmp_path / "checkpoints" / "checkpoint-00000099.safetensors"
     stale.parent.mkdir()
     stale.write_bytes(b"of an older training")
     unfinished = Unfinished(tmp_path / "unfinished", "one", 1e9)
-    unfinished.write_moments(stale.parent)
-    assert tuple(moments_in(stale.parent)) == KEPT
-    assert sorted(stale.parent.iterdir()) == list(moments_in(stale.parent).values())
+    unfinished.write_checkpoints(stale.parent)
+    assert tuple(checkpoints_in(stale.parent)) == KEPT
+    assert sorted(stale.parent.iterdir()) == list(checkpoints_in(stale.parent).values())
 
 
 def test_two_trainings_can_not_share_one_folder(tmp_path: Path) -> None:

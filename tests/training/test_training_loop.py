@@ -17,7 +17,8 @@ from torch import Tensor
 from heads.base.files import read_jsonl
 from heads.config.settings import HardConcrete
 from heads.model.transformer import Gates, Transformer
-from heads.pruning.gates import HeadGates, Price
+from heads.pruning.gates import HeadGates
+from heads.pruning.penalty import Penalty
 from heads.text.batches import Batch
 from heads.training.checkpointing import Unfinished
 from heads.training.loop import Pruning, Training, train
@@ -63,7 +64,7 @@ def test_two_updates_are_those_of_adam_with_the_settings_constants_and_a_rate_fo
 
 
 def test_lambda_is_added_once_an_update_however_many_micro_batches_and_sentences_it_has(new_training: New) -> None:
-    """As the slope of the penalty does not hang on the batch, what lambda adds to a gradient is the same for each."""
+    """As the slope of the penalty does not depend on the batch, what lambda adds to a gradient is the same for each."""
     added = []
     for members, micro_batch_tokens in ((np.arange(40), 1000), (np.arange(40), 12), (np.arange(3), 12)):
         pair = []
@@ -220,7 +221,7 @@ def test_a_resumed_training_remembers_the_best_dev_loss_and_how_long_it_has_wait
 def test_frozen_parts_keep_every_bit_and_all_others_learn(new_training: New, lopsided: HardConcrete) -> None:
     plain = new_training()
     model = plain.model
-    pruning = Pruning(HeadGates(model.shape, "enc_self", lopsided), Price(torch.ones(1)), 0.05, 9, (model.decoder,))
+    pruning = Pruning(HeadGates(model.shape, "enc_self", lopsided), Penalty(torch.ones(1)), 0.05, 9, (model.decoder,))
     training = Training(model, plain.pairs, plain.plan, pruning)
     before = learning(training)
     for members in (np.arange(9), np.arange(20, 29)):

@@ -35,7 +35,7 @@ def training(stage: str, folder: str) -> dict[str, str]:
     """What every training is told: pieces and dev references of its experiment, its own seed, what it writes."""
     told = {"settings": f"{SETTINGS}/{stage}.yaml", "data": BPE, "references": f"{CORPUS}/dev.target.txt"}
     numbers = {"seed": "{seed}", "threads": NUMBER, "processes": NUMBER}
-    return {"curve": f"{folder}/train.jsonl", **told, **numbers, **model_in(folder)}
+    return {"masking_curve": f"{folder}/train.jsonl", **told, **numbers, **model_in(folder)}
 
 
 def measured(stage: str, folder: str, out: str, settings: str = "") -> dict[str, str]:
@@ -73,7 +73,7 @@ COMMANDS: dict[str, Mapping[str, str]] = {
         "bpe": f"{BPE}/{{side}}.model",
         "threads": NUMBER,
     },
-    "baseline": {**training("baseline", BASELINE), "moments": f"{BASELINE}/moments"},
+    "baseline": {**training("baseline", BASELINE), "checkpoints": f"{BASELINE}/checkpoints"},
     "gates": {
         **training("gates", GATES),
         **model_in(BASELINE, "start-"),
@@ -155,19 +155,19 @@ COMMANDS: dict[str, Mapping[str, str]] = {
         "target-bpe": f"{BPE}/target.model",
         "threads": NUMBER,
     },
-    "curve": {
-        **measured("curve", RUN, "curve.tsv"),
+    "masking_curve": {
+        **measured("masking_curve", RUN, "masking_curve.tsv"),
         **TEST,
         "importance": f"{RUN}/importance.tsv",
         "ablation-dev": f"{RUN}/ablation.dev.tsv",
         "ablation-test": f"{RUN}/ablation.tsv",
     },
-    "moments": {
-        **measured("moments", BASELINE, "moments.tsv"),
+    "checkpoints": {
+        **measured("checkpoints", BASELINE, "checkpoints.tsv"),
         **TEST,
         "dev-source": f"{BPE}/dev.source.safetensors",
         "dev-target": f"{BPE}/dev.target.safetensors",
-        "moments": f"{BASELINE}/moments",
+        "checkpoints": f"{BASELINE}/checkpoints",
         "train-source": f"{BPE}/train.source.safetensors",
         "train-target": f"{BPE}/train.target.safetensors",
     },
@@ -189,7 +189,7 @@ COMMANDS: dict[str, Mapping[str, str]] = {
         "baseline": BASELINE,
         "targets": "{choices}",
     },
-    "chosen": {
+    "chosen_heads": {
         "out": f"{SELECTED}/heads.tsv",
         "settings": f"{SETTINGS}/selection.yaml",
         "baseline": BASELINE,
@@ -293,17 +293,17 @@ READ = {
     "speed": (FIRST,),
     "michel_table1": (FIRST,),
     "michel_table2": (FIRST,),
-    "michel_curve": (FIRST,),
+    "michel_masking_curve": (FIRST,),
     "measures": (FIRST, "gates/*/lam-*"),
     "correlations": (FIRST, "gates/*/lam-*"),
     "selection": (FIRST,),
     "claims": (FIRST, *LAM, "selected/*/lam-*", "penalty_scratch/*/lam-*"),
-    "michel_moments": (FIRST,),
+    "michel_checkpoints": (FIRST,),
     "relative_positions": (FIRST,),
     "dependency_scores": (FIRST,),
     "hard_concrete": ("gates/*/lam-*",),
     "head_functions": (FIRST,),
-    "importance_all": (FIRST,),
+    "relevance_all": (FIRST,),
     "attention_maps": (FIRST,),
     "bleu_encoder_heads": (FIRST, "pruned/enc_self/lam-*"),
     "functions_retained": (FIRST, "pruned/*/lam-*", "scratch/*/lam-*"),

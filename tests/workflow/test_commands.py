@@ -226,7 +226,7 @@ def test_a_training_waits_for_the_pieces_of_train_and_dev_and_for_nothing_of_the
 
 
 def test_heads_are_chosen_from_measures_that_never_saw_the_test_set(jobs: list[Job]) -> None:
-    choosing = [job for job in jobs if job.rule in ("selection", "chosen") and "far" in job.whose["experiment"]]
+    choosing = [job for job in jobs if job.rule in ("selection", "chosen_heads") and "far" in job.whose["experiment"]]
     assert len(choosing) == 2 + 2 * 3
     for job in choosing:
         files = " ".join(MEASURED_IN[choice.removesuffix("-48")] for choice in job.flags["targets"].split())

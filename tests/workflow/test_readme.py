@@ -25,7 +25,7 @@ ASKED = [line for line in [*LINES, *TABLE] if "snakemake" in shlex.split(line, c
 WITHOUT_NAMES = {
     "snakemake --config 'run=[demo-long, demo-footnote8]'": (
         {"baseline": 2, "scratch": 5, "penalty_gates": 3, "selected": 3, "table": 12},
-        {"chosen"},
+        {"chosen_heads"},
     ),
     "snakemake models": ({"baseline": 1, "score": 35}, {"table", "figure", "lrp", "roles"}),
     "snakemake --profile profiles/slurm --cores 64": ({"baseline": 1, "table": 12, "figure": 15}, set()),

@@ -93,7 +93,10 @@ rule roles:
         source_bpe=f"{BPE}/source.model",
         train_source=f"{BPE}/train.source.safetensors",
         trees=lambda w: list(tree_files(w).values()),
-        code=[f"{CODE}/{name}.py" for name in ("analysis/roles", "base/bootstrap", "syntax/alignment", "analysis/attention_weights")],
+        code=[
+            f"{CODE}/{name}.py"
+            for name in ("analysis/roles", "base/bootstrap", "syntax/alignment", "analysis/attention_weights")
+        ],
     output:
         roles=f"{ANY_RUN}/roles.tsv",
         alignment=f"{ANY_RUN}/alignment.tsv",
@@ -125,7 +128,10 @@ rule maps:
         shape=f"{ANY_RUN}/model.json",
         source_bpe=f"{BPE}/source.model",
         trees=lambda w: next(iter(tree_files(w).values())),
-        code=[f"{CODE}/{name}.py" for name in ("analysis/attention_maps", "syntax/alignment", "analysis/attention_weights")],
+        code=[
+            f"{CODE}/{name}.py"
+            for name in ("analysis/attention_maps", "syntax/alignment", "analysis/attention_weights")
+        ],
     output:
         f"{ANY_RUN}/maps.json",
     log:
@@ -174,7 +180,7 @@ rule speed:
 
 
 rule importance:
-    """How much the loss hangs on every head, to first order (Michel et al., sec. 4.1)."""
+    """How much the loss depends on every head, to first order (Michel et al., sec. 4.1)."""
     input:
         settings="results/{experiment}/settings/importance.yaml",
         model=f"{ANY_RUN}/model.safetensors",
@@ -261,10 +267,10 @@ rule ablation_other:
         " --masked {output.masked:q} --threads {threads} > {log:q} 2>&1"
 
 
-rule curve:
+rule masking_curve:
     """BLEU as more and more heads are masked, in several orders and by kind of attention (Michel et al., secs 4 and 5)."""
     input:
-        settings="results/{experiment}/settings/curve.yaml",
+        settings="results/{experiment}/settings/masking_curve.yaml",
         model=f"{ANY_RUN}/model.safetensors",
         shape=f"{ANY_RUN}/model.json",
         source=f"{BPE}/test.source.safetensors",
@@ -275,11 +281,11 @@ rule curve:
         ablation_test=f"{ANY_RUN}/ablation.tsv",
         code=f"{CODE}/analysis/masking_curve.py",
     output:
-        f"{ANY_RUN}/curve.tsv",
+        f"{ANY_RUN}/masking_curve.tsv",
     log:
-        f"{ANY_RUN}/log/curve.txt",
+        f"{ANY_RUN}/log/masking_curve.txt",
     benchmark:
-        f"{ANY_RUN}/bench/curve.tsv"
+        f"{ANY_RUN}/bench/masking_curve.tsv"
     conda:
         "../../envs/torch.yaml"
     threads: 1
@@ -287,19 +293,19 @@ rule curve:
         mem_mb=2000,
         runtime=720,
     shell:
-        "python -m heads curve --settings {input.settings:q} --model {input.model:q} --shape {input.shape:q}"
+        "python -m heads masking_curve --settings {input.settings:q} --model {input.model:q} --shape {input.shape:q}"
         " --source {input.source:q} --references {input.references:q} --target-bpe {input.target_bpe:q}"
         " --importance {input.importance:q} --ablation-dev {input.ablation_dev:q}"
         " --ablation-test {input.ablation_test:q} --out {output:q} --threads {threads} > {log:q} 2>&1"
 
 
-rule moments:
-    """The curve by importance at the moments of training that the baseline kept (Michel et al., sec. 6)."""
+rule checkpoints:
+    """The curve by importance at the checkpoints of training that the baseline kept (Michel et al., sec. 6)."""
     input:
-        settings="results/{experiment}/settings/moments.yaml",
+        settings="results/{experiment}/settings/checkpoints.yaml",
         model=f"{BASELINE}/model.safetensors",
         shape=f"{BASELINE}/model.json",
-        moments=f"{BASELINE}/moments",
+        checkpoints=f"{BASELINE}/checkpoints",
         source=f"{BPE}/test.source.safetensors",
         references=corpus_file("test.target.txt"),
         dev_source=f"{BPE}/dev.source.safetensors",
@@ -309,11 +315,11 @@ rule moments:
         target_bpe=f"{BPE}/target.model",
         code=[f"{CODE}/analysis/{name}.py" for name in ("masking_curve", "importance")],
     output:
-        f"{BASELINE}/moments.tsv",
+        f"{BASELINE}/checkpoints.tsv",
     log:
-        f"{BASELINE}/log/moments.txt",
+        f"{BASELINE}/log/checkpoints.txt",
     benchmark:
-        f"{BASELINE}/bench/moments.tsv"
+        f"{BASELINE}/bench/checkpoints.tsv"
     conda:
         "../../envs/torch.yaml"
     threads: 1
@@ -321,8 +327,8 @@ rule moments:
         mem_mb=2000,
         runtime=720,
     shell:
-        "python -m heads moments --settings {input.settings:q} --model {input.model:q} --shape {input.shape:q}"
+        "python -m heads checkpoints --settings {input.settings:q} --model {input.model:q} --shape {input.shape:q}"
         " --source {input.source:q} --references {input.references:q} --target-bpe {input.target_bpe:q}"
-        " --dev-source {input.dev_source:q} --dev-target {input.dev_target:q} --moments {input.moments:q}"
+        " --dev-source {input.dev_source:q} --dev-target {input.dev_target:q} --checkpoints {input.checkpoints:q}"
         " --train-source {input.train_source:q} --train-target {input.train_target:q}"
         " --out {output:q} --threads {threads} > {log:q} 2>&1"

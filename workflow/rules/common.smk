@@ -108,7 +108,7 @@ def run_folders(experiment, kinds=("baseline", "pruned", "scratch", "selected", 
 
 def fine_tuned(experiment):
     """The choices of heads, such as `random2-12`, that are cut out of the baseline, which is then trained on."""
-    return settings.chosen(EXPERIMENTS[experiment], fine_tuned=True)
+    return settings.choices(EXPERIMENTS[experiment], fine_tuned=True)
 
 
 def trained_on(experiment):
@@ -120,7 +120,7 @@ def trained_on(experiment):
 
 
 def entry_without(corpus, *keys):
-    """The entry of a corpus without some of its keys, so that a change of those reruns nothing that is not told them."""
+    """The entry of a corpus without some of its keys, so that a change of those reruns nothing that is not given them."""
     return {key: value for key, value in config["corpora"][corpus].items() if key not in keys}
 
 
@@ -240,7 +240,7 @@ def parsed_words(wildcards):
 
 def all_choices(wildcards):
     """Every choice of heads that is scored without updates."""
-    return settings.chosen(EXPERIMENTS[wildcards.experiment], fine_tuned=False)
+    return settings.choices(EXPERIMENTS[wildcards.experiment], fine_tuned=False)
 
 
 def compared_with(wildcards):
@@ -250,7 +250,7 @@ def compared_with(wildcards):
     return [f for f, run in runs if run.scope == methods.SCOPE and str(run.seed) == wildcards.seed]
 
 
-def chosen_heads(wildcards):
+def heads_to_keep(wildcards):
     """Input function: the table of the heads that a choice keeps, by gates or by a measure."""
     by_gates = re.fullmatch(TARGET, wildcards.choice)
     table = f"{PRUNED if by_gates else SELECTED}/heads.tsv"

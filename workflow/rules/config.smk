@@ -1,8 +1,8 @@
-# The settings of each stage as a small file of its own, so that a change reruns only what was told of it.
+# The settings of each stage as a small file of its own, so that a change reruns only what it was given.
 
 
 rule settings:
-    """The settings that one stage of an experiment is told, and nothing else."""
+    """The settings that one stage of an experiment is given, and nothing else."""
     output:
         "results/{experiment}/settings/{stage}.yaml",
     log:
@@ -53,7 +53,7 @@ rule other_settings:
 
 
 rule trees_settings:
-    """The entry of one corpus with its treebank, which only the rule that reads it is told."""
+    """The entry of one corpus with its treebank, which only the rule that reads it is given."""
     output:
         "results/corpora/{corpus}/trees.{split}.yaml",
     log:

@@ -1,6 +1,6 @@
 # The kinds of trained models: baseline, gates, pruned, scratch, and pruned from scratch. Each run has one folder.
 
-# The data that every training reads; the command is told the folder.
+# The data that every training reads; the command is given the folder.
 TRAINING_DATA = [
     f"{BPE}/{name}"
     for name in (
@@ -23,9 +23,9 @@ rule baseline:
     output:
         model=f"{BASELINE}/model.safetensors",
         shape=f"{BASELINE}/model.json",
-        curve=f"{BASELINE}/train.jsonl",
-        # A folder, as an early stop may leave fewer moments than were asked for.
-        moments=directory(f"{BASELINE}/moments"),
+        history=f"{BASELINE}/train.jsonl",
+        # A folder, as an early stop may leave fewer checkpoints than were asked for.
+        checkpoints=directory(f"{BASELINE}/checkpoints"),
     log:
         f"{BASELINE}/log/baseline.txt",
     benchmark:
@@ -45,7 +45,7 @@ rule baseline:
         "python -m heads baseline --settings {input.settings:q} --data {params.data:q}"
         " --references {input.references:q} --seed {params.seed:q} --threads {threads}"
         " --processes {resources.processes}"
-        " --model {output.model:q} --shape {output.shape:q} --curve {output.curve:q} --moments {output.moments:q}"
+        " --model {output.model:q} --shape {output.shape:q} --history {output.history:q} --checkpoints {output.checkpoints:q}"
         " > {log:q} 2>&1"
 
 
@@ -60,7 +60,7 @@ rule gates:
     output:
         model=f"{GATES}/model.safetensors",
         shape=f"{GATES}/model.json",
-        curve=f"{GATES}/train.jsonl",
+        history=f"{GATES}/train.jsonl",
         heads=f"{GATES}/heads.tsv",
         closing=f"{GATES}/gates.jsonl",
     log:
@@ -86,7 +86,7 @@ rule gates:
         " --processes {resources.processes}"
         " --start-model {input.start_model:q} --start-shape {input.start_shape:q}"
         " --scope {params.scope:q} --target {params.target:q}"
-        " --model {output.model:q} --shape {output.shape:q} --curve {output.curve:q}"
+        " --model {output.model:q} --shape {output.shape:q} --history {output.history:q}"
         " --heads {output.heads:q} --gates-log {output.closing:q} > {log:q} 2>&1"
 
 
@@ -128,7 +128,7 @@ rule scratch:
     output:
         model=f"{SCRATCH}/model.safetensors",
         shape=f"{SCRATCH}/model.json",
-        curve=f"{SCRATCH}/train.jsonl",
+        history=f"{SCRATCH}/train.jsonl",
     log:
         f"{SCRATCH}/log/scratch.txt",
     benchmark:
@@ -149,7 +149,7 @@ rule scratch:
         " --references {input.references:q} --seed {params.seed:q} --threads {threads}"
         " --processes {resources.processes}"
         " --unpruned-shape {input.unpruned_shape:q} --heads {input.heads:q}"
-        " --model {output.model:q} --shape {output.shape:q} --curve {output.curve:q} > {log:q} 2>&1"
+        " --model {output.model:q} --shape {output.shape:q} --history {output.history:q} > {log:q} 2>&1"
 
 
 rule penalty_gates:
@@ -162,7 +162,7 @@ rule penalty_gates:
     output:
         model=f"{PENALTY_GATES}/model.safetensors",
         shape=f"{PENALTY_GATES}/model.json",
-        curve=f"{PENALTY_GATES}/train.jsonl",
+        history=f"{PENALTY_GATES}/train.jsonl",
         heads=f"{PENALTY_GATES}/heads.tsv",
         closing=f"{PENALTY_GATES}/gates.jsonl",
     log:
@@ -187,7 +187,7 @@ rule penalty_gates:
         " --references {input.references:q} --seed {params.seed:q} --threads {threads}"
         " --processes {resources.processes} --unpruned-shape {input.unpruned_shape:q}"
         " --scope {params.scope:q} --target {params.target:q}"
-        " --model {output.model:q} --shape {output.shape:q} --curve {output.curve:q}"
+        " --model {output.model:q} --shape {output.shape:q} --history {output.history:q}"
         " --heads {output.heads:q} --gates-log {output.closing:q} > {log:q} 2>&1"
 
 

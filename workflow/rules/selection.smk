@@ -78,7 +78,7 @@ rule masked:
         " --selection {input.selection:q} --out {output:q} --threads {threads} > {log:q} 2>&1"
 
 
-rule chosen:
+rule chosen_heads:
     """The heads of one choice, apart from all others, so that one more choice retrains none."""
     input:
         settings="results/{experiment}/settings/selection.yaml",
@@ -86,9 +86,9 @@ rule chosen:
     output:
         f"{SELECTED}/heads.tsv",
     log:
-        f"{SELECTED}/log/chosen.txt",
+        f"{SELECTED}/log/chosen_heads.txt",
     benchmark:
-        f"{SELECTED}/bench/chosen.tsv"
+        f"{SELECTED}/bench/chosen_heads.tsv"
     wildcard_constraints:
         choice=MEASURED,
     conda:
@@ -112,11 +112,11 @@ rule selected:
         references=corpus_file("dev.target.txt"),
         start_model=rules.baseline.output.model,
         start_shape=rules.baseline.output.shape,
-        heads=chosen_heads,
+        heads=heads_to_keep,
     output:
         model=f"{SELECTED}/model.safetensors",
         shape=f"{SELECTED}/model.json",
-        curve=f"{SELECTED}/train.jsonl",
+        history=f"{SELECTED}/train.jsonl",
     log:
         f"{SELECTED}/log/selected.txt",
     benchmark:
@@ -137,7 +137,7 @@ rule selected:
         " --references {input.references:q} --seed {params.seed:q} --threads {threads}"
         " --processes {resources.processes}"
         " --start-model {input.start_model:q} --start-shape {input.start_shape:q} --heads {input.heads:q}"
-        " --model {output.model:q} --shape {output.shape:q} --curve {output.curve:q} > {log:q} 2>&1"
+        " --model {output.model:q} --shape {output.shape:q} --history {output.history:q} > {log:q} 2>&1"
 
 
 rule compared:

@@ -13,18 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heads.config.settings import MapsSettings
-from heads.syntax.alignment import Attended, Words, on_words
+from heads.syntax.alignment import SentenceAttention, Words, on_words
 
 DIGITS = 4
 
 
-def chosen(sentences: Iterable[Words], settings: MapsSettings) -> list[Words]:
+def sentences_to_show(sentences: Iterable[Words], settings: MapsSettings) -> list[Words]:
     """The first few sentences whose number of words is between `min_words` and `max_words`."""
     fitting = (words for words in sentences if settings.min_words <= len(words) <= settings.max_words)
     return list(islice(fitting, settings.sentences))
 
 
-def maps(attended: Iterable[Attended], live: Sequence[Sequence[int]]) -> list[dict[str, Any]]:
+def maps(attended: Iterable[SentenceAttention], live: Sequence[Sequence[int]]) -> list[dict[str, Any]]:
     """The map of each sentence, in the order of their file.
 
     live: the live heads of every layer, as in `ModelShape.live_heads["enc_self"]`. `tree_heads` are
@@ -35,7 +35,7 @@ def maps(attended: Iterable[Attended], live: Sequence[Sequence[int]]) -> list[di
     return [_map(member, ends[:-1]) for member in sorted(attended, key=lambda member: member[0].number)]
 
 
-def _map(member: Attended, ends: NDArray[np.int64]) -> dict[str, Any]:
+def _map(member: SentenceAttention, ends: NDArray[np.int64]) -> dict[str, Any]:
     words, weights = member
     relations, tree_heads = ["root"] * len(words), [0] * len(words)
     for arc in reversed(words.arcs):

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from heads.model.attention import Trace
 from heads.model.transformer import ModelShape, Transformer
-from heads.syntax.alignment import Attended, Words
+from heads.syntax.alignment import SentenceAttention, Words
 from heads.text.batches import cut, pad
 from heads.text.special_ids import EOS
 
@@ -28,7 +28,7 @@ def live_weights(trace: Trace, shape: ModelShape, attention: str) -> Tensor | No
 
 
 @torch.inference_mode()
-def attend(model: Transformer, sentences: Sequence[Words], batch_tokens: int) -> Iterator[Attended]:
+def attend(model: Transformer, sentences: Sequence[Words], batch_tokens: int) -> Iterator[SentenceAttention]:
     """Each sentence with its encoder self-attention [N, P, P], heads in the order of `live_heads`.
 
     The model, in evaluation mode, reads the sentence and the end sign; the end sign's row and column are

@@ -7,7 +7,7 @@ value is taken:
 
     example  E_x |sum over positions of c|, as the paper writes it
     token    |c| at every position, as the authors' released code does
-    batch    |sum over the sentences of a batch|, as later code does; it hangs on how sentences are batched
+    batch    |sum over the sentences of a batch|, as later code does; it depends on how sentences are batched
     signed   no absolute value
 
 All four are divided by the number of sentences, so their unit is nats a sentence and example lies between |signed| and

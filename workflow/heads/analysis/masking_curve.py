@@ -20,7 +20,7 @@ from heads.translation.beam_search import bleu_statistics
 from heads.translation.bleu import bleu_of
 
 WALK_COLUMNS = ("order", "attention", "masked", "of", "share", "bleu", "bleu_change_low", "bleu_change_high")
-"""What is told of one walk alone."""
+"""What is written of one walk alone."""
 
 COLUMNS = (*WALK_COLUMNS, "bleu_behind", "bleu_behind_low", "bleu_behind_high")
 

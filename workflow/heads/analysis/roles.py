@@ -21,7 +21,7 @@ words, which the trees speak of (`heads.syntax.alignment` says how pieces become
 Every accuracy has a 95 % interval by bootstrap over sentences (`heads.base.bootstrap`). The paper judges by the
 accuracy alone: `reaches` says whether it is at least the threshold. The role itself, `holds`, is given where the
 interval supports that very claim, by one rule for all roles: the lower end of the interval of accuracy minus threshold,
-`excess_low`, is not below zero. For syntactic roles the threshold hangs on the baseline, which is found anew in
+`excess_low`, is not below zero. For syntactic roles the threshold depends on the baseline, which is found anew in
 every draw; the best of many offsets in a draw is rather too good than too bad, so that the rule is on the safe side.
 `excess_high`, the upper end, tells a head that surely misses a role from one that may have it.
 With the paper's 50 thousand sentences intervals are narrow and both verdicts nearly the same; with a few hundred
@@ -44,7 +44,7 @@ from numpy.typing import NDArray
 
 from heads.base.bootstrap import interval, resampled_sums
 from heads.config.settings import RolesSettings
-from heads.syntax.alignment import Arc, Attended, Words, on_words
+from heads.syntax.alignment import Arc, SentenceAttention, Words, on_words
 from heads.text.special_ids import UNK
 
 COLUMNS = (
@@ -184,7 +184,7 @@ class Counts:
 
 
 def count(
-    attended: Iterable[Attended], heads: int, ranks: Whole, relations: Sequence[str], rare_outside_top: int
+    attended: Iterable[SentenceAttention], heads: int, ranks: Whole, relations: Sequence[str], rare_outside_top: int
 ) -> Counts:
     """Everything that is counted in each sentence, in the order in which they come."""
     size = len(names_of(relations))
@@ -242,7 +242,7 @@ def _thresholds(baselines: Floats, settings: RolesSettings) -> Floats:
 
 
 def roles(
-    attended: Iterable[Attended], heads: Sequence[tuple[int, int]], ranks: Whole, settings: RolesSettings
+    attended: Iterable[SentenceAttention], heads: Sequence[tuple[int, int]], ranks: Whole, settings: RolesSettings
 ) -> list[Row]:
     """Every measure of every head, as rows of COLUMNS.
 

@@ -3,7 +3,7 @@
 Devices are timed one after the other, and models only ever compared on the same device.
 
 Every round times every model, forwards in one round and backwards in the next, so that whatever else the machine does
-hits all of them. A model is compared with the unpruned one round by round; of these ratios the median is told and the
+hits all of them. A model is compared with the unpruned one round by round; of these ratios the median is given and the
 lowest and highest. With n rounds these two enclose the true median with probability 1 - 2^(1-n): 97 % with six.
 
 A model that says less is done sooner, whatever its heads cost. So all models are made to write translations as long as
@@ -70,7 +70,7 @@ class Contestant:
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class TimedBatch:
     """Source ids [B, S], their mask, and how many pieces every translation is to have."""
 
     source: Tensor
@@ -80,7 +80,7 @@ class Batch:
 
 def source_batches(
     source: Tokens, unpruned: Transformer, settings: SpeedSettings, size: int, device: torch.device
-) -> list[Batch]:
+) -> list[TimedBatch]:
     """The first `settings.sentences` sentences by length, `size` at a time; the last batch may be smaller.
 
     Translations are to have as many pieces as those of the `unpruned` model on average in that batch.
@@ -93,7 +93,7 @@ def source_batches(
     for start in range(0, count, size):
         ids, mask = (part.to(device) for part in pad([np.append(source[i], EOS) for i in order[start : start + size]]))
         free = search(unpruned, ids, mask, settings)
-        batches.append(Batch(ids, mask, round(mean(len(translation) for translation in free))))
+        batches.append(TimedBatch(ids, mask, round(mean(len(translation) for translation in free))))
     return batches
 
 
@@ -102,7 +102,7 @@ def search(model: Transformer, source: Tensor, mask: Tensor, settings: SpeedSett
     return beam_search(model, source, mask, beam=settings.beam, length_penalty=settings.length_penalty)
 
 
-def translate_all(model: Transformer, batches: Sequence[Batch], settings: SpeedSettings) -> int:
+def translate_all(model: Transformer, batches: Sequence[TimedBatch], settings: SpeedSettings) -> int:
     """Translate every batch at its prescribed length; how many target pieces came out."""
     pieces = 0
     for batch in batches:
@@ -192,7 +192,7 @@ def facts_of(contestant: Contestant) -> dict[str, object]:
 
 
 def clock_of(device: torch.device) -> Clock:
-    """A clock that is read when the device has done all it was told to do."""
+    """A clock that is read when the device has done all its work."""
 
     def clock() -> float:
         if device.type == "cuda":

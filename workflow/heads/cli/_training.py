@@ -34,7 +34,7 @@ def add_training_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--model", type=Path, required=True, help="weights to write, safetensors")
     parser.add_argument("--shape", type=Path, required=True, help="shape and facts to write, JSON")
-    parser.add_argument("--curve", type=Path, required=True, help="training log to write, JSON lines")
+    parser.add_argument("--history", type=Path, required=True, help="training log to write, JSON lines")
     parser.add_argument(
         "--save-every-seconds", type=float, default=60.0, help="how much work a killed training loses at most"
     )

@@ -18,7 +18,7 @@ from heads.training.loop import Plan, Training
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Flags of `python -m heads baseline`."""
     _training.add_training_arguments(parser)
-    parser.add_argument("--moments", type=Path, required=True, help="folder to write, with weights kept on the way")
+    parser.add_argument("--checkpoints", type=Path, required=True, help="folder to write, with weights kept on the way")
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -42,5 +42,5 @@ def run(arguments: argparse.Namespace) -> None:
     length = section(BaselineSettings, content["baseline"])
     plan = Plan(training, length, arguments.seed, 0, device, length.keep_at, processes=processes)
     unfinished = _training.run_training(Training(Transformer(shape), pairs, plan), arguments, content, "baseline")
-    unfinished.write_moments(arguments.moments)
-    unfinished.finish({"train.jsonl": arguments.curve})
+    unfinished.write_checkpoints(arguments.checkpoints)
+    unfinished.finish({"train.jsonl": arguments.history})

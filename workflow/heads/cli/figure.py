@@ -15,7 +15,7 @@ from heads.figures.closing import gates_closing, write_animation
 from heads.figures.dependencies import dependency_scores, relative_positions
 from heads.figures.functions import functions_retained
 from heads.figures.gates import hard_concrete
-from heads.figures.importance import head_functions, importance_all
+from heads.figures.importance import head_functions, relevance_all
 from heads.figures.maps import attention_maps
 from heads.figures.measures import measures
 from heads.figures.michel import FIGURES as MICHEL_FIGURES
@@ -28,7 +28,7 @@ from heads.tables.reading import load_reference, load_runs
 
 FIGURES: dict[str, Callable[..., Figure]] = {
     "head_functions": head_functions,
-    "importance_all": importance_all,
+    "relevance_all": relevance_all,
     "measures": measures,
     "relative_positions": relative_positions,
     "dependency_scores": dependency_scores,

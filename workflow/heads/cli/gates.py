@@ -17,7 +17,8 @@ from heads.cli import _training
 from heads.config.settings import GatesSettings, LengthSettings, TrainingSettings, section
 from heads.model.checkpoint import load_model
 from heads.model.transformer import ModelShape, Transformer
-from heads.pruning.gates import DrivenPrice, HeadGates, Price, TrainableGates, budgets_of
+from heads.pruning.gates import HeadGates, TrainableGates, budgets_of
+from heads.pruning.penalty import DrivenPenalty, Penalty
 from heads.pruning.subset_gates import SubsetGates
 from heads.training.loop import Plan, Pruning, Training
 
@@ -73,17 +74,19 @@ def train_with_gates(
     start: str,
 ) -> None:
     """Put gates on the model's heads, train it with them, write everything; `start` tells what it began from."""
-    gates, price = priced_gates(arguments.target, arguments.scope, model.shape, settings)
+    gates, penalty = gates_and_penalty(arguments.target, arguments.scope, model.shape, settings)
     rate = settings.subset.learning_rate if isinstance(gates, SubsetGates) else settings.gate_learning_rate
-    pruning = Pruning(gates, price, rate, settings.record_every, frozen)
+    pruning = Pruning(gates, penalty, rate, settings.record_every, frozen)
     pairs = _training.read_pairs(arguments.data, "train", plan.training.max_pieces)
     start = f"gates {arguments.scope} {arguments.target} {start}"
     unfinished = _training.run_training(Training(model, pairs, plan, pruning), arguments, content, start)
     write_tsv(arguments.heads, rows(gates, model.shape), COLUMNS)
-    unfinished.finish({"train.jsonl": arguments.curve, "gates.jsonl": arguments.gates_log})
+    unfinished.finish({"train.jsonl": arguments.history, "gates.jsonl": arguments.gates_log})
 
 
-def priced_gates(target: str, scope: str, shape: ModelShape, settings: GatesSettings) -> tuple[TrainableGates, Price]:
+def gates_and_penalty(
+    target: str, scope: str, shape: ModelShape, settings: GatesSettings
+) -> tuple[TrainableGates, Penalty]:
     """Gates on the heads of a scope and what they cost, for a target such as `lam-0.05`, `keep-4-6-8` or `dsp-12`.
 
     Raises UserError when the target is none.
@@ -95,12 +98,12 @@ def priced_gates(target: str, scope: str, shape: ModelShape, settings: GatesSett
         )
     if match["subset"]:
         subset = SubsetGates(shape, scope, int(match["subset"]), settings.subset, settings.updates)
-        return subset, Price(torch.zeros(1))
+        return subset, Penalty(torch.zeros(1))
     if match["lam"]:
-        price = Price(torch.tensor([float(match["lam"])], dtype=torch.float64))
-        return HeadGates(shape, scope, settings.hard_concrete), price
+        penalty = Penalty(torch.tensor([float(match["lam"])], dtype=torch.float64))
+        return HeadGates(shape, scope, settings.hard_concrete), penalty
     gates = HeadGates(shape, scope, settings.hard_concrete, budgets_of(match["keep"], scope, shape))
-    return gates, DrivenPrice(gates)
+    return gates, DrivenPenalty(gates)
 
 
 def rows(gates: TrainableGates, shape: ModelShape) -> list[dict[str, Any]]:

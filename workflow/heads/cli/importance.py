@@ -1,4 +1,4 @@
-"""`importance`: how much the loss hangs on each head, to first order, on dev pairs (Michel et al. 2019, sec. 4.1)."""
+"""`importance`: how much the loss depends on each head, to first order, on dev pairs (Michel et al. 2019, sec. 4.1)."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ import json
 import sys
 from pathlib import Path
 
-from heads.analysis.attention_maps import chosen, maps
+from heads.analysis.attention_maps import maps, sentences_to_show
 from heads.analysis.attention_weights import attend
 from heads.base.files import read_yaml, write_text
 from heads.config.settings import MapsSettings, section
@@ -35,7 +35,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Choose sentences, run the encoder on them, write the maps."""
     settings = section(MapsSettings, read_yaml(arguments.settings)["maps"])
     model = load_model(arguments.model, arguments.shape).to(pick(arguments))
-    sentences = chosen(words_of(read_conllu(arguments.trees), Vocabulary(arguments.source_bpe)), settings)
+    sentences = sentences_to_show(words_of(read_conllu(arguments.trees), Vocabulary(arguments.source_bpe)), settings)
     if not sentences:
         wanted = f"{settings.min_words} to {settings.max_words} words"
         print(f"{arguments.trees}: no sentence has {wanted}, the file of maps stays empty", file=sys.stderr)

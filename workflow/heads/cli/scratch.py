@@ -33,4 +33,4 @@ def run(arguments: argparse.Namespace) -> None:
     plan = Plan(training, section(LengthSettings, content["scratch"]), arguments.seed, 0, device, processes=processes)
     start = f"scratch {sorted(shape.live_heads.items())}"
     unfinished = _training.run_training(Training(Transformer(shape), pairs, plan), arguments, content, start)
-    unfinished.finish({"train.jsonl": arguments.curve})
+    unfinished.finish({"train.jsonl": arguments.history})

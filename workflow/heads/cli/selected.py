@@ -33,4 +33,4 @@ def run(arguments: argparse.Namespace) -> None:
     plan = Plan(training, length, arguments.seed, before, device, processes=processes)
     start = f"selected {sorted(smaller.shape.live_heads.items())} {sha256_of(arguments.start_model)}"
     unfinished = _training.run_training(Training(smaller, pairs, plan), arguments, content, start)
-    unfinished.finish({"train.jsonl": arguments.curve})
+    unfinished.finish({"train.jsonl": arguments.history})

@@ -13,7 +13,7 @@ from heads.tables.claims import claims_table, over_seeds
 from heads.tables.corpus import corpus_table
 from heads.tables.correlations import correlations_table
 from heads.tables.measures import measures_table
-from heads.tables.michel import curve_table, heads_table, layers_table, moments_table
+from heads.tables.michel import checkpoints_table, curve_table, heads_table, layers_table
 from heads.tables.needs import NEEDS
 from heads.tables.parser import parser_table
 from heads.tables.pruning import pruning_table
@@ -32,8 +32,8 @@ TABLES: dict[str, Callable[..., pd.DataFrame]] = {
     "role_drift": role_drift_table,
     "michel_table1": heads_table,
     "michel_table2": layers_table,
-    "michel_curve": curve_table,
-    "michel_moments": moments_table,
+    "michel_masking_curve": curve_table,
+    "michel_checkpoints": checkpoints_table,
     "measures": measures_table,
     "correlations": correlations_table,
     "selection": selection_table,
@@ -46,8 +46,8 @@ KEYS = {
     "roles": ("experiment", "kind", "scope", "lam", "keep"),
     "speed": ("experiment", "device", "kind", "scope", "lam", "keep", "batch_sentences"),
     "michel_table2": ("experiment", "attention", "layer"),
-    "michel_curve": ("experiment", "order", "attention", "masked"),
-    "michel_moments": ("experiment", "update", "finished", "masked"),
+    "michel_masking_curve": ("experiment", "order", "attention", "masked"),
+    "michel_checkpoints": ("experiment", "update", "finished", "masked"),
     "correlations": ("experiment", "attention", "measure_a", "measure_b"),
     "selection": ("experiment", "target", "treatment", "updates"),
     "claims": ("experiment", "claim", "measure", "rule"),

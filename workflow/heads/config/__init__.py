@@ -1,1 +1,1 @@
-"""Settings: what config.yaml may say, and what each stage is told of it. No torch."""
+"""Settings: what config.yaml may say, and what each stage is given of it. No torch."""

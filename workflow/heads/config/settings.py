@@ -34,10 +34,10 @@ STAGE_SECTIONS: dict[str, tuple[str, ...]] = {
     "speed": ("speed",),
     "importance": ("importance", "training"),
     "ablation": ("ablation",),
-    "curve": ("curve",),
-    "moments": ("moments", "importance", "training"),
+    "masking_curve": ("masking_curve",),
+    "checkpoints": ("checkpoints", "importance", "training"),
 }
-"""Which sections of an experiment each stage is told; a change elsewhere can not rerun it."""
+"""Which sections of an experiment each stage is given; a change elsewhere can not rerun it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class LengthSettings:
 
 @dataclass(frozen=True, slots=True)
 class BaselineSettings(LengthSettings):
-    """The unpruned model, and the updates at which its weights are kept for the curve at several moments."""
+    """The unpruned model, and the updates after which its weights are kept as checkpoints."""
 
     keep_at: tuple[int, ...]
 
@@ -216,7 +216,7 @@ class AblationSettings(TranslateSettings):
 
 
 @dataclass(frozen=True, slots=True)
-class CurveSettings(TranslateSettings):
+class MaskingCurveSettings(TranslateSettings):
     """The share of heads masked at each step, how many random orders are walked too, draws for the intervals."""
 
     step: float
@@ -225,8 +225,8 @@ class CurveSettings(TranslateSettings):
 
 
 @dataclass(frozen=True, slots=True)
-class MomentsSettings(TranslateSettings):
-    """The curve at moments of training: which share of the heads is masked at each step, draws for the intervals."""
+class CheckpointsSettings(TranslateSettings):
+    """The masking curve at checkpoints: which share of the heads is masked at each step, draws for the intervals."""
 
     step: float
     resamples: int
@@ -310,7 +310,7 @@ def resolve(config: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def stage_settings(experiment: Mapping[str, Any], stage: str) -> dict[str, Any]:
-    """The part of a resolved experiment that one stage is told."""
+    """The part of a resolved experiment that one stage is given."""
     return {name: experiment[name] for name in STAGE_SECTIONS[stage]}
 
 
@@ -323,7 +323,7 @@ def targets(experiment: Mapping[str, Any], scope: str) -> list[str]:
     return [*(f"lam-{value}" for value in sorted(lambdas | control, key=float)), *(f"keep-{b}" for b in budgets)]
 
 
-def chosen(experiment: Mapping[str, Any], *, fine_tuned: bool) -> list[str]:
+def choices(experiment: Mapping[str, Any], *, fine_tuned: bool) -> list[str]:
     """The choices of heads to compare as they stand in paths, such as `random2-12`; all, or those to be trained on.
 
     Those of gates stand under their targets, `keep-12` or `dsp-12`.

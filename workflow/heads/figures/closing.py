@@ -18,7 +18,7 @@ from heads.base.names import ATTENTIONS
 from heads.figures.style import FULL_WIDTH, colour_bar, first_seed, new_figure
 from heads.tables.reading import Frames
 
-MOMENTS = 4
+STILLS = 4
 FRAMES = 30
 FRAME_MILLISECONDS, LAST_FRAME_MILLISECONDS = 150, 2500
 MOST_INCHES = 0.12
@@ -45,7 +45,7 @@ def strips(gates: pd.DataFrame) -> dict[str, Strip]:
     return found
 
 
-def moments(recorded: dict[str, Strip], count: int) -> list[int]:
+def updates_to_show(recorded: dict[str, Strip], count: int) -> list[int]:
     """At most `count` recorded updates, evenly spread over all of them, the first and the last included."""
     updates = sorted({update for strip in recorded.values() for update in strip})
     places = np.linspace(0, len(updates) - 1, min(count, len(updates))).round().astype(int)
@@ -58,10 +58,10 @@ def at(strip: Strip, update: int) -> NDArray[np.float64]:
 
 
 def gates_closing(frames: Frames, experiment: str) -> Figure:
-    """The still figure: a row a moment of the training, a column a lambda."""
+    """The still figure: a row an update of the training, a column a lambda."""
     gates = _gates(frames)
     recorded = strips(gates)
-    chosen = moments(recorded, MOMENTS)
+    chosen = updates_to_show(recorded, STILLS)
     figure, axes = _grid(recorded, len(chosen), f"Gates closing, experiment “{experiment}”", head_inches=0.75)
     for row, update in zip(axes, chosen, strict=True):
         for each, strip in zip(row, recorded.values(), strict=True):
@@ -77,10 +77,10 @@ def gates_closing(frames: Frames, experiment: str) -> Figure:
 
 
 def write_animation(frames: Frames, experiment: str, gif: Path) -> None:
-    """Write the animation: the strips of all lambdas side by side at up to FRAMES moments, the last one held."""
+    """Write the animation: the strips of all lambdas side by side at up to FRAMES updates, the last one held."""
     gates = _gates(frames)
     recorded = strips(gates)
-    chosen = moments(recorded, FRAMES)
+    chosen = updates_to_show(recorded, FRAMES)
     title = f"Gates closing, experiment “{experiment}”"
     figure, (axes,) = _grid(recorded, 1, title, head_inches=1.0)
     figure.set_dpi(ANIMATION_DPI)
@@ -120,7 +120,7 @@ def _grid(
     recorded: dict[str, Strip], rows: int, title: str, *, head_inches: float
 ) -> tuple[Figure, NDArray[np.object_]]:
     height, width = next(iter(next(iter(recorded.values())).values())).shape
-    # Wide cells are kept low, so that all moments fit on a page.
+    # Wide cells are kept low, so that all rows fit on a page.
     cell = min(MOST_INCHES, (FULL_WIDTH - 1.3) / (len(recorded) * (width + 1)))
     inches = head_inches + rows * (0.12 + cell * height)
     return new_figure(inches, title, nrows=rows, ncols=len(recorded), sharex=True, sharey=True)

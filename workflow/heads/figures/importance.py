@@ -133,7 +133,7 @@ def _functions_panel(axes: Axes, frames: Frames, order: NDArray[np.intp]) -> Non
     number_layers(axes, layers)
 
 
-def importance_all(frames: Frames, experiment: str) -> Figure:
+def relevance_all(frames: Frames, experiment: str) -> Figure:
     """All heads of the baseline: a row for the relevance by each rule and one for confidence, a column a kind.
 
     With several seeds, the first is drawn and the title says so.

@@ -19,8 +19,8 @@ from heads.figures.style import (
     TYPE_COLOURS,
     TYPE_MARKERS,
     colour_bar,
-    curve,
     first_seed,
+    mean_line,
     new_figure,
     panel,
     seed_note,
@@ -122,14 +122,14 @@ def _pearson(heads: pd.DataFrame) -> str:
 
 def fig3(frames: Frames, experiment: str) -> Figure:
     """BLEU as more and more heads are masked, by importance and by ablation; beside it, the forms of importance."""
-    rows = _walks(frames["curve.tsv"], ["order", "attention"])
+    rows = _walks(frames["masking_curve.tsv"], ["order", "attention"])
     rows = rows[rows["attention"] == "all"]
     title = f"Masking heads in the order of a score, experiment “{experiment}”{spread_note(rows)}"
     figure, (axes,) = new_figure(3.0, title, ncols=2, sharey=True)
     for each, styles in zip(axes, (ORDER_STYLES, FORM_STYLES), strict=True):
         _random(each, rows)
         for order, style in styles.items():
-            curve(each, rows[rows["order"] == order], "masked_percent", "bleu", **style)
+            mean_line(each, rows[rows["order"] == order], "masked_percent", "bleu", **style)
         each.axvline(FREE_PERCENT, color="#666666", linewidth=0.9, linestyle=":")
         each.text(FREE_PERCENT + 1, 1, "free in the paper", fontsize=5.5, path_effects=HALO)
         _percent(each, "heads masked, of all")
@@ -143,16 +143,16 @@ def fig3(frames: Frames, experiment: str) -> Figure:
 
 def fig4(frames: Frames, experiment: str) -> Figure:
     """BLEU as heads of one kind of attention are masked by importance, by their share and by their number."""
-    rows = _walks(frames["curve.tsv"], ["order", "attention"])
+    rows = _walks(frames["masking_curve.tsv"], ["order", "attention"])
     rows = rows[rows["order"] == rows["order"].iloc[0]]
     title = f"Masking heads of one kind of attention, experiment “{experiment}”{spread_note(rows)}"
     figure, (axes,) = new_figure(2.7, title, ncols=2, sharey=True)
     for each, x in zip(axes, ("masked_percent", "masked"), strict=True):
         for kind in ATTENTIONS:
             style = {"color": TYPE_COLOURS[kind], "marker": TYPE_MARKERS[kind], "label": ATTENTION_LABELS[kind]}
-            curve(each, rows[rows["attention"] == kind], x, "bleu", **style)
+            mean_line(each, rows[rows["attention"] == kind], x, "bleu", **style)
         everywhere: dict[str, Any] = {"color": OURS, "marker": ".", "linestyle": "--", "label": "all kinds together"}
-        curve(each, rows[rows["attention"] == "all"], x, "bleu", **everywhere)
+        mean_line(each, rows[rows["attention"] == "all"], x, "bleu", **everywhere)
     _percent(axes[0], "heads masked, of this kind")
     axes[1].xaxis.set_major_locator(MaxNLocator(integer=True))
     axes[1].set_xlabel("heads masked")
@@ -164,30 +164,32 @@ def fig4(frames: Frames, experiment: str) -> Figure:
 
 
 def fig5(frames: Frames, experiment: str) -> Figure:
-    """The curve by importance at several moments of training: BLEU, and the share of each moment's own BLEU."""
-    rows = _walks(first_seed(frames["moments.tsv"]), ["update", "finished"])
-    title = f"When heads become dispensable, experiment “{experiment}”{seed_note(frames['moments.tsv'])}"
+    """The curve by importance at several checkpoints of training: BLEU, and the share of each checkpoint's own BLEU."""
+    rows = _walks(first_seed(frames["checkpoints.tsv"]), ["update", "finished"])
+    title = f"When heads become dispensable, experiment “{experiment}”{seed_note(frames['checkpoints.tsv'])}"
     figure, (axes,) = new_figure(2.7, title, ncols=2, width_ratios=[1, 1.15])
-    moments = [part for _, part in rows.groupby(["finished", "update"])]
-    colours = sns.color_palette("viridis_r", n_colors=len(moments) + 1)[1:]
-    for part, colour in zip(moments, colours, strict=True):
-        axes[0].plot(part["masked_percent"], part["bleu"], marker="o", color=colour, label=_moment(part))
+    checkpoints = [part for _, part in rows.groupby(["finished", "update"])]
+    colours = sns.color_palette("viridis_r", n_colors=len(checkpoints) + 1)[1:]
+    for part, colour in zip(checkpoints, colours, strict=True):
+        axes[0].plot(part["masked_percent"], part["bleu"], marker="o", color=colour, label=_checkpoint(part))
     _percent(axes[0], "heads masked, of all")
     axes[0].set_ylabel("BLEU, test set")
     axes[0].legend(title="after update")
     panel(axes[0], "a", "BLEU")
-    kept = np.array([part["kept_percent"].where(part["unmasked"] >= LEAST_BLEU).to_numpy(float) for part in moments])
-    sns.heatmap(kept, ax=axes[1], vmin=0, vmax=100, cmap="viridis", linewidths=0.4, cbar=False)
-    for (moment, place), value in np.ndenumerate(kept):
+    kept = np.array(
+        [part["kept_percent"].where(part["unmasked"] >= LEAST_BLEU).to_numpy(float) for part in checkpoints]
+    )
+    sns.heatmap(np.array(kept), ax=axes[1], vmin=0, vmax=100, cmap="viridis", linewidths=0.4, cbar=False)
+    for (row, place), value in np.ndenumerate(kept):
         colour = "black" if value > 60 else "white"
         if np.isnan(value):
             continue
-        axes[1].text(place + 0.5, moment + 0.5, f"{value:.0f}", ha="center", va="center", fontsize=5.5, color=colour)
-    labels = [f"{_moment(part)}\n({part['bleu'].iloc[0]:.1f})" for part in moments]
-    axes[1].set_yticks(np.arange(len(moments)) + 0.5, labels, rotation=0)
-    shares = moments[0]["masked_percent"]
+        axes[1].text(place + 0.5, row + 0.5, f"{value:.0f}", ha="center", va="center", fontsize=5.5, color=colour)
+    labels = [f"{_checkpoint(part)}\n({part['bleu'].iloc[0]:.1f})" for part in checkpoints]
+    axes[1].set_yticks(np.arange(len(checkpoints)) + 0.5, labels, rotation=0)
+    shares = checkpoints[0]["masked_percent"]
     axes[1].set_xticks(np.arange(len(shares)) + 0.5, [f"{share:.0f}" for share in shares], rotation=0)
-    axes[1].set(ylim=(0, len(moments)), xlabel="% of heads masked", ylabel="update (BLEU of all heads)")
+    axes[1].set(ylim=(0, len(checkpoints)), xlabel="% of heads masked", ylabel="update (BLEU of all heads)")
     axes[1].tick_params(length=0)
     axes[1].grid(visible=False)
     colour_bar(figure, axes[1].collections[0], [axes[1]], "% of its own BLEU kept", aspect=18)
@@ -195,13 +197,13 @@ def fig5(frames: Frames, experiment: str) -> Figure:
     return figure
 
 
-def _moment(part: pd.DataFrame) -> str:
+def _checkpoint(part: pd.DataFrame) -> str:
     first = part.iloc[0]
     return f"{int(first['update'])}{', finished' if first['finished'] else ''}"
 
 
 def _walks(curve_rows: pd.DataFrame, walk: list[str]) -> pd.DataFrame:
-    """Rows set against their unmasked model; `lam` is what `curve` of the style averages over seeds by."""
+    """Rows set against their unmasked model; `lam` is what `masking_curve` of the style averages over seeds by."""
     return with_unmasked(curve_rows, ["seed", *walk]).assign(lam=curve_rows["masked"])
 
 

@@ -10,7 +10,7 @@ ENCODER, ALL = ("enc_self",), ("all",)
 
 NEEDS: dict[str, Need] = {
     "head_functions": Need((), {"baseline": ("model.json", "lrp.tsv", "confidence.tsv", "roles.tsv")}, ()),
-    "importance_all": Need((), {"baseline": ("lrp.tsv", "confidence.tsv")}, ()),
+    "relevance_all": Need((), {"baseline": ("lrp.tsv", "confidence.tsv")}, ()),
     "measures": TABLE_NEEDS["measures"],
     "relative_positions": Need((), {"baseline": ("positions.tsv",)}, ("voita_table1_dependencies.csv",)),
     "dependency_scores": TABLE_NEEDS["dependencies"],
@@ -36,9 +36,9 @@ NEEDS: dict[str, Need] = {
         (),
         optional=("ablation.other.tsv",),
     ),
-    "michel_fig3": Need((), {"baseline": ("curve.tsv",)}, ()),
-    "michel_fig4": Need((), {"baseline": ("curve.tsv",)}, ()),
-    "michel_fig5": Need((), {"baseline": ("moments.tsv",)}, ()),
+    "michel_fig3": Need((), {"baseline": ("masking_curve.tsv",)}, ()),
+    "michel_fig4": Need((), {"baseline": ("masking_curve.tsv",)}, ()),
+    "michel_fig5": Need((), {"baseline": ("checkpoints.tsv",)}, ()),
     "selection": TABLE_NEEDS["selection"],
     "gates_closing": Need(ALL, {"gates": ("gates.jsonl",)}, ()),
 }

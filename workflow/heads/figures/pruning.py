@@ -18,7 +18,7 @@ from heads.figures.style import (
     PAPER_MARKERS,
     TYPE_COLOURS,
     TYPE_MARKERS,
-    curve,
+    mean_line,
     new_figure,
     over_seeds,
     panel,
@@ -82,7 +82,7 @@ def bleu_encoder_heads(frames: Frames, paper: pd.DataFrame, experiment: str) -> 
     figure, (axes,) = new_figure(2.7, title, ncols=2)
     pruned = _penalised(runs)
     _level_lines(axes[0], runs)
-    curve(axes[0], pruned, "enc_self", "bleu", marker="o", color=OURS, label="this experiment")
+    mean_line(axes[0], pruned, "enc_self", "bleu", marker="o", color=OURS, label="this experiment")
     most = int((runs["of"] / len(ATTENTIONS)).max())
     axes[0].set(xlim=(most * 1.05, -most * 0.05), xlabel=f"encoder heads left, of {most}", ylabel="BLEU, test set")
     axes[0].xaxis.set_major_locator(MaxNLocator(integer=True))
@@ -100,7 +100,7 @@ def bleu_encoder_heads(frames: Frames, paper: pd.DataFrame, experiment: str) -> 
 
 
 def _compare(axes: Axes, runs: pd.DataFrame) -> None:
-    curve(axes, runs, "share", "loss", marker="o", color=OURS, label="this experiment")
+    mean_line(axes, runs, "share", "loss", marker="o", color=OURS, label="this experiment")
 
 
 def _paper_line(axes: Axes, x: pd.Series, y: pd.Series, corpus: str) -> None:
@@ -124,10 +124,10 @@ def bleu_scratch(frames: Frames, paper: pd.DataFrame, experiment: str) -> Figure
     axes[0].vlines(means["total"], means["bleu_scratch"], means["bleu"], color="#BBBBBB", linewidth=0.8)
     points: dict[str, Any] = {"linestyle": "none", "markeredgecolor": "white", "markeredgewidth": 0.4}
     colour = TYPE_COLOURS["enc_self"]
-    curve(axes[0], pruned, "total", "bleu", marker="o", color=colour, label="pruned", **points)
+    mean_line(axes[0], pruned, "total", "bleu", marker="o", color=colour, label="pruned", **points)
     if pruned["bleu_scratch"].notna().any():
         style = {"marker": "X", "markersize": 5.5, "color": "#D55E00", "label": "same heads, from scratch"}
-        curve(axes[0], pruned, "total", "bleu_scratch", **style, **points)
+        mean_line(axes[0], pruned, "total", "bleu_scratch", **style, **points)
     most = int(runs["of"].max())
     axes[0].set(xlim=(most * 1.05, -most * 0.05), xlabel=f"heads left, of {most}", ylabel="BLEU, test set")
     axes[0].xaxis.set_major_locator(MaxNLocator(integer=True))
@@ -174,7 +174,7 @@ def heads_by_type(frames: Frames, paper: pd.DataFrame, experiment: str) -> Figur
 
 
 def _lines(axes: Axes, models: pd.DataFrame, column: str, colour: object, marker: str, label: str) -> None:
-    curve(axes, models, "pruned", column, marker=marker, color=colour, label=label)
+    mean_line(axes, models, "pruned", column, marker=marker, color=colour, label=label)
 
 
 def _from_zero(axes: Axes, x: float, y: float) -> None:

@@ -126,7 +126,7 @@ def over_seeds(points: pd.DataFrame, columns: Sequence[str]) -> tuple[pd.DataFra
     return by_lam.mean(), by_lam.std(ddof=1).fillna(0)
 
 
-def curve(axes: Axes, points: pd.DataFrame, x: str, y: str, **style: Any) -> None:
+def mean_line(axes: Axes, points: pd.DataFrame, x: str, y: str, **style: Any) -> None:
     """A line through `points` from left to right; of several seeds through their means by `lam`, the seeds pale.
 
     Bars are one standard deviation to each side, in both directions. style: of the line, with `color` and `marker`.

@@ -1,10 +1,10 @@
-"""Stochastic gates on heads: the hard-concrete distribution and its penalty.
+"""Stochastic gates on heads: the hard-concrete distribution.
 
 Louizos et al. 2018; Voita et al. 2019, sec. 6.1.
 
 s = sigmoid((log u - log(1 - u) + log_alpha) / temperature) for uniform u is stretched to (low, high) and clipped to
-[0, 1], which leaves real mass on exactly 0 and exactly 1. The penalty is the sum over heads of P(gate > 0), times a
-price lambda: a constant, as in the paper, or one that is driven until a given number of heads is left.
+[0, 1], which leaves real mass on exactly 0 and exactly 1. The sum over heads of P(gate > 0) is what `penalty` makes
+costly.
 """
 
 from __future__ import annotations
@@ -168,62 +168,3 @@ class HeadGates(TrainableGates):
 
     def _of_kinds(self, kinds: Sequence[str]) -> dict[str, Tensor]:
         return {name: log_alpha for name, log_alpha in self.log_alpha.items() if name.split(":")[0] in kinds}
-
-
-class Price(nn.Module):
-    """Lambda, nats per target token per head: what an open head costs."""
-
-    def __init__(self, lam: Tensor) -> None:
-        """lam: one for all heads, or one for each budget."""
-        super().__init__()
-        self.lam: Tensor
-        self.register_buffer("lam", lam.double())
-
-    def penalty(self, gates: TrainableGates) -> Tensor:
-        """Lambda times the expected number of open heads."""
-        return self.lam[0] * gates.expected_open()
-
-    def adjust(self, gates: TrainableGates, done: float) -> None:
-        """After an update; `done` is the share of all updates that lie behind."""
-
-
-class DrivenPrice(Price):
-    """A lambda for each budget, raised while too many heads are open and lowered while too few are.
-
-    The wanted number falls from all heads to the budget over the first part of the training and stays there, so that
-    heads go one by one and the rest has time to adapt.
-    """
-
-    START, LOWEST, HIGHEST = 0.01, 1e-5, 10.0
-    DESCENT = 0.6
-    """Share of the updates over which the wanted number falls."""
-    PROPORTIONAL, INTEGRAL = 40.0, 800.0
-    """How log lambda follows the share of heads that are too many: at once, and over the length of a training."""
-
-    def __init__(self, gates: HeadGates) -> None:
-        super().__init__(torch.full((len(gates.budgets),), self.START))
-        self.excess: Tensor
-        self.register_buffer("excess", torch.zeros(len(gates.budgets), dtype=torch.float64))
-        self.done: Tensor
-        self.register_buffer("done", torch.zeros((), dtype=torch.float64))
-        self.budgets = gates.budgets
-        self.heads = [
-            sum(len(a) for name, a in gates.log_alpha.items() if name.split(":")[0] in budget.kinds)
-            for budget in gates.budgets
-        ]
-
-    def penalty(self, gates: TrainableGates) -> Tensor:
-        """See `Price`."""
-        parts = [lam * gates.expected_open(budget.kinds) for lam, budget in zip(self.lam, self.budgets, strict=True)]
-        return torch.stack(parts).sum()
-
-    @torch.no_grad()
-    def adjust(self, gates: TrainableGates, done: float) -> None:
-        """See `Price`."""
-        for index, (budget, heads) in enumerate(zip(self.budgets, self.heads, strict=True)):
-            wanted = heads - (heads - budget.keep) * min(1.0, done / self.DESCENT)
-            excess = (gates.expected_open(budget.kinds).double() - wanted) / max(heads, 1)
-            growth = self.PROPORTIONAL * (excess - self.excess[index]) + self.INTEGRAL * excess * (done - self.done)
-            self.lam[index] = (self.lam[index] * growth.exp()).clamp(self.LOWEST, self.HIGHEST)
-            self.excess[index] = excess
-        self.done.fill_(done)

@@ -64,7 +64,7 @@ class Words:
         return len(self.forms)
 
 
-Attended = tuple[Words, NDArray[np.float32]]
+SentenceAttention = tuple[Words, NDArray[np.float32]]
 """A sentence with the attention weights [N, P, P] between its pieces, the end sign already dropped."""
 
 

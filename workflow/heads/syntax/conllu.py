@@ -216,7 +216,7 @@ def _check(
         raise UserError(f"{path}, line {number}: a range ends at {spans[-1][1]} of {len(words)} words; {RULE}.")
     circle = _circle([head for _, _, _, head, _, _ in words])
     if circle:
-        raise UserError(f"{path}, line {number}: word {circle} of the sentence above hangs on itself; {RULE}.")
+        raise UserError(f"{path}, line {number}: word {circle} of the sentence above depends on itself; {RULE}.")
 
 
 def _circle(heads: list[int]) -> int:

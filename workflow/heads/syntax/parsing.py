@@ -33,7 +33,7 @@ PACKAGE = "trained"
 """The name of a model that was trained here, in its folder's resources.json."""
 
 CHECK_EVERY = 20
-"""Each so-manieth sentence of the treebank is not learnt from but picks the best step."""
+"""Every twentieth sentence of the treebank is not learnt from but picks the best step."""
 
 UNLOADABLE = (
     OSError,

@@ -1,6 +1,6 @@
 """What Voita et al. claim of the unpruned model's heads: relevance, confidence and functions (secs 4 and 5).
 
-What is counted are heads of one model. Where a count hangs on roles, its interval runs from the heads whose role the
+What is counted are heads of one model. Where a count depends on roles, its interval runs from the heads whose role the
 sentences ensure to all those whose role they do not rule out. `chance` takes the heads for drawn at random, or two
 measures for unrelated within each layer.
 """

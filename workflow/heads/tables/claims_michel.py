@@ -1,7 +1,7 @@
 """What Michel et al. 2019 claim of a translation model, and a number for each claim from our own runs.
 
-Every function is told the frames of one experiment and seed, by the names of their files; a file that is missing has no
-rows, and then the claim is not measured.
+Every function is given the frames of one experiment and seed, by the names of their files; a file that is missing has
+no rows, and then the claim is not measured.
 """
 
 from __future__ import annotations
@@ -114,27 +114,29 @@ def correlation_across_domains(frames: Frames) -> Finding:
 
 
 def kept_late(frames: Frames, masked: float) -> Finding:
-    """Share of BLEU kept with so many heads masked by importance: the least of all moments from epoch 10 on."""
-    late = [part for part in _moments(frames) if part["epoch"].iloc[0] >= EARLY_EPOCHS]
+    """Share of BLEU kept with so many heads masked by importance: the least of all checkpoints from epoch 10 on."""
+    late = [part for part in _checkpoints(frames) if part["epoch"].iloc[0] >= EARLY_EPOCHS]
     return min((kept_at(part, masked) for part in late), key=lambda found: found.ours, default=NOT_MEASURED)
 
 
 def kept_at_the_end(frames: Frames, masked: float) -> Finding:
     """The same of the finished model, whatever its epoch."""
-    return next((kept_at(part, masked) for part in _moments(frames) if part["finished"].iloc[0]), NOT_MEASURED)
+    return next((kept_at(part, masked) for part in _checkpoints(frames) if part["finished"].iloc[0]), NOT_MEASURED)
 
 
 def kept_more_and_more(frames: Frames, masked: float) -> Finding:
-    """Share kept by the finished model minus that kept at the first moment that translates anything."""
-    moments = _moments(frames)
+    """Share kept by the finished model minus that kept at the first checkpoint that translates anything."""
+    checkpoints = _checkpoints(frames)
     return (
-        difference(kept_at_the_end(frames, masked), kept_at(moments[0], masked)) if len(moments) > 1 else NOT_MEASURED
+        difference(kept_at_the_end(frames, masked), kept_at(checkpoints[0], masked))
+        if len(checkpoints) > 1
+        else NOT_MEASURED
     )
 
 
-def _moments(frames: Frames) -> list[pd.DataFrame]:
-    """The walks at each moment that has BLEU to lose, in the order of training, the finished model last."""
-    rows = with_unmasked(frames["moments.tsv"], ["finished", "update"])
+def _checkpoints(frames: Frames) -> list[pd.DataFrame]:
+    """The walks at each checkpoint that has BLEU to lose, in the order of training, the finished model last."""
+    rows = with_unmasked(frames["checkpoints.tsv"], ["finished", "update"])
     return [part for _, part in rows[rows["unmasked"] >= LEAST_BLEU].groupby(["finished", "update"])]
 
 
@@ -159,7 +161,7 @@ def faster_in_larger_batches(frames: Frames) -> Finding:
 
 def _walk(frames: Frames, order: str, attention: str) -> pd.DataFrame:
     """The steps of one walk, set against the model with all its heads."""
-    rows = frames["curve.tsv"]
+    rows = frames["masking_curve.tsv"]
     return with_unmasked(rows[(rows["order"] == order) & (rows["attention"] == attention)], ["order", "attention"])
 
 

@@ -2,9 +2,9 @@
 
 BLEU is computed on all test sentences and on draws of them, the same for every model of an experiment and seed, and so
 is what follows from it: lines between two models, means, counts of models. The units of its intervals are sentences.
-What is told of the kinds and layers of the heads that are left is tested by shuffling kinds, or layers, among the heads
-of the model, or has an interval by draws of heads: the units are heads, each with what became of it in the whole sweep,
-so that there is one p value over all models.
+What is claimed of the kinds and layers of the heads that are left is tested by shuffling kinds, or layers, among the
+heads of the model, or has an interval by draws of heads: the units are heads, each with what became of it in the whole
+sweep, so that there is one p value over all models.
 """
 
 from __future__ import annotations

@@ -82,23 +82,23 @@ def layers_table(frames: Frames, tables2_5: pd.DataFrame) -> pd.DataFrame:
 
 def curve_table(frames: Frames) -> pd.DataFrame:
     """A row for every order and number of masked heads: BLEU, its change and the share of it that is kept."""
-    curve = with_unmasked(frames["curve.tsv"], ["experiment", "seed", "order", "attention"])
-    return curve[list(CURVE_COLUMNS)].reset_index(drop=True)
+    walks = with_unmasked(frames["masking_curve.tsv"], ["experiment", "seed", "order", "attention"])
+    return walks[list(CURVE_COLUMNS)].reset_index(drop=True)
 
 
-def moments_table(frames: Frames, figure5: pd.DataFrame) -> pd.DataFrame:
-    """A row for every moment of training and number of masked heads, beside the paper's epoch nearest by ratio.
+def checkpoints_table(frames: Frames, figure5: pd.DataFrame) -> pd.DataFrame:
+    """A row for every checkpoint of training and number of masked heads, beside the paper's epoch nearest by ratio.
 
     `paper_bleu` stands beside the model with all heads; the share that the paper keeps beside the step nearest to its
     number of masked heads.
     """
-    moment = ["experiment", "seed", "finished", "update"]
-    ours = with_unmasked(frames["moments.tsv"], moment)
+    checkpoint = ["experiment", "seed", "finished", "update"]
+    ours = with_unmasked(frames["checkpoints.tsv"], checkpoint)
     ours = ours.assign(paper_epoch=[_nearest_epoch(epoch, figure5["epoch"]) for epoch in ours["epoch"]])
     paper = figure5.drop(columns=["model", "pair"]).set_index("epoch").add_prefix("paper_")
     joined = ours.join(paper, on="paper_epoch")
     far = (joined["masked_percent"] - joined["paper_masked_percent"]).abs()
-    beside = far == far.groupby([joined[key] for key in moment]).transform("min")
+    beside = far == far.groupby([joined[key] for key in checkpoint]).transform("min")
     for column in ("paper_kept_percent_low", "paper_kept_percent_high"):
         joined[column] = joined[column].where(beside)
     joined["paper_bleu"] = joined["paper_bleu"].where(joined["masked"] == 0)
@@ -110,17 +110,17 @@ def _nearest_epoch(epoch: float, of: pd.Series) -> int:
     return int(of[(np.log(of) - np.log(max(epoch, 1e-9))).abs().idxmin()])
 
 
-def with_unmasked(curve: pd.DataFrame, walk: list[str]) -> pd.DataFrame:
+def with_unmasked(walks: pd.DataFrame, walk: list[str]) -> pd.DataFrame:
     """Rows of walks with BLEU set against that of the same walk before anything is masked; `walk` tells walks apart.
 
     Adds `unmasked`, `masked_percent`, `bleu_change` and `kept_percent`, which is empty where there was nothing to keep.
     """
-    unmasked = curve.groupby(walk, sort=False)["bleu"].transform("first")
-    return curve.assign(
+    unmasked = walks.groupby(walk, sort=False)["bleu"].transform("first")
+    return walks.assign(
         unmasked=unmasked,
-        masked_percent=100 * curve["share"],
-        bleu_change=curve["bleu"] - unmasked,
-        kept_percent=100 * curve["bleu"] / unmasked.where(unmasked > 0),
+        masked_percent=100 * walks["share"],
+        bleu_change=walks["bleu"] - unmasked,
+        kept_percent=100 * walks["bleu"] / unmasked.where(unmasked > 0),
     )
 
 

@@ -59,7 +59,7 @@ MEASURED = {
 }
 """What all measures of a head are read from; see SOURCES in `heads.tables.measures`."""
 
-MICHEL = ("layers_to_one.tsv", "curve.tsv", "moments.tsv", "speed.tsv", "ablation.other.tsv")
+MICHEL = ("layers_to_one.tsv", "masking_curve.tsv", "checkpoints.tsv", "speed.tsv", "ablation.other.tsv")
 """What the claims of Michel et al. are read from, besides single heads masked."""
 SCORED = ("bleu.json", "bleu_statistics.tsv")
 TRAINED = ("model.json", "train.jsonl")
@@ -88,8 +88,8 @@ NEEDS: dict[str, Need] = {
     "speed": Need((), {"baseline": ("speed.tsv",)}, ("michel_table4_speed.csv",)),
     "michel_table1": Need((), {"baseline": ("ablation.tsv", "ablation.dev.tsv")}, ("michel_table1_heads.csv",)),
     "michel_table2": Need((), {"baseline": ("layers_to_one.tsv",)}, ("michel_tables2_5_layers.csv",)),
-    "michel_curve": Need((), {"baseline": ("curve.tsv",)}, ()),
-    "michel_moments": Need((), {"baseline": ("moments.tsv",)}, ("michel_figure5_moments.csv",)),
+    "michel_masking_curve": Need((), {"baseline": ("masking_curve.tsv",)}, ()),
+    "michel_checkpoints": Need((), {"baseline": ("checkpoints.tsv",)}, ("michel_figure5_moments.csv",)),
     "measures": Need(BOTH, MEASURED, (), optional=("roles.tsv",)),
     "correlations": Need(BOTH, MEASURED, (), optional=("roles.tsv",)),
     "selection": Need((), {"baseline": ("masked.tsv", "compared.tsv")}, ()),

@@ -122,11 +122,11 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     ),
     "masked.tsv": ("target", "kept", "of", "bleu", "bleu_change", "p_value"),
     "compared.tsv": ("run", "kept", "of", "updates", "bleu", "bleu_change", "p_value"),
-    "curve.tsv": (
+    "masking_curve.tsv": (
         *("order", "attention", "masked", "of", "share", "bleu"),
         *("bleu_change_low", "bleu_change_high", "bleu_behind", "bleu_behind_low", "bleu_behind_high"),
     ),
-    "moments.tsv": (
+    "checkpoints.tsv": (
         *("update", "epoch", "finished", "order", "attention", "masked", "of", "share", "bleu"),
         *("bleu_change_low", "bleu_change_high"),
     ),

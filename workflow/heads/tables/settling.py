@@ -9,7 +9,7 @@ import pandas as pd
 from heads.tables.reading import RUN_COLUMNS
 
 LAST = 0.1
-"""The share of all updates that a model's weights have had over which the fall is told."""
+"""The share of all updates that a model's weights have had over which the fall is measured."""
 LEVELLED = 2.0
 """Percent of the dev loss; a training that still falls by more has not ended. Ours: the papers stop by eye."""
 SETTLED, NOT_SETTLED = "settled", "not settled"

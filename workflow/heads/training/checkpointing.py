@@ -40,9 +40,9 @@ def update_of(path: Path) -> int:
     return int(path.stem.rpartition("-")[2])
 
 
-def moments_in(folder: Path) -> dict[int, Path]:
-    """The files that `write_moments` left in a folder, by update."""
-    return {update_of(path): path for path in sorted(folder.glob("moment-*.safetensors"))}
+def checkpoints_in(folder: Path) -> dict[int, Path]:
+    """The files that `write_checkpoints` left in a folder, by update."""
+    return {update_of(path): path for path in sorted(folder.glob("checkpoint-*.safetensors"))}
 
 
 def _stopped(training: Training) -> UserError:
@@ -50,7 +50,7 @@ def _stopped(training: Training) -> UserError:
 
 
 class Unfinished:
-    """Folder with `state.safetensors`, the logs so far, the snapshots to be averaged and the moments to be kept."""
+    """Folder with `state.safetensors`, the logs so far, the snapshots to be averaged and the checkpoints to be kept."""
 
     def __init__(self, folder: Path, identity: str, save_every_seconds: float) -> None:
         self.folder, self.identity, self.every = folder, identity, save_every_seconds
@@ -73,7 +73,7 @@ class Unfinished:
         facts: dict[str, Any] = {"identity": None}
         if self.state.exists():
             try:
-                for path in [*self._kept("snapshot"), *self._kept("moment")]:
+                for path in [*self._kept("snapshot"), *self._kept("checkpoint")]:
                     load_tensors(path)
                 tensors, facts = load_tensors(self.state)
             except UserError:
@@ -85,7 +85,7 @@ class Unfinished:
         training.restore(tensors, facts)
         for name in ("train.jsonl", "gates.jsonl"):
             self._cut(self.folder / name, facts["update"])
-        for path in [*self._kept("snapshot"), *self._kept("moment")]:
+        for path in [*self._kept("snapshot"), *self._kept("checkpoint")]:
             if update_of(path) > facts["update"]:
                 path.unlink()
         print(f"resumed at update {facts['update']}", file=sys.stderr, flush=True)
@@ -101,7 +101,7 @@ class Unfinished:
 
         Raises UserError to stop, and FloatingPointError instead of keeping weights that are no numbers.
         """
-        stop = bool(training.plan.processes.told(float(self.stop_asked)))
+        stop = bool(training.plan.processes.broadcast(float(self.stop_asked)))
         if stop or time.monotonic() - self.saved >= self.every:
             tensors, facts = training.state()
             save_tensors(self.state, tensors, {**facts, "identity": self.identity})
@@ -144,13 +144,13 @@ class Unfinished:
 
     def keep_moment(self, update: int, model: Transformer) -> None:
         """Keep the weights of now for good."""
-        save_tensors(self.folder / f"moment-{update:08d}.safetensors", model.state_dict(), {})
+        save_tensors(self.folder / f"checkpoint-{update:08d}.safetensors", model.state_dict(), {})
 
-    def write_moments(self, folder: Path) -> None:
+    def write_checkpoints(self, folder: Path) -> None:
         """Copy the weights that were kept for good into a folder of their own, in which nothing else is left."""
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-        for path in self._kept("moment"):
+        for path in self._kept("checkpoint"):
             with atomic_path(folder / path.name) as temporary:
                 shutil.copyfile(path, temporary)
 
@@ -196,7 +196,7 @@ class Follower(Unfinished):
 
         Raises UserError then.
         """
-        if training.plan.processes.told(0.0):
+        if training.plan.processes.broadcast(0.0):
             raise _stopped(training)
 
     def _append(self, name: str, record: dict[str, Any]) -> None:

@@ -76,7 +76,7 @@ def lock_folder(homes: Sequence[Path]) -> Path:
 
 
 def taken(names: Sequence[str], folder: Path, waiting: str) -> int:
-    """The place of the first name that could be claimed, waited for if need be, which is then told of once."""
+    """The place of the first name that could be claimed, waited for if need be, which is then reported once."""
     told = False
     while (place := claim(names, folder)) is None:
         if not told:

@@ -72,7 +72,7 @@ class Processes:
             dist.all_reduce(value)
         return value
 
-    def told(self, value: float) -> float:
+    def broadcast(self, value: float) -> float:
         """The first process's value, in all of them."""
         if self.count == 1:
             return value

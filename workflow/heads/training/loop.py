@@ -23,7 +23,8 @@ from torch import Tensor, nn
 
 from heads.config.settings import LengthSettings, TrainingSettings
 from heads.model.transformer import Gates, Transformer
-from heads.pruning.gates import Price, TrainableGates
+from heads.pruning.gates import TrainableGates
+from heads.pruning.penalty import Penalty
 from heads.text.batches import Batch, Pairs, cut
 from heads.training.checkpointing import Unfinished
 from heads.training.distributed import Processes
@@ -37,7 +38,7 @@ class Pruning:
     """What fine-tuning with gates adds to a training."""
 
     gates: TrainableGates
-    price: Price
+    penalty: Penalty
     learning_rate: float
     record_every: int
     frozen: tuple[nn.Module, ...]
@@ -80,7 +81,7 @@ class Training:
         settings = plan.training
         if pruning:
             pruning.gates.to(plan.device)
-            pruning.price.to(plan.device)
+            pruning.penalty.to(plan.device)
             for module in pruning.frozen:
                 module.requires_grad_(requires_grad=False)
         groups = [{"params": [p for p in model.parameters() if p.requires_grad], "schedule": True}]
@@ -107,15 +108,40 @@ class Training:
             skip, epoch = max(0, skip - len(order)), epoch + 1
 
     def step(self, members: NDArray[np.int64]) -> dict[str, float]:
-        """One update on these pairs, in micro-batches; returns the loss in nats a token and what else is logged."""
-        settings, pruning, processes = self.plan.training, self.pruning, self.plan.processes
+        """One update on these pairs; returns the cross-entropy in nats a target token and what else is logged.
+
+        The objective is cross-entropy + penalty: the first of the model with one sample of the gates, in micro-batches,
+        the second of the gates alone, so it is added once. Both leave their gradients with the parameters.
+        """
+        pruning = self.pruning
+        rate = self.schedule()
+        self.optimizer.zero_grad(set_to_none=True)
+        gates = pruning.gates.sampled(self.generator) if pruning else None
+        row = {"loss": self.cross_entropy(members, gates), "learning_rate": rate}
+        if pruning:
+            pruning.penalty(pruning.gates).backward()
+            row["expected_open_heads"] = float(pruning.gates.expected_open().detach())
+        if not math.isfinite(row["loss"]):
+            raise FloatingPointError(f"the loss is {row['loss']} at update {self.update + 1}")
+        self.optimizer.step()
+        self.update += 1
+        if pruning:
+            pruning.penalty.adjust(pruning.gates, self.update / self.plan.length.updates)
+        return row
+
+    def schedule(self) -> float:
+        """Give the parameters of the model the learning rate of the next update, and return it."""
+        settings = self.plan.training
         rate = learning_rate(self.plan.updates_before + self.update + 1, settings)
         rate *= decay(self.update + 1, self.plan.length.updates, settings.decay_share)
         for group in self.optimizer.param_groups:
             if group["schedule"]:
                 group["lr"] = rate
-        self.optimizer.zero_grad(set_to_none=True)
-        gates = pruning.gates.sampled(self.generator) if pruning else None
+        return rate
+
+    def cross_entropy(self, members: NDArray[np.int64], gates: Gates | None) -> float:
+        """The mean over target tokens of these pairs in nats, its gradient added to the parameters."""
+        settings, processes = self.plan.training, self.plan.processes
         target_tokens = int(self.pairs.target.lengths[members].sum()) + len(members)
         total = torch.zeros((), device=self.plan.device)
         part_tokens = processes.part_tokens(settings.batch_tokens, settings.micro_batch_tokens)
@@ -127,17 +153,7 @@ class Training:
             loss.backward(retain_graph=gates is not None and number < len(parts) - 1)
             total += loss.detach()
         processes.sum_gradients(p for group in self.optimizer.param_groups for p in group["params"])
-        row = {"loss": float(processes.sum(total)), "learning_rate": rate}
-        if pruning:
-            pruning.price.penalty(pruning.gates).backward()
-            row["expected_open_heads"] = float(pruning.gates.expected_open().detach())
-        if not math.isfinite(row["loss"]):
-            raise FloatingPointError(f"the loss is {row['loss']} at update {self.update + 1}")
-        self.optimizer.step()
-        self.update += 1
-        if pruning:
-            pruning.price.adjust(pruning.gates, self.update / self.plan.length.updates)
-        return row
+        return float(processes.sum(total))
 
     def loss_sum(self, batch: Batch, gates: Gates | None) -> Tensor:
         """Label-smoothed cross-entropy in nats, summed over the real target tokens of a batch."""
@@ -164,7 +180,7 @@ class Training:
             tensors |= {f"optimizer.{index}.{name}": value for name, value in values.items()}
         if self.pruning:
             tensors |= {f"gates.{name}": value for name, value in self.pruning.gates.state_dict().items()}
-            tensors |= {f"price.{name}": value for name, value in self.pruning.price.state_dict().items()}
+            tensors |= {f"penalty.{name}": value for name, value in self.pruning.penalty.state_dict().items()}
         if not all(value.isfinite().all() for value in tensors.values()):
             raise FloatingPointError(f"a weight or its moment is no finite number after update {self.update}")
         tensors["random.gates"], tensors["random.cpu"] = self.generator.get_state(), torch.get_rng_state()
@@ -182,7 +198,7 @@ class Training:
         self.model.load_state_dict(part("model."))
         if self.pruning:
             self.pruning.gates.load_state_dict(part("gates."))
-            self.pruning.price.load_state_dict(part("price."))
+            self.pruning.penalty.load_state_dict(part("penalty."))
         moments: dict[int, dict[str, Tensor]] = {}
         for name, tensor in part("optimizer.").items():
             index, key = name.split(".")
@@ -208,7 +224,7 @@ def train(training: Training, evaluate: Evaluate, unfinished: Unfinished) -> dic
     plan, pruning = training.plan, training.pruning
     if plan.processes.first:
         unfinished.resume(training)
-    plan.processes.told(0.0)  # until here the others wait: the first one may have cleaned up
+    plan.processes.broadcast(0.0)  # until here the others wait: the first one may have cleaned up
     if not plan.processes.first:
         unfinished.resume(training)
     updates = training.updates(training.update)
@@ -222,7 +238,7 @@ def train(training: Training, evaluate: Evaluate, unfinished: Unfinished) -> dic
         tokens += int(training.pairs.source.lengths[members].sum()) + len(members)
         number, last = training.update, training.update == plan.length.updates
         if pruning and (number % pruning.record_every == 0 or number == 1 or last):
-            unfinished.record_gates(number, pruning.gates, pruning.price.lam.tolist())
+            unfinished.record_gates(number, pruning.gates, pruning.penalty.lam.tolist())
         if number % plan.training.evaluate_every == 0 or last:
             seconds = time.monotonic() - clock
             scores = evaluate_once(training, evaluate)
@@ -248,7 +264,7 @@ def evaluate_once(training: Training, evaluate: Evaluate) -> dict[str, float]:
     scores = {"dev_loss": 0.0}
     if processes.first:
         scores = evaluate(training.model, pruning.gates.binary() if pruning else None)
-    dev_loss = processes.told(scores["dev_loss"])
+    dev_loss = processes.broadcast(scores["dev_loss"])
     if not math.isfinite(dev_loss):
         raise FloatingPointError(f"the dev loss is {dev_loss} after update {training.update}")
     return scores | {"dev_loss": dev_loss}

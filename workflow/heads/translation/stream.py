@@ -69,7 +69,7 @@ class Translator:
 
 
 def translated(lines: Iterable[str], translator: Translator, *, block_lines: int, tell: Tell) -> Iterator[list[str]]:
-    """The translations of `lines`, a list for every `block_lines` of them; long lines are told of."""
+    """The translations of `lines`, a list for every `block_lines` of them; long lines are reported."""
     waiting, first = iter(lines), 1
     while block := list(islice(waiting, block_lines)):
         sentences = [translator.parts(ids) for ids in translator.source.encode(block)]

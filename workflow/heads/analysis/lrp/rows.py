@@ -1,7 +1,7 @@
 """The table of a model's heads: each head's share of the relevance of its layer, averaged over generation steps.
 
 Two shares are kept apart, since relevance may be negative: signed, R / sum of R, as the paper writes it, and absolute,
-|R| / sum of |R|. Both sum to one over the heads of a layer. The mean of signed shares hangs on the few steps where a
+|R| / sum of |R|. Both sum to one over the heads of a layer. The mean of signed shares depends on the few steps where a
 layer's positive and negative relevance nearly cancel; the absolute ones have no such steps.
 """
 

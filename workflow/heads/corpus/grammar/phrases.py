@@ -1,7 +1,7 @@
 """Noun phrases: English words as a tree, and the Russian in the case that the place in the sentence asks for.
 
 To keep the tree and the Russian a function of the English text, the prepositions share out the work: of, from, about,
-with and without hang on the noun before them, all others on the verb; a noun phrase that ends in a relative clause is
+with and without depend on the noun before them, all others on the verb; a noun phrase that ends in a relative clause is
 `closed`, and nothing of the same clause follows it.
 """
 
@@ -234,7 +234,7 @@ class Phrases:
         return phrase
 
     def where(self, room: int) -> Phrase:
-        """A phrase of place that hangs on the verb."""
+        """A phrase of place that depends on the verb."""
         dice = self.roll()
         if dice < 0.12:
             return self.oblique("in", self.name(Kind.TOWN, PRE, "в"))

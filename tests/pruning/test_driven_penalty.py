@@ -14,14 +14,15 @@ from heads.base.names import ATTENTIONS
 from heads.config.settings import HardConcrete, SubsetSettings
 from heads.model.checkpoint import load_tensors, save_tensors
 from heads.model.transformer import ModelShape
-from heads.pruning.gates import DrivenPrice, HeadGates, Price, TrainableGates, budgets_of
+from heads.pruning.gates import HeadGates, TrainableGates, budgets_of
+from heads.pruning.penalty import DrivenPenalty, Penalty
 from heads.pruning.subset_gates import SubsetGates
 from heads.training.loop import Pruning, Training
 
 Shape = Callable[..., ModelShape]
 HEADS = {"enc_self": 5, "dec_self": 4, "dec_enc": 6}
 LIVE = {"enc_self": ((0, 1, 2), (0, 2)), "dec_self": ((1,), (0, 1, 2)), "dec_enc": ((0, 1, 2), (0, 1, 2))}
-START = DrivenPrice.START
+START = DrivenPenalty.START
 
 
 def log_alpha_of(chance: float, shape: HardConcrete) -> float:
@@ -53,9 +54,9 @@ def new_gates(tiny_shape: Shape, lopsided: HardConcrete) -> Callable[[str], Head
 def test_the_open_heads_of_each_kind_cost_the_lambda_of_that_kind(new_gates: Callable[[str], HeadGates]) -> None:
     lam, numbers = {"enc_self": 0.1, "dec_self": 0.2, "dec_enc": 0.7}, {"enc_self": 2.0, "dec_self": 3.5, "dec_enc": 1}
     gates = expecting(new_gates("2-3-1"), **numbers)
-    price = DrivenPrice(gates)
+    price = DrivenPenalty(gates)
     price.lam.copy_(torch.tensor(list(lam.values())))
-    penalty = price.penalty(gates)
+    penalty = price(gates)
     assert float(penalty.detach()) == pytest.approx(0.1 * 2 + 0.2 * 3.5 + 0.7 * 1)
     penalty.backward()
     for name, log_alpha in gates.log_alpha.items():
@@ -67,7 +68,7 @@ def test_the_open_heads_of_each_kind_cost_the_lambda_of_that_kind(new_gates: Cal
 
 def test_a_plain_lambda_costs_as_much_for_an_open_head_of_any_kind(new_gates: Callable[[str], HeadGates]) -> None:
     gates = expecting(new_gates("1"), enc_self=2, dec_self=3.5, dec_enc=1)
-    assert float(Price(torch.tensor([0.3])).penalty(gates).detach()) == pytest.approx(0.3 * 6.5)
+    assert float(Penalty(torch.tensor([0.3]))(gates).detach()) == pytest.approx(0.3 * 6.5)
 
 
 def test_lambda_rises_where_a_kind_has_too_many_heads_and_falls_where_it_has_too_few(
@@ -75,14 +76,14 @@ def test_lambda_rises_where_a_kind_has_too_many_heads_and_falls_where_it_has_too
 ) -> None:
     """Five, one and three are expected open of 5, 4 and 6; three of each are wanted. All together are just enough."""
     gates = expecting(new_gates("3-3-3"), enc_self=4.99, dec_self=1.01, dec_enc=3)
-    price = DrivenPrice(gates)
+    price = DrivenPenalty(gates)
     price.adjust(gates, 0.9)
     first = price.lam.tolist()
     assert first[0] > 2 * START and first[1] < START / 2
     assert first[2] == pytest.approx(START)
     price.adjust(gates, 0.95)
-    assert price.lam[0] > first[0] or first[0] == DrivenPrice.HIGHEST
-    assert price.lam[1] < first[1] or first[1] == DrivenPrice.LOWEST
+    assert price.lam[0] > first[0] or first[0] == DrivenPenalty.HIGHEST
+    assert price.lam[1] < first[1] or first[1] == DrivenPenalty.LOWEST
     assert float(price.lam[2]) == pytest.approx(START)
 
 
@@ -90,7 +91,7 @@ def test_heads_of_another_kind_change_nothing_about_a_lambda(new_gates: Callable
     found = []
     for of_encoder in (2.02, 1.95):
         gates = new_gates("2-3-1")
-        price = DrivenPrice(gates)
+        price = DrivenPenalty(gates)
         for update, (decoder, cross) in enumerate([(3.02, 1.02), (3.01, 0.97), (3.03, 1.05)]):
             price.adjust(expecting(gates, enc_self=of_encoder, dec_self=decoder, dec_enc=cross), 0.61 + update / 100)
         found.append(price.lam.tolist())
@@ -103,15 +104,15 @@ def test_lambda_is_the_last_excess_and_the_sum_of_all_before_it_by_the_length_of
     new_gates: Callable[[str], HeadGates],
 ) -> None:
     gates = new_gates("6")
-    price, moments, surplus = DrivenPrice(gates), (0.1, 0.25, 0.5, 0.62, 0.9), (0.09, -0.05, 0.12, 0.03, -0.02)
+    price, shares, surplus = DrivenPenalty(gates), (0.1, 0.25, 0.5, 0.62, 0.9), (0.09, -0.05, 0.12, 0.03, -0.02)
     logarithm, before = math.log(START), 0.0
-    for done, more in zip(moments, surplus, strict=True):
-        wanted = 15 - (15 - 6) * done / DrivenPrice.DESCENT if done < DrivenPrice.DESCENT else 6
+    for done, more in zip(shares, surplus, strict=True):
+        wanted = 15 - (15 - 6) * done / DrivenPenalty.DESCENT if done < DrivenPenalty.DESCENT else 6
         share = (wanted + more) / 15
         price.adjust(expecting(gates, **{kind: share * number for kind, number in HEADS.items()}), done)
-        logarithm, before = logarithm + DrivenPrice.INTEGRAL * more / 15 * (done - before), done
-        expected = math.exp(logarithm + DrivenPrice.PROPORTIONAL * more / 15)
-        assert DrivenPrice.LOWEST < expected < DrivenPrice.HIGHEST
+        logarithm, before = logarithm + DrivenPenalty.INTEGRAL * more / 15 * (done - before), done
+        expected = math.exp(logarithm + DrivenPenalty.PROPORTIONAL * more / 15)
+        assert DrivenPenalty.LOWEST < expected < DrivenPenalty.HIGHEST
         assert float(price.lam[0]) == pytest.approx(expected, rel=1e-6)
 
 
@@ -121,34 +122,34 @@ def test_as_many_heads_too_many_raise_lambda_alike_however_many_updates_they_tak
     found = []
     for updates in (2, 20):
         gates = expecting(new_gates("6"), enc_self=2.02, dec_self=1.62, dec_enc=2.42)
-        price = DrivenPrice(gates)
+        price = DrivenPenalty(gates)
         price.adjust(gates, 0.7)
         first = float(price.lam[0])
         for update in range(1, updates + 1):
             price.adjust(gates, 0.7 + 0.2 * update / updates)
         found.append(float(price.lam[0]) / first)
-    assert found[0] == pytest.approx(found[1]) == pytest.approx(math.exp(DrivenPrice.INTEGRAL * 0.06 / 15 * 0.2))
+    assert found[0] == pytest.approx(found[1]) == pytest.approx(math.exp(DrivenPenalty.INTEGRAL * 0.06 / 15 * 0.2))
 
 
 def test_what_was_added_while_there_were_too_many_heads_stays_when_they_are_as_many_as_wanted(
     new_gates: Callable[[str], HeadGates],
 ) -> None:
     gates = new_gates("6")
-    price, exact = DrivenPrice(gates), {"enc_self": 2.0, "dec_self": 1.6, "dec_enc": 2.4}
+    price, exact = DrivenPenalty(gates), {"enc_self": 2.0, "dec_self": 1.6, "dec_enc": 2.4}
     for done, each in ((0.7, 0.0), (0.8, 0.02), (0.9, 0.0), (1.0, 0.0)):
         price.adjust(expecting(gates, **{kind: number + each for kind, number in exact.items()}), done)
-    assert float(price.lam[0]) == pytest.approx(START * math.exp(DrivenPrice.INTEGRAL * 0.06 / 15 * 0.1))
+    assert float(price.lam[0]) == pytest.approx(START * math.exp(DrivenPenalty.INTEGRAL * 0.06 / 15 * 0.1))
 
 
 def test_a_lambda_stays_within_its_bounds_and_comes_back_from_them(new_gates: Callable[[str], HeadGates]) -> None:
     gates = new_gates("0-4-0")
-    price = DrivenPrice(gates)
+    price = DrivenPenalty(gates)
     for update in range(700, 901):
         price.adjust(expecting(gates, enc_self=4.99, dec_self=0.01, dec_enc=0.001), update / 1000)
-    assert price.lam.tolist()[:2] == [DrivenPrice.HIGHEST, DrivenPrice.LOWEST]
+    assert price.lam.tolist()[:2] == [DrivenPenalty.HIGHEST, DrivenPenalty.LOWEST]
     for update in range(901, 1001):
         price.adjust(expecting(gates, enc_self=0.01, dec_self=3.99, dec_enc=0.001), update / 1000)
-    assert price.lam[0] < DrivenPrice.HIGHEST / 100, "there are as few as wanted at once"
+    assert price.lam[0] < DrivenPenalty.HIGHEST / 100, "there are as few as wanted at once"
     assert price.lam.isfinite().all()
 
 
@@ -156,15 +157,15 @@ UPDATES = 2000
 """So many that few of them bring no lambda to its bounds, where all would be alike."""
 
 
-def gates_of(target: str, shape: ModelShape, lopsided: HardConcrete) -> tuple[TrainableGates, Price]:
+def gates_of(target: str, shape: ModelShape, lopsided: HardConcrete) -> tuple[TrainableGates, Penalty]:
     if target == "dsp":
         settings = SubsetSettings(0.2, 2.0, 0.02, 0.8, straight_through=False)
-        return SubsetGates(shape, "all", 5, settings, UPDATES), Price(torch.zeros(1))
+        return SubsetGates(shape, "all", 5, settings, UPDATES), Penalty(torch.zeros(1))
     gates = HeadGates(shape, "all", lopsided, budgets_of(target, "all", shape))
     with torch.no_grad():
         for log_alpha in gates.log_alpha.values():
             log_alpha.fill_(log_alpha_of(0.97, lopsided))
-    return gates, DrivenPrice(gates)
+    return gates, DrivenPenalty(gates)
 
 
 @pytest.mark.parametrize("target", ["2-6-1", "5", "dsp"])
@@ -191,8 +192,8 @@ def test_a_resumed_training_goes_on_with_the_price_and_the_gates_that_it_had(
         assert expected.keys() == found.keys()
         for name, value in expected.items():
             torch.testing.assert_close(found[name], value, rtol=0, atol=0, msg=f"{part} {name}")
-    if isinstance(whole.pruning.price, DrivenPrice):
-        assert float(whole.pruning.price.done) == pytest.approx(7 / UPDATES)
-        assert all(DrivenPrice.LOWEST < lam < DrivenPrice.HIGHEST for lam in whole.pruning.price.lam.tolist())
-        assert not torch.isclose(whole.pruning.price.lam, torch.tensor(START).double()).any()
-        assert len(whole.pruning.price.lam) == (len(ATTENTIONS) if "-" in target else 1)
+    if isinstance(whole.pruning.penalty, DrivenPenalty):
+        assert float(whole.pruning.penalty.done) == pytest.approx(7 / UPDATES)
+        assert all(DrivenPenalty.LOWEST < lam < DrivenPenalty.HIGHEST for lam in whole.pruning.penalty.lam.tolist())
+        assert not torch.isclose(whole.pruning.penalty.lam, torch.tensor(START).double()).any()
+        assert len(whole.pruning.penalty.lam) == (len(ATTENTIONS) if "-" in target else 1)

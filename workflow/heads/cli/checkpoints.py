@@ -1,4 +1,4 @@
-"""`moments`: the curve by importance at several moments of one training (Michel et al. 2019, sec. 6)."""
+"""`checkpoints`: the curve by importance at several checkpoints of one training (Michel et al. 2019, sec. 6)."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from heads.analysis.importance import importance_rows
 from heads.analysis.masking_curve import WALK_COLUMNS, curve_rows, importance_orders
 from heads.base.files import read_json, read_yaml, write_tsv
 from heads.cli._masking import add_masking_arguments, load_with_heads, translation_of
-from heads.config.settings import ImportanceSettings, MomentsSettings, TrainingSettings, section
+from heads.config.settings import CheckpointsSettings, ImportanceSettings, TrainingSettings, section
 from heads.text.batches import Pairs
 from heads.text.vocabulary import Tokens
-from heads.training.checkpointing import moments_in
+from heads.training.checkpointing import checkpoints_in
 from heads.training.devices import pick
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Flags of `python -m heads moments`."""
+    """Flags of `python -m heads checkpoints`."""
     add_masking_arguments(parser)
-    parser.add_argument("--moments", type=Path, required=True, help="folder of weights that the training kept")
+    parser.add_argument("--checkpoints", type=Path, required=True, help="folder of weights that the training kept")
     parser.add_argument("--dev-source", type=Path, required=True, help="token file that importance is measured on")
     parser.add_argument("--dev-target", type=Path, required=True, help="token file of its reference translations")
     parser.add_argument("--train-source", type=Path, required=True, help="token file of the training, to count epochs")
@@ -28,15 +28,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """For each moment, and for the finished model, measure importance anew and walk along it; write the table."""
+    """For each checkpoint, and for the finished model, measure importance anew and walk along it; write the table."""
     device, content = pick(arguments), read_yaml(arguments.settings)
-    settings = section(MomentsSettings, content["moments"])
+    settings = section(CheckpointsSettings, content["checkpoints"])
     how = section(ImportanceSettings, content["importance"])
     training = section(TrainingSettings, content["training"])
     trained_on = Pairs(Tokens(arguments.train_source), Tokens(arguments.train_target), training.max_pieces)
     updates_an_epoch = len(trained_on.epoch(training.batch_tokens, seed=0, epoch=0))
     pairs = Pairs(Tokens(arguments.dev_source), Tokens(arguments.dev_target), how.batch_tokens)
-    weights = [(update, path, 0) for update, path in moments_in(arguments.moments).items()]
+    weights = [(update, path, 0) for update, path in checkpoints_in(arguments.checkpoints).items()]
     weights.append((int(read_json(arguments.shape)["updates"]), arguments.model, 1))
     rows = []
     for update, path, finished in weights:
@@ -46,6 +46,6 @@ def run(arguments: argparse.Namespace) -> None:
         form, scores = next(iter(importance_orders(measured).items()))
         text = translation_of(model, device, arguments.source, arguments.references, arguments.target_bpe, settings)
         walked = curve_rows(model, {(form, "all"): scores}, *text, step=settings.step, resamples=settings.resamples)
-        moment = {"update": update, "epoch": update / updates_an_epoch, "finished": finished}
-        rows += [{**moment, **{name: row[name] for name in WALK_COLUMNS}} for row in walked]
+        checkpoint = {"update": update, "epoch": update / updates_an_epoch, "finished": finished}
+        rows += [{**checkpoint, **{name: row[name] for name in WALK_COLUMNS}} for row in walked]
     write_tsv(arguments.out, rows, ("update", "epoch", "finished", *WALK_COLUMNS))

@@ -1,4 +1,4 @@
-"""`curve`: test BLEU as more and more heads are masked, by importance and by ablation (Michel et al. 2019, 4 and 5)."""
+"""`masking_curve`: test BLEU as more and more heads are masked, by importance or ablation (Michel et al. 2019, 4)."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from heads.analysis.masking_curve import (
 )
 from heads.base.files import read_tsv, read_yaml, write_tsv
 from heads.cli._masking import add_masking_arguments, load_with_heads, translation_of
-from heads.config.settings import CurveSettings, section
+from heads.config.settings import MaskingCurveSettings, section
 from heads.training.devices import pick
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Flags of `python -m heads curve`."""
+    """Flags of `python -m heads masking_curve`."""
     add_masking_arguments(parser)
     parser.add_argument("--importance", type=Path, required=True, help="table of the importance stage")
     parser.add_argument("--ablation-dev", type=Path, required=True, help="table of heads masked alone on dev")
@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Walk along every order, write the table."""
     device = pick(arguments)
-    settings = section(CurveSettings, read_yaml(arguments.settings)["curve"])
+    settings = section(MaskingCurveSettings, read_yaml(arguments.settings)["masking_curve"])
     model = load_with_heads(arguments.model, arguments.shape, device)
     translate, references = translation_of(
         model, device, arguments.source, arguments.references, arguments.target_bpe, settings
