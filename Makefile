@@ -28,12 +28,12 @@ format: .venv/test-installed
 	$(BIN)/ruff check --fix .
 	$(BIN)/snakefmt Snakefile workflow/rules
 
-# The line with heads.pth lets the command of any job be pasted: python -m heads STAGE.
+# The package itself is installed as it stands here, so that the command of any job can be pasted: python -m heads STAGE.
 .venv/run-installed: envs/requirements.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12")'
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check -r envs/requirements.txt
-	$(BIN)/python -c 'import pathlib, sysconfig; pathlib.Path(sysconfig.get_path("purelib"), "heads.pth").write_text(str(pathlib.Path("workflow").resolve()))'
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	touch $@
 
 .venv/test-installed: .venv/run-installed envs/dev.txt envs/dev-alone.txt

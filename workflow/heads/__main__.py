@@ -1,4 +1,4 @@
-"""The command line: `python -m heads STAGE --long-flags`, one file of `heads.cli` a stage."""
+"""The command line: `python -m heads STAGE --long-flags`, or `heads STAGE`, one file of `heads.cli` a stage."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import importlib
 import os
 import pkgutil
 import sys
+from pathlib import Path
 
 from heads import cli
 from heads.base.files import UserError
@@ -16,23 +17,45 @@ FOR_PEOPLE = ("export", "progress", "translate", "why")
 """Commands that no rule calls."""
 
 
+EXTRAS = {
+    "pulp": "training",
+    "stanza": "parsing",
+    "matplotlib": "figures",
+    "pandas": "figures",
+    "seaborn": "figures",
+    "snakemake": "workflow",
+}
+"""By package that not every stage needs, what it is installed with."""
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Run one stage; an error of the user is one sentence and exit status 1."""
+    try:
+        return run(sys.argv[1:] if arguments is None else arguments)
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+    except ModuleNotFoundError as error:
+        package = str(error.name).partition(".")[0]
+        if package not in EXTRAS:
+            raise
+        print(f"error: {package} is not installed: pip install 'heads[{EXTRAS[package]}]'", file=sys.stderr)
+    return 1
+
+
+def run(words: list[str]) -> int:
+    """Run the stage that the first word names; gives the exit status."""
+    program = "heads" if Path(sys.argv[0]).name == "heads" else "python -m heads"
     stages = sorted(module.name for module in pkgutil.iter_modules(cli.__path__) if not module.name.startswith("_"))
-    parser = argparse.ArgumentParser(prog="python -m heads", description=__doc__, allow_abbrev=False)
+    parser = argparse.ArgumentParser(prog=program, description=__doc__, allow_abbrev=False)
     parser.add_argument("stage", choices=stages, metavar="STAGE", help=", ".join(stages))
-    words = sys.argv[1:] if arguments is None else arguments
     stage = parser.parse_args(words[:1]).stage
     module = importlib.import_module(f"heads.cli.{stage}")
-    stage_parser = argparse.ArgumentParser(prog=f"python -m heads {stage}", description=module.__doc__)
+    stage_parser = argparse.ArgumentParser(prog=f"{program} {stage}", description=module.__doc__)
     module.add_arguments(stage_parser)
     given = stage_parser.parse_args(words[1:])
     try:
         module.run(given)
         sys.stdout.flush()
-    except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
     except BrokenPipeError:
         if stage not in FOR_PEOPLE:
             raise

@@ -195,6 +195,9 @@ def first_of(frame: pd.DataFrame, column: str) -> pd.DataFrame:
 
 def load_reference(name: str) -> pd.DataFrame:
     """One file of the papers' numbers; text that is missing is "", a number that is missing NaN."""
-    frame = pd.read_csv(REFERENCE / name)
+    path = REFERENCE / name
+    if not path.exists():
+        raise UserError(f"{path} is not there: tables and figures are made in a checkout of the workflow.")
+    frame = pd.read_csv(path)
     text = frame.select_dtypes(exclude="number").columns
     return frame.assign(**{column: frame[column].fillna("") for column in text})

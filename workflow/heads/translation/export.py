@@ -99,8 +99,8 @@ Layers count from 0. The other heads are cut out of the matrices; `model.json` l
 
     python -m heads translate --model FOLDER{known} < source.txt > translations.txt
 
-FOLDER is this one; the text is UTF-8, a sentence a line. The command is part of the code that trained the model, commit
-`{origin["commit"]}`{changed}, and was run with {versions}.
+FOLDER is this one; the text is UTF-8, a sentence a line. The command is there once `pip install .` was run in the code
+that trained the model, commit `{origin["commit"]}`{changed}, with {versions}.
 Nothing else of the experiment is needed, and no file here is a pickle.
 """
 

@@ -1,0 +1,68 @@
+"""The package on a machine without a checkout: built, installed on its own, and asked to translate."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from checkouts import ROOT
+from heads.translation.export import export
+from model_folders import SOURCE, write_experiment
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with what `pip install .` puts among the packages, made of a copy of the sources."""
+    sources, target = tmp_path_factory.mktemp("sources"), tmp_path_factory.mktemp("installed")
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, sources / name)
+    ignored = shutil.ignore_patterns("__pycache__", "*.egg-info")
+    shutil.copytree(ROOT / "workflow/heads", sources / "workflow/heads", ignore=ignored)
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-index", "--no-deps"]
+    command = [*pip, "--no-build-isolation", "--target", str(target), str(sources)]
+    subprocess.run(command, check=True, timeout=200)
+    return target
+
+
+def run(installed: Path, command: list[str], text: str = "") -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": str(installed), "OMP_NUM_THREADS": "1"}
+    return subprocess.run(
+        command, input=text, cwd=installed, env=environment, capture_output=True, text=True, timeout=200
+    )
+
+
+def test_everything_that_the_package_needs_is_installed_with_it(installed: Path) -> None:
+    package = ROOT / "workflow/heads"
+    here, there = (
+        {path.relative_to(folder) for path in folder.rglob("*") if path.suffix in (".py", ".tsv")}
+        for folder in (package, installed / "heads")
+    )
+    assert len(here) > 100 and there == here
+
+
+def test_an_exported_model_translates_by_the_installed_command(installed: Path, tmp_path: Path) -> None:
+    experiment = write_experiment(tmp_path / "tiny")
+    export(experiment.pruned, tmp_path / "mine")
+    text = "".join(f"{line}\n" for line in SOURCE)
+    flags = ["translate", "--model", str(tmp_path / "mine"), "--device", "cpu"]
+    here = run(ROOT / "workflow", [sys.executable, "-m", "heads", *flags], text)
+    shutil.rmtree(tmp_path / "tiny")
+    there = run(installed, [sys.executable, str(installed / "bin/heads"), *flags], text)
+    assert (there.returncode, there.stdout, there.stderr) == (0, here.stdout, "")
+    assert len(there.stdout.splitlines()) == len(SOURCE) and any(there.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("stage", "package", "extra"), [("table", "pandas", "figures"), ("selection", "pulp", "training")]
+)
+def test_a_package_that_was_not_installed_is_one_sentence_with_what_to_install(
+    installed: Path, stage: str, package: str, extra: str
+) -> None:
+    code = f"import sys; sys.modules['{package}'] = None; from heads.__main__ import main"
+    done = run(installed, [sys.executable, "-c", f"{code}; sys.exit(main(['{stage}', '-h']))"])
+    assert (done.returncode, done.stderr) == (1, f"error: {package} is not installed: pip install 'heads[{extra}]'\n")
