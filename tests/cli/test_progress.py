@@ -2,35 +2,37 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import logging
 import os
+import re
+import subprocess
 import sys
+import threading
 import time
 from argparse import Namespace
+from logging import LogRecord, makeLogRecord
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
+from snakemake_interface_logger_plugins.common import LogEvent
 
 from heads.base.files import UserError, write_lines, write_tsv, write_yaml
 from heads.cli import progress as module
-from heads.cli.progress import Progress, clock, follow, run, show
+from heads.cli.progress import Progress, clock, follow, run, show, tick
 
-PLAN = """Building DAG of jobs...
-Job stats:
-job          count
----------  -------
-baseline         1
-gates            3
-scratch          2
-selected         2
-encode           6
-total           14
-
-Select jobs to execute...
-"""
+PLAN = {"baseline": 1, "gates": 3, "scratch": 2, "selected": 2, "encode": 6, "total": 14}
 UPDATES = {"baseline": 2000, "gates": 400, "scratch": 2400}
 WHOLE = 2000 + 3 * 400 + 2 * 2400 + 2 * 400 + 6 * 40
 """A model chosen by other means is trained for as long as gates."""
+
+
+def event(kind: LogEvent, **told: object) -> LogRecord:
+    """As Snakemake's own code logs it: the kind of event and its fields beside the message."""
+    return makeLogRecord({"msg": "some text", "levelno": logging.INFO, "event": kind, **told})
 
 
 @pytest.fixture
@@ -43,16 +45,20 @@ def progress(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Progress:
     monkeypatch.setattr(time, "monotonic", lambda: now)
     made = Progress(tmp_path)
     monkeypatch.setattr(time, "monotonic", lambda: now + 120.4)
-    for line in PLAN.splitlines():
-        made.read(line)
+    made.read(event(LogEvent.RUN_INFO, stats=PLAN))
     return made
 
 
 def finish(progress: Progress, **jobs: int) -> None:
-    """As Snakemake tells of jobs that ended."""
+    """As Snakemake tells of jobs that start, fail and are tried again, and end, by their numbers."""
     for rule, count in jobs.items():
-        for number in range(count):
-            progress.read(f"Finished jobid: {number} (Rule: {rule})")
+        numbers = range(len(progress.rules), len(progress.rules) + count)
+        for number in numbers:
+            progress.read(event(LogEvent.JOB_INFO, jobid=number, rule_name=rule))
+        progress.read(event(LogEvent.JOB_ERROR, jobid=numbers[0], rule_name=rule))
+        progress.read(event(LogEvent.JOB_STARTED, jobs=[*numbers]))
+        for number in numbers:
+            progress.read(event(LogEvent.JOB_FINISHED, job_id=number))
 
 
 def log_of(progress: Progress, run: str, *updates: int, of: int, age: float = 0.0) -> None:
@@ -64,9 +70,16 @@ def log_of(progress: Progress, run: str, *updates: int, of: int, age: float = 0.
 
 def test_the_plan_is_read_and_a_later_one_takes_its_place(progress: Progress) -> None:
     assert dict(progress.planned) == {"baseline": 1, "gates": 3, "scratch": 2, "selected": 2, "encode": 6}
-    for line in ("Job stats:", "job  count", "gates  2", "total  2", "encode  9"):
-        progress.read(line)
+    progress.read(event(LogEvent.RUN_INFO, stats={"gates": 2, "total": 2}))
     assert dict(progress.planned) == {"gates": 2}
+
+
+def test_what_else_snakemake_says_is_neither_plan_nor_end_of_a_job(progress: Progress) -> None:
+    before = progress.line()
+    progress.read(makeLogRecord({"msg": "Finished jobid: 3 (Rule: gates)"}))
+    for kind in {*LogEvent} - {LogEvent.RUN_INFO, LogEvent.JOB_INFO, LogEvent.JOB_FINISHED}:
+        progress.read(event(kind, jobid=3, job_id=3, rule_name="gates", stats={"gates": 1}, done=1, total=2, jobs=[3]))
+    assert progress.line() == before
 
 
 def test_a_training_weighs_its_updates_and_every_other_job_as_a_few(progress: Progress) -> None:
@@ -113,21 +126,105 @@ def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "results"
 
 
-def test_what_snakemake_says_goes_to_the_log_and_its_last_lines_to_a_person_when_it_fails(results: Path) -> None:
-    progress, code = Progress(results), "import sys; [print('line', n) for n in range(50)]; sys.exit({})"
-    follow([sys.executable, "-c", code.format(0)], progress)
-    with pytest.raises(UserError, match="Snakemake stopped with status 3") as told:
-        follow([sys.executable, "-c", code.format(3)], progress)
-    lines = [f"line {n}" for n in range(50)]
-    assert (results / "snakemake.txt").read_text(encoding="utf-8").splitlines() == lines * 2
-    assert str(told.value).splitlines()[1:] == lines[10:]
+def of_snakemake(folder: Path, monkeypatch: pytest.MonkeyPatch, snakefile: str) -> None:
+    (folder / "Snakefile").write_text(snakefile, encoding="utf-8")
+    monkeypatch.chdir(folder)
 
 
-def test_what_follow_reads_is_counted(results: Path) -> None:
-    progress = Progress(results)
-    told = f"{PLAN}\nFinished jobid: 3 (Rule: gates)\nError in rule score:\n"
-    follow([sys.executable, "-c", f"print({told!r})"], progress)
-    assert (progress.planned["encode"], dict(progress.finished), progress.failed) == (6, {"gates": 1}, 1)
+FAILING = """import sys
+for number in range(50):
+    print("line", number, file=sys.stderr)
+{}
+rule nothing:
+    output: "made.txt"
+    shell: "touch {{output}}"
+"""
+
+
+def test_what_snakemake_says_goes_to_the_log_and_its_last_lines_to_a_person_when_it_fails(
+    results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of_snakemake(results.parent, monkeypatch, FAILING.format(""))
+    follow(["--logger", "heads", "--cores", "1"])
+    of_snakemake(results.parent, monkeypatch, FAILING.format("raise ValueError('one sentence')"))
+    with pytest.raises(UserError, match="Snakemake stopped with status 1") as told:
+        follow(["--logger", "heads", "--cores", "1"])
+    log = (results / "snakemake.txt").read_text(encoding="utf-8").splitlines()
+    assert [line for line in log if line.startswith("line ")] == [f"line {n}" for n in range(50)] * 2
+    assert any("1 of 1 steps (100%) done" in line for line in log)
+    last = str(told.value).splitlines()[1:]
+    assert len(last) == 40 and last == log[-40:] and any("one sentence" in line for line in last)
+
+
+def test_an_error_is_told_whole_and_without_what_an_earlier_run_said(
+    results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (results / "snakemake.txt").write_text("earlier\n", encoding="utf-8")
+    of_snakemake(results.parent, monkeypatch, "rule a:\n output: 'a'\n shell: 'echo the reason >&2; exit 7'\n")
+    with pytest.raises(UserError, match=r"status 1; all it said is in \S+snakemake\.txt") as told:
+        follow(["--cores", "1", "--quiet", "progress"])
+    assert "Error in rule a" in str(told.value) and "\nthe reason\n" in str(told.value)
+    assert "earlier" not in str(told.value)
+    assert (results / "snakemake.txt").read_text(encoding="utf-8").startswith("earlier\n")
+
+
+WAITING = """
+rule all:
+    input: "b"
+rule encode:
+    output: "a"
+    shell: "touch a"
+rule gates:
+    input: "a"
+    output: "b"
+    shell: "for _ in $(seq 600); do [ -e go ] && break; sleep 0.1; done; touch b"
+"""
+
+
+@pytest.mark.parametrize("quiet", [[], ["--quiet", "rules"]])
+def test_snakemake_itself_draws_the_line_on_a_terminal_and_clears_it(
+    results: Path, monkeypatch: pytest.MonkeyPatch, quiet: list[str]
+) -> None:
+    of_snakemake(results.parent, monkeypatch, WAITING)
+    code = f"from heads.cli.progress import follow; follow({['--logger', 'heads', '--cores', '1', *quiet]})"
+    screen, terminal = os.openpty()
+    job = subprocess.Popen([sys.executable, "-c", code], stdout=terminal, stderr=terminal)
+    os.close(terminal)
+    seen = ""
+    try:
+        with contextlib.suppress(OSError):  # how the end of a terminal reads
+            while chunk := os.read(screen, 1000).decode():
+                seen += chunk
+                if "1/3 jobs" in seen:
+                    (results.parent / "go").touch()
+        assert job.wait(60) == 0
+    finally:
+        job.kill()
+        job.wait(20)
+        os.close(screen)
+    lines = seen.split("\r\033[K")
+    assert lines[0] == lines[-1] == ""
+    told = re.compile(
+        r"\[0:\d\d\] +\d+%  \d/[03] jobs  (time left not known yet|about \d+:\d\d left)(  to train: 1 gates)?"
+    )
+    assert all(told.fullmatch(line) for line in lines[1:-1]), lines
+    assert re.search(r"   4%  1/3 jobs  about \d+:\d\d left  to train: 1 gates", seen)  # 40 of 40 + 40 + 1000
+
+
+@pytest.mark.parametrize(("seconds", "said"), [(2, "\r\033[Kone\r\033[Ktwo\r\033[K"), (30, "one\ntwo\n")])
+def test_a_line_is_rewritten_in_place_on_a_terminal_and_new_every_half_minute_elsewhere(
+    seconds: int, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: seconds == 2)
+    waits: list[float] = []
+
+    def wait(seconds: float) -> bool:
+        waits.append(seconds)
+        return len(waits) > 2
+
+    words = iter(["one", "two"])
+    tick(cast(Progress, SimpleNamespace(line=lambda: next(words))), cast(threading.Event, SimpleNamespace(wait=wait)))
+    assert (capsys.readouterr().out, waits) == (said, [seconds] * 3)
 
 
 COLUMNS = (*module.SHOWN, "dev_loss")
@@ -153,9 +250,9 @@ def test_a_run_is_snakemake_to_the_end_then_its_report_then_the_table(
 ) -> None:
     pruning_table(results)
     asked: list[list[str]] = []
-    monkeypatch.setattr(module, "follow", lambda command, progress: asked.append(command[2:]))
+    monkeypatch.setattr(module, "follow", asked.append)
     run(Namespace(cores="5", snakemake=["--config", "run=[demo]"]))
-    first = ["snakemake", "--cores", "5", "--config", "run=[demo]"]
+    first = ["--logger", "heads", "--cores", "5", "--config", "run=[demo]"]
     assert asked == [first, [*first, "--report", str(results / "report.html")]]
     said = capsys.readouterr().out
     assert "exper22" in said

@@ -38,10 +38,10 @@ def test_new_texts_are_called_old_no_more_often_than_the_stated_rate() -> None:
 
 def test_memory_follows_from_the_statement_alone() -> None:
     seen = SeenBefore(1_000_000, 0.001)
-    before = seen.memory_bytes
+    before = len(seen._bits)
     for text in random_texts(1_000, 7):
         seen.add(text)
-    assert seen.memory_bytes == before
+    assert len(seen._bits) == before
     assert 14.3 < 8 * before / 1_000_000 < 14.5  # bits an item: log2(1000) / ln 2 = 14.38
 
 

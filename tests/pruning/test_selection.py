@@ -13,7 +13,6 @@ from heads.pruning.selection import (
     Head,
     Limit,
     keep_best,
-    keep_best_of_each,
     keep_optimal,
     random_scores,
     reversed_scores,
@@ -49,11 +48,6 @@ def test_random_heads_are_each_kept_equally_often_and_the_same_for_the_same_seed
     expected, error = draws * 3 / 7, (draws * 3 / 7 * 4 / 7) ** 0.5
     assert all(abs(kept[head] - expected) < 5 * error for head in SCORES)
     assert random_scores(list(SCORES), 8) == random_scores(list(reversed(SCORES)), 8)
-
-
-def test_every_kind_of_attention_keeps_its_own_budget_and_kinds_without_one_stay_whole() -> None:
-    kept = keep_best_of_each(SCORES, {"enc_self": 1, "dec_enc": 0})
-    assert kept == [("enc_self", 0, 1), ("dec_self", 0, 0), ("dec_self", 1, 3)]
 
 
 @pytest.mark.parametrize("budget", [-1, 8])

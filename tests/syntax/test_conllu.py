@@ -38,7 +38,7 @@ def read(path: Path, text: str) -> list[Sentence]:
 
 def test_words_of_a_multiword_token_share_its_span_and_empty_nodes_are_left_out(tmp_path: Path) -> None:
     (sentence,) = read(tmp_path / "a.conllu", conllu(ROWS))
-    assert sentence.text == "Don't go now!" == sentence.comment_text
+    assert (sentence.sent_id, sentence.text) == ("a-1", "Don't go now!")
     assert [token.form for token in sentence] == ["Do", "n't", "go", "now", "!"]
     assert [(token.start, token.end) for token in sentence] == [(0, 5), (0, 5), (6, 8), (9, 12), (12, 13)]
     assert [token.head for token in sentence] == [3, 3, 0, 3, 3]

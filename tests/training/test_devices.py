@@ -59,6 +59,29 @@ def test_one_process_that_asks_again_gets_another_one_until_there_is_none(count:
     assert [claim(names, tmp_path) for _ in range(count + 1)] == [*range(count), None]
 
 
+LEAVE = """
+import atexit, sys
+atexit.register(lambda: [print("leaving", flush=True), sys.stdin.read()])  # called after those registered later
+from pathlib import Path
+from heads.training.devices import claim
+claim(["first"], Path(sys.argv[1]))
+"""
+
+
+def test_a_gpu_is_not_handed_on_while_its_job_still_shuts_down(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", LEAVE, str(tmp_path)]
+    environment = {"PYTHONPATH": str(ROOT / "workflow")}
+    job = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
+    try:
+        assert job.stdout is not None and job.stdout.readline() == "leaving\n"
+        assert claim(["first"], tmp_path) is None
+        job.communicate(timeout=20)
+        assert claim(["first"], tmp_path) == 0
+    finally:
+        job.kill()
+        job.wait(20)
+
+
 WAIT = """
 import sys
 from pathlib import Path

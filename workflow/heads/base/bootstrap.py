@@ -9,6 +9,8 @@ S sentences, C counts, B draws.
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -36,9 +38,8 @@ def resampled_sums(counts: NDArray[np.float32], draws: int) -> NDArray[np.float6
 
 def interval(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Lower and upper end of the central CONFIDENCE of values [B, ...]; NaN is no value, and only NaN gives NaN."""
-    ordered = np.sort(values, axis=0)
-    last = np.count_nonzero(~np.isnan(values), axis=0) - 1
     tail = (1 - CONFIDENCE) / 2
-    places = [np.floor(tail * last), np.ceil((1 - tail) * last)]
-    low, high = (np.take_along_axis(ordered, place.astype(int)[None], 0)[0] for place in places)
-    return low, high
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "All-NaN slice")
+        low = np.nanquantile(values, tail, axis=0, method="lower")
+        return low, np.nanquantile(values, 1 - tail, axis=0, method="higher")

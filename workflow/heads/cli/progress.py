@@ -2,18 +2,21 @@
 
 Work is weighed in updates: trainings by the updates of their settings, of which those done are read from the logs of
 the trainings that run just now; every other job counts as a few. What remains is estimated from the pace so far.
+
+Snakemake runs as a process of its own, whose words go to a log. The line is drawn in there, by its logger plugin
+`snakemake_logger_plugin_heads`, out of the events that Snakemake gives to such plugins.
 """
 
 from __future__ import annotations
 
 import argparse
-import re
 import subprocess
 import sys
 import threading
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterator
+from logging import LogRecord
 from pathlib import Path
 
 from heads.base.files import UserError, read_jsonl, read_tsv, read_yaml
@@ -50,24 +53,19 @@ class Progress:
     def __init__(self, results: Path) -> None:
         self.results, self.started = results, time.monotonic()
         self.planned: Counter[str] = Counter()
+        self.rules: dict[int, str] = {}
         self.finished: Counter[str] = Counter()
-        self.failed = 0
-        self.reading_plan = False
 
-    def read(self, line: str) -> None:
-        """Take in one line of Snakemake's output."""
-        if line.startswith("Job stats:"):
-            self.planned.clear()
-            self.reading_plan = True
-        elif self.reading_plan and (match := re.fullmatch(r"(\w+)\s+(\d+)\s*", line)):
-            if match[1] == "total":
-                self.reading_plan = False
-            else:
-                self.planned[match[1]] = int(match[2])
-        elif match := re.match(r"Finished jobid: \d+ \(Rule: (\w+)\)", line):
-            self.finished[match[1]] += 1
-        elif line.startswith("Error in rule"):
-            self.failed += 1
+    def read(self, record: LogRecord) -> None:
+        """Take in one event of Snakemake: the plan, a job that starts with its rule, a job that ended well."""
+        told = vars(record)
+        match told.get("event"):
+            case "run_info":
+                self.planned = Counter({rule: jobs for rule, jobs in told["stats"].items() if rule != "total"})
+            case "job_info":
+                self.rules[told["jobid"]] = told["rule_name"]
+            case "job_finished":
+                self.finished[self.rules[told["job_id"]]] += 1
 
     def weight(self, rule: str) -> float:
         """How much one job of a rule weighs, in updates."""
@@ -86,18 +84,17 @@ class Progress:
 
     def line(self) -> str:
         """Jobs done, share of the work, what trains just now, what remains, and how long that may take."""
-        total = sum(self.weight(rule) * count for rule, count in self.planned.items())
-        done = sum(self.weight(rule) * count for rule, count in self.finished.items())
+        planned, finished = self.planned, self.finished.copy()  # events come in meanwhile, from another thread
+        total = sum(self.weight(rule) * count for rule, count in planned.items())
+        done = sum(self.weight(rule) * count for rule, count in finished.items())
         trainings = list(self.running())
         done += sum(update for _, update, _ in trainings)
         seconds = time.monotonic() - self.started
         share = min(done / total, 1.0) if total else 0.0
         left = f"about {clock(seconds * (1 - share) / share)} left" if share > 0.03 else "time left not known yet"
-        rest = [
-            f"{n - self.finished[r]} {r}" for r, n in self.planned.items() if r in TRAININGS and n > self.finished[r]
-        ]
+        rest = [f"{n - finished[r]} {r}" for r, n in planned.items() if r in TRAININGS and n > finished[r]]
         now = "; ".join(f"{name} {update}/{updates}" for name, update, updates in trainings)
-        jobs = f"{sum(self.finished.values())}/{sum(self.planned.values())} jobs"
+        jobs = f"{sum(finished.values())}/{sum(planned.values())} jobs"
         parts = [f"[{clock(seconds)}]", f"{share:4.0%}", jobs, left]
         parts += [f"to train: {', '.join(rest)}"] if rest else []
         parts += [f"now: {now}"] if now else []
@@ -112,43 +109,35 @@ def clock(seconds: float) -> str:
 def run(arguments: argparse.Namespace) -> None:
     """Run Snakemake to the end, keep the line up to date, make the report, and show what came out."""
     RESULTS.mkdir(exist_ok=True)
-    command = [sys.executable, "-m", "snakemake", "--cores", arguments.cores, *arguments.snakemake]
-    progress = Progress(RESULTS)
-    follow(command, progress)
-    print(f"done in {clock(time.monotonic() - progress.started)}", flush=True)
+    started = time.monotonic()
+    words = ["--logger", "heads", "--cores", arguments.cores, *arguments.snakemake]
+    follow(words)
+    print(f"done in {clock(time.monotonic() - started)}", flush=True)
     report = RESULTS / "report.html"
-    follow([*command, "--report", str(report)], Progress(RESULTS))
+    follow([*words, "--report", str(report)])
     show(RESULTS / "tables/table_pruning.tsv")
     print(f"\ntables   {RESULTS}/tables\nfigures  {RESULTS}/figures\nreport   {report}")
 
 
-def follow(command: list[str], progress: Progress) -> None:
-    """Run a command whose output goes to a log, with the line of progress above it.
+def follow(words: list[str]) -> None:
+    """Run Snakemake with these words; what it says goes to a log, and its line of progress to standard output.
 
-    Raises UserError with the end of its output when it fails.
+    Raises UserError with the end of what it said when it fails.
     """
-    log, ended = RESULTS / "snakemake.txt", threading.Event()
-    ticker = threading.Thread(target=tick, args=(progress, ended), daemon=True)
-    with log.open("a", encoding="utf-8") as stream:
-        process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, encoding="utf-8"
-        )
-        ticker.start()
-        lines: deque[str] = deque(maxlen=LINES_ON_FAILURE)
+    log = RESULTS / "snakemake.txt"
+    with log.open("ab+") as stream:
+        start = stream.tell()
+        process = subprocess.Popen([sys.executable, "-m", "snakemake", *words], stderr=stream)
         try:
-            for line in process.stdout or ():
-                stream.write(line)
-                lines.append(line)
-                progress.read(line.rstrip("\n"))
             status = process.wait()
         except KeyboardInterrupt:
             process.wait()
             raise UserError("Stopped. The same command goes on where this one was.") from None
-        finally:
-            ended.set()
-            ticker.join()
+        stream.seek(start)
+        said = stream.read().decode("utf-8", "replace").splitlines()
     if status:
-        raise UserError(f"Snakemake stopped with status {status}; all it said is in {log}, at last:\n{''.join(lines)}")
+        last = "\n".join(said[-LINES_ON_FAILURE:])
+        raise UserError(f"Snakemake stopped with status {status}; all it said is in {log}, at last:\n{last}")
 
 
 def tick(progress: Progress, ended: threading.Event) -> None:

@@ -34,11 +34,6 @@ class SeenBefore:
         self._probes = max(1, round(self._size / items * math.log(2.0)))
         self._bits = bytearray((self._size + 7) // 8)
 
-    @property
-    def memory_bytes(self) -> int:
-        """Size of the bit field."""
-        return len(self._bits)
-
     def add(self, text: str) -> bool:
         """Remember `text`; True when it is new."""
         of_text = digest(text)

@@ -68,15 +68,6 @@ def keep_best(scores: Scores, budget: int) -> list[Head]:
     return sorted(ranked(scores)[:budget], key=place)
 
 
-def keep_best_of_each(scores: Scores, budgets: Mapping[str, int]) -> list[Head]:
-    """The best heads of every kind of attention by a budget of its own; all heads of kinds without one."""
-    kept: list[Head] = []
-    for attention in ATTENTIONS:
-        of_kind = {head: score for head, score in scores.items() if head[0] == attention}
-        kept += keep_best(of_kind, budgets.get(attention, len(of_kind)))
-    return kept
-
-
 def keep_optimal(
     scores: Scores, limits: Sequence[Limit], at_least: Mapping[tuple[str, int], int] | None = None
 ) -> list[Head]:

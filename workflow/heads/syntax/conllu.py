@@ -15,7 +15,6 @@ from pathlib import Path
 from heads.base.files import UserError, atomic_path, open_text
 
 COLUMNS = 10
-NO_BREAK_SPACE = "\u00a0"  # the spacing kept is yes or no, so this reads as a plain space
 RULE = "conform to CoNLL-U or leave the file out"
 
 # form, lemma, upos, head, relation, space_after; and first word, last word, surface, space_after of a multiword token
@@ -44,11 +43,10 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A tree over `tokens`; `sent_id` and `comment_text` are the file's own, empty where it has none."""
+    """A tree over `tokens`; `sent_id` is the file's own, empty where it has none."""
 
     tokens: tuple[Token, ...]
     sent_id: str = ""
-    comment_text: str = ""
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -166,14 +164,14 @@ def _rows(sentence: Sentence) -> Iterator[str]:
 
 
 def _sentence(path: Path, lines: list[tuple[int, str]]) -> Sentence:
-    comments: dict[str, str] = {}
+    sent_id = ""
     words: list[Word] = []
     spans: list[Span] = []
     for number, line in lines:
         if line.startswith("#"):
             key, equals, value = line[1:].partition("=")
-            if equals:
-                comments.setdefault(key.strip(), value.strip(" ").replace(NO_BREAK_SPACE, " "))
+            if equals and key.strip() == "sent_id":
+                sent_id = sent_id or value.strip(" ")
             continue
         cells = line.split("\t")
         if len(cells) != COLUMNS:
@@ -191,7 +189,7 @@ def _sentence(path: Path, lines: list[tuple[int, str]]) -> Sentence:
                 raise UserError(f"{path}, line {number}: the head {cells[6]!r} is not a number; {RULE}.")
             words.append((cells[1], cells[2], cells[3], int(cells[6]), cells[7], space_after))
     _check(path, lines[-1][0], words, spans)
-    return Sentence(_spanned(words, spans), comments.get("sent_id", ""), comments.get("text", ""))
+    return Sentence(_spanned(words, spans), sent_id)
 
 
 def _range(path: Path, number: int, cell: str, count: int) -> tuple[int, int]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import fcntl
 import os
 import re
 import sys
@@ -12,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import torch
+from filelock import lock_descriptor
 
 from heads.base.files import UserError
 
@@ -89,15 +89,13 @@ def taken(names: Sequence[str], folder: Path, waiting: str) -> int:
 def claim(names: Sequence[str], folder: Path) -> int | None:
     """The place of the first name that no living process has claimed in `folder`; None when all are taken.
 
-    The claim is a lock on a file, so that it dies with its owner, however that ends.
+    The claim is a lock on a file, so that it dies with its owner, however that ends. Its descriptor is left open on
+    purpose: filelock's own objects give it back when Python begins to shut down, seconds before the GPU is free.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     for place, name in enumerate(names):
         lock = os.open(folder / f"{name}.lock", os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(lock)
-        else:
-            return place  # The lock's descriptor is left open on purpose: closing it would give the GPU back.
+        if lock_descriptor(lock, blocking=False):
+            return place
+        os.close(lock)
     return None

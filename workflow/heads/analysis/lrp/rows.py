@@ -39,7 +39,7 @@ TOLERANCE = 1e-3
 
 A denominator keeps stabiliser / |denominator| of what passes it, so deviations grow in proportion to the stabiliser:
 with 1e-9 they stayed below 1e-5 in trained models of three layers. A rule whose conservation is "shares" has to keep to
-it in every step; of the others (see `heads.analysis.lrp.rules.CONSERVATION`) the table says how many steps are off.
+it in every step; of the others (see `Rule.conservation`) the table says how many steps are off.
 """
 
 

@@ -146,7 +146,12 @@ class Rule(Protocol):
 
     @property
     def conservation(self) -> str:
-        """Why relevance should be neither lost nor made, a name of `CONSERVATION`."""
+        """Why relevance should be neither lost nor made.
+
+        "shares" sum to one; "unstable" ones do on paper, but where an attention's contributions or factors cancel they
+        are so huge that stabiliser and rounding eat the sum; "rescaled" ones have what an operation lost or made scaled
+        away afterwards, so that a sum that is kept says nothing of the shares.
+        """
 
     def start(self, logits: Tensor) -> Tensor:
         """The relevance that sets out from each logit."""
@@ -174,12 +179,6 @@ class Rule(Protocol):
 
     def attention(self, seen: Attended) -> AttentionBack:
         """The way back through an attention."""
-
-
-CONSERVATION = ("shares", "unstable", "rescaled")
-"""Why a rule should conserve relevance: shares sum to one; they do on paper, but where an attention's contributions or
-factors cancel they are so huge that stabiliser and rounding eat the sum; what an operation lost or made is scaled away
-afterwards, so that a sum that is kept says nothing of the shares."""
 
 
 class Multipliers:
