@@ -38,13 +38,12 @@ from heads.config.settings import (
     SpeedSettings,
     TrainingSettings,
     TranslateSettings,
-    choices,
     merged,
     resolve,
     section,
     stage_settings,
-    targets,
 )
+from heads.config.sweep import choices, targets
 
 CLASSES: dict[str, type[Any]] = {
     "bpe": BpeSettings,

@@ -10,7 +10,7 @@ sys.path.insert(0, str(WORKFLOW))
 from snakemake.exceptions import WorkflowError
 
 from heads.base import methods, names
-from heads.config import corpora, settings
+from heads.config import corpora, settings, sweep
 from heads.figures.needs import ACROSS, ANIMATED, FROM_SETTINGS
 from heads.figures.needs import NEEDS as FIGURE_NEEDS
 from heads.base.files import UserError, write_yaml
@@ -88,34 +88,34 @@ def corpus_file(name):
 
 def run_folders(experiment, kinds=("baseline", "pruned", "scratch", "selected", "penalty_scratch")):
     """Folders of an experiment's runs, in a fixed order: baselines, then by kind, scope and target."""
-    sweep = EXPERIMENTS[experiment]["sweep"]
-    runs = [names.Run("baseline", None, None, seed) for seed in sweep["seeds"]]
+    swept = EXPERIMENTS[experiment]["sweep"]
+    runs = [names.Run("baseline", None, None, seed) for seed in swept["seeds"]]
     for kind in ("gates", "pruned", "scratch", "penalty_gates", "penalty_scratch"):
         for scope in names.SCOPES:
-            targets = settings.targets(EXPERIMENTS[experiment], scope)
+            targets = sweep.targets(EXPERIMENTS[experiment], scope)
             if "scratch" in kind or "penalty" in kind:
                 # The paper's comparisons are about lambdas; with a budget they are made when asked for by path.
-                scopes = sweep["scratch_scopes" if kind == "scratch" else "penalty_scratch_scopes"]
+                scopes = swept["scratch_scopes" if kind == "scratch" else "penalty_scratch_scopes"]
                 targets = [t for t in targets if t.startswith("lam-") and t != methods.CONTROL and scope in scopes]
             elif scope == methods.SCOPE:
                 targets += [c for c in fine_tuned(experiment) if re.fullmatch(TARGET, c) and c not in targets]
-            runs += [names.Run(kind, scope, target, seed) for target in targets for seed in sweep["seeds"]]
+            runs += [names.Run(kind, scope, target, seed) for target in targets for seed in swept["seeds"]]
     choices = [*fine_tuned(experiment), *trained_on(experiment)]
     choices = [methods.CONTROL, *choices] if choices else []
-    runs += [names.Run("selected", methods.SCOPE, choice, seed) for choice in choices for seed in sweep["seeds"]]
+    runs += [names.Run("selected", methods.SCOPE, choice, seed) for choice in choices for seed in swept["seeds"]]
     return [f"results/{experiment}/{run.folder}" for run in runs if run.kind in kinds]
 
 
 def fine_tuned(experiment):
     """The choices of heads, such as `random2-12`, that are cut out of the baseline, which is then trained on."""
-    return settings.choices(EXPERIMENTS[experiment], fine_tuned=True)
+    return sweep.choices(EXPERIMENTS[experiment], fine_tuned=True)
 
 
 def trained_on(experiment):
     """The lambdas whose heads are treated likewise, as targets."""
     if methods.SCOPE not in EXPERIMENTS[experiment]["sweep"]["trained_on_scopes"]:
         return []
-    targets = settings.targets(EXPERIMENTS[experiment], methods.SCOPE)
+    targets = sweep.targets(EXPERIMENTS[experiment], methods.SCOPE)
     return [target for target in targets if target.startswith("lam-") and target != methods.CONTROL]
 
 
@@ -240,7 +240,7 @@ def parsed_words(wildcards):
 
 def all_choices(wildcards):
     """Every choice of heads that is scored without updates."""
-    return settings.choices(EXPERIMENTS[wildcards.experiment], fine_tuned=False)
+    return sweep.choices(EXPERIMENTS[wildcards.experiment], fine_tuned=False)
 
 
 def compared_with(wildcards):
