@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 
 from heads.base.files import write_json, write_lines, write_tsv
-from heads.base.names import ATTENTIONS, SCOPES, Run
+from heads.base.names import ATTENTIONS, SCOPES
+from heads.base.runs import Run
+from heads.base.targets import Target
 from heads.translation.bleu import COLUMNS as STATISTICS
 from heads.translation.bleu import bleu_of
 
@@ -62,10 +64,12 @@ def write_results(folder: Path, world: World) -> list[Path]:
                 }
                 closed = 1 - sum(len(row) for a in ATTENTIONS for row in live[a]) / (3 * world.layers * world.heads)
                 bleu = 92.3 - 6 * closed**4 + float(rng.normal(0, 0.15))
-                runs.append(_gates(folder, Run("gates", scope, f"lam-{lam}", seed), live, rng, world))
-                runs.append(_model(folder, Run("pruned", scope, f"lam-{lam}", seed), live, bleu, world, weight, rng))
+                runs.append(_gates(folder, Run("gates", scope, Target.of_price(lam), seed), live, rng, world))
+                runs.append(
+                    _model(folder, Run("pruned", scope, Target.of_price(lam), seed), live, bleu, world, weight, rng)
+                )
                 if world.scratch and scope == "all" and lam != "0":
-                    again = Run("scratch", scope, f"lam-{lam}", seed)
+                    again = Run("scratch", scope, Target.of_price(lam), seed)
                     own = np.random.default_rng([seed, 9])
                     runs.append(_model(folder, again, live, bleu - 1.5 * closed, world, weight, own))
     return runs
@@ -193,8 +197,8 @@ def _selection(path: Path, world: World, seed: int) -> None:
 def _speed(path: Path, run: Run, world: World) -> None:
     rows = []
     for size in (1, 5, 64):
-        for timed in (run, *(Run("pruned", "all", f"lam-{lam}", run.seed) for lam in world.lams)):
-            gain = float(timed.lam or 0)
+        for timed in (run, *(Run("pruned", "all", Target.of_price(lam), run.seed) for lam in world.lams)):
+            gain = (timed.target and timed.target.lam) or 0.0
             ratio = {"ratio": 1 + gain, "ratio_low": 1 + gain / 2, "ratio_high": 1 + 2 * gain}
             rate = {"examples_per_second": 20 * size * (1 + gain), "examples_per_second_sd": 0.5}
             facts = {"repeats": 6, "sentences": 64, "pieces_per_example": 14.5, "heads": 16, "of": 36}

@@ -117,7 +117,7 @@ def test_a_draw_of_random_hangs_on_its_number_alone_and_larger_budgets_hold_smal
     assert all(found[f"random{number}-3"] < found[f"random{number}-6"] for number in (1, 2, 11))
 
 
-@pytest.mark.parametrize("method", ["optimal", "optimal_parameters", "optimal_latency"])
+@pytest.mark.parametrize("method", ["optimal", "optimal_latency"])
 def test_an_optimal_choice_has_the_most_importance_by_sentence_of_all_that_hold_limits_and_least_numbers(
     measured: Path, method: str
 ) -> None:

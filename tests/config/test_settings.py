@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
+from heads.base.criteria import MEASURED_IN
 from heads.base.files import UserError, read_yaml
-from heads.base.methods import MEASURED_IN
 from heads.base.names import SCOPES
 from heads.config.settings import (
     NESTED,
@@ -38,13 +38,12 @@ from heads.config.settings import (
     SpeedSettings,
     TrainingSettings,
     TranslateSettings,
-    choices,
     merged,
     resolve,
     section,
     stage_settings,
-    targets,
 )
+from heads.config.sweep import choices, targets
 
 CLASSES: dict[str, type[Any]] = {
     "bpe": BpeSettings,
@@ -286,7 +285,7 @@ def test_a_parser_is_asked_for_where_it_can_be_trained_or_is_given(config: dict[
 def test_targets_are_lambdas_in_rising_order_with_the_control_first_and_then_budgets(values: list[Any]) -> None:
     budgets = {"all": [12, "4-6-8"]}
     experiment = {"sweep": {"lambdas": {"all": values, "enc_self": []}, "budgets": budgets}}
-    assert targets(experiment, "all") == ["lam-0", "lam-0.05", "lam-0.3", "keep-12", "keep-4-6-8"]
+    assert [*map(str, targets(experiment, "all"))] == ["lam-0", "lam-0.05", "lam-0.3", "keep-12", "keep-4-6-8"]
     assert targets(experiment, "enc_self") == []
 
 
@@ -313,8 +312,8 @@ def test_random_choices_stand_for_all_their_draws_at_every_budget() -> None:
     tuned = {"methods": ["gates", "dsp", "random"], "budgets": [4]}
     selection = {"methods": ["lrp", "random"], "budgets": [9, 4], "draws": 2, "fine_tuned": tuned}
     experiment = {"sweep": {"selection": selection}}
-    assert choices(experiment, fine_tuned=True) == ["keep-4", "dsp-4", "random1-4", "random2-4"]
-    assert choices(experiment, fine_tuned=False) == [
+    assert [*map(str, choices(experiment, fine_tuned=True))] == ["keep-4", "dsp-4", "random1-4", "random2-4"]
+    assert [*map(str, choices(experiment, fine_tuned=False))] == [
         "lrp-9",
         "lrp-4",
         "random1-9",
@@ -327,3 +326,16 @@ def test_random_choices_stand_for_all_their_draws_at_every_budget() -> None:
 def test_the_methods_of_the_schema_are_those_that_choices_are_made_by() -> None:
     definitions, _ = properties("sweep")
     assert definitions["method"]["enum"] == list(MEASURED_IN)
+
+
+@pytest.mark.parametrize("key", ["sweep.selection.methods", "sweep.selection.fine_tuned.methods"])
+def test_the_method_that_was_always_another_one_says_which(config: dict[str, Any], key: str) -> None:
+    sentence = (
+        rf"experiments\.demo\.{key}\.1: 'optimal_parameters' is not a method of its own, "
+        r"for all heads have as many parameters: write optimal\.$"
+    )
+    with pytest.raises(UserError, match=sentence):
+        resolve(changed(config, key, ["lrp", "optimal_parameters"]))
+    for word, end in (("lpr", r"Did you mean lrp\?$"), (3, "")):
+        with pytest.raises(UserError, match=rf"{key}\.0 is {word!r}, .*{end}"):
+            resolve(changed(config, key, [word]))

@@ -14,7 +14,7 @@ from checkouts import ROOT
 from heads.__main__ import main
 from heads.base.files import UserError, read_jsonl, read_lines, read_tsv, write_text, write_yaml
 from heads.base.names import SIDES, SPLITS
-from heads.cli.gates import LAM
+from heads.base.targets import GATED, Target
 from heads.config.settings import merged, resolve
 from heads.model.checkpoint import load_model
 
@@ -70,10 +70,11 @@ def test_a_model_without_any_head_is_pruned_and_translates(results: Path, undist
     [
         ("keep-13", "keep-13 asks for 13 heads of .*, which has 12"),
         ("keep-1-5-2", "keep-1-5-2 asks for 5 heads of dec_self, which has 4"),
-        ("lam--1", "'lam--1' is no target: write lam-0.05 with a number of at least 0"),
+        ("lam--1", "'lam--1' is no target of gates: write lam-0.05 with a number of at least 0"),
         ("lam-nan", "'lam-nan' is no target"),
         ("lam-.", "'lam-.' is no target"),
         ("lam-1.2.3", "'lam-1.2.3' is no target"),
+        ("lrp-3", "'lrp-3' is no target of gates: write lam-0.05 .*, keep-12, keep-4-6-8 or dsp-12"),
     ],
 )
 def test_a_negative_lambda_and_a_budget_of_more_heads_than_there_are_end_in_one_sentence(
@@ -193,4 +194,12 @@ def test_a_line_of_ten_thousand_tokens_is_translated_in_parts(results: Path, und
 
 def test_the_command_takes_the_same_lambdas_as_the_paths_of_the_workflow() -> None:
     rules = (ROOT / "workflow/rules/common.smk").read_text(encoding="utf-8")
-    assert re.findall(r'^LAM = r"(.*)"$', rules, re.MULTILINE) == [LAM]
+    assert re.findall(r"^    target=(.*),$", rules, re.MULTILINE) == ["GATED"]
+    for number, taken in (("0", True), ("0.05", True), ("20", True), (".05", False), ("0.050", False), ("-1", False),
+                          ("5e-2", False), ("05", False), ("0.", False), ("nan", False), ("", False)):  # fmt: skip
+        assert bool(re.fullmatch(GATED, f"lam-{number}")) == taken
+        if taken:
+            assert Target.parse(f"lam-{number}", by_gates=True).lam == float(number)
+        else:
+            with pytest.raises(UserError, match=r"is no target of gates: write lam-0\.05 with a number of at least 0"):
+                Target.parse(f"lam-{number}", by_gates=True)

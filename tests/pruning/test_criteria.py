@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from heads.__main__ import main
+from heads.base.criteria import MEASURED_IN, files_of
 from heads.base.files import UserError, read_tsv, write_json, write_text, write_tsv
-from heads.base.methods import MEASURED_IN, files_of
+from heads.base.targets import Target
 from heads.pruning.criteria import Measured, choose, heads_of, least_of, scores_of, selection_rows
 from heads.pruning.selection import Head, keep_best, reversed_scores
 
@@ -22,6 +23,10 @@ COLUMNS = ("importance", "importance_normalised")
 BEST = dict(zip(("ablation", "confidence", "lrp"), HEADS[2:5], strict=True))
 BEST |= dict(zip((f"{form}{ending}" for form in FORMS for ending in ("", "_layer")), HEADS, strict=True))
 """Which head each measure finds best."""
+
+
+def chosen(target: str, measured: Measured, at_least: Mapping[str, int]) -> list[Head]:
+    return choose(Target.parse(target), measured, at_least)
 
 
 def rows(best: Head, column: str, **more: str) -> list[dict[str, str]]:
@@ -50,7 +55,6 @@ def importance() -> list[dict[str, str]]:
 
 MEASURED = Measured(
     HEADS,
-    80,
     {
         "importance.tsv": importance(),
         "ablation.dev.tsv": [
@@ -71,13 +75,13 @@ MEASURED = Measured(
 
 @pytest.mark.parametrize("method", BEST)
 def test_each_method_keeps_the_head_that_its_own_measure_finds_best(method: str) -> None:
-    assert choose(f"{method}-1", MEASURED, NONE) == [BEST[method]]
+    assert chosen(f"{method}-1", MEASURED, NONE) == [BEST[method]]
 
 
 def test_reversed_keeps_what_importance_by_layer_drops_and_draws_of_random_differ() -> None:
-    kept = {n: set(choose(f"reversed-{n}", MEASURED, NONE)) for n in (3, 5)}
-    assert kept[3] == set(HEADS) - set(choose("example_layer-5", MEASURED, NONE))
-    draws = {tuple(choose(f"random{i}-4", MEASURED, NONE)) for i in range(1, 6)}
+    kept = {n: set(chosen(f"reversed-{n}", MEASURED, NONE)) for n in (3, 5)}
+    assert kept[3] == set(HEADS) - set(chosen("example_layer-5", MEASURED, NONE))
+    draws = {tuple(chosen(f"random{i}-4", MEASURED, NONE)) for i in range(1, 6)}
     assert len(draws) > 3
     assert {len(draw) for draw in draws} == {4}
 
@@ -103,7 +107,6 @@ def spread() -> tuple[Measured, dict[str, dict[Head, int]]]:
     forms = [table({c: scores[f"{f}{e}"] for c, e in zip(COLUMNS, ("", "_layer"), strict=True)}, form=f) for f in FORMS]
     measured = Measured(
         HEADS,
-        80,
         {
             "importance.tsv": [row for rows_of_form in forms for row in rows_of_form],
             "ablation.dev.tsv": table({"bleu_change": lost}),
@@ -123,7 +126,7 @@ def test_each_measure_orders_all_heads_by_its_own_numbers_and_turned_round_by_th
     best_first = sorted(HEADS, key=lambda head: -scores[method][head])
     turned = reversed_scores(scores_of(method, measured))
     for keep in range(1, 8):
-        assert set(choose(f"{method}-{keep}", measured, NONE)) == set(best_first[:keep])
+        assert set(chosen(f"{method}-{keep}", measured, NONE)) == set(best_first[:keep])
         assert set(keep_best(turned, keep)) == set(best_first[-keep:])
 
 
@@ -131,24 +134,23 @@ def test_reversed_turns_example_layer_round_and_no_other_measure() -> None:
     measured, scores = spread()
     worst_first = sorted(HEADS, key=lambda head: scores["example_layer"][head])
     for keep in range(1, 8):
-        assert set(choose(f"reversed-{keep}", measured, NONE)) == set(worst_first[:keep])
+        assert set(chosen(f"reversed-{keep}", measured, NONE)) == set(worst_first[:keep])
     others = [scores[method] for method in MEASURES if method != "example_layer"]
     assert all(set(sorted(HEADS, key=own.__getitem__)[:3]) != set(worst_first[:3]) for own in others)
 
 
 def test_an_optimal_choice_keeps_its_least_heads_and_is_the_best_heads_where_nothing_else_is_asked() -> None:
-    assert choose("optimal-3", MEASURED, NONE) == choose("example-3", MEASURED, NONE)
-    assert choose("optimal_parameters-3", MEASURED, NONE) == choose("example-3", MEASURED, NONE)
-    worst = choose("example-7", MEASURED, NONE)
+    assert chosen("optimal-3", MEASURED, NONE) == chosen("example-3", MEASURED, NONE)
+    worst = chosen("example-7", MEASURED, NONE)
     dropped = next(head for head in HEADS if head not in worst)
-    assert dropped in choose("optimal-3", MEASURED, {f"{dropped[0]}.{dropped[1]}": len(LIVE[dropped[0]][dropped[1]])})
+    assert dropped in chosen("optimal-3", MEASURED, {f"{dropped[0]}.{dropped[1]}": len(LIVE[dropped[0]][dropped[1]])})
 
 
 def test_a_budget_of_time_is_that_of_so_many_average_heads() -> None:
     """Eight heads of 1, 1, 1, 1, 2, 4, 4 and 4 seconds: 2.25 on average."""
     cost = {"enc_self": 1, "dec_self": 2, "dec_enc": 4}
     for budget in (2, 4, 6):
-        kept = choose(f"optimal_latency-{budget}", MEASURED, NONE)
+        kept = chosen(f"optimal_latency-{budget}", MEASURED, NONE)
         spent = sum(cost[kind] for kind, _, _ in kept)
         left = [cost[head[0]] for head in HEADS if head not in kept]
         assert spent <= 2.25 * budget < spent + min(left)
@@ -188,18 +190,18 @@ def test_a_budget_below_the_least_numbers_is_one_sentence_without_traceback(
 )
 def test_a_method_that_there_is_not_is_named(target: str) -> None:
     with pytest.raises(UserError, match=f"{target!r} is no choice of heads: .*confidence"):
-        choose(target, MEASURED, NONE)
+        Target.parse(target, by_gates=False)
 
 
 def test_a_head_that_was_not_measured_is_an_error_of_the_user() -> None:
-    fewer = Measured(HEADS, 80, {"confidence.tsv": MEASURED.tables["confidence.tsv"][1:]})
+    fewer = Measured(HEADS, {"confidence.tsv": MEASURED.tables["confidence.tsv"][1:]})
     with pytest.raises(UserError, match=r"confidence\.tsv lacks head .*enc_self"):
         scores_of("confidence", fewer)
 
 
 def test_every_head_has_a_row_for_every_target_and_budgets_are_held() -> None:
     targets = [f"{method.replace('random', 'random3')}-{n}" for method in MEASURED_IN for n in (2, 8)]
-    table = selection_rows(targets, MEASURED, NONE)
+    table = selection_rows([Target.parse(target) for target in targets], MEASURED, NONE)
     assert len(table) == len(targets) * len(HEADS)
     for target in targets:
         method, _, budget = target.partition("-")
@@ -208,31 +210,31 @@ def test_every_head_has_a_row_for_every_target_and_budgets_are_held() -> None:
 
 
 def test_only_the_measures_that_the_methods_need_are_asked_for() -> None:
-    assert files_of(["random2-9", "random1-9"]) == ["model.json"]
-    assert files_of(["lrp-9", "optimal_latency-3"]) == ["model.json", "lrp.tsv", "importance.tsv", "latency.tsv"]
+    assert files_of(["random", "random"]) == ["model.json"]
+    assert files_of(["lrp", "optimal_latency"]) == ["model.json", "lrp.tsv", "importance.tsv", "latency.tsv"]
 
 
 def latency(**seconds: str) -> Measured:
     rows = [{"attention": kind, "seconds_per_head": value} for kind, value in seconds.items()]
-    return Measured(HEADS, 80, {**MEASURED.tables, "latency.tsv": rows})
+    return Measured(HEADS, {**MEASURED.tables, "latency.tsv": rows})
 
 
 @pytest.mark.parametrize("cost", ["0", "-0.1", "nan", "inf"])
 def test_a_head_that_seems_to_take_no_time_is_not_kept_for_nothing(cost: str) -> None:
     with pytest.raises(UserError, match=r"optimal_latency-3: latency\.tsv says .* enc_self .* raise speed\.repeats"):
-        choose("optimal_latency-3", latency(enc_self=cost, dec_self="2", dec_enc="4"), NONE)
+        chosen("optimal_latency-3", latency(enc_self=cost, dec_self="2", dec_enc="4"), NONE)
 
 
 def test_a_measure_that_lost_its_end_or_a_number_is_named() -> None:
     cut = latency(enc_self="1", dec_self="2")
     with pytest.raises(UserError, match=r"optimal_latency-3: latency\.tsv is damaged"):
-        choose("optimal_latency-3", cut, NONE)
+        chosen("optimal_latency-3", cut, NONE)
     for value, reason in (("", "is damaged"), ("nan", "lacks head .'enc_self', 0, 1.")):
         rows = [
             {**row, "confidence": value if i == 1 else "1"} for i, row in enumerate(MEASURED.tables["confidence.tsv"])
         ]
         with pytest.raises(UserError, match=rf"confidence-2: confidence\.tsv {reason}"):
-            choose("confidence-2", Measured(HEADS, 80, {"confidence.tsv": rows}), NONE)
+            chosen("confidence-2", Measured(HEADS, {"confidence.tsv": rows}), NONE)
 
 
 @pytest.mark.parametrize("targets", [["optimal-x"], ["optimal"], ["dsp-9"], ["random2-3", "optimal_latency-3"]])

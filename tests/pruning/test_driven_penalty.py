@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from heads.base.names import ATTENTIONS
+from heads.base.targets import Target
 from heads.config.settings import HardConcrete, SubsetSettings
 from heads.model.checkpoint import load_tensors, save_tensors
 from heads.model.transformer import ModelShape
@@ -46,7 +47,7 @@ def new_gates(tiny_shape: Shape, lopsided: HardConcrete) -> Callable[[str], Head
 
     def build(keep: str) -> HeadGates:
         shape = tiny_shape(live_heads=LIVE)
-        return HeadGates(shape, "all", lopsided, budgets_of(keep, "all", shape)).double()
+        return HeadGates(shape, "all", lopsided, budgets_of(Target.of_choice("gates", keep), "all", shape)).double()
 
     return build
 
@@ -161,7 +162,7 @@ def gates_of(target: str, shape: ModelShape, lopsided: HardConcrete) -> tuple[Tr
     if target == "dsp":
         settings = SubsetSettings(0.2, 2.0, 0.02, 0.8, straight_through=False)
         return SubsetGates(shape, "all", 5, settings, UPDATES), Penalty(torch.zeros(1))
-    gates = HeadGates(shape, "all", lopsided, budgets_of(target, "all", shape))
+    gates = HeadGates(shape, "all", lopsided, budgets_of(Target.of_choice("gates", target), "all", shape))
     with torch.no_grad():
         for log_alpha in gates.log_alpha.values():
             log_alpha.fill_(log_alpha_of(0.97, lopsided))

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from heads.base.files import UserError
 from heads.base.names import ATTENTIONS
+from heads.base.targets import Target
 from heads.config.settings import HardConcrete
 from heads.model.transformer import ModelShape, full_heads
 from heads.pruning.gates import (
@@ -158,7 +159,7 @@ def test_gates_are_drawn_alike_for_the_same_generator_and_each_on_its_own(
 
 def test_a_budget_keeps_exactly_so_many_heads_of_the_largest_log_alpha(lopsided: HardConcrete) -> None:
     for keep in range(18 + 1):
-        gates = HeadGates(MODEL, "all", lopsided, budgets_of(str(keep), "all", MODEL))
+        gates = HeadGates(MODEL, "all", lopsided, budgets_of(Target.of_choice("gates", keep), "all", MODEL))
         with torch.no_grad():
             for log_alpha in gates.log_alpha.values():
                 log_alpha.copy_(torch.randn(log_alpha.shape, generator=torch.Generator().manual_seed(keep)).round())
@@ -170,20 +171,21 @@ def test_a_budget_keeps_exactly_so_many_heads_of_the_largest_log_alpha(lopsided:
 
 
 def test_budgets_of_each_kind_of_attention_are_kept_apart(lopsided: HardConcrete) -> None:
-    gates = HeadGates(MODEL, "all", lopsided, budgets_of("0-2-1", "all", MODEL))
+    gates = HeadGates(MODEL, "all", lopsided, budgets_of(Target.parse("keep-0-2-1"), "all", MODEL))
     assert [int(sum(gate.sum() for gate in gates.binary()[kind])) for kind in ATTENTIONS] == [0, 2, 1]
 
 
 @pytest.mark.parametrize(("keep", "scope"), [("99", "all"), ("0-99-1", "all"), ("1-1", "all"), ("1-1-1", "enc_self")])
 def test_an_impossible_budget_is_refused_in_one_sentence(keep: str, scope: str) -> None:
     with pytest.raises(UserError, match=f"keep-{keep}"):
-        budgets_of(keep, scope, MODEL)
+        budgets_of(Target.of_choice("gates", keep), scope, MODEL)
 
 
 @pytest.mark.parametrize("keep", [1, 5, 11])
 def test_a_driven_lambda_ends_near_its_budget_on_gates_that_are_worth_different_amounts(keep: int) -> None:
     shape = replace(MODEL, original_heads=4, live_heads=full_heads(layers=1, heads=4))
-    gates = HeadGates(shape, "all", HardConcrete(0.33, -0.1, 1.1, 3.0), budgets_of(str(keep), "all", shape))
+    budgets = budgets_of(Target.of_choice("gates", keep), "all", shape)
+    gates = HeadGates(shape, "all", HardConcrete(0.33, -0.1, 1.1, 3.0), budgets)
     price, generator = DrivenPenalty(gates), torch.Generator().manual_seed(2)
     worth = {name: torch.rand(4, generator=generator).exp() * 0.01 * 2**row for row, name in enumerate(gates.log_alpha)}
     optimizer, updates = torch.optim.Adam(gates.parameters(), lr=0.1), 300

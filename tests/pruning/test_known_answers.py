@@ -28,8 +28,9 @@ from heads.analysis.importance import COLUMNS as IMPORTANCE
 from heads.analysis.importance import importance_rows
 from heads.analysis.lrp.rows import COLUMNS as LRP
 from heads.analysis.lrp.rows import relevance_rows
+from heads.base.criteria import MEASURED_IN
 from heads.base.files import read_tsv, write_json, write_text, write_tsv
-from heads.base.methods import MEASURED_IN
+from heads.base.targets import Target
 from heads.config.settings import HardConcrete, LengthSettings, LrpSettings, SubsetSettings, TrainingSettings
 from heads.model.transformer import Gates, ModelShape, Transformer
 from heads.pruning.gates import HeadGates, TrainableGates, budgets_of
@@ -195,7 +196,8 @@ def gates_of(method: str, shape: ModelShape, updates: int) -> tuple[TrainableGat
     if method == "dsp":
         subset = SubsetSettings(0.2, 2.0, 0.02, 0.8, straight_through=True)
         return SubsetGates(shape, "all", KEEP, subset, updates), Penalty(torch.zeros(1))
-    gates = HeadGates(shape, "all", HardConcrete(0.33, -0.1, 1.1, 3.0), budgets_of(str(KEEP), "all", shape))
+    budgets = budgets_of(Target.of_choice("gates", KEEP), "all", shape)
+    gates = HeadGates(shape, "all", HardConcrete(0.33, -0.1, 1.1, 3.0), budgets)
     return gates, DrivenPenalty(gates)
 
 

@@ -15,6 +15,7 @@ from safetensors.numpy import save_file
 from few_heads import KNOWN, hand_made, sentences
 from heads.analysis.ablation import all_heads, gates_without
 from heads.base.files import write_lines
+from heads.base.targets import Target
 from heads.cli import _training
 from heads.cli.gates import rows
 from heads.config.settings import HardConcrete, TrainingSettings
@@ -112,7 +113,8 @@ def test_a_budget_of_a_kind_is_spent_on_its_own_best_and_one_of_all_on_the_best_
     tiny_shape: Shape, hard_concrete: HardConcrete, keep: str, stays: dict[str, list[list[int]]]
 ) -> None:
     shape = tiny_shape(live_heads=LIVE)
-    gates = with_log_alpha(HeadGates(shape, "all", hard_concrete, budgets_of(keep, "all", shape)), LOG_ALPHAS)
+    budgets = budgets_of(Target.of_choice("gates", keep), "all", shape)
+    gates = with_log_alpha(HeadGates(shape, "all", hard_concrete, budgets), LOG_ALPHAS)
     assert {kind: [gate.tolist() for gate in layers] for kind, layers in gates.binary().items()} == stays
 
 

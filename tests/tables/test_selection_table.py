@@ -17,6 +17,7 @@ from heads.__main__ import main
 from heads.analysis.ablation import all_heads
 from heads.analysis.latency import latency_rows
 from heads.base.files import read_tsv, write_json, write_lines, write_text
+from heads.base.targets import Target
 from heads.cli.figure import FIGURES
 from heads.cli.masked import choices_of, masked_rows
 from heads.config.settings import SpeedSettings
@@ -74,8 +75,8 @@ def test_masking_the_faint_heads_changes_no_translation_and_masking_the_useful_o
 
 
 def test_targets_are_told_apart_by_method_and_draw() -> None:
-    found = {target: method_of(target) for target in ("lam-0", "lam-0.1", "keep-4-6-8", "dsp-9", "random12-3", "lrp-3")}
-    assert list(found.values()) == [
+    texts = ("lam-0", "lam-0.1", "keep-4-6-8", "dsp-9", "random12-3", "lrp-3")
+    assert [(method_of(target), target.draw) for target in map(Target.parse, texts)] == [
         ("control", None), ("gates_lambda", None), ("gates", None), ("dsp", None), ("random", 12), ("lrp", None)
     ]  # fmt: skip
 

@@ -70,7 +70,7 @@ def test_every_number_of_the_papers_says_where_it_was_read() -> None:
 
 def test_a_folder_tells_its_experiment_and_run() -> None:
     experiment, run = run_of("results/demo/pruned/all/lam-0.05/seed-3")
-    assert (experiment, run.kind, run.scope, run.lam, run.seed) == ("demo", "pruned", "all", "0.05", 3)
+    assert (experiment, run.kind, run.scope, str(run.target), run.seed) == ("demo", "pruned", "all", "lam-0.05", 3)
     assert run_of("x/demo/baseline/seed-1")[0] == "demo"
     with pytest.raises(ValueError, match="seed-1"):
         run_of("baseline/seed-1")

@@ -9,11 +9,13 @@ sys.path.insert(0, str(WORKFLOW))
 
 from snakemake.exceptions import WorkflowError
 
-from heads.base import methods, names
-from heads.config import corpora, settings
+from heads.base import criteria, names
+from heads.config import corpora, settings, sweep
 from heads.figures.needs import ACROSS, ANIMATED, FROM_SETTINGS
 from heads.figures.needs import NEEDS as FIGURE_NEEDS
 from heads.base.files import UserError, write_yaml
+from heads.base.runs import SCORED, Run
+from heads.base.targets import ANY, CHOSEN, CONTROL, COUNT, GATED, Target
 from heads.tables.needs import CORPUS_FILES, run_of
 from heads.tables.needs import NEEDS as TABLE_NEEDS
 
@@ -40,28 +42,17 @@ shell.executable("bash")
 shell.prefix(f"set -euo pipefail; export PYTHONPATH={shlex.quote(str(WORKFLOW))}; {python_first}exec ")
 
 
-# One way to write a number, as heads.base.names.number_text does: 0.05 and not .05, 0.050 or 5e-2.
-LAM = r"(?:0|[1-9][0-9]*)(?:\.[0-9]*[1-9])?"
-COUNT = r"0|[1-9][0-9]*"
-# What an open head costs, or how many heads are left: of the scope, or of each kind of attention. Or, with dsp, how many
-# are left of the scope when they are chosen by gates of an exact number.
-TARGET = rf"lam-(?:{LAM})|keep-(?:{COUNT})(?:-(?:{COUNT})){{0,2}}|{methods.SUBSET}-(?:{COUNT})"
-# A choice by what was measured on the unpruned model, and how many heads it keeps.
-MEASURED = rf"(?:{'|'.join(methods.MEASURED_IN)})[0-9]*-(?:{COUNT})"
-
-
 wildcard_constraints:
     experiment="|".join(map(re.escape, EXPERIMENTS)),
     corpus="|".join(map(re.escape, config["corpora"])),
     split="|".join(names.SPLITS),
     side="|".join(names.SIDES),
     scope="|".join(names.SCOPES),
-    target=TARGET,
-    choice=rf"{MEASURED}|{TARGET}",
+    target=GATED,
+    choice=ANY,
     seed=COUNT,
     stage="|".join(settings.STAGE_SECTIONS),
-    # Not gates: such a model has all its heads, open or closed; its score is that of the pruned one.
-    run=rf"(baseline|(pruned|scratch|penalty_scratch)/(enc_self|all)/({TARGET})|selected/{methods.SCOPE}/({MEASURED}|{TARGET}))/seed-({COUNT})",
+    run=SCORED,
 
 
 BPE = "results/{experiment}/bpe"
@@ -69,7 +60,7 @@ BASELINE = "results/{experiment}/baseline/seed-{seed}"
 GATES = "results/{experiment}/gates/{scope}/{target}/seed-{seed}"
 PRUNED = "results/{experiment}/pruned/{scope}/{target}/seed-{seed}"
 SCRATCH = "results/{experiment}/scratch/{scope}/{target}/seed-{seed}"
-SELECTED = f"results/{{experiment}}/selected/{methods.SCOPE}/{{choice}}/seed-{{seed}}"
+SELECTED = f"results/{{experiment}}/selected/{names.CHOICE_SCOPE}/{{choice}}/seed-{{seed}}"
 PENALTY_GATES = "results/{experiment}/penalty_gates/{scope}/{target}/seed-{seed}"
 PENALTY_SCRATCH = "results/{experiment}/penalty_scratch/{scope}/{target}/seed-{seed}"
 ANY_RUN = "results/{experiment}/{run}"
@@ -88,35 +79,35 @@ def corpus_file(name):
 
 def run_folders(experiment, kinds=("baseline", "pruned", "scratch", "selected", "penalty_scratch")):
     """Folders of an experiment's runs, in a fixed order: baselines, then by kind, scope and target."""
-    sweep = EXPERIMENTS[experiment]["sweep"]
-    runs = [names.Run("baseline", None, None, seed) for seed in sweep["seeds"]]
+    swept = EXPERIMENTS[experiment]["sweep"]
+    found = [Run("baseline", None, None, seed) for seed in swept["seeds"]]
     for kind in ("gates", "pruned", "scratch", "penalty_gates", "penalty_scratch"):
         for scope in names.SCOPES:
-            targets = settings.targets(EXPERIMENTS[experiment], scope)
+            targets = sweep.targets(EXPERIMENTS[experiment], scope)
             if "scratch" in kind or "penalty" in kind:
                 # The paper's comparisons are about lambdas; with a budget they are made when asked for by path.
-                scopes = sweep["scratch_scopes" if kind == "scratch" else "penalty_scratch_scopes"]
-                targets = [t for t in targets if t.startswith("lam-") and t != methods.CONTROL and scope in scopes]
-            elif scope == methods.SCOPE:
-                targets += [c for c in fine_tuned(experiment) if re.fullmatch(TARGET, c) and c not in targets]
-            runs += [names.Run(kind, scope, target, seed) for target in targets for seed in sweep["seeds"]]
+                scopes = swept["scratch_scopes" if kind == "scratch" else "penalty_scratch_scopes"]
+                targets = [target for target in targets if target.has_price and scope in scopes]
+            elif scope == names.CHOICE_SCOPE:
+                targets += [choice for choice in fine_tuned(experiment) if choice.by_gates and choice not in targets]
+            found += [Run(kind, scope, target, seed) for target in targets for seed in swept["seeds"]]
     choices = [*fine_tuned(experiment), *trained_on(experiment)]
-    choices = [methods.CONTROL, *choices] if choices else []
-    runs += [names.Run("selected", methods.SCOPE, choice, seed) for choice in choices for seed in sweep["seeds"]]
-    return [f"results/{experiment}/{run.folder}" for run in runs if run.kind in kinds]
+    choices = [CONTROL, *choices] if choices else []
+    found += [Run("selected", names.CHOICE_SCOPE, choice, seed) for choice in choices for seed in swept["seeds"]]
+    return [f"results/{experiment}/{run.folder}" for run in found if run.kind in kinds]
 
 
 def fine_tuned(experiment):
     """The choices of heads, such as `random2-12`, that are cut out of the baseline, which is then trained on."""
-    return settings.choices(EXPERIMENTS[experiment], fine_tuned=True)
+    return sweep.choices(EXPERIMENTS[experiment], fine_tuned=True)
 
 
 def trained_on(experiment):
     """The lambdas whose heads are treated likewise, as targets."""
-    if methods.SCOPE not in EXPERIMENTS[experiment]["sweep"]["trained_on_scopes"]:
+    if names.CHOICE_SCOPE not in EXPERIMENTS[experiment]["sweep"]["trained_on_scopes"]:
         return []
-    targets = settings.targets(EXPERIMENTS[experiment], methods.SCOPE)
-    return [target for target in targets if target.startswith("lam-") and target != methods.CONTROL]
+    targets = sweep.targets(EXPERIMENTS[experiment], names.CHOICE_SCOPE)
+    return [target for target in targets if target.has_price]
 
 
 def entry_without(corpus, *keys):
@@ -199,8 +190,8 @@ def inputs_read(need, experiments):
 def timed_with(wildcards):
     """Folders of the runs pruned from a baseline in the widest scope that is swept: those that are timed beside it."""
     folders = run_folders(wildcards.experiment, ("pruned",))
-    runs = [(folder, run_of(folder)[1]) for folder in folders]
-    mine = [(folder, run) for folder, run in runs if str(run.seed) == wildcards.seed and not run.method]
+    pruned = [(folder, run_of(folder)[1]) for folder in folders]
+    mine = [(f, run) for f, run in pruned if str(run.seed) == wildcards.seed and run.target.hard_concrete]
     whole = [folder for folder, run in mine if run.scope == "all"]
     return whole or [folder for folder, _ in mine]
 
@@ -240,18 +231,23 @@ def parsed_words(wildcards):
 
 def all_choices(wildcards):
     """Every choice of heads that is scored without updates."""
-    return settings.choices(EXPERIMENTS[wildcards.experiment], fine_tuned=False)
+    return sweep.choices(EXPERIMENTS[wildcards.experiment], fine_tuned=False)
+
+
+def measures_of(choices, wildcards):
+    """The files of a baseline that choices of heads are made from."""
+    return [f"{BASELINE.format(**wildcards)}/{name}" for name in criteria.files_of(choice.method for choice in choices)]
 
 
 def compared_with(wildcards):
     """Folders of the runs with fewer heads, of all kinds of attention, that came from a baseline by fine-tuning."""
     folders = run_folders(wildcards.experiment, ("pruned", "selected"))
-    runs = [(folder, run_of(folder)[1]) for folder in folders]
-    return [f for f, run in runs if run.scope == methods.SCOPE and str(run.seed) == wildcards.seed]
+    fewer = [(folder, run_of(folder)[1]) for folder in folders]
+    return [f for f, run in fewer if run.scope == names.CHOICE_SCOPE and str(run.seed) == wildcards.seed]
 
 
 def heads_to_keep(wildcards):
     """Input function: the table of the heads that a choice keeps, by gates or by a measure."""
-    by_gates = re.fullmatch(TARGET, wildcards.choice)
+    by_gates = Target.parse(wildcards.choice).by_gates
     table = f"{PRUNED if by_gates else SELECTED}/heads.tsv"
-    return table.format(scope=methods.SCOPE, target=wildcards.choice, **wildcards)
+    return table.format(scope=names.CHOICE_SCOPE, target=wildcards.choice, **wildcards)

@@ -9,7 +9,7 @@ rule latency:
         shape=rules.baseline.output.shape,
         source=f"{BPE}/test.source.safetensors",
     output:
-        f"{BASELINE}/{methods.LATENCY}",
+        f"{BASELINE}/{criteria.LATENCY}",
     log:
         f"{BASELINE}/log/latency.txt",
     benchmark:
@@ -29,7 +29,7 @@ rule selection:
     """Which heads each method keeps of the unpruned model, for every budget."""
     input:
         settings="results/{experiment}/settings/selection.yaml",
-        measures=lambda w: [f"{BASELINE.format(**w)}/{name}" for name in methods.files_of(all_choices(w))],
+        measures=lambda w: measures_of(all_choices(w), w),
         code=[f"{CODE}/pruning/{name}.py" for name in ("criteria", "selection")],
     output:
         f"{BASELINE}/selection.tsv",
@@ -43,7 +43,8 @@ rule selection:
         mem_mb=500,
         runtime=20,
     params:
-        targets=all_choices,
+        # Text, for Snakemake remembers it.
+        targets=lambda wildcards: [str(choice) for choice in all_choices(wildcards)],
         baseline=lambda wildcards, input: Path(input.measures[0]).parent,
     shell:
         "python -m heads selection --settings {input.settings:q} --baseline {params.baseline:q}"
@@ -82,7 +83,7 @@ rule chosen_heads:
     """The heads of one choice, apart from all others, so that one more choice retrains none."""
     input:
         settings="results/{experiment}/settings/selection.yaml",
-        measures=lambda w: [f"{BASELINE.format(**w)}/{name}" for name in methods.files_of([w.choice])],
+        measures=lambda w: measures_of([Target.parse(w.choice)], w),
     output:
         f"{SELECTED}/heads.tsv",
     log:
@@ -90,7 +91,7 @@ rule chosen_heads:
     benchmark:
         f"{SELECTED}/bench/chosen_heads.tsv"
     wildcard_constraints:
-        choice=MEASURED,
+        choice=CHOSEN,
     conda:
         "../../envs/torch.yaml"
     resources:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,8 +10,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from heads.base.files import UserError, read_json, read_yaml, sha256_of, write_tsv
+from heads.base.files import read_json, read_yaml, sha256_of, write_tsv
 from heads.base.names import SCOPES
+from heads.base.targets import SUBSET, Target
 from heads.cli import _training
 from heads.config.settings import GatesSettings, LengthSettings, TrainingSettings, section
 from heads.model.checkpoint import load_model
@@ -23,8 +23,6 @@ from heads.pruning.subset_gates import SubsetGates
 from heads.training.loop import Plan, Pruning, Training
 
 COLUMNS = ("attention", "layer", "head", "log_alpha", "p_open", "open", "strictly_between")
-LAM = r"(?:0|[1-9][0-9]*)(?:\.[0-9]*[1-9])?"
-"""One way to write a number, the one that the workflow takes in paths."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,8 +39,8 @@ def add_gate_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--target",
         required=True,
-        help="lam-0.05: penalty in nats per target token per head; keep-12 or keep-4-6-8: heads to be left of the "
-        "scope or of each kind of attention; dsp-12: by differentiable subset pruning",
+        help="penalty in nats per target token per head, lam-0.05; heads to be left of the scope or of each kind of "
+        "attention, keep-12 or keep-4-6-8; or by differentiable subset pruning, dsp-12",
     )
     parser.add_argument("--heads", type=Path, required=True, help="table of the gates to write")
     parser.add_argument("--gates-log", type=Path, required=True, help="how the gates closed, JSON lines to write")
@@ -74,7 +72,8 @@ def train_with_gates(
     start: str,
 ) -> None:
     """Put gates on the model's heads, train it with them, write everything; `start` tells what it began from."""
-    gates, penalty = gates_and_penalty(arguments.target, arguments.scope, model.shape, settings)
+    target = Target.parse(arguments.target, by_gates=True)
+    gates, penalty = gates_and_penalty(target, arguments.scope, model.shape, settings)
     rate = settings.subset.learning_rate if isinstance(gates, SubsetGates) else settings.gate_learning_rate
     pruning = Pruning(gates, penalty, rate, settings.record_every, frozen)
     pairs = _training.read_pairs(arguments.data, "train", plan.training.max_pieces)
@@ -85,24 +84,19 @@ def train_with_gates(
 
 
 def gates_and_penalty(
-    target: str, scope: str, shape: ModelShape, settings: GatesSettings
+    target: Target, scope: str, shape: ModelShape, settings: GatesSettings
 ) -> tuple[TrainableGates, Penalty]:
-    """Gates on the heads of a scope and what they cost, for a target such as `lam-0.05`, `keep-4-6-8` or `dsp-12`.
+    """Gates on the heads of a scope and what they cost, for a target of gates.
 
-    Raises UserError when the target is none.
+    Raises UserError when the scope has not so many heads.
     """
-    match = re.fullmatch(rf"lam-(?P<lam>{LAM})|keep-(?P<keep>[0-9]+(-[0-9]+)*)|dsp-(?P<subset>[0-9]+)", target)
-    if match is None:
-        raise UserError(
-            f"{target!r} is no target: write lam-0.05 with a number of at least 0, keep-12, keep-4-6-8 or dsp-12."
-        )
-    if match["subset"]:
-        subset = SubsetGates(shape, scope, int(match["subset"]), settings.subset, settings.updates)
-        return subset, Penalty(torch.zeros(1))
-    if match["lam"]:
-        penalty = Penalty(torch.tensor([float(match["lam"])], dtype=torch.float64))
+    if target.method == SUBSET:
+        (budget,) = target.budgets
+        return SubsetGates(shape, scope, budget, settings.subset, settings.updates), Penalty(torch.zeros(1))
+    if target.lam is not None:
+        penalty = Penalty(torch.tensor([target.lam], dtype=torch.float64))
         return HeadGates(shape, scope, settings.hard_concrete), penalty
-    gates = HeadGates(shape, scope, settings.hard_concrete, budgets_of(match["keep"], scope, shape))
+    gates = HeadGates(shape, scope, settings.hard_concrete, budgets_of(target, scope, shape))
     return gates, DrivenPenalty(gates)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from heads.analysis.ablation import Translate, gates_without, paired_bootstrap
 from heads.base.files import read_tsv, read_yaml, write_tsv
+from heads.base.targets import Target
 from heads.cli._masking import add_masking_arguments, translation_of
 from heads.config.settings import SelectionSettings, TranslateSettings, section
 from heads.model.checkpoint import load_model
@@ -16,7 +17,7 @@ from heads.pruning.selection import Head
 from heads.training.devices import pick
 
 COLUMNS = ("target", "kept", "of", "bleu", "bleu_change", "p_value")
-Choices = dict[str, dict[Head, bool]]
+Choices = dict[Target, dict[Head, bool]]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,11 +39,11 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def choices_of(rows: Sequence[dict[str, str]]) -> Choices:
-    """By target, such as `random2-12`, whether each head is open."""
+    """By choice, such as `random2-12`, whether each head is open."""
     choices: Choices = {}
     for row in rows:
         head = row["attention"], int(row["layer"]), int(row["head"])
-        choices.setdefault(f"{row['method']}-{row['budget']}", {})[head] = row["open"] == "1"
+        choices.setdefault(Target.of_choice(row["method"], row["budget"]), {})[head] = row["open"] == "1"
     return choices
 
 
@@ -51,15 +52,15 @@ def masked_rows(
 ) -> list[dict[str, object]]:
     """A row as in COLUMNS for every choice; choices of the same heads are translated once."""
     closed = {
-        name: frozenset(head for head, is_open in heads.items() if not is_open) for name, heads in choices.items()
+        target: frozenset(head for head, is_open in heads.items() if not is_open) for target, heads in choices.items()
     }
     # A dict and not a set, whose order would change from run to run.
     texts = {heads: translate(gates_without(model, heads)) for heads in dict.fromkeys(closed.values())}
     (base, _), *found = paired_bootstrap(translate(None), list(texts.values()), references, resamples)
     scores = dict(zip(texts, found, strict=True))
     rows: list[dict[str, object]] = []
-    for name, heads in closed.items():
+    for target, heads in closed.items():
         bleu, p_value = scores[heads]
-        of = len(choices[name])
-        rows.append(dict(zip(COLUMNS, (name, of - len(heads), of, bleu, bleu - base, p_value), strict=True)))
+        of = len(choices[target])
+        rows.append(dict(zip(COLUMNS, (str(target), of - len(heads), of, bleu, bleu - base, p_value), strict=True)))
     return rows

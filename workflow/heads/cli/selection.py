@@ -6,10 +6,11 @@ import argparse
 import csv
 from pathlib import Path
 
+from heads.base.criteria import files_of
 from heads.base.files import UserError, read_json, read_tsv, read_yaml, write_tsv
-from heads.base.methods import files_of
+from heads.base.targets import Target
 from heads.config.settings import SelectionSettings, section
-from heads.pruning.criteria import COLUMNS, Measured, Rows, heads_of, selection_rows, split_target
+from heads.pruning.criteria import COLUMNS, Measured, Rows, heads_of, selection_rows
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,12 +24,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Read the measures that the methods need, choose, write the table."""
     settings = section(SelectionSettings, read_yaml(arguments.settings)["selection"])
-    for target in arguments.targets:
-        split_target(target)
+    targets = [Target.parse(text, by_gates=False) for text in arguments.targets]
     shape = read_json(arguments.baseline / "model.json")["shape"]
-    tables = {name: measure(arguments.baseline / name) for name in files_of(arguments.targets) if name.endswith(".tsv")}
-    measured = Measured(heads_of(shape["live_heads"]), 4 * shape["width"] * shape["head_width"], tables)
-    write_tsv(arguments.out, selection_rows(arguments.targets, measured, settings.at_least), COLUMNS)
+    files = files_of(target.method for target in targets)
+    tables = {name: measure(arguments.baseline / name) for name in files if name.endswith(".tsv")}
+    measured = Measured(heads_of(shape["live_heads"]), tables)
+    write_tsv(arguments.out, selection_rows(targets, measured, settings.at_least), COLUMNS)
 
 
 def measure(path: Path) -> Rows:

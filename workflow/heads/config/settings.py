@@ -11,8 +11,6 @@ from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
 from heads.base.files import UserError, read_yaml
-from heads.base.methods import BY_GATES
-from heads.base.names import number_text
 from heads.config.schema import SCHEMAS, check, check_together, nearest
 
 STAGE_SECTIONS: dict[str, tuple[str, ...]] = {
@@ -312,24 +310,3 @@ def resolve(config: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 def stage_settings(experiment: Mapping[str, Any], stage: str) -> dict[str, Any]:
     """The part of a resolved experiment that one stage is given."""
     return {name: experiment[name] for name in STAGE_SECTIONS[stage]}
-
-
-def targets(experiment: Mapping[str, Any], scope: str) -> list[str]:
-    """The targets of a scope as they stand in paths: lambdas in rising order, the control 0 first, then budgets."""
-    sweep = experiment["sweep"]
-    lambdas = {number_text(value) for value in sweep["lambdas"].get(scope, [])}
-    budgets = dict.fromkeys(str(budget) for budget in sweep["budgets"].get(scope, []))
-    control = {"0"} if lambdas or budgets else set()
-    return [*(f"lam-{value}" for value in sorted(lambdas | control, key=float)), *(f"keep-{b}" for b in budgets)]
-
-
-def choices(experiment: Mapping[str, Any], *, fine_tuned: bool) -> list[str]:
-    """The choices of heads to compare as they stand in paths, such as `random2-12`; all, or those to be trained on.
-
-    Those of gates stand under their targets, `keep-12` or `dsp-12`.
-    """
-    whole = experiment["sweep"]["selection"]
-    sweep = whole["fine_tuned"] if fine_tuned else whole
-    draws = [f"random{number}" for number in range(1, whole["draws"] + 1)]
-    names = [name for method in sweep["methods"] for name in (draws if method == "random" else [method])]
-    return [f"{BY_GATES.get(name, name)}-{budget}" for name in names for budget in sweep["budgets"]]

@@ -20,7 +20,7 @@ from heads.figures.style import (
     panel,
     seed_note,
 )
-from heads.tables.reading import RUN_COLUMNS, Frames
+from heads.tables.reading import RUN_COLUMNS, Frames, is_control
 from heads.tables.roles import FUNCTIONS, HEAD_COLUMNS, count_functions, head_functions, role_drift
 
 BAR_WIDTH = 0.8
@@ -72,7 +72,7 @@ def boxes(frames: Frames) -> pd.DataFrame:
 
 def _panel_runs(counts: pd.DataFrame, kind: str, scopes: Sequence[str]) -> pd.DataFrame:
     """The models of one panel from large to small, a pruned one's after the model that was pruned."""
-    models = counts[(counts["kind"] == kind) & counts["scope"].isin(scopes) & (counts["lam"] != "0")]
+    models = counts[(counts["kind"] == kind) & counts["scope"].isin(scopes) & ~is_control(counts)]
     models = models.sort_values("live", ascending=False, kind="stable")
     return pd.concat([counts[counts["kind"] == "baseline"], models]) if kind == "pruned" else models
 

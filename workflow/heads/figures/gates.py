@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from heads.config.settings import HardConcrete
 from heads.figures.style import FULL_WIDTH, MINUS, first_seed, panel, seed_note
-from heads.tables.reading import Frames
+from heads.tables.reading import Frames, has_price
 
 Floats = NDArray[np.float64]
 
@@ -49,7 +49,7 @@ def hard_concrete(frames: Frames, shape: HardConcrete, experiment: str) -> Figur
     first is drawn, and the title says so.
     """
     trained = first_seed(frames["heads.tsv"])
-    trained = trained[~trained["lam"].isin(("", "0"))]["log_alpha"].to_numpy(float)
+    trained = trained[has_price(trained)]["log_alpha"].to_numpy(float)
     title = f"Hard-concrete gates, experiment “{experiment}”{seed_note(frames['heads.tsv'])}"
     figure = plt.figure(figsize=(FULL_WIDTH, 2.9))
     figure.suptitle(title, x=0.01, ha="left")

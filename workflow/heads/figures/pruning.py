@@ -26,7 +26,7 @@ from heads.figures.style import (
     spread_note,
 )
 from heads.tables.pruning import heads_left
-from heads.tables.reading import RUN_COLUMNS, Frames
+from heads.tables.reading import RUN_COLUMNS, Frames, has_price, is_control
 
 
 def with_bleu(frames: Frames) -> pd.DataFrame:
@@ -40,11 +40,11 @@ def with_bleu(frames: Frames) -> pd.DataFrame:
 
 
 def _is_control(runs: pd.DataFrame) -> pd.Series:
-    return (runs["kind"] == "pruned") & (runs["lam"] == "0")
+    return (runs["kind"] == "pruned") & is_control(runs)
 
 
 def _penalised(runs: pd.DataFrame) -> pd.DataFrame:
-    return runs[(runs["kind"] == "pruned") & (runs["lam"] != "0")]
+    return runs[(runs["kind"] == "pruned") & has_price(runs)]
 
 
 def _level_lines(axes: Axes, runs: pd.DataFrame) -> None:

@@ -9,7 +9,8 @@ from pathlib import Path
 import torch
 
 from heads.base.files import UserError, read_tsv
-from heads.base.names import ATTENTIONS, SCOPES, WITH_GATES, Run
+from heads.base.names import ATTENTIONS, SCOPES, WITH_GATES
+from heads.base.runs import Run
 from heads.model.transformer import ModelShape, Transformer
 
 OpenHeads = Mapping[str, Sequence[Sequence[bool]]]

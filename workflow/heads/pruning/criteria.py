@@ -1,34 +1,33 @@
 """From what was measured on the unpruned model to the heads that each method keeps of it. No torch, no files.
 
 A choice is written as a target, `random2-12`: the method and how many heads are kept. An optimal choice may cost as
-much as so many average heads, by number, parameters or seconds, and may so keep more or fewer of them.
+much as so many average heads, by number or by seconds, and may so keep more or fewer of them.
 """
 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import mean
 
+from heads.base.criteria import LATENCY, MEASURED_IN
 from heads.base.files import UserError
-from heads.base.methods import LATENCY, MEASURED_IN
 from heads.base.names import ATTENTIONS
+from heads.base.targets import Target
 from heads.pruning.selection import Head, Limit, keep_best, keep_optimal, random_scores, reversed_scores
 
 COLUMNS = ("method", "budget", "attention", "layer", "head", "open")
-LIMITS = {"optimal": "heads", "optimal_parameters": "parameters", "optimal_latency": "seconds"}
+LIMITS = {"optimal": "heads", "optimal_latency": "seconds"}
 
 Rows = Sequence[Mapping[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """The unpruned model: its heads, parameters of one head, and the tables that were measured on it, by file name."""
+    """The unpruned model: its heads, and the tables that were measured on it, by file name."""
 
     heads: tuple[Head, ...]
-    parameters: int
     tables: Mapping[str, Rows]
 
 
@@ -37,16 +36,13 @@ def heads_of(live_heads: Mapping[str, Sequence[Sequence[int]]]) -> tuple[Head, .
     return tuple((kind, n, head) for kind in ATTENTIONS for n, layer in enumerate(live_heads[kind]) for head in layer)
 
 
-def scores_of(method: str, measured: Measured) -> dict[Head, float]:
-    """What a method ranks heads by, the best with the highest score.
+def scores_of(name: str, measured: Measured) -> dict[Head, float]:
+    """What a criterion but `random` ranks heads by, the best with the highest score.
 
     Single-head ablation ranks by the BLEU that is lost on the dev set; LRP by the first rule, signs left aside. The
     signed form is ranked as its authors do, highest first, although masking such a head lowers the loss to first order.
     Raises UserError when a head was not measured.
     """
-    name = method.rstrip("0123456789")
-    if name == "random":
-        return random_scores(measured.heads, int(method.removeprefix(name)))
     if name == "reversed":
         return reversed_scores(scores_of("example_layer", measured))
     rows = measured.tables[MEASURED_IN[name]]
@@ -104,31 +100,18 @@ def costs_of(method: str, measured: Measured) -> dict[Head, float]:
                 "speed.sentences, or take this method out."
             )
         return costs
-    return dict.fromkeys(measured.heads, float(measured.parameters) if method == "optimal_parameters" else 1.0)
+    return dict.fromkeys(measured.heads, 1.0)
 
 
-def split_target(target: str) -> tuple[str, int]:
-    """The method and the number of a target such as `random2-12`.
-
-    Raises UserError when it is no choice of heads.
-    """
-    methods = "|".join(f"{name}[0-9]+" if name == "random" else name for name in MEASURED_IN)
-    match = re.fullmatch(rf"({methods})-(0|[1-9][0-9]*)", target)
-    if match is None:
-        raise UserError(
-            f"{target!r} is no choice of heads: write lrp-12 with a number and one of {', '.join(MEASURED_IN)}, "
-            "random as random1."
-        )
-    return match[1], int(match[2])
-
-
-def choose(target: str, measured: Measured, at_least: Mapping[str, int]) -> list[Head]:
-    """The heads that a target such as `random2-12` keeps, in the order of tables.
+def choose(target: Target, measured: Measured, at_least: Mapping[str, int]) -> list[Head]:
+    """The heads that a choice by a criterion, such as `random2-12`, keeps, in the order of tables.
 
     Raises UserError, in one sentence, when no choice holds the limits.
     """
-    method, budget = split_target(target)
+    method, (budget,) = target.method, target.budgets
     try:
+        if target.draw is not None:
+            return keep_best(random_scores(measured.heads, target.draw), budget)
         scores = scores_of(method, measured)
         if method not in LIMITS:
             return keep_best(scores, budget)
@@ -140,12 +123,12 @@ def choose(target: str, measured: Measured, at_least: Mapping[str, int]) -> list
 
 
 def selection_rows(
-    targets: Sequence[str], measured: Measured, at_least: Mapping[str, int]
+    targets: Sequence[Target], measured: Measured, at_least: Mapping[str, int]
 ) -> list[dict[str, str | int]]:
     """A row as in COLUMNS for every target and head."""
     rows: list[dict[str, str | int]] = []
     for target in targets:
-        method, _, budget = target.rpartition("-")
+        method, _, budget = target.columns
         kept = set(choose(target, measured, at_least))
         rows += [dict(zip(COLUMNS, (method, budget, *head, int(head in kept)), strict=True)) for head in measured.heads]
     return rows

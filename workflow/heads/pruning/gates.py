@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from heads.base.files import UserError
 from heads.base.names import ATTENTIONS, SCOPES
+from heads.base.targets import Target
 from heads.config.settings import HardConcrete
 from heads.model.transformer import ModelShape
 
@@ -61,20 +62,20 @@ class Budget:
     keep: int
 
 
-def budgets_of(keep: str, scope: str, model: ModelShape) -> tuple[Budget, ...]:
-    """Read `12`, a budget for the whole scope, or `4-6-8`, one for each kind of attention in the order of ATTENTIONS.
+def budgets_of(target: Target, scope: str, model: ModelShape) -> tuple[Budget, ...]:
+    """Budgets of `keep-12`, one for the whole scope, or `keep-4-6-8`, one for each kind in the order of ATTENTIONS.
 
     Raises UserError for a budget of more heads than there are, and for as many numbers as fit no scope.
     """
-    numbers = [int(number) for number in keep.split("-")]
+    numbers = target.budgets
     kinds = SCOPES[scope]
     if len(numbers) not in (1, len(kinds)):
-        raise UserError(f"keep-{keep} has {len(numbers)} budgets, but the scope {scope} takes 1 or {len(kinds)}.")
+        raise UserError(f"{target} has {len(numbers)} budgets, but the scope {scope} takes 1 or {len(kinds)}.")
     groups = [kinds] if len(numbers) == 1 else [(kind,) for kind in kinds]
     for group, number in zip(groups, numbers, strict=True):
         there = sum(len(layer) for kind in group for layer in model.live_heads[kind])
         if number > there:
-            raise UserError(f"keep-{keep} asks for {number} heads of {' and '.join(group)}, which has {there}.")
+            raise UserError(f"{target} asks for {number} heads of {' and '.join(group)}, which has {there}.")
     return tuple(Budget(group, number) for group, number in zip(groups, numbers, strict=True))
 
 

@@ -20,7 +20,7 @@ from heads.base.names import ATTENTIONS
 from heads.tables.chances import HEADS_DRAWN, shares_drawn, shuffled_p
 from heads.tables.correlations import rank_correlation
 from heads.tables.evidence import ROUNDING, Evidence, Scores, of_draws
-from heads.tables.reading import RUN_COLUMNS
+from heads.tables.reading import RUN_COLUMNS, has_price, is_control
 from heads.tables.settling import SETTLED
 from heads.tables.verdicts import NOT_MEASURED, Finding
 
@@ -40,7 +40,7 @@ def specialised_last(evidence: Evidence) -> Finding:
 def gates_between(evidence: Evidence) -> Finding:
     """Share of the gates with a price that end neither at 0 nor at 1, over all lambdas; units: their heads."""
     gates = evidence.gates
-    gates = gates[(gates["kind"] == "gates") & ~gates["lam"].isin(("", "0"))] if len(gates) else gates
+    gates = gates[(gates["kind"] == "gates") & has_price(gates)] if len(gates) else gates
     if not len(gates):
         return NOT_MEASURED
     heads = gates.groupby(HEAD)["strictly_between"].agg(["sum", "size"]).to_numpy()
@@ -62,7 +62,7 @@ def change_at(evidence: Evidence, scope: str, share: float, *, control: bool) ->
 def _full(evidence: Evidence, scope: str, *, control: bool) -> Scores | None:
     """The scores of the baseline, or of the model that was trained on in the scope without a price."""
     runs = evidence.runs
-    controls = (runs["kind"] == "pruned") & (runs["scope"] == scope) & (runs["lam"] == "0")
+    controls = (runs["kind"] == "pruned") & (runs["scope"] == scope) & is_control(runs)
     rows = runs[controls if control else runs["kind"] == "baseline"]
     return np.asarray(rows["scores"].iloc[0]) if len(rows) else None
 

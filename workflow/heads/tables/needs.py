@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from heads.base.names import Run
+from heads.base.runs import Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,19 +15,19 @@ class Need:
 
     `reference` names the files of the papers' numbers, below workflow/reference; `optional` files that are read where
     an experiment has them, so that a table is also made of experiments without trees or another domain. Of runs that
-    were asked for a number of heads only those of `methods` are read; "" are gates whose lambda is driven.
+    were asked for a number of heads only those are read, where `driven`, that gates were driven to.
     """
 
     scopes: tuple[str, ...]
     files: Mapping[str, tuple[str, ...]]
     reference: tuple[str, ...]
     optional: tuple[str, ...] = ()
-    methods: tuple[str, ...] | None = ()
-    """None: all."""
+    driven: bool = False
 
     def wants(self, run: Run) -> bool:
         """Whether anything of this run is read."""
-        asked = not run.keep or self.methods is None or run.method in self.methods
+        target = run.target
+        asked = target is None or target.lam is not None or (self.driven and target.hard_concrete)
         return asked and run.kind in self.files and (run.scope is None or run.scope in self.scopes)
 
     def inputs(self, folders: Sequence[str], without: Collection[str] = ()) -> list[str]:
@@ -75,16 +75,16 @@ NEEDS: dict[str, Need] = {
             "selected": ("bleu.json", "model.json", "train.jsonl"),
         },
         ("voita_table2_pruning.csv", "voita_figure7_encoder_pruning.csv"),
-        methods=("",),
+        driven=True,
     ),
     "dependencies": Need((), {"baseline": ("roles.tsv", "alignment.tsv")}, ("voita_table1_dependencies.csv",)),
     "roles": Need(
         BOTH,
         dict.fromkeys(("baseline", "pruned", "scratch"), ("roles.tsv", "model.json", "alignment.tsv")),
         ("voita_figure8_functions.csv",),
-        methods=("",),
+        driven=True,
     ),
-    "role_drift": Need(BOTH, dict.fromkeys(("baseline", "pruned"), ("roles.tsv", "model.json")), (), methods=("",)),
+    "role_drift": Need(BOTH, dict.fromkeys(("baseline", "pruned"), ("roles.tsv", "model.json")), (), driven=True),
     "speed": Need((), {"baseline": ("speed.tsv",)}, ("michel_table4_speed.csv",)),
     "michel_table1": Need((), {"baseline": ("ablation.tsv", "ablation.dev.tsv")}, ("michel_table1_heads.csv",)),
     "michel_table2": Need((), {"baseline": ("layers_to_one.tsv",)}, ("michel_tables2_5_layers.csv",)),

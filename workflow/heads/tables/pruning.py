@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 
 from heads.base.names import ATTENTIONS, SCOPES
+from heads.base.targets import CONTROL, Target
 from heads.tables.reading import RUN_COLUMNS, Frames
 from heads.tables.settling import falls, pair_of
 
@@ -50,15 +51,14 @@ COLUMNS = (
 
 
 def run_order(frame: pd.DataFrame) -> pd.DataFrame:
-    """Rows sorted by experiment, scope, lambda as a number, budget and seed, the baseline first."""
+    """Rows sorted by experiment, scope, kind, target and seed, the baseline first."""
     scopes = ["", *SCOPES]
+    targets = [Target.of_columns(*row) for row in frame[["method", "lam", "keep"]].itertuples(index=False, name=None)]
     keys = frame.assign(
         _scope=frame["scope"].map(scopes.index),
-        _lam=pd.to_numeric(frame["lam"].replace("", "-1")),
-        _keep=[tuple(-int(number) for number in keep.split("-") if number) for keep in frame["keep"]],
-        _kind=frame["kind"],
+        _target=[target.order if target else () for target in targets],
     )
-    order = keys.sort_values(["experiment", "_scope", "_kind", "_keep", "_lam", "seed"], kind="stable").index
+    order = keys.sort_values(["experiment", "_scope", "kind", "_target", "seed"], kind="stable").index
     return frame.loc[order].reset_index(drop=True)
 
 
@@ -105,7 +105,7 @@ def pruning_table(frames: Frames, table2: pd.DataFrame, figure7: pd.DataFrame) -
         others = {
             "trained_on": (experiment, "selected", scope, "", lam, keep, seed),
             "scratch": (experiment, "scratch", scope, "", lam, keep, seed),
-            "control": (experiment, "pruned", scope, "", "0", "", seed),
+            "control": (experiment, "pruned", scope, *CONTROL.columns, seed),
             "baseline": (experiment, "baseline", "", "", "", "", seed),
         }
         compared = {name: bleu[key]["bleu"] if key in bleu else None for name, key in others.items()}

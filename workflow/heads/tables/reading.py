@@ -11,6 +11,7 @@ import pandas as pd
 
 from heads.base.files import UserError, read_json, read_jsonl, read_tsv
 from heads.base.names import ATTENTIONS
+from heads.base.targets import CONTROL
 from heads.tables.needs import Need, run_of
 from heads.translation.bleu import COLUMNS as STATISTICS
 
@@ -160,11 +161,11 @@ def load_runs(need: Need, folders: Sequence[Path]) -> Frames:
         except ValueError as error:
             raise UserError(f"{error}: give folders such as results/demo/baseline/seed-1.") from error
         if need.wants(run):
-            identity = (experiment, run.kind, run.scope or "", run.method, run.lam, run.keep, run.seed)
+            identity = {"experiment": experiment, **run.columns}
             for name in need.files[run.kind]:
                 if name in need.optional and not (folder / name).exists():
                     continue
-                records[name] += _records(folder / name, dict(zip(RUN_COLUMNS, identity, strict=True)))
+                records[name] += _records(folder / name, identity)
     return {name: frame_of(rows, (*RUN_COLUMNS, *COLUMNS[name])) for name, rows in records.items()}
 
 
@@ -185,6 +186,16 @@ def frame_of(rows: Sequence[Record], columns: Sequence[str]) -> pd.DataFrame:
         if column not in TEXT | OBJECTS:
             frame[column] = pd.to_numeric(frame[column])
     return frame
+
+
+def is_control(runs: pd.DataFrame) -> pd.Series:
+    """Which rows of a frame with RUN_COLUMNS are of the control, whose gates close no head; see `Target.is_control`."""
+    return runs["lam"] == CONTROL.columns[1]
+
+
+def has_price(runs: pd.DataFrame) -> pd.Series:
+    """Which rows are of heads that cost a fixed price above zero; see `Target.has_price`."""
+    return (runs["lam"] != "") & ~is_control(runs)
 
 
 def first_of(frame: pd.DataFrame, column: str) -> pd.DataFrame:

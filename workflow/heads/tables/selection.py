@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from heads.base.methods import BY_GATES, CONTROL
-from heads.base.names import Run
+from heads.base.runs import Run
+from heads.base.targets import BY_GATES, PENALTY, Target
 from heads.tables.reading import Frames
 from heads.tables.verdicts import t_quantile
 
@@ -41,17 +41,13 @@ TREATMENTS = {"selected": TRAINED_ON, "pruned": OWN_TRAINING}
 """By kind of run: heads cut out of the unpruned model, which was then trained on; or left by gates at the end of their
 own training, in which the model had noisy gates and, until the last ones closed, more heads."""
 
-NAMES = {"lam": "gates_lambda"} | {target: method for method, target in BY_GATES.items()}
+NAMES = {PENALTY: "gates_lambda"} | {word: method for method, word in BY_GATES.items()}
 """Gates with a price, and with one that is driven to a number of heads; all other methods have their own word."""
 
 
-def method_of(target: str) -> tuple[str, int | None]:
-    """The method of a target and, for random heads, the number of the draw."""
-    if target == CONTROL:
-        return "control", None
-    word = target.partition("-")[0]
-    name = word.rstrip("0123456789")
-    return NAMES.get(name, name), int(word.removeprefix(name)) if name == "random" else None
+def method_of(target: Target) -> str:
+    """How the table calls the method of a target."""
+    return "control" if target.is_control else NAMES.get(target.method, target.method)
 
 
 def selection_table(frames: Frames) -> pd.DataFrame:
@@ -63,12 +59,14 @@ def selection_table(frames: Frames) -> pd.DataFrame:
     masked = frames["masked.tsv"].assign(updates=0, treatment=MASKED)
     compared = frames["compared.tsv"]
     runs = [Run.parse(run) for run in compared["run"]]
-    compared = compared.assign(target=[run.target for run in runs], treatment=[TREATMENTS[run.kind] for run in runs])
+    compared = compared.assign(
+        target=[str(run.target) for run in runs], treatment=[TREATMENTS[run.kind] for run in runs]
+    )
     shared = ["experiment", "seed", "target", "treatment", "kept", "of", "updates", "bleu", "bleu_change", "p_value"]
     table = pd.concat([masked[shared], compared[shared]], ignore_index=True)
-    named = [method_of(target) for target in table["target"]]
-    table["method"] = [name for name, _ in named]
-    table["draw"] = pd.Series([draw for _, draw in named], dtype=float)
+    targets = [Target.parse(text) for text in table["target"]]
+    table["method"] = [method_of(target) for target in targets]
+    table["draw"] = pd.Series([target.draw for target in targets], dtype=float)
     table = table.rename(columns={"bleu_change": "bleu_minus_baseline"})
     table["bleu_baseline"] = table["bleu"] - table["bleu_minus_baseline"]
     return with_random(with_control(table))[list(COLUMNS)]

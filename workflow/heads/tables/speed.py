@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from heads.base.names import Run
+from heads.base.runs import Run
 from heads.tables.pruning import run_order
 from heads.tables.reading import RUN_COLUMNS, Frames
 
@@ -45,12 +45,7 @@ def speed_table(frames: Frames, table4: pd.DataFrame) -> pd.DataFrame:
     timed = frames["speed.tsv"]
     runs = [Run.parse(name) for name in timed["run"]]
     ours = timed.assign(
-        kind=[run.kind for run in runs],
-        scope=[run.scope or "" for run in runs],
-        method=[run.method for run in runs],
-        lam=[run.lam for run in runs],
-        keep=[run.keep for run in runs],
-        seed=[run.seed for run in runs],
+        **{column: [run.columns[column] for run in runs] for column in RUN_COLUMNS[1:]},
         faster_percent=100 * (timed["ratio"] - 1),
         faster_percent_low=100 * (timed["ratio_low"] - 1),
         faster_percent_high=100 * (timed["ratio_high"] - 1),

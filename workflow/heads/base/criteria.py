@@ -1,0 +1,36 @@
+"""The criteria that heads are chosen by, and what each was measured in. Imported by the Snakefile, so kept light."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+RANDOM = "random"
+LATENCY = "latency.tsv"
+
+MEASURED_IN = {
+    "example": "importance.tsv",
+    "example_layer": "importance.tsv",
+    "token": "importance.tsv",
+    "token_layer": "importance.tsv",
+    "batch": "importance.tsv",
+    "batch_layer": "importance.tsv",
+    "signed": "importance.tsv",
+    "signed_layer": "importance.tsv",
+    "ablation": "ablation.dev.tsv",
+    "confidence": "confidence.tsv",
+    "lrp": "lrp.tsv",
+    "optimal": "importance.tsv",
+    "optimal_latency": "importance.tsv",
+    "reversed": "importance.tsv",
+    RANDOM: "model.json",
+}
+"""By criterion, the file of the unpruned model that it reads. Importance is in its four forms, `_layer` divided by the
+l2 norm of the layer; `reversed` turns `example_layer` round, the way of Michel et al. 2019, and `optimal` takes the
+most importance, by sentence, that the limits allow. Of `random` there are several draws: random1, random2 and so on."""
+
+
+def files_of(criteria: Iterable[str]) -> list[str]:
+    """The files of the unpruned model that choices by these criteria are made from, each once."""
+    criteria = list(criteria)
+    files = [MEASURED_IN[name] for name in criteria]
+    return list(dict.fromkeys(["model.json", *files, *([LATENCY] if "optimal_latency" in criteria else [])]))

@@ -1,0 +1,55 @@
+"""Runs: which trained models an experiment has, and the folder of each. Imported by the Snakefile, so kept light."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from heads.base.names import CHOICE_SCOPE, KINDS, SCOPES
+from heads.base.targets import ANY, COUNT, GATED, Target
+
+RUN_PATTERN = re.compile(
+    rf"(?P<kind>{'|'.join(KINDS)})(?:/(?P<scope>[^/]+)/(?P<target>{ANY}))?/seed-(?P<seed>\d+)", re.ASCII
+)
+
+SCORED = (
+    rf"(?:baseline|(?:pruned|scratch|penalty_scratch)/(?:{'|'.join(SCOPES)})/{GATED}"
+    rf"|selected/{CHOICE_SCOPE}/{ANY})/seed-{COUNT}"
+)
+"""A regular expression for wildcards: folders of runs that are scored. Not of gates, whose model has all its heads,
+open or closed: its score is that of the pruned one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One trained model inside an experiment; `scope` and `target` are None for the baseline."""
+
+    kind: str
+    scope: str | None
+    target: Target | None
+    seed: int
+
+    @classmethod
+    def parse(cls, text: str) -> Run:
+        """Read a run from its folder name, such as `pruned/all/lam-0.05/seed-1`.
+
+        Raises ValueError for anything else.
+        """
+        match = RUN_PATTERN.fullmatch(text)
+        if match is None or (match["kind"] == "baseline") != (match["scope"] is None):
+            raise ValueError(f"{text!r} is not the folder of a run")
+        target = None if match["target"] is None else Target.parse(match["target"])
+        return cls(match["kind"], match["scope"], target, int(match["seed"]))
+
+    @property
+    def folder(self) -> str:
+        """The run's folder below its experiment."""
+        middle = f"/{self.scope}/{self.target}" if self.scope else ""
+        return f"{self.kind}{middle}/seed-{self.seed}"
+
+    @property
+    def columns(self) -> dict[str, str | int]:
+        """How tables write it, by column: `scope`, `method`, `lam` and `keep` are "" where it has none."""
+        method, lam, keep = self.target.columns if self.target else ("", "", "")
+        scope = self.scope or ""
+        return {"kind": self.kind, "scope": scope, "method": method, "lam": lam, "keep": keep, "seed": self.seed}

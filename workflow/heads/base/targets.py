@@ -1,0 +1,161 @@
+"""Targets: the word in a path that says what a run's heads are. Every reader of that word asks here.
+
+`lam-0.05` is what an open head costs while gates are trained; `keep-12` how many heads gates are driven to leave, and
+`keep-4-6-8` how many of each kind of attention; `dsp-12` how many gates of an exact number leave; `lrp-12` and
+`random2-12` how many a criterion keeps, the latter the second draw. Imported by the Snakefile, so kept light.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import total_ordering
+
+from heads.base.criteria import MEASURED_IN, RANDOM
+from heads.base.files import UserError
+
+PENALTY, DRIVEN, SUBSET = "lam", "keep", "dsp"
+"""The words of gates: a fixed price, one that is driven to a number of heads, differentiable subset pruning."""
+
+BY_GATES = {"gates": DRIVEN, SUBSET: SUBSET}
+"""By the name that settings give to choices by gates, the word that begins their targets."""
+
+COUNT = r"(?:0|[1-9][0-9]*)"
+NUMBER = r"(?:0|[1-9][0-9]*)(?:\.[0-9]*[1-9])?"
+"""One way to write each number, as `number_text` does: 0.05 and not .05, 0.050 or 5e-2."""
+
+GATED = rf"(?:{PENALTY}-{NUMBER}|{DRIVEN}-{COUNT}(?:-{COUNT}){{0,2}}|{SUBSET}-{COUNT})"
+CHOSEN = rf"(?:{'|'.join(name + COUNT * (name == RANDOM) for name in MEASURED_IN)})-{COUNT}"
+ANY = rf"(?:{GATED}|{CHOSEN})"
+"""Regular expressions without groups, for wildcards: targets by gates, by a criterion, and both."""
+
+NAMES = {None: "target", True: "target of gates", False: "choice of heads"}
+WAYS = {
+    True: f"{PENALTY}-0.05 with a number of at least 0, {DRIVEN}-12, {DRIVEN}-4-6-8 or {SUBSET}-12",
+    False: f"lrp-12 with a number and one of {', '.join(MEASURED_IN)}, {RANDOM} as {RANDOM}1",
+}
+
+
+def number_text(value: Decimal | float | str) -> str:
+    """Write a number for a path, so that 0.05, 5e-2 and ".05" are one name: plain decimals, no trailing zeros."""
+    text = format(Decimal(str(value)), "f")
+    text = text.rstrip("0").rstrip(".") if "." in text else text
+    return "0" if Decimal(text) == 0 else text
+
+
+@total_ordering
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a run's heads are; `str` gives the word in its path.
+
+    method: PENALTY, DRIVEN, SUBSET or a criterion. numbers: the price, or how many heads are left: one number, or one
+    for each kind of attention. draw: which one of random heads. Raises UserError, as `parse` does, if it is no target.
+    """
+
+    method: str
+    numbers: tuple[Decimal | int, ...]
+    draw: int | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what has no text."""
+        _check(str(self))
+
+    @classmethod
+    def parse(cls, text: str, *, by_gates: bool | None = None) -> Target:
+        """Read a target from its text. by_gates: take only those of gates, or only those by a criterion.
+
+        Raises UserError with one sentence that names the ways to write it.
+        """
+        _check(text, by_gates=by_gates)
+        word, _, rest = text.partition("-")
+        if word == PENALTY:
+            return cls(word, (Decimal(rest),))
+        draw = word.removeprefix(RANDOM) if word.startswith(RANDOM) else ""
+        numbers = tuple(int(number) for number in rest.split("-"))
+        return cls(word.removesuffix(draw), numbers, int(draw) if draw else None)
+
+    @classmethod
+    def of_price(cls, price: Decimal | float | str) -> Target:
+        """Gates with a price in nats per target token per head, however the number is written."""
+        return cls.parse(f"{PENALTY}-{number_text(price)}")
+
+    @classmethod
+    def of_choice(cls, method: str, budget: int | str) -> Target:
+        """So many heads by a method as settings and tables name it: gates, dsp or a criterion, `random2` for a draw."""
+        return cls.parse(f"{BY_GATES.get(method, method)}-{budget}")
+
+    @classmethod
+    def of_columns(cls, method: str, lam: str, keep: str) -> Target | None:
+        """Turn `columns` back; None of those of a run without a target."""
+        if lam:
+            return cls.of_price(lam)
+        return cls.of_choice(method or "gates", keep) if keep else None
+
+    @property
+    def columns(self) -> tuple[str, str, str]:
+        """How tables write it: the method where it is none of hard-concrete gates, lambda, and the numbers of heads."""
+        method, _, number = str(self).partition("-")
+        if self.method == PENALTY:
+            return "", number, ""
+        return "" if self.hard_concrete else method, "", number
+
+    @property
+    def lam(self) -> float | None:
+        """The price of an open head; None where a number of heads was asked for."""
+        return float(self.numbers[0]) if self.method == PENALTY else None
+
+    @property
+    def budgets(self) -> tuple[int, ...]:
+        """How many heads are asked for, in all or of each kind of attention; none where they have a price."""
+        return () if self.method == PENALTY else tuple(int(number) for number in self.numbers)
+
+    @property
+    def by_gates(self) -> bool:
+        """Whether heads are chosen while the model trains, and not by what was measured on it before."""
+        return self.method in (PENALTY, DRIVEN, SUBSET)
+
+    @property
+    def hard_concrete(self) -> bool:
+        """Whether the gates are hard-concrete ones, with a price that is fixed or driven."""
+        return self.method in (PENALTY, DRIVEN)
+
+    @property
+    def is_control(self) -> bool:
+        """Whether no head is closed: what training on alone does."""
+        return self == CONTROL
+
+    @property
+    def has_price(self) -> bool:
+        """Whether an open head costs a fixed price above zero."""
+        return self.method == PENALTY and not self.is_control
+
+    @property
+    def order(self) -> tuple[int, int, int, tuple[Decimal | int, ...]]:
+        """Where it stands in tables: the control, lambdas rising, then numbers of heads falling, method by method.
+
+        Driven gates, subset pruning, criteria in the order of MEASURED_IN, and draws by their number.
+        """
+        if self.method == PENALTY:
+            return 0, 0, 0, self.numbers
+        place = (DRIVEN, SUBSET, *MEASURED_IN).index(self.method)
+        return 1, place, self.draw or 0, tuple(-number for number in self.numbers)
+
+    def __lt__(self, other: Target) -> bool:
+        """By `order`."""
+        return self.order < other.order
+
+    def __str__(self) -> str:
+        """The word in paths."""
+        draw = "" if self.draw is None else self.draw
+        return f"{self.method}{draw}-{'-'.join(map(number_text, self.numbers))}"
+
+
+def _check(text: str, *, by_gates: bool | None = None) -> None:
+    if not re.fullmatch({None: ANY, True: GATED, False: CHOSEN}[by_gates], text):
+        ways = [WAYS[by_gates]] if by_gates is not None else WAYS.values()
+        raise UserError(f"{text!r} is no {NAMES[by_gates]}: write {', or '.join(ways)}.")
+
+
+CONTROL = Target.of_price(0)
+"""The target that closes no head."""
