@@ -93,7 +93,8 @@ def first_update(folder: Path) -> None:
     from heads.base.files import sha256_of
     from heads.cli._training import read_pairs
     from heads.config.settings import LengthSettings, TrainingSettings
-    from heads.model.transformer import ModelShape, Transformer, full_heads
+    from heads.model.shape import ModelShape, full_heads
+    from heads.model.transformer import Transformer
     from heads.training.loop import Plan, Training
 
     torch.set_num_threads(1)

@@ -15,7 +15,8 @@ from torch import Tensor
 
 from heads.analysis.ablation import all_heads
 from heads.model.head_removal import attention_name
-from heads.model.transformer import Gates, ModelShape, Transformer
+from heads.model.shape import ModelShape
+from heads.model.transformer import Gates, Transformer
 from heads.pruning.selection import Head
 from heads.text.batches import Batch
 from heads.text.special_ids import BOS, EOS

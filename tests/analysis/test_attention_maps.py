@@ -20,8 +20,9 @@ from heads.base.files import read_json
 from heads.cli import maps as maps_command
 from heads.config.settings import BpeSettings, MapsSettings
 from heads.model.attention import Trace
-from heads.model.checkpoint import save_model
-from heads.model.transformer import ModelShape, Transformer
+from heads.model.folder import save_folder
+from heads.model.shape import ModelShape
+from heads.model.transformer import Transformer
 from heads.syntax.alignment import Arc, Words
 from heads.syntax.conllu import Sentence, place, write_conllu
 from heads.text.batches import make_batch
@@ -97,7 +98,7 @@ def folder(tmp_path: Path) -> Path:
     text = "the cat sees\nкошка видит её\ndogs see the cat\n" * 9
     (tmp_path / "text").write_text(text, encoding="utf-8")
     train_bpe(tmp_path / "text", tmp_path / "bpe", BpeSettings(40, 40, 1.0, 1000, 1), 40)
-    save_model(pruned(40), tmp_path / "model", tmp_path / "shape", {}, {})
+    save_folder(pruned(40), tmp_path / "model", {}, {})
     trees = [tree("the", "cat", "sees"), tree("кошка", "видит", "её"), tree("see"), tree(*["cat"] * 201)]
     write_conllu(tmp_path / "trees", trees)
     ids = np.concatenate([np.array(ids, np.int32) for ids in Vocabulary(tmp_path / "bpe").encode(text.split("\n"))])
@@ -109,7 +110,7 @@ def command(module: ModuleType, folder: Path, settings: dict[str, Any], **more: 
     (folder / "settings").write_text(yaml.safe_dump(settings))
     parser = argparse.ArgumentParser()
     module.add_arguments(parser)
-    names = {"model": "model", "shape": "shape", "settings": "settings", "source-bpe": "bpe", "trees": "trees"}
+    names = {"model": "model", "settings": "settings", "source-bpe": "bpe", "trees": "trees"}
     flags = [f"--{flag}={folder / name}" for flag, name in {**names, **more, "out": "out"}.items()]
     module.run(parser.parse_args([*flags, "--device=cpu"]))
     return folder / "out"

@@ -15,7 +15,7 @@ from heads.analysis.masking_curve import Row, ablation_order, by_attention, curv
 from heads.base.files import UserError, write_lines
 from heads.cli._masking import load_with_heads, translation_of
 from heads.config.settings import TranslateSettings
-from heads.model.checkpoint import save_model
+from heads.model.folder import save_folder
 from heads.model.transformer import Gates, Transformer
 from heads.pruning.selection import Head, random_scores, ranked
 from heads.translation.beam_search import bleu, bleu_statistics
@@ -188,7 +188,8 @@ def test_a_text_and_references_of_different_length_are_refused(
 
 
 def test_a_model_without_heads_has_none_to_mask(tiny_model: NewModel, tmp_path: Path) -> None:
-    files = (tmp_path / "model.safetensors", tmp_path / "model.json")
-    save_model(tiny_model(live_heads={kind: [[], []] for kind in ("enc_self", "dec_self", "dec_enc")}), *files, {}, {})
+    save_folder(
+        tiny_model(live_heads={kind: [[], []] for kind in ("enc_self", "dec_self", "dec_enc")}), tmp_path, {}, {}
+    )
     with pytest.raises(UserError, match="without any head"):
-        load_with_heads(*files, torch.device("cpu"))
+        load_with_heads(tmp_path, torch.device("cpu"))

@@ -31,10 +31,10 @@ from heads.analysis.speed import (
 from heads.base.files import UserError, read_tsv
 from heads.cli import speed as command
 from heads.config.settings import SpeedSettings
+from heads.model.folder import load_folder
 from heads.model.transformer import Transformer
 from heads.tables.reading import COLUMNS as READ
 from heads.translation.beam_search import beam_search
-from heads.translation.model_folder import load_folder
 from model_folders import OPEN, Experiment, opinionated, write_experiment
 
 CPU = torch.device("cpu")
@@ -256,8 +256,8 @@ def test_the_cost_of_a_head_is_measured_in_the_largest_batches_of_as_many_senten
     monkeypatch.setattr("heads.cli.latency.clock_of", lambda _device: watch)
     settings = {"speed": {name: getattr(SETTINGS, name) for name in SpeedSettings.__slots__} | {"batch_sizes": [4, 1]}}
     (tmp_path / "speed.yaml").write_text(yaml.safe_dump(settings), encoding="utf-8")
-    words = ["latency", "--settings", tmp_path / "speed.yaml", "--model", experiment.baseline / "model.safetensors"]
-    words += ["--shape", experiment.baseline / "model.json", "--source", experiment.bpe / "test.source.safetensors"]
+    words = ["latency", "--settings", tmp_path / "speed.yaml", "--model", experiment.baseline]
+    words += ["--source", experiment.bpe / "test.source.safetensors"]
     assert main([*map(str, words), "--device", "cpu", "--out", str(tmp_path / "latency.tsv")]) == 0
     rows = read_tsv(tmp_path / "latency.tsv")
     assert {row["attention"]: float(row["seconds_per_head"]) for row in rows} == {k: 7 * c for k, c in cost.items()}

@@ -182,7 +182,7 @@ def masked(
     ]  # fmt: skip
     write_tsv(out / "selection.tsv", rows, tuple(rows[0]))
     told = settings(out / "s.yaml", translate=translate, selection={"resamples": 199})
-    command("masked", settings=told, model=run / "model.safetensors", shape=run / "model.json",
+    command("masked", settings=told, model=run,
             source=known.tokens("test", "source"), references=references or known.text("test", "target"),
             target_bpe=known.bpe / "target.model", selection=out / "selection.tsv", out=out / "masked.tsv",
             device="cpu")  # fmt: skip

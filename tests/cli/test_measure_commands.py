@@ -41,8 +41,8 @@ def known(tmp_path_factory: pytest.TempPathFactory) -> Known:
 def measured(known: Known, name: str, out: Path, model: Path | None = None, **changes: Any) -> list[dict[str, str]]:
     """The rows that a command writes of dev."""
     run = model or known.baseline
-    command(name, settings=settings(out / "s.yaml", **changes), model=run / "model.safetensors",
-            shape=run / "model.json", source=known.tokens("dev", "source"), target=known.tokens("dev", "target"),
+    command(name, settings=settings(out / "s.yaml", **changes), model=run,
+            source=known.tokens("dev", "source"), target=known.tokens("dev", "target"),
             out=out / "out.tsv", device="cpu")  # fmt: skip
     return read_tsv(out / "out.tsv")
 
@@ -124,7 +124,7 @@ def test_maps_are_of_the_first_sentences_of_fitting_length_and_show_where_the_kn
     lines = [[LETTERS["source"][piece - FIRST_WORD] for piece in ids] for ids in known.ids("test", "source")]
     write_conllu(tmp_path / "trees", [tree(words) for words in lines])
     run = known.baseline
-    command("maps", settings=settings(tmp_path / "s.yaml"), model=run / "model.safetensors", shape=run / "model.json",
+    command("maps", settings=settings(tmp_path / "s.yaml"), model=run,
             source_bpe=known.bpe / "source.model", trees=tmp_path / "trees", out=tmp_path / "maps.json",
             device="cpu")  # fmt: skip
     maps = read_json(tmp_path / "maps.json")

@@ -13,7 +13,7 @@ import torch
 from heads.base.names import ATTENTIONS
 from heads.config.settings import HardConcrete, SubsetSettings
 from heads.model.checkpoint import load_tensors, save_tensors
-from heads.model.transformer import ModelShape
+from heads.model.shape import ModelShape
 from heads.pruning.gates import HeadGates, TrainableGates, budgets_of
 from heads.pruning.penalty import DrivenPenalty, Penalty
 from heads.pruning.subset_gates import SubsetGates

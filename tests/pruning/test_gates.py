@@ -13,7 +13,7 @@ from torch import Tensor
 from heads.base.files import UserError
 from heads.base.names import ATTENTIONS
 from heads.config.settings import HardConcrete
-from heads.model.transformer import ModelShape, full_heads
+from heads.model.shape import ModelShape, full_heads
 from heads.pruning.gates import (
     HeadGates,
     budgets_of,

@@ -19,7 +19,8 @@ from heads.cli import _training
 from heads.cli.gates import rows
 from heads.config.settings import HardConcrete, TrainingSettings
 from heads.model.head_removal import prune
-from heads.model.transformer import Gates, ModelShape, Transformer
+from heads.model.shape import ModelShape
+from heads.model.transformer import Gates, Transformer
 from heads.pruning.gates import HeadGates, budgets_of, is_open
 from heads.pruning.selection import Head
 from heads.training.checkpointing import Unfinished

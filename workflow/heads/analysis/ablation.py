@@ -14,7 +14,8 @@ from torch import Tensor
 
 from heads.analysis.attention_weights import live_heads
 from heads.base.names import ATTENTIONS
-from heads.model.transformer import Gates, ModelShape, Transformer
+from heads.model.shape import ModelShape
+from heads.model.transformer import Gates, Transformer
 from heads.pruning.selection import Head
 
 Translate = Callable[[Gates | None], list[str]]

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from heads.model.attention import Trace
-from heads.model.transformer import ModelShape, Transformer
+from heads.model.shape import ModelShape
+from heads.model.transformer import Transformer
 from heads.syntax.alignment import SentenceAttention, Words
 from heads.text.batches import cut, pad
 from heads.text.special_ids import EOS

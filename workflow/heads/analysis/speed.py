@@ -30,12 +30,12 @@ from torch import Tensor, nn
 
 from heads.base.files import UserError
 from heads.config.settings import SpeedSettings
+from heads.model.folder import WEIGHTS, load_folder
 from heads.model.transformer import Transformer
 from heads.text.batches import pad
 from heads.text.special_ids import EOS
 from heads.text.vocabulary import Tokens
 from heads.translation.beam_search import IMPOSSIBLE, beam_search
-from heads.translation.model_folder import WEIGHTS, load_folder
 
 COLUMNS = (
     "run",

@@ -11,12 +11,13 @@ from typing import Any
 import torch
 from torch import nn
 
-from heads.base.files import UserError, read_json, read_yaml, sha256_of, write_tsv
+from heads.base.files import UserError, read_yaml, sha256_of, write_tsv
 from heads.base.names import SCOPES
 from heads.cli import _training
 from heads.config.settings import GatesSettings, LengthSettings, TrainingSettings, section
-from heads.model.checkpoint import load_model
-from heads.model.transformer import ModelShape, Transformer
+from heads.model.folder import WEIGHTS, load_folder
+from heads.model.shape import ModelShape, facts_of
+from heads.model.transformer import Transformer
 from heads.pruning.gates import HeadGates, TrainableGates, budgets_of
 from heads.pruning.penalty import DrivenPenalty, Penalty
 from heads.pruning.subset_gates import SubsetGates
@@ -30,8 +31,7 @@ LAM = r"(?:0|[1-9][0-9]*)(?:\.[0-9]*[1-9])?"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Flags of `python -m heads gates`."""
     add_gate_arguments(parser)
-    parser.add_argument("--start-model", type=Path, required=True, help="weights of the trained model to start from")
-    parser.add_argument("--start-shape", type=Path, required=True, help="its model.json")
+    parser.add_argument("--start-model", type=Path, required=True, help="folder of the trained model to start from")
 
 
 def add_gate_arguments(parser: argparse.ArgumentParser) -> None:
@@ -54,13 +54,14 @@ def run(arguments: argparse.Namespace) -> None:
     content = read_yaml(arguments.settings)
     settings = section(GatesSettings, content["gates"])
     training = section(TrainingSettings, content["training"])
-    model = load_model(arguments.start_model, arguments.start_shape)
-    before = read_json(arguments.start_shape)["total_updates"]
+    model = load_folder(arguments.start_model)
+    before = facts_of(arguments.start_model)["total_updates"]
     length = LengthSettings(settings.updates, 0, settings.average_last, settings.average_every)
     plan = Plan(training, length, arguments.seed, before, device, processes=processes)
     decoder = (model.target_embedding, model.decoder, model.decoder_norm, model.projection)
     frozen = decoder if arguments.scope == "enc_self" else ()
-    train_with_gates(arguments, content, model, plan, settings, frozen, start=sha256_of(arguments.start_model))
+    start = sha256_of(arguments.start_model / WEIGHTS)
+    train_with_gates(arguments, content, model, plan, settings, frozen, start=start)
 
 
 def train_with_gates(

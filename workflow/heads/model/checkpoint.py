@@ -1,4 +1,4 @@
-"""Models and unfinished trainings on disk: safetensors for tensors, JSON for the rest, never a pickle.
+"""Tensors on disk, of models and of unfinished trainings: safetensors for tensors, JSON for the rest, never a pickle.
 
 Each file holds the checksum of its tensors and notes, so that a single bit that was lost is found out.
 """
@@ -16,8 +16,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from heads.base.files import UserError, atomic_path, read_json, write_json
-from heads.model.transformer import ModelShape, Transformer
+from heads.base.files import UserError, atomic_path
 
 
 def save_tensors(path: Path, tensors: Mapping[str, Tensor], notes: Mapping[str, Any]) -> None:
@@ -53,26 +52,3 @@ def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
         raise UserError(f"{path} is missing or damaged ({error}): delete it and run its stage again.") from error
     return tensors, notes
-
-
-def save_model(
-    model: Transformer, tensors: Path, shape: Path, facts: Mapping[str, Any], provenance: Mapping[str, Any]
-) -> None:
-    """Write a model's weights, and beside them its shape with facts about how it came to be and by what."""
-    content = {"shape": model.shape.as_dict(), **facts}
-    save_tensors(tensors, model.state_dict(), content)
-    write_json(shape, {**content, "provenance": provenance})
-
-
-def load_model(tensors: Path, shape: Path) -> Transformer:
-    """Rebuild a model from its two files, on the CPU and in evaluation mode."""
-    (values, notes), content = load_tensors(tensors), read_json(shape)
-    try:
-        model = Transformer(ModelShape.from_dict(content["shape"]))
-        model.load_state_dict(values)
-        fits = all(content[key] == value for key, value in notes.items())
-    except (RuntimeError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError):
-        fits = False
-    if not fits:
-        raise UserError(f"{tensors} does not fit {shape}: delete both and run their stage again.")
-    return model.eval()

@@ -10,7 +10,8 @@ import torch
 
 from heads.base.files import UserError, read_tsv
 from heads.base.names import ATTENTIONS, SCOPES, WITH_GATES, Run
-from heads.model.transformer import ModelShape, Transformer
+from heads.model.shape import ModelShape
+from heads.model.transformer import Transformer
 
 OpenHeads = Mapping[str, Sequence[Sequence[bool]]]
 """By attention and layer, whether each live head of a model is to stay."""

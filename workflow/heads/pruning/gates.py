@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from heads.base.files import UserError
 from heads.base.names import ATTENTIONS, SCOPES
 from heads.config.settings import HardConcrete
-from heads.model.transformer import ModelShape
+from heads.model.shape import ModelShape
 
 UNIFORM_EDGE = 1e-6
 """How far from 0 and 1 the uniform noise stays, so that its logarithms are finite (as in the authors' code)."""
