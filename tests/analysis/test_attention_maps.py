@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import save_file
 
 from heads.analysis.attention_maps import maps, sentences_to_show
-from heads.analysis.attention_weights import attend, live_heads
+from heads.analysis.attention_weights import attend
 from heads.base.files import read_json
 from heads.cli import maps as maps_command
 from heads.config.settings import BpeSettings, MapsSettings
@@ -70,8 +70,8 @@ def test_attention_is_that_of_the_sentence_read_alone_without_the_end_sign() -> 
 
 
 def test_live_heads_keep_their_original_numbers() -> None:
-    assert live_heads(pruned(12).shape, "enc_self") == [(0, 2), (2, 0), (2, 1)]
-    assert live_heads(pruned(12).shape, "dec_enc") == [(2, 2)]
+    assert pruned(12).shape.heads(("enc_self",)) == (("enc_self", 0, 2), ("enc_self", 2, 0), ("enc_self", 2, 1))
+    assert pruned(12).shape.heads(("dec_enc",)) == (("dec_enc", 2, 2),)
 
 
 def test_maps_are_nested_by_layer_and_come_in_the_order_of_the_file() -> None:

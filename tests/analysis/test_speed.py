@@ -15,7 +15,6 @@ import yaml
 from torch import nn
 
 from heads.__main__ import main
-from heads.analysis.ablation import all_heads
 from heads.analysis.speed import (
     COLUMNS,
     Contestant,
@@ -164,7 +163,7 @@ def a_second_a_head(monkeypatch: pytest.MonkeyPatch, watch: Watch, *, slowly: fl
 
     def load(folder: Path) -> Transformer:
         model = load_folder(folder)
-        heads = len(all_heads(model.shape))
+        heads = len(model.shape.heads())
 
         def hook(_module: nn.Module, _inputs: object, _logits: object) -> None:
             watch.now += heads
@@ -248,7 +247,7 @@ def test_the_cost_of_a_head_is_measured_in_the_largest_batches_of_as_many_senten
     watch, cost = Watch(), {"enc_self": 2.0, "dec_self": 3.0, "dec_enc": 0.5}
 
     def translate(model: Transformer, batches: Sequence[TimedBatch], _settings: SpeedSettings) -> int:
-        a_sentence = sum(cost[kind] for kind, _, _ in all_heads(model.shape))
+        a_sentence = sum(cost[kind] for kind, _, _ in model.shape.heads())
         watch.now += sum(10 + len(batch.source) * a_sentence for batch in batches)
         return 1
 

@@ -11,15 +11,15 @@ import pytest
 import torch
 
 from few_heads import HEAD_WIDTH, KNOWN
-from heads.analysis.ablation import all_heads, gates_without
+from heads.analysis.ablation import gates_without
 from heads.base.files import read_tsv, write_lines, write_tsv, write_yaml
 from heads.base.names import ATTENTIONS
 from heads.cli._masking import translation_of
 from heads.config.settings import TranslateSettings
 from heads.model.checkpoint import save_tensors
 from heads.model.head_removal import attention_name
+from heads.model.shape import Head
 from heads.model.transformer import Transformer
-from heads.pruning.selection import Head
 from heads.text.special_ids import EOS
 from heads.translation.beam_search import beam_search, bleu
 from known_experiment import FOUND, SETTINGS, WAYS, Known, as_text, command, known_model, path_model, save, write_known
@@ -29,7 +29,7 @@ FIRST, SECOND = ("enc_self", 0, 0), ("enc_self", 0, 1)
 """Heads of the same layer as a known one, whose own say is faint."""
 BEST = KNOWN[0]
 NONSENSE = "x x x x x"
-HEADS = all_heads(known_model().shape)
+HEADS = known_model().shape.heads()
 Rows = list[dict[str, str]]
 
 

@@ -11,11 +11,10 @@ import torch
 import torch.nn.functional as F
 
 from few_heads import FIRST_WORD, KNOWN
-from heads.analysis.ablation import all_heads
 from heads.base.files import read_json, read_tsv, write_lines
 from heads.model.head_removal import prune
+from heads.model.shape import Head
 from heads.model.transformer import Transformer
-from heads.pruning.selection import Head
 from heads.syntax.conllu import Sentence, place, write_conllu
 from heads.text.special_ids import BOS, EOS
 from heads.text.vocabulary import Tokens, Vocabulary
@@ -62,7 +61,7 @@ def test_known_heads_are_sure_and_others_are_not_over_as_many_dev_sentences_as_t
     assert {row["attention"]: row["tokens"] for row in rows} == {
         "enc_self": str(words), "dec_self": str(answers), "dec_enc": str(answers)}  # fmt: skip
     found = by_head(rows, "confidence")
-    assert list(found) == all_heads(known_model().shape)
+    assert tuple(found) == known_model().shape.heads()
     # The next place is a real word for all steps but the last word's and those beyond; the same place for one more.
     ahead, here = (sum(min(len(answer), len(source) - gap) for source, answer in read) for gap in (1, 0))
     assert found["dec_enc", 1, 1] == pytest.approx(here / answers, abs=0.06)

@@ -183,7 +183,7 @@ def facts_of(contestant: Contestant) -> dict[str, object]:
     """How large a model is, the same for every batch size."""
     shape = contestant.model.shape
     return {
-        "heads": sum(len(layer) for layers in shape.live_heads.values() for layer in layers),
+        "heads": len(shape.heads()),
         "of": shape.original_heads * shape.layers * len(shape.live_heads),
         "parameters": sum(value.numel() for value in contestant.model.parameters()),
         "disk_mb": contestant.disk_mb,

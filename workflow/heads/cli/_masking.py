@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from heads.analysis.ablation import Translate, all_heads
+from heads.analysis.ablation import Translate
 from heads.base.files import UserError, read_lines
 from heads.config.settings import TranslateSettings
 from heads.model.folder import load_folder
@@ -34,7 +34,7 @@ def load_with_heads(folder: Path, device: torch.device) -> Transformer:
     Raises UserError when it has no head to mask.
     """
     loaded = load_folder(folder).to(device)
-    if not all_heads(loaded.shape):
+    if not loaded.shape.heads():
         raise UserError(f"{folder} is of a model without any head, so there is none to mask: give another run.")
     return loaded
 

@@ -109,13 +109,9 @@ def gates_and_penalty(
 
 def rows(gates: TrainableGates, shape: ModelShape) -> list[dict[str, Any]]:
     """One row for every gated head, with its original index; log_alpha is the logit also for an exact number."""
-    columns = [
-        {kind: [layer.tolist() for layer in layers] for kind, layers in values.items()}
-        for values in (gates.logits(), gates.chances(), gates.binary(), gates.between())
-    ]
+    values = (gates.logits(), gates.chances(), gates.binary(), gates.between())
+    columns = [[one for layers in each.values() for layer in layers for one in layer.tolist()] for each in values]
     return [
-        dict(zip(COLUMNS, (kind, layer, head, logit, chance, int(stays), int(between)), strict=True))
-        for kind in columns[0]
-        for layer, live in enumerate(shape.live_heads[kind])
-        for head, logit, chance, stays, between in zip(live, *(each[kind][layer] for each in columns), strict=True)
+        dict(zip(COLUMNS, (*head, logit, chance, int(stays), int(between)), strict=True))
+        for head, logit, chance, stays, between in zip(shape.heads(values[0].keys()), *columns, strict=True)
     ]

@@ -11,8 +11,8 @@ from heads.base.files import read_tsv, read_yaml, write_tsv
 from heads.cli._masking import add_masking_arguments, translation_of
 from heads.config.settings import SelectionSettings, TranslateSettings, section
 from heads.model.folder import load_folder
+from heads.model.shape import Head
 from heads.model.transformer import Transformer
-from heads.pruning.selection import Head
 from heads.training.devices import pick
 
 COLUMNS = ("target", "kept", "of", "bleu", "bleu_change", "p_value")

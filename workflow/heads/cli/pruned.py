@@ -41,10 +41,11 @@ def run(arguments: argparse.Namespace) -> None:
 
 def head_rows(shape: ModelShape) -> list[dict[str, Any]]:
     """One row for every head of the original model: is it still there?"""
+    live = {*shape.heads()}
     return [
-        {"attention": kind, "layer": layer, "head": head, "open": int(head in live)}
+        {"attention": kind, "layer": layer, "head": head, "open": int((kind, layer, head) in live)}
         for kind in ATTENTIONS
-        for layer, live in enumerate(shape.live_heads[kind])
+        for layer in range(shape.layers)
         for head in range(shape.original_heads)
     ]
 

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 
-from heads.analysis.attention_weights import attend, live_heads
+from heads.analysis.attention_weights import attend
 from heads.analysis.roles import COLUMNS, POSITION_COLUMNS, Row, frequency_ranks, positions, roles
 from heads.base.files import UserError, read_yaml, write_tsv
 from heads.config.settings import RolesSettings, section
@@ -63,7 +63,7 @@ def run(arguments: argparse.Namespace) -> None:
         check_same_sentences(first, path, settings.sentences)
     vocabulary = Vocabulary(arguments.source_bpe)
     model = load_folder(arguments.model).to(pick(arguments))
-    heads = live_heads(model.shape, "enc_self")
+    heads = [(layer, head) for _, layer, head in model.shape.heads(("enc_self",))]
     ranks = frequency_ranks(Tokens(arguments.train_source).ids, len(vocabulary))
     rows: list[Row] = []
     alignment: list[Row] = []

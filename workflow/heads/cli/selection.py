@@ -6,10 +6,11 @@ import argparse
 import csv
 from pathlib import Path
 
-from heads.base.files import UserError, read_json, read_tsv, read_yaml, write_tsv
+from heads.base.files import UserError, read_tsv, read_yaml, write_tsv
 from heads.base.methods import files_of
 from heads.config.settings import SelectionSettings, section
-from heads.pruning.criteria import COLUMNS, Measured, Rows, heads_of, selection_rows, split_target
+from heads.model.shape import shape_of
+from heads.pruning.criteria import COLUMNS, Measured, Rows, selection_rows, split_target
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,9 +26,9 @@ def run(arguments: argparse.Namespace) -> None:
     settings = section(SelectionSettings, read_yaml(arguments.settings)["selection"])
     for target in arguments.targets:
         split_target(target)
-    shape = read_json(arguments.baseline / "model.json")["shape"]
+    shape = shape_of(arguments.baseline)
     tables = {name: measure(arguments.baseline / name) for name in files_of(arguments.targets) if name.endswith(".tsv")}
-    measured = Measured(heads_of(shape["live_heads"]), 4 * shape["width"] * shape["head_width"], tables)
+    measured = Measured(shape.heads(), 4 * shape.width * shape.head_width, tables)
     write_tsv(arguments.out, selection_rows(arguments.targets, measured, settings.at_least), COLUMNS)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,8 @@ from heads.base.files import UserError, read_json
 from heads.base.names import ATTENTIONS
 
 FACTS = "model.json"
+Head = tuple[str, int, int]
+"""Attention, layer and the number that a head had before any was removed."""
 NO_SHAPE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
 """What comes of reading a shape from what is none."""
 
@@ -33,6 +35,16 @@ class ModelShape:
     def layers(self) -> int:
         """Number of layers of the encoder, and of the decoder."""
         return len(self.live_heads["enc_self"])
+
+    def heads(self, kinds: Collection[str] = ATTENTIONS) -> tuple[Head, ...]:
+        """Every live head of some kinds of attention, in the order of every table and figure."""
+        return tuple(
+            (kind, layer, head)
+            for kind in ATTENTIONS
+            if kind in kinds
+            for layer, live in enumerate(self.live_heads[kind])
+            for head in live
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """A plain dictionary for JSON."""

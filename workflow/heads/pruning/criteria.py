@@ -14,8 +14,8 @@ from statistics import mean
 
 from heads.base.files import UserError
 from heads.base.methods import LATENCY, MEASURED_IN
-from heads.base.names import ATTENTIONS
-from heads.pruning.selection import Head, Limit, keep_best, keep_optimal, random_scores, reversed_scores
+from heads.model.shape import Head
+from heads.pruning.selection import Limit, keep_best, keep_optimal, random_scores, reversed_scores
 
 COLUMNS = ("method", "budget", "attention", "layer", "head", "open")
 LIMITS = {"optimal": "heads", "optimal_parameters": "parameters", "optimal_latency": "seconds"}
@@ -30,11 +30,6 @@ class Measured:
     heads: tuple[Head, ...]
     parameters: int
     tables: Mapping[str, Rows]
-
-
-def heads_of(live_heads: Mapping[str, Sequence[Sequence[int]]]) -> tuple[Head, ...]:
-    """Every live head of a model in the order of tables."""
-    return tuple((kind, n, head) for kind in ATTENTIONS for n, layer in enumerate(live_heads[kind]) for head in layer)
 
 
 def scores_of(method: str, measured: Measured) -> dict[Head, float]:

@@ -72,7 +72,7 @@ def budgets_of(keep: str, scope: str, model: ModelShape) -> tuple[Budget, ...]:
         raise UserError(f"keep-{keep} has {len(numbers)} budgets, but the scope {scope} takes 1 or {len(kinds)}.")
     groups = [kinds] if len(numbers) == 1 else [(kind,) for kind in kinds]
     for group, number in zip(groups, numbers, strict=True):
-        there = sum(len(layer) for kind in group for layer in model.live_heads[kind])
+        there = len(model.heads(group))
         if number > there:
             raise UserError(f"keep-{keep} asks for {number} heads of {' and '.join(group)}, which has {there}.")
     return tuple(Budget(group, number) for group, number in zip(groups, numbers, strict=True))
