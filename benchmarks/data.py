@@ -90,7 +90,7 @@ def first_update(folder: Path) -> None:
     """What every training does before and in its first update, with a model so small that it costs nothing."""
     import torch
 
-    from heads.base.files import sha256_of
+    from heads.base.seals import sha256_of
     from heads.cli._training import read_pairs
     from heads.config.settings import LengthSettings, TrainingSettings
     from heads.model.shape import ModelShape, full_heads

@@ -185,7 +185,8 @@ def test_a_model_without_any_head_goes_its_known_way_in_every_command(
     for side in PIECES:
         vocabulary = tmp_path / "known/bpe" / f"{side}.model"
         vocabulary.parent.mkdir(exist_ok=True)
-        vocabulary.write_bytes((known.bpe / f"{side}.model").read_bytes())
+        for path in (vocabulary, vocabulary.with_suffix(".json")):
+            path.write_bytes((known.bpe / path.name).read_bytes())
     command("export", model=run, out=tmp_path / "out")
     for folder in (run, tmp_path / "out"):
         assert translated(monkeypatch, capfdbinary, ["a", "b c"], "--model", folder) == ["k o p q"] * 2

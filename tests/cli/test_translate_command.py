@@ -148,7 +148,8 @@ def test_what_cannot_translate_says_why_in_one_sentence(
 ) -> None:
     stray = shutil.copytree(experiment.baseline, tmp_path / "stray")
     wrong = shutil.copytree(experiment.baseline.parents[1], tmp_path / "wrong")
-    shutil.copyfile(wrong / "bpe/target.model", wrong / "bpe/source.model")
+    for ending in ("model", "json"):
+        shutil.copyfile(wrong / f"bpe/target.{ending}", wrong / f"bpe/source.{ending}")
     for folder, reason in (
         (experiment.gates, "give --beam and --length-penalty"),
         (tmp_path, "has no model.safetensors"),

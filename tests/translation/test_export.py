@@ -19,7 +19,16 @@ from heads.translation.model_folder import load_vocabularies, search_of
 from heads.translation.stream import Translator
 from model_folders import SOURCE, Experiment, write_experiment
 
-FILES = {"model.safetensors", "model.json", "source.model", "target.model", "bleu.json", "README.md"}
+FILES = {
+    "model.safetensors",
+    "model.json",
+    "source.model",
+    "source.json",
+    "target.model",
+    "target.json",
+    "bleu.json",
+    "README.md",
+}
 
 
 @pytest.fixture

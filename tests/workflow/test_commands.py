@@ -227,6 +227,7 @@ def test_a_command_that_is_told_the_folder_of_a_model_waits_for_its_weights_and_
 def test_every_output_of_a_rule_is_told_to_its_command(jobs: list[Job]) -> None:
     for job in jobs:
         told = [word for value in job.flags.values() for word in value.split()]
+        told += [word.replace(".model", ".json") for word in told if word.endswith(".model")]  # written beside it
         assert all(any(out == word or out.startswith(f"{word}/") for word in told) for out in job.outputs), job
 
 

@@ -11,8 +11,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from heads.base.files import UserError, read_yaml, sha256_of, write_tsv
+from heads.base.files import UserError, read_yaml, write_tsv
 from heads.base.names import SCOPES
+from heads.base.seals import sha256_of
 from heads.cli import _training
 from heads.config.settings import GatesSettings, LengthSettings, TrainingSettings, section
 from heads.model.folder import WEIGHTS, load_folder

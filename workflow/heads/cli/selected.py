@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from heads.base.files import read_yaml, sha256_of
+from heads.base.files import read_yaml
+from heads.base.seals import sha256_of
 from heads.cli import _training
 from heads.config.settings import LengthSettings, TrainingSettings, section
 from heads.model.folder import WEIGHTS, load_folder

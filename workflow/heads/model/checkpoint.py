@@ -5,9 +5,8 @@ Each file holds the checksum of its tensors and notes, so that a single bit that
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +16,14 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from heads.base.files import UserError, atomic_path
+from heads.base.seals import Part, sealed, unsealed
 
 
 def save_tensors(path: Path, tensors: Mapping[str, Tensor], notes: Mapping[str, Any]) -> None:
     """Write tensors and a JSON-able note as one safetensors file, whole or not at all."""
     whole = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     # As one entry: safetensors writes several in any order, and the same model shall be the same file.
-    metadata = {"notes": json.dumps({**notes, "sha256": checksum(whole, notes)})}
+    metadata = {"notes": json.dumps(sealed(notes, _parts(whole)))}
     with atomic_path(path) as temporary:
         try:
             save_file(whole, temporary, metadata=metadata)
@@ -31,13 +31,11 @@ def save_tensors(path: Path, tensors: Mapping[str, Tensor], notes: Mapping[str, 
             raise UserError(f"{path} cannot be written ({error}): make room and run again.") from error
 
 
-def checksum(tensors: Mapping[str, Tensor], notes: Mapping[str, Any]) -> str:
-    """Hexadecimal SHA-256 of names, kinds, shapes and values of tensors on the CPU, and of the notes."""
-    found = hashlib.sha256(json.dumps(notes).encode())
+def _parts(tensors: Mapping[str, Tensor]) -> Iterator[Part]:
+    """Names, kinds, shapes and values of tensors on the CPU."""
     for name, tensor in sorted(tensors.items()):
-        found.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
-        found.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
-    return found.hexdigest()
+        yield f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode()
+        yield tensor.reshape(-1).view(torch.uint8).numpy().data
 
 
 def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -45,10 +43,7 @@ def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     try:
         with safe_open(path, framework="pt") as stream:
             tensors = {name: stream.get_tensor(name) for name in stream.keys()}  # noqa: SIM118 - no mapping
-            notes: dict[str, Any] = json.loads(stream.metadata()["notes"])
-        seal = notes.pop("sha256", None)
-        if seal is not None and seal != checksum(tensors, notes):
-            raise ValueError("its checksum is wrong")
+            notes = unsealed(json.loads(stream.metadata()["notes"]), _parts(tensors))
     except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
         raise UserError(f"{path} is missing or damaged ({error}): delete it and run its stage again.") from error
     return tensors, notes

@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import Tensor
 
-from heads.base.files import UserError, write_json
+from heads.base.files import UserError, write_sealed_json
 from heads.base.names import WITH_GATES
 from heads.model.checkpoint import load_tensors, save_tensors
 from heads.model.head_removal import prune, read_open_heads, run_at
@@ -27,7 +27,7 @@ def save_folder(model: Transformer, folder: Path, facts: Mapping[str, Any], prov
     others = {key: value for key, value in facts.items() if key not in ("shape", "provenance")}
     content = {"shape": model.shape.as_dict(), **others}
     save_tensors(folder / WEIGHTS, model.state_dict(), content)
-    write_json(folder / FACTS, {**content, "provenance": provenance})
+    write_sealed_json(folder / FACTS, {**content, "provenance": provenance})
 
 
 def load_folder(folder: Path, *, with_closed: bool = False) -> Transformer:

@@ -13,6 +13,7 @@ from heads.base.files import UserError, write_json, write_text
 from heads.base.names import ATTENTION_LABELS
 from heads.model.folder import load_folder, save_folder
 from heads.model.shape import ModelShape, facts_of
+from heads.text.vocabulary import facts_beside
 from heads.translation.model_folder import SCORE, VOCABULARIES, load_vocabularies, score_of, vocabulary_folder
 
 
@@ -36,7 +37,8 @@ def export(folder: Path, out: Path) -> None:
     with new_folder(out) as stage:
         save_folder(model, stage, facts, facts["provenance"])
         for name in VOCABULARIES:
-            shutil.copyfile(vocabularies / name, stage / name)
+            for path in (vocabularies / name, facts_beside(vocabularies / name)):
+                shutil.copyfile(path, stage / path.name)
         if score is not None:
             write_json(stage / SCORE, score)
         parameters = sum(value.numel() for value in model.parameters())
