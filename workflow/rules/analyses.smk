@@ -25,7 +25,7 @@ rule score:
         mem_mb=2000,
         runtime=120,
     params:
-        model=ANY_RUN,
+        model=folder_of("model"),
     shell:
         "python -m heads score --settings {input.settings:q} --model {params.model:q}"
         " --source {input.source:q} --target-bpe {input.target_bpe:q} --references {input.references:q}"
@@ -55,7 +55,7 @@ rule confidence:
         mem_mb=2000,
         runtime=60,
     params:
-        model=ANY_RUN,
+        model=folder_of("model"),
     shell:
         "python -m heads confidence --settings {input.settings:q} --model {params.model:q}"
         " --source {input.source:q} --target {input.target:q} --out {output:q} --threads {threads} > {log:q} 2>&1"
@@ -83,7 +83,7 @@ rule lrp:
         mem_mb=4000,
         runtime=240,
     params:
-        model=ANY_RUN,
+        model=folder_of("model"),
     shell:
         "python -m heads lrp --settings {input.settings:q} --model {params.model:q}"
         " --source {input.source:q} --target {input.target:q} --out {output.heads:q} --conservation {output.conservation:q}"
@@ -119,7 +119,7 @@ rule roles:
         runtime=120,
     params:
         trees=lambda w: [f"{name}={path}" for name, path in tree_files(w).items()],
-        model=ANY_RUN,
+        model=folder_of("model"),
     shell:
         "python -m heads roles --settings {input.settings:q} --model {params.model:q}"
         " --source-bpe {input.source_bpe:q} --trees {params.trees:q} --train-source {input.train_source:q}"
@@ -152,7 +152,7 @@ rule maps:
         mem_mb=2000,
         runtime=30,
     params:
-        model=ANY_RUN,
+        model=folder_of("model"),
     shell:
         "python -m heads maps --settings {input.settings:q} --model {params.model:q}"
         " --source-bpe {input.source_bpe:q} --trees {input.trees:q} --out {output:q} --threads {threads}"
@@ -210,7 +210,7 @@ rule importance:
         mem_mb=2000,
         runtime=60,
     params:
-        model=ANY_RUN,
+        model=folder_of("model"),
     shell:
         "python -m heads importance --settings {input.settings:q} --model {params.model:q}"
         " --source {input.source:q} --target {input.target:q} --out {output:q} --threads {threads} > {log:q} 2>&1"
@@ -244,7 +244,7 @@ rule ablation:
         mem_mb=2000,
         runtime=720,
     params:
-        model=ANY_RUN,
+        model=folder_of("model"),
     shell:
         "python -m heads ablation --settings {input.settings:q} --model {params.model:q}"
         " --source {input.source:q} --references {input.references:q} --target-bpe {input.target_bpe:q}"
@@ -275,7 +275,7 @@ rule ablation_other:
         mem_mb=2000,
         runtime=720,
     params:
-        model=ANY_RUN,
+        model=folder_of("model"),
     shell:
         "python -m heads ablation_other --settings {input.settings:q} --model {params.model:q}"
         " --source {input.source:q} --references {input.references:q} --target-bpe {input.target_bpe:q}"
@@ -308,7 +308,7 @@ rule masking_curve:
         mem_mb=2000,
         runtime=720,
     params:
-        model=ANY_RUN,
+        model=folder_of("model"),
     shell:
         "python -m heads masking_curve --settings {input.settings:q} --model {params.model:q}"
         " --source {input.source:q} --references {input.references:q} --target-bpe {input.target_bpe:q}"
@@ -344,7 +344,7 @@ rule checkpoints:
         mem_mb=2000,
         runtime=720,
     params:
-        model=BASELINE,
+        model=folder_of("model"),
     shell:
         "python -m heads checkpoints --settings {input.settings:q} --model {params.model:q}"
         " --source {input.source:q} --references {input.references:q} --target-bpe {input.target_bpe:q}"

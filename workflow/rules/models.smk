@@ -41,7 +41,7 @@ rule baseline:
     params:
         data=lambda wildcards, input: str(Path(input.data[0]).parent),
         seed=lambda wildcards: wildcards.seed,
-        model=BASELINE,
+        model=folder_of("model"),
     shell:
         "python -m heads baseline --settings {input.settings:q} --data {params.data:q}"
         " --references {input.references:q} --seed {params.seed:q} --threads {threads}"
@@ -81,8 +81,8 @@ rule gates:
         seed=lambda wildcards: wildcards.seed,
         scope=lambda wildcards: wildcards.scope,
         target=lambda wildcards: wildcards.target,
-        start_model=BASELINE,
-        model=GATES,
+        start_model=folder_of("start_model"),
+        model=folder_of("model"),
     shell:
         "python -m heads gates --settings {input.settings:q} --data {params.data:q}"
         " --references {input.references:q} --seed {params.seed:q} --threads {threads}"
@@ -114,8 +114,8 @@ rule pruned:
         mem_mb=2000,
         runtime=20,
     params:
-        start_model=GATES,
-        model=PRUNED,
+        start_model=folder_of("start_model"),
+        model=folder_of("model"),
     shell:
         "python -m heads pruned --start-model {params.start_model:q}"
         " --gates {input.gates:q} --model {params.model:q} --heads {output.heads:q}"
@@ -150,8 +150,8 @@ rule scratch:
     params:
         data=lambda wildcards, input: str(Path(input.data[0]).parent),
         seed=lambda wildcards: wildcards.seed,
-        unpruned=BASELINE,
-        model=SCRATCH,
+        unpruned=folder_of("unpruned_shape"),
+        model=folder_of("model"),
     shell:
         "python -m heads scratch --settings {input.settings:q} --data {params.data:q}"
         " --references {input.references:q} --seed {params.seed:q} --threads {threads}"
@@ -190,8 +190,8 @@ rule penalty_gates:
         seed=lambda wildcards: wildcards.seed,
         scope=lambda wildcards: wildcards.scope,
         target=lambda wildcards: wildcards.target,
-        unpruned=BASELINE,
-        model=PENALTY_GATES,
+        unpruned=folder_of("unpruned_shape"),
+        model=folder_of("model"),
     shell:
         "python -m heads penalty_gates --settings {input.settings:q} --data {params.data:q}"
         " --references {input.references:q} --seed {params.seed:q} --threads {threads}"
@@ -214,6 +214,3 @@ use rule pruned as penalty_scratch with:
         f"{PENALTY_SCRATCH}/log/penalty_scratch.txt",
     benchmark:
         f"{PENALTY_SCRATCH}/bench/penalty_scratch.tsv"
-    params:
-        start_model=PENALTY_GATES,
-        model=PENALTY_SCRATCH,

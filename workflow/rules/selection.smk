@@ -21,7 +21,7 @@ rule latency:
         mem_mb=2000,
         runtime=60,
     params:
-        model=BASELINE,
+        model=folder_of("model"),
     shell:
         "python -m heads latency --settings {input.settings:q} --model {params.model:q}"
         " --source {input.source:q} --out {output:q} --threads {threads} > {log:q} 2>&1"
@@ -75,7 +75,7 @@ rule masked:
         mem_mb=2000,
         runtime=720,
     params:
-        model=BASELINE,
+        model=folder_of("model"),
     shell:
         "python -m heads masked --settings {input.settings:q} --model {params.model:q}"
         " --source {input.source:q} --references {input.references:q} --target-bpe {input.target_bpe:q}"
@@ -136,8 +136,8 @@ rule selected:
     params:
         data=lambda wildcards, input: str(Path(input.data[0]).parent),
         seed=lambda wildcards: wildcards.seed,
-        start_model=BASELINE,
-        model=SELECTED,
+        start_model=folder_of("start_model"),
+        model=folder_of("model"),
     shell:
         "python -m heads selected --settings {input.settings:q} --data {params.data:q}"
         " --references {input.references:q} --seed {params.seed:q} --threads {threads}"
