@@ -90,10 +90,11 @@ def first_update(folder: Path) -> None:
     """What every training does before and in its first update, with a model so small that it costs nothing."""
     import torch
 
-    from heads.base.files import sha256_of
+    from heads.base.seals import sha256_of
     from heads.cli._training import read_pairs
     from heads.config.settings import LengthSettings, TrainingSettings
-    from heads.model.transformer import ModelShape, Transformer, full_heads
+    from heads.model.shape import ModelShape, full_heads
+    from heads.model.transformer import Transformer
     from heads.training.loop import Plan, Training
 
     torch.set_num_threads(1)

@@ -26,8 +26,9 @@ from torch import Tensor
 from heads.analysis.lrp.rules import PlainRatio
 from heads.analysis.lrp.walk import Ways, head_relevance
 from heads.cli.lrp import generated
-from heads.model.checkpoint import load_model
-from heads.model.transformer import ModelShape, Transformer, full_heads
+from heads.model.folder import load_folder
+from heads.model.shape import ModelShape, full_heads
+from heads.model.transformer import Transformer
 from heads.text.batches import Batch, Pairs, make_batch
 from heads.text.vocabulary import Tokens
 from lrp_twin import Plain, Twin
@@ -52,7 +53,7 @@ Found = list[dict[str, Tensor]]
 def demo(folder: Path) -> tuple[Transformer, list[Batch]]:
     """The trained model in float64, and its own translations of dev sentences in batches of the stage's size."""
     run = folder / "baseline" / "seed-1"
-    model = load_model(run / "model.safetensors", run / "model.json").eval()
+    model = load_folder(run)
     source, target = (Tokens(folder / "bpe" / f"dev.{side}.safetensors") for side in ("source", "target"))
     in_order = Pairs(source, target, BATCH_TOKENS).in_order(BATCH_TOKENS, SENTENCES)
     return model.double(), [generated(model, batch) for _, batch in in_order]

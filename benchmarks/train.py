@@ -12,7 +12,8 @@ import torch
 import torch.nn.functional as F
 
 from heads.config.settings import HardConcrete
-from heads.model.transformer import ModelShape, Transformer, full_heads
+from heads.model.shape import ModelShape, full_heads
+from heads.model.transformer import Transformer
 from heads.pruning.gates import HeadGates
 
 SENTENCES, SOURCE, TARGET, ROUNDS = 70, 15, 15, 40

@@ -17,7 +17,8 @@ import torch
 from safetensors.numpy import save_file
 
 from heads.config.settings import HardConcrete, LengthSettings, TrainingSettings
-from heads.model.transformer import ModelShape, Transformer, full_heads
+from heads.model.shape import ModelShape, full_heads
+from heads.model.transformer import Transformer
 from heads.pruning.gates import HeadGates
 from heads.pruning.penalty import Penalty
 from heads.text.batches import Batch, Pairs, make_batch

@@ -13,10 +13,9 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-from heads.analysis.ablation import all_heads
 from heads.model.head_removal import attention_name
-from heads.model.transformer import Gates, ModelShape, Transformer
-from heads.pruning.selection import Head
+from heads.model.shape import Head, ModelShape
+from heads.model.transformer import Gates, Transformer
 from heads.text.batches import Batch
 from heads.text.special_ids import BOS, EOS
 from heads.translation.beam_search import greedy
@@ -30,7 +29,7 @@ LOUD = 4.0
 def with_useful_heads(model: Transformer, useful: Collection[Head] = USEFUL) -> Transformer:
     """The same model after the output projection of useful heads was made large, and of all others faint."""
     modules, width = dict(model.named_modules()), model.shape.head_width
-    for kind, layer, head in all_heads(model.shape):
+    for kind, layer, head in model.shape.heads():
         place = model.shape.live_heads[kind][layer].index(head)
         output = modules[f"{attention_name(kind, layer)}.output"]
         assert isinstance(output, torch.nn.Linear)

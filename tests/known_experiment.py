@@ -23,8 +23,10 @@ from heads.__main__ import main
 from heads.base.files import read_lines, write_lines, write_yaml
 from heads.base.names import ATTENTIONS
 from heads.config.settings import BpeSettings
-from heads.model.checkpoint import load_tensors, save_model
-from heads.model.transformer import ModelShape, Transformer, full_heads
+from heads.model.checkpoint import load_tensors
+from heads.model.folder import save_folder
+from heads.model.shape import ModelShape, full_heads
+from heads.model.transformer import Transformer
 from heads.text.special_ids import BOS, EOS
 from heads.text.vocabulary import Vocabulary, encode_file, train_bpe
 
@@ -137,7 +139,7 @@ def known_model(**changes: Any) -> Transformer:
 def save(model: Transformer, folder: Path, **facts: Any) -> Path:
     """Write a model as a training leaves it."""
     told = {"updates": UPDATES_BEFORE, "total_updates": UPDATES_BEFORE, "dev_loss": 0.5, **facts}
-    save_model(model, folder / "model.safetensors", folder / "model.json", told, {"commit": "0" * 40, "seed": 5})
+    save_folder(model, folder, told, {"commit": "0" * 40, "seed": 5})
     return folder
 
 

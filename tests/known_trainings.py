@@ -18,7 +18,6 @@ LEFT = {
 }
 """Heads that stay: all the known ones and four more, one layer without any."""
 RATE = {"learning_rate_scale": 0.02}
-FILES = {"model": "model.safetensors", "shape": "model.json", "masking_curve": "train.jsonl"}
 
 
 def write_known_with_choice(folder: Path) -> Known:
@@ -47,18 +46,16 @@ class Train:
     ) -> Path:
         """The folder of the run; flags are put in place of the usual ones, changes are of the settings by section."""
         out, start = self.out / f"{name}-{len(list(self.out.iterdir()))}", start or self.known.baseline
-        weights_of = {"start_model": start / "model.safetensors", "start_shape": start / "model.json"}
         heads = self.known.folder / "heads.tsv"
-        unpruned = {"unpruned_shape": start / "model.json"}
         gated = {"scope": "all", "target": "lam-0.5", "heads": out / "heads.tsv", "gates_log": out / "gates.jsonl"}
         own: dict[str, dict[str, Any]] = {
             "baseline": {"checkpoints": out / "checkpoints"},
-            "gates": {**weights_of, **gated},
-            "penalty_gates": {**unpruned, **gated},
-            "scratch": {**unpruned, "heads": heads},
-            "selected": {**weights_of, "heads": heads},
+            "gates": {"start_model": start, **gated},
+            "penalty_gates": {"unpruned": start, **gated},
+            "scratch": {"unpruned": start, "heads": heads},
+            "selected": {"start_model": start, "heads": heads},
         }
         told = {"settings": settings(out / "settings.yaml", **changes), "data": self.known.bpe, "seed": seed}
-        told |= {"references": self.known.text("dev", "target"), **{flag: out / file for flag, file in FILES.items()}}
+        told |= {"references": self.known.text("dev", "target"), "model": out, "history": out / "train.jsonl"}
         command(name, device="cpu", **{**told, **own[name], **(flags or {})})
         return out

@@ -11,9 +11,10 @@ from heads.base.files import write_json, write_text, write_tsv
 from heads.base.names import ATTENTIONS
 from heads.base.provenance import provenance
 from heads.config.settings import BpeSettings
-from heads.model.checkpoint import save_model
+from heads.model.folder import save_folder
 from heads.model.head_removal import prune
-from heads.model.transformer import ModelShape, Transformer, full_heads
+from heads.model.shape import ModelShape, full_heads
+from heads.model.transformer import Transformer
 from heads.text.special_ids import EOS
 from heads.text.vocabulary import Tokens, Vocabulary, encode_file, train_bpe
 
@@ -64,7 +65,7 @@ def write_experiment(folder: Path) -> Experiment:
         for head, is_open in enumerate(heads)
     ]
     for run, weights in ((made.baseline, model), (made.gates, model), (made.pruned, prune(model, OPEN))):
-        save_model(weights, run / "model.safetensors", run / "model.json", {"updates": 5}, provenance())
+        save_folder(weights, run, {"updates": 5}, provenance())
         if run != made.baseline:
             write_tsv(run / "heads.tsv", rows, ("attention", "layer", "head", "open"))
         if run != made.gates:

@@ -44,6 +44,7 @@ WITHOUT_TORCH = ("base", "config", "corpus", "corpus.grammar", "tables", "figure
 """Rooms without torch, and single modules of the others that are."""
 MODULES_WITHOUT_TORCH = (
     "text.vocabulary",
+    "model.shape",
     "pruning.criteria",
     "pruning.selection",
     "syntax.conllu",

@@ -46,7 +46,7 @@ def command(
 
 def started(folder: Path) -> list[str]:
     """The words that name the model of an earlier command to start from."""
-    return ["--start-model", str(folder / "m.safetensors"), "--start-shape", str(folder / "m.json")]
+    return ["--start-model", str(folder)]
 
 
 def words_of(
@@ -64,7 +64,7 @@ def words_of(
     defaults = read_yaml(Path(__file__).parent.parent / "config.yaml")["defaults"]
     folder, experiment = data / (name or stage), merged(merged(defaults, changes), sections)
     write_text(folder / "settings.yaml", yaml.safe_dump(stage_settings(experiment, stage)))
-    shared = ["--settings", "settings.yaml", "--model", "m.safetensors", "--shape", "m.json", "--history", "log.jsonl"]
+    shared = ["--settings", "settings.yaml", "--model", ".", "--history", "log.jsonl"]
     own = {
         "baseline": ["--checkpoints", "checkpoints"],
         "gates": ["--heads", "heads.tsv", "--gates-log", "gates.jsonl"],

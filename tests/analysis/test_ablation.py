@@ -15,7 +15,6 @@ from heads.analysis.ablation import (
     COLUMNS,
     Row,
     ablation_rows,
-    all_heads,
     choice_rows,
     gates_without,
     kept_alone,
@@ -23,7 +22,8 @@ from heads.analysis.ablation import (
     paired_bootstrap,
 )
 from heads.model.head_removal import prune
-from heads.model.transformer import Gates, ModelShape, Transformer
+from heads.model.shape import ModelShape
+from heads.model.transformer import Gates, Transformer
 from heads.pruning.selection import keep_best, reversed_scores
 
 LIVE = {"enc_self": ((0, 2), ()), "dec_self": ((1,), (0, 1, 2)), "dec_enc": ((2,), (0, 1))}
@@ -48,9 +48,9 @@ def test_a_head_masked_by_its_gate_is_the_same_as_one_that_is_gone(tiny_model: C
 
 def test_each_head_is_masked_alone_or_left_alone_in_its_layer(tiny_shape: Callable[..., ModelShape]) -> None:
     shape = tiny_shape(live_heads=LIVE)
-    assert masked_alone(shape) == {head: {head} for head in all_heads(shape)}
+    assert masked_alone(shape) == {head: {head} for head in shape.heads()}
     alone = kept_alone(shape)
-    assert list(alone) == all_heads(shape)
+    assert tuple(alone) == shape.heads()
     assert alone["dec_self", 1, 1] == {("dec_self", 1, 0), ("dec_self", 1, 2)}
     assert alone["dec_self", 0, 1] == set()
 
@@ -62,9 +62,9 @@ def test_masking_finds_the_only_heads_that_matter_and_all_others_change_nothing(
     translate = translator(model, random_batch(40, 2))
     rows = ablation_rows(model, masked_alone(model.shape), translate, translate(None), resamples=100)
     assert all(tuple(row) == COLUMNS for row in rows)
-    changes = {head: float(row["bleu_change"]) for head, row in zip(all_heads(model.shape), rows, strict=True)}
+    changes = {head: float(row["bleu_change"]) for head, row in zip(model.shape.heads(), rows, strict=True)}
     assert keep_best(reversed_scores(changes), len(USEFUL)) == list(USEFUL)
-    for head, row in zip(all_heads(model.shape), rows, strict=True):
+    for head, row in zip(model.shape.heads(), rows, strict=True):
         assert (float(row["bleu_change"]) < 0 and float(row["p_value"]) < 0.05) == (head in USEFUL)
         assert head in USEFUL or (row["bleu_change"], row["p_value"]) == (0, 1)
 

@@ -15,13 +15,14 @@ from numpy.typing import NDArray
 from safetensors.numpy import save_file
 
 from heads.analysis.attention_maps import maps, sentences_to_show
-from heads.analysis.attention_weights import attend, live_heads
+from heads.analysis.attention_weights import attend
 from heads.base.files import read_json
 from heads.cli import maps as maps_command
 from heads.config.settings import BpeSettings, MapsSettings
 from heads.model.attention import Trace
-from heads.model.checkpoint import save_model
-from heads.model.transformer import ModelShape, Transformer
+from heads.model.folder import save_folder
+from heads.model.shape import ModelShape
+from heads.model.transformer import Transformer
 from heads.syntax.alignment import Arc, Words
 from heads.syntax.conllu import Sentence, place, write_conllu
 from heads.text.batches import make_batch
@@ -69,8 +70,8 @@ def test_attention_is_that_of_the_sentence_read_alone_without_the_end_sign() -> 
 
 
 def test_live_heads_keep_their_original_numbers() -> None:
-    assert live_heads(pruned(12).shape, "enc_self") == [(0, 2), (2, 0), (2, 1)]
-    assert live_heads(pruned(12).shape, "dec_enc") == [(2, 2)]
+    assert pruned(12).shape.heads(("enc_self",)) == (("enc_self", 0, 2), ("enc_self", 2, 0), ("enc_self", 2, 1))
+    assert pruned(12).shape.heads(("dec_enc",)) == (("dec_enc", 2, 2),)
 
 
 def test_maps_are_nested_by_layer_and_come_in_the_order_of_the_file() -> None:
@@ -97,7 +98,7 @@ def folder(tmp_path: Path) -> Path:
     text = "the cat sees\nкошка видит её\ndogs see the cat\n" * 9
     (tmp_path / "text").write_text(text, encoding="utf-8")
     train_bpe(tmp_path / "text", tmp_path / "bpe", BpeSettings(40, 40, 1.0, 1000, 1), 40)
-    save_model(pruned(40), tmp_path / "model", tmp_path / "shape", {}, {})
+    save_folder(pruned(40), tmp_path / "model", {}, {})
     trees = [tree("the", "cat", "sees"), tree("кошка", "видит", "её"), tree("see"), tree(*["cat"] * 201)]
     write_conllu(tmp_path / "trees", trees)
     ids = np.concatenate([np.array(ids, np.int32) for ids in Vocabulary(tmp_path / "bpe").encode(text.split("\n"))])
@@ -109,7 +110,7 @@ def command(module: ModuleType, folder: Path, settings: dict[str, Any], **more: 
     (folder / "settings").write_text(yaml.safe_dump(settings))
     parser = argparse.ArgumentParser()
     module.add_arguments(parser)
-    names = {"model": "model", "shape": "shape", "settings": "settings", "source-bpe": "bpe", "trees": "trees"}
+    names = {"model": "model", "settings": "settings", "source-bpe": "bpe", "trees": "trees"}
     flags = [f"--{flag}={folder / name}" for flag, name in {**names, **more, "out": "out"}.items()]
     module.run(parser.parse_args([*flags, "--device=cpu"]))
     return folder / "out"

@@ -19,8 +19,9 @@ from heads.base.files import read_tsv
 from heads.base.names import ATTENTIONS
 from heads.cli import confidence as command
 from heads.model.attention import Trace
-from heads.model.checkpoint import save_model
-from heads.model.transformer import ModelShape, Transformer, full_heads
+from heads.model.folder import save_folder
+from heads.model.shape import ModelShape, full_heads
+from heads.model.transformer import Transformer
 from heads.text.batches import make_batch
 
 Ids = NDArray[np.int32]
@@ -98,7 +99,7 @@ def test_without_sentences_confidence_is_unknown_rather_than_zero() -> None:
 
 def test_the_command_writes_the_table_of_the_first_sentences(tmp_path: Path) -> None:
     model = tiny(PRUNED).float()
-    save_model(model, tmp_path / "model.safetensors", tmp_path / "model.json", {}, {})
+    save_folder(model, tmp_path / "model", {}, {})
     for name, side in [("source", SOURCES), ("target", TARGETS)]:
         offsets = np.cumsum([0, *map(len, side)]).astype(np.int64)
         save_file({"ids": np.concatenate(side), "offsets": offsets}, tmp_path / name)
@@ -106,7 +107,7 @@ def test_the_command_writes_the_table_of_the_first_sentences(tmp_path: Path) -> 
     (tmp_path / "settings.yaml").write_text(yaml.safe_dump(settings))
     parser = argparse.ArgumentParser()
     command.add_arguments(parser)
-    paths = {"model": "model.safetensors", "shape": "model.json", "settings": "settings.yaml", "out": "out.tsv"}
+    paths = {"model": "model", "settings": "settings.yaml", "out": "out.tsv"}
     flags = [f"--{flag}={tmp_path / name}" for flag, name in {**paths, "source": "source", "target": "target"}.items()]
     command.run(parser.parse_args([*flags, "--device=cpu"]))
     expected = confidence(model, [make_batch(SOURCES[:3], TARGETS[:3])])

@@ -9,11 +9,11 @@ import pytest
 import torch
 
 from few_heads import USEFUL, random_batch, with_useful_heads
-from heads.analysis.ablation import all_heads
 from heads.analysis.importance import COLUMNS, FORMS, importance_rows
 from heads.model.head_removal import prune
+from heads.model.shape import Head
 from heads.model.transformer import Gates, Transformer
-from heads.pruning.selection import Head, keep_best
+from heads.pruning.selection import keep_best
 from heads.text.batches import Batch, make_batch
 
 SMOOTHING = 0.1
@@ -62,7 +62,7 @@ def model(tiny_model: Callable[..., Transformer]) -> Transformer:
 
 def test_every_live_head_has_a_row_of_every_form_under_its_original_number(model: Transformer) -> None:
     for form in FORMS:
-        assert sorted(scores(model, [pairs(0, 1)], form)) == sorted(all_heads(model.shape))
+        assert sorted(scores(model, [pairs(0, 1)], form)) == sorted(model.shape.heads())
 
 
 def test_signed_importance_equals_the_mean_slope_of_the_loss_in_the_gate(model: Transformer) -> None:
@@ -142,7 +142,7 @@ def test_heads_left_by_pruning_are_as_important_as_where_the_others_are_silent(
     left = [("dec_self", 0, 0), ("dec_self", 0, 2), ("dec_self", 1, 1)]
     whole = tiny_model()
     with torch.no_grad():
-        for kind, layer, head in all_heads(whole.shape):
+        for kind, layer, head in whole.shape.heads():
             if kind == "dec_self" and (kind, layer, head) not in left:
                 whole.decoder[layer].self_attention.output.weight[:, 2 * head : 2 * head + 2] = 0  # type: ignore
     smaller = prune(whole, {"dec_self": [[True, False, True], [False, True, False]]})

@@ -21,7 +21,7 @@ from heads.base.files import UserError, read_tsv, read_yaml, write_text
 from heads.base.names import ATTENTIONS
 from heads.cli import lrp as command
 from heads.config.settings import LrpSettings
-from heads.model.checkpoint import save_model
+from heads.model.folder import save_folder
 from heads.model.transformer import Transformer
 from heads.text.batches import Batch, make_batch
 from lrp_twin import Matrices
@@ -214,12 +214,12 @@ def test_the_generated_prefix_is_what_the_model_finds_likeliest_at_every_step() 
 
 def run_command(folder: Path, model: Transformer, pairs: Sequence[tuple[Tensor, Tensor]], settings: str) -> None:
     """The command on these pairs of ids, all ends cut off; it leaves lrp.tsv and kept.tsv."""
-    save_model(model, folder / "model.safetensors", folder / "model.json", {}, {})
+    save_folder(model, folder / "model", {}, {})
     write_text(folder / "lrp.yaml", f"lrp: {settings}\n")
     for side, ids in zip(("source", "target"), zip(*pairs, strict=True), strict=True):
         offsets = np.cumsum([0, *(len(one) for one in ids)])
         save_file({"ids": torch.cat(ids).int().numpy(), "offsets": offsets}, folder / f"{side}.safetensors")
-    names = {"model": "model.safetensors", "shape": "model.json", "settings": "lrp.yaml"}
+    names = {"model": "model", "settings": "lrp.yaml"}
     names |= {"out": "lrp.tsv", "conservation": "kept.tsv"}
     names |= {side: f"{side}.safetensors" for side in ("source", "target")}
     paths = {flag: folder / name for flag, name in names.items()}

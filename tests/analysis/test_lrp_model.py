@@ -13,7 +13,8 @@ from heads.analysis.lrp.rows import rule_of
 from heads.analysis.lrp.rules import AtAttention, Attended, AttentionBack, PlainRatio
 from heads.analysis.lrp.walk import head_relevance
 from heads.base.names import ATTENTIONS
-from heads.model.transformer import ModelShape, Transformer, full_heads
+from heads.model.shape import ModelShape, full_heads
+from heads.model.transformer import Transformer
 from heads.text.batches import Batch, make_batch
 from lrp_twin import AttnLrp, Matrices, Plain, Products, Signs, Twin
 

@@ -10,14 +10,14 @@ import pytest
 import torch
 from safetensors.numpy import save_file
 
-from heads.analysis.ablation import all_heads
 from heads.analysis.masking_curve import Row, ablation_order, by_attention, curve_rows, importance_orders, random_orders
 from heads.base.files import UserError, write_lines
 from heads.cli._masking import load_with_heads, translation_of
 from heads.config.settings import TranslateSettings
-from heads.model.checkpoint import save_model
+from heads.model.folder import save_folder
+from heads.model.shape import Head
 from heads.model.transformer import Gates, Transformer
-from heads.pruning.selection import Head, random_scores, ranked
+from heads.pruning.selection import random_scores, ranked
 from heads.translation.beam_search import bleu, bleu_statistics
 from heads.translation.bleu import bleu_of
 
@@ -50,7 +50,7 @@ def numbers(rows: Sequence[Row], column: str) -> list[float]:
 
 def test_each_step_masks_the_lowest_scores_that_are_left(tiny_model: NewModel) -> None:
     model, translate = tiny_model(), Recorder()
-    heads = all_heads(model.shape)
+    heads = model.shape.heads()
     scores = {head: float((7 * number) % 18) for number, head in enumerate(heads)}
     rows = curve_rows(model, {("mine", "all"): scores}, translate, [SENTENCE], step=0.25, resamples=100)
     assert [row["masked"] for row in rows] == [0, 5, 9, 14, 18]
@@ -63,7 +63,7 @@ def test_each_step_masks_the_lowest_scores_that_are_left(tiny_model: NewModel) -
 
 def test_what_several_orders_mask_alike_is_translated_once(tiny_model: NewModel) -> None:
     model, translate = tiny_model(), Recorder()
-    scores = {head: float(number) for number, head in enumerate(all_heads(model.shape))}
+    scores = {head: float(number) for number, head in enumerate(model.shape.heads())}
     walks = {("one", "all"): scores, ("two", "all"): {head: 2 * score for head, score in scores.items()}}
     rows = curve_rows(model, walks, translate, [SENTENCE], step=0.5, resamples=100)
     assert len(rows) == 6
@@ -89,7 +89,7 @@ def test_bleu_of_summed_counts_is_that_of_the_text() -> None:
 def test_what_is_lost_has_an_interval_of_sentences_drawn_in_pairs(tiny_model: NewModel) -> None:
     """The oracle draws the sentences of both texts together, one by one, and scores them as text."""
     model, wanted = tiny_model(), worsened(0, 1)
-    heads = all_heads(model.shape)
+    heads = model.shape.heads()
     full = worsened(0.3, 2)
     # All but every tenth sentence stay as they were, so that draws of one text alone would vary far more.
     half = [
@@ -120,7 +120,7 @@ def test_what_is_lost_has_an_interval_of_sentences_drawn_in_pairs(tiny_model: Ne
 
 def test_an_order_is_set_against_the_first_one_with_as_many_heads_masked(tiny_model: NewModel) -> None:
     model, wanted = tiny_model(), worsened(0, 1)
-    heads = all_heads(model.shape)
+    heads = model.shape.heads()
     good, bad = worsened(0.1, 2), worsened(0.5, 3)
 
     def translate(gates: Gates | None) -> list[str]:
@@ -156,7 +156,7 @@ def test_random_orders_are_the_same_every_time_and_differ_from_each_other(tiny_m
     model = tiny_model()
     orders = random_orders(model, 3)
     assert orders == random_orders(model, 3)
-    assert orders["random-2"] == random_scores(all_heads(model.shape), 2)
+    assert orders["random-2"] == random_scores(model.shape.heads(), 2)
     assert len({tuple(scores.values()) for scores in orders.values()}) == 3
 
 
@@ -188,7 +188,8 @@ def test_a_text_and_references_of_different_length_are_refused(
 
 
 def test_a_model_without_heads_has_none_to_mask(tiny_model: NewModel, tmp_path: Path) -> None:
-    files = (tmp_path / "model.safetensors", tmp_path / "model.json")
-    save_model(tiny_model(live_heads={kind: [[], []] for kind in ("enc_self", "dec_self", "dec_enc")}), *files, {}, {})
+    save_folder(
+        tiny_model(live_heads={kind: [[], []] for kind in ("enc_self", "dec_self", "dec_enc")}), tmp_path, {}, {}
+    )
     with pytest.raises(UserError, match="without any head"):
-        load_with_heads(*files, torch.device("cpu"))
+        load_with_heads(tmp_path, torch.device("cpu"))

@@ -15,7 +15,6 @@ import yaml
 from torch import nn
 
 from heads.__main__ import main
-from heads.analysis.ablation import all_heads
 from heads.analysis.speed import (
     COLUMNS,
     Contestant,
@@ -31,10 +30,10 @@ from heads.analysis.speed import (
 from heads.base.files import UserError, read_tsv
 from heads.cli import speed as command
 from heads.config.settings import SpeedSettings
+from heads.model.folder import load_folder
 from heads.model.transformer import Transformer
 from heads.tables.reading import COLUMNS as READ
 from heads.translation.beam_search import beam_search
-from heads.translation.model_folder import load_folder
 from model_folders import OPEN, Experiment, opinionated, write_experiment
 
 CPU = torch.device("cpu")
@@ -164,7 +163,7 @@ def a_second_a_head(monkeypatch: pytest.MonkeyPatch, watch: Watch, *, slowly: fl
 
     def load(folder: Path) -> Transformer:
         model = load_folder(folder)
-        heads = len(all_heads(model.shape))
+        heads = len(model.shape.heads())
 
         def hook(_module: nn.Module, _inputs: object, _logits: object) -> None:
             watch.now += heads
@@ -248,7 +247,7 @@ def test_the_cost_of_a_head_is_measured_in_the_largest_batches_of_as_many_senten
     watch, cost = Watch(), {"enc_self": 2.0, "dec_self": 3.0, "dec_enc": 0.5}
 
     def translate(model: Transformer, batches: Sequence[TimedBatch], _settings: SpeedSettings) -> int:
-        a_sentence = sum(cost[kind] for kind, _, _ in all_heads(model.shape))
+        a_sentence = sum(cost[kind] for kind, _, _ in model.shape.heads())
         watch.now += sum(10 + len(batch.source) * a_sentence for batch in batches)
         return 1
 
@@ -256,8 +255,8 @@ def test_the_cost_of_a_head_is_measured_in_the_largest_batches_of_as_many_senten
     monkeypatch.setattr("heads.cli.latency.clock_of", lambda _device: watch)
     settings = {"speed": {name: getattr(SETTINGS, name) for name in SpeedSettings.__slots__} | {"batch_sizes": [4, 1]}}
     (tmp_path / "speed.yaml").write_text(yaml.safe_dump(settings), encoding="utf-8")
-    words = ["latency", "--settings", tmp_path / "speed.yaml", "--model", experiment.baseline / "model.safetensors"]
-    words += ["--shape", experiment.baseline / "model.json", "--source", experiment.bpe / "test.source.safetensors"]
+    words = ["latency", "--settings", tmp_path / "speed.yaml", "--model", experiment.baseline]
+    words += ["--source", experiment.bpe / "test.source.safetensors"]
     assert main([*map(str, words), "--device", "cpu", "--out", str(tmp_path / "latency.tsv")]) == 0
     rows = read_tsv(tmp_path / "latency.tsv")
     assert {row["attention"]: float(row["seconds_per_head"]) for row in rows} == {k: 7 * c for k, c in cost.items()}

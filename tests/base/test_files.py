@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import hashlib
 import os
 import platform
 import stat
@@ -24,7 +23,6 @@ from heads.base.files import (
     read_jsonl,
     read_lines,
     read_tsv,
-    sha256_of,
     write_json,
     write_lines,
     write_text,
@@ -146,9 +144,3 @@ def test_a_row_with_other_columns_is_refused_and_no_table_is_left(tmp_path: Path
 )
 def test_a_cell_is_written_with_six_digits_and_nothing_for_none(value: object, text: str) -> None:
     assert format_cell(value) == text
-
-
-def test_the_checksum_is_that_of_the_bytes(tmp_path: Path) -> None:
-    content = bytes(range(256)) * 999
-    (tmp_path / "file").write_bytes(content)
-    assert sha256_of(tmp_path / "file") == hashlib.sha256(content).hexdigest()

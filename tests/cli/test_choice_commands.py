@@ -14,12 +14,11 @@ import torch
 
 from few_heads import HEAD_WIDTH, KNOWN
 from heads.__main__ import main
-from heads.analysis.ablation import all_heads
 from heads.base.files import read_lines, read_tsv, write_json, write_lines, write_tsv
+from heads.base.names import ATTENTIONS
 from heads.cli.masked import COLUMNS as MASKED
 from heads.model.head_removal import attention_name
-from heads.pruning.criteria import heads_of
-from heads.pruning.selection import Head
+from heads.model.shape import Head
 from heads.text.special_ids import EOS
 from heads.translation.beam_search import greedy
 from known_experiment import (
@@ -35,9 +34,10 @@ from known_experiment import (
     settings,
     write_known,
 )
+from shapes_told import shape_told
 
 LIVE = {"enc_self": [[0, 1], [0, 2], []], "dec_self": [[1], [], [0]], "dec_enc": [[0, 1], [1], [2]]}
-HEADS = heads_of(LIVE)
+HEADS = tuple((kind, n, head) for kind in ATTENTIONS for n, layer in enumerate(LIVE[kind]) for head in layer)
 COUNT = len(HEADS)
 FORMS = ("example", "token", "batch", "signed")
 SECONDS = {"enc_self": 1.0, "dec_self": 2.5, "dec_enc": 4.0}
@@ -59,7 +59,7 @@ def best(scores: Any, count: int) -> set[Head]:
 def measured(tmp_path: Path) -> Path:
     """The folder of an unpruned model with all that was measured on it, and decoys in what is not to be read."""
     place = [dict(zip(("attention", "layer", "head"), head, strict=True)) for head in HEADS]
-    write_json(tmp_path / "model.json", {"shape": {"live_heads": LIVE, "width": 12, "head_width": 3}})
+    write_json(tmp_path / "model.json", {"shape": shape_told(LIVE, width=12, head_width=3)})
     importance = [
         {**head, "form": form, "importance": ORDERS[form][i], "importance_normalised": ORDERS[f"{form}_layer"][i]}
         for form in reversed(FORMS) for i, head in enumerate(place)
@@ -178,11 +178,11 @@ def masked(
     columns = ("method", "budget", "attention", "layer", "head", "open")
     rows = [
         dict(zip(columns, (*name.split("-"), *head, int(head in heads)), strict=True))
-        for name, heads in choices.items() for head in all_heads(known_model().shape)
+        for name, heads in choices.items() for head in known_model().shape.heads()
     ]  # fmt: skip
     write_tsv(out / "selection.tsv", rows, tuple(rows[0]))
     told = settings(out / "s.yaml", translate=translate, selection={"resamples": 199})
-    command("masked", settings=told, model=run / "model.safetensors", shape=run / "model.json",
+    command("masked", settings=told, model=run,
             source=known.tokens("test", "source"), references=references or known.text("test", "target"),
             target_bpe=known.bpe / "target.model", selection=out / "selection.tsv", out=out / "masked.tsv",
             device="cpu")  # fmt: skip
@@ -193,7 +193,7 @@ def masked(
 def test_every_choice_has_a_row_with_what_the_unpruned_model_scores_without_the_heads_it_closes(
     known: Known, tmp_path: Path, sentences: int
 ) -> None:
-    every, mine = set(all_heads(known_model().shape)), set(KNOWN)
+    every, mine = set(known_model().shape.heads()), set(KNOWN)
     # The first choice costs BLEU, so that it is not taken for the unpruned model.
     choices = {
         "random1-17": every - {KNOWN[2]}, "signed-18": every, "lrp-4": mine, "random2-17": every - {KNOWN[1]},
@@ -227,7 +227,7 @@ def test_masked_models_are_scored_by_the_beam_and_the_length_penalty_of_the_sett
     run = save(path_model(WAYS), tmp_path / "run")
     write_lines(tmp_path / "references", ["k o p q"] * 14)
     beam, length_penalty = search
-    choices = {"lrp-0": set[Head](), "lrp-18": set(all_heads(known_model().shape))}
+    choices = {"lrp-0": set[Head](), "lrp-18": set(known_model().shape.heads())}
     told = masked(known, tmp_path, choices, run, tmp_path / "references", beam=beam, length_penalty=length_penalty)
     assert [float(row["bleu"]) for row in told] == pytest.approx([bleu([right] * 14, ["k o p q"] * 14)] * 2, abs=1e-3)
     assert [(row["bleu_change"], row["p_value"]) for row in told] == [("0", "1")] * 2
@@ -245,7 +245,7 @@ def with_errors(count: int) -> list[str]:
 def folder_of(root: Path, run: str, live: dict[str, list[list[int]]], updates: int, errors: int) -> Path:
     """A run as `compared` reads it; the score beside it is of no use to it."""
     folder = root / run
-    write_json(folder / "model.json", {"shape": {"live_heads": live}, "updates": 3, "total_updates": updates})
+    write_json(folder / "model.json", {"shape": shape_told(live), "updates": 3, "total_updates": updates})
     write_json(folder / "bleu.json", {"bleu": 1.0})
     write_lines(folder / "translations.txt", with_errors(errors))
     return folder

@@ -112,8 +112,7 @@ def test_each_sort_of_gates_learns_at_a_rate_of_its_own(train: Train) -> None:
 
 
 def pruned(run: Path, gates: Path, out: Path) -> Path:
-    command("pruned", start_model=run / "model.safetensors", start_shape=run / "model.json", gates=gates,
-            model=out / "model.safetensors", shape=out / "model.json", heads=out / "heads.tsv")  # fmt: skip
+    command("pruned", start_model=run, gates=gates, model=out, heads=out / "heads.tsv")
     return out
 
 

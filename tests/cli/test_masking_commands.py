@@ -11,15 +11,15 @@ import pytest
 import torch
 
 from few_heads import HEAD_WIDTH, KNOWN
-from heads.analysis.ablation import all_heads, gates_without
+from heads.analysis.ablation import gates_without
 from heads.base.files import read_tsv, write_lines, write_tsv, write_yaml
 from heads.base.names import ATTENTIONS
 from heads.cli._masking import translation_of
 from heads.config.settings import TranslateSettings
-from heads.model.checkpoint import save_model
+from heads.model.checkpoint import save_tensors
 from heads.model.head_removal import attention_name
+from heads.model.shape import Head
 from heads.model.transformer import Transformer
-from heads.pruning.selection import Head
 from heads.text.special_ids import EOS
 from heads.translation.beam_search import beam_search, bleu
 from known_experiment import FOUND, SETTINGS, WAYS, Known, as_text, command, known_model, path_model, save, write_known
@@ -29,7 +29,7 @@ FIRST, SECOND = ("enc_self", 0, 0), ("enc_self", 0, 1)
 """Heads of the same layer as a known one, whose own say is faint."""
 BEST = KNOWN[0]
 NONSENSE = "x x x x x"
-HEADS = all_heads(known_model().shape)
+HEADS = known_model().shape.heads()
 Rows = list[dict[str, str]]
 
 
@@ -62,7 +62,7 @@ def masking(known: Known, stage: str, out: Path, split: str, wanted: Path, **cha
     write_yaml(out / "s.yaml", {**SETTINGS, stage: {**SEARCH, **changes}})
     run = known.baseline
     return {
-        "settings": out / "s.yaml", "model": run / "model.safetensors", "shape": run / "model.json",
+        "settings": out / "s.yaml", "model": run,
         "source": known.tokens(split, "source"), "references": wanted, "target_bpe": known.bpe / "target.model",
         "device": "cpu",
     }  # fmt: skip
@@ -266,12 +266,12 @@ def test_each_moment_is_a_model_of_its_own_whose_importance_is_measured_anew(kno
     """After update 3 a head has not learnt its work yet; after 11 another one of a layer does that of the known."""
     checkpoints = {3: without_the_last(known_model()), 11: swapped(known_model(), "enc_self", 0, 2, 0)}
     for update, model in checkpoints.items():
-        save_model(model, tmp_path / f"checkpoints/checkpoint-{update:05}.safetensors", tmp_path / "x.json", {}, {})
+        save_tensors(tmp_path / f"checkpoints/checkpoint-{update:05}.safetensors", model.state_dict(), {})
     finished = save(known_model(), tmp_path / "finished", updates=20)
     flags = masking(
         known, "checkpoints", tmp_path, "test", references(tmp_path / "test.txt", known.right("test")[:8], 14),
         sentences=8, step=7 / 9, resamples=100,
-    ) | {"model": finished / "model.safetensors", "shape": finished / "model.json"}  # fmt: skip
+    ) | {"model": finished}  # fmt: skip
     training = {**SETTINGS["training"], "batch_tokens": 60, "max_pieces": 6}
     write_yaml(tmp_path / "s.yaml", {**SETTINGS, "training": training, "checkpoints": {**SEARCH, "sentences": 8,
                                      "step": 7 / 9, "resamples": 100}})  # fmt: skip

@@ -11,11 +11,10 @@ import torch
 import torch.nn.functional as F
 
 from few_heads import FIRST_WORD, KNOWN
-from heads.analysis.ablation import all_heads
 from heads.base.files import read_json, read_tsv, write_lines
 from heads.model.head_removal import prune
+from heads.model.shape import Head
 from heads.model.transformer import Transformer
-from heads.pruning.selection import Head
 from heads.syntax.conllu import Sentence, place, write_conllu
 from heads.text.special_ids import BOS, EOS
 from heads.text.vocabulary import Tokens, Vocabulary
@@ -41,8 +40,8 @@ def known(tmp_path_factory: pytest.TempPathFactory) -> Known:
 def measured(known: Known, name: str, out: Path, model: Path | None = None, **changes: Any) -> list[dict[str, str]]:
     """The rows that a command writes of dev."""
     run = model or known.baseline
-    command(name, settings=settings(out / "s.yaml", **changes), model=run / "model.safetensors",
-            shape=run / "model.json", source=known.tokens("dev", "source"), target=known.tokens("dev", "target"),
+    command(name, settings=settings(out / "s.yaml", **changes), model=run,
+            source=known.tokens("dev", "source"), target=known.tokens("dev", "target"),
             out=out / "out.tsv", device="cpu")  # fmt: skip
     return read_tsv(out / "out.tsv")
 
@@ -62,7 +61,7 @@ def test_known_heads_are_sure_and_others_are_not_over_as_many_dev_sentences_as_t
     assert {row["attention"]: row["tokens"] for row in rows} == {
         "enc_self": str(words), "dec_self": str(answers), "dec_enc": str(answers)}  # fmt: skip
     found = by_head(rows, "confidence")
-    assert list(found) == all_heads(known_model().shape)
+    assert tuple(found) == known_model().shape.heads()
     # The next place is a real word for all steps but the last word's and those beyond; the same place for one more.
     ahead, here = (sum(min(len(answer), len(source) - gap) for source, answer in read) for gap in (1, 0))
     assert found["dec_enc", 1, 1] == pytest.approx(here / answers, abs=0.06)
@@ -124,7 +123,7 @@ def test_maps_are_of_the_first_sentences_of_fitting_length_and_show_where_the_kn
     lines = [[LETTERS["source"][piece - FIRST_WORD] for piece in ids] for ids in known.ids("test", "source")]
     write_conllu(tmp_path / "trees", [tree(words) for words in lines])
     run = known.baseline
-    command("maps", settings=settings(tmp_path / "s.yaml"), model=run / "model.safetensors", shape=run / "model.json",
+    command("maps", settings=settings(tmp_path / "s.yaml"), model=run,
             source_bpe=known.bpe / "source.model", trees=tmp_path / "trees", out=tmp_path / "maps.json",
             device="cpu")  # fmt: skip
     maps = read_json(tmp_path / "maps.json")

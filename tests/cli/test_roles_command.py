@@ -17,8 +17,9 @@ from heads.__main__ import main
 from heads.base.files import read_tsv
 from heads.cli.roles import missing_relations
 from heads.config.settings import BpeSettings
-from heads.model.checkpoint import save_model
-from heads.model.transformer import ModelShape, Transformer
+from heads.model.folder import save_folder
+from heads.model.shape import ModelShape
+from heads.model.transformer import Transformer
 from heads.syntax.alignment import Arc, Words
 from heads.syntax.conllu import Sentence, place, write_conllu
 from heads.text.vocabulary import Vocabulary, train_bpe
@@ -68,11 +69,11 @@ def command(tmp_path: Path) -> Command:
     ) -> int:
         sizes = {"width": 6, "head_width": 4, "feedforward": 5, "source_pieces": 40, "target_pieces": 9}
         shape = ModelShape(**sizes, dropout=0.2, pre_norm=True, original_heads=3, live_heads=live)
-        save_model(Transformer(shape).eval(), tmp_path / "model", tmp_path / "shape", {}, {})
+        save_folder(Transformer(shape).eval(), tmp_path / "model", {}, {})
         (tmp_path / "settings").write_text(yaml.safe_dump({"roles": SETTINGS | changes}))
         for name, sentences in files.items():
             write_conllu(tmp_path / f"{name}.conllu", sentences)
-        inputs = {"model": "model", "shape": "shape", "settings": "settings", "source-bpe": "bpe"}
+        inputs = {"model": "model", "settings": "settings", "source-bpe": "bpe"}
         inputs |= {"train-source": "train", "out": "roles.tsv", "alignment": "alignment.tsv"}
         inputs |= {"positions": "positions.tsv"}
         flags = [f"--{flag}={tmp_path / name}" for flag, name in inputs.items()]

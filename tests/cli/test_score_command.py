@@ -43,8 +43,8 @@ def known(tmp_path_factory: pytest.TempPathFactory) -> Known:
 
 def scored(known: Known, model: Path, out: Path, **translate: Any) -> tuple[list[str], dict[str, Any]]:
     """What the command writes: translations, and the score with its facts."""
-    command("score", settings=settings(out / "settings.yaml", translate=translate), model=model / "model.safetensors",
-            shape=model / "model.json", source=known.tokens("test", "source"), references=known.text("test", "target"),
+    command("score", settings=settings(out / "settings.yaml", translate=translate), model=model,
+            source=known.tokens("test", "source"), references=known.text("test", "target"),
             target_bpe=known.bpe / "target.model", translations=out / "t.txt", bleu=out / "b.json",
             device="cpu")  # fmt: skip
     return read_lines(out / "t.txt"), read_json(out / "b.json")
@@ -160,15 +160,11 @@ def run_without_heads(known: Known, model: Transformer, out: Path) -> Path:
     start, gated = save(model, out / "start"), out / "gates/all/lam-1/seed-1"
     closing = settings(out / "gates.yaml", gates={"hard_concrete": {
         "temperature": 0.33, "low": -0.1, "high": 1.1, "log_alpha_init": -5.0}})  # fmt: skip
-    files = {"model": "model.safetensors", "shape": "model.json", "masking_curve": "train.jsonl", "heads": "heads.tsv",
-             "gates_log": "gates.jsonl"}  # fmt: skip
     command("gates", settings=closing, data=known.bpe, references=known.text("dev", "target"), seed=1, scope="all",
-            target="lam-1", start_model=start / "model.safetensors", start_shape=start / "model.json", device="cpu",
-            **{flag: gated / name for flag, name in files.items()})  # fmt: skip
+            target="lam-1", start_model=start, device="cpu", model=gated, history=gated / "train.jsonl",
+            heads=gated / "heads.tsv", gates_log=gated / "gates.jsonl")  # fmt: skip
     pruned = out / "pruned/all/lam-1/seed-1"
-    command("pruned", start_model=gated / "model.safetensors", start_shape=gated / "model.json",
-            gates=gated / "heads.tsv",
-            **{flag: pruned / files[flag] for flag in ("model", "shape", "heads")})  # fmt: skip
+    command("pruned", start_model=gated, gates=gated / "heads.tsv", model=pruned, heads=pruned / "heads.tsv")
     return pruned
 
 
@@ -189,7 +185,8 @@ def test_a_model_without_any_head_goes_its_known_way_in_every_command(
     for side in PIECES:
         vocabulary = tmp_path / "known/bpe" / f"{side}.model"
         vocabulary.parent.mkdir(exist_ok=True)
-        vocabulary.write_bytes((known.bpe / f"{side}.model").read_bytes())
+        for path in (vocabulary, vocabulary.with_suffix(".json")):
+            path.write_bytes((known.bpe / path.name).read_bytes())
     command("export", model=run, out=tmp_path / "out")
     for folder in (run, tmp_path / "out"):
         assert translated(monkeypatch, capfdbinary, ["a", "b c"], "--model", folder) == ["k o p q"] * 2

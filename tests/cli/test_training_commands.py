@@ -13,7 +13,8 @@ from heads.base.files import read_json, read_jsonl, read_tsv, write_tsv
 from heads.base.names import ATTENTIONS
 from heads.config.settings import TrainingSettings
 from heads.model.checkpoint import load_tensors
-from heads.model.transformer import ModelShape, Transformer
+from heads.model.shape import ModelShape
+from heads.model.transformer import Transformer
 from heads.text.batches import Pairs
 from heads.training.loop import learning_rate
 from tiny_commands import command, started, write_data
@@ -54,7 +55,7 @@ def test_only_what_the_encoder_needs_learns_when_its_heads_alone_have_gates(
 ) -> None:
     more = ["--scope", scope, "--target", target]
     tuned = command("gates", data, training_settings(), *started(baseline), *more)
-    before, after = (load_tensors(folder / "m.safetensors")[0] for folder in (baseline, tuned))
+    before, after = (load_tensors(folder / "model.safetensors")[0] for folder in (baseline, tuned))
     learnt = {name for name, value in before.items() if not torch.equal(value, after[name])}
     of_encoder = {name for name in before if name.split(".")[0] in ("encoder", "encoder_norm", "source_embedding")}
     assert len(of_encoder) > 20
@@ -75,12 +76,12 @@ def test_fine_tuning_goes_on_where_the_schedule_of_its_start_ended_and_scratch_s
     }
     heads = ["--heads", str(folders["gates"] / "heads.tsv")]
     folders["selected"] = command("selected", data, training, *start, *heads, selected=gates)
-    folders["scratch"] = command("scratch", data, training, "--unpruned-shape", start[-1], *heads)
+    folders["scratch"] = command("scratch", data, training, "--unpruned", start[-1], *heads)
     numbers = {"baseline": (1, 2, 3), "gates": (4, 5), "selected": (4, 5), "scratch": (1, 2)}
     for stage, folder in folders.items():
         rates = [row["learning_rate"] for row in read_jsonl(folder / "log.jsonl")]
         assert rates == [learning_rate(number, training) for number in numbers[stage]], stage
-        assert read_json(folder / "m.json")["total_updates"] == numbers[stage][-1]
+        assert read_json(folder / "model.json")["total_updates"] == numbers[stage][-1]
 
 
 def test_the_record_of_gates_has_their_chances_and_the_price_at_the_updates_that_were_asked_for(
@@ -115,11 +116,11 @@ def test_the_seed_makes_the_weights_that_a_new_model_starts_from(
         ]
         write_tsv(data / "heads.tsv", rows, ("attention", "layer", "head", "open"))
         whole = command("baseline", data, training, baseline=ONE)
-        more = ["--unpruned-shape", str(whole / "m.json"), "--heads", str(data / "heads.tsv")]
+        more = ["--unpruned", str(whole), "--heads", str(data / "heads.tsv")]
     folder = command(stage, data, training, *more, "--seed", "5", baseline=ONE, scratch=ONE)
     torch.manual_seed(5)
-    expected = Transformer(ModelShape.from_dict(read_json(folder / "m.json")["shape"])).state_dict()
-    found = load_tensors(folder / "m.safetensors")[0]
+    expected = Transformer(ModelShape.from_dict(read_json(folder / "model.json")["shape"])).state_dict()
+    found = load_tensors(folder / "model.safetensors")[0]
     assert len(found["decoder.0.cross_attention.query.weight"]) == (6 if stage == "baseline" else 4)
     for name, value in expected.items():
         torch.testing.assert_close(found[name], value, rtol=0, atol=1e-6, msg=name)

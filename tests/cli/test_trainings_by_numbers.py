@@ -18,9 +18,11 @@ from few_heads import KNOWN
 from heads.base.files import read_json, read_jsonl, read_lines, read_tsv, write_lines, write_tsv
 from heads.base.names import ATTENTIONS
 from heads.cli.pruned import head_rows
-from heads.model.checkpoint import load_model, load_tensors
+from heads.model.checkpoint import load_tensors
+from heads.model.folder import load_folder
 from heads.model.head_removal import prune, pruned_shape
-from heads.model.transformer import ModelShape, Transformer, full_heads
+from heads.model.shape import ModelShape, full_heads
+from heads.model.transformer import Transformer
 from known_experiment import (
     EVERY_KIND,
     PIECES,
@@ -77,7 +79,7 @@ def expected_start(known: Known, name: str, seed: int) -> Transformer:
     if name in ("scratch", "penalty_gates"):
         shape = known_model().shape
         return fresh(pruned_shape(shape, LEFT) if name == "scratch" else shape, seed)
-    whole = load_model(known.baseline / "model.safetensors", known.baseline / "model.json")
+    whole = load_folder(known.baseline)
     return whole if name == "gates" else prune(whole, LEFT)
 
 
@@ -274,7 +276,7 @@ def test_a_model_without_any_head_is_trained_as_any_other(
     assert first["shape"]["live_heads"] == {kind: [[], []] for kind in ATTENTIONS}
     assert first["dev_loss"] == pytest.approx(loss(start.eval(), known.pairs("dev"), 0.0), rel=1e-4)
     run = train(name, flags=flags, training=RATE, **length(name, updates=12))
-    moved = load_model(run / "model.safetensors", run / "model.json")
+    moved = load_folder(run)
     assert read_json(run / "model.json")["dev_loss"] == pytest.approx(loss(moved, known.pairs("dev"), 0.0), rel=1e-4)
     losses = [line["loss"] for line in read_jsonl(run / "train.jsonl")]
     assert losses[0] == pytest.approx(loss(start, known.pairs("train"), 0.1), rel=1e-4)

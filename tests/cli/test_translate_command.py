@@ -16,10 +16,11 @@ import torch
 
 from heads.__main__ import main
 from heads.base.files import write_text
+from heads.model.folder import load_folder
 from heads.text.special_ids import EOS
 from heads.translation.beam_search import beam_search
 from heads.translation.export import export
-from heads.translation.model_folder import load_folder, load_vocabularies
+from heads.translation.model_folder import load_vocabularies
 from heads.translation.stream import Translator, plain_lines, translated
 from model_folders import SOURCE, Experiment, write_experiment
 
@@ -147,7 +148,8 @@ def test_what_cannot_translate_says_why_in_one_sentence(
 ) -> None:
     stray = shutil.copytree(experiment.baseline, tmp_path / "stray")
     wrong = shutil.copytree(experiment.baseline.parents[1], tmp_path / "wrong")
-    shutil.copyfile(wrong / "bpe/target.model", wrong / "bpe/source.model")
+    for ending in ("model", "json"):
+        shutil.copyfile(wrong / f"bpe/target.{ending}", wrong / f"bpe/source.{ending}")
     for folder, reason in (
         (experiment.gates, "give --beam and --length-penalty"),
         (tmp_path, "has no model.safetensors"),

@@ -16,7 +16,8 @@ import torch
 
 from heads.base.files import read_yaml
 from heads.config.settings import GatesSettings, LengthSettings, TrainingSettings, resolve, section
-from heads.model.transformer import ModelShape, Transformer
+from heads.model.shape import ModelShape
+from heads.model.transformer import Transformer
 from heads.pruning.gates import probability_open
 from heads.text.batches import Pairs
 from heads.training.loop import Plan, Training, learning_rate

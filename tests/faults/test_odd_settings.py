@@ -16,7 +16,7 @@ from heads.base.files import UserError, read_jsonl, read_lines, read_tsv, write_
 from heads.base.names import SIDES, SPLITS
 from heads.base.targets import GATED, Target
 from heads.config.settings import merged, resolve
-from heads.model.checkpoint import load_model
+from heads.model.folder import load_folder
 
 HEADS = 12
 
@@ -36,7 +36,7 @@ def test_lambdas_and_budgets_at_their_ends_train_to_finite_weights_and_the_heads
     settings = tmp_path / "quick/tiny/settings/gates.yaml"
     status, said = gated(results, undisturbed, tmp_path / "run", target, settings)
     assert status == 0, said
-    model = load_model(tmp_path / "run/model.safetensors", tmp_path / "run/model.json")
+    model = load_folder(tmp_path / "run", with_closed=True)
     assert all(value.isfinite().all() for value in model.state_dict().values())
     assert sum(int(row["open"]) for row in read_tsv(tmp_path / "run/heads.tsv")) == heads
     first, last = (sum(map(sum, r["p_open"]["enc_self"])) for r in read_jsonl(tmp_path / "run/gates.jsonl")[::3])
@@ -48,12 +48,7 @@ def test_a_model_without_any_head_is_pruned_and_translates(results: Path, undist
     shutil.copytree(results / "tiny/bpe", experiment / "bpe")
     start, out = tmp_path / "start", experiment / "pruned/all/keep-0/seed-1"
     assert gated(results, undisturbed, start, "keep-0")[0] == 0
-    files = {
-        "start-model": start / "model.safetensors",
-        "start-shape": start / "model.json",
-        "gates": start / "heads.tsv",
-    }
-    files |= {"model": out / "model.safetensors", "shape": out / "model.json", "heads": out / "heads.tsv"}
+    files = {"start-model": start, "gates": start / "heads.tsv", "model": out, "heads": out / "heads.tsv"}
     words = ["pruned", *(text for name, path in files.items() for text in (f"--{name}", str(path)))]
     status, said = Command(words, tmp_path / "said.txt").end()
     assert status == 0, said

@@ -197,6 +197,7 @@ RUSSIAN = (
     "results/corpora/tiny/dev.target.txt",
     "results/corpora/tiny/train.target.txt",
     "results/tiny/bpe/target.model",
+    "results/tiny/bpe/target.json",
     "results/tiny/bpe/dev.target.safetensors",
 )
 

@@ -176,9 +176,8 @@ def training_words(stage: str, results: Path, out: Path) -> list[str]:
         "data": results / "tiny/bpe",
         "references": results / "corpora/tiny/dev.target.txt",
         "seed": 1,
-        "model": out / "model.safetensors",
-        "shape": out / "model.json",
-        "masking_curve": out / "train.jsonl",
+        "model": out,
+        "history": out / "train.jsonl",
         "save-every-seconds": 0,
     }
     if stage == "baseline":
@@ -189,8 +188,7 @@ def training_words(stage: str, results: Path, out: Path) -> list[str]:
 def gates_words(results: Path, start: Path, out: Path, *, target: str = "lam-0.05", scope: str = "all") -> list[str]:
     """The command of a training with gates."""
     flags = {
-        "start-model": start / "model.safetensors",
-        "start-shape": start / "model.json",
+        "start-model": start,
         "scope": scope,
         "target": target,
         "heads": out / "heads.tsv",

@@ -14,9 +14,10 @@ import torch
 from torch import Tensor, nn
 
 from heads.model.attention import Attention, KeyValues, attention_weights
-from heads.model.checkpoint import load_model, save_model
+from heads.model.folder import load_folder, save_folder
 from heads.model.head_removal import prune
-from heads.model.transformer import Embedding, FeedForward, ModelShape, Residual, Transformer
+from heads.model.shape import ModelShape
+from heads.model.transformer import Embedding, FeedForward, Residual, Transformer
 from heads.text.batches import Batch
 
 P = 0.3
@@ -130,8 +131,8 @@ def test_a_model_that_was_read_or_pruned_drops_nothing_until_it_is_trained(
     tiny_model: Build, tiny_batch: Batch, tmp_path: Path
 ) -> None:
     model, batch = tiny_model(dropout=P).float(), tiny_batch
-    save_model(model.train(), tmp_path / "m.safetensors", tmp_path / "m.json", {}, {})
-    read = load_model(tmp_path / "m.safetensors", tmp_path / "m.json")
+    save_folder(model.train(), tmp_path, {}, {})
+    read = load_folder(tmp_path)
     for evaluated in (read, prune(read, {"enc_self": [[True, False, True], [True] * 3]})):
         first, second = (evaluated(batch.source, batch.source_mask, batch.target_input) for _ in range(2))
         torch.testing.assert_close(first, second, rtol=0, atol=0)

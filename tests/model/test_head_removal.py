@@ -16,7 +16,8 @@ from heads.cli.gates import COLUMNS as GATES_COLUMNS
 from heads.cli.pruned import COLUMNS as PRUNED_COLUMNS
 from heads.cli.pruned import head_rows
 from heads.model.head_removal import attention_name, open_heads_of, prune, pruned_shape, read_open_heads
-from heads.model.transformer import ModelShape, Transformer
+from heads.model.shape import ModelShape
+from heads.model.transformer import Transformer
 from heads.text.batches import Batch
 
 pytestmark = pytest.mark.filterwarnings("ignore:Initializing zero-element tensors")

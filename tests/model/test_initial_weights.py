@@ -9,7 +9,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from heads.model.transformer import ModelShape, Transformer, full_heads
+from heads.model.shape import ModelShape, full_heads
+from heads.model.transformer import Transformer
 from heads.text.batches import Batch
 
 Shape = Callable[..., ModelShape]

@@ -14,7 +14,8 @@ from torch import Tensor
 
 from heads.base.names import ATTENTIONS
 from heads.model.attention import Attention, attention_weights
-from heads.model.transformer import Layer, ModelShape, Residual, Transformer, sinusoids
+from heads.model.shape import ModelShape
+from heads.model.transformer import Layer, Residual, Transformer, sinusoids
 from heads.text.batches import Batch
 
 Build = Callable[..., Transformer]

@@ -14,7 +14,7 @@ from heads.base.names import ATTENTIONS
 from heads.base.targets import Target
 from heads.config.settings import HardConcrete, SubsetSettings
 from heads.model.checkpoint import load_tensors, save_tensors
-from heads.model.transformer import ModelShape
+from heads.model.shape import ModelShape
 from heads.pruning.gates import HeadGates, TrainableGates, budgets_of
 from heads.pruning.penalty import DrivenPenalty, Penalty
 from heads.pruning.subset_gates import SubsetGates

@@ -14,7 +14,7 @@ from heads.base.files import UserError
 from heads.base.names import ATTENTIONS
 from heads.base.targets import Target
 from heads.config.settings import HardConcrete
-from heads.model.transformer import ModelShape, full_heads
+from heads.model.shape import ModelShape, full_heads
 from heads.pruning.gates import (
     HeadGates,
     budgets_of,

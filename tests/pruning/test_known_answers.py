@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from few_heads import KNOWN, MIDDLING, SURE, UNSURE, hand_made, sentences
 from heads.__main__ import main
 from heads.analysis.ablation import COLUMNS as ABLATION
-from heads.analysis.ablation import ablation_rows, all_heads, gates_without, masked_alone
+from heads.analysis.ablation import ablation_rows, gates_without, masked_alone
 from heads.analysis.confidence import COLUMNS as CONFIDENCE
 from heads.analysis.confidence import confidence
 from heads.analysis.importance import COLUMNS as IMPORTANCE
@@ -32,10 +32,10 @@ from heads.base.criteria import MEASURED_IN
 from heads.base.files import read_tsv, write_json, write_text, write_tsv
 from heads.base.targets import Target
 from heads.config.settings import HardConcrete, LengthSettings, LrpSettings, SubsetSettings, TrainingSettings
-from heads.model.transformer import Gates, ModelShape, Transformer
+from heads.model.shape import Head, ModelShape
+from heads.model.transformer import Gates, Transformer
 from heads.pruning.gates import HeadGates, TrainableGates, budgets_of
 from heads.pruning.penalty import DrivenPenalty, Penalty
-from heads.pruning.selection import Head
 from heads.pruning.subset_gates import SubsetGates
 from heads.text.batches import Batch, Pairs, make_batch
 from heads.text.vocabulary import Tokens
@@ -116,7 +116,7 @@ def test_the_hand_made_model_translates_by_its_rule_with_the_known_heads_alone_a
 ) -> None:
     model, of = hand_made(tiny_shape, sharpness=sharpness), batch(40, 3)
     right = [target.tolist() for target in sentences(40, 3)[1]]
-    others = [head for head in all_heads(model.shape) if head not in KNOWN]
+    others = [head for head in model.shape.heads() if head not in KNOWN]
     assert translated(model, of) == translated(model, of, gates_without(model, others)) == right
     for head in KNOWN:
         wrong = translated(model, of, gates_without(model, [head]))
@@ -125,7 +125,7 @@ def test_the_hand_made_model_translates_by_its_rule_with_the_known_heads_alone_a
 
 def test_of_all_sets_of_as_many_heads_the_known_one_has_by_far_the_lowest_loss(tiny_shape: Shape) -> None:
     model, of = hand_made(tiny_shape), batch(6, 4)
-    heads = all_heads(model.shape)
+    heads = model.shape.heads()
     sizes = [(kind, len(live)) for kind, layers in model.shape.live_heads.items() for live in layers]
 
     def loss(open_heads: Tensor) -> Tensor:
@@ -153,7 +153,7 @@ def test_every_method_but_the_controls_finds_the_known_heads(measured: Path) -> 
 def test_a_choice_turned_round_keeps_none_of_the_known_heads_until_nothing_else_is_left(
     measured: Path, tiny_shape: Shape
 ) -> None:
-    heads = set(all_heads(tiny_shape()))
+    heads = set(tiny_shape().heads())
     found = kept(measured, f"reversed-{KEEP}", f"reversed-{len(heads) - KEEP}")
     assert not found[f"reversed-{KEEP}"] & set(KNOWN)
     assert found[f"reversed-{len(heads) - KEEP}"] == heads - set(KNOWN)
@@ -217,7 +217,7 @@ def test_gates_that_are_trained_to_leave_as_many_heads_leave_the_known_ones(
     for members, _ in zip(training.updates(0), range(updates), strict=False):
         training.step(members)
     left = torch.cat([gate for layers in gates.binary().values() for gate in layers]).tolist()
-    assert [head for head, gate in zip(all_heads(model.shape), left, strict=True) if gate] == list(KNOWN)
+    assert [head for head, gate in zip(model.shape.heads(), left, strict=True) if gate] == list(KNOWN)
 
 
 def test_signed_importance_drops_the_known_heads_first_where_more_of_them_would_lower_the_loss(
@@ -226,7 +226,7 @@ def test_signed_importance_drops_the_known_heads_first_where_more_of_them_would_
     """Its authors rank by the slope, highest first; what still lowers the loss has the lowest. The rest find it."""
     model = hand_made(tiny_shape, sharpness=UNSURE)
     measure(model, tmp_path)
-    rest = set(all_heads(model.shape)) - set(KNOWN)
+    rest = set(model.shape.heads()) - set(KNOWN)
     found = kept(tmp_path, f"signed-{len(rest)}", f"example-{KEEP}", f"batch-{KEEP}")
     assert list(found.values()) == [rest, set(KNOWN), set(KNOWN)]
 

@@ -12,10 +12,10 @@ import torch
 from torch import Tensor
 
 from few_heads import USEFUL, distance, random_batch, with_useful_heads
-from heads.analysis.ablation import all_heads
 from heads.base.files import UserError
 from heads.config.settings import SubsetSettings
-from heads.model.transformer import Gates, ModelShape, Transformer
+from heads.model.shape import ModelShape
+from heads.model.transformer import Gates, Transformer
 from heads.pruning.selection import keep_best, random_scores
 from heads.pruning.subset_gates import SubsetGates, exact_top, gumbel, relaxed_top
 
@@ -195,7 +195,7 @@ def test_subset_pruning_finds_the_only_heads_that_matter_and_random_choices_do_n
     model = with_useful_heads(tiny_model()).requires_grad_(requires_grad=False)
     gates = SubsetGates(model.shape, "all", len(USEFUL), SETTINGS, UPDATES).double()
     learned(gates, distance(model, random_batch(5, 1)), updates=80, rate=0.2, seed=4)
-    heads = all_heads(model.shape)
+    heads = model.shape.heads()
     assert [head for head, gate in zip(heads, flat(gates.binary()).tolist(), strict=True) if gate] == list(USEFUL)
     for seed in range(20):
         assert keep_best(random_scores(heads, seed), len(USEFUL)) != list(USEFUL)

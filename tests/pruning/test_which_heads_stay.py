@@ -13,16 +13,16 @@ import torch
 from safetensors.numpy import save_file
 
 from few_heads import KNOWN, hand_made, sentences
-from heads.analysis.ablation import all_heads, gates_without
+from heads.analysis.ablation import gates_without
 from heads.base.files import write_lines
 from heads.base.targets import Target
 from heads.cli import _training
 from heads.cli.gates import rows
 from heads.config.settings import HardConcrete, TrainingSettings
 from heads.model.head_removal import prune
-from heads.model.transformer import Gates, ModelShape, Transformer
+from heads.model.shape import Head, ModelShape
+from heads.model.transformer import Gates, Transformer
 from heads.pruning.gates import HeadGates, budgets_of, is_open
-from heads.pruning.selection import Head
 from heads.training.checkpointing import Unfinished
 from heads.training.loop import Training, train
 
@@ -186,7 +186,7 @@ def test_dev_loss_and_dev_bleu_of_a_model_with_gates_are_those_of_the_pruned_mod
     tiny_shape: Shape, dev_scores: Callable[[Transformer, Gates | None], dict[str, float]]
 ) -> None:
     model = hand_made(tiny_shape)
-    others = [head for head in all_heads(model.shape) if head not in KNOWN]
+    others = [head for head in model.shape.heads() if head not in KNOWN]
     whole = dev_scores(model, None)
     assert whole["dev_bleu"] == 100.0, "the first references are right, each beside its own sentence"
     assert dev_scores(model, gates_without(model, others))["dev_bleu"] == 100.0

@@ -121,7 +121,7 @@ def fill_with_rubbish(folder: Path) -> None:
     splits, sides = ("train", "dev", "test"), ("source", "target")
     texts = [corpus / f"{split}.{side}.txt" for split in splits for side in sides]
     pieces = [bpe / f"{split}.{side}.safetensors" for split in splits for side in sides]
-    models = [bpe / f"{side}.model" for side in sides]
+    models = [bpe / f"{side}.{ending}" for side in sides for ending in ("model", "json")]
     for path in [corpus / "settings.yaml", *texts, corpus / "filters.tsv", *models, *pieces]:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("rubbish\n", encoding="utf-8")

@@ -14,7 +14,6 @@ from matplotlib.colors import to_hex
 from fake_results import World, write_results
 from few_heads import USEFUL, random_batch, translator, with_useful_heads
 from heads.__main__ import main
-from heads.analysis.ablation import all_heads
 from heads.analysis.latency import latency_rows
 from heads.base.files import read_tsv, write_json, write_lines, write_text
 from heads.base.targets import Target
@@ -30,6 +29,7 @@ from heads.tables.selection import method_of, selection_table
 from heads.tables.verdicts import t_quantile
 from heads.text.vocabulary import Tokens
 from model_folders import opinionated, write_experiment
+from shapes_told import shape_told
 
 WORLD = World(layers=2, heads=3, lams=("0.1",), scratch=False, seeds=(1, 2))
 
@@ -58,7 +58,7 @@ def test_masking_the_faint_heads_changes_no_translation_and_masking_the_useful_o
         seen.append(gates)
         return translate(gates)
 
-    heads = all_heads(model.shape)
+    heads = model.shape.heads()
     useful = {"lrp-4": USEFUL, "optimal-4": USEFUL, "reversed-14": [head for head in heads if head not in USEFUL]}
     rows = [
         {"method": name.split("-")[0], "budget": name.split("-")[1], "attention": a, "layer": str(n), "head": str(h),
@@ -173,7 +173,7 @@ def test_every_fine_tuned_model_is_tested_against_the_unpruned_one(tmp_path: Pat
     for run, text in runs.items():
         live = {"enc_self": [[0, 1]], "dec_self": [[0]], "dec_enc": [[1] if "/all/" in run else [0, 1, 2]]}
         updates = 9 if "/all/" in run else 4
-        write_json(root / run / "model.json", {"shape": {"live_heads": live}, "total_updates": updates})
+        write_json(root / run / "model.json", {"shape": shape_told(live), "total_updates": updates})
         write_lines(root / run / "translations.txt", text)
     write_text(tmp_path / "s.yaml", "selection: {at_least: {}, resamples: 100}\n")
     words = ["compared", "--settings", str(tmp_path / "s.yaml"), "--references", str(tmp_path / "references.txt")]
@@ -192,7 +192,7 @@ def test_a_head_costs_the_time_that_is_saved_without_its_kind_shared_among_them(
     now, cost = [0.0], {"enc_self": 2.0, "dec_self": 3.0, "dec_enc": 5.0}
 
     def translate(model: Transformer, *_: object) -> int:
-        now[0] += 10 + sum(cost[kind] for kind, _, _ in all_heads(model.shape))
+        now[0] += 10 + sum(cost[kind] for kind, _, _ in model.shape.heads())
         return 1
 
     monkeypatch.setattr("heads.analysis.latency.translate_all", translate)
@@ -208,7 +208,7 @@ def test_a_cost_that_noise_hides_is_the_noise(tmp_path: Path, monkeypatch: pytes
     now, slower = [0.0], iter([0, 4, 6, 11])
 
     def translate(model: Transformer, *_: object) -> int:
-        heads = all_heads(model.shape)
+        heads = model.shape.heads()
         gone = not any(kind == "enc_self" for kind, _, _ in heads)
         now[0] += 10 + (18 + next(slower) if gone else len(heads))
         return 1

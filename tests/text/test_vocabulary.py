@@ -82,9 +82,10 @@ def test_the_same_text_and_seed_give_the_same_vocabulary(vocabulary: Vocabulary,
     (tmp_path / "text.txt").write_text(TEXT * 20, encoding="utf-8")
     train_bpe(tmp_path / "text.txt", tmp_path / "again.model", SETTINGS, 90)
     again = Vocabulary(tmp_path / "again.model")
-    assert (tmp_path / "again.model").read_bytes() == vocabulary.path.read_bytes()
+    for ending in (".model", ".json"):
+        assert (tmp_path / f"again{ending}").read_bytes() == vocabulary.path.with_suffix(ending).read_bytes()
     assert [again.piece(i) for i in range(90)] == [vocabulary.piece(i) for i in range(90)]
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["again.model", "text.txt"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["again.json", "again.model", "text.txt"]
 
 
 def test_counted_words_give_the_pieces_that_the_text_itself_gives(tmp_path: Path) -> None:
@@ -106,6 +107,7 @@ def test_counted_words_give_the_pieces_that_the_text_itself_gives(tmp_path: Path
         minloglevel=2,
     )
     theirs = SentencePieceProcessor(model_file=str(tmp_path / "theirs.model"))
+    assert SentencePieceProcessor(model_file=str(tmp_path / "ours.model")).get_piece_size() == 110
     ours = Vocabulary(tmp_path / "ours.model")
     assert [ours.piece(i) for i in range(110)] == [theirs.id_to_piece(i) for i in range(110)]
 
@@ -146,6 +148,20 @@ def test_opening_a_token_file_copies_no_token(vocabulary: Vocabulary, tmp_path: 
     tracemalloc.stop()
     assert not tokens.ids.flags.owndata and not tokens[17].flags.owndata
     assert peak < 1_000_000 < tokens.ids.nbytes, "lengths and offsets of 30000 sentences take 0.6 MB"
+
+
+def test_writing_a_token_file_takes_no_more_memory_for_a_longer_text(
+    vocabulary: Vocabulary, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("heads.text.vocabulary.BATCH_LINES", 100)
+    peaks = []
+    for lines in (1_000, 30_000):
+        (tmp_path / "text").write_text("the cat sees a small dog .\n" * lines, encoding="utf-8")
+        tracemalloc.start()
+        encode_file(tmp_path / "text", vocabulary, tmp_path / "tokens")
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < peaks[0] + 200_000 < Tokens(tmp_path / "tokens").ids.nbytes
 
 
 def test_a_token_file_in_which_one_bit_changed_is_named(vocabulary: Vocabulary, tmp_path: Path) -> None:

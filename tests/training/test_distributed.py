@@ -67,13 +67,12 @@ def test_two_processes_train_the_same_model_as_one_up_to_rounding(
             (folder / path.name).symlink_to(path)
         launched(processes if stage == "baseline" else 1, words_of("baseline", folder, settings), folder / "said")
         if stage == "gates":
-            start = ["--start-model", "m.safetensors", "--start-shape", "m.json"]
-            start = [word if word.startswith("--") else str(folder / "baseline" / word) for word in start]
+            start = ["--start-model", str(folder / "baseline")]
             outputs = ["--heads", str(folder / "heads.tsv"), "--gates-log", str(folder / "gates.jsonl")]
             words = words_of("gates", folder, settings, *start, *outputs, "--scope=all", "--target=lam-1")
             launched(processes, words, folder / "said")
             assert len(read_tsv(folder / "heads.tsv")) == 3 * 2 * 3
-        weights, _ = load_tensors(folder / stage / "m.safetensors")
+        weights, _ = load_tensors(folder / stage / "model.safetensors")
         assert ("2 processes share" in (folder / "said").read_text(encoding="utf-8")) == (processes == 2)
         found.append((weights, read_jsonl(folder / stage / "log.jsonl")))
     (alone, log_alone), (shared, log_shared) = found

@@ -55,7 +55,7 @@ class Place:
         elif stage == "selected":
             more = [*self.started(start), *chosen]
         else:
-            more = ["--unpruned-shape", self.started(start)[-1], *chosen] if stage == "scratch" else []
+            more = ["--unpruned", self.started(start)[-1], *chosen] if stage == "scratch" else []
         return words_of(stage, self.data, self.training, *more, name=name, **{**SECTIONS, **sections})
 
 
@@ -89,7 +89,7 @@ def resumed(words: list[str], capfd: pytest.CaptureFixture[str]) -> bool:
 
 
 def weights(place: Place, name: str) -> dict[str, torch.Tensor]:
-    return load_tensors(place.data / name / "m.safetensors")[0]
+    return load_tensors(place.data / name / "model.safetensors")[0]
 
 
 @pytest.mark.parametrize("stage", ["baseline", "gates", "selected", "scratch"])

@@ -204,12 +204,12 @@ def test_pruning_the_encoder_leaves_every_bit_of_the_decoder_as_it_was(
     baseline = command("baseline", data, training)
     start = started(baseline)
     tuned = command("gates", data, training, *start, f"--scope={scope}", "--target=lam-1")
-    before, after = (load_tensors(folder / "m.safetensors")[0] for folder in (baseline, tuned))
+    before, after = (load_tensors(folder / "model.safetensors")[0] for folder in (baseline, tuned))
     same = {name for name, value in before.items() if torch.equal(value, after[name])}
     of_encoder = {name for name in before if name.startswith(("encoder", "source_embedding"))}
     assert same == (set(before) - of_encoder if scope == "enc_self" else set())
     assert len(read_tsv(tuned / "heads.tsv")) == len(SCOPES[scope]) * 2 * 3
-    assert read_json(tuned / "m.json")["total_updates"] == 5
+    assert read_json(tuned / "model.json")["total_updates"] == 5
 
 
 def test_the_dev_loss_is_nats_a_target_token_however_the_batches_are_cut(
@@ -256,11 +256,11 @@ def test_chosen_heads_are_trained_on_as_long_as_gates_with_the_same_schedule_and
     write_tsv(data / "chosen.tsv", rows, tuple(rows[0]))
     chosen = command("selected", data, training, *start, "--heads", str(data / "chosen.tsv"))
     gates = command("gates", data, training, *start, "--scope=all", "--target=dsp-4")
-    model = read_json(chosen / "m.json")
+    model = read_json(chosen / "model.json")
     assert model["shape"]["live_heads"] == {
         "enc_self": [[2], []], "dec_self": [[], [0]], "dec_enc": [[1], [1]]
     }  # fmt: skip
-    assert model["total_updates"] == read_json(gates / "m.json")["total_updates"] == 2 + 3
+    assert model["total_updates"] == read_json(gates / "model.json")["total_updates"] == 2 + 3
     logs = [read_jsonl(folder / "log.jsonl") for folder in (chosen, gates)]
     rates = [[row["learning_rate"] for row in log] for log in logs]
     assert rates[0] == rates[1] == [learning_rate(5, training)]

@@ -16,7 +16,8 @@ from torch import Tensor
 import heads.translation.beam_search
 from few_heads import hand_made, sentences
 from heads.base.names import ATTENTIONS
-from heads.model.transformer import DecoderCache, ModelShape, Transformer
+from heads.model.shape import ModelShape
+from heads.model.transformer import DecoderCache, Transformer
 from heads.text.batches import Pairs
 from heads.text.special_ids import BOS, EOS, PAD, UNK
 from heads.text.vocabulary import Tokens, Vocabulary

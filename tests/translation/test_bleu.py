@@ -62,8 +62,8 @@ def test_the_command_writes_the_counts_of_every_translation_whose_sums_give_the_
     settings = "translate: {batch_tokens: 40, beam: 2, length_penalty: 0.6, sentences: 8}\n"
     write_text(tmp_path / "score.yaml", settings)
     words = {
-        "settings": tmp_path / "score.yaml", "model": experiment.baseline / "model.safetensors",
-        "shape": experiment.baseline / "model.json", "source": experiment.bpe / "test.source.safetensors",
+        "settings": tmp_path / "score.yaml", "model": experiment.baseline,
+        "source": experiment.bpe / "test.source.safetensors",
         "references": tmp_path / "references.txt", "target-bpe": experiment.bpe / "target.model",
         "translations": tmp_path / "t.txt", "bleu": tmp_path / "b.json", "statistics": tmp_path / "s.tsv",
     }  # fmt: skip

@@ -13,12 +13,22 @@ import torch
 import heads.translation.export
 from heads.__main__ import main
 from heads.base.files import UserError, read_json, write_text
+from heads.model.folder import load_folder
 from heads.translation.export import export
-from heads.translation.model_folder import load_folder, load_vocabularies, search_of
+from heads.translation.model_folder import load_vocabularies, search_of
 from heads.translation.stream import Translator
 from model_folders import SOURCE, Experiment, write_experiment
 
-FILES = {"model.safetensors", "model.json", "source.model", "target.model", "bleu.json", "README.md"}
+FILES = {
+    "model.safetensors",
+    "model.json",
+    "source.model",
+    "source.json",
+    "target.model",
+    "target.json",
+    "bleu.json",
+    "README.md",
+}
 
 
 @pytest.fixture

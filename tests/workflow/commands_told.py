@@ -27,21 +27,17 @@ TEST = {
 }
 
 
-def model_in(folder: str, start: str = "") -> dict[str, str]:
-    return {f"{start}model": f"{folder}/model.safetensors", f"{start}shape": f"{folder}/model.json"}
-
-
 def training(stage: str, folder: str) -> dict[str, str]:
     """What every training is told: pieces and dev references of its experiment, its own seed, what it writes."""
     told = {"settings": f"{SETTINGS}/{stage}.yaml", "data": BPE, "references": f"{CORPUS}/dev.target.txt"}
     numbers = {"seed": "{seed}", "threads": NUMBER, "processes": NUMBER}
-    return {"masking_curve": f"{folder}/train.jsonl", **told, **numbers, **model_in(folder)}
+    return {"history": f"{folder}/train.jsonl", **told, **numbers, "model": folder}
 
 
 def measured(stage: str, folder: str, out: str, settings: str = "") -> dict[str, str]:
     """What every measure of a trained model is told, but for its data."""
     told = {"out": f"{folder}/{out}", "settings": f"{SETTINGS}/{settings or stage}.yaml", "threads": NUMBER}
-    return {**told, **model_in(folder)}
+    return {**told, "model": folder}
 
 
 COMMANDS: dict[str, Mapping[str, str]] = {
@@ -76,7 +72,7 @@ COMMANDS: dict[str, Mapping[str, str]] = {
     "baseline": {**training("baseline", BASELINE), "checkpoints": f"{BASELINE}/checkpoints"},
     "gates": {
         **training("gates", GATES),
-        **model_in(BASELINE, "start-"),
+        "start-model": BASELINE,
         "scope": "{scope}",
         "target": "{target}",
         "heads": f"{GATES}/heads.tsv",
@@ -84,23 +80,23 @@ COMMANDS: dict[str, Mapping[str, str]] = {
     },
     "pruned": {
         "heads": f"{PRUNED}/heads.tsv",
-        **model_in(GATES, "start-"),
+        "start-model": GATES,
         "gates": f"{GATES}/heads.tsv",
-        **model_in(PRUNED),
+        "model": PRUNED,
     },
     "scratch": {
         **training("scratch", SCRATCH),
-        "unpruned-shape": f"{BASELINE}/model.json",
+        "unpruned": BASELINE,
         "heads": f"{PRUNED}/heads.tsv",
     },
     "selected": {
         **training("selected", SELECTED),
-        **model_in(BASELINE, "start-"),
+        "start-model": BASELINE,
         "heads": "{chosen_heads}",
     },
     "penalty_gates": {
         **training("penalty_gates", PENALTY_GATES),
-        "unpruned-shape": f"{BASELINE}/model.json",
+        "unpruned": BASELINE,
         "scope": "{scope}",
         "target": "{target}",
         "heads": f"{PENALTY_GATES}/heads.tsv",
@@ -108,16 +104,16 @@ COMMANDS: dict[str, Mapping[str, str]] = {
     },
     "penalty_scratch": {
         "heads": f"{PENALTY_SCRATCH}/heads.tsv",
-        **model_in(PENALTY_GATES, "start-"),
+        "start-model": PENALTY_GATES,
         "gates": f"{PENALTY_GATES}/heads.tsv",
-        **model_in(PENALTY_SCRATCH),
+        "model": PENALTY_SCRATCH,
     },
     "score": {
         "bleu": f"{RUN}/bleu.json",
         "translations": f"{RUN}/translations.txt",
         "statistics": f"{RUN}/bleu_statistics.tsv",
         "settings": f"{SETTINGS}/score.yaml",
-        **model_in(RUN),
+        "model": RUN,
         **TEST,
         "threads": NUMBER,
     },
@@ -140,7 +136,7 @@ COMMANDS: dict[str, Mapping[str, str]] = {
         "alone-dev": f"{RUN}/alone.dev.tsv",
         "layers": f"{RUN}/layers_to_one.tsv",
         "settings": f"{SETTINGS}/ablation.yaml",
-        **model_in(RUN),
+        "model": RUN,
         **TEST,
         "dev-source": f"{BPE}/dev.source.safetensors",
         "dev-references": f"{CORPUS}/dev.target.txt",
@@ -149,7 +145,7 @@ COMMANDS: dict[str, Mapping[str, str]] = {
     "ablation_other": {
         "masked": f"{RUN}/ablation.other.tsv",
         "settings": f"{SETTINGS}/ablation.yaml",
-        **model_in(RUN),
+        "model": RUN,
         "source": f"{BPE}/other.source.safetensors",
         "references": f"{CORPUS}/other.target.txt",
         "target-bpe": f"{BPE}/target.model",

@@ -123,7 +123,7 @@ def jobs_in(said: str) -> Iterator[Job]:
 
 def folders_of(jobs: list[Job], *patterns: str, experiments: tuple[str, ...] = ("tiny", "far")) -> set[str]:
     """The folders, matching one of the patterns, of all runs that are trained or pruned."""
-    made = {str(Path(job.flags["model"]).parent) for job in jobs if job.rule in TRAINED}
+    made = {job.flags["model"] for job in jobs if job.rule in TRAINED}
     return {f for f in made for e in experiments for p in patterns if fnmatch(f, f"results/{e}/{p}")}
 
 
@@ -210,9 +210,24 @@ def test_every_file_that_a_command_is_told_is_an_input_or_output_of_its_rule(job
     assert not wrong, "\n".join(wrong)
 
 
+def test_a_command_that_is_told_the_folder_of_a_model_waits_for_its_weights_and_its_facts(jobs: list[Job]) -> None:
+    """And those that read the shape alone for that file, so that they do not run again for other weights."""
+    whole, wrong = ("model.safetensors", "model.json"), []
+    read = {"model": whole, "start-model": whole, "unpruned": whole[1:]}
+    for job in jobs:
+        if job.rule in ("bpe", "parser_model", "parser"):
+            continue
+        files = {f"{job.flags[flag]}/{name}" for flag, names in read.items() if flag in job.flags for name in names}
+        of_models = {path for path in (*job.inputs, *job.outputs) if Path(path).name in whole}
+        if files and files != of_models:
+            wrong.append(f"{job.rule}: {sorted(files ^ of_models)}")
+    assert not wrong, "\n".join(wrong)
+
+
 def test_every_output_of_a_rule_is_told_to_its_command(jobs: list[Job]) -> None:
     for job in jobs:
         told = [word for value in job.flags.values() for word in value.split()]
+        told += [word.replace(".model", ".json") for word in told if word.endswith(".model")]  # written beside it
         assert all(any(out == word or out.startswith(f"{word}/") for word in told) for out in job.outputs), job
 
 

@@ -24,8 +24,10 @@ rule score:
     resources:
         mem_mb=2000,
         runtime=120,
+    params:
+        model=folder_of("model"),
     shell:
-        "python -m heads score --settings {input.settings:q} --model {input.model:q} --shape {input.shape:q}"
+        "python -m heads score --settings {input.settings:q} --model {params.model:q}"
         " --source {input.source:q} --target-bpe {input.target_bpe:q} --references {input.references:q}"
         " --translations {output.translations:q} --bleu {output.bleu:q} --statistics {output.statistics:q}"
         " --threads {threads} > {log:q} 2>&1"
@@ -52,8 +54,10 @@ rule confidence:
     resources:
         mem_mb=2000,
         runtime=60,
+    params:
+        model=folder_of("model"),
     shell:
-        "python -m heads confidence --settings {input.settings:q} --model {input.model:q} --shape {input.shape:q}"
+        "python -m heads confidence --settings {input.settings:q} --model {params.model:q}"
         " --source {input.source:q} --target {input.target:q} --out {output:q} --threads {threads} > {log:q} 2>&1"
 
 
@@ -78,8 +82,10 @@ rule lrp:
     resources:
         mem_mb=4000,
         runtime=240,
+    params:
+        model=folder_of("model"),
     shell:
-        "python -m heads lrp --settings {input.settings:q} --model {input.model:q} --shape {input.shape:q}"
+        "python -m heads lrp --settings {input.settings:q} --model {params.model:q}"
         " --source {input.source:q} --target {input.target:q} --out {output.heads:q} --conservation {output.conservation:q}"
         " --threads {threads} > {log:q} 2>&1"
 
@@ -113,8 +119,9 @@ rule roles:
         runtime=120,
     params:
         trees=lambda w: [f"{name}={path}" for name, path in tree_files(w).items()],
+        model=folder_of("model"),
     shell:
-        "python -m heads roles --settings {input.settings:q} --model {input.model:q} --shape {input.shape:q}"
+        "python -m heads roles --settings {input.settings:q} --model {params.model:q}"
         " --source-bpe {input.source_bpe:q} --trees {params.trees:q} --train-source {input.train_source:q}"
         " --out {output.roles:q} --alignment {output.alignment:q} --positions {output.positions:q}"
         " --threads {threads} > {log:q} 2>&1"
@@ -144,8 +151,10 @@ rule maps:
     resources:
         mem_mb=2000,
         runtime=30,
+    params:
+        model=folder_of("model"),
     shell:
-        "python -m heads maps --settings {input.settings:q} --model {input.model:q} --shape {input.shape:q}"
+        "python -m heads maps --settings {input.settings:q} --model {params.model:q}"
         " --source-bpe {input.source_bpe:q} --trees {input.trees:q} --out {output:q} --threads {threads}"
         " > {log:q} 2>&1"
 
@@ -200,8 +209,10 @@ rule importance:
     resources:
         mem_mb=2000,
         runtime=60,
+    params:
+        model=folder_of("model"),
     shell:
-        "python -m heads importance --settings {input.settings:q} --model {input.model:q} --shape {input.shape:q}"
+        "python -m heads importance --settings {input.settings:q} --model {params.model:q}"
         " --source {input.source:q} --target {input.target:q} --out {output:q} --threads {threads} > {log:q} 2>&1"
 
 
@@ -232,8 +243,10 @@ rule ablation:
     resources:
         mem_mb=2000,
         runtime=720,
+    params:
+        model=folder_of("model"),
     shell:
-        "python -m heads ablation --settings {input.settings:q} --model {input.model:q} --shape {input.shape:q}"
+        "python -m heads ablation --settings {input.settings:q} --model {params.model:q}"
         " --source {input.source:q} --references {input.references:q} --target-bpe {input.target_bpe:q}"
         " --dev-source {input.dev_source:q} --dev-references {input.dev_references:q}"
         " --masked {output.masked:q} --masked-dev {output.masked_dev:q} --alone {output.alone:q}"
@@ -261,8 +274,10 @@ rule ablation_other:
     resources:
         mem_mb=2000,
         runtime=720,
+    params:
+        model=folder_of("model"),
     shell:
-        "python -m heads ablation_other --settings {input.settings:q} --model {input.model:q} --shape {input.shape:q}"
+        "python -m heads ablation_other --settings {input.settings:q} --model {params.model:q}"
         " --source {input.source:q} --references {input.references:q} --target-bpe {input.target_bpe:q}"
         " --masked {output.masked:q} --threads {threads} > {log:q} 2>&1"
 
@@ -292,8 +307,10 @@ rule masking_curve:
     resources:
         mem_mb=2000,
         runtime=720,
+    params:
+        model=folder_of("model"),
     shell:
-        "python -m heads masking_curve --settings {input.settings:q} --model {input.model:q} --shape {input.shape:q}"
+        "python -m heads masking_curve --settings {input.settings:q} --model {params.model:q}"
         " --source {input.source:q} --references {input.references:q} --target-bpe {input.target_bpe:q}"
         " --importance {input.importance:q} --ablation-dev {input.ablation_dev:q}"
         " --ablation-test {input.ablation_test:q} --out {output:q} --threads {threads} > {log:q} 2>&1"
@@ -326,8 +343,10 @@ rule checkpoints:
     resources:
         mem_mb=2000,
         runtime=720,
+    params:
+        model=folder_of("model"),
     shell:
-        "python -m heads checkpoints --settings {input.settings:q} --model {input.model:q} --shape {input.shape:q}"
+        "python -m heads checkpoints --settings {input.settings:q} --model {params.model:q}"
         " --source {input.source:q} --references {input.references:q} --target-bpe {input.target_bpe:q}"
         " --dev-source {input.dev_source:q} --dev-target {input.dev_target:q} --checkpoints {input.checkpoints:q}"
         " --train-source {input.train_source:q} --train-target {input.train_target:q}"

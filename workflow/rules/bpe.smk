@@ -8,6 +8,8 @@ rule bpe:
         text=corpus_file("train.{side}.txt"),
     output:
         model=f"{BPE}/{{side}}.model",
+        # Its checksum, written and read wherever the model is.
+        facts=f"{BPE}/{{side}}.json",
     log:
         f"{BPE}/log/bpe.{{side}}.txt",
     benchmark:

@@ -77,6 +77,11 @@ def corpus_file(name):
     return path
 
 
+def folder_of(file):
+    """Param: the folder of an input or output with this name; as text, for the cache writes params down as JSON."""
+    return lambda wildcards, input, output: str(Path(getattr(input, file, None) or getattr(output, file)).parent)
+
+
 def run_folders(experiment, kinds=("baseline", "pruned", "scratch", "selected", "penalty_scratch")):
     """Folders of an experiment's runs, in a fixed order: baselines, then by kind, scope and target."""
     swept = EXPERIMENTS[experiment]["sweep"]

@@ -41,11 +41,12 @@ rule baseline:
     params:
         data=lambda wildcards, input: str(Path(input.data[0]).parent),
         seed=lambda wildcards: wildcards.seed,
+        model=folder_of("model"),
     shell:
         "python -m heads baseline --settings {input.settings:q} --data {params.data:q}"
         " --references {input.references:q} --seed {params.seed:q} --threads {threads}"
         " --processes {resources.processes}"
-        " --model {output.model:q} --shape {output.shape:q} --history {output.history:q} --checkpoints {output.checkpoints:q}"
+        " --model {params.model:q} --history {output.history:q} --checkpoints {output.checkpoints:q}"
         " > {log:q} 2>&1"
 
 
@@ -80,13 +81,15 @@ rule gates:
         seed=lambda wildcards: wildcards.seed,
         scope=lambda wildcards: wildcards.scope,
         target=lambda wildcards: wildcards.target,
+        start_model=folder_of("start_model"),
+        model=folder_of("model"),
     shell:
         "python -m heads gates --settings {input.settings:q} --data {params.data:q}"
         " --references {input.references:q} --seed {params.seed:q} --threads {threads}"
         " --processes {resources.processes}"
-        " --start-model {input.start_model:q} --start-shape {input.start_shape:q}"
+        " --start-model {params.start_model:q}"
         " --scope {params.scope:q} --target {params.target:q}"
-        " --model {output.model:q} --shape {output.shape:q} --history {output.history:q}"
+        " --model {params.model:q} --history {output.history:q}"
         " --heads {output.heads:q} --gates-log {output.closing:q} > {log:q} 2>&1"
 
 
@@ -110,9 +113,12 @@ rule pruned:
     resources:
         mem_mb=2000,
         runtime=20,
+    params:
+        start_model=folder_of("start_model"),
+        model=folder_of("model"),
     shell:
-        "python -m heads pruned --start-model {input.start_model:q} --start-shape {input.start_shape:q}"
-        " --gates {input.gates:q} --model {output.model:q} --shape {output.shape:q} --heads {output.heads:q}"
+        "python -m heads pruned --start-model {params.start_model:q}"
+        " --gates {input.gates:q} --model {params.model:q} --heads {output.heads:q}"
         " > {log:q} 2>&1"
 
 
@@ -144,12 +150,14 @@ rule scratch:
     params:
         data=lambda wildcards, input: str(Path(input.data[0]).parent),
         seed=lambda wildcards: wildcards.seed,
+        unpruned=folder_of("unpruned_shape"),
+        model=folder_of("model"),
     shell:
         "python -m heads scratch --settings {input.settings:q} --data {params.data:q}"
         " --references {input.references:q} --seed {params.seed:q} --threads {threads}"
         " --processes {resources.processes}"
-        " --unpruned-shape {input.unpruned_shape:q} --heads {input.heads:q}"
-        " --model {output.model:q} --shape {output.shape:q} --history {output.history:q} > {log:q} 2>&1"
+        " --unpruned {params.unpruned:q} --heads {input.heads:q}"
+        " --model {params.model:q} --history {output.history:q} > {log:q} 2>&1"
 
 
 rule penalty_gates:
@@ -182,12 +190,14 @@ rule penalty_gates:
         seed=lambda wildcards: wildcards.seed,
         scope=lambda wildcards: wildcards.scope,
         target=lambda wildcards: wildcards.target,
+        unpruned=folder_of("unpruned_shape"),
+        model=folder_of("model"),
     shell:
         "python -m heads penalty_gates --settings {input.settings:q} --data {params.data:q}"
         " --references {input.references:q} --seed {params.seed:q} --threads {threads}"
-        " --processes {resources.processes} --unpruned-shape {input.unpruned_shape:q}"
+        " --processes {resources.processes} --unpruned {params.unpruned:q}"
         " --scope {params.scope:q} --target {params.target:q}"
-        " --model {output.model:q} --shape {output.shape:q} --history {output.history:q}"
+        " --model {params.model:q} --history {output.history:q}"
         " --heads {output.heads:q} --gates-log {output.closing:q} > {log:q} 2>&1"
 
 

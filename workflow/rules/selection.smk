@@ -20,8 +20,10 @@ rule latency:
     resources:
         mem_mb=2000,
         runtime=60,
+    params:
+        model=folder_of("model"),
     shell:
-        "python -m heads latency --settings {input.settings:q} --model {input.model:q} --shape {input.shape:q}"
+        "python -m heads latency --settings {input.settings:q} --model {params.model:q}"
         " --source {input.source:q} --out {output:q} --threads {threads} > {log:q} 2>&1"
 
 
@@ -73,8 +75,10 @@ rule masked:
     resources:
         mem_mb=2000,
         runtime=720,
+    params:
+        model=folder_of("model"),
     shell:
-        "python -m heads masked --settings {input.settings:q} --model {input.model:q} --shape {input.shape:q}"
+        "python -m heads masked --settings {input.settings:q} --model {params.model:q}"
         " --source {input.source:q} --references {input.references:q} --target-bpe {input.target_bpe:q}"
         " --selection {input.selection:q} --out {output:q} --threads {threads} > {log:q} 2>&1"
 
@@ -133,12 +137,14 @@ rule selected:
     params:
         data=lambda wildcards, input: str(Path(input.data[0]).parent),
         seed=lambda wildcards: wildcards.seed,
+        start_model=folder_of("start_model"),
+        model=folder_of("model"),
     shell:
         "python -m heads selected --settings {input.settings:q} --data {params.data:q}"
         " --references {input.references:q} --seed {params.seed:q} --threads {threads}"
         " --processes {resources.processes}"
-        " --start-model {input.start_model:q} --start-shape {input.start_shape:q} --heads {input.heads:q}"
-        " --model {output.model:q} --shape {output.shape:q} --history {output.history:q} > {log:q} 2>&1"
+        " --start-model {params.start_model:q} --heads {input.heads:q}"
+        " --model {params.model:q} --history {output.history:q} > {log:q} 2>&1"
 
 
 rule compared:

@@ -12,10 +12,8 @@ from sacrebleu.metrics import BLEU
 from sacrebleu.significance import PairedTest, Result
 from torch import Tensor
 
-from heads.analysis.attention_weights import live_heads
-from heads.base.names import ATTENTIONS
-from heads.model.transformer import Gates, ModelShape, Transformer
-from heads.pruning.selection import Head
+from heads.model.shape import Head, ModelShape
+from heads.model.transformer import Gates, Transformer
 
 Translate = Callable[[Gates | None], list[str]]
 """Translates always the same sentences, with these gates on the heads (None: all open)."""
@@ -38,11 +36,6 @@ CHOICE_COLUMNS = (
 Row = dict[str, str | int | float]
 
 
-def all_heads(shape: ModelShape) -> list[Head]:
-    """Every live head of a model, in the order of tables."""
-    return [(kind, layer, head) for kind in ATTENTIONS for layer, head in live_heads(shape, kind)]
-
-
 def gates_without(model: Transformer, masked: Collection[Head]) -> dict[str, list[Tensor]]:
     """Gates, where the model is, that close the live heads `masked` and leave all others open."""
     make = model.projection.weight.new_tensor
@@ -54,12 +47,12 @@ def gates_without(model: Transformer, masked: Collection[Head]) -> dict[str, lis
 
 def masked_alone(shape: ModelShape) -> dict[Head, set[Head]]:
     """For every live head what to mask so that it alone is missing (Michel et al. 2019, sec. 3.2)."""
-    return {head: {head} for head in all_heads(shape)}
+    return {head: {head} for head in shape.heads()}
 
 
 def kept_alone(shape: ModelShape) -> dict[Head, set[Head]]:
     """For every live head what to mask so that it is the only one left of its layer (Michel et al. 2019, sec. 3.3)."""
-    heads = all_heads(shape)
+    heads = shape.heads()
     return {head: {other for other in heads if other[:2] == head[:2] and other != head} for head in heads}
 
 

@@ -9,19 +9,15 @@ import torch
 from torch import Tensor
 
 from heads.model.attention import Trace
-from heads.model.transformer import ModelShape, Transformer
+from heads.model.shape import ModelShape
+from heads.model.transformer import Transformer
 from heads.syntax.alignment import SentenceAttention, Words
 from heads.text.batches import cut, pad
 from heads.text.special_ids import EOS
 
 
-def live_heads(shape: ModelShape, attention: str) -> list[tuple[int, int]]:
-    """Layer and original number of every live head of one kind of attention, layer by layer."""
-    return [(layer, head) for layer, live in enumerate(shape.live_heads[attention]) for head in live]
-
-
 def live_weights(trace: Trace, shape: ModelShape, attention: str) -> Tensor | None:
-    """Weights [B, N, Q, K] of all N live heads of one kind, in order of `live_heads`; None without any."""
+    """Weights [B, N, Q, K] of all N live heads of one kind, in the order of `ModelShape.heads`; None without any."""
     live = enumerate(shape.live_heads[attention])
     layers = [trace[f"{attention}.{layer}.weights"] for layer, heads in live if heads]
     return torch.cat(layers, 1) if layers else None
@@ -29,7 +25,7 @@ def live_weights(trace: Trace, shape: ModelShape, attention: str) -> Tensor | No
 
 @torch.inference_mode()
 def attend(model: Transformer, sentences: Sequence[Words], batch_tokens: int) -> Iterator[SentenceAttention]:
-    """Each sentence with its encoder self-attention [N, P, P], heads in the order of `live_heads`.
+    """Each sentence with its encoder self-attention [N, P, P], heads in the order of `ModelShape.heads`.
 
     The model, in evaluation mode, reads the sentence and the end sign; the end sign's row and column are
     dropped and weights are not scaled up again. Sentences come by length, in batches of about

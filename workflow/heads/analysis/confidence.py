@@ -16,7 +16,7 @@ from collections.abc import Iterable
 import torch
 from torch import Tensor
 
-from heads.analysis.attention_weights import live_heads, live_weights
+from heads.analysis.attention_weights import live_weights
 from heads.base.names import ATTENTIONS
 from heads.model.attention import Trace
 from heads.model.transformer import Transformer
@@ -35,7 +35,7 @@ def confidence(model: Transformer, batches: Iterable[Batch]) -> list[Row]:
     `tokens` is how many tokens the mean is over; without any, confidence is None.
     """
     device = next(model.parameters()).device
-    heads = {kind: live_heads(model.shape, kind) for kind in ATTENTIONS}
+    heads = {kind: model.shape.heads((kind,)) for kind in ATTENTIONS}
     sums = {kind: torch.zeros(len(heads[kind]), dtype=torch.float64, device=device) for kind in ATTENTIONS}
     tokens = dict.fromkeys(ATTENTIONS, 0)
     for batch in batches:
@@ -50,9 +50,9 @@ def confidence(model: Transformer, batches: Iterable[Batch]) -> list[Row]:
     rows: list[Row] = []
     for kind in ATTENTIONS:
         count = tokens[kind]
-        for (layer, head), total in zip(heads[kind], sums[kind].tolist(), strict=True):
+        for head, total in zip(heads[kind], sums[kind].tolist(), strict=True):
             mean = total / count if count else None
-            rows.append(dict(zip(COLUMNS, (kind, layer, head, mean, count), strict=True)))
+            rows.append(dict(zip(COLUMNS, (*head, mean, count), strict=True)))
     return rows
 
 

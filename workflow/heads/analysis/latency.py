@@ -48,7 +48,7 @@ def latency_rows(
         differences = [whole - less for whole, less in zip(seconds[""], seconds[kind], strict=True)]
         noise = stdev(differences) / len(differences) ** 0.5 if len(differences) > 1 else abs(differences[0])
         saved = max(median(differences), noise)
-        heads = sum(len(live) for live in model.shape.live_heads[kind])
+        heads = len(model.shape.heads((kind,)))
         facts = (median(seconds[""]), size, settings.repeats, settings.sentences, device_name(device))
         rows.append(dict(zip(COLUMNS, (kind, saved / max(1, heads), *facts), strict=True)))
     return rows

@@ -10,12 +10,13 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from heads.analysis.ablation import Translate, all_heads, gates_without
+from heads.analysis.ablation import Translate, gates_without
 from heads.analysis.importance import FORMS
 from heads.base.bootstrap import interval, resampled_sums
 from heads.base.names import ATTENTIONS
+from heads.model.shape import Head
 from heads.model.transformer import Transformer
-from heads.pruning.selection import Head, Scores, random_scores, steps
+from heads.pruning.selection import Scores, random_scores, steps
 from heads.translation.beam_search import bleu_statistics
 from heads.translation.bleu import bleu_of
 
@@ -51,7 +52,7 @@ def ablation_order(rows: Sequence[Mapping[str, object]]) -> Scores:
 
 def random_orders(model: Transformer, number: int) -> dict[str, Scores]:
     """The control: `number` orders that know nothing, seeded 1, 2, and so on."""
-    return {f"random-{seed}": random_scores(all_heads(model.shape), seed) for seed in range(1, number + 1)}
+    return {f"random-{seed}": random_scores(model.shape.heads(), seed) for seed in range(1, number + 1)}
 
 
 def by_attention(scores: Scores) -> dict[str, Scores]:

@@ -30,12 +30,12 @@ from torch import Tensor, nn
 
 from heads.base.files import UserError
 from heads.config.settings import SpeedSettings
+from heads.model.folder import WEIGHTS, load_folder
 from heads.model.transformer import Transformer
 from heads.text.batches import pad
 from heads.text.special_ids import EOS
 from heads.text.vocabulary import Tokens
 from heads.translation.beam_search import IMPOSSIBLE, beam_search
-from heads.translation.model_folder import WEIGHTS, load_folder
 
 COLUMNS = (
     "run",
@@ -183,7 +183,7 @@ def facts_of(contestant: Contestant) -> dict[str, object]:
     """How large a model is, the same for every batch size."""
     shape = contestant.model.shape
     return {
-        "heads": sum(len(layer) for layers in shape.live_heads.values() for layer in layers),
+        "heads": len(shape.heads()),
         "of": shape.original_heads * shape.layers * len(shape.live_heads),
         "parameters": sum(value.numel() for value in contestant.model.parameters()),
         "disk_mb": contestant.disk_mb,

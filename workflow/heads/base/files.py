@@ -9,7 +9,6 @@ from __future__ import annotations
 import csv
 import errno
 import gzip
-import hashlib
 import io
 import json
 import os
@@ -21,6 +20,8 @@ from pathlib import Path
 from typing import IO, Any
 
 import yaml
+
+from heads.base.seals import KEY, checksum, sealed, unsealed
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 NODE = platform.node().replace("/", "")
@@ -110,9 +111,10 @@ def write_lines(path: Path, lines: Iterable[str]) -> None:
 
 
 def read_json(path: Path) -> Any:
-    """The content of a JSON file."""
+    """The content of a JSON file; one that `write_sealed_json` wrote must be as it was written."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_text(encoding="utf-8"))
+        return unsealed(content) if isinstance(content, dict) and KEY in content else content
     except (OSError, ValueError) as error:
         raise UserError(f"{path} is missing or damaged ({error}): delete it and run its stage again.") from error
 
@@ -120,6 +122,11 @@ def read_json(path: Path) -> Any:
 def write_json(path: Path, content: Any) -> None:
     """Write indented JSON, whole or not at all."""
     write_text(path, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+
+
+def write_sealed_json(path: Path, content: Mapping[str, Any]) -> None:
+    """Write indented JSON with its checksum, whole or not at all."""
+    write_json(path, sealed(content))
 
 
 def read_yaml(path: Path) -> Any:
@@ -131,7 +138,7 @@ def read_yaml(path: Path) -> Any:
         reason = " ".join(str(error).split())
         raise UserError(f"{path} is missing or no YAML ({reason}): put it right or delete it.") from error
     seal, _, rest = text.partition("\n")
-    if content is None or (seal.startswith(SEAL) and seal != SEAL + sha256_of_text(rest)):
+    if content is None or (seal.startswith(SEAL) and seal != SEAL + checksum([rest.encode()])):
         raise UserError(f"{path} was cut off or changed after it was written: delete it and run again.")
     return content
 
@@ -139,12 +146,7 @@ def read_yaml(path: Path) -> Any:
 def write_yaml(path: Path, content: Any) -> None:
     """Write YAML under a line with its checksum, whole or not at all."""
     text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
-    write_text(path, f"{SEAL}{sha256_of_text(text)}\n{text}")
-
-
-def sha256_of_text(text: str) -> str:
-    """Hexadecimal SHA-256 of a text as UTF-8."""
-    return hashlib.sha256(text.encode()).hexdigest()
+    write_text(path, f"{SEAL}{checksum([text.encode()])}\n{text}")
 
 
 def read_jsonl(path: Path) -> list[dict[str, Any]]:
@@ -187,9 +189,3 @@ def read_tsv(path: Path) -> list[dict[str, str]]:
     if not text.endswith("\n"):
         raise UserError(f"{path} was cut off: delete it and run its stage again.")
     return list(csv.DictReader(io.StringIO(text, newline=""), delimiter="\t"))
-
-
-def sha256_of(path: Path) -> str:
-    """Hexadecimal SHA-256 of a file, read in pieces."""
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import torch
 
-from heads.analysis.ablation import Translate, all_heads
+from heads.analysis.ablation import Translate
 from heads.base.files import UserError, read_lines
 from heads.config.settings import TranslateSettings
-from heads.model.checkpoint import load_model
+from heads.model.folder import load_folder
 from heads.model.transformer import Gates, Transformer
 from heads.text.batches import Pairs
 from heads.text.vocabulary import Tokens, Vocabulary
@@ -21,22 +21,21 @@ from heads.translation.beam_search import translate_pairs
 def add_masking_arguments(parser: argparse.ArgumentParser) -> None:
     """Flags of every command that translates with masked heads."""
     parser.add_argument("--settings", type=Path, required=True, help="settings of the stage, YAML")
-    parser.add_argument("--model", type=Path, required=True, help="weights")
-    parser.add_argument("--shape", type=Path, required=True, help="model.json")
+    parser.add_argument("--model", type=Path, required=True, help="folder of a trained model")
     parser.add_argument("--source", type=Path, required=True, help="token file of the test sentences")
     parser.add_argument("--references", type=Path, required=True, help="plain text of their translations")
     parser.add_argument("--target-bpe", type=Path, required=True, help="SentencePiece model of the target side")
     add_device_arguments(parser)
 
 
-def load_with_heads(model: Path, shape: Path, device: torch.device) -> Transformer:
-    """The model of two files, on the device.
+def load_with_heads(folder: Path, device: torch.device) -> Transformer:
+    """The model of a folder, on the device.
 
     Raises UserError when it has no head to mask.
     """
-    loaded = load_model(model, shape).to(device)
-    if not all_heads(loaded.shape):
-        raise UserError(f"{shape} is of a model without any head, so there is none to mask: give another run.")
+    loaded = load_folder(folder).to(device)
+    if not loaded.shape.heads():
+        raise UserError(f"{folder} is of a model without any head, so there is none to mask: give another run.")
     return loaded
 
 

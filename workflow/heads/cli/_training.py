@@ -11,11 +11,12 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-from heads.base.files import UserError, read_lines, sha256_of
+from heads.base.files import UserError, read_lines
 from heads.base.names import SIDES
 from heads.base.provenance import made_by, provenance
+from heads.base.seals import sha256_of
 from heads.config.settings import TrainingSettings
-from heads.model.checkpoint import save_model
+from heads.model.folder import save_folder
 from heads.model.transformer import Gates, Transformer
 from heads.text.batches import Pairs
 from heads.text.vocabulary import Tokens, Vocabulary
@@ -32,8 +33,7 @@ def add_training_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data", type=Path, required=True, help="folder of the bpe stage")
     parser.add_argument("--references", type=Path, required=True, help="plain text of the dev targets, for BLEU")
     parser.add_argument("--seed", type=int, required=True)
-    parser.add_argument("--model", type=Path, required=True, help="weights to write, safetensors")
-    parser.add_argument("--shape", type=Path, required=True, help="shape and facts to write, JSON")
+    parser.add_argument("--model", type=Path, required=True, help="folder to write the model into")
     parser.add_argument("--history", type=Path, required=True, help="training log to write, JSON lines")
     parser.add_argument(
         "--save-every-seconds", type=float, default=60.0, help="how much work a killed training loses at most"
@@ -103,7 +103,7 @@ def evaluation(arguments: argparse.Namespace, settings: TrainingSettings, device
 def run_training(
     training: Training, arguments: argparse.Namespace, content: Mapping[str, Any], start: str
 ) -> Unfinished:
-    """Train, then write model and shape; `start` tells what the training began from.
+    """Train, then write the model; `start` tells what the training began from.
 
     Returns the folder of the unfinished training, to be finished when the caller has written its own outputs too.
     """
@@ -112,7 +112,7 @@ def run_training(
     files = [arguments.data / f"{split}.{side}.safetensors" for split in ("train", "dev") for side in SIDES]
     data = [sha256_of(path) for path in (*files, arguments.references)]
     identity = fingerprint(content, arguments.seed, start, data, provenance()["torch"])
-    folder = arguments.model.parent / "unfinished"
+    folder = arguments.model / "unfinished"
     first = plan.processes.first
     unfinished = Unfinished(folder, identity, arguments.save_every_seconds) if first else Follower(folder, identity)
     if training.pairs.left_out:
@@ -125,5 +125,5 @@ def run_training(
     plan.processes.leave()
     if not first:
         sys.exit()  # the first process writes what is left to write
-    save_model(training.model, arguments.model, arguments.shape, facts, made_by(arguments))
+    save_folder(training.model, arguments.model, facts, made_by(arguments))
     return unfinished

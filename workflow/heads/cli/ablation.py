@@ -31,7 +31,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Mask, translate and score; write the five tables."""
     device = pick(arguments)
     settings = section(AblationSettings, read_yaml(arguments.settings)["ablation"])
-    model = load_with_heads(arguments.model, arguments.shape, device)
+    model = load_with_heads(arguments.model, device)
     dev = replace(settings, sentences=settings.dev_sentences)
     on_test = translation_of(model, device, arguments.source, arguments.references, arguments.target_bpe, settings)
     on_dev = translation_of(model, device, arguments.dev_source, arguments.dev_references, arguments.target_bpe, dev)

@@ -22,7 +22,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Mask, translate and score; write the table."""
     device = pick(arguments)
     settings = section(AblationSettings, read_yaml(arguments.settings)["ablation"])
-    model = load_with_heads(arguments.model, arguments.shape, device)
+    model = load_with_heads(arguments.model, device)
     text = translation_of(model, device, arguments.source, arguments.references, arguments.target_bpe, settings)
     rows = ablation_rows(model, masked_alone(model.shape), *text, resamples=settings.resamples)
     write_tsv(arguments.masked, rows, COLUMNS)

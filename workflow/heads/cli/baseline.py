@@ -10,7 +10,8 @@ import torch
 from heads.base.files import read_yaml
 from heads.cli import _training
 from heads.config.settings import BaselineSettings, ModelSettings, TrainingSettings, section
-from heads.model.transformer import ModelShape, Transformer, full_heads
+from heads.model.shape import ModelShape, full_heads
+from heads.model.transformer import Transformer
 from heads.text.vocabulary import Vocabulary
 from heads.training.loop import Plan, Training
 

@@ -7,9 +7,11 @@ from pathlib import Path
 
 from heads.analysis.importance import importance_rows
 from heads.analysis.masking_curve import WALK_COLUMNS, curve_rows, importance_orders
-from heads.base.files import read_json, read_yaml, write_tsv
+from heads.base.files import read_yaml, write_tsv
 from heads.cli._masking import add_masking_arguments, load_with_heads, translation_of
 from heads.config.settings import CheckpointsSettings, ImportanceSettings, TrainingSettings, section
+from heads.model.folder import WEIGHTS, load_weights
+from heads.model.shape import facts_of
 from heads.text.batches import Pairs
 from heads.text.vocabulary import Tokens
 from heads.training.checkpointing import checkpoints_in
@@ -37,10 +39,10 @@ def run(arguments: argparse.Namespace) -> None:
     updates_an_epoch = len(trained_on.epoch(training.batch_tokens, seed=0, epoch=0))
     pairs = Pairs(Tokens(arguments.dev_source), Tokens(arguments.dev_target), how.batch_tokens)
     weights = [(update, path, 0) for update, path in checkpoints_in(arguments.checkpoints).items()]
-    weights.append((int(read_json(arguments.shape)["updates"]), arguments.model, 1))
-    rows = []
+    weights.append((int(facts_of(arguments.model)["updates"]), arguments.model / WEIGHTS, 1))
+    model, rows = load_with_heads(arguments.model, device), []
     for update, path, finished in weights:
-        model = load_with_heads(path, arguments.shape, device)
+        load_weights(model, path)
         batches = (batch for _, batch in pairs.in_order(how.batch_tokens, how.sentences or None))
         measured = importance_rows(model, batches, label_smoothing=training.label_smoothing)
         form, scores = next(iter(importance_orders(measured).items()))

@@ -6,9 +6,9 @@ import argparse
 from pathlib import Path
 
 from heads.analysis.ablation import paired_bootstrap
-from heads.base.files import UserError, read_json, read_lines, read_yaml, write_tsv
+from heads.base.files import UserError, read_lines, read_yaml, write_tsv
 from heads.config.settings import SelectionSettings, section
-from heads.pruning.criteria import heads_of
+from heads.model.shape import facts_of, shape_of
 from heads.tables.needs import run_of
 
 COLUMNS = ("run", "kept", "of", "updates", "bleu", "bleu_change", "p_value")
@@ -33,12 +33,10 @@ def run(arguments: argparse.Namespace) -> None:
         if len(text) != len(references):
             raise UserError(f"{folder}/translations.txt has {len(text)} lines, not {len(references)}: score it again.")
     (base, _), *scores = paired_bootstrap(unpruned, texts, references, settings.resamples)
-    start = read_json(arguments.baseline / "model.json")
     rows = []
     for folder, (bleu, p_value) in zip(arguments.runs, scores, strict=True):
-        model = read_json(folder / "model.json")
-        kept, of = (len(heads_of(facts["shape"]["live_heads"])) for facts in (model, start))
-        updates = model["total_updates"] - start["total_updates"]
+        kept, of = (len(shape_of(run).heads()) for run in (folder, arguments.baseline))
+        updates = facts_of(folder)["total_updates"] - facts_of(arguments.baseline)["total_updates"]
         values = (run_of(folder.resolve())[1].folder, kept, of, updates, bleu, bleu - base, p_value)
         rows.append(dict(zip(COLUMNS, values, strict=True)))
     write_tsv(arguments.out, rows, COLUMNS)

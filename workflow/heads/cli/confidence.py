@@ -9,7 +9,7 @@ from pathlib import Path
 from heads.analysis.confidence import COLUMNS, confidence
 from heads.base.files import read_yaml, write_tsv
 from heads.config.settings import ConfidenceSettings, section
-from heads.model.checkpoint import load_model
+from heads.model.folder import load_folder
 from heads.text.batches import Pairs
 from heads.text.vocabulary import Tokens
 from heads.training.devices import add_device_arguments, pick
@@ -20,8 +20,7 @@ MAX_PIECES = 1000
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Flags of `python -m heads confidence`."""
-    parser.add_argument("--model", type=Path, required=True, help="weights")
-    parser.add_argument("--shape", type=Path, required=True, help="model.json")
+    parser.add_argument("--model", type=Path, required=True, help="folder of a trained model")
     parser.add_argument("--settings", type=Path, required=True, help="settings of the stage, YAML")
     parser.add_argument("--source", type=Path, required=True, help="token file of the source sentences")
     parser.add_argument("--target", type=Path, required=True, help="token file of the reference translations")
@@ -32,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Measure and write the table."""
     settings = section(ConfidenceSettings, read_yaml(arguments.settings)["confidence"])
-    model = load_model(arguments.model, arguments.shape).to(pick(arguments))
+    model = load_folder(arguments.model).to(pick(arguments))
     pairs = Pairs(Tokens(arguments.source), Tokens(arguments.target), MAX_PIECES)
     if pairs.left_out:
         print(f"{pairs.left_out} pairs left out: more than {MAX_PIECES} pieces", file=sys.stderr)

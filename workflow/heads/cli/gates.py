@@ -10,13 +10,15 @@ from typing import Any
 import torch
 from torch import nn
 
-from heads.base.files import read_json, read_yaml, sha256_of, write_tsv
+from heads.base.files import read_yaml, write_tsv
 from heads.base.names import SCOPES
+from heads.base.seals import sha256_of
 from heads.base.targets import SUBSET, Target
 from heads.cli import _training
 from heads.config.settings import GatesSettings, LengthSettings, TrainingSettings, section
-from heads.model.checkpoint import load_model
-from heads.model.transformer import ModelShape, Transformer
+from heads.model.folder import WEIGHTS, load_folder
+from heads.model.shape import ModelShape, facts_of
+from heads.model.transformer import Transformer
 from heads.pruning.gates import HeadGates, TrainableGates, budgets_of
 from heads.pruning.penalty import DrivenPenalty, Penalty
 from heads.pruning.subset_gates import SubsetGates
@@ -28,8 +30,7 @@ COLUMNS = ("attention", "layer", "head", "log_alpha", "p_open", "open", "strictl
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Flags of `python -m heads gates`."""
     add_gate_arguments(parser)
-    parser.add_argument("--start-model", type=Path, required=True, help="weights of the trained model to start from")
-    parser.add_argument("--start-shape", type=Path, required=True, help="its model.json")
+    parser.add_argument("--start-model", type=Path, required=True, help="folder of the trained model to start from")
 
 
 def add_gate_arguments(parser: argparse.ArgumentParser) -> None:
@@ -52,13 +53,14 @@ def run(arguments: argparse.Namespace) -> None:
     content = read_yaml(arguments.settings)
     settings = section(GatesSettings, content["gates"])
     training = section(TrainingSettings, content["training"])
-    model = load_model(arguments.start_model, arguments.start_shape)
-    before = read_json(arguments.start_shape)["total_updates"]
+    model = load_folder(arguments.start_model)
+    before = facts_of(arguments.start_model)["total_updates"]
     length = LengthSettings(settings.updates, 0, settings.average_last, settings.average_every)
     plan = Plan(training, length, arguments.seed, before, device, processes=processes)
     decoder = (model.target_embedding, model.decoder, model.decoder_norm, model.projection)
     frozen = decoder if arguments.scope == "enc_self" else ()
-    train_with_gates(arguments, content, model, plan, settings, frozen, start=sha256_of(arguments.start_model))
+    start = sha256_of(arguments.start_model / WEIGHTS)
+    train_with_gates(arguments, content, model, plan, settings, frozen, start=start)
 
 
 def train_with_gates(
@@ -102,13 +104,9 @@ def gates_and_penalty(
 
 def rows(gates: TrainableGates, shape: ModelShape) -> list[dict[str, Any]]:
     """One row for every gated head, with its original index; log_alpha is the logit also for an exact number."""
-    columns = [
-        {kind: [layer.tolist() for layer in layers] for kind, layers in values.items()}
-        for values in (gates.logits(), gates.chances(), gates.binary(), gates.between())
-    ]
+    values = (gates.logits(), gates.chances(), gates.binary(), gates.between())
+    columns = [[one for layers in each.values() for layer in layers for one in layer.tolist()] for each in values]
     return [
-        dict(zip(COLUMNS, (kind, layer, head, logit, chance, int(stays), int(between)), strict=True))
-        for kind in columns[0]
-        for layer, live in enumerate(shape.live_heads[kind])
-        for head, logit, chance, stays, between in zip(live, *(each[kind][layer] for each in columns), strict=True)
+        dict(zip(COLUMNS, (*head, logit, chance, int(stays), int(between)), strict=True))
+        for head, logit, chance, stays, between in zip(shape.heads(values[0].keys()), *columns, strict=True)
     ]

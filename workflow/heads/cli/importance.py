@@ -8,7 +8,7 @@ from pathlib import Path
 from heads.analysis.importance import COLUMNS, importance_rows
 from heads.base.files import read_yaml, write_tsv
 from heads.config.settings import ImportanceSettings, TrainingSettings, section
-from heads.model.checkpoint import load_model
+from heads.model.folder import load_folder
 from heads.text.batches import Pairs
 from heads.text.vocabulary import Tokens
 from heads.training.devices import add_device_arguments, pick
@@ -17,8 +17,7 @@ from heads.training.devices import add_device_arguments, pick
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Flags of `python -m heads importance`."""
     parser.add_argument("--settings", type=Path, required=True, help="settings of the stage, YAML")
-    parser.add_argument("--model", type=Path, required=True, help="weights")
-    parser.add_argument("--shape", type=Path, required=True, help="model.json")
+    parser.add_argument("--model", type=Path, required=True, help="folder of a trained model")
     parser.add_argument("--source", type=Path, required=True, help="token file of the source sentences")
     parser.add_argument("--target", type=Path, required=True, help="token file of the reference translations")
     parser.add_argument("--out", type=Path, required=True, help="table to write")
@@ -30,7 +29,7 @@ def run(arguments: argparse.Namespace) -> None:
     content = read_yaml(arguments.settings)
     settings = section(ImportanceSettings, content["importance"])
     smoothing = section(TrainingSettings, content["training"]).label_smoothing
-    model = load_model(arguments.model, arguments.shape).to(pick(arguments))
+    model = load_folder(arguments.model).to(pick(arguments))
     # A sentence longer than a batch would break the bound on memory.
     pairs = Pairs(Tokens(arguments.source), Tokens(arguments.target), settings.batch_tokens)
     batches = (batch for _, batch in pairs.in_order(settings.batch_tokens, settings.sentences or None))

@@ -9,7 +9,7 @@ from heads.analysis.latency import COLUMNS, latency_rows
 from heads.analysis.speed import clock_of
 from heads.base.files import read_yaml, write_tsv
 from heads.config.settings import SpeedSettings, section
-from heads.model.checkpoint import load_model
+from heads.model.folder import load_folder
 from heads.text.vocabulary import Tokens
 from heads.training.devices import add_device_arguments, pick
 
@@ -17,8 +17,7 @@ from heads.training.devices import add_device_arguments, pick
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Flags of `python -m heads latency`."""
     parser.add_argument("--settings", type=Path, required=True, help="settings of the stage speed, YAML")
-    parser.add_argument("--model", type=Path, required=True, help="weights of the unpruned model")
-    parser.add_argument("--shape", type=Path, required=True, help="its model.json")
+    parser.add_argument("--model", type=Path, required=True, help="folder of the unpruned model")
     parser.add_argument("--source", type=Path, required=True, help="token file to translate")
     parser.add_argument("--out", type=Path, required=True, help="table to write")
     add_device_arguments(parser)
@@ -28,5 +27,5 @@ def run(arguments: argparse.Namespace) -> None:
     """Time, write the table."""
     device = pick(arguments)
     settings = section(SpeedSettings, read_yaml(arguments.settings)["speed"])
-    model = load_model(arguments.model, arguments.shape).to(device)
+    model = load_folder(arguments.model).to(device)
     write_tsv(arguments.out, latency_rows(model, Tokens(arguments.source), settings, device, clock_of(device)), COLUMNS)

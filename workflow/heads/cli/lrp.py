@@ -11,7 +11,7 @@ import numpy as np
 from heads.analysis.lrp.rows import COLUMNS, CONSERVATION_COLUMNS, relevance_rows
 from heads.base.files import read_yaml, write_tsv
 from heads.config.settings import LrpSettings, section
-from heads.model.checkpoint import load_model
+from heads.model.folder import load_folder
 from heads.model.transformer import Transformer
 from heads.text.batches import Batch, Pairs, make_batch
 from heads.text.vocabulary import Tokens
@@ -21,8 +21,7 @@ from heads.translation.beam_search import greedy
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Flags of `python -m heads lrp`."""
-    parser.add_argument("--model", type=Path, required=True, help="weights")
-    parser.add_argument("--shape", type=Path, required=True, help="model.json")
+    parser.add_argument("--model", type=Path, required=True, help="folder of a trained model")
     parser.add_argument("--settings", type=Path, required=True, help="settings of the stage, YAML")
     parser.add_argument("--source", type=Path, required=True, help="token file of the source sentences")
     parser.add_argument("--target", type=Path, required=True, help="token file of the references: which pairs count")
@@ -35,7 +34,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Translate greedily, walk back from every step by every rule, write the tables."""
     device = pick(arguments)
     settings = section(LrpSettings, read_yaml(arguments.settings)["lrp"])
-    model = load_model(arguments.model, arguments.shape).to(device)
+    model = load_folder(arguments.model).to(device)
     # A sentence longer than a batch would break the bound on memory.
     pairs = Pairs(Tokens(arguments.source), Tokens(arguments.target), settings.batch_tokens)
     if pairs.left_out:

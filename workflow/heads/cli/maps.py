@@ -11,7 +11,7 @@ from heads.analysis.attention_maps import maps, sentences_to_show
 from heads.analysis.attention_weights import attend
 from heads.base.files import read_yaml, write_text
 from heads.config.settings import MapsSettings, section
-from heads.model.checkpoint import load_model
+from heads.model.folder import load_folder
 from heads.syntax.alignment import words_of
 from heads.syntax.conllu import read_conllu
 from heads.text.vocabulary import Vocabulary
@@ -22,8 +22,7 @@ BATCH_TOKENS = 4000
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Flags of `python -m heads maps`."""
-    parser.add_argument("--model", type=Path, required=True, help="weights")
-    parser.add_argument("--shape", type=Path, required=True, help="model.json")
+    parser.add_argument("--model", type=Path, required=True, help="folder of a trained model")
     parser.add_argument("--settings", type=Path, required=True, help="settings of the stage, YAML")
     parser.add_argument("--source-bpe", type=Path, required=True, help="source SentencePiece model")
     parser.add_argument("--trees", type=Path, required=True, help="parsed source sentences, CoNLL-U")
@@ -34,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Choose sentences, run the encoder on them, write the maps."""
     settings = section(MapsSettings, read_yaml(arguments.settings)["maps"])
-    model = load_model(arguments.model, arguments.shape).to(pick(arguments))
+    model = load_folder(arguments.model).to(pick(arguments))
     sentences = sentences_to_show(words_of(read_conllu(arguments.trees), Vocabulary(arguments.source_bpe)), settings)
     if not sentences:
         wanted = f"{settings.min_words} to {settings.max_words} words"

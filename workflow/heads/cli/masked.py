@@ -11,9 +11,9 @@ from heads.base.files import read_tsv, read_yaml, write_tsv
 from heads.base.targets import Target
 from heads.cli._masking import add_masking_arguments, translation_of
 from heads.config.settings import SelectionSettings, TranslateSettings, section
-from heads.model.checkpoint import load_model
+from heads.model.folder import load_folder
+from heads.model.shape import Head
 from heads.model.transformer import Transformer
-from heads.pruning.selection import Head
 from heads.training.devices import pick
 
 COLUMNS = ("target", "kept", "of", "bleu", "bleu_change", "p_value")
@@ -32,7 +32,7 @@ def run(arguments: argparse.Namespace) -> None:
     device, content = pick(arguments), read_yaml(arguments.settings)
     settings = section(SelectionSettings, content["selection"])
     search = section(TranslateSettings, content["translate"])
-    model = load_model(arguments.model, arguments.shape).to(device)
+    model = load_folder(arguments.model).to(device)
     text = translation_of(model, device, arguments.source, arguments.references, arguments.target_bpe, search)
     rows = masked_rows(model, choices_of(read_tsv(arguments.selection)), *text, resamples=settings.resamples)
     write_tsv(arguments.out, rows, COLUMNS)

@@ -34,7 +34,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Walk along every order, write the table."""
     device = pick(arguments)
     settings = section(MaskingCurveSettings, read_yaml(arguments.settings)["masking_curve"])
-    model = load_with_heads(arguments.model, arguments.shape, device)
+    model = load_with_heads(arguments.model, device)
     translate, references = translation_of(
         model, device, arguments.source, arguments.references, arguments.target_bpe, settings
     )

@@ -8,18 +8,19 @@ from pathlib import Path
 
 import torch
 
-from heads.base.files import read_json, read_yaml
+from heads.base.files import read_yaml
 from heads.cli import _training
 from heads.cli.gates import add_gate_arguments, train_with_gates
 from heads.config.settings import GatesSettings, LengthSettings, TrainingSettings, section
-from heads.model.transformer import ModelShape, Transformer
+from heads.model.shape import shape_of
+from heads.model.transformer import Transformer
 from heads.training.loop import Plan
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Flags of `python -m heads penalty_gates`."""
     add_gate_arguments(parser)
-    parser.add_argument("--unpruned-shape", type=Path, required=True, help="model.json of the baseline")
+    parser.add_argument("--unpruned", type=Path, required=True, help="folder of the baseline, whose shape is read")
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -30,6 +31,6 @@ def run(arguments: argparse.Namespace) -> None:
     length = replace(section(LengthSettings, content["scratch"]), patience=0)
     settings = replace(section(GatesSettings, content["gates"]), updates=length.updates)
     torch.manual_seed(arguments.seed)
-    model = Transformer(ModelShape.from_dict(read_json(arguments.unpruned_shape)["shape"]))
+    model = Transformer(shape_of(arguments.unpruned))
     plan = Plan(training, length, arguments.seed, 0, device, processes=processes)
     train_with_gates(arguments, content, model, plan, settings, (), start="fresh")

@@ -8,12 +8,13 @@ from typing import Any
 
 import torch
 
-from heads.base.files import read_json, write_tsv
+from heads.base.files import write_tsv
 from heads.base.names import ATTENTIONS
 from heads.base.provenance import made_by
-from heads.model.checkpoint import load_model, save_model
+from heads.model.folder import load_folder, save_folder
 from heads.model.head_removal import prune, read_open_heads
-from heads.model.transformer import ModelShape, Transformer
+from heads.model.shape import ModelShape, facts_of
+from heads.model.transformer import Transformer
 
 COLUMNS = ("attention", "layer", "head", "open")
 TOLERANCE = 1e-9
@@ -22,33 +23,29 @@ TOLERANCE = 1e-9
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Flags of `python -m heads pruned`."""
-    parser.add_argument("--start-model", type=Path, required=True, help="weights of the model trained with gates")
-    parser.add_argument("--start-shape", type=Path, required=True, help="its model.json")
+    parser.add_argument("--start-model", type=Path, required=True, help="folder of the model trained with gates")
     parser.add_argument("--gates", type=Path, required=True, help="its table of gates")
-    parser.add_argument("--model", type=Path, required=True, help="weights to write")
-    parser.add_argument("--shape", type=Path, required=True, help="shape and facts to write, JSON")
+    parser.add_argument("--model", type=Path, required=True, help="folder to write the smaller model into")
     parser.add_argument("--heads", type=Path, required=True, help="table of all heads, open or not, to write")
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Write the smaller model and the table of all heads of the original."""
-    model = load_model(arguments.start_model, arguments.start_shape)
+    model = load_folder(arguments.start_model, with_closed=True)
     open_heads = read_open_heads(arguments.gates, model.shape)
     smaller = prune(model, open_heads)
     check_equal(model, smaller, open_heads)
-    facts = {
-        key: value for key, value in read_json(arguments.start_shape).items() if key not in ("shape", "provenance")
-    }
-    save_model(smaller, arguments.model, arguments.shape, facts, made_by(arguments))
+    save_folder(smaller, arguments.model, facts_of(arguments.start_model), made_by(arguments))
     write_tsv(arguments.heads, head_rows(smaller.shape), COLUMNS)
 
 
 def head_rows(shape: ModelShape) -> list[dict[str, Any]]:
     """One row for every head of the original model: is it still there?"""
+    live = {*shape.heads()}
     return [
-        {"attention": kind, "layer": layer, "head": head, "open": int(head in live)}
+        {"attention": kind, "layer": layer, "head": head, "open": int((kind, layer, head) in live)}
         for kind in ATTENTIONS
-        for layer, live in enumerate(shape.live_heads[kind])
+        for layer in range(shape.layers)
         for head in range(shape.original_heads)
     ]
 

@@ -9,11 +9,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 
-from heads.analysis.attention_weights import attend, live_heads
+from heads.analysis.attention_weights import attend
 from heads.analysis.roles import COLUMNS, POSITION_COLUMNS, Row, frequency_ranks, positions, roles
 from heads.base.files import UserError, read_yaml, write_tsv
 from heads.config.settings import RolesSettings, section
-from heads.model.checkpoint import load_model
+from heads.model.folder import load_folder
 from heads.syntax.alignment import ALIGNMENT_COLUMNS, SHORTEST, Words, usable, words_of
 from heads.syntax.conllu import check_same_sentences, read_conllu
 from heads.text.vocabulary import Tokens, Vocabulary
@@ -34,8 +34,7 @@ def named_path(text: str) -> tuple[str, Path]:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Flags of `python -m heads roles`."""
-    parser.add_argument("--model", type=Path, required=True, help="weights")
-    parser.add_argument("--shape", type=Path, required=True, help="model.json")
+    parser.add_argument("--model", type=Path, required=True, help="folder of a trained model")
     parser.add_argument("--settings", type=Path, required=True, help="settings of the stage, YAML")
     parser.add_argument("--source-bpe", type=Path, required=True, help="source SentencePiece model")
     parser.add_argument(
@@ -63,8 +62,8 @@ def run(arguments: argparse.Namespace) -> None:
     for path in others:
         check_same_sentences(first, path, settings.sentences)
     vocabulary = Vocabulary(arguments.source_bpe)
-    model = load_model(arguments.model, arguments.shape).to(pick(arguments))
-    heads = live_heads(model.shape, "enc_self")
+    model = load_folder(arguments.model).to(pick(arguments))
+    heads = [(layer, head) for _, layer, head in model.shape.heads(("enc_self",))]
     ranks = frequency_ranks(Tokens(arguments.train_source).ids, len(vocabulary))
     rows: list[Row] = []
     alignment: list[Row] = []

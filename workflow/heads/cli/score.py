@@ -9,7 +9,7 @@ from pathlib import Path
 from heads.base.files import read_lines, read_yaml, write_json, write_lines, write_tsv
 from heads.base.provenance import made_by
 from heads.config.settings import TranslateSettings, section
-from heads.model.checkpoint import load_model
+from heads.model.folder import load_folder
 from heads.text.batches import Pairs
 from heads.text.vocabulary import Tokens, Vocabulary
 from heads.training.devices import add_device_arguments, pick
@@ -20,8 +20,7 @@ from heads.translation.bleu import COLUMNS
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Flags of `python -m heads score`."""
     parser.add_argument("--settings", type=Path, required=True, help="settings of the stage, YAML")
-    parser.add_argument("--model", type=Path, required=True, help="weights")
-    parser.add_argument("--shape", type=Path, required=True, help="model.json")
+    parser.add_argument("--model", type=Path, required=True, help="folder of a trained model")
     parser.add_argument("--source", type=Path, required=True, help="token file of the source side")
     parser.add_argument("--references", type=Path, required=True, help="plain text of the target side")
     parser.add_argument("--target-bpe", type=Path, required=True, help="SentencePiece model of the target side")
@@ -35,7 +34,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Translate, score, write everything."""
     device = pick(arguments)
     settings = section(TranslateSettings, read_yaml(arguments.settings)["translate"])
-    model = load_model(arguments.model, arguments.shape).to(device)
+    model = load_folder(arguments.model).to(device)
     source = Tokens(arguments.source)
     numbers, texts = translate_pairs(
         model,

@@ -7,10 +7,11 @@ import csv
 from pathlib import Path
 
 from heads.base.criteria import files_of
-from heads.base.files import UserError, read_json, read_tsv, read_yaml, write_tsv
+from heads.base.files import UserError, read_tsv, read_yaml, write_tsv
 from heads.base.targets import Target
 from heads.config.settings import SelectionSettings, section
-from heads.pruning.criteria import COLUMNS, Measured, Rows, heads_of, selection_rows
+from heads.model.shape import shape_of
+from heads.pruning.criteria import COLUMNS, Measured, Rows, selection_rows
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,10 +26,9 @@ def run(arguments: argparse.Namespace) -> None:
     """Read the measures that the methods need, choose, write the table."""
     settings = section(SelectionSettings, read_yaml(arguments.settings)["selection"])
     targets = [Target.parse(text, by_gates=False) for text in arguments.targets]
-    shape = read_json(arguments.baseline / "model.json")["shape"]
     files = files_of(target.method for target in targets)
     tables = {name: measure(arguments.baseline / name) for name in files if name.endswith(".tsv")}
-    measured = Measured(heads_of(shape["live_heads"]), tables)
+    measured = Measured(shape_of(arguments.baseline).heads(), tables)
     write_tsv(arguments.out, selection_rows(targets, measured, settings.at_least), COLUMNS)
 
 

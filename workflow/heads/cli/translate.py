@@ -8,8 +8,9 @@ import os
 import sys
 from pathlib import Path
 
+from heads.model.folder import load_folder
 from heads.training.devices import add_device_arguments, pick
-from heads.translation.model_folder import load_folder, load_vocabularies, search_of
+from heads.translation.model_folder import load_vocabularies, search_of
 from heads.translation.stream import Translator, plain_lines, translated
 
 BLOCK_LINES = 1000

@@ -19,9 +19,10 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from heads.base.files import UserError, sha256_of, write_lines, write_tsv
+from heads.base.files import UserError, write_lines, write_tsv
 from heads.base.names import OTHER, ROLES, SIDES, SPLITS
 from heads.base.pool import chunks, in_order
+from heads.base.seals import sha256_of
 from heads.config.corpora import FilesCorpus, FileSpec, GrammarCorpus, files_of, parse_corpus
 from heads.corpus import grammar
 from heads.corpus.clean import (

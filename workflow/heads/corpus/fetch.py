@@ -23,7 +23,8 @@ from email.message import Message
 from pathlib import Path
 from typing import IO, Any
 
-from heads.base.files import UserError, read_json, sha256_of, write_json, write_text
+from heads.base.files import UserError, read_json, write_json, write_text
+from heads.base.seals import sha256_of
 
 CHUNK_BYTES = 1 << 18
 PASSING_ERRORS = (

@@ -1,13 +1,12 @@
-"""Models and unfinished trainings on disk: safetensors for tensors, JSON for the rest, never a pickle.
+"""Tensors on disk, of models and of unfinished trainings: safetensors for tensors, JSON for the rest, never a pickle.
 
 Each file holds the checksum of its tensors and notes, so that a single bit that was lost is found out.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +15,15 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from heads.base.files import UserError, atomic_path, read_json, write_json
-from heads.model.transformer import ModelShape, Transformer
+from heads.base.files import UserError, atomic_path
+from heads.base.seals import Part, sealed, unsealed
 
 
 def save_tensors(path: Path, tensors: Mapping[str, Tensor], notes: Mapping[str, Any]) -> None:
     """Write tensors and a JSON-able note as one safetensors file, whole or not at all."""
     whole = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     # As one entry: safetensors writes several in any order, and the same model shall be the same file.
-    metadata = {"notes": json.dumps({**notes, "sha256": checksum(whole, notes)})}
+    metadata = {"notes": json.dumps(sealed(notes, _parts(whole)))}
     with atomic_path(path) as temporary:
         try:
             save_file(whole, temporary, metadata=metadata)
@@ -32,13 +31,11 @@ def save_tensors(path: Path, tensors: Mapping[str, Tensor], notes: Mapping[str, 
             raise UserError(f"{path} cannot be written ({error}): make room and run again.") from error
 
 
-def checksum(tensors: Mapping[str, Tensor], notes: Mapping[str, Any]) -> str:
-    """Hexadecimal SHA-256 of names, kinds, shapes and values of tensors on the CPU, and of the notes."""
-    found = hashlib.sha256(json.dumps(notes).encode())
+def _parts(tensors: Mapping[str, Tensor]) -> Iterator[Part]:
+    """Names, kinds, shapes and values of tensors on the CPU."""
     for name, tensor in sorted(tensors.items()):
-        found.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
-        found.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
-    return found.hexdigest()
+        yield f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode()
+        yield tensor.reshape(-1).view(torch.uint8).numpy().data
 
 
 def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -46,33 +43,7 @@ def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     try:
         with safe_open(path, framework="pt") as stream:
             tensors = {name: stream.get_tensor(name) for name in stream.keys()}  # noqa: SIM118 - no mapping
-            notes: dict[str, Any] = json.loads(stream.metadata()["notes"])
-        seal = notes.pop("sha256", None)
-        if seal is not None and seal != checksum(tensors, notes):
-            raise ValueError("its checksum is wrong")
+            notes = unsealed(json.loads(stream.metadata()["notes"]), _parts(tensors))
     except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
         raise UserError(f"{path} is missing or damaged ({error}): delete it and run its stage again.") from error
     return tensors, notes
-
-
-def save_model(
-    model: Transformer, tensors: Path, shape: Path, facts: Mapping[str, Any], provenance: Mapping[str, Any]
-) -> None:
-    """Write a model's weights, and beside them its shape with facts about how it came to be and by what."""
-    content = {"shape": model.shape.as_dict(), **facts}
-    save_tensors(tensors, model.state_dict(), content)
-    write_json(shape, {**content, "provenance": provenance})
-
-
-def load_model(tensors: Path, shape: Path) -> Transformer:
-    """Rebuild a model from its two files, on the CPU and in evaluation mode."""
-    (values, notes), content = load_tensors(tensors), read_json(shape)
-    try:
-        model = Transformer(ModelShape.from_dict(content["shape"]))
-        model.load_state_dict(values)
-        fits = all(content[key] == value for key, value in notes.items())
-    except (RuntimeError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError):
-        fits = False
-    if not fits:
-        raise UserError(f"{tensors} does not fit {shape}: delete both and run their stage again.")
-    return model.eval()

@@ -11,7 +11,8 @@ import torch
 from heads.base.files import UserError, read_tsv
 from heads.base.names import ATTENTIONS, SCOPES, WITH_GATES
 from heads.base.runs import Run
-from heads.model.transformer import ModelShape, Transformer
+from heads.model.shape import Head, ModelShape
+from heads.model.transformer import Transformer
 
 OpenHeads = Mapping[str, Sequence[Sequence[bool]]]
 """By attention and layer, whether each live head of a model is to stay."""
@@ -63,7 +64,7 @@ def open_heads_of(rows: Iterable[Mapping[str, str]], shape: ModelShape) -> dict[
     Rows of heads that are gone already may be there, closed.
     Raises UserError unless the table names the kinds of a scope and has one row for each of their live heads.
     """
-    stays: dict[tuple[str, int, int], bool] = {}
+    stays: dict[Head, bool] = {}
     for number, row in enumerate(rows, 1):
         try:
             head, is_open = (row["attention"], int(row["layer"]), int(row["head"])), MARKS[row["open"]]
@@ -75,9 +76,7 @@ def open_heads_of(rows: Iterable[Mapping[str, str]], shape: ModelShape) -> dict[
     kinds = {kind for kind, _, _ in stays}
     if kinds not in map(set, SCOPES.values()):
         raise UserError(f"rows are of {' and '.join(sorted(kinds)) or 'no attention'}, which is no scope: {WAY_OUT}")
-    live = {
-        (kind, layer, head) for kind in kinds for layer, heads in enumerate(shape.live_heads[kind]) for head in heads
-    }
+    live = {*shape.heads(kinds)}
     if missing := live - stays.keys():
         raise UserError(f"no row tells of {_words(min(missing))}: {WAY_OUT}")
     if strange := {head for head in stays.keys() - live if stays[head]}:
@@ -116,5 +115,5 @@ def run_at(folder: Path) -> Run | None:
     return run if run.scope in SCOPES else None
 
 
-def _words(head: tuple[str, int, int]) -> str:
+def _words(head: Head) -> str:
     return f"head {head[2]} of {head[0]} layer {head[1]}"

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -20,46 +20,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from heads.base.names import ATTENTIONS
 from heads.model.attention import Attention, KeyValues, Trace
+from heads.model.shape import ModelShape
 
 Gates = Mapping[str, Sequence[Tensor]]
 """For each gated kind of attention, one tensor [H] a layer, in the order of the layer's live heads."""
-
-
-@dataclass(frozen=True, slots=True)
-class ModelShape:
-    """All that is needed to rebuild a model: sizes, and which of the original heads are live in every layer."""
-
-    width: int
-    head_width: int
-    feedforward: int
-    dropout: float
-    pre_norm: bool
-    source_pieces: int
-    target_pieces: int
-    original_heads: int
-    live_heads: Mapping[str, tuple[tuple[int, ...], ...]]
-
-    @property
-    def layers(self) -> int:
-        """Number of layers of the encoder, and of the decoder."""
-        return len(self.live_heads["enc_self"])
-
-    def as_dict(self) -> dict[str, Any]:
-        """A plain dictionary for JSON."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> ModelShape:
-        """The shape written by `as_dict`."""
-        live = {kind: tuple(tuple(layer) for layer in content["live_heads"][kind]) for kind in ATTENTIONS}
-        return cls(**{**content, "live_heads": live})
-
-
-def full_heads(*, layers: int, heads: int) -> dict[str, tuple[tuple[int, ...], ...]]:
-    """Live heads of a model from which nothing was removed."""
-    return {kind: (tuple(range(heads)),) * layers for kind in ATTENTIONS}
 
 
 class FeedForward(nn.Module):

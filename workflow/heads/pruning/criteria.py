@@ -13,9 +13,9 @@ from statistics import mean
 
 from heads.base.criteria import LATENCY, MEASURED_IN
 from heads.base.files import UserError
-from heads.base.names import ATTENTIONS
 from heads.base.targets import Target
-from heads.pruning.selection import Head, Limit, keep_best, keep_optimal, random_scores, reversed_scores
+from heads.model.shape import Head
+from heads.pruning.selection import Limit, keep_best, keep_optimal, random_scores, reversed_scores
 
 COLUMNS = ("method", "budget", "attention", "layer", "head", "open")
 LIMITS = {"optimal": "heads", "optimal_latency": "seconds"}
@@ -29,11 +29,6 @@ class Measured:
 
     heads: tuple[Head, ...]
     tables: Mapping[str, Rows]
-
-
-def heads_of(live_heads: Mapping[str, Sequence[Sequence[int]]]) -> tuple[Head, ...]:
-    """Every live head of a model in the order of tables."""
-    return tuple((kind, n, head) for kind in ATTENTIONS for n, layer in enumerate(live_heads[kind]) for head in layer)
 
 
 def scores_of(name: str, measured: Measured) -> dict[Head, float]:

@@ -20,7 +20,7 @@ from heads.base.files import UserError
 from heads.base.names import ATTENTIONS, SCOPES
 from heads.base.targets import Target
 from heads.config.settings import HardConcrete
-from heads.model.transformer import ModelShape
+from heads.model.shape import ModelShape
 
 UNIFORM_EDGE = 1e-6
 """How far from 0 and 1 the uniform noise stays, so that its logarithms are finite (as in the authors' code)."""
@@ -73,7 +73,7 @@ def budgets_of(target: Target, scope: str, model: ModelShape) -> tuple[Budget, .
         raise UserError(f"{target} has {len(numbers)} budgets, but the scope {scope} takes 1 or {len(kinds)}.")
     groups = [kinds] if len(numbers) == 1 else [(kind,) for kind in kinds]
     for group, number in zip(groups, numbers, strict=True):
-        there = sum(len(layer) for kind in group for layer in model.live_heads[kind])
+        there = len(model.heads(group))
         if number > there:
             raise UserError(f"{target} asks for {number} heads of {' and '.join(group)}, which has {there}.")
     return tuple(Budget(group, number) for group, number in zip(groups, numbers, strict=True))

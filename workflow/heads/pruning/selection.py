@@ -16,8 +16,8 @@ import pulp
 
 from heads.base.files import UserError
 from heads.base.names import ATTENTIONS
+from heads.model.shape import Head
 
-Head = tuple[str, int, int]
 Scores = Mapping[Head, float]
 
 

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from heads.base.files import UserError
 from heads.base.names import SCOPES
 from heads.config.settings import SubsetSettings
-from heads.model.transformer import ModelShape
+from heads.model.shape import ModelShape
 from heads.pruning.gates import TrainableGates
 
 SMALLEST = torch.finfo(torch.float64).tiny

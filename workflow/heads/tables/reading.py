@@ -12,6 +12,7 @@ import pandas as pd
 from heads.base.files import UserError, read_json, read_jsonl, read_tsv
 from heads.base.names import ATTENTIONS
 from heads.base.targets import CONTROL
+from heads.model.shape import shape_of
 from heads.tables.needs import Need, run_of
 from heads.translation.bleu import COLUMNS as STATISTICS
 
@@ -50,15 +51,16 @@ def _bleu(path: Path) -> Iterator[Record]:
 
 def _model(path: Path) -> Iterator[Record]:
     content = read_json(path)
-    shape = content["shape"]
+    shape = shape_of(path.parent)
+    live = {*shape.heads()}
     for attention in ATTENTIONS:
-        for layer, live in enumerate(shape["live_heads"][attention]):
-            for head in range(shape["original_heads"]):
+        for layer in range(shape.layers):
+            for head in range(shape.original_heads):
                 yield {
                     "attention": attention,
                     "layer": layer,
                     "head": head,
-                    "live": int(head in live),
+                    "live": int((attention, layer, head) in live),
                     "dev_loss": content["dev_loss"],
                     "total_updates": content["total_updates"],
                 }

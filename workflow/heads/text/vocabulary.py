@@ -6,25 +6,26 @@ characters of the very text that went in, and a word's pieces are found by chara
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import random
-import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Any, BinaryIO
+from typing import IO, Any
 
 import numpy as np
 import sentencepiece
 from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import save_file
 
-from heads.base.files import UserError, atomic_path, open_text
+from heads.base.files import UserError, atomic_path, open_text, read_json, write_sealed_json
 from heads.base.pool import chunks, in_order
+from heads.base.seals import blocks, checksum, sealed, unsealed
 from heads.config.settings import BpeSettings
 from heads.text.special_ids import BOS, EOS, PAD, UNK
 
@@ -32,13 +33,10 @@ Span = tuple[int, int]
 """Characters [start, end) of a sentence."""
 
 BATCH_LINES = 10_000
-BLOCK_BYTES = 1 << 20
+CHECKSUM = "model_sha256"
 ID, OFFSET = "<i4", "<i8"
 KINDS = {ID: "I32", OFFSET: "I64"}
 """What safetensors calls them."""
-
-SEAL, SEAL_BYTES = b"\xc2\x3e\x20", 35
-"""What opens the seal of a model, field 1000 of 32 bytes, and how long the seal is."""
 
 
 def train_bpe(text: Path, model: Path, settings: BpeSettings, pieces: int) -> None:
@@ -70,28 +68,19 @@ def train_bpe(text: Path, model: Path, settings: BpeSettings, pieces: int) -> No
     except RuntimeError as error:
         reason = " ".join(str(error).split())
         raise UserError(f"{text} cannot give {pieces} pieces: {reason} Change bpe in config.yaml.") from error
+    write_model(model, trained.getvalue())
+
+
+def write_model(model: Path, content: bytes) -> None:
+    """Write a SentencePiece model as it is, and its checksum into the file beside it."""
     with atomic_path(model) as temporary:
-        temporary.write_bytes(trained.getvalue() + _seal(trained.getvalue()))
+        temporary.write_bytes(content)
+    write_sealed_json(facts_beside(model), {CHECKSUM: checksum([content])})
 
 
-def _seal(model: bytes) -> bytes:
-    """The model's SHA-256 as one more field at its end, number 1000, which readers of protocol buffers pass over."""
-    return SEAL + hashlib.sha256(model).digest()
-
-
-def _is_whole(model: bytes) -> bool:
-    """Whether a model is as its seal says; one from elsewhere has none, but must go on to its normaliser, field 3."""
-    if model[-SEAL_BYTES:].startswith(SEAL):
-        return model[-SEAL_BYTES:] == _seal(model[:-SEAL_BYTES])
-    place, field = 0, 0
-    while place < len(model):
-        field, place = model[place] >> 3, place + 1
-        length, shift = model[place] & 127, 0
-        while model[place] > 127:
-            place, shift = place + 1, shift + 7
-            length |= (model[place] & 127) << shift
-        place += 1 + length
-    return field >= 3
+def facts_beside(model: Path) -> Path:
+    """Where the checksum of a SentencePiece model stands: beside `source.model` in `source.json`."""
+    return model.with_suffix(".json")
 
 
 def word_counts(text: Path, sentences: int, seed: int) -> Counter[str]:
@@ -122,12 +111,13 @@ class Vocabulary:
         self.processor = sentencepiece.SentencePieceProcessor()
         try:
             content = model.read_bytes()
-            if not _is_whole(content):
-                raise ValueError
+            if read_json(facts_beside(model))[CHECKSUM] != checksum([content]):
+                raise ValueError("its checksum is wrong")
             self.processor.load_from_serialized_proto(content)
-        except (OSError, RuntimeError, LookupError, ValueError) as error:
+        except (OSError, RuntimeError, LookupError, TypeError, ValueError, UserError) as error:
             raise UserError(
-                f"{model} is no SentencePiece model or damaged: delete it and run the bpe stage again."
+                f"{model} is no SentencePiece model, or it or {facts_beside(model).name} beside it is damaged: "
+                "delete both and run the bpe stage again."
             ) from error
 
     def __len__(self) -> int:
@@ -188,12 +178,24 @@ def encode_file(text: Path, vocabulary: Vocabulary, tokens: Path, workers: int =
             ids.write(batch.tobytes())
             offsets.write((pieces + np.cumsum(lengths)).tobytes())
             sentences, pieces = sentences + len(lengths), pieces + len(batch)
-        checksum = _sha256(offsets, ids)
-        with atomic_path(tokens) as temporary, temporary.open("wb") as whole:
-            whole.write(_header({"offsets": (OFFSET, sentences + 1), "ids": (ID, pieces)}, checksum))
-            for part in (offsets, ids):
-                part.seek(0)
-                shutil.copyfileobj(part, whole)
+        vectors = {"offsets": _mapped(offsets, OFFSET, sentences + 1), "ids": _mapped(ids, ID, pieces)}
+        seal = sealed({}, chain(_from_start(offsets), _from_start(ids)))
+        with atomic_path(tokens) as temporary:
+            try:
+                save_file(vectors, temporary, metadata=seal)
+            except SafetensorError as error:
+                raise UserError(f"{tokens} cannot be written ({error}): make room and run again.") from error
+
+
+def _mapped(stream: IO[bytes], kind: str, length: int) -> NDArray[Any]:
+    """The numbers of a file, not read before they are needed."""
+    stream.flush()
+    return np.memmap(stream, kind, "r", shape=(length,)) if length else np.empty(0, kind)
+
+
+def _from_start(stream: IO[bytes]) -> Iterator[bytes]:
+    stream.seek(0)
+    yield from blocks(stream)
 
 
 def _encode_elsewhere(model: Path, sentences: list[str]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
@@ -204,28 +206,6 @@ def _encode_elsewhere(model: Path, sentences: list[str]) -> tuple[NDArray[np.int
 def _loaded(model: Path) -> Vocabulary:
     """A vocabulary, read once a process."""
     return Vocabulary(model)
-
-
-def _sha256(*streams: BinaryIO) -> str:
-    """Checksum of what streams hold from their start, one after the other."""
-    found = hashlib.sha256()
-    for stream in streams:
-        stream.seek(0)
-        while block := stream.read(BLOCK_BYTES):
-            found.update(block)
-    return found.hexdigest()
-
-
-def _header(vectors: Mapping[str, tuple[str, int]], checksum: str) -> bytes:
-    """The head of a safetensors file of vectors in this order, given by type and length, with their checksum."""
-    entries: dict[str, Any] = {"__metadata__": {"sha256": checksum}}
-    end = 0
-    for name, (kind, length) in vectors.items():
-        start, end = end, end + length * np.dtype(kind).itemsize
-        entries[name] = {"dtype": KINDS[kind], "shape": [length], "data_offsets": [start, end]}
-    text = json.dumps(entries, separators=(",", ":")).encode()
-    text += b" " * (-len(text) % 8)
-    return len(text).to_bytes(8, "little") + text
 
 
 def _batched_lines(text: Path) -> Iterator[list[str]]:
@@ -255,13 +235,10 @@ class Tokens:
         if self.offsets[-1] != len(self.ids):
             raise ValueError(f"{len(self.ids)} pieces, not {self.offsets[-1]}")
         # Other writers of the format leave none.
-        checksum = entries.get("__metadata__", {}).get("sha256")
-        if checksum is None:
-            return
-        with path.open("rb") as stream:
-            stream.seek(start)
-            if hashlib.file_digest(stream, "sha256").hexdigest() != checksum:
-                raise ValueError(f"checksum is not {checksum}")
+        if "__metadata__" in entries:
+            with path.open("rb") as stream:
+                stream.seek(start)
+                unsealed(entries["__metadata__"], blocks(stream))
 
     def __len__(self) -> int:
         return len(self.offsets) - 1

@@ -9,20 +9,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from heads.base.files import UserError, read_json, write_json, write_text
+from heads.base.files import UserError, write_json, write_text
 from heads.base.names import ATTENTION_LABELS
-from heads.model.checkpoint import save_tensors
-from heads.model.transformer import ModelShape
-from heads.translation.model_folder import (
-    SCORE,
-    SHAPE,
-    VOCABULARIES,
-    WEIGHTS,
-    load_folder,
-    load_vocabularies,
-    score_of,
-    vocabulary_folder,
-)
+from heads.model.folder import load_folder, save_folder
+from heads.model.shape import ModelShape, facts_of
+from heads.text.vocabulary import facts_beside
+from heads.translation.model_folder import SCORE, VOCABULARIES, load_vocabularies, score_of, vocabulary_folder
 
 
 def export(folder: Path, out: Path) -> None:
@@ -37,17 +29,16 @@ def export(folder: Path, out: Path) -> None:
     if vocabularies == folder.resolve():
         raise UserError(f"{folder} is an exported model already: copy the folder.")
     facts = {
-        **read_json(folder / SHAPE),
-        "shape": model.shape.as_dict(),
+        **facts_of(folder),
         "experiment": experiment.name,
         "run": folder.resolve().relative_to(experiment).as_posix(),
     }
     score = score_of(folder)
     with new_folder(out) as stage:
-        save_tensors(stage / WEIGHTS, model.state_dict(), {})
-        write_json(stage / SHAPE, facts)
+        save_folder(model, stage, facts, facts["provenance"])
         for name in VOCABULARIES:
-            shutil.copyfile(vocabularies / name, stage / name)
+            for path in (vocabularies / name, facts_beside(vocabularies / name)):
+                shutil.copyfile(path, stage / path.name)
         if score is not None:
             write_json(stage / SCORE, score)
         parameters = sum(value.numel() for value in model.parameters())

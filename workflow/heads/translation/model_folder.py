@@ -1,4 +1,4 @@
-"""The folder of a trained model, below results/ or exported: which files make the model, and whence its words."""
+"""What translating takes besides the model of a folder, below results/ or exported: its vocabularies and its search."""
 
 from __future__ import annotations
 
@@ -7,34 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from heads.base.files import UserError, read_json
-from heads.base.names import SIDES, WITH_GATES
-from heads.model.checkpoint import load_model
-from heads.model.head_removal import prune, read_open_heads, run_at
+from heads.base.names import SIDES
 from heads.model.transformer import Transformer
 from heads.text.vocabulary import Vocabulary
 
-WEIGHTS, SHAPE, HEADS, SCORE = "model.safetensors", "model.json", "heads.tsv", "bleu.json"
-GATES_LOG = "gates.jsonl"
+SCORE = "bleu.json"
 VOCABULARIES = tuple(f"{side}.model" for side in SIDES)
 SCORE_TEXTS = {"split", "sentences", "signature"}
-
-
-def load_folder(folder: Path) -> Transformer:
-    """The model of a folder, on the CPU and in evaluation mode, without the heads that its table calls closed.
-
-    In a run with gates those heads are still in the matrices, and its table must be there; everywhere else they are
-    gone already.
-    """
-    for name in (WEIGHTS, SHAPE):
-        if not (folder / name).is_file():
-            raise UserError(
-                f"{folder} has no {name}: give the folder of a trained model, such as results/demo/baseline/seed-1, "
-                "or an exported one."
-            )
-    model = load_model(folder / WEIGHTS, folder / SHAPE)
-    heads, run = folder / HEADS, run_at(folder)
-    has_gates = (run is not None and run.kind in WITH_GATES) or (folder / GATES_LOG).exists()
-    return prune(model, read_open_heads(heads, model.shape)) if has_gates or heads.exists() else model
 
 
 def vocabulary_folder(folder: Path) -> Path:

@@ -1,0 +1,71 @@
+"""The folder of a model: its weights alone make it again, and a folder that holds another thing is told."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from heads.base.files import UserError, read_json, write_json
+from heads.model.checkpoint import load_tensors, save_tensors
+from heads.model.folder import load_folder, load_weights, save_folder
+from heads.model.shape import facts_of, shape_of
+from heads.model.transformer import Transformer
+
+pytestmark = pytest.mark.filterwarnings("ignore:Initializing zero-element tensors")
+
+Build = Callable[..., Transformer]
+FEW = {"enc_self": ((0, 2), ()), "dec_self": ((1,), (0, 1, 2)), "dec_enc": ((0, 1), (2,))}
+
+
+def test_the_weights_alone_make_the_model_again(tiny_model: Build, tmp_path: Path) -> None:
+    model = tiny_model(live_heads=FEW, pre_norm=False).float()
+    save_folder(model, tmp_path / "whole", {"updates": 3}, {"commit": "c"})
+    (tmp_path / "bare").mkdir()
+    shutil.copy(tmp_path / "whole/model.safetensors", tmp_path / "bare")
+    for name in ("whole", "bare"):
+        found = load_folder(tmp_path / name)
+        assert found.shape == model.shape and not found.training
+        assert all(torch.equal(found.state_dict()[key], value) for key, value in model.state_dict().items())
+
+
+def test_what_is_told_of_a_model_is_its_own_and_not_of_the_one_that_it_was_made_from(
+    tiny_model: Build, tmp_path: Path
+) -> None:
+    model = tiny_model(live_heads=FEW)
+    save_folder(
+        model, tmp_path, {"shape": {"width": 9}, "provenance": {"commit": "old"}, "updates": 3}, {"commit": "n"}
+    )
+    facts = facts_of(tmp_path)
+    assert (facts["updates"], facts["provenance"]) == (3, {"commit": "n"})
+    assert shape_of(tmp_path) == model.shape
+    assert load_tensors(tmp_path / "model.safetensors")[1].keys() == {"shape", "updates"}
+
+
+@pytest.mark.parametrize("shape", [None, {}, {"width": 8}, "none", [1]])
+def test_a_folder_that_tells_no_shape_is_named(tiny_model: Build, tmp_path: Path, shape: object) -> None:
+    save_tensors(tmp_path / "model.safetensors", tiny_model().state_dict(), {"shape": shape} if shape else {})
+    write_json(tmp_path / "model.json", {"shape": shape} if shape else {})
+    with pytest.raises(UserError, match=r"model\.safetensors tells no shape .*: delete it and run its stage again"):
+        load_folder(tmp_path)
+    with pytest.raises(UserError, match=r"model\.json tells no shape .*: delete it and run its stage again"):
+        shape_of(tmp_path)
+
+
+def test_weights_of_another_shape_are_named(tiny_model: Build, tmp_path: Path) -> None:
+    model, other = tiny_model(), tiny_model(live_heads=FEW)
+    save_tensors(tmp_path / "kept.safetensors", other.state_dict(), {})
+    with pytest.raises(UserError, match=r"kept\.safetensors does not fit the shape of its model: delete it"):
+        load_weights(model, tmp_path / "kept.safetensors")
+    save_tensors(tmp_path / "model.safetensors", other.state_dict(), {"shape": model.shape.as_dict()})
+    with pytest.raises(UserError, match=r"model\.safetensors does not fit the shape of its model: delete it"):
+        load_folder(tmp_path)
+
+
+def test_a_model_is_told_alike_by_its_weights_and_by_the_file_for_people(tiny_model: Build, tmp_path: Path) -> None:
+    save_folder(tiny_model(live_heads=FEW), tmp_path, {"updates": 3, "dev_loss": 1 / 3}, {"commit": "c"})
+    notes, told = load_tensors(tmp_path / "model.safetensors")[1], read_json(tmp_path / "model.json")
+    assert told == {**notes, "provenance": {"commit": "c"}}

@@ -1,0 +1,15 @@
+"""What a model's file for people tells of its shape, for tests that need the file and no model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from heads.model.shape import ModelShape
+
+SIZES = {"width": 10, "head_width": 2, "feedforward": 7, "dropout": 0.0, "pre_norm": True,
+         "source_pieces": 13, "target_pieces": 11, "original_heads": 3}  # fmt: skip
+
+
+def shape_told(live_heads: Any, **changes: Any) -> dict[str, Any]:
+    """A shape with these live heads as JSON; keywords replace its sizes."""
+    return ModelShape(**{**SIZES, **changes}, live_heads=live_heads).as_dict()

@@ -1,0 +1,58 @@
+"""Checksums that files carry, so that a single bit that was lost is found out: all of them are made and checked here.
+
+Settings carry theirs in a first line, JSON and safetensors among what they tell; a SentencePiece model has no place for
+one, so that it stands in a JSON file beside it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
+from pathlib import Path
+from typing import IO, Any
+
+KEY = "sha256"
+Part = bytes | memoryview
+BLOCK_BYTES = 1 << 16
+
+
+def checksum(parts: Iterable[Part]) -> str:
+    """Hexadecimal SHA-256 of bytes, one part after the other."""
+    found = hashlib.sha256()
+    for part in parts:
+        found.update(part)
+    return found.hexdigest()
+
+
+def sha256_of(path: Path) -> str:
+    """Hexadecimal SHA-256 of a file."""
+    with path.open("rb") as stream:
+        return checksum(blocks(stream))
+
+
+def blocks(stream: IO[bytes]) -> Iterator[bytes]:
+    """The rest of a stream, piece by piece, so that its length costs no memory."""
+    while block := stream.read(BLOCK_BYTES):
+        yield block
+
+
+def sealed(content: Mapping[str, Any], parts: Iterable[Part] = ()) -> dict[str, Any]:
+    """JSON-able content, and with it the checksum of itself and of the parts of the file that follow it."""
+    return {**content, KEY: _of(content, parts)}
+
+
+def unsealed(content: Mapping[str, Any], parts: Iterable[Part] = ()) -> dict[str, Any]:
+    """What was given to `sealed`.
+
+    Raises ValueError when content or parts are not what they were then, or were never sealed.
+    """
+    bare = {key: value for key, value in content.items() if key != KEY}
+    if content.get(KEY) != _of(bare, parts):
+        raise ValueError("its checksum is wrong")
+    return bare
+
+
+def _of(content: Mapping[str, Any], parts: Iterable[Part]) -> str:
+    return checksum(chain([json.dumps(content).encode()], parts))

@@ -1,0 +1,70 @@
+"""The folder of a trained model, below results/ or exported: its weights with its shape inside, and facts about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from heads.base.files import UserError, write_sealed_json
+from heads.base.names import WITH_GATES
+from heads.model.checkpoint import load_tensors, save_tensors
+from heads.model.head_removal import prune, read_open_heads, run_at
+from heads.model.shape import FACTS, NO_SHAPE, ModelShape
+from heads.model.transformer import Transformer
+
+WEIGHTS, HEADS, GATES_LOG = "model.safetensors", "heads.tsv", "gates.jsonl"
+
+
+def save_folder(model: Transformer, folder: Path, facts: Mapping[str, Any], provenance: Mapping[str, Any]) -> None:
+    """Write a model: its weights, with its shape and facts about how it came to be inside, and these as JSON too.
+
+    The JSON tells its provenance besides; it is for people and for whoever needs no weights. What `facts` say of the
+    shape and provenance of another model, which this one was made from, is left out.
+    """
+    others = {key: value for key, value in facts.items() if key not in ("shape", "provenance")}
+    content = {"shape": model.shape.as_dict(), **others}
+    save_tensors(folder / WEIGHTS, model.state_dict(), content)
+    write_sealed_json(folder / FACTS, {**content, "provenance": provenance})
+
+
+def load_folder(folder: Path, *, with_closed: bool = False) -> Transformer:
+    """The model of a folder, on the CPU and in evaluation mode, without the heads that its table calls closed.
+
+    In a run with gates those heads are still in the matrices, and its table must be there; everywhere else they are
+    gone already. `with_closed` keeps them. Raises UserError when the folder has no whole model.
+    """
+    path = folder / WEIGHTS
+    if not path.is_file():
+        raise UserError(
+            f"{folder} has no {WEIGHTS}: give the folder of a trained model, such as results/demo/baseline/seed-1, "
+            "or an exported one."
+        )
+    weights, notes = load_tensors(path)
+    try:
+        model = Transformer(ModelShape.from_dict(notes["shape"])).eval()
+    except (*NO_SHAPE, RuntimeError) as error:
+        raise UserError(f"{path} tells no shape of a model: delete it and run its stage again.") from error
+    _put(weights, model, path)
+    heads, run = folder / HEADS, run_at(folder)
+    has_gates = (run is not None and run.kind in WITH_GATES) or (folder / GATES_LOG).exists()
+    if with_closed or not (has_gates or heads.exists()):
+        return model
+    return prune(model, read_open_heads(heads, model.shape))
+
+
+def load_weights(model: Transformer, path: Path) -> None:
+    """Put the weights of a file, such as one kept during the training, into a model.
+
+    Raises UserError when they are not of its shape.
+    """
+    _put(load_tensors(path)[0], model, path)
+
+
+def _put(weights: Mapping[str, Tensor], model: Transformer, path: Path) -> None:
+    try:
+        model.load_state_dict(weights)
+    except RuntimeError as error:
+        raise UserError(f"{path} does not fit the shape of its model: delete it and run its stage again.") from error

@@ -1,0 +1,82 @@
+"""The shape of a model and what else its folder tells of it without its weights. No torch."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from heads.base.files import UserError, read_json
+from heads.base.names import ATTENTIONS
+
+FACTS = "model.json"
+Head = tuple[str, int, int]
+"""Attention, layer and the number that a head had before any was removed."""
+NO_SHAPE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
+"""What comes of reading a shape from what is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelShape:
+    """All that is needed to rebuild a model: sizes, and which of the original heads are live in every layer."""
+
+    width: int
+    head_width: int
+    feedforward: int
+    dropout: float
+    pre_norm: bool
+    source_pieces: int
+    target_pieces: int
+    original_heads: int
+    live_heads: Mapping[str, tuple[tuple[int, ...], ...]]
+
+    @property
+    def layers(self) -> int:
+        """Number of layers of the encoder, and of the decoder."""
+        return len(self.live_heads["enc_self"])
+
+    def heads(self, kinds: Collection[str] = ATTENTIONS) -> tuple[Head, ...]:
+        """Every live head of some kinds of attention, in the order of every table and figure."""
+        return tuple(
+            (kind, layer, head)
+            for kind in ATTENTIONS
+            if kind in kinds
+            for layer, live in enumerate(self.live_heads[kind])
+            for head in live
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """A plain dictionary for JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> ModelShape:
+        """The shape written by `as_dict`."""
+        live = {kind: tuple(tuple(layer) for layer in content["live_heads"][kind]) for kind in ATTENTIONS}
+        return cls(**{**content, "live_heads": live})
+
+
+def full_heads(*, layers: int, heads: int) -> dict[str, tuple[tuple[int, ...], ...]]:
+    """Live heads of a model from which nothing was removed."""
+    return {kind: (tuple(range(heads)),) * layers for kind in ATTENTIONS}
+
+
+def facts_of(folder: Path) -> dict[str, Any]:
+    """What a training left in the folder of its model beside the weights: shape, updates, dev loss, provenance.
+
+    Raises UserError when the file is missing or damaged.
+    """
+    facts: dict[str, Any] = read_json(folder / FACTS)
+    return facts
+
+
+def shape_of(folder: Path) -> ModelShape:
+    """The shape of the model of a folder.
+
+    Raises UserError when the file that tells it is missing or damaged.
+    """
+    try:
+        return ModelShape.from_dict(facts_of(folder)["shape"])
+    except NO_SHAPE as error:
+        raise UserError(f"{folder / FACTS} tells no shape of a model: delete it and run its stage again.") from error
