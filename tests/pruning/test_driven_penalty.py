@@ -188,7 +188,7 @@ def test_a_resumed_training_goes_on_with_the_price_and_the_gates_that_it_had(
     resumed.restore(*load_tensors(tmp_path / "state"))
     for _ in range(3):
         resumed.step(members)
-    for part in ("price", "gates"):
+    for part in ("penalty", "gates"):
         expected, found = (getattr(training.pruning, part).state_dict() for training in (whole, resumed))
         assert expected.keys() == found.keys()
         for name, value in expected.items():
