@@ -184,29 +184,29 @@ def test_a_layer_that_gains_with_one_head_has_lost_nothing() -> None:
 
 def test_heads_are_free_up_to_where_the_line_between_two_steps_loses_a_quarter_of_a_point() -> None:
     falling = walk(30.0, 30.1, 29.9, 28.9, 30.0, 0.0, margin=0.2)
-    found = finding("free_share", curve=falling)
+    found = finding("free_share", masking_curve=falling)
     # From -0.1 to -1.1, and 0.2 to both sides: from -0.1 to -0.3, and from 0.1 to -0.9.
     assert (found.ours, found.low, found.high) == pytest.approx((0.4 + 0.2 * 0.15, 0.2 + 0.2 * 0.75, 0.4 + 0.2 * 0.35))
-    assert verdict("free_share", curve=walk(30.0, 30.0, 29.9, 20.0, 10.0, 0.0)) == "yes"
-    assert verdict("free_share", curve=walk(30.0, 29.0, 20.0, 10.0, 5.0, 0.0)) == "no"
-    assert verdict("free_share", curve=walk(30.0, 29.8, 29.6, 20.0, 5.0, 0.0, margin=0.2)) == "unclear"
-    assert finding("free_share", curve=walk(30.0, 30.0, 30.0)).ours == 1
+    assert verdict("free_share", masking_curve=walk(30.0, 30.0, 29.9, 20.0, 10.0, 0.0)) == "yes"
+    assert verdict("free_share", masking_curve=walk(30.0, 29.0, 20.0, 10.0, 5.0, 0.0)) == "no"
+    assert verdict("free_share", masking_curve=walk(30.0, 29.8, 29.6, 20.0, 5.0, 0.0, margin=0.2)) == "unclear"
+    assert finding("free_share", masking_curve=walk(30.0, 30.0, 30.0)).ours == 1
 
 
 def test_other_orders_and_parts_of_the_heads_are_not_the_curve_by_importance() -> None:
     others = walk(30.0, 30.0, 30.0, order="random-1") + walk(30.0, 30.0, 30.0, attention="enc_self")
-    assert isnan(finding("free_share", curve=others).ours)
-    assert finding("free_share", curve=others + walk(30.0, 20.0, 0.0)).ours == pytest.approx(0.5 * 0.25 / 10)
+    assert isnan(finding("free_share", masking_curve=others).ours)
+    assert finding("free_share", masking_curve=others + walk(30.0, 20.0, 0.0)).ours == pytest.approx(0.5 * 0.25 / 10)
 
 
 def test_importance_is_set_against_heads_masked_on_dev_over_all_steps_but_the_ends() -> None:
     dev = walk(30.0, 20.0, 10.0, 0.0, order="ablation", behind=(100.0, 3.0, 6.0, 100.0))
     oracle = walk(30.0, 20.0, 10.0, 0.0, order="ablation_oracle", behind=(0.0, -9.0, -9.0, 0.0))
-    found = finding("importance_over_ablation", curve=walk(30.0, 23.0, 16.0, 0.0) + oracle + dev)
+    found = finding("importance_over_ablation", masking_curve=walk(30.0, 23.0, 16.0, 0.0) + oracle + dev)
     assert (found.ours, found.low, found.high) == (4.5, 2.5, 5.5)
     for gap, answer in ((4.0, "yes"), (1.0, "unclear"), (-4.0, "no")):
         behind = walk(30.0, 20.0, 10.0, 0.0, order="ablation", behind=(0.0, gap, gap, 0.0))
-        assert verdict("importance_over_ablation", curve=behind) == answer
+        assert verdict("importance_over_ablation", masking_curve=behind) == answer
 
 
 BY_KIND = ("source_collapses", "encoder_keeps", "decoder_keeps", "source_needed_most")
@@ -226,23 +226,23 @@ def kinds(enc_self: Sequence[float], dec_self: Sequence[float], dec_enc: Sequenc
 def test_what_masking_a_kind_of_attention_keeps_is_read_at_the_share_of_the_claim() -> None:
     curve = kinds((40.0, 40.0, 36.0, 1.0), (40.0, 40.0, 30.0, 1.0), (40.0, 3.0, 1.0, 0.0))
     source, encoder, decoder = (
-        finding(f"{c}", curve=curve) for c in ("source_collapses", "encoder_keeps", "decoder_keeps")
+        finding(f"{c}", masking_curve=curve) for c in ("source_collapses", "encoder_keeps", "decoder_keeps")
     )
     assert (source.ours, source.low, source.high) == pytest.approx((2 / 40, 1 / 40, 3 / 40)), (
         "70 % lies between 60 and 80"
     )
     assert (encoder.ours, decoder.ours) == pytest.approx((0.9, 0.75))
-    most = finding("source_needed_most", curve=curve)
+    most = finding("source_needed_most", masking_curve=curve)
     assert (most.ours, most.low, most.high) == pytest.approx((29 / 40, 27 / 40, 31 / 40)), (
         "against the decoder, the lower"
     )
-    assert [verdict(claim, curve=curve) for claim in BY_KIND] == ["yes", "yes", "no", "yes"]
+    assert [verdict(claim, masking_curve=curve) for claim in BY_KIND] == ["yes", "yes", "no", "yes"]
     other = kinds((40.0, 40.0, 1.0, 1.0), (40.0, 40.0, 39.0, 1.0), (40.0, 39.0, 38.0, 0.0))
-    assert [verdict(claim, curve=other) for claim in BY_KIND] == ["no", "no", "yes", "no"]
+    assert [verdict(claim, masking_curve=other) for claim in BY_KIND] == ["no", "no", "yes", "no"]
 
 
 def test_a_model_without_bleu_keeps_no_share_of_it() -> None:
-    assert isnan(finding("source_collapses", curve=kinds((0.0,) * 4, (0.0,) * 4, (0.0,) * 4)).ours)
+    assert isnan(finding("source_collapses", masking_curve=kinds((0.0,) * 4, (0.0,) * 4, (0.0,) * 4)).ours)
 
 
 def test_the_correlation_across_domains_joins_heads_by_their_place_and_has_fishers_interval() -> None:
