@@ -92,7 +92,7 @@ def first_update(folder: Path) -> None:
 
     from heads.base.files import sha256_of
     from heads.cli._training import read_pairs
-    from heads.config.settings import LengthSettings, TrainingSettings
+    from heads.config.trainings import LengthSettings, TrainingSettings
     from heads.model.transformer import ModelShape, Transformer, full_heads
     from heads.training.loop import Plan, Training
 

@@ -11,7 +11,7 @@ import time
 import torch
 import torch.nn.functional as F
 
-from heads.config.settings import HardConcrete
+from heads.config.trainings import HardConcrete
 from heads.model.transformer import ModelShape, Transformer, full_heads
 from heads.pruning.gates import HeadGates
 

@@ -16,7 +16,7 @@ import pytest
 import torch
 from safetensors.numpy import save_file
 
-from heads.config.settings import HardConcrete, LengthSettings, TrainingSettings
+from heads.config.trainings import HardConcrete, LengthSettings, TrainingSettings
 from heads.model.transformer import ModelShape, Transformer, full_heads
 from heads.pruning.gates import HeadGates
 from heads.pruning.penalty import Penalty

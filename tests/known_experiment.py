@@ -22,7 +22,7 @@ from few_heads import FIRST_WORD, TRANSLATIONS, WORDS, expected, hand_made, sent
 from heads.__main__ import main
 from heads.base.files import read_lines, write_lines, write_yaml
 from heads.base.names import ATTENTIONS
-from heads.config.settings import BpeSettings
+from heads.config.trainings import BpeSettings
 from heads.model.checkpoint import load_tensors, save_model
 from heads.model.transformer import ModelShape, Transformer, full_heads
 from heads.text.special_ids import BOS, EOS

@@ -14,7 +14,7 @@ from heads.analysis.ablation import all_heads
 from heads.analysis.masking_curve import Row, ablation_order, by_attention, curve_rows, importance_orders, random_orders
 from heads.base.files import UserError, write_lines
 from heads.cli._masking import load_with_heads, translation_of
-from heads.config.settings import TranslateSettings
+from heads.config.analyses import TranslateSettings
 from heads.model.checkpoint import save_model
 from heads.model.transformer import Gates, Transformer
 from heads.pruning.selection import Head, random_scores, ranked

@@ -30,7 +30,7 @@ from heads.analysis.speed import (
 )
 from heads.base.files import UserError, read_tsv
 from heads.cli import speed as command
-from heads.config.settings import SpeedSettings
+from heads.config.analyses import SpeedSettings
 from heads.model.transformer import Transformer
 from heads.tables.reading import COLUMNS as READ
 from heads.translation.beam_search import beam_search

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from heads.base.names import ATTENTIONS
-from heads.config.settings import HardConcrete, SubsetSettings
+from heads.config.trainings import HardConcrete, SubsetSettings
 from heads.model.checkpoint import load_tensors, save_tensors
 from heads.model.transformer import ModelShape
 from heads.pruning.gates import HeadGates, TrainableGates, budgets_of

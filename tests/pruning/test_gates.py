@@ -12,7 +12,7 @@ from torch import Tensor
 
 from heads.base.files import UserError
 from heads.base.names import ATTENTIONS
-from heads.config.settings import HardConcrete
+from heads.config.trainings import HardConcrete
 from heads.model.transformer import ModelShape, full_heads
 from heads.pruning.gates import (
     HeadGates,

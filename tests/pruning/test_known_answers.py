@@ -30,7 +30,8 @@ from heads.analysis.lrp.rows import COLUMNS as LRP
 from heads.analysis.lrp.rows import relevance_rows
 from heads.base.files import read_tsv, write_json, write_text, write_tsv
 from heads.base.methods import MEASURED_IN
-from heads.config.settings import HardConcrete, LengthSettings, LrpSettings, SubsetSettings, TrainingSettings
+from heads.config.analyses import LrpSettings
+from heads.config.trainings import HardConcrete, LengthSettings, SubsetSettings, TrainingSettings
 from heads.model.transformer import Gates, ModelShape, Transformer
 from heads.pruning.gates import HeadGates, TrainableGates, budgets_of
 from heads.pruning.penalty import DrivenPenalty, Penalty

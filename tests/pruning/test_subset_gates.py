@@ -14,7 +14,7 @@ from torch import Tensor
 from few_heads import USEFUL, distance, random_batch, with_useful_heads
 from heads.analysis.ablation import all_heads
 from heads.base.files import UserError
-from heads.config.settings import SubsetSettings
+from heads.config.trainings import SubsetSettings
 from heads.model.transformer import Gates, ModelShape, Transformer
 from heads.pruning.selection import keep_best, random_scores
 from heads.pruning.subset_gates import SubsetGates, exact_top, gumbel, relaxed_top

@@ -17,7 +17,7 @@ from heads.analysis.ablation import all_heads, gates_without
 from heads.base.files import write_lines
 from heads.cli import _training
 from heads.cli.gates import rows
-from heads.config.settings import HardConcrete, TrainingSettings
+from heads.config.trainings import HardConcrete, TrainingSettings
 from heads.model.head_removal import prune
 from heads.model.transformer import Gates, ModelShape, Transformer
 from heads.pruning.gates import HeadGates, budgets_of, is_open

@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from heads.base.files import UserError, read_lines, sha256_of
 from heads.base.names import SIDES
 from heads.base.provenance import made_by, provenance
-from heads.config.settings import TrainingSettings
+from heads.config.trainings import TrainingSettings
 from heads.model.checkpoint import save_model
 from heads.model.transformer import Gates, Transformer
 from heads.text.batches import Pairs

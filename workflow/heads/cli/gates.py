@@ -14,7 +14,8 @@ from torch import nn
 from heads.base.files import UserError, read_json, read_yaml, sha256_of, write_tsv
 from heads.base.names import SCOPES
 from heads.cli import _training
-from heads.config.settings import GatesSettings, LengthSettings, TrainingSettings, section
+from heads.config.settings import section
+from heads.config.trainings import GatesSettings, LengthSettings, TrainingSettings
 from heads.model.checkpoint import load_model
 from heads.model.transformer import ModelShape, Transformer
 from heads.pruning.gates import HeadGates, TrainableGates, budgets_of

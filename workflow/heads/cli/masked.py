@@ -9,7 +9,8 @@ from pathlib import Path
 from heads.analysis.ablation import Translate, gates_without, paired_bootstrap
 from heads.base.files import read_tsv, read_yaml, write_tsv
 from heads.cli._masking import add_masking_arguments, translation_of
-from heads.config.settings import SelectionSettings, TranslateSettings, section
+from heads.config.analyses import SelectionSettings, TranslateSettings
+from heads.config.settings import section
 from heads.model.checkpoint import load_model
 from heads.model.transformer import Transformer
 from heads.pruning.selection import Head

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from heads.base.files import read_json, read_yaml, sha256_of
 from heads.cli import _training
-from heads.config.settings import LengthSettings, TrainingSettings, section
+from heads.config.settings import section
+from heads.config.trainings import LengthSettings, TrainingSettings
 from heads.model.checkpoint import load_model
 from heads.model.head_removal import prune, read_open_heads
 from heads.training.loop import Plan, Training

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from heads.base.files import UserError, read_json, read_tsv, read_yaml, write_tsv
 from heads.base.methods import files_of
-from heads.config.settings import SelectionSettings, section
+from heads.config.analyses import SelectionSettings
+from heads.config.settings import section
 from heads.pruning.criteria import COLUMNS, Measured, Rows, heads_of, selection_rows, split_target
 
 

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from heads.base.files import UserError
 from heads.base.names import ATTENTIONS, SCOPES
-from heads.config.settings import HardConcrete
+from heads.config.trainings import HardConcrete
 from heads.model.transformer import ModelShape
 
 UNIFORM_EDGE = 1e-6

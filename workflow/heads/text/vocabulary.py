@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from heads.base.files import UserError, atomic_path, open_text
 from heads.base.pool import chunks, in_order
-from heads.config.settings import BpeSettings
+from heads.config.trainings import BpeSettings
 from heads.text.special_ids import BOS, EOS, PAD, UNK
 
 Span = tuple[int, int]
