@@ -6,7 +6,7 @@ TREES ?= ../ud_english_ewt/en_ewt-ud-train.conllu.gz
 BIN := .venv/bin
 ONE_THREAD := OMP_NUM_THREADS=1
 
-.PHONY: demo multi30k test format
+.PHONY: demo multi30k test format settings
 
 demo: .venv/run-installed
 	@$(BIN)/python -m heads progress --cores $(CORES)
@@ -27,6 +27,10 @@ format: .venv/test-installed
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 	$(BIN)/snakefmt Snakefile workflow/rules
+
+# What is written from the models of settings: defaults in config.yaml, and the schema that editors read.
+settings: .venv/run-installed
+	$(BIN)/python -m heads.config.written
 
 # The package itself is installed as it stands here, so that the command of any job can be pasted: python -m heads STAGE.
 .venv/run-installed: envs/requirements.txt

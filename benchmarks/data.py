@@ -92,7 +92,7 @@ def first_update(folder: Path) -> None:
 
     from heads.base.seals import sha256_of
     from heads.cli._training import read_pairs
-    from heads.config.settings import LengthSettings, TrainingSettings
+    from heads.config.trainings import LengthSettings, TrainingSettings
     from heads.model.shape import ModelShape, full_heads
     from heads.model.transformer import Transformer
     from heads.training.loop import Plan, Training

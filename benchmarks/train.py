@@ -11,7 +11,7 @@ import time
 import torch
 import torch.nn.functional as F
 
-from heads.config.settings import HardConcrete
+from heads.config.trainings import HardConcrete
 from heads.model.shape import ModelShape, full_heads
 from heads.model.transformer import Transformer
 from heads.pruning.gates import HeadGates

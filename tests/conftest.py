@@ -16,7 +16,7 @@ import pytest
 import torch
 from safetensors.numpy import save_file
 
-from heads.config.settings import HardConcrete, LengthSettings, TrainingSettings
+from heads.config.trainings import HardConcrete, LengthSettings, TrainingSettings
 from heads.model.shape import ModelShape, full_heads
 from heads.model.transformer import Transformer
 from heads.pruning.gates import HeadGates

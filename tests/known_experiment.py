@@ -22,7 +22,7 @@ from few_heads import FIRST_WORD, TRANSLATIONS, WORDS, expected, hand_made, sent
 from heads.__main__ import main
 from heads.base.files import read_lines, write_lines, write_yaml
 from heads.base.names import ATTENTIONS
-from heads.config.settings import BpeSettings
+from heads.config.trainings import BpeSettings
 from heads.model.checkpoint import load_tensors
 from heads.model.folder import save_folder
 from heads.model.shape import ModelShape, full_heads

@@ -10,7 +10,7 @@ import torch
 from heads.base.files import write_json, write_text, write_tsv
 from heads.base.names import ATTENTIONS
 from heads.base.provenance import provenance
-from heads.config.settings import BpeSettings
+from heads.config.trainings import BpeSettings
 from heads.model.folder import save_folder
 from heads.model.head_removal import prune
 from heads.model.shape import ModelShape, full_heads

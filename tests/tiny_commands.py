@@ -12,7 +12,8 @@ from safetensors.numpy import save_file
 
 from heads.__main__ import main
 from heads.base.files import read_yaml, write_lines, write_text
-from heads.config.settings import BpeSettings, TrainingSettings, merged, stage_settings
+from heads.config.settings import merged, stage_settings
+from heads.config.trainings import BpeSettings, TrainingSettings
 from heads.text.batches import Pairs
 from heads.text.vocabulary import train_bpe
 

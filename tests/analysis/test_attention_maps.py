@@ -18,7 +18,8 @@ from heads.analysis.attention_maps import maps, sentences_to_show
 from heads.analysis.attention_weights import attend
 from heads.base.files import read_json
 from heads.cli import maps as maps_command
-from heads.config.settings import BpeSettings, MapsSettings
+from heads.config.analyses import MapsSettings
+from heads.config.trainings import BpeSettings
 from heads.model.attention import Trace
 from heads.model.folder import save_folder
 from heads.model.shape import ModelShape

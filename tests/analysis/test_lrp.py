@@ -17,17 +17,16 @@ from torch import Tensor, nn
 from heads.analysis.lrp.rows import Sums, add, relevance_rows, rule_of, shares
 from heads.analysis.lrp.rules import Account, Attended, Back, stabilised
 from heads.analysis.lrp.walk import HeadRelevance, head_relevance
-from heads.base.files import UserError, read_tsv, read_yaml, write_text
+from heads.base.files import UserError, read_tsv, write_text
 from heads.base.names import ATTENTIONS
 from heads.cli import lrp as command
-from heads.config.settings import LrpSettings
+from heads.config.analyses import LRP_RULES, LrpSettings
 from heads.model.folder import save_folder
 from heads.model.transformer import Transformer
 from heads.text.batches import Batch, make_batch
 from lrp_twin import Matrices
 
 SETTINGS = LrpSettings(sentences=0, batch_tokens=100, stabiliser=1e-12, rules=("plain",))
-SCHEMA = Path(__file__).parents[2] / "workflow" / "schemas" / "experiment.schema.yaml"
 NAMES = ["plain", "z-plus", "alpha-beta", "attnlrp"]
 
 
@@ -186,7 +185,7 @@ def test_a_rule_that_may_be_off_still_may_not_end_in_something_that_is_no_number
 
 
 def test_the_table_says_of_each_rule_why_it_should_conserve() -> None:
-    names = tuple(item for item in read_yaml(SCHEMA)["properties"]["lrp"]["properties"]["rules"]["items"]["enum"])
+    names = LRP_RULES
     settings = dataclasses.replace(SETTINGS, rules=names)
     _, rows = relevance_rows(random_model(pre_norm=True), [random_batch([(3, 2)])], settings)
     found = {str(row["rule"]): row["conservation"] for row in rows}

@@ -13,7 +13,7 @@ from safetensors.numpy import save_file
 from heads.analysis.masking_curve import Row, ablation_order, by_attention, curve_rows, importance_orders, random_orders
 from heads.base.files import UserError, write_lines
 from heads.cli._masking import load_with_heads, translation_of
-from heads.config.settings import TranslateSettings
+from heads.config.analyses import TranslateSettings
 from heads.model.folder import save_folder
 from heads.model.shape import Head
 from heads.model.transformer import Gates, Transformer

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from heads.analysis.roles import COLUMNS, frequency_ranks, pointed, positional, positions, rare, roles
 from heads.base.files import read_tsv, write_tsv
-from heads.config.settings import RolesSettings
+from heads.config.analyses import RolesSettings
 from heads.syntax.alignment import Arc, Words, usable
 
 SETTINGS = RolesSettings(

@@ -29,7 +29,7 @@ from heads.analysis.speed import (
 )
 from heads.base.files import UserError, read_tsv
 from heads.cli import speed as command
-from heads.config.settings import SpeedSettings
+from heads.config.analyses import SpeedSettings
 from heads.model.folder import load_folder
 from heads.model.transformer import Transformer
 from heads.tables.reading import COLUMNS as READ

@@ -19,8 +19,8 @@ import heads.cli.parser_model as parser_model_command
 import heads.syntax.parsing
 from heads.__main__ import main
 from heads.base.files import read_lines, read_tsv, write_lines, write_text
-from heads.config.corpora import download_name
-from heads.config.settings import ParserSettings
+from heads.config.corpus_parts import download_name
+from heads.config.trainings import ParserSettings
 from heads.syntax.conllu import Sentence, place, read_conllu, write_conllu
 from heads.syntax.parsing import train_models
 from known_experiment import command

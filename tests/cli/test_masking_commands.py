@@ -15,7 +15,7 @@ from heads.analysis.ablation import gates_without
 from heads.base.files import read_tsv, write_lines, write_tsv, write_yaml
 from heads.base.names import ATTENTIONS
 from heads.cli._masking import translation_of
-from heads.config.settings import TranslateSettings
+from heads.config.analyses import TranslateSettings
 from heads.model.checkpoint import save_tensors
 from heads.model.head_removal import attention_name
 from heads.model.shape import Head

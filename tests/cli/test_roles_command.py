@@ -16,7 +16,7 @@ from safetensors.numpy import save_file
 from heads.__main__ import main
 from heads.base.files import read_tsv
 from heads.cli.roles import missing_relations
-from heads.config.settings import BpeSettings
+from heads.config.trainings import BpeSettings
 from heads.model.folder import save_folder
 from heads.model.shape import ModelShape
 from heads.model.transformer import Transformer

@@ -11,7 +11,7 @@ import torch
 
 from heads.base.files import read_json, read_jsonl, read_tsv, write_tsv
 from heads.base.names import ATTENTIONS
-from heads.config.settings import TrainingSettings
+from heads.config.trainings import TrainingSettings
 from heads.model.checkpoint import load_tensors
 from heads.model.shape import ModelShape
 from heads.model.transformer import Transformer

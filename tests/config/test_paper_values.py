@@ -15,7 +15,8 @@ import pytest
 import torch
 
 from heads.base.files import read_yaml
-from heads.config.settings import GatesSettings, LengthSettings, TrainingSettings, resolve, section
+from heads.config.settings import resolve, section
+from heads.config.trainings import GatesSettings, LengthSettings, TrainingSettings
 from heads.model.shape import ModelShape
 from heads.model.transformer import Transformer
 from heads.pruning.gates import probability_open

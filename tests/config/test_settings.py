@@ -7,7 +7,6 @@ import copy
 import dataclasses
 import re
 import typing
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,64 +15,22 @@ import pytest
 from heads.base.criteria import MEASURED_IN
 from heads.base.files import UserError, read_yaml
 from heads.base.names import SCOPES
+from heads.config import messages
+from heads.config.analyses import ConfidenceSettings
+from heads.config.experiment import Experiment
 from heads.config.settings import (
-    NESTED,
-    SCHEMAS,
     STAGE_SECTIONS,
-    AblationSettings,
-    BaselineSettings,
-    BpeSettings,
-    CheckpointsSettings,
-    ConfidenceSettings,
-    GatesSettings,
-    ImportanceSettings,
-    LengthSettings,
-    LrpSettings,
-    MapsSettings,
-    MaskingCurveSettings,
-    ModelSettings,
-    ParserSettings,
-    RolesSettings,
-    SelectionSettings,
-    SpeedSettings,
-    TrainingSettings,
-    TranslateSettings,
     merged,
     resolve,
     section,
     stage_settings,
 )
 from heads.config.sweep import choices, targets
+from heads.config.trainings import GatesSettings, HardConcrete
 
-CLASSES: dict[str, type[Any]] = {
-    "bpe": BpeSettings,
-    "model": ModelSettings,
-    "training": TrainingSettings,
-    "baseline": BaselineSettings,
-    "gates": GatesSettings,
-    "selection": SelectionSettings,
-    "scratch": LengthSettings,
-    "selected": LengthSettings,
-    "translate": TranslateSettings,
-    "confidence": ConfidenceSettings,
-    "lrp": LrpSettings,
-    "roles": RolesSettings,
-    "maps": MapsSettings,
-    "parser": ParserSettings,
-    "speed": SpeedSettings,
-    "importance": ImportanceSettings,
-    "ablation": AblationSettings,
-    "masking_curve": MaskingCurveSettings,
-    "checkpoints": CheckpointsSettings,
-}
-JSON_TYPES = {
-    int: "integer",
-    float: "number",
-    bool: "boolean",
-    str: "string",
-    tuple[str, ...]: "array",
-    tuple[int, ...]: "array",
-    Mapping[str, int]: "object",
+KINDS = typing.get_type_hints(Experiment)
+CLASSES: dict[str, Any] = {
+    one.name: KINDS[one.name] for one in dataclasses.fields(Experiment) if one.name not in ("corpus", "sweep")
 }
 
 
@@ -92,29 +49,6 @@ def changed(config: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
         inner = inner.setdefault(folder, {})
     inner[key] = value
     return config
-
-
-def properties(name: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The definitions of the experiment's schema and the schema of one section, references followed."""
-    schema = read_yaml(SCHEMAS / "experiment.schema.yaml")
-    own = schema["properties"][name]
-    return schema["$defs"], schema["$defs"][own["$ref"].split("/")[-1]] if "$ref" in own else own
-
-
-@pytest.mark.parametrize("name", CLASSES)
-def test_a_settings_class_has_the_keys_and_types_of_its_schema(name: str) -> None:
-    definitions, schema = properties(name)
-    for key in NESTED.keys() & schema["properties"].keys():
-        inner = schema["properties"].pop(key)
-        assert set(inner["properties"]) == set(inner["required"]) == {f.name for f in dataclasses.fields(NESTED[key])}
-    types = {key: t for key, t in typing.get_type_hints(CLASSES[name]).items() if key not in NESTED}
-    assert set(types) == set(schema["properties"])
-    assert {*types} == {*schema["required"]} - NESTED.keys()
-    assert schema["additionalProperties"] is False
-    for key, kind in types.items():
-        rule = schema["properties"][key]
-        rule = definitions[rule["$ref"].split("/")[-1]] if "$ref" in rule else rule
-        assert rule.get("type", "string" if "enum" in rule else None) == JSON_TYPES[kind], key
 
 
 def test_every_section_but_the_sweep_is_told_to_some_stage_and_the_sweep_to_none(config: dict[str, Any]) -> None:
@@ -207,7 +141,8 @@ def test_lists_are_replaced_whole_and_nothing_given_is_changed() -> None:
         ("baseline.keep_at", [7, 9999], r"baseline\.keep_at has 9999, but the training ends before"),
         ("baseline.keep_at", [0], r"baseline\.keep_at\.0"),
         ("corpus", "demos", r"experiments\.demo\.corpus is 'demos'.*demo\?"),
-        ("sweep.lambdas.al", [1], r"sweep: al is not a scope.*all\?"),
+        ("sweep.lambdas.al", [1], r"sweep\.lambdas\.al is not a setting.*all\?"),
+        ("sweep.budgets.enc-self", [1], r"sweep\.budgets\.enc-self is not a setting.*enc_self\?"),
         ("sweep.selection.budgets", [9, 37], r"budgets has 37.*36 heads"),
         ("sweep.selection.fine_tuned.budgets", [37], r"selection\.fine_tuned\.budgets has 37.*36 heads"),
         ("sweep.selection.budgets", [9, 8], r"selection\.budgets has 8, but .*at_least makes optimal keep 9"),
@@ -229,9 +164,26 @@ def test_lists_are_replaced_whole_and_nothing_given_is_changed() -> None:
         ("training.learning_rate_scale", "fast", r"learning_rate_scale is 'fast', but must be of type number\.$"),
         ("corpus", "wmt-en-fr", r"demo\.roles\.trees names stanza, but corpora\.wmt-en-fr has no .*under parser_trees"),
         ("sweep.selection.methods", ["lpr"], r"methods\.0.*lpr"),
-        ("selection.at_least.enc", 1, r"selection\.at_least.*enc"),
-        ("sweep.seeds", [], r"sweep\.seeds"),
-        ("sweep.seeds", [1, 1], r"sweep\.seeds"),
+        (
+            "selection.at_least.enc",
+            1,
+            r"selection\.at_least: the key 'enc' is not a kind of attention such as dec_enc, or",
+        ),
+        ("selection.at_least.dec_enc", -1, r"selection\.at_least\.dec_enc: -1 is less than the minimum of 0"),
+        ("sweep.seeds", [], r"sweep\.seeds is empty: name at least one"),
+        ("sweep.seeds", [1, 1], r"sweep\.seeds names 1 twice: take one out"),
+        ("sweep.seeds", {"1": None}, r"sweep\.seeds is .* must be of type array\.$"),
+        ("training.warmup_updates", 3.0, r"training\.warmup_updates is 3\.0, but must be of type integer\.$"),
+        ("training.warmup_updates", True, r"training\.warmup_updates is True, but must be of type integer\.$"),
+        ("training.label_smoothing", False, r"training\.label_smoothing is False, but must be of type number\.$"),
+        ("translate.length_penalty", float("inf"), r"translate\.length_penalty is inf, but must be of type number\.$"),
+        ("lrp.stabiliser", float("nan"), r"lrp\.stabiliser is nan, but must be of type number\.$"),
+        ("lrp.stabiliser", 0, r"lrp\.stabiliser: 0 is less than or equal to the minimum of 0"),
+        ("training", None, r"experiments\.demo\.training has no value: write one or take the key out"),
+        ("training.batch_tokens", None, r"experiments\.demo\.training\.batch_tokens has no value"),
+        ("training", 5, r"experiments\.demo\.training is 5, but must be of type object"),
+        ("curve", {}, r"^experiments\.demo\.curve is now called masking_curve: rename it\.$"),
+        ("moments", {}, r"^experiments\.demo\.moments is now called checkpoints: rename it\.$"),
         ("sweep.lambdas.all", [-0.1], r"sweep\.lambdas\.all\.0"),
         ("sweep.scratch_scopes", ["decoder"], r"scratch_scopes\.0.*decoder"),
     ],
@@ -245,12 +197,34 @@ def test_a_wrong_setting_is_named_in_one_sentence(config: dict[str, Any], path: 
 def test_a_missing_key_a_run_that_is_no_experiment_and_an_unknown_top_key_are_named(config: dict[str, Any]) -> None:
     cases = []
     for spoil, message in (
-        (lambda c: c["defaults"]["model"].pop("heads"), r"experiments\.\S+\.model lacks the key heads"),
+        (lambda c: c["defaults"]["model"].pop("heads"), r"^defaults\.model lacks the key heads: add it\.$"),
+        (lambda c: c["defaults"].update(curve={}), r"^defaults\.curve is now called masking_curve: rename it\.$"),
         (lambda c: c.update(run=["dmo"]), r"run names 'dmo'.*demo\?"),
         (lambda c: c.update(run="demo"), r"config\.yaml\.run is 'demo', .*write run=\[demo\]"),
         (lambda c: c["experiments"].update(tables={}), r"experiments\.tables would lie in results/tables"),
         (lambda c: c.update(experiment={}), r"config\.yaml\.experiment is not a setting.*experiments\?"),
         (lambda c: c["corpora"]["demo"].update(knid="grammar"), r"corpora\.demo\.knid is not a setting.*kind\?"),
+        (lambda c: c["corpora"]["demo"].update(kind="gramar"), r"corpora\.demo\.kind is 'gramar'.*grammar\?"),
+        (lambda c: c["corpora"]["demo"].update(kind=["x"]), r"corpora\.demo\.kind is \['x'\].*files, grammar"),
+        (lambda c: c["corpora"]["demo"].pop("kind"), r"corpora\.demo lacks the key kind: add it"),
+        (
+            lambda c: c["corpora"]["demo"].update(knid=c["corpora"]["demo"].pop("kind")),
+            r"corpora\.demo\.knid is not a setting.*kind\?",
+        ),
+        (
+            lambda c: c["corpora"]["demo"].update(trees="x"),
+            r"corpora\.demo\.trees is no setting of this kind of corpus",
+        ),
+        (lambda c: c["corpora"]["demo"]["pairs"].pop("dev"), r"corpora\.demo\.pairs lacks the key dev: add it"),
+        (lambda c: c["corpora"]["demo"].update(pairs=7), r"corpora\.demo\.pairs is 7, but must be of type object"),
+        (lambda c: c["corpora"].update(mine=7), r"corpora\.mine is 7, but must be of type object"),
+        (
+            lambda c: c["corpora"]["wmt-en-ru"]["train"][2].update(source="x"),
+            r"corpora\.wmt-en-ru\.train\.2\.source is not a setting",
+        ),
+        (lambda c: c["corpora"]["wmt-en-ru"].update(train="x"), r"wmt-en-ru\.train is 'x'.*write train: \[x\]"),
+        (lambda c: c.update(run=[]), r"config\.yaml\.run is empty: name at least one"),
+        (lambda c: c.pop("run"), r"config\.yaml lacks the key run: add it"),
     ):
         spoilt = copy.deepcopy(config)
         spoil(spoilt)
@@ -297,9 +271,23 @@ def test_a_section_with_a_key_too_many_or_too_few_is_refused() -> None:
             section(ConfidenceSettings, wrong)
 
 
-def test_the_scopes_of_the_schema_are_those_of_the_names() -> None:
-    _, sweep = properties("sweep")
-    assert set(sweep["properties"]["scratch_scopes"]["items"]["enum"]) == set(SCOPES)
+def test_a_section_inside_a_section_is_filled_and_may_lack_nothing_either(config: dict[str, Any]) -> None:
+    content = config["defaults"]["gates"]
+    assert section(GatesSettings, content).hard_concrete == HardConcrete(0.33, -0.1, 1.1, 3.0)
+    del content["hard_concrete"]["low"]
+    with pytest.raises(UserError, match=r"HardConcrete need exactly the keys high, log_alpha_init, low, temperature"):
+        section(GatesSettings, content)
+
+
+def test_a_word_that_went_is_told_with_what_to_write_in_its_place(
+    config: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(messages.RENAMED, "best", "is the same as optimal: write that")
+    changed(config, "sweep.selection.methods", ["lrp", "best"])
+    with pytest.raises(
+        UserError, match=r"^experiments\.demo\.sweep\.selection\.methods\.1 is 'best', which is the same as"
+    ):
+        resolve(config)
 
 
 @pytest.mark.parametrize("value", [True, "x", [1]])
@@ -323,17 +311,18 @@ def test_random_choices_stand_for_all_their_draws_at_every_budget() -> None:
     ]
 
 
-def test_the_methods_of_the_schema_are_those_that_choices_are_made_by() -> None:
-    definitions, _ = properties("sweep")
-    assert definitions["method"]["enum"] == list(MEASURED_IN)
+def test_scopes_and_methods_that_settings_take_are_those_of_the_names(config: dict[str, Any]) -> None:
+    changed(config, "sweep.scratch_scopes", list(SCOPES))
+    changed(config, "sweep.selection.methods", list(MEASURED_IN))
+    changed(config, "sweep.selection.fine_tuned.methods", ["gates", "dsp", *MEASURED_IN])
+    assert resolve(config)["demo"]["sweep"]["selection"]["methods"] == list(MEASURED_IN)
+    with pytest.raises(UserError, match=r"selection\.methods\.0 is 'gates'"):
+        resolve(changed(config, "sweep.selection.methods", ["gates"]))
 
 
 @pytest.mark.parametrize("key", ["sweep.selection.methods", "sweep.selection.fine_tuned.methods"])
 def test_the_method_that_was_always_another_one_says_which(config: dict[str, Any], key: str) -> None:
-    sentence = (
-        rf"experiments\.demo\.{key}\.1: 'optimal_parameters' is not a method of its own, "
-        r"for all heads have as many parameters: write optimal\.$"
-    )
+    sentence = rf"experiments\.demo\.{key}\.1 is 'optimal_parameters', which is the same as optimal: write that\.$"
     with pytest.raises(UserError, match=sentence):
         resolve(changed(config, key, ["lrp", "optimal_parameters"]))
     for word, end in (("lpr", r"Did you mean lrp\?$"), (3, "")):

@@ -18,14 +18,14 @@ from heads.base.files import UserError, read_lines, read_tsv
 from heads.base.names import SIDES, SPLITS
 from heads.cli import corpus as corpus_command
 from heads.cli import trees as trees_command
+from heads.config import corpus_parts
 from heads.config.corpora import (
     checksums_of,
-    download_name,
     downloads_of,
     local_files_of,
     parse_corpus,
-    parse_part,
 )
+from heads.config.corpus_parts import download_name
 from heads.corpus import build as build_module
 from heads.corpus.build import OTHER_NAMES, OUTPUT_NAMES, build, build_other
 from heads.corpus.pairs import open_pairs
@@ -145,7 +145,8 @@ def test_an_empty_line_in_a_test_set_is_an_error_with_its_line(data: Path, tmp_p
 
 
 def test_a_split_that_cleaning_empties_is_an_error_that_names_the_filter(data: Path, tmp_path: Path) -> None:
-    strict = {"max_words": 0, "max_length_ratio": 3.0}
+    write(data, {side: ["two words"] * 10 for side in ("train.en", "train.de")})
+    strict = {"max_words": 1, "max_length_ratio": 3.0}
     refused(
         entry(data, cleaning=strict),
         tmp_path / "out",
@@ -291,7 +292,13 @@ def test_overlaps_one_a_line_must_be_numbers_and_as_many_as_the_lines(data: Path
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"train": []}, "has no train parts"),
+        ({"train": []}, r"corpus\.train is empty: name at least one"),
+        ({"train": None}, "corpus lacks the key train: add it"),
+        ({"hold_out": {"dve": 1}}, r"corpus\.hold_out\.dve is not a setting.*dev\?"),
+        (
+            {"pairs": {"train": 9, "dev": 1, "test": 1}},
+            r"corpus\.pairs is no setting of this kind of corpus: take it out",
+        ),
         ({"dev": None}, "has no dev parts"),
         ({"hold_out": {"dev": 1, "test": 1}}, "has both hold_out and dev"),
         ({"dev": None, "hold_out": {"test": 1}}, "has no dev parts: name some, or give hold_out: {dev: N}"),
@@ -383,7 +390,7 @@ def test_a_test_set_that_sacrebleu_cannot_download_is_one_sentence(
         ("wmt1", ("en", "ru"), "knows no test set wmt1"),
     ):
         with pytest.raises(UserError, match=words):
-            next(open_pairs(parse_part({"sacrebleu": name}, tmp_path), tmp_path, languages))
+            next(open_pairs(corpus_parts.TestSet(name), tmp_path, languages))
 
 
 COUNTS = {"train": 60, "dev": 7, "test": 5}

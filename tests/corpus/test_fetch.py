@@ -16,7 +16,7 @@ from typing import Literal
 import pytest
 
 from heads.base.files import UserError
-from heads.config.corpora import download_name
+from heads.config.corpus_parts import download_name
 from heads.corpus.fetch import fetch, open_bytes
 
 BODY = bytes(range(256)) * 3000

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from fake_results import World, write_results
 from heads.__main__ import main
 from heads.base.files import write_lines, write_yaml
-from heads.config.settings import HardConcrete
+from heads.config.trainings import HardConcrete
 from heads.figures.dependencies import BEST, dependency_scores, relative_positions, shares_at
 from heads.figures.gates import LOG_ALPHAS, density, hard_concrete, masses
 from heads.figures.needs import NEEDS

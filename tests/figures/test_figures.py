@@ -15,7 +15,7 @@ from fake_results import World, write_results
 from heads.__main__ import main
 from heads.base.files import read_yaml
 from heads.cli.figure import FIGURES
-from heads.config.settings import HardConcrete
+from heads.config.trainings import HardConcrete
 from heads.figures import closing, importance, maps, pruning
 from heads.figures.needs import ACROSS, ANIMATED, FROM_SETTINGS, NEEDS
 from heads.figures.style import FUNCTION_COLOURS, save, styled

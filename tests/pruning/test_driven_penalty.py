@@ -12,7 +12,7 @@ import torch
 
 from heads.base.names import ATTENTIONS
 from heads.base.targets import Target
-from heads.config.settings import HardConcrete, SubsetSettings
+from heads.config.trainings import HardConcrete, SubsetSettings
 from heads.model.checkpoint import load_tensors, save_tensors
 from heads.model.shape import ModelShape
 from heads.pruning.gates import HeadGates, TrainableGates, budgets_of

@@ -13,7 +13,7 @@ from torch import Tensor
 from heads.base.files import UserError
 from heads.base.names import ATTENTIONS
 from heads.base.targets import Target
-from heads.config.settings import HardConcrete
+from heads.config.trainings import HardConcrete
 from heads.model.shape import ModelShape, full_heads
 from heads.pruning.gates import (
     HeadGates,

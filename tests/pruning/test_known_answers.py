@@ -31,7 +31,8 @@ from heads.analysis.lrp.rows import relevance_rows
 from heads.base.criteria import MEASURED_IN
 from heads.base.files import read_tsv, write_json, write_text, write_tsv
 from heads.base.targets import Target
-from heads.config.settings import HardConcrete, LengthSettings, LrpSettings, SubsetSettings, TrainingSettings
+from heads.config.analyses import LrpSettings
+from heads.config.trainings import HardConcrete, LengthSettings, SubsetSettings, TrainingSettings
 from heads.model.shape import Head, ModelShape
 from heads.model.transformer import Gates, Transformer
 from heads.pruning.gates import HeadGates, TrainableGates, budgets_of

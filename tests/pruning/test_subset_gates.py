@@ -13,7 +13,7 @@ from torch import Tensor
 
 from few_heads import USEFUL, distance, random_batch, with_useful_heads
 from heads.base.files import UserError
-from heads.config.settings import SubsetSettings
+from heads.config.trainings import SubsetSettings
 from heads.model.shape import ModelShape
 from heads.model.transformer import Gates, Transformer
 from heads.pruning.selection import keep_best, random_scores

@@ -18,7 +18,7 @@ from heads.base.files import write_lines
 from heads.base.targets import Target
 from heads.cli import _training
 from heads.cli.gates import rows
-from heads.config.settings import HardConcrete, TrainingSettings
+from heads.config.trainings import HardConcrete, TrainingSettings
 from heads.model.head_removal import prune
 from heads.model.shape import Head, ModelShape
 from heads.model.transformer import Gates, Transformer

@@ -17,7 +17,7 @@ from stanza.models.common.utils import ud_scores
 
 from heads.__main__ import main
 from heads.base.files import UserError, read_tsv, write_lines
-from heads.config.settings import ParserSettings
+from heads.config.trainings import ParserSettings
 from heads.syntax.attachment_scores import attachment_rows
 from heads.syntax.conllu import Sentence, Word, place, read_conllu, write_conllu
 from heads.syntax.parsing import evenly, open_models, parse, train_models

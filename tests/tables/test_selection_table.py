@@ -19,7 +19,7 @@ from heads.base.files import read_tsv, write_json, write_lines, write_text
 from heads.base.targets import Target
 from heads.cli.figure import FIGURES
 from heads.cli.masked import choices_of, masked_rows
-from heads.config.settings import SpeedSettings
+from heads.config.analyses import SpeedSettings
 from heads.figures.needs import NEEDS
 from heads.figures.selection import verdict
 from heads.figures.style import styled

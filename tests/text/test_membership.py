@@ -13,7 +13,7 @@ import sentencepiece
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heads.config.settings import BpeSettings
+from heads.config.trainings import BpeSettings
 from heads.syntax.alignment import ALIGNMENT_COLUMNS, Arc, Words, aligned_words, on_words, usable, words_of
 from heads.syntax.conllu import Sentence, Token, place, read_conllu
 from heads.text.vocabulary import Span, Vocabulary, membership, train_bpe, write_model

@@ -13,7 +13,7 @@ from safetensors.numpy import load_file
 from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
 
 from heads.base.files import UserError
-from heads.config.settings import BpeSettings
+from heads.config.trainings import BpeSettings
 from heads.text.special_ids import BOS, EOS, PAD, UNK
 from heads.text.vocabulary import Tokens, Vocabulary, encode_file, train_bpe, word_counts
 

@@ -18,7 +18,7 @@ from test_training import data
 
 from checkouts import ROOT
 from heads.base.files import read_jsonl, read_tsv, read_yaml, write_text
-from heads.config.settings import TrainingSettings
+from heads.config.trainings import TrainingSettings
 from heads.model.checkpoint import load_tensors
 from heads.text.batches import cut
 from heads.training.distributed import Processes

@@ -15,7 +15,7 @@ from heads.base.files import write_lines, write_tsv
 from heads.base.names import ATTENTIONS
 from heads.base.provenance import provenance
 from heads.cli import _training
-from heads.config.settings import TrainingSettings
+from heads.config.trainings import TrainingSettings
 from heads.model.checkpoint import load_tensors
 from heads.text.batches import Pairs
 from heads.training.loop import Training

@@ -16,7 +16,7 @@ from torch import Tensor
 from heads.base.files import read_json, read_jsonl, read_tsv, write_tsv
 from heads.base.names import SCOPES
 from heads.cli._training import evaluation, read_pairs
-from heads.config.settings import TrainingSettings
+from heads.config.trainings import TrainingSettings
 from heads.model.checkpoint import load_tensors
 from heads.model.transformer import Gates, Transformer
 from heads.text.batches import Pairs, cut

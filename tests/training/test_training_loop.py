@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from heads.base.files import read_jsonl
-from heads.config.settings import HardConcrete
+from heads.config.trainings import HardConcrete
 from heads.model.transformer import Gates, Transformer
 from heads.pruning.gates import HeadGates
 from heads.pruning.penalty import Penalty

@@ -11,6 +11,7 @@ from snakemake.exceptions import WorkflowError
 
 from heads.base import criteria, names
 from heads.config import corpora, settings, sweep
+from heads.config.corpus_parts import download_name
 from heads.figures.needs import ACROSS, ANIMATED, FROM_SETTINGS
 from heads.figures.needs import NEEDS as FIGURE_NEEDS
 from heads.base.files import UserError, write_yaml
@@ -23,8 +24,8 @@ try:
     EXPERIMENTS = settings.resolve(config)
     # Every URL that a corpus names, and the checksums that config.yaml gives, by the name of the downloaded file.
     entries = config["corpora"].values()
-    DOWNLOADS = {corpora.download_name(url): url for entry in entries for url in corpora.downloads_of(entry)}
-    CHECKSUMS = {corpora.download_name(u): sha for entry in entries for u, sha in corpora.checksums_of(entry).items()}
+    DOWNLOADS = {download_name(url): url for entry in entries for url in corpora.downloads_of(entry)}
+    CHECKSUMS = {download_name(u): sha for entry in entries for u, sha in corpora.checksums_of(entry).items()}
 except UserError as error:
     # Told as Snakemake tells its own errors: one message, no traceback.
     raise WorkflowError(str(error)) from None
@@ -139,7 +140,7 @@ def treebank_entry(corpus, split):
 
 def files_of(entry):
     """Local files and downloads that an entry names."""
-    downloads = [f"results/downloads/{corpora.download_name(url)}" for url in corpora.downloads_of(entry)]
+    downloads = [f"results/downloads/{download_name(url)}" for url in corpora.downloads_of(entry)]
     return downloads + [str(path) for path in corpora.local_files_of(entry)]
 
 

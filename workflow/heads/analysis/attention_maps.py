@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heads.config.settings import MapsSettings
+from heads.config.analyses import MapsSettings
 from heads.syntax.alignment import SentenceAttention, Words, on_words
 
 DIGITS = 4

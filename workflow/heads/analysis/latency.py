@@ -16,7 +16,7 @@ import torch
 
 from heads.analysis.speed import Clock, device_name, rounds, source_batches, translate_all
 from heads.base.names import ATTENTIONS
-from heads.config.settings import SpeedSettings
+from heads.config.analyses import SpeedSettings
 from heads.model.head_removal import prune
 from heads.model.transformer import Transformer
 from heads.text.vocabulary import Tokens

@@ -43,7 +43,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heads.base.bootstrap import interval, resampled_sums
-from heads.config.settings import RolesSettings
+from heads.config.analyses import RolesSettings
 from heads.syntax.alignment import Arc, SentenceAttention, Words, on_words
 from heads.text.special_ids import UNK
 

@@ -29,7 +29,7 @@ import torch
 from torch import Tensor, nn
 
 from heads.base.files import UserError
-from heads.config.settings import SpeedSettings
+from heads.config.analyses import SpeedSettings
 from heads.model.folder import WEIGHTS, load_folder
 from heads.model.transformer import Transformer
 from heads.text.batches import pad

@@ -9,7 +9,7 @@ import torch
 
 from heads.analysis.ablation import Translate
 from heads.base.files import UserError, read_lines
-from heads.config.settings import TranslateSettings
+from heads.config.analyses import TranslateSettings
 from heads.model.folder import load_folder
 from heads.model.transformer import Gates, Transformer
 from heads.text.batches import Pairs

@@ -15,7 +15,7 @@ from heads.base.files import UserError, read_lines
 from heads.base.names import SIDES
 from heads.base.provenance import made_by, provenance
 from heads.base.seals import sha256_of
-from heads.config.settings import TrainingSettings
+from heads.config.trainings import TrainingSettings
 from heads.model.folder import save_folder
 from heads.model.transformer import Gates, Transformer
 from heads.text.batches import Pairs

@@ -9,7 +9,8 @@ from pathlib import Path
 from heads.analysis.ablation import CHOICE_COLUMNS, COLUMNS, ablation_rows, choice_rows, kept_alone, masked_alone
 from heads.base.files import read_yaml, write_tsv
 from heads.cli._masking import add_masking_arguments, load_with_heads, translation_of
-from heads.config.settings import AblationSettings, section
+from heads.config.analyses import AblationSettings
+from heads.config.settings import section
 from heads.training.devices import pick
 
 

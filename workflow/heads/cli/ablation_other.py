@@ -8,7 +8,8 @@ from pathlib import Path
 from heads.analysis.ablation import COLUMNS, ablation_rows, masked_alone
 from heads.base.files import read_yaml, write_tsv
 from heads.cli._masking import add_masking_arguments, load_with_heads, translation_of
-from heads.config.settings import AblationSettings, section
+from heads.config.analyses import AblationSettings
+from heads.config.settings import section
 from heads.training.devices import pick
 
 

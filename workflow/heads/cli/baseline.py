@@ -9,7 +9,8 @@ import torch
 
 from heads.base.files import read_yaml
 from heads.cli import _training
-from heads.config.settings import BaselineSettings, ModelSettings, TrainingSettings, section
+from heads.config.settings import section
+from heads.config.trainings import BaselineSettings, ModelSettings, TrainingSettings
 from heads.model.shape import ModelShape, full_heads
 from heads.model.transformer import Transformer
 from heads.text.vocabulary import Vocabulary

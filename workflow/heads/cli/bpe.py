@@ -7,7 +7,8 @@ from pathlib import Path
 
 from heads.base.files import read_yaml
 from heads.base.names import SIDES
-from heads.config.settings import BpeSettings, section
+from heads.config.settings import section
+from heads.config.trainings import BpeSettings
 from heads.text.vocabulary import train_bpe
 
 

@@ -9,7 +9,9 @@ from heads.analysis.importance import importance_rows
 from heads.analysis.masking_curve import WALK_COLUMNS, curve_rows, importance_orders
 from heads.base.files import read_yaml, write_tsv
 from heads.cli._masking import add_masking_arguments, load_with_heads, translation_of
-from heads.config.settings import CheckpointsSettings, ImportanceSettings, TrainingSettings, section
+from heads.config.analyses import CheckpointsSettings, ImportanceSettings
+from heads.config.settings import section
+from heads.config.trainings import TrainingSettings
 from heads.model.folder import WEIGHTS, load_weights
 from heads.model.shape import facts_of
 from heads.text.batches import Pairs

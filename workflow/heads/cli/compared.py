@@ -7,7 +7,8 @@ from pathlib import Path
 
 from heads.analysis.ablation import paired_bootstrap
 from heads.base.files import UserError, read_lines, read_yaml, write_tsv
-from heads.config.settings import SelectionSettings, section
+from heads.config.analyses import SelectionSettings
+from heads.config.settings import section
 from heads.model.shape import facts_of, shape_of
 from heads.tables.needs import run_of
 

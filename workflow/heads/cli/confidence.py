@@ -8,7 +8,8 @@ from pathlib import Path
 
 from heads.analysis.confidence import COLUMNS, confidence
 from heads.base.files import read_yaml, write_tsv
-from heads.config.settings import ConfidenceSettings, section
+from heads.config.analyses import ConfidenceSettings
+from heads.config.settings import section
 from heads.model.folder import load_folder
 from heads.text.batches import Pairs
 from heads.text.vocabulary import Tokens

@@ -10,7 +10,8 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from heads.base.files import UserError, read_yaml
-from heads.config.settings import GatesSettings, section
+from heads.config.settings import section
+from heads.config.trainings import GatesSettings
 from heads.figures.closing import gates_closing, write_animation
 from heads.figures.dependencies import dependency_scores, relative_positions
 from heads.figures.functions import functions_retained

@@ -15,7 +15,8 @@ from heads.base.names import SCOPES
 from heads.base.seals import sha256_of
 from heads.base.targets import SUBSET, Target
 from heads.cli import _training
-from heads.config.settings import GatesSettings, LengthSettings, TrainingSettings, section
+from heads.config.settings import section
+from heads.config.trainings import GatesSettings, LengthSettings, TrainingSettings
 from heads.model.folder import WEIGHTS, load_folder
 from heads.model.shape import ModelShape, facts_of
 from heads.model.transformer import Transformer

@@ -7,7 +7,9 @@ from pathlib import Path
 
 from heads.analysis.importance import COLUMNS, importance_rows
 from heads.base.files import read_yaml, write_tsv
-from heads.config.settings import ImportanceSettings, TrainingSettings, section
+from heads.config.analyses import ImportanceSettings
+from heads.config.settings import section
+from heads.config.trainings import TrainingSettings
 from heads.model.folder import load_folder
 from heads.text.batches import Pairs
 from heads.text.vocabulary import Tokens

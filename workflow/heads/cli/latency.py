@@ -8,7 +8,8 @@ from pathlib import Path
 from heads.analysis.latency import COLUMNS, latency_rows
 from heads.analysis.speed import clock_of
 from heads.base.files import read_yaml, write_tsv
-from heads.config.settings import SpeedSettings, section
+from heads.config.analyses import SpeedSettings
+from heads.config.settings import section
 from heads.model.folder import load_folder
 from heads.text.vocabulary import Tokens
 from heads.training.devices import add_device_arguments, pick

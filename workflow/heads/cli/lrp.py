@@ -10,7 +10,8 @@ import numpy as np
 
 from heads.analysis.lrp.rows import COLUMNS, CONSERVATION_COLUMNS, relevance_rows
 from heads.base.files import read_yaml, write_tsv
-from heads.config.settings import LrpSettings, section
+from heads.config.analyses import LrpSettings
+from heads.config.settings import section
 from heads.model.folder import load_folder
 from heads.model.transformer import Transformer
 from heads.text.batches import Batch, Pairs, make_batch

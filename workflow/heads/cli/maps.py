@@ -10,7 +10,8 @@ from pathlib import Path
 from heads.analysis.attention_maps import maps, sentences_to_show
 from heads.analysis.attention_weights import attend
 from heads.base.files import read_yaml, write_text
-from heads.config.settings import MapsSettings, section
+from heads.config.analyses import MapsSettings
+from heads.config.settings import section
 from heads.model.folder import load_folder
 from heads.syntax.alignment import words_of
 from heads.syntax.conllu import read_conllu

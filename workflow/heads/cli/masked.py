@@ -10,7 +10,8 @@ from heads.analysis.ablation import Translate, gates_without, paired_bootstrap
 from heads.base.files import read_tsv, read_yaml, write_tsv
 from heads.base.targets import Target
 from heads.cli._masking import add_masking_arguments, translation_of
-from heads.config.settings import SelectionSettings, TranslateSettings, section
+from heads.config.analyses import SelectionSettings, TranslateSettings
+from heads.config.settings import section
 from heads.model.folder import load_folder
 from heads.model.shape import Head
 from heads.model.transformer import Transformer

@@ -17,7 +17,8 @@ from heads.analysis.masking_curve import (
 )
 from heads.base.files import read_tsv, read_yaml, write_tsv
 from heads.cli._masking import add_masking_arguments, load_with_heads, translation_of
-from heads.config.settings import MaskingCurveSettings, section
+from heads.config.analyses import MaskingCurveSettings
+from heads.config.settings import section
 from heads.training.devices import pick
 
 

@@ -6,7 +6,8 @@ import argparse
 from pathlib import Path
 
 from heads.base.files import read_yaml
-from heads.config.settings import ParserSettings, section
+from heads.config.settings import section
+from heads.config.trainings import ParserSettings
 from heads.syntax.conllu import read_conllu
 from heads.syntax.parsing import train_models
 from heads.training.devices import add_device_arguments, pick

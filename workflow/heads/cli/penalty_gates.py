@@ -11,7 +11,8 @@ import torch
 from heads.base.files import read_yaml
 from heads.cli import _training
 from heads.cli.gates import add_gate_arguments, train_with_gates
-from heads.config.settings import GatesSettings, LengthSettings, TrainingSettings, section
+from heads.config.settings import section
+from heads.config.trainings import GatesSettings, LengthSettings, TrainingSettings
 from heads.model.shape import shape_of
 from heads.model.transformer import Transformer
 from heads.training.loop import Plan

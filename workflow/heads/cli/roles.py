@@ -12,7 +12,8 @@ from pathlib import Path
 from heads.analysis.attention_weights import attend
 from heads.analysis.roles import COLUMNS, POSITION_COLUMNS, Row, frequency_ranks, positions, roles
 from heads.base.files import UserError, read_yaml, write_tsv
-from heads.config.settings import RolesSettings, section
+from heads.config.analyses import RolesSettings
+from heads.config.settings import section
 from heads.model.folder import load_folder
 from heads.syntax.alignment import ALIGNMENT_COLUMNS, SHORTEST, Words, usable, words_of
 from heads.syntax.conllu import check_same_sentences, read_conllu

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from heads.base.files import read_lines, read_yaml, write_json, write_lines, write_tsv
 from heads.base.provenance import made_by
-from heads.config.settings import TranslateSettings, section
+from heads.config.analyses import TranslateSettings
+from heads.config.settings import section
 from heads.model.folder import load_folder
 from heads.text.batches import Pairs
 from heads.text.vocabulary import Tokens, Vocabulary

@@ -9,7 +9,8 @@ import torch
 
 from heads.base.files import read_yaml
 from heads.cli import _training
-from heads.config.settings import LengthSettings, TrainingSettings, section
+from heads.config.settings import section
+from heads.config.trainings import LengthSettings, TrainingSettings
 from heads.model.head_removal import pruned_shape, read_open_heads
 from heads.model.shape import shape_of
 from heads.model.transformer import Transformer

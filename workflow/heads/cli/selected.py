@@ -8,7 +8,8 @@ from pathlib import Path
 from heads.base.files import read_yaml
 from heads.base.seals import sha256_of
 from heads.cli import _training
-from heads.config.settings import LengthSettings, TrainingSettings, section
+from heads.config.settings import section
+from heads.config.trainings import LengthSettings, TrainingSettings
 from heads.model.folder import WEIGHTS, load_folder
 from heads.model.head_removal import prune, read_open_heads
 from heads.model.shape import facts_of

@@ -9,7 +9,8 @@ from pathlib import Path
 from heads.base.criteria import files_of
 from heads.base.files import UserError, read_tsv, read_yaml, write_tsv
 from heads.base.targets import Target
-from heads.config.settings import SelectionSettings, section
+from heads.config.analyses import SelectionSettings
+from heads.config.settings import section
 from heads.model.shape import shape_of
 from heads.pruning.criteria import COLUMNS, Measured, Rows, selection_rows
 

@@ -1,195 +1,151 @@
-"""What a `corpora:` entry of the settings says, as typed values.
+"""One `corpora:` entry of the settings: its keys with types, bounds and descriptions, and what must fit together.
 
-Types and unknown keys are checked by the JSON schema before; what needs two keys at once is checked here.
 The Snakefile imports this module while it is parsed, so nothing heavy may be imported.
 """
 
 from __future__ import annotations
 
-import hashlib
-import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
-from urllib.parse import urlsplit
+from typing import Annotated, Any
+
+from pydantic import Discriminator, Field, Tag, ValidationInfo
 
 from heads.base.files import UserError
-from heads.base.names import OTHER, SPLITS
+from heads.base.names import OTHER, ROLES, SPLITS
+from heads.config.corpus_parts import Columns, File, FileSpec, OpusOverlap, Part, Parts, TwoFiles, keys_of
+from heads.config.fields import (
+    Closed,
+    Count,
+    CountOrZero,
+    Number,
+    Share,
+    Text,
+    meant,
+    one_of,
+    required,
+    setting,
+)
+from heads.config.messages import nearest, told, unknown, validated
 
-READABLE_LENGTH = 80
-
-
-def download_name(url: str) -> str:
-    """A file name for a URL: its readable end, with the file's ending, behind a short hash of all of it."""
-    parts = urlsplit(url)
-    readable = re.sub(r"[^A-Za-z0-9._-]+", "-", f"{parts.netloc}{parts.path}").strip("-.")
-    return f"{hashlib.sha256(url.encode()).hexdigest()[:10]}-{readable[-READABLE_LENGTH:]}"
-
-
-@dataclass(frozen=True, slots=True)
-class FileSpec:
-    """One file: a local `path` or a `url` (exactly one is set), perhaps a `member` of that archive."""
-
-    path: Path | None
-    url: str | None
-    member: str | None
-    sha256: str | None
-
-    def on_disk(self, downloads: Path) -> Path:
-        """Where the file lies: itself, or its download."""
-        return self.path if self.path is not None else downloads / download_name(self.url or "")
-
-    def __str__(self) -> str:
-        place = self.url or str(self.path)
-        return f"{place}, member {self.member}" if self.member else place
+Language = Annotated[Text, Field(pattern="^[A-Za-z-]+$"), meant("a language such as en, of letters and hyphens")]
 
 
 @dataclass(frozen=True, slots=True)
-class OpusOverlap:
-    """Time overlaps as OPUS gives them: the alignment XML, and the `.ids` file with the link of each line."""
-
-    links: FileSpec
-    ids: FileSpec
-
-
-@dataclass(frozen=True, slots=True)
-class TwoFiles:
-    """A part kept as two aligned files. `overlap` is OPUS's, or a file with one number a line."""
-
-    source: FileSpec
-    target: FileSpec
-    overlap: FileSpec | OpusOverlap | None
-
-
-@dataclass(frozen=True, slots=True)
-class Columns:
-    """A part kept as one file, a pair a line, cut at `separator`; columns count from 0."""
-
-    file: FileSpec
-    separator: str
-    source_column: int
-    target_column: int
-
-
-@dataclass(frozen=True, slots=True)
-class TestSet:
-    """A part that is a test set of sacrebleu, such as wmt14."""
-
-    name: str
-
-
-Part = TwoFiles | Columns | TestSet
-
-
-@dataclass(frozen=True, slots=True)
-class Cleaning:
+class Cleaning(Closed):
     """Limits of the filters, see `heads.corpus.clean`."""
 
-    max_words: int
-    max_length_ratio: float
-    min_overlap: float | None
-    leakage: str
+    max_words: Count = required("pairs with more words on a side go")
+    max_length_ratio: Annotated[Number, Field(ge=1)] = required("so do those with so many times more words on one side")
+    min_overlap: Share | None = setting(None, "so do subtitles that are shown together for less of their time")
+    leakage: Annotated[str, one_of("either", "source")] = setting(
+        "either", "pairs with a side that stands in dev or test go, or only those whose source does"
+    )
+
+
+class _Entry(Closed):
+    """What both kinds of corpora have in common."""
+
+    __slots__ = ()
+
+    @classmethod
+    def check_keys(cls, content: Any, info: ValidationInfo) -> Any:
+        """As of every model; but first whatever makes it doubtful which kind of corpus is meant."""
+        keys, either = keys_of(content), {one.name for kind in KINDS.values() for one in fields(kind)}
+        if strange := [key for key in keys if key not in either]:
+            raise told(unknown(strange[0], either))
+        if isinstance(content, Mapping) and "kind" not in keys:
+            raise told(" lacks the key kind: add it.")
+        if keys and (kind := content["kind"]) not in [*KINDS]:
+            raise told(f".kind is {kind!r}, which is not a word known here.{nearest(str(kind), KINDS)}")
+        return super().check_keys(content, info)
+
+    @classmethod
+    def about_unknown(cls, key: object) -> str:
+        """Of a key that only the other kind of corpus has."""
+        return f".{key} is no setting of this kind of corpus: take it out."
 
 
 @dataclass(frozen=True, slots=True)
-class GrammarCorpus:
+class Pairs(Closed):
+    """How many pairs of each split."""
+
+    train: Count = required("to train on, before cleaning")
+    dev: Count = required("to tune on")
+    test: Count = required("to score on")
+
+
+@dataclass(frozen=True, slots=True)
+class GrammarCorpus(_Entry):
     """The embedded corpus: how many pairs of each split."""
 
-    source: str
-    target: str
-    seed: int
-    pairs: Mapping[str, int]
-    cleaning: Cleaning
+    kind: Annotated[str, one_of("grammar")] = required("grammar: the embedded one, English to Russian")
+    source: Annotated[str, one_of("en")] = required("the source language")
+    target: Annotated[str, one_of("ru")] = required("the target language")
+    seed: CountOrZero = required("of the sentences")
+    pairs: Pairs = required("how many pairs of each split")
+    cleaning: Cleaning = required("what is taken out of training")
+
+
+HeldOut = Annotated[Mapping[Annotated[str, one_of("dev", "test", ROLES)], Count], Field(min_length=1)]
 
 
 @dataclass(frozen=True, slots=True)
-class FilesCorpus:
-    """A corpus in files. `parts` by split and under `other`, where there may be none; `hold_out` has the sizes of what
-    is cut from train: dev and test where they have no parts, and source lines to be parsed for the roles of heads.
+class FilesCorpus(_Entry):
+    """A corpus in files, by split and under `other`, where there may be none.
 
-    `trees` is the treebank that heads are measured on, `parser_trees` the one that a parser learns from.
+    `hold_out` has the sizes of what is cut from train: dev and test where they have no parts, and source lines to be
+    parsed for the roles of heads. `trees` is the treebank that heads are measured on, `parser_trees` the one that a
+    parser learns from.
     """
 
-    source: str
-    target: str
-    parts: Mapping[str, Sequence[Part]]
-    hold_out: Mapping[str, int]
-    limit: int | None
-    trees: FileSpec | None
-    parser_trees: FileSpec | None
-    cleaning: Cleaning
-
-
-def parse_file(value: str | Mapping[str, Any], folder: Path) -> FileSpec:
-    """Read a file's description: a path, `{path: ...}` or `{url: ...}`, perhaps with `member`, `sha256`.
-
-    Raises UserError when a mapping has not exactly one of `path` and `url`, or a URL that is not http(s).
-    """
-    if isinstance(value, str):
-        return FileSpec(folder / value, None, None, None)
-    if ("path" in value) == ("url" in value):
-        raise UserError(f"The file {dict(value)} of a corpus needs one of the keys path and url, not both.")
-    sha256 = value.get("sha256", "unknown")
-    if sha256 != "unknown" and not re.fullmatch("[0-9a-f]{64}", sha256):
-        raise UserError(
-            f"sha256 {sha256!r} of {value} is not 64 small hexadecimal digits: correct it or write unknown."
-        )
-    if "url" in value and urlsplit(value["url"]).scheme not in ("http", "https"):
-        raise UserError(
-            f"The url {value['url']!r} of a corpus does not begin with http:// or https://: use path for local files."
-        )
-    path = folder / value["path"] if "path" in value else None
-    return FileSpec(path, value.get("url"), value.get("member"), None if sha256 == "unknown" else sha256)
-
-
-def parse_part(value: Mapping[str, Any], folder: Path) -> Part:
-    """Read one part of a split: `{source, target[, overlap]}`, `{columns, ...}` or `{sacrebleu}`."""
-    if "sacrebleu" in value:
-        return TestSet(value["sacrebleu"])
-    if "columns" in value:
-        file = parse_file(value["columns"], folder)
-        return Columns(file, value["separator"], value["source_column"], value["target_column"])
-    overlap: FileSpec | OpusOverlap | None = None
-    if "overlap" in value:
-        given = value["overlap"]
-        if isinstance(given, Mapping) and "links" in given:
-            overlap = OpusOverlap(parse_file(given["links"], folder), parse_file(given["ids"], folder))
-        else:
-            overlap = parse_file(given, folder)
-    return TwoFiles(parse_file(value["source"], folder), parse_file(value["target"], folder), overlap)
-
-
-def parse_cleaning(value: Mapping[str, Any]) -> Cleaning:
-    """Read the filters' limits; `min_overlap` may be missing for none, `leakage` for the strict rule."""
-    return Cleaning(
-        value["max_words"],
-        value["max_length_ratio"],
-        value.get("min_overlap"),
-        value.get("leakage", "either"),
+    kind: Annotated[str, one_of("files")] = required("files: text on disk, behind URLs, or of sacrebleu")
+    source: Language = required("the source language, such as en")
+    target: Language = required("the target language")
+    train: Parts = required("parts to train on, one behind the other")
+    cleaning: Cleaning = required("what is taken out of training")
+    folder: Text = setting(".", "where paths begin")
+    dev: Parts = setting((), "to tune on; without any, hold_out says how many")
+    test: Parts = setting((), "to score on; without any, hold_out says how many")
+    other: Parts = setting((), "a test set of another domain, for Michel et al.'s Fig 2")
+    hold_out: HeldOut = setting(
+        {}, "pairs cut from training for dev and test, and for roles lines to be parsed where roles.trees is [stanza]"
     )
+    limit: Count | None = setting(None, "so many training pairs are kept, evenly from all parts")
+    trees: File | None = setting(None, "parsed source-language sentences, for the roles of heads")
+    parser_trees: File | None = setting(None, "what Stanza learns from, when roles.trees names stanza")
+
+    @property
+    def parts(self) -> dict[str, Sequence[Part]]:
+        """The parts by split, and those under `other`."""
+        return {split: getattr(self, split) for split in (*SPLITS, OTHER)}
+
+
+KINDS: dict[str, Any] = {"grammar": GrammarCorpus, "files": FilesCorpus}
+
+
+def _kind(value: Any) -> str:
+    return "<grammar>" if keys_of(value) and value.get("kind") == "grammar" else "<files>"
+
+
+Corpus = Annotated[
+    Annotated[GrammarCorpus, Tag("<grammar>")] | Annotated[FilesCorpus, Tag("<files>")], Discriminator(_kind)
+]
 
 
 def parse_corpus(entry: Mapping[str, Any]) -> GrammarCorpus | FilesCorpus:
-    """Read one `corpora:` entry. Raises UserError where its keys contradict each other."""
-    cleaning = parse_cleaning(entry["cleaning"])
-    if entry["kind"] == "grammar":
-        return GrammarCorpus(entry["source"], entry["target"], entry["seed"], entry["pairs"], cleaning)
-    folder = Path(entry.get("folder", "."))
-    parts = {split: [parse_part(part, folder) for part in entry.get(split, [])] for split in (*SPLITS, OTHER)}
-    trees, learnt = (parse_file(entry[key], folder) if key in entry else None for key in ("trees", "parser_trees"))
-    corpus = FilesCorpus(
-        entry["source"], entry["target"], parts, entry.get("hold_out", {}), entry.get("limit"), trees, learnt, cleaning
-    )
+    """Read one `corpora:` entry. Raises UserError where a key is wrong, or where its keys contradict each other."""
+    corpus: GrammarCorpus | FilesCorpus = validated(Corpus, entry, "corpus", folder=str(entry.get("folder", ".")))
     check_corpus(corpus)
     return corpus
 
 
-def check_corpus(corpus: FilesCorpus) -> None:
+def check_corpus(corpus: GrammarCorpus | FilesCorpus) -> None:
     """Raise UserError for keys that need or forbid one another."""
+    if isinstance(corpus, GrammarCorpus):
+        return
     pair = f"{corpus.source}-{corpus.target}"
-    if not corpus.parts["train"]:
-        raise UserError(f"The {pair} corpus has no train parts: name at least one under train.")
     for split in ("dev", "test"):
         named = bool(corpus.parts[split])
         if named and split in corpus.hold_out:
@@ -216,7 +172,7 @@ def files_of(corpus: GrammarCorpus | FilesCorpus) -> Iterator[FileSpec]:
     for parts in corpus.parts.values():
         for part in parts:
             if isinstance(part, Columns):
-                yield part.file
+                yield part.columns
             elif isinstance(part, TwoFiles):
                 yield from (part.source, part.target)
                 if isinstance(part.overlap, OpusOverlap):

@@ -23,7 +23,8 @@ from heads.base.files import UserError, write_lines, write_tsv
 from heads.base.names import OTHER, ROLES, SIDES, SPLITS
 from heads.base.pool import chunks, in_order
 from heads.base.seals import sha256_of
-from heads.config.corpora import FilesCorpus, FileSpec, GrammarCorpus, files_of, parse_corpus
+from heads.config.corpora import FilesCorpus, GrammarCorpus, files_of, parse_corpus
+from heads.config.corpus_parts import FileSpec
 from heads.corpus import grammar
 from heads.corpus.clean import (
     FILTERS,
@@ -135,7 +136,7 @@ def raw_pairs(corpus: Corpus, split: str, downloads: Path) -> Iterator[RawPair]:
 def grammar_pairs(corpus: GrammarCorpus, split: str, *, with_trees: bool = False) -> Iterator[grammar.Pair]:
     """The first `pairs[split]` pairs of the stream that belong to the split; the same at every call."""
     stream = grammar.stream(corpus.seed, with_trees=with_trees)
-    return islice((pair for pair in stream if grammar.split_of(pair.target) == split), corpus.pairs[split])
+    return islice((pair for pair in stream if grammar.split_of(pair.target) == split), getattr(corpus.pairs, split))
 
 
 def build_splits(

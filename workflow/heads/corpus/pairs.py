@@ -13,7 +13,7 @@ from typing import IO, Any, NamedTuple
 from xml.etree import ElementTree
 
 from heads.base.files import UserError
-from heads.config.corpora import Columns, FileSpec, OpusOverlap, Part, TestSet, TwoFiles
+from heads.config.corpus_parts import Columns, FileSpec, OpusOverlap, Part, TestSet, TwoFiles
 from heads.corpus.fetch import open_bytes
 
 BROKEN_FILE = (EOFError, zlib.error, lzma.LZMAError, OSError, tarfile.TarError, zipfile.BadZipFile)
@@ -44,7 +44,7 @@ def open_pairs(part: Part, downloads: Path, languages: tuple[str, str]) -> Itera
     different length and a test set that sacrebleu cannot give.
     """
     if isinstance(part, TestSet):
-        part = sacrebleu_files(part.name, languages)
+        part = sacrebleu_files(part.sacrebleu, languages)
     if isinstance(part, Columns):
         yield from column_pairs(part, downloads)
         return
@@ -69,8 +69,8 @@ def open_pairs(part: Part, downloads: Path, languages: tuple[str, str]) -> Itera
 
 def column_pairs(part: Columns, downloads: Path) -> Iterator[RawPair]:
     """The pairs of a file that holds both sides in each line."""
-    wanted, file = max(part.source_column, part.target_column) + 1, str(part.file)
-    for line, text in enumerate(read_text(part.file, downloads), 1):
+    wanted, file = max(part.source_column, part.target_column) + 1, str(part.columns)
+    for line, text in enumerate(read_text(part.columns, downloads), 1):
         columns = text.split(part.separator)
         if len(columns) < wanted:
             raise UserError(

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from heads.config.settings import HardConcrete
+from heads.config.trainings import HardConcrete
 from heads.figures.style import FULL_WIDTH, MINUS, first_seed, panel, seed_note
 from heads.tables.reading import Frames, has_price
 

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from heads.base.files import UserError
 from heads.base.names import ATTENTIONS, SCOPES
 from heads.base.targets import Target
-from heads.config.settings import HardConcrete
+from heads.config.trainings import HardConcrete
 from heads.model.shape import ModelShape
 
 UNIFORM_EDGE = 1e-6

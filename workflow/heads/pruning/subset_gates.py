@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from heads.base.files import UserError
 from heads.base.names import SCOPES
-from heads.config.settings import SubsetSettings
+from heads.config.trainings import SubsetSettings
 from heads.model.shape import ModelShape
 from heads.pruning.gates import TrainableGates
 

@@ -26,7 +26,7 @@ from stanza.models import tagger as tagger_trainer
 from stanza.pipeline.core import PipelineRequirementsException
 
 from heads.base.files import UserError, write_json
-from heads.config.settings import ParserSettings
+from heads.config.trainings import ParserSettings
 from heads.syntax.conllu import Sentence, write_conllu
 
 PACKAGE = "trained"

@@ -26,7 +26,7 @@ from safetensors.numpy import save_file
 from heads.base.files import UserError, atomic_path, open_text, read_json, write_sealed_json
 from heads.base.pool import chunks, in_order
 from heads.base.seals import blocks, checksum, sealed, unsealed
-from heads.config.settings import BpeSettings
+from heads.config.trainings import BpeSettings
 from heads.text.special_ids import BOS, EOS, PAD, UNK
 
 Span = tuple[int, int]

@@ -21,7 +21,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from heads.config.settings import LengthSettings, TrainingSettings
+from heads.config.trainings import LengthSettings, TrainingSettings
 from heads.model.transformer import Gates, Transformer
 from heads.pruning.gates import TrainableGates
 from heads.pruning.penalty import Penalty

@@ -23,7 +23,7 @@ from heads.analysis.lrp.split import SignSplit
 from heads.analysis.lrp.walk import HeadRelevance, head_relevance
 from heads.base.files import UserError
 from heads.base.names import ATTENTIONS
-from heads.config.settings import LrpSettings
+from heads.config.analyses import LrpSettings
 from heads.model.transformer import Transformer
 from heads.text.batches import Batch
 

@@ -1,0 +1,211 @@
+"""The sections of an experiment about what is measured on trained models: types, bounds, defaults, descriptions.
+
+The defaults are the papers' values. The order of keys is that of config.yaml and of the settings files of stages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import Field
+
+from heads.base.names import ATTENTIONS
+from heads.config.fields import (
+    AtLeastZero,
+    Closed,
+    Count,
+    CountOrZero,
+    EachOnce,
+    Integer,
+    Positive,
+    PositiveShare,
+    Resamples,
+    Share,
+    Text,
+    YesNo,
+    meant,
+    one_of,
+    setting,
+)
+
+LRP_RULES = (
+    "plain",
+    "plain-softmax",
+    "plain-product",
+    "z-plus",
+    "z-plus-values",
+    "alpha-beta",
+    "alpha-beta-values",
+    "attnlrp",
+    "attnlrp-values",
+    "voita-2019",
+    "voita-2021",
+)
+
+Kept = Annotated[
+    str,
+    Field(pattern=f"^({'|'.join(ATTENTIONS)})([.](0|[1-9][0-9]*))?$"),
+    meant("a kind of attention such as dec_enc, or one of its layers such as dec_enc.2"),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class TranslateSettings(Closed):
+    """Beam search on the test set."""
+
+    beam: Count = setting(4, "[repo]")
+    length_penalty: AtLeastZero = setting(0.6, "[repo]")
+    batch_tokens: Count = setting(4000, "source tokens at once")
+    sentences: CountOrZero = setting(0, "of the test set; 0: all")
+
+
+@dataclass(frozen=True, slots=True)
+class ConfidenceSettings(Closed):
+    """How many dev sentences confidence is averaged over."""
+
+    sentences: CountOrZero = setting(0, "of the dev set; 0: all")
+    batch_tokens: Count = setting(4000, "source tokens at once")
+
+
+@dataclass(frozen=True, slots=True)
+class LrpSettings(Closed):
+    """Layer-wise relevance propagation."""
+
+    sentences: CountOrZero = setting(0, "of the dev set, all their generation steps [second-hand]; 0: all")
+    batch_tokens: Count = setting(1000, "source tokens at once")
+    stabiliser: Positive = setting(1e-12, "OURS: the paper writes none; added with the denominator's sign, in float64")
+    rules: Annotated[tuple[Annotated[str, one_of(*LRP_RULES)], ...], Field(min_length=1), EachOnce()] = setting(
+        ("plain", "z-plus", "alpha-beta", "attnlrp", "plain-product", "voita-2019"),
+        "How relevance is shared out, and what attention weights get of it. plain: the paper's ratio (app. A.2) "
+        "through values alone; weights are constants and get nothing. plain-product: with the paper's rule for "
+        "products, u / sum of u', so that a weight gets weight / (weight + value) and passes it on to its query and "
+        "key; without limit where the sum nears zero. z-plus, alpha-beta: the textbook rules of Bach et al. 2015; "
+        "attention as a linear function of queries, keys and values by its derivatives, its weights being no "
+        "neurons. attnlrp: Achtibat et al. 2024; half of each product. The other way through attention: "
+        "plain-softmax, z-plus-values and so on. voita-2019, voita-2021: what the authors' released code does, with "
+        "its own constants; rescaled after each operation, attention by derivatives. voita-2021 costs as much as the "
+        "first four together. Figures show the first rule. lrp_conservation.tsv tells what every rule kept.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RolesSettings(Closed):
+    """When a head counts as positional, syntactic or a rare-word head, and on which trees; the first ones decide."""
+
+    trees: Annotated[tuple[Annotated[str, one_of("gold", "stanza")], ...], Field(min_length=1), EachOnce()] = setting(
+        ("gold",),
+        "gold: the trees that the corpus brings; stanza: the same sentences parsed, or without gold the lines that "
+        "the corpus holds out for it (hold_out: {roles: N}), else its dev text. All are measured, the first decide "
+        "on roles.",
+    )
+    sentences: CountOrZero = setting(
+        50000, "at most, of the trees; 50k held-out English sentences [second-hand]; 0: all"
+    )
+    max_pieces: Count = setting(200, "OURS: longer sentences are left out and counted, as in training")
+    batch_tokens: Count = setting(4000, "source tokens at once")
+    bootstrap: Resamples = setting(1000, "OURS: draws of sentences for the 95 % intervals")
+    positional_share: Share = setting(0.9, "argmax at one offset for at least this share of pieces [blog]")
+    syntactic_margin: AtLeastZero = setting(0.1, "above the positional baseline [second-hand]")
+    margin_is_relative: YesNo = setting(False, "OURS: 10 points; true: 10 percent of the baseline")
+    relations: Annotated[tuple[Text, ...], Field(min_length=1), EachOnce()] = setting(
+        ("nsubj", "obj", "amod", "advmod"), "the paper's dobj is UD v2's obj"
+    )
+    min_cases: Count = setting(50, "OURS: a relation seen less often gives no role")
+    rare_outside_top: CountOrZero = setting(
+        500, "sentences whose rarest piece is outside the most frequent so many [blog]"
+    )
+    rare_share: Share = setting(
+        0.5,
+        "OURS: the paper reports heads with 50 % (WMT) and 83 % (OpenSubtitles) on one of the two rarest",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class MapsSettings(Closed):
+    """How many sentences attention maps are kept of, and how long they may be."""
+
+    sentences: Count = setting(6, "OURS: of the dev set")
+    min_words: Count = setting(8, "shorter ones are not shown")
+    max_words: Count = setting(14, "nor are longer ones")
+
+
+@dataclass(frozen=True, slots=True)
+class SpeedSettings(Closed):
+    """How many sentences are translated at once, how often, and by which search, when models are timed."""
+
+    batch_sizes: Annotated[tuple[Count, ...], Field(min_length=1), EachOnce()] = setting(
+        (1, 4, 16, 64), "sentences translated at once [second-hand]"
+    )
+    sentences: Count = setting(256, "OURS: of the test set, translated once a round")
+    # A spread needs two.
+    repeats: Annotated[Integer, Field(ge=2)] = setting(
+        6, "2 machines x 3 repeats [second-hand]; ours are 6 rounds on one machine"
+    )
+    beam: Count = setting(4, "as in translate")
+    length_penalty: AtLeastZero = setting(0.6, "as in translate")
+
+
+@dataclass(frozen=True, slots=True)
+class ImportanceSettings(Closed):
+    """How many dev sentences importance is averaged over."""
+
+    sentences: CountOrZero = setting(0, "of the dev set; 0: all")
+    batch_tokens: Count = setting(4000, "one of the published forms depends on how sentences are batched")
+
+
+@dataclass(frozen=True, slots=True)
+class _MaskedSearch(TranslateSettings):
+    """The search of stages that translate with masked heads; it stands behind what is their own."""
+
+    beam: Count = setting(4, "as in translate")
+    length_penalty: AtLeastZero = setting(0.6, "as in translate")
+    batch_tokens: Count = setting(4000, "as in translate")
+
+
+@dataclass(frozen=True, slots=True)
+class AblationSettings(_MaskedSearch):
+    """Single heads masked or left alone: how many test and dev sentences, and draws of the significance test."""
+
+    sentences: CountOrZero = setting(
+        0, "of the test set, and of the corpus's `other`, a test set of another domain; 0: all"
+    )
+    dev_sentences: CountOrZero = setting(0, "of the dev set, on which the head to keep is chosen; 0: all")
+    resamples: Resamples = setting(1000, "paired bootstrap [second-hand]")
+
+
+@dataclass(frozen=True, slots=True)
+class MaskingCurveSettings(_MaskedSearch):
+    """The share of heads masked at each step, how many random orders are walked too, draws for the intervals."""
+
+    step: PositiveShare = setting(0.1, "of all heads [second-hand]")
+    random_orders: CountOrZero = setting(5, "OURS: the control")
+    resamples: Resamples = setting(1000, "OURS: paired bootstrap, for the 95 % intervals of what is lost")
+    sentences: CountOrZero = setting(0, "of the test set; 0: all")
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointsSettings(_MaskedSearch):
+    """The masking curve at checkpoints: which share of the heads is masked at each step, draws for the intervals."""
+
+    step: PositiveShare = setting(0.1, "[second-hand]")
+    resamples: Resamples = setting(1000, "as in masking_curve")
+    sentences: CountOrZero = setting(0, "of the test set; 0: all")
+
+
+@dataclass(frozen=True, slots=True)
+class SelectionSettings(Closed):
+    """Heads chosen by other means: what the optimal choice must keep, and draws of the significance test.
+
+    `at_least` is a number of heads for every layer of a kind of attention, `dec_enc`, or for one layer, `dec_enc.2`.
+    """
+
+    at_least: Mapping[Kept, CountOrZero] = setting(
+        dict.fromkeys(ATTENTIONS, 1),
+        "OURS: heads that the optimal choice keeps: in each layer of a kind of attention (dec_enc: 1) or in one "
+        "(dec_enc.5: 2, counted from 0). A budget that can not hold them stops with one sentence.",
+    )
+    resamples: Resamples = setting(
+        1000, "draws of sacrebleu's paired bootstrap against the unpruned model [second-hand]"
+    )

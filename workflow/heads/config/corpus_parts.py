@@ -1,0 +1,137 @@
+"""The files of a corpus and the shapes of its parts, as keys with types and descriptions. Light, for the Snakefile."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, ValidationInfo
+
+from heads.config.fields import Closed, CountOrZero, Text, required, setting
+from heads.config.messages import told
+
+READABLE_LENGTH = 80
+
+
+def download_name(url: str) -> str:
+    """A file name for a URL: its readable end, with the file's ending, behind a short hash of all of it."""
+    parts = urlsplit(url)
+    readable = re.sub(r"[^A-Za-z0-9._-]+", "-", f"{parts.netloc}{parts.path}").strip("-.")
+    return f"{hashlib.sha256(url.encode()).hexdigest()[:10]}-{readable[-READABLE_LENGTH:]}"
+
+
+def _in_folder(path: Path, info: ValidationInfo) -> Path:
+    return Path((info.context or {}).get("folder", "."), path)
+
+
+def _of_the_web(url: str) -> str:
+    if urlsplit(url).scheme not in ("http", "https"):
+        raise told(f": {url!r} does not begin with http:// or https://: use path for local files.")
+    return url
+
+
+def _checksum(sha256: str) -> str | None:
+    if sha256 != "unknown" and not re.fullmatch("[0-9a-f]{64}", sha256):
+        raise told(f": {sha256!r} is not 64 small hexadecimal digits: correct it or write unknown.")
+    return None if sha256 == "unknown" else sha256
+
+
+@dataclass(frozen=True, slots=True)
+class FileSpec(Closed):
+    """One file: a local `path` or a `url` (exactly one is set), perhaps a `member` of that archive."""
+
+    path: Annotated[Path, AfterValidator(_in_folder)] | None = setting(None, "from the corpus's folder")
+    url: Annotated[Text, AfterValidator(_of_the_web)] | None = setting(
+        None, "an address that begins with http:// or https://"
+    )
+    member: Text | None = setting(None, "the file of this name in an archive")
+    sha256: Annotated[Text, AfterValidator(_checksum)] | None = setting(
+        None, "64 hexadecimal digits that the file is held against, or unknown"
+    )
+
+    @classmethod
+    def check_keys(cls, content: Any, info: ValidationInfo) -> Any:
+        """As of every model; besides, one of `path` and `url` must be there and not both."""
+        super(FileSpec, cls).check_keys(content, info)
+        if isinstance(content, Mapping) and ("path" in content) == ("url" in content):
+            raise told(" needs one of the keys path and url, not both.")
+        return content
+
+    def on_disk(self, downloads: Path) -> Path:
+        """Where the file lies: itself, or its download."""
+        return self.path if self.path is not None else downloads / download_name(self.url or "")
+
+    def __str__(self) -> str:
+        place = self.url or str(self.path)
+        return f"{place}, member {self.member}" if self.member else place
+
+
+def _as_file(value: Any) -> Any:
+    return {"path": value} if isinstance(value, str) else value
+
+
+File = Annotated[FileSpec, BeforeValidator(_as_file, json_schema_input_type=Text | FileSpec)]
+
+
+@dataclass(frozen=True, slots=True)
+class OpusOverlap(Closed):
+    """Time overlaps as OPUS gives them: the alignment XML, and the `.ids` file with the link of each line."""
+
+    links: File = required("the alignment, XML")
+    ids: File = required("the link of each line")
+
+
+def keys_of(value: Any) -> Any:
+    """The keys of a mapping, to tell its shape by; nothing else has any."""
+    return value if isinstance(value, Mapping) else ()
+
+
+Overlap = Annotated[
+    Annotated[OpusOverlap, Tag("<opus>")] | Annotated[File, Tag("<file>")],
+    Discriminator(lambda value: "<opus>" if {"links", "ids"} & {*keys_of(value)} else "<file>"),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class TwoFiles(Closed):
+    """A part kept as two aligned files. `overlap` is OPUS's, or a file with one number a line."""
+
+    source: File = required("the source side, a sentence a line")
+    target: File = required("the target side, line by line")
+    overlap: Overlap | None = setting(None, "relative time overlaps: one a line, or links and ids of OPUS")
+
+
+@dataclass(frozen=True, slots=True)
+class Columns(Closed):
+    """A part kept as one file, a pair a line, cut at `separator`; columns count from 0."""
+
+    columns: File = required("a file with a pair a line")
+    separator: Annotated[Text, Field(min_length=1)] = required("what stands between two columns")
+    source_column: CountOrZero = required("counted from 0")
+    target_column: CountOrZero = required("counted from 0")
+
+
+@dataclass(frozen=True, slots=True)
+class TestSet(Closed):
+    """A part that is a test set of sacrebleu, such as wmt14."""
+
+    sacrebleu: Text = required("a test set of `sacrebleu --list`, such as wmt14/full")
+
+
+def _shape(value: Any) -> str:
+    keys = keys_of(value)
+    return "<test set>" if "sacrebleu" in keys else "<columns>" if "columns" in keys else "<two files>"
+
+
+Part = Annotated[
+    Annotated[TwoFiles, Tag("<two files>")]
+    | Annotated[Columns, Tag("<columns>")]
+    | Annotated[TestSet, Tag("<test set>")],
+    Discriminator(_shape),
+]
+Parts = Annotated[tuple[Part, ...], Field(min_length=1)]

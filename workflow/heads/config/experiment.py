@@ -1,0 +1,219 @@
+"""One experiment and the whole of config.yaml, as models: what may be said, and what stands where nothing is said."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import Field
+
+from heads.base.criteria import MEASURED_IN
+from heads.base.names import CHOICE_SCOPE, SCOPES
+from heads.base.targets import BY_GATES
+from heads.config.analyses import (
+    AblationSettings,
+    CheckpointsSettings,
+    ConfidenceSettings,
+    ImportanceSettings,
+    LrpSettings,
+    MapsSettings,
+    MaskingCurveSettings,
+    RolesSettings,
+    SelectionSettings,
+    SpeedSettings,
+    TranslateSettings,
+)
+from heads.config.corpora import Corpus
+from heads.config.fields import (
+    Closed,
+    Count,
+    CountOrZero,
+    EachOnce,
+    Integer,
+    Name,
+    Number,
+    Text,
+    meant,
+    one_of,
+    required,
+    section_of,
+    setting,
+)
+from heads.config.trainings import (
+    BaselineSettings,
+    BpeSettings,
+    GatesSettings,
+    ModelSettings,
+    ParserSettings,
+    ScratchSettings,
+    SelectedSettings,
+    TrainingSettings,
+)
+
+Scope = Annotated[str, one_of(*SCOPES)]
+Seed = Annotated[Integer, Field(ge=0, le=2**31 - 1)]
+Lambda = Annotated[Number, Field(ge=0, le=1_000_000_000)]
+Budget = Annotated[
+    CountOrZero | Annotated[str, Field(pattern="^(0|[1-9][0-9]*)(-(0|[1-9][0-9]*)){2}$")],
+    meant('a number of heads such as 12, or three numbers as text such as "4-6-8"'),
+]
+Budgets = Annotated[tuple[Count, ...], EachOnce()]
+LAMBDAS = (0.0003, 0.001, 0.002, 0.003, 0.005, 0.01, 0.02)
+
+
+@dataclass(frozen=True, slots=True)
+class FineTunedSettings(Closed):
+    """Which chosen heads are also trained on."""
+
+    methods: Annotated[tuple[Annotated[str, one_of(*BY_GATES, *MEASURED_IN)], ...], EachOnce()] = setting(
+        (
+            *BY_GATES,
+            "example",
+            "example_layer",
+            "token",
+            "batch",
+            "signed",
+            "ablation",
+            "confidence",
+            "lrp",
+            "optimal",
+            "random",
+            "reversed",
+        ),
+        "gates that are driven to a number, dsp (see gates.subset), or as in sweep.selection",
+    )
+    budgets: Budgets = setting((24, 48, 72), "heads kept, of all")
+
+
+@dataclass(frozen=True, slots=True)
+class ChoiceSettings(Closed):
+    """Which ways to choose heads are compared at which numbers of heads."""
+
+    methods: Annotated[tuple[Annotated[str, one_of(*MEASURED_IN)], ...], EachOnce()] = setting(
+        (
+            "example",
+            "example_layer",
+            "token",
+            "token_layer",
+            "batch",
+            "batch_layer",
+            "signed",
+            "signed_layer",
+            "ablation",
+            "confidence",
+            "lrp",
+            "optimal",
+            "optimal_latency",
+            "random",
+            "reversed",
+        ),
+        "Importance of Michel et al. 2019 by sentence (example, as in the paper), token, batch or signed, and each "
+        "divided by the norm of its layer; BLEU lost when masked alone; confidence; LRP by its first rule; optimal: "
+        "most importance that a number of heads or of measured seconds allows; random; reversed: "
+        "example_layer turned round.",
+    )
+    budgets: Budgets = setting((24, 48, 72, 96, 120), "heads kept, of all")
+    draws: Count = setting(5, "of random")
+    fine_tuned: FineTunedSettings = section_of(
+        FineTunedSettings,
+        "Also cut out of the baseline, which is trained on for as long as gates are, whatever chose the heads: gates "
+        "that are driven to a number, and dsp, choose in a training of their own first.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class SweepSettings(Closed):
+    """Of what there are several: seeds, lambdas, numbers of heads, ways to choose them."""
+
+    seeds: Annotated[tuple[Seed, ...], Field(min_length=1), EachOnce()] = setting(
+        (1,), "a whole set of models for each"
+    )
+    lambdas: Mapping[Scope, tuple[Lambda, ...]] = setting(
+        dict.fromkeys(SCOPES, LAMBDAS),
+        "Nats per target token per head: loss = mean token cross-entropy + lambda * sum over heads of P(open). The "
+        "released code averages over attention modules instead: its coefficient c is our c / 6 (encoder) or c / 18 "
+        "(all), so its placeholder 0.1 is 0.0167 or 0.0056. The lambdas of the paper were never published. A control "
+        "with lambda 0 is always made.",
+    )
+    budgets: Mapping[Scope, tuple[Budget, ...]] = setting(
+        {"all": (24, 48, 72)},
+        'How many heads to keep: 12 of the scope, or "4-6-8" of encoder self-, decoder self- and decoder-encoder '
+        "attention. "
+        "Lambda is then driven until the gates expect so many open; at the end the likeliest stay, exactly so many. "
+        "OURS: those that other methods are fine-tuned at.",
+    )
+    selection: ChoiceSettings = section_of(
+        ChoiceSettings,
+        "Ways to choose heads that are compared at equal numbers of heads. All are scored masked, without any update.",
+    )
+    scratch_scopes: Annotated[tuple[Scope, ...], EachOnce()] = setting(
+        ("all",), "the paper retrains from scratch what pruning all attention left (Table 2)"
+    )
+    penalty_scratch_scopes: Annotated[tuple[Scope, ...], EachOnce()] = setting(
+        (),
+        "Scopes whose lambdas are also trained with gates and price from a fresh initialisation on, for as long as "
+        "scratch models: 0.2 to 0.6 BLEU worse in the authors' preliminary runs (footnote 8) [second-hand].",
+    )
+    trained_on_scopes: Annotated[tuple[Annotated[str, one_of(CHOICE_SCOPE)], ...], EachOnce()] = setting(
+        (),
+        "Scopes of which the heads that each lambda left are also cut out of the baseline and trained on (selected): "
+        "the pruned side of Table 2 where fine-tuning with gates has not ended. Only all.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment(Closed):
+    """All settings of an experiment; as `defaults`, or as the changes of one."""
+
+    corpus: Text = setting("demo", "which of corpora")
+    bpe: BpeSettings = section_of(BpeSettings, "the vocabularies, byte-pair encoding")
+    model: ModelSettings = section_of(ModelSettings, "Transformer-base [second-hand]")
+    training: TrainingSettings = section_of(TrainingSettings, "what all trainings have in common")
+    baseline: BaselineSettings = section_of(BaselineSettings, "the unpruned model")
+    gates: GatesSettings = section_of(GatesSettings, "the fine-tuning with gates, which starts from the baseline")
+    scratch: ScratchSettings = section_of(ScratchSettings, "the heads that gates left, trained from scratch")
+    selected: SelectedSettings = section_of(
+        SelectedSettings, "OURS: chosen heads cut out of the baseline, which is trained on"
+    )
+    translate: TranslateSettings = section_of(
+        TranslateSettings,
+        "OURS: without the beam_spread 3 of the released code [repo], which drops poor hypotheses",
+    )
+    confidence: ConfidenceSettings = section_of(ConfidenceSettings, "how sure each head is of its largest weight")
+    lrp: LrpSettings = section_of(LrpSettings, "layer-wise relevance propagation")
+    roles: RolesSettings = section_of(
+        RolesSettings,
+        "A head holds a role where the accuracy reaches the threshold, as in the paper, and, OURS, the interval "
+        "supports it: the lower end of accuracy minus threshold is not below zero (the baseline is drawn along). "
+        "Both verdicts are written. Positional heads are measured on pieces, the paper's tokens, which decides, and "
+        "on words beside it, to be read.",
+    )
+    maps: MapsSettings = section_of(MapsSettings, "sentences whose attention maps are kept")
+    speed: SpeedSettings = section_of(SpeedSettings, "Michel et al., Table 4; one job times all models in turn")
+    importance: ImportanceSettings = section_of(
+        ImportanceSettings,
+        "Michel et al., sec. 4.1; on dev, as the paper takes text that it is not scored on [second-hand]",
+    )
+    ablation: AblationSettings = section_of(AblationSettings, "Michel et al., Tables 1, 2 and 5, Figs 1 and 2")
+    masking_curve: MaskingCurveSettings = section_of(MaskingCurveSettings, "Michel et al., Figs 3 and 4")
+    checkpoints: CheckpointsSettings = section_of(CheckpointsSettings, "Michel et al., Fig 5, at baseline.keep_at")
+    parser: ParserSettings = section_of(
+        ParserSettings, "Stanza, offline: snakemake results/EXPERIMENT/parser/scores.tsv"
+    )
+    selection: SelectionSettings = section_of(
+        SelectionSettings, "heads chosen by other means than gates; which of them stands under sweep"
+    )
+    sweep: SweepSettings = section_of(SweepSettings, "of what there are several models")
+
+
+@dataclass(frozen=True, slots=True)
+class Config(Closed):
+    """The whole of config.yaml, or of what is laid over it."""
+
+    run: Annotated[tuple[Text, ...], Field(min_length=1), EachOnce()] = required(
+        "experiments whose tables and figures the default target makes"
+    )
+    corpora: Mapping[Name, Corpus] = required("parallel texts by name")
+    defaults: Experiment = required("what every experiment has that does not say otherwise: the paper's values")
+    experiments: Mapping[Name, Experiment | None] = required("experiments by name: what differs from defaults")

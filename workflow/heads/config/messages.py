@@ -1,0 +1,133 @@
+"""What is wrong with the settings, in one sentence that names the key by its full path and the way out."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Sequence
+from functools import cache
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import ErrorDetails, PydanticCustomError
+
+from heads.base.files import UserError
+
+RENAMED = {
+    "curve": "is now called masking_curve: rename it",
+    "moments": "is now called checkpoints: rename it",
+    "optimal_parameters": "is the same as optimal: write that",
+}
+"""Keys and words that settings once had, and what to do about them."""
+
+EXPONENT = re.compile(r"[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)[eE][+-]?[0-9]+")
+"""A number to everyone but YAML, which wants both a point before the e and a sign behind it."""
+
+TYPES = {
+    "int_type": "integer",
+    "float_type": "number",
+    "finite_number": "number",
+    "bool_type": "boolean",
+    "string_type": "string",
+    "path_type": "string",
+    "tuple_type": "array",
+    "mapping_type": "object",
+    "dict_type": "object",
+    "dataclass_type": "object",
+}
+"""By pydantic's name of a fault, the type that the value should have had, as JSON calls it."""
+
+BOUNDS = {
+    "greater_than_equal": "{value!r} is less than the minimum of {ge}",
+    "greater_than": "{value!r} is less than or equal to the minimum of {gt}",
+    "less_than_equal": "{value!r} is greater than the maximum of {le}",
+    "less_than": "{value!r} is greater than or equal to the maximum of {lt}",
+}
+
+
+@cache
+def adapter(kind: Any) -> TypeAdapter[Any]:
+    """Pydantic's reader of a type, made once."""
+    return TypeAdapter(kind)
+
+
+def validated(kind: Any, content: Any, where: str = "", **context: Any) -> Any:
+    """`content` as an object of the type `kind`; `where` stands before the path of a key that is wrong.
+
+    Raises UserError with one sentence about the first fault.
+    """
+    try:
+        return adapter(kind).validate_python(content, context=context)
+    except ValidationError as error:
+        raise UserError(_sentence(error.errors(include_url=False)[0], where)) from None
+
+
+def told(rest: str) -> PydanticCustomError:
+    """A fault of a value; `rest` is what the sentence says after the value's path."""
+    return PydanticCustomError("told", "{rest}", {"rest": rest})
+
+
+def unknown(key: object, known: Iterable[str]) -> str:
+    """What to say behind the path of a mapping of a key that it does not have."""
+    if str(key) in RENAMED:
+        return f".{key} {RENAMED[str(key)]}."
+    return f".{key} is not a setting.{nearest(str(key), known)}"
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """The end of a sentence about an unknown word: the nearest known one, or all of them."""
+    close = difflib.get_close_matches(str(word), list(known), n=1, cutoff=0.5)
+    return f" Did you mean {close[0]}?" if close else f" Known: {', '.join(sorted(known))}."
+
+
+def _sentence(error: ErrorDetails, where: str) -> str:
+    *place, last = [str(part) for part in error["loc"]] or [""]
+    of_key = last == "[key]"
+    key = place.pop() if of_key else last
+    # Pydantic counts the alternative that it chose, which we name in angle brackets, as a part of the path.
+    parts = [part for part in (place if of_key else [*place, last]) if part and not re.fullmatch("<.*>", part)]
+    return _after_path(parts, where, _about_key(error, key) if of_key else _about_value(error, parts))
+
+
+def _after_path(parts: Sequence[str], where: str, rest: str) -> str:
+    """The sentence; what is wrong with a key of config.yaml itself, and not below, is told with the file's name."""
+    inner = ".".join([*([where] if where else []), *parts])
+    of_file = not where and (not parts or (len(parts) == 1 and not rest.startswith(".")))
+    return f"config.yaml{'.' if inner else ''}{inner}{rest}" if of_file else f"{inner}{rest}"
+
+
+def _about_key(error: ErrorDetails, key: str) -> str:
+    context: dict[str, Any] = error.get("ctx", {})
+    if error["type"] == "word":
+        return unknown(key, context["known"].split())
+    return f": the key {key!r} is not {context.get('meaning', 'known here')}."
+
+
+def _about_value(error: ErrorDetails, parts: Sequence[str]) -> str:
+    kind, value = error["type"], error["input"]
+    context: dict[str, Any] = error.get("ctx", {})
+    if kind == "told":
+        return str(context["rest"])
+    if kind in TYPES:
+        return f" is {value!r}, but must be of type {TYPES[kind]}.{_hint(TYPES[kind], value, parts)}"
+    if kind in BOUNDS:
+        return f": {BOUNDS[kind].format(value=value, **context)}."
+    if kind == "word" and str(value) in RENAMED:
+        return f" is {value!r}, which {RENAMED[str(value)]}."
+    if kind == "word":
+        return f" is {value!r}, which is not a word known here.{nearest(str(value), context['known'].split())}"
+    if kind == "meaning":
+        return f": {value!r} is not {context['meaning']}."
+    if kind == "too_short":
+        return " is empty: name at least one."
+    return f": {error['msg']}."
+
+
+def _hint(wanted: str, value: Any, parts: Sequence[str]) -> str:
+    """What to write in place of a value of the wrong type, where that is plain."""
+    if wanted in ("number", "integer") and isinstance(value, str) and EXPONENT.fullmatch(value):
+        return " (YAML reads 1e-3 as text: write 0.001.)"
+    if wanted == "array" and isinstance(value, str | int | float) and parts:
+        *above, key = parts
+        return f" (A list of one: write {key}{': ' if above else '='}[{value}].)"
+    return ""

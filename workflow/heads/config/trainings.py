@@ -1,0 +1,206 @@
+"""The sections of an experiment about vocabularies, the model and its trainings: types, bounds, defaults, descriptions.
+
+The defaults are the paper's values. The order of keys is that of config.yaml and of the settings files of stages.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import Field
+
+from heads.config.fields import (
+    BelowOne,
+    Closed,
+    Count,
+    CountOrZero,
+    EachOnce,
+    Integer,
+    Number,
+    Positive,
+    PositiveShare,
+    Share,
+    Text,
+    YesNo,
+    one_of,
+    required,
+    section_of,
+    setting,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class BpeSettings(Closed):
+    """How the two vocabularies are learnt."""
+
+    source_pieces: Annotated[Integer, Field(ge=8)] = setting(32000, "separate vocabularies of about 32k [second-hand]")
+    target_pieces: Annotated[Integer, Field(ge=8)] = setting(32000, "as many [second-hand]")
+    character_coverage: PositiveShare = setting(1.0, "OURS: every character of the training text has a piece")
+    # SentencePiece takes no less.
+    train_sentences: Annotated[Integer, Field(ge=101)] = setting(
+        5000000, "OURS: at most so many sentences are read to learn the pieces"
+    )
+    seed: CountOrZero = setting(1, "of the draw of these sentences")
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSettings(Closed):
+    """Sizes of the unpruned Transformer."""
+
+    layers: Count = setting(6, "of the encoder, and of the decoder")
+    heads: Count = setting(8, "of each attention")
+    width: Count = setting(512, "of embeddings and states; a multiple of heads")
+    feedforward: Count = setting(2048, "width inside the feed-forward layers")
+    dropout: BelowOne = setting(0.1, "share of values set to zero in training")
+    pre_norm: YesNo = setting(True, '[repo]; the paper says "base as in Vaswani et al.", which is post-norm: false')
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingSettings(Closed):
+    """What every training has in common: batches, loss, optimiser, schedule, evaluation."""
+
+    batch_tokens: Count = setting(16000, "source tokens of one update [second-hand]")
+    micro_batch_tokens: Count = setting(
+        4000, "OURS: source tokens on the device at once; gradients are accumulated over the rest"
+    )
+    max_pieces: Count = setting(200, "longer pairs are left out [repo]")
+    label_smoothing: BelowOne = setting(0.1, "share of the target's probability that all pieces have alike")
+    adam_beta1: BelowOne = setting(0.9, "decay of the mean of gradients")
+    adam_beta2: BelowOne = setting(0.98, "the paper; the released scripts have 0.998 [repo]")
+    adam_epsilon: Positive = setting(1e-9, "added to the root of the mean of their squares")
+    learning_rate_scale: Positive = setting(
+        4.0, "rate = scale * min(update^-0.5, update * warmup^-1.5), without a factor for the width"
+    )
+    warmup_updates: Count = setting(
+        16000,
+        "updates in which the rate rises. OURS: fine-tuning goes on in the schedule where the baseline's ended; the "
+        "authors' scripts start it anew [repo].",
+    )
+    decay_share: Share = setting(
+        0.0, "OURS: the rate falls to zero over this last share of a training's updates; 0: never"
+    )
+    precision: Annotated[str, one_of("fp32", "bf16")] = setting(
+        "bf16", "on a GPU; a CPU always computes in fp32. Alternative: fp32"
+    )
+    evaluate_every: Count = setting(2048, "updates between two looks at the dev set [repo: checkpoint every 2048]")
+    dev_bleu_sentences: CountOrZero = setting(
+        500, "OURS: the first so many dev sentences are translated greedily; 0: none"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class LengthSettings(Closed):
+    """How long a model is trained, when it stops early and which last states are averaged."""
+
+    updates: Count = required("how long")
+    patience: CountOrZero = required("stop after so many evaluations without a better dev loss; 0: never")
+    average_last: Count = required("so many last states are averaged; 1: none")
+    average_every: Count = required("updates between two of them")
+
+
+@dataclass(frozen=True, slots=True)
+class BaselineSettings(LengthSettings):
+    """The unpruned model, and the updates after which its weights are kept as checkpoints."""
+
+    updates: Count = setting(200000, 'OURS: the paper gives no number, the scripts say "stop manually" [repo]')
+    patience: CountOrZero = setting(20, "OURS: stop after so many evaluations without a better dev loss; 0: never")
+    average_last: Count = setting(
+        5,
+        "OURS: the last states, also after an early stop, are averaged; average_npz.py exists, the number averaged "
+        "is not said [repo]; 1: none",
+    )
+    average_every: Count = setting(2048, "updates between two of these states")
+    keep_at: Annotated[tuple[Count, ...], EachOnce()] = setting(
+        (),
+        "Weights kept, the checkpoints of the stage of that name (Michel et al., Fig 5); a change trains again. For "
+        "their epochs 1 2 3 5 10 20 [second-hand] give the updates that end them. Empty: the finished model only.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class HardConcrete(Closed):
+    """The distribution of a gate; `low` < 0 and `high` > 1 are the ends of the stretched interval."""
+
+    temperature: Positive = setting(0.33, "[repo]")
+    low: Annotated[Number, Field(lt=0)] = setting(-0.1, "[repo]")
+    high: Annotated[Number, Field(gt=1)] = setting(1.1, "[repo]")
+    log_alpha_init: Number = setting(
+        3.0, "OURS: P(open) 0.98 at the start; the released code starts half closed, U(-0.61, 0.61)"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class SubsetSettings(Closed):
+    """Gates of an exact number: how they learn and cool down, and whether they are zeros and ones while training."""
+
+    learning_rate: Positive = setting(0.2, "of their logits; 0.5 for BERT [repo]")
+    temperature_first: Positive = setting(
+        0.1, "falls by the same factor each update; for BERT they start at 1000 [repo]"
+    )
+    temperature_last: Positive = setting(1e-8, "where it stays [repo]")
+    cooldown_share: PositiveShare = setting(
+        0.6, "OURS: of the updates; theirs are 15000 [repo], after which heads are all but fixed"
+    )
+    straight_through: YesNo = setting(False, "true: gates are zeros and ones while training too")
+
+
+@dataclass(frozen=True, slots=True)
+class GatesSettings(Closed):
+    """The fine-tuning with gates."""
+
+    updates: Count = setting(50000, "OURS")
+    average_last: Count = setting(5, "as in baseline, so that no side of a comparison has it alone")
+    average_every: Count = setting(2048, "as in baseline")
+    gate_learning_rate: Positive = setting(0.01, "OURS: gates have a rate of their own, constant")
+    record_every: Count = setting(500, "updates between two records of the gates, for the animation")
+    hard_concrete: HardConcrete = section_of(HardConcrete, "the distribution of a gate, stretched from low to high")
+    subset: SubsetSettings = section_of(
+        SubsetSettings,
+        "gates of an exact number, targets dsp-12 (Li et al. 2021); their values for IWSLT [repo]",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ScratchSettings(LengthSettings):
+    """The heads that gates left, trained from scratch."""
+
+    updates: Count = setting(250000, "OURS: as many as the pruned model had, baseline and gates together")
+    patience: CountOrZero = setting(20, "as in baseline")
+    average_last: Count = setting(5, "as in baseline")
+    average_every: Count = setting(2048, "as in baseline")
+
+
+@dataclass(frozen=True, slots=True)
+class SelectedSettings(LengthSettings):
+    """Chosen heads cut out of the baseline, which is trained on."""
+
+    updates: Count = setting(50000, "as long as gates are")
+    patience: CountOrZero = setting(0, "0: never stop early, as gates do not")
+    average_last: Count = setting(5, "as in baseline")
+    average_every: Count = setting(2048, "as in baseline")
+
+
+@dataclass(frozen=True, slots=True)
+class ParserSettings(Closed):
+    """Where the Stanza models come from, and how they are trained when `model` is empty."""
+
+    model: Text = setting(
+        "",
+        "A folder of Stanza models; empty: train one on the corpus's parser_trees. Where there is a network, this "
+        "makes a folder:\n"
+        """python -c "import stanza; stanza.download('en', model_dir='data/stanza', """
+        """processors='tokenize,pos,lemma,depparse')\"""",
+    )
+    train_sentences: CountOrZero = setting(
+        0, "at most, from all over the treebank, one in 20 of them to pick the best step; 0: all"
+    )
+    tagger_steps: Count = setting(20000, "OURS: at most; it stops by itself when the tags get no better")
+    tagger_batch_sentences: Count = setting(250, "Stanza's own, as all sizes below")
+    parser_steps: Count = setting(20000, "OURS: at most; it stops by itself when the trees get no better")
+    parser_batch_words: Count = setting(5000, "words of one step")
+    width: Annotated[Integer, Field(ge=2)] = setting(400, "of the LSTMs and scorers; half of it for characters")
+    embedding: Count = setting(100, "of words, characters and tags; OURS: no vectors from elsewhere")
+    dropout: BelowOne = setting(0.5, "share of values set to zero in training")
+    word_dropout: BelowOne = setting(0.33, "share of words hidden in training")
+    seed: CountOrZero = setting(1, "of the parser's training")

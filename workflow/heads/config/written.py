@@ -1,0 +1,128 @@
+"""What is written from the models of settings: `defaults` in config.yaml, and the JSON schema that editors read.
+
+`make settings` does both.
+"""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections.abc import Iterator, Mapping
+from dataclasses import Field, fields
+from pathlib import Path
+from typing import Any
+
+from pydantic.json_schema import GenerateJsonSchema
+
+from heads.base.files import write_text
+from heads.base.targets import number_text
+from heads.config.experiment import Config, Experiment
+from heads.config.fields import Closed
+from heads.config.messages import adapter
+
+ROOT = Path(__file__).parents[3]
+CONFIG = ROOT / "config.yaml"
+SCHEMA = ROOT / "workflow/schemas/config.schema.json"
+WIDTH = 126
+COMMENT_COLUMN = 31
+
+
+class _Schema(GenerateJsonSchema):
+    """Without titles, which repeat the keys, and without null: what may be left out is not said to be nothing."""
+
+    def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002 - asked of every field
+        """No setting has a title."""
+        return False
+
+    def dict_schema(self, schema: Any) -> dict[str, Any]:
+        """Of a mapping by names: pydantic refuses a name that does not match, which the pattern alone would not."""
+        made = super().dict_schema(schema)
+        return {**made, "additionalProperties": False} if "patternProperties" in made else made
+
+    def default_schema(self, schema: Any) -> dict[str, Any]:
+        """Of a setting with a default; one that may be left out has none."""
+        if schema.get("default", "some") is None:
+            return self.generate_inner(schema["schema"]["schema"])
+        return super().default_schema(schema)
+
+
+def json_schema() -> str:
+    """The schema of config.yaml as it stands in its file."""
+    made = adapter(Config).json_schema(schema_generator=_Schema)
+    for model in [made, *made["$defs"].values()]:
+        model.pop("title", None)
+    return json.dumps({"$schema": GenerateJsonSchema.schema_dialect, **made}, indent=2, ensure_ascii=False) + "\n"
+
+
+def with_defaults(config: str) -> str:
+    """The text of config.yaml with `defaults` as the models have them; nothing else is touched."""
+    before, key, rest = config.partition("\ndefaults:\n")
+    _, after, others = rest.partition("\nexperiments:\n")
+    if not key or not after:
+        raise ValueError("config.yaml has no line `defaults:` with a line `experiments:` below it")
+    return before + key + "\n".join(_lines(Experiment(), 1)) + "\n" + after + others
+
+
+def _lines(model: Closed, level: int) -> Iterator[str]:
+    indent = "  " * level
+    for one in _in_order(type(model)):
+        value, description = getattr(model, one.name), one.metadata["description"]
+        if level == 1 and isinstance(value, Closed):
+            yield ""
+        if isinstance(value, Closed):
+            yield from _commented(f"{indent}{one.name}:", description)
+            yield from _lines(value, level + 1)
+        elif isinstance(value, Mapping):
+            flat = f"{indent}{one.name}: {_flow(value)}"
+            nested = [f"{indent}  {key}: {_flow(inner)}" for key, inner in value.items()]
+            first, *more = [flat] if len(flat) <= WIDTH else [f"{indent}{one.name}:", *nested]
+            yield from _commented(first, description)
+            yield from more
+        else:
+            yield from _commented(f"{indent}{one.name}: {_flow(value)}", description)
+
+
+def _in_order(kind: type[Closed]) -> list[Field[Any]]:
+    """The settings of a model as config.yaml lists them: those that its own class writes, then the others."""
+    all_fields: dict[str, Field[Any]] = {one.name: one for one in fields(kind)}  # type: ignore[arg-type]
+    return list({**{name: all_fields[name] for name in kind.__annotations__}, **all_fields}.values())
+
+
+def _commented(line: str, description: str) -> Iterator[str]:
+    """A line with its description behind it where that fits, else above it."""
+    behind = f"{line:<{COMMENT_COLUMN - 2}}  # {description}"
+    if "\n" not in description and len(behind) <= WIDTH:
+        yield behind
+        return
+    indent = " " * (len(line) - len(line.lstrip()))
+    for paragraph in description.split("\n"):
+        yield from textwrap.wrap(
+            paragraph,
+            WIDTH,
+            initial_indent=f"{indent}# ",
+            subsequent_indent=f"{indent}# ",
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+    yield from textwrap.wrap(line, WIDTH, subsequent_indent=f"{indent}  ", break_on_hyphens=False)
+
+
+def _flow(value: Any) -> str:
+    """A value as YAML on one line; numbers without an exponent, which YAML would read as text."""
+    if isinstance(value, bool) or value == "":
+        return json.dumps(value)
+    if isinstance(value, float):
+        return repr(value) if "e" not in repr(value) else number_text(value)
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{key}: {_flow(inner)}' for key, inner in value.items())}}}"
+    return f"[{', '.join(map(_flow, value))}]" if isinstance(value, tuple) else str(value)
+
+
+def main() -> None:
+    """Write both files."""
+    write_text(CONFIG, with_defaults(CONFIG.read_text(encoding="utf-8")))
+    write_text(SCHEMA, json_schema())
+
+
+if __name__ == "__main__":
+    main()
