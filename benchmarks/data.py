@@ -91,10 +91,10 @@ def first_update(folder: Path) -> None:
     import torch
 
     from heads.base.seals import sha256_of
-    from heads.cli._training import read_pairs
     from heads.config.trainings import LengthSettings, TrainingSettings
     from heads.model.shape import ModelShape, full_heads
     from heads.model.transformer import Transformer
+    from heads.text.batches import read_pairs
     from heads.training.loop import Plan, Training
 
     torch.set_num_threads(1)

@@ -23,9 +23,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from heads.analysis.lrp.rows import generated
 from heads.analysis.lrp.rules import PlainRatio
 from heads.analysis.lrp.walk import Ways, head_relevance
-from heads.cli.lrp import generated
 from heads.model.folder import load_folder
 from heads.model.shape import ModelShape, full_heads
 from heads.model.transformer import Transformer

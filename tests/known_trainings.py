@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from heads.base.files import write_tsv
-from heads.cli.pruned import head_rows
-from heads.model.head_removal import pruned_shape
+from heads.model.head_removal import head_rows, pruned_shape
 from known_experiment import Known, command, known_model, settings, write_known
 
 LEFT = {

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from heads.__main__ import FOR_PEOPLE
 from heads.base.files import read_lines, read_yaml
 from heads.config.settings import STAGE_SECTIONS
 
@@ -198,6 +199,84 @@ def test_every_stage_with_settings_has_its_command_and_every_command_its_two_fun
         tree = ast.parse(path.read_text(encoding="utf-8"))
         functions = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
         assert {"add_arguments", "run"} <= functions, name
+
+
+def put_into_flags(tree: ast.AST) -> Iterator[str]:
+    """Where something is put into what the flags said, by whatever name."""
+    names = {"arguments"}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.arg) and node.annotation and "Namespace" in ast.unparse(node.annotation):
+            names.add(node.arg)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load) and ast.unparse(node.value) in names:
+            yield ast.unparse(node)
+        # No flag is read by these either, so that none can be written.
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in (
+            "setattr",
+            "delattr",
+            "vars",
+            "object.__setattr__",
+        ):
+            yield from (ast.unparse(node) for one in node.args[:1] if ast.unparse(one) in names)
+        if isinstance(node, ast.Attribute) and node.attr == "__dict__" and ast.unparse(node.value) in names:
+            yield ast.unparse(node)
+
+
+def test_flags_are_known_to_commands_alone_and_nobody_puts_anything_into_them() -> None:
+    bad = """
+def run(flags: argparse.Namespace):
+    flags.device = 1
+    arguments.device, other = 1, 2
+    del arguments.seed
+    arguments.threads += 1
+    setattr(flags, "seed", 1)
+    vars(arguments)["seed"] = 1
+    flags.__dict__["seed"] = 1
+    self.device = flags.device = arguments.device
+    vars(record)["event"]
+"""
+    assert len(list(put_into_flags(ast.parse(bad)))) == 8
+    wrong = []
+    for module, path in MODULES.items():
+        text = path.read_text(encoding="utf-8")
+        wrong += [f"{module}: {found}" for found in put_into_flags(ast.parse(text))]
+        if room(module) != "cli" and module != "__main__" and re.search(r"\bargparse\b|\bNamespace\b", text):
+            wrong.append(f"{module} knows of flags: give it plain values")
+    assert not wrong
+
+
+SHARED_BY_COMMANDS = {"cli._flags": r"add_\w+_arguments?", "cli._job": "job_of"}
+"""What commands have in common: flags, and the one thing that the flags of a training say together."""
+
+
+def test_a_command_is_its_flags_and_one_function_that_opens_calls_and_writes() -> None:
+    wrong = []
+    for module, path in MODULES.items():
+        if not module.startswith("cli.") or module == "cli.__init__":
+            continue
+        text = path.read_text(encoding="utf-8")
+        tree = ast.parse(text)
+        functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+        inner = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Lambda)]
+        if len(inner) > len(functions):
+            wrong.append(f"{module} has more than functions at its top")
+        for name, node in functions.items():
+            lines = (node.end_lineno or 0) - node.lineno + 1
+            shared = re.fullmatch(SHARED_BY_COMMANDS.get(module, "add_arguments"), name)
+            of_a_flag = f"type={name}," in text and lines <= 8
+            if not (shared or of_a_flag or (name == "run" and lines <= 30)):
+                wrong.append(f"{module}.{name}, {lines} lines: put it into the room where it belongs")
+    assert not wrong
+
+
+def test_a_command_that_works_on_a_device_tells_which_it_was() -> None:
+    recorded = [module for module in MODULES if re.match(r"cli\.[a-z]", module)]
+    for module in [module for module in recorded if module.removeprefix("cli.") not in FOR_PEOPLE]:
+        tree = ast.parse(MODULES[module].read_text(encoding="utf-8"))
+        called = {ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+        (run,) = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "run"]
+        tells = run.returns is not None and ast.unparse(run.returns) == "str"
+        assert tells == bool(called & {"pick", "pick_each", "job_of"}), module
 
 
 WAITING = ("run", "call", "check_call", "check_output")

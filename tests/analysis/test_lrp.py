@@ -14,7 +14,7 @@ from safetensors.numpy import save_file
 from test_lrp_model import PLAIN, RULES, LiveHeads, random_batch, random_model
 from torch import Tensor, nn
 
-from heads.analysis.lrp.rows import Sums, add, relevance_rows, rule_of, shares
+from heads.analysis.lrp.rows import Sums, add, generated, relevance_rows, rule_of, shares
 from heads.analysis.lrp.rules import Account, Attended, Back, stabilised
 from heads.analysis.lrp.walk import HeadRelevance, head_relevance
 from heads.base.files import UserError, read_tsv, write_text
@@ -200,7 +200,7 @@ def test_the_generated_prefix_is_what_the_model_finds_likeliest_at_every_step() 
     with torch.no_grad():
         model.projection.bias[[0, 1, 3]] = -50.0  # a search never takes these pieces
     given = random_batch([(3, 4), (2, 2)])
-    batch = command.generated(model, given)
+    batch = generated(model, given)
     assert torch.equal(batch.source, given.source)
     assert torch.equal(batch.source_mask, given.source_mask)
     chosen = model.projection(model(batch.source, batch.source_mask, batch.target_input)).argmax(-1)
@@ -243,7 +243,7 @@ def test_the_command_writes_the_table_of_the_generated_batches_and_tells_what_is
     pairs = [*random_pairs([(3, 4), (2, 2)]), (torch.arange(4, 11), torch.arange(4, 12))]
     settings = "{sentences: 2, batch_tokens: 7, stabiliser: 0.000000001, rules: [attnlrp, plain]}"
     run_command(tmp_path, model, pairs, settings)
-    expected, _ = relevance_rows(model, [command.generated(model, random_batch([(3, 4), (2, 2)]))], SETTINGS)
+    expected, _ = relevance_rows(model, [generated(model, random_batch([(3, 4), (2, 2)]))], SETTINGS)
     assert capsys.readouterr().err == "1 pairs left out: more than 7 pieces, which is lrp.batch_tokens\n"
     found = [row for row in read_tsv(tmp_path / "lrp.tsv") if row["rule"] == "plain"]
     kept = read_tsv(tmp_path / "kept.tsv")
@@ -268,7 +268,7 @@ def test_the_command_takes_as_many_sentences_as_are_asked_for_from_the_top_of_th
         [batch.source[i, :n].numpy() for i, (n, _) in enumerate(lengths[:taken])],
         [batch.target_output[i, :m].numpy() for i, (_, m) in enumerate(lengths[:taken])],
     )
-    expected, _ = relevance_rows(model, [command.generated(model, first)], SETTINGS)
+    expected, _ = relevance_rows(model, [generated(model, first)], SETTINGS)
     assert values(found, "steps") == values(expected, "steps")
     assert values(found, "relevance_absolute") == pytest.approx(values(expected, "relevance_absolute"), rel=1e-4)
 
@@ -278,10 +278,10 @@ def test_the_command_obeys_the_rules_their_order_and_the_stabiliser(tmp_path: Pa
     settings = "{sentences: 0, batch_tokens: 100, stabiliser: 0.01, rules: [voita-2021, plain-product]}"
     run_command(tmp_path, model, random_pairs([(3, 4), (2, 2)]), settings)
     found = read_tsv(tmp_path / "lrp.tsv")
-    generated = command.generated(model, batch)
+    own = generated(model, batch)
     chosen = LrpSettings(0, 100, 0.01, ("voita-2021", "plain-product"))
     coarse, fine = (
-        relevance_rows(model, [generated], dataclasses.replace(chosen, stabiliser=size))[0] for size in (0.01, 1e-12)
+        relevance_rows(model, [own], dataclasses.replace(chosen, stabiliser=size))[0] for size in (0.01, 1e-12)
     )
     assert [row["rule"] for row in found] == ["voita-2021"] * 18 + ["plain-product"] * 18
     assert values(found, "relevance_absolute") == pytest.approx(values(coarse, "relevance_absolute"), rel=1e-3)
@@ -292,7 +292,6 @@ def test_the_command_makes_batches_of_as_many_tokens_as_are_asked_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sizes = []
-    generated = command.generated
 
     def noted(model: Transformer, batch: Batch) -> Batch:
         sizes.append(len(batch.source))

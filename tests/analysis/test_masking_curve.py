@@ -10,9 +10,9 @@ import pytest
 import torch
 from safetensors.numpy import save_file
 
+from heads.analysis.masking import load_with_heads, translation_of
 from heads.analysis.masking_curve import Row, ablation_order, by_attention, curve_rows, importance_orders, random_orders
 from heads.base.files import UserError, write_lines
-from heads.cli._masking import load_with_heads, translation_of
 from heads.config.analyses import TranslateSettings
 from heads.model.folder import save_folder
 from heads.model.shape import Head
@@ -180,7 +180,7 @@ def test_a_text_and_references_of_different_length_are_refused(
 ) -> None:
     save_file({"ids": np.array([5, 6], np.int32), "offsets": np.array([0, 1, 2])}, tmp_path / "text.safetensors")
     write_lines(tmp_path / "text.txt", ["one", "two", "three"])
-    monkeypatch.setattr("heads.cli._masking.Vocabulary", lambda path: None)
+    monkeypatch.setattr("heads.analysis.masking.Vocabulary", lambda path: None)
     search = TranslateSettings(beam=1, length_penalty=0.0, batch_tokens=10, sentences=0)
     files = (tmp_path / "text.safetensors", tmp_path / "text.txt", tmp_path / "bpe.model")
     with pytest.raises(UserError, match=r"has 2 sentences and .* 3"):

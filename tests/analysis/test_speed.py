@@ -14,6 +14,7 @@ import torch
 import yaml
 from torch import nn
 
+import heads.training.devices
 from heads.__main__ import main
 from heads.analysis.speed import (
     COLUMNS,
@@ -27,12 +28,14 @@ from heads.analysis.speed import (
     summary,
     time_on,
 )
-from heads.base.files import UserError, read_tsv
+from heads.base.files import UserError, read_tsv, write_text
+from heads.base.provenance import recorded
 from heads.cli import speed as command
 from heads.config.analyses import SpeedSettings
 from heads.model.folder import load_folder
 from heads.model.transformer import Transformer
 from heads.tables.reading import COLUMNS as READ
+from heads.training.devices import label_of, pick_each
 from heads.translation.beam_search import beam_search
 from model_folders import OPEN, Experiment, opinionated, write_experiment
 
@@ -185,14 +188,18 @@ def steps_needed(experiment: Experiment, size: int) -> int:
 
 
 def test_the_command_writes_speed_size_heads_and_memory_of_every_model(
-    experiment: Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    experiment: Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     a_second_a_head(monkeypatch, Watch())
     settings = {"speed": {**{name: getattr(SETTINGS, name) for name in SpeedSettings.__slots__}, "batch_sizes": [4]}}
     (tmp_path / "speed.yaml").write_text(yaml.safe_dump(settings), encoding="utf-8")
     words = ["speed", "--settings", tmp_path / "speed.yaml", "--baseline", experiment.baseline, "--device", "cpu"]
     words += ["--runs", experiment.pruned, "--source", experiment.bpe / "test.source.safetensors"]
-    assert main([*map(str, words), "--out", str(tmp_path / "speed.tsv")]) == 0
+    assert main([*map(str, words), "--threads", "1", "--out", str(tmp_path / "speed.tsv")]) == 0
+    write_text(tmp_path / "log", capsys.readouterr().err)
+    told = recorded(tmp_path / "log")
+    assert {name: told[name] for name in ("device", "threads")} == {"device": "cpu", "threads": 1}
+    assert not {"seed", "processes"} & told.keys()
     unpruned, pruned = read_tsv(tmp_path / "speed.tsv")
     assert tuple(unpruned) == COLUMNS == READ["speed.tsv"]
     assert (unpruned["run"], pruned["run"]) == ("baseline/seed-1", "pruned/all/lam-0.2/seed-1")
@@ -216,12 +223,14 @@ def test_the_cpu_is_timed_always_and_a_gpu_as_well_where_there_is_one(
     monkeypatch: pytest.MonkeyPatch, *, has_gpu: bool
 ) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: has_gpu)
-    monkeypatch.setattr(command, "pick", lambda one: torch.device(one.device))
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "of some make")
+    monkeypatch.setattr(heads.training.devices, "pick", lambda name, threads: torch.device(name))
     parser = argparse.ArgumentParser()
     command.add_arguments(parser)
     given = parser.parse_args(WORDS)
-    assert [device.type for device in command.picked(given)] == ["cpu", "cuda"][: 1 + has_gpu]
-    assert given.device == "cpu" + ", cuda" * has_gpu
+    devices = pick_each(given.device, given.threads)
+    assert [device.type for device in devices] == ["cpu", "cuda"][: 1 + has_gpu]
+    assert label_of(*devices) == "cpu" + ", cuda of some make" * has_gpu
 
 
 def test_models_are_compared_with_the_unpruned_one_of_the_same_device(

@@ -9,7 +9,6 @@ import shlex
 import subprocess
 import sys
 import time
-from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
@@ -177,7 +176,7 @@ def test_a_reader_who_has_seen_enough_is_no_error() -> None:
 
 
 def test_the_line_that_a_job_leaves_in_its_log_is_read_back(tmp_path: Path) -> None:
-    line = record(Namespace(seed=3, device="cpu", threads=2, model=tmp_path))
+    line = record(seed=3, device="cpu", threads=2, processes=None)
     write_text(tmp_path / "log", f"{MARK}{{}}\nwords\n{line}\n")
     found = recorded(tmp_path / "log")
     assert found == {**provenance(), "machine": found["machine"], "seed": 3, "device": "cpu", "threads": 2}

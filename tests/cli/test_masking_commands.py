@@ -12,9 +12,9 @@ import torch
 
 from few_heads import HEAD_WIDTH, KNOWN
 from heads.analysis.ablation import gates_without
+from heads.analysis.masking import translation_of
 from heads.base.files import read_tsv, write_lines, write_tsv, write_yaml
 from heads.base.names import ATTENTIONS
-from heads.cli._masking import translation_of
 from heads.config.analyses import TranslateSettings
 from heads.model.checkpoint import save_tensors
 from heads.model.head_removal import attention_name

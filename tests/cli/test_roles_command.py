@@ -14,8 +14,8 @@ import yaml
 from safetensors.numpy import save_file
 
 from heads.__main__ import main
+from heads.analysis.role_trees import missing_relations
 from heads.base.files import read_tsv
-from heads.cli.roles import missing_relations
 from heads.config.trainings import BpeSettings
 from heads.model.folder import save_folder
 from heads.model.shape import ModelShape

@@ -17,10 +17,9 @@ from torch import Tensor
 from few_heads import KNOWN
 from heads.base.files import read_json, read_jsonl, read_lines, read_tsv, write_lines, write_tsv
 from heads.base.names import ATTENTIONS
-from heads.cli.pruned import head_rows
 from heads.model.checkpoint import load_tensors
 from heads.model.folder import load_folder
-from heads.model.head_removal import prune, pruned_shape
+from heads.model.head_removal import head_rows, prune, pruned_shape
 from heads.model.shape import ModelShape, full_heads
 from heads.model.transformer import Transformer
 from known_experiment import (

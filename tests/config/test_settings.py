@@ -18,13 +18,7 @@ from heads.base.names import SCOPES
 from heads.config import messages
 from heads.config.analyses import ConfidenceSettings
 from heads.config.experiment import Experiment
-from heads.config.settings import (
-    STAGE_SECTIONS,
-    merged,
-    resolve,
-    section,
-    stage_settings,
-)
+from heads.config.settings import STAGE_SECTIONS, merged, resolve, section, stage_settings
 from heads.config.sweep import choices, targets
 from heads.config.trainings import GatesSettings, HardConcrete
 

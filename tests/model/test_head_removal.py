@@ -12,12 +12,11 @@ from hypothesis import strategies as st
 
 from heads.base.files import UserError, write_tsv
 from heads.base.names import ATTENTIONS, SCOPES
-from heads.cli.gates import COLUMNS as GATES_COLUMNS
-from heads.cli.pruned import COLUMNS as PRUNED_COLUMNS
-from heads.cli.pruned import head_rows
-from heads.model.head_removal import attention_name, open_heads_of, prune, pruned_shape, read_open_heads
+from heads.model.head_removal import COLUMNS as PRUNED_COLUMNS
+from heads.model.head_removal import attention_name, head_rows, open_heads_of, prune, pruned_shape, read_open_heads
 from heads.model.shape import ModelShape
 from heads.model.transformer import Transformer
+from heads.pruning.gates import COLUMNS as GATES_COLUMNS
 from heads.text.batches import Batch
 
 pytestmark = pytest.mark.filterwarnings("ignore:Initializing zero-element tensors")

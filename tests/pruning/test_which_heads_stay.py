@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from argparse import Namespace
 from collections.abc import Callable, Collection
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pytest
@@ -14,16 +14,16 @@ from safetensors.numpy import save_file
 
 from few_heads import KNOWN, hand_made, sentences
 from heads.analysis.ablation import gates_without
-from heads.base.files import write_lines
 from heads.base.targets import Target
-from heads.cli import _training
-from heads.cli.gates import rows
 from heads.config.trainings import HardConcrete, TrainingSettings
 from heads.model.head_removal import prune
 from heads.model.shape import Head, ModelShape
 from heads.model.transformer import Gates, Transformer
-from heads.pruning.gates import HeadGates, budgets_of, is_open
+from heads.pruning.gates import HeadGates, budgets_of, gate_rows, is_open
+from heads.text.batches import read_pairs
+from heads.text.vocabulary import Vocabulary
 from heads.training.checkpointing import Unfinished
+from heads.training.evaluation import evaluation
 from heads.training.loop import Training, train
 
 Shape = Callable[..., ModelShape]
@@ -91,7 +91,7 @@ def test_the_table_of_gates_tells_each_head_by_its_first_number_what_it_learnt_a
     shape = tiny_shape(live_heads={**LIVE, "enc_self": ((0, 2), (1,))})
     learnt = [-0.5, 0.1, 3.0]
     gates = with_log_alpha(HeadGates(shape, "enc_self", hard_concrete), {"enc_self": [learnt[:2], learnt[2:]]})
-    table = rows(gates, shape)
+    table = gate_rows(gates, shape)
     assert [(row["attention"], row["layer"], row["head"]) for row in table] == [
         ("enc_self", 0, 0), ("enc_self", 0, 2), ("enc_self", 1, 1)
     ]  # fmt: skip
@@ -157,7 +157,7 @@ SCORED = 8
 
 @pytest.fixture
 def dev_scores(
-    training_settings: Callable[..., TrainingSettings], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    training_settings: Callable[..., TrainingSettings], tmp_path: Path
 ) -> Callable[[Transformer, Gates | None], dict[str, float]]:
     """The evaluation of trainings on sentences that `hand_made` translates; only the first references are right."""
     sources, targets = sentences(20, 8)
@@ -167,11 +167,10 @@ def dev_scores(
         offsets = np.cumsum([0, *map(len, lines)], dtype=np.int64)
         save_file({"ids": np.concatenate(lines), "offsets": offsets}, tmp_path / f"dev.{side}.safetensors")
     references = Words(tmp_path).decode([target.tolist() for target in targets])
-    write_lines(tmp_path / "dev.txt", [*references[: SCORED + 1], *["something quite different"] * 12])
-    monkeypatch.setattr(_training, "Vocabulary", Words)
+    references = [*references[: SCORED + 1], *["something quite different"] * 12]
     settings = training_settings(micro_batch_tokens=13, dev_bleu_sentences=SCORED)
-    arguments = Namespace(data=tmp_path, references=tmp_path / "dev.txt")
-    return _training.evaluation(arguments, settings, torch.device("cpu"))
+    pairs, vocabulary = read_pairs(tmp_path, "dev", settings.max_pieces), cast(Vocabulary, Words(tmp_path))
+    return evaluation(pairs, references, vocabulary, settings, torch.device("cpu"))
 
 
 def without(closed: Collection[Head], model: Transformer) -> dict[str, list[list[bool]]]:

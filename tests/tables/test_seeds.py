@@ -13,9 +13,9 @@ import pytest
 from fake_results import World, write_results
 from heads.base.files import read_tsv
 from heads.cli.figure import FIGURES
-from heads.cli.table import KEYS, TABLES
 from heads.figures.needs import NEEDS
 from heads.figures.style import mean_line, seed_note, styled
+from heads.tables.gathering import KEYS, TABLES
 from heads.tables.needs import NEEDS as TABLE_NEEDS
 from heads.tables.reading import load_reference, load_runs
 from heads.tables.seeds import with_spread

@@ -14,11 +14,11 @@ from matplotlib.colors import to_hex
 from fake_results import World, write_results
 from few_heads import USEFUL, random_batch, translator, with_useful_heads
 from heads.__main__ import main
+from heads.analysis.choices import choices_of, masked_rows
 from heads.analysis.latency import latency_rows
 from heads.base.files import read_tsv, write_json, write_lines, write_text
 from heads.base.targets import Target
 from heads.cli.figure import FIGURES
-from heads.cli.masked import choices_of, masked_rows
 from heads.config.analyses import SpeedSettings
 from heads.figures.needs import NEEDS
 from heads.figures.selection import verdict

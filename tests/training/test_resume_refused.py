@@ -14,10 +14,10 @@ from heads.__main__ import main
 from heads.base.files import write_lines, write_tsv
 from heads.base.names import ATTENTIONS
 from heads.base.provenance import provenance
-from heads.cli import _training
 from heads.config.trainings import TrainingSettings
 from heads.model.checkpoint import load_tensors
 from heads.text.batches import Pairs
+from heads.training import job
 from heads.training.loop import Training
 from tiny_commands import command, started, words_of, write_data
 
@@ -135,7 +135,7 @@ def test_a_training_on_other_data_or_by_another_torch_starts_from_its_beginning(
 ) -> None:
     stopped(place.words("baseline", "run"), monkeypatch)
     if what == "torch":
-        monkeypatch.setattr(_training, "provenance", lambda: {**provenance(), "torch": "1.0.0"})
+        monkeypatch.setattr(job, "provenance", lambda: {**provenance(), "torch": "1.0.0"})
     elif what == "dev references":
         write_lines(place.data / "dev.txt", ["a dog"] * 7)
     else:

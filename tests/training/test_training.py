@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,14 +12,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from heads.base.files import read_json, read_jsonl, read_tsv, write_tsv
+from heads.base.files import read_json, read_jsonl, read_lines, read_tsv, write_tsv
 from heads.base.names import SCOPES
-from heads.cli._training import evaluation, read_pairs
 from heads.config.trainings import TrainingSettings
 from heads.model.checkpoint import load_tensors
 from heads.model.transformer import Gates, Transformer
-from heads.text.batches import Pairs, cut
+from heads.text.batches import Pairs, cut, read_pairs
+from heads.text.vocabulary import Vocabulary
 from heads.training.checkpointing import Unfinished
+from heads.training.evaluation import evaluation
 from heads.training.loop import Evaluate, Training, learning_rate, train
 from tiny_commands import command, started, write_data
 
@@ -215,8 +215,8 @@ def test_pruning_the_encoder_leaves_every_bit_of_the_decoder_as_it_was(
 def test_the_dev_loss_is_nats_a_target_token_however_the_batches_are_cut(
     data: Path, new_training: New, training_settings: Callable[..., TrainingSettings]
 ) -> None:
-    training, arguments = new_training(), Namespace(data=data, references=data / "dev.txt")
-    dev, model = read_pairs(data, "dev", 20), training.model.eval()
+    training, vocabulary = new_training(), Vocabulary(data / "target.model")
+    dev, references, model = read_pairs(data, "dev", 20), read_lines(data / "dev.txt"), training.model.eval()
     total, tokens = 0.0, 0
     for number in range(7):
         batch = dev.batch(np.array([number]))
@@ -226,7 +226,7 @@ def test_the_dev_loss_is_nats_a_target_token_however_the_batches_are_cut(
         tokens += len(logits)
     for cut_at in (5, 1000):
         settings = training_settings(micro_batch_tokens=cut_at)
-        scores = evaluation(arguments, settings, torch.device("cpu"))(model, None)
+        scores = evaluation(dev, references, vocabulary, settings, torch.device("cpu"))(model, None)
         assert scores == {"dev_loss": pytest.approx(total / tokens, rel=1e-5)}
 
 

@@ -54,7 +54,7 @@ def run(words: list[str]) -> int:
     module.add_arguments(stage_parser)
     given = stage_parser.parse_args(words[1:])
     try:
-        module.run(given)
+        device = module.run(given)
         sys.stdout.flush()
     except BrokenPipeError:
         if stage not in FOR_PEOPLE:
@@ -63,7 +63,8 @@ def run(words: list[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     if stage not in FOR_PEOPLE:
-        print(record(given), file=sys.stderr)
+        had = {name: getattr(given, name, None) for name in ("seed", "threads", "processes")}
+        print(record(device=device, **had), file=sys.stderr)
     return 0
 
 

@@ -1,6 +1,6 @@
 """`snakemake --logger heads`: one line says how far Snakemake is, beside all that it says itself.
 
-Snakemake finds this package by its name. What the line says is in `heads.cli.progress`.
+Snakemake finds this package by its name. What the line says is in `heads.base.progress`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from logging import LogRecord
 
 from snakemake_interface_logger_plugins.base import LogHandlerBase
 
-from heads.cli.progress import RESULTS, Progress, tick
+from heads.base.progress import RESULTS, Progress, tick
 
 
 class LogHandler(LogHandlerBase):

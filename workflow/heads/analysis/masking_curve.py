@@ -61,6 +61,31 @@ def by_attention(scores: Scores) -> dict[str, Scores]:
     return {kind: part for kind, part in parts.items() if part}
 
 
+def walks_of(
+    model: Transformer,
+    importance: Sequence[Mapping[str, object]],
+    ablation_dev: Sequence[Mapping[str, object]],
+    ablation_test: Sequence[Mapping[str, object]],
+    *,
+    random: int,
+) -> dict[tuple[str, str], Scores]:
+    """All walks of a model by order and kind of attention: of all its heads by every order, the paper's own first, and
+    of each kind of attention by the paper's own.
+
+    Rows of the tables of importance and of heads masked alone; random: how many orders know nothing.
+    """
+    by_importance = importance_orders(importance)
+    form, paper = next(iter(by_importance.items()))
+    orders = {
+        **by_importance,
+        ABLATION: ablation_order(ablation_dev),
+        ORACLE: ablation_order(ablation_test),
+        **random_orders(model, random),
+    }
+    walks = {(order, "all"): scores for order, scores in orders.items()}
+    return walks | {(form, kind): scores for kind, scores in by_attention(paper).items()}
+
+
 def curve_rows(
     model: Transformer,
     walks: Mapping[tuple[str, str], Scores],

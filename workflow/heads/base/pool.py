@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -45,8 +44,3 @@ def chunks(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
     stream = iter(items)
     while chunk := list(islice(stream, size)):
         yield chunk
-
-
-def add_workers_argument(parser: argparse.ArgumentParser) -> None:
-    """The flag `--threads` of commands that work in several processes; it changes nothing but their speed."""
-    parser.add_argument("--threads", type=int, default=1, help="processes to work in")

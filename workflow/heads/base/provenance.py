@@ -5,7 +5,6 @@ Every job ends its log with a line of this; `python -m heads why FILE` finds it 
 
 from __future__ import annotations
 
-import argparse
 import json
 import platform
 import subprocess
@@ -27,16 +26,18 @@ def provenance() -> dict[str, Any]:
     }
 
 
-def made_by(arguments: argparse.Namespace) -> dict[str, Any]:
-    """The code and versions of a job, and the machine, seed, device, threads and processes it had."""
-    names = ("seed", "device", "threads", "processes")
-    chosen = {name: getattr(arguments, name) for name in names if hasattr(arguments, name)}
-    return {**provenance(), "machine": platform.machine(), **chosen}
+def made_by(
+    *, seed: int | None = None, device: str | None = None, threads: int | None = None, processes: int | None = None
+) -> dict[str, Any]:
+    """The code and versions of a job and its machine, and which of these it had; None for what it has not."""
+    had = {"seed": seed, "device": device, "threads": threads, "processes": processes}
+    told = {name: value for name, value in had.items() if value is not None}
+    return {**provenance(), "machine": platform.machine(), **told}
 
 
-def record(arguments: argparse.Namespace) -> str:
-    """A line for the log of a job that ended well."""
-    return MARK + json.dumps(made_by(arguments))
+def record(**had: Any) -> str:
+    """A line for the log of a job that ended well; of what `made_by` takes."""
+    return MARK + json.dumps(made_by(**had))
 
 
 def recorded(log: Path) -> dict[str, Any]:

@@ -7,11 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from heads.analysis.ablation import CHOICE_COLUMNS, COLUMNS, ablation_rows, choice_rows, kept_alone, masked_alone
+from heads.analysis.masking import load_with_heads, translation_of
 from heads.base.files import read_yaml, write_tsv
-from heads.cli._masking import add_masking_arguments, load_with_heads, translation_of
+from heads.cli._flags import add_masking_arguments
 from heads.config.analyses import AblationSettings
 from heads.config.settings import section
-from heads.training.devices import pick
+from heads.training.devices import label_of, pick
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,9 +29,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--layers", type=Path, required=True, help="table to write: each layer with its best head only")
 
 
-def run(arguments: argparse.Namespace) -> None:
+def run(arguments: argparse.Namespace) -> str:
     """Mask, translate and score; write the five tables."""
-    device = pick(arguments)
+    device = pick(arguments.device, arguments.threads)
     settings = section(AblationSettings, read_yaml(arguments.settings)["ablation"])
     model = load_with_heads(arguments.model, device)
     dev = replace(settings, sentences=settings.dev_sentences)
@@ -46,3 +47,4 @@ def run(arguments: argparse.Namespace) -> None:
         write_tsv(masked_out, masked, COLUMNS)
         write_tsv(alone_out, alone[name], COLUMNS)
     write_tsv(arguments.layers, choice_rows(alone["dev"], alone["test"]), CHOICE_COLUMNS)
+    return label_of(device)

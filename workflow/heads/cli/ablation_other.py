@@ -6,11 +6,12 @@ import argparse
 from pathlib import Path
 
 from heads.analysis.ablation import COLUMNS, ablation_rows, masked_alone
+from heads.analysis.masking import load_with_heads, translation_of
 from heads.base.files import read_yaml, write_tsv
-from heads.cli._masking import add_masking_arguments, load_with_heads, translation_of
+from heads.cli._flags import add_masking_arguments
 from heads.config.analyses import AblationSettings
 from heads.config.settings import section
-from heads.training.devices import pick
+from heads.training.devices import label_of, pick
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -19,11 +20,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--masked", type=Path, required=True, help="table to write: each head masked")
 
 
-def run(arguments: argparse.Namespace) -> None:
+def run(arguments: argparse.Namespace) -> str:
     """Mask, translate and score; write the table."""
-    device = pick(arguments)
+    device = pick(arguments.device, arguments.threads)
     settings = section(AblationSettings, read_yaml(arguments.settings)["ablation"])
     model = load_with_heads(arguments.model, device)
     text = translation_of(model, device, arguments.source, arguments.references, arguments.target_bpe, settings)
     rows = ablation_rows(model, masked_alone(model.shape), *text, resamples=settings.resamples)
     write_tsv(arguments.masked, rows, COLUMNS)
+    return label_of(device)

@@ -7,42 +7,35 @@ from pathlib import Path
 
 import torch
 
-from heads.base.files import read_yaml
-from heads.cli import _training
+from heads.base.names import SIDES
+from heads.cli._flags import add_training_arguments
+from heads.cli._job import job_of
 from heads.config.settings import section
 from heads.config.trainings import BaselineSettings, ModelSettings, TrainingSettings
-from heads.model.shape import ModelShape, full_heads
+from heads.model.shape import unpruned_shape
 from heads.model.transformer import Transformer
 from heads.text.vocabulary import Vocabulary
-from heads.training.loop import Plan, Training
+from heads.training.devices import label_of
+from heads.training.job import run_job
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Flags of `python -m heads baseline`."""
-    _training.add_training_arguments(parser)
+    add_training_arguments(parser)
     parser.add_argument("--checkpoints", type=Path, required=True, help="folder to write, with weights kept on the way")
 
 
-def run(arguments: argparse.Namespace) -> None:
+def run(arguments: argparse.Namespace) -> str:
     """Build the model of the settings and train it."""
-    (device, processes), content = _training.begin(arguments), read_yaml(arguments.settings)
-    model, training = section(ModelSettings, content["model"]), section(TrainingSettings, content["training"])
-    sizes = [len(Vocabulary(arguments.data / f"{side}.model")) for side in ("source", "target")]
-    shape = ModelShape(
-        width=model.width,
-        head_width=model.width // model.heads,
-        feedforward=model.feedforward,
-        dropout=model.dropout,
-        pre_norm=model.pre_norm,
-        source_pieces=sizes[0],
-        target_pieces=sizes[1],
-        original_heads=model.heads,
-        live_heads=full_heads(layers=model.layers, heads=model.heads),
-    )
+    job = job_of(arguments)
+    content = job.content
+    sizes = [len(Vocabulary(arguments.data / f"{side}.model")) for side in SIDES]
+    shape = unpruned_shape(section(ModelSettings, content["model"]), *sizes)
     torch.manual_seed(arguments.seed)
-    pairs = _training.read_pairs(arguments.data, "train", training.max_pieces)
-    length = section(BaselineSettings, content["baseline"])
-    plan = Plan(training, length, arguments.seed, 0, device, length.keep_at, processes=processes)
-    unfinished = _training.run_training(Training(Transformer(shape), pairs, plan), arguments, content, "baseline")
+    training, length = section(TrainingSettings, content["training"]), section(BaselineSettings, content["baseline"])
+    unfinished = run_job(
+        job, Transformer(shape), training, length, start="baseline", updates_before=0, keep_at=length.keep_at
+    )
     unfinished.write_checkpoints(arguments.checkpoints)
     unfinished.finish({"train.jsonl": arguments.history})
+    return label_of(job.device)

@@ -5,19 +5,19 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from heads.analysis.importance import importance_rows
-from heads.analysis.masking_curve import WALK_COLUMNS, curve_rows, importance_orders
+from heads.analysis.checkpoints import COLUMNS, checkpoint_rows
+from heads.analysis.masking import load_with_heads, translation_of
 from heads.base.files import read_yaml, write_tsv
-from heads.cli._masking import add_masking_arguments, load_with_heads, translation_of
+from heads.cli._flags import add_masking_arguments
 from heads.config.analyses import CheckpointsSettings, ImportanceSettings
 from heads.config.settings import section
 from heads.config.trainings import TrainingSettings
-from heads.model.folder import WEIGHTS, load_weights
+from heads.model.folder import WEIGHTS
 from heads.model.shape import facts_of
 from heads.text.batches import Pairs
 from heads.text.vocabulary import Tokens
 from heads.training.checkpointing import checkpoints_in
-from heads.training.devices import pick
+from heads.training.devices import label_of, pick
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,25 +31,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, required=True, help="table to write")
 
 
-def run(arguments: argparse.Namespace) -> None:
+def run(arguments: argparse.Namespace) -> str:
     """For each checkpoint, and for the finished model, measure importance anew and walk along it; write the table."""
-    device, content = pick(arguments), read_yaml(arguments.settings)
+    device, content = pick(arguments.device, arguments.threads), read_yaml(arguments.settings)
     settings = section(CheckpointsSettings, content["checkpoints"])
     how = section(ImportanceSettings, content["importance"])
     training = section(TrainingSettings, content["training"])
     trained_on = Pairs(Tokens(arguments.train_source), Tokens(arguments.train_target), training.max_pieces)
-    updates_an_epoch = len(trained_on.epoch(training.batch_tokens, seed=0, epoch=0))
     pairs = Pairs(Tokens(arguments.dev_source), Tokens(arguments.dev_target), how.batch_tokens)
     weights = [(update, path, 0) for update, path in checkpoints_in(arguments.checkpoints).items()]
     weights.append((int(facts_of(arguments.model)["updates"]), arguments.model / WEIGHTS, 1))
-    model, rows = load_with_heads(arguments.model, device), []
-    for update, path, finished in weights:
-        load_weights(model, path)
-        batches = (batch for _, batch in pairs.in_order(how.batch_tokens, how.sentences or None))
-        measured = importance_rows(model, batches, label_smoothing=training.label_smoothing)
-        form, scores = next(iter(importance_orders(measured).items()))
-        text = translation_of(model, device, arguments.source, arguments.references, arguments.target_bpe, settings)
-        walked = curve_rows(model, {(form, "all"): scores}, *text, step=settings.step, resamples=settings.resamples)
-        checkpoint = {"update": update, "epoch": update / updates_an_epoch, "finished": finished}
-        rows += [{**checkpoint, **{name: row[name] for name in WALK_COLUMNS}} for row in walked]
-    write_tsv(arguments.out, rows, ("update", "epoch", "finished", *WALK_COLUMNS))
+    model = load_with_heads(arguments.model, device)
+    text = translation_of(model, device, arguments.source, arguments.references, arguments.target_bpe, settings)
+    rows = checkpoint_rows(model, weights, pairs, trained_on, *text, settings=settings, how=how, training=training)
+    write_tsv(arguments.out, rows, COLUMNS)
+    return label_of(device)

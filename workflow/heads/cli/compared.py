@@ -5,14 +5,11 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from heads.analysis.ablation import paired_bootstrap
-from heads.base.files import UserError, read_lines, read_yaml, write_tsv
+from heads.analysis.choices import COMPARED_COLUMNS, compared_rows
+from heads.base.files import read_lines, read_yaml, write_tsv
 from heads.config.analyses import SelectionSettings
 from heads.config.settings import section
-from heads.model.shape import facts_of, shape_of
-from heads.tables.needs import run_of
-
-COLUMNS = ("run", "kept", "of", "updates", "bleu", "bleu_change", "p_value")
+from heads.tables.needs import name_of
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,17 +24,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Read all translations, test them against the unpruned model's, write the table."""
     settings = section(SelectionSettings, read_yaml(arguments.settings)["selection"])
-    unpruned = read_lines(arguments.baseline / "translations.txt")
-    references = read_lines(arguments.references)[: len(unpruned)]
-    texts = [read_lines(folder / "translations.txt") for folder in arguments.runs]
-    for folder, text in zip(arguments.runs, texts, strict=True):
-        if len(text) != len(references):
-            raise UserError(f"{folder}/translations.txt has {len(text)} lines, not {len(references)}: score it again.")
-    (base, _), *scores = paired_bootstrap(unpruned, texts, references, settings.resamples)
-    rows = []
-    for folder, (bleu, p_value) in zip(arguments.runs, scores, strict=True):
-        kept, of = (len(shape_of(run).heads()) for run in (folder, arguments.baseline))
-        updates = facts_of(folder)["total_updates"] - facts_of(arguments.baseline)["total_updates"]
-        values = (run_of(folder.resolve())[1].folder, kept, of, updates, bleu, bleu - base, p_value)
-        rows.append(dict(zip(COLUMNS, values, strict=True)))
-    write_tsv(arguments.out, rows, COLUMNS)
+    runs = [(name_of(folder), folder) for folder in arguments.runs]
+    rows = compared_rows(arguments.baseline, runs, read_lines(arguments.references), settings.resamples)
+    write_tsv(arguments.out, rows, COMPARED_COLUMNS)

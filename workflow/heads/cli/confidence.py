@@ -8,12 +8,13 @@ from pathlib import Path
 
 from heads.analysis.confidence import COLUMNS, confidence
 from heads.base.files import read_yaml, write_tsv
+from heads.cli._flags import add_device_arguments
 from heads.config.analyses import ConfidenceSettings
 from heads.config.settings import section
 from heads.model.folder import load_folder
 from heads.text.batches import Pairs
 from heads.text.vocabulary import Tokens
-from heads.training.devices import add_device_arguments, pick
+from heads.training.devices import label_of, pick
 
 MAX_PIECES = 1000
 """Longer pairs are left out, so that one faulty line can not fill the memory."""
@@ -29,12 +30,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_device_arguments(parser)
 
 
-def run(arguments: argparse.Namespace) -> None:
+def run(arguments: argparse.Namespace) -> str:
     """Measure and write the table."""
     settings = section(ConfidenceSettings, read_yaml(arguments.settings)["confidence"])
-    model = load_folder(arguments.model).to(pick(arguments))
+    device = pick(arguments.device, arguments.threads)
+    model = load_folder(arguments.model).to(device)
     pairs = Pairs(Tokens(arguments.source), Tokens(arguments.target), MAX_PIECES)
     if pairs.left_out:
         print(f"{pairs.left_out} pairs left out: more than {MAX_PIECES} pieces", file=sys.stderr)
     batches = (batch for _, batch in pairs.in_order(settings.batch_tokens, settings.sentences or None))
     write_tsv(arguments.out, confidence(model, batches), COLUMNS)
+    return label_of(device)

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from heads.base.files import read_yaml
-from heads.base.pool import add_workers_argument
+from heads.cli._flags import add_workers_argument
 from heads.corpus.build import build
 
 

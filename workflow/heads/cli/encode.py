@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from heads.base.pool import add_workers_argument
+from heads.cli._flags import add_workers_argument
 from heads.text.vocabulary import Vocabulary, encode_file
 
 

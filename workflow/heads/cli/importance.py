@@ -7,13 +7,14 @@ from pathlib import Path
 
 from heads.analysis.importance import COLUMNS, importance_rows
 from heads.base.files import read_yaml, write_tsv
+from heads.cli._flags import add_device_arguments
 from heads.config.analyses import ImportanceSettings
 from heads.config.settings import section
 from heads.config.trainings import TrainingSettings
 from heads.model.folder import load_folder
 from heads.text.batches import Pairs
 from heads.text.vocabulary import Tokens
-from heads.training.devices import add_device_arguments, pick
+from heads.training.devices import label_of, pick
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,13 +27,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_device_arguments(parser)
 
 
-def run(arguments: argparse.Namespace) -> None:
+def run(arguments: argparse.Namespace) -> str:
     """Measure and write the table."""
     content = read_yaml(arguments.settings)
     settings = section(ImportanceSettings, content["importance"])
     smoothing = section(TrainingSettings, content["training"]).label_smoothing
-    model = load_folder(arguments.model).to(pick(arguments))
+    device = pick(arguments.device, arguments.threads)
+    model = load_folder(arguments.model).to(device)
     # A sentence longer than a batch would break the bound on memory.
     pairs = Pairs(Tokens(arguments.source), Tokens(arguments.target), settings.batch_tokens)
     batches = (batch for _, batch in pairs.in_order(settings.batch_tokens, settings.sentences or None))
     write_tsv(arguments.out, importance_rows(model, batches, label_smoothing=smoothing), COLUMNS)
+    return label_of(device)

@@ -8,11 +8,12 @@ from pathlib import Path
 from heads.analysis.latency import COLUMNS, latency_rows
 from heads.analysis.speed import clock_of
 from heads.base.files import read_yaml, write_tsv
+from heads.cli._flags import add_device_arguments
 from heads.config.analyses import SpeedSettings
 from heads.config.settings import section
 from heads.model.folder import load_folder
 from heads.text.vocabulary import Tokens
-from heads.training.devices import add_device_arguments, pick
+from heads.training.devices import label_of, pick
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,9 +25,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_device_arguments(parser)
 
 
-def run(arguments: argparse.Namespace) -> None:
+def run(arguments: argparse.Namespace) -> str:
     """Time, write the table."""
-    device = pick(arguments)
+    device = pick(arguments.device, arguments.threads)
     settings = section(SpeedSettings, read_yaml(arguments.settings)["speed"])
     model = load_folder(arguments.model).to(device)
     write_tsv(arguments.out, latency_rows(model, Tokens(arguments.source), settings, device, clock_of(device)), COLUMNS)
+    return label_of(device)

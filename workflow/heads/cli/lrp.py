@@ -6,18 +6,15 @@ import argparse
 import sys
 from pathlib import Path
 
-import numpy as np
-
-from heads.analysis.lrp.rows import COLUMNS, CONSERVATION_COLUMNS, relevance_rows
+from heads.analysis.lrp.rows import COLUMNS, CONSERVATION_COLUMNS, generated, relevance_rows
 from heads.base.files import read_yaml, write_tsv
+from heads.cli._flags import add_device_arguments
 from heads.config.analyses import LrpSettings
 from heads.config.settings import section
 from heads.model.folder import load_folder
-from heads.model.transformer import Transformer
-from heads.text.batches import Batch, Pairs, make_batch
+from heads.text.batches import Pairs
 from heads.text.vocabulary import Tokens
-from heads.training.devices import add_device_arguments, pick
-from heads.translation.beam_search import greedy
+from heads.training.devices import label_of, pick
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,9 +28,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_device_arguments(parser)
 
 
-def run(arguments: argparse.Namespace) -> None:
+def run(arguments: argparse.Namespace) -> str:
     """Translate greedily, walk back from every step by every rule, write the tables."""
-    device = pick(arguments)
+    device = pick(arguments.device, arguments.threads)
     settings = section(LrpSettings, read_yaml(arguments.settings)["lrp"])
     model = load_folder(arguments.model).to(device)
     # A sentence longer than a batch would break the bound on memory.
@@ -46,10 +43,4 @@ def run(arguments: argparse.Namespace) -> None:
     heads, conservation = relevance_rows(model, batches, settings)
     write_tsv(arguments.out, heads, COLUMNS)
     write_tsv(arguments.conservation, conservation, CONSERVATION_COLUMNS)
-
-
-def generated(model: Transformer, batch: Batch) -> Batch:
-    """The batch with the model's own greedy translations in place of the references."""
-    sources = [ids[mask][:-1].cpu().numpy() for ids, mask in zip(batch.source, batch.source_mask, strict=True)]
-    targets = [np.array(ids, np.int32) for ids in greedy(model, batch.source, batch.source_mask)]
-    return make_batch(sources, targets).to(batch.source.device)
+    return label_of(device)

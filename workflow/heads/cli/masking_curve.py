@@ -5,21 +5,13 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from heads.analysis.masking_curve import (
-    ABLATION,
-    COLUMNS,
-    ORACLE,
-    ablation_order,
-    by_attention,
-    curve_rows,
-    importance_orders,
-    random_orders,
-)
+from heads.analysis.masking import load_with_heads, translation_of
+from heads.analysis.masking_curve import COLUMNS, curve_rows, walks_of
 from heads.base.files import read_tsv, read_yaml, write_tsv
-from heads.cli._masking import add_masking_arguments, load_with_heads, translation_of
+from heads.cli._flags import add_masking_arguments
 from heads.config.analyses import MaskingCurveSettings
 from heads.config.settings import section
-from heads.training.devices import pick
+from heads.training.devices import label_of, pick
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,23 +23,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, required=True, help="table to write")
 
 
-def run(arguments: argparse.Namespace) -> None:
+def run(arguments: argparse.Namespace) -> str:
     """Walk along every order, write the table."""
-    device = pick(arguments)
+    device = pick(arguments.device, arguments.threads)
     settings = section(MaskingCurveSettings, read_yaml(arguments.settings)["masking_curve"])
     model = load_with_heads(arguments.model, device)
-    translate, references = translation_of(
-        model, device, arguments.source, arguments.references, arguments.target_bpe, settings
-    )
-    by_importance = importance_orders(read_tsv(arguments.importance))
-    form, paper = next(iter(by_importance.items()))
-    orders = {
-        **by_importance,
-        ABLATION: ablation_order(read_tsv(arguments.ablation_dev)),
-        ORACLE: ablation_order(read_tsv(arguments.ablation_test)),
-        **random_orders(model, settings.random_orders),
-    }
-    walks = {(order, "all"): scores for order, scores in orders.items()}
-    walks |= {(form, kind): scores for kind, scores in by_attention(paper).items()}
-    rows = curve_rows(model, walks, translate, references, step=settings.step, resamples=settings.resamples)
+    text = translation_of(model, device, arguments.source, arguments.references, arguments.target_bpe, settings)
+    measured = (arguments.importance, arguments.ablation_dev, arguments.ablation_test)
+    walks = walks_of(model, *map(read_tsv, measured), random=settings.random_orders)
+    rows = curve_rows(model, walks, *text, step=settings.step, resamples=settings.resamples)
     write_tsv(arguments.out, rows, COLUMNS)
+    return label_of(device)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from heads.base.files import UserError, read_lines, write_tsv
+from heads.base.files import write_tsv
+from heads.cli._flags import add_device_arguments
 from heads.syntax.attachment_scores import COLUMNS, attachment_rows
-from heads.syntax.conllu import Sentence, read_conllu, write_conllu
+from heads.syntax.conllu import read_conllu, write_conllu
 from heads.syntax.parsing import open_models, parse
-from heads.syntax.tokenising import words_of_text
-from heads.training.devices import add_device_arguments, pick
+from heads.syntax.tokenising import read_text
+from heads.training.devices import label_of, pick
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,19 +28,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_device_arguments(parser)
 
 
-def run(arguments: argparse.Namespace) -> None:
+def run(arguments: argparse.Namespace) -> str:
     """Parse, write the trees and the scores."""
-    models = open_models(arguments.model, arguments.language, pick(arguments))
+    device = pick(arguments.device, arguments.threads)
+    models = open_models(arguments.model, arguments.language, device)
     sentences = list(read_conllu(arguments.trees)) if arguments.trees else read_text(arguments.text)
     parsed = list(parse(models, sentences))
     write_conllu(arguments.parsed, parsed)
     write_tsv(arguments.scores, attachment_rows(sentences, parsed) if arguments.trees else [], COLUMNS)
-
-
-def read_text(path: Path) -> list[Sentence]:
-    """The words of each line. Raises UserError naming the first line without any."""
-    sentences = [words_of_text(line) for line in read_lines(path)]
-    empty = next((number for number, sentence in enumerate(sentences, 1) if not sentence.tokens), None)
-    if empty:
-        raise UserError(f"{path}, line {empty} has no words: take it out.")
-    return sentences
+    return label_of(device)

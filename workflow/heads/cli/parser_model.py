@@ -6,11 +6,12 @@ import argparse
 from pathlib import Path
 
 from heads.base.files import read_yaml
+from heads.cli._flags import add_device_arguments
 from heads.config.settings import section
 from heads.config.trainings import ParserSettings
 from heads.syntax.conllu import read_conllu
 from heads.syntax.parsing import train_models
-from heads.training.devices import add_device_arguments, pick
+from heads.training.devices import label_of, pick
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,8 +23,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_device_arguments(parser)
 
 
-def run(arguments: argparse.Namespace) -> None:
+def run(arguments: argparse.Namespace) -> str:
     """Train and write the folder."""
     settings = section(ParserSettings, read_yaml(arguments.settings)["parser"])
-    device = pick(arguments)
+    device = pick(arguments.device, arguments.threads)
     train_models(arguments.model, arguments.language, list(read_conllu(arguments.trees)), settings, device)
+    return label_of(device)

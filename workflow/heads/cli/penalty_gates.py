@@ -8,14 +8,17 @@ from pathlib import Path
 
 import torch
 
-from heads.base.files import read_yaml
-from heads.cli import _training
-from heads.cli.gates import add_gate_arguments, train_with_gates
+from heads.base.files import write_tsv
+from heads.base.targets import Target
+from heads.cli._flags import add_gate_arguments
+from heads.cli._job import job_of
 from heads.config.settings import section
 from heads.config.trainings import GatesSettings, LengthSettings, TrainingSettings
 from heads.model.shape import shape_of
 from heads.model.transformer import Transformer
-from heads.training.loop import Plan
+from heads.pruning.gates import COLUMNS, gate_rows
+from heads.training.devices import label_of
+from heads.training.job import pruning_of, run_job
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,14 +27,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--unpruned", type=Path, required=True, help="folder of the baseline, whose shape is read")
 
 
-def run(arguments: argparse.Namespace) -> None:
+def run(arguments: argparse.Namespace) -> str:
     """Train a new model with gates, for as long as models from scratch are trained; all of it learns."""
-    device, processes = _training.begin(arguments)
-    content = read_yaml(arguments.settings)
-    training = section(TrainingSettings, content["training"])
+    job = job_of(arguments)
+    content = job.content
     length = replace(section(LengthSettings, content["scratch"]), patience=0)
     settings = replace(section(GatesSettings, content["gates"]), updates=length.updates)
+    training = section(TrainingSettings, content["training"])
     torch.manual_seed(arguments.seed)
     model = Transformer(shape_of(arguments.unpruned))
-    plan = Plan(training, length, arguments.seed, 0, device, processes=processes)
-    train_with_gates(arguments, content, model, plan, settings, (), start="fresh")
+    target = Target.parse(arguments.target, by_gates=True)
+    pruning = pruning_of(model, arguments.scope, target, settings, ())
+    start = f"gates {arguments.scope} {arguments.target} fresh"
+    unfinished = run_job(job, model, training, length, start=start, updates_before=0, pruning=pruning)
+    write_tsv(arguments.heads, gate_rows(pruning.gates, model.shape), COLUMNS)
+    unfinished.finish({"train.jsonl": arguments.history, "gates.jsonl": arguments.gates_log})
+    return label_of(job.device)

@@ -1,44 +1,11 @@
-"""Run Snakemake and tell a person on one line how far it is and what remains; at the end, print the pruning table.
-
-Work is weighed in updates: trainings by the updates of their settings, of which those done are read from the logs of
-the trainings that run just now; every other job counts as a few. What remains is estimated from the pace so far.
-
-Snakemake runs as a process of its own, whose words go to a log. The line is drawn in there, by its logger plugin
-`snakemake_logger_plugin_heads`, out of the events that Snakemake gives to such plugins.
-"""
+"""Run Snakemake and tell a person on one line how far it is and what remains; at the end, print the pruning table."""
 
 from __future__ import annotations
 
 import argparse
-import subprocess
-import sys
-import threading
 import time
-from collections import Counter
-from collections.abc import Iterator
-from logging import LogRecord
-from pathlib import Path
 
-from heads.base.files import UserError, read_jsonl, read_tsv, read_yaml
-
-OTHER_JOB = 40
-"""What a job that is no training weighs, in updates of a training."""
-
-TRAININGS = {
-    "baseline": "baseline",
-    "gates": "gates",
-    "scratch": "scratch",
-    "selected": "selected",
-    "penalty_gates": "scratch",
-}
-"""Rules that train, and the section of the settings that says for how long."""
-RESULTS = Path("results")
-LINES_ON_FAILURE = 40
-SHOWN = (
-    *("experiment", "kind", "scope", "lam", "keep", "seed", "enc_self", "dec_self", "dec_enc", "total"),
-    *("bleu", "bleu_scratch", "bleu_control", "bleu_baseline"),
-)
-"""Columns of the pruning table that are printed at the end."""
+from heads.base import progress
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,112 +14,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("snakemake", nargs="*", help="further words for Snakemake, after --")
 
 
-class Progress:
-    """What is known of a run: jobs by rule, those finished, and where trainings stand."""
-
-    def __init__(self, results: Path) -> None:
-        self.results, self.started = results, time.monotonic()
-        self.planned: Counter[str] = Counter()
-        self.rules: dict[int, str] = {}
-        self.finished: Counter[str] = Counter()
-
-    def read(self, record: LogRecord) -> None:
-        """Take in one event of Snakemake: the plan, a job that starts with its rule, a job that ended well."""
-        told = vars(record)
-        match told.get("event"):
-            case "run_info":
-                self.planned = Counter({rule: jobs for rule, jobs in told["stats"].items() if rule != "total"})
-            case "job_info":
-                self.rules[told["jobid"]] = told["rule_name"]
-            case "job_finished":
-                self.finished[self.rules[told["job_id"]]] += 1
-
-    def weight(self, rule: str) -> float:
-        """How much one job of a rule weighs, in updates."""
-        if rule in TRAININGS:
-            for path in self.results.glob(f"*/settings/{rule}.yaml"):
-                return float(read_yaml(path)[TRAININGS[rule]]["updates"])
-            return 1000.0
-        return float(OTHER_JOB)
-
-    def running(self) -> Iterator[tuple[str, int, int]]:
-        """Name, updates done and updates planned of every training that has written to its log lately."""
-        for path in sorted(self.results.glob("*/**/unfinished/train.jsonl")):
-            if time.time() - path.stat().st_mtime < 300 and (records := read_jsonl(path)):
-                name = path.parent.parent.relative_to(self.results)
-                yield str(name), int(records[-1]["update"]), int(records[-1]["updates"])
-
-    def line(self) -> str:
-        """Jobs done, share of the work, what trains just now, what remains, and how long that may take."""
-        planned, finished = self.planned, self.finished.copy()  # events come in meanwhile, from another thread
-        total = sum(self.weight(rule) * count for rule, count in planned.items())
-        done = sum(self.weight(rule) * count for rule, count in finished.items())
-        trainings = list(self.running())
-        done += sum(update for _, update, _ in trainings)
-        seconds = time.monotonic() - self.started
-        share = min(done / total, 1.0) if total else 0.0
-        left = f"about {clock(seconds * (1 - share) / share)} left" if share > 0.03 else "time left not known yet"
-        rest = [f"{n - finished[r]} {r}" for r, n in planned.items() if r in TRAININGS and n > finished[r]]
-        now = "; ".join(f"{name} {update}/{updates}" for name, update, updates in trainings)
-        jobs = f"{sum(finished.values())}/{sum(planned.values())} jobs"
-        parts = [f"[{clock(seconds)}]", f"{share:4.0%}", jobs, left]
-        parts += [f"to train: {', '.join(rest)}"] if rest else []
-        parts += [f"now: {now}"] if now else []
-        return "  ".join(parts)
-
-
-def clock(seconds: float) -> str:
-    """Seconds as minutes and seconds."""
-    return f"{int(seconds) // 60}:{int(seconds) % 60:02d}"
-
-
 def run(arguments: argparse.Namespace) -> None:
     """Run Snakemake to the end, keep the line up to date, make the report, and show what came out."""
-    RESULTS.mkdir(exist_ok=True)
+    progress.RESULTS.mkdir(exist_ok=True)
     started = time.monotonic()
     words = ["--logger", "heads", "--cores", arguments.cores, *arguments.snakemake]
-    follow(words)
-    print(f"done in {clock(time.monotonic() - started)}", flush=True)
-    report = RESULTS / "report.html"
-    follow([*words, "--report", str(report)])
-    show(RESULTS / "tables/table_pruning.tsv")
-    print(f"\ntables   {RESULTS}/tables\nfigures  {RESULTS}/figures\nreport   {report}")
-
-
-def follow(words: list[str]) -> None:
-    """Run Snakemake with these words; what it says goes to a log, and its line of progress to standard output.
-
-    Raises UserError with the end of what it said when it fails.
-    """
-    log = RESULTS / "snakemake.txt"
-    with log.open("ab+") as stream:
-        start = stream.tell()
-        process = subprocess.Popen([sys.executable, "-m", "snakemake", *words], stderr=stream)
-        try:
-            status = process.wait()
-        except KeyboardInterrupt:
-            process.wait()
-            raise UserError("Stopped. The same command goes on where this one was.") from None
-        stream.seek(start)
-        said = stream.read().decode("utf-8", "replace").splitlines()
-    if status:
-        last = "\n".join(said[-LINES_ON_FAILURE:])
-        raise UserError(f"Snakemake stopped with status {status}; all it said is in {log}, at last:\n{last}")
-
-
-def tick(progress: Progress, ended: threading.Event) -> None:
-    """Show the line every few seconds: rewritten in place on a terminal, a new line every half minute elsewhere."""
-    terminal = sys.stdout.isatty()
-    while not ended.wait(2 if terminal else 30):
-        line = progress.line()
-        print(f"\r\033[K{line}" if terminal else line, end="" if terminal else "\n", flush=True)
-    if terminal:
-        print("\r\033[K", end="")
-
-
-def show(table: Path) -> None:
-    """Print the main columns of the pruning table, aligned."""
-    rows = [{name: row[name] for name in SHOWN} for row in read_tsv(table)]
-    widths = {name: max(len(name), *(len(row[name]) for row in rows)) for name in SHOWN}
-    for row in [{name: name for name in SHOWN}, *rows]:
-        print("  ".join(row[name].rjust(widths[name]) for name in SHOWN))
+    progress.follow(words)
+    print(f"done in {progress.clock(time.monotonic() - started)}", flush=True)
+    report = progress.RESULTS / "report.html"
+    progress.follow([*words, "--report", str(report)])
+    progress.show(progress.RESULTS / "tables/table_pruning.tsv")
+    print(f"\ntables   {progress.RESULTS}/tables\nfigures  {progress.RESULTS}/figures\nreport   {report}")

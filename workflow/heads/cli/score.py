@@ -8,14 +8,15 @@ from pathlib import Path
 
 from heads.base.files import read_lines, read_yaml, write_json, write_lines, write_tsv
 from heads.base.provenance import made_by
+from heads.cli._flags import add_device_arguments
 from heads.config.analyses import TranslateSettings
 from heads.config.settings import section
 from heads.model.folder import load_folder
-from heads.text.batches import Pairs
 from heads.text.vocabulary import Tokens, Vocabulary
-from heads.training.devices import add_device_arguments, pick
-from heads.translation.beam_search import bleu, bleu_statistics, translate_pairs
+from heads.training.devices import label_of, pick
+from heads.translation.beam_search import bleu_statistics
 from heads.translation.bleu import COLUMNS
+from heads.translation.scoring import scored
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,33 +32,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_device_arguments(parser)
 
 
-def run(arguments: argparse.Namespace) -> None:
+def run(arguments: argparse.Namespace) -> str:
     """Translate, score, write everything."""
-    device = pick(arguments)
+    device = pick(arguments.device, arguments.threads)
     settings = section(TranslateSettings, read_yaml(arguments.settings)["translate"])
     model = load_folder(arguments.model).to(device)
-    source = Tokens(arguments.source)
-    numbers, texts = translate_pairs(
-        model,
-        Pairs(source, source, int(source.lengths.max(initial=0))),
-        Vocabulary(arguments.target_bpe),
-        device,
-        batch_tokens=settings.batch_tokens,
-        beam=settings.beam,
-        length_penalty=settings.length_penalty,
-        limit=settings.sentences,
-    )
+    source, vocabulary = Tokens(arguments.source), Vocabulary(arguments.target_bpe)
     references = read_lines(arguments.references)
-    references = [references[i] for i in numbers]
-    score = bleu(texts, references)
-    facts = {
-        "split": "test",
-        "sentences": len(texts),
-        "beam": settings.beam,
-        "length_penalty": settings.length_penalty,
-    }
+    texts, references, score = scored(model, source, references, vocabulary, settings, device)
     write_lines(arguments.translations, texts)
     if arguments.statistics:
         write_tsv(arguments.statistics, bleu_statistics(texts, references), COLUMNS)
-    write_json(arguments.bleu, {**score, **facts, "provenance": made_by(arguments)})
+    made = made_by(device=label_of(device), threads=arguments.threads)
+    write_json(arguments.bleu, {**score, "provenance": made})
     print(f"BLEU {score['bleu']:.2f} {score['signature']}", file=sys.stderr)
+    return label_of(device)

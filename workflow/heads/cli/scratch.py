@@ -7,32 +7,33 @@ from pathlib import Path
 
 import torch
 
-from heads.base.files import read_yaml
-from heads.cli import _training
+from heads.cli._flags import add_training_arguments
+from heads.cli._job import job_of
 from heads.config.settings import section
 from heads.config.trainings import LengthSettings, TrainingSettings
 from heads.model.head_removal import pruned_shape, read_open_heads
 from heads.model.shape import shape_of
 from heads.model.transformer import Transformer
-from heads.training.loop import Plan, Training
+from heads.training.devices import label_of
+from heads.training.job import run_job
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Flags of `python -m heads scratch`."""
-    _training.add_training_arguments(parser)
+    add_training_arguments(parser)
     parser.add_argument("--unpruned", type=Path, required=True, help="folder of the baseline, whose shape is read")
     parser.add_argument("--heads", type=Path, required=True, help="which of its heads the pruned model kept")
 
 
-def run(arguments: argparse.Namespace) -> None:
+def run(arguments: argparse.Namespace) -> str:
     """Train a new model with the heads that the pruned one has."""
-    (device, processes), content = _training.begin(arguments), read_yaml(arguments.settings)
-    training = section(TrainingSettings, content["training"])
+    job = job_of(arguments)
+    content = job.content
     unpruned = shape_of(arguments.unpruned)
     shape = pruned_shape(unpruned, read_open_heads(arguments.heads, unpruned))
     torch.manual_seed(arguments.seed)
-    pairs = _training.read_pairs(arguments.data, "train", training.max_pieces)
-    plan = Plan(training, section(LengthSettings, content["scratch"]), arguments.seed, 0, device, processes=processes)
+    training, length = section(TrainingSettings, content["training"]), section(LengthSettings, content["scratch"])
     start = f"scratch {sorted(shape.live_heads.items())}"
-    unfinished = _training.run_training(Training(Transformer(shape), pairs, plan), arguments, content, start)
+    unfinished = run_job(job, Transformer(shape), training, length, start=start, updates_before=0)
     unfinished.finish({"train.jsonl": arguments.history})
+    return label_of(job.device)

@@ -5,14 +5,12 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-import torch
-
 from heads.analysis.speed import COLUMNS, time_on
 from heads.base.files import UserError, read_yaml, write_tsv
 from heads.config.analyses import SpeedSettings
 from heads.config.settings import section
-from heads.tables.needs import run_of
-from heads.training.devices import pick
+from heads.tables.needs import name_of
+from heads.training.devices import label_of, pick_each
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,35 +29,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--threads", type=int, default=1, help="CPU threads for torch")
 
 
-def run(arguments: argparse.Namespace) -> None:
+def run(arguments: argparse.Namespace) -> str:
     """Load all models, time them in turn on each device, write the table."""
-    devices = picked(arguments)
+    devices = pick_each(arguments.device, arguments.threads)
     settings = section(SpeedSettings, read_yaml(arguments.settings)["speed"])
     folders = {name_of(folder): folder for folder in (arguments.baseline, *arguments.runs)}
     if len(folders) <= len(arguments.runs):
         raise UserError("--baseline and --runs name a run twice: name each once.")
     write_tsv(arguments.out, time_on(devices, folders, arguments.source, settings), COLUMNS)
-
-
-def picked(arguments: argparse.Namespace) -> list[torch.device]:
-    """The devices asked for, in their order; what was picked is put into `arguments`, for the record.
-
-    Raises UserError for a device that is named twice.
-    """
-    names = arguments.device
-    if names == ["auto"]:
-        names = ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
-    if len(set(names)) < len(names):
-        raise UserError(f"--device {' '.join(names)} names a device twice: name each once.")
-    each = [argparse.Namespace(device=name, threads=arguments.threads) for name in names]
-    devices = [pick(one) for one in each]
-    arguments.device = ", ".join(one.device for one in each)
-    return devices
-
-
-def name_of(folder: Path) -> str:
-    """The run of a folder, such as `pruned/all/lam-0.05/seed-1`."""
-    try:
-        return run_of(folder.resolve())[1].folder
-    except ValueError as error:
-        raise UserError(f"{error}: give folders such as results/demo/baseline/seed-1.") from error
+    return label_of(*devices)

@@ -6,12 +6,12 @@ import argparse
 import math
 import os
 import sys
+from functools import partial
 from pathlib import Path
 
-from heads.model.folder import load_folder
-from heads.training.devices import add_device_arguments, pick
-from heads.translation.model_folder import load_vocabularies, search_of
-from heads.translation.stream import Translator, plain_lines, translated
+from heads.cli._flags import add_device_arguments
+from heads.training.devices import pick
+from heads.translation.stream import open_translator, plain_lines, translated
 
 BLOCK_LINES = 1000
 """How many lines are read before the first is answered, so that sentences of like length can share a batch."""
@@ -45,7 +45,15 @@ def exponent(text: str) -> float:
 
 def run(arguments: argparse.Namespace) -> None:
     """Translate until the input ends; line by line when a person types."""
-    translator = open_translator(arguments)
+    translator = open_translator(
+        arguments.model,
+        pick(arguments.device, arguments.threads),
+        beam=arguments.beam,
+        length_penalty=arguments.length_penalty,
+        batch_tokens=arguments.batch_tokens,
+        max_pieces=arguments.max_pieces,
+    )
+    tell = partial(print, file=sys.stderr)
     source = plain_lines(sys.stdin.buffer, tell)
     block_lines = 1 if sys.stdin.isatty() else BLOCK_LINES
     try:
@@ -55,30 +63,3 @@ def run(arguments: argparse.Namespace) -> None:
     except BrokenPipeError:
         # Whoever read has enough; without this Python would complain once more when it closes the pipe.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def open_translator(arguments: argparse.Namespace) -> Translator:
-    """The model that the flags name, on its device; what they leave open is as the model was scored."""
-    device = pick(arguments)
-    model = load_folder(arguments.model)
-    source, target = load_vocabularies(arguments.model, model)
-    beam, length_penalty = arguments.beam, arguments.length_penalty
-    if beam is None or length_penalty is None:
-        scored = search_of(arguments.model)
-        beam = scored[0] if beam is None else beam
-        length_penalty = scored[1] if length_penalty is None else length_penalty
-    return Translator(
-        model.to(device),
-        source,
-        target,
-        device,
-        beam=beam,
-        length_penalty=length_penalty,
-        batch_tokens=arguments.batch_tokens,
-        max_pieces=arguments.max_pieces,
-    )
-
-
-def tell(sentence: str) -> None:
-    """Say something beside the translations."""
-    print(sentence, file=sys.stderr)

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
 from pathlib import Path
 
-from heads.base.files import UserError, atomic_path, open_text, read_yaml
-from heads.config.corpora import FilesCorpus, GrammarCorpus, parse_corpus
-from heads.corpus.build import check_file, grammar_pairs, text_name
-from heads.corpus.fetch import open_bytes
-from heads.corpus.pairs import BROKEN_FILE
-from heads.syntax.conllu import Sentence, read_conllu, write_conllu
+from heads.base.files import read_yaml
+from heads.config.corpora import GrammarCorpus, parse_corpus
+from heads.corpus.build import text_name
+from heads.corpus.trees import copy_treebank, grammar_trees
+from heads.syntax.conllu import write_conllu
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,42 +28,3 @@ def run(arguments: argparse.Namespace) -> None:
         write_conllu(arguments.out, grammar_trees(corpus, arguments.split, text))
     else:
         copy_treebank(corpus, arguments.split, arguments.downloads, arguments.out)
-
-
-def grammar_trees(corpus: GrammarCorpus, split: str, text: Path) -> Iterator[Sentence]:
-    """The tree of each line of `text`, out of the stream it came from; cleaning may have left lines out."""
-    pairs = grammar_pairs(corpus, split, with_trees=True)
-    with open_text(text) as stream:
-        for number, line in enumerate(stream, 1):
-            pair = next((pair for pair in pairs if pair.source == line.removesuffix("\n")), None)
-            if pair is None:
-                raise UserError(f"{text}, line {number} does not come from this grammar corpus: build the corpus anew.")
-            yield pair.tree
-
-
-def copy_treebank(corpus: FilesCorpus, split: str, downloads: Path, out: Path) -> None:
-    """Copy a treebank of a corpus in files, unpacked, once it has been read through without a fault.
-
-    In the place of dev stands the treebank under `trees`, in that of train the one under `parser_trees`. Raises
-    UserError that names the treebank where it is missing, damaged, not CoNLL-U or empty.
-    """
-    treebank_file = {"dev": corpus.trees, "train": corpus.parser_trees}.get(split)
-    if treebank_file is None:
-        raise UserError(
-            f"The {corpus.source}-{corpus.target} corpus has no trees for {split}: "
-            "name a treebank under trees and ask for dev, or under parser_trees and ask for train."
-        )
-    check_file(treebank_file, downloads)
-    try:
-        with open_bytes(treebank_file.on_disk(downloads), treebank_file.member) as treebank:
-            content = treebank.read()
-    except BROKEN_FILE as error:
-        raise UserError(f"{treebank_file} cannot be read to its end ({error}): put a whole file there.") from error
-    with atomic_path(out) as temporary:
-        temporary.write_bytes(content)
-        try:
-            sentences = sum(1 for _ in read_conllu(temporary))
-        except UserError as error:
-            raise UserError(str(error).replace(str(temporary), str(treebank_file))) from None
-        if not sentences:
-            raise UserError(f"{treebank_file} holds no sentence: name a treebank in CoNLL-U.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -16,6 +17,10 @@ from heads.model.transformer import Transformer
 
 OpenHeads = Mapping[str, Sequence[Sequence[bool]]]
 """By attention and layer, whether each live head of a model is to stay."""
+
+COLUMNS = ("attention", "layer", "head", "open")
+TOLERANCE = 1e-9
+"""How far, in float64, the removed model's output may lie from the masked one's: rounding and no more."""
 
 MARKS = {"0": False, "1": True}
 WAY_OUT = "delete the table and run its stage again."
@@ -50,6 +55,36 @@ def prune(model: Transformer, open_heads: OpenHeads) -> Transformer:
             weights[f"{prefix}.output.weight"] = weights[f"{prefix}.output.weight"][:, columns]
     smaller.to(model.projection.weight).load_state_dict(weights)
     return smaller.train(model.training)
+
+
+def head_rows(shape: ModelShape) -> list[dict[str, Any]]:
+    """One row for every head of the original model: is it still there?"""
+    live = {*shape.heads()}
+    return [
+        {"attention": kind, "layer": layer, "head": head, "open": int((kind, layer, head) in live)}
+        for kind in ATTENTIONS
+        for layer in range(shape.layers)
+        for head in range(shape.original_heads)
+    ]
+
+
+@torch.no_grad()
+def check_equal(model: Transformer, smaller: Transformer, open_heads: OpenHeads) -> None:
+    """Compare the removed with the masked model on random pieces in float64.
+
+    Raises ArithmeticError when they differ by more than rounding.
+    """
+    generator = torch.Generator().manual_seed(0)
+    source = torch.randint(4, model.shape.source_pieces, (3, 11), generator=generator)
+    target = torch.randint(4, model.shape.target_pieces, (3, 7), generator=generator)
+    mask = torch.arange(11) < torch.tensor([[11], [8], [5]])
+    gates = {k: [torch.tensor(layer, dtype=torch.float64) for layer in v] for k, v in open_heads.items()}
+    expected = model.double()(source, mask, target, gates)
+    difference = float((smaller.double()(source, mask, target) - expected).abs().max())
+    model.float()
+    smaller.float()
+    if not difference <= TOLERANCE:
+        raise ArithmeticError(f"removed and masked model differ by {difference}")
 
 
 def attention_name(kind: str, layer: int) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 from heads.base.files import UserError, read_json
 from heads.base.names import ATTENTIONS
+from heads.config.trainings import ModelSettings
 
 FACTS = "model.json"
 Head = tuple[str, int, int]
@@ -55,6 +56,21 @@ class ModelShape:
         """The shape written by `as_dict`."""
         live = {kind: tuple(tuple(layer) for layer in content["live_heads"][kind]) for kind in ATTENTIONS}
         return cls(**{**content, "live_heads": live})
+
+
+def unpruned_shape(model: ModelSettings, source_pieces: int, target_pieces: int) -> ModelShape:
+    """The shape of a model of these settings and vocabularies from which nothing was removed."""
+    return ModelShape(
+        width=model.width,
+        head_width=model.width // model.heads,
+        feedforward=model.feedforward,
+        dropout=model.dropout,
+        pre_norm=model.pre_norm,
+        source_pieces=source_pieces,
+        target_pieces=target_pieces,
+        original_heads=model.heads,
+        live_heads=full_heads(layers=model.layers, heads=model.heads),
+    )
 
 
 def full_heads(*, layers: int, heads: int) -> dict[str, tuple[tuple[int, ...], ...]]:

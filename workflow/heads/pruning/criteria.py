@@ -1,4 +1,4 @@
-"""From what was measured on the unpruned model to the heads that each method keeps of it. No torch, no files.
+"""From what was measured on the unpruned model to the heads that each method keeps of it. No torch.
 
 A choice is written as a target, `random2-12`: the method and how many heads are kept. An optimal choice may cost as
 much as so many average heads, by number or by seconds, and may so keep more or fewer of them.
@@ -6,15 +6,17 @@ much as so many average heads, by number or by seconds, and may so keep more or 
 
 from __future__ import annotations
 
+import csv
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import mean
 
-from heads.base.criteria import LATENCY, MEASURED_IN
-from heads.base.files import UserError
+from heads.base.criteria import LATENCY, MEASURED_IN, files_of
+from heads.base.files import UserError, read_tsv
 from heads.base.targets import Target
-from heads.model.shape import Head
+from heads.model.shape import Head, shape_of
 from heads.pruning.selection import Limit, keep_best, keep_optimal, random_scores, reversed_scores
 
 COLUMNS = ("method", "budget", "attention", "layer", "head", "open")
@@ -29,6 +31,23 @@ class Measured:
 
     heads: tuple[Head, ...]
     tables: Mapping[str, Rows]
+
+
+def read_measured(baseline: Path, targets: Sequence[Target]) -> Measured:
+    """What was measured on the unpruned model of a folder, as far as these choices need it.
+
+    Raises UserError for a table that is missing or damaged.
+    """
+    tables = {}
+    for name in files_of(target.method for target in targets):
+        if name.endswith(".tsv"):
+            try:
+                tables[name] = read_tsv(baseline / name)
+            except (ValueError, csv.Error) as error:
+                raise UserError(
+                    f"{baseline / name} is missing or damaged ({error}): delete it and run its stage again."
+                ) from error
+    return Measured(shape_of(baseline).heads(), tables)
 
 
 def scores_of(name: str, measured: Measured) -> dict[Head, float]:

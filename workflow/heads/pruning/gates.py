@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -21,6 +22,8 @@ from heads.base.names import ATTENTIONS, SCOPES
 from heads.base.targets import Target
 from heads.config.trainings import HardConcrete
 from heads.model.shape import ModelShape
+
+COLUMNS = ("attention", "layer", "head", "log_alpha", "p_open", "open", "strictly_between")
 
 UNIFORM_EDGE = 1e-6
 """How far from 0 and 1 the uniform noise stays, so that its logarithms are finite (as in the authors' code)."""
@@ -169,3 +172,13 @@ class HeadGates(TrainableGates):
 
     def _of_kinds(self, kinds: Sequence[str]) -> dict[str, Tensor]:
         return {name: log_alpha for name, log_alpha in self.log_alpha.items() if name.split(":")[0] in kinds}
+
+
+def gate_rows(gates: TrainableGates, shape: ModelShape) -> list[dict[str, Any]]:
+    """One row for every gated head, with its original index; log_alpha is the logit also for an exact number."""
+    values = (gates.logits(), gates.chances(), gates.binary(), gates.between())
+    columns = [[one for layers in each.values() for layer in layers for one in layer.tolist()] for each in values]
+    return [
+        dict(zip(COLUMNS, (*head, logit, chance, int(stays), int(between)), strict=True))
+        for head, logit, chance, stays, between in zip(shape.heads(values[0].keys()), *columns, strict=True)
+    ]

@@ -8,7 +8,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from heads.pruning.gates import HeadGates, TrainableGates
+from heads.base.targets import SUBSET, Target
+from heads.config.trainings import GatesSettings
+from heads.model.shape import ModelShape
+from heads.pruning.gates import HeadGates, TrainableGates, budgets_of
+from heads.pruning.subset_gates import SubsetGates
 
 
 class Penalty(nn.Module):
@@ -68,3 +72,20 @@ class DrivenPenalty(Penalty):
             self.lam[index] = (self.lam[index] * growth.exp()).clamp(self.LOWEST, self.HIGHEST)
             self.excess[index] = excess
         self.done.fill_(done)
+
+
+def gates_and_penalty(
+    target: Target, scope: str, shape: ModelShape, settings: GatesSettings
+) -> tuple[TrainableGates, Penalty]:
+    """Gates on the heads of a scope and what they cost, for a target of gates.
+
+    Raises UserError when the scope has not so many heads.
+    """
+    if target.method == SUBSET:
+        (budget,) = target.budgets
+        return SubsetGates(shape, scope, budget, settings.subset, settings.updates), Penalty(torch.zeros(1))
+    if target.lam is not None:
+        penalty = Penalty(torch.tensor([target.lam], dtype=torch.float64))
+        return HeadGates(shape, scope, settings.hard_concrete), penalty
+    gates = HeadGates(shape, scope, settings.hard_concrete, budgets_of(target, scope, shape))
+    return gates, DrivenPenalty(gates)

@@ -8,7 +8,9 @@ spaces give the text back.
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
+from heads.base.files import UserError, read_lines
 from heads.syntax.conllu import Sentence, Word, place
 
 APOSTROPHE = "['’]"
@@ -55,3 +57,15 @@ def words_of_text(line: str) -> Sentence:
         (line[begin:end], *UNPARSED, end < following) for (begin, end), following in zip(spans, ends, strict=True)
     ]
     return place(words)
+
+
+def read_text(path: Path) -> list[Sentence]:
+    """The words of each line of a text.
+
+    Raises UserError that names the first line without any.
+    """
+    sentences = [words_of_text(line) for line in read_lines(path)]
+    empty = next((number for number, sentence in enumerate(sentences, 1) if not sentence.tokens), None)
+    if empty:
+        raise UserError(f"{path}, line {empty} has no words: take it out.")
+    return sentences

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import PurePath
+from pathlib import Path, PurePath
 
+from heads.base.files import UserError
 from heads.base.runs import Run
 
 
@@ -50,6 +51,17 @@ def run_of(folder: str | PurePath) -> tuple[str, Run]:
     if len(parts) <= length:
         raise ValueError(f"{folder} does not end in an experiment and a run")
     return parts[-length - 1], Run.parse("/".join(parts[-length:]))
+
+
+def name_of(folder: Path) -> str:
+    """The run of a folder, such as `pruned/all/lam-0.05/seed-1`.
+
+    Raises UserError for a folder of no run.
+    """
+    try:
+        return run_of(folder.resolve())[1].folder
+    except ValueError as error:
+        raise UserError(f"{error}: give folders such as results/demo/baseline/seed-1.") from error
 
 
 BOTH = ("enc_self", "all")

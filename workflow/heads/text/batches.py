@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from heads.base.files import UserError
+from heads.base.names import SIDES
 from heads.text.special_ids import BOS, EOS, PAD
 from heads.text.vocabulary import Tokens
 
@@ -88,6 +91,18 @@ class Pairs:
             updates += cut(by_length, lengths, batch_tokens)
         generator.shuffle(updates)
         return updates
+
+
+def read_pairs(data: Path, split: str, max_pieces: int) -> Pairs:
+    """The encoded pairs of a split, from the folder of the bpe stage.
+
+    Raises UserError when none is short enough.
+    """
+    source, target = (Tokens(data / f"{split}.{side}.safetensors") for side in SIDES)
+    pairs = Pairs(source, target, max_pieces)
+    if not len(pairs.index):
+        raise UserError(f"{data}/{split} has no pair of at most {max_pieces} pieces: raise training.max_pieces.")
+    return pairs
 
 
 def cut(members: NDArray[np.int64], lengths: NDArray[np.integer], tokens: int) -> list[NDArray[np.int64]]:

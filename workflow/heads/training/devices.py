@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import re
 import sys
@@ -20,26 +19,19 @@ LOCK_HOMES = (Path("/dev/shm"), Path("/tmp"))
 """Where GPUs are claimed, the first that can be written: the same for all jobs on a machine, as TMPDIR need not be."""
 
 
-def add_device_arguments(parser: argparse.ArgumentParser) -> None:
-    """The flags `--device` and `--threads`, shared by all commands that run a model."""
-    parser.add_argument("--device", default="auto", help="auto (a free GPU when there is one), cpu, cuda or cuda:1")
-    parser.add_argument("--threads", type=int, default=1, help="CPU threads for torch")
-
-
-def pick(arguments: argparse.Namespace) -> torch.device:
-    """The device asked for, with the threads asked for; results on it repeat for the same seed.
+def pick(name: str, threads: int) -> torch.device:
+    """The device asked for by its name (auto, cpu, cuda or cuda:1), with so many threads; results on it repeat.
 
     A GPU is one that no other job on this machine has taken in the same way; one that is asked for by its number is
-    waited for. What was picked is put into `arguments`, for the record.
+    waited for.
     Raises UserError for a device or a number of threads that there is not.
     """
-    if arguments.threads < 1:
-        raise UserError(f"--threads {arguments.threads} cannot work: give 1 or more.")
-    torch.set_num_threads(arguments.threads)
+    if threads < 1:
+        raise UserError(f"--threads {threads} cannot work: give 1 or more.")
+    torch.set_num_threads(threads)
     # Without it cuBLAS has no deterministic algorithms; read when CUDA starts.
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     torch.use_deterministic_algorithms(mode=True, warn_only=True)
-    name = arguments.device
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
     wanted = re.fullmatch(r"cpu|cuda(?::(?P<number>0|[1-9][0-9]*))?", name)
@@ -47,9 +39,26 @@ def pick(arguments: argparse.Namespace) -> torch.device:
         raise UserError(f"--device {name} is not known: use auto, cpu, cuda or cuda:1 with the number of a GPU.")
     if name != "cpu" and not torch.cuda.is_available():
         raise UserError(f"--device {name} was asked for, but torch sees no GPU: use --device cpu.")
-    device = torch.device("cpu" if name == "cpu" else f"cuda:{own_gpu(wanted['number'])}")
-    arguments.device = f"{device} {torch.cuda.get_device_name(device)}" if device.type == "cuda" else str(device)
-    return device
+    return torch.device("cpu" if name == "cpu" else f"cuda:{own_gpu(wanted['number'])}")
+
+
+def pick_each(names: Sequence[str], threads: int) -> list[torch.device]:
+    """The devices asked for, in their order; for `auto` alone the CPU, and a GPU where there is one.
+
+    Raises UserError for a device that is named twice.
+    """
+    if list(names) == ["auto"]:
+        names = ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
+    if len(set(names)) < len(names):
+        raise UserError(f"--device {' '.join(names)} names a device twice: name each once.")
+    return [pick(name, threads) for name in names]
+
+
+def label_of(*devices: torch.device) -> str:
+    """What the record of a job says it worked on, such as `cpu` or `cuda:0` with the name of the GPU."""
+    return ", ".join(
+        f"{device} {torch.cuda.get_device_name(device)}" if device.type == "cuda" else str(device) for device in devices
+    )
 
 
 def own_gpu(number: str | None) -> int:

@@ -6,16 +6,19 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
+from pathlib import Path
 
 import numpy as np
 import torch
 
 from heads.corpus.clean import normalise
+from heads.model.folder import load_folder
 from heads.model.transformer import Transformer
 from heads.text.batches import cut, pad
 from heads.text.special_ids import EOS
 from heads.text.vocabulary import Vocabulary
 from heads.translation.beam_search import beam_search
+from heads.translation.model_folder import load_vocabularies, search_of
 
 Tell = Callable[[str], None]
 """Takes one sentence for the person who waits."""
@@ -66,6 +69,37 @@ class Translator:
                 texts[member] = text
         ready = iter(texts)
         return [" ".join(islice(ready, len(sentence))) for sentence in sentences]
+
+
+def open_translator(
+    folder: Path,
+    device: torch.device,
+    *,
+    beam: int | None,
+    length_penalty: float | None,
+    batch_tokens: int,
+    max_pieces: int,
+) -> Translator:
+    """The model of a folder, on a device; the search is as it was scored with where it is None.
+
+    Raises UserError when the folder has no whole model, or no vocabularies near it.
+    """
+    model = load_folder(folder)
+    source, target = load_vocabularies(folder, model)
+    if beam is None or length_penalty is None:
+        scored = search_of(folder)
+        beam = scored[0] if beam is None else beam
+        length_penalty = scored[1] if length_penalty is None else length_penalty
+    return Translator(
+        model.to(device),
+        source,
+        target,
+        device,
+        beam=beam,
+        length_penalty=length_penalty,
+        batch_tokens=batch_tokens,
+        max_pieces=max_pieces,
+    )
 
 
 def translated(lines: Iterable[str], translator: Translator, *, block_lines: int, tell: Tell) -> Iterator[list[str]]:

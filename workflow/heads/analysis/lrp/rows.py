@@ -12,6 +12,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -25,7 +26,8 @@ from heads.base.files import UserError
 from heads.base.names import ATTENTIONS
 from heads.config.analyses import LrpSettings
 from heads.model.transformer import Transformer
-from heads.text.batches import Batch
+from heads.text.batches import Batch, make_batch
+from heads.translation.beam_search import greedy
 
 COLUMNS = ("rule", "attention", "layer", "head", "relevance", "relevance_absolute", "steps")
 CONSERVATION_COLUMNS = (
@@ -92,6 +94,13 @@ def shares(relevance: Tensor, stabiliser: float) -> tuple[Tensor, Tensor, Tensor
         torch.where(usable, relevance.abs() / absolute, zero),
         usable[:, 0],
     )
+
+
+def generated(model: Transformer, batch: Batch) -> Batch:
+    """The batch with the model's own greedy translations in place of the references."""
+    sources = [ids[mask][:-1].cpu().numpy() for ids, mask in zip(batch.source, batch.source_mask, strict=True)]
+    targets = [np.array(ids, np.int32) for ids in greedy(model, batch.source, batch.source_mask)]
+    return make_batch(sources, targets).to(batch.source.device)
 
 
 def relevance_rows(model: Transformer, batches: Iterable[Batch], settings: LrpSettings) -> tuple[list[Row], list[Row]]:

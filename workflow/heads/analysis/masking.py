@@ -1,8 +1,7 @@
-"""What the commands that mask heads share: their flags, and the translation of one text under any gates."""
+"""A model whose heads are masked, and the translation of one text under any gates."""
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
 import torch
@@ -14,18 +13,7 @@ from heads.model.folder import load_folder
 from heads.model.transformer import Gates, Transformer
 from heads.text.batches import Pairs
 from heads.text.vocabulary import Tokens, Vocabulary
-from heads.training.devices import add_device_arguments
 from heads.translation.beam_search import translate_pairs
-
-
-def add_masking_arguments(parser: argparse.ArgumentParser) -> None:
-    """Flags of every command that translates with masked heads."""
-    parser.add_argument("--settings", type=Path, required=True, help="settings of the stage, YAML")
-    parser.add_argument("--model", type=Path, required=True, help="folder of a trained model")
-    parser.add_argument("--source", type=Path, required=True, help="token file of the test sentences")
-    parser.add_argument("--references", type=Path, required=True, help="plain text of their translations")
-    parser.add_argument("--target-bpe", type=Path, required=True, help="SentencePiece model of the target side")
-    add_device_arguments(parser)
 
 
 def load_with_heads(folder: Path, device: torch.device) -> Transformer:

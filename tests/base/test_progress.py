@@ -20,9 +20,10 @@ from typing import cast
 import pytest
 from snakemake_interface_logger_plugins.common import LogEvent
 
+from heads.base import progress as module
 from heads.base.files import UserError, write_lines, write_tsv, write_yaml
-from heads.cli import progress as module
-from heads.cli.progress import Progress, clock, follow, run, show, tick
+from heads.base.progress import Progress, clock, follow, show, tick
+from heads.cli.progress import run
 
 PLAN = {"baseline": 1, "gates": 3, "scratch": 2, "selected": 2, "encode": 6, "total": 14}
 UPDATES = {"baseline": 2000, "gates": 400, "scratch": 2400}
@@ -193,7 +194,7 @@ def test_snakemake_itself_draws_the_line_on_a_terminal_and_clears_it(
     results: Path, monkeypatch: pytest.MonkeyPatch, quiet: list[str]
 ) -> None:
     of_snakemake(results.parent, monkeypatch, WAITING)
-    code = f"from heads.cli.progress import follow; follow({['--logger', 'heads', '--cores', '1', *quiet]})"
+    code = f"from heads.base.progress import follow; follow({['--logger', 'heads', '--cores', '1', *quiet]})"
     screen, terminal = os.openpty()
     job = subprocess.Popen([sys.executable, "-c", code], stdout=terminal, stderr=terminal)
     os.close(terminal)

@@ -1,0 +1,70 @@
+"""What choices of heads score: masked in the unpruned model, or cut out of it and the rest trained on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from heads.analysis.ablation import Translate, gates_without, paired_bootstrap
+from heads.base.files import UserError, read_lines
+from heads.base.targets import Target
+from heads.model.shape import Head, facts_of, shape_of
+from heads.model.transformer import Transformer
+
+MASKED_COLUMNS = ("target", "kept", "of", "bleu", "bleu_change", "p_value")
+COMPARED_COLUMNS = ("run", "kept", "of", "updates", "bleu", "bleu_change", "p_value")
+
+Choices = dict[Target, dict[Head, bool]]
+
+
+def choices_of(rows: Sequence[dict[str, str]]) -> Choices:
+    """By choice, such as `random2-12`, whether each head is open."""
+    choices: Choices = {}
+    for row in rows:
+        head = row["attention"], int(row["layer"]), int(row["head"])
+        choices.setdefault(Target.of_choice(row["method"], row["budget"]), {})[head] = row["open"] == "1"
+    return choices
+
+
+def masked_rows(
+    model: Transformer, choices: Choices, translate: Translate, references: Sequence[str], *, resamples: int
+) -> list[dict[str, object]]:
+    """A row as in MASKED_COLUMNS for every choice; choices of the same heads are translated once."""
+    closed = {
+        target: frozenset(head for head, is_open in heads.items() if not is_open) for target, heads in choices.items()
+    }
+    # A dict and not a set, whose order would change from run to run.
+    texts = {heads: translate(gates_without(model, heads)) for heads in dict.fromkeys(closed.values())}
+    (base, _), *found = paired_bootstrap(translate(None), list(texts.values()), references, resamples)
+    scores = dict(zip(texts, found, strict=True))
+    rows: list[dict[str, object]] = []
+    for target, heads in closed.items():
+        bleu, p_value = scores[heads]
+        of = len(choices[target])
+        rows.append(
+            dict(zip(MASKED_COLUMNS, (str(target), of - len(heads), of, bleu, bleu - base, p_value), strict=True))
+        )
+    return rows
+
+
+def compared_rows(
+    baseline: Path, runs: Sequence[tuple[str, Path]], references: Sequence[str], resamples: int
+) -> list[dict[str, object]]:
+    """A row as in COMPARED_COLUMNS for every run, by name and folder, against the folder of the unpruned one.
+
+    Raises UserError when a folder has not as many translations as the unpruned one.
+    """
+    unpruned = read_lines(baseline / "translations.txt")
+    references = references[: len(unpruned)]
+    texts = [read_lines(folder / "translations.txt") for _, folder in runs]
+    for (_, folder), text in zip(runs, texts, strict=True):
+        if len(text) != len(references):
+            raise UserError(f"{folder}/translations.txt has {len(text)} lines, not {len(references)}: score it again.")
+    (base, _), *scores = paired_bootstrap(unpruned, texts, references, resamples)
+    rows: list[dict[str, object]] = []
+    for (name, folder), (bleu, p_value) in zip(runs, scores, strict=True):
+        kept, of = (len(shape_of(run).heads()) for run in (folder, baseline))
+        updates = facts_of(folder)["total_updates"] - facts_of(baseline)["total_updates"]
+        values = (name, kept, of, updates, bleu, bleu - base, p_value)
+        rows.append(dict(zip(COMPARED_COLUMNS, values, strict=True)))
+    return rows

@@ -1,0 +1,103 @@
+"""Roles of a model's heads on the trees of several sources: which sentences can be measured, and what they lack."""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+
+from heads.analysis.attention_weights import attend
+from heads.analysis.roles import Row, Whole, positions, roles
+from heads.base.files import UserError
+from heads.config.analyses import RolesSettings
+from heads.model.transformer import Transformer
+from heads.syntax.alignment import SHORTEST, Words, usable, words_of
+from heads.syntax.conllu import check_same_sentences, read_conllu
+from heads.text.vocabulary import Vocabulary
+
+MOST_UNKNOWN = 0.1
+"""Of the pieces of all sentences that are measured. A treebank in the language of the training text has next to none,
+one in another alphabet about half: its letters lie in unknown pieces, so that its words are aligned all the same."""
+
+
+def roles_on_trees(
+    model: Transformer, paths: Mapping[str, Path], vocabulary: Vocabulary, ranks: Whole, settings: RolesSettings
+) -> tuple[list[Row], list[Row], list[Row]]:
+    """Measures of all encoder heads, what was read and left out, and where dependents stand; each row with its `trees`.
+
+    paths: from `in_order_of`. ranks: of the pieces of the source vocabulary, from
+    `frequency_ranks`. What is missing is told on standard error. Raises UserError for trees that can not be measured.
+    """
+    heads = [(layer, head) for _, layer, head in model.shape.heads(("enc_self",))]
+    rows: list[Row] = []
+    alignment: list[Row] = []
+    stand: list[Row] = []
+    for name, path in paths.items():
+        trees = islice(read_conllu(path), settings.sentences or None)
+        kept, counts = usable(words_of(trees, vocabulary), settings.max_pieces)
+        _tell(path, kept, counts, settings)
+        found = roles(attend(model, kept, settings.batch_tokens), heads, ranks, settings)
+        rows += [{"trees": name, **row} for row in found]
+        alignment.append({"trees": name, **counts})
+        stand += [{"trees": name, **row} for row in positions(kept, settings.relations)]
+    return rows, alignment, stand
+
+
+def in_order_of(paths: Mapping[str, Path], settings: RolesSettings) -> dict[str, Path]:
+    """CoNLL-U files by name, in the order of the settings; a corpus may have no trees of one source.
+
+    Raises UserError for a name that the settings lack, and where not all have the same sentences.
+    """
+    names = settings.trees
+    unknown = [name for name in paths if name not in names]
+    if unknown:
+        raise UserError(
+            f"--trees gives {', '.join(unknown)}, but roles.trees is {', '.join(names)}: give names that stand there."
+        )
+    ordered = {name: paths[name] for name in names if name in paths}
+    first, *others = ordered.values()
+    for path in others:
+        check_same_sentences(first, path, settings.sentences)
+    return ordered
+
+
+def _tell(path: Path, kept: Collection[Words], counts: Mapping[str, object], settings: RolesSettings) -> None:
+    """Say on standard error how much of a file can be measured.
+
+    Raises UserError when it is nothing, or not in the source language.
+    """
+    reasons = (
+        f"{counts['too_short']} of fewer than {SHORTEST} words, {counts['too_long']} of more than "
+        f"{settings.max_pieces} pieces, {counts['not_aligned']} with words that pieces do not cover exactly"
+    )
+    if not kept:
+        raise UserError(
+            f"{path}: none of its {counts['sentences']} sentences can be measured ({reasons}): "
+            "give a treebank in the source language, a sentence a tree."
+        )
+    unknown = sum(words.unknown for words in kept) / sum(len(words.pieces) for words in kept)
+    if unknown > MOST_UNKNOWN:
+        raise UserError(
+            f"{path}: {unknown:.0%} of the pieces of its sentences are unknown to the vocabulary, more than "
+            f"{MOST_UNKNOWN:.0%}: give a treebank in the source language."
+        )
+    print(f"{path}: {counts['aligned_words']} of {counts['tree_words']} words are aligned with pieces", file=sys.stderr)
+    if len(kept) != counts["sentences"]:
+        print(f"{path}: {len(kept)} of {counts['sentences']} sentences measured; left out: {reasons}", file=sys.stderr)
+    for sentence in missing_relations(kept, settings.relations):
+        print(f"{path}: {sentence}", file=sys.stderr)
+
+
+def missing_relations(sentences: Iterable[Words], relations: Sequence[str]) -> list[str]:
+    """A sentence for every relation that never occurs, with the nearest one that does."""
+    full = {arc.relation for words in sentences for arc in words.arcs}
+    occurring = sorted(full | {relation.partition(":")[0] for relation in full})
+    told = []
+    for relation in relations:
+        if relation not in occurring:
+            near = difflib.get_close_matches(relation, occurring, n=1, cutoff=0.5)
+            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(occurring) or 'none at all'}."
+            told.append(f"the relation {relation} never occurs, its rows stay empty; {hint}")
+    return told

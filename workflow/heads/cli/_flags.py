@@ -1,0 +1,60 @@
+"""Flags that several commands have in common."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from heads.base.names import SCOPES
+
+
+def add_workers_argument(parser: argparse.ArgumentParser) -> None:
+    """The flag `--threads` of commands that work in several processes; it changes nothing but their speed."""
+    parser.add_argument("--threads", type=int, default=1, help="processes to work in")
+
+
+def add_device_arguments(parser: argparse.ArgumentParser) -> None:
+    """The flags `--device` and `--threads`, shared by all commands that run a model."""
+    parser.add_argument("--device", default="auto", help="auto (a free GPU when there is one), cpu, cuda or cuda:1")
+    parser.add_argument("--threads", type=int, default=1, help="CPU threads for torch")
+
+
+def add_masking_arguments(parser: argparse.ArgumentParser) -> None:
+    """Flags of every command that translates with masked heads."""
+    parser.add_argument("--settings", type=Path, required=True, help="settings of the stage, YAML")
+    parser.add_argument("--model", type=Path, required=True, help="folder of a trained model")
+    parser.add_argument("--source", type=Path, required=True, help="token file of the test sentences")
+    parser.add_argument("--references", type=Path, required=True, help="plain text of their translations")
+    parser.add_argument("--target-bpe", type=Path, required=True, help="SentencePiece model of the target side")
+    add_device_arguments(parser)
+
+
+def add_training_arguments(parser: argparse.ArgumentParser) -> None:
+    """Flags of every training."""
+    parser.add_argument("--settings", type=Path, required=True, help="settings of the stage, YAML")
+    parser.add_argument("--data", type=Path, required=True, help="folder of the bpe stage")
+    parser.add_argument("--references", type=Path, required=True, help="plain text of the dev targets, for BLEU")
+    parser.add_argument("--seed", type=int, required=True)
+    parser.add_argument("--model", type=Path, required=True, help="folder to write the model into")
+    parser.add_argument("--history", type=Path, required=True, help="training log to write, JSON lines")
+    parser.add_argument(
+        "--save-every-seconds", type=float, default=60.0, help="how much work a killed training loses at most"
+    )
+    parser.add_argument(
+        "--processes", type=int, default=1, help="processes that share the training, each with a GPU of its own"
+    )
+    add_device_arguments(parser)
+
+
+def add_gate_arguments(parser: argparse.ArgumentParser) -> None:
+    """Flags of every training with gates."""
+    add_training_arguments(parser)
+    parser.add_argument("--scope", choices=sorted(SCOPES), required=True, help="which heads get gates")
+    parser.add_argument(
+        "--target",
+        required=True,
+        help="penalty in nats per target token per head, lam-0.05; heads to be left of the scope or of each kind of "
+        "attention, keep-12 or keep-4-6-8; or by differentiable subset pruning, dsp-12",
+    )
+    parser.add_argument("--heads", type=Path, required=True, help="table of the gates to write")
+    parser.add_argument("--gates-log", type=Path, required=True, help="how the gates closed, JSON lines to write")

@@ -1,0 +1,31 @@
+"""What the flags of a training say together."""
+
+from __future__ import annotations
+
+import argparse
+
+from heads.base.files import read_yaml
+from heads.base.provenance import made_by
+from heads.training.devices import label_of
+from heads.training.job import Job, begin
+
+
+def job_of(arguments: argparse.Namespace) -> Job:
+    """The training that the flags of `add_training_arguments` ask for, with its device and processes ready."""
+    device, processes = begin(arguments.device, arguments.threads, arguments.processes)
+    return Job(
+        content=read_yaml(arguments.settings),
+        data=arguments.data,
+        references=arguments.references,
+        model=arguments.model,
+        seed=arguments.seed,
+        save_every_seconds=arguments.save_every_seconds,
+        device=device,
+        processes=processes,
+        provenance=made_by(
+            seed=arguments.seed,
+            device=label_of(device),
+            threads=arguments.threads,
+            processes=arguments.processes,
+        ),
+    )

@@ -1,0 +1,76 @@
+"""Every table by its name: which function makes it, from which runs, and what rows of several seeds agree in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from heads.base.files import UserError
+from heads.tables.claims import claims_table, over_seeds
+from heads.tables.corpus import corpus_table
+from heads.tables.correlations import correlations_table
+from heads.tables.measures import measures_table
+from heads.tables.michel import checkpoints_table, curve_table, heads_table, layers_table
+from heads.tables.needs import NEEDS
+from heads.tables.pruning import pruning_table
+from heads.tables.reading import load_reference, load_runs
+from heads.tables.roles import dependencies_table, role_drift_table, roles_table
+from heads.tables.seeds import with_spread
+from heads.tables.selection import selection_table
+from heads.tables.speed import speed_table
+
+TABLES: dict[str, Callable[..., pd.DataFrame]] = {
+    "pruning": pruning_table,
+    "dependencies": dependencies_table,
+    "roles": roles_table,
+    "speed": speed_table,
+    "role_drift": role_drift_table,
+    "michel_table1": heads_table,
+    "michel_table2": layers_table,
+    "michel_masking_curve": curve_table,
+    "michel_checkpoints": checkpoints_table,
+    "measures": measures_table,
+    "correlations": correlations_table,
+    "selection": selection_table,
+    "claims": claims_table,
+}
+
+KEYS = {
+    "pruning": ("experiment", "kind", "scope", "lam", "keep"),
+    "dependencies": ("experiment", "relation", "direction"),
+    "roles": ("experiment", "kind", "scope", "lam", "keep"),
+    "speed": ("experiment", "device", "kind", "scope", "lam", "keep", "batch_sentences"),
+    "michel_table2": ("experiment", "attention", "layer"),
+    "michel_masking_curve": ("experiment", "order", "attention", "masked"),
+    "michel_checkpoints": ("experiment", "update", "finished", "masked"),
+    "correlations": ("experiment", "attention", "measure_a", "measure_b"),
+    "selection": ("experiment", "target", "treatment", "updates"),
+    "claims": ("experiment", "claim", "measure", "rule"),
+}
+"""What rows agree in that differ only by their seed. Not single heads: head 3 of one seed is not that of another."""
+
+
+def gathered(name: str, runs: Sequence[Path]) -> pd.DataFrame:
+    """The table of a name in TABLES, out of the folders of runs."""
+    need = NEEDS[name]
+    frames = load_runs(need, runs)
+    table = TABLES[name](frames, *(load_reference(reference) for reference in need.reference))
+    if name not in KEYS:
+        return table
+    keys = KEYS[name]
+    spread = with_spread(table, keys)
+    return over_seeds(spread, list(keys)) if name == "claims" else spread
+
+
+def corpora_gathered(experiments: Sequence[Path], corpora: Sequence[Path]) -> pd.DataFrame:
+    """The table of corpora, out of the folders of experiments and as many of their corpora.
+
+    Raises UserError when they differ in number.
+    """
+    if len(experiments) != len(corpora):
+        raise UserError("--experiments and --corpora differ in number: give one corpus folder for each experiment.")
+    pairs = zip(experiments, corpora, strict=True)
+    sources = {experiment.name: (corpus, experiment / "bpe") for experiment, corpus in pairs}
+    return corpus_table(sources, load_reference("voita_data.csv"))

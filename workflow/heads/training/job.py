@@ -1,0 +1,130 @@
+"""One training as a job: from a model and a folder of data to the folder of the trained model."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from heads.base.files import UserError, read_lines
+from heads.base.names import SIDES
+from heads.base.provenance import provenance
+from heads.base.seals import sha256_of
+from heads.base.targets import Target
+from heads.config.trainings import GatesSettings, LengthSettings, TrainingSettings
+from heads.model.folder import save_folder
+from heads.model.transformer import Transformer
+from heads.pruning.penalty import gates_and_penalty
+from heads.pruning.subset_gates import SubsetGates
+from heads.text.batches import read_pairs
+from heads.text.vocabulary import Vocabulary
+from heads.training.checkpointing import Follower, Unfinished, fingerprint
+from heads.training.devices import pick
+from heads.training.distributed import Processes, joined, launch
+from heads.training.evaluation import evaluation
+from heads.training.loop import Evaluate, Plan, Pruning, Training, train
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What every training is told, whatever it trains: its files, its seed and where it works."""
+
+    content: Mapping[str, Any]
+    """All settings of the stage: a state of others is not taken up."""
+    data: Path
+    """Folder of the bpe stage."""
+    references: Path
+    """Plain text of the dev targets."""
+    model: Path
+    """Folder to write the model into."""
+    seed: int
+    save_every_seconds: float
+    device: torch.device
+    processes: Processes
+    provenance: Mapping[str, Any]
+    """What the folder of the model tells of who made it."""
+
+
+def begin(device: str, threads: int, processes: int) -> tuple[torch.device, Processes]:
+    """The device of this process, and the processes that share the training, which are started if need be."""
+    launch(processes, threads)
+    own = pick(device, threads)
+    together = joined(own)
+    if together.first and together.count > 1:
+        print(f"{together.count} processes share this training", file=sys.stderr, flush=True)
+    return own, together
+
+
+def pruning_of(
+    model: Transformer, scope: str, target: Target, settings: GatesSettings, frozen: tuple[nn.Module, ...]
+) -> Pruning:
+    """Gates on the heads of a scope and what they cost, as the training of a model takes them.
+
+    Raises UserError when the scope has not so many heads as are to be kept.
+    """
+    gates, penalty = gates_and_penalty(target, scope, model.shape, settings)
+    rate = settings.subset.learning_rate if isinstance(gates, SubsetGates) else settings.gate_learning_rate
+    return Pruning(gates, penalty, rate, settings.record_every, frozen)
+
+
+def frozen_beside(scope: str, model: Transformer) -> tuple[nn.Module, ...]:
+    """What does not learn while a trained model is pruned: all of the decoder if only the encoder has gates."""
+    decoder = (model.target_embedding, model.decoder, model.decoder_norm, model.projection)
+    return decoder if scope == "enc_self" else ()
+
+
+def run_job(
+    job: Job,
+    model: Transformer,
+    settings: TrainingSettings,
+    length: LengthSettings,
+    *,
+    start: str,
+    updates_before: int,
+    keep_at: tuple[int, ...] = (),
+    pruning: Pruning | None = None,
+) -> Unfinished:
+    """Train a model and write its folder; `start` tells what the training began from.
+
+    Returns the folder of the unfinished training, to be finished when the caller has written its own outputs too. Only
+    the first of several processes comes back. Raises UserError when the loss is no number.
+    """
+    pairs = read_pairs(job.data, "train", settings.max_pieces)
+    plan = Plan(settings, length, job.seed, updates_before, job.device, keep_at, job.processes)
+    training = Training(model, pairs, plan, pruning)
+    unfinished = _taken_up(job, start)
+    if pairs.left_out:
+        print(f"{pairs.left_out} training pairs are longer than max_pieces and left out", flush=True)
+    try:
+        with unfinished.stopping_on_term():
+            facts = train(training, _evaluation(job, settings), unfinished)
+    except FloatingPointError as error:
+        raise UserError(f"{job.model}: {error}: lower training.learning_rate_scale in config.yaml.") from error
+    job.processes.leave()
+    if not job.processes.first:
+        sys.exit()  # the first process writes what is left to write
+    save_folder(training.model, job.model, facts, job.provenance)
+    return unfinished
+
+
+def _taken_up(job: Job, start: str) -> Unfinished:
+    """The folder in which this very training may have been left off."""
+    # The dev set too: the best dev loss so far and what the log tells are of that one.
+    files = [job.data / f"{split}.{side}.safetensors" for split in ("train", "dev") for side in SIDES]
+    data = [sha256_of(path) for path in (*files, job.references)]
+    identity = fingerprint(job.content, job.seed, start, data, provenance()["torch"])
+    folder = job.model / "unfinished"
+    if not job.processes.first:
+        return Follower(folder, identity)
+    return Unfinished(folder, identity, job.save_every_seconds)
+
+
+def _evaluation(job: Job, settings: TrainingSettings) -> Evaluate:
+    pairs = read_pairs(job.data, "dev", settings.max_pieces)
+    vocabulary = Vocabulary(job.data / "target.model")
+    return evaluation(pairs, read_lines(job.references), vocabulary, settings, job.device)
