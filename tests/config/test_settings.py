@@ -211,6 +211,15 @@ def test_a_missing_key_a_run_that_is_no_experiment_and_an_unknown_top_key_are_na
         ),
         (lambda c: c["corpora"]["demo"]["pairs"].pop("dev"), r"corpora\.demo\.pairs lacks the key dev: add it"),
         (lambda c: c["corpora"]["demo"].update(pairs=7), r"corpora\.demo\.pairs is 7, but must be of type object"),
+        # Of a model that is met twice, in both kinds of corpora, and of one that is met more often.
+        (
+            lambda c: c["corpora"]["multi30k"]["cleaning"].update(min_overlap=None),
+            r"corpora\.multi30k\.cleaning\.min_overlap has no value",
+        ),
+        (
+            lambda c: c["corpora"]["wmt-en-ru"].update(trees={"path": "x", "member": None}),
+            r"corpora\.wmt-en-ru\.trees\.member has no value",
+        ),
         (lambda c: c["corpora"].update(mine=7), r"corpora\.mine is 7, but must be of type object"),
         (
             lambda c: c["corpora"]["wmt-en-ru"]["train"][2].update(source="x"),
