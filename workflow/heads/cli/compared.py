@@ -7,9 +7,9 @@ from pathlib import Path
 
 from heads.analysis.ablation import paired_bootstrap
 from heads.base.files import UserError, read_lines, read_yaml, write_tsv
+from heads.base.runs import run_of
 from heads.config.settings import SelectionSettings, section
 from heads.model.shape import facts_of, shape_of
-from heads.tables.needs import run_of
 
 COLUMNS = ("run", "kept", "of", "updates", "bleu", "bleu_change", "p_value")
 

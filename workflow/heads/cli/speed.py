@@ -9,8 +9,8 @@ import torch
 
 from heads.analysis.speed import COLUMNS, time_on
 from heads.base.files import UserError, read_yaml, write_tsv
+from heads.base.runs import run_of
 from heads.config.settings import SpeedSettings, section
-from heads.tables.needs import run_of
 from heads.training.devices import pick
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import PurePath
 
-from heads.base.runs import Run
+from heads.base.runs import Run, run_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,18 +37,6 @@ class Need:
         wanted = [(folder, run_of(folder)[1]) for folder in folders]
         files = [(folder, name) for folder, run in wanted if self.wants(run) for name in self.files[run.kind]]
         return [f"{folder}/{name}" for folder, name in files if name not in without]
-
-
-def run_of(folder: str | PurePath) -> tuple[str, Run]:
-    """The experiment and the run that a folder such as `results/demo/baseline/seed-1` belongs to.
-
-    Raises ValueError if the path does not end in an experiment and a run.
-    """
-    parts = PurePath(folder).parts
-    length = 2 if len(parts) > 2 and parts[-2] == "baseline" else 4
-    if len(parts) <= length:
-        raise ValueError(f"{folder} does not end in an experiment and a run")
-    return parts[-length - 1], Run.parse("/".join(parts[-length:]))
 
 
 BOTH = ("enc_self", "all")
