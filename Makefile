@@ -18,7 +18,7 @@ multi30k: .venv/run-installed
 test: .venv/test-installed
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/snakefmt --check Snakefile workflow/rules
+	$(BIN)/snakefmt --check Snakefile workflow/Snakefile workflow/rules
 	$(BIN)/mypy
 	$(BIN)/snakemake --lint
 	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
@@ -26,7 +26,7 @@ test: .venv/test-installed
 format: .venv/test-installed
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
-	$(BIN)/snakefmt Snakefile workflow/rules
+	$(BIN)/snakefmt Snakefile workflow/Snakefile workflow/rules
 
 # What is written from the models of settings: defaults in config.yaml, and the schema that editors read.
 settings: .venv/run-installed

@@ -22,6 +22,8 @@ WORKFLOW = ROOT / "workflow"
 PACKAGE = WORKFLOW / "heads"
 MODULES = {".".join(p.relative_to(PACKAGE).with_suffix("").parts): p for p in sorted(PACKAGE.rglob("*.py"))}
 
+SNAKEFILES = (ROOT / "Snakefile", WORKFLOW / "Snakefile", *sorted(WORKFLOW.glob("rules/*.smk")))
+
 ROOMS = (
     "base",
     "config",
@@ -150,7 +152,7 @@ def test_no_torch_where_none_is_needed() -> None:
 
 
 def test_what_the_snakefile_imports_is_light_so_that_a_dry_run_stays_instant() -> None:
-    text = "\n".join(path.read_text(encoding="utf-8") for path in [ROOT / "Snakefile", *WORKFLOW.glob("rules/*.smk")])
+    text = "\n".join(path.read_text(encoding="utf-8") for path in SNAKEFILES)
     statements = re.findall(r"^ *(from heads[\w.]* import (?:\([^)]*\)|.*))$", text, re.MULTILINE)
     assert len(statements) > 3
     assert not loaded_by([*statements, "import snakemake_logger_plugin_heads"], HEAVY)
@@ -189,6 +191,13 @@ def test_modules_and_functions_fit_a_sitting() -> None:
             if isinstance(node, ast.FunctionDef) and node.end_lineno and node.end_lineno - node.lineno >= 50:
                 long.append(f"{module}.{node.name}: {node.end_lineno - node.lineno + 1} lines")
     assert not long
+
+
+def test_rule_files_fit_a_sitting_and_the_first_one_only_leads_on() -> None:
+    lengths = {path.name: path.read_text(encoding="utf-8").count("\n") for path in SNAKEFILES[1:]}
+    assert len(lengths) > 10 and not {name: length for name, length in lengths.items() if length > 250}
+    lines = [line for line in SNAKEFILES[0].read_text(encoding="utf-8").splitlines() if line and line[0] != "#"]
+    assert lines == ['include: "workflow/Snakefile"', 'workflow.default_target = "all"']
 
 
 def test_every_stage_with_settings_has_its_command_and_every_command_its_two_functions() -> None:

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from heads.base.names import ATTENTION_LABELS, ATTENTIONS, KINDS, SCOPES
-from heads.base.runs import SCORED, Run
+from heads.base.runs import SCORED, Run, run_of
 from heads.base.targets import Target
 
 
@@ -90,3 +90,11 @@ def test_tables_tell_runs_apart_by_their_columns(folder: str, columns: tuple[str
 )
 def test_what_is_scored_is_every_model_with_its_own_heads(folder: str, scored: bool) -> None:  # noqa: FBT001
     assert bool(re.fullmatch(SCORED, folder)) == scored
+
+
+def test_a_folder_tells_its_experiment_and_run() -> None:
+    experiment, run = run_of("results/demo/pruned/all/lam-0.05/seed-3")
+    assert (experiment, run.kind, run.scope, str(run.target), run.seed) == ("demo", "pruned", "all", "lam-0.05", 3)
+    assert run_of("x/demo/baseline/seed-1")[0] == "demo"
+    with pytest.raises(ValueError, match="seed-1"):
+        run_of("baseline/seed-1")

@@ -13,7 +13,7 @@ from fake_results import World, write_results
 from heads.__main__ import main
 from heads.base.files import UserError, read_json, read_tsv, write_lines, write_tsv
 from heads.tables.corpus import corpus_table
-from heads.tables.needs import NEEDS, run_of
+from heads.tables.needs import NEEDS
 from heads.tables.pruning import nearest_paper_row
 from heads.tables.reading import REFERENCE, frame_of, load_reference, load_runs
 from heads.tables.roles import function_of, head_functions
@@ -66,14 +66,6 @@ def test_every_number_of_the_papers_says_where_it_was_read() -> None:
             # Our own bounds have no number of the paper beside them; some have no sentence of the paper either.
             rows = rows[rows["paper"].notna() | (rows["tag"] != "")]
         assert rows["tag"].map(lambda tag: set(tag.split("/")) <= known).all(), path.name
-
-
-def test_a_folder_tells_its_experiment_and_run() -> None:
-    experiment, run = run_of("results/demo/pruned/all/lam-0.05/seed-3")
-    assert (experiment, run.kind, run.scope, str(run.target), run.seed) == ("demo", "pruned", "all", "lam-0.05", 3)
-    assert run_of("x/demo/baseline/seed-1")[0] == "demo"
-    with pytest.raises(ValueError, match="seed-1"):
-        run_of("baseline/seed-1")
 
 
 def test_the_inputs_that_a_table_names_are_all_that_it_reads(runs: list[Path]) -> None:

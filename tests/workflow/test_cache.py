@@ -115,7 +115,8 @@ def test_cached_rules_tell_their_commands_nothing_that_the_cache_does_not_know()
         for rule in re.split(r"(?m)^(?=\S)", path.read_text(encoding="utf-8"))
         if "\n    cache: CACHED\n" in rule
     ]
-    assert {re.match(r"rule (\w+):", rule)[1] for rule in rules} >= EXPECTED  # type: ignore[index]
+    # The other trainings and removals of heads are these rules with other files and words.
+    assert {re.match(r"rule (\w+):", rule)[1] for rule in rules} == {"corpus", "bpe", "encode", "baseline", "pruned"}  # type: ignore[index]
     for rule in rules:
         told = set(re.findall(r"\{(\w+(?:\.processes)?)", rule.split("    shell:")[1]))
         # How many threads and processes share the work changes no more than rounding.

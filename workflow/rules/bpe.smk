@@ -4,7 +4,7 @@
 rule bpe:
     """Learn the byte-pair encoding of one side from the training text."""
     input:
-        settings="results/{experiment}/settings/bpe.yaml",
+        settings=f"{SETTINGS}/bpe.yaml",
         text=corpus_file("train.{side}.txt"),
     output:
         model=f"{BPE}/{{side}}.model",

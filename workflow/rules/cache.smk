@@ -7,9 +7,9 @@
 # package are no part of that. So whatever a cached rule tells its command besides paths goes through params, and each
 # state of the code has a folder of its own in the cache.
 import hashlib
-import os
 
-CACHED = workflow.enable_cache
+# As a module of another workflow, whose cache would be told of the state of this code, nothing is cached.
+CACHED = workflow.enable_cache and not IS_MODULE
 LOCATION = "SNAKEMAKE_OUTPUT_CACHE"
 # Packages that no cached result is made by.
 READERS = ("figures", "tables")

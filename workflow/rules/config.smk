@@ -1,24 +1,27 @@
 # The settings of each stage as a small file of its own, so that a change reruns only what it was given.
+from heads.base.files import write_yaml
+from heads.config.settings import stage_settings
 
 
 rule settings:
     """The settings that one stage of an experiment is given, and nothing else."""
     output:
-        "results/{experiment}/settings/{stage}.yaml",
+        f"{SETTINGS}/{{stage}}.yaml",
     log:
-        "results/{experiment}/settings/log/{stage}.txt",
+        f"{SETTINGS}/log/{{stage}}.txt",
     benchmark:
-        "results/{experiment}/settings/bench/{stage}.tsv"
+        f"{SETTINGS}/bench/{{stage}}.tsv"
+    localrule: True
     resources:
         mem_mb=200,
         runtime=5,
     params:
-        content=lambda wildcards: settings.stage_settings(EXPERIMENTS[wildcards.experiment], wildcards.stage),
+        content=lambda w: stage_settings(PLAN.experiments[w.experiment], w.stage),
     run:
         write_yaml(Path(output[0]), params.content)
 
 
-rule corpus_settings:
+use rule settings as corpus_settings with:
     """The entry of one corpus in config.yaml."""
     output:
         "results/corpora/{corpus}/settings.yaml",
@@ -26,16 +29,11 @@ rule corpus_settings:
         "results/corpora/{corpus}/log/settings.txt",
     benchmark:
         "results/corpora/{corpus}/bench/settings.tsv"
-    resources:
-        mem_mb=200,
-        runtime=5,
     params:
-        content=lambda wildcards: corpus_entry(wildcards.corpus),
-    run:
-        write_yaml(Path(output[0]), params.content)
+        content=lambda w: PLAN.corpus_entry(w.corpus),
 
 
-rule other_settings:
+use rule settings as other_settings with:
     """The entry of one corpus with the test set of another domain."""
     output:
         "results/corpora/{corpus}/other.yaml",
@@ -43,16 +41,11 @@ rule other_settings:
         "results/corpora/{corpus}/log/other_settings.txt",
     benchmark:
         "results/corpora/{corpus}/bench/other_settings.tsv"
-    resources:
-        mem_mb=200,
-        runtime=5,
     params:
-        content=lambda wildcards: other_entry(wildcards.corpus),
-    run:
-        write_yaml(Path(output[0]), params.content)
+        content=lambda w: PLAN.other_entry(w.corpus),
 
 
-rule trees_settings:
+use rule settings as trees_settings with:
     """The entry of one corpus with its treebank, which only the rule that reads it is given."""
     output:
         "results/corpora/{corpus}/trees.{split}.yaml",
@@ -60,10 +53,5 @@ rule trees_settings:
         "results/corpora/{corpus}/log/trees_settings.{split}.txt",
     benchmark:
         "results/corpora/{corpus}/bench/trees_settings.{split}.tsv"
-    resources:
-        mem_mb=200,
-        runtime=5,
     params:
-        content=lambda wildcards: treebank_entry(wildcards.corpus, wildcards.split),
-    run:
-        write_yaml(Path(output[0]), params.content)
+        content=lambda w: PLAN.treebank_entry(w.corpus, w.split),

@@ -14,7 +14,7 @@ rule download:
     benchmark:
         "results/downloads/bench/{file}.tsv"
     wildcard_constraints:
-        file="|".join(map(re.escape, DOWNLOADS)) or "none",
+        file="|".join(map(re.escape, PLAN.downloads)) or "none",
     retries: 2
     conda:
         "../../envs/torch.yaml"
@@ -22,8 +22,8 @@ rule download:
         mem_mb=500,
         runtime=720,
     params:
-        url=lambda wildcards: DOWNLOADS[wildcards.file],
-        sha256=lambda wildcards: f"--sha256 {CHECKSUMS[wildcards.file]}" if wildcards.file in CHECKSUMS else "",
+        url=lambda w: PLAN.downloads[w.file],
+        sha256=lambda w: f"--sha256 {PLAN.checksums[w.file]}" if w.file in PLAN.checksums else "",
     shell:
         "python -m heads fetch --url {params.url:q} --out {output:q} {params.sha256} > {log:q} 2>&1"
 
@@ -32,7 +32,7 @@ rule corpus:
     """Clean and split the text of one corpus, and count what each filter took."""
     input:
         settings=f"{CORPUS}/settings.yaml",
-        files=lambda w: files_of(corpus_entry(w.corpus)),
+        files=lambda w: PLAN.files_of(PLAN.corpus_entry(w.corpus)),
     output:
         # Each with a name of its own, which is what the cache knows it by.
         **{f"{split}_{side}": f"{CORPUS}/{split}.{side}.txt" for split in names.SPLITS for side in names.SIDES},
@@ -60,7 +60,7 @@ rule other:
     """The test set of another domain that a corpus names, as plain text (Michel et al., Fig 2)."""
     input:
         settings=f"{CORPUS}/other.yaml",
-        files=lambda w: files_of(other_entry(w.corpus)),
+        files=lambda w: PLAN.files_of(PLAN.other_entry(w.corpus)),
     output:
         source=f"{CORPUS}/{names.OTHER}.source.txt",
         target=f"{CORPUS}/{names.OTHER}.target.txt",
@@ -88,7 +88,7 @@ rule trees:
     input:
         settings=f"{CORPUS}/trees.{{split}}.yaml",
         text=f"{CORPUS}/{{split}}.source.txt",
-        files=lambda w: sorted(set(files_of(treebank_entry(w.corpus, w.split))) - set(files_of(corpus_entry(w.corpus)))),
+        files=lambda w: PLAN.treebank_files(w.corpus, w.split),
     output:
         f"{CORPUS}/{{split}}.conllu",
     log:

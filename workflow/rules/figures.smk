@@ -1,5 +1,12 @@
 # Figures in the paper's arrangement, as PDF and PNG, of one experiment each or of all in one picture.
+from heads.figures.needs import ACROSS, ANIMATED, FROM_SETTINGS
+from heads.figures.needs import NEEDS as FIGURE_NEEDS
+
 FIGURES = "results/figures/{experiment}"
+DRAWN_BY = {
+    "style": f"{HERE}/report/style.mplstyle",
+    "code": sorted(str(path) for room in ("tables", "figures") for path in Path(f"{CODE}/{room}").glob("*.py")),
+}
 
 
 rule figures:
@@ -9,13 +16,13 @@ rule figures:
             f"results/figures/{e}/{name}.{ending}"
             for e in RUN
             for name, need in FIGURE_NEEDS.items()
-            if name not in ACROSS and runs_read(need, [e])
+            if name not in ACROSS and PLAN.runs_read(need, [e])
             for ending in ("pdf", "png", *(["gif"] if name in ANIMATED else []))
         ],
         [
             f"results/figures/{name}.{ending}"
             for name in ACROSS
-            if runs_read(FIGURE_NEEDS[name], RUN)
+            if PLAN.runs_read(FIGURE_NEEDS[name], RUN)
             for ending in ("pdf", "png")
         ],
 
@@ -23,11 +30,10 @@ rule figures:
 rule figure:
     """Draw one figure of one experiment."""
     input:
-        runs=lambda w: inputs_read(FIGURE_NEEDS[w.name], [w.experiment]),
+        **DRAWN_BY,
+        runs=lambda w: PLAN.inputs_read(FIGURE_NEEDS[w.name], [w.experiment]),
         reference=lambda w: [f"{REFERENCE}/{name}" for name in FIGURE_NEEDS[w.name].reference],
-        settings=lambda w: [f"results/{w.experiment}/settings/gates.yaml"] if w.name in FROM_SETTINGS else [],
-        style="workflow/report/style.mplstyle",
-        code=sorted(str(path) for room in ("tables", "figures") for path in Path(f"{CODE}/{room}").glob("*.py")),
+        settings=lambda w: [f"{SETTINGS}/gates.yaml".format(**w)] if w.name in FROM_SETTINGS else [],
     output:
         pdf=f"{FIGURES}/{{name}}.pdf",
         png=report(
@@ -48,20 +54,19 @@ rule figure:
         mem_mb=1000,
         runtime=20,
     params:
-        runs=lambda w: runs_read(FIGURE_NEEDS[w.name], [w.experiment]),
-        settings=lambda wildcards, input: [word for path in input.settings for word in ("--settings", path)],
+        runs=lambda w: PLAN.runs_read(FIGURE_NEEDS[w.name], [w.experiment]),
+        also=lambda wildcards, input: [word for path in input.settings for word in ("--settings", path)],
     shell:
-        "python -m heads figure --name {wildcards.name} --runs {params.runs:q} {params.settings:q}"
+        "python -m heads figure --name {wildcards.name} --runs {params.runs:q} {params.also:q}"
         " --out-pdf {output.pdf:q} --out-png {output.png:q} > {log:q} 2>&1"
 
 
-rule figure_across:
+use rule figure as figure_across with:
     """Draw one figure of all experiments that `run` names."""
     input:
-        runs=lambda w: inputs_read(FIGURE_NEEDS[w.name], RUN),
+        **DRAWN_BY,
+        runs=lambda w: PLAN.inputs_read(FIGURE_NEEDS[w.name], RUN),
         reference=lambda w: [f"{REFERENCE}/{name}" for name in FIGURE_NEEDS[w.name].reference],
-        style="workflow/report/style.mplstyle",
-        code=sorted(str(path) for room in ("tables", "figures") for path in Path(f"{CODE}/{room}").glob("*.py")),
     output:
         pdf="results/figures/{name}.pdf",
         png=report(
@@ -76,24 +81,16 @@ rule figure_across:
         "results/figures/bench/{name}.tsv"
     wildcard_constraints:
         name="|".join(ACROSS),
-    conda:
-        "../../envs/plots.yaml"
-    resources:
-        mem_mb=1000,
-        runtime=20,
     params:
-        runs=lambda w: runs_read(FIGURE_NEEDS[w.name], RUN),
-    shell:
-        "python -m heads figure --name {wildcards.name} --runs {params.runs:q}"
-        " --out-pdf {output.pdf:q} --out-png {output.png:q} > {log:q} 2>&1"
+        runs=lambda w: PLAN.runs_read(FIGURE_NEEDS[w.name], RUN),
+        also=[],
 
 
-rule animation:
+use rule figure as animation with:
     """Draw a figure that also moves: its stills as PDF and PNG, and the animation."""
     input:
-        runs=lambda w: inputs_read(FIGURE_NEEDS[w.name], [w.experiment]),
-        style="workflow/report/style.mplstyle",
-        code=sorted(str(path) for room in ("tables", "figures") for path in Path(f"{CODE}/{room}").glob("*.py")),
+        **DRAWN_BY,
+        runs=lambda w: PLAN.inputs_read(FIGURE_NEEDS[w.name], [w.experiment]),
     output:
         pdf=f"{FIGURES}/{{name}}.pdf",
         png=report(
@@ -114,13 +111,5 @@ rule animation:
         f"{FIGURES}/bench/{{name}}.tsv"
     wildcard_constraints:
         name="|".join(ANIMATED),
-    conda:
-        "../../envs/plots.yaml"
-    resources:
-        mem_mb=1000,
-        runtime=20,
     params:
-        runs=lambda w: runs_read(FIGURE_NEEDS[w.name], [w.experiment]),
-    shell:
-        "python -m heads figure --name {wildcards.name} --runs {params.runs:q}"
-        " --out-pdf {output.pdf:q} --out-png {output.png:q} --out-gif {output.gif:q} > {log:q} 2>&1"
+        also=lambda wildcards, output: ["--out-gif", output.gif],

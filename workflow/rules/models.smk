@@ -1,25 +1,27 @@
 # The kinds of trained models: baseline, gates, pruned, scratch, and pruned from scratch. Each run has one folder.
 
-# The data that every training reads; the command is given the folder.
-TRAINING_DATA = [
-    f"{BPE}/{name}"
-    for name in (
-        "target.model",
-        "train.source.safetensors",
-        "train.target.safetensors",
-        "dev.source.safetensors",
-        "dev.target.safetensors",
-    )
-]
+# What every training reads; the command is given the folder of the pieces.
+TRAINING_DATA = {
+    "data": [
+        f"{BPE}/{name}"
+        for name in (
+            "target.model",
+            "train.source.safetensors",
+            "train.target.safetensors",
+            "dev.source.safetensors",
+            "dev.target.safetensors",
+        )
+    ],
+    "references": corpus_file("dev.target.txt"),
+}
 
 
 rule baseline:
     """Train the unpruned Transformer (Voita et al., sec. 3)."""
     input:
-        settings="results/{experiment}/settings/baseline.yaml",
-        data=TRAINING_DATA,
+        **TRAINING_DATA,
+        settings=f"{SETTINGS}/baseline.yaml",
         source_bpe=f"{BPE}/source.model",
-        references=corpus_file("dev.target.txt"),
     output:
         model=f"{BASELINE}/model.safetensors",
         shape=f"{BASELINE}/model.json",
@@ -39,23 +41,20 @@ rule baseline:
         runtime=1440,
         processes=1,
     params:
+        stage="baseline",
         data=lambda wildcards, input: str(Path(input.data[0]).parent),
-        seed=lambda wildcards: wildcards.seed,
-        model=folder_of("model"),
+        own=flags("seed", "model", "history", "checkpoints"),
     shell:
-        "python -m heads baseline --settings {input.settings:q} --data {params.data:q}"
-        " --references {input.references:q} --seed {params.seed:q} --threads {threads}"
-        " --processes {resources.processes}"
-        " --model {params.model:q} --history {output.history:q} --checkpoints {output.checkpoints:q}"
-        " > {log:q} 2>&1"
+        "python -m heads {params.stage:q} --settings {input.settings:q} --data {params.data:q}"
+        " --references {input.references:q} --threads {threads} --processes {resources.processes}"
+        " {params.own:q} > {log:q} 2>&1"
 
 
-rule gates:
+use rule baseline as gates with:
     """Fine-tune the baseline with hard-concrete gates on one scope of heads (Voita et al., sec. 6)."""
     input:
-        settings="results/{experiment}/settings/gates.yaml",
-        data=TRAINING_DATA,
-        references=corpus_file("dev.target.txt"),
+        **TRAINING_DATA,
+        settings=f"{SETTINGS}/gates.yaml",
         start_model=rules.baseline.output.model,
         start_shape=rules.baseline.output.shape,
     output:
@@ -63,34 +62,15 @@ rule gates:
         shape=f"{GATES}/model.json",
         history=f"{GATES}/train.jsonl",
         heads=f"{GATES}/heads.tsv",
-        closing=f"{GATES}/gates.jsonl",
+        gates_log=f"{GATES}/gates.jsonl",
     log:
         f"{GATES}/log/gates.txt",
     benchmark:
         f"{GATES}/bench/gates.tsv"
-    cache: CACHED
-    conda:
-        "../../envs/torch.yaml"
     threads: 1
-    resources:
-        mem_mb=2000,
-        runtime=1440,
-        processes=1,
     params:
-        data=lambda wildcards, input: str(Path(input.data[0]).parent),
-        seed=lambda wildcards: wildcards.seed,
-        scope=lambda wildcards: wildcards.scope,
-        target=lambda wildcards: wildcards.target,
-        start_model=folder_of("start_model"),
-        model=folder_of("model"),
-    shell:
-        "python -m heads gates --settings {input.settings:q} --data {params.data:q}"
-        " --references {input.references:q} --seed {params.seed:q} --threads {threads}"
-        " --processes {resources.processes}"
-        " --start-model {params.start_model:q}"
-        " --scope {params.scope:q} --target {params.target:q}"
-        " --model {params.model:q} --history {output.history:q}"
-        " --heads {output.heads:q} --gates-log {output.closing:q} > {log:q} 2>&1"
+        stage="gates",
+        own=flags("seed", "start_model", "scope", "target", "model", "history", "heads", "gates_log"),
 
 
 rule pruned:
@@ -114,21 +94,17 @@ rule pruned:
         mem_mb=2000,
         runtime=20,
     params:
-        start_model=folder_of("start_model"),
-        model=folder_of("model"),
+        own=flags("start_model", "gates", "model", "heads"),
     shell:
-        "python -m heads pruned --start-model {params.start_model:q}"
-        " --gates {input.gates:q} --model {params.model:q} --heads {output.heads:q}"
-        " > {log:q} 2>&1"
+        "python -m heads pruned {params.own:q} > {log:q} 2>&1"
 
 
-rule scratch:
+use rule gates as scratch with:
     """Train the heads that pruning left from a fresh initialisation (Voita et al., Table 2)."""
     input:
-        settings="results/{experiment}/settings/scratch.yaml",
-        data=TRAINING_DATA,
-        references=corpus_file("dev.target.txt"),
-        unpruned_shape=rules.baseline.output.shape,
+        **TRAINING_DATA,
+        settings=f"{SETTINGS}/scratch.yaml",
+        unpruned=rules.baseline.output.shape,
         # The table and not the pruned model: only which heads are left matters here.
         heads=rules.pruned.output.heads,
     output:
@@ -139,69 +115,34 @@ rule scratch:
         f"{SCRATCH}/log/scratch.txt",
     benchmark:
         f"{SCRATCH}/bench/scratch.tsv"
-    cache: CACHED
-    conda:
-        "../../envs/torch.yaml"
-    threads: 1
-    resources:
-        mem_mb=2000,
-        runtime=1440,
-        processes=1,
     params:
-        data=lambda wildcards, input: str(Path(input.data[0]).parent),
-        seed=lambda wildcards: wildcards.seed,
-        unpruned=folder_of("unpruned_shape"),
-        model=folder_of("model"),
-    shell:
-        "python -m heads scratch --settings {input.settings:q} --data {params.data:q}"
-        " --references {input.references:q} --seed {params.seed:q} --threads {threads}"
-        " --processes {resources.processes}"
-        " --unpruned {params.unpruned:q} --heads {input.heads:q}"
-        " --model {params.model:q} --history {output.history:q} > {log:q} 2>&1"
+        stage="scratch",
+        own=flags("seed", "unpruned", "heads", "model", "history"),
 
 
-rule penalty_gates:
+use rule gates as penalty_gates with:
     """Train with gates and their price from a fresh initialisation on (Voita et al., footnote 8)."""
     input:
-        settings="results/{experiment}/settings/penalty_gates.yaml",
-        data=TRAINING_DATA,
-        references=corpus_file("dev.target.txt"),
-        unpruned_shape=rules.baseline.output.shape,
+        **TRAINING_DATA,
+        settings=f"{SETTINGS}/penalty_gates.yaml",
+        unpruned=rules.baseline.output.shape,
     output:
         model=f"{PENALTY_GATES}/model.safetensors",
         shape=f"{PENALTY_GATES}/model.json",
         history=f"{PENALTY_GATES}/train.jsonl",
         heads=f"{PENALTY_GATES}/heads.tsv",
-        closing=f"{PENALTY_GATES}/gates.jsonl",
+        gates_log=f"{PENALTY_GATES}/gates.jsonl",
     log:
         f"{PENALTY_GATES}/log/penalty_gates.txt",
     benchmark:
         f"{PENALTY_GATES}/bench/penalty_gates.tsv"
-    cache: CACHED
-    conda:
-        "../../envs/torch.yaml"
-    threads: 1
-    resources:
-        mem_mb=2000,
-        runtime=1440,
-        processes=1,
     params:
-        data=lambda wildcards, input: str(Path(input.data[0]).parent),
-        seed=lambda wildcards: wildcards.seed,
-        scope=lambda wildcards: wildcards.scope,
-        target=lambda wildcards: wildcards.target,
-        unpruned=folder_of("unpruned_shape"),
-        model=folder_of("model"),
-    shell:
-        "python -m heads penalty_gates --settings {input.settings:q} --data {params.data:q}"
-        " --references {input.references:q} --seed {params.seed:q} --threads {threads}"
-        " --processes {resources.processes} --unpruned {params.unpruned:q}"
-        " --scope {params.scope:q} --target {params.target:q}"
-        " --model {params.model:q} --history {output.history:q}"
-        " --heads {output.heads:q} --gates-log {output.closing:q} > {log:q} 2>&1"
+        stage="penalty_gates",
+        own=flags("seed", "unpruned", "scope", "target", "model", "history", "heads", "gates_log"),
 
 
 use rule pruned as penalty_scratch with:
+    """Remove the heads whose gates closed in a training that had them from the start, and check the same."""
     input:
         start_model=rules.penalty_gates.output.model,
         start_shape=rules.penalty_gates.output.shape,

@@ -5,8 +5,8 @@ PARSER = "results/{experiment}/parser"
 rule parser_model:
     """Train a tagger and a parser with Stanza's own trainer (Qi et al. 2020), without word vectors from elsewhere."""
     input:
-        settings="results/{experiment}/settings/parser.yaml",
-        trees=learnt_trees,
+        settings=f"{SETTINGS}/parser.yaml",
+        trees=lambda w: PLAN.learnt_trees(w.experiment),
     output:
         model=directory(f"{PARSER}/model"),
     log:
@@ -20,7 +20,7 @@ rule parser_model:
         mem_mb=4000,
         runtime=720,
     params:
-        language=lambda w: config["corpora"][EXPERIMENTS[w.experiment]["corpus"]]["source"],
+        language=lambda w: PLAN.language(w.experiment),
     shell:
         "python -m heads parser_model --settings {input.settings:q} --trees {input.trees:q}"
         " --language {params.language} --model {output.model:q} --threads {threads} > {log:q} 2>&1"
@@ -29,8 +29,8 @@ rule parser_model:
 rule parser:
     """Parse the words of the dev trees and score the parse, or parse lines held out for roles, or the dev text."""
     input:
-        model=parser_models,
-        words=parsed_words,
+        model=lambda w: PLAN.parser_model(w.experiment),
+        words=lambda w: PLAN.parsed_words(w.experiment),
         code=[f"{CODE}/{name}.py" for name in ("syntax/parsing", "syntax/attachment_scores", "syntax/tokenising")],
     output:
         parsed=f"{PARSER}/parsed.conllu",
@@ -46,7 +46,7 @@ rule parser:
         mem_mb=4000,
         runtime=120,
     params:
-        language=lambda w: config["corpora"][EXPERIMENTS[w.experiment]["corpus"]]["source"],
+        language=lambda w: PLAN.language(w.experiment),
         kind=lambda wildcards, input: "--trees" if input.words.endswith(".conllu") else "--text",
     shell:
         "python -m heads parser --model {input.model:q} --language {params.language} {params.kind} {input.words:q}"

@@ -1,5 +1,6 @@
 # Tables of all experiments that `run` names, the papers' numbers beside ours.
-REFERENCE = "workflow/reference"
+from heads.tables.needs import CORPUS_FILES
+from heads.tables.needs import NEEDS as TABLE_NEEDS
 
 
 rule tables:
@@ -8,9 +9,9 @@ rule tables:
         expand(
             "results/tables/table_{name}.tsv",
             name=[
-                *(name for name, need in TABLE_NEEDS.items() if runs_read(need, RUN)),
+                *(name for name, need in TABLE_NEEDS.items() if PLAN.runs_read(need, RUN)),
                 "corpus",
-                *(["parser"] if parsed_experiments(RUN) else []),
+                *(["parser"] if PLAN.parsed(RUN) else []),
             ],
         ),
 
@@ -18,7 +19,7 @@ rule tables:
 rule table:
     """Gather one table from the runs of all experiments."""
     input:
-        runs=lambda w: inputs_read(TABLE_NEEDS[w.name], RUN),
+        runs=lambda w: PLAN.inputs_read(TABLE_NEEDS[w.name], RUN),
         reference=lambda w: [f"{REFERENCE}/{name}" for name in TABLE_NEEDS[w.name].reference],
         code=sorted(str(path) for path in Path(f"{CODE}/tables").glob("*.py")),
     output:
@@ -40,7 +41,7 @@ rule table:
         mem_mb=1000,
         runtime=20,
     params:
-        runs=lambda w: runs_read(TABLE_NEEDS[w.name], RUN),
+        runs=lambda w: PLAN.runs_read(TABLE_NEEDS[w.name], RUN),
     shell:
         "python -m heads table --name {wildcards.name} --runs {params.runs:q} --out {output:q} > {log:q} 2>&1"
 
@@ -49,7 +50,7 @@ rule corpus_table:
     """What the corpora hold: pairs, words, pieces, and what cleaning took."""
     input:
         text=lambda w: [
-            f"results/corpora/{EXPERIMENTS[e]['corpus']}/{name.format(split=split)}"
+            f"{PLAN.corpus_of(e)}/{name.format(split=split)}"
             for e in RUN
             for name in CORPUS_FILES["corpus"]
             for split in names.SPLITS
@@ -80,7 +81,7 @@ rule corpus_table:
         runtime=20,
     params:
         experiments=[f"results/{e}" for e in RUN],
-        corpora=[f"results/corpora/{EXPERIMENTS[e]['corpus']}" for e in RUN],
+        corpora=[PLAN.corpus_of(e) for e in RUN],
     shell:
         "python -m heads table --name corpus --experiments {params.experiments:q} --corpora {params.corpora:q}"
         " --out {output:q} > {log:q} 2>&1"
@@ -89,7 +90,7 @@ rule corpus_table:
 rule parser_table:
     """How well Stanza finds the gold trees: attachment scores and each relation."""
     input:
-        scores=[f"results/{e}/parser/scores.tsv" for e in parsed_experiments(RUN)],
+        scores=[f"results/{e}/parser/scores.tsv" for e in PLAN.parsed(RUN)],
         code=f"{CODE}/tables/parser.py",
     output:
         report(
@@ -108,6 +109,6 @@ rule parser_table:
         mem_mb=1000,
         runtime=20,
     params:
-        experiments=[f"results/{e}" for e in parsed_experiments(RUN)],
+        experiments=[f"results/{e}" for e in PLAN.parsed(RUN)],
     shell:
         "python -m heads table --name parser --experiments {params.experiments:q} --out {output:q} > {log:q} 2>&1"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from pathlib import Path, PurePath
 
+from heads.base.files import UserError
 from heads.base.names import CHOICE_SCOPE, KINDS, SCOPES
 from heads.base.targets import ANY, COUNT, GATED, Target
 
@@ -53,3 +55,26 @@ class Run:
         method, lam, keep = self.target.columns if self.target else ("", "", "")
         scope = self.scope or ""
         return {"kind": self.kind, "scope": scope, "method": method, "lam": lam, "keep": keep, "seed": self.seed}
+
+
+def run_of(folder: str | PurePath) -> tuple[str, Run]:
+    """The experiment and the run that a folder such as `results/demo/baseline/seed-1` belongs to.
+
+    Raises ValueError if the path does not end in an experiment and a run.
+    """
+    parts = PurePath(folder).parts
+    length = 2 if len(parts) > 2 and parts[-2] == "baseline" else 4
+    if len(parts) <= length:
+        raise ValueError(f"{folder} does not end in an experiment and a run")
+    return parts[-length - 1], Run.parse("/".join(parts[-length:]))
+
+
+def name_of(folder: Path) -> str:
+    """The run of a folder, such as `pruned/all/lam-0.05/seed-1`.
+
+    Raises UserError for a folder of no run.
+    """
+    try:
+        return run_of(folder.resolve())[1].folder
+    except ValueError as error:
+        raise UserError(f"{error}: give folders such as results/demo/baseline/seed-1.") from error

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from heads.analysis.choices import COMPARED_COLUMNS, compared_rows
 from heads.base.files import read_lines, read_yaml, write_tsv
+from heads.base.runs import name_of
 from heads.config.analyses import SelectionSettings
 from heads.config.settings import section
-from heads.tables.needs import name_of
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from heads.base.files import UserError, read_yaml
+from heads.base.runs import run_of
 from heads.config.settings import section
 from heads.config.trainings import GatesSettings
 from heads.figures.closing import gates_closing, write_animation
@@ -24,7 +25,6 @@ from heads.figures.needs import ACROSS, ANIMATED, FROM_SETTINGS, NEEDS
 from heads.figures.pruning import bleu_encoder_heads, bleu_scratch, heads_by_layer, heads_by_type
 from heads.figures.selection import selection
 from heads.figures.style import save, styled
-from heads.tables.needs import run_of
 from heads.tables.reading import load_reference, load_runs
 
 FIGURES: dict[str, Callable[..., Figure]] = {

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from heads.analysis.speed import COLUMNS, time_on
 from heads.base.files import UserError, read_yaml, write_tsv
+from heads.base.runs import name_of
 from heads.config.analyses import SpeedSettings
 from heads.config.settings import section
-from heads.tables.needs import name_of
 from heads.training.devices import label_of, pick_each
 
 

@@ -11,9 +11,10 @@ import pandas as pd
 
 from heads.base.files import UserError, read_json, read_jsonl, read_tsv
 from heads.base.names import ATTENTIONS
+from heads.base.runs import run_of
 from heads.base.targets import CONTROL
 from heads.model.shape import shape_of
-from heads.tables.needs import Need, run_of
+from heads.tables.needs import Need
 from heads.translation.bleu import COLUMNS as STATISTICS
 
 REFERENCE = Path(__file__).parents[2] / "reference"

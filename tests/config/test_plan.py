@@ -1,0 +1,288 @@
+"""The plan: for small settings, every list that the rules ask for, written by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+
+from checkouts import ROOT
+from heads.base.files import UserError, read_yaml
+from heads.base.names import KINDS
+from heads.config.corpus_parts import download_name
+from heads.config.plan import Plan
+from heads.config.settings import merged
+from heads.tables.needs import Need
+
+URL, LEARNT = "https://example.org/gold.conllu", "https://example.org/learn.conllu.gz"
+SHA = "0" * 63 + "1"
+TEXT = {
+    "kind": "files",
+    "source": "de",
+    "target": "en",
+    "folder": "texts",
+    "train": [{"source": "a.de", "target": "a.en"}],
+    "dev": [{"source": "b.de", "target": "b.en"}],
+    "test": [{"sacrebleu": "wmt14"}],
+    "cleaning": {"max_words": 60, "max_length_ratio": 4.0},
+}
+OTHER = [{"source": "o.de", "target": "o.en"}]
+CORPORA = {
+    "plain": TEXT,
+    "held": {**TEXT, "hold_out": {"roles": 5}, "parser_trees": "learn.conllu"},
+    "rich": {
+        **TEXT,
+        "trees": {"url": URL, "sha256": SHA},
+        "parser_trees": {"url": LEARNT},
+        "other": OTHER,
+    },
+}
+NOTHING = {
+    "seeds": [1],
+    "lambdas": {"enc_self": [], "all": []},
+    "budgets": {"enc_self": [], "all": []},
+    "selection": {"methods": [], "budgets": [], "draws": 2, "fine_tuned": {"methods": [], "budgets": []}},
+    "scratch_scopes": [],
+    "penalty_scratch_scopes": [],
+    "trained_on_scopes": [],
+}
+GOLD, PARSED, BOTH = {"trees": ["gold"]}, {"trees": ["stanza"]}, {"trees": ["stanza", "gold"]}
+
+
+def plan(sweep: Mapping[str, Any] = MappingProxyType({}), **experiments: Mapping[str, Any]) -> Plan:
+    """A plan of the experiment `one` on the grammar, with this sweep, and of others with corpora of files."""
+    changes = {
+        "run": ["one", *experiments],
+        "corpora": CORPORA,
+        "experiments": {
+            "one": {"corpus": "demo", "roles": BOTH, "sweep": merged(NOTHING, sweep)},
+            **{name: {"sweep": NOTHING, **said} for name, said in experiments.items()},
+        },
+    }
+    return Plan(merged(read_yaml(ROOT / "config.yaml"), changes))
+
+
+def below(folder: str, *ends: str) -> list[str]:
+    return [f"{folder}/{end}" for end in ends]
+
+
+SWEPT = {
+    "seeds": [2, 1],
+    "lambdas": {"enc_self": [0.5], "all": [4, 0.25]},
+    "budgets": {"all": [48]},
+    "scratch_scopes": ["all"],
+    "penalty_scratch_scopes": ["enc_self"],
+}
+CHOSEN = {
+    "lambdas": {"all": [0.25]},
+    "selection": {
+        "methods": ["random", "lrp", "optimal_latency"],
+        "budgets": [48, 24],
+        "fine_tuned": {"methods": ["gates", "random", "dsp", "lrp"], "budgets": [24]},
+    },
+}
+
+
+def test_runs_stand_by_kind_scope_and_target_with_the_control_first_and_every_seed() -> None:
+    of = {kind: plan(SWEPT).run_folders("one", [kind]) for kind in KINDS}
+    seeds = ("seed-2", "seed-1")
+    swept = ["enc_self/lam-0", "enc_self/lam-0.5", "all/lam-0", "all/lam-0.25", "all/lam-4", "all/keep-48"]
+    assert of["baseline"] == below("results/one/baseline", *seeds)
+    for kind in ("gates", "pruned"):
+        assert of[kind] == [f"results/one/{kind}/{target}/{seed}" for target in swept for seed in seeds]
+    assert of["scratch"] == [f"results/one/scratch/all/{t}/{seed}" for t in ("lam-0.25", "lam-4") for seed in seeds]
+    for kind in ("penalty_gates", "penalty_scratch"):
+        assert of[kind] == [f"results/one/{kind}/enc_self/lam-0.5/{seed}" for seed in seeds]
+    assert of["selected"] == []
+    order = ("baseline", "gates", "pruned", "scratch", "penalty_gates", "penalty_scratch")
+    assert plan(SWEPT).run_folders("one", KINDS) == [folder for kind in order for folder in of[kind]]
+    scored = [folder for kind in order if "gates" not in kind for folder in of[kind]]
+    assert plan(SWEPT).run_folders("one") == scored
+
+
+def test_choices_are_trained_on_beside_a_control_and_those_by_gates_have_gates_of_their_own() -> None:
+    asked = plan(CHOSEN)
+    gates = ["lam-0", "lam-0.25", "keep-24", "dsp-24"]
+    chosen = ["lam-0", "keep-24", "random1-24", "random2-24", "dsp-24", "lrp-24"]
+    assert asked.run_folders("one", ["gates"]) == [f"results/one/gates/all/{target}/seed-1" for target in gates]
+    assert asked.run_folders("one", ["selected"]) == [f"results/one/selected/all/{c}/seed-1" for c in chosen]
+    assert [str(choice) for choice in asked.fine_tuned("one")] == chosen[1:]
+    assert asked.trained_on("one") == []
+
+
+def test_lambdas_are_trained_on_where_that_is_asked_for_with_the_control_once() -> None:
+    asked = plan({"lambdas": {"all": [4, 0.25]}, "trained_on_scopes": ["all"]})
+    assert [str(target) for target in asked.trained_on("one")] == ["lam-0.25", "lam-4"]
+    folders = asked.run_folders("one", ["selected"])
+    assert folders == [f"results/one/selected/all/{target}/seed-1" for target in ("lam-0", "lam-0.25", "lam-4")]
+
+
+def test_choices_without_updates_are_in_the_order_of_the_settings() -> None:
+    chosen = ["random1-48", "random1-24", "random2-48", "random2-24"]
+    chosen += ["lrp-48", "lrp-24", "optimal_latency-48", "optimal_latency-24"]
+    assert plan(CHOSEN).choices("one") == chosen
+
+
+@pytest.mark.parametrize(
+    ("choices", "files"),
+    [
+        (["lrp-9"], ["model.json", "lrp.tsv"]),
+        (["random2-9", "ablation-9"], ["model.json", "ablation.dev.tsv"]),
+        (["example-9", "confidence-9", "batch-3"], ["model.json", "importance.tsv", "confidence.tsv"]),
+        (["optimal_latency-9"], ["model.json", "importance.tsv", "latency.tsv"]),
+    ],
+)
+def test_choices_are_made_from_measures_of_the_baseline_of_their_seed(choices: list[str], files: list[str]) -> None:
+    assert plan().measures("one", "3", choices) == below("results/one/baseline/seed-3", *files)
+
+
+@pytest.mark.parametrize(
+    ("choice", "kind"),
+    [("lam-0", "pruned"), ("lam-0.25", "pruned"), ("keep-24", "pruned"), ("dsp-24", "pruned"), ("lrp-24", "selected"),
+     ("random2-24", "selected")],
+)  # fmt: skip
+def test_the_heads_of_a_choice_are_those_that_gates_left_or_a_measure_chose(choice: str, kind: str) -> None:
+    assert plan().heads_to_keep("one", choice, "2") == f"results/one/{kind}/all/{choice}/seed-2/heads.tsv"
+
+
+def test_a_baseline_is_timed_with_models_pruned_from_it_in_the_widest_scope_by_hard_concrete_gates() -> None:
+    asked = plan({**CHOSEN, "seeds": [1, 2], "lambdas": {"enc_self": [0.5], "all": [0.25]}})
+    whole = [f"results/one/pruned/all/{target}/seed-2" for target in ("lam-0", "lam-0.25", "keep-24")]
+    assert asked.timed_with("one", "2") == whole
+    narrow = plan({"seeds": [1, 2], "lambdas": {"enc_self": [0.5]}})
+    assert narrow.timed_with("one", "1") == [f"results/one/pruned/enc_self/{t}/seed-1" for t in ("lam-0", "lam-0.5")]
+    assert plan().timed_with("one", "1") == []
+
+
+def test_a_baseline_is_compared_with_what_came_from_it_in_all_attention() -> None:
+    asked = plan({**CHOSEN, "seeds": [1, 2], "lambdas": {"enc_self": [0.5], "all": [0.25]}, "scratch_scopes": ["all"]})
+    pruned = ["lam-0", "lam-0.25", "keep-24", "dsp-24"]
+    chosen = ["lam-0", "keep-24", "random1-24", "random2-24", "dsp-24", "lrp-24"]
+    assert asked.compared_with("one", "2") == [
+        *(f"results/one/pruned/all/{target}/seed-2" for target in pruned),
+        *(f"results/one/selected/all/{target}/seed-2" for target in chosen),
+    ]
+
+
+def test_a_corpus_is_made_of_its_text_and_each_treebank_and_other_domain_is_told_apart() -> None:
+    asked, rich = plan(), CORPORA["rich"]
+    assert asked.corpus_entry("rich") == asked.corpus_entry("plain") == TEXT
+    assert asked.other_entry("rich") == {**TEXT, "other": OTHER}
+    assert asked.treebank_entry("rich", "dev") == {**TEXT, "trees": rich["trees"]}
+    assert asked.treebank_entry("rich", "train") == {**TEXT, "parser_trees": rich["parser_trees"]}
+    assert asked.corpus_entry("held") == {**TEXT, "hold_out": {"roles": 5}}
+    with pytest.raises(
+        UserError, match=r"^corpora\.plain has no test set of another domain: name its parts under other"
+    ):
+        asked.other_entry("plain")
+
+
+def test_the_files_of_an_entry_are_its_downloads_and_what_lies_on_disk() -> None:
+    asked, text = plan(), below("texts", "a.de", "a.en", "b.de", "b.en")
+    gold, learnt = (f"results/downloads/{download_name(url)}" for url in (URL, LEARNT))
+    assert asked.files_of(asked.corpus_entry("rich")) == text
+    assert asked.files_of(asked.other_entry("rich")) == [*text, "texts/o.de", "texts/o.en"]
+    assert asked.files_of(CORPORA["rich"]) == [gold, learnt, *text, "texts/o.de", "texts/o.en"]
+    assert asked.treebank_files("rich", "dev") == [gold]
+    assert asked.treebank_files("rich", "train") == [learnt]
+    assert asked.treebank_files("held", "train") == ["texts/learn.conllu"]
+    assert asked.treebank_files("plain", "dev") == asked.treebank_files("demo", "train") == []
+
+
+def test_every_url_is_downloaded_under_its_name_with_the_checksum_that_is_known() -> None:
+    asked = plan()
+    assert asked.downloads[download_name(URL)] == URL and asked.downloads[download_name(LEARNT)] == LEARNT
+    assert asked.checksums[download_name(URL)] == SHA and download_name(LEARNT) not in asked.checksums
+
+
+EXPERIMENTS = {
+    "bare": {"corpus": "plain", "roles": GOLD},
+    "parsed": {"corpus": "held", "roles": {"trees": ["gold", "stanza"]}},
+    "full": {"corpus": "rich", "roles": BOTH},
+    "gold": {"corpus": "rich", "roles": GOLD},
+    "given": {"corpus": "plain", "roles": PARSED, "parser": {"model": "stanza"}},
+}
+
+
+def test_an_experiment_has_the_trees_and_the_domain_that_its_corpus_and_its_parser_give() -> None:
+    asked = plan(**EXPERIMENTS)
+    names = ["one", *EXPERIMENTS]
+    assert asked.run == names
+    assert [name for name in names if asked.has_gold(name)] == ["one", "full", "gold"]
+    assert [name for name in names if asked.has_trees(name)] == ["one", "parsed", "full", "gold", "given"]
+    assert [name for name in names if asked.has_other(name)] == ["full", "gold"]
+    assert asked.parsed(names) == ["one", "full"] and asked.parsed(["full", "gold"]) == ["full"]
+    assert {name: asked.lacking(name) for name in names} == {
+        "one": ["ablation.other.tsv"],
+        "bare": ["roles.tsv", "ablation.other.tsv"],
+        "parsed": ["ablation.other.tsv"],
+        "full": [],
+        "gold": [],
+        "given": ["ablation.other.tsv"],
+    }
+    assert [asked.corpus_of("one"), asked.corpus_of("full")] == ["results/corpora/demo", "results/corpora/rich"]
+    assert [asked.language("one"), asked.language("full")] == ["en", "de"]
+
+
+def test_roles_are_measured_on_the_trees_that_there_are_in_the_order_of_the_settings() -> None:
+    asked = plan(**EXPERIMENTS)
+    parsed, gold = "results/{}/parser/parsed.conllu", "results/corpora/{}/dev.conllu"
+    assert list(asked.tree_files("one").items()) == [("stanza", parsed.format("one")), ("gold", gold.format("demo"))]
+    assert asked.tree_files("parsed") == {"stanza": parsed.format("parsed")}
+    assert asked.tree_files("gold") == {"gold": gold.format("rich")}
+    with pytest.raises(
+        UserError, match=r"^corpora\.plain has no trees: .* or stanza under experiments\.bare\.roles\.trees\.$"
+    ):
+        asked.tree_files("bare")
+
+
+def test_the_parser_learns_from_trees_of_train_and_is_given_gold_words_or_lines_held_out_or_dev() -> None:
+    asked = plan(**EXPERIMENTS)
+    assert asked.parser_model("one") == "results/one/parser/model" and asked.parser_model("given") == "stanza"
+    assert asked.learnt_trees("one") == "results/corpora/demo/train.conllu"
+    assert asked.learnt_trees("parsed") == "results/corpora/held/train.conllu"
+    with pytest.raises(
+        UserError, match=r"^corpora\.plain has no treebank to train a parser on: .*bare\.parser\.model\.$"
+    ):
+        asked.learnt_trees("bare")
+    words = {name: asked.parsed_words(name) for name in ("one", "parsed", "gold", "given")}
+    assert words == {
+        "one": "results/corpora/demo/dev.conllu",
+        "parsed": "results/corpora/held/roles.source.txt",
+        "gold": "results/corpora/rich/dev.source.txt",
+        "given": "results/corpora/plain/dev.source.txt",
+    }
+
+
+def test_a_table_reads_files_of_runs_in_its_scopes_and_skips_what_an_experiment_lacks() -> None:
+    asked = plan({"seeds": [1, 2], "lambdas": {"enc_self": [0.5], "all": [4]}}, **EXPERIMENTS)
+    needed = Need(("enc_self",), {"baseline": ("a.tsv", "roles.tsv"), "gates": ("heads.tsv",)}, ())
+    baselines = {name: f"results/{name}/baseline/seed-1" for name in EXPERIMENTS}
+    one = below("results/one/baseline", "seed-1", "seed-2")
+    one += [f"results/one/gates/enc_self/{target}/seed-{seed}" for target in ("lam-0", "lam-0.5") for seed in (1, 2)]
+    assert asked.runs_read(needed, ["full", "bare", "one"]) == [baselines["full"], *one]
+    assert asked.inputs_read(needed, ["one", "bare"]) == [
+        *(f"{folder}/{name}" for folder in one[:2] for name in ("a.tsv", "roles.tsv")),
+        *(f"{folder}/heads.tsv" for folder in one[2:]),
+    ]
+    optional = Need((), {"baseline": ("ablation.other.tsv", "roles.tsv", "b.tsv")}, (), optional=("roles.tsv",))
+    assert asked.runs_read(optional, ["bare", "full"]) == [baselines["bare"], baselines["full"]]
+    files = below(baselines["full"], "ablation.other.tsv", "roles.tsv", "b.tsv")
+    assert asked.inputs_read(optional, ["bare", "full", "given"]) == [
+        f"{baselines['bare']}/b.tsv",
+        *files,
+        *below(baselines["given"], "roles.tsv", "b.tsv"),
+    ]
+
+
+@pytest.mark.parametrize("file", ["roles.tsv", "alignment.tsv", "positions.tsv", "maps.json"])
+def test_nothing_that_trees_are_needed_for_is_read_of_an_experiment_without_any(file: str) -> None:
+    asked = plan(**EXPERIMENTS)
+    assert asked.runs_read(Need((), {"baseline": (file,)}, ()), ["bare"]) == []
+
+
+def test_what_is_wrong_with_the_settings_is_said_when_the_plan_is_made() -> None:
+    with pytest.raises(UserError, match=r"run names 'dmo', which is not under experiments\. Did you mean demo"):
+        Plan(merged(read_yaml(ROOT / "config.yaml"), {"run": ["dmo"]}))

@@ -1,0 +1,261 @@
+"""The plan: which runs, files and choices the settings ask for. The rules ask here, so that nothing heavy is imported.
+
+Experiments, corpora and seeds are named as in paths; folders and files are told from where Snakemake runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+from heads.base import criteria
+from heads.base.files import UserError
+from heads.base.names import CHOICE_SCOPE, KINDS, OTHER, ROLES, SCOPES
+from heads.base.runs import Run, run_of
+from heads.base.targets import CONTROL, Target
+from heads.config import corpora, settings, sweep
+from heads.config.corpus_parts import download_name
+
+SHOWN = ("baseline", "pruned", "scratch", "selected", "penalty_scratch")
+"""Kinds of runs that are scored; those with gates have all their heads."""
+
+ROLE_FILES = {"roles.tsv", "alignment.tsv", "positions.tsv", "maps.json"}
+"""What is made of a run only where there are trees."""
+OTHER_FILE = "ablation.other.tsv"
+"""What is made of a run only where there is a test set of another domain."""
+
+
+class Need(Protocol):
+    """What a table or figure reads, as `heads.tables.needs` says it."""
+
+    @property
+    def files(self) -> Mapping[str, tuple[str, ...]]:
+        """Names of files by kind of run."""
+
+    @property
+    def optional(self) -> tuple[str, ...]:
+        """Those of them that are read where there are any."""
+
+    def wants(self, run: Run) -> bool:
+        """Whether anything of this run is read."""
+
+    def inputs(self, folders: Sequence[str], without: Collection[str] = ()) -> list[str]:
+        """The files to be read, below folders of runs."""
+
+
+class Plan:
+    """A checked configuration, and what follows from it. Questions that have no answer raise UserError."""
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        """config: as Snakemake has read it. Raises UserError with one sentence that names the key."""
+        self.experiments = settings.resolve(config)
+        self.corpora: Mapping[str, Mapping[str, Any]] = config["corpora"]
+        self.run: list[str] = config["run"]
+        entries = self.corpora.values()
+        # Every URL that a corpus names, and the checksums that the settings give, by the name of the downloaded file.
+        self.downloads = {download_name(url): url for entry in entries for url in corpora.downloads_of(entry)}
+        self.checksums = {
+            download_name(url): sha256 for entry in entries for url, sha256 in corpora.checksums_of(entry).items()
+        }
+
+    # Runs
+
+    def run_folders(self, experiment: str, kinds: Collection[str] = SHOWN) -> list[str]:
+        """Folders of an experiment's runs of these kinds: baselines, then by kind, scope and target; seeds last."""
+        swept = self.experiments[experiment]["sweep"]
+        found: list[tuple[str, str | None, Target | None]] = [("baseline", None, None)]
+        for kind in ("gates", "pruned", "scratch", "penalty_gates", "penalty_scratch"):
+            found += [(kind, scope, target) for scope in SCOPES for target in self._targets(experiment, kind, scope)]
+        choices = [*self.fine_tuned(experiment), *self.trained_on(experiment)]
+        # What training on alone does is told beside whatever is trained on.
+        choices = [CONTROL, *choices] if choices else []
+        found += [("selected", CHOICE_SCOPE, choice) for choice in choices]
+        runs = [Run(*what, seed) for what in found for seed in swept["seeds"]]
+        return [f"results/{experiment}/{run.folder}" for run in runs if run.kind in kinds]
+
+    def _targets(self, experiment: str, kind: str, scope: str) -> list[Target]:
+        """What is swept of one kind with gates, or of what is left by them."""
+        swept = self.experiments[experiment]["sweep"]
+        targets = sweep.targets(self.experiments[experiment], scope)
+        if "scratch" in kind or "penalty" in kind:
+            # The paper's comparisons are about lambdas; with a budget they are made when asked for by path.
+            scopes = swept["scratch_scopes" if kind == "scratch" else "penalty_scratch_scopes"]
+            return [target for target in targets if target.has_price and scope in scopes]
+        if scope == CHOICE_SCOPE:
+            targets += [choice for choice in self.fine_tuned(experiment) if choice.by_gates and choice not in targets]
+        return targets
+
+    def fine_tuned(self, experiment: str) -> list[Target]:
+        """The choices of heads, such as `random2-12`, that are cut out of the baseline, which is then trained on."""
+        return sweep.choices(self.experiments[experiment], fine_tuned=True)
+
+    def trained_on(self, experiment: str) -> list[Target]:
+        """The lambdas whose heads are treated likewise, as targets."""
+        if CHOICE_SCOPE not in self.experiments[experiment]["sweep"]["trained_on_scopes"]:
+            return []
+        targets = sweep.targets(self.experiments[experiment], CHOICE_SCOPE)
+        return [target for target in targets if target.has_price]
+
+    def choices(self, experiment: str) -> list[str]:
+        """Every choice of heads that is scored without updates; as text, for Snakemake remembers it."""
+        return [str(choice) for choice in sweep.choices(self.experiments[experiment], fine_tuned=False)]
+
+    def measures(self, experiment: str, seed: str, choices: Iterable[str]) -> list[str]:
+        """The files of a baseline that choices of heads are made from."""
+        baseline = f"results/{experiment}/{Run('baseline', None, None, int(seed)).folder}"
+        methods = [Target.parse(choice).method for choice in choices]
+        return [f"{baseline}/{name}" for name in criteria.files_of(methods)]
+
+    def heads_to_keep(self, experiment: str, choice: str, seed: str) -> str:
+        """The table of the heads that a choice keeps, by gates or by a measure."""
+        target = Target.parse(choice)
+        kind = "pruned" if target.by_gates else "selected"
+        return f"results/{experiment}/{Run(kind, CHOICE_SCOPE, target, int(seed)).folder}/heads.tsv"
+
+    def timed_with(self, experiment: str, seed: str) -> list[str]:
+        """Folders of the runs pruned from a baseline in the widest scope that is swept: those timed beside it."""
+        mine = [
+            (folder, run)
+            for folder, run in self._runs(experiment, ("pruned",), seed)
+            if run.target and run.target.hard_concrete
+        ]
+        whole = [folder for folder, run in mine if run.scope == "all"]
+        return whole or [folder for folder, _ in mine]
+
+    def compared_with(self, experiment: str, seed: str) -> list[str]:
+        """Folders of the runs with fewer heads, of all kinds of attention, that came from a baseline by fine-tuning."""
+        fewer = self._runs(experiment, ("pruned", "selected"), seed)
+        return [folder for folder, run in fewer if run.scope == CHOICE_SCOPE]
+
+    def _runs(self, experiment: str, kinds: Collection[str], seed: str) -> list[tuple[str, Run]]:
+        """Folders and runs of these kinds that came from one baseline."""
+        found = [(folder, run_of(folder)[1]) for folder in self.run_folders(experiment, kinds)]
+        return [(folder, run) for folder, run in found if str(run.seed) == str(seed)]
+
+    # Corpora
+
+    def corpus_of(self, experiment: str) -> str:
+        """The folder of the corpus that an experiment uses."""
+        return f"results/corpora/{self.experiments[experiment]['corpus']}"
+
+    def language(self, experiment: str) -> str:
+        """The source language."""
+        return str(self._entry(experiment)["source"])
+
+    def _entry(self, experiment: str) -> Mapping[str, Any]:
+        return self.corpora[self.experiments[experiment]["corpus"]]
+
+    def entry_without(self, corpus: str, *keys: str) -> dict[str, Any]:
+        """The entry of a corpus without some of its keys, so that a change of those reruns nothing not given them."""
+        return {key: value for key, value in self.corpora[corpus].items() if key not in keys}
+
+    def corpus_entry(self, corpus: str) -> dict[str, Any]:
+        """What a corpus is made of: neither treebanks nor the test set of another domain are a part of it."""
+        return self.entry_without(corpus, "trees", "parser_trees", OTHER)
+
+    def other_entry(self, corpus: str) -> dict[str, Any]:
+        """The entry of a corpus with the test set of another domain. Raises UserError where it has none."""
+        if OTHER not in self.corpora[corpus]:
+            raise UserError(f"corpora.{corpus} has no test set of another domain: name its parts under {OTHER}.")
+        return self.entry_without(corpus, "trees", "parser_trees")
+
+    def treebank_entry(self, corpus: str, split: str) -> dict[str, Any]:
+        """The entry of a corpus with the one treebank that stands in the place of a split's trees."""
+        return self.entry_without(corpus, "trees" if split == "train" else "parser_trees", OTHER)
+
+    def treebank_files(self, corpus: str, split: str) -> list[str]:
+        """Local files and downloads of that treebank alone."""
+        whole, text = self.treebank_entry(corpus, split), self.corpus_entry(corpus)
+        return sorted({*self.files_of(whole)} - {*self.files_of(text)})
+
+    def files_of(self, entry: Mapping[str, Any]) -> list[str]:
+        """Downloads and local files that an entry names."""
+        downloads = [f"results/downloads/{download_name(url)}" for url in corpora.downloads_of(entry)]
+        return downloads + [str(path) for path in corpora.local_files_of(entry)]
+
+    # Trees
+
+    def has_gold(self, experiment: str) -> bool:
+        """Whether the experiment's corpus brings trees: the grammar's own, or a treebank."""
+        entry = self._entry(experiment)
+        return entry["kind"] == "grammar" or "trees" in entry
+
+    def has_trees(self, experiment: str) -> bool:
+        """Whether there is anything to measure roles on."""
+        return self.has_gold(experiment) or "stanza" in self.experiments[experiment]["roles"]["trees"]
+
+    def has_other(self, experiment: str) -> bool:
+        """Whether the experiment's corpus has a test set of another domain."""
+        return OTHER in self._entry(experiment)
+
+    def tree_files(self, experiment: str) -> dict[str, str]:
+        """The trees that roles are measured on, by source, the one that decides first; gold ones where there are any.
+
+        Raises UserError where there are none at all.
+        """
+        resolved = self.experiments[experiment]
+        if not self.has_trees(experiment):
+            raise UserError(
+                f"corpora.{resolved['corpus']} has no trees: name a treebank there under trees, or stanza under "
+                f"experiments.{experiment}.roles.trees."
+            )
+        files = {"stanza": f"results/{experiment}/parser/parsed.conllu"}
+        if self.has_gold(experiment):
+            files["gold"] = f"{self.corpus_of(experiment)}/dev.conllu"
+        return {name: files[name] for name in resolved["roles"]["trees"] if name in files}
+
+    def parsed(self, experiments: Iterable[str]) -> list[str]:
+        """Experiments whose parser is scored: roles on parsed trees, and gold ones of the same sentences."""
+        return [
+            experiment
+            for experiment in experiments
+            if self.has_gold(experiment) and {"gold", "stanza"} <= {*self.experiments[experiment]["roles"]["trees"]}
+        ]
+
+    def parser_model(self, experiment: str) -> str:
+        """The folder of Stanza models that the settings name, or the one to be trained."""
+        return self.experiments[experiment]["parser"]["model"] or f"results/{experiment}/parser/model"
+
+    def learnt_trees(self, experiment: str) -> str:
+        """The treebank that the parser learns from. Raises UserError where the corpus has none."""
+        entry = self._entry(experiment)
+        if entry["kind"] != "grammar" and "parser_trees" not in entry:
+            raise UserError(
+                f"corpora.{self.experiments[experiment]['corpus']} has no treebank to train a parser on: name one "
+                f"under parser_trees, or a folder of Stanza models under experiments.{experiment}.parser.model."
+            )
+        return f"{self.corpus_of(experiment)}/train.conllu"
+
+    def parsed_words(self, experiment: str) -> str:
+        """The gold trees that roles are measured on as well, to be scored; without them lines of the corpus.
+
+        Those that it holds out for roles, else its dev text.
+        """
+        folder = self.corpus_of(experiment)
+        if self.parsed([experiment]):
+            return f"{folder}/dev.conllu"
+        held_out = self._entry(experiment).get("hold_out", {})
+        return f"{folder}/{ROLES if ROLES in held_out else 'dev'}.source.txt"
+
+    # Tables and figures
+
+    def runs_read(self, need: Need, experiments: Iterable[str]) -> list[str]:
+        """Folders of the runs that a table or figure reads; none of an experiment without trees if it needs them."""
+        files = {name for names_of_kind in need.files.values() for name in names_of_kind}
+        needs_trees = ROLE_FILES & files - {*need.optional}
+        readable = [experiment for experiment in experiments if self.has_trees(experiment) or not needs_trees]
+        folders = [folder for experiment in readable for folder in self.run_folders(experiment, KINDS)]
+        return [folder for folder in folders if need.wants(run_of(folder)[1])]
+
+    def inputs_read(self, need: Need, experiments: Iterable[str]) -> list[str]:
+        """The files that a table or figure reads, without those that an experiment does not have."""
+        return [
+            path
+            for experiment in experiments
+            for path in need.inputs(self.runs_read(need, [experiment]), without=self.lacking(experiment))
+        ]
+
+    def lacking(self, experiment: str) -> list[str]:
+        """Files that the runs of an experiment do not have: what needs trees, or another domain."""
+        trees, other = self.has_trees(experiment), self.has_other(experiment)
+        return [*([] if trees else ["roles.tsv"]), *([] if other else [OTHER_FILE])]

@@ -1,0 +1,121 @@
+# BLEU with heads masked, without any update (Michel et al.), on any scored model or at checkpoints of the baseline.
+from heads.config.plan import OTHER_FILE
+
+
+use rule score as ablation with:
+    """BLEU with every head masked alone, and with every head left alone in its layer (Michel et al., sec. 3)."""
+    input:
+        **SCORED_MODEL,
+        settings=f"{SETTINGS}/ablation.yaml",
+        source=f"{BPE}/test.source.safetensors",
+        references=corpus_file("test.target.txt"),
+        target_bpe=f"{BPE}/target.model",
+        dev_source=f"{BPE}/dev.source.safetensors",
+        dev_references=corpus_file("dev.target.txt"),
+    output:
+        masked=f"{ANY_RUN}/ablation.tsv",
+        masked_dev=f"{ANY_RUN}/ablation.dev.tsv",
+        alone=f"{ANY_RUN}/alone.tsv",
+        alone_dev=f"{ANY_RUN}/alone.dev.tsv",
+        layers=f"{ANY_RUN}/layers_to_one.tsv",
+    log:
+        f"{ANY_RUN}/log/ablation.txt",
+    benchmark:
+        f"{ANY_RUN}/bench/ablation.tsv"
+    resources:
+        mem_mb=2000,
+        runtime=720,
+    params:
+        stage="ablation",
+        own=flags(
+            "model",
+            "source",
+            "references",
+            "target_bpe",
+            "dev_source",
+            "dev_references",
+            "masked",
+            "masked_dev",
+            "alone",
+            "alone_dev",
+            "layers",
+        ),
+
+
+use rule ablation as ablation_other with:
+    """BLEU on the test set of another domain with every head masked alone (Michel et al., Fig 2)."""
+    input:
+        **SCORED_MODEL,
+        settings=f"{SETTINGS}/ablation.yaml",
+        source=f"{BPE}/{names.OTHER}.source.safetensors",
+        references=corpus_file(f"{names.OTHER}.target.txt"),
+        target_bpe=f"{BPE}/target.model",
+    output:
+        masked=f"{ANY_RUN}/{OTHER_FILE}",
+    log:
+        f"{ANY_RUN}/log/ablation_other.txt",
+    benchmark:
+        f"{ANY_RUN}/bench/ablation_other.tsv"
+    params:
+        stage="ablation_other",
+        own=flags("model", "source", "references", "target_bpe", "masked"),
+
+
+use rule ablation as masking_curve with:
+    """BLEU as more and more heads are masked, in several orders and by kind of attention (Michel et al., secs 4 and 5)."""
+    input:
+        **SCORED_MODEL,
+        settings=f"{SETTINGS}/masking_curve.yaml",
+        source=f"{BPE}/test.source.safetensors",
+        references=corpus_file("test.target.txt"),
+        target_bpe=f"{BPE}/target.model",
+        importance=rules.importance.output.out,
+        ablation_dev=rules.ablation.output.masked_dev,
+        ablation_test=rules.ablation.output.masked,
+        code=f"{CODE}/analysis/masking_curve.py",
+    output:
+        out=f"{ANY_RUN}/masking_curve.tsv",
+    log:
+        f"{ANY_RUN}/log/masking_curve.txt",
+    benchmark:
+        f"{ANY_RUN}/bench/masking_curve.tsv"
+    params:
+        stage="masking_curve",
+        own=flags("model", "source", "references", "target_bpe", "importance", "ablation_dev", "ablation_test", "out"),
+
+
+use rule ablation as checkpoints with:
+    """The curve by importance at the checkpoints of training that the baseline kept (Michel et al., sec. 6)."""
+    input:
+        model=rules.baseline.output.model,
+        shape=rules.baseline.output.shape,
+        checkpoints=rules.baseline.output.checkpoints,
+        settings=f"{SETTINGS}/checkpoints.yaml",
+        source=f"{BPE}/test.source.safetensors",
+        references=corpus_file("test.target.txt"),
+        target_bpe=f"{BPE}/target.model",
+        dev_source=f"{BPE}/dev.source.safetensors",
+        dev_target=f"{BPE}/dev.target.safetensors",
+        train_source=f"{BPE}/train.source.safetensors",
+        train_target=f"{BPE}/train.target.safetensors",
+        code=[f"{CODE}/analysis/{name}.py" for name in ("masking_curve", "importance")],
+    output:
+        out=f"{BASELINE}/checkpoints.tsv",
+    log:
+        f"{BASELINE}/log/checkpoints.txt",
+    benchmark:
+        f"{BASELINE}/bench/checkpoints.tsv"
+    params:
+        stage="checkpoints",
+        own=flags(
+            "model",
+            "source",
+            "references",
+            "target_bpe",
+            "dev_source",
+            "dev_target",
+            "checkpoints",
+            "train_source",
+            "train_target",
+            "out",
+        ),

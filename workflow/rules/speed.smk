@@ -1,0 +1,50 @@
+# Seconds (Michel et al., Table 4): pruned models beside the unpruned one, and what a head of each kind costs.
+from heads.base.criteria import LATENCY
+
+
+rule speed:
+    """Time the unpruned model and all models pruned from it in one process (Michel et al., Table 4)."""
+    input:
+        settings=f"{SETTINGS}/speed.yaml",
+        models=lambda w: [f"{folder}/{name}" for folder in PLAN.timed_with(w.experiment, w.seed) for name in MODEL],
+        baseline=[rules.baseline.output.model, rules.baseline.output.shape],
+        source=f"{BPE}/test.source.safetensors",
+    output:
+        f"{BASELINE}/speed.tsv",
+    log:
+        f"{BASELINE}/log/speed.txt",
+    benchmark:
+        f"{BASELINE}/bench/speed.tsv"
+    conda:
+        "../../envs/torch.yaml"
+    threads: 1
+    resources:
+        mem_mb=2000,
+        runtime=240,
+    params:
+        baseline=lambda wildcards, input: Path(input.baseline[0]).parent,
+        runs=lambda w: PLAN.timed_with(w.experiment, w.seed),
+    shell:
+        "python -m heads speed --settings {input.settings:q} --baseline {params.baseline:q} --runs {params.runs:q}"
+        " --source {input.source:q} --out {output:q} --threads {threads} > {log:q} 2>&1"
+
+
+use rule score as latency with:
+    """Time what a head of each kind of attention costs the unpruned model."""
+    input:
+        model=rules.baseline.output.model,
+        shape=rules.baseline.output.shape,
+        settings=f"{SETTINGS}/speed.yaml",
+        source=f"{BPE}/test.source.safetensors",
+    output:
+        out=f"{BASELINE}/{LATENCY}",
+    log:
+        f"{BASELINE}/log/latency.txt",
+    benchmark:
+        f"{BASELINE}/bench/latency.tsv"
+    resources:
+        mem_mb=2000,
+        runtime=60,
+    params:
+        stage="latency",
+        own=flags("model", "source", "out"),
