@@ -65,12 +65,12 @@ def write_results(folder: Path, world: World) -> list[Path]:
                 }
                 closed = 1 - sum(len(row) for a in ATTENTIONS for row in live[a]) / (3 * world.layers * world.heads)
                 bleu = 92.3 - 6 * closed**4 + float(rng.normal(0, 0.15))
-                runs.append(_gates(folder, Run("gates", scope, Target.of_price(lam), seed), live, rng, world))
+                runs.append(_gates(folder, Run("gates", scope, Target.of_penalty(lam), seed), live, rng, world))
                 runs.append(
-                    _model(folder, Run("pruned", scope, Target.of_price(lam), seed), live, bleu, world, weight, rng)
+                    _model(folder, Run("pruned", scope, Target.of_penalty(lam), seed), live, bleu, world, weight, rng)
                 )
                 if world.scratch and scope == "all" and lam != "0":
-                    again = Run("scratch", scope, Target.of_price(lam), seed)
+                    again = Run("scratch", scope, Target.of_penalty(lam), seed)
                     own = np.random.default_rng([seed, 9])
                     runs.append(_model(folder, again, live, bleu - 1.5 * closed, world, weight, own))
     return runs
@@ -198,7 +198,7 @@ def _selection(path: Path, world: World, seed: int) -> None:
 def _speed(path: Path, run: Run, world: World) -> None:
     rows = []
     for size in (1, 5, 64):
-        for timed in (run, *(Run("pruned", "all", Target.of_price(lam), run.seed) for lam in world.lams)):
+        for timed in (run, *(Run("pruned", "all", Target.of_penalty(lam), run.seed) for lam in world.lams)):
             gain = (timed.target and timed.target.lam) or 0.0
             ratio = {"ratio": 1 + gain, "ratio_low": 1 + gain / 2, "ratio_high": 1 + 2 * gain}
             rate = {"examples_per_second": 20 * size * (1 + gain), "examples_per_second_sd": 0.5}

@@ -21,7 +21,7 @@ CRITERIA = (
     *("ablation", "confidence", "lrp", "optimal", "optimal_latency", "reversed"),
 )
 COUNTS = st.integers(0, 10**6)
-PRICES = st.decimals(0, 10**9, allow_nan=False, allow_infinity=False, places=12) | st.floats(0, 1e9).map(repr)
+PENALTIES = st.decimals(0, 10**9, allow_nan=False, allow_infinity=False, places=12) | st.floats(0, 1e9).map(repr)
 
 
 def plain(value: Decimal) -> str:
@@ -35,7 +35,7 @@ def plain(value: Decimal) -> str:
 
 
 GATES = st.one_of(
-    PRICES.map(lambda price: f"lam-{plain(Decimal(price))}"),
+    PENALTIES.map(lambda penalty: f"lam-{plain(Decimal(penalty))}"),
     st.lists(COUNTS, min_size=1, max_size=3).map(lambda numbers: "-".join(["keep", *map(str, numbers)])),
     COUNTS.map("dsp-{}".format),
 )
@@ -77,7 +77,7 @@ def is_count(text: str) -> bool:
 )
 def test_one_number_is_one_path_however_it_is_written(values: list[Any], text: str) -> None:
     assert {number_text(value) for value in values} == {text}
-    targets = {Target.of_price(value) for value in values}
+    targets = {Target.of_penalty(value) for value in values}
     assert {str(target) for target in targets} == {f"lam-{text}"} and len(targets) == 1
 
 
@@ -87,7 +87,7 @@ def test_the_text_of_a_number_is_plain_decimals_and_reads_back_as_the_number(val
     assert float(text) == value
     assert set(text) <= set("0123456789.")
     assert number_text(text) == text
-    assert Target.of_price(value).lam == value
+    assert Target.of_penalty(value).lam == value
 
 
 @given(TEXTS)
@@ -180,7 +180,7 @@ def test_the_order_is_total(a: Target, b: Target, c: Target) -> None:
     ("text", "lam", "budgets", "draw", "what"),
     [
         ("lam-0", 0.0, (), None, {"by_gates", "hard_concrete", "is_control"}),
-        ("lam-0.03", 0.03, (), None, {"by_gates", "hard_concrete", "has_price"}),
+        ("lam-0.03", 0.03, (), None, {"by_gates", "hard_concrete", "has_penalty"}),
         ("keep-0", None, (0,), None, {"by_gates", "hard_concrete"}),
         ("keep-4-6-8", None, (4, 6, 8), None, {"by_gates", "hard_concrete"}),
         ("dsp-12", None, (12,), None, {"by_gates"}),
@@ -194,7 +194,9 @@ def test_a_target_answers_what_its_readers_ask(
 ) -> None:
     target = Target.parse(text)
     assert (target.lam, target.budgets, target.draw) == (lam, budgets, draw)
-    assert {name for name in ("by_gates", "hard_concrete", "is_control", "has_price") if getattr(target, name)} == what
+    assert {
+        name for name in ("by_gates", "hard_concrete", "is_control", "has_penalty") if getattr(target, name)
+    } == what
 
 
 def test_a_choice_is_found_by_the_name_that_settings_and_tables_give_to_its_method() -> None:

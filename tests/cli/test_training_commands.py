@@ -84,7 +84,7 @@ def test_fine_tuning_goes_on_where_the_schedule_of_its_start_ended_and_scratch_s
         assert read_json(folder / "model.json")["total_updates"] == numbers[stage][-1]
 
 
-def test_the_record_of_gates_has_their_chances_and_the_price_at_the_updates_that_were_asked_for(
+def test_the_record_of_gates_has_their_chances_and_the_penalty_at_the_updates_that_were_asked_for(
     data: Path, baseline: Path, training_settings: New
 ) -> None:
     gates = {"updates": 7, "record_every": 3, "gate_learning_rate": 0.03, "hard_concrete": {"log_alpha_init": 0.4}}

@@ -178,7 +178,7 @@ def test_the_figure_of_gates_is_drawn_from_the_settings() -> None:
     assert starts == [-0.5]
 
 
-def test_gates_without_a_price_and_of_later_seeds_are_not_among_those_that_ended() -> None:
+def test_gates_without_a_penalty_and_of_later_seeds_are_not_among_those_that_ended() -> None:
     gates = trained(("0", 1, 9.0), ("0.1", 1, -6.0), ("0.5", 1, 4.0), ("0.5", 1, 4.0), ("0.1", 2, -2.0))
     with styled():
         figure = hard_concrete(gates, SHAPES[0], "x")

@@ -55,9 +55,9 @@ def new_gates(tiny_shape: Shape, lopsided: HardConcrete) -> Callable[[str], Head
 def test_the_open_heads_of_each_kind_cost_the_lambda_of_that_kind(new_gates: Callable[[str], HeadGates]) -> None:
     lam, numbers = {"enc_self": 0.1, "dec_self": 0.2, "dec_enc": 0.7}, {"enc_self": 2.0, "dec_self": 3.5, "dec_enc": 1}
     gates = expecting(new_gates("2-3-1"), **numbers)
-    price = DrivenPenalty(gates)
-    price.lam.copy_(torch.tensor(list(lam.values())))
-    penalty = price(gates)
+    driven = DrivenPenalty(gates)
+    driven.lam.copy_(torch.tensor(list(lam.values())))
+    penalty = driven(gates)
     assert float(penalty.detach()) == pytest.approx(0.1 * 2 + 0.2 * 3.5 + 0.7 * 1)
     penalty.backward()
     for name, log_alpha in gates.log_alpha.items():
@@ -77,25 +77,25 @@ def test_lambda_rises_where_a_kind_has_too_many_heads_and_falls_where_it_has_too
 ) -> None:
     """Five, one and three are expected open of 5, 4 and 6; three of each are wanted. All together are just enough."""
     gates = expecting(new_gates("3-3-3"), enc_self=4.99, dec_self=1.01, dec_enc=3)
-    price = DrivenPenalty(gates)
-    price.adjust(gates, 0.9)
-    first = price.lam.tolist()
+    driven = DrivenPenalty(gates)
+    driven.adjust(gates, 0.9)
+    first = driven.lam.tolist()
     assert first[0] > 2 * START and first[1] < START / 2
     assert first[2] == pytest.approx(START)
-    price.adjust(gates, 0.95)
-    assert price.lam[0] > first[0] or first[0] == DrivenPenalty.HIGHEST
-    assert price.lam[1] < first[1] or first[1] == DrivenPenalty.LOWEST
-    assert float(price.lam[2]) == pytest.approx(START)
+    driven.adjust(gates, 0.95)
+    assert driven.lam[0] > first[0] or first[0] == DrivenPenalty.HIGHEST
+    assert driven.lam[1] < first[1] or first[1] == DrivenPenalty.LOWEST
+    assert float(driven.lam[2]) == pytest.approx(START)
 
 
 def test_heads_of_another_kind_change_nothing_about_a_lambda(new_gates: Callable[[str], HeadGates]) -> None:
     found = []
     for of_encoder in (2.02, 1.95):
         gates = new_gates("2-3-1")
-        price = DrivenPenalty(gates)
+        driven = DrivenPenalty(gates)
         for update, (decoder, cross) in enumerate([(3.02, 1.02), (3.01, 0.97), (3.03, 1.05)]):
-            price.adjust(expecting(gates, enc_self=of_encoder, dec_self=decoder, dec_enc=cross), 0.61 + update / 100)
-        found.append(price.lam.tolist())
+            driven.adjust(expecting(gates, enc_self=of_encoder, dec_self=decoder, dec_enc=cross), 0.61 + update / 100)
+        found.append(driven.lam.tolist())
     assert found[0][0] != found[1][0]
     assert found[0][1:] == found[1][1:]
     assert len({*found[0], START}) == 4, "every lambda has moved, each by itself"
@@ -105,16 +105,16 @@ def test_lambda_is_the_last_excess_and_the_sum_of_all_before_it_by_the_length_of
     new_gates: Callable[[str], HeadGates],
 ) -> None:
     gates = new_gates("6")
-    price, shares, surplus = DrivenPenalty(gates), (0.1, 0.25, 0.5, 0.62, 0.9), (0.09, -0.05, 0.12, 0.03, -0.02)
+    driven, shares, surplus = DrivenPenalty(gates), (0.1, 0.25, 0.5, 0.62, 0.9), (0.09, -0.05, 0.12, 0.03, -0.02)
     logarithm, before = math.log(START), 0.0
     for done, more in zip(shares, surplus, strict=True):
         wanted = 15 - (15 - 6) * done / DrivenPenalty.DESCENT if done < DrivenPenalty.DESCENT else 6
         share = (wanted + more) / 15
-        price.adjust(expecting(gates, **{kind: share * number for kind, number in HEADS.items()}), done)
+        driven.adjust(expecting(gates, **{kind: share * number for kind, number in HEADS.items()}), done)
         logarithm, before = logarithm + DrivenPenalty.INTEGRAL * more / 15 * (done - before), done
         expected = math.exp(logarithm + DrivenPenalty.PROPORTIONAL * more / 15)
         assert DrivenPenalty.LOWEST < expected < DrivenPenalty.HIGHEST
-        assert float(price.lam[0]) == pytest.approx(expected, rel=1e-6)
+        assert float(driven.lam[0]) == pytest.approx(expected, rel=1e-6)
 
 
 def test_as_many_heads_too_many_raise_lambda_alike_however_many_updates_they_take(
@@ -123,12 +123,12 @@ def test_as_many_heads_too_many_raise_lambda_alike_however_many_updates_they_tak
     found = []
     for updates in (2, 20):
         gates = expecting(new_gates("6"), enc_self=2.02, dec_self=1.62, dec_enc=2.42)
-        price = DrivenPenalty(gates)
-        price.adjust(gates, 0.7)
-        first = float(price.lam[0])
+        driven = DrivenPenalty(gates)
+        driven.adjust(gates, 0.7)
+        first = float(driven.lam[0])
         for update in range(1, updates + 1):
-            price.adjust(gates, 0.7 + 0.2 * update / updates)
-        found.append(float(price.lam[0]) / first)
+            driven.adjust(gates, 0.7 + 0.2 * update / updates)
+        found.append(float(driven.lam[0]) / first)
     assert found[0] == pytest.approx(found[1]) == pytest.approx(math.exp(DrivenPenalty.INTEGRAL * 0.06 / 15 * 0.2))
 
 
@@ -136,22 +136,22 @@ def test_what_was_added_while_there_were_too_many_heads_stays_when_they_are_as_m
     new_gates: Callable[[str], HeadGates],
 ) -> None:
     gates = new_gates("6")
-    price, exact = DrivenPenalty(gates), {"enc_self": 2.0, "dec_self": 1.6, "dec_enc": 2.4}
+    driven, exact = DrivenPenalty(gates), {"enc_self": 2.0, "dec_self": 1.6, "dec_enc": 2.4}
     for done, each in ((0.7, 0.0), (0.8, 0.02), (0.9, 0.0), (1.0, 0.0)):
-        price.adjust(expecting(gates, **{kind: number + each for kind, number in exact.items()}), done)
-    assert float(price.lam[0]) == pytest.approx(START * math.exp(DrivenPenalty.INTEGRAL * 0.06 / 15 * 0.1))
+        driven.adjust(expecting(gates, **{kind: number + each for kind, number in exact.items()}), done)
+    assert float(driven.lam[0]) == pytest.approx(START * math.exp(DrivenPenalty.INTEGRAL * 0.06 / 15 * 0.1))
 
 
 def test_a_lambda_stays_within_its_bounds_and_comes_back_from_them(new_gates: Callable[[str], HeadGates]) -> None:
     gates = new_gates("0-4-0")
-    price = DrivenPenalty(gates)
+    driven = DrivenPenalty(gates)
     for update in range(700, 901):
-        price.adjust(expecting(gates, enc_self=4.99, dec_self=0.01, dec_enc=0.001), update / 1000)
-    assert price.lam.tolist()[:2] == [DrivenPenalty.HIGHEST, DrivenPenalty.LOWEST]
+        driven.adjust(expecting(gates, enc_self=4.99, dec_self=0.01, dec_enc=0.001), update / 1000)
+    assert driven.lam.tolist()[:2] == [DrivenPenalty.HIGHEST, DrivenPenalty.LOWEST]
     for update in range(901, 1001):
-        price.adjust(expecting(gates, enc_self=0.01, dec_self=3.99, dec_enc=0.001), update / 1000)
-    assert price.lam[0] < DrivenPenalty.HIGHEST / 100, "there are as few as wanted at once"
-    assert price.lam.isfinite().all()
+        driven.adjust(expecting(gates, enc_self=0.01, dec_self=3.99, dec_enc=0.001), update / 1000)
+    assert driven.lam[0] < DrivenPenalty.HIGHEST / 100, "there are as few as wanted at once"
+    assert driven.lam.isfinite().all()
 
 
 UPDATES = 2000
@@ -170,7 +170,7 @@ def gates_of(target: str, shape: ModelShape, lopsided: HardConcrete) -> tuple[Tr
 
 
 @pytest.mark.parametrize("target", ["2-6-1", "5", "dsp"])
-def test_a_resumed_training_goes_on_with_the_price_and_the_gates_that_it_had(
+def test_a_resumed_training_goes_on_with_the_penalty_and_the_gates_that_it_had(
     new_training: Callable[..., Training], lopsided: HardConcrete, tmp_path: Path, target: str
 ) -> None:
     def build() -> Training:

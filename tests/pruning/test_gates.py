@@ -186,14 +186,14 @@ def test_a_driven_lambda_ends_near_its_budget_on_gates_that_are_worth_different_
     shape = replace(MODEL, original_heads=4, live_heads=full_heads(layers=1, heads=4))
     budgets = budgets_of(Target.of_choice("gates", keep), "all", shape)
     gates = HeadGates(shape, "all", HardConcrete(0.33, -0.1, 1.1, 3.0), budgets)
-    price, generator = DrivenPenalty(gates), torch.Generator().manual_seed(2)
+    driven, generator = DrivenPenalty(gates), torch.Generator().manual_seed(2)
     worth = {name: torch.rand(4, generator=generator).exp() * 0.01 * 2**row for row, name in enumerate(gates.log_alpha)}
     optimizer, updates = torch.optim.Adam(gates.parameters(), lr=0.1), 300
     for update in range(1, updates + 1):
         optimizer.zero_grad()
         sampled = gates.sampled(generator)
         gain = sum((sampled[name.split(":")[0]][0] * worth[name]).sum() for name in gates.log_alpha)
-        (price(gates) - gain).backward()
+        (driven(gates) - gain).backward()
         optimizer.step()
-        price.adjust(gates, update / updates)
+        driven.adjust(gates, update / updates)
     assert float(gates.expected_open().detach()) == pytest.approx(keep, abs=1)

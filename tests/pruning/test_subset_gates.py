@@ -88,12 +88,12 @@ def test_gradients_stay_finite_at_the_papers_temperatures_for_logits_far_apart(
 def test_straight_through_gates_are_zeros_and_ones_with_the_gradient_of_the_relaxed_ones(
     tiny_shape: Callable[..., ModelShape],
 ) -> None:
-    price, found = torch.arange(9.0), []
+    cost, found = torch.arange(9.0), []
     for settings in (SETTINGS, RELAXED):
         gates = SubsetGates(tiny_shape(live_heads=LIVE), "all", 4, settings, UPDATES)
         sampled = flat(gates.sampled(generator()))
         found.append(sampled.detach())
-        (sampled * price).sum().backward()
+        (sampled * cost).sum().backward()
         assert gates.weights.grad is not None
         found.append(gates.weights.grad)
     assert sorted(found[0].tolist()) == pytest.approx([0] * 5 + [1] * 4)

@@ -121,7 +121,7 @@ use rule gates as scratch with:
 
 
 use rule gates as penalty_gates with:
-    """Train with gates and their price from a fresh initialisation on (Voita et al., footnote 8)."""
+    """Train with gates and their penalty from a fresh initialisation on (Voita et al., footnote 8)."""
     input:
         **TRAINING_DATA,
         settings=f"{SETTINGS}/penalty_gates.yaml",

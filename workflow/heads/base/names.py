@@ -29,7 +29,7 @@ ROLES = "roles"
 
 SIDES = ("source", "target")
 KINDS = ("baseline", "gates", "pruned", "scratch", "selected", "penalty_gates", "penalty_scratch")
-"""The kinds of trained models, in the order in which they are made. In `penalty_gates` gates and their price are there
-from a fresh initialisation on; `penalty_scratch` is what is left of such a model."""
+"""The kinds of trained models, in the order in which they are made. In `penalty_gates` gates and their penalty are
+there from a fresh initialisation on; `penalty_scratch` is what is left of such a model."""
 WITH_GATES = ("gates", "penalty_gates")
 """Kinds that have all their heads, open or closed."""

@@ -16,7 +16,7 @@ from heads.base.criteria import MEASURED_IN, RANDOM
 from heads.base.files import UserError
 
 PENALTY, DRIVEN, SUBSET = "lam", "keep", "dsp"
-"""The words of gates: a fixed price, one that is driven to a number of heads, differentiable subset pruning."""
+"""The words of gates: a fixed penalty, one that is driven to a number of heads, differentiable subset pruning."""
 
 BY_GATES = {"gates": DRIVEN, SUBSET: SUBSET}
 """By the name that settings give to choices by gates, the word that begins their targets."""
@@ -49,7 +49,7 @@ def number_text(value: Decimal | float | str) -> str:
 class Target:
     """What a run's heads are; `str` gives the word in its path.
 
-    method: PENALTY, DRIVEN, SUBSET or a criterion. numbers: the price, or how many heads are left: one number, or one
+    method: PENALTY, DRIVEN, SUBSET or a criterion. numbers: the penalty, or how many heads are left: one number, or one
     for each kind of attention. draw: which one of random heads. Raises UserError, as `parse` does, if it is no target.
     """
 
@@ -76,9 +76,9 @@ class Target:
         return cls(word.removesuffix(draw), numbers, int(draw) if draw else None)
 
     @classmethod
-    def of_price(cls, price: Decimal | float | str) -> Target:
-        """Gates with a price in nats per target token per head, however the number is written."""
-        return cls.parse(f"{PENALTY}-{number_text(price)}")
+    def of_penalty(cls, penalty: Decimal | float | str) -> Target:
+        """Gates with a penalty in nats per target token per head, however the number is written."""
+        return cls.parse(f"{PENALTY}-{number_text(penalty)}")
 
     @classmethod
     def of_choice(cls, method: str, budget: int | str) -> Target:
@@ -89,7 +89,7 @@ class Target:
     def of_columns(cls, method: str, lam: str, keep: str) -> Target | None:
         """Turn `columns` back; None of those of a run without a target."""
         if lam:
-            return cls.of_price(lam)
+            return cls.of_penalty(lam)
         return cls.of_choice(method or "gates", keep) if keep else None
 
     @property
@@ -102,12 +102,12 @@ class Target:
 
     @property
     def lam(self) -> float | None:
-        """The price of an open head; None where a number of heads was asked for."""
+        """The penalty of an open head; None where a number of heads was asked for."""
         return float(self.numbers[0]) if self.method == PENALTY else None
 
     @property
     def budgets(self) -> tuple[int, ...]:
-        """How many heads are asked for, in all or of each kind of attention; none where they have a price."""
+        """How many heads are asked for, in all or of each kind of attention; none where they have a penalty."""
         return () if self.method == PENALTY else tuple(int(number) for number in self.numbers)
 
     @property
@@ -117,7 +117,7 @@ class Target:
 
     @property
     def hard_concrete(self) -> bool:
-        """Whether the gates are hard-concrete ones, with a price that is fixed or driven."""
+        """Whether the gates are hard-concrete ones, with a penalty that is fixed or driven."""
         return self.method in (PENALTY, DRIVEN)
 
     @property
@@ -126,8 +126,8 @@ class Target:
         return self == CONTROL
 
     @property
-    def has_price(self) -> bool:
-        """Whether an open head costs a fixed price above zero."""
+    def has_penalty(self) -> bool:
+        """Whether an open head costs a fixed penalty above zero."""
         return self.method == PENALTY and not self.is_control
 
     @property
@@ -157,5 +157,5 @@ def _check(text: str, *, by_gates: bool | None = None) -> None:
         raise UserError(f"{text!r} is no {NAMES[by_gates]}: write {', or '.join(ways)}.")
 
 
-CONTROL = Target.of_price(0)
+CONTROL = Target.of_penalty(0)
 """The target that closes no head."""

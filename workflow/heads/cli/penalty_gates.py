@@ -1,4 +1,4 @@
-"""Train with gates and their price from a fresh initialisation on (Voita et al. 2019, footnote 8)."""
+"""Train with gates and their penalty from a fresh initialisation on (Voita et al. 2019, footnote 8)."""
 
 from __future__ import annotations
 

@@ -152,7 +152,7 @@ class SweepSettings(Closed):
     )
     penalty_scratch_scopes: Annotated[tuple[Scope, ...], EachOnce()] = setting(
         (),
-        "Scopes whose lambdas are also trained with gates and price from a fresh initialisation on, for as long as "
+        "Scopes whose lambdas are also trained with gates and penalty from a fresh initialisation on, for as long as "
         "scratch models: 0.2 to 0.6 BLEU worse in the authors' preliminary runs (footnote 8) [second-hand].",
     )
     trained_on_scopes: Annotated[tuple[Annotated[str, one_of(CHOICE_SCOPE)], ...], EachOnce()] = setting(

@@ -80,7 +80,7 @@ class Plan:
         if "scratch" in kind or "penalty" in kind:
             # The paper's comparisons are about lambdas; with a budget they are made when asked for by path.
             scopes = swept["scratch_scopes" if kind == "scratch" else "penalty_scratch_scopes"]
-            return [target for target in targets if target.has_price and scope in scopes]
+            return [target for target in targets if target.has_penalty and scope in scopes]
         if scope == CHOICE_SCOPE:
             targets += [choice for choice in self.fine_tuned(experiment) if choice.by_gates and choice not in targets]
         return targets
@@ -94,7 +94,7 @@ class Plan:
         if CHOICE_SCOPE not in self.experiments[experiment]["sweep"]["trained_on_scopes"]:
             return []
         targets = sweep.targets(self.experiments[experiment], CHOICE_SCOPE)
-        return [target for target in targets if target.has_price]
+        return [target for target in targets if target.has_penalty]
 
     def choices(self, experiment: str) -> list[str]:
         """Every choice of heads that is scored without updates; as text, for Snakemake remembers it."""

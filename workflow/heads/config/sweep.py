@@ -12,7 +12,7 @@ from heads.base.targets import CONTROL, Target
 def targets(experiment: Mapping[str, Any], scope: str) -> list[Target]:
     """The targets of a scope: lambdas in rising order, the control first, then budgets in the order of the settings."""
     sweep = experiment["sweep"]
-    lambdas = {Target.of_price(value) for value in sweep["lambdas"].get(scope, [])}
+    lambdas = {Target.of_penalty(value) for value in sweep["lambdas"].get(scope, [])}
     budgets = dict.fromkeys(Target.of_choice("gates", budget) for budget in sweep["budgets"].get(scope, []))
     control = {CONTROL} if lambdas or budgets else set()
     return [*sorted(lambdas | control), *budgets]

@@ -26,7 +26,7 @@ from heads.figures.style import (
     spread_note,
 )
 from heads.tables.pruning import heads_left
-from heads.tables.reading import RUN_COLUMNS, Frames, has_price, is_control
+from heads.tables.reading import RUN_COLUMNS, Frames, has_penalty, is_control
 
 
 def with_bleu(frames: Frames) -> pd.DataFrame:
@@ -44,7 +44,7 @@ def _is_control(runs: pd.DataFrame) -> pd.Series:
 
 
 def _penalised(runs: pd.DataFrame) -> pd.DataFrame:
-    return runs[(runs["kind"] == "pruned") & has_price(runs)]
+    return runs[(runs["kind"] == "pruned") & has_penalty(runs)]
 
 
 def _level_lines(axes: Axes, runs: pd.DataFrame) -> None:

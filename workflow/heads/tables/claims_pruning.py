@@ -20,7 +20,7 @@ from heads.base.names import ATTENTIONS
 from heads.tables.chances import HEADS_DRAWN, shares_drawn, shuffled_p
 from heads.tables.correlations import rank_correlation
 from heads.tables.evidence import ROUNDING, Evidence, Scores, of_draws
-from heads.tables.reading import RUN_COLUMNS, has_price, is_control
+from heads.tables.reading import RUN_COLUMNS, has_penalty, is_control
 from heads.tables.settling import SETTLED
 from heads.tables.verdicts import NOT_MEASURED, Finding
 
@@ -38,9 +38,9 @@ def specialised_last(evidence: Evidence) -> Finding:
 
 
 def gates_between(evidence: Evidence) -> Finding:
-    """Share of the gates with a price that end neither at 0 nor at 1, over all lambdas; units: their heads."""
+    """Share of the gates with a penalty that end neither at 0 nor at 1, over all lambdas; units: their heads."""
     gates = evidence.gates
-    gates = gates[(gates["kind"] == "gates") & has_price(gates)] if len(gates) else gates
+    gates = gates[(gates["kind"] == "gates") & has_penalty(gates)] if len(gates) else gates
     if not len(gates):
         return NOT_MEASURED
     heads = gates.groupby(HEAD)["strictly_between"].agg(["sum", "size"]).to_numpy()
@@ -60,7 +60,7 @@ def change_at(evidence: Evidence, scope: str, share: float, *, control: bool) ->
 
 
 def _full(evidence: Evidence, scope: str, *, control: bool) -> Scores | None:
-    """The scores of the baseline, or of the model that was trained on in the scope without a price."""
+    """The scores of the baseline, or of the model that was trained on in the scope without a penalty."""
     runs = evidence.runs
     controls = (runs["kind"] == "pruned") & (runs["scope"] == scope) & is_control(runs)
     rows = runs[controls if control else runs["kind"] == "baseline"]
@@ -119,7 +119,7 @@ def _gains(evidence: Evidence, scope: str) -> tuple[NDArray[np.float64], bool]:
 
 
 def penalty_gain(evidence: Evidence) -> Finding:
-    """Mean BLEU of fine-tuned pruned models minus that of gates trained with their price from scratch.
+    """Mean BLEU of fine-tuned pruned models minus that of gates trained with their penalty from scratch.
 
     Compared at the share of the heads that training from scratch left, on the line through the pruned models; not
     measured where these do not reach down to it.

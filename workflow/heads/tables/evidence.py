@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from heads.base.bootstrap import interval, resampled_sums
 from heads.tables.pruning import heads_left, kept_share
-from heads.tables.reading import RUN_COLUMNS, Frames, first_of, has_price
+from heads.tables.reading import RUN_COLUMNS, Frames, first_of, has_penalty
 from heads.tables.roles import head_functions
 from heads.tables.settling import falls, pair_of
 from heads.tables.verdicts import UNKNOWN, Finding
@@ -77,9 +77,9 @@ class Evidence:
         return runs[(runs["total"] > 0) & (runs["total"] < runs["of"])]
 
     def pruned(self, scope: str) -> pd.DataFrame:
-        """Models pruned in a scope at a price, without the control."""
+        """Models pruned in a scope at a penalty, without the control."""
         runs = self.runs
-        return runs[(runs["kind"] == "pruned") & (runs["scope"] == scope) & has_price(runs)]
+        return runs[(runs["kind"] == "pruned") & (runs["scope"] == scope) & has_penalty(runs)]
 
     def with_role(self, role: str, model: tuple[str, str, str] = BASELINE) -> tuple[Places, Places]:
         """Encoder heads of a model, by kind, scope and lambda, that have a role, and those that have or may have it.

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 import pandas as pd
 
 from heads.base.names import ATTENTIONS, SCOPES
-from heads.tables.reading import Frames, first_of, has_price
+from heads.tables.reading import Frames, first_of, has_penalty
 
 HEAD = ("attention", "layer", "head")
 KEYS = ("experiment", "seed", *HEAD)
@@ -73,7 +73,7 @@ def _gate_survival(frames: Frames) -> pd.DataFrame:
     A head that no lambda leaves open has 0 for both. Runs that were asked for a number of heads are left out.
     """
     gates = frames["heads.tsv"]
-    gates = gates[(gates["kind"] == "gates") & has_price(gates)]
+    gates = gates[(gates["kind"] == "gates") & has_penalty(gates)]
     gates = gates.assign(last=pd.to_numeric(gates["lam"]) * gates["open"])
     parts = []
     for scope in SCOPES:

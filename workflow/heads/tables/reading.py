@@ -196,8 +196,8 @@ def is_control(runs: pd.DataFrame) -> pd.Series:
     return runs["lam"] == CONTROL.columns[1]
 
 
-def has_price(runs: pd.DataFrame) -> pd.Series:
-    """Which rows are of heads that cost a fixed price above zero; see `Target.has_price`."""
+def has_penalty(runs: pd.DataFrame) -> pd.Series:
+    """Which rows are of heads that cost a fixed penalty above zero; see `Target.has_penalty`."""
     return (runs["lam"] != "") & ~is_control(runs)
 
 

@@ -42,7 +42,7 @@ TREATMENTS = {"selected": TRAINED_ON, "pruned": OWN_TRAINING}
 own training, in which the model had noisy gates and, until the last ones closed, more heads."""
 
 NAMES = {PENALTY: "gates_lambda"} | {word: method for method, word in BY_GATES.items()}
-"""Gates with a price, and with one that is driven to a number of heads; all other methods have their own word."""
+"""Gates with a penalty, and with one that is driven to a number of heads; all other methods have their own word."""
 
 
 def method_of(target: Target) -> str:

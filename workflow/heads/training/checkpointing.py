@@ -125,7 +125,7 @@ class Unfinished:
         print("  ".join(f"{key} {value}" for key, value in shown.items()), file=sys.stderr, flush=True)
 
     def record_gates(self, update: int, gates: TrainableGates, lam: list[float]) -> None:
-        """Add a line with every head's P(gate > 0) and the price of an open head, for the picture of gates closing."""
+        """Add a line with every head's P(gate > 0) and lambda, for the picture of gates closing."""
         open_now = {
             kind: [[round(chance, 4) for chance in layer.tolist()] for layer in layers]
             for kind, layers in gates.chances().items()
