@@ -16,6 +16,7 @@ import yaml
 from checkouts import ROOT, checkout, snakemake
 from heads.config import settings
 from heads.config.corpora import parse_corpus
+from test_house import ROOMS
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 LINES = [line for block in re.findall(r"```sh\n(.*?)```", README, re.DOTALL) for line in block.splitlines()]
@@ -90,3 +91,14 @@ def test_every_picture_and_file_that_the_readme_links_is_there() -> None:
     links = [link for link in re.findall(r"\]\(([^)#]+)\)", README) if "://" not in link]
     assert any(link.endswith(".gif") for link in links)
     assert [link for link in links if not (ROOT / link).exists()] == []
+
+
+def test_the_map_of_the_code_has_every_room_in_order_and_ways_whose_files_hand_over() -> None:
+    rooms = re.findall(r"^(\w+)/  ", README.partition("## A map of the code")[2], re.MULTILINE)
+    assert rooms == [room for room in ROOMS if "." not in room]
+    ways = re.findall(r"^- \*\*(.+?)\*\*: ((?:.|\n  )+)", README, re.MULTILINE)[-4:]
+    for name, way in ways:
+        files = re.findall(r"`([\w./]+\.(?:py|smk|yaml))`", way)
+        assert 4 <= len(files) <= 5, name
+        assert [file for file in files if not (ROOT / file).exists()] == [], name
+    assert [name.split()[1] for name, _ in ways] == ["lambda", "gate", "score", "tree"]
