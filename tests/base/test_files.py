@@ -104,6 +104,36 @@ def test_json_keeps_its_letters_and_ends_with_a_line_end(tmp_path: Path) -> None
     assert text.endswith("}\n")
 
 
+EVERY_WAY = """
+import sys
+from pathlib import Path
+from heads.base.files import (
+    read_json, read_jsonl, read_lines, read_tsv, read_yaml, write_json, write_lines, write_text, write_tsv, write_yaml
+)
+assert not "Ж".isascii() and sys.flags.utf8_mode == 0
+folder, rows = Path(sys.argv[1]), [{"слово": "Жук"}]
+write_text(folder / "text", "Жук\\n")
+write_lines(folder / "lines", ["Жук"])
+write_json(folder / "json", rows[0])
+write_yaml(folder / "yaml", rows[0])
+write_tsv(folder / "tsv", rows, ["слово"])
+(folder / "jsonl").write_bytes('{"слово": "Жук"}\\n'.encode())
+assert read_lines(folder / "text") == read_lines(folder / "lines") == ["Жук"]
+assert [read_json(folder / "json")] == [read_yaml(folder / "yaml")] == read_tsv(folder / "tsv") == rows
+assert read_jsonl(folder / "jsonl") == rows
+"""
+
+
+def test_every_file_is_written_and_read_as_utf_8_where_the_locale_knows_ascii_alone(tmp_path: Path) -> None:
+    odd = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONIOENCODING": "utf-8"}
+    (tmp_path / "ways.py").write_text(EVERY_WAY, encoding="utf-8")
+    command = [sys.executable, str(tmp_path / "ways.py"), str(tmp_path)]
+    path = os.pathsep.join(sys.path)
+    subprocess.run(command, env={**os.environ, **odd, "PYTHONPATH": path}, check=True, timeout=60)
+    for name in ("text", "lines", "json", "yaml", "tsv"):
+        assert "Жук".encode() in (tmp_path / name).read_bytes(), name
+
+
 @pytest.mark.parametrize("cut", ["", "{", '{"a": 3, "b', '{"a": 3}'[:-1]])
 def test_a_last_line_cut_off_by_a_kill_is_left_out(tmp_path: Path, cut: str) -> None:
     (tmp_path / "log.jsonl").write_text('{"a": 1}\n{"a": 2}\n' + cut, encoding="utf-8")
