@@ -175,7 +175,7 @@ def test_a_loss_that_is_no_number_stops_the_training_within_three_updates(result
     status, said = Command(words, tmp_path / "said.txt").end()
     last = said.splitlines()[-1]
     stopped = re.fullmatch(
-        r"error: .*model\.safetensors: .* update (\d+): lower training\.learning_rate_scale .*", last
+        rf"error: {re.escape(str(tmp_path / 'run'))}: .* update (\d+): lower training\.learning_rate_scale .*", last
     )
     assert status == 1 and stopped and int(stopped[1]) <= 3 and "Traceback" not in said
     assert not (tmp_path / "run/model.safetensors").exists()
