@@ -22,10 +22,10 @@ def submitted_rules() -> set[str]:
     """All rules but those that Snakemake runs where it is started."""
     texts = [path.read_text(encoding="utf-8") for path in (ROOT / "workflow/rules").glob("*.smk")]
     blocks = [block for text in texts for block in re.split(r"(?m)^(?=\S)", text)]
-    named = [re.match(r"(?:use rule (\w+) as|rule) (\w+)\b", block) for block in blocks]
-    rules = {found[2]: (found[1], block) for found, block in zip(named, blocks, strict=True) if found}
-    local = {rule for rule, (_, block) in rules.items() if "localrule: True" in block or "    output:" not in block}
-    local |= {rule for rule, (base, _) in rules.items() if base in local}
+    named = [re.match(r"(?:use rule \w+ as|rule) (\w+)\b", block) for block in blocks]
+    rules = {found[1]: block for found, block in zip(named, blocks, strict=True) if found}
+    # A rule that is used for another does not hand on that it is local.
+    local = {rule for rule, block in rules.items() if "    localrule: True\n" in block or "    output:" not in block}
     assert local == {"tables", "figures", "settings", "corpus_settings", "other_settings", "trees_settings"}
     return set(rules) - local
 

@@ -109,15 +109,29 @@ def test_without_a_folder_for_the_cache_one_sentence_says_what_to_set(tmp_path: 
 
 
 def test_cached_rules_tell_their_commands_nothing_that_the_cache_does_not_know() -> None:
-    rules = [
-        rule
-        for path in sorted((ROOT / "workflow/rules").glob("*.smk"))
-        for rule in re.split(r"(?m)^(?=\S)", path.read_text(encoding="utf-8"))
-        if "\n    cache: CACHED\n" in rule
-    ]
-    # The other trainings and removals of heads are these rules with other files and words.
-    assert {re.match(r"rule (\w+):", rule)[1] for rule in rules} == {"corpus", "bpe", "encode", "baseline", "pruned"}  # type: ignore[index]
-    for rule in rules:
-        told = set(re.findall(r"\{(\w+(?:\.processes)?)", rule.split("    shell:")[1]))
+    texts = [path.read_text(encoding="utf-8") for path in sorted((ROOT / "workflow/rules").glob("*.smk"))]
+    blocks = [block for text in texts for block in re.split(r"(?m)^(?=\S)", text)]
+    named = [(re.match(r"(?:use rule (\w+) as|rule) (\w+)\b", block), block) for block in blocks]
+    rules = {found[2]: (found[1], block) for found, block in named if found}
+    cached = {name for name, (_, block) in rules.items() if "\n    cache: CACHED\n" in block}
+    assert cached == {*EXPECTED, "penalty_gates", "penalty_scratch", "selected"}
+    for name in cached:
+        base = name
+        while "    shell:" not in rules[base][1]:
+            base = rules[base][0]
+        told = set(re.findall(r"\{(\w+(?:\.processes)?)", rules[base][1].split("    shell:")[1]))
         # How many threads and processes share the work changes no more than rounding.
-        assert told <= {"input", "output", "params", "log", "threads", "resources.processes"}, rule
+        assert told <= {"input", "output", "params", "log", "threads", "resources.processes"}, name
+
+
+def test_one_cache_holds_every_kind_of_model(cached: Run, tmp_path: Path) -> None:
+    """A rule that is used for another does not hand on that it is cached."""
+    kinds = ("penalty_scratch/enc_self/lam-50", "scratch/all/lam-50", "selected/all/random1-6")
+    models = [f"results/tiny/{kind}/seed-1/model.safetensors" for kind in kinds]
+    one, other = (tmp_path / name for name in ("one", "other"))
+    for folder in (one, other):
+        folder.mkdir()
+    assert cached(checkout(one), *models).returncode == 0
+    said = cached(checkout(other), "-n", *models).stdout
+    gates = "results/tiny/penalty_gates/enc_self/lam-50/seed-1/model.safetensors"
+    assert {path.removeprefix("results/") for path in (*models, gates)} <= spared(said) and not computed(said)

@@ -29,6 +29,7 @@ use rule settings as corpus_settings with:
         "results/corpora/{corpus}/log/settings.txt",
     benchmark:
         "results/corpora/{corpus}/bench/settings.tsv"
+    localrule: True
     params:
         content=lambda w: PLAN.corpus_entry(w.corpus),
 
@@ -41,6 +42,7 @@ use rule settings as other_settings with:
         "results/corpora/{corpus}/log/other_settings.txt",
     benchmark:
         "results/corpora/{corpus}/bench/other_settings.tsv"
+    localrule: True
     params:
         content=lambda w: PLAN.other_entry(w.corpus),
 
@@ -53,5 +55,6 @@ use rule settings as trees_settings with:
         "results/corpora/{corpus}/log/trees_settings.{split}.txt",
     benchmark:
         "results/corpora/{corpus}/bench/trees_settings.{split}.tsv"
+    localrule: True
     params:
         content=lambda w: PLAN.treebank_entry(w.corpus, w.split),

@@ -1,4 +1,5 @@
 # The kinds of trained models: baseline, gates, pruned, scratch, and pruned from scratch. Each run has one folder.
+# What is used for another rule hands on neither `cache` nor `localrule`: they are said again.
 
 # What every training reads; the command is given the folder of the pieces.
 TRAINING_DATA = {
@@ -67,6 +68,7 @@ use rule baseline as gates with:
         f"{GATES}/log/gates.txt",
     benchmark:
         f"{GATES}/bench/gates.tsv"
+    cache: CACHED
     threads: 1
     params:
         stage="gates",
@@ -115,6 +117,7 @@ use rule gates as scratch with:
         f"{SCRATCH}/log/scratch.txt",
     benchmark:
         f"{SCRATCH}/bench/scratch.tsv"
+    cache: CACHED
     params:
         stage="scratch",
         own=flags("seed", "unpruned", "heads", "model", "history"),
@@ -136,6 +139,7 @@ use rule gates as penalty_gates with:
         f"{PENALTY_GATES}/log/penalty_gates.txt",
     benchmark:
         f"{PENALTY_GATES}/bench/penalty_gates.tsv"
+    cache: CACHED
     params:
         stage="penalty_gates",
         own=flags("seed", "unpruned", "scope", "target", "model", "history", "heads", "gates_log"),
@@ -155,3 +159,4 @@ use rule pruned as penalty_scratch with:
         f"{PENALTY_SCRATCH}/log/penalty_scratch.txt",
     benchmark:
         f"{PENALTY_SCRATCH}/bench/penalty_scratch.tsv"
+    cache: CACHED

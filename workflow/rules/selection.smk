@@ -85,6 +85,7 @@ use rule gates as selected with:
         f"{SELECTED}/log/selected.txt",
     benchmark:
         f"{SELECTED}/bench/selected.tsv"
+    cache: CACHED
     params:
         stage="selected",
         own=flags("seed", "start_model", "heads", "model", "history"),

@@ -16,8 +16,8 @@ from heads.base.targets import CONTROL, Target
 from heads.config import corpora, settings, sweep
 from heads.config.corpus_parts import download_name
 
-SHOWN = ("baseline", "pruned", "scratch", "selected", "penalty_scratch")
-"""Kinds of runs that are scored; those with gates have all their heads."""
+SCORED_KINDS = ("baseline", "pruned", "scratch", "selected", "penalty_scratch")
+"""The kinds of runs that are scored; those with gates have all their heads."""
 
 ROLE_FILES = {"roles.tsv", "alignment.tsv", "positions.tsv", "maps.json"}
 """What is made of a run only where there are trees."""
@@ -60,7 +60,7 @@ class Plan:
 
     # Runs
 
-    def run_folders(self, experiment: str, kinds: Collection[str] = SHOWN) -> list[str]:
+    def run_folders(self, experiment: str, kinds: Collection[str] = SCORED_KINDS) -> list[str]:
         """Folders of an experiment's runs of these kinds: baselines, then by kind, scope and target; seeds last."""
         swept = self.experiments[experiment]["sweep"]
         found: list[tuple[str, str | None, Target | None]] = [("baseline", None, None)]
