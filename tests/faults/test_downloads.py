@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from test_fetch import BODY, Site, names, serving
 
 from heads.base.files import UserError
+from small_server import BODY, Site, names, serving
 
 
 def test_a_server_that_always_sends_less_than_it_says_ends_in_one_sentence(tmp_path: Path) -> None:

@@ -89,6 +89,12 @@ def test_a_training_whose_clock_goes_backwards_saves_its_state_all_the_same_and_
     same(undisturbed, tmp_path / "run")
 
 
+def test_a_training_saves_its_state_no_more_often_than_it_is_told_to(results: Path, tmp_path: Path) -> None:
+    words = [*training_words("baseline", results, tmp_path / "run"), "--save-every-seconds", "3600"]
+    assert Command(words, tmp_path / "said.txt", Fault(kill_before=8)).end()[0] == -signal.SIGKILL
+    assert not (tmp_path / "run/unfinished/state.safetensors").exists()
+
+
 def test_a_training_stopped_by_sigterm_saves_at_once_says_so_and_goes_on_from_there(
     results: Path, undisturbed: Path, tmp_path: Path
 ) -> None:

@@ -149,15 +149,18 @@ def test_a_vocabulary_larger_than_the_corpus_allows_ends_in_one_sentence(
 def test_a_corpus_of_one_sentence_is_trained_on_and_a_dev_line_of_ten_thousand_tokens_is_left_out(
     results: Path, tmp_path: Path, tokens: int
 ) -> None:
-    dev = ["b a", " ".join(["ab"] * tokens)]
-    assert made(tmp_path, {"train": ["ab ba abba"], "dev": dev, "test": ["a"]}) == 0
-    assert bpe(tmp_path, 9) == 0
-    words = training_words("baseline", results, tmp_path / "run")
-    words[words.index("--data") + 1] = str(tmp_path / "bpe")
-    words[words.index("--references") + 1] = str(tmp_path / "out/dev.target.txt")
-    status, said = Command(words, tmp_path / "said.txt").end()
-    assert status == 0, said
-    assert len(read_jsonl(tmp_path / "run/train.jsonl")) == 3
+    losses = {}
+    for name, dev in (("with", ["b a", " ".join(["ab"] * tokens)]), ("without", ["b a"])):
+        place = tmp_path / name
+        assert made(place, {"train": ["ab ba abba"], "dev": dev, "test": ["a"]}) == 0
+        assert bpe(place, 9) == 0
+        words = training_words("baseline", results, place / "run")
+        words[words.index("--data") + 1] = str(place / "bpe")
+        words[words.index("--references") + 1] = str(place / "out/dev.target.txt")
+        status, said = Command(words, tmp_path / "said.txt").end()
+        assert status == 0, said
+        losses[name] = [line["dev_loss"] for line in read_jsonl(place / "run/train.jsonl")]
+    assert len(losses["with"]) == 3 and losses["with"] == losses["without"]
 
 
 def test_a_training_line_of_ten_thousand_tokens_is_cleaned_away_or_left_out_and_told(

@@ -1,0 +1,63 @@
+"""A small server that misbehaves on purpose, for downloads."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+from heads.corpus.fetch import fetch
+
+BODY = bytes(range(256)) * 3000
+
+
+class Site:
+    """What the server does with each request ("whole", "cut" or a status), and the ranges it was asked."""
+
+    def __init__(self, turns: list[str], *, ranges: bool = True, body: bytes = BODY) -> None:
+        self.turns, self.ranges, self.body, self.asked = turns, ranges, body, list[str | None]()
+        self.url, self.etag, self.waits = "", '"one"', list[float]()
+
+    def fetch(self, path: Path, sha256: str | None = None, attempts: int = 4) -> str:
+        return fetch(self.url, path, sha256=sha256, attempts=attempts, timeout_seconds=5, sleep=self.waits.append)
+
+
+@contextmanager
+def serving(site: Site) -> Iterator[Site]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked = self.headers.get("Range")
+            site.asked.append(asked)
+            turn = site.turns.pop(0) if site.turns else "whole"
+            if turn.isdigit():
+                self.send_error(int(turn))
+                return
+            fresh = self.headers.get("If-Range", site.etag) == site.etag
+            first = int(asked.removeprefix("bytes=").rstrip("-")) if asked and site.ranges and fresh else 0
+            self.send_response(206 if first else 200)
+            self.send_header("ETag", site.etag)
+            self.send_header("Content-Length", str(len(site.body) - first))
+            if first:
+                self.send_header("Content-Range", f"bytes {first}-{len(site.body) - 1}/{len(site.body)}")
+            self.end_headers()
+            self.wfile.write(site.body[first : len(site.body) // 2 if turn == "cut" else None])
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    site.url = f"http://127.0.0.1:{server.server_port}/data/corpus.tgz"
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    try:
+        yield site
+    finally:
+        server.shutdown()
+        thread.join(20)
+        server.server_close()
+
+
+def names(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
