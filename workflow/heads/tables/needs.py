@@ -98,6 +98,10 @@ NEEDS: dict[str, Need] = {
 
 CORPUS_FILES = {
     "corpus": ("{split}.source.txt", "{split}.target.txt", "filters.tsv"),
-    "bpe": ("source.model", "target.model", "{split}.source.safetensors", "{split}.target.safetensors"),
+    # Pieces are read together with the checksum beside them.
+    "bpe": (
+        *("source.model", "source.json", "target.model", "target.json"),
+        *("{split}.source.safetensors", "{split}.target.safetensors"),
+    ),
 }
 """What the corpus table reads below results/corpora/{corpus} and below results/{experiment}/bpe."""
