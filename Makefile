@@ -21,7 +21,7 @@ test: .venv/test-installed
 	$(BIN)/snakefmt --check Snakefile workflow/Snakefile workflow/rules
 	$(BIN)/mypy
 	$(BIN)/snakemake --lint
-	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+	$(ONE_THREAD) $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 format: .venv/test-installed
 	$(BIN)/ruff format .
