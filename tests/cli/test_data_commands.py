@@ -1,5 +1,5 @@
-"""`corpus`, `other`, `trees`, `fetch`, `parser_model` and `parser` by what they write: which text is whose, which
-setting goes where, which trees are the gold ones. The parser itself is stood in for."""
+"""`corpus`, `out_of_domain`, `trees`, `fetch`, `parser_model` and `parser` by what they write: which text is whose,
+which setting goes where, which trees are the gold ones. The parser itself is stood in for."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def given(tmp_path: Path) -> Path:
         write_conllu(folder / f"{name}.conllu", [place([(word, word, "X", 0, "root", True) for word in words.split()])])
     parts = {split: [{"source": f"{split}.en", "target": f"{split}.de"}] for split in ("train", "dev", "test")}
     entry = {"kind": "files", "source": "en", "target": "de", "folder": str(folder), **parts,
-             "other": [{"source": "far.en", "target": {"url": URL}}], "trees": "gold.conllu",
+             "out_of_domain": [{"source": "far.en", "target": {"url": URL}}], "trees": "gold.conllu",
              "parser_trees": "learn.conllu", "cleaning": {"max_words": 5, "max_length_ratio": 4.0}}  # fmt: skip
     write_text(tmp_path / "entry.yaml", yaml.safe_dump(entry))
     return tmp_path
@@ -67,9 +67,9 @@ def test_each_text_of_a_corpus_holds_the_lines_of_its_own_split_and_side(given: 
     assert ("train", "max_words", "2", "5") in rows
     assert [left for split, _, _, left in rows if split == "dev"] == ["2"]
     assert [left for split, _, _, left in rows if split == "test"] == ["3"]
-    command("other", **told)
+    command("out_of_domain", **told)
     for side in SIDES:
-        assert read_lines(given / f"out/other.{side}.txt") == [f"far {side} {number}" for number in range(4)]
+        assert read_lines(given / f"out/out_of_domain.{side}.txt") == [f"far {side} {number}" for number in range(4)]
 
 
 @pytest.mark.parametrize(("split", "words"), [("dev", "Birds sing"), ("train", "Cats see cats")])

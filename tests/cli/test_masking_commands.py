@@ -1,5 +1,5 @@
-"""`ablation`, `ablation_other`, `masking_curve` and `checkpoints` by their values: which text each reads, how much of
-it, and what is masked on it. References past what the settings name are nonsense, so that reading on would show."""
+"""`ablation`, `ablation_out_of_domain`, `masking_curve` and `checkpoints` by their values: which text each reads, how
+much of it, and what is masked on it. References past what the settings name are nonsense, so that reading on shows."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def test_the_head_of_a_layer_is_chosen_on_dev_and_scored_on_test_and_the_oracle_
 def test_the_other_domain_is_translated_as_far_as_the_settings_say(known: Known, tmp_path: Path) -> None:
     wanted = references(tmp_path / "other.txt", known.right("train")[:8], 40)
     flags = masking(known, "ablation", tmp_path, "train", wanted, sentences=8, dev_sentences=3, resamples=99)
-    command("ablation_other", **flags, masked=tmp_path / "other.tsv")
+    command("ablation_out_of_domain", **flags, masked=tmp_path / "other.tsv")
     rows = read_tsv(tmp_path / "other.tsv")
     assert len(rows) == 18
     for head in (FIRST, *KNOWN[:2]):

@@ -36,7 +36,7 @@ CORPORA = {
         **TEXT,
         "trees": {"url": URL, "sha256": SHA},
         "parser_trees": {"url": LEARNT},
-        "other": OTHER,
+        "out_of_domain": OTHER,
     },
 }
 NOTHING = {
@@ -169,21 +169,21 @@ def test_a_baseline_is_compared_with_what_came_from_it_in_all_attention() -> Non
 def test_a_corpus_is_made_of_its_text_and_each_treebank_and_other_domain_is_told_apart() -> None:
     asked, rich = plan(), CORPORA["rich"]
     assert asked.corpus_entry("rich") == asked.corpus_entry("plain") == TEXT
-    assert asked.other_entry("rich") == {**TEXT, "other": OTHER}
+    assert asked.out_of_domain_entry("rich") == {**TEXT, "out_of_domain": OTHER}
     assert asked.treebank_entry("rich", "dev") == {**TEXT, "trees": rich["trees"]}
     assert asked.treebank_entry("rich", "train") == {**TEXT, "parser_trees": rich["parser_trees"]}
     assert asked.corpus_entry("held") == {**TEXT, "hold_out": {"roles": 5}}
     with pytest.raises(
-        UserError, match=r"^corpora\.plain has no test set of another domain: name its parts under other"
+        UserError, match=r"^corpora\.plain has no test set of another domain: name its parts under out_of_domain"
     ):
-        asked.other_entry("plain")
+        asked.out_of_domain_entry("plain")
 
 
 def test_the_files_of_an_entry_are_its_downloads_and_what_lies_on_disk() -> None:
     asked, text = plan(), below("texts", "a.de", "a.en", "b.de", "b.en")
     gold, learnt = (f"results/downloads/{download_name(url)}" for url in (URL, LEARNT))
     assert asked.files_of(asked.corpus_entry("rich")) == text
-    assert asked.files_of(asked.other_entry("rich")) == [*text, "texts/o.de", "texts/o.en"]
+    assert asked.files_of(asked.out_of_domain_entry("rich")) == [*text, "texts/o.de", "texts/o.en"]
     assert asked.files_of(CORPORA["rich"]) == [gold, learnt, *text, "texts/o.de", "texts/o.en"]
     assert asked.treebank_files("rich", "dev") == [gold]
     assert asked.treebank_files("rich", "train") == [learnt]
@@ -212,15 +212,15 @@ def test_an_experiment_has_the_trees_and_the_domain_that_its_corpus_and_its_pars
     assert asked.run == names
     assert [name for name in names if asked.has_gold(name)] == ["one", "full", "gold"]
     assert [name for name in names if asked.has_trees(name)] == ["one", "parsed", "full", "gold", "given"]
-    assert [name for name in names if asked.has_other(name)] == ["full", "gold"]
+    assert [name for name in names if asked.has_out_of_domain(name)] == ["full", "gold"]
     assert asked.parsed(names) == ["one", "full"] and asked.parsed(["full", "gold"]) == ["full"]
     assert {name: asked.lacking(name) for name in names} == {
-        "one": ["ablation.other.tsv"],
-        "bare": ["roles.tsv", "ablation.other.tsv"],
-        "parsed": ["ablation.other.tsv"],
+        "one": ["ablation.out_of_domain.tsv"],
+        "bare": ["roles.tsv", "ablation.out_of_domain.tsv"],
+        "parsed": ["ablation.out_of_domain.tsv"],
         "full": [],
         "gold": [],
-        "given": ["ablation.other.tsv"],
+        "given": ["ablation.out_of_domain.tsv"],
     }
     assert [asked.corpus_of("one"), asked.corpus_of("full")] == ["results/corpora/demo", "results/corpora/rich"]
     assert [asked.language("one"), asked.language("full")] == ["en", "de"]
@@ -267,9 +267,9 @@ def test_a_table_reads_files_of_runs_in_its_scopes_and_skips_what_an_experiment_
         *(f"{folder}/{name}" for folder in one[:2] for name in ("a.tsv", "roles.tsv")),
         *(f"{folder}/heads.tsv" for folder in one[2:]),
     ]
-    optional = Need((), {"baseline": ("ablation.other.tsv", "roles.tsv", "b.tsv")}, (), optional=("roles.tsv",))
+    optional = Need((), {"baseline": ("ablation.out_of_domain.tsv", "roles.tsv", "b.tsv")}, (), optional=("roles.tsv",))
     assert asked.runs_read(optional, ["bare", "full"]) == [baselines["bare"], baselines["full"]]
-    files = below(baselines["full"], "ablation.other.tsv", "roles.tsv", "b.tsv")
+    files = below(baselines["full"], "ablation.out_of_domain.tsv", "roles.tsv", "b.tsv")
     assert asked.inputs_read(optional, ["bare", "full", "given"]) == [
         f"{baselines['bare']}/b.tsv",
         *files,

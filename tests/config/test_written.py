@@ -127,7 +127,7 @@ def test_what_is_refused_when_it_runs_is_marked_by_the_editor_too(path: str, val
         ("multi30k", {"hold_out": {"train": 5}}),
         ("multi30k", {"train": [{"source": "a"}]}),
         ("multi30k", {"train": [{"columns": "a", "separator": "", "source_column": 0, "target_column": 1}]}),
-        ("multi30k", {"other": [{"sacrebleu": "wmt14", "source": "a", "target": "b"}]}),
+        ("multi30k", {"out_of_domain": [{"sacrebleu": "wmt14", "source": "a", "target": "b"}]}),
         ("multi30k", {"cleaning": {"max_words": 3, "max_length_ratio": 0.5}}),
     ],
 )

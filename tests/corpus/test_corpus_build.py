@@ -27,7 +27,7 @@ from heads.config.corpora import (
 )
 from heads.config.corpus_parts import download_name
 from heads.corpus import build as build_module
-from heads.corpus.build import OTHER_NAMES, OUTPUT_NAMES, build, build_other
+from heads.corpus.build import OUT_OF_DOMAIN_NAMES, OUTPUT_NAMES, build, build_out_of_domain
 from heads.corpus.pairs import open_pairs
 from heads.syntax.conllu import place, read_conllu
 
@@ -326,7 +326,7 @@ def test_a_local_file_with_another_checksum_is_refused(data: Path, tmp_path: Pat
     refused(entry(data, train=[part]), tmp_path / "out", "train.en has not the sha256 000")
 
 
-OTHER = {"other": [{"source": "far.en", "target": "far.de"}]}
+FAR = {"out_of_domain": [{"source": "far.en", "target": "far.de"}]}
 
 
 def test_the_test_set_of_another_domain_is_written_beside_the_corpus_whatever_stands_in_training(
@@ -335,31 +335,31 @@ def test_the_test_set_of_another_domain_is_written_beside_the_corpus_whatever_st
     write(data, {"far.en": ["x  y", "last \u0007"], "far.de": ["X Y", "z"]})
     out, url = tmp_path / "out", "https://example.org/far.de"
     build(entry(data), out, tmp_path)
-    build_other(entry(data, **OTHER), out, tmp_path)
-    assert built(out) == {*OUTPUT_NAMES, *OTHER_NAMES}
-    assert [read_lines(out / name) for name in OTHER_NAMES] == [["x y", "last \u0007"], ["X Y", "z"]]
-    far = entry(data, other=[{"source": "far.en", "target": {"url": url}}])
+    build_out_of_domain(entry(data, **FAR), out, tmp_path)
+    assert built(out) == {*OUTPUT_NAMES, *OUT_OF_DOMAIN_NAMES}
+    assert [read_lines(out / name) for name in OUT_OF_DOMAIN_NAMES] == [["x y", "last \u0007"], ["X Y", "z"]]
+    far = entry(data, out_of_domain=[{"source": "far.en", "target": {"url": url}}])
     assert downloads_of(far) == [url] and local_files_of(far)[-1] == data / "far.en"
 
 
 @pytest.mark.parametrize(
-    ("source", "other", "words"),
+    ("source", "change", "words"),
     [
-        (b"a\nb\n", OTHER, "2 lines and .*far.de 1, so line 2"),
-        (b"\xff\n", OTHER, "far.en, line 1 is not UTF-8"),
-        (b" \n", OTHER, "other pair at line 1 of .*far.en has an empty source"),
-        (b"", OTHER, "files under other of the en-de corpus hold no pair"),
-        (b"a\n", {"other": [{"source": "near.en", "target": "far.de"}]}, "near.en is not at"),
+        (b"a\nb\n", FAR, "2 lines and .*far.de 1, so line 2"),
+        (b"\xff\n", FAR, "far.en, line 1 is not UTF-8"),
+        (b" \n", FAR, "out_of_domain pair at line 1 of .*far.en has an empty source"),
+        (b"", FAR, "files under out_of_domain of the en-de corpus hold no pair"),
+        (b"a\n", {"out_of_domain": [{"source": "near.en", "target": "far.de"}]}, "near.en is not at"),
         (b"a\n", {}, "has no test set of another domain"),
     ],
 )
 def test_a_faulty_test_set_of_another_domain_is_named_and_leaves_nothing(
-    data: Path, tmp_path: Path, source: bytes, other: Entry, words: str
+    data: Path, tmp_path: Path, source: bytes, change: Entry, words: str
 ) -> None:
     (data / "far.en").write_bytes(source)
     (data / "far.de").write_bytes(b"A\n" if source else b"")
     with pytest.raises(UserError, match=words):
-        build_other(entry(data, **other), tmp_path / "out", tmp_path)
+        build_out_of_domain(entry(data, **change), tmp_path / "out", tmp_path)
     assert built(tmp_path / "out") == set()
 
 

@@ -160,7 +160,8 @@ def test_a_corpus_of_one_sentence_is_trained_on_and_a_dev_line_of_ten_thousand_t
         status, said = Command(words, tmp_path / "said.txt").end()
         assert status == 0, said
         losses[name] = [line["dev_loss"] for line in read_jsonl(place / "run/train.jsonl")]
-    assert len(losses["with"]) == 3 and losses["with"] == losses["without"]
+    assert len(losses["with"]) == 3
+    assert (losses["with"] == losses["without"]) == (tokens == 10_000), "of one sentence, or of another one too"
 
 
 def test_a_training_line_of_ten_thousand_tokens_is_cleaned_away_or_left_out_and_told(

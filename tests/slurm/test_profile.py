@@ -13,7 +13,7 @@ from heads.config.corpora import local_files_of
 PROFILE = yaml.safe_load((ROOT / "profiles/slurm/config.yaml").read_text(encoding="utf-8"))
 TRAININGS = {"baseline", "gates", "scratch", "selected", "penalty_gates", "parser_model"}
 # Hours each, and few in an experiment.
-ABLATIONS = {"ablation", "ablation_other"}
+ABLATIONS = {"ablation", "ablation_out_of_domain"}
 ALONE = {*TRAININGS, *ABLATIONS, "download", "parser", "speed", "latency", "masking_curve", "checkpoints", "masked"}
 PAPERS = ("wmt-en-ru", "wmt-en-de", "wmt-en-fr", "opensubtitles-en-ru")
 
@@ -26,7 +26,7 @@ def submitted_rules() -> set[str]:
     rules = {found[1]: block for found, block in zip(named, blocks, strict=True) if found}
     # A rule that is used for another does not hand on that it is local.
     local = {rule for rule, block in rules.items() if "    localrule: True\n" in block or "    output:" not in block}
-    assert local == {"tables", "figures", "settings", "corpus_settings", "other_settings", "trees_settings"}
+    assert local == {"tables", "figures", "settings", "corpus_settings", "out_of_domain_settings", "trees_settings"}
     return set(rules) - local
 
 

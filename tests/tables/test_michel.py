@@ -219,7 +219,7 @@ def test_the_second_figure_compares_test_with_another_domain_where_there_is_one(
             axes = michel.fig2(load_runs(NEEDS["michel_fig2"], [run]), "first").axes[0]
         assert axes.get_xlabel() == f"BLEU change without the head, {label}"
         # For the next round; a domain where every head costs the same as on test.
-        shutil.copy(run / "ablation.tsv", run / "ablation.other.tsv")
+        shutil.copy(run / "ablation.tsv", run / "ablation.out_of_domain.tsv")
     points = np.concatenate([np.asarray(line.get_xydata()) for line in axes.lines[:3]])
     assert len(points) == 18 and (points[:, 0] == points[:, 1]).all()
 

@@ -21,12 +21,19 @@ from heads.tables.verdicts import Finding, holds
 
 SURE, UNSURE = 0.001, 0.2
 REFERENCE = load_reference("michel_claims.csv").set_index("id")
-FILES = ("ablation.tsv", "ablation.other.tsv", "layers_to_one.tsv", "masking_curve.tsv", "checkpoints.tsv", "speed.tsv")
+FILES = (
+    "ablation.tsv",
+    "ablation.out_of_domain.tsv",
+    "layers_to_one.tsv",
+    "masking_curve.tsv",
+    "checkpoints.tsv",
+    "speed.tsv",
+)
 
 
 def frames(**rows: Sequence[dict[str, Any]]) -> Frames:
-    """What was measured by the beginning of its file's name, `ablation_other` for `ablation.other.tsv`."""
-    given = {f"{name.replace('_other', '.other')}.tsv": list(found) for name, found in rows.items()}
+    """What was measured by the beginning of its file's name, with `_out_of_domain` for `.out_of_domain`."""
+    given = {f"{name.replace('_out_of_domain', '.out_of_domain')}.tsv": list(found) for name, found in rows.items()}
     assert set(given) <= set(FILES)
     return {name: frame_of(given.get(name, []), COLUMNS[name]) for name in FILES}
 
@@ -250,15 +257,15 @@ def test_the_correlation_across_domains_joins_heads_by_their_place_and_has_fishe
     changes = draw.normal(size=40)
     rows = masked(*((float(c), 1.0) for c in changes))
     elsewhere = masked(*((float(c), 1.0) for c in changes + draw.normal(size=40)))
-    found = finding("correlation_across_domains", ablation=rows, ablation_other=elsewhere[::-1])
+    found = finding("correlation_across_domains", ablation=rows, ablation_out_of_domain=elsewhere[::-1])
     r = np.corrcoef(changes, [row["bleu_change"] for row in elsewhere])[0, 1]
     assert found.ours == pytest.approx(r)
     assert np.arctanh([found.low, found.high]) == pytest.approx(
         np.arctanh(r) + np.array([-1, 1]) * 1.96 / 37**0.5, rel=1e-4
     )
-    assert verdict("correlation_across_domains", ablation=rows, ablation_other=rows) == "yes"
+    assert verdict("correlation_across_domains", ablation=rows, ablation_out_of_domain=rows) == "yes"
     against = masked(*((-float(c), 1.0) for c in changes))
-    assert verdict("correlation_across_domains", ablation=rows, ablation_other=against) == "no"
+    assert verdict("correlation_across_domains", ablation=rows, ablation_out_of_domain=against) == "no"
     assert verdict("correlation_across_domains", ablation=rows) == "", "no other domain"
 
 

@@ -50,7 +50,11 @@ COMMANDS: dict[str, Mapping[str, str]] = {
         "out-folder": CORPUS,
         "threads": NUMBER,
     },
-    "other": {"settings": f"{CORPUS}/other.yaml", "downloads": "results/downloads", "out-folder": CORPUS},
+    "out_of_domain": {
+        "settings": f"{CORPUS}/out_of_domain.yaml",
+        "downloads": "results/downloads",
+        "out-folder": CORPUS,
+    },
     "trees": {
         "out": f"{CORPUS}/{{split}}.conllu",
         "corpus-settings": f"{CORPUS}/trees.{{split}}.yaml",
@@ -142,12 +146,12 @@ COMMANDS: dict[str, Mapping[str, str]] = {
         "dev-references": f"{CORPUS}/dev.target.txt",
         "threads": NUMBER,
     },
-    "ablation_other": {
-        "masked": f"{RUN}/ablation.other.tsv",
+    "ablation_out_of_domain": {
+        "masked": f"{RUN}/ablation.out_of_domain.tsv",
         "settings": f"{SETTINGS}/ablation.yaml",
         "model": RUN,
-        "source": f"{BPE}/other.source.safetensors",
-        "references": f"{CORPUS}/other.target.txt",
+        "source": f"{BPE}/out_of_domain.source.safetensors",
+        "references": f"{CORPUS}/out_of_domain.target.txt",
         "target-bpe": f"{BPE}/target.model",
         "threads": NUMBER,
     },

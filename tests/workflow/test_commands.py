@@ -37,7 +37,13 @@ from heads.config.settings import merged, resolve
 TEXTS = {split: [{side: f"{split}.{side}" for side in ("source", "target")}] for split in ("train", "dev", "test")}
 FILES = {"kind": "files", "source": "de", "target": "en", "folder": "texts", "parser_trees": "learn.conllu"}
 CLEANING = {"max_words": 60, "max_length_ratio": 4.0}
-FAR = {**FILES, **TEXTS, "cleaning": CLEANING, "trees": "gold.conllu", "other": [{"source": "o.de", "target": "o.en"}]}
+FAR = {
+    **FILES,
+    **TEXTS,
+    "cleaning": CLEANING,
+    "trees": "gold.conllu",
+    "out_of_domain": [{"source": "o.de", "target": "o.en"}],
+}
 SWEEP = {
     "seeds": [1, 2],
     "lambdas": {"enc_self": [0.5], "all": [0.25, 4]},
@@ -251,12 +257,12 @@ def test_heads_are_chosen_from_measures_that_never_saw_the_test_set(jobs: list[J
 
 def test_settings_files_hold_what_config_yaml_says_of_their_stage_or_corpus(planned: Path) -> None:
     whole = resolve(merged(merged(read_yaml(ROOT / "config.yaml"), read_yaml(TINY)), PLANNED))
-    grounds = {key: value for key, value in FAR.items() if key not in ("trees", "parser_trees", "other")}
+    grounds = {key: value for key, value in FAR.items() if key not in ("trees", "parser_trees", "out_of_domain")}
     expected = {
         "results/far/settings/masked.yaml": {name: whole["far"][name] for name in ("translate", "selection")},
         "results/tiny/settings/gates.yaml": {name: whole["tiny"][name] for name in ("training", "gates")},
         "results/corpora/grounds/settings.yaml": grounds,
-        "results/corpora/grounds/other.yaml": {**grounds, "other": FAR["other"]},
+        "results/corpora/grounds/out_of_domain.yaml": {**grounds, "out_of_domain": FAR["out_of_domain"]},
         "results/corpora/grounds/trees.dev.yaml": {**grounds, "trees": "gold.conllu"},
         "results/corpora/grounds/trees.train.yaml": {**grounds, "parser_trees": "learn.conllu"},
     }

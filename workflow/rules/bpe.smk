@@ -39,7 +39,7 @@ rule encode:
     benchmark:
         f"{BPE}/bench/encode.{{split}}.{{side}}.tsv"
     wildcard_constraints:
-        split="|".join([*names.SPLITS, names.OTHER]),
+        split="|".join([*names.SPLITS, names.OUT_OF_DOMAIN]),
     cache: CACHED
     conda:
         "../../envs/torch.yaml"

@@ -34,17 +34,17 @@ use rule settings as corpus_settings with:
         content=lambda w: PLAN.corpus_entry(w.corpus),
 
 
-use rule settings as other_settings with:
+use rule settings as out_of_domain_settings with:
     """The entry of one corpus with the test set of another domain."""
     output:
-        "results/corpora/{corpus}/other.yaml",
+        "results/corpora/{corpus}/out_of_domain.yaml",
     log:
-        "results/corpora/{corpus}/log/other_settings.txt",
+        "results/corpora/{corpus}/log/out_of_domain_settings.txt",
     benchmark:
-        "results/corpora/{corpus}/bench/other_settings.tsv"
+        "results/corpora/{corpus}/bench/out_of_domain_settings.tsv"
     localrule: True
     params:
-        content=lambda w: PLAN.other_entry(w.corpus),
+        content=lambda w: PLAN.out_of_domain_entry(w.corpus),
 
 
 use rule settings as trees_settings with:

@@ -56,16 +56,16 @@ rule corpus:
         " --out-folder {params.folder:q} --threads {threads} > {log:q} 2>&1"
 
 
-rule other:
+rule out_of_domain:
     """The test set of another domain that a corpus names, as plain text (Michel et al., Fig 2)."""
     input:
-        settings=f"{CORPUS}/other.yaml",
-        files=lambda w: PLAN.files_of(PLAN.other_entry(w.corpus)),
+        settings=f"{CORPUS}/out_of_domain.yaml",
+        files=lambda w: PLAN.files_of(PLAN.out_of_domain_entry(w.corpus)),
     output:
-        source=f"{CORPUS}/{names.OTHER}.source.txt",
-        target=f"{CORPUS}/{names.OTHER}.target.txt",
+        source=f"{CORPUS}/{names.OUT_OF_DOMAIN}.source.txt",
+        target=f"{CORPUS}/{names.OUT_OF_DOMAIN}.target.txt",
     log:
-        f"{CORPUS}/log/other.txt",
+        f"{CORPUS}/log/out_of_domain.txt",
     benchmark:
         f"{CORPUS}/bench/other.tsv"
     conda:
@@ -76,7 +76,7 @@ rule other:
     params:
         folder=lambda wildcards, input: str(Path(input.settings).parent),
     shell:
-        "python -m heads other --settings {input.settings:q} --downloads results/downloads"
+        "python -m heads out_of_domain --settings {input.settings:q} --downloads results/downloads"
         " --out-folder {params.folder:q} > {log:q} 2>&1"
 
 

@@ -1,5 +1,5 @@
 # BLEU with heads masked, without any update (Michel et al.), on any scored model or at checkpoints of the baseline.
-from heads.config.plan import OTHER_FILE
+from heads.config.plan import OUT_OF_DOMAIN_FILE
 
 
 use rule score as ablation with:
@@ -42,22 +42,22 @@ use rule score as ablation with:
         ),
 
 
-use rule ablation as ablation_other with:
+use rule ablation as ablation_out_of_domain with:
     """BLEU on the test set of another domain with every head masked alone (Michel et al., Fig 2)."""
     input:
         **SCORED_MODEL,
         settings=f"{SETTINGS}/ablation.yaml",
-        source=f"{BPE}/{names.OTHER}.source.safetensors",
-        references=corpus_file(f"{names.OTHER}.target.txt"),
+        source=f"{BPE}/{names.OUT_OF_DOMAIN}.source.safetensors",
+        references=corpus_file(f"{names.OUT_OF_DOMAIN}.target.txt"),
         target_bpe=f"{BPE}/target.model",
     output:
-        masked=f"{ANY_RUN}/{OTHER_FILE}",
+        masked=f"{ANY_RUN}/{OUT_OF_DOMAIN_FILE}",
     log:
-        f"{ANY_RUN}/log/ablation_other.txt",
+        f"{ANY_RUN}/log/ablation_out_of_domain.txt",
     benchmark:
-        f"{ANY_RUN}/bench/ablation_other.tsv"
+        f"{ANY_RUN}/bench/ablation_out_of_domain.tsv"
     params:
-        stage="ablation_other",
+        stage="ablation_out_of_domain",
         own=flags("model", "source", "references", "target_bpe", "masked"),
 
 

@@ -21,7 +21,7 @@ CHOICE_SCOPE = "all"
 """The scope in which heads are chosen by other means than gates."""
 
 SPLITS = ("train", "dev", "test")
-OTHER = "other"
+OUT_OF_DOMAIN = "out_of_domain"
 """The name of a test set of another domain, which a corpus in files may have beside its splits."""
 
 ROLES = "roles"

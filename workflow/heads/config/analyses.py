@@ -169,7 +169,7 @@ class AblationSettings(_MaskedSearch):
     """Single heads masked or left alone: how many test and dev sentences, and draws of the significance test."""
 
     sentences: CountOrZero = setting(
-        0, "of the test set, and of the corpus's `other`, a test set of another domain; 0: all"
+        0, "of the test set, and of the corpus's `out_of_domain`, a test set of another domain; 0: all"
     )
     dev_sentences: CountOrZero = setting(0, "of the dev set, on which the head to keep is chosen; 0: all")
     resamples: Resamples = setting(1000, "paired bootstrap [second-hand]")

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from pydantic import Discriminator, Field, Tag, ValidationInfo
 
 from heads.base.files import UserError
-from heads.base.names import OTHER, ROLES, SPLITS
+from heads.base.names import OUT_OF_DOMAIN, ROLES, SPLITS
 from heads.config.corpus_parts import Columns, File, FileSpec, OpusOverlap, Part, Parts, TwoFiles, keys_of
 from heads.config.fields import (
     Closed,
@@ -93,7 +93,7 @@ HeldOut = Annotated[Mapping[Annotated[str, one_of("dev", "test", ROLES)], Count]
 
 @dataclass(frozen=True, slots=True)
 class FilesCorpus(_Entry):
-    """A corpus in files, by split and under `other`, where there may be none.
+    """A corpus in files, by split and under `out_of_domain`, where there may be none.
 
     `hold_out` has the sizes of what is cut from train: dev and test where they have no parts, and source lines to be
     parsed for the roles of heads. `trees` is the treebank that heads are measured on, `parser_trees` the one that a
@@ -108,7 +108,7 @@ class FilesCorpus(_Entry):
     folder: Text = setting(".", "where paths begin")
     dev: Parts = setting((), "to tune on; without any, hold_out says how many")
     test: Parts = setting((), "to score on; without any, hold_out says how many")
-    other: Parts = setting((), "a test set of another domain, for Michel et al.'s Fig 2")
+    out_of_domain: Parts = setting((), "a test set of another domain, for Michel et al.'s Fig 2")
     hold_out: HeldOut = setting(
         {}, "pairs cut from training for dev and test, and for roles lines to be parsed where roles.trees is [stanza]"
     )
@@ -118,8 +118,8 @@ class FilesCorpus(_Entry):
 
     @property
     def parts(self) -> dict[str, Sequence[Part]]:
-        """The parts by split, and those under `other`."""
-        return {split: getattr(self, split) for split in (*SPLITS, OTHER)}
+        """The parts by split, and those under `out_of_domain`."""
+        return {split: getattr(self, split) for split in (*SPLITS, OUT_OF_DOMAIN)}
 
 
 KINDS: dict[str, Any] = {"grammar": GrammarCorpus, "files": FilesCorpus}

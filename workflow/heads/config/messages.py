@@ -16,6 +16,7 @@ from heads.base.files import UserError
 RENAMED = {
     "curve": "is now called masking_curve: rename it",
     "moments": "is now called checkpoints: rename it",
+    "other": "is now called out_of_domain: rename it",
     "optimal_parameters": "is the same as optimal: write that",
 }
 """Keys and words that settings once had, and what to do about them."""

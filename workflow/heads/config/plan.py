@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from heads.base import criteria
 from heads.base.files import UserError
-from heads.base.names import CHOICE_SCOPE, KINDS, OTHER, ROLES, SCOPES
+from heads.base.names import CHOICE_SCOPE, KINDS, OUT_OF_DOMAIN, ROLES, SCOPES
 from heads.base.runs import Run, run_of
 from heads.base.targets import CONTROL, Target
 from heads.config import corpora, settings, sweep
@@ -21,7 +21,7 @@ SCORED_KINDS = ("baseline", "pruned", "scratch", "selected", "penalty_scratch")
 
 ROLE_FILES = {"roles.tsv", "alignment.tsv", "positions.tsv", "maps.json"}
 """What is made of a run only where there are trees."""
-OTHER_FILE = "ablation.other.tsv"
+OUT_OF_DOMAIN_FILE = "ablation.out_of_domain.tsv"
 """What is made of a run only where there is a test set of another domain."""
 
 
@@ -151,17 +151,19 @@ class Plan:
 
     def corpus_entry(self, corpus: str) -> dict[str, Any]:
         """What a corpus is made of: neither treebanks nor the test set of another domain are a part of it."""
-        return self.entry_without(corpus, "trees", "parser_trees", OTHER)
+        return self.entry_without(corpus, "trees", "parser_trees", OUT_OF_DOMAIN)
 
-    def other_entry(self, corpus: str) -> dict[str, Any]:
+    def out_of_domain_entry(self, corpus: str) -> dict[str, Any]:
         """The entry of a corpus with the test set of another domain. Raises UserError where it has none."""
-        if OTHER not in self.corpora[corpus]:
-            raise UserError(f"corpora.{corpus} has no test set of another domain: name its parts under {OTHER}.")
+        if OUT_OF_DOMAIN not in self.corpora[corpus]:
+            raise UserError(
+                f"corpora.{corpus} has no test set of another domain: name its parts under {OUT_OF_DOMAIN}."
+            )
         return self.entry_without(corpus, "trees", "parser_trees")
 
     def treebank_entry(self, corpus: str, split: str) -> dict[str, Any]:
         """The entry of a corpus with the one treebank that stands in the place of a split's trees."""
-        return self.entry_without(corpus, "trees" if split == "train" else "parser_trees", OTHER)
+        return self.entry_without(corpus, "trees" if split == "train" else "parser_trees", OUT_OF_DOMAIN)
 
     def treebank_files(self, corpus: str, split: str) -> list[str]:
         """Local files and downloads of that treebank alone."""
@@ -184,9 +186,9 @@ class Plan:
         """Whether there is anything to measure roles on."""
         return self.has_gold(experiment) or "stanza" in self.experiments[experiment]["roles"]["trees"]
 
-    def has_other(self, experiment: str) -> bool:
+    def has_out_of_domain(self, experiment: str) -> bool:
         """Whether the experiment's corpus has a test set of another domain."""
-        return OTHER in self._entry(experiment)
+        return OUT_OF_DOMAIN in self._entry(experiment)
 
     def tree_files(self, experiment: str) -> dict[str, str]:
         """The trees that roles are measured on, by source, the one that decides first; gold ones where there are any.
@@ -257,5 +259,5 @@ class Plan:
 
     def lacking(self, experiment: str) -> list[str]:
         """Files that the runs of an experiment do not have: what needs trees, or another domain."""
-        trees, other = self.has_trees(experiment), self.has_other(experiment)
-        return [*([] if trees else ["roles.tsv"]), *([] if other else [OTHER_FILE])]
+        trees, other = self.has_trees(experiment), self.has_out_of_domain(experiment)
+        return [*([] if trees else ["roles.tsv"]), *([] if other else [OUT_OF_DOMAIN_FILE])]

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from heads.base.files import UserError, write_lines, write_tsv
-from heads.base.names import OTHER, ROLES, SIDES, SPLITS
+from heads.base.names import OUT_OF_DOMAIN, ROLES, SIDES, SPLITS
 from heads.base.pool import chunks, in_order
 from heads.base.seals import sha256_of
 from heads.config.corpora import FilesCorpus, GrammarCorpus, files_of, parse_corpus
@@ -61,7 +61,7 @@ OUTPUT_NAMES = (
     text_name(ROLES, "source"),
     FILTER_TABLE,
 )
-OTHER_NAMES = tuple(text_name(OTHER, side) for side in SIDES)
+OUT_OF_DOMAIN_NAMES = tuple(text_name(OUT_OF_DOMAIN, side) for side in SIDES)
 
 
 def build(entry: Mapping[str, Any], out_folder: Path, downloads: Path, workers: int = 1) -> None:
@@ -83,20 +83,20 @@ def build(entry: Mapping[str, Any], out_folder: Path, downloads: Path, workers: 
         write_tsv(stage / FILTER_TABLE, rows, TABLE_COLUMNS)
 
 
-def build_other(entry: Mapping[str, Any], out_folder: Path, downloads: Path) -> None:
+def build_out_of_domain(entry: Mapping[str, Any], out_folder: Path, downloads: Path) -> None:
     """Write both sides of the test set of another domain, as dev and test are written: no line is taken out.
 
     Raises UserError for a corpus without one, for a fault in its files and for one without pairs.
     """
     corpus = parse_corpus(entry)
     pair = f"{corpus.source}-{corpus.target}"
-    if not isinstance(corpus, FilesCorpus) or not corpus.parts[OTHER]:
-        raise UserError(f"The {pair} corpus has no test set of another domain: name its parts under {OTHER}.")
+    if not isinstance(corpus, FilesCorpus) or not corpus.parts[OUT_OF_DOMAIN]:
+        raise UserError(f"The {pair} corpus has no test set of another domain: name its parts under {OUT_OF_DOMAIN}.")
     for file in files_of(corpus):
         check_file(file, downloads)
-    with staged(out_folder, OTHER_NAMES) as stage:
-        if not write_split(stage, OTHER, checked(raw_pairs(corpus, OTHER, downloads), OTHER)):
-            raise UserError(f"The files under {OTHER} of the {pair} corpus hold no pair: give files with text.")
+    with staged(out_folder, OUT_OF_DOMAIN_NAMES) as stage:
+        if not write_split(stage, OUT_OF_DOMAIN, checked(raw_pairs(corpus, OUT_OF_DOMAIN, downloads), OUT_OF_DOMAIN)):
+            raise UserError(f"The files under {OUT_OF_DOMAIN} of the {pair} corpus hold no pair: give files with text.")
 
 
 @contextmanager

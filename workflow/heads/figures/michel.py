@@ -87,7 +87,7 @@ def _histogram(axes: Axes, change: pd.Series, significant: pd.Series, bins: list
 def fig2(frames: Frames, experiment: str) -> Figure:
     """What a head's absence costs on another domain, else on dev, against test; beside it, the same near zero."""
     keys = ["seed", "attention", "layer", "head"]
-    other = frames["ablation.other.tsv"]
+    other = frames["ablation.out_of_domain.tsv"]
     compared = frames["ablation.dev.tsv"] if other.empty else other
     where, name = ("on other sentences", "dev") if other.empty else ("in another domain", "other domain")
     both = frames["ablation.tsv"][[*keys, "bleu_change"]].merge(

@@ -32,9 +32,9 @@ NEEDS: dict[str, Need] = {
     "michel_fig1": Need((), {"baseline": ("ablation.tsv",)}, ("michel_table1_heads.csv",)),
     "michel_fig2": Need(
         (),
-        {"baseline": ("ablation.tsv", "ablation.dev.tsv", "ablation.other.tsv")},
+        {"baseline": ("ablation.tsv", "ablation.dev.tsv", "ablation.out_of_domain.tsv")},
         (),
-        optional=("ablation.other.tsv",),
+        optional=("ablation.out_of_domain.tsv",),
     ),
     "michel_fig3": Need((), {"baseline": ("masking_curve.tsv",)}, ()),
     "michel_fig4": Need((), {"baseline": ("masking_curve.tsv",)}, ()),

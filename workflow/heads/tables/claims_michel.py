@@ -104,7 +104,7 @@ def source_needed_most(frames: Frames, masked: float) -> Finding:
 def correlation_across_domains(frames: Frames) -> Finding:
     """Pearson's r over all heads of the change on test and on the other domain, with Fisher's interval."""
     keys = ["attention", "layer", "head"]
-    both = frames["ablation.tsv"].merge(frames["ablation.other.tsv"], on=keys, suffixes=("", "_other"))
+    both = frames["ablation.tsv"].merge(frames["ablation.out_of_domain.tsv"], on=keys, suffixes=("", "_other"))
     if len(both) <= 3:
         return NOT_MEASURED
     r = float(both["bleu_change"].corr(both["bleu_change_other"]))

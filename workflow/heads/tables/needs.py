@@ -46,7 +46,7 @@ MEASURED = {
 }
 """What all measures of a head are read from; see SOURCES in `heads.tables.measures`."""
 
-MICHEL = ("layers_to_one.tsv", "masking_curve.tsv", "checkpoints.tsv", "speed.tsv", "ablation.other.tsv")
+MICHEL = ("layers_to_one.tsv", "masking_curve.tsv", "checkpoints.tsv", "speed.tsv", "ablation.out_of_domain.tsv")
 """What the claims of Michel et al. are read from, besides single heads masked."""
 SCORED = ("bleu.json", "bleu_statistics.tsv")
 TRAINED = ("model.json", "train.jsonl")

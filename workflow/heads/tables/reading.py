@@ -117,7 +117,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "maps.json": ("words", "relations", "tree_heads", "weights"),
     "importance.tsv": ("attention", "layer", "head", "form", "importance", "importance_normalised"),
     **dict.fromkeys(
-        ("ablation.tsv", "ablation.dev.tsv", "ablation.other.tsv"),
+        ("ablation.tsv", "ablation.dev.tsv", "ablation.out_of_domain.tsv"),
         ("attention", "layer", "head", "bleu", "bleu_change", "p_value"),
     ),
     "layers_to_one.tsv": (

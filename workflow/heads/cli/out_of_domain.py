@@ -1,4 +1,4 @@
-"""`other`: the test set of another domain that a corpus names becomes plain text, a sentence a line."""
+"""`out_of_domain`: the test set of another domain that a corpus names becomes plain text, a sentence a line."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from heads.base.files import read_yaml
-from heads.corpus.build import build_other
+from heads.corpus.build import build_out_of_domain
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -18,4 +18,4 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Build the test set."""
-    build_other(read_yaml(arguments.settings), arguments.out_folder, arguments.downloads)
+    build_out_of_domain(read_yaml(arguments.settings), arguments.out_folder, arguments.downloads)
