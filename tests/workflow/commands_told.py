@@ -43,6 +43,10 @@ def measured(stage: str, folder: str, out: str, settings: str = "") -> dict[str,
 COMMANDS: dict[str, Mapping[str, str]] = {
     # By rule, every flag of its command. The first is a file that tells whose command it is: what its path says is put
     # into all the others.
+    "settings": {"out": f"{SETTINGS}/{{stage}}.yaml", "content": ELSEWHERE},
+    "corpus_settings": {"out": f"{CORPUS}/settings.yaml", "content": ELSEWHERE},
+    "out_of_domain_settings": {"out": f"{CORPUS}/out_of_domain.yaml", "content": ELSEWHERE},
+    "trees_settings": {"out": f"{CORPUS}/trees.{{split}}.yaml", "content": ELSEWHERE},
     "download": {"out": "results/downloads/{file}", "url": ELSEWHERE, "sha256": ELSEWHERE},
     "corpus": {
         "settings": f"{CORPUS}/settings.yaml",

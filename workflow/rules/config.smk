@@ -1,5 +1,7 @@
-# The settings of each stage as a small file of its own, so that a change reruns only what it was given.
-from heads.base.files import write_yaml
+# The settings of each stage as a small file of its own, so that a change reruns only what it was given. By a command, for
+# Snakemake starts itself anew for each job with a `run` block.
+import json
+
 from heads.config.settings import stage_settings
 
 
@@ -12,13 +14,15 @@ rule settings:
     benchmark:
         f"{SETTINGS}/bench/{{stage}}.tsv"
     localrule: True
+    conda:
+        "../../envs/torch.yaml"
     resources:
         mem_mb=200,
         runtime=5,
     params:
-        content=lambda w: stage_settings(PLAN.experiments[w.experiment], w.stage),
-    run:
-        write_yaml(Path(output[0]), params.content)
+        content=lambda w: json.dumps(stage_settings(PLAN.experiments[w.experiment], w.stage)),
+    shell:
+        "python -m heads settings --content {params.content:q} --out {output:q} > {log:q} 2>&1"
 
 
 use rule settings as corpus_settings with:
@@ -31,7 +35,7 @@ use rule settings as corpus_settings with:
         "results/corpora/{corpus}/bench/settings.tsv"
     localrule: True
     params:
-        content=lambda w: PLAN.corpus_entry(w.corpus),
+        content=lambda w: json.dumps(PLAN.corpus_entry(w.corpus)),
 
 
 use rule settings as out_of_domain_settings with:
@@ -44,7 +48,7 @@ use rule settings as out_of_domain_settings with:
         "results/corpora/{corpus}/bench/out_of_domain_settings.tsv"
     localrule: True
     params:
-        content=lambda w: PLAN.out_of_domain_entry(w.corpus),
+        content=lambda w: json.dumps(PLAN.out_of_domain_entry(w.corpus)),
 
 
 use rule settings as trees_settings with:
@@ -57,4 +61,4 @@ use rule settings as trees_settings with:
         "results/corpora/{corpus}/bench/trees_settings.{split}.tsv"
     localrule: True
     params:
-        content=lambda w: PLAN.treebank_entry(w.corpus, w.split),
+        content=lambda w: json.dumps(PLAN.treebank_entry(w.corpus, w.split)),
