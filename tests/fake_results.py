@@ -16,7 +16,7 @@ from heads.base.runs import Run
 from heads.base.targets import Target
 from heads.translation.bleu import COLUMNS as STATISTICS
 from heads.translation.bleu import bleu_of
-from shapes_told import shape_told
+from shape_facts import facts_with_shape
 
 RELATIONS = ("nsubj", "obj", "amod", "advmod")
 DIRECTIONS = ("dependent-to-head", "head-to-dependent")
@@ -96,7 +96,7 @@ def _model(
     folder: Path, run: Run, live: Live, bleu: float, world: World, weight: Any, rng: np.random.Generator
 ) -> Path:
     path = folder / run.folder
-    shape = shape_told(live, original_heads=world.heads)
+    shape = facts_with_shape(live, original_heads=world.heads)
     updates = {"baseline": 3000, "pruned": 3300, "scratch": 3300}[run.kind]
     write_json(path / "model.json", {"shape": shape, "dev_loss": float(1 + rng.random()), "total_updates": updates})
     if run.kind != "pruned":
@@ -295,7 +295,7 @@ def _gates(folder: Path, run: Run, live: Live, rng: np.random.Generator, world: 
         lines.append(json.dumps({"update": update, "p_open": gates}))
     write_lines(path / "gates.jsonl", lines)
     full = {a: [list(range(world.heads))] * world.layers for a in ATTENTIONS}
-    shape = shape_told(full, original_heads=world.heads)
+    shape = facts_with_shape(full, original_heads=world.heads)
     write_json(path / "model.json", {"shape": shape, "dev_loss": 1.0, "total_updates": 3300})
     _curve(path, (100, 200, 300), last_fall=0.01 if run.scope == "all" else 0.05)
     return path

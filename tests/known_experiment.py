@@ -34,7 +34,7 @@ LETTERS = {"source": "abcdefgh", "target": "ijklmnopqrstuvwx"}
 PIECES = {side: FIRST_WORD + 2 * len(letters) + 1 for side, letters in LETTERS.items()}
 """Special ones, a word of every letter, the letters and the mark of a blank."""
 COUNTS, WRONG = {"train": 40, "dev": 10, "test": 14}, {"train": 7, "dev": 4, "test": 3}
-"""Sentences of each split, and that every so-manieth translation is wrong."""
+"""Sentences of each split, and how often a translation is wrong."""
 UPDATES_BEFORE = 7
 Pair = tuple[list[int], list[int]]
 """Pieces of a sentence and of its given translation."""

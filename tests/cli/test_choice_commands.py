@@ -34,7 +34,7 @@ from known_experiment import (
     settings,
     write_known,
 )
-from shapes_told import shape_told
+from shape_facts import facts_with_shape
 
 LIVE = {"enc_self": [[0, 1], [0, 2], []], "dec_self": [[1], [], [0]], "dec_enc": [[0, 1], [1], [2]]}
 HEADS = tuple((kind, n, head) for kind in ATTENTIONS for n, layer in enumerate(LIVE[kind]) for head in layer)
@@ -59,7 +59,7 @@ def best(scores: Any, count: int) -> set[Head]:
 def measured(tmp_path: Path) -> Path:
     """The folder of an unpruned model with all that was measured on it, and decoys in what is not to be read."""
     place = [dict(zip(("attention", "layer", "head"), head, strict=True)) for head in HEADS]
-    write_json(tmp_path / "model.json", {"shape": shape_told(LIVE, width=12, head_width=3)})
+    write_json(tmp_path / "model.json", {"shape": facts_with_shape(LIVE, width=12, head_width=3)})
     importance = [
         {**head, "form": form, "importance": ORDERS[form][i], "importance_normalised": ORDERS[f"{form}_layer"][i]}
         for form in reversed(FORMS) for i, head in enumerate(place)
@@ -245,7 +245,7 @@ def with_errors(count: int) -> list[str]:
 def folder_of(root: Path, run: str, live: dict[str, list[list[int]]], updates: int, errors: int) -> Path:
     """A run as `compared` reads it; the score beside it is of no use to it."""
     folder = root / run
-    write_json(folder / "model.json", {"shape": shape_told(live), "updates": 3, "total_updates": updates})
+    write_json(folder / "model.json", {"shape": facts_with_shape(live), "updates": 3, "total_updates": updates})
     write_json(folder / "bleu.json", {"bleu": 1.0})
     write_lines(folder / "translations.txt", with_errors(errors))
     return folder

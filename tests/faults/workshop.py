@@ -55,7 +55,7 @@ class Fault:
     kill_before: int = 0
     """Update before which the process kills itself with -9."""
     kill_in_save: int = 0
-    """So-manieth file of tensors in whose midst it does."""
+    """Number of the file of tensors in the middle of which it does."""
     spoil_after: int = 0
     """Update after which a weight is no number any more."""
     most_bytes: int = 0

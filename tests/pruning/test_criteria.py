@@ -16,7 +16,7 @@ from heads.base.targets import Target
 from heads.model.shape import Head
 from heads.pruning.criteria import Measured, choose, least_of, scores_of, selection_rows
 from heads.pruning.selection import keep_best, reversed_scores
-from shapes_told import shape_told
+from shape_facts import facts_with_shape
 
 LIVE = {"enc_self": [[0, 1], [0, 2]], "dec_self": [[1], []], "dec_enc": [[0, 1], [1]]}
 HEADS = tuple((kind, n, head) for kind in ATTENTIONS for n, layer in enumerate(LIVE[kind]) for head in layer)
@@ -169,7 +169,7 @@ def test_what_is_asked_of_one_layer_goes_before_what_is_asked_of_all() -> None:
 def test_a_budget_below_the_least_numbers_is_one_sentence_without_traceback(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    write_json(tmp_path / "model.json", {"shape": shape_told(LIVE)})
+    write_json(tmp_path / "model.json", {"shape": facts_with_shape(LIVE)})
     table = MEASURED.tables["importance.tsv"]
     write_tsv(tmp_path / "importance.tsv", table, tuple(table[0]))
     write_text(tmp_path / "s.yaml", "selection: {at_least: {enc_self: 1, dec_enc.0: 2}, resamples: 100}\n")
@@ -244,7 +244,7 @@ def test_a_measure_that_lost_its_end_or_a_number_is_named() -> None:
 def test_a_wrong_target_or_a_measure_cut_off_ends_the_command_in_one_sentence(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], targets: list[str]
 ) -> None:
-    write_json(tmp_path / "model.json", {"shape": shape_told(LIVE)})
+    write_json(tmp_path / "model.json", {"shape": facts_with_shape(LIVE)})
     for name in ("importance.tsv", "latency.tsv"):
         write_tsv(tmp_path / name, MEASURED.tables[name], tuple(MEASURED.tables[name][0]))
     path = tmp_path / "latency.tsv"

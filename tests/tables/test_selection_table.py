@@ -29,7 +29,7 @@ from heads.tables.selection import method_of, selection_table
 from heads.tables.verdicts import t_quantile
 from heads.text.vocabulary import Tokens
 from model_folders import opinionated, write_experiment
-from shapes_told import shape_told
+from shape_facts import facts_with_shape
 
 WORLD = World(layers=2, heads=3, lams=("0.1",), scratch=False, seeds=(1, 2))
 
@@ -173,7 +173,7 @@ def test_every_fine_tuned_model_is_tested_against_the_unpruned_one(tmp_path: Pat
     for run, text in runs.items():
         live = {"enc_self": [[0, 1]], "dec_self": [[0]], "dec_enc": [[1] if "/all/" in run else [0, 1, 2]]}
         updates = 9 if "/all/" in run else 4
-        write_json(root / run / "model.json", {"shape": shape_told(live), "total_updates": updates})
+        write_json(root / run / "model.json", {"shape": facts_with_shape(live), "total_updates": updates})
         write_lines(root / run / "translations.txt", text)
     write_text(tmp_path / "s.yaml", "selection: {at_least: {}, resamples: 100}\n")
     words = ["compared", "--settings", str(tmp_path / "s.yaml"), "--references", str(tmp_path / "references.txt")]

@@ -1,7 +1,7 @@
 """Every rule tells its command the right files: the split, the run, the seed and the settings, flag by flag.
 
 Nothing is run. Snakemake plans three experiments and prints the commands; each is held against a table written by hand
-from what the papers and design say, not from the rules. Who adds a rule or a flag adds a line to commands_told.py.
+from what the papers and design say, not from the rules. Who adds a rule or a flag adds a line to expected_commands.py.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from commands_told import (
+from expected_commands import (
     CHOICES,
     COMMANDS,
     ELSEWHERE,

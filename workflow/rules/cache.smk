@@ -8,7 +8,7 @@
 # state of the code has a folder of its own in the cache.
 import hashlib
 
-# As a module of another workflow, whose cache would be told of the state of this code, nothing is cached.
+# As a module of another workflow, whose cache would see the state of this code, nothing is cached.
 CACHED = workflow.enable_cache and not IS_MODULE
 LOCATION = "SNAKEMAKE_OUTPUT_CACHE"
 # Packages that no cached result is made by.

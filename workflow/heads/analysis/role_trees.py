@@ -28,7 +28,7 @@ def roles_on_trees(
     """Measures of all encoder heads, what was read and left out, and where dependents stand; each row with its `trees`.
 
     paths: from `in_order_of`. ranks: of the pieces of the source vocabulary, from
-    `frequency_ranks`. What is missing is told on standard error. Raises UserError for trees that can not be measured.
+    `frequency_ranks`. What is missing goes to standard error. Raises UserError for trees that can not be measured.
     """
     heads = [(layer, head) for _, layer, head in model.shape.heads(("enc_self",))]
     rows: list[Row] = []
@@ -94,10 +94,10 @@ def missing_relations(sentences: Iterable[Words], relations: Sequence[str]) -> l
     """A sentence for every relation that never occurs, with the nearest one that does."""
     full = {arc.relation for words in sentences for arc in words.arcs}
     occurring = sorted(full | {relation.partition(":")[0] for relation in full})
-    told = []
+    lines = []
     for relation in relations:
         if relation not in occurring:
             near = difflib.get_close_matches(relation, occurring, n=1, cutoff=0.5)
             hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(occurring) or 'none at all'}."
-            told.append(f"the relation {relation} never occurs, its rows stay empty; {hint}")
-    return told
+            lines.append(f"the relation {relation} never occurs, its rows stay empty; {hint}")
+    return lines

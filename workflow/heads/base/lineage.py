@@ -101,7 +101,7 @@ def changed_after(path: str, made: Mapping[str, Job], folder: Path = Path()) -> 
 
 
 def story(path: str, made: dict[str, Job]) -> list[str]:
-    """What a person is told of a file that a job made, line by line."""
+    """What a person reads of a file that a job made, line by line."""
     job, behind = made[path], list(ancestors(path, made))
     lines = [path, *(f"  {name:9}{value}" for name, value in own(job)), ""]
     lines += ["made of, the nearest first (rule, files, code, device, seeds)"]

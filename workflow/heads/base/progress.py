@@ -51,14 +51,14 @@ class Progress:
 
     def read(self, record: LogRecord) -> None:
         """Take in one event of Snakemake: the plan, a job that starts with its rule, a job that ended well."""
-        told = vars(record)
-        match told.get("event"):
+        event = vars(record)
+        match event.get("event"):
             case "run_info":
-                self.planned = Counter({rule: jobs for rule, jobs in told["stats"].items() if rule != "total"})
+                self.planned = Counter({rule: jobs for rule, jobs in event["stats"].items() if rule != "total"})
             case "job_info":
-                self.rules[told["jobid"]] = told["rule_name"]
+                self.rules[event["jobid"]] = event["rule_name"]
             case "job_finished":
-                self.finished[self.rules[told["job_id"]]] += 1
+                self.finished[self.rules[event["job_id"]]] += 1
 
     def weight(self, rule: str) -> float:
         """How much one job of a rule weighs, in updates."""

@@ -31,8 +31,8 @@ def made_by(
 ) -> dict[str, Any]:
     """The code and versions of a job and its machine, and which of these it had; None for what it has not."""
     had = {"seed": seed, "device": device, "threads": threads, "processes": processes}
-    told = {name: value for name, value in had.items() if value is not None}
-    return {**provenance(), "machine": platform.machine(), **told}
+    known = {name: value for name, value in had.items() if value is not None}
+    return {**provenance(), "machine": platform.machine(), **known}
 
 
 def record(**had: Any) -> str:

@@ -36,8 +36,10 @@ def run(arguments: argparse.Namespace) -> str:
     # A sentence longer than a batch would break the bound on memory.
     pairs = Pairs(Tokens(arguments.source), Tokens(arguments.target), settings.batch_tokens)
     if pairs.left_out:
-        told = f"{pairs.left_out} pairs left out: more than {settings.batch_tokens} pieces, which is lrp.batch_tokens"
-        print(told, file=sys.stderr)
+        sentence = (
+            f"{pairs.left_out} pairs left out: more than {settings.batch_tokens} pieces, which is lrp.batch_tokens"
+        )
+        print(sentence, file=sys.stderr)
     in_order = pairs.in_order(settings.batch_tokens, settings.sentences or None)
     batches = (generated(model, batch.to(device)) for _, batch in in_order)
     heads, conservation = relevance_rows(model, batches, settings)

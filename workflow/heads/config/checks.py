@@ -1,4 +1,4 @@
-"""What must fit together in a resolved experiment, told in one sentence. Imported by the Snakefile, so kept light."""
+"""What must fit together in a resolved experiment, each fault one sentence. Imported by the Snakefile, so light."""
 
 from __future__ import annotations
 
@@ -58,14 +58,14 @@ def _check_budgets(where: str, experiment: Mapping[str, Any]) -> None:
     for scope, budgets in experiment["sweep"]["budgets"].items():
         kinds = SCOPES[scope]
         for budget in budgets:
-            told = f"{where}.sweep.budgets.{scope} has {budget}"
+            subject = f"{where}.sweep.budgets.{scope} has {budget}"
             numbers = Target.of_choice("gates", budget).budgets
             if len(numbers) not in (1, len(kinds)):
-                raise UserError(f"{told}, but {scope} is {len(kinds)} kind of attention: give one number.")
+                raise UserError(f"{subject}, but {scope} is {len(kinds)} kind of attention: give one number.")
             there = of_kind if len(numbers) > 1 else of_kind * len(kinds)
             for number, group in zip(numbers, kinds if len(numbers) > 1 else [" and ".join(kinds)], strict=True):
                 if number > there:
-                    raise UserError(f"{told}, which asks for {number} of the {there} heads of {group}: lower it.")
+                    raise UserError(f"{subject}, which asks for {number} of the {there} heads of {group}: lower it.")
 
 
 def _check_selection(where: str, experiment: Mapping[str, Any]) -> None:
@@ -75,12 +75,12 @@ def _check_selection(where: str, experiment: Mapping[str, Any]) -> None:
     selection = experiment["sweep"]["selection"]
     for key, sweep in (("selection", selection), ("selection.fine_tuned", selection["fine_tuned"])):
         for budget in sweep["budgets"]:
-            told = f"{where}.sweep.{key}.budgets has {budget}"
+            subject = f"{where}.sweep.{key}.budgets has {budget}"
             if budget > heads:
-                raise UserError(f"{told}, but the model has {heads} heads: lower it.")
+                raise UserError(f"{subject}, but the model has {heads} heads: lower it.")
             if "optimal" in sweep["methods"] and budget < needed:
                 raise UserError(
-                    f"{told}, but {where}.selection.at_least makes optimal keep {needed}: "
+                    f"{subject}, but {where}.selection.at_least makes optimal keep {needed}: "
                     "raise the budget or keep less."
                 )
 

@@ -27,7 +27,7 @@ from heads.config.fields import (
     required,
     setting,
 )
-from heads.config.messages import nearest, told, unknown, validated
+from heads.config.messages import fault, nearest, unknown, validated
 
 Language = Annotated[Text, Field(pattern="^[A-Za-z-]+$"), meant("a language such as en, of letters and hyphens")]
 
@@ -54,11 +54,11 @@ class _Entry(Closed):
         """As of every model; but first whatever makes it doubtful which kind of corpus is meant."""
         keys, either = keys_of(content), {one.name for kind in KINDS.values() for one in fields(kind)}
         if strange := [key for key in keys if key not in either]:
-            raise told(unknown(strange[0], either))
+            raise fault(unknown(strange[0], either))
         if isinstance(content, Mapping) and "kind" not in keys:
-            raise told(" lacks the key kind: add it.")
+            raise fault(" lacks the key kind: add it.")
         if keys and (kind := content["kind"]) not in [*KINDS]:
-            raise told(f".kind is {kind!r}, which is not a word known here.{nearest(str(kind), KINDS)}")
+            raise fault(f".kind is {kind!r}, which is not a word known here.{nearest(str(kind), KINDS)}")
         return super().check_keys(content, info)
 
     @classmethod

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, ValidationInfo
 
 from heads.config.fields import Closed, CountOrZero, Text, required, setting
-from heads.config.messages import told
+from heads.config.messages import fault
 
 READABLE_LENGTH = 80
 
@@ -31,13 +31,13 @@ def _in_folder(path: Path, info: ValidationInfo) -> Path:
 
 def _of_the_web(url: str) -> str:
     if urlsplit(url).scheme not in ("http", "https"):
-        raise told(f": {url!r} does not begin with http:// or https://: use path for local files.")
+        raise fault(f": {url!r} does not begin with http:// or https://: use path for local files.")
     return url
 
 
 def _checksum(sha256: str) -> str | None:
     if sha256 != "unknown" and not re.fullmatch("[0-9a-f]{64}", sha256):
-        raise told(f": {sha256!r} is not 64 small hexadecimal digits: correct it or write unknown.")
+        raise fault(f": {sha256!r} is not 64 small hexadecimal digits: correct it or write unknown.")
     return None if sha256 == "unknown" else sha256
 
 
@@ -59,7 +59,7 @@ class FileSpec(Closed):
         """As of every model; besides, one of `path` and `url` must be there and not both."""
         super(FileSpec, cls).check_keys(content, info)
         if isinstance(content, Mapping) and ("path" in content) == ("url" in content):
-            raise told(" needs one of the keys path and url, not both.")
+            raise fault(" needs one of the keys path and url, not both.")
         return content
 
     def on_disk(self, downloads: Path) -> Path:

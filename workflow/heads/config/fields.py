@@ -14,7 +14,7 @@ from typing import Annotated, Any, ClassVar, cast
 from pydantic import ConfigDict, Field, GetCoreSchemaHandler, GetPydanticSchema, Strict, ValidationInfo
 from pydantic_core import CoreSchema, core_schema
 
-from heads.config.messages import told, unknown
+from heads.config.messages import fault, unknown
 
 
 def setting(default: Any, description: str) -> Any:
@@ -59,14 +59,14 @@ class Closed:
         known = {one.name: one for one in fields(cls)}  # type: ignore[arg-type]
         for key, value in content.items():
             if key not in known:
-                raise told(cls.about_unknown(key))
+                raise fault(cls.about_unknown(key))
             if value is None:
-                raise told(f".{key} has no value: write one or take the key out.")
+                raise fault(f".{key} has no value: write one or take the key out.")
         whole = (info.context or {}).get("whole", False)
         for key, one in known.items():
             optional = one.default is not MISSING or one.default_factory is not MISSING
             if key not in content and (whole or not optional):
-                raise told(f" lacks the key {key}: add it.")
+                raise fault(f" lacks the key {key}: add it.")
         return content
 
     @classmethod
@@ -87,7 +87,7 @@ def one_of(*words: str) -> GetPydanticSchema:
 
 
 def meant(meaning: str) -> GetPydanticSchema:
-    """A mark on a type: whatever is wrong, it is told that the value is not `meaning`."""
+    """A mark on a type: whatever is wrong, the sentence says that the value is not `meaning`."""
     return GetPydanticSchema(
         lambda source, handler: core_schema.custom_error_schema(
             handler(source),
@@ -112,7 +112,7 @@ class EachOnce:
         """`items` as they are. Raises pydantic's error for one that stands there twice."""
         for place, item in enumerate(items):
             if item in items[:place]:
-                raise told(f" names {item!r} twice: take one out.")
+                raise fault(f" names {item!r} twice: take one out.")
         return items
 
 

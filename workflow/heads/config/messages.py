@@ -63,9 +63,9 @@ def validated(kind: Any, content: Any, where: str = "", **context: Any) -> Any:
         raise UserError(_sentence(error.errors(include_url=False)[0], where)) from None
 
 
-def told(rest: str) -> PydanticCustomError:
+def fault(rest: str) -> PydanticCustomError:
     """A fault of a value; `rest` is what the sentence says after the value's path."""
-    return PydanticCustomError("told", "{rest}", {"rest": rest})
+    return PydanticCustomError("fault", "{rest}", {"rest": rest})
 
 
 def unknown(key: object, known: Iterable[str]) -> str:
@@ -91,7 +91,7 @@ def _sentence(error: ErrorDetails, where: str) -> str:
 
 
 def _after_path(parts: Sequence[str], where: str, rest: str) -> str:
-    """The sentence; what is wrong with a key of config.yaml itself, and not below, is told with the file's name."""
+    """The sentence; what is wrong with a key of config.yaml itself, and not below, is reported with the file's name."""
     inner = ".".join([*([where] if where else []), *parts])
     of_file = not where and (not parts or (len(parts) == 1 and not rest.startswith(".")))
     return f"config.yaml{'.' if inner else ''}{inner}{rest}" if of_file else f"{inner}{rest}"
@@ -107,7 +107,7 @@ def _about_key(error: ErrorDetails, key: str) -> str:
 def _about_value(error: ErrorDetails, parts: Sequence[str]) -> str:
     kind, value = error["type"], error["input"]
     context: dict[str, Any] = error.get("ctx", {})
-    if kind == "told":
+    if kind == "fault":
         return str(context["rest"])
     if kind in TYPES:
         return f" is {value!r}, but must be of type {TYPES[kind]}.{_hint(TYPES[kind], value, parts)}"

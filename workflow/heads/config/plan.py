@@ -1,6 +1,6 @@
 """The plan: which runs, files and choices the settings ask for. The rules ask here, so that nothing heavy is imported.
 
-Experiments, corpora and seeds are named as in paths; folders and files are told from where Snakemake runs.
+Experiments, corpora and seeds are named as in paths; paths of folders and files start from where Snakemake runs.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Plan:
         for kind in ("gates", "pruned", "scratch", "penalty_gates", "penalty_scratch"):
             found += [(kind, scope, target) for scope in SCOPES for target in self._targets(experiment, kind, scope)]
         choices = [*self.fine_tuned(experiment), *self.trained_on(experiment)]
-        # What training on alone does is told beside whatever is trained on.
+        # What training on alone does is measured beside whatever is trained on.
         choices = [CONTROL, *choices] if choices else []
         found += [("selected", CHOICE_SCOPE, choice) for choice in choices]
         runs = [Run(*what, seed) for what in found for seed in swept["seeds"]]

@@ -71,9 +71,9 @@ def claims_table(frames: Frames, *papers: pd.DataFrame) -> pd.DataFrame:
 
 def _row(claim: dict[str, object], finding: Finding) -> dict[str, object]:
     condition, limit = str(claim["condition"]), claim["limit"]
-    told = {name: claim[name] for name in ("claim", "measure", "paper", "paper_of", "limit", "source", "tag")}
+    stated = {name: claim[name] for name in ("claim", "measure", "paper", "paper_of", "limit", "source", "tag")}
     found = {name: getattr(finding, name) for name in ("ours", "of", "low", "high", "p_value", "chance")}
-    return {**told, **found, "holds_if": condition, "holds": holds(finding, condition, limit)}  # type: ignore[arg-type]
+    return {**stated, **found, "holds_if": condition, "holds": holds(finding, condition, limit)}  # type: ignore[arg-type]
 
 
 def over_seeds(table: pd.DataFrame, keys: list[str]) -> pd.DataFrame:

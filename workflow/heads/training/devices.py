@@ -86,11 +86,11 @@ def lock_folder(homes: Sequence[Path]) -> Path:
 
 def taken(names: Sequence[str], folder: Path, waiting: str) -> int:
     """The place of the first name that could be claimed, waited for if need be, which is then reported once."""
-    told = False
+    reported = False
     while (place := claim(names, folder)) is None:
-        if not told:
+        if not reported:
             print(waiting, file=sys.stderr, flush=True)
-            told = True
+            reported = True
         time.sleep(POLL_SECONDS)
     return place
 

@@ -32,7 +32,7 @@ from heads.training.loop import Evaluate, Plan, Pruning, Training, train
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What every training is told, whatever it trains: its files, its seed and where it works."""
+    """What every training is given, whatever it trains: its files, its seed and where it works."""
 
     content: Mapping[str, Any]
     """All settings of the stage: a state of others is not taken up."""

@@ -10,6 +10,6 @@ SIZES = {"width": 10, "head_width": 2, "feedforward": 7, "dropout": 0.0, "pre_no
          "source_pieces": 13, "target_pieces": 11, "original_heads": 3}  # fmt: skip
 
 
-def shape_told(live_heads: Any, **changes: Any) -> dict[str, Any]:
+def facts_with_shape(live_heads: Any, **changes: Any) -> dict[str, Any]:
     """A shape with these live heads as JSON; keywords replace its sizes."""
     return ModelShape(**{**SIZES, **changes}, live_heads=live_heads).as_dict()
