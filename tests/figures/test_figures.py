@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from fake_results import World, write_results
 from heads.__main__ import main
 from heads.base.files import read_yaml
 from heads.cli.figure import FIGURES
+from heads.config.analyses import LrpSettings
 from heads.config.trainings import HardConcrete
 from heads.figures import closing, importance, maps, pruning
 from heads.figures.needs import ACROSS, ANIMATED, FROM_SETTINGS, NEEDS
@@ -160,6 +162,19 @@ def test_relevance_by_every_rule_stands_in_its_own_row(runs: list[Path]) -> None
             rows = lrp[(lrp["rule"] == rule) & (lrp["attention"] == attention)]
             for layer, head, value in rows[["layer", "head", "relevance_absolute"]].itertuples(index=False, name=None):
                 assert drawn[3 * row + column][layer, head] == value
+
+
+def test_no_label_of_a_rule_runs_into_the_next_one(runs: list[Path]) -> None:
+    frames = load_runs(NEEDS["relevance_all"], runs)
+    lrp = frames["lrp.tsv"][frames["lrp.tsv"]["rule"] == "plain"]
+    every = pd.concat([lrp.assign(rule=rule) for rule in LrpSettings().rules])
+    with styled():
+        figure = importance.relevance_all({**frames, "lrp.tsv": every}, "first")
+        figure.canvas.draw()
+        labels = [axes.yaxis.label for axes in figure.axes if axes.get_ylabel() not in ("", "layer")]
+        extents = sorted((extent.y0, extent.y1) for extent in (label.get_window_extent() for label in labels))
+    assert len(extents) == len(LrpSettings().rules) + 1
+    assert all(top < bottom for (_, top), (bottom, _) in pairwise(extents))
 
 
 def test_correlations_stand_at_the_place_of_their_two_measures(runs: list[Path]) -> None:

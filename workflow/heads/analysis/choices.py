@@ -62,9 +62,9 @@ def compared_rows(
             raise UserError(f"{folder}/translations.txt has {len(text)} lines, not {len(references)}: score it again.")
     (base, _), *scores = paired_bootstrap(unpruned, texts, references, resamples)
     rows: list[dict[str, object]] = []
+    of, before = len(shape_of(baseline).heads()), facts_of(baseline)["total_updates"]
     for (name, folder), (bleu, p_value) in zip(runs, scores, strict=True):
-        kept, of = (len(shape_of(run).heads()) for run in (folder, baseline))
-        updates = facts_of(folder)["total_updates"] - facts_of(baseline)["total_updates"]
+        kept, updates = len(shape_of(folder).heads()), facts_of(folder)["total_updates"] - before
         values = (name, kept, of, updates, bleu, bleu - base, p_value)
         rows.append(dict(zip(COMPARED_COLUMNS, values, strict=True)))
     return rows

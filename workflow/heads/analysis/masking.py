@@ -11,9 +11,8 @@ from heads.base.files import UserError, read_lines
 from heads.config.analyses import TranslateSettings
 from heads.model.folder import load_folder
 from heads.model.transformer import Gates, Transformer
-from heads.text.batches import Pairs
 from heads.text.vocabulary import Tokens, Vocabulary
-from heads.translation.beam_search import translate_pairs
+from heads.translation.scoring import every_pair, searched
 
 
 def load_with_heads(folder: Path, device: torch.device) -> Transformer:
@@ -44,19 +43,9 @@ def translation_of(
         raise UserError(
             f"{source} has {len(tokens.lengths)} sentences and {references} {len(lines)}: give both of one text."
         )
-    pairs = Pairs(tokens, tokens, int(tokens.lengths.max(initial=0)))
+    pairs = every_pair(tokens)
 
     def translate(gates: Gates | None) -> list[str]:
-        return translate_pairs(
-            model,
-            pairs,
-            vocabulary,
-            device,
-            batch_tokens=search.batch_tokens,
-            beam=search.beam,
-            length_penalty=search.length_penalty,
-            limit=search.sentences,
-            gates=gates,
-        )[1]
+        return searched(model, pairs, vocabulary, search, device, gates)[1]
 
     return translate, lines[: search.sentences or None]

@@ -27,8 +27,8 @@ def roles_on_trees(
 ) -> tuple[list[Row], list[Row], list[Row]]:
     """Measures of all encoder heads, what was read and left out, and where dependents stand; each row with its `trees`.
 
-    paths: from `in_order_of`. ranks: of the pieces of the source vocabulary, from
-    `frequency_ranks`. What is missing goes to standard error. Raises UserError for trees that can not be measured.
+    paths: from `in_order_of`. ranks: of the pieces of the source vocabulary, from `frequency_ranks`. What is missing
+    goes to standard error. Raises UserError for trees that can not be measured.
     """
     heads = [(layer, head) for _, layer, head in model.shape.heads(("enc_self",))]
     rows: list[Row] = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -150,7 +151,8 @@ def relevance_all(frames: Frames, experiment: str) -> Figure:
             values = matrix(measured[measured["attention"] == attention], column)
             cells = heat_map(each, values, limits=limits, colours=colours)
             each.set_xticks(np.arange(values.shape[1]) + 0.5, [str(head + 1) for head in range(values.shape[1])])
-        colour_bar(figure, cells, list(row), label, aspect=8)
+        # A label is written along its bar, which is no longer than that.
+        colour_bar(figure, cells, list(row), fill(label, 13), aspect=8)
     for each, letter, attention in zip(axes[0], "abc", ATTENTIONS, strict=True):
         panel(each, letter, ATTENTION_LABELS[attention])
     for each in axes[:, 0]:

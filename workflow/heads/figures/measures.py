@@ -102,7 +102,7 @@ def _correlations(figure: SubFigure, axes: Axes, encoder: pd.DataFrame, names: S
 def _write(axes: Axes, place: tuple[int, int], rho: float, p: float, size: float) -> None:
     if np.isnan(rho):
         return
-    text = f"{rho:.2f}".replace("0.", ".").replace("-", MINUS)
+    text = f"{rho:.2f}".replace("1.00", "1").replace("0.", ".").replace("-", MINUS)
     weight = "bold" if p < SIGNIFICANT else "normal"
     colour = "white" if abs(rho) > 0.6 else "black"
     x, y = place

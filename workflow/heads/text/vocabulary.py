@@ -42,9 +42,9 @@ KINDS = {ID: "I32", OFFSET: "I64"}
 def train_bpe(text: Path, model: Path, settings: BpeSettings, pieces: int) -> None:
     """Learn a vocabulary of `pieces` pieces from a text file and write the SentencePiece model to `model`.
 
-    Its first ids are the special ones. No piece crosses a blank, so how
-    often each word comes is all that merges depend on (Sennrich et al. 2016, sec. 3.2): SentencePiece is given that,
-    and memory grows with the words of the language, not with the text.
+    Its first ids are the special ones. No piece crosses a blank, so how often each word comes is all that merges depend
+    on (Sennrich et al. 2016, sec. 3.2): SentencePiece is given that, and memory grows with the words of the language,
+    not with the text.
     """
     counts = word_counts(text, settings.train_sentences, settings.seed)
     trained = io.BytesIO()

@@ -8,10 +8,37 @@ from typing import Any
 import torch
 
 from heads.config.analyses import TranslateSettings
-from heads.model.transformer import Transformer
+from heads.model.transformer import Gates, Transformer
 from heads.text.batches import Pairs
 from heads.text.vocabulary import Tokens, Vocabulary
 from heads.translation.beam_search import bleu, translate_pairs
+
+
+def every_pair(source: Tokens) -> Pairs:
+    """All sentences of a text, however long, as pairs of which only the source is translated."""
+    return Pairs(source, source, int(source.lengths.max(initial=0)))
+
+
+def searched(
+    model: Transformer,
+    pairs: Pairs,
+    vocabulary: Vocabulary,
+    settings: TranslateSettings,
+    device: torch.device,
+    gates: Gates | None = None,
+) -> tuple[list[int], list[str]]:
+    """Numbers and translations of the first `settings.sentences` sentences (0: all), by the search of the settings."""
+    return translate_pairs(
+        model,
+        pairs,
+        vocabulary,
+        device,
+        batch_tokens=settings.batch_tokens,
+        beam=settings.beam,
+        length_penalty=settings.length_penalty,
+        limit=settings.sentences,
+        gates=gates,
+    )
 
 
 def scored(
@@ -23,16 +50,7 @@ def scored(
     device: torch.device,
 ) -> tuple[list[str], list[str], dict[str, Any]]:
     """Translations of the first `settings.sentences` sentences (0: all), their references, and BLEU with its search."""
-    numbers, texts = translate_pairs(
-        model,
-        Pairs(source, source, int(source.lengths.max(initial=0))),
-        vocabulary,
-        device,
-        batch_tokens=settings.batch_tokens,
-        beam=settings.beam,
-        length_penalty=settings.length_penalty,
-        limit=settings.sentences,
-    )
+    numbers, texts = searched(model, every_pair(source), vocabulary, settings, device)
     own = [references[i] for i in numbers]
     facts = {
         "split": "test",
