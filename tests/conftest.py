@@ -108,6 +108,7 @@ def training_settings() -> Callable[..., TrainingSettings]:
             "micro_batch_tokens": 40,
             "max_pieces": 20,
             "label_smoothing": 0.1,
+            "optimizer": "adam",
             "adam_beta1": 0.9,
             "adam_beta2": 0.98,
             "adam_epsilon": 1e-9,
@@ -176,7 +177,7 @@ def new_training(
         **changes: Any,
     ) -> Training:
         torch.manual_seed(5)
-        model = Transformer(tiny_shape(dropout=dropout))
+        model = Transformer(tiny_shape(dropout=dropout, attention_dropout=dropout))
         pruning = None
         if scope:
             gates = HeadGates(model.shape, scope, lopsided)

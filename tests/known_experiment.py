@@ -42,7 +42,8 @@ Pair = tuple[list[int], list[int]]
 SETTINGS: dict[str, Any] = {
     "bpe": {"source_pieces": PIECES["source"], "target_pieces": PIECES["target"], "character_coverage": 1.0,
             "train_sentences": 1000, "seed": 3},
-    "model": {"layers": 2, "heads": 3, "width": 12, "feedforward": 7, "dropout": 0.0, "pre_norm": True},
+    "model": {"layers": 2, "heads": 3, "width": 12, "feedforward": 7, "dropout": 0.0,
+              "attention_dropout": 0.0, "pre_norm": True},
     "training": {"batch_tokens": 2000, "micro_batch_tokens": 90, "max_pieces": 20, "label_smoothing": 0.1,
                  "adam_beta1": 0.9, "adam_beta2": 0.98, "adam_epsilon": 1e-9, "learning_rate_scale": 0.0,
                  "warmup_updates": 5, "decay_share": 0.0, "precision": "fp32", "evaluate_every": 1,

@@ -55,7 +55,7 @@ def words_of(
 ) -> list[str]:
     """The words of such a command; its settings are written."""
     changes = {
-        "model": {"layers": 2, "heads": 3, "width": 6, "feedforward": 7, "dropout": 0.0},
+        "model": {"layers": 2, "heads": 3, "width": 6, "feedforward": 7, "dropout": 0.0, "attention_dropout": 0.0},
         "training": asdict(training),
         "baseline": {"updates": 2, "average_last": 1},
         "gates": {"updates": 3, "record_every": 2, "average_last": 3, "average_every": 1},

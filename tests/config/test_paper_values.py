@@ -32,6 +32,7 @@ PAPER = {
     "model.width": 512,
     "model.feedforward": 2048,
     "model.dropout": 0.1,
+    "model.attention_dropout": 0.1,
     "model.pre_norm": True,  # the released code; the paper says "base as in Vaswani et al."
     "training.batch_tokens": 16000,
     "training.max_pieces": 200,
@@ -114,7 +115,8 @@ def test_a_training_of_the_defaults_has_the_papers_optimiser_and_schedule(
     settings = section(TrainingSettings, CONFIG["defaults"]["training"])
     plan = Plan(settings, length(), seed=1, updates_before=0, device=torch.device("cpu"))
     training = Training(Transformer(tiny_shape()), digit_pairs(count=9), plan)
-    (group,) = training.optimizer.param_groups
+    (adam,) = training.optimizers.each
+    (group,) = adam.param_groups
     assert (group["betas"], group["eps"], group["weight_decay"], group["amsgrad"]) == ((0.9, 0.98), 1e-9, 0, False)
     # 4 min(t^-0.5, t 16000^-1.5): 1 / 505,964 of four at first, its peak at 16,000, half of that at 64,000.
     assert learning_rate(1, settings) == pytest.approx(4 / (16000 * 126.4911064))

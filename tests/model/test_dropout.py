@@ -14,13 +14,14 @@ import torch
 from torch import Tensor, nn
 
 from heads.model.attention import Attention, KeyValues, attention_weights
+from heads.model.dropout import drop
 from heads.model.folder import load_folder, save_folder
 from heads.model.head_removal import prune
 from heads.model.shape import ModelShape
 from heads.model.transformer import Embedding, FeedForward, Residual, Transformer
 from heads.text.batches import Batch
 
-P = 0.3
+P, Q = 0.3, 0.2
 Build = Callable[..., Transformer]
 
 
@@ -37,6 +38,31 @@ def assert_each_on_its_own(zero: Tensor) -> None:
     for axis in (0, 1):
         shares = zero.double().mean(axis)
         assert 0 < shares.std() < 1.5 * math.sqrt(P * (1 - P) / zero.shape[axis])
+
+
+@pytest.mark.parametrize("share", [0.001, 0.1, 0.5, 0.97])
+@pytest.mark.parametrize("shape", [(1,), (3, 67), (2, 5, 7), (331, 211)])
+def test_a_share_of_all_values_is_dropped_whatever_their_number(share: float, shape: tuple[int, ...]) -> None:
+    torch.manual_seed(6)
+    ones = torch.ones(shape, dtype=torch.float64)
+    found = drop(ones, share, training=True)
+    zero = found == 0
+    torch.testing.assert_close(found[~zero], torch.full_like(found[~zero], 1 / (1 - share)))
+    assert abs(float(zero.double().mean()) - share) < 5 * math.sqrt(share * (1 - share) / ones.numel()) + 1e-5
+    again = drop(ones, share, training=True)
+    assert ones.numel() < 1000 or not torch.equal(again, found)
+    torch.manual_seed(6)
+    torch.testing.assert_close(drop(ones, share, training=True), found, rtol=0, atol=0)
+    assert drop(ones, share, training=False) is ones
+    assert drop(ones, 0.0, training=True) is ones
+
+
+def test_the_gradient_passes_where_values_do() -> None:
+    torch.manual_seed(7)
+    states = torch.ones(40, 9, dtype=torch.float64, requires_grad=True)
+    found = drop(states, P, training=True)
+    found.sum().backward()
+    torch.testing.assert_close(states.grad, found.detach())
 
 
 def test_an_embedding_is_dropped_together_with_its_position() -> None:
@@ -105,11 +131,12 @@ PLACES = (Embedding, Attention, FeedForward, Residual)
 def test_every_place_of_a_model_is_told_its_dropout_and_each_alone_changes_training(
     tiny_model: Build, tiny_batch: Batch
 ) -> None:
-    model, batch = tiny_model(dropout=P).train(), tiny_batch
+    model, batch = tiny_model(dropout=P, attention_dropout=Q).train(), tiny_batch
     places = [module for module in model.modules() if isinstance(module, PLACES)]
     numbers = [sum(isinstance(module, kind) for module in places) for kind in PLACES]
     assert numbers == [2, 6, 4, 10]  # 2 + 2 layers: an attention more, and so a residual more, in those of the decoder
-    assert {module.dropout for module in places} == {P}
+    assert {module.dropout for module in places if not isinstance(module, Attention)} == {P}
+    assert {module.dropout for module in places if isinstance(module, Attention)} == {Q}
 
     def states() -> Tensor:
         found: Tensor = model(batch.source, batch.source_mask, batch.target_input)

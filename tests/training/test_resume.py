@@ -101,6 +101,18 @@ def test_a_killed_and_resumed_training_ends_with_the_same_bits(
     assert_same(uninterrupted, resumed)
 
 
+@pytest.mark.parametrize("how", [{"optimizer": "muon"}, {"precision": "bf16"}], ids=str)
+def test_every_optimiser_and_precision_is_taken_up_with_the_same_bits(
+    new_training: New, tmp_path: Path, how: dict[str, str]
+) -> None:
+    whole, resumed = build(new_training, **how), build(new_training, **how)
+    run(whole, tmp_path / "whole")
+    with pytest.raises(Killed):
+        run(build(new_training, **how), tmp_path / "killed", save=(4,), kill=6)
+    run(resumed, tmp_path / "killed")
+    assert_same(whole, resumed)
+
+
 def test_a_training_may_be_killed_many_times(new_training: New, uninterrupted: Training, tmp_path: Path) -> None:
     folder = tmp_path / "unfinished"
     for kill in (3, 4, 9, 10):

@@ -124,7 +124,8 @@ def test_the_penalty_adds_lambda_times_the_slope_of_p_open_to_each_gate(new_trai
 def test_gates_keep_their_own_rate_while_the_model_goes_on_with_its_schedule(new_training: New) -> None:
     training = new_training(scope="all", updates_before=90)
     rows = [training.step(MEMBERS) for _ in range(2)]
-    model, gates = training.optimizer.param_groups
+    (adam,) = training.optimizers.each
+    model, gates = adam.param_groups
     assert gates["lr"] == 0.05
     assert rows[0]["learning_rate"] == pytest.approx(0.1 * 91**-0.5)
     assert model["lr"] == rows[1]["learning_rate"] == pytest.approx(0.1 * 92**-0.5)

@@ -53,6 +53,7 @@ class ModelSettings(Closed):
     width: Count = setting(512, "of embeddings and states; a multiple of heads")
     feedforward: Count = setting(2048, "width inside the feed-forward layers")
     dropout: BelowOne = setting(0.1, "share of values set to zero in training")
+    attention_dropout: BelowOne = setting(0.1, "share of attention weights set to zero in training; 0 is faster")
     pre_norm: YesNo = setting(True, '[repo]; the paper says "base as in Vaswani et al.", which is post-norm: false')
 
 
@@ -66,6 +67,9 @@ class TrainingSettings(Closed):
     )
     max_pieces: Count = setting(200, "longer pairs are left out [repo]")
     label_smoothing: BelowOne = setting(0.1, "share of the target's probability that all pieces have alike")
+    optimizer: Annotated[str, one_of("adam", "muon")] = setting(
+        "adam", "the paper. OURS: muon takes the matrices of all layers, and Adam the rest, at the same rate"
+    )
     adam_beta1: BelowOne = setting(0.9, "decay of the mean of gradients")
     adam_beta2: BelowOne = setting(0.98, "the paper; the released scripts have 0.998 [repo]")
     adam_epsilon: Positive = setting(1e-9, "added to the root of the mean of their squares")
@@ -81,7 +85,7 @@ class TrainingSettings(Closed):
         0.0, "OURS: the rate falls to zero over this last share of a training's updates; 0: never"
     )
     precision: Annotated[str, one_of("fp32", "bf16")] = setting(
-        "bf16", "on a GPU; a CPU always computes in fp32. Alternative: fp32"
+        "bf16", "of matrix products in training, where the processor has it; all else in fp32. Alternative: fp32"
     )
     evaluate_every: Count = setting(2048, "updates between two looks at the dev set [repo: checkpoint every 2048]")
     dev_bleu_sentences: CountOrZero = setting(

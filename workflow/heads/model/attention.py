@@ -53,14 +53,19 @@ class Attention(nn.Module):
         per_head: Tensor = states.unflatten(-1, (self.heads, self.head_width)).transpose(1, 2)
         return per_head
 
+    def together(self, states: Tensor, *maps: nn.Linear) -> list[Tensor]:
+        """Several maps of `states` [B, Q, D] by one product, each [B, H, Q, E]."""
+        found = F.linear(states, torch.cat([each.weight for each in maps]))
+        return [self.split(part) for part in found.chunk(len(maps), -1)]
+
     def project(self, states: Tensor) -> KeyValues:
         """Keys and values of `states` [B, K, D]."""
-        return KeyValues(self.split(self.key(states)), self.split(self.value(states)))
+        return KeyValues(*self.together(states, self.key, self.value))
 
     def forward(
         self,
         states: Tensor,
-        attended: KeyValues,
+        attended: KeyValues | None,
         *,
         mask: Tensor | None = None,
         causal: bool = False,
@@ -68,17 +73,18 @@ class Attention(nn.Module):
         trace: Trace | None = None,
         name: str = "",
     ) -> Tensor:
-        """Attend from `states` [B, Q, D] to `attended` and return [B, Q, D].
+        """Attend from `states` [B, Q, D] to `attended`, or to themselves, and return [B, Q, D].
 
         mask: [B, 1, 1, K], True at keys that may be seen; None lets all be seen. Not together with `causal`.
         gate: [H] factor on each head's output. trace: filled with `name`.weights/.values/.heads when given.
         """
-        queries = self.split(self.query(states))
+        if attended is None:
+            queries, *own = self.together(states, self.query, self.key, self.value)
+            attended = KeyValues(*own)
+        else:
+            queries = self.split(self.query(states))
         if trace is None:
-            dropout = self.dropout if self.training else 0.0
-            per_head = F.scaled_dot_product_attention(
-                queries, attended.keys, attended.values, attn_mask=mask, is_causal=causal, dropout_p=dropout
-            )
+            per_head = self.fused(queries, attended, mask, causal=causal)
         else:
             weights = attention_weights(queries, attended.keys, mask=mask, causal=causal)
             per_head = weights @ attended.values
@@ -89,6 +95,18 @@ class Attention(nn.Module):
             trace[f"{name}.heads"] = per_head
         merged: Tensor = self.output(per_head.transpose(1, 2).flatten(2))
         return merged
+
+    def fused(self, queries: Tensor, attended: KeyValues, mask: Tensor | None, *, causal: bool) -> Tensor:
+        """Heads [B, H, Q, E] by torch's attention, on a CPU in fp32: the gradient of bf16 takes ten times as long."""
+        keys, values = attended.keys, attended.values
+        exact = queries.dtype is torch.bfloat16 and queries.device.type == "cpu"
+        if exact:
+            queries, keys, values = queries.float(), keys.float(), values.float()
+        with torch.autocast(queries.device.type, enabled=not exact and torch.is_autocast_enabled(queries.device.type)):
+            heads: Tensor = F.scaled_dot_product_attention(
+                queries, keys, values, mask, self.dropout if self.training else 0.0, causal
+            )
+        return heads
 
 
 def attention_weights(queries: Tensor, keys: Tensor, *, mask: Tensor | None, causal: bool) -> Tensor:

@@ -31,6 +31,7 @@ class ModelShape:
     target_pieces: int
     original_heads: int
     live_heads: Mapping[str, tuple[tuple[int, ...], ...]]
+    attention_dropout: float = 0.0
 
     @property
     def layers(self) -> int:
@@ -55,7 +56,8 @@ class ModelShape:
     def from_dict(cls, content: Mapping[str, Any]) -> ModelShape:
         """The shape written by `as_dict`."""
         live = {kind: tuple(tuple(layer) for layer in content["live_heads"][kind]) for kind in ATTENTIONS}
-        return cls(**{**content, "live_heads": live})
+        # Models from before it was a setting dropped attention weights like all else.
+        return cls(**{"attention_dropout": content["dropout"], **content, "live_heads": live})
 
 
 def unpruned_shape(model: ModelSettings, source_pieces: int, target_pieces: int) -> ModelShape:
@@ -65,6 +67,7 @@ def unpruned_shape(model: ModelSettings, source_pieces: int, target_pieces: int)
         head_width=model.width // model.heads,
         feedforward=model.feedforward,
         dropout=model.dropout,
+        attention_dropout=model.attention_dropout,
         pre_norm=model.pre_norm,
         source_pieces=source_pieces,
         target_pieces=target_pieces,

@@ -21,6 +21,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from heads.model.attention import Attention, KeyValues, Trace
+from heads.model.dropout import drop
 from heads.model.shape import ModelShape
 
 Gates = Mapping[str, Sequence[Tensor]]
@@ -36,7 +37,7 @@ class FeedForward(nn.Module):
 
     def forward(self, states: Tensor) -> Tensor:
         """[B, Q, D] to [B, Q, D]."""
-        hidden = F.dropout(F.relu(self.inner(states)), self.dropout, self.training)
+        hidden = drop(F.relu(self.inner(states)), self.dropout, training=self.training)
         changed: Tensor = self.outer(hidden)
         return changed
 
@@ -54,7 +55,7 @@ class Residual(nn.Module):
 
     def leave(self, states: Tensor, change: Tensor) -> Tensor:
         """The sum of the stream and the sub-layer's output."""
-        summed = states + F.dropout(change, self.dropout, self.training)
+        summed = states + drop(change, self.dropout, training=self.training)
         return summed if self.pre_norm else self.norm(summed)
 
 
@@ -68,7 +69,7 @@ class Layer(nn.Module):
 
         def attention(kind: str) -> Attention:
             heads = len(shape.live_heads[kind][index])
-            return Attention(shape.width, heads, shape.head_width, shape.dropout)
+            return Attention(shape.width, heads, shape.head_width, shape.attention_dropout)
 
         self.self_attention, self.self_residual = attention(self.self_kind), Residual(shape)
         if decoder:
@@ -80,12 +81,15 @@ class Layer(nn.Module):
         self,
         kind: str,
         states: Tensor,
-        attended: KeyValues,
+        attended: KeyValues | None,
         gates: Gates | None,
         trace: Trace | None,
         **masks: Any,
     ) -> Tensor:
-        """One attention sub-layer with its residual; nothing but the sum where no head is left."""
+        """One attention sub-layer with its residual; nothing but the sum where no head is left.
+
+        attended: None lets every position attend to all of its own sentence, as far as the masks allow.
+        """
         cross = kind == "dec_enc"
         attention, residual = (
             (self.cross_attention, self.cross_residual) if cross else (self.self_attention, self.self_residual)
@@ -128,7 +132,7 @@ class Embedding(nn.Module):
         """Ids [B, Q] to states [B, Q, D]; `first_position` is where the first of them stands in its sentence."""
         states = self.pieces(ids) * math.sqrt(self.width)
         states = states + sinusoids(ids.shape[1], self.width, first_position).to(states)
-        return F.dropout(states, self.dropout, self.training)
+        return drop(states, self.dropout, training=self.training)
 
 
 @lru_cache(maxsize=1024)
@@ -184,8 +188,7 @@ class Transformer(nn.Module):
         states = self.source_embedding(source)
         mask = source_mask[:, None, None, :]
         for layer in layers_of(self.encoder):
-            attended = layer.self_key_values(states)
-            states = layer.attend("enc_self", states, attended, gates, trace, mask=mask)
+            states = layer.attend("enc_self", states, None, gates, trace, mask=mask)
             states = layer.transform(states, trace)
         if trace is not None:
             trace["encoder_norm.input"] = states
@@ -207,8 +210,7 @@ class Transformer(nn.Module):
         states = self.target_embedding(target)
         mask = source_mask[:, None, None, :]
         for layer in layers_of(self.decoder):
-            attended = layer.self_key_values(states)
-            states = layer.attend("dec_self", states, attended, gates, trace, causal=True)
+            states = layer.attend("dec_self", states, None, gates, trace, causal=True)
             states = layer.attend("dec_enc", states, layer.cross_attention.project(memory), gates, trace, mask=mask)
             states = layer.transform(states, trace)
         if trace is not None:

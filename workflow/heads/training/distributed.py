@@ -23,7 +23,7 @@ from typing import TypeVar
 
 import torch
 import torch.distributed as dist
-from torch import Tensor, nn
+from torch import Tensor
 
 Item = TypeVar("Item")
 
@@ -55,7 +55,7 @@ class Processes:
         return parts[self.rank :: self.count]
 
     @torch.no_grad()
-    def sum_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
+    def sum_gradients(self, parameters: Iterable[Tensor]) -> None:
         """Add up the gradients of all processes, in one message."""
         if self.count == 1:
             return

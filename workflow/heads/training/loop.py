@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
@@ -27,7 +26,10 @@ from heads.pruning.gates import TrainableGates
 from heads.pruning.penalty import Penalty
 from heads.text.batches import Batch, Pairs, cut
 from heads.training.checkpointing import Unfinished
+from heads.training.cross_entropy import smoothed_cross_entropy
+from heads.training.devices import products_dtype
 from heads.training.distributed import Processes
+from heads.training.optimizers import Optimizers
 
 Evaluate = Callable[[Transformer, Gates | None], dict[str, float]]
 """Scores a model, with binary gates if it has any, on held-out data; must return `dev_loss`."""
@@ -79,21 +81,14 @@ class Training:
         self.generator = torch.Generator().manual_seed(plan.seed + 1_000_003)
         self.seed_dropout()
         settings = plan.training
+        self.dtype = products_dtype(settings.precision, plan.device)
         if pruning:
             pruning.gates.to(plan.device)
             pruning.penalty.to(plan.device)
             for module in pruning.frozen:
                 module.requires_grad_(requires_grad=False)
-        groups = [{"params": [p for p in model.parameters() if p.requires_grad], "schedule": True}]
-        if pruning:
-            groups.append({"params": list(pruning.gates.parameters()), "schedule": False, "lr": pruning.learning_rate})
-        self.optimizer = torch.optim.Adam(
-            groups,
-            lr=0.0,
-            betas=(settings.adam_beta1, settings.adam_beta2),
-            eps=settings.adam_epsilon,
-            fused=True,
-        )
+        gates, gate_rate = (pruning.gates.parameters(), pruning.learning_rate) if pruning else ((), 0.0)
+        self.optimizers = Optimizers(model, settings, gates, gate_rate)
 
     def seed_dropout(self) -> None:
         """Noise of its own for each process, since they see different sentences."""
@@ -115,7 +110,7 @@ class Training:
         """
         pruning = self.pruning
         rate = self.schedule()
-        self.optimizer.zero_grad(set_to_none=True)
+        self.optimizers.zero_grad()
         gates = pruning.gates.sampled(self.generator) if pruning else None
         row = {"loss": self.cross_entropy(members, gates), "learning_rate": rate}
         if pruning:
@@ -123,21 +118,17 @@ class Training:
             row["expected_open_heads"] = float(pruning.gates.expected_open().detach())
         if not math.isfinite(row["loss"]):
             raise FloatingPointError(f"the loss is {row['loss']} at update {self.update + 1}")
-        self.optimizer.step()
+        self.optimizers.step(rate)
         self.update += 1
         if pruning:
             pruning.penalty.adjust(pruning.gates, self.update / self.plan.length.updates)
         return row
 
     def schedule(self) -> float:
-        """Give the parameters of the model the learning rate of the next update, and return it."""
+        """The learning rate of the model's parameters in the next update."""
         settings = self.plan.training
         rate = learning_rate(self.plan.updates_before + self.update + 1, settings)
-        rate *= decay(self.update + 1, self.plan.length.updates, settings.decay_share)
-        for group in self.optimizer.param_groups:
-            if group["schedule"]:
-                group["lr"] = rate
-        return rate
+        return rate * decay(self.update + 1, self.plan.length.updates, settings.decay_share)
 
     def cross_entropy(self, members: NDArray[np.int64], gates: Gates | None) -> float:
         """The mean over target tokens of these pairs in nats, its gradient added to the parameters."""
@@ -152,17 +143,18 @@ class Training:
             # The gates' graph is shared by all micro-batches, so it must outlive all but the last.
             loss.backward(retain_graph=gates is not None and number < len(parts) - 1)
             total += loss.detach()
-        processes.sum_gradients(p for group in self.optimizer.param_groups for p in group["params"])
+        processes.sum_gradients(self.optimizers.parameters())
         return float(processes.sum(total))
 
     def loss_sum(self, batch: Batch, gates: Gates | None) -> Tensor:
         """Label-smoothed cross-entropy in nats, summed over the real target tokens of a batch."""
-        settings, device = self.plan.training, self.plan.device.type
-        with torch.autocast(device, torch.bfloat16, enabled=settings.precision == "bf16" and device == "cuda"):
-            states = self.model(batch.source, batch.source_mask, batch.target_input, gates)
-            logits = self.model.projection(states[batch.target_mask])
-        targets = batch.target_output[batch.target_mask]
-        return F.cross_entropy(logits.float(), targets, label_smoothing=settings.label_smoothing, reduction="sum")
+        model, smoothing = self.model, self.plan.training.label_smoothing
+        with torch.autocast(self.plan.device.type, torch.bfloat16, enabled=self.dtype is torch.bfloat16):
+            states = model(batch.source, batch.source_mask, batch.target_input, gates)
+        states, targets = states[batch.target_mask], batch.target_output[batch.target_mask]
+        return smoothed_cross_entropy(
+            states.float(), model.projection.weight, model.projection.bias, targets, smoothing, self.dtype
+        )
 
     def stop_early(self, dev_loss: float) -> bool:
         """Whether the dev loss has not improved for as many evaluations as the settings allow (0: never stop)."""
@@ -176,8 +168,7 @@ class Training:
         Raises FloatingPointError when there is no number in a weight, so that the last good state is kept.
         """
         tensors = {f"model.{name}": value for name, value in self.model.state_dict().items()}
-        for index, values in self.optimizer.state_dict()["state"].items():
-            tensors |= {f"optimizer.{index}.{name}": value for name, value in values.items()}
+        tensors |= {f"optimizer.{name}": value for name, value in self.optimizers.state().items()}
         if self.pruning:
             tensors |= {f"gates.{name}": value for name, value in self.pruning.gates.state_dict().items()}
             tensors |= {f"penalty.{name}": value for name, value in self.pruning.penalty.state_dict().items()}
@@ -199,12 +190,7 @@ class Training:
         if self.pruning:
             self.pruning.gates.load_state_dict(part("gates."))
             self.pruning.penalty.load_state_dict(part("penalty."))
-        moments: dict[int, dict[str, Tensor]] = {}
-        for name, tensor in part("optimizer.").items():
-            index, key = name.split(".")
-            moments.setdefault(int(index), {})[key] = tensor
-        groups = self.optimizer.state_dict()["param_groups"]
-        self.optimizer.load_state_dict({"state": moments, "param_groups": groups})
+        self.optimizers.load(part("optimizer."))
         self.generator.set_state(tensors["random.gates"])
         torch.set_rng_state(tensors["random.cpu"])
         if self.plan.device.type == "cuda":

@@ -1,0 +1,68 @@
+"""The loss that is made some rows at a time is torch's own, and so are its gradients, however many rows that is."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from heads.training import cross_entropy
+from heads.training.cross_entropy import smoothed_cross_entropy
+
+N, D, V = 7, 5, 11
+
+
+def inputs(*, size: float, dtype: torch.dtype) -> tuple[list[Tensor], Tensor]:
+    """States [N, D], weight [V, D] and bias [V] that learn, and targets [N] of which one comes twice."""
+    generator = torch.Generator().manual_seed(8)
+    shapes = [(N, D), (V, D), (V,)]
+    parts = [size * torch.randn(shape, generator=generator, dtype=torch.float64) for shape in shapes]
+    return [part.to(dtype).requires_grad_() for part in parts], torch.tensor([3, 0, 10, 3, 7, 1, 5])
+
+
+@pytest.mark.parametrize("rows", [1, 3, 7, 50])
+@pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.7])
+@pytest.mark.parametrize("size", [0.5, 30.0])
+def test_the_loss_and_its_gradients_are_those_of_torch(
+    monkeypatch: pytest.MonkeyPatch, rows: int, smoothing: float, size: float
+) -> None:
+    """Size 30 makes shares so small that they have no logarithm in float64."""
+    monkeypatch.setitem(cross_entropy.CHUNK, "cpu", rows * V + 2)
+    (states, weight, bias), targets = inputs(size=size, dtype=torch.float64)
+    expected = F.cross_entropy(F.linear(states, weight, bias), targets, label_smoothing=smoothing, reduction="sum")
+    found = smoothed_cross_entropy(states, weight, bias, targets, smoothing, torch.float64)
+    torch.testing.assert_close(found, expected)
+    for one, other in zip(
+        torch.autograd.grad(0.3 * found, (states, weight, bias)),
+        torch.autograd.grad(0.3 * expected, (states, weight, bias)),
+        strict=True,
+    ):
+        torch.testing.assert_close(one, other)
+
+
+def test_rows_of_which_one_is_more_than_a_core_holds_are_taken_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(cross_entropy.CHUNK, "cpu", V - 1)
+    (states, weight, bias), targets = inputs(size=1.0, dtype=torch.float64)
+    found = smoothed_cross_entropy(states, weight, bias, targets, 0.2, torch.float64)
+    expected = F.cross_entropy(F.linear(states, weight, bias), targets, label_smoothing=0.2, reduction="sum")
+    torch.testing.assert_close(found, expected)
+
+
+def test_products_of_bf16_are_right_to_its_eight_bits_and_gradients_keep_their_type() -> None:
+    (states, weight, bias), targets = inputs(size=1.0, dtype=torch.float32)
+    expected = F.cross_entropy(F.linear(states, weight, bias), targets, label_smoothing=0.1, reduction="sum")
+    found = smoothed_cross_entropy(states, weight, bias, targets, 0.1, torch.bfloat16)
+    torch.testing.assert_close(found, expected, rtol=0.01, atol=0)
+    whole = torch.autograd.grad(expected, (states, weight, bias))
+    for one, other in zip(torch.autograd.grad(found, (states, weight, bias)), whole, strict=True):
+        assert one.dtype is torch.float32
+        assert float((one - other).norm() / other.norm()) < 0.02
+        assert not torch.equal(one, other)
+
+
+def test_a_projection_that_does_not_learn_gives_its_states_the_same_gradient() -> None:
+    (states, weight, bias), targets = inputs(size=1.0, dtype=torch.float64)
+    whole = torch.autograd.grad(smoothed_cross_entropy(states, weight, bias, targets, 0.1, torch.float64), states)
+    frozen = smoothed_cross_entropy(states, weight.detach(), bias.detach(), targets, 0.1, torch.float64)
+    torch.testing.assert_close(torch.autograd.grad(frozen, states), whole)

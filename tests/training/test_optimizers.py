@@ -1,0 +1,82 @@
+"""Muon takes the matrices of layers, by its definition, and Adam takes all else as it always does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+
+from heads.config.trainings import TrainingSettings
+from heads.model.shape import ModelShape
+from heads.model.transformer import Transformer
+from heads.training.job import frozen_beside
+from heads.training.loop import Training
+from heads.training.optimizers import Optimizers
+
+New = Callable[..., Training]
+MEMBERS = np.arange(9)
+
+
+def test_muon_takes_matrices_of_layers_and_adam_the_rest(new_training: New) -> None:
+    training = new_training(scope="all", optimizer="muon")
+    adam, muon = training.optimizers.each
+    names = {id(value): name for name, value in training.model.named_parameters()}
+    taken = [names[id(value)] for value in muon.param_groups[0]["params"]]
+    hidden = ("query", "key", "value", "output", "inner", "outer")
+    expected = [
+        name
+        for name in names.values()
+        if name.split(".")[0] in ("encoder", "decoder") and name.endswith(".weight") and name.split(".")[-2] in hidden
+    ]
+    assert sorted(taken) == sorted(expected)
+    assert len(taken) == 2 * 6 + 2 * 10, "four maps an attention and two of the feed-forward layer"
+    model, gates = (group["params"] for group in adam.param_groups)
+    assert len(taken) + len(model) == len(names)
+    assert len(gates) == 6
+
+
+def test_a_step_of_muon_turns_its_momentum_into_one_with_singular_values_near_one(new_training: New) -> None:
+    """By its singular vectors: what is added is U S V' of the momentum with all of S in 0.5 to 1.5, times 0.2 rate
+    sqrt(longer side), so that a full matrix has the root mean square 0.2 rate of a typical step of Adam."""
+    training = new_training(optimizer="muon", updates_before=50)
+    _, muon = training.optimizers.each
+    before = {value: value.detach().clone() for value in muon.param_groups[0]["params"]}
+    rates = [training.step(MEMBERS)["learning_rate"]]
+    for value, old in before.items():
+        assert value.grad is not None
+        u, _, v = torch.linalg.svd(value.grad.double(), full_matrices=False)
+        longer = max(value.shape)
+        changed = u.T @ (old - value.detach()).double() @ v.T / (rates[0] * 0.2 * longer**0.5)
+        singular = changed.diagonal()
+        large = torch.linalg.svdvals(value.grad.double()) > 0.05 * torch.linalg.matrix_norm(value.grad.double(), 2)
+        assert ((singular > 0.5) & (singular < 1.5))[large].all()
+        rest = changed - torch.diag(singular)
+        assert float(rest.abs().max()) < 0.1, "nothing is changed across singular vectors, nor does a weight decay"
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "muon"])
+def test_what_is_frozen_is_left_alone_and_a_layer_without_heads_is_no_trouble(
+    tiny_shape: Callable[..., ModelShape], training_settings: Callable[..., TrainingSettings], optimizer: str
+) -> None:
+    live = {"enc_self": ((), (0, 2)), "dec_self": ((1,), (0,)), "dec_enc": ((0,), ())}
+    model = Transformer(tiny_shape(live_heads=live))
+    for module in frozen_beside("enc_self", model):
+        module.requires_grad_(requires_grad=False)
+    optimizers = Optimizers(model, training_settings(optimizer=optimizer), (), 0.0)
+    before = {name: value.detach().clone() for name, value in model.named_parameters()}
+    for value in optimizers.parameters():
+        value.grad = torch.ones_like(value)
+    optimizers.step(0.1)
+    changed = {
+        name for name, value in model.named_parameters() if value.numel() and not torch.equal(value, before[name])
+    }
+    encoder = {name for name in before if name.startswith(("encoder", "source_embedding")) and before[name].numel()}
+    assert changed == encoder
+
+
+def test_training_with_muon_lowers_the_loss(new_training: New) -> None:
+    training = new_training(optimizer="muon", learning_rate_scale=0.3)
+    losses = [training.step(np.arange(30))["loss"] for _ in range(40)]
+    assert losses[-1] < 0.7 * losses[0]

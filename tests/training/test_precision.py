@@ -1,0 +1,87 @@
+"""Where bf16 is used: in products of matrices, if it is asked for and the processor has it, and nowhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from heads.training import devices
+from heads.training.devices import products_dtype
+from heads.training.loop import Training
+
+New = Callable[..., Training]
+CPU, GPU = torch.device("cpu"), torch.device("cuda")
+
+
+@pytest.mark.parametrize(
+    ("features", "expected"),
+    [
+        ({"avx512_bf16": True, "amx_bf16": False}, torch.bfloat16),
+        ({"avx512_bf16": False, "amx_bf16": True}, torch.bfloat16),
+        ({"avx512_bf16": False, "amx_bf16": False}, torch.float32),
+        ({"architecture": "aarch64"}, torch.float32),
+    ],
+)
+def test_a_cpu_multiplies_in_bf16_if_asked_and_if_it_has_it(
+    monkeypatch: pytest.MonkeyPatch, features: dict[str, Any], expected: torch.dtype
+) -> None:
+    monkeypatch.setattr(devices.torch.cpu, "get_capabilities", lambda: features)
+    assert products_dtype("bf16", CPU) is expected
+    assert products_dtype("fp32", CPU) is torch.float32
+    assert products_dtype("bf16", GPU) is torch.bfloat16
+    assert products_dtype("fp32", GPU) is torch.float32
+
+
+def bf16(new_training: New, monkeypatch: pytest.MonkeyPatch, **changes: Any) -> Training:
+    """A training in bf16, on any processor; torch works out what this one has not."""
+    monkeypatch.setattr(devices.torch.cpu, "get_capabilities", lambda: {"avx512_bf16": True})
+    return new_training(precision="bf16", **changes)
+
+
+def test_a_training_in_bf16_has_maps_in_bf16_attention_in_fp32_and_weights_in_fp32(
+    new_training: New, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attended, mapped = [], []
+    fused: Any = F.scaled_dot_product_attention
+    linear = F.linear
+
+    def watched(queries: Tensor, keys: Tensor, values: Tensor, *options: Any) -> Tensor:
+        heads: Tensor = fused(queries, keys, values, *options)
+        attended.append({part.dtype for part in (heads, queries, keys, values)})
+        return heads
+
+    def watched_linear(*parts: Any) -> Tensor:
+        changed: Tensor = linear(*parts)
+        mapped.append(changed.dtype)
+        return changed
+
+    training = bf16(new_training, monkeypatch)
+    monkeypatch.setattr(F, "scaled_dot_product_attention", watched)
+    monkeypatch.setattr(F, "linear", watched_linear)
+    training.step(np.arange(9))
+    assert attended == [{torch.float32}] * 6, "2 layers of the encoder, 2 of the decoder with two attentions each"
+    assert set(mapped) == {torch.bfloat16}
+    for value in [*training.model.parameters(), *training.optimizers.state().values()]:
+        assert value.dtype is torch.float32
+    for value in training.model.parameters():
+        assert value.grad is not None
+        assert value.grad.dtype is torch.float32
+
+
+def test_bf16_learns_like_fp32(new_training: New, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The loss after the same updates agrees within 1 %, and is not the same."""
+    losses = []
+    exact, rough = new_training(), bf16(new_training, monkeypatch)
+    for training in (exact, rough):
+        for update in range(30):
+            members = np.arange(20) + update % 4
+            last = training.step(members)["loss"]
+        losses.append(last)
+    assert losses[1] != losses[0]
+    assert losses[1] == pytest.approx(losses[0], rel=0.01)

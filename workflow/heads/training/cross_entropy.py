@@ -1,0 +1,70 @@
+"""Label-smoothed cross-entropy of a projection onto the vocabulary, some tokens at a time, with its own gradient.
+
+Logits of a whole batch are the largest tensors of an update and fresh ones cost more than the mathematics in them. Here
+a few rows of logits are made, turned into their own gradient where they lie, and forgotten.
+N tokens, D width, V vocabulary.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+CHUNK = {"cpu": 2**20, "cuda": 2**27}
+"""Logits that are held at once, by the kind of device: what stays in a core's cache, or fills a GPU."""
+
+
+def smoothed_cross_entropy(
+    states: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, smoothing: float, dtype: torch.dtype
+) -> Tensor:
+    """Sum over tokens of their cross-entropy in nats, of which `smoothing` is against all pieces alike.
+
+    states [N, D] are projected by weight [V, D] and bias [V]; targets [N] are ids. Products are of numbers of `dtype`,
+    everything else is in the precision of the weights.
+    """
+    found: Tensor = _SmoothedCrossEntropy.apply(states, weight, bias, targets, smoothing, dtype)
+    return found
+
+
+class _SmoothedCrossEntropy(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        states: Tensor,
+        weight: Tensor,
+        bias: Tensor,
+        targets: Tensor,
+        smoothing: float,
+        dtype: torch.dtype,
+    ) -> Tensor:
+        """The sum; its gradients are found on the way."""
+        rows, evenly = max(1, CHUNK[states.device.type] // len(weight)), smoothing / len(weight)
+        inputs, low, low_bias = states.to(dtype), weight.to(dtype), bias.to(dtype)
+        of_states, of_weight, of_bias = torch.empty_like(inputs), torch.zeros_like(weight), torch.zeros_like(bias)
+        total = weight.new_zeros(())
+        for first in range(0, len(states), rows):
+            part, wanted = inputs[first : first + rows], targets[first : first + rows, None]
+            logits = torch.addmm(low_bias, part, low.T)
+            slope = logits.softmax(-1)
+            # By the likeliest piece, whose share of at least 1 / V has a logarithm.
+            log_sums = logits.amax(-1).to(weight.dtype) - slope.amax(-1).to(weight.dtype).log()
+            total += log_sums.sum() - (1 - smoothing) * logits.gather(1, wanted).to(weight.dtype).sum()
+            slope.scatter_add_(1, wanted, slope.new_full((), smoothing - 1).expand_as(wanted))
+            torch.mm(slope, low, out=of_states[first : first + rows])
+            if ctx.needs_input_grad[1]:
+                of_weight += slope.T @ part
+            of_bias += slope.sum(0, dtype=weight.dtype)
+        # What all pieces have alike needs no logits.
+        together = inputs.sum(0, dtype=weight.dtype)
+        total -= evenly * (weight.sum(0) @ together + len(states) * bias.sum())
+        of_weight -= evenly * together
+        of_bias -= evenly * len(states)
+        ctx.save_for_backward(of_states.to(states.dtype) - evenly * weight.sum(0), of_weight, of_bias)
+        return total
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        """The gradients that were found on the way."""
+        return (*(saved * grad for saved in ctx.saved_tensors), None, None, None)
