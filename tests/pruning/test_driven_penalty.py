@@ -175,7 +175,7 @@ def test_a_resumed_training_goes_on_with_the_penalty_and_the_gates_that_it_had(
 ) -> None:
     def build() -> Training:
         plain = new_training(plan={"updates": UPDATES}, dropout=0.2)
-        pruning = Pruning(*gates_of(target, plain.model.shape, lopsided), 0.1, 3, ())
+        pruning = Pruning(*gates_of(target, plain.model.shape, lopsided), 0.1, 3, UPDATES, ())
         return Training(plain.model, plain.pairs, plain.plan, pruning)
 
     whole, resumed, members = build(), build(), np.arange(9)

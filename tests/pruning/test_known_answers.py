@@ -211,7 +211,7 @@ def test_gates_that_are_trained_to_leave_as_many_heads_leave_the_known_ones(
     model, updates = hand_made(tiny_shape, sharpness=MIDDLING), 120
     gates, penalty = gates_of(method, model.shape, updates)
     frozen: tuple[nn.Module, ...] = (model,) if part == "gates alone" else ()
-    pruning = Pruning(gates, penalty, learning_rate=0.2, record_every=1000, frozen=frozen)
+    pruning = Pruning(gates, penalty, learning_rate=0.2, record_every=1000, updates=updates, frozen=frozen)
     settings = training_settings(batch_tokens=60, micro_batch_tokens=60, learning_rate_scale=0.001)
     length = LengthSettings(updates, 0, 1, 1000)
     training = Training(model, pairs(tmp_path, 200), Plan(settings, length, 7, 0, torch.device("cpu")), pruning)

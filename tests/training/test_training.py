@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -14,13 +15,17 @@ from torch import Tensor
 
 from heads.base.files import read_json, read_jsonl, read_lines, read_tsv, write_tsv
 from heads.base.names import SCOPES
-from heads.config.trainings import TrainingSettings
+from heads.base.targets import Target
+from heads.config.trainings import GatesSettings, TrainingSettings
 from heads.model.checkpoint import load_tensors
+from heads.model.shape import ModelShape
 from heads.model.transformer import Gates, Transformer
-from heads.text.batches import Pairs, cut, read_pairs
+from heads.pruning.subset_gates import SubsetGates
+from heads.text.batches import Batch, Pairs, cut, read_pairs
 from heads.text.vocabulary import Vocabulary
 from heads.training.checkpointing import Unfinished
 from heads.training.evaluation import evaluation
+from heads.training.job import pruning_of
 from heads.training.loop import Evaluate, Training, learning_rate, train
 from tiny_commands import command, started, write_data
 
@@ -129,6 +134,55 @@ def test_gates_keep_their_own_rate_while_the_model_goes_on_with_its_schedule(new
     assert gates["lr"] == 0.05
     assert rows[0]["learning_rate"] == pytest.approx(0.1 * 91**-0.5)
     assert model["lr"] == rows[1]["learning_rate"] == pytest.approx(0.1 * 92**-0.5)
+
+
+def test_once_gates_have_settled_they_are_those_of_the_finished_model_and_cost_nothing(
+    new_training: New, tmp_path: Path
+) -> None:
+    training = new_training(scope="all", lam=0.9, plan={"updates": 5}, learning_updates=3)
+    assert training.pruning
+    penalties, seen, loss_sum = [], [], training.loss_sum
+    adjust = training.pruning.penalty.adjust
+    training.pruning.penalty.adjust = lambda gates, done: (penalties.append(done), adjust(gates, done))  # type: ignore
+
+    def watching(batch: Batch, gates: Gates | None) -> Tensor:
+        assert gates is not None
+        seen.append(torch.cat([gate.detach() for layers in gates.values() for gate in layers]))
+        return loss_sum(batch, gates)
+
+    training.loss_sum = watching  # type: ignore[method-assign]
+    states = []
+    for _ in range(5):
+        training.step(MEMBERS)
+        gates = torch.cat([value.detach().clone() for value in training.pruning.gates.parameters()])
+        states.append((gates, training.model.projection.weight.detach().clone()))
+    finished = torch.cat([gate for layers in training.pruning.gates.binary().values() for gate in layers])
+    assert not torch.equal(seen[0], seen[1])
+    assert torch.equal(seen[3], finished) and torch.equal(seen[4], finished)
+    assert penalties == pytest.approx([1 / 3, 2 / 3, 1])
+    for before, after in pairwise(states):
+        assert not torch.equal(before[1], after[1]), "the rest of the model goes on learning"
+    assert not torch.equal(states[1][0], states[2][0])
+    assert torch.equal(states[2][0], states[4][0])
+
+
+def test_gates_learn_for_as_long_as_the_settings_say(tiny_shape: Callable[..., ModelShape]) -> None:
+    model = Transformer(tiny_shape())
+    for share, expected in ((0.0, 60), (0.25, 45), (0.99, 1)):
+        settings = GatesSettings(updates=60, settled_share=share)
+        assert pruning_of(model, "all", Target.parse("lam-0.1"), settings, ()).updates == expected
+        subset = pruning_of(model, "all", Target.parse("dsp-3", by_gates=True), settings, ()).gates
+        assert isinstance(subset, SubsetGates)
+        assert subset.cooldown == pytest.approx(0.6 * expected)
+
+
+@pytest.mark.parametrize(("updates_before", "expected"), [(0, [1, 1, 1, 1, 1]), (7, [0.25, 0.5, 0.75, 1, 1])])
+def test_the_rate_rises_once_more_where_a_training_goes_on_and_only_there(
+    new_training: New, updates_before: int, expected: list[float]
+) -> None:
+    plain, rewarmed = (new_training(updates_before=updates_before, rewarm_updates=number) for number in (0, 4))
+    rates = [[training.step(MEMBERS)["learning_rate"] for _ in expected] for training in (plain, rewarmed)]
+    assert [after / before for before, after in zip(*rates, strict=True)] == pytest.approx(expected)
 
 
 def test_a_huge_lambda_keeps_fewer_heads_than_lambda_zero(new_training: New, tmp_path: Path) -> None:

@@ -221,7 +221,9 @@ def test_a_resumed_training_remembers_the_best_dev_loss_and_how_long_it_has_wait
 def test_frozen_parts_keep_every_bit_and_all_others_learn(new_training: New, lopsided: HardConcrete) -> None:
     plain = new_training()
     model = plain.model
-    pruning = Pruning(HeadGates(model.shape, "enc_self", lopsided), Penalty(torch.ones(1)), 0.05, 9, (model.decoder,))
+    pruning = Pruning(
+        HeadGates(model.shape, "enc_self", lopsided), Penalty(torch.ones(1)), 0.05, 9, 5, (model.decoder,)
+    )
     training = Training(model, plain.pairs, plain.plan, pruning)
     before = learning(training)
     for members in (np.arange(9), np.arange(20, 29)):

@@ -84,6 +84,11 @@ class TrainingSettings(Closed):
     decay_share: Share = setting(
         0.0, "OURS: the rate falls to zero over this last share of a training's updates; 0: never"
     )
+    rewarm_updates: CountOrZero = setting(
+        0,
+        "OURS: updates in which the rate rises from zero once more where a training goes on from a trained model, "
+        "since the moments of its gradients are gone",
+    )
     precision: Annotated[str, one_of("fp32", "bf16")] = setting(
         "bf16", "of matrix products in training, where the processor has it; all else in fp32. Alternative: fp32"
     )
@@ -158,6 +163,11 @@ class GatesSettings(Closed):
     average_every: Count = setting(2048, "as in baseline")
     gate_learning_rate: Positive = setting(0.01, "OURS: gates have a rate of their own, constant")
     record_every: Count = setting(500, "updates between two records of the gates, for the animation")
+    settled_share: BelowOne = setting(
+        0.0,
+        "OURS: over this last share of updates gates are what they are in the finished model, zeros and ones, and cost "
+        "nothing; the rest of the model gets used to it",
+    )
     hard_concrete: HardConcrete = section_of(HardConcrete, "the distribution of a gate, stretched from low to high")
     subset: SubsetSettings = section_of(
         SubsetSettings,

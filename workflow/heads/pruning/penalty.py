@@ -75,15 +75,15 @@ class DrivenPenalty(Penalty):
 
 
 def gates_and_penalty(
-    target: Target, scope: str, shape: ModelShape, settings: GatesSettings
+    target: Target, scope: str, shape: ModelShape, settings: GatesSettings, updates: int
 ) -> tuple[TrainableGates, Penalty]:
-    """Gates on the heads of a scope and what they cost, for a target of gates.
+    """Gates on the heads of a scope and what they cost, for a target of gates that learn in so many updates.
 
     Raises UserError when the scope has not so many heads.
     """
     if target.method == SUBSET:
         (budget,) = target.budgets
-        return SubsetGates(shape, scope, budget, settings.subset, settings.updates), Penalty(torch.zeros(1))
+        return SubsetGates(shape, scope, budget, settings.subset, updates), Penalty(torch.zeros(1))
     if target.lam is not None:
         penalty = Penalty(torch.tensor([target.lam], dtype=torch.float64))
         return HeadGates(shape, scope, settings.hard_concrete), penalty

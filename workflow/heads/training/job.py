@@ -67,9 +67,10 @@ def pruning_of(
 
     Raises UserError when the scope has not so many heads as are to be kept.
     """
-    gates, penalty = gates_and_penalty(target, scope, model.shape, settings)
+    updates = round(settings.updates * (1 - settings.settled_share))
+    gates, penalty = gates_and_penalty(target, scope, model.shape, settings, updates)
     rate = settings.subset.learning_rate if isinstance(gates, SubsetGates) else settings.gate_learning_rate
-    return Pruning(gates, penalty, rate, settings.record_every, frozen)
+    return Pruning(gates, penalty, rate, settings.record_every, updates, frozen)
 
 
 def frozen_beside(scope: str, model: Transformer) -> tuple[nn.Module, ...]:

@@ -43,6 +43,8 @@ class Pruning:
     penalty: Penalty
     learning_rate: float
     record_every: int
+    updates: int
+    """In which gates learn; after them they are those of the finished model."""
     frozen: tuple[nn.Module, ...]
     """Parts of the model that do not learn: all of the decoder when only the encoder is pruned."""
 
@@ -108,27 +110,30 @@ class Training:
         The objective is cross-entropy + penalty: the first of the model with one sample of the gates, in micro-batches,
         the second of the gates alone, so it is added once. Both leave their gradients with the parameters.
         """
-        pruning = self.pruning
-        rate = self.schedule()
+        pruning, rate = self.pruning, self.schedule()
+        settled = pruning is not None and self.update >= pruning.updates
         self.optimizers.zero_grad()
-        gates = pruning.gates.sampled(self.generator) if pruning else None
+        gates = None
+        if pruning:
+            gates = pruning.gates.binary() if settled else pruning.gates.sampled(self.generator)
         row = {"loss": self.cross_entropy(members, gates), "learning_rate": rate}
         if pruning:
-            pruning.penalty(pruning.gates).backward()
+            if not settled:
+                pruning.penalty(pruning.gates).backward()
             row["expected_open_heads"] = float(pruning.gates.expected_open().detach())
         if not math.isfinite(row["loss"]):
             raise FloatingPointError(f"the loss is {row['loss']} at update {self.update + 1}")
         self.optimizers.step(rate)
         self.update += 1
-        if pruning:
-            pruning.penalty.adjust(pruning.gates, self.update / self.plan.length.updates)
+        if pruning and not settled:
+            pruning.penalty.adjust(pruning.gates, self.update / pruning.updates)
         return row
 
     def schedule(self) -> float:
         """The learning rate of the model's parameters in the next update."""
-        settings = self.plan.training
-        rate = learning_rate(self.plan.updates_before + self.update + 1, settings)
-        return rate * decay(self.update + 1, self.plan.length.updates, settings.decay_share)
+        settings, before, number = self.plan.training, self.plan.updates_before, self.update + 1
+        rate = learning_rate(before + number, settings) * decay(number, self.plan.length.updates, settings.decay_share)
+        return rate * min(1.0, number / settings.rewarm_updates) if before and settings.rewarm_updates else rate
 
     def cross_entropy(self, members: NDArray[np.int64], gates: Gates | None) -> float:
         """The mean over target tokens of these pairs in nats, its gradient added to the parameters."""
