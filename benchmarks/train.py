@@ -1,66 +1,105 @@
-"""How fast the training step is: source tokens and floating-point operations a CPU second, at the demo's sizes.
+"""How fast updates of the demo's model are: source tokens and floating-point operations a CPU second, on one thread.
 
-Run: PYTHONPATH=workflow python benchmarks/train.py. Plain and gated steps are interleaved, so that a busy machine
-slows both alike; compare by their ratio.
+Run: PYTHONPATH=workflow python benchmarks/train.py. Random sentences about as long as the demo's; sizes, batches and
+optimisers are those of config.yaml. All kinds of update take turns, so that a busy machine slows them alike; compare by
+their ratio to the first.
 """
 
 from __future__ import annotations
 
 import time
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
+import numpy as np
 import torch
-import torch.nn.functional as F
+from safetensors.numpy import save_file
 
-from heads.config.trainings import HardConcrete
-from heads.model.shape import ModelShape, full_heads
+from heads.base.files import read_yaml
+from heads.base.targets import Target
+from heads.config.settings import resolve, section
+from heads.config.trainings import BpeSettings, GatesSettings, LengthSettings, ModelSettings, TrainingSettings
+from heads.model.shape import unpruned_shape
 from heads.model.transformer import Transformer
-from heads.pruning.gates import HeadGates
+from heads.text.batches import Pairs
+from heads.text.special_ids import EOS
+from heads.text.vocabulary import Tokens
+from heads.training.job import frozen_beside, pruning_of
+from heads.training.loop import Plan, Training
 
-SENTENCES, SOURCE, TARGET, ROUNDS = 70, 15, 15, 40
-SHAPE = ModelShape(
-    width=64,
-    head_width=16,
-    feedforward=256,
-    dropout=0.0,
-    pre_norm=True,
-    source_pieces=1500,
-    target_pieces=2500,
-    original_heads=4,
-    live_heads=full_heads(layers=3, heads=4),
-)
+SENTENCES, SHORTEST, LONGEST, UPDATES, WARM = 4000, 8, 20, 40, 3
 
 
-def operations(model: Transformer) -> float:
+def random_pairs(bpe: BpeSettings, folder: Path) -> Pairs:
+    """Sentences of random pieces."""
+    generator, sides = np.random.default_rng(1), []
+    for side, pieces in (("source", bpe.source_pieces), ("target", bpe.target_pieces)):
+        lengths = generator.integers(SHORTEST, LONGEST + 1, SENTENCES)
+        ids = generator.integers(EOS + 1, pieces, int(lengths.sum())).astype(np.int32)
+        path = folder / f"{side}.safetensors"
+        save_file({"ids": ids, "offsets": np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)}, path)
+        sides.append(Tokens(path))
+    source, target = sides
+    return Pairs(source, target, LONGEST)
+
+
+def operations(model: Transformer, pairs: Pairs, members: np.ndarray) -> float:
     """Floating-point operations of an update, 6 for each weight and token (Kaplan et al. 2020, sec. 2.1)."""
     encoder = sum(p.numel() for p in model.encoder.parameters() if p.dim() == 2)
     decoder = sum(p.numel() for p in model.decoder.parameters() if p.dim() == 2) + model.projection.weight.numel()
-    return 6.0 * SENTENCES * (SOURCE * encoder + TARGET * decoder)
+    source, target = (int((tokens.lengths[members] + 1).sum()) for tokens in (pairs.source, pairs.target))
+    return 6.0 * (source * encoder + target * decoder)
+
+
+def trainings(pairs: Pairs) -> dict[str, Training]:
+    """A training of each kind, of the demo's sizes."""
+    demo = resolve(read_yaml(Path(__file__).parents[1] / "config.yaml"))["demo"]
+    bpe, sizes = section(BpeSettings, demo["bpe"]), section(ModelSettings, demo["model"])
+    settings, gates = section(TrainingSettings, demo["training"]), section(GatesSettings, demo["gates"])
+    length, cpu = LengthSettings(gates.updates, 0, 1, 1), torch.device("cpu")
+
+    def training(*, scope: str = "", **changes: Any) -> Training:
+        torch.manual_seed(1)
+        model = Transformer(unpruned_shape(sizes, bpe.source_pieces, bpe.target_pieces)).train()
+        target, frozen = Target.parse("lam-0.01"), frozen_beside(scope, model) if scope else ()
+        pruning = pruning_of(model, scope, target, gates, frozen) if scope else None
+        return Training(model, pairs, Plan(replace(settings, **changes), length, 1, 0, cpu), pruning)
+
+    return {
+        "fp32, adam": training(precision="fp32", optimizer="adam"),
+        "bf16, adam": training(precision="bf16", optimizer="adam"),
+        "bf16, muon": training(precision="bf16", optimizer="muon"),
+        "as the demo": training(),
+        "gates, all": training(scope="all"),
+        "gates, encoder": training(scope="enc_self"),
+    }
 
 
 def main() -> None:
-    """Print tokens and operations a second, plain and with gates, and their ratio."""
+    """Print CPU milliseconds an update, tokens and operations a second, and ratios."""
     torch.set_num_threads(1)
-    generator = torch.Generator().manual_seed(1)
-    model = Transformer(SHAPE)
-    gates = HeadGates(SHAPE, "all", HardConcrete(0.33, -0.1, 1.1, 3.0))
-    optimizer = torch.optim.Adam([*model.parameters(), *gates.parameters()], lr=1e-4, fused=True)
-    source = torch.randint(4, 1500, (SENTENCES, SOURCE), generator=generator)
-    target = torch.randint(4, 2500, (SENTENCES, TARGET), generator=generator)
-    mask = torch.ones_like(source, dtype=torch.bool)
-    seconds = {"plain": 0.0, "gated": 0.0}
-    for number in range(ROUNDS + 3):
-        for kind in seconds:
-            started = time.process_time()
-            optimizer.zero_grad(set_to_none=True)
-            states = model(source, mask, target, gates.sampled(generator) if kind == "gated" else None)
-            F.cross_entropy(model.projection(states.flatten(0, 1)), target.flatten(), label_smoothing=0.1).backward()
-            optimizer.step()
-            if number >= 3:
-                seconds[kind] += time.process_time() - started
-    for kind, spent in seconds.items():
-        rate = ROUNDS * SENTENCES * SOURCE / spent
-        print(f"{kind}: {rate:,.0f} source tokens/s, {ROUNDS * operations(model) / spent / 1e9:.1f} GFLOP/s")
-    print(f"gated / plain: {seconds['gated'] / seconds['plain']:.2f}")
+    with TemporaryDirectory() as folder:
+        demo = read_yaml(Path(__file__).parents[1] / "config.yaml")["experiments"]["demo"]
+        pairs = random_pairs(BpeSettings(**demo["bpe"]), Path(folder))
+        kinds = trainings(pairs)
+        seconds, tokens, done = dict.fromkeys(kinds, 0.0), 0, 0.0
+        first = next(iter(kinds.values()))
+        for number, members in zip(range(WARM + UPDATES), first.updates(0), strict=False):
+            for name, training in kinds.items():
+                started = time.process_time()
+                training.step(members)
+                seconds[name] += (time.process_time() - started) * (number >= WARM)
+            if number >= WARM:
+                tokens += int((pairs.source.lengths[members] + 1).sum())
+                done += operations(first.model, pairs, members)
+    slowest = next(iter(seconds.values()))
+    for name, spent in seconds.items():
+        print(
+            f"{name:15} {1000 * spent / UPDATES:7.1f} CPU ms an update  {tokens / spent:8,.0f} source tokens/s  "
+            f"{done / spent / 1e9:6.1f} GFLOP/s  {slowest / spent:5.2f} times the first"
+        )
 
 
 if __name__ == "__main__":
