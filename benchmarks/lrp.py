@@ -25,7 +25,8 @@ from torch import Tensor
 
 from heads.analysis.lrp.rows import generated
 from heads.analysis.lrp.rules import PlainRatio
-from heads.analysis.lrp.walk import Ways, head_relevance
+from heads.analysis.lrp.steps import head_relevance
+from heads.analysis.lrp.walk import Ways
 from heads.model.folder import load_folder
 from heads.model.shape import ModelShape, full_heads
 from heads.model.transformer import Transformer

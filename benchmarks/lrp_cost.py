@@ -29,7 +29,7 @@ import torch
 from lrp import MEAN_LENGTH, demo, random, shape
 
 from heads.analysis.lrp.rows import rule_of
-from heads.analysis.lrp.walk import head_relevance
+from heads.analysis.lrp.steps import head_relevance
 from heads.model.transformer import Transformer
 from heads.text.batches import Batch
 

@@ -209,9 +209,10 @@ class ThroughSoftmax:
         apart = torch.stack([up @ above + down @ below, up @ below + down @ above], -1)
         contributed = torch.cat([apart, apart.flip(-1), torch.stack([up, down], -1), torch.stack([down, up], -1)], 3)
 
-        # Positions first, so that a walk's first positions are one piece of memory; changes are made in place.
-        values, weights = seen.values.transpose(-1, -2), (seen.weights * seen.scale).permute(2, 0, 1, 3)
-        change = values - seen.outputs.permute(2, 0, 1, 3)[..., None]
+        # Positions first, so that those of a walk are one piece of memory. Sums and joints are quick only where what
+        # goes into them lies in memory in the order of its axes.
+        outputs, weights = (part.permute(2, 0, 1, 3).contiguous() for part in (seen.outputs, seen.weights * seen.scale))
+        change = seen.values.transpose(-1, -2).contiguous() - outputs[..., None]
         change *= weights[:, :, :, None]
         slope = change @ seen.keys
         self.derivatives = torch.cat([*signs(change), *signs(slope)], -1)
@@ -245,7 +246,8 @@ class ThroughSoftmax:
         """From relevance per unit of query-key products above and below zero, each [Q, B, H, G, K]."""
         seen, (positions, sentences) = self.seen, raising.shape[:2]
         queries = torch.cat(signs(seen.queries[:sentences, :, :positions]), -1)
-        positive, negative = (part.permute(1, 2, 3, 4, 0).flatten(2, 3) @ queries for part in (raising, lowering))
+        apart = (part.permute(1, 2, 0, 3, 4).flatten(3) for part in (raising, lowering))
+        positive, negative = (part.transpose(2, 3) @ queries for part in apart)
         width = seen.queries.shape[-1]
         above = positive[..., :width] + negative[..., width:]
         below = negative[..., :width] + positive[..., width:]
