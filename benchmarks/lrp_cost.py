@@ -12,7 +12,7 @@ and width 128 and one batch of 1000 tokens. The figure is a / (b * n):
 
 so that a step is one sentence's walk back from one position, and a forward pass one pass of that one sentence. Rules
 take turns with forward passes; of each the least CPU seconds of the turns count, on one thread. Memory is what a
-process of its own that walks every batch once grew by at its largest. It takes two minutes.
+process of its own that walks every batch once grew by at its largest. It takes some five minutes.
 """
 
 from __future__ import annotations

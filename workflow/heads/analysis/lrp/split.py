@@ -57,7 +57,8 @@ class SplitMap:
         above, below = self.backwards(raised)
         if lowered is not None:
             below_too, above_too = self.backwards(lowered)
-            above, below = above + above_too, below + below_too
+            above += above_too
+            below += below_too
         return by_sign(inputs, above, below)
 
 
@@ -231,8 +232,10 @@ class ThroughSoftmax:
         raising, lowering, above, below = self._products(up).split(sizes, -1)
         if down is not None:
             raising_too, lowering_too, above_too, below_too = self._products(down).split(sizes, -1)
-            raising, lowering = raising + lowering_too, lowering + raising_too
-            above, below = above + below_too, below + above_too
+            raising += lowering_too
+            lowering += raising_too
+            above += below_too
+            below += above_too
         queries = self.seen.queries[: len(up), :, : up.shape[2]].permute(2, 0, 1, 3)[:, :, :, None]
         at_queries = by_sign(queries, above, below)
         at_keys = self._at_keys(raising, lowering)
