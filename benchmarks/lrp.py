@@ -25,7 +25,8 @@ from torch import Tensor
 
 from heads.analysis.lrp.rows import generated
 from heads.analysis.lrp.rules import PlainRatio
-from heads.analysis.lrp.walk import Ways, head_relevance
+from heads.analysis.lrp.steps import head_relevance
+from heads.analysis.lrp.walk import Ways
 from heads.model.folder import load_folder
 from heads.model.shape import ModelShape, full_heads
 from heads.model.transformer import Transformer
@@ -34,17 +35,25 @@ from heads.text.vocabulary import Tokens
 from lrp_twin import Plain, Twin
 
 SENTENCES, BATCH_TOKENS, MEAN_LENGTH, TURNS = 200, 500, 12, 2
-SHAPE = ModelShape(
-    width=64,
-    head_width=16,
-    feedforward=256,
-    dropout=0.0,
-    pre_norm=True,
-    source_pieces=1500,
-    target_pieces=2500,
-    original_heads=4,
-    live_heads=full_heads(layers=3, heads=4),
-)
+
+
+def shape(width: int, head_width: int, layers: int, heads: int) -> ModelShape:
+    """Of a model with all its heads and the demo's vocabularies."""
+    live = full_heads(layers=layers, heads=heads)
+    return ModelShape(
+        width=width,
+        head_width=head_width,
+        feedforward=4 * width,
+        dropout=0.0,
+        pre_norm=True,
+        source_pieces=1500,
+        target_pieces=2500,
+        original_heads=heads,
+        live_heads=live,
+    )
+
+
+SHAPE = shape(width=64, head_width=16, layers=3, heads=4)
 RULE = PlainRatio(1e-12)
 Found = list[dict[str, Tensor]]
 """Of every generation step, sentence after sentence: by kind of attention and layer what arrived at each head [H]."""
@@ -59,19 +68,21 @@ def demo(folder: Path) -> tuple[Transformer, list[Batch]]:
     return model.double(), [generated(model, batch) for _, batch in in_order]
 
 
-def random() -> tuple[Transformer, list[Batch]]:
+def random(
+    of: ModelShape = SHAPE, batch_tokens: int = BATCH_TOKENS, sentences: int = SENTENCES
+) -> tuple[Transformer, list[Batch]]:
     """A model with small random biases, as a trained one has, and random sentences."""
     torch.manual_seed(1)
-    model = Transformer(SHAPE).double().eval()
+    model = Transformer(of).double().eval()
     for name, parameter in model.named_parameters():
         if name.endswith("bias"):
             torch.nn.init.normal_(parameter, std=0.02)
     generator = np.random.default_rng(2)
-    lengths = generator.integers(MEAN_LENGTH - 3, MEAN_LENGTH + 4, (2, SENTENCES))
+    lengths = generator.integers(MEAN_LENGTH - 3, MEAN_LENGTH + 4, (2, sentences))
     lengths = lengths[:, lengths[0].argsort()]
     source, target = ([generator.integers(4, 1500, n).astype(np.int32) for n in side] for side in lengths)
-    at_a_time = BATCH_TOKENS // MEAN_LENGTH
-    parts = [slice(first, first + at_a_time) for first in range(0, SENTENCES, at_a_time)]
+    at_a_time = batch_tokens // MEAN_LENGTH
+    parts = [slice(first, first + at_a_time) for first in range(0, sentences, at_a_time)]
     return model, [make_batch(source[part], target[part]) for part in parts]
 
 

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from heads.analysis.lrp.rows import Sums, add, generated, relevance_rows, rule_of, shares
 from heads.analysis.lrp.rules import Account, Attended, Back, stabilised
-from heads.analysis.lrp.walk import HeadRelevance, head_relevance
+from heads.analysis.lrp.steps import HeadRelevance, head_relevance
 from heads.base.files import UserError, read_tsv, write_text
 from heads.base.names import ATTENTIONS
 from heads.cli import lrp as command

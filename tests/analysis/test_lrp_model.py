@@ -11,7 +11,7 @@ from torch import Tensor
 
 from heads.analysis.lrp.rows import rule_of
 from heads.analysis.lrp.rules import AtAttention, Attended, AttentionBack, PlainRatio
-from heads.analysis.lrp.walk import head_relevance
+from heads.analysis.lrp.steps import head_relevance
 from heads.base.names import ATTENTIONS
 from heads.model.shape import ModelShape, full_heads
 from heads.model.transformer import Transformer

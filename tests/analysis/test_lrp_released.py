@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from heads.analysis.lrp.released import Voita2019, Voita2021
 from heads.analysis.lrp.rows import rule_of
 from heads.analysis.lrp.rules import Account, Attended, Rule
-from heads.analysis.lrp.walk import head_relevance
+from heads.analysis.lrp.steps import head_relevance
 from heads.base.names import ATTENTIONS
 from heads.model.transformer import Transformer
 from heads.text.batches import Batch

@@ -21,7 +21,7 @@ from heads.analysis.lrp.product import PlainProduct
 from heads.analysis.lrp.released import Voita2019, Voita2021
 from heads.analysis.lrp.rules import PlainRatio, Rule
 from heads.analysis.lrp.split import SignSplit
-from heads.analysis.lrp.walk import HeadRelevance, head_relevance
+from heads.analysis.lrp.steps import HeadRelevance, head_relevance
 from heads.base.files import UserError
 from heads.base.names import ATTENTIONS
 from heads.config.analyses import LrpSettings

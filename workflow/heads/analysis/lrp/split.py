@@ -35,55 +35,64 @@ from heads.analysis.lrp.rules import (
     unchanged,
 )
 
-Product = Callable[[Tensor], Tensor]
+Products = Callable[[Tensor], tuple[Tensor, Tensor]]
+"""The products of a map's positive and of its negative entries with the same."""
 
 
 @dataclass(frozen=True, slots=True)
 class SplitMap:
-    """A linear map as the products with its positive and its negative entries, forwards and backwards."""
+    """A linear map by the signs of its entries, forwards and backwards."""
 
-    raising: Product
-    lowering: Product
-    raising_back: Product
-    lowering_back: Product
+    forwards: Products
+    backwards: Products
 
     def contributions(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
         """All that raises each output and all that lowers it (<= 0)."""
-        above, below = inputs.clamp(min=0), inputs.clamp(max=0)
-        return self.raising(above) + self.lowering(below), self.raising(below) + self.lowering(above)
+        raising, lowering = self.forwards(inputs.clamp(min=0))
+        lowering_too, raising_too = self.forwards(inputs.clamp(max=0))
+        return raising + raising_too, lowering + lowering_too
 
     def back(self, inputs: Tensor, raised: Tensor, lowered: Tensor | None) -> Tensor:
         """Multipliers of inputs from relevance per unit of raising and of lowering contributions."""
-        above, below = self.raising_back(raised), self.lowering_back(raised)
+        above, below = self.backwards(raised)
         if lowered is not None:
-            above, below = above + self.lowering_back(lowered), below + self.raising_back(lowered)
-        return torch.where(inputs > 0, above, torch.where(inputs < 0, below, 0.0))
+            below_too, above_too = self.backwards(lowered)
+            above += above_too
+            below += below_too
+        return by_sign(inputs, above, below)
+
+
+def by_sign(values: Tensor, above: Tensor, below: Tensor) -> Tensor:
+    """Multipliers of values above and below zero; one of zero, whose relevance is none, may have either."""
+    return torch.where(values > 0, above, below)
 
 
 def matrix(weight: Tensor) -> SplitMap:
     """The map of a matrix [V, D] that is the same everywhere."""
     above, below = weight.clamp(min=0), weight.clamp(max=0)
-    return SplitMap(lambda x: x @ above.T, lambda x: x @ below.T, lambda y: y @ above, lambda y: y @ below)
+    return SplitMap(lambda x: (x @ above.T, x @ below.T), lambda y: (y @ above, y @ below))
 
 
 def normalisation(slope: Tensor) -> SplitMap:
     """The map diag(slope) (identity - 1/D) of a layer norm with `slope` [B, Q, D], without writing the matrix down."""
     width = slope.shape[-1]
     above, below = slope.clamp(min=0), slope.clamp(max=0)
+    turned = bool(below.any())
 
-    def product(own: Tensor, others: Tensor, x: Tensor) -> Tensor:
-        return own * x * (1 - 1 / width) - others * (x.sum(-1, keepdim=True) - x) / width
+    def products(x: Tensor) -> tuple[Tensor, Tensor]:
+        own, others = x * (1 - 1 / width), (x.sum(-1, keepdim=True) - x) / width
+        return above * own - below * others, below * own - above * others
 
-    def product_back(own: Tensor, others: Tensor, y: Tensor) -> Tensor:
-        own, others = first(own, y), first(others, y)
-        return own * y * (1 - 1 / width) - ((others * y).sum(-1, keepdim=True) - others * y) / width
+    def products_back(y: Tensor) -> tuple[Tensor, Tensor]:
+        positive, negative = y * first(above, y), y * first(below, y) if turned else None
+        others = (positive - positive.sum(-1, keepdim=True)) / width
+        positive = positive * (1 - 1 / width)
+        if negative is None:
+            return positive, others
+        positive = positive - (negative.sum(-1, keepdim=True) - negative) / width
+        return positive, others + negative * (1 - 1 / width)
 
-    return SplitMap(
-        lambda x: product(above, below, x),
-        lambda x: product(below, above, x),
-        lambda y: product_back(above, below, y),
-        lambda y: product_back(below, above, y),
-    )
+    return SplitMap(products, products_back)
 
 
 Split = Callable[[Tensor, Account], tuple[Tensor, Tensor | None]]
@@ -108,7 +117,8 @@ class SignSplit(Multipliers):
             beta = torch.where(no_raising, 1.0, 1 - self.alpha)
             down = torch.where(no_lowering, 0.0, beta * outputs / stabilised(lowered, self.stabiliser))
             lost = no_raising & no_lowering
-        kept = outputs * lost if lost.any() else None
+        ended = outputs * lost
+        kept = ended if ended.any() else None
 
         def split(multiplier: Tensor, account: Account) -> tuple[Tensor, Tensor | None]:
             if kept is not None:
@@ -135,7 +145,17 @@ class SignSplit(Multipliers):
 
     def linear(self, layer: Linear, inputs: Tensor, outputs: Tensor) -> Back:
         """See `heads.analysis.lrp.rules.Rule`."""
-        return self._through(matrix(layer.weight), inputs, outputs)
+        if (inputs < 0).any():
+            return self._through(matrix(layer.weight), inputs, outputs)
+        # Behind a ReLU a weight's sign alone decides, which spares half of the products.
+        above, below = layer.weight.clamp(min=0), layer.weight.clamp(max=0)
+        split = self._split(inputs @ above.T, inputs @ below.T, outputs)
+
+        def back(multiplier: Tensor, account: Account) -> Tensor:
+            up, down = split(multiplier, account)
+            return up @ above if down is None else up @ above + down @ below
+
+        return back
 
     def norm(self, norm: nn.Module, inputs: Tensor) -> Back:
         """See `heads.analysis.lrp.rules.Rule`."""
@@ -153,7 +173,7 @@ class SignSplit(Multipliers):
             up, down = split(multiplier, account)
             down = torch.zeros_like(up) if down is None else down
             parts = (first(part, multiplier) for part in (stream, change))
-            at_stream, at_change = (torch.where(p > 0, up, torch.where(p < 0, down, 0.0)) for p in parts)
+            at_stream, at_change = (by_sign(part, up, down) for part in parts)
             return at_stream, at_change
 
         return back
@@ -170,8 +190,8 @@ class SignSplit(Multipliers):
             part = seen.part(multiplier)
             up, down = split(multiplier, account)
             values = part.values.transpose(1, 2)[:, None]
-            below = 0.0 if down is None else at_values(part, down)
-            passed = torch.where(values > 0, at_values(part, up), torch.where(values < 0, below, 0.0))
+            above = at_values(part, up)
+            passed = above * (values > 0) if down is None else by_sign(values, above, at_values(part, down))
             return AtAttention(passed, *(softmax.at_keys_and_queries(up, down) if softmax else ()))
 
         return back
@@ -186,17 +206,20 @@ class ThroughSoftmax:
 
     def __init__(self, seen: Attended) -> None:
         self.seen = seen
-        change = seen.weights[..., None] * (seen.values[:, :, None] - seen.outputs[:, :, :, None]) * seen.scale
-        rising, falling = change.clamp(min=0), change.clamp(max=0)
-        slope = torch.einsum("bhqke,bhkf->bhqef", change, seen.keys)
-        products = seen.queries[:, :, :, None] * seen.keys[:, :, None]
-        above, below = (part.sum(-1)[..., None] for part in (products.clamp(min=0), products.clamp(max=0)))
-        of_queries = slope * seen.queries[:, :, :, None]
-        self.raised = (rising * above + falling * below).sum(3) + of_queries.clamp(min=0).sum(-1)
-        self.lowered = (rising * below + falling * above).sum(3) + of_queries.clamp(max=0).sum(-1)
-        of_keys = torch.cat([rising, falling], 3).transpose(3, 4)
-        self.derivatives = torch.cat([of_keys, slope.clamp(min=0), slope.clamp(max=0)], 4)
-        """[B, H, Q, E, 2 K + 2 E]: rising and falling changes, then slopes above and below zero."""
+        (up, down), (above, below) = signs(seen.queries), signs(seen.keys.transpose(-1, -2))
+        apart = torch.stack([up @ above + down @ below, up @ below + down @ above], -1)
+        contributed = torch.cat([apart, apart.flip(-1), torch.stack([up, down], -1), torch.stack([down, up], -1)], 3)
+
+        # Positions first, so that those of a walk are one piece of memory. Sums and joints are quick only where what
+        # goes into them lies in memory in the order of its axes.
+        outputs, weights = (part.permute(2, 0, 1, 3).contiguous() for part in (seen.outputs, seen.weights * seen.scale))
+        change = seen.values.transpose(-1, -2).contiguous() - outputs[..., None]
+        change *= weights[:, :, :, None]
+        slope = change @ seen.keys
+        self.derivatives = torch.cat([*signs(change), *signs(slope)], -1)
+        """[Q, B, H, E, 2 K + 2 E]: rising and falling changes, then slopes above and below zero."""
+        sums = self.derivatives @ contributed.permute(2, 0, 1, 3, 4)
+        self.raised, self.lowered = sums.permute(1, 2, 0, 3, 4).unbind(-1)
 
     def at_keys_and_queries(self, up: Tensor, down: Tensor | None) -> tuple[Tensor, Tensor]:
         """Multipliers of keys [B, G, K, H, E] and of queries [B, G, Q, H, E].
@@ -209,27 +232,32 @@ class ThroughSoftmax:
         raising, lowering, above, below = self._products(up).split(sizes, -1)
         if down is not None:
             raising_too, lowering_too, above_too, below_too = self._products(down).split(sizes, -1)
-            raising, lowering = raising + lowering_too, lowering + raising_too
-            above, below = above + below_too, below + above_too
-        queries = self.seen.queries[: len(up), :, : up.shape[2], None]
-        at_queries = torch.where(queries > 0, above, torch.where(queries < 0, below, 0.0))
+            raising += lowering_too
+            lowering += raising_too
+            above += below_too
+            below += above_too
+        queries = self.seen.queries[: len(up), :, : up.shape[2]].permute(2, 0, 1, 3)[:, :, :, None]
+        at_queries = by_sign(queries, above, below)
         at_keys = self._at_keys(raising, lowering)
-        return at_keys[:, :, : self.seen.part(up).keys.shape[2]], at_queries.permute(0, 3, 2, 1, 4)
+        return at_keys[:, :, : self.seen.part(up).keys.shape[2]], at_queries.permute(1, 3, 0, 2, 4)
 
     def _products(self, per_unit: Tensor) -> Tensor:
-        """[B, H, Q, G, 2 K + 2 E]."""
-        return per_unit.permute(0, 3, 2, 1, 4) @ self.derivatives[: len(per_unit), :, : per_unit.shape[2]]
+        """[Q, B, H, G, 2 K + 2 E]."""
+        return per_unit.permute(2, 0, 3, 1, 4) @ self.derivatives[: per_unit.shape[2], : len(per_unit)]
 
     def _at_keys(self, raising: Tensor, lowering: Tensor) -> Tensor:
-        """From relevance per unit of query-key products above and below zero, each [B, H, Q, G, K]."""
-        seen = self.seen
-        queries = torch.cat([seen.queries.clamp(min=0), seen.queries.clamp(max=0)], -1)
-        queries = queries[: len(raising), :, : raising.shape[2]]
-        shape = (*raising.shape[:3], -1)
-        positive, negative = (part.reshape(shape).transpose(2, 3) @ queries for part in (raising, lowering))
+        """From relevance per unit of query-key products above and below zero, each [Q, B, H, G, K]."""
+        seen, (positions, sentences) = self.seen, raising.shape[:2]
+        queries = torch.cat(signs(seen.queries[:sentences, :, :positions]), -1)
+        apart = (part.permute(1, 2, 0, 3, 4).flatten(3) for part in (raising, lowering))
+        positive, negative = (part.transpose(2, 3) @ queries for part in apart)
         width = seen.queries.shape[-1]
         above = positive[..., :width] + negative[..., width:]
         below = negative[..., :width] + positive[..., width:]
         above, below = (part.unflatten(2, raising.shape[3:]).permute(0, 2, 3, 1, 4) for part in (above, below))
-        keys = seen.keys[: len(raising)].transpose(1, 2)[:, None]
-        return torch.where(keys > 0, above, torch.where(keys < 0, below, 0.0))
+        return by_sign(seen.keys[:sentences].transpose(1, 2)[:, None], above, below)
+
+
+def signs(part: Tensor) -> tuple[Tensor, Tensor]:
+    """What is above zero and what is below."""
+    return part.clamp(min=0), part.clamp(max=0)

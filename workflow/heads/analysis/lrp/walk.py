@@ -1,7 +1,7 @@
 """Relevance from the logits through the decoder and the encoder down to the embeddings, read off at the heads.
 
 What arrives at a head's output, before the output projection, is summed over its neurons and over positions. The walk
-is linear in the relevance that sets out, so all generation steps of a batch go at once, along a dimension of their own;
+is linear in the relevance that sets out, so generation steps go together, along a dimension of their own;
 a position hears only of steps from its own on. See `heads.analysis.lrp.rules` for what a multiplier is; where this
 says so, a rule that carries relevance itself has that in its place.
 
@@ -18,17 +18,10 @@ from typing import cast
 import torch
 from torch import Tensor
 
-from heads.analysis.lrp.rules import Account, Attended, AttentionBack, Back, Fork, Joint, Rule, stabilised, unchanged
-from heads.base.names import ATTENTIONS
+from heads.analysis.lrp.rules import Account, Attended, AttentionBack, Back, Fork, Joint, Rule, unchanged
 from heads.model.attention import Attention, Trace
 from heads.model.transformer import Layer, Residual, Transformer
 from heads.text.batches import Batch
-
-CHUNK_ELEMENTS = {"cpu": 2**19, "cuda": 2**25}
-"""How many numbers the widest tensor of a walk may have: what a cache holds, or a fraction of a GPU's memory."""
-
-SMALLEST_LOGIT = 1e-9
-"""Guards the relative deviation against a logit of zero."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,63 +241,3 @@ class Ways:
         walk.down(self.decoder, multiplier)
         walk.down(self.encoder, self.encoder_norm(walk.at_memory, walk.account))
         return walk
-
-
-@dataclass(frozen=True, slots=True)
-class HeadRelevance:
-    """What arrived at the heads in every generation step of a batch: sentence after sentence, padding left out."""
-
-    heads: dict[str, list[Tensor]]
-    """By kind of attention, for each layer [N, H] in the order of its live heads."""
-    logits: Tensor
-    """[N], the top-1 logits."""
-    places: dict[str, Tensor]
-    """By sub-layer, from the top: [N, 2], as shares of what set out what is still under way and what was absorbed."""
-
-    def deviations(self) -> dict[str, Tensor]:
-        """[N] for every sub-layer: how far the account below it is from what set out, as a share of that."""
-        return {name: (shares.sum(-1) - 1).abs() for name, shares in self.places.items()}
-
-
-@torch.no_grad()
-def head_relevance(model: Transformer, batch: Batch, rule: Rule, chunk_elements: int | None = None) -> HeadRelevance:
-    """Relevance of the top-1 logit of every generation step of `batch`, given its target prefix, at every head.
-
-    model: in evaluation mode and float64. chunk_elements: bound on the widest tensor; it changes no result.
-    """
-    # Longest first, so that the sentences that still have steps are always the first ones.
-    order = batch.target_mask.sum(1).argsort(descending=True, stable=True)
-    batch = Batch(*(getattr(batch, name)[order] for name in Batch.__slots__))
-    ways, mask = Ways(model, batch, rule), batch.target_mask
-    live = model.shape.live_heads
-    heads = {kind: [ways.logits.new_zeros(*mask.shape, len(layer)) for layer in live[kind]] for kind in ATTENTIONS}
-    places: dict[str, Tensor] = {}
-    for first, last in chunks(model, batch, chunk_elements or CHUNK_ELEMENTS[mask.device.type]):
-        sentences = int(mask[:, first].sum())
-        walk = ways.walk(sentences, first, last)
-        for name, amounts in walk.places.items():
-            places.setdefault(name, ways.logits.new_zeros(*mask.shape, 2))[:sentences, first:last] = amounts
-        for name, met in walk.met.items():
-            kind, layer = name.split(".")
-            heads[kind][int(layer)][:sentences, first:last] = met
-
-    back = order.argsort()
-    mask = mask[back]
-
-    def in_order(steps: Tensor) -> Tensor:
-        return steps[back][mask]
-
-    start = in_order(ways.start)
-    return HeadRelevance(
-        {kind: [in_order(layer) for layer in layers] for kind, layers in heads.items()},
-        in_order(ways.logits),
-        {name: in_order(amounts) / stabilised(start, SMALLEST_LOGIT)[:, None] for name, amounts in places.items()},
-    )
-
-
-def chunks(model: Transformer, batch: Batch, elements: int) -> list[tuple[int, int]]:
-    """Cut the generation steps of a batch into runs [first, last) that need tensors of at most about `elements`."""
-    steps = batch.target_input.shape[1]
-    width = max(model.shape.width, model.shape.feedforward)
-    at_once = max(1, elements // (len(batch.source) * max(batch.source.shape[1], steps) * width))
-    return [(first, min(steps, first + at_once)) for first in range(0, steps, at_once)]
