@@ -13,15 +13,24 @@ import torch
 from safetensors.numpy import save_file
 from torch import Tensor
 
+import heads.model.transformer
 import heads.translation.beam_search
 from few_heads import hand_made, sentences
 from heads.base.names import ATTENTIONS
 from heads.model.shape import ModelShape
-from heads.model.transformer import DecoderCache, Transformer
+from heads.model.transformer import Transformer
 from heads.text.batches import Pairs
 from heads.text.special_ids import BOS, EOS, PAD, UNK
 from heads.text.vocabulary import Tokens, Vocabulary
-from heads.translation.beam_search import beam_search, bleu, greedy, length_limit, penalty, translate_pairs
+from heads.translation.beam_search import (
+    beam_search,
+    bleu,
+    greedy,
+    largest,
+    length_limit,
+    penalty,
+    translate_pairs,
+)
 
 Build = Callable[..., Transformer]
 LENGTHS = (4, 2, 3)
@@ -119,15 +128,23 @@ def test_a_beam_that_holds_everything_finds_the_best_of_all_translations(
 
 
 @pytest.mark.parametrize("beam", [1, 2, 3])
-@pytest.mark.parametrize("alpha", [0.0, 4.0])
+@pytest.mark.parametrize("alpha", [0.0, 0.9, 4.0])
+@pytest.mark.parametrize("staying", [0.0, 0.5, 1.0])
 def test_a_narrow_beam_equals_lists_of_hypotheses_that_are_never_stopped_early(
-    talker: Build, sources: tuple[Tensor, Tensor], monkeypatch: pytest.MonkeyPatch, beam: int, alpha: float
+    talker: Build,
+    sources: tuple[Tensor, Tensor],
+    monkeypatch: pytest.MonkeyPatch,
+    beam: int,
+    alpha: float,
+    staying: float,
 ) -> None:
-    monkeypatch.setattr(heads.translation.beam_search, "length_limit", lambda _: 5)
+    """Whether sentences that are over leave at once, later, or with the last; each has a limit of its own."""
+    monkeypatch.setattr(heads.translation.beam_search, "STAYING", staying)
+    monkeypatch.setattr(heads.translation.beam_search, "length_limit", lambda length: length + 2)
     ids, mask = sources
     for seed in range(6):
         model = talker(eos=1.5, seed=seed)
-        expected = [slow_beam(model, ids[row][mask[row]], 5, beam, alpha) for row in range(3)]
+        expected = [slow_beam(model, ids[row][mask[row]], LENGTHS[row] + 2, beam, alpha) for row in range(3)]
         assert beam_search(model, ids, mask, beam=beam, length_penalty=alpha) == expected
 
 
@@ -162,33 +179,62 @@ def test_the_length_penalty_is_the_formula_of_wu_et_al(length: int, alpha: float
     assert penalty(length, alpha) == pytest.approx(expected)
 
 
-def test_a_reordered_cache_goes_on_as_if_its_rows_had_always_stood_so(
-    tiny_model: Build, sources: tuple[Tensor, Tensor]
+@torch.no_grad()
+@pytest.mark.parametrize("room", [1, 2, 8])
+def test_hypotheses_that_change_their_places_and_sentences_that_leave_keep_their_past(
+    tiny_model: Build, sources: tuple[Tensor, Tensor], monkeypatch: pytest.MonkeyPatch, room: int
 ) -> None:
+    """Every step against a whole forward pass over each hypothesis, whose pieces and parents are drawn."""
+    monkeypatch.setattr(heads.model.transformer, "ROOM", room)
     (ids, mask), model = sources, tiny_model()
-    prefixes, newest, rows = torch.tensor([[4, 5], [6, 7], [8, 9]]), torch.tensor([5, 6, 7]), torch.tensor([2, 0, 0])
+    generator = torch.Generator().manual_seed(4)
+    cache = model.start_cache(model.encode(ids, mask), mask, 4)
+    sentences, histories = [0, 1, 2], torch.full((3, 4, 0), BOS)
+    for leave in (None, None, [2, 0], None, None, [1], None, None):
+        newest = torch.randint(4, 11, histories.shape[:2], generator=generator)
+        histories = torch.cat([histories, newest[:, :, None]], 2)
+        logits = model.decode_next(newest, cache)
+        for row, sentence in enumerate(sentences):
+            source = ids[sentence][mask[sentence]].expand(4, -1)
+            states = model(source, torch.ones_like(source, dtype=torch.bool), histories[row])
+            torch.testing.assert_close(logits[row], model.projection(states[:, -1]))
+        parents = torch.randint(0, 4, histories.shape[:2], generator=generator)
+        histories = histories.gather(1, parents[:, :, None].expand_as(histories))
+        cache.reorder(parents)
+        if leave is not None:
+            cache.keep(torch.tensor(leave))
+            sentences, histories = [sentences[row] for row in leave], histories[leave]
 
-    def advanced(order: Tensor) -> DecoderCache:
-        cache = model.start_cache(model.encode(ids[order], mask[order]), mask[order])
-        for step in prefixes[order].T:
-            model.decode_next(step, cache)
-        return cache
 
-    cache = advanced(torch.arange(3))
-    cache.reorder(rows)
-    torch.testing.assert_close(model.decode_next(newest, cache), model.decode_next(newest, advanced(rows)))
+def test_a_past_that_nobody_has_any_more_is_forgotten(
+    tiny_model: Build, sources: tuple[Tensor, Tensor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where all go on from one, a step leaves one key of its four, besides those since the last time."""
+    monkeypatch.setattr(heads.model.transformer, "ROOM", 2)
+    (ids, mask), model = sources, tiny_model()
+    cache = model.start_cache(model.encode(ids, mask), mask, 4)
+    sizes = []
+    for _ in range(6):
+        model.decode_next(torch.full((3, 4), 5), cache)
+        cache.reorder(torch.full((3, 4), 2))
+        sizes.append(cache.seen.shape[2])
+    assert sizes == [4, 8, 2 + 4, 2 + 8, 4 + 4, 4 + 8]
 
 
-def test_a_cache_reordered_without_its_source_keeps_the_source_of_each_place(tiny_model: Build) -> None:
-    model, ids = tiny_model(), torch.tensor([[5, 6, 7]] * 2 + [[8, 9, 4]] * 2)
-    mask, twins = torch.ones(4, 3, dtype=torch.bool), torch.tensor([1, 1, 3, 2])
-    cache = model.start_cache(model.encode(ids, mask), mask)
-    model.decode_next(torch.tensor([4, 5, 6, 7]), cache)
-    cache.reorder(twins, with_source=False)
-    afresh = model.start_cache(model.encode(ids, mask), mask)
-    model.decode_next(torch.tensor([5, 5, 7, 6]), afresh)
-    newest = torch.tensor([8, 9, 10, 4])
-    torch.testing.assert_close(model.decode_next(newest, cache), model.decode_next(newest, afresh))
+@pytest.mark.parametrize("chunk", [2, 5, 100])
+@pytest.mark.parametrize("number", [1, 3, 8])
+def test_the_largest_scores_and_their_places_are_those_of_a_whole_sort(
+    monkeypatch: pytest.MonkeyPatch, chunk: int, number: int
+) -> None:
+    """No two scores of a row are equal; ends of rows that fill no chunk hold some of the largest."""
+    monkeypatch.setattr(heads.translation.beam_search, "CHUNK", chunk)
+    generator = torch.Generator().manual_seed(3)
+    scores = torch.stack([torch.randperm(43, generator=generator) for _ in range(50)]).double()
+    assert (scores[:, 42:] > 40).any()
+    order = scores.argsort(1, descending=True)[:, :number]
+    values, places = largest(scores, number)
+    assert places.tolist() == order.tolist()
+    assert values.tolist() == scores.gather(1, order).tolist()
 
 
 def test_bleu_of_the_reference_itself_is_a_hundred_and_carries_its_signature() -> None:

@@ -117,7 +117,7 @@ def ending_after(model: Transformer, pieces: int) -> Iterator[None]:
     steps = count_from(1)
 
     def put_end(_module: nn.Module, _inputs: object, logits: Tensor) -> None:
-        logits[:, EOS] = -IMPOSSIBLE if next(steps) > pieces else IMPOSSIBLE
+        logits[..., EOS] = -IMPOSSIBLE if next(steps) > pieces else IMPOSSIBLE
 
     hook = model.projection.register_forward_hook(put_end)
     try:

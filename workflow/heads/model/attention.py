@@ -14,6 +14,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from heads.model.linear import Linear, linear
+
 # A layer that lost all its heads keeps matrices without rows; torch warns that there is nothing to initialise.
 warnings.filterwarnings("ignore", message="Initializing zero-element tensors")
 
@@ -23,18 +25,31 @@ Trace = dict[str, Tensor]
 
 @dataclass(frozen=True, slots=True)
 class KeyValues:
-    """Keys and values [B, H, K, E] that queries attend to; kept and extended while decoding."""
+    """Keys and values [B, H, K, E] that queries attend to; kept and added to while decoding."""
 
     keys: Tensor
     values: Tensor
 
-    def extended(self, newer: KeyValues) -> KeyValues:
-        """These, followed by newer ones along K."""
-        return KeyValues(torch.cat([self.keys, newer.keys], 2), torch.cat([self.values, newer.values], 2))
+    def first(self, number: int) -> KeyValues:
+        """The first `number` along K."""
+        return KeyValues(self.keys[:, :, :number], self.values[:, :, :number])
+
+    def write(self, newer: KeyValues, end: int) -> None:
+        """Put newer ones in place of those before `end`."""
+        start = end - newer.keys.shape[2]
+        self.keys[:, :, start:end], self.values[:, :, start:end] = newer.keys, newer.values
 
     def rows(self, index: Tensor) -> KeyValues:
         """The batch members `index`, in that order."""
-        return KeyValues(self.keys[index], self.values[index])
+        return KeyValues(self.keys.index_select(0, index), self.values.index_select(0, index))
+
+    def taken(self, rows: Tensor, places: Tensor) -> KeyValues:
+        """Of the batch members `rows` [b] what stands at `places` [b, k] along K, in that order."""
+        _, heads, length, width = self.keys.shape
+        head = rows[:, None, None] * heads + torch.arange(heads, device=rows.device)[:, None]
+        index = (head * length + places[:, None]).flatten()
+        shape = (len(rows), heads, places.shape[1], width)
+        return KeyValues(*(p.flatten(0, 2).index_select(0, index).view(shape) for p in (self.keys, self.values)))
 
 
 class Attention(nn.Module):
@@ -43,10 +58,10 @@ class Attention(nn.Module):
     def __init__(self, width: int, heads: int, head_width: int, dropout: float) -> None:
         super().__init__()
         self.heads, self.head_width, self.dropout = heads, head_width, dropout
-        self.query = nn.Linear(width, heads * head_width, bias=False)
-        self.key = nn.Linear(width, heads * head_width, bias=False)
-        self.value = nn.Linear(width, heads * head_width, bias=False)
-        self.output = nn.Linear(heads * head_width, width, bias=False)
+        self.query = Linear(width, heads * head_width, bias=False)
+        self.key = Linear(width, heads * head_width, bias=False)
+        self.value = Linear(width, heads * head_width, bias=False)
+        self.output = Linear(heads * head_width, width, bias=False)
 
     def split(self, states: Tensor) -> Tensor:
         """[B, Q, H*E] to [B, H, Q, E]."""
@@ -55,7 +70,7 @@ class Attention(nn.Module):
 
     def together(self, states: Tensor, *maps: nn.Linear) -> list[Tensor]:
         """Several maps of `states` [B, Q, D] by one product, each [B, H, Q, E]."""
-        found = F.linear(states, torch.cat([each.weight for each in maps]))
+        found = linear(states, torch.cat([each.weight for each in maps]))
         return [self.split(part) for part in found.chunk(len(maps), -1)]
 
     def project(self, states: Tensor) -> KeyValues:
@@ -75,7 +90,7 @@ class Attention(nn.Module):
     ) -> Tensor:
         """Attend from `states` [B, Q, D] to `attended`, or to themselves, and return [B, Q, D].
 
-        mask: [B, 1, 1, K], True at keys that may be seen; None lets all be seen. Not together with `causal`.
+        mask: [B, 1, Q or 1, K], True at keys that may be seen; None lets all be seen. Not together with `causal`.
         gate: [H] factor on each head's output. trace: filled with `name`.weights/.values/.heads when given.
         """
         if attended is None:

@@ -22,10 +22,13 @@ from torch import Tensor, nn
 
 from heads.model.attention import Attention, KeyValues, Trace
 from heads.model.dropout import drop
+from heads.model.linear import Linear
 from heads.model.shape import ModelShape
 
 Gates = Mapping[str, Sequence[Tensor]]
 """For each gated kind of attention, one tensor [H] a layer, in the order of the layer's live heads."""
+ROOM = 8
+"""For how many more steps a cache has room when it is copied, which also leaves out what nobody needs."""
 
 
 class FeedForward(nn.Module):
@@ -33,7 +36,7 @@ class FeedForward(nn.Module):
 
     def __init__(self, width: int, inner: int, dropout: float) -> None:
         super().__init__()
-        self.inner, self.outer, self.dropout = nn.Linear(width, inner), nn.Linear(inner, width), dropout
+        self.inner, self.outer, self.dropout = Linear(width, inner), Linear(inner, width), dropout
 
     def forward(self, states: Tensor) -> Tensor:
         """[B, Q, D] to [B, Q, D]."""
@@ -146,19 +149,56 @@ def sinusoids(length: int, width: int, first: int = 0) -> Tensor:
 
 @dataclass
 class DecoderCache:
-    """What incremental decoding keeps: each layer's own keys and values so far, and those of the source."""
+    """What incremental decoding keeps of B sentences with N hypotheses each, whose newest pieces go on together.
 
-    own: list[KeyValues | None]
+    Keys and values stay where a step wrote them: all hypotheses of a sentence attend to the same ones, and each sees
+    those of its own past. So a hypothesis changes its place without them, and a past that several share stands there
+    once.
+    """
+
+    own: list[KeyValues]
+    """Each layer's own [B, H, R, E], of which the first K are written."""
     source: list[KeyValues]
     source_mask: Tensor
-    length: int = 0
+    seen: Tensor
+    """[B, N, K] which of the keys are of each hypothesis' past."""
+    steps: int = 0
 
-    def reorder(self, index: Tensor, *, with_source: bool = True) -> None:
-        """Keep the batch members `index`, in that order; the source too unless it stays the same for them."""
-        self.own = [kept.rows(index) if kept is not None else None for kept in self.own]
-        if with_source:
-            self.source = [kept.rows(index) for kept in self.source]
-            self.source_mask = self.source_mask[index]
+    def reorder(self, parents: Tensor) -> None:
+        """Put at each place [B, N] of a sentence a hypothesis that goes on from the one at place `parents`."""
+        self.seen = self.seen.gather(1, parents[:, :, None].expand_as(self.seen))
+
+    def keep(self, rows: Tensor) -> None:
+        """Go on with these sentences only, in that order."""
+        self.source = [kept.rows(rows) for kept in self.source]
+        self.source_mask = self.source_mask[rows]
+        self._tidy(rows)
+
+    def _tidy(self, rows: Tensor) -> None:
+        """Copy the own keys and values of these sentences, without a past that no hypothesis has any more."""
+        seen = self.seen[rows]
+        used = seen.any(1)
+        # Sentences that need fewer keys than others keep some that nobody sees.
+        places = used.byte().sort(dim=1, stable=True, descending=True).indices[:, : int(used.sum(1).max())]
+        self.seen = seen.gather(2, places[:, None].expand(-1, seen.shape[1], -1))
+        with_room = F.pad(places, (0, ROOM * seen.shape[1]))
+        self.own = [kept.taken(rows, with_room) for kept in self.own]
+
+    def advance(self) -> Tensor | None:
+        """Begin a step; which of the keys [B, 1, N, K] each hypothesis may see then, None if all."""
+        count, places, written = self.seen.shape
+        if self.own and written + places > self.own[0].keys.shape[2]:
+            self._tidy(torch.arange(count, device=self.seen.device))
+        themselves = torch.eye(places, dtype=torch.bool, device=self.seen.device).expand(count, -1, -1)
+        self.seen = torch.cat([self.seen, themselves], 2)
+        self.steps += 1
+        return self.seen[:, None] if places > 1 else None
+
+    def attended(self, layer: int, newest: KeyValues) -> KeyValues:
+        """A layer's own keys and values of all steps, with the newest [B, H, N, E]."""
+        written = self.seen.shape[2]
+        self.own[layer].write(newest, written)
+        return self.own[layer].first(written)
 
 
 class Transformer(nn.Module):
@@ -173,7 +213,7 @@ class Transformer(nn.Module):
         self.decoder = nn.ModuleList(Layer(shape, i, decoder=True) for i in range(shape.layers))
         final_norm = nn.LayerNorm if shape.pre_norm else nn.Identity
         self.encoder_norm, self.decoder_norm = final_norm(shape.width), final_norm(shape.width)
-        self.projection = nn.Linear(shape.width, shape.target_pieces)
+        self.projection = Linear(shape.width, shape.target_pieces)
         for module in self.modules():
             if isinstance(module, nn.Linear):
                 if module.weight.numel():
@@ -218,23 +258,24 @@ class Transformer(nn.Module):
         normed: Tensor = self.decoder_norm(states)
         return normed
 
-    def start_cache(self, memory: Tensor, source_mask: Tensor) -> DecoderCache:
-        """An empty cache for decoding from `memory` [B, S, D] token by token."""
+    def start_cache(self, memory: Tensor, source_mask: Tensor, hypotheses: int = 1) -> DecoderCache:
+        """An empty cache for decoding from `memory` [B, S, D] token by token, with so many hypotheses a sentence."""
         source = [layer.cross_attention.project(memory) for layer in layers_of(self.decoder)]
-        return DecoderCache([None] * len(self.decoder), source, source_mask)
+        width, room = self.shape.head_width, ROOM * hypotheses
+        rooms = [memory.new_empty(len(memory), len(live), room, width) for live in self.shape.live_heads["dec_self"]]
+        seen = source_mask.new_empty(len(memory), hypotheses, 0)
+        return DecoderCache([KeyValues(room, room.clone()) for room in rooms], source, source_mask, seen)
 
     def decode_next(self, tokens: Tensor, cache: DecoderCache, gates: Gates | None = None) -> Tensor:
-        """Logits [B, V] for what follows `tokens` [B], which extend the cache by one position."""
-        states = self.target_embedding(tokens[:, None], cache.length)
-        mask = cache.source_mask[:, None, None, :]
+        """Logits [B, N, V] for what follows the hypotheses' newest `tokens` [B, N], which the cache is given."""
+        states = self.target_embedding(tokens.flatten()[:, None], cache.steps).view(*tokens.shape, -1)
+        visible, mask = cache.advance(), cache.source_mask[:, None, None, :]
         for index, layer in enumerate(layers_of(self.decoder)):
-            newest, kept = layer.self_key_values(states), cache.own[index]
-            cache.own[index] = attended = kept.extended(newest) if kept else newest
-            states = layer.attend("dec_self", states, attended, gates, None)
+            attended = cache.attended(index, layer.self_key_values(states))
+            states = layer.attend("dec_self", states, attended, gates, None, mask=visible)
             states = layer.attend("dec_enc", states, cache.source[index], gates, None, mask=mask)
             states = layer.transform(states, None)
-        cache.length += 1
-        logits: Tensor = self.projection(self.decoder_norm(states[:, 0]))
+        logits: Tensor = self.projection(self.decoder_norm(states))
         return logits
 
     def forward(

@@ -24,6 +24,11 @@ from heads.translation.bleu import COLUMNS as STATISTICS
 IMPOSSIBLE = -1e9
 """Score of what must never be chosen; finite, so that sums of it stay ordered."""
 
+STAYING = 7 / 8
+"""Sentences that are over are left out of the batch when no more than this share of it goes on: to do so costs time."""
+CHUNK = 128
+"""How many scores are looked at by their maximum alone, when the largest are sought."""
+
 
 def length_limit(source_length: int) -> int:
     """How many pieces a translation of that many source pieces may have."""
@@ -32,7 +37,7 @@ def length_limit(source_length: int) -> int:
 
 @dataclass
 class _Search:
-    """State of the sentences still being translated: [b, N] unless said otherwise; N live and N finished each."""
+    """State of the b sentences that are still in the batch: [b, N] unless said otherwise."""
 
     sentence: Tensor
     """[b] number of each sentence in the batch."""
@@ -42,17 +47,15 @@ class _Search:
     live_tokens: Tensor
     """[b, N, T]"""
     done_scores: Tensor
-    """Normalised scores of the best finished hypotheses."""
-    done_tokens: Tensor
-    """[b, N, limit], padded."""
+    """[b] normalised score of the best finished hypothesis."""
 
     def keep(self, rows: Tensor) -> None:
         """Go on with these sentences only."""
-        for name in ("sentence", "limit", "live_scores", "live_tokens", "done_scores", "done_tokens"):
+        for name in ("sentence", "limit", "live_scores", "live_tokens", "done_scores"):
             setattr(self, name, getattr(self, name)[rows])
 
 
-@torch.no_grad()
+@torch.inference_mode()
 def beam_search(
     model: Transformer,
     source: Tensor,
@@ -65,31 +68,31 @@ def beam_search(
     """The best translation of each source sentence [B, S], as piece ids without start and end."""
     device, count = source.device, source.shape[0]
     limits = [length_limit(length) for length in source_mask.sum(1).tolist()]
-    cache = model.start_cache(model.encode(source, source_mask, gates), source_mask)
-    cache.reorder(torch.arange(count, device=device).repeat_interleave(beam))
+    cache = model.start_cache(model.encode(source, source_mask, gates), source_mask, beam)
     search = _Search(
         torch.arange(count, device=device),
         torch.tensor(limits, device=device),
         torch.full((count, beam), IMPOSSIBLE, device=device).index_fill_(1, torch.tensor([0], device=device), 0.0),
         torch.full((count, beam, 1), BOS, device=device),
-        torch.full((count, beam), IMPOSSIBLE, device=device),
-        torch.full((count, beam, max(limits)), PAD, device=device),
+        torch.full((count,), IMPOSSIBLE, device=device),
     )
     best: list[list[int]] = [[] for _ in range(count)]
     for step in range(1, max(limits) + 1):
-        logits = model.decode_next(search.live_tokens[:, :, -1].flatten(), cache, gates)
-        _extend(search, cache, logits.float().log_softmax(-1), step=step, alpha=length_penalty)
+        log_probs = model.decode_next(search.live_tokens[:, :, -1], cache, gates).float().log_softmax(-1)
+        log_probs[:, :, [PAD, BOS, UNK]] = IMPOSSIBLE
+        if step >= min(limits):
+            goes_on = torch.arange(log_probs.shape[2], device=device) != EOS
+            log_probs.masked_fill_((search.limit == step)[:, None, None] & goes_on, IMPOSSIBLE)
+        _extend(search, cache, log_probs, best, step=step, alpha=length_penalty)
         attainable = search.live_scores[:, 0] / ((5 + search.limit) / 6) ** length_penalty
-        over = (search.done_scores[:, -1] >= attainable) | (search.limit == step)
-        for row in over.nonzero()[:, 0].tolist():
-            tokens = search.done_tokens[row, 0].tolist()
-            best[int(search.sentence[row])] = tokens[: tokens.index(PAD)] if PAD in tokens else tokens
-        if over.any():
-            rows = (~over).nonzero()[:, 0]
-            if not len(rows):
-                break
+        over = (search.done_scores >= attainable) | (search.limit <= step)
+        # A sentence that is over may stay in the batch for a while, where it finishes nothing better.
+        rows = (~over).nonzero()[:, 0]
+        if not len(rows):
+            break
+        if len(rows) <= STAYING * len(over):
             search.keep(rows)
-            cache.reorder((rows[:, None] * beam + torch.arange(beam, device=device)).flatten())
+            cache.keep(rows)
     return best
 
 
@@ -98,37 +101,49 @@ def penalty(length: int, alpha: float) -> float:
     return float(((5 + length) / 6) ** alpha)
 
 
-def _extend(search: _Search, cache: DecoderCache, log_probs: Tensor, *, step: int, alpha: float) -> None:
-    """One step: of the 2N best continuations, ends among the first N are finished, and the N best others live on."""
-    count, beam = search.live_scores.shape
-    log_probs[:, [PAD, BOS, UNK]] = IMPOSSIBLE
-    log_probs = log_probs.view(count, beam, -1)
-    goes_on = torch.arange(log_probs.shape[2], device=log_probs.device) != EOS
-    log_probs.masked_fill_((search.limit == step)[:, None, None] & goes_on, IMPOSSIBLE)
-    totals = search.live_scores[:, :, None] + log_probs
-    scores, flat = totals.flatten(1).topk(min(2 * beam, totals[0].numel()), 1)
-    parent, token = flat // totals.shape[2], flat % totals.shape[2]
+def _extend(
+    search: _Search, cache: DecoderCache, log_probs: Tensor, best: list[list[int]], *, step: int, alpha: float
+) -> None:
+    """One step: of the 2N best continuations, ends among the first N are finished, and the N best others live on.
+
+    log_probs: [b, N, V], overwritten; best: given the finished hypotheses that are better than all before.
+    """
+    beam, pieces = log_probs.shape[1:]
+    totals = log_probs.add_(search.live_scores[:, :, None]).flatten(1)
+    scores, flat = largest(totals, min(2 * beam, totals.shape[1]))
+    parent, token = flat // pieces, flat % pieces
     ended = token == EOS
 
     # An end that is not among the N best is no choice of a beam of N; without this, a beam of one is not greedy.
-    finished = ended & (torch.arange(scores.shape[1], device=scores.device) < beam)
-    ended_scores = (scores / penalty(step, alpha)).masked_fill(~finished, IMPOSSIBLE)
-    history = search.live_tokens[:, :, 1:].gather(1, parent[:, :, None].expand(-1, -1, step - 1))
-    ended_tokens = torch.nn.functional.pad(history, (0, search.done_tokens.shape[2] - history.shape[2]), value=PAD)
-    done_scores, chosen = torch.cat([search.done_scores, ended_scores], 1).topk(beam, 1)
-    tokens = torch.cat([search.done_tokens, ended_tokens], 1)
-    search.done_scores, search.done_tokens = (
-        done_scores,
-        tokens.gather(1, chosen[:, :, None].expand(-1, -1, tokens.shape[2])),
-    )
+    finished = (scores[:, :beam] / penalty(step, alpha)).masked_fill(~ended[:, :beam], IMPOSSIBLE)
+    done_scores, place = finished.max(1)
+    for row in (done_scores > search.done_scores).nonzero()[:, 0].tolist():
+        best[int(search.sentence[row])] = search.live_tokens[row, parent[row, place[row]], 1:].tolist()
+    search.done_scores = done_scores.maximum(search.done_scores)
 
     search.live_scores, chosen = scores.masked_fill(ended, 2 * IMPOSSIBLE).topk(beam, 1)
     parent, token = parent.gather(1, chosen), token.gather(1, chosen)
     history = search.live_tokens.gather(1, parent[:, :, None].expand(-1, -1, step))
     search.live_tokens = torch.cat([history, token[:, :, None]], 2)
     if beam > 1:
-        rows = torch.arange(count, device=parent.device)[:, None] * beam + parent
-        cache.reorder(rows.flatten(), with_source=False)
+        cache.reorder(parent)
+
+
+def largest(scores: Tensor, number: int) -> tuple[Tensor, Tensor]:
+    """The largest scores of each row [R, K], the best first, and where they stand.
+
+    They are among the chunks that have the largest maxima, which are sooner found than scores one by one.
+    """
+    chunks = scores.shape[1] // CHUNK
+    if chunks <= number:
+        return scores.topk(number, 1)
+    whole = scores[:, : chunks * CHUNK].unflatten(1, (chunks, CHUNK))
+    chosen = whole.amax(2).topk(number, 1).indices
+    positions = (chosen[:, :, None] * CHUNK + torch.arange(CHUNK, device=scores.device)).flatten(1)
+    rest = torch.arange(chunks * CHUNK, scores.shape[1], device=scores.device).expand(len(scores), -1)
+    positions = torch.cat([positions, rest], 1)
+    values, places = scores.gather(1, positions).topk(number, 1)
+    return values, positions.gather(1, places)
 
 
 def greedy(model: Transformer, source: Tensor, source_mask: Tensor, gates: Gates | None = None) -> list[list[int]]:

@@ -1,0 +1,167 @@
+"""How fast beam search is beside CTranslate2's: sentences a CPU second, float32, one thread, the same weights.
+
+Run: PYTHONPATH=workflow python benchmarks/peers_decoding.py FOLDER, the folder holding `test.en.gz`, where ctranslate2
+is installed besides what the project needs. Words become ids by their checksum. Both translate the same batches of 64
+sentences sorted by length, with a beam of 4, in exactly 40 steps: ours ends with a forced end sign, so that it has 39
+pieces where CTranslate2 has 40. How many outputs agree is found apart from the clock, with 40 pieces of both.
+
+The two take turns; times are the least CPU seconds of the turns, of all threads of the process. Last comes where our
+time goes, by torch's profiler.
+"""
+
+from __future__ import annotations
+
+import gzip
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+import ctranslate2
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+import heads.translation.beam_search
+from heads.analysis.speed import ending_after
+from heads.model.attention import Attention
+from heads.model.shape import ModelShape, full_heads
+from heads.model.transformer import Layer, Transformer, layers_of, sinusoids
+from heads.text.batches import pad
+from heads.text.special_ids import BOS, EOS, PAD, UNK
+from heads.translation.beam_search import IMPOSSIBLE, beam_search
+
+PIECES, AT_A_TIME, BEAM, STEPS, TURNS, LONGEST = 4000, 64, 4, 40, 2, 200
+SHAPE = ModelShape(
+    width=128,
+    head_width=32,
+    feedforward=512,
+    dropout=0.0,
+    pre_norm=True,
+    source_pieces=PIECES,
+    target_pieces=PIECES,
+    original_heads=4,
+    live_heads=full_heads(layers=3, heads=4),
+)
+NAMES = ["<blank>", "<s>", "</s>", "<unk>", *map(str, range(UNK + 1, PIECES))]
+"""What CTranslate2 calls the ids."""
+
+
+def batches_of(text: Path) -> list[list[list[int]]]:
+    """Sentences of ids with the end sign, by length."""
+    with gzip.open(text, "rt", encoding="utf-8") as lines:
+        ids = [[crc32(word.encode()) % (PIECES - 4) + 4 for word in line.split()] + [EOS] for line in lines]
+    ids.sort(key=len)
+    return [ids[first : first + AT_A_TIME] for first in range(0, len(ids), AT_A_TIME)]
+
+
+def random_model() -> Transformer:
+    """Random weights; what no search may say is as good as impossible, since CTranslate2 does not know of it."""
+    torch.manual_seed(1)
+    model = Transformer(SHAPE).eval()
+    model.projection.bias.data[[PAD, BOS, UNK]] = IMPOSSIBLE
+    return model
+
+
+def put(spec: Any, weight: Tensor, bias: Tensor | None = None, *, names: tuple[str, str] = ("weight", "bias")) -> None:
+    """Give a part of CTranslate2's description its numbers."""
+    for name, value in zip(names, (weight, bias), strict=True):
+        if value is not None:
+            setattr(spec, name, value.detach().float().numpy().copy())
+
+
+def put_norm(spec: Any, norm: nn.Module) -> None:
+    """The same for a layer norm."""
+    put(spec, norm.get_parameter("weight"), norm.get_parameter("bias"), names=("gamma", "beta"))
+
+
+def put_attention(spec: Any, norm: nn.Module, ours: Attention) -> None:
+    """The same for an attention, whose matrices CTranslate2 has joined: all three, or keys and values."""
+    put_norm(spec.layer_norm, norm)
+    joined = [ours.query.weight, ours.key.weight, ours.value.weight]
+    into = [joined] if len(spec.linear) == 2 else [joined[:1], joined[1:]]
+    for linear, weights in zip(spec.linear, [*into, [ours.output.weight]], strict=True):
+        put(linear, torch.cat(weights))
+
+
+def put_layer(spec: Any, layer: Layer) -> None:
+    """The same for a layer of encoder or decoder."""
+    put_attention(spec.self_attention, layer.self_residual.norm, layer.self_attention)
+    if layer.self_kind == "dec_self":
+        put_attention(spec.attention, layer.cross_residual.norm, layer.cross_attention)
+    put_norm(spec.ffn.layer_norm, layer.feedforward_residual.norm)
+    put(spec.ffn.linear_0, layer.feedforward.inner.weight, layer.feedforward.inner.bias)
+    put(spec.ffn.linear_1, layer.feedforward.outer.weight, layer.feedforward.outer.bias)
+
+
+def translator_of(model: Transformer) -> ctranslate2.Translator:
+    """The same model in CTranslate2, on one thread."""
+    spec = ctranslate2.specs.TransformerSpec.from_config(SHAPE.layers, SHAPE.original_heads, pre_norm=True)
+    for stack, layers in ((spec.encoder, model.encoder), (spec.decoder, model.decoder)):
+        stack.position_encodings.encodings = sinusoids(LONGEST, SHAPE.width).float().numpy()
+        for described, layer in zip(stack.layer, layers_of(layers), strict=True):
+            put_layer(described, layer)
+    put(spec.encoder.embeddings[0], model.source_embedding.pieces.weight)
+    put(spec.decoder.embeddings, model.target_embedding.pieces.weight)
+    put_norm(spec.encoder.layer_norm, model.encoder_norm)
+    put_norm(spec.decoder.layer_norm, model.decoder_norm)
+    put(spec.decoder.projection, model.projection.weight, model.projection.bias)
+    spec.register_source_vocabulary(NAMES)
+    spec.register_target_vocabulary(NAMES)
+    with tempfile.TemporaryDirectory() as folder:
+        spec.validate()
+        spec.save(folder)
+        return ctranslate2.Translator(folder, compute_type="float32", inter_threads=1, intra_threads=1)
+
+
+def theirs(translator: ctranslate2.Translator, batches: list[list[list[int]]]) -> list[list[int]]:
+    """What CTranslate2 says."""
+    found = []
+    for batch in batches:
+        named = [[NAMES[i] for i in ids] for ids in batch]
+        ends = {"min_decoding_length": STEPS, "max_decoding_length": STEPS}
+        results = translator.translate_batch(named, beam_size=BEAM, max_batch_size=AT_A_TIME, **ends)
+        found += [[NAMES.index(name) for name in result.hypotheses[0]] for result in results]
+    return found
+
+
+def ours(model: Transformer, batches: list[list[list[int]]], pieces: int = STEPS - 1) -> list[list[int]]:
+    """What we say in one step more than pieces."""
+    found = []
+    for batch in batches:
+        source, mask = pad([np.array(ids, np.int32) for ids in batch])
+        with ending_after(model, pieces):
+            found += beam_search(model, source, mask, beam=BEAM, length_penalty=1.0)
+    return found
+
+
+def main() -> None:
+    """Compare the outputs, time both and print the ratio, then where our time goes."""
+    torch.set_num_threads(1)
+    vars(heads.translation.beam_search)["length_limit"] = lambda _: STEPS + 2
+    batches, model = batches_of(Path(sys.argv[1]) / "test.en.gz"), random_model()
+    translator = translator_of(model)
+    pairs = list(zip(theirs(translator, batches), ours(model, batches, STEPS), strict=True))
+    print(f"{sum(a == b for a, b in pairs)} of {len(pairs)} outputs agree")
+    ways = {"ours": lambda: ours(model, batches), "CTranslate2": lambda: theirs(translator, batches)}
+    rate = dict.fromkeys(ways, 0.0)
+    for _ in range(TURNS):
+        for name, way in ways.items():
+            started = time.process_time(), time.perf_counter()
+            way()
+            spent, waited = time.process_time() - started[0], time.perf_counter() - started[1]
+            rate[name] = max(rate[name], len(pairs) / spent)
+            print(f"{name:11} {spent:6.2f} CPU s, {waited:6.2f} s, {len(pairs) / spent:6.1f} sentences a CPU s")
+    print(f"{rate['ours'] / rate['CTranslate2']:.2f} times as fast")
+    with torch.profiler.profile() as profile:
+        ours(model, batches[8:10])
+    events = sorted(profile.key_averages(), key=lambda event: -event.self_cpu_time_total)
+    total = sum(event.self_cpu_time_total for event in events)
+    for event in events[:14]:
+        print(f"{event.self_cpu_time_total / total:6.1%} {event.count:6} {event.key}")
+
+
+if __name__ == "__main__":
+    main()
