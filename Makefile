@@ -6,10 +6,14 @@ TREES ?= ../ud_english_ewt/en_ewt-ud-train.conllu.gz
 BIN := .venv/bin
 ONE_THREAD := OMP_NUM_THREADS=1
 
-.PHONY: demo multi30k test format settings
+.PHONY: demo demo-full multi30k test format settings
 
 demo: .venv/run-installed
 	@$(BIN)/python -m heads progress --cores $(CORES)
+
+# The same models and more of them: from scratch, at given numbers of heads, chosen by other means.
+demo-full: .venv/run-installed
+	@$(BIN)/python -m heads progress --cores $(CORES) -- --configfile config/demo-full.yaml
 
 multi30k: .venv/run-installed
 	@$(BIN)/python -m heads progress --cores $(CORES) -- --config 'run=[multi30k]' \

@@ -1,9 +1,9 @@
 """How fast beam search is beside CTranslate2's: sentences a CPU second, float32, one thread, the same weights.
 
-Run: PYTHONPATH=workflow python benchmarks/peers_decoding.py FOLDER, the folder holding `test.en.gz`, where ctranslate2
-is installed besides what the project needs. Words become ids by their checksum. Both translate the same batches of 64
-sentences sorted by length, with a beam of 4, in exactly 40 steps: ours ends with a forced end sign, so that it has 39
-pieces where CTranslate2 has 40. How many outputs agree is found apart from the clock, with 40 pieces of both.
+Run by benchmarks/peers.py on a folder that holds `test.en.gz`. Words become ids by their checksum. Both translate the
+same batches of 64 sentences sorted by length, with a beam of 4, in exactly 40 steps: ours ends with a forced end sign,
+so that it has 39 pieces where CTranslate2 has 40. How many outputs agree is found apart from the clock, with 40 pieces
+of both.
 
 The two take turns; times are the least CPU seconds of the turns, of all threads of the process. Last comes where our
 time goes, by torch's profiler.
@@ -12,7 +12,6 @@ time goes, by torch's profiler.
 from __future__ import annotations
 
 import gzip
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -47,6 +46,7 @@ SHAPE = ModelShape(
 )
 NAMES = ["<blank>", "<s>", "</s>", "<unk>", *map(str, range(UNK + 1, PIECES))]
 """What CTranslate2 calls the ids."""
+IDS = {name: number for number, name in enumerate(NAMES)}
 
 
 def batches_of(text: Path) -> list[list[list[int]]]:
@@ -123,7 +123,7 @@ def theirs(translator: ctranslate2.Translator, batches: list[list[list[int]]]) -
         named = [[NAMES[i] for i in ids] for ids in batch]
         ends = {"min_decoding_length": STEPS, "max_decoding_length": STEPS}
         results = translator.translate_batch(named, beam_size=BEAM, max_batch_size=AT_A_TIME, **ends)
-        found += [[NAMES.index(name) for name in result.hypotheses[0]] for result in results]
+        found += [[IDS[name] for name in result.hypotheses[0]] for result in results]
     return found
 
 
@@ -137,11 +137,10 @@ def ours(model: Transformer, batches: list[list[list[int]]], pieces: int = STEPS
     return found
 
 
-def main() -> None:
+def compare(folder: Path) -> None:
     """Compare the outputs, time both and print the ratio, then where our time goes."""
-    torch.set_num_threads(1)
     vars(heads.translation.beam_search)["length_limit"] = lambda _: STEPS + 2
-    batches, model = batches_of(Path(sys.argv[1]) / "test.en.gz"), random_model()
+    batches, model = batches_of(folder / "test.en.gz"), random_model()
     translator = translator_of(model)
     pairs = list(zip(theirs(translator, batches), ours(model, batches, STEPS), strict=True))
     print(f"{sum(a == b for a, b in pairs)} of {len(pairs)} outputs agree")
@@ -161,7 +160,3 @@ def main() -> None:
     total = sum(event.self_cpu_time_total for event in events)
     for event in events[:14]:
         print(f"{event.self_cpu_time_total / total:6.1%} {event.count:6} {event.key}")
-
-
-if __name__ == "__main__":
-    main()
