@@ -1,0 +1,89 @@
+"""What translations with masked heads cost: every head of a model masked alone, and how that depends on the batches.
+
+Run `PYTHONPATH=workflow python benchmarks/masking.py [results/demo]`: with the demo's model and the first 500 sentences
+of its test set if the folder holds them, else with a random model of its sizes, which ends its sentences by their
+limit alone and so takes much longer. CPU seconds on one thread; batch sizes take turns with every ninth head.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from heads.analysis.ablation import gates_without, masked_alone
+from heads.model.folder import load_folder
+from heads.model.shape import Head, ModelShape, full_heads
+from heads.model.transformer import Transformer
+from heads.text.batches import cut, pad
+from heads.text.special_ids import EOS
+from heads.text.vocabulary import Tokens
+from heads.translation.beam_search import beam_search
+
+SENTENCES, MEAN_LENGTH, BATCH_TOKENS, TURNS = 500, 12, (500, 1000, 2000, 4000, 16000), 2
+STAGE = 4000
+"""What the stage `ablation` has for a batch."""
+SHAPE = ModelShape(
+    width=64,
+    head_width=16,
+    feedforward=256,
+    dropout=0.0,
+    pre_norm=True,
+    source_pieces=1500,
+    target_pieces=2500,
+    original_heads=4,
+    live_heads=full_heads(layers=3, heads=4),
+)
+Sources = list[tuple[Tensor, Tensor]]
+
+
+def opened(folder: Path) -> tuple[Transformer, list[np.ndarray]]:
+    """The demo's model and sentences, or a random model and random ones."""
+    if (folder / "baseline" / "seed-1" / "model.safetensors").exists():
+        tokens = Tokens(folder / "bpe" / "test.source.safetensors")
+        return load_folder(folder / "baseline" / "seed-1"), [tokens[i] for i in range(SENTENCES)]
+    torch.manual_seed(1)
+    generator = np.random.default_rng(2)
+    lengths = generator.integers(MEAN_LENGTH - 3, MEAN_LENGTH + 4, SENTENCES)
+    return Transformer(SHAPE).eval(), [generator.integers(4, 1500, n).astype(np.int32) for n in lengths]
+
+
+def batches_of(sentences: Sequence[np.ndarray], tokens: int) -> Sources:
+    """The sentences by length, about so many tokens at a time."""
+    lengths = np.array([len(ids) for ids in sentences])
+    parts = cut(np.argsort(lengths, kind="stable"), lengths, tokens)
+    return [pad([np.append(sentences[i], EOS) for i in part]) for part in parts]
+
+
+def seconds(model: Transformer, batches: Sources, masks: Sequence[Collection[Head]]) -> float:
+    """CPU seconds to translate everything with each of the masks."""
+    started = time.process_time()
+    for masked in masks:
+        gates = gates_without(model, masked)
+        for source, mask in batches:
+            beam_search(model, source, mask, beam=4, length_penalty=0.6, gates=gates)
+    return time.process_time() - started
+
+
+def main() -> None:
+    """Print what all heads cost at the stage's batches, and what some cost at others."""
+    torch.set_num_threads(1)
+    model, sentences = opened(Path(sys.argv[1] if len(sys.argv) > 1 else "results/demo"))
+    masks = list(masked_alone(model.shape).values())
+    print(f"{len(masks)} masks x {len(sentences)} sentences, {STAGE} tokens at a time", end=": ", flush=True)
+    print(f"{seconds(model, batches_of(sentences, STAGE), masks):.1f} CPU s")
+    best = dict.fromkeys(BATCH_TOKENS, float("inf"))
+    for _ in range(TURNS):
+        for tokens in best:
+            best[tokens] = min(best[tokens], seconds(model, batches_of(sentences, tokens), masks[::9]))
+    for tokens, spent in best.items():
+        print(f"{len(masks[::9])} masks, {tokens:5} tokens at a time: {spent:5.2f} CPU s")
+
+
+if __name__ == "__main__":
+    main()
