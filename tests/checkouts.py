@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-PARTS = ("Snakefile", "config.yaml", "workflow", "profiles", "envs")
+PARTS = ("Snakefile", "config.yaml", "config", "workflow", "profiles", "envs")
 TINY = Path(__file__).parent / "workflow/tiny.yaml"
 SECONDS = 3000
 """After so long Snakemake hangs; the tiny experiment takes two minutes on two cores that do nothing else."""

@@ -35,6 +35,15 @@ def config() -> dict[str, Any]:
     return content
 
 
+@pytest.fixture
+def sized(config: dict[str, Any]) -> dict[str, Any]:
+    """The same with a demo of 3 layers of 4 heads."""
+    config["experiments"]["demo"]["model"] |= {"layers": 3, "heads": 4, "width": 64}
+    changed(config, "sweep.budgets", {"enc_self": [1, 9], "all": [4, 27]})
+    changed(config, "sweep.selection", {"budgets": [9, 27], "fine_tuned": {"methods": ["gates"], "budgets": [9]}})
+    return config
+
+
 def changed(config: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
     """The configuration with one key of the experiment `demo` set."""
     inner = config["experiments"]["demo"]
@@ -182,9 +191,9 @@ def test_lists_are_replaced_whole_and_nothing_given_is_changed() -> None:
         ("sweep.scratch_scopes", ["decoder"], r"scratch_scopes\.0.*decoder"),
     ],
 )
-def test_a_wrong_setting_is_named_in_one_sentence(config: dict[str, Any], path: str, value: Any, message: str) -> None:
+def test_a_wrong_setting_is_named_in_one_sentence(sized: dict[str, Any], path: str, value: Any, message: str) -> None:
     with pytest.raises(UserError, match=message) as caught:
-        resolve(changed(config, path, value))
+        resolve(changed(sized, path, value))
     assert "\n" not in str(caught.value)
 
 
@@ -237,14 +246,14 @@ def test_a_missing_key_a_run_that_is_no_experiment_and_an_unknown_top_key_are_na
             resolve(spoilt)
 
 
-def test_budgets_seeds_and_what_must_be_kept_may_go_to_their_ends(config: dict[str, Any]) -> None:
-    changed(config, "sweep.budgets", {"enc_self": [0, 12], "all": [36, "12-12-12"]})
-    changed(config, "sweep.seeds", [0, 2**31 - 1])
-    changed(config, "sweep.selection.budgets", [9, 36])
-    changed(config, "selection.at_least", {"enc_self": 0, "enc_self.2": 4, "dec_self": 0, "dec_enc": 1, "dec_enc.0": 3})
-    assert resolve(config)["demo"]["sweep"]["seeds"] == [0, 2147483647]
-    changed(config, "sweep.selection.methods", ["random", "optimal_latency"])
-    resolve(changed(config, "sweep.selection.budgets", [4]))
+def test_budgets_seeds_and_what_must_be_kept_may_go_to_their_ends(sized: dict[str, Any]) -> None:
+    changed(sized, "sweep.budgets", {"enc_self": [0, 12], "all": [36, "12-12-12"]})
+    changed(sized, "sweep.seeds", [0, 2**31 - 1])
+    changed(sized, "sweep.selection.budgets", [9, 36])
+    changed(sized, "selection.at_least", {"enc_self": 0, "enc_self.2": 4, "dec_self": 0, "dec_enc": 1, "dec_enc.0": 3})
+    assert resolve(sized)["demo"]["sweep"]["seeds"] == [0, 2147483647]
+    changed(sized, "sweep.selection.methods", ["random", "optimal_latency"])
+    resolve(changed(sized, "sweep.selection.budgets", [4]))
 
 
 def test_a_parser_is_asked_for_where_it_can_be_trained_or_is_given(config: dict[str, Any]) -> None:
