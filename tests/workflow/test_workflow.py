@@ -48,6 +48,18 @@ def planned(said: str) -> dict[str, int]:
     return {rule: int(count) for rule, count in re.findall(r"^(\w+) +(\d+)$", said, re.MULTILINE)}
 
 
+@pytest.mark.parametrize(("words", "limit"), [((), "none"), (("--max-jobs-per-timespan", "7/1s"), "7")])
+def test_jobs_are_started_without_a_limit_but_one_that_was_asked_for(
+    fresh: Path, words: tuple[str, ...], limit: str
+) -> None:
+    """With a limit Snakemake plans anew in every second for each job that has ended: minutes in the demo."""
+    with (fresh / "workflow/Snakefile").open("a", encoding="utf-8") as snakefile:
+        snakefile.write("onsuccess:\n    limiter = workflow.scheduler.job_rate_limiter\n")
+        snakefile.write("    print('limit:', limiter.max_jobs if limiter else 'none')\n")
+    done = snakemake(fresh, "results/demo/settings/score.yaml", "--cores", "1", *words)
+    assert re.findall("^limit: (.*)", done.stdout, re.MULTILINE) == [limit], done.stdout
+
+
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
 def test_every_experiment_can_be_planned(fresh: Path, experiment: str) -> None:
     config = yaml.safe_load((fresh / "config.yaml").read_text(encoding="utf-8"))
