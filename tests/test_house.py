@@ -158,6 +158,15 @@ def test_what_the_snakefile_imports_is_light_so_that_a_dry_run_stays_instant() -
     assert not loaded_by([*statements, "import snakemake_logger_plugin_heads"], HEAVY)
 
 
+def test_what_a_stage_imports_is_not_searched_for_garbage_and_what_it_makes_is() -> None:
+    code = "import gc, heads.__main__ as m; m.imported('table'); print(gc.get_freeze_count(), gc.isenabled())"
+    environment = {**os.environ, "PYTHONPATH": str(WORKFLOW)}
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment, timeout=300)
+    frozen, searched = done.stdout.split()
+    assert int(frozen) > 50000 and searched == "True"
+
+
 @pytest.mark.parametrize("path", sorted((ROOT / "envs").glob("*.yaml")), ids=lambda path: path.name)
 def test_conda_files_hold_the_pins_of_the_requirements(path: Path) -> None:
     pins = {line for line in read_lines(ROOT / "envs" / "requirements.txt") if line and not line.startswith("#")}

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
 import pytest
+import yaml
 
 from checkouts import ROOT
 from heads.base.files import UserError, read_yaml
@@ -283,6 +285,20 @@ def test_nothing_that_trees_are_needed_for_is_read_of_an_experiment_without_any(
     assert asked.runs_read(Need((), {"baseline": (file,)}, ()), ["bare"]) == []
 
 
-def test_what_is_wrong_with_the_settings_is_said_when_the_plan_is_made() -> None:
-    with pytest.raises(UserError, match=r"run names 'dmo', which is not under experiments\. Did you mean demo"):
-        Plan(merged(read_yaml(ROOT / "config.yaml"), {"run": ["dmo"]}))
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ("run: [dmo]", "run names 'dmo', which is not under experiments. Did you mean demo?"),
+        ("experiments: {demo: {model: {heads: 5}}}", "demo.model.width 64 does not divide into 5 heads"),
+        ("experiments: {demo: {model: {width: wide}}}", "demo.model.width is 'wide', but must be of type integer"),
+        ("experiments: {demo: {training: {adam_epsilon: 1e-9}}}", "YAML reads 1e-3 as text: write 0.001"),
+        ("experiments: {demo: {sweep: {budgets: {enc_self: [13]}}}}", "asks for 13 of the 12 heads of enc_self"),
+        ("experiments: {wmt-en-fr: {roles: {trees: [stanza]}}}", "wmt-en-fr has no treebank to train a parser on"),
+        ("experiments: {figures: {}}", "experiments.figures would lie in results/figures"),
+        ("corpora: {demo: {kid: grammar}}", "corpora.demo.kid is not a setting. Did you mean kind?"),
+        ("corpora: {multi30k: {hold_out: {dev: 5, test: 5}}}", "has both hold_out and dev"),
+    ],
+)
+def test_what_is_wrong_with_the_settings_is_said_when_the_plan_is_made(change: str, sentence: str) -> None:
+    with pytest.raises(UserError, match=re.escape(sentence)):
+        Plan(merged(read_yaml(ROOT / "config.yaml"), yaml.safe_load(change)))

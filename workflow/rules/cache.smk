@@ -32,8 +32,3 @@ if CACHED:
     # A job in a process of its own reads this once more.
     if location.name != code_state():
         os.environ[LOCATION] = str(location / code_state())
-
-
-onstart:
-    if CACHED:
-        Path(os.environ[LOCATION]).mkdir(parents=True, exist_ok=True)

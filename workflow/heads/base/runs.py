@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path, PurePath
 
 from heads.base.files import UserError
@@ -57,6 +58,7 @@ class Run:
         return {"kind": self.kind, "scope": scope, "method": method, "lam": lam, "keep": keep, "seed": self.seed}
 
 
+@cache
 def run_of(folder: str | PurePath) -> tuple[str, Run]:
     """The experiment and the run that a folder such as `results/demo/baseline/seed-1` belongs to.
 

@@ -240,8 +240,11 @@ def load() -> Lexicon:
             adverbs.setdefault(one, []).append((english, russian))
     simple = [verb for verb in verbs if verb.kind in ("plain", "motion", "state", "give", "turned")]
     objects = [verb for verb in verbs if verb.objects and verb.kind in ("plain", "give")]
-    done_by = {n.singular: [v for v in simple if n in v.subjects.items] for n in nouns}
-    done_to = {n.singular: [v for v in objects if v.objects and n in v.objects.items] for n in nouns}
+    done_by: dict[str, list[Verb]] = {noun.singular: [] for noun in nouns}
+    done_to: dict[str, list[Verb]] = {noun.singular: [] for noun in nouns}
+    for found, verb, bag in [(done_by, v, v.subjects) for v in simple] + [(done_to, v, v.objects) for v in objects]:
+        for noun in bag.items if bag else ():
+            found[noun.singular].append(verb)
     groups: dict[str, list[Verb]] = {}
     for verb in verbs:
         group = verb.kind if verb.kind != "plain" else "acting" if verb.objects else "being"
