@@ -31,7 +31,8 @@ def pick(name: str, threads: int) -> torch.device:
     torch.set_num_threads(threads)
     # Without it cuBLAS has no deterministic algorithms; read when CUDA starts.
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
-    torch.use_deterministic_algorithms(mode=True, warn_only=True)
+    # torch.use_deterministic_algorithms sets the same and imports the compiler first, which takes a second.
+    torch.set_deterministic_debug_mode("warn")
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
     wanted = re.fullmatch(r"cpu|cuda(?::(?P<number>0|[1-9][0-9]*))?", name)
