@@ -36,7 +36,7 @@ rule baseline:
     cache: CACHED
     conda:
         "../../envs/torch.yaml"
-    threads: 2
+    threads: 1
     resources:
         mem_mb=2000,
         runtime=1440,
