@@ -148,10 +148,11 @@ def way(rule: Rule, maps: Sequence[tuple[torch.nn.Linear, Tensor]], inputs: Tens
 
 def seen_by(module: Attention, trace: Trace, name: str, entered: Tensor, attended: Tensor) -> Attended:
     """What a traced attention was made of."""
-    kept = module.project(attended)
-    queries = module.split(module.query(entered))
-    weights, outputs = trace[f"{name}.weights"], trace[f"{name}.heads"]
-    return Attended(queries, kept.keys, kept.values, weights, outputs, attended is entered)
+    queries, keys = module.split(module.query(entered)), module.split(module.key(attended))
+    # The values that were attended to and none computed anew: a position that sees only one of them is that value to
+    # the last bit, and a difference of rounding would pass for one that weights have made.
+    values, weights, outputs = (trace[f"{name}.{part}"] for part in ("values", "weights", "heads"))
+    return Attended(queries, keys, values, weights, outputs, attended is entered)
 
 
 def feedforward(rule: Rule, layer: Layer, trace: Trace) -> SubLayer:
