@@ -289,10 +289,10 @@ def test_nothing_that_trees_are_needed_for_is_read_of_an_experiment_without_any(
     ("change", "sentence"),
     [
         ("run: [dmo]", "run names 'dmo', which is not under experiments. Did you mean demo?"),
-        ("experiments: {demo: {model: {heads: 5}}}", "demo.model.width 64 does not divide into 5 heads"),
+        ("experiments: {demo: {model: {heads: 5}}}", "demo.model.width 128 does not divide into 5 heads"),
         ("experiments: {demo: {model: {width: wide}}}", "demo.model.width is 'wide', but must be of type integer"),
         ("experiments: {demo: {training: {adam_epsilon: 1e-9}}}", "YAML reads 1e-3 as text: write 0.001"),
-        ("experiments: {demo: {sweep: {budgets: {enc_self: [13]}}}}", "asks for 13 of the 12 heads of enc_self"),
+        ("experiments: {demo: {sweep: {budgets: {enc_self: [33]}}}}", "asks for 33 of the 32 heads of enc_self"),
         ("experiments: {wmt-en-fr: {roles: {trees: [stanza]}}}", "wmt-en-fr has no treebank to train a parser on"),
         ("experiments: {figures: {}}", "experiments.figures would lie in results/figures"),
         ("corpora: {demo: {kid: grammar}}", "corpora.demo.kid is not a setting. Did you mean kind?"),

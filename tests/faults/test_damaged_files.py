@@ -7,6 +7,7 @@ import re
 import shutil
 import signal
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -158,3 +159,16 @@ def test_weights_kept_from_a_moment_are_checked_as_a_model_is(copied: Path) -> N
     path.write_bytes(path.read_bytes()[:-1] + b"\x01")
     with pytest.raises(UserError, match=r"point-00000004\.safetensors is missing or damaged .its checksum is wrong"):
         load_tensors(path)
+
+
+@pytest.mark.parametrize("place", range(24))
+def test_a_bit_of_the_seal_of_settings_is_never_part_of_them(copied: Path, place: int) -> None:
+    """Without its sign of a comment the seal would be a setting."""
+    path = copied / "baseline.yaml"
+    whole, expected = path.read_bytes(), read_yaml(path)
+    for bit in range(8):
+        flipped = bytearray(whole)
+        flipped[place] ^= 1 << bit
+        path.write_bytes(flipped)
+        with suppress(UserError):
+            assert read_yaml(path) == expected

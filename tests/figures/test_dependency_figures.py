@@ -233,7 +233,12 @@ def test_the_command_draws_gates_from_the_settings_that_it_is_told(tmp_path: Pat
     shape = {"temperature": 0.7, "low": -0.3, "high": 1.2, "log_alpha_init": -0.5}
     subset = {"learning_rate": 1.0, "temperature_first": 1.0, "temperature_last": 0.1, "cooldown_share": 1.0}
     gates: dict[str, Any] = {"updates": 1, "average_last": 1, "average_every": 1, "gate_learning_rate": 0.1}
-    gates |= {"record_every": 1, "hard_concrete": shape, "subset": {**subset, "straight_through": False}}
+    gates |= {
+        "record_every": 1,
+        "settled_share": 0.0,
+        "hard_concrete": shape,
+        "subset": {**subset, "straight_through": False},
+    }
     write_yaml(tmp_path / "gates.yaml", {"gates": gates})
     out = ["--out-pdf", str(tmp_path / "x.pdf"), "--out-png", str(tmp_path / "x.png")]
     told = ["--settings", str(tmp_path / "gates.yaml"), "--runs", *map(str, runs)]

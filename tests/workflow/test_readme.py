@@ -29,7 +29,7 @@ WITHOUT_NAMES = {
         {"baseline": 1, "scratch": 3, "penalty_gates": 3, "table": 12},
         {"chosen_heads", "selected"},
     ),
-    "snakemake models": ({"baseline": 1, "score": 11}, {"table", "figure", "lrp", "roles"}),
+    "snakemake models": ({"baseline": 1, "score": 9}, {"table", "figure", "lrp", "roles"}),
     "snakemake --profile profiles/slurm --cores 64": ({"baseline": 1, "table": 12, "figure": 15}, set()),
     "snakemake --profile profiles/gpu": ({"baseline": 1, "table": 12, "figure": 15}, set()),
     "SNAKEMAKE_OUTPUT_CACHE=/shared/heads-cache snakemake --cache": ({"baseline": 1, "table": 12, "figure": 15}, set()),
