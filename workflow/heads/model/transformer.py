@@ -147,6 +147,16 @@ def sinusoids(length: int, width: int, first: int = 0) -> Tensor:
     return torch.stack([angles.sin(), angles.cos()], -1).flatten(1)[:, :width]
 
 
+def to_attention(source_mask: Tensor) -> Tensor | None:
+    """The mask of a source [B, S] as attention takes it, [B, 1, 1, S]; None on a CPU if nothing is padded.
+
+    Without a mask attention takes three quarters of the time. A GPU is not asked, as it would be waited for.
+    """
+    if source_mask.device.type == "cpu" and bool(source_mask.all()):
+        return None
+    return source_mask[:, None, None, :]
+
+
 @dataclass
 class DecoderCache:
     """What incremental decoding keeps of B sentences with N hypotheses each, whose newest pieces go on together.
@@ -226,7 +236,7 @@ class Transformer(nn.Module):
     ) -> Tensor:
         """Source ids [B, S] with mask [B, S] to states [B, S, D]."""
         states = self.source_embedding(source)
-        mask = source_mask[:, None, None, :]
+        mask = to_attention(source_mask)
         for layer in layers_of(self.encoder):
             states = layer.attend("enc_self", states, None, gates, trace, mask=mask)
             states = layer.transform(states, trace)
@@ -248,7 +258,7 @@ class Transformer(nn.Module):
         Padding stands after the real tokens, so the causal mask alone hides it from them.
         """
         states = self.target_embedding(target)
-        mask = source_mask[:, None, None, :]
+        mask = to_attention(source_mask)
         for layer in layers_of(self.decoder):
             states = layer.attend("dec_self", states, None, gates, trace, causal=True)
             states = layer.attend("dec_enc", states, layer.cross_attention.project(memory), gates, trace, mask=mask)
@@ -269,7 +279,7 @@ class Transformer(nn.Module):
     def decode_next(self, tokens: Tensor, cache: DecoderCache, gates: Gates | None = None) -> Tensor:
         """Logits [B, N, V] for what follows the hypotheses' newest `tokens` [B, N], which the cache is given."""
         states = self.target_embedding(tokens.flatten()[:, None], cache.steps).view(*tokens.shape, -1)
-        visible, mask = cache.advance(), cache.source_mask[:, None, None, :]
+        visible, mask = cache.advance(), to_attention(cache.source_mask)
         for index, layer in enumerate(layers_of(self.decoder)):
             attended = cache.attended(index, layer.self_key_values(states))
             states = layer.attend("dec_self", states, attended, gates, None, mask=visible)
