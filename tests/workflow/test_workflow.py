@@ -182,7 +182,7 @@ def test_what_the_readme_does_with_a_finished_model_can_be_done(tiny_run: Path, 
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "workflow"), "PATH": f"{folder}:{os.environ['PATH']}"}
     said = []
     for line in README_RUNS:
-        command = line.replace("/demo/", "/tiny/").replace("lam-0.07", "lam-50")
+        command = line.replace("/demo/", "/tiny/").replace("lam-0.01", "lam-50")
         done = subprocess.run(
             ["bash", "-c", command], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300
         )
