@@ -27,8 +27,9 @@ from heads.analysis.lrp.rows import generated
 from heads.analysis.lrp.rules import PlainRatio
 from heads.analysis.lrp.steps import head_relevance
 from heads.analysis.lrp.walk import Ways
+from heads.config.trainings import ModelSettings
 from heads.model.folder import load_folder
-from heads.model.shape import ModelShape, full_heads
+from heads.model.shape import ModelShape, unpruned_shape
 from heads.model.transformer import Transformer
 from heads.text.batches import Batch, Pairs, make_batch
 from heads.text.vocabulary import Tokens
@@ -37,23 +38,13 @@ from lrp_twin import Plain, Twin
 SENTENCES, BATCH_TOKENS, MEAN_LENGTH, TURNS = 200, 500, 12, 2
 
 
-def shape(width: int, head_width: int, layers: int, heads: int) -> ModelShape:
+def shape(width: int, layers: int, heads: int) -> ModelShape:
     """Of a model with all its heads and the demo's vocabularies."""
-    live = full_heads(layers=layers, heads=heads)
-    return ModelShape(
-        width=width,
-        head_width=head_width,
-        feedforward=4 * width,
-        dropout=0.0,
-        pre_norm=True,
-        source_pieces=1500,
-        target_pieces=2500,
-        original_heads=heads,
-        live_heads=live,
-    )
+    sizes = ModelSettings(layers=layers, heads=heads, width=width, feedforward=4 * width, dropout=0.0)
+    return unpruned_shape(sizes, 1500, 2500)
 
 
-SHAPE = shape(width=64, head_width=16, layers=3, heads=4)
+SHAPE = shape(width=64, layers=3, heads=4)
 RULE = PlainRatio(1e-12)
 Found = list[dict[str, Tensor]]
 """Of every generation step, sentence after sentence: by kind of attention and layer what arrived at each head [H]."""

@@ -98,7 +98,7 @@ def main() -> None:
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else "results/demo")
     there = (folder / "baseline" / "seed-1" / "model.safetensors").exists()
     report(f"the model of {folder}" if there else "a random model", *(demo(folder) if there else random()))
-    large = shape(width=128, head_width=16, layers=4, heads=8)
+    large = shape(width=128, layers=4, heads=8)
     model, batches = random(large, batch_tokens=1000, sentences=1000 // MEAN_LENGTH)
     report("a random model of width 128, 4 layers of 8 heads", model, batches)
 

@@ -17,8 +17,9 @@ import torch
 from torch import Tensor
 
 from heads.analysis.ablation import gates_without, masked_alone
+from heads.config.trainings import ModelSettings
 from heads.model.folder import load_folder
-from heads.model.shape import Head, ModelShape, full_heads
+from heads.model.shape import Head, unpruned_shape
 from heads.model.transformer import Transformer
 from heads.text.batches import cut, pad
 from heads.text.special_ids import EOS
@@ -28,17 +29,7 @@ from heads.translation.beam_search import beam_search
 SENTENCES, MEAN_LENGTH, BATCH_TOKENS, TURNS = 500, 12, (500, 1000, 2000, 4000, 16000), 2
 STAGE = 4000
 """What the stage `ablation` has for a batch."""
-SHAPE = ModelShape(
-    width=64,
-    head_width=16,
-    feedforward=256,
-    dropout=0.0,
-    pre_norm=True,
-    source_pieces=1500,
-    target_pieces=2500,
-    original_heads=4,
-    live_heads=full_heads(layers=3, heads=4),
-)
+SHAPE = unpruned_shape(ModelSettings(layers=3, heads=4, width=64, feedforward=256, dropout=0.0), 1500, 2500)
 Sources = list[tuple[Tensor, Tensor]]
 
 

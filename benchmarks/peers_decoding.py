@@ -25,25 +25,16 @@ from torch import Tensor, nn
 
 import heads.translation.beam_search
 from heads.analysis.speed import ending_after
+from heads.config.trainings import ModelSettings
 from heads.model.attention import Attention
-from heads.model.shape import ModelShape, full_heads
+from heads.model.shape import unpruned_shape
 from heads.model.transformer import Layer, Transformer, layers_of, sinusoids
 from heads.text.batches import pad
 from heads.text.special_ids import BOS, EOS, PAD, UNK
 from heads.translation.beam_search import IMPOSSIBLE, beam_search
 
 PIECES, AT_A_TIME, BEAM, STEPS, TURNS, LONGEST = 4000, 64, 4, 40, 2, 200
-SHAPE = ModelShape(
-    width=128,
-    head_width=32,
-    feedforward=512,
-    dropout=0.0,
-    pre_norm=True,
-    source_pieces=PIECES,
-    target_pieces=PIECES,
-    original_heads=4,
-    live_heads=full_heads(layers=3, heads=4),
-)
+SHAPE = unpruned_shape(ModelSettings(layers=3, heads=4, width=128, feedforward=512, dropout=0.0), PIECES, PIECES)
 NAMES = ["<blank>", "<s>", "</s>", "<unk>", *map(str, range(UNK + 1, PIECES))]
 """What CTranslate2 calls the ids."""
 IDS = {name: number for number, name in enumerate(NAMES)}

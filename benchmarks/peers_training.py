@@ -111,6 +111,7 @@ def their_step(model: MarianMTModel, optimizer: torch.optim.Optimizer, pairs: Pa
     """One update of Marian, with the learning rate it is told."""
 
     def step(members: NDArray[np.int64], rate: float) -> float:
+        """The loss of these pairs, after which the weights have moved."""
         optimizer.param_groups[0]["lr"] = rate
         optimizer.zero_grad(set_to_none=True)
         batch = pairs.batch(members)

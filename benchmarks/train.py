@@ -61,6 +61,7 @@ def trainings(pairs: Pairs) -> dict[str, Training]:
     length, cpu = LengthSettings(gates.updates, 0, 1, 1), torch.device("cpu")
 
     def training(*, scope: str = "", **changes: Any) -> Training:
+        """One with gates on a scope, if any, and with these settings changed."""
         torch.manual_seed(1)
         model = Transformer(unpruned_shape(sizes, bpe.source_pieces, bpe.target_pieces)).train()
         target, frozen = Target.parse("lam-0.01"), frozen_beside(scope, model) if scope else ()

@@ -21,8 +21,8 @@ def smoothed_cross_entropy(
 ) -> Tensor:
     """Sum over tokens of their cross-entropy in nats, of which `smoothing` is against all pieces alike.
 
-    states [N, D] are projected by weight [V, D] and bias [V]; targets [N] are ids. Products are of numbers of `dtype`,
-    everything else is in the precision of the weights.
+    states [N, D] are projected by weight [V, D] and bias [V]; targets [N] are ids. Logits and their gradient are of
+    `dtype`, sums of them are in the precision of the weights.
     """
     found: Tensor = _SmoothedCrossEntropy.apply(states, weight, bias, targets, smoothing, dtype)
     return found

@@ -113,6 +113,6 @@ def claim(names: Sequence[str], folder: Path) -> int | None:
 
 def products_dtype(precision: str, device: torch.device) -> torch.dtype:
     """In what numbers matrices are multiplied while training: bf16 where it is asked for and the processor has it."""
-    features = torch.cpu.get_capabilities() if device.type == "cpu" else {"avx512_bf16": True}
-    has_bf16 = features.get("avx512_bf16", False) or features.get("amx_bf16", False)
+    features = torch.cpu.get_capabilities()
+    has_bf16 = device.type != "cpu" or features.get("avx512_bf16", False) or features.get("amx_bf16", False)
     return torch.bfloat16 if precision == "bf16" and has_bf16 else torch.float32
