@@ -1,12 +1,11 @@
 # Two commands: `make demo` tells the whole story on two cores, `make test` guards it. Both set up .venv by themselves.
 PYTHON ?= python3
 CORES ?= 2
-FOLDER ?= data/multi30k_en-de
-TREES ?= ../ud_english_ewt/en_ewt-ud-train.conllu.gz
+PAIR ?= en-ru
 BIN := .venv/bin
 ONE_THREAD := OMP_NUM_THREADS=1
 
-.PHONY: demo demo-full multi30k test format settings
+.PHONY: demo demo-full multi30k news test format settings
 
 demo: .venv/run-installed
 	@$(BIN)/python -m heads progress --cores $(CORES)
@@ -15,9 +14,25 @@ demo: .venv/run-installed
 demo-full: .venv/run-installed
 	@$(BIN)/python -m heads progress --cores $(CORES) -- --configfile config/demo-full.yaml
 
+# Text and trees on disk, laid over a corpus of config.yaml; all but FOLDER is looked for from there.
+comma := ,
+TEXT = [{source: "$(1).en.gz", target: "$(1).$(PAIR:en-%=%).gz"}]
+ON_DISK = $(if $(FOLDER),folder: "$(FOLDER)"$(comma)) \
+  $(if $(OUT_OF_DOMAIN),out_of_domain: $(call TEXT,$(OUT_OF_DOMAIN))$(comma)) \
+  $(if $(TREES),trees: "$(TREES)"$(comma)) \
+  $(if $(PARSER_TREES),parser_trees: "$(PARSER_TREES)")
+
+multi30k: PAIR = en-de
 multi30k: .venv/run-installed
 	@$(BIN)/python -m heads progress --cores $(CORES) -- --config 'run=[multi30k]' \
-	  'corpora={multi30k: {folder: "$(FOLDER)", parser_trees: "$(TREES)"}}'
+	  'corpora={multi30k: {$(ON_DISK)}}'
+
+# News Commentary, downloaded; or text of your own, {train,dev,test}.{en,ru}.gz in FOLDER. With PAIR=en-de to German.
+SPLITS = $(foreach split,train dev test,$(split): $(call TEXT,$(split)),)
+
+news: .venv/run-installed
+	@$(BIN)/python -m heads progress --cores $(CORES) -- --config 'run=[news-$(PAIR)]' \
+	  'corpora={news-$(PAIR): {$(if $(FOLDER),$(SPLITS)) $(ON_DISK)}}'
 
 test: .venv/test-installed
 	$(BIN)/ruff format --check .

@@ -169,8 +169,8 @@ def compare(folder: Path, updates: int, attention_dropout: float) -> None:
                 losses[name].append(step(members, rate))
             else:
                 row = trainings[name].step(members)
-                rate = row["learning_rate"]
-                losses[name].append(row["loss"])
+                rate = float(row["learning_rate"])
+                losses[name].append(float(row["loss"]))
             if number >= 3:
                 seconds[name] += time.process_time() - started
         tokens += int(pairs.target.lengths[members].sum() + len(members)) if number >= 3 else 0

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from heads.analysis.attention_maps import packed
 from heads.base.files import write_json, write_lines, write_tsv
 from heads.base.names import ATTENTIONS, SCOPES
 from heads.base.runs import Run
@@ -124,8 +125,10 @@ def _model(
         for position in (-9, -2, -1, 1, 2, 3)
     ]
     write_tsv(path / "positions.tsv", stand, ("trees", "relation", "position", "arcs"))
+    if run.kind in ("baseline", "pruned"):
+        # Of their own generator, as above.
+        _maps(path, live, np.random.default_rng([run.seed, 5, *run.folder.encode()]))
     if run.kind == "baseline":
-        _maps(path, world, rng)
         _speed(path, run, world)
         _masking(path, world, weight, rng)
         _selection(path, world, run.seed)
@@ -160,12 +163,24 @@ def _roles(live: list[list[int]], world: World, rng: np.random.Generator) -> lis
     return rows
 
 
-def _maps(path: Path, world: World, rng: np.random.Generator) -> None:
+def _maps(path: Path, live: Live, rng: np.random.Generator) -> None:
+    """Two sentences, the first of them with a tree, the last with markup; each word is one piece."""
     words, relations, tree_heads = (list(column) for column in zip(*SENTENCE, strict=True))
-    size = (world.layers, world.heads, len(words), len(words))
-    weights = rng.dirichlet([0.15] * len(words), size=size[:3]).round(4).tolist()
-    sentence = {"words": words, "relations": relations, "tree_heads": tree_heads, "weights": {"enc_self": weights}}
-    write_json(path / "maps.json", [sentence, {**sentence, "relations": ["dep"] * len(words)}])
+    written = ["\u2581крестья", "не", "\u2581продали", "\u2581<b>"]
+    sizes = {"enc_self": (len(words) + 1,) * 2, "dec_self": (len(written) + 1,) * 2}
+    sizes["dec_enc"] = (len(written) + 1, len(words) + 1)
+    sentences = []
+    for number, forms in enumerate((words, [*words[:-1], "<script>alert(1)</script>"])):
+        counts = {kind: sum(len(heads) for heads in live[kind]) for kind in sizes}
+        weights = {
+            kind: packed(rng.dirichlet([0.15] * keys, size=(counts[kind], queries)))
+            for kind, (queries, keys) in sizes.items()
+        }
+        sentence = {"number": 3 * number, "words": forms, "relations": relations if not number else ["dep"] * 9}
+        sentence |= {"tree_heads": tree_heads, "pieces": ["\u2581" + word for word in forms]}
+        sentence |= {"membership": [[[word, 1.0]] for word in range(9)], "weights": weights}
+        sentences.append({**sentence, "translation": "крестьяне продали <b>", "target_pieces": written})
+    write_json(path / "maps.json", sentences)
 
 
 def _selection(path: Path, world: World, seed: int) -> None:

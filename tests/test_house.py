@@ -39,17 +39,19 @@ ROOMS = (
     "analysis.lrp",
     "tables",
     "figures",
+    "explore",
     "cli",
 )
 """A room imports only from those before it; one inside another may be imported by that other as well."""
 
-WITHOUT_TORCH = ("base", "config", "corpus", "corpus.grammar", "tables", "figures")
+WITHOUT_TORCH = ("base", "config", "corpus", "corpus.grammar", "tables", "figures", "explore")
 """Rooms without torch, and single modules of the others that are."""
 MODULES_WITHOUT_TORCH = (
     "text.vocabulary",
     "model.shape",
     "pruning.criteria",
     "pruning.selection",
+    "pruning.optimal",
     "syntax.conllu",
     "syntax.tokenising",
     "syntax.attachment_scores",
@@ -158,6 +160,15 @@ def test_what_the_snakefile_imports_is_light_so_that_a_dry_run_stays_instant() -
     assert not loaded_by([*statements, "import snakemake_logger_plugin_heads"], HEAVY)
 
 
+def test_what_runs_on_a_gpu_needs_no_snakemake_no_parser_and_no_solver() -> None:
+    """Such a machine may have torch and little else."""
+    rules = {*read_yaml(ROOT / "profiles/gpu/config.yaml")["set-resources"], "pruned"}
+    commands = sorted(rules & {path.stem for path in (PACKAGE / "cli").glob("*.py")})
+    assert len(commands) > 12
+    packages = ("snakemake", "stanza", "pulp", "pandas", "seaborn", "matplotlib")
+    assert not loaded_by([f"import heads.cli.{command}" for command in commands], packages)
+
+
 def test_what_a_stage_imports_is_not_searched_for_garbage_and_what_it_makes_is() -> None:
     code = "import gc, heads.__main__ as m; m.imported('table'); print(gc.get_freeze_count(), gc.isenabled())"
     environment = {**os.environ, "PYTHONPATH": str(WORKFLOW)}
@@ -240,6 +251,10 @@ def put_into_flags(tree: ast.AST) -> Iterator[str]:
             yield ast.unparse(node)
 
 
+COMMANDS = {"__main__", "translation.translate_onnx"}
+"""Outside of cli: the command itself, and a script that goes with an exported model and runs without this package."""
+
+
 def test_flags_are_known_to_commands_alone_and_nobody_puts_anything_into_them() -> None:
     bad = """
 def run(flags: argparse.Namespace):
@@ -258,7 +273,7 @@ def run(flags: argparse.Namespace):
     for module, path in MODULES.items():
         text = path.read_text(encoding="utf-8")
         wrong += [f"{module}: {found}" for found in put_into_flags(ast.parse(text))]
-        if room(module) != "cli" and module != "__main__" and re.search(r"\bargparse\b|\bNamespace\b", text):
+        if room(module) != "cli" and module not in COMMANDS and re.search(r"\bargparse\b|\bNamespace\b", text):
             wrong.append(f"{module} knows of flags: give it plain values")
     assert not wrong
 

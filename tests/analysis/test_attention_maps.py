@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+from base64 import b64encode
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -14,11 +16,18 @@ import yaml
 from numpy.typing import NDArray
 from safetensors.numpy import save_file
 
-from heads.analysis.attention_maps import maps, sentences_to_show
-from heads.analysis.attention_weights import attend
-from heads.base.files import read_json
+from heads.analysis.attention_maps import (
+    Translated,
+    encoder_on_words,
+    maps,
+    packed,
+    sentences_to_show,
+    unpacked,
+)
+from heads.analysis.attention_weights import attend, attend_translating
+from heads.base.files import read_json, write_lines
 from heads.cli import maps as maps_command
-from heads.config.analyses import MapsSettings
+from heads.config.analyses import MapsSettings, TranslateSettings
 from heads.config.trainings import BpeSettings
 from heads.model.attention import Trace
 from heads.model.folder import save_folder
@@ -28,13 +37,15 @@ from heads.syntax.alignment import Arc, Words
 from heads.syntax.conllu import Sentence, place, write_conllu
 from heads.text.batches import make_batch
 from heads.text.vocabulary import Vocabulary, train_bpe
+from heads.translation.beam_search import beam_search
 
+SEARCH = {"beam": 1, "length_penalty": 0.6, "batch_tokens": 100, "sentences": 0}
 LIVE = {"enc_self": ((2,), (), (0, 1)), "dec_self": ((), (1,), ()), "dec_enc": ((), (), (2,))}
 
 
-def pruned(pieces: int) -> Transformer:
+def pruned(pieces: int, target_pieces: int = 9) -> Transformer:
     torch.manual_seed(8)
-    sizes = {"width": 6, "head_width": 4, "feedforward": 5, "source_pieces": pieces, "target_pieces": 9}
+    sizes = {"width": 6, "head_width": 4, "feedforward": 5, "source_pieces": pieces, "target_pieces": target_pieces}
     shape = ModelShape(**sizes, dropout=0.2, pre_norm=True, original_heads=3, live_heads=LIVE)
     return Transformer(shape).eval()
 
@@ -75,16 +86,53 @@ def test_live_heads_keep_their_original_numbers() -> None:
     assert pruned(12).shape.heads(("dec_enc",)) == (("dec_enc", 2, 2),)
 
 
-def test_maps_are_nested_by_layer_and_come_in_the_order_of_the_file() -> None:
-    weights = np.random.default_rng(1).random((3, 4, 4)).astype(np.float32)
-    words = Words(6, ("x", "y"), (Arc(0, 1, "nsubj"),), np.arange(4, dtype=np.int32), np.eye(2).repeat(2, 1))
-    late, early = maps([(words, weights), (sentence(2, 3, 3), weights[:, :3, :3])], LIVE["enc_self"])[::-1]
-    assert early["tree_heads"] == [0, 1, 1]
-    assert (late["words"], late["relations"], late["tree_heads"]) == (["x", "y"], ["nsubj", "root"], [2, 0])
-    by_layer = late["weights"]["enc_self"]
-    assert [len(layer) for layer in by_layer] == [1, 0, 2]
-    expected = (weights[2, :2, 2] + weights[2, :2, 3]).mean()
-    assert by_layer[2][1][0][1] == pytest.approx(expected, abs=5e-5)
+def test_a_sentence_is_translated_and_all_heads_are_those_of_the_model_that_writes_it() -> None:
+    model, search = pruned(12), TranslateSettings(beam=2, length_penalty=0.6, batch_tokens=9)
+    given = [sentence(number, 2, pieces) for number, pieces in enumerate([4, 2, 7])]
+    found = {member.words.number: member for member in attend_translating(model, given, search)}
+    assert sorted(found) == [0, 1, 2]
+    for words in given:
+        batch = make_batch([words.pieces], [np.array(found[words.number].target, np.int32)])
+        (alone,) = beam_search(model, batch.source, batch.source_mask, beam=2, length_penalty=0.6)
+        assert found[words.number].target == alone
+        trace: Trace = {}
+        model(batch.source, batch.source_mask, batch.target_input, trace=trace)
+        for kind, layers in LIVE.items():
+            own = [trace[f"{kind}.{layer}.weights"][0].detach() for layer, heads in enumerate(layers) if heads]
+            np.testing.assert_allclose(found[words.number].weights[kind], np.concatenate(own), atol=1e-6)
+
+
+def test_a_kind_of_attention_without_heads_has_no_weights() -> None:
+    torch.manual_seed(8)
+    shape = replace(pruned(12).shape, live_heads={**LIVE, "dec_self": ((), (), ())})
+    (found,) = attend_translating(Transformer(shape).eval(), [sentence(0, 2, 4)], TranslateSettings(beam=1))
+    assert found.weights["dec_self"].shape == (0, len(found.target) + 1, len(found.target) + 1)
+
+
+def test_bytes_hold_shares_in_order_to_half_of_a_255th() -> None:
+    shares = np.random.default_rng(1).random((2, 3, 5))
+    assert np.abs(unpacked(packed(shares)).reshape(2, 3, 5) - shares).max() <= 0.5 / 255 + 1e-9
+    assert packed(np.array([[0.0, 1.0], [0.5, 1 / 255]])) == b64encode(bytes([0, 255, 128, 1])).decode()
+
+
+def test_maps_come_in_the_order_of_the_file_with_tree_pieces_and_translation(folder: Path) -> None:
+    vocabulary = Vocabulary(folder / "bpe")
+    (cat,) = vocabulary.encode(["the cat"])
+    halves = np.array([[1, 1, 0.25, 0], [0, 0, 0.75, 1]])
+    words = Words(6, ("x", "y"), (Arc(0, 1, "nsubj"),), np.arange(4, 8, dtype=np.int32), halves)
+    weights = np.random.default_rng(1).dirichlet([1.0] * 5, size=(3, 5)).astype(np.float32)
+    late = Translated(words, cat, {"enc_self": weights})
+    early = Translated(sentence(2, 3, 3), cat, {"enc_self": weights[:, :4, :4]})
+    first, second = maps([late, early], vocabulary, vocabulary)
+    assert (first["number"], first["tree_heads"]) == (2, [0, 1, 1])
+    assert (second["words"], second["relations"], second["tree_heads"]) == (["x", "y"], ["nsubj", "root"], [2, 0])
+    assert second["translation"] == "the cat" and "".join(second["target_pieces"]).replace("\u2581", " ") == " the cat"
+    assert second["membership"] == [[[0, 1.0]], [[0, 1.0]], [[0, 0.25], [1, 0.75]], [[1, 1.0]]]
+    assert len(second["pieces"]) == 4
+    # From the first word the mean over its pieces by their shares, to the second the sum; nothing of the end sign.
+    rows, columns = np.array([1, 1, 0.25, 0]) / 2.25, np.array([0, 0, 0.75, 1])
+    expected = rows @ weights[2, :4, :4] @ columns
+    assert encoder_on_words(second)[2, 0, 1] == pytest.approx(expected, abs=0.01)
 
 
 def test_only_sentences_of_fitting_length_are_shown() -> None:
@@ -99,7 +147,7 @@ def folder(tmp_path: Path) -> Path:
     text = "the cat sees\nкошка видит её\ndogs see the cat\n" * 9
     (tmp_path / "text").write_text(text, encoding="utf-8")
     train_bpe(tmp_path / "text", tmp_path / "bpe", BpeSettings(40, 40, 1.0, 1000, 1), 40)
-    save_folder(pruned(40), tmp_path / "model", {}, {})
+    save_folder(pruned(40, 40), tmp_path / "model", {}, {})
     trees = [tree("the", "cat", "sees"), tree("кошка", "видит", "её"), tree("see"), tree(*["cat"] * 201)]
     write_conllu(tmp_path / "trees", trees)
     ids = np.concatenate([np.array(ids, np.int32) for ids in Vocabulary(tmp_path / "bpe").encode(text.split("\n"))])
@@ -111,23 +159,30 @@ def command(module: ModuleType, folder: Path, settings: dict[str, Any], **more: 
     (folder / "settings").write_text(yaml.safe_dump(settings))
     parser = argparse.ArgumentParser()
     module.add_arguments(parser)
-    names = {"model": "model", "settings": "settings", "source-bpe": "bpe", "trees": "trees"}
-    flags = [f"--{flag}={folder / name}" for flag, name in {**names, **more, "out": "out"}.items()]
+    names = {"model": "model", "settings": "settings", "source-bpe": "bpe", "target-bpe": "bpe", "sentences": "trees"}
+    flags = [f"--{flag.replace('_', '-')}={folder / name}" for flag, name in {**names, **more, "out": "out"}.items()]
     module.run(parser.parse_args([*flags, "--device=cpu"]))
     return folder / "out"
 
 
 def test_the_maps_command_writes_words_as_they_stand_in_the_text(folder: Path) -> None:
-    settings = {"maps": {"sentences": 5, "min_words": 2, "max_words": 5}}
+    settings = {"maps": {"sentences": 5, "min_words": 2, "max_words": 5}, "translate": SEARCH}
     first, second = read_json(command(maps_command, folder, settings))
     assert first["words"] == ["the", "cat", "sees"]
     assert second["words"] == ["кошка", "видит", "её"]
     assert second["relations"] == ["root", "nsubj", "nsubj"]
-    sums = np.array(second["weights"]["enc_self"][2]).sum(-1)
+    sums = encoder_on_words(second)[1:].sum(-1)
     assert ((sums > 0) & (sums < 1)).all()
 
 
+def test_plain_lines_are_shown_without_trees(folder: Path) -> None:
+    write_lines(folder / "dev.txt", ["see", "dogs see the cat"])
+    settings = {"maps": {"sentences": 5, "min_words": 2, "max_words": 5}, "translate": SEARCH}
+    (found,) = read_json(command(maps_command, folder, settings, sentences="dev.txt"))
+    assert found["words"] == ["dogs", "see", "the", "cat"] and found["tree_heads"] == [0, 0, 0, 0]
+
+
 def test_no_fitting_sentence_is_said_and_not_passed_over(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    settings = {"maps": {"sentences": 5, "min_words": 7, "max_words": 9}}
+    settings = {"maps": {"sentences": 5, "min_words": 7, "max_words": 9}, "translate": SEARCH}
     assert read_json(command(maps_command, folder, settings)) == []
     assert "no sentence has 7 to 9 words" in capsys.readouterr().err

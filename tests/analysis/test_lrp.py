@@ -14,7 +14,8 @@ from safetensors.numpy import save_file
 from test_lrp_model import PLAIN, RULES, LiveHeads, random_batch, random_model
 from torch import Tensor, nn
 
-from heads.analysis.lrp.rows import Sums, add, generated, relevance_rows, rule_of, shares
+import heads.analysis.lrp.rows
+from heads.analysis.lrp.rows import Sums, add, conservation_rows, generated, relevance_rows, rule_of, shares
 from heads.analysis.lrp.rules import Account, Attended, Back, stabilised
 from heads.analysis.lrp.steps import HeadRelevance, head_relevance
 from heads.base.files import UserError, read_tsv, write_text
@@ -28,6 +29,8 @@ from lrp_twin import Matrices
 
 SETTINGS = LrpSettings(sentences=0, batch_tokens=100, stabiliser=1e-12, rules=("plain",))
 NAMES = ["plain", "z-plus", "alpha-beta", "attnlrp"]
+COARSE = 2e-4
+"""A stabiliser that loses some steps of the random model below."""
 
 
 def randn(*shape: int, seed: int = 1) -> Tensor:
@@ -159,6 +162,34 @@ def test_relevance_that_is_not_conserved_is_an_error(stabiliser: float) -> None:
     coarse = dataclasses.replace(SETTINGS, stabiliser=stabiliser)
     with pytest.raises(UserError, match="not conserved under the rule plain at"):
         relevance_rows(random_model(pre_norm=True), [random_batch([(3, 4)])], coarse)
+
+
+@pytest.mark.parametrize(("off", "fine"), [(0, True), (20, True), (21, False)])
+def test_one_step_in_ten_may_be_off_and_no_more(*, off: int, fine: bool) -> None:
+    place = torch.tensor([200.0, 0.0, off], dtype=torch.float64)
+    sums = Sums({}, {"enc_self.1": (place, torch.tensor(0.25 if off else 0.0))}, "shares", steps=200)
+    if fine:
+        (row,) = conservation_rows("plain", sums)
+        assert (row["steps_off"], row["largest_deviation"]) == (off, 0.25 if off else 0.0)
+    else:
+        with pytest.raises(UserError, match=r"plain at enc_self.1: 21 of 200 steps are off by .* the worst by 0.25"):
+            conservation_rows("plain", sums)
+
+
+def test_steps_that_lost_relevance_are_left_out_of_averages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(heads.analysis.lrp.rows, "MOST_OFF", 1.0)
+    model, batch = random_model(pre_norm=True), random_batch([(3, 4), (2, 6), (5, 5)])
+    coarse = dataclasses.replace(SETTINGS, stabiliser=COARSE)
+    walk = head_relevance(model.double(), batch, rule_of("plain", COARSE))
+    off = torch.stack(list(walk.deviations().values())).amax(0) > 1e-3
+    assert 0 < off.sum() < len(off) == 18
+    found, _ = relevance_rows(model, [batch], coarse)
+    expected = walk.heads["enc_self"][0][~off]
+    rows = [row for row in found if (row["attention"], row["layer"]) == ("enc_self", 0)]
+    assert [row["steps"] for row in rows] == [int((~off).sum())] * len(rows)
+    assert [row["relevance"] for row in rows] == pytest.approx(
+        (expected / expected.sum(1, keepdim=True)).mean(0).tolist()
+    )
 
 
 @pytest.mark.parametrize("name", ["plain-product", "plain-softmax"])

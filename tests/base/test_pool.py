@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import threading
+import traceback
 from collections.abc import Iterator
 from itertools import count, islice
 
 import pytest
 
-from heads.base.pool import WAITING, chunks, in_order
+from heads.base.pool import WAITING, ahead, chunks, in_order
 
 
 def square(number: int) -> tuple[int, int]:
@@ -47,6 +49,57 @@ def test_what_a_process_raises_is_raised_at_its_place(workers: int) -> None:
     assert [next(results), next(results)] == [4, 2]
     with pytest.raises(ValueError, match="3 is odd"):
         next(results)
+
+
+def test_one_thread_works_ahead_in_the_order_of_the_items_and_never_further_than_it_was_told() -> None:
+    workers, made, drawn = set(), [], []
+
+    def make(number: int) -> int:
+        workers.add(threading.current_thread())
+        made.append(number)
+        return number * number
+
+    def stream() -> Iterator[int]:
+        for number in count():
+            drawn.append(threading.current_thread())
+            yield number
+
+    results = ahead(make, stream(), 3)
+    for expected in range(20):
+        assert next(results) == expected * expected
+        assert len(drawn) == expected + 4, "the one that was asked for, and three"
+    results.close()
+    assert made == list(range(len(made)))
+    assert {*drawn} == {threading.current_thread()} and len(workers) == 1 and workers != {*drawn}
+    assert not workers.pop().is_alive()
+
+
+def test_what_is_worked_on_ahead_is_done_while_nobody_waits_for_it() -> None:
+    done = threading.Event()
+
+    def make(number: int) -> int:
+        if number == 2:
+            done.set()
+        return number
+
+    results = ahead(make, count(), 2)
+    assert next(results) == 0
+    assert done.wait(60), "two more than were asked for"
+    results.close()
+
+
+def test_what_the_thread_raises_is_raised_at_its_place_and_tells_where_it_came_from() -> None:
+    results = ahead(half_of, [8, 4, 3, 2], 2)
+    assert [next(results), next(results)] == [4, 2]
+    with pytest.raises(ValueError, match="3 is odd") as raised:
+        next(results)
+    assert "in half_of" in "".join(traceback.format_exception(raised.value))
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("ahead")]
+
+
+def test_no_more_and_no_fewer_come_of_few_items() -> None:
+    for number in range(5):
+        assert list(ahead(half_of, [2] * number, 3)) == [1] * number
 
 
 def test_chunks_hold_every_item_once_and_only_the_last_is_short() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import platform
 import shlex
 import subprocess
 import sys
@@ -18,7 +19,7 @@ from checkouts import ROOT
 from heads.__main__ import main
 from heads.base.files import write_text, write_yaml
 from heads.base.lineage import ancestors, changed_after, jobs
-from heads.base.provenance import MARK, PACKAGES, provenance, record, recorded
+from heads.base.provenance import COMMIT, MARK, PACKAGES, machine, provenance, record, recorded
 
 FOLDER = "results/x/ж>>>???/" + "a-long-name/" * 30
 
@@ -49,6 +50,18 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kept("table", f"{FOLDER}table", f"{FOLDER}score1", f"{FOLDER}score2", commit="c" * 40)
     for path in (Path("text"), *Path("results").rglob("*")):
         os.utime(path, (1000, 1000))
+
+
+@pytest.mark.parametrize(("told", "changed"), [("a" * 40, False), ("a" * 40 + "+", True)])
+def test_code_that_was_copied_without_its_history_is_told_its_commit(
+    monkeypatch: pytest.MonkeyPatch, told: str, *, changed: bool
+) -> None:
+    monkeypatch.setenv(COMMIT, told)
+    made_by = provenance()
+    assert (made_by["commit"], made_by["changed_since_commit"]) == ("a" * 40, changed)
+    monkeypatch.delenv(COMMIT)
+    monkeypatch.setattr("heads.base.provenance._git", lambda *_: "")
+    assert (provenance()["commit"], provenance()["changed_since_commit"]) == ("unknown", False)
 
 
 def test_all_that_is_behind_a_file_is_found_once_and_the_nearest_first() -> None:
@@ -179,6 +192,14 @@ def test_the_line_that_a_job_leaves_in_its_log_is_read_back(tmp_path: Path) -> N
     line = record(seed=3, device="cpu", threads=2, processes=None)
     write_text(tmp_path / "log", f"{MARK}{{}}\nwords\n{line}\n")
     found = recorded(tmp_path / "log")
-    assert found == {**provenance(), "machine": found["machine"], "seed": 3, "device": "cpu", "threads": 2}
+    assert found == {**provenance(), **machine(), "seed": 3, "device": "cpu", "threads": 2}
     assert set(PACKAGES) < set(found) and len(found["commit"]) == 40
     assert recorded(tmp_path / "none") == {}
+
+
+def test_a_machine_is_told_by_its_processor_and_its_cores() -> None:
+    found = machine()
+    said = subprocess.run(["grep", "-c", "^processor", "/proc/cpuinfo"], capture_output=True, text=True, timeout=60)
+    assert not said.stdout or found["cores"] == int(said.stdout)
+    assert found["machine"] == platform.machine() and len(found["processor"]) > 2
+    assert ":" not in found["processor"] and found["processor"] == found["processor"].strip()

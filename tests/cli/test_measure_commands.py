@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F
 
 from few_heads import FIRST_WORD, KNOWN
+from heads.analysis.attention_maps import encoder_on_words
 from heads.base.files import read_json, read_tsv, write_lines
 from heads.model.head_removal import prune
 from heads.model.shape import Head
@@ -124,8 +125,8 @@ def test_maps_are_of_the_first_sentences_of_fitting_length_and_show_where_the_kn
     write_conllu(tmp_path / "trees", [tree(words) for words in lines])
     run = known.baseline
     command("maps", settings=settings(tmp_path / "s.yaml"), model=run,
-            source_bpe=known.bpe / "source.model", trees=tmp_path / "trees", out=tmp_path / "maps.json",
-            device="cpu")  # fmt: skip
+            source_bpe=known.bpe / "source.model", target_bpe=known.bpe / "target.model",
+            sentences=tmp_path / "trees", out=tmp_path / "maps.json", device="cpu")  # fmt: skip
     maps = read_json(tmp_path / "maps.json")
     fitting = [words for words in lines if 5 <= len(words) <= 6]
     assert [each["words"] for each in maps] == fitting[:2]
@@ -133,8 +134,7 @@ def test_maps_are_of_the_first_sentences_of_fitting_length_and_show_where_the_kn
     for each in maps:
         count = len(each["words"])
         assert each["tree_heads"] == list(range(count)) and each["relations"] == ["root"] + ["dep"] * (count - 1)
-        weights = np.array(each["weights"]["enc_self"])
-        assert weights.shape == (2, 3, count, count)
+        weights = encoder_on_words(each).reshape(2, 3, count, count)
         # The known head of the first layer looks one word back; the first word has none there.
         looks = weights[KNOWN[0][1], KNOWN[0][2]]
         assert (looks[1:].argmax(1) == np.arange(count - 1)).all() and (looks[1:].max(1) > 0.95).all()

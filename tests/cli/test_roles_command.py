@@ -131,9 +131,19 @@ def test_only_as_many_sentences_are_read_as_the_settings_say(command: Command, t
 
 
 def test_parsed_trees_are_measured_alone_where_there_are_no_gold_ones(command: Command, tmp_path: Path) -> None:
-    assert command({"stanza": TREES}, trees=["gold", "stanza"]) == 0
-    assert {row["trees"] for row in read_tsv(tmp_path / "roles.tsv")} == {"stanza"}
-    assert [row["trees"] for row in read_tsv(tmp_path / "alignment.tsv")] == ["stanza"]
+    assert command({"own": TREES}, trees=["gold", "own"]) == 0
+    assert {row["trees"] for row in read_tsv(tmp_path / "roles.tsv")} == {"own"}
+    assert [row["trees"] for row in read_tsv(tmp_path / "alignment.tsv")] == ["own"]
+
+
+def test_sentences_of_the_corpuss_own_need_not_be_those_of_the_gold_trees(command: Command, tmp_path: Path) -> None:
+    own = [tree("dogs", "see", "the", "cat"), tree("the", "cat", "sees"), TREES[2]]
+    assert command({"stanza": TREES, "own": own, "gold": TREES}, trees=["own", "gold", "stanza"]) == 0
+    alignment = [(row["trees"], row["measured"], row["tree_words"]) for row in read_tsv(tmp_path / "alignment.tsv")]
+    assert alignment == [("own", "2", "8"), ("gold", "2", "58"), ("stanza", "2", "58")]
+    rows = read_tsv(tmp_path / "roles.tsv")
+    cases = {row["trees"]: row["cases"] for row in rows if row["name"] == "nsubj head-to-dependent"}
+    assert cases == {"own": "5", "gold": "4", "stanza": "4"}
 
 
 def test_a_few_unknown_pieces_are_measured_and_counted(command: Command, tmp_path: Path) -> None:
@@ -158,6 +168,11 @@ def test_a_relation_that_never_occurs_has_an_entry_and_a_sentence(
         ({"gold": [tree("see")]}, ["gold"], "none of its 1 sentences can be measured (1 of fewer than 2 words"),
         ({"gold": []}, ["gold"], "none of its 0 sentences can be measured"),
         ({"gold": TREES, "stanza": TREES[1:]}, ["gold", "stanza"], "Sentence 1 is 'the cat sees' in"),
+        (
+            {"gold": TREES, "stanza": TREES[1:], "own": TREES},
+            ["own", "stanza", "gold"],
+            "Sentence 1 is 'the cat sees' in",
+        ),
         ({"gold": TREES, "stanza": TREES}, ["stanza"], "--trees gives gold, but roles.trees is stanza"),
         ({"gold": FOREIGN}, ["gold"], "gold.conllu: 50% of the pieces of its sentences are unknown to the vocabulary"),
     ],

@@ -90,7 +90,7 @@ def test_the_papers_experiments_change_none_of_them(name: str) -> None:
     assert {path: value(experiment, path) for path in PAPER} == PAPER
 
 
-@pytest.mark.parametrize("name", ["demo", "multi30k"])
+@pytest.mark.parametrize("name", ["demo", "multi30k", "news-en-ru", "news-en-de"])
 def test_small_experiments_keep_the_papers_loss_optimiser_gates_and_search(name: str) -> None:
     """What has nothing to do with the size of the model or of the text."""
     experiment = resolve(CONFIG)[name]
@@ -103,10 +103,33 @@ def test_small_experiments_keep_the_papers_loss_optimiser_gates_and_search(name:
         "model",
         "subset",
         "roles",
+        # News has more and longer test sentences than two cores translate a hundred times in minutes.
+        *(["sentences"] if name.startswith("news") else []),
     )
     kept = [path for path in PAPER if not set(path.split(".")) & set(sized) and path != "checkpoints.step"]
     assert len(kept) > 12
     assert {path: value(experiment, path) for path in kept} == {path: PAPER[path] for path in kept}
+
+
+def test_the_experiment_of_head_budgets_is_as_the_public_code_of_its_paper_has_it() -> None:
+    """72 heads of a post-norm model; a rate that rises to 0.0005 in 4,000 updates and falls as their root; beam 5."""
+    experiment = resolve(CONFIG)["iwslt14-de-en"]
+    model, settings = experiment["model"], section(TrainingSettings, experiment["training"])
+    assert 3 * model["layers"] * model["heads"] == 72 and not model["pre_norm"]
+    assert (model["width"], model["feedforward"], model["dropout"]) == (512, 1024, 0.3)
+    assert learning_rate(4000, settings) == pytest.approx(5e-4, rel=1e-3)
+    assert learning_rate(16000, settings) == pytest.approx(2.5e-4, rel=1e-3)
+    assert learning_rate(1000, settings) == pytest.approx(1.25e-4, rel=1e-3)
+    assert (settings.batch_tokens, settings.label_smoothing, settings.adam_beta2) == (4096, 0.1, 0.98)
+    searches = {(experiment[stage]["beam"], experiment[stage]["length_penalty"])
+                for stage in ("translate", "speed", "ablation", "masking_curve", "checkpoints")}  # fmt: skip
+    assert searches == {(5, 1.0)}
+    subset = experiment["gates"]["subset"]
+    assert (subset["learning_rate"], subset["temperature_first"], subset["temperature_last"]) == (0.2, 0.1, 1e-8)
+    budgets = experiment["sweep"]["budgets"]["all"]
+    assert 4 in budgets and budgets == experiment["sweep"]["selection"]["fine_tuned"]["budgets"]
+    # Their penalty is of a loss that is summed over a batch.
+    assert experiment["sweep"]["lambdas"]["all"][-1] == pytest.approx(200 / 4096, rel=0.03)
 
 
 def test_a_training_of_the_defaults_has_the_papers_optimiser_and_schedule(

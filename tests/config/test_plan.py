@@ -50,7 +50,8 @@ NOTHING = {
     "penalty_scratch_scopes": [],
     "trained_on_scopes": [],
 }
-GOLD, PARSED, BOTH = {"trees": ["gold"]}, {"trees": ["stanza"]}, {"trees": ["stanza", "gold"]}
+GOLD, OWN, BOTH = {"trees": ["gold"]}, {"trees": ["own"]}, {"trees": ["stanza", "gold"]}
+ALL = {"trees": ["own", "gold", "stanza"]}
 
 
 def plan(sweep: Mapping[str, Any] = MappingProxyType({}), **experiments: Mapping[str, Any]) -> Plan:
@@ -201,10 +202,10 @@ def test_every_url_is_downloaded_under_its_name_with_the_checksum_that_is_known(
 
 EXPERIMENTS = {
     "bare": {"corpus": "plain", "roles": GOLD},
-    "parsed": {"corpus": "held", "roles": {"trees": ["gold", "stanza"]}},
-    "full": {"corpus": "rich", "roles": BOTH},
+    "held": {"corpus": "held", "roles": {"trees": ["gold", "own"]}},
+    "full": {"corpus": "rich", "roles": ALL},
     "gold": {"corpus": "rich", "roles": GOLD},
-    "given": {"corpus": "plain", "roles": PARSED, "parser": {"model": "stanza"}},
+    "given": {"corpus": "plain", "roles": OWN, "parser": {"model": "stanza"}},
 }
 
 
@@ -213,13 +214,13 @@ def test_an_experiment_has_the_trees_and_the_domain_that_its_corpus_and_its_pars
     names = ["one", *EXPERIMENTS]
     assert asked.run == names
     assert [name for name in names if asked.has_gold(name)] == ["one", "full", "gold"]
-    assert [name for name in names if asked.has_trees(name)] == ["one", "parsed", "full", "gold", "given"]
+    assert [name for name in names if asked.has_trees(name)] == ["one", "held", "full", "gold", "given"]
     assert [name for name in names if asked.has_out_of_domain(name)] == ["full", "gold"]
-    assert asked.parsed(names) == ["one", "full"] and asked.parsed(["full", "gold"]) == ["full"]
+    assert asked.with_scored_parser(names) == ["one", "full"] and asked.with_scored_parser(["gold", "given"]) == []
     assert {name: asked.lacking(name) for name in names} == {
         "one": ["ablation.out_of_domain.tsv"],
         "bare": ["roles.tsv", "ablation.out_of_domain.tsv"],
-        "parsed": ["ablation.out_of_domain.tsv"],
+        "held": ["ablation.out_of_domain.tsv"],
         "full": [],
         "gold": [],
         "given": ["ablation.out_of_domain.tsv"],
@@ -230,32 +231,39 @@ def test_an_experiment_has_the_trees_and_the_domain_that_its_corpus_and_its_pars
 
 def test_roles_are_measured_on_the_trees_that_there_are_in_the_order_of_the_settings() -> None:
     asked = plan(**EXPERIMENTS)
-    parsed, gold = "results/{}/parser/parsed.conllu", "results/corpora/{}/dev.conllu"
-    assert list(asked.tree_files("one").items()) == [("stanza", parsed.format("one")), ("gold", gold.format("demo"))]
-    assert asked.tree_files("parsed") == {"stanza": parsed.format("parsed")}
+    gold = "results/corpora/{}/dev.conllu"
+    one, full = (list(asked.tree_files(name).items()) for name in ("one", "full"))
+    assert one == [("stanza", "results/one/parser/stanza.conllu"), ("gold", gold.format("demo"))]
+    own, stanza = (f"results/full/parser/{name}.conllu" for name in ("own", "stanza"))
+    assert full == [("own", own), ("gold", gold.format("rich")), ("stanza", stanza)]
+    assert asked.tree_files("held") == {"own": "results/held/parser/own.conllu"}
     assert asked.tree_files("gold") == {"gold": gold.format("rich")}
-    with pytest.raises(
-        UserError, match=r"^corpora\.plain has no trees: .* or stanza under experiments\.bare\.roles\.trees\.$"
-    ):
-        asked.tree_files("bare")
+    no_gold = r"^corpora\.plain has no gold trees: .* or own under experiments\.{}\.roles\.trees\.$"
+    for name, question in (("bare", asked.tree_files), ("bare", asked.gold_trees), ("given", asked.gold_trees)):
+        with pytest.raises(UserError, match=no_gold.format(name)):
+            question(name)
 
 
-def test_the_parser_learns_from_trees_of_train_and_is_given_gold_words_or_lines_held_out_or_dev() -> None:
+def test_the_parser_learns_from_trees_of_train_and_is_given_gold_words_or_those_of_lines_held_out_or_of_dev() -> None:
     asked = plan(**EXPERIMENTS)
     assert asked.parser_model("one") == "results/one/parser/model" and asked.parser_model("given") == "stanza"
     assert asked.learnt_trees("one") == "results/corpora/demo/train.conllu"
-    assert asked.learnt_trees("parsed") == "results/corpora/held/train.conllu"
+    assert asked.learnt_trees("held") == "results/corpora/held/train.conllu"
     with pytest.raises(
         UserError, match=r"^corpora\.plain has no treebank to train a parser on: .*bare\.parser\.model\.$"
     ):
         asked.learnt_trees("bare")
-    words = {name: asked.parsed_words(name) for name in ("one", "parsed", "gold", "given")}
+    words = {name: asked.parsed_words(name, "own") for name in ("one", "held", "full", "given")}
     assert words == {
-        "one": "results/corpora/demo/dev.conllu",
-        "parsed": "results/corpora/held/roles.source.txt",
-        "gold": "results/corpora/rich/dev.source.txt",
+        "one": "results/corpora/demo/dev.source.txt",
+        "held": "results/corpora/held/roles.source.txt",
+        "full": "results/corpora/rich/dev.source.txt",
         "given": "results/corpora/plain/dev.source.txt",
     }
+    assert asked.parsed_words("one", "stanza") == "results/corpora/demo/dev.conllu"
+    assert asked.parsed_words("full", "stanza") == "results/corpora/rich/dev.conllu"
+    with pytest.raises(UserError, match=r"^corpora\.held has no gold trees"):
+        asked.parsed_words("held", "stanza")
 
 
 def test_a_table_reads_files_of_runs_in_its_scopes_and_skips_what_an_experiment_lacks() -> None:
@@ -279,7 +287,15 @@ def test_a_table_reads_files_of_runs_in_its_scopes_and_skips_what_an_experiment_
     ]
 
 
-@pytest.mark.parametrize("file", ["roles.tsv", "alignment.tsv", "positions.tsv", "maps.json"])
+def test_attention_is_shown_on_the_trees_that_decide_and_without_any_on_the_dev_text() -> None:
+    asked = plan(**EXPERIMENTS)
+    shown = {name: asked.sentences_shown(name) for name in EXPERIMENTS}
+    assert shown.pop("bare") == f"{asked.corpus_of('bare')}/dev.source.txt"
+    assert shown == {name: next(iter(asked.tree_files(name).values())) for name in shown}
+    assert shown["held"].endswith("held/parser/own.conllu") and shown["gold"].endswith("/dev.conllu")
+
+
+@pytest.mark.parametrize("file", ["roles.tsv", "alignment.tsv", "positions.tsv"])
 def test_nothing_that_trees_are_needed_for_is_read_of_an_experiment_without_any(file: str) -> None:
     asked = plan(**EXPERIMENTS)
     assert asked.runs_read(Need((), {"baseline": (file,)}, ()), ["bare"]) == []

@@ -74,10 +74,11 @@ SECTIONS_READ = {
     "masked": {"translate", "selection"},
     "compared": {"selection"},
     "score": {"translate"},
+    "maps": {"maps", "translate"},
     "parser": {"parser"},
     "importance": {"importance", "training"},
     "checkpoints": {"checkpoints", "importance", "training"},
-    **{stage: {stage} for stage in ("confidence", "lrp", "roles", "maps", "speed", "ablation", "masking_curve")},
+    **{stage: {stage} for stage in ("confidence", "lrp", "roles", "speed", "ablation", "masking_curve")},
 }
 """By stage, what its command obeys; one whose command is named otherwise stands in COMMAND_OF."""
 COMMAND_OF = {"parser": "parser_model"}
@@ -166,6 +167,12 @@ def test_lists_are_replaced_whole_and_nothing_given_is_changed() -> None:
         ("training.learning_rate_scale", "1.5e3", r"learning_rate_scale is '1\.5e3'.*write 0\.001"),
         ("training.learning_rate_scale", "fast", r"learning_rate_scale is 'fast', but must be of type number\.$"),
         ("corpus", "wmt-en-fr", r"demo\.roles\.trees names stanza, but corpora\.wmt-en-fr has no .*under parser_trees"),
+        (
+            "corpus",
+            "multi30k",
+            r"demo\.roles\.trees names stanza, but corpora\.multi30k has no gold trees .*: name own, .* under trees\.$",
+        ),
+        ("roles.trees", ["parsed"], r"demo\.roles\.trees\.0 is 'parsed', .* Known: gold, own, stanza\.$"),
         ("sweep.selection.methods", ["lpr"], r"methods\.0.*lpr"),
         (
             "selection.at_least.enc",
@@ -259,7 +266,7 @@ def test_budgets_seeds_and_what_must_be_kept_may_go_to_their_ends(sized: dict[st
 def test_a_parser_is_asked_for_where_it_can_be_trained_or_is_given(config: dict[str, Any]) -> None:
     entry = config["corpora"]["multi30k"]
     learnt = entry.pop("parser_trees")
-    with pytest.raises(UserError, match=r"experiments\.multi30k\.roles\.trees names stanza"):
+    with pytest.raises(UserError, match=r"experiments\.multi30k\.roles\.trees names own, but .*has no treebank"):
         resolve(config)
     config["experiments"]["multi30k"]["parser"]["model"] = "data/stanza"
     resolve(config)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import gzip
+import io
+import tarfile
 import zipfile
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -14,6 +16,7 @@ from typing import Any
 import pytest
 import yaml
 
+from checkouts import ROOT
 from heads.base.files import UserError, read_lines, read_tsv
 from heads.base.names import SIDES, SPLITS
 from heads.cli import corpus as corpus_command
@@ -184,6 +187,93 @@ def test_members_columns_and_downloads_are_read_like_plain_files(data: Path, tmp
     columns["source_column"] = 2
     with pytest.raises(UserError, match=r"wiki\.de-en, line 1 has 2 columns, not 3"):
         build(given, tmp_path / "refused", tmp_path)
+
+
+HEADER = ["<url>http://x</url>", "<keywords>talks, {0}</keywords>", "<talkid>1</talkid>", "<title>Titel</title>"]
+TAGGED = {
+    # Also: white space around, a sign that is no tag, what only XML writes differently, a segment that holds a tag.
+    "train.tags.de-en.{}": [*HEADER, " Eins {0} ", "<3 & {0}", "<description>TED {0}</description>", "Drei &amp; {0}"],
+    "IWSLT14.TED.tst2010.de-en.{}.xml": [
+        '<?xml version="1.0" encoding="UTF-8"?>', "<mteval>", '<srcset setid="x" srclang="{0}">', *HEADER,
+        '<seg id="1"> Frag &amp; &lt;Antwort&gt; {0} </seg>', '  <seg id="2"><i>Zwei</i> {0}</seg>', "</srcset>",
+    ],
+}  # fmt: skip
+
+
+def tagged_archive(path: Path, names: dict[str, list[str]], languages: Sequence[str] = ("de", "en")) -> None:
+    """An archive of the shape of IWSLT14: each file in both languages, which its text names."""
+    with tarfile.open(path, "w:gz") as archive:
+        for name, lines in names.items():
+            for language in languages:
+                content = "".join(f"{line.replace('{0}', language)}\n" for line in lines).encode()
+                info = tarfile.TarInfo(f"de-en/{name.format(language)}")
+                info.size = len(content)
+                archive.addfile(info, io.BytesIO(content))
+
+
+def tagged_part(name: str, url: str) -> Entry:
+    files = {side: {"url": url, "member": f"de-en/{name.format(side)}"} for side in ("de", "en")}
+    return {"source": files["de"], "target": files["en"], "tagged": True}
+
+
+def test_of_tagged_talks_the_segments_count_or_else_the_lines_without_a_tag(data: Path, tmp_path: Path) -> None:
+    url = "https://example.org/de-en.tgz"
+    train, test = TAGGED
+    tagged_archive(tmp_path / download_name(url), TAGGED)
+    given = entry(data, train=[tagged_part(train, url)], test=[tagged_part(test, url)])
+    build(given, tmp_path / "out", tmp_path)
+    sides = {side: {split: read_lines(tmp_path / f"out/{split}.{side}.txt") for split in ("train", "test")}
+             for side in SIDES}  # fmt: skip
+    for side, language in zip(SIDES, ("de", "en"), strict=True):
+        assert sides[side] == {
+            "train": [f"Eins {language}", f"<3 & {language}", f"Drei &amp; {language}"],
+            "test": [f"Frag & <Antwort> {language}", f"<i>Zwei</i> {language}"],
+        }
+
+
+def test_a_fault_in_tagged_talks_is_told_with_the_line_of_the_file(data: Path, tmp_path: Path) -> None:
+    url = "https://example.org/de-en.tgz"
+    train, test = TAGGED
+    faulty = {**TAGGED, test: [*TAGGED[test][:8], '<seg id="2"> </seg>']}
+    tagged_archive(tmp_path / download_name(url), faulty)
+    given = entry(data, train=[tagged_part(train, url)], test=[tagged_part(test, url)])
+    refused(given, tmp_path / "out", "is not at")
+    (tmp_path / "out/downloads").mkdir(parents=True)
+    tagged_archive(tmp_path / "out/downloads" / download_name(url), faulty)
+    with pytest.raises(UserError, match=r"test pair at line 9 of .*tst2010.de-en.de.xml has an empty source"):
+        build(given, tmp_path / "out", tmp_path / "out/downloads")
+
+
+def test_text_is_made_lower_case_in_every_split_where_a_corpus_asks_for_it(data: Path, tmp_path: Path) -> None:
+    write(data, {"out.en": ["Other DOMAIN"], "out.de": ["Andere DOMÄNE"]})
+    other = [{"source": "out.en", "target": "out.de"}]
+    given = entry(data, out_of_domain=other, lowercase=True)
+    build(given, tmp_path / "out", tmp_path)
+    build_out_of_domain(given, tmp_path / "out", tmp_path)
+    texts = {name: read_lines(tmp_path / f"out/{name}.txt") for name in (
+        "train.target", "dev.source", "test.target", "out_of_domain.source", "out_of_domain.target")}  # fmt: skip
+    assert texts == {
+        "train.target": ["a b c", "x y", "z"],
+        "dev.source": ["dev one"],
+        "test.target": ["test", "mehr"],
+        "out_of_domain.source": ["other domain"],
+        "out_of_domain.target": ["andere domäne"],
+    }
+
+
+def test_the_entry_of_iwslt14_reads_an_archive_of_that_shape(tmp_path: Path) -> None:
+    config = yaml.safe_load((ROOT / "config.yaml").read_text(encoding="utf-8"))
+    given = {**config["corpora"]["iwslt14-de-en"], "hold_out": {"dev": 2}}
+    (url,) = downloads_of(given)
+    sets = ("TED.dev2010", "TEDX.dev2012", "TED.tst2010", "TED.tst2011", "TED.tst2012")
+    talks = {"train.tags.de-en.{}": [*HEADER, *(f"Satz {number} {{0}}" for number in range(9))]}
+    talks |= {f"IWSLT14.{name}.de-en.{{}}.xml": ["<mteval>", f"<seg id='1'>{name} {{0}}</seg>"] for name in sets}
+    tagged_archive(tmp_path / download_name(url), talks)
+    build(given, tmp_path / "out", tmp_path)
+    assert read_lines(tmp_path / "out/test.source.txt") == [f"{name.lower()} de" for name in sets]
+    assert read_lines(tmp_path / "out/test.target.txt") == [f"{name.lower()} en" for name in sets]
+    dev, train = (read_lines(tmp_path / f"out/{split}.target.txt") for split in ("dev", "train"))
+    assert sorted(dev + train) == [f"satz {number} en" for number in range(9)] and len(dev) == 2
 
 
 def test_held_out_sentences_leave_training_with_all_their_translations(data: Path, tmp_path: Path) -> None:

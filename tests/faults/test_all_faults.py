@@ -19,7 +19,7 @@ TESTS = Path(__file__).parent.parent
 KILLED, DAMAGED, ODD = "faults/test_killed_trainings.py", "faults/test_damaged_files.py", "faults/test_odd_settings.py"
 WORKFLOW, SECURITY = "faults/test_snakemake_faults.py", "faults/test_security.py"
 DOWNLOADS, FETCH = "faults/test_downloads.py", "corpus/test_fetch.py"
-SLURM, FILES = "slurm/test_slurm.py", "base/test_files.py"
+SLURM, FILES, WAITING = "slurm/test_slurm.py", "base/test_files.py", "training/test_without_waiting.py"
 
 FAULTS: dict[str, tuple[tuple[str, str], ...]] = {
     "training killed with -9 at any step": (
@@ -85,6 +85,8 @@ FAULTS: dict[str, tuple[tuple[str, str], ...]] = {
     ),
     "loss turning NaN": (
         (KILLED, "test_a_loss_that_is_no_number_stops_the_training_within_three_updates"),
+        (WAITING, "test_a_loss_that_is_no_number_is_found_before_anything_is_kept_and_names_its_update"),
+        (WAITING, "test_losses_are_read_once_in_their_order_and_the_first_bad_one_is_named"),
         (KILLED, "test_weights_that_are_no_numbers_are_never_saved_over_the_last_good_state"),
     ),
     "two snakemakes at once in one folder": (

@@ -123,7 +123,7 @@ def test_damaged_facts_of_a_model_are_named_or_as_they_were(copied: Path) -> Non
 
 
 @pytest.mark.parametrize("share", [0.001, 0.7])
-@pytest.mark.parametrize("name", ["state", "snapshot-00000006"])
+@pytest.mark.parametrize("name", ["state", "snapshot-00000009"])
 @pytest.mark.parametrize("flip", [False, True])
 def test_a_training_whose_state_or_snapshot_is_damaged_says_so_and_starts_over_to_the_same_bits(
     results: Path, undisturbed: Path, tmp_path: Path, name: str, share: float, *, flip: bool
@@ -132,7 +132,7 @@ def test_a_training_whose_state_or_snapshot_is_damaged_says_so_and_starts_over_t
         training_words("baseline", results, tmp_path / "run"),
         tmp_path / f"run/unfinished/{name}.safetensors",
     )
-    assert Command(words, tmp_path / "said.txt", Fault(kill_before=8)).end()[0] == -signal.SIGKILL
+    assert Command(words, tmp_path / "said.txt", Fault(kill_before=11)).end()[0] == -signal.SIGKILL
     content = bytearray(state.read_bytes())
     place = int(share * len(content))
     content[place] ^= 4

@@ -18,10 +18,8 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch._inductor  # noqa: F401 - asking torch for determinism loads it
-from numpy.typing import NDArray
 
 from checkouts import ROOT, TINY
 from heads.__main__ import main
@@ -30,7 +28,7 @@ from heads.base.names import SIDES, SPLITS
 from heads.cli import baseline, gates  # noqa: F401 - loaded once, by the server
 from heads.config.settings import merged, resolve, stage_settings
 from heads.model import checkpoint as checkpoints
-from heads.training.loop import Training
+from heads.training.loop import Row, Training
 
 SMALL = {
     "corpora": {"tiny": {"pairs": {"train": 200, "dev": 6, "test": 5}}},
@@ -84,11 +82,11 @@ def work(words: list[str], said: Path, fault: Fault, given: Path | None) -> None
         patched.time, patched.time_ns = lambda: float(next(seconds)), lambda: next(seconds) * 10**9
     step, save, saves = Training.step, checkpoints.save_file, iter(range(1, 10_000))
 
-    def stepping(training: Training, members: NDArray[np.int64]) -> dict[str, float]:
+    def stepping(training: Training, *update: Any) -> Row:
         if training.update + 1 == fault.kill_before:
             os.kill(os.getpid(), signal.SIGKILL)
         time.sleep(fault.seconds_an_update)
-        row = step(training, members)
+        row = step(training, *update)
         if training.update == fault.spoil_after:
             next(training.model.parameters()).data[0] = float("nan")
         return row

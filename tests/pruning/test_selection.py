@@ -9,15 +9,9 @@ import numpy as np
 import pytest
 
 from heads.base.files import UserError
-from heads.pruning.selection import (
-    Head,
-    Limit,
-    keep_best,
-    keep_optimal,
-    random_scores,
-    reversed_scores,
-    steps,
-)
+from heads.model.shape import Head
+from heads.pruning.optimal import Limit, keep_optimal
+from heads.pruning.selection import keep_best, random_scores, reversed_scores, steps
 
 SCORES: dict[Head, float] = {
     ("dec_enc", 0, 0): 5.0,

@@ -1,4 +1,4 @@
-"""The scoreboard: verdicts, evidence from files, the papers' own numbers against their conditions, several seeds."""
+"""Claims: verdicts, evidence from files, the papers' own numbers against their conditions, several seeds."""
 
 from __future__ import annotations
 

@@ -321,7 +321,7 @@ def test_what_has_no_file_is_not_measured() -> None:
     assert {claim: verdict(claim) for claim in MICHEL_CLAIMS} == dict.fromkeys(MICHEL_CLAIMS, "")
 
 
-def test_the_scoreboard_asks_each_experiment_and_seed_by_its_own_files(tmp_path: Path) -> None:
+def test_the_table_of_claims_asks_each_experiment_and_seed_by_its_own_files(tmp_path: Path) -> None:
     first = write_results(tmp_path / "first", World(layers=2, heads=3, lams=("0.1",), seeds=(1, 2)))
     second = write_results(tmp_path / "second", World(layers=2, heads=3, lams=("0.1",)))
     for path in second:

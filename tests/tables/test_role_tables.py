@@ -1,4 +1,4 @@
-"""Tables and figure of roles: several roles of a head, drift, two sources of trees, models from scratch."""
+"""Tables and figure of roles: several roles of a head, drift, several sources of trees, models from scratch."""
 
 from __future__ import annotations
 
@@ -138,6 +138,20 @@ def test_the_verdict_of_the_second_trees_stands_beside_that_of_the_first() -> No
     ours = list(first.columns[: list(first.columns).index("other_trees")])
     pd.testing.assert_frame_equal(table[ours], first[ours])
     assert table.loc["pruned", ["other_trees", "other_syntactic", "other_other"]].tolist() == ["stanza", 0, 2]
+
+
+@pytest.mark.parametrize("trees", [("own", "gold", "stanza"), ("gold", "stanza", "own")])
+def test_third_trees_change_nothing_in_a_table_but_stand_in_the_files_alone(trees: tuple[str, ...]) -> None:
+    """They hold and reach everything, best of all."""
+    two, three = frames(DRIFT, trees[:2]), frames(DRIFT, trees)
+    third = three["roles.tsv"]["trees"] == trees[2]
+    assert third.sum() > 9
+    three["roles.tsv"].loc[third, ["accuracy", "holds", "reaches"]] = [0.99, 1, 1]
+    pd.testing.assert_frame_equal(roles_table(three, FIGURE8), roles_table(two, FIGURE8))
+    baselines = [{name: one[one["kind"] == "baseline"] for name, one in some.items()} for some in (three, two)]
+    found, expected = (dependencies_table(some, load_reference("voita_table1_dependencies.csv")) for some in baselines)
+    pd.testing.assert_frame_equal(found, expected)
+    assert {*expected["other_trees"]} == {trees[1]}
 
 
 def test_what_a_head_holds_or_reaches_on_second_trees_alone_is_not_its_function() -> None:

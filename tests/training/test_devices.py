@@ -15,7 +15,7 @@ import heads.training.devices
 from checkouts import ROOT
 from heads.__main__ import main
 from heads.base.files import UserError
-from heads.training.devices import LOCK_HOMES, claim, lock_folder, own_gpu
+from heads.training.devices import JOBS_A_GPU, LOCK_HOMES, claim, lock_folder, own_gpu, pick, places_on
 
 CLAIM = """
 import sys
@@ -126,6 +126,34 @@ def test_a_gpu_asked_for_by_its_number_is_no_longer_free_for_others(three_gpus: 
     assert own_gpu("1") == 1
     assert claim(["gpu 1"], three_gpus) is None
     assert [own_gpu(None), own_gpu(None)] == [0, 2]
+
+
+@pytest.mark.timeout(60)  # else who finds no place waits for one
+def test_as_many_jobs_share_a_gpu_as_all_of_them_are_told(three_gpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(JOBS_A_GPU, "3")
+    assert [own_gpu("1") for _ in range(3)] == [1, 1, 1]
+    assert [own_gpu(None) for _ in range(6)] == [0, 2, 0, 2, 0, 2], "a free one first, then second places"
+    assert claim(places_on(["gpu 0", "gpu 1", "gpu 2"]), three_gpus) is None
+    monkeypatch.delenv(JOBS_A_GPU)
+    assert claim(places_on(["gpu 0", "gpu 1", "gpu 2"]), three_gpus) is None, "who shares with nobody waits for them"
+
+
+@pytest.mark.parametrize("jobs", ["0", "-1", "two", "", "1.5"])
+def test_a_number_of_jobs_a_gpu_that_there_is_not_is_refused(
+    three_gpus: Path, monkeypatch: pytest.MonkeyPatch, jobs: str
+) -> None:
+    monkeypatch.setenv(JOBS_A_GPU, jobs)
+    with pytest.raises(UserError, match=f"^HEADS_JOBS_A_GPU={jobs} cannot work: give 1 or more.$"):
+        own_gpu(None)
+
+
+def test_memory_is_not_filled_before_it_is_written() -> None:
+    """Filling it hides what reads it too early; torch does so by itself where results must repeat."""
+    pick("cpu", 1)
+    assert torch.get_deterministic_debug_mode() == 1
+    values = [torch.empty(100_000).fill_(2.0) for _ in range(3)]
+    del values
+    assert not any(torch.empty(100_000).isnan().all() for _ in range(3))
 
 
 def test_a_number_without_a_gpu_and_one_gpu_for_several_processes_are_refused(

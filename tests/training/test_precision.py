@@ -81,7 +81,7 @@ def test_bf16_learns_like_fp32(new_training: New, monkeypatch: pytest.MonkeyPatc
     for training in (exact, rough):
         for update in range(30):
             members = np.arange(20) + update % 4
-            last = training.step(members)["loss"]
+            last = float(training.step(members)["loss"])
         losses.append(last)
     assert losses[1] != losses[0]
     assert losses[1] == pytest.approx(losses[0], rel=0.01)

@@ -11,14 +11,13 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from numpy.typing import NDArray
 from torch import Tensor
 
 from heads.base.files import UserError, read_jsonl
 from heads.model.checkpoint import load_tensors
 from heads.model.transformer import Gates, Transformer
 from heads.training.checkpointing import Unfinished, checkpoints_in, fingerprint
-from heads.training.loop import Training, train
+from heads.training.loop import Row, Training, train
 
 New = Callable[..., Training]
 UPDATES = 11
@@ -58,10 +57,10 @@ def run(
         logits = model.projection(model(batch.source, batch.source_mask, batch.target_input, gates))
         return {"dev_loss": float(F.cross_entropy(logits[batch.target_mask], batch.target_output[batch.target_mask]))}
 
-    def stopping(members: NDArray[np.int64]) -> dict[str, float]:
+    def stopping(*update: Any) -> Row:
         if training.update + 1 == kill:
             raise Killed
-        return step(members)
+        return step(*update)
 
     training.step = stopping  # type: ignore[method-assign]
     return train(training, evaluate, unfinished)

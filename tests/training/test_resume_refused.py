@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,8 @@ from heads.config.trainings import TrainingSettings
 from heads.model.checkpoint import load_tensors
 from heads.text.batches import Pairs
 from heads.training import job
-from heads.training.loop import Training
+from heads.training.distributed import Processes
+from heads.training.loop import Row, Training
 from tiny_commands import command, started, words_of, write_data
 
 SECTIONS = {"baseline": {"updates": 4}, "gates": {"updates": 4}, "scratch": {"updates": 4}, "selected": {"updates": 4}}
@@ -70,8 +72,8 @@ def stopped(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Run a command until a signal comes after its second update."""
     step = Training.step
 
-    def interrupted(self: Training, members: Any) -> dict[str, float]:
-        row = step(self, members)
+    def interrupted(self: Training, *update: Any) -> Row:
+        row = step(self, *update)
         if self.update == 2:
             signal.raise_signal(signal.SIGTERM)
         return row
@@ -141,3 +143,12 @@ def test_a_training_on_other_data_or_by_another_torch_starts_from_its_beginning(
     else:
         place.write_data(seeds=(41, 7) if what == "training pairs" else (40, 8))
     assert not resumed(place.words("baseline", "run"), capfd)
+
+
+def test_a_state_is_gone_on_with_on_the_same_kind_of_device_whichever_that_is(place: Place) -> None:
+    """Noise goes on where it was, and that of a GPU is drawn there."""
+    given = job.Job({}, place.data, place.data / "dev.txt", place.data, 1, 1e9, torch.device("cpu"), Processes(), {})
+    kinds = ("cpu", "cuda", "cuda:1")
+    told = [replace(given, device=torch.device(kind), model=place.data / kind) for kind in kinds]
+    on_cpu, on_gpu, on_other_gpu = (job._taken_up(each, "baseline").identity for each in told)
+    assert on_cpu != on_gpu == on_other_gpu

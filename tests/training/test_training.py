@@ -6,11 +6,11 @@ import math
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from heads.base.files import read_json, read_jsonl, read_lines, read_tsv, write_tsv
@@ -24,9 +24,10 @@ from heads.pruning.subset_gates import SubsetGates
 from heads.text.batches import Batch, Pairs, cut, read_pairs
 from heads.text.vocabulary import Vocabulary
 from heads.training.checkpointing import Unfinished
+from heads.training.devices import LENGTH_MULTIPLE
 from heads.training.evaluation import evaluation
 from heads.training.job import pruning_of
-from heads.training.loop import Evaluate, Training, learning_rate, train
+from heads.training.loop import Evaluate, Row, Training, learning_rate, train
 from tiny_commands import command, started, write_data
 
 New = Callable[..., Training]
@@ -72,8 +73,8 @@ def test_micro_batches_give_the_gradient_of_the_whole_batch(new_training: New, s
     whole = new_training(scope=scope, lam=0.2, micro_batch_tokens=1000)
     parts = new_training(scope=scope, lam=0.2, micro_batch_tokens=13)
     assert len(cut(MEMBERS, parts.pairs.source.lengths, 13)) > 2
-    rows = [training.step(MEMBERS) for training in (whole, parts)]
-    assert rows[0]["loss"] == pytest.approx(rows[1]["loss"], rel=1e-5)
+    losses = [float(training.step(MEMBERS)["loss"]) for training in (whole, parts)]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-5)
     expected, found = gradients(whole), gradients(parts)
     assert expected.keys() == found.keys()
     assert any(name.startswith("gates") for name in found) == (scope is not None)
@@ -95,11 +96,31 @@ def test_the_loss_is_label_smoothed_cross_entropy_by_its_definition(new_training
         assert float(training.loss_sum(batch, None)) == pytest.approx(total, rel=1e-5)
 
 
+@pytest.mark.parametrize("scope", [None, "all"])
+def test_lengths_rounded_up_give_the_same_loss_and_gradient(
+    new_training: New, scope: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = []
+    on_a_cpu = new_training().prepare(MEMBERS)[1]
+    for batch in on_a_cpu:
+        assert batch.source_mask.any(0).all() and batch.target_mask.any(0).all(), "no longer than the longest sentence"
+    for multiple in (1, 8):
+        monkeypatch.setitem(LENGTH_MULTIPLE, "cpu", multiple)
+        training = new_training(scope=scope, lam=0.2, micro_batch_tokens=13)
+        training.model.double()
+        batches = training.prepare(MEMBERS)[1]
+        assert all(batch.source.shape[1] % multiple == batch.target_input.shape[1] % multiple == 0 for batch in batches)
+        loss = training.step(MEMBERS)["loss"]
+        found.append({"loss": torch.as_tensor(loss), **gradients(training)})
+    for name, value in found[0].items():
+        torch.testing.assert_close(found[1][name], value, rtol=1e-9, atol=1e-12, msg=name)
+
+
 def test_the_loss_of_an_update_is_in_nats_a_target_token(new_training: New) -> None:
     training = new_training()
     with torch.no_grad():
         training.model.projection.weight.zero_()
-    assert training.step(MEMBERS)["loss"] == pytest.approx(np.log(11), rel=1e-5)
+    assert float(training.step(MEMBERS)["loss"]) == pytest.approx(np.log(11), rel=1e-5)
 
 
 def test_the_penalty_adds_lambda_times_the_slope_of_p_open_to_each_gate(new_training: New) -> None:
@@ -190,9 +211,9 @@ def test_a_huge_lambda_keeps_fewer_heads_than_lambda_zero(new_training: New, tmp
     for lam in (0.0, 5.0):
         training = new_training(scope="all", lam=lam, batch_tokens=120, micro_batch_tokens=120, plan={"updates": 60})
         assert training.pruning
-        losses[lam] = [training.step(np.arange(60))["loss"] for _ in range(2)]
+        losses[lam] = [float(training.step(np.arange(60))["loss"]) for _ in range(2)]
         finished(training, tmp_path / str(lam))
-        losses[lam].append(training.step(np.arange(60))["loss"])
+        losses[lam].append(float(training.step(np.arange(60))["loss"]))
         kept[lam] = sum(float(gate.sum()) for kind in training.pruning.gates.binary().values() for gate in kind)
     assert kept[5.0] < kept[0.0]
     assert losses[0.0][2] < 0.9 * losses[0.0][0], "the run must have learnt something"
@@ -232,8 +253,8 @@ def test_the_last_snapshots_are_averaged(new_training: New, tmp_path: Path) -> N
     training = new_training(plan={"updates": 9, "average_last": 3, "average_every": 2})
     seen, step = {}, training.step
 
-    def watched(members: NDArray[np.int64]) -> dict[str, float]:
-        row = step(members)
+    def watched(*update: Any) -> Row:
+        row = step(*update)
         seen[training.update] = {name: value.clone() for name, value in training.model.state_dict().items()}
         return row
 

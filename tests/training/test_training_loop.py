@@ -7,11 +7,11 @@ import math
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from heads.base.files import read_jsonl
@@ -21,7 +21,7 @@ from heads.pruning.gates import HeadGates
 from heads.pruning.penalty import Penalty
 from heads.text.batches import Batch
 from heads.training.checkpointing import Unfinished
-from heads.training.loop import Pruning, Training, train
+from heads.training.loop import Pruning, Row, Training, train
 
 New = Callable[..., Training]
 
@@ -162,9 +162,9 @@ def watched(training: Training) -> tuple[list[float], list[dict[str, Tensor]]]:
     """Losses and weights after each update, filled while the training goes on."""
     losses, states, step = [0.0], [learning(training)], training.step
 
-    def watching(members: NDArray[np.int64]) -> dict[str, float]:
-        row = step(members)
-        losses.append(row["loss"])
+    def watching(*update: Any) -> Row:
+        row = step(*update)
+        losses.append(float(row["loss"]))
         states.append(learning(training))
         return row
 
@@ -199,6 +199,30 @@ def test_the_last_states_are_averaged_also_after_an_early_stop(
         mean = torch.stack([states[update][name] for update in averaged]).mean(0)
         torch.testing.assert_close(value, mean, rtol=1e-6, atol=1e-8, msg=name)
     assert any(not torch.equal(states[end][name], value) for name, value in learning(training).items())
+
+
+@pytest.mark.parametrize(
+    ("patience", "updates", "every", "last", "kept"),
+    [
+        (0, 11, 2, 3, [6, 8, 10]),
+        (0, 12, 3, 2, [9, 12]),
+        (0, 7, 4, 5, [4]),
+        (0, 9, 1, 1, []),
+        (3, 11, 2, 3, [2, 4, 6, 8, 10]),
+    ],
+)
+def test_states_are_kept_from_the_first_on_that_may_be_averaged(
+    new_training: New, tmp_path: Path, patience: int, updates: int, every: int, last: int, kept: list[int]
+) -> None:
+    class Watched(Unfinished):
+        def snapshot(self, update: int, model: Transformer, keep: int) -> None:
+            seen.append(update)
+            super().snapshot(update, model, keep)
+
+    seen: list[int] = []
+    plan = {"updates": updates, "patience": patience, "average_last": last, "average_every": every}
+    train(new_training(plan=plan), scripted([1.0] * 3), Watched(tmp_path / "unfinished", "one", 1e9))
+    assert seen == kept
 
 
 def test_a_dev_loss_must_fall_below_the_best_one_of_all_before(new_training: New) -> None:

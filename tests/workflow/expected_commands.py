@@ -136,7 +136,12 @@ COMMANDS: dict[str, Mapping[str, str]] = {
         "alignment": f"{RUN}/alignment.tsv",
         "positions": f"{RUN}/positions.tsv",
     },
-    "maps": {**measured("maps", RUN, "maps.json"), "source-bpe": f"{BPE}/source.model", "trees": "{first_trees}"},
+    "maps": {
+        **measured("maps", RUN, "maps.json"),
+        "source-bpe": f"{BPE}/source.model",
+        "target-bpe": f"{BPE}/target.model",
+        "sentences": "{first_trees}",
+    },
     "ablation": {
         "masked": f"{RUN}/ablation.tsv",
         "masked-dev": f"{RUN}/ablation.dev.tsv",
@@ -219,13 +224,17 @@ COMMANDS: dict[str, Mapping[str, str]] = {
         "threads": NUMBER,
     },
     "parser": {
-        "parsed": f"{OF}/parser/parsed.conllu",
-        "scores": f"{OF}/parser/scores.tsv",
+        "parsed": f"{OF}/parser/{{parsed}}.conllu",
         "model": f"{OF}/parser/model",
         "language": "{language}",
-        "trees": "{gold_trees}",
-        "text": "{plain_text}",
+        "trees": "{parsed_trees}",
+        "text": "{parsed_text}",
         "threads": NUMBER,
+    },
+    "parser_scores": {
+        "scores": f"{OF}/parser/scores.tsv",
+        "gold": f"{CORPUS}/dev.conllu",
+        "parsed": f"{OF}/parser/stanza.conllu",
     },
     "table": {"out": TABLE, "name": "{name}", "runs": "{tabled}"},
     "corpus_table": {
@@ -255,6 +264,16 @@ COMMANDS: dict[str, Mapping[str, str]] = {
         "name": "{name}",
         "runs": "{drawn}",
     },
+    "explore": {
+        "out": "results/{name}.html",
+        "runs": "{tabled}",
+        "tables": " ".join(
+            f"results/tables/table_{name}.tsv"
+            for name in ("measures", "michel_table1", "pruning", "selection", "claims", "scoreboard")
+        ),
+        "settings": "results/tiny/settings/gates.yaml results/far/settings/gates.yaml",
+        "figures": ELSEWHERE,
+    },
 }
 
 TRAINING_DATA = {
@@ -262,10 +281,20 @@ TRAINING_DATA = {
     *(f"{split}.{side}.safetensors" for split in ("train", "dev") for side in SIDES),
 }
 TREES = {
-    "tiny": "gold=results/corpora/tiny/dev.conllu stanza=results/tiny/parser/parsed.conllu",
-    "far": "stanza=results/far/parser/parsed.conllu gold=results/corpora/grounds/dev.conllu",
-    "near": "stanza=results/near/parser/parsed.conllu",
+    "tiny": "gold=results/corpora/tiny/dev.conllu stanza=results/tiny/parser/stanza.conllu "
+    "own=results/tiny/parser/own.conllu",
+    "far": "own=results/far/parser/own.conllu stanza=results/far/parser/stanza.conllu "
+    "gold=results/corpora/grounds/dev.conllu",
+    "near": "own=results/near/parser/own.conllu",
 }
+PARSED = {
+    ("tiny", "stanza"): "results/corpora/tiny/dev.conllu",
+    ("tiny", "own"): "results/corpora/tiny/dev.source.txt",
+    ("far", "stanza"): "results/corpora/grounds/dev.conllu",
+    ("far", "own"): "results/corpora/grounds/roles.source.txt",
+    ("near", "own"): "results/corpora/bare/dev.source.txt",
+}
+"""By experiment and source of trees what is parsed: gold sentences, lines held out for roles, or the dev text."""
 MEASURED_IN = {
     "token": "importance.tsv",
     "confidence": "confidence.tsv",
@@ -301,7 +330,7 @@ READ = {
     "measures": (FIRST, "gates/*/lam-*"),
     "correlations": (FIRST, "gates/*/lam-*"),
     "selection": (FIRST,),
-    "claims": (FIRST, *LAM, "selected/*/lam-*", "penalty_scratch/*/lam-*"),
+    **dict.fromkeys(("claims", "scoreboard"), (FIRST, *LAM, "selected/*/lam-*", "penalty_scratch/*/lam-*")),
     "michel_checkpoints": (FIRST,),
     "relative_positions": (FIRST,),
     "dependency_scores": (FIRST,),
@@ -320,4 +349,5 @@ READ = {
     "michel_fig4": (FIRST,),
     "michel_fig5": (FIRST,),
     "gates_closing": ("gates/all/lam-*",),
+    "explore": (FIRST, *LAM, "gates/*/keep-*", "pruned/*/keep-*"),
 }

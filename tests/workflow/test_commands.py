@@ -21,6 +21,7 @@ from expected_commands import (
     ELSEWHERE,
     MEASURED_IN,
     NUMBER,
+    PARSED,
     PRUNED,
     READ,
     SELECTED,
@@ -32,8 +33,8 @@ from checkouts import ROOT, TINY, checkout, snakemake
 from heads.base.files import read_yaml, write_text
 from heads.config.settings import merged, resolve
 
-# `far`: text in files with a treebank of its own, one to learn a parser from and another domain; two seeds.
-# `near`: only the treebank that a parser learns from, so that roles are measured on parsed dev text.
+# `far`: text in files with a treebank of its own, one to learn a parser from, lines held out to be parsed and another
+# domain; two seeds. `near`: only the treebank that a parser learns from, so that roles are measured on parsed dev text.
 TEXTS = {split: [{side: f"{split}.{side}" for side in ("source", "target")}] for split in ("train", "dev", "test")}
 FILES = {"kind": "files", "source": "de", "target": "en", "folder": "texts", "parser_trees": "learn.conllu"}
 CLEANING = {"max_words": 60, "max_length_ratio": 4.0}
@@ -42,6 +43,7 @@ FAR = {
     **TEXTS,
     "cleaning": CLEANING,
     "trees": "gold.conllu",
+    "hold_out": {"roles": 70},
     "out_of_domain": [{"source": "o.de", "target": "o.en"}],
 }
 SWEEP = {
@@ -61,8 +63,8 @@ PLANNED = {
     "run": ["tiny", "far"],
     "corpora": {"grounds": FAR, "bare": {**FILES, **TEXTS, "cleaning": CLEANING}},
     "experiments": {
-        "far": {"corpus": "grounds", "roles": {"trees": ["stanza", "gold"]}, "sweep": SWEEP},
-        "near": {"corpus": "bare", "roles": {"trees": ["gold", "stanza"]}},
+        "far": {"corpus": "grounds", "roles": {"trees": ["own", "stanza", "gold"]}, "sweep": SWEEP},
+        "near": {"corpus": "bare", "roles": {"trees": ["gold", "own"]}},
     },
 }
 CORPORA = {"tiny": "tiny", "far": "grounds", "near": "bare"}
@@ -77,6 +79,7 @@ class Job:
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     log: str
+    benchmark: str
     flags: Mapping[str, str]
 
     @property
@@ -124,7 +127,7 @@ def jobs_in(said: str) -> Iterator[Job]:
                 else:
                     flags[name] = f"{flags[name]} {word}".strip()
             inputs, outputs = (tuple(lines.get(key, "").split(", ")) for key in ("input", "output"))
-            yield Job(rule, inputs, outputs, log, flags)
+            yield Job(rule, inputs, outputs, log, lines.get("benchmark", ""), flags)
 
 
 def folders_of(jobs: list[Job], *patterns: str, experiments: tuple[str, ...] = ("tiny", "far")) -> set[str]:
@@ -153,14 +156,14 @@ def runs_told(job: Job, jobs: list[Job], whose: Mapping[str, str]) -> dict[str, 
     trees = TREES.get(experiment, "")
     own = {"experiments": (experiment,)}
     reads = READ.get(whose.get("name", ""), ())
-    parsed = {"tiny": "results/corpora/tiny/dev.conllu", "far": "results/corpora/grounds/dev.conllu"}
+    parsed = PARSED.get((experiment, whose.get("parsed", "")), "")
     pruned = ["pruned/all/lam-*", "pruned/all/keep-*"]
     return {
         "trees": trees,
         "chosen_heads": chosen_heads(whose),
         "first_trees": trees.split(" ")[0].partition("=")[2],
-        "gold_trees": parsed.get(experiment, ""),
-        "plain_text": "results/corpora/bare/dev.source.txt" if experiment == "near" else "",
+        "parsed_trees": parsed if parsed.endswith(".conllu") else "",
+        "parsed_text": parsed if parsed.endswith(".txt") else "",
         "choices": " ".join(CHOICES.get(experiment, ())),
         "timed": " ".join(sorted(folders_of(jobs, *(f"{p}/seed-{seed}" for p in pruned), **own))),
         "compared": " ".join(
@@ -278,6 +281,12 @@ def test_no_two_jobs_write_one_log_and_each_log_is_its_jobs_own(jobs: list[Job])
     for job in jobs:
         seeds = {seed for path in (job.log, *job.outputs) for seed in re.findall(r"seed-\d+", path)}
         assert len(seeds) < 2, job
+
+
+def test_the_benchmark_of_a_job_has_the_name_of_its_log_by_which_its_cost_is_found(jobs: list[Job]) -> None:
+    assert [job.benchmark for job in jobs] == [
+        job.log.replace("/log/", "/bench/").removesuffix(".txt") + ".tsv" for job in jobs
+    ]
 
 
 def test_every_trained_model_is_scored_once_but_for_those_whose_gates_are_still_there(jobs: list[Job]) -> None:

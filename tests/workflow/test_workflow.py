@@ -59,7 +59,7 @@ def test_jobs_are_started_without_a_limit_but_one_that_was_asked_for(
     assert re.findall("^limit: (.*)", done.stdout, re.MULTILINE) == [limit], done.stdout
 
 
-@pytest.mark.parametrize("alone", ["demo-footnote8", "multi30k", ""])
+@pytest.mark.parametrize("alone", ["demo-footnote8", "multi30k", "news-en-de", ""])
 def test_every_experiment_can_be_planned(fresh: Path, alone: str) -> None:
     """All beside one another; and alone one that has not all figures to show, and one without gold trees."""
     config = yaml.safe_load((fresh / "config.yaml").read_text(encoding="utf-8"))
@@ -81,12 +81,13 @@ def test_the_tiny_experiment_makes_every_table_and_every_figure(tiny_run: Path) 
     endings = [(name, ending) for name in FIGURES for ending in ("pdf", "png", *(["gif"] if name in ANIMATED else []))]
     folders = {name: "figures" if name in ACROSS else "figures/tiny" for name, _ in endings}
     assert {f"{folders[name]}/{name}.{ending}" for name, ending in endings} <= made
+    assert "explore.html" in made
 
 
 @pytest.fixture(scope="module")
 def drawn(tiny_run: Path) -> list[Job]:
-    """The jobs of all tables and figures."""
-    again = ("table", "corpus_table", "parser_table", "figure", "figure_across", "animation")
+    """The jobs of all tables and figures, and of the page."""
+    again = ("table", "corpus_table", "parser_table", "figure", "figure_across", "animation", "explore")
     said = snakemake(tiny_run, "-n", "-p", "--configfile", str(TINY), "--forcerun", *again).stdout
     return [job for job in jobs_in(said) if job.rule in again]
 
@@ -102,13 +103,14 @@ def alone(job: Job, tiny_run: Path, place: Path) -> Path:
 def do(job: Job) -> None:
     """The command of a job, in the folder that we are in."""
     flags = [word for name, value in job.flags.items() for word in (f"--{name}", *value.split())]
-    assert main(["figure" if "out-png" in job.flags else "table", *flags]) == 0, job
+    stage = "explore" if job.rule == "explore" else "figure" if "out-png" in job.flags else "table"
+    assert main([stage, *flags]) == 0, job
 
 
 def test_tables_and_figures_come_out_the_same_from_the_files_alone_that_their_rules_name(
     tiny_run: Path, drawn: list[Job], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert len(drawn) == len(TABLES) + 2 + len(FIGURES)
+    assert len(drawn) == len(TABLES) + 2 + len(FIGURES) + 1
     for job in drawn:
         place = alone(job, tiny_run, tmp_path / Path(job.outputs[0]).name)
         monkeypatch.chdir(place)
@@ -120,7 +122,7 @@ def test_tables_and_figures_come_out_the_same_from_the_files_alone_that_their_ru
 def test_the_table_of_pruning_holds_the_score_and_the_heads_of_every_run(
     tiny_run: Path, drawn: list[Job], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    [job] = [job for job in drawn if job.flags["name"] == "pruning"]
+    [job] = [job for job in drawn if job.flags.get("name") == "pruning"]
     monkeypatch.chdir(alone(job, tiny_run, tmp_path))
     # So little training leaves all scores at zero: each run gets one by which it is known.
     scores: dict[str, float] = {}
@@ -173,7 +175,7 @@ README_RUNS = [line for line in LINES if line.startswith("python -m heads")]
 
 
 def test_what_the_readme_does_with_a_finished_model_can_be_done(tiny_run: Path, tmp_path: Path) -> None:
-    assert len(README_RUNS) == 4
+    assert len(README_RUNS) == 5
     for name in ("results", ".snakemake"):
         (tmp_path / name).symlink_to(tiny_run / name)
     source = read_lines(tiny_run / "results/corpora/tiny/test.source.txt")[:10]
@@ -182,7 +184,7 @@ def test_what_the_readme_does_with_a_finished_model_can_be_done(tiny_run: Path, 
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "workflow"), "PATH": f"{folder}:{os.environ['PATH']}"}
     said = []
     for line in README_RUNS:
-        command = line.replace("/demo/", "/tiny/").replace("lam-0.01", "lam-50")
+        command = line.replace("/demo/", "/tiny/").replace("lam-0.01", "lam-50").replace(" demo", " tiny")
         done = subprocess.run(
             ["bash", "-c", command], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300
         )
@@ -191,6 +193,8 @@ def test_what_the_readme_does_with_a_finished_model_can_be_done(tiny_run: Path, 
     translations = (tiny_run / "results/tiny/pruned/all/lam-50/seed-1/translations.txt").read_text(encoding="utf-8")
     assert (tmp_path / "translations.txt").read_text(encoding="utf-8") == said[README_RUNS.index(LAST)] == translations
     assert "results/tiny/pruned/all/lam-50/seed-1" in said[0]
+    kept = read_tsv(tmp_path / "docs/measured/tiny/tables/table_pruning.tsv")
+    assert kept == read_tsv(tiny_run / "results/tables/table_pruning.tsv")
 
 
 LAST = "python -m heads translate --model my-model < source.txt"
@@ -322,27 +326,30 @@ def test_roles_are_measured_on_parsed_trees_alone_where_a_corpus_has_no_others(f
         (fresh / path).parent.mkdir(parents=True, exist_ok=True)
         (fresh / path).touch()
     said = {}
-    for trees in ("gold, stanza", "gold"):
+    for trees in ("gold, own", "gold", "gold, stanza"):
         change = f"experiments={{multi30k: {{roles: {{trees: [{trees}]}}}}}}"
         said[trees] = snakemake(fresh, "-np", "results/multi30k/baseline/seed-1/roles.tsv", "--config", change).stdout
-    (told,) = re.findall(r"heads roles .* --trees (.*?) --", said["gold, stanza"])
-    assert told == "stanza=results/multi30k/parser/parsed.conllu"
-    assert "corpora.multi30k has no trees: name a treebank there under trees, or stanza" in said["gold"]
+    (told,) = re.findall(r"heads roles .* --trees (.*?) --", said["gold, own"])
+    assert told == "own=results/multi30k/parser/own.conllu"
+    assert "corpora.multi30k has no gold trees: name a treebank there under trees, or own" in said["gold"]
+    assert "trees names stanza, but corpora.multi30k has no gold trees" in said["gold, stanza"]
+    refused = snakemake(fresh, "-n", "results/multi30k/parser/scores.tsv")
+    assert refused.returncode != 0 and "corpora.multi30k has no gold trees" in refused.stdout
 
 
-def test_the_parser_reads_gold_words_else_lines_held_out_for_roles_else_the_dev_text(fresh: Path) -> None:
-    parsed = "results/{}/parser/parsed.conllu"
+def test_the_parser_reads_gold_words_or_lines_held_out_for_roles_else_the_dev_text(fresh: Path) -> None:
     corpora = yaml.safe_load((fresh / "config.yaml").read_text(encoding="utf-8"))["corpora"]
     for path in local_files_of(corpora["multi30k"]):
         (fresh / path).parent.mkdir(parents=True, exist_ok=True)
         (fresh / path).touch()
     (fresh / "mine.yaml").write_text("corpora: {multi30k: {hold_out: {roles: 70}}}", encoding="utf-8")
-    for experiment, change, words in (
-        ("demo", [], " --trees results/corpora/demo/dev.conllu "),
-        ("multi30k", [], " --text results/corpora/multi30k/dev.source.txt "),
-        ("multi30k", ["--configfile", "mine.yaml"], " --text results/corpora/multi30k/roles.source.txt "),
+    for parsed, change, words in (
+        ("demo/parser/stanza", [], " --trees results/corpora/demo/dev.conllu "),
+        ("demo/parser/own", [], " --text results/corpora/demo/dev.source.txt "),
+        ("multi30k/parser/own", [], " --text results/corpora/multi30k/dev.source.txt "),
+        ("multi30k/parser/own", ["--configfile", "mine.yaml"], " --text results/corpora/multi30k/roles.source.txt "),
     ):
-        assert words in snakemake(fresh, "-np", parsed.format(experiment), *change).stdout, words
+        assert words in snakemake(fresh, "-np", f"results/{parsed}.conllu", *change).stdout, words
 
 
 def test_the_figure_of_scores_reads_all_experiments_and_others_one(fresh: Path) -> None:

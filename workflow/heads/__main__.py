@@ -15,13 +15,14 @@ from heads import cli
 from heads.base.files import UserError
 from heads.base.provenance import record
 
-FOR_PEOPLE = ("export", "progress", "translate", "why")
+FOR_PEOPLE = ("export", "keep", "progress", "translate", "why")
 """Commands that no rule calls."""
 
 
 EXTRAS = {
     "pulp": "training",
     "stanza": "parsing",
+    "PIL": "figures",
     "matplotlib": "figures",
     "pandas": "figures",
     "seaborn": "figures",

@@ -129,12 +129,13 @@ rule roles:
 
 
 use rule score as maps with:
-    """Attention maps of a few parsed sentences, for looking at."""
+    """Attention maps of a few sentences while the model translates them, for looking at."""
     input:
         **SCORED_MODEL,
         settings=f"{SETTINGS}/maps.yaml",
         source_bpe=f"{BPE}/source.model",
-        trees=lambda w: next(iter(PLAN.tree_files(w.experiment).values())),
+        target_bpe=f"{BPE}/target.model",
+        sentences=lambda w: PLAN.sentences_shown(w.experiment),
         code=[
             f"{CODE}/{name}.py"
             for name in ("analysis/attention_maps", "syntax/alignment", "analysis/attention_weights")
@@ -150,4 +151,4 @@ use rule score as maps with:
         runtime=30,
     params:
         stage="maps",
-        own=flags("model", "source_bpe", "trees", "out"),
+        own=flags("model", "source_bpe", "target_bpe", "sentences", "out"),

@@ -79,6 +79,7 @@ wildcard_constraints:
     choice=ANY,
     seed=COUNT,
     stage="|".join(STAGE_SECTIONS),
+    trees="|".join(names.PARSED_TREES),
     run=SCORED,
 
 

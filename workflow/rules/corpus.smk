@@ -67,7 +67,7 @@ rule out_of_domain:
     log:
         f"{CORPUS}/log/out_of_domain.txt",
     benchmark:
-        f"{CORPUS}/bench/other.tsv"
+        f"{CORPUS}/bench/out_of_domain.tsv"
     conda:
         "../../envs/torch.yaml"
     resources:

@@ -1,4 +1,4 @@
-# Stanza, offline: a tagger and a dependency parser from a treebank or a folder, then trees of held-out sentences.
+# Stanza, offline: a tagger and a dependency parser from a treebank or a folder, then trees of given sentences.
 PARSER = "results/{experiment}/parser"
 
 
@@ -27,18 +27,17 @@ rule parser_model:
 
 
 rule parser:
-    """Parse the words of the dev trees and score the parse, or parse lines held out for roles, or the dev text."""
+    """Parse sentences that roles of heads are measured on: those of the gold trees, or the corpus's own."""
     input:
         model=lambda w: PLAN.parser_model(w.experiment),
-        words=lambda w: PLAN.parsed_words(w.experiment),
-        code=[f"{CODE}/{name}.py" for name in ("syntax/parsing", "syntax/attachment_scores", "syntax/tokenising")],
+        words=lambda w: PLAN.parsed_words(w.experiment, w.trees),
+        code=[f"{CODE}/{name}.py" for name in ("syntax/parsing", "syntax/tokenising")],
     output:
-        parsed=f"{PARSER}/parsed.conllu",
-        scores=f"{PARSER}/scores.tsv",
+        parsed=f"{PARSER}/{{trees}}.conllu",
     log:
-        f"{PARSER}/log/parser.txt",
+        f"{PARSER}/log/{{trees}}.txt",
     benchmark:
-        f"{PARSER}/bench/parser.tsv"
+        f"{PARSER}/bench/{{trees}}.tsv"
     conda:
         "../../envs/parser.yaml"
     threads: 1
@@ -50,4 +49,26 @@ rule parser:
         kind=lambda wildcards, input: "--trees" if input.words.endswith(".conllu") else "--text",
     shell:
         "python -m heads parser --model {input.model:q} --language {params.language} {params.kind} {input.words:q}"
-        " --parsed {output.parsed:q} --scores {output.scores:q} --threads {threads} > {log:q} 2>&1"
+        " --parsed {output.parsed:q} --threads {threads} > {log:q} 2>&1"
+
+
+rule parser_scores:
+    """How well the parser finds the gold trees, given their words: attachment scores (Zeman et al. 2018)."""
+    input:
+        gold=lambda w: PLAN.gold_trees(w.experiment),
+        parsed=f"{PARSER}/stanza.conllu",
+        code=f"{CODE}/syntax/attachment_scores.py",
+    output:
+        scores=f"{PARSER}/scores.tsv",
+    log:
+        f"{PARSER}/log/scores.txt",
+    benchmark:
+        f"{PARSER}/bench/scores.tsv"
+    conda:
+        "../../envs/parser.yaml"
+    resources:
+        mem_mb=1000,
+        runtime=20,
+    shell:
+        "python -m heads parser_scores --gold {input.gold:q} --parsed {input.parsed:q} --scores {output.scores:q}"
+        " > {log:q} 2>&1"

@@ -11,7 +11,7 @@ rule tables:
             name=[
                 *(name for name, need in TABLE_NEEDS.items() if PLAN.runs_read(need, RUN)),
                 "corpus",
-                *(["parser"] if PLAN.parsed(RUN) else []),
+                *(["parser"] if PLAN.with_scored_parser(RUN) else []),
             ],
         ),
 
@@ -90,7 +90,7 @@ rule corpus_table:
 rule parser_table:
     """How well Stanza finds the gold trees: attachment scores and each relation."""
     input:
-        scores=[f"results/{e}/parser/scores.tsv" for e in PLAN.parsed(RUN)],
+        scores=[f"results/{e}/parser/scores.tsv" for e in PLAN.with_scored_parser(RUN)],
         code=f"{CODE}/tables/parser.py",
     output:
         report(
@@ -109,6 +109,6 @@ rule parser_table:
         mem_mb=1000,
         runtime=20,
     params:
-        experiments=[f"results/{e}" for e in PLAN.parsed(RUN)],
+        experiments=[f"results/{e}" for e in PLAN.with_scored_parser(RUN)],
     shell:
         "python -m heads table --name parser --experiments {params.experiments:q} --out {output:q} > {log:q} 2>&1"

@@ -8,12 +8,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from heads.analysis.attention_maps import Translated
+from heads.base.names import ATTENTIONS
+from heads.config.analyses import TranslateSettings
 from heads.model.attention import Trace
 from heads.model.shape import ModelShape
 from heads.model.transformer import Transformer
 from heads.syntax.alignment import SentenceAttention, Words
-from heads.text.batches import cut, pad
+from heads.text.batches import cut, make_batch, pad
 from heads.text.special_ids import EOS
+from heads.translation.beam_search import beam_search
 
 
 def live_weights(trace: Trace, shape: ModelShape, attention: str) -> Tensor | None:
@@ -42,3 +46,32 @@ def attend(model: Transformer, sentences: Sequence[Words], batch_tokens: int) ->
             return
         for row, member in zip(weights.float().cpu().numpy(), members, strict=True):
             yield sentences[member], row[:, : lengths[member], : lengths[member]]
+
+
+@torch.inference_mode()
+def attend_translating(
+    model: Transformer, sentences: Sequence[Words], settings: TranslateSettings
+) -> Iterator[Translated]:
+    """Each sentence with its translation by the search of the settings, and all attention while that is written.
+
+    The model is in evaluation mode. Sentences come by length, in batches.
+    """
+    device = next(model.parameters()).device
+    lengths = np.array([len(sentence.pieces) for sentence in sentences], np.int64)
+    for members in cut(np.argsort(lengths, kind="stable"), lengths, settings.batch_tokens):
+        pieces = [sentences[i].pieces for i in members]
+        source, mask = (tensor.to(device) for tensor in pad([np.append(ids, EOS) for ids in pieces]))
+        written = beam_search(model, source, mask, beam=settings.beam, length_penalty=settings.length_penalty)
+        batch = make_batch(pieces, [np.array(ids, np.int32) for ids in written]).to(device)
+        trace: Trace = {}
+        model(batch.source, batch.source_mask, batch.target_input, trace=trace)
+        found = {kind: live_weights(trace, model.shape, kind) for kind in ATTENTIONS}
+        arrays = {kind: None if one is None else one.float().cpu().numpy() for kind, one in found.items()}
+        for row, (member, target) in enumerate(zip(members, written, strict=True)):
+            read, wrote = len(pieces[row]) + 1, len(target) + 1
+            sizes = {"enc_self": (read, read), "dec_self": (wrote, wrote), "dec_enc": (wrote, read)}
+            weights = {
+                kind: np.zeros((0, queries, keys), np.float32) if array is None else array[row, :, :queries, :keys]
+                for (kind, array), (queries, keys) in zip(arrays.items(), sizes.values(), strict=True)
+            }
+            yield Translated(sentences[member], target, weights)

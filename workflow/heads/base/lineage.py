@@ -121,7 +121,7 @@ def own(job: Job) -> Iterable[tuple[str, str]]:
     yield "made", f"{moment} in {job.ended - job.started:.0f} s by the rule {job.rule}"
     yield "code", job.code
     yield "with", ", ".join(f"{name} {job.record[name]}" for name in ("python", *PACKAGES) if name in job.record)
-    yield "on", ", ".join(str(job.record[name]) for name in ("device", "machine") if name in job.record)
+    yield "on", ", ".join(str(job.record[name]) for name in ("device", "processor", "machine") if name in job.record)
     yield "seed", str(job.record.get("seed", "none of its own"))
     for path in (name for name in job.inputs if "/settings/" in name and Path(name).exists()):
         yield "settings", path

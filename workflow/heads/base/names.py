@@ -27,6 +27,12 @@ OUT_OF_DOMAIN = "out_of_domain"
 ROLES = "roles"
 """The name of source lines that a corpus in files may keep away from training, to be parsed for the roles of heads."""
 
+TREES = ("gold", "stanza", "own")
+"""Trees that roles of heads are measured on: those that the corpus brings, their sentences parsed, and sentences of the
+corpus's own parsed."""
+PARSED_TREES = ("stanza", "own")
+"""Those of them that come from a parser."""
+
 SIDES = ("source", "target")
 KINDS = ("baseline", "gates", "pruned", "scratch", "selected", "penalty_gates", "penalty_scratch")
 """The kinds of trained models, in the order in which they are made. In `penalty_gates` gates and their penalty are

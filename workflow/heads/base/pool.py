@@ -1,10 +1,10 @@
-"""The same function over many items in several processes, with the order kept and memory flat."""
+"""The same function over many items in several processes, or ahead of time in a thread; order kept, memory flat."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
+from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from itertools import islice
 from multiprocessing import get_context
 from typing import TypeVar
@@ -25,18 +25,33 @@ def in_order(function: Callable[[Item], Result], items: Iterable[Item], workers:
     if workers == 1:
         yield from map(function, items)
         return
-    waiting: deque[Future[Result]] = deque()
     # Not forked: the threads of a library that this process uses would be missing in the copy.
     with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
-        try:
-            for item in items:
-                waiting.append(pool.submit(function, item))
-                if len(waiting) == WAITING * workers:
-                    yield waiting.popleft().result()
-            while waiting:
+        yield from _results(pool, function, items, WAITING * workers)
+
+
+def ahead(function: Callable[[Item], Result], items: Iterable[Item], number: int) -> Generator[Result]:
+    """`function(item)` of every item in the items' order; a thread works on up to `number` that nobody asked for yet.
+
+    Items are drawn in the thread of who takes the results. What `function` raises is raised here. The other thread
+    ends with this iterator: close it.
+    """
+    with ThreadPoolExecutor(1, "ahead") as pool:
+        yield from _results(pool, function, items, number + 1)
+
+
+def _results(pool: Executor, function: Callable[[Item], Result], items: Iterable[Item], most: int) -> Iterator[Result]:
+    """What a pool makes of the items, of which it is given `most` at once."""
+    waiting: deque[Future[Result]] = deque()
+    try:
+        for item in items:
+            waiting.append(pool.submit(function, item))
+            if len(waiting) == most:
                 yield waiting.popleft().result()
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
 
 
 def chunks(items: Iterable[Item], size: int) -> Iterator[list[Item]]:

@@ -1,4 +1,4 @@
-"""Export a trained model to a folder that needs nothing else of the experiment to translate."""
+"""Export a trained model to a folder that needs nothing else of the experiment: ours, CTranslate2's or ONNX."""
 
 from __future__ import annotations
 
@@ -6,16 +6,37 @@ import argparse
 import sys
 from pathlib import Path
 
-from heads.translation.export import export
+from heads.base.files import UserError, read_lines
+from heads.translation.export import FORMATS, export
+from heads.translation.to_ctranslate2 import QUANTIZATIONS
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Flags of `python -m heads export`."""
-    parser.add_argument("--model", type=Path, required=True, help="folder of a run in results/EXPERIMENT")
+    parser.add_argument("--model", type=Path, required=True, help="folder of a run in results/EXPERIMENT, or exported")
     parser.add_argument("--out", type=Path, required=True, help="folder to make")
+    parser.add_argument(
+        "--format", choices=FORMATS, default=FORMATS[0], help="who is to read it; default: folder, ours"
+    )
+    parser.add_argument(
+        "--quantization", choices=QUANTIZATIONS, default=QUANTIZATIONS[0], help="of weights, for ctranslate2"
+    )
+    parser.add_argument(
+        "--sentences", type=Path, help="text of the source language by which formats of others are held against ours"
+    )
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Write the folder and say how to use it."""
-    export(arguments.model, arguments.out)
-    print(f"python -m heads translate --model {arguments.out} < source.txt", file=sys.stderr)
+    form, quantization = arguments.format, arguments.quantization
+    if form != "ctranslate2" and quantization != QUANTIZATIONS[0]:
+        raise UserError(f"--quantization {quantization} is of --format ctranslate2: take one of the two flags away.")
+    if form == "folder" and arguments.sentences:
+        raise UserError("--sentences checks formats of others: give --format, or take it away.")
+    sentences = read_lines(arguments.sentences) if arguments.sentences else ()
+    difference = export(arguments.model, arguments.out, form, sentences=sentences, quantization=quantization)
+    if form == "folder":
+        print(f"python -m heads translate --model {arguments.out} < source.txt", file=sys.stderr)
+    else:
+        farthest = f"{arguments.out} differs from ours by at most {difference:.1e} nats a piece"
+        print(f"{farthest}; its README.md tells how to use it", file=sys.stderr)

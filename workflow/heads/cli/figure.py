@@ -23,6 +23,7 @@ from heads.figures.measures import measures
 from heads.figures.michel import FIGURES as MICHEL_FIGURES
 from heads.figures.needs import ACROSS, ANIMATED, FROM_SETTINGS, NEEDS
 from heads.figures.pruning import bleu_encoder_heads, bleu_scratch, heads_by_layer, heads_by_type
+from heads.figures.scoreboard import scoreboard
 from heads.figures.selection import selection
 from heads.figures.style import save, styled
 from heads.tables.reading import load_reference, load_runs
@@ -42,6 +43,7 @@ FIGURES: dict[str, Callable[..., Figure]] = {
     "bleu_scratch": bleu_scratch,
     **MICHEL_FIGURES,
     "selection": selection,
+    "scoreboard": scoreboard,
     "gates_closing": gates_closing,
 }
 

@@ -11,7 +11,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from heads.base.names import ATTENTIONS
+from heads.base.names import ATTENTIONS, TREES
 from heads.config.fields import (
     AtLeastZero,
     Closed,
@@ -94,11 +94,11 @@ class LrpSettings(Closed):
 class RolesSettings(Closed):
     """When a head counts as positional, syntactic or a rare-word head, and on which trees; the first ones decide."""
 
-    trees: Annotated[tuple[Annotated[str, one_of("gold", "stanza")], ...], Field(min_length=1), EachOnce()] = setting(
+    trees: Annotated[tuple[Annotated[str, one_of(*TREES)], ...], Field(min_length=1), EachOnce()] = setting(
         ("gold",),
-        "gold: the trees that the corpus brings; stanza: the same sentences parsed, or without gold the lines that "
-        "the corpus holds out for it (hold_out: {roles: N}), else its dev text. All are measured, the first decide "
-        "on roles.",
+        "gold: the trees that the corpus brings, left out where it brings none; stanza: the sentences of gold parsed; "
+        "own: sentences of the corpus's own parsed, the lines that it holds out for that (hold_out: {roles: N}), else "
+        "its dev text. All are measured, the first decide on roles, the second stand beside them in tables.",
     )
     sentences: CountOrZero = setting(
         50000, "at most, of the trees; 50k held-out English sentences [second-hand]; 0: all"
@@ -126,9 +126,9 @@ class RolesSettings(Closed):
 class MapsSettings(Closed):
     """How many sentences attention maps are kept of, and how long they may be."""
 
-    sentences: Count = setting(6, "OURS: of the dev set")
-    min_words: Count = setting(8, "shorter ones are not shown")
-    max_words: Count = setting(14, "nor are longer ones")
+    sentences: Count = setting(24, "OURS: the first of the trees, else of the dev set")
+    min_words: Count = setting(8, "shorter ones are passed over")
+    max_words: Count = setting(14, "longer ones too")
 
 
 @dataclass(frozen=True, slots=True)

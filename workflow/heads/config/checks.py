@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from heads.base.files import UserError
-from heads.base.names import ATTENTIONS, SCOPES
+from heads.base.names import ATTENTIONS, PARSED_TREES, SCOPES
 from heads.base.targets import Target
+from heads.config.corpora import has_gold
 from heads.config.messages import nearest
 
 FOLDERS = ("corpora", "downloads", "figures", "tables")
@@ -38,17 +39,25 @@ def check_together(name: str, experiment: Mapping[str, Any], config: Mapping[str
         raise UserError(f"{where}.maps.min_words is above max_words: swap them.")
     if max(experiment["speed"]["batch_sizes"]) > experiment["speed"]["sentences"]:
         raise UserError(f"{where}.speed.batch_sizes goes beyond speed.sentences: take out the larger batches.")
-    _check_parser(where, experiment, config["corpora"][experiment["corpus"]])
+    _check_trees(where, experiment, config["corpora"][experiment["corpus"]])
     _check_budgets(where, experiment)
     _check_selection(where, experiment)
 
 
-def _check_parser(where: str, experiment: Mapping[str, Any], entry: Mapping[str, Any]) -> None:
-    learns = "stanza" in experiment["roles"]["trees"] and not experiment["parser"]["model"]
+def _check_trees(where: str, experiment: Mapping[str, Any], entry: Mapping[str, Any]) -> None:
+    """Hold the sources of trees against what the corpus brings: sentences to parse, and trees to learn that from."""
+    trees = experiment["roles"]["trees"]
+    if "stanza" in trees and not has_gold(entry):
+        raise UserError(
+            f"{where}.roles.trees names stanza, but corpora.{experiment['corpus']} has no gold trees whose sentences "
+            "could be parsed: name own, the corpus's own sentences parsed, or a treebank there under trees."
+        )
+    parsed = [name for name in trees if name in PARSED_TREES]
+    learns = parsed and not experiment["parser"]["model"]
     if learns and entry["kind"] != "grammar" and "parser_trees" not in entry:
         raise UserError(
-            f"{where}.roles.trees names stanza, but corpora.{experiment['corpus']} has no treebank to train a parser "
-            f"on: name one there under parser_trees, or a folder of Stanza models under {where}.parser.model."
+            f"{where}.roles.trees names {parsed[0]}, but corpora.{experiment['corpus']} has no treebank to train a "
+            f"parser on: name one there under parser_trees, or a folder of Stanza models under {where}.parser.model."
         )
 
 

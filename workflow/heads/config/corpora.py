@@ -22,6 +22,7 @@ from heads.config.fields import (
     Number,
     Share,
     Text,
+    YesNo,
     meant,
     one_of,
     required,
@@ -110,11 +111,12 @@ class FilesCorpus(_Entry):
     test: Parts = setting((), "to score on; without any, hold_out says how many")
     out_of_domain: Parts = setting((), "a test set of another domain, for Michel et al.'s Fig 2")
     hold_out: HeldOut = setting(
-        {}, "pairs cut from training for dev and test, and for roles lines to be parsed where roles.trees is [stanza]"
+        {}, "pairs cut from training for dev and test, and for roles lines to be parsed where roles.trees names own"
     )
     limit: Count | None = setting(None, "so many training pairs are kept, evenly from all parts")
+    lowercase: YesNo = setting(False, "true: all of its text is made lower case, that of test sets too")
     trees: File | None = setting(None, "parsed source-language sentences, for the roles of heads")
-    parser_trees: File | None = setting(None, "what Stanza learns from, when roles.trees names stanza")
+    parser_trees: File | None = setting(None, "what Stanza learns from, where roles.trees names stanza or own")
 
     @property
     def parts(self) -> dict[str, Sequence[Part]]:
@@ -180,6 +182,11 @@ def files_of(corpus: GrammarCorpus | FilesCorpus) -> Iterator[FileSpec]:
                 elif part.overlap is not None:
                     yield part.overlap
     yield from (treebank for treebank in (corpus.trees, corpus.parser_trees) if treebank is not None)
+
+
+def has_gold(entry: Mapping[str, Any]) -> bool:
+    """Whether a corpus brings trees: the grammar's own, or a treebank."""
+    return entry["kind"] == "grammar" or "trees" in entry
 
 
 def downloads_of(entry: Mapping[str, Any]) -> list[str]:

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, ValidationInfo
 
-from heads.config.fields import Closed, CountOrZero, Text, required, setting
+from heads.config.fields import Closed, CountOrZero, Text, YesNo, required, setting
 from heads.config.messages import fault
 
 READABLE_LENGTH = 80
@@ -104,6 +104,9 @@ class TwoFiles(Closed):
     source: File = required("the source side, a sentence a line")
     target: File = required("the target side, line by line")
     overlap: Overlap | None = setting(None, "relative time overlaps: one a line, or links and ids of OPUS")
+    tagged: YesNo = setting(
+        False, "true: talks of IWSLT; of <seg>...</seg> the inside counts, other lines that begin with a tag go"
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -199,7 +199,7 @@ class Experiment(Closed):
     masking_curve: MaskingCurveSettings = section_of(MaskingCurveSettings, "Michel et al., Figs 3 and 4")
     checkpoints: CheckpointsSettings = section_of(CheckpointsSettings, "Michel et al., Fig 5, at baseline.keep_at")
     parser: ParserSettings = section_of(
-        ParserSettings, "Stanza, offline: snakemake results/EXPERIMENT/parser/scores.tsv"
+        ParserSettings, "Stanza, offline; held against gold trees: snakemake results/EXPERIMENT/parser/scores.tsv"
     )
     selection: SelectionSettings = section_of(
         SelectionSettings, "heads chosen by other means than gates; which of them stands under sweep"

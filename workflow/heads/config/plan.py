@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from heads.base import criteria
 from heads.base.files import UserError
-from heads.base.names import CHOICE_SCOPE, KINDS, OUT_OF_DOMAIN, ROLES, SCOPES
+from heads.base.names import CHOICE_SCOPE, KINDS, OUT_OF_DOMAIN, PARSED_TREES, ROLES, SCOPES
 from heads.base.runs import Run, run_of
 from heads.base.targets import CONTROL, Target
 from heads.config import corpora, settings, sweep
@@ -19,7 +19,7 @@ from heads.config.corpus_parts import download_name
 SCORED_KINDS = ("baseline", "pruned", "scratch", "selected", "penalty_scratch")
 """The kinds of runs that are scored; those with gates have all their heads."""
 
-ROLE_FILES = {"roles.tsv", "alignment.tsv", "positions.tsv", "maps.json"}
+ROLE_FILES = {"roles.tsv", "alignment.tsv", "positions.tsv"}
 """What is made of a run only where there are trees."""
 OUT_OF_DOMAIN_FILE = "ablation.out_of_domain.tsv"
 """What is made of a run only where there is a test set of another domain."""
@@ -178,13 +178,12 @@ class Plan:
     # Trees
 
     def has_gold(self, experiment: str) -> bool:
-        """Whether the experiment's corpus brings trees: the grammar's own, or a treebank."""
-        entry = self._entry(experiment)
-        return entry["kind"] == "grammar" or "trees" in entry
+        """Whether the experiment's corpus brings trees."""
+        return corpora.has_gold(self._entry(experiment))
 
     def has_trees(self, experiment: str) -> bool:
         """Whether there is anything to measure roles on."""
-        return self.has_gold(experiment) or "stanza" in self.experiments[experiment]["roles"]["trees"]
+        return self.has_gold(experiment) or "own" in self.experiments[experiment]["roles"]["trees"]
 
     def has_out_of_domain(self, experiment: str) -> bool:
         """Whether the experiment's corpus has a test set of another domain."""
@@ -195,24 +194,30 @@ class Plan:
 
         Raises UserError where there are none at all.
         """
-        resolved = self.experiments[experiment]
-        if not self.has_trees(experiment):
-            raise UserError(
-                f"corpora.{resolved['corpus']} has no trees: name a treebank there under trees, or stanza under "
-                f"experiments.{experiment}.roles.trees."
-            )
-        files = {"stanza": f"results/{experiment}/parser/parsed.conllu"}
-        if self.has_gold(experiment):
-            files["gold"] = f"{self.corpus_of(experiment)}/dev.conllu"
-        return {name: files[name] for name in resolved["roles"]["trees"] if name in files}
+        asked = self.experiments[experiment]["roles"]["trees"]
+        files = {name: f"results/{experiment}/parser/{name}.conllu" for name in PARSED_TREES}
+        if self.has_gold(experiment) or not self.has_trees(experiment):
+            files["gold"] = self.gold_trees(experiment)
+        return {name: files[name] for name in asked if name in files}
 
-    def parsed(self, experiments: Iterable[str]) -> list[str]:
-        """Experiments whose parser is scored: roles on parsed trees, and gold ones of the same sentences."""
-        return [
-            experiment
-            for experiment in experiments
-            if self.has_gold(experiment) and {"gold", "stanza"} <= {*self.experiments[experiment]["roles"]["trees"]}
-        ]
+    def sentences_shown(self, experiment: str) -> str:
+        """The file that the sentences of attention maps come from: the trees that decide, else the dev text."""
+        if not self.has_trees(experiment):
+            return f"{self.corpus_of(experiment)}/dev.source.txt"
+        return next(iter(self.tree_files(experiment).values()))
+
+    def gold_trees(self, experiment: str) -> str:
+        """The trees that the corpus brings. Raises UserError where it brings none."""
+        if not self.has_gold(experiment):
+            raise UserError(
+                f"corpora.{self.experiments[experiment]['corpus']} has no gold trees: name a treebank there under "
+                f"trees, or own under experiments.{experiment}.roles.trees."
+            )
+        return f"{self.corpus_of(experiment)}/dev.conllu"
+
+    def with_scored_parser(self, experiments: Iterable[str]) -> list[str]:
+        """Experiments whose parser is scored: those measured on the sentences of gold trees, parsed."""
+        return [experiment for experiment in experiments if "stanza" in self.experiments[experiment]["roles"]["trees"]]
 
     def parser_model(self, experiment: str) -> str:
         """The folder of Stanza models that the settings name, or the one to be trained."""
@@ -228,16 +233,15 @@ class Plan:
             )
         return f"{self.corpus_of(experiment)}/train.conllu"
 
-    def parsed_words(self, experiment: str) -> str:
-        """The gold trees that roles are measured on as well, to be scored; without them lines of the corpus.
+    def parsed_words(self, experiment: str, trees: str) -> str:
+        """The file whose sentences are parsed: for `stanza` the gold trees, for `own` text of the corpus.
 
-        Those that it holds out for roles, else its dev text.
+        That text is what it holds out for roles, else its dev set. Raises UserError where there are no gold trees.
         """
-        folder = self.corpus_of(experiment)
-        if self.parsed([experiment]):
-            return f"{folder}/dev.conllu"
+        if trees == "stanza":
+            return self.gold_trees(experiment)
         held_out = self._entry(experiment).get("hold_out", {})
-        return f"{folder}/{ROLES if ROLES in held_out else 'dev'}.source.txt"
+        return f"{self.corpus_of(experiment)}/{ROLES if ROLES in held_out else 'dev'}.source.txt"
 
     # Tables and figures
 

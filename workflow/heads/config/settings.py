@@ -32,7 +32,7 @@ STAGE_SECTIONS: dict[str, tuple[str, ...]] = {
     "confidence": ("confidence",),
     "lrp": ("lrp",),
     "roles": ("roles",),
-    "maps": ("maps",),
+    "maps": ("maps", "translate"),
     "parser": ("parser",),
     "speed": ("speed",),
     "importance": ("importance", "training"),

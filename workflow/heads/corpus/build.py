@@ -130,7 +130,10 @@ def raw_pairs(corpus: Corpus, split: str, downloads: Path) -> Iterator[RawPair]:
         numbered = enumerate(grammar_pairs(corpus, split), 1)
         return (RawPair(pair.source, pair.target, "the grammar", line, None) for line, pair in numbered)
     languages = (corpus.source, corpus.target)
-    return chain.from_iterable(open_pairs(part, downloads, languages) for part in corpus.parts[split])
+    pairs = chain.from_iterable(open_pairs(part, downloads, languages) for part in corpus.parts[split])
+    if corpus.lowercase:
+        return (pair._replace(source=pair.source.lower(), target=pair.target.lower()) for pair in pairs)
+    return pairs
 
 
 def grammar_pairs(corpus: GrammarCorpus, split: str, *, with_trees: bool = False) -> Iterator[grammar.Pair]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import lzma
+import re
 import tarfile
 import zipfile
 import zlib
 from collections.abc import Iterator
+from html import unescape
 from itertools import repeat, zip_longest
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -16,6 +18,8 @@ from heads.base.files import UserError
 from heads.config.corpus_parts import Columns, FileSpec, OpusOverlap, Part, TestSet, TwoFiles
 from heads.corpus.fetch import open_bytes
 
+SEGMENT = re.compile(r"\s*<seg\b[^>]*>(.*)</seg>\s*")
+OTHER_TAG = re.compile(r"\s*<[?!/]?[A-Za-z][^<>]*>")
 BROKEN_FILE = (EOFError, zlib.error, lzma.LZMAError, OSError, tarfile.TarError, zipfile.BadZipFile)
 
 
@@ -49,22 +53,22 @@ def open_pairs(part: Part, downloads: Path, languages: tuple[str, str]) -> Itera
         yield from column_pairs(part, downloads)
         return
     overlaps = repeat(None) if part.overlap is None else overlap_numbers(part.overlap, downloads)
-    sources, targets = read_text(part.source, downloads), read_text(part.target, downloads)
-    file, line = str(part.source), 0
-    for line, (source, target) in enumerate(zip_longest(sources, targets), 1):
+    sources, targets = (sentences(file, downloads, tagged=part.tagged) for file in (part.source, part.target))
+    file, number = str(part.source), 0
+    for number, (source, target) in enumerate(zip_longest(sources, targets), 1):
         if source is None or target is None:
             rest = 1 + sum(1 for _ in (sources if target is None else targets))
-            lengths = (line - 1 + rest, line - 1) if target is None else (line - 1, line - 1 + rest)
+            lengths = (number - 1 + rest, number - 1) if target is None else (number - 1, number - 1 + rest)
             raise UserError(
-                f"{part.source} has {lengths[0]} lines and {part.target} {lengths[1]}, so line {line} has no "
+                f"{part.source} has {lengths[0]} lines and {part.target} {lengths[1]}, so line {number} has no "
                 "partner: give two files that are aligned line by line."
             )
         try:
-            yield RawPair(source, target, file, line, next(overlaps))
+            yield RawPair(source[1], target[1], file, source[0], next(overlaps))
         except StopIteration:
-            raise UserError(f"The overlaps of {part.source} end before its line {line}: give one a line.") from None
+            raise UserError(f"The overlaps of {part.source} end before its line {number}: give one a line.") from None
     if part.overlap is not None and next(overlaps, None) is not None:
-        raise UserError(f"{part.source} has {line} lines, but its overlaps go on: give one a line.")
+        raise UserError(f"{part.source} has {number} lines, but its overlaps go on: give one a line.")
 
 
 def column_pairs(part: Columns, downloads: Path) -> Iterator[RawPair]:
@@ -77,6 +81,20 @@ def column_pairs(part: Columns, downloads: Path) -> Iterator[RawPair]:
                 f"{file}, line {line} has {len(columns)} columns, not {wanted}: mend it or correct separator."
             )
         yield RawPair(columns[part.source_column], columns[part.target_column], file, line, None)
+
+
+def sentences(file: FileSpec, downloads: Path, *, tagged: bool) -> Iterator[tuple[int, str]]:
+    """The sentences of a file, each with its line counted from 1.
+
+    tagged: of the talks of IWSLT: a test set has a segment a line, training text has lines about each talk.
+    """
+    for line, text in enumerate(read_text(file, downloads), 1):
+        if not tagged:
+            yield line, text
+        elif segment := SEGMENT.fullmatch(text):
+            yield line, unescape(segment[1])
+        elif not OTHER_TAG.match(text):
+            yield line, text
 
 
 def read_text(file: FileSpec, downloads: Path) -> Iterator[str]:
@@ -112,7 +130,7 @@ def sacrebleu_files(name: str, languages: tuple[str, str]) -> TwoFiles:
             f"sacrebleu could not give its test set {name} for {pair} ({type(error).__name__}: {error}): "
             f"run `sacrebleu -t {name} -l {pair} --echo src` where there is network, or give files by path."
         ) from None
-    return TwoFiles(FileSpec(Path(source), None, None, None), FileSpec(Path(reference), None, None, None), None)
+    return TwoFiles(FileSpec(Path(source), None, None, None), FileSpec(Path(reference), None, None, None))
 
 
 def overlap_numbers(overlap: FileSpec | OpusOverlap, downloads: Path) -> Iterator[float]:

@@ -10,7 +10,9 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
+from numpy.typing import NDArray
 
+from heads.analysis.attention_maps import encoder_on_words
 from heads.figures.importance import relation_label
 from heads.figures.style import MINUS, first_seed, new_figure
 from heads.tables.reading import Frames, first_of
@@ -76,13 +78,16 @@ def sentence_for(sentences: list[dict[str, Any]], telling: Telling, turn: int) -
 
 def attention_maps(frames: Frames, experiment: str) -> Figure:
     """One map for each telling head of the baseline, words that attend in rows; the gold arcs' cells are framed."""
-    sentences = first_seed(frames["maps.json"]).to_dict("records")
+    heads = int(frames["model.json"]["head"].max()) + 1
+    sentences = [sentence for maps in first_seed(frames["maps.json"])["maps"] for sentence in maps]
     shown = telling_heads(first_of(first_seed(frames["roles.tsv"]), "trees")) if sentences else []
     rows = max(1, -(-len(shown) // COLUMNS))
     title = f"Attention of the most telling encoder heads, unpruned model, experiment “{experiment}”"
     figure, axes = new_figure(0.45 + 2.3 * rows, title, nrows=rows, ncols=COLUMNS)
     for turn, (each, telling) in enumerate(zip(axes.flat, shown, strict=False)):
-        _map(cast(Axes, each), sentence_for(sentences, telling, turn), telling)
+        sentence = sentence_for(sentences, telling, turn)
+        weights = encoder_on_words(sentence)[telling.layer * heads + telling.head]
+        _map(cast(Axes, each), sentence, weights, telling)
     for each in axes.flat[len(shown) :]:
         each.set_axis_off()
     if not shown:
@@ -90,8 +95,7 @@ def attention_maps(frames: Frames, experiment: str) -> Figure:
     return figure
 
 
-def _map(axes: Axes, sentence: dict[str, Any], telling: Telling) -> None:
-    weights = sentence["weights"][telling.layer, telling.head]
+def _map(axes: Axes, sentence: dict[str, Any], weights: NDArray[np.float64], telling: Telling) -> None:
     axes.imshow(weights, cmap="Blues", vmin=0, vmax=1, aspect="equal")
     places, words = range(len(weights)), [_short(word) for word in sentence["words"]]
     axes.set_xticks(places, words, rotation=90, fontsize=5)

@@ -15,7 +15,7 @@ NEEDS: dict[str, Need] = {
     "relative_positions": Need((), {"baseline": ("positions.tsv",)}, ("voita_table1_dependencies.csv",)),
     "dependency_scores": TABLE_NEEDS["dependencies"],
     "hard_concrete": Need((*ENCODER, *ALL), {"gates": ("heads.tsv",)}, ()),
-    "attention_maps": Need((), {"baseline": ("roles.tsv", "maps.json")}, ()),
+    "attention_maps": Need((), {"baseline": ("roles.tsv", "model.json", "maps.json")}, ()),
     "bleu_encoder_heads": Need(ENCODER, {"baseline": BLEU, "pruned": BLEU}, ("voita_figure7_encoder_pruning.csv",)),
     "functions_retained": Need(
         (*ENCODER, *ALL),
@@ -40,6 +40,7 @@ NEEDS: dict[str, Need] = {
     "michel_fig4": Need((), {"baseline": ("masking_curve.tsv",)}, ()),
     "michel_fig5": Need((), {"baseline": ("checkpoints.tsv",)}, ()),
     "selection": TABLE_NEEDS["selection"],
+    "scoreboard": TABLE_NEEDS["scoreboard"],
     "gates_closing": Need(ALL, {"gates": ("gates.jsonl",)}, ()),
 }
 """By name of the figure; each is drawn for one experiment, but those of ACROSS."""
@@ -47,7 +48,7 @@ NEEDS: dict[str, Need] = {
 ANIMATED = ("gates_closing",)
 """Also written as an animation."""
 
-ACROSS = ("dependency_scores",)
+ACROSS = ("dependency_scores", "scoreboard")
 """One picture of all experiments that `run` names."""
 
 FROM_SETTINGS = ("hard_concrete",)

@@ -27,6 +27,7 @@ from heads.model.shape import ModelShape
 
 Gates = Mapping[str, Sequence[Tensor]]
 """For each gated kind of attention, one tensor [H] a layer, in the order of the layer's live heads."""
+CPU = torch.device("cpu")
 ROOM = 8
 """For how many more steps a cache has room when it is copied, which also leaves out what nobody needs."""
 
@@ -134,17 +135,23 @@ class Embedding(nn.Module):
     def forward(self, ids: Tensor, first_position: int = 0) -> Tensor:
         """Ids [B, Q] to states [B, Q, D]; `first_position` is where the first of them stands in its sentence."""
         states = self.pieces(ids) * math.sqrt(self.width)
-        states = states + sinusoids(ids.shape[1], self.width, first_position).to(states)
+        states = states + sinusoids(ids.shape[1], self.width, first_position, states.dtype, states.device)
         return drop(states, self.dropout, training=self.training)
 
 
 @lru_cache(maxsize=1024)
-def sinusoids(length: int, width: int, first: int = 0) -> Tensor:
-    """Position signals [length, width]: sines in the even columns, cosines in the odd ones."""
-    positions = torch.arange(first, first + length, dtype=torch.float64)[:, None]
-    rates = torch.exp(torch.arange(0, width, 2, dtype=torch.float64) * (-math.log(10_000.0) / width))
-    angles = positions * rates
-    return torch.stack([angles.sin(), angles.cos()], -1).flatten(1)[:, :width]
+def sinusoids(
+    length: int,
+    width: int,
+    first: int = 0,
+    dtype: torch.dtype = torch.float64,
+    device: torch.device = CPU,
+) -> Tensor:
+    """Position signals [length, width]: sines in the even columns, cosines in the odd ones; made on their device."""
+    positions = torch.arange(first, first + length, dtype=torch.float64, device=device)[:, None]
+    evens = torch.arange(0, width, 2, dtype=torch.float64, device=device)
+    angles = positions * torch.exp(evens * (-math.log(10_000.0) / width))
+    return torch.stack([angles.sin(), angles.cos()], -1).flatten(1)[:, :width].to(dtype)
 
 
 def to_attention(source_mask: Tensor) -> Tensor | None:

@@ -17,7 +17,8 @@ from heads.base.criteria import LATENCY, MEASURED_IN, files_of
 from heads.base.files import UserError, read_tsv
 from heads.base.targets import Target
 from heads.model.shape import Head, shape_of
-from heads.pruning.selection import Limit, keep_best, keep_optimal, random_scores, reversed_scores
+from heads.pruning.optimal import Limit, keep_optimal
+from heads.pruning.selection import keep_best, random_scores, reversed_scores
 
 COLUMNS = ("method", "budget", "attention", "layer", "head", "open")
 LIMITS = {"optimal": "heads", "optimal_latency": "seconds"}

@@ -86,7 +86,7 @@ class TrainableGates(nn.Module):
     """Gates on all live heads of a scope that learn with the model; everything by kind of attention and layer."""
 
     def sampled(self, generator: torch.Generator) -> dict[str, list[Tensor]]:
-        """Gates for one update, the same for all its sentences; noise is drawn on the CPU, so on any device alike."""
+        """Gates for one update, the same for all its sentences; the generator is of the device that they live on."""
         raise NotImplementedError
 
     def binary(self) -> dict[str, list[Tensor]]:
@@ -127,7 +127,7 @@ class HeadGates(TrainableGates):
     def sampled(self, generator: torch.Generator) -> dict[str, list[Tensor]]:
         """See `TrainableGates`."""
         return self._each(
-            lambda a: sample(a, torch.rand(a.shape, generator=generator).to(a.device), self.shape), self.log_alpha
+            lambda a: sample(a, torch.rand(a.shape, generator=generator, device=a.device), self.shape), self.log_alpha
         )
 
     def open_heads(self) -> dict[str, Tensor]:
@@ -141,8 +141,7 @@ class HeadGates(TrainableGates):
         for budget in self.budgets:
             mine = self._of_kinds(budget.kinds)
             order = torch.cat([log_alpha.detach() for log_alpha in mine.values()]).argsort(descending=True, stable=True)
-            stays = torch.zeros(len(order), dtype=torch.bool, device=order.device)
-            stays[order[: budget.keep]] = True
+            stays = torch.zeros_like(order, dtype=torch.bool).index_fill(0, order[: budget.keep], 1)
             found |= dict(zip(mine, stays.split([len(log_alpha) for log_alpha in mine.values()]), strict=True))
         return found
 

@@ -22,9 +22,9 @@ from heads.pruning.gates import TrainableGates
 SMALLEST = torch.finfo(torch.float64).tiny
 
 
-def gumbel(shape: torch.Size, generator: torch.Generator) -> Tensor:
-    """Standard Gumbel noise in float64, drawn on the CPU, so on any device alike."""
-    uniform = torch.rand(shape, generator=generator, dtype=torch.float64).clamp_min(SMALLEST)
+def gumbel(shape: torch.Size, generator: torch.Generator, device: torch.device | None = None) -> Tensor:
+    """Standard Gumbel noise in float64 on the device of the generator, by default the CPU."""
+    uniform = torch.rand(shape, generator=generator, dtype=torch.float64, device=device).clamp_min(SMALLEST)
     return -(-uniform.log()).log()
 
 
@@ -51,7 +51,6 @@ class SubsetGates(TrainableGates):
     """Gates on all live heads of a scope, of which exactly `budget` stay."""
 
     weights: nn.Parameter
-    draws: Tensor
 
     def __init__(self, model: ModelShape, scope: str, budget: int, settings: SubsetSettings, updates: int) -> None:
         """updates: how many there will be; the gates cool down over the settings' share of them."""
@@ -64,18 +63,28 @@ class SubsetGates(TrainableGates):
                 f"{budget} heads are to be kept of the {heads} in scope {scope}: give a number from 1 to that."
             )
         self.weights = nn.Parameter(torch.zeros(heads))
-        # A buffer, so that it is saved with the weights and a resumed training is as cool as one never stopped.
-        self.register_buffer("draws", torch.zeros((), dtype=torch.int64))
+        self.draws = 0
+
+    def get_extra_state(self) -> Tensor:
+        """The draws, saved with the weights: a resumed training is as cool as one never stopped.
+
+        No buffer, for on a GPU each draw would wait to read it.
+        """
+        return torch.tensor(self.draws)
+
+    def set_extra_state(self, state: Tensor) -> None:
+        """See `get_extra_state`."""
+        self.draws = int(state)
 
     def temperature(self) -> float:
         """The temperature of the next draw, falling from the first to the last one by the same factor every draw."""
         settings = self.settings
-        done = min(1.0, int(self.draws) / self.cooldown)
+        done = min(1.0, self.draws / self.cooldown)
         return float(settings.temperature_first ** (1 - done) * settings.temperature_last**done)
 
     def sampled(self, generator: torch.Generator) -> dict[str, list[Tensor]]:
         """See `TrainableGates`; every call cools down."""
-        noise = gumbel(self.weights.shape, generator).to(self.weights.device)
+        noise = gumbel(self.weights.shape, generator, self.weights.device)
         scores = self.weights.double() + noise
         gates = relaxed_top(scores, self.budget, self.temperature())
         if self.settings.straight_through:

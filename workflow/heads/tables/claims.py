@@ -1,4 +1,4 @@
-"""The scoreboard: what the papers claim, a number for each claim from our own runs, and whether it holds here."""
+"""What the papers claim, a number for each claim from our own runs, and whether it holds here."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from heads.tables.claims_voita import VOITA_CLAIMS, VOITA_RELEVANCE_CLAIMS
 from heads.tables.evidence import Evidence, gather
 from heads.tables.measures import measures_table, relevance_columns
 from heads.tables.reading import Frames
+from heads.tables.seeds import with_spread
 from heads.tables.settling import NOT_SETTLED
 from heads.tables.verdicts import TOO_FEW, Finding, holds, t_quantile
 
@@ -74,6 +75,12 @@ def _row(claim: dict[str, object], finding: Finding) -> dict[str, object]:
     stated = {name: claim[name] for name in ("claim", "measure", "paper", "paper_of", "limit", "source", "tag")}
     found = {name: getattr(finding, name) for name in ("ours", "of", "low", "high", "p_value", "chance")}
     return {**stated, **found, "holds_if": condition, "holds": holds(finding, condition, limit)}  # type: ignore[arg-type]
+
+
+def decided_claims(frames: Frames, *papers: pd.DataFrame) -> pd.DataFrame:
+    """As `claims_table`, with means over several seeds and their own verdicts."""
+    keys = ["experiment", "claim", "measure", "rule"]
+    return over_seeds(with_spread(claims_table(frames, *papers), keys), keys)
 
 
 def over_seeds(table: pd.DataFrame, keys: list[str]) -> pd.DataFrame:

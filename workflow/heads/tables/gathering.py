@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from heads.base.files import UserError
-from heads.tables.claims import claims_table, over_seeds
+from heads.tables.claims import decided_claims
 from heads.tables.corpus import corpus_table
 from heads.tables.correlations import correlations_table
 from heads.tables.measures import measures_table
@@ -17,6 +17,7 @@ from heads.tables.needs import NEEDS
 from heads.tables.pruning import pruning_table
 from heads.tables.reading import load_reference, load_runs
 from heads.tables.roles import dependencies_table, role_drift_table, roles_table
+from heads.tables.scoreboard import scoreboard_table
 from heads.tables.seeds import with_spread
 from heads.tables.selection import selection_table
 from heads.tables.speed import speed_table
@@ -34,7 +35,8 @@ TABLES: dict[str, Callable[..., pd.DataFrame]] = {
     "measures": measures_table,
     "correlations": correlations_table,
     "selection": selection_table,
-    "claims": claims_table,
+    "claims": decided_claims,
+    "scoreboard": scoreboard_table,
 }
 
 KEYS = {
@@ -47,9 +49,9 @@ KEYS = {
     "michel_checkpoints": ("experiment", "update", "finished", "masked"),
     "correlations": ("experiment", "attention", "measure_a", "measure_b"),
     "selection": ("experiment", "target", "treatment", "updates"),
-    "claims": ("experiment", "claim", "measure", "rule"),
 }
-"""What rows agree in that differ only by their seed. Not single heads: head 3 of one seed is not that of another."""
+"""What rows agree in that differ only by their seed. Not single heads: head 3 of one seed is not that of another. Both
+tables of claims see to their seeds themselves, for a mean has a verdict of its own."""
 
 
 def gathered(name: str, runs: Sequence[Path]) -> pd.DataFrame:
@@ -57,11 +59,7 @@ def gathered(name: str, runs: Sequence[Path]) -> pd.DataFrame:
     need = NEEDS[name]
     frames = load_runs(need, runs)
     table = TABLES[name](frames, *(load_reference(reference) for reference in need.reference))
-    if name not in KEYS:
-        return table
-    keys = KEYS[name]
-    spread = with_spread(table, keys)
-    return over_seeds(spread, list(keys)) if name == "claims" else spread
+    return with_spread(table, KEYS[name]) if name in KEYS else table
 
 
 def corpora_gathered(experiments: Sequence[Path], corpora: Sequence[Path]) -> pd.DataFrame:

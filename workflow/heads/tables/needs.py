@@ -51,6 +51,21 @@ MICHEL = ("layers_to_one.tsv", "masking_curve.tsv", "checkpoints.tsv", "speed.ts
 SCORED = ("bleu.json", "bleu_statistics.tsv")
 TRAINED = ("model.json", "train.jsonl")
 
+CLAIMS = Need(
+    BOTH,
+    {
+        "baseline": (*MEASURED["baseline"], *SCORED, "model.json", *MICHEL),
+        "gates": (*MEASURED["gates"], *TRAINED),
+        "pruned": ("roles.tsv", *SCORED, "model.json"),
+        "scratch": (*SCORED, *TRAINED),
+        "selected": (*SCORED, *TRAINED),
+        "penalty_scratch": (*SCORED, "model.json"),
+    },
+    ("voita_claims.csv", "michel_claims.csv"),
+    optional=("roles.tsv", *MICHEL),
+)
+"""Of both tables of claims."""
+
 NEEDS: dict[str, Need] = {
     "pruning": Need(
         BOTH,
@@ -80,19 +95,8 @@ NEEDS: dict[str, Need] = {
     "measures": Need(BOTH, MEASURED, (), optional=("roles.tsv",)),
     "correlations": Need(BOTH, MEASURED, (), optional=("roles.tsv",)),
     "selection": Need((), {"baseline": ("masked.tsv", "compared.tsv")}, ()),
-    "claims": Need(
-        BOTH,
-        {
-            "baseline": (*MEASURED["baseline"], *SCORED, "model.json", *MICHEL),
-            "gates": (*MEASURED["gates"], *TRAINED),
-            "pruned": ("roles.tsv", *SCORED, "model.json"),
-            "scratch": (*SCORED, *TRAINED),
-            "selected": (*SCORED, *TRAINED),
-            "penalty_scratch": (*SCORED, "model.json"),
-        },
-        ("voita_claims.csv", "michel_claims.csv"),
-        optional=("roles.tsv", *MICHEL),
-    ),
+    "claims": CLAIMS,
+    "scoreboard": CLAIMS,
 }
 """By name of the table. `corpus` is not among them: it reads no runs, see `heads.tables.corpus`."""
 

@@ -38,7 +38,7 @@ TEXT = {
     "signature",
 }
 TEXT |= {"run", "device", "form", "order", "target"}
-OBJECTS = {"words", "relations", "tree_heads", "weights", "statistics"}
+OBJECTS = {"maps", "statistics"}
 
 Record = dict[str, Any]
 Frames = dict[str, pd.DataFrame]
@@ -90,8 +90,8 @@ def _gates(path: Path) -> Iterator[Record]:
 
 
 def _maps(path: Path) -> Iterator[Record]:
-    for sentence in read_json(path):
-        yield {**sentence, "weights": np.array(sentence["weights"]["enc_self"], dtype=float)}
+    # One record for all sentences, as they stand in the file.
+    yield {"maps": read_json(path)}
 
 
 def _statistics(path: Path) -> Iterator[Record]:
@@ -114,7 +114,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "positions.tsv": ("trees", "relation", "position", "arcs"),
     "alignment.tsv": ("trees", "sentences", "measured", "tree_words", "aligned_words"),
     "gates.jsonl": ("update", "attention", "layer", "head", "p_open"),
-    "maps.json": ("words", "relations", "tree_heads", "weights"),
+    "maps.json": ("maps",),
     "importance.tsv": ("attention", "layer", "head", "form", "importance", "importance_normalised"),
     **dict.fromkeys(
         ("ablation.tsv", "ablation.dev.tsv", "ablation.out_of_domain.tsv"),

@@ -1,7 +1,7 @@
 """What heads do: the tables of dependencies, roles and their drift (Voita et al., Table 1, Fig 8).
 
-Where heads were measured on trees from two sources, the first one decides on functions and roles, and what the second
-one gives stands beside it in the columns that begin with `other_`.
+Where heads were measured on trees from several sources, the first one decides on functions and roles, and what the
+second one gives stands beside it in the columns that begin with `other_`; further ones stand in `roles.tsv` alone.
 """
 
 from __future__ import annotations
@@ -101,8 +101,8 @@ def role_drift_table(frames: Frames) -> pd.DataFrame:
 
 
 def _other(frame: pd.DataFrame) -> pd.DataFrame:
-    """Rows of trees that are not the first of their run."""
-    return frame.drop(first_of(frame, "trees").index)
+    """Rows of the second trees of their run."""
+    return first_of(frame.drop(first_of(frame, "trees").index), "trees")
 
 
 def roles_table(frames: Frames, figure8: pd.DataFrame) -> pd.DataFrame:
@@ -110,7 +110,7 @@ def roles_table(frames: Frames, figure8: pd.DataFrame) -> pd.DataFrame:
 
     Between them: how many live heads would be positional were their offsets counted in words (`positional_on_words`);
     how many of a pruned model hold a role that they did not hold in the unpruned one (`heads_with_new_roles`) or no
-    longer hold one (`heads_with_lost_roles`); the words of the trees; and the counts by the other trees.
+    longer hold one (`heads_with_lost_roles`); the words of the trees; and the counts by the second trees.
 
     frames: `model.json`, `roles.tsv` and `alignment.tsv`; figure8: the paper's numbers, a row a size and function.
     """
@@ -204,8 +204,8 @@ def dependencies_table(frames: Frames, table1: pd.DataFrame) -> pd.DataFrame:
     """For every relation and direction the baseline's most accurate head, beside the paper's two corpora.
 
     The best head is chosen on the sentences it is reported on, as in the paper, and its interval does not know of the
-    choice. On other trees the best head is chosen anew; `other_same_head_percent` is the accuracy there of the head
-    that is best on the first trees. Cells are empty where a relation never occurs.
+    choice. On the second trees the best head is chosen anew; `other_same_head_percent` is the accuracy there of the
+    head that is best on the first trees. Cells are empty where a relation never occurs.
 
     frames: `roles.tsv` and `alignment.tsv` of baseline runs; table1: the paper's numbers.
     """

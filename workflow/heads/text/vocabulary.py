@@ -142,6 +142,10 @@ class Vocabulary:
         """The written form of one piece."""
         return str(self.processor.id_to_piece(index))
 
+    def pieces(self, ids: Iterable[int]) -> list[str]:
+        """What every piece looks like; a blank in front of it is a low line, U+2581."""
+        return [str(self.processor.id_to_piece(int(i))) for i in ids]
+
     def spans(self, sentence: str) -> tuple[list[int], list[Span]]:
         """Piece ids of a sentence, and the characters each piece covers (blanks before a word belong to its piece)."""
         mapping = self.processor.encode(sentence, out_type="offset_mapping")

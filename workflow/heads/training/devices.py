@@ -17,6 +17,10 @@ from heads.base.files import UserError
 POLL_SECONDS = 2.0
 LOCK_HOMES = (Path("/dev/shm"), Path("/tmp"))
 """Where GPUs are claimed, the first that can be written: the same for all jobs on a machine, as TMPDIR need not be."""
+JOBS_A_GPU = "HEADS_JOBS_A_GPU"
+"""The variable of the environment that says how many jobs may share a GPU, the same for all jobs; one without it."""
+LENGTH_MULTIPLE = {"cpu": 1, "cuda": 8}
+"""What lengths of training batches are rounded up to: a GPU is slow at odd sizes, and at each that it meets first."""
 
 
 def pick(name: str, threads: int) -> torch.device:
@@ -33,6 +37,8 @@ def pick(name: str, threads: int) -> torch.device:
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     # torch.use_deterministic_algorithms sets the same and imports the compiler first, which takes a second.
     torch.set_deterministic_debug_mode("warn")
+    # Else memory that is about to be written would be filled with NaN first.
+    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
     wanted = re.fullmatch(r"cpu|cuda(?::(?P<number>0|[1-9][0-9]*))?", name)
@@ -70,13 +76,25 @@ def own_gpu(number: str | None) -> int:
     names = [str(torch.cuda.get_device_properties(place).uuid) for place in range(torch.cuda.device_count())]
     folder = lock_folder(LOCK_HOMES)
     if number is None:
-        return taken(names, folder, f"all {len(names)} GPUs are taken by other jobs: waiting for one")
+        waiting = f"all {len(names)} GPUs are taken by other jobs: waiting for one"
+        return taken(places_on(names), folder, waiting) % len(names)
     if int(number) >= len(names):
         raise UserError(f"--device cuda:{number} is not there: torch sees {len(names)} GPUs, counted from 0.")
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise UserError(f"--device cuda:{number} is one GPU, but each process needs its own: use --device cuda.")
-    taken([names[int(number)]], folder, f"GPU {number} is taken by another job: waiting for it")
+    taken(places_on([names[int(number)]]), folder, f"GPU {number} is taken by another job: waiting for it")
     return int(number)
+
+
+def places_on(names: Sequence[str]) -> list[str]:
+    """Names of the places that jobs can take on GPUs, one on each GPU first, then a second one on each, and so on.
+
+    Raises UserError when the number of jobs that may share a GPU is none.
+    """
+    jobs = os.environ.get(JOBS_A_GPU, "1")
+    if re.fullmatch("[1-9][0-9]*", jobs) is None:
+        raise UserError(f"{JOBS_A_GPU}={jobs} cannot work: give 1 or more.")
+    return [*names, *(f"{name}.{job}" for job in range(2, int(jobs) + 1) for name in names)]
 
 
 def lock_folder(homes: Sequence[Path]) -> Path:

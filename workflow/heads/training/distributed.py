@@ -76,7 +76,7 @@ class Processes:
         """The first process's value, in all of them."""
         if self.count == 1:
             return value
-        holder = torch.tensor([value], dtype=torch.float64, device="cuda" if dist.get_backend() == "nccl" else "cpu")
+        holder = torch.tensor([value], dtype=torch.float64)  # not on the GPU, which would have to be waited for
         dist.broadcast(holder, 0)
         return float(holder)
 
@@ -128,5 +128,5 @@ def joined(device: torch.device) -> Processes:
     if device.type == "cuda":
         torch.cuda.set_device(device)
     if not dist.is_initialized():
-        dist.init_process_group("nccl" if device.type == "cuda" else "gloo", timeout=LONGEST_WAIT)
+        dist.init_process_group("cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo", timeout=LONGEST_WAIT)
     return Processes(dist.get_rank(), count)

@@ -118,7 +118,8 @@ def _taken_up(job: Job, start: str) -> Unfinished:
     # The dev set too: the best dev loss so far and what the log tells are of that one.
     files = [job.data / f"{split}.{side}.safetensors" for split in ("train", "dev") for side in SIDES]
     data = [sha256_of(path) for path in (*files, job.references)]
-    identity = fingerprint(job.content, job.seed, start, data, provenance()["torch"])
+    # The kind of device too, for no generator goes on with the noise of another kind's.
+    identity = fingerprint(job.content, job.seed, start, data, provenance()["torch"], job.device.type)
     folder = job.model / "unfinished"
     if not job.processes.first:
         return Follower(folder, identity)

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,17 +21,25 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from heads.base.pool import ahead
 from heads.config.trainings import LengthSettings, TrainingSettings
 from heads.model.transformer import Gates, Transformer
 from heads.pruning.gates import TrainableGates
 from heads.pruning.penalty import Penalty
-from heads.text.batches import Batch, Pairs, cut
+from heads.text.batches import Batch, Pairs, cut, moved
 from heads.training.checkpointing import Unfinished
 from heads.training.cross_entropy import smoothed_cross_entropy
-from heads.training.devices import products_dtype
+from heads.training.devices import LENGTH_MULTIPLE, products_dtype
 from heads.training.distributed import Processes
+from heads.training.losses import Losses
 from heads.training.optimizers import Optimizers
 
+Update = tuple[NDArray[np.int64], list[Batch]]
+"""The pairs of an update, and the micro-batches of this process, on the CPU."""
+Row = dict[str, float | Tensor]
+"""What an update tells the log; a tensor [] may still be on its way."""
+AHEAD = 2
+"""Updates whose batches are made while a GPU works on another."""
 Evaluate = Callable[[Transformer, Gates | None], dict[str, float]]
 """Scores a model, with binary gates if it has any, on held-out data; must return `dev_loss`."""
 
@@ -78,9 +87,11 @@ class Training:
 
     def __init__(self, model: Transformer, pairs: Pairs, plan: Plan, pruning: Pruning | None = None) -> None:
         self.model, self.pairs, self.plan, self.pruning = model.to(plan.device), pairs, plan, pruning
-        self.update, self.best, self.waited = 0, math.inf, 0
+        self.update, self.best, self.waited, self.losses = 0, math.inf, 0, Losses()
+        # What a GPU found is read no sooner than it is needed; it goes on with the next update meanwhile.
+        self.waits = plan.device.type == "cpu"
         # Another stream than dropout's, which starts from the seed itself.
-        self.generator = torch.Generator().manual_seed(plan.seed + 1_000_003)
+        self.generator = torch.Generator(plan.device).manual_seed(plan.seed + 1_000_003)
         self.seed_dropout()
         settings = plan.training
         self.dtype = products_dtype(settings.precision, plan.device)
@@ -104,11 +115,27 @@ class Training:
             yield from order[skip:]
             skip, epoch = max(0, skip - len(order)), epoch + 1
 
-    def step(self, members: NDArray[np.int64]) -> dict[str, float]:
+    def prepared(self, first: int) -> Generator[Update]:
+        """What `step` is given for each update from number `first` on; close it when no more are wanted."""
+        updates = self.updates(first)
+        # A thread of its own gains nothing where it takes its time from the processor that does the updates.
+        yield from map(self.prepare, updates) if self.waits else ahead(self.prepare, updates, AHEAD)
+
+    def prepare(self, members: NDArray[np.int64]) -> Update:
+        """The update on these pairs."""
+        settings, processes = self.plan.training, self.plan.processes
+        part_tokens = processes.part_tokens(settings.batch_tokens, settings.micro_batch_tokens)
+        parts = processes.share(cut(members, self.pairs.source.lengths, part_tokens))
+        multiple = LENGTH_MULTIPLE[self.plan.device.type]
+        return members, [self.pairs.batch(part, multiple) for part in parts]
+
+    def step(self, members: NDArray[np.int64], batches: Sequence[Batch] | None = None, /) -> Row:
         """One update on these pairs; returns the cross-entropy in nats a target token and what else is logged.
 
         The objective is cross-entropy + penalty: the first of the model with one sample of the gates, in micro-batches,
         the second of the gates alone, so it is added once. Both leave their gradients with the parameters.
+        batches: of these pairs, where they were prepared. Raises FloatingPointError for a loss that is no number: on a
+        CPU before any weight has changed, on a GPU when the losses are next read.
         """
         pruning, rate = self.pruning, self.schedule()
         settled = pruning is not None and self.update >= pruning.updates
@@ -116,13 +143,15 @@ class Training:
         gates = None
         if pruning:
             gates = pruning.gates.binary() if settled else pruning.gates.sampled(self.generator)
-        row = {"loss": self.cross_entropy(members, gates), "learning_rate": rate}
+        loss = self.cross_entropy(members, self.prepare(members)[1] if batches is None else batches, gates)
+        row: Row = {"loss": loss, "learning_rate": rate}
         if pruning:
             if not settled:
                 pruning.penalty(pruning.gates).backward()
-            row["expected_open_heads"] = float(pruning.gates.expected_open().detach())
-        if not math.isfinite(row["loss"]):
-            raise FloatingPointError(f"the loss is {row['loss']} at update {self.update + 1}")
+            row["expected_open_heads"] = pruning.gates.expected_open().detach()
+        self.losses.add(self.update + 1, loss)
+        if self.waits:
+            self.losses.read()
         self.optimizers.step(rate)
         self.update += 1
         if pruning and not settled:
@@ -135,28 +164,29 @@ class Training:
         rate = learning_rate(before + number, settings) * decay(number, self.plan.length.updates, settings.decay_share)
         return rate * min(1.0, number / settings.rewarm_updates) if before and settings.rewarm_updates else rate
 
-    def cross_entropy(self, members: NDArray[np.int64], gates: Gates | None) -> float:
-        """The mean over target tokens of these pairs in nats, its gradient added to the parameters."""
-        settings, processes = self.plan.training, self.plan.processes
+    def cross_entropy(self, members: NDArray[np.int64], batches: Sequence[Batch], gates: Gates | None) -> Tensor:
+        """The mean [] over target tokens of these pairs in nats, its gradient added to the parameters."""
+        processes = self.plan.processes
         target_tokens = int(self.pairs.target.lengths[members].sum()) + len(members)
         total = torch.zeros((), device=self.plan.device)
-        part_tokens = processes.part_tokens(settings.batch_tokens, settings.micro_batch_tokens)
-        parts = processes.share(cut(members, self.pairs.source.lengths, part_tokens))
-        for number, part in enumerate(parts):
-            batch = self.pairs.batch(part).to(self.plan.device)
+        for number, batch in enumerate(batches):
             loss = self.loss_sum(batch, gates) / target_tokens
             # The gates' graph is shared by all micro-batches, so it must outlive all but the last.
-            loss.backward(retain_graph=gates is not None and number < len(parts) - 1)
+            loss.backward(retain_graph=gates is not None and number < len(batches) - 1)
             total += loss.detach()
         processes.sum_gradients(self.optimizers.parameters())
-        return float(processes.sum(total))
+        return processes.sum(total)
 
     def loss_sum(self, batch: Batch, gates: Gates | None) -> Tensor:
-        """Label-smoothed cross-entropy in nats, summed over the real target tokens of a batch."""
-        model, smoothing = self.model, self.plan.training.label_smoothing
-        with torch.autocast(self.plan.device.type, torch.bfloat16, enabled=self.dtype is torch.bfloat16):
+        """Label-smoothed cross-entropy in nats, summed over the real target tokens of a batch on the CPU."""
+        model, device, smoothing = self.model, self.plan.device, self.plan.training.label_smoothing
+        # Where the real tokens stand is asked of the CPU: a GPU would have to be waited for.
+        real = batch.target_mask.flatten().nonzero()[:, 0]
+        targets = moved(batch.target_output.flatten()[real], device)
+        batch = batch.to(device)
+        with torch.autocast(device.type, torch.bfloat16, enabled=self.dtype is torch.bfloat16):
             states = model(batch.source, batch.source_mask, batch.target_input, gates)
-        states, targets = states[batch.target_mask], batch.target_output[batch.target_mask]
+        states = states.flatten(0, 1).index_select(0, moved(real, device))
         return smoothed_cross_entropy(
             states.float(), model.projection.weight, model.projection.bias, targets, smoothing, self.dtype
         )
@@ -170,8 +200,9 @@ class Training:
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Tensors and plain facts from which `restore` goes on exactly here.
 
-        Raises FloatingPointError when there is no number in a weight, so that the last good state is kept.
+        Raises FloatingPointError when there is no number in a loss or weight, so that the last good state is kept.
         """
+        self.losses.read()
         tensors = {f"model.{name}": value for name, value in self.model.state_dict().items()}
         tensors |= {f"optimizer.{name}": value for name, value in self.optimizers.state().items()}
         if self.pruning:
@@ -218,34 +249,51 @@ def train(training: Training, evaluate: Evaluate, unfinished: Unfinished) -> dic
     plan.processes.broadcast(0.0)  # until here the others wait: the first one may have cleaned up
     if not plan.processes.first:
         unfinished.resume(training)
-    updates = training.updates(training.update)
-    clock, tokens, losses = time.monotonic(), 0, []
+    clock, tokens = time.monotonic(), 0
     stopped = training.update >= plan.length.updates or 0 < plan.length.patience <= training.waited
-    while not stopped:
-        training.model.train()
-        members = next(updates)
-        row = training.step(members)
-        losses.append(row["loss"])
-        tokens += int(training.pairs.source.lengths[members].sum()) + len(members)
-        number, last = training.update, training.update == plan.length.updates
-        if pruning and (number % pruning.record_every == 0 or number == 1 or last):
-            unfinished.record_gates(number, pruning.gates, pruning.penalty.lam.tolist())
-        if number % plan.training.evaluate_every == 0 or last:
-            seconds = time.monotonic() - clock
-            scores = evaluate_once(training, evaluate)
-            row |= {"loss": float(np.mean(losses)), "source_tokens_per_second": round(tokens / seconds)}
-            unfinished.log({"update": number, "updates": plan.length.updates, **row, **scores})
-            stopped = training.stop_early(scores["dev_loss"]) or last
-            clock, tokens, losses = time.monotonic(), 0, []
-        if number % plan.length.average_every == 0 and plan.length.average_last > 1:
-            unfinished.snapshot(number, training.model, plan.length.average_last)
-        if number in plan.keep_at:
-            unfinished.keep_moment(number, training.model)
-        unfinished.save_when_due(training)
+    with closing(training.prepared(training.update)) as updates:
+        while not stopped:
+            training.model.train()
+            members, batches = next(updates)
+            row = training.step(members, batches)
+            tokens += int(training.pairs.source.lengths[members].sum()) + len(members)
+            number, last = training.update, training.update == plan.length.updates
+            if pruning and (number % pruning.record_every == 0 or number == 1 or last):
+                unfinished.record_gates(number, pruning.gates, pruning.penalty.lam.tolist())
+            if number % plan.training.evaluate_every == 0 or last:
+                row["loss"] = float(np.mean(training.losses.take()))  # waits for a GPU, so that its time is told
+                row["source_tokens_per_second"] = round(tokens / (time.monotonic() - clock))
+                told = {name: value.item() if isinstance(value, Tensor) else value for name, value in row.items()}
+                scores = evaluate_once(training, evaluate)
+                unfinished.log({"update": number, "updates": plan.length.updates, **told, **scores})
+                stopped = training.stop_early(scores["dev_loss"]) or last
+                clock, tokens = time.monotonic(), 0
+            keep(training, unfinished)
     if plan.length.average_last > 1:
         unfinished.load_average(training.model)
     final = evaluate_once(training, evaluate)
     return {"updates": training.update, "total_updates": plan.updates_before + training.update, **final}
+
+
+def keep(training: Training, unfinished: Unfinished) -> None:
+    """Keep on disk what is due after an update, once its losses are known to be numbers.
+
+    That are weights to be averaged, weights of a moment that was asked for, and the state to go on from.
+    """
+    plan, number = training.plan, training.update
+    if averaged(number, plan.length):
+        training.losses.read()
+        unfinished.snapshot(number, training.model, plan.length.average_last)
+    if number in plan.keep_at:
+        training.losses.read()
+        unfinished.keep_moment(number, training.model)
+    unfinished.save_when_due(training)
+
+
+def averaged(update: int, length: LengthSettings) -> bool:
+    """Whether the weights after an update may be among the last ones: any may, where a stop can come early."""
+    every, last = length.average_every, length.average_last
+    return last > 1 and update % every == 0 and (length.patience > 0 or update > length.updates - last * every)
 
 
 def evaluate_once(training: Training, evaluate: Evaluate) -> dict[str, float]:

@@ -77,9 +77,10 @@ def beam_search(
         torch.full((count,), IMPOSSIBLE, device=device),
     )
     best: list[list[int]] = [[] for _ in range(count)]
+    never = torch.tensor([PAD, BOS, UNK], device=device)
     for step in range(1, max(limits) + 1):
         log_probs = model.decode_next(search.live_tokens[:, :, -1], cache, gates).float().log_softmax(-1)
-        log_probs[:, :, [PAD, BOS, UNK]] = IMPOSSIBLE
+        log_probs.index_fill_(2, never, IMPOSSIBLE)
         if step >= min(limits):
             goes_on = torch.arange(log_probs.shape[2], device=device) != EOS
             log_probs.masked_fill_((search.limit == step)[:, None, None] & goes_on, IMPOSSIBLE)
@@ -117,8 +118,11 @@ def _extend(
     # An end that is not among the N best is no choice of a beam of N; without this, a beam of one is not greedy.
     finished = (scores[:, :beam] / penalty(step, alpha)).masked_fill(~ended[:, :beam], IMPOSSIBLE)
     done_scores, place = finished.max(1)
-    for row in (done_scores > search.done_scores).nonzero()[:, 0].tolist():
-        best[int(search.sentence[row])] = search.live_tokens[row, parent[row, place[row]], 1:].tolist()
+    better = (done_scores > search.done_scores).nonzero()[:, 0]
+    if len(better):  # all at once, as a GPU is waited for each time that it is asked
+        found = search.live_tokens[better, parent[better, place[better]], 1:]
+        for sentence, ids in zip(search.sentence[better].tolist(), found.tolist(), strict=True):
+            best[sentence] = ids
     search.done_scores = done_scores.maximum(search.done_scores)
 
     search.live_scores, chosen = scores.masked_fill(ended, 2 * IMPOSSIBLE).topk(beam, 1)

@@ -4,45 +4,84 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from heads.base.files import UserError, write_json, write_text
+from heads.base.files import UserError, write_json, write_text, write_tsv
 from heads.base.names import ATTENTION_LABELS
-from heads.model.folder import load_folder, save_folder
+from heads.model.folder import HEADS, load_folder, save_folder
+from heads.model.head_removal import COLUMNS, head_rows
 from heads.model.shape import ModelShape, facts_of
-from heads.text.vocabulary import facts_beside
+from heads.model.transformer import Transformer
+from heads.text.vocabulary import Vocabulary, facts_beside
+from heads.translation.agreement import pairs_of
 from heads.translation.model_folder import SCORE, VOCABULARIES, load_vocabularies, score_of, vocabulary_folder
+from heads.translation.to_ctranslate2 import agreement_of_ctranslate2, write_ctranslate2
+from heads.translation.to_onnx import agreement_of_onnx, write_onnx
+
+FORMATS = ("folder", "ctranslate2", "onnx")
+"""Our own folder, and what others read."""
+TOLERANCE = 1e-4
+"""How far a log-probability of an exported model in 32 bits may lie from ours, in nats: rounding and no more."""
 
 
-def export(folder: Path, out: Path) -> None:
+def export(
+    folder: Path, out: Path, form: str = "folder", *, sentences: Sequence[str] = (), quantization: str = "float32"
+) -> float | None:
     """Write the model of a run's folder, with all that translating with it takes, to the new folder `out`.
 
-    Raises UserError if `folder` is no run of an experiment or `out` is already there.
+    A format of others is held against our own model on `sentences`, or on random pieces if there are none; returned is
+    the largest difference of a log-probability in nats. Raises UserError if `folder` is no run of an experiment, if
+    `out` is already there, and where a format needs what is not installed.
     """
     model = load_folder(folder)
-    load_vocabularies(folder, model)
-    vocabularies = vocabulary_folder(folder)
-    experiment = vocabularies.parent
-    if vocabularies == folder.resolve():
+    vocabularies = load_vocabularies(folder, model)
+    place = vocabulary_folder(folder)
+    if place == folder.resolve() and form == "folder":
         raise UserError(f"{folder} is an exported model already: copy the folder.")
-    facts = {
-        **facts_of(folder),
-        "experiment": experiment.name,
-        "run": folder.resolve().relative_to(experiment).as_posix(),
-    }
-    score = score_of(folder)
+    facts = facts_of(folder)
+    if place != folder.resolve():
+        facts |= {"experiment": place.parent.name, "run": folder.resolve().relative_to(place.parent).as_posix()}
+    score, difference = score_of(folder), None
     with new_folder(out) as stage:
-        save_folder(model, stage, facts, facts["provenance"])
+        if form == "folder":
+            save_folder(model, stage, facts, facts["provenance"])
+        else:
+            difference = _write_other(form, model, vocabularies, stage, sentences, quantization)
+            write_tsv(stage / HEADS, head_rows(model.shape), COLUMNS)
+            write_json(stage / "origin.json", facts["provenance"])
         for name in VOCABULARIES:
-            for path in (vocabularies / name, facts_beside(vocabularies / name)):
+            for path in (place / name, *([facts_beside(place / name)] if form == "folder" else [])):
                 shutil.copyfile(path, stage / path.name)
         if score is not None:
             write_json(stage / SCORE, score)
         parameters = sum(value.numel() for value in model.parameters())
-        write_text(stage / "README.md", page(model.shape, parameters, facts, score))
+        use = _use(form, facts["provenance"], score, difference)
+        write_text(stage / "README.md", page(model.shape, parameters, facts, score, use))
+    return difference
+
+
+def _write_other(
+    form: str,
+    model: Transformer,
+    vocabularies: Sequence[Vocabulary],
+    stage: Path,
+    sentences: Sequence[str],
+    quantization: str,
+) -> float:
+    """Write the model as others read it, and find how far it is from ours. Raises ArithmeticError if that is far."""
+    pairs = pairs_of(model, vocabularies[0], sentences)
+    if form == "ctranslate2":
+        write_ctranslate2(model, vocabularies, stage, quantization)
+        difference = agreement_of_ctranslate2(model, vocabularies, stage, pairs)
+    else:
+        write_onnx(model, stage)
+        difference = agreement_of_onnx(model, stage, pairs)
+    if quantization == "float32" and not difference <= TOLERANCE:
+        raise ArithmeticError(f"the exported model's log-probabilities differ from ours by {difference}")
+    return difference
 
 
 @contextmanager
@@ -66,21 +105,19 @@ def new_folder(path: Path) -> Iterator[Path]:
         shutil.rmtree(stage, ignore_errors=True)
 
 
-def page(shape: ModelShape, parameters: int, facts: Mapping[str, Any], score: Mapping[str, Any] | None) -> str:
-    """What a stranger should know of an exported model, as Markdown."""
-    origin = facts["provenance"]
-    changed = ", with changes that were not committed" if origin["changed_since_commit"] else ""
-    versions = ", ".join(f"{name} {origin[name]}" for name in ("python", "torch", "sentencepiece"))
-    known = "" if score else " --beam 4 --length-penalty 0.6"
+def page(
+    shape: ModelShape, parameters: int, facts: Mapping[str, Any], score: Mapping[str, Any] | None, use: str
+) -> str:
+    """What a stranger should know of an exported model, as Markdown; `use` is how it translates."""
     return f"""# {facts["experiment"]}/{facts["run"]}
 
-A Transformer that translates, {parameters:,} parameters in 32 bits.
+A Transformer that translates, {parameters:,} parameters.
 
 ## Attention heads left
 
 {_head_table(shape)}
 
-Layers count from 0. The other heads are cut out of the matrices; `model.json` lists those that are left.
+Layers count from 0. The other heads are cut out of the matrices.
 
 ## Score
 
@@ -88,12 +125,47 @@ Layers count from 0. The other heads are cut out of the matrices; `model.json` l
 
 ## Use
 
-    python -m heads translate --model FOLDER{known} < source.txt > translations.txt
-
-FOLDER is this one; the text is UTF-8, a sentence a line. The command is there once `pip install .` was run in the code
-that trained the model, commit `{origin["commit"]}`{changed}, with {versions}.
-Nothing else of the experiment is needed, and no file here is a pickle.
+{use}
+Text is UTF-8, a sentence a line. Nothing else of the experiment is needed, and no file here is a pickle.
 """
+
+
+def _use(form: str, origin: Mapping[str, Any], score: Mapping[str, Any] | None, difference: float | None) -> str:
+    changed = ", with changes that were not committed" if origin["changed_since_commit"] else ""
+    versions = ", ".join(f"{name} {origin[name]}" for name in ("python", "torch", "sentencepiece"))
+    code = f"the code that trained the model, commit `{origin['commit']}`{changed}, with {versions}"
+    if form == "folder":
+        known = "" if score else " --beam 4 --length-penalty 0.6"
+        return f"""    python -m heads translate --model FOLDER{known} < source.txt > translations.txt
+
+FOLDER is this one, and `model.json` lists the heads that are left. The command is there once `pip install .` was run in
+{code}."""
+    beam, alpha = (score["beam"], score["length_penalty"]) if score else (4, 0.6)
+    how = {"onnx": ONNX_USE, "ctranslate2": CTRANSLATE2_USE}[form].format(beam=beam, alpha=alpha)
+    return f"""{how}
+Written by {code}. When it was, no log-probability of a piece was further than {difference:.1e} nats from those of the
+model in that code. `heads.tsv` lists the heads that are left, `origin.json` where all came from."""
+
+
+ONNX_USE = """    pip install onnxruntime sentencepiece numpy
+    python translate.py --beam {beam} --length-penalty {alpha} < source.txt > translations.txt
+
+`encoder.onnx` takes ids of pieces with the end sign, `step.onnx` the newest piece of every hypothesis and what encoder
+and earlier steps left; `translate.py` shows how."""
+
+CTRANSLATE2_USE = """    pip install ctranslate2 sentencepiece
+
+```python
+import ctranslate2, sentencepiece
+
+source, target = (sentencepiece.SentencePieceProcessor(model_file=f"{{side}}.model") for side in ("source", "target"))
+translator = ctranslate2.Translator(".")
+pieces = [source.encode(line, out_type=str) for line in ["A sentence.", "Another one."]]
+for result in translator.translate_batch(pieces, beam_size={beam}, disable_unk=True):
+    print(target.decode(result.hypotheses[0]))
+```
+
+CTranslate2 divides scores by length ** length_penalty, ours were divided by ((5 + length) / 6) ** {alpha}."""
 
 
 def _head_table(shape: ModelShape) -> str:

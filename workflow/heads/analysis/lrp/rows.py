@@ -40,8 +40,13 @@ TOLERANCE = 1e-3
 """Largest deviation from conservation, as a share of what set out, of a step that counts as conserved.
 
 A denominator keeps stabiliser / |denominator| of what passes it, so deviations grow in proportion to the stabiliser:
-with 1e-9 they stayed below 1e-5 in trained models of three layers. A rule whose conservation is "shares" has to keep to
-it in every step; of the others (see `Rule.conservation`) the table says how many steps are off.
+with 1e-9 they stayed below 1e-5 in trained models of three layers. The table says how many steps are off.
+"""
+MOST_OFF = 0.1
+"""Share of steps that may be off under a rule whose conservation is "shares" (see `Rule.conservation`).
+
+Those are left out of the averages. Where denominators of the paper's ratio near zero, float64 itself loses more than
+the tolerance: in a model of real text in 3 steps of 100 by a stabiliser of 1e-15, in 39 by 1e-12.
 """
 
 
@@ -106,9 +111,9 @@ def generated(model: Transformer, batch: Batch) -> Batch:
 def relevance_rows(model: Transformer, batches: Iterable[Batch], settings: LrpSettings) -> tuple[list[Row], list[Row]]:
     """Shares of all live heads of `model` under their original numbers, and the account of conservation, by rule.
 
-    Averages over all generation steps of `batches`, which are on the model's device; the walk is done on a copy of the
-    model in float64. Raises UserError where a step's relevance is no number, or was not conserved within TOLERANCE
-    under a rule whose shares are bound to.
+    Averages over all generation steps of `batches`, without those in which a rule that should conserve relevance did
+    not. Batches are on the model's device; the walk is done on a copy of the model in float64. Raises UserError where a
+    step's relevance is no number, or more than MOST_OFF of them were not conserved within TOLERANCE.
     """
     model = copy.deepcopy(model).double().eval()
     live = model.shape.live_heads
@@ -130,17 +135,21 @@ def relevance_rows(model: Transformer, batches: Iterable[Batch], settings: LrpSe
             add(found[name], head_relevance(model, batch, rule), settings.stabiliser)
     return (
         [row for name, sums in found.items() for row in _rows(name, model, sums)],
-        [row for name, sums in found.items() for row in _conservation(name, sums)],
+        [row for name, sums in found.items() for row in conservation_rows(name, sums)],
     )
 
 
 def add(sums: Sums, found: HeadRelevance, stabiliser: float) -> None:
     """Add the steps of one batch."""
     sums.steps += len(found.logits)
-    for (kind, layer), before in sums.heads.items():
-        parts = [part.sum(0).cpu() for part in shares(found.heads[kind][layer], stabiliser)]
-        sums.heads[kind, layer] = [old + new for old, new in zip(before, parts, strict=True)]
     deviations = found.deviations()
+    kept = torch.ones_like(found.logits, dtype=torch.bool)
+    if sums.conservation == "shares":
+        for deviation in deviations.values():
+            kept &= deviation <= TOLERANCE
+    for (kind, layer), before in sums.heads.items():
+        parts = [part[kept].sum(0).cpu() for part in shares(found.heads[kind][layer], stabiliser)]
+        sums.heads[kind, layer] = [old + new for old, new in zip(before, parts, strict=True)]
     for place, amounts in found.places.items():
         total, largest = sums.places.get(place, (torch.zeros(3, dtype=torch.float64), torch.tensor(0.0)))
         off = ~(deviations[place] <= TOLERANCE)
@@ -160,19 +169,18 @@ def _rows(rule: str, model: Transformer, sums: Sums) -> list[Row]:
     return rows
 
 
-def _conservation(rule: str, sums: Sums) -> list[Row]:
-    """One row a sub-layer, from the top."""
+def conservation_rows(rule: str, sums: Sums) -> list[Row]:
+    """One row a sub-layer, from the top. Raises UserError where too many steps are off."""
     rows: list[Row] = []
     for place, (total, largest) in sums.places.items():
-        deviation = float(largest)
-        if not deviation <= TOLERANCE and (sums.conservation == "shares" or not math.isfinite(deviation)):
-            raise UserError(
-                f"relevance is not conserved under the rule {rule} at {place}: a step is off by {deviation:.3g} "
-                f"of its logit (allowed: {TOLERANCE}). Ratios break down where denominators vanish: "
-                "try a smaller lrp.stabiliser, or leave the rule out of lrp.rules."
-            )
+        deviation, count = float(largest), max(sums.steps, 1)
         under_way, absorbed, off = total.tolist()
-        count = max(sums.steps, 1)
+        if not math.isfinite(deviation) or (sums.conservation == "shares" and off > MOST_OFF * count):
+            raise UserError(
+                f"relevance is not conserved under the rule {rule} at {place}: {off:.0f} of {count} steps are off by "
+                f"more than {TOLERANCE} of their logit (allowed: {MOST_OFF:.0%}), the worst by {deviation:.3g}. Ratios "
+                "break down where denominators vanish: try another lrp.stabiliser, or leave the rule out of lrp.rules."
+            )
         facts = (rule, sums.conservation, place, under_way / count, absorbed / count, deviation, int(off), sums.steps)
         rows.append(dict(zip(CONSERVATION_COLUMNS, facts, strict=True)))
     return rows

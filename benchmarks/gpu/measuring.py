@@ -1,0 +1,150 @@
+"""What the scripts here share: what they ran on, tables, the matrix rate, a Transformer-base and text for it."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors.numpy import save_file
+
+from heads.base.files import write_tsv
+from heads.base.provenance import provenance
+from heads.base.targets import Target
+from heads.config.trainings import GatesSettings, LengthSettings, ModelSettings, TrainingSettings
+from heads.model.shape import unpruned_shape
+from heads.model.transformer import Transformer
+from heads.text.batches import Pairs
+from heads.text.special_ids import EOS
+from heads.text.vocabulary import Tokens
+from heads.training.devices import label_of
+from heads.training.job import frozen_beside, pruning_of
+from heads.training.loop import Plan, Training
+
+SEED = 1
+UPDATES_PLANNED = 10_000
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What is timed: a model, its text, and how often."""
+
+    model: ModelSettings
+    pieces: int
+    pairs: int
+    batch_tokens: tuple[int, ...]
+    matrix: int
+    warm: int
+    updates: int
+    sentences: int
+    """To be translated."""
+    beam_tokens: tuple[int, ...]
+    side_by_side: tuple[int, ...]
+    """Trainings at once."""
+
+
+FULL = Sizes(ModelSettings(dropout=0.3), 32_000, 60_000, (16_000, 64_000), 8192, 5, 20, 3000, (4000, 16_000), (1, 2, 4))
+SMALL = Sizes(ModelSettings(1, 2, 8, 12, 0.3), 60, 100, (200, 400), 64, 1, 1, 3, (60,), (2,))
+"""As many kinds of everything in seconds on a CPU, to see that the scripts work; its numbers say nothing."""
+
+
+def wait(device: torch.device) -> None:
+    """Until the device has done all that it was told."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
+def seconds(work: Callable[[], Any], device: torch.device, times: int) -> float:
+    """The median time of some work, after a third of so many rounds that do not count."""
+    taken = []
+    for _ in range(times // 3 + times):
+        wait(device)
+        started = time.perf_counter()
+        work()
+        wait(device)
+        taken.append(time.perf_counter() - started)
+    return statistics.median(taken[times // 3 :])
+
+
+def matrix_rate(device: torch.device, dtype: torch.dtype, size: int, *, tf32: bool = False) -> float:
+    """Floating-point operations a second of products of random square matrices."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high" if tf32 else "highest")
+    one, other = (torch.randn(size, size, device=device).to(dtype) for _ in range(2))
+    found = 2 * size**3 / seconds(lambda: one @ other, device, 12)
+    torch.set_float32_matmul_precision(before)
+    return found
+
+
+def about(device: torch.device) -> list[dict[str, str]]:
+    """What all was measured on and how, a row each."""
+    driver = ""
+    if device.type == "cuda" and shutil.which("nvidia-smi"):
+        query = ["nvidia-smi", "--query-gpu=driver_version,memory.total", "--format=csv,noheader"]
+        driver = subprocess.run(query, check=False, capture_output=True, text=True).stdout
+    told = {
+        "device": label_of(device),
+        "driver and memory": " ".join(driver.split()),
+        "cuda": str(torch.version.cuda),
+        "cudnn": str(torch.backends.cudnn.version()),
+        "cores": str(os.cpu_count()),
+        **{name: str(value) for name, value in provenance().items()},
+        "seed": str(SEED),
+        "command": shlex.join(["python", *sys.argv]),
+        "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+    }
+    return [{"what": name, "value": value} for name, value in told.items()]
+
+
+def write(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    """A table of what was measured: into a file, and shown."""
+    shown = [
+        {name: f"{value:.4g}" if isinstance(value, float) else value for name, value in row.items()} for row in rows
+    ]
+    write_tsv(path, shown, tuple(rows[0]) if rows else ("nothing",))
+    print(f"\n{path}\n{path.read_text(encoding='utf-8')}", end="", flush=True)
+
+
+def random_pairs(sizes: Sizes, folder: Path) -> Pairs:
+    """Sentences of random pieces, about 24 in the mean as in the paper's WMT, targets about as long."""
+    generator = np.random.default_rng(SEED)
+    source = np.exp(generator.normal(2.9, 0.75, sizes.pairs))
+    target = source * np.exp(generator.normal(0.0, 0.25, sizes.pairs))
+    sides = []
+    for name, wanted in (("source", source), ("target", target)):
+        lengths = np.clip(wanted.round(), 1, 150).astype(np.int64)
+        ids = generator.integers(EOS + 2, sizes.pieces, int(lengths.sum())).astype(np.int32)
+        save_file({"ids": ids, "offsets": np.concatenate([[0], np.cumsum(lengths)])}, folder / name)
+        sides.append(Tokens(folder / name))
+    one, other = sides
+    return Pairs(one, other, 150)
+
+
+def new_model(sizes: Sizes) -> Transformer:
+    """A model with random weights."""
+    torch.manual_seed(SEED)
+    return Transformer(unpruned_shape(sizes.model, sizes.pieces, sizes.pieces))
+
+
+def new_training(sizes: Sizes, pairs: Pairs, device: torch.device, batch_tokens: int, scope: str = "") -> Training:
+    """A training in which an update is one micro-batch, with gates on the heads of a scope if there is one."""
+    model = new_model(sizes).train()
+    settings = TrainingSettings(
+        batch_tokens=batch_tokens, micro_batch_tokens=batch_tokens, learning_rate_scale=0.01, warmup_updates=4000
+    )
+    gates = GatesSettings(updates=UPDATES_PLANNED)
+    frozen = frozen_beside(scope, model) if scope else ()
+    pruning = pruning_of(model, scope, Target.parse("lam-0.01"), gates, frozen) if scope else None
+    length = LengthSettings(UPDATES_PLANNED, 0, 1, 1)
+    return Training(model, pairs, Plan(settings, length, SEED, 0, device), pruning)

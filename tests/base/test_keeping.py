@@ -1,0 +1,217 @@
+"""What is kept of an experiment: its own rows and jobs and nobody else's, few bytes, and no place of a machine."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from checkouts import ROOT
+from heads.__main__ import main
+from heads.base.files import UserError, read_tsv, read_yaml, write_lines, write_text, write_yaml
+from heads.base.keeping import keep, without_places
+from heads.base.lineage import Job
+
+SOME_PLACE = re.compile(r"(^|[\s\"'=(,:\[])/(\w[\w.-]*/)*\w", re.MULTILINE)
+"""An absolute path, however it begins: another pattern than the one under test."""
+MOST_BYTES = 3_000_000
+AT = {"code": "c" * 40, "other": "d" * 40}
+RECORD = {"python": "3.11.7", "torch": "2.13.0", "sentencepiece": "0.2", "sacrebleu": "2.6", "numpy": "2.4",
+          "machine": "x86_64", "processor": "Fast CPU 2/3", "cores": 12, "changed_since_commit": False}  # fmt: skip
+
+
+def job(rule: str, output: str, *inputs: str, at: float, cost: tuple[str, str, str] | None, **record: Any) -> Job:
+    """A job whose benchmark has two tries, of which the last one counts."""
+    log = Path(output).parent / "log" / f"{rule}.{Path(output).name}.txt"
+    if cost:
+        lines = ["s\tcpu_time\tmax_rss", "999\t999\t999", "\t".join(cost)]
+        write_lines(log.parents[1] / "bench" / f"{log.stem}.tsv", lines)
+    write_text(Path(output), rule)
+    command = f"python -m heads {rule} --to /home/me/{rule} https://x.org/a/b ../up results/a"
+    return Job(rule, inputs, str(log), command, at, at + 50, {**RECORD, "commit": AT["code"], **record})
+
+
+@pytest.fixture
+def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Job]:
+    """Experiment a of two seeds and corpus t, beside it b with another corpus; tables and figures of both."""
+    monkeypatch.chdir(tmp_path)
+    write_yaml(Path("results/corpora/t/settings.yaml"), {"kind": "files", "folder": "/data/secret/texts"})
+    write_yaml(Path("results/a/settings/gates.yaml"), {"gates": {"updates": 7}, "model": {"layers": 2}})
+    write_yaml(Path("results/a/settings/score.yaml"), {"translate": {"beam": 4}})
+    write_yaml(Path("results/b/settings/score.yaml"), {"translate": {"beam": 9}})
+    for number, experiment in enumerate(("a", "b", "aa")):
+        picture = np.random.default_rng(number).integers(0, 256, (30 + number, 40, 4), dtype=np.uint8)
+        picture[..., 3] = 255
+        for name in ("heads_by_type", "attention_maps"):
+            Path(f"results/figures/{experiment}").mkdir(parents=True, exist_ok=True)
+            Image.fromarray(picture).save(f"results/figures/{experiment}/{name}.png")
+    Image.fromarray(picture).save("results/figures/scoreboard.png")
+    rows = ["a\t1\t/home/me/run", "b\t2\tx", "a\t3\t10/48 [blog]/[D]", "aa\t4\t"]
+    write_lines(Path("results/tables/table_pruning.tsv"), ["experiment\tours\tof what", *rows])
+    write_lines(Path("results/tables/table_corpus.tsv"), ["experiment\tours", "b\t5"])
+    write_lines(Path("results/tables/table_scoreboard.tsv"), ["claim\tours_a\tours_b", "c\t6\t7"])
+    corpus, entry = "results/corpora/{}/train.txt", "results/corpora/{}/settings.yaml"
+    jobs = {
+        corpus.format("t"): job("corpus", corpus.format("t"), entry.format("t"), at=1e9, cost=("60", "30", "100")),
+        corpus.format("u"): job("corpus", corpus.format("u"), at=5e8, cost=("6000", "6000", "9999")),
+        "results/b/model": job("gates", "results/b/model", corpus.format("u"), at=2e8, cost=("6e3", "6e3", "9e3")),
+        "results/aa/model": job("gates", "results/aa/model", at=2e8, cost=("6000", "6000", "9999"), seed=77),
+        "results/a/gone": job("gates", "results/a/gone", at=2e8, cost=("6000", "6000", "9999"), seed=78),
+    }
+    Path("results/a/gone").unlink()
+    for seed, cost in ((10, ("120", "90", "700")), (2, ("240", "180", "500"))):
+        name = f"results/a/model{seed}"
+        one = job("gates", name, corpus.format("t"), at=1e9 + 100 + seed, cost=cost, seed=seed, device="cuda:1 a card")
+        jobs |= {name: one, f"{name}.json": one}
+        write_text(Path(f"{name}.json"), "{}")
+    jobs["results/a/bleu"] = job("score", "results/a/bleu", at=1e9 + 900, cost=("0.2", "NA", "-"), commit=AT["other"])
+    jobs["results/tables/table_pruning.tsv"] = job("table", "results/tables/made", at=1e9 + 950, cost=None)
+    return jobs
+
+
+def test_tables_keep_the_rows_of_the_experiment_and_one_without_such_a_column_is_kept_whole(
+    made: dict[str, Job], tmp_path: Path
+) -> None:
+    folder = keep("a", made, tmp_path / "kept")
+    assert folder == tmp_path / "kept/a"
+    tables = {path.name: read_tsv(path) for path in folder.glob("tables/*")}
+    assert tables == {
+        "table_pruning.tsv": [
+            {"experiment": "a", "ours": "1", "of what": "…/run"},
+            {"experiment": "a", "ours": "3", "of what": "10/48 [blog]/[D]"},
+        ],
+        "table_scoreboard.tsv": [{"claim": "c", "ours_a": "6", "ours_b": "7"}],
+    }
+
+
+def test_pictures_that_tell_the_story_keep_their_size_with_few_colours(made: dict[str, Job], tmp_path: Path) -> None:
+    folder = keep("a", made, tmp_path)
+    found = {path.name: Image.open(path) for path in folder.glob("figures/*")}
+    assert {name: picture.size for name, picture in found.items()} == {
+        "heads_by_type.png": (40, 30),
+        "scoreboard.png": (40, 32),
+    }
+    for picture in found.values():
+        assert picture.mode == "P" and len(picture.getcolors() or []) <= 64
+    before, after = (np.asarray(Image.open(path).convert("RGB"), float) for path in (
+        "results/figures/a/heads_by_type.png", folder / "figures/heads_by_type.png"))  # fmt: skip
+    assert np.abs(before - after).mean() < 32
+
+
+def test_costs_are_those_of_the_experiments_own_jobs_and_its_corpus_each_once(
+    made: dict[str, Job], tmp_path: Path
+) -> None:
+    rows = read_tsv(keep("a", made, tmp_path) / "jobs.tsv")
+    costs = {row["rule"]: (row["jobs"], row["wall_minutes"], row["cpu_minutes"], row["memory_mb"]) for row in rows}
+    assert costs == {
+        "corpus": ("1", "1", "0.5", "100"),
+        "gates": ("2", "6", "4.5", "700"),
+        "score": ("1", "0", "0", "0"),
+        "table": ("1", "0", "0", "0"),
+    }
+    assert rows[1]["command"] == "python -m heads gates --to …/gates https://x.org/a/b ../up results/a"
+
+
+def test_the_page_says_from_which_code_on_what_and_how(made: dict[str, Job], tmp_path: Path) -> None:
+    started = "Command: /opt/bin/snakemake --cores 2 --config folder=/data/texts run=[a]"
+    for name, said in (("2", f"{started}\nresults/a/model2\n"), ("1", "Command: snakemake -n\nresults/aa/x\n"),
+                       ("3", f"{started}\n results/a/model10")):  # fmt: skip
+        write_text(Path(f".snakemake/log/{name}.log"), said)
+    lines = (keep("a", made, tmp_path) / "README.md").read_text(encoding="utf-8").splitlines()
+    facts = dict(re.findall(r"^\| (\w+) \| (.*) \|$", "\n".join(lines), re.MULTILINE))
+    versions = "python 3.11.7, torch 2.13.0, sentencepiece 0.2, sacrebleu 2.6, numpy 2.4"
+    assert {name: facts[name] for name in ("code", "machine", "device", "versions", "seeds")} == {
+        "code": f"commit {'c' * 12}, commit {'d' * 12}",
+        "machine": "Fast CPU 2/3, 12 cores, x86_64",
+        "device": "cuda:1 a card",
+        "versions": versions,
+        "seeds": "2, 10",
+    }
+    assert facts["when"] == "2001-09-09 01:46 to 2001-09-09 02:03 UTC"
+    assert facts["cost"] == "5 CPU minutes, 7 minutes one after another, 5 jobs of at most 700 MB"
+    begin = lines.index("```sh")
+    assert lines[begin + 1 :] == [
+        f"git checkout {'c' * 40}",
+        "snakemake --cores 2 --config folder=…/texts run=[a]",
+        "```",
+    ]
+
+
+def test_a_machine_that_was_not_recorded_is_said_to_be_the_one_it_was_kept_on(
+    made: dict[str, Job], tmp_path: Path
+) -> None:
+    older = {
+        path: replace(one, record={name: value for name, value in one.record.items() if name != "processor"})
+        for path, one in made.items()
+    }
+    page = (keep("a", older, tmp_path) / "README.md").read_text(encoding="utf-8")
+    assert "| x86_64 (processor not recorded; kept on " in page
+
+
+def test_settings_are_what_the_experiments_stages_and_its_corpus_were_told(
+    made: dict[str, Job], tmp_path: Path
+) -> None:
+    assert read_yaml(keep("a", made, tmp_path) / "settings.yaml") == {
+        "corpora": {"t": {"kind": "files", "folder": "…/texts"}},
+        "gates": {"updates": 7},
+        "model": {"layers": 2},
+        "translate": {"beam": 4},
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [("/data", "…/data"), ("a=/work/x/y.tsv b", "a=…/y.tsv b"), ('"/a b/c"', '"…/a b/c"'), ("../a/b", "../a/b"),
+     ("~/a/b", "~/a/b"), ("https://a.b/c/d", "https://a.b/c/d"), ("results/a and/or 1/2", "results/a and/or 1/2"),
+     ("{folder: /x/y/}", "{folder: …/y/}"), ("[/a/b, /c]", "[…/b, …/c]"), ("1 / 2", "1 / 2")],
+)  # fmt: skip
+def test_absolute_paths_lose_their_folders_and_nothing_else_is_touched(text: str, left: str) -> None:
+    assert without_places(text) == left
+
+
+def test_no_absolute_path_is_in_any_file_that_is_kept(made: dict[str, Job], tmp_path: Path) -> None:
+    folder = keep("a", made, tmp_path)
+    texts = {path.name: path.read_text(encoding="utf-8") for path in folder.rglob("*.*") if path.suffix != ".png"}
+    assert len(texts) == 5
+    assert [name for name, text in texts.items() if SOME_PLACE.search(text)] == []
+    assert all(SOME_PLACE.search(bad) for bad in ("/home/me", "folder: /data", '["/a/b"]', "x=/a"))
+
+
+def test_kept_again_what_there_is_no_more_goes_and_what_a_person_wrote_stays(
+    made: dict[str, Job], tmp_path: Path
+) -> None:
+    folder = keep("a", made, tmp_path)
+    write_text(folder / "notes.md", "mine")
+    Path("results/tables/table_scoreboard.tsv").unlink()
+    Path("results/figures/scoreboard.png").unlink()
+    keep("a", made, tmp_path)
+    found = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+    assert found == {"notes.md", "README.md", "jobs.tsv", "settings.yaml", "tables/table_pruning.tsv",
+                     "figures/heads_by_type.png"}  # fmt: skip
+
+
+def test_without_results_it_is_refused_in_one_sentence_and_nothing_is_written(
+    made: dict[str, Job], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for experiment, jobs, words in (("c", made, "No table"), ("a", {}, "No job")):
+        with pytest.raises(UserError, match=rf"^{words} .* of {experiment} here: snakemake --config .* first\.$"):
+            keep(experiment, jobs, tmp_path / "kept")
+    for path in Path("results/figures").rglob("*.png"):
+        path.unlink()
+    with pytest.raises(UserError, match="No figure of a here"):
+        keep("a", made, tmp_path / "kept")
+    assert main(["keep", "--experiment", "c", "--to", str(tmp_path / "kept")]) == 1
+    assert capsys.readouterr().err.count("\n") == 1
+    assert not (tmp_path / "kept").exists()
+
+
+def test_what_is_kept_in_this_repository_is_small_and_names_no_place_of_a_machine() -> None:
+    files = [path for path in (ROOT / "docs/measured").rglob("*") if path.is_file()]
+    assert files and sum(path.stat().st_size for path in files) < MOST_BYTES
+    texts = {path: path.read_text(encoding="utf-8") for path in files if path.suffix != ".png"}
+    assert [str(path) for path, text in texts.items() if SOME_PLACE.search(text)] == []

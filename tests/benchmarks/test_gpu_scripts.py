@@ -1,0 +1,262 @@
+"""The scripts for a GPU on a CPU: they measure something, plan what Snakemake plans, and stop and go on in time."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+import tarfile
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from importlib import import_module
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import story as stories
+import torch
+from pack import Job, carried, planned
+from story import Story
+
+from checkouts import ROOT
+from heads.base.files import UserError, read_tsv, write_json, write_text
+
+
+@pytest.fixture
+def script(monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
+    """Runs a script as its README says, but for a process of its own; its exit status."""
+
+    def run(name: str, *words: str) -> int:
+        path = os.pathsep.join(str(ROOT / folder) for folder in ("workflow", "benchmarks"))
+        for variable, value in (("PYTHONPATH", path), ("OMP_NUM_THREADS", "1"), ("HEADS_COMMIT", "c" * 40 + "+")):
+            monkeypatch.setenv(variable, value)
+        monkeypatch.setattr(sys, "argv", [f"benchmarks/gpu/{name}.py", *words])
+        return int(import_module(name).main() or 0)
+
+    return run
+
+
+def table(path: Path) -> dict[str, dict[str, str]]:
+    """The rows of a table by their first column."""
+    return {next(iter(row.values())): row for row in read_tsv(path)}
+
+
+def test_a_look_tells_what_was_measured_on_and_how_fast_and_how_the_tests_ended(
+    tmp_path: Path, script: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert script("look", str(tmp_path), "--small", "--device", "cpu") == 0
+    known = table(tmp_path / "look/about.tsv")
+    assert known["commit"]["value"] == "c" * 40 and known["changed_since_commit"]["value"] == "True"
+    assert known["device"]["value"] == "cpu" and "look.py" in known["command"]["value"]
+    rates = table(tmp_path / "look/rates.tsv")
+    assert len(rates) == 4 and all(float(row["rate"]) > 0 for row in rates.values())
+    operators = table(tmp_path / "look/operators.tsv")
+    assert {"aten::mm", "aten::addmm"} <= {*operators}
+    assert sum(float(row["share"]) for row in operators.values()) == pytest.approx(1, abs=0.3)
+    assert "operators.tsv" in capsys.readouterr().out
+    assert {row["ended"] for row in read_tsv(tmp_path / "look/tests.tsv")} == {"skipped"} or torch.cuda.is_available()
+
+
+def test_a_speed_is_told_for_each_way_to_train_and_to_translate(tmp_path: Path, script: Callable[..., int]) -> None:
+    assert script("speed", str(tmp_path), "--small", "--device", "cpu") == 0
+    rows = read_tsv(tmp_path / "speed/training.tsv")
+    ways = {(row["batch tokens"], row["gates"], row["lengths are multiples of"]) for row in rows}
+    assert len(rows) == len(ways) == 8
+    for row in rows:
+        share, speed = float(row["share"]), float(row["target tokens/s"])
+        assert 0 < share < 1 and speed > 0 and 0 <= float(row["padding"]) < 1
+    exact, rounded = (next(r for r in rows if r["lengths are multiples of"] == multiple) for multiple in "18")
+    assert float(exact["padding"]) < float(rounded["padding"])
+    assert float(read_tsv(tmp_path / "speed/translating.tsv")[0]["pieces"]) > 0
+    assert [row["trainings"] for row in read_tsv(tmp_path / "speed/side_by_side.tsv")] == ["2"]
+
+
+SAID = """Building DAG of jobs...
+[Sun Nov 22 02:08:00 2026]
+rule corpus:
+    input: results/downloads/a.zip
+    output: results/corpora/c/train.txt
+    log: results/corpora/c/log/corpus.txt
+Shell command: python -m heads corpus --out-folder results/corpora/c > results/corpora/c/log/corpus.txt 2>&1
+[Sun Nov 22 02:08:00 2026]
+rule baseline:
+    input: results/corpora/c/train.txt, results/x/settings/baseline.yaml
+    output: results/x/baseline/seed-1/model.safetensors, results/x/baseline/seed-1/model.json
+    log: results/x/baseline/seed-1/log/baseline.txt
+    jobid: 4
+Shell command: python -m heads baseline --model 'results/x/a b' --threads 1 > results/l 2>&1
+[Sun Nov 22 02:08:00 2026]
+rule confidence:
+    input: results/x/baseline/seed-1/model.safetensors, workflow/heads/analysis/confidence.py
+    output: results/x/baseline/seed-1/confidence.tsv
+    log: results/x/baseline/seed-1/log/confidence.txt
+Shell command: python -m heads confidence --out results/x/baseline/seed-1/confidence.tsv > results/l 2>&1
+[Sun Nov 22 02:08:00 2026]
+localrule tables:
+    input: results/x/baseline/seed-1/confidence.tsv
+"""
+
+
+def test_the_plan_is_what_snakemake_printed_and_a_gpu_is_given_what_it_needs_alone() -> None:
+    jobs = list(planned(SAID))
+    assert [job.rule for job in jobs] == ["corpus", "baseline", "confidence"]
+    assert jobs[1].words == ("-m", "heads", "baseline", "--model", "results/x/a b", "--threads", "1")
+    assert jobs[1].outputs == tuple(f"results/x/baseline/seed-1/model.{kind}" for kind in ("safetensors", "json"))
+    assert jobs[1].log == "results/x/baseline/seed-1/log/baseline.txt"
+    there, files = carried(jobs)
+    assert there == jobs[1:]
+    assert files == ["results/corpora/c/train.txt", "results/x/settings/baseline.yaml"]
+
+
+def test_what_needs_something_that_is_made_of_trained_models_elsewhere_is_refused() -> None:
+    chosen = Job("selection", ("results/x/baseline/seed-1/confidence.tsv",), ("heads.tsv",), "log", ())
+    more = Job("compared", ("heads.tsv",), ("compared.tsv",), "log", ())
+    trained = Job("selected", ("compared.tsv",), ("model.safetensors",), "log", ())
+    jobs = list(planned(SAID))
+    assert carried([*jobs, chosen])[0] == jobs[1:]
+    with pytest.raises(UserError, match=r"^model.safetensors needs compared.tsv, which is made of trained models"):
+        carried([*jobs, chosen, more, trained])
+
+
+WORK = """
+import os, pathlib, sys, time
+out, seconds, *inputs = sys.argv[1:sys.argv.index("--")]
+assert all(pathlib.Path(path).exists() for path in inputs)
+pathlib.Path(out).write_text(f"{time.monotonic()}")
+time.sleep(float(seconds))
+pathlib.Path(out + ".end").write_text(f"{time.monotonic()}")
+told = [os.environ["HEADS_COMMIT"], os.environ["HEADS_JOBS_A_GPU"], *sys.argv]
+pathlib.Path(out + ".told").write_text(" ".join(told))
+print("said by", out)
+sys.exit("bad" in out)
+"""
+TRAIN = """
+import pathlib, signal, sys, time
+state, out = pathlib.Path("state"), pathlib.Path("model.safetensors")
+def stop(*_):
+    state.write_text("saved")
+    sys.exit(1)
+signal.signal(signal.SIGTERM, stop)
+pathlib.Path("started").write_text("")
+time.sleep(0 if state.exists() else 60)
+out.write_text("weights")
+"""
+
+
+def work(rule: str, out: str, *inputs: str, seconds: float = 0.0) -> Job:
+    """A job that looks for its inputs and writes its output."""
+    return Job(rule, inputs, (out,), f"log/{out}.txt", ("-c", WORK, out, str(seconds), *inputs, "--"))
+
+
+def packed(folder: Path, *jobs: Job) -> Path:
+    """A folder as pack.py makes it."""
+    write_json(folder / "jobs.json", [asdict(job) for job in jobs])
+    write_text(folder / "commit", "c" * 40)
+    return folder
+
+
+def done(folder: Path, part: str, side_by_side: int = 1, only: tuple[str, ...] = ()) -> dict[str, str]:
+    """How the jobs of a part ended in one more call."""
+    story = Story(folder, "cpu", side_by_side)
+    story.run(story.left(part, only), 100)
+    return {row["job"]: row["ended"] for row in story.rows if row["call"] == story.call}
+
+
+def test_jobs_wait_for_what_they_need_and_are_done_once_part_by_part(tmp_path: Path) -> None:
+    packed(tmp_path, work("baseline", "a"), work("gates", "b", "a"), work("pruned", "c", "b"), work("score", "d", "c"))
+    assert done(tmp_path, "measures") == {} == done(tmp_path, "gates"), "nothing can begin"
+    assert done(tmp_path, "baseline") == {"a": "done"}
+    assert done(tmp_path, "gates") == {"b": "done", "c": "done"}
+    assert done(tmp_path, "gates") == {} == done(tmp_path, "baseline")
+    assert done(tmp_path, "measures") == {"d": "done"}
+    told = (tmp_path / "b.told").read_text(encoding="utf-8").split()
+    assert told[:2] == ["c" * 40, "1"] and told[-4:] == ["--save-every-seconds", "600", "--device", "cpu"]
+    assert "--device" not in (tmp_path / "c.told").read_text(encoding="utf-8"), "pruned knows no device"
+    assert (tmp_path / "log/b.txt").read_text(encoding="utf-8") == "said by b\n"
+    assert [row["call"] for row in read_tsv(tmp_path / "story/jobs.tsv")] == ["1", "2", "2", "3"]
+
+
+def test_so_many_jobs_run_side_by_side_as_were_asked_for_and_no_more(tmp_path: Path) -> None:
+    packed(tmp_path, *(work("gates", name, seconds=0.5) for name in "abcde"))
+    done(tmp_path, "gates", side_by_side=2)
+    times = [[float((tmp_path / (name + end)).read_text()) for end in ("", ".end")] for name in "abcde"]
+    most = max(sum(first <= start < last for first, last in times) for start, _ in times)
+    assert most == 2
+    assert (tmp_path / "a.told").read_text().split()[1] == "2"
+
+
+def test_jobs_may_be_chosen_by_words_which_come_in_their_order(tmp_path: Path) -> None:
+    packed(tmp_path, *(work("gates", f"{scope}-lam-{lam}") for lam in (1, 2, 3) for scope in ("enc", "all")))
+    assert list(done(tmp_path, "gates", only=("lam-3", "enc"))) == ["enc-lam-3", "all-lam-3", "enc-lam-1", "enc-lam-2"]
+
+
+def test_a_job_that_fails_stops_none_but_those_that_need_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    packed(tmp_path, work("gates", "bad"), work("pruned", "a", "bad"), work("gates", "b"))
+    assert done(tmp_path, "gates") == {"bad": "failed", "b": "done"}
+    assert "said by bad" in capsys.readouterr().out
+    assert done(tmp_path, "gates") == {"bad": "failed"}, "it is tried again, what is done is not"
+
+
+def test_a_training_is_stopped_when_the_time_is_up_saves_and_goes_on_in_the_next_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The clock jumps when the training is at work, so that no machine is too slow for this."""
+    training = Job("baseline", (), ("model.safetensors",), "log/train.txt", ("-c", TRAIN))
+    packed(tmp_path, training, work("baseline", "late"))
+
+    def clock() -> float:
+        return time.monotonic() + 1000 * (tmp_path / "started").exists()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(stories, "time", SimpleNamespace(monotonic=clock, sleep=time.sleep))
+        assert done(tmp_path, "baseline") == {"model.safetensors": "stopped"}
+    assert (tmp_path / "state").exists() and not (tmp_path / "model.safetensors").exists()
+    assert done(tmp_path, "baseline") == {"model.safetensors": "done", "late": "done"}
+
+
+def test_what_is_brought_home_is_all_but_weights(tmp_path: Path) -> None:
+    made = Job("gates", (), ("run/model.safetensors", "run/heads.tsv", "run/missing.tsv"), "run/log.txt", ())
+    for name in (*made.outputs[:2], made.log):
+        write_text(tmp_path / name, name)
+    with tarfile.open(stories.archive(tmp_path, [made])) as whole:
+        assert whole.getnames() == ["run/heads.tsv", "run/log.txt"]
+
+
+def test_scores_and_speeds_are_those_of_the_files(tmp_path: Path) -> None:
+    job = Job("score", (), ("results/x/run/bleu.json", "results/x/run/train.jsonl"), "log", ())
+    heads = {"enc_self": [[0, 2], []], "dec_self": [[1], [0, 1]], "dec_enc": [[], [2]]}
+    facts: dict[str, Any] = {"shape": {"live_heads": heads}, "total_updates": 9, "dev_loss": 2.5}
+    assert stories.scores(tmp_path, [job]) == [] == stories.speeds(tmp_path, [job])
+    write_json(tmp_path / "results/x/run/bleu.json", {"bleu": 31.5, "signature": "13a"})
+    write_json(tmp_path / "results/x/run/model.json", facts)
+    log = '{"update": 4, "updates": 9, "loss": 3.0, "dev_loss": 2.75, "source_tokens_per_second": 500}\n'
+    write_text(tmp_path / "results/x/run/unfinished/train.jsonl", log)
+    (score,) = stories.scores(tmp_path, [job])
+    expected = {"run": "x/run", "enc_self": 2, "dec_self": 3, "dec_enc": 1, "bleu": 31.5, "total_updates": 9}
+    assert {name: score[name] for name in expected} == expected
+    (speed,) = stories.speeds(tmp_path, [job])
+    assert speed["source_tokens_per_second"] == 500 and speed["updates"] == 9
+
+
+def readme_commands() -> list[str]:
+    """The commands of the README that name one of the scripts."""
+    text = (ROOT / "benchmarks/gpu/README.md").read_text(encoding="utf-8").replace("\\\n", " ")
+    return [line for line in text.splitlines() if line.startswith("python benchmarks/gpu/")]
+
+
+@pytest.mark.parametrize("command", readme_commands())
+def test_every_command_of_the_readme_has_flags_that_its_script_knows(
+    command: str, script: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, *words = shlex.split(command)[1:]
+    with pytest.raises(SystemExit):
+        script(Path(path).stem, "--help")
+    known = {word.strip(",[]") for word in capsys.readouterr().out.split()}
+    assert "--help" in known and {word for word in words if word.startswith("--")} <= known
+
+
+def test_the_readme_names_every_script_and_no_other() -> None:
+    named = {shlex.split(command)[1].rpartition("/")[2] for command in readme_commands()}
+    assert named == {path.name for path in (ROOT / "benchmarks/gpu").glob("*.py")} - {"measuring.py"}

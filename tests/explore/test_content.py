@@ -1,0 +1,190 @@
+"""The data of the page against the tables and files that it is made of."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from explored_page import ONE, SEVERAL, Explored, explored
+from heads.__main__ import main
+from heads.analysis.attention_maps import unpacked
+from heads.base.files import read_json, read_jsonl, read_tsv
+from heads.base.names import ATTENTIONS, SCOPES
+from heads.explore.needs import BY_TOPIC, PICTURES, figure_of
+from heads.explore.page import as_data
+from heads.figures.needs import NEEDS as FIGURE_NEEDS
+from heads.tables.needs import CLAIMS
+from heads.tables.reading import load_reference
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Explored:
+    return explored(tmp_path_factory.mktemp("explored") / "results")
+
+
+@pytest.fixture(scope="module")
+def data(made: Explored) -> dict[str, dict[str, Any]]:
+    """By experiment what stands in the page."""
+    return {one["name"]: one for one in data_of(made.page)}
+
+
+def data_of(page: Path) -> list[dict[str, Any]]:
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page.read_text("utf-8"), re.S)
+    assert found
+    experiments: list[dict[str, Any]] = json.loads(found[1])["experiments"]
+    return experiments
+
+
+def of(rows: list[dict[str, str]], experiment: str, seed: str = "1") -> list[dict[str, str]]:
+    return [row for row in rows if row["experiment"] == experiment and row["seed"] == seed]
+
+
+def as_number(cell: str) -> float | None:
+    return float(cell) if cell else None
+
+
+@pytest.mark.parametrize(("name", "seeds"), [(SEVERAL, 2), (ONE, 1)])
+def test_each_head_has_the_numbers_of_the_tables_and_of_several_seeds_the_first(
+    made: Explored, data: dict[str, Any], name: str, seeds: int
+) -> None:
+    rows = data[name]["table"]
+    measured, masked = (of(made.tables[table], name) for table in ("measures", "michel_table1"))
+    assert data[name]["seeds"] == seeds and len(rows) == len(measured) == len(masked) == 18
+    assert [row["attention"] for row in rows] == [kind for kind in ATTENTIONS for _ in range(6)]
+    for row, own, without in zip(rows, measured, masked, strict=True):
+        place = [str(row[key]) for key in ("attention", "layer", "head")]
+        assert place == [own[key] for key in ("attention", "layer", "head")]
+        assert row["values"] == {key: as_number(own[key]) for key in row["values"]}
+        assert row["bleu_change"] == as_number(without["bleu_change"])
+        assert row["p_value"] == as_number(without["p_value"])
+    offered = [measure["key"] for measure in data[name]["measures"]]
+    assert {"bleu_lost", "confidence", "lrp_plain", "lrp_z-plus", "gate_last_lambda_all"} <= {*offered}
+    assert not [key for key in offered if all(row["values"][key] is None for row in rows)]
+
+
+def test_roles_are_those_of_the_file_with_their_intervals_and_only_where_there_are_cases(
+    made: Explored, data: dict[str, Any]
+) -> None:
+    file = read_tsv(made.results / SEVERAL / "baseline/seed-1/roles.tsv")
+    for row in data[SEVERAL]["table"]:
+        own = [one for one in file if [one["layer"], one["head"]] == [str(row["layer"]), str(row["head"])]]
+        expected = [one for one in own if row["attention"] == "enc_self" and int(one["cases"])]
+        assert [role["name"] for role in row["roles"]] == [one["name"] for one in expected]
+        for role, one in zip(row["roles"], expected, strict=True):
+            for column in ("accuracy", "low", "high", "baseline"):
+                assert role[column] == as_number(one[column])
+            assert role["holds"] == (one["holds"] == "1")
+    assert not any(role["role"] == "syntactic" for row in data[ONE]["table"] for role in row["roles"])
+
+
+def test_models_have_their_live_heads_and_attention_but_the_control_and_the_narrow_scope(
+    made: Explored, data: dict[str, Any]
+) -> None:
+    kept = []
+    for model in data[SEVERAL]["models"]:
+        folder = made.results / SEVERAL / model["run"]
+        live = read_json(folder / "model.json")["shape"]["live_heads"]
+        digits = "".join(str(int(head in layer)) for kind in ATTENTIONS for layer in live[kind] for head in range(3))
+        assert model["live"] == digits
+        assert model["bleu"] == pytest.approx(read_json(folder / "bleu.json")["bleu"], abs=0.005)
+        if model["attention"]:
+            kept.append(model["run"])
+            assert model["attention"] == [one["weights"] for one in read_json(folder / "maps.json")]
+        assert (model["translations"] is None) == (model["kind"] == "scratch")
+    assert kept == ["baseline/seed-1", "pruned/all/lam-0.01/seed-1", "pruned/all/lam-0.1/seed-1"]
+    assert "0" in data[SEVERAL]["models"][-1]["live"]
+
+
+def test_gates_are_in_the_order_of_the_heads_at_every_record(made: Explored, data: dict[str, Any]) -> None:
+    runs = data[SEVERAL]["closing"]
+    assert len(runs) == 6
+    for run in runs:
+        lines = read_jsonl(made.results / SEVERAL / run["run"] / "gates.jsonl")
+        assert run["updates"] == [line["update"] for line in lines]
+        expected = [np.ravel([line["p_open"][kind] for kind in SCOPES[run["scope"]]]) for line in lines]
+        assert np.abs(unpacked(run["p_open"]) - np.ravel(expected)).max() <= 0.5 / 255 + 1e-9
+
+
+def test_points_have_heads_and_bleu_of_the_table_of_pruning(made: Explored, data: dict[str, Any]) -> None:
+    rows, points = of(made.tables["pruning"], SEVERAL), data[SEVERAL]["points"]
+    pruned = [point for point in points if point["series"] in ("unpruned", "control", "pruned")]
+    assert [[str(p["kept"]), f"{p['bleu']:.2f}", p["scope"]] for p in pruned] == [
+        [row["total"], row["bleu"], row["scope"]] for row in rows
+    ]
+    scratch = [f"{point['bleu']:.2f}" for point in points if point["series"] == "from scratch"]
+    assert scratch == [row["bleu_scratch"] for row in rows if row["bleu_scratch"]] and len(scratch) == 2
+    masked = {point["name"]: point["bleu"] for point in points if point["series"] == "random, masked"}
+    chosen = [row for row in of(made.tables["selection"], SEVERAL) if row["treatment"] == "masked"]
+    assert masked == {f"{r['target']}, masked": float(r["bleu"]) for r in chosen if r["method"] == "random"} != {}
+
+
+@pytest.mark.parametrize(("name", "seed"), [(SEVERAL, "mean"), (ONE, "1")])
+def test_claims_have_the_numbers_and_verdicts_of_their_table(
+    made: Explored, data: dict[str, Any], name: str, seed: str
+) -> None:
+    table = {(row["claim"], row["measure"], row["rule"]): row for row in of(made.tables["claims"], name, seed)}
+    claims = data[name]["claims"]
+    assert len(claims) == len(made.tables["scoreboard"]) > 50
+    for claim, row in zip(claims, made.tables["scoreboard"], strict=True):
+        own = table[row["claim"], row["measure"], row["rule"]]
+        for column in ("paper", "ours", "of", "low", "high", "p_value"):
+            assert claim[column] == as_number(own[column])
+        assert claim["verdict"] == (own["holds"] or "not measured")
+
+
+def test_a_claim_leads_to_its_figure_where_there_is_one(data: dict[str, Any]) -> None:
+    figures = {claim["name"]: claim["figure"] for claim in data[SEVERAL]["claims"]}
+    assert figures["relevance and confidence agree, correlation"] == f"figures/{SEVERAL}/measures.png"
+    assert figures["relations found better than by a fixed offset"] == "figures/dependency_scores.png"
+    assert {*figures.values()} == {f"figures/{SEVERAL}/measures.png", "figures/dependency_scores.png", ""}
+    of_one = {claim["figure"] for claim in data[ONE]["claims"]}
+    assert f"figures/{SEVERAL}/measures.png" not in of_one
+
+
+def test_every_topic_has_a_figure_that_the_workflow_draws() -> None:
+    papers = pd.concat([load_reference(name) for name in CLAIMS.reference])
+    assert {*papers["topic"]} == {*BY_TOPIC} and {*PICTURES} <= {*FIGURE_NEEDS}
+    assert figure_of("Voita et al., sec. 6.3.2; Fig 9, WMT", "which heads stay") == "heads_by_type"
+    assert figure_of("Michel et al., Table 1", "") == ""
+
+
+def test_what_stands_between_script_tags_can_not_end_them() -> None:
+    told = {"words": ["</script><!--", "\u2028", 'a "b" \\ c']}
+    assert "<" not in as_data(told) and json.loads(as_data(told)) == told
+
+
+def test_the_page_names_no_address_of_a_network_and_is_small(made: Explored) -> None:
+    text = made.page.read_text("utf-8").replace("http://www.w3.org/2000/svg", "")
+    assert not re.findall(r"https?:|//cdn|@import|url\(", text)
+    assert made.page.stat().st_size < 400_000
+    assert Path(made.page).name == "explore.html"
+
+
+def test_a_missing_baseline_and_missing_settings_are_said_in_one_sentence(
+    made: Explored, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pruned, baseline = (str(made.results / ONE / run) for run in ("pruned/all/lam-0.03/seed-1", "baseline/seed-1"))
+    settings = [
+        "--settings",
+        str(made.results / SEVERAL / "settings" / "gates.yaml"),
+        "--out",
+        str(tmp_path / "x.html"),
+    ]
+    assert main(["explore", "--runs", pruned, *settings]) == 1
+    assert "--runs names no baseline" in capsys.readouterr().err
+    assert main(["explore", "--runs", baseline, *settings]) == 1
+    assert f"give results/{ONE}/settings/gates.yaml too" in capsys.readouterr().err
+
+
+def test_the_page_is_made_without_tables_gates_or_pruned_models(made: Explored, tmp_path: Path) -> None:
+    settings = ["--settings", str(made.results / ONE / "settings" / "gates.yaml"), "--out", str(tmp_path / "x.html")]
+    assert main(["explore", "--runs", str(made.results / ONE / "baseline/seed-1"), *settings]) == 0
+    (one,) = data_of(tmp_path / "x.html")
+    assert (one["measures"], one["points"], one["closing"], one["claims"]) == ([], [], [], [])
+    assert len(one["table"]) == 18 and len(one["models"]) == 1 and one["models"][0]["attention"]

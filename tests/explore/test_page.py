@@ -1,0 +1,344 @@
+"""The page in a real browser without a network: what it shows equals the tables, and an address restores a view."""
+
+from __future__ import annotations
+
+import math
+import shutil
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from explored_page import ONE, SEVERAL, Explored, explored
+from heads.__main__ import main
+from heads.analysis.attention_maps import encoder_on_words, unpacked
+from heads.base.files import read_json, read_jsonl
+from heads.base.names import ATTENTIONS, SCOPES
+from heads.config.trainings import HardConcrete
+from heads.pruning.gates import probability_one, probability_open
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no browser here: apt-get install chromium")
+WIDE, NARROW = (1280, 900), (380, 800)
+BYTE = 0.5 / 255 + 5e-5
+"""How far a weight may be from what it was: half a byte, and four decimals."""
+
+Opened = Callable[..., Page]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Explored:
+    return explored(tmp_path_factory.mktemp("explored") / "results")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        # Without a sandbox, for root may have none.
+        started = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def opened(made: Explored, browser: Browser) -> Iterator[Opened]:
+    """Opens the page at an address, offline; at the end nothing may have gone wrong or been asked for."""
+    wrong: list[str] = []
+    contexts = []
+
+    def open_page(address: str = "", size: tuple[int, int] = WIDE, scheme: Any = "light") -> Page:
+        viewport: Any = {"width": size[0], "height": size[1]}
+        context = browser.new_context(viewport=viewport, color_scheme=scheme, offline=True)
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(20_000)
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.on("console", lambda said: wrong.append(said.text) if said.type == "error" else None)
+        page.on("dialog", lambda dialog: wrong.append(f"dialog {dialog.message}"))
+        page.on("request", lambda asked: None if asked.url.startswith(start) else wrong.append(asked.url))
+        page.goto(f"{start}{address}")
+        return page
+
+    start = made.page.resolve().as_uri()
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert not wrong
+
+
+def told(page: Page, selector: str, attribute: str) -> dict[str, str]:
+    """An attribute of every square below a place, by head."""
+    squares = page.locator(f"{selector} [data-head]").evaluate_all(
+        f"all => all.map(one => [one.dataset.head, one.getAttribute('{attribute}')])"
+    )
+    return dict(squares)
+
+
+def weights_shown(page: Page, head: str) -> Any:
+    """The map of a panel as numbers, in the order of its cells."""
+    cells = page.locator(f'[data-panel="{head}"] rect.cell')
+    return np.array(cells.evaluate_all("all => all.map(one => Number(one.dataset.weight))"))
+
+
+def run_folder(made: Explored, run: str) -> Any:
+    return made.results / SEVERAL / run
+
+
+@pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_opens_offline_and_fits_the_window(opened: Opened, size: tuple[int, int], scheme: str) -> None:
+    page = opened("", size, scheme)
+    assert page.locator("h1").is_visible() and page.locator("#grids button").count() == 18
+    assert page.evaluate("document.documentElement.scrollWidth") == size[0]
+    ink, ground = (page.evaluate(f"getComputedStyle(document.body).{name}") for name in ("color", "backgroundColor"))
+    brightness = [sum(int(part) for part in name[4:-1].split(",")) for name in (ink, ground)]
+    assert (brightness[0] > brightness[1]) == (scheme == "dark")
+
+
+@pytest.mark.parametrize("experiment", [SEVERAL, ONE])
+def test_squares_have_the_numbers_of_the_table_for_every_measure(
+    made: Explored, opened: Opened, experiment: str
+) -> None:
+    page = opened(f"#experiment={experiment}")
+    rows = [row for row in made.tables["measures"] if (row["experiment"], row["seed"]) == (experiment, "1")]
+    offered = page.locator("#measure option").evaluate_all("all => all.map(one => one.value)")
+    keys = [key for key in offered if key != "function"]
+    assert len(keys) >= 9
+    for key in keys:
+        page.select_option("#measure", key)
+        expected = {f"{row['attention']}.{row['layer']}.{row['head']}": row[key] for row in rows}
+        shown = told(page, "#grids", "data-value")
+        assert {head: float(value or "nan") for head, value in shown.items()} == pytest.approx(
+            {head: float(value or "nan") for head, value in expected.items()}, nan_ok=True
+        )
+
+
+def test_brightness_rises_with_the_measure(made: Explored, opened: Opened) -> None:
+    page = opened("#measure=confidence")
+    values = {head: float(value) for head, value in told(page, "#grids", "data-value").items()}
+    colours = page.locator("#grids [data-head]").evaluate_all(
+        "all => all.map(one => [one.dataset.head, getComputedStyle(one).backgroundColor])"
+    )
+    light = {
+        head: np.dot([int(part) for part in colour[4:-1].split(",")], [0.21, 0.72, 0.07]) for head, colour in colours
+    }
+    order = sorted(values, key=values.__getitem__)
+    brightness = [light[head] for head in order]
+    assert all(after >= before - 2 for before, after in pairwise(brightness))
+    assert brightness[-1] > brightness[0] + 150
+
+
+def test_the_slider_closes_the_heads_that_the_run_closed_by_then(made: Explored, opened: Opened) -> None:
+    run = "gates/all/lam-0.1/seed-1"
+    page = opened(f"#closing={run}")
+    lines = read_jsonl(run_folder(made, run) / "gates.jsonl")
+    closed = []
+    for record, line in enumerate(lines):
+        page.locator("#update").fill(str(record))
+        expected = {
+            f"{kind}.{layer}.{head}": share
+            for kind in SCOPES["all"]
+            for layer, row in enumerate(line["p_open"][kind])
+            for head, share in enumerate(row)
+        }
+        shown = {head: float(value) for head, value in told(page, "#closing-grids", "data-value").items()}
+        assert shown == pytest.approx(expected, abs=BYTE)
+        hatched = page.locator("#closing-grids .lost").evaluate_all("all => all.map(one => one.dataset.head)")
+        assert {*hatched} == {head for head, share in expected.items() if share < 0.5}
+        assert f"update {line['update']}:" in page.locator("#update-told").inner_text()
+        closed.append(len(hatched))
+    assert len(lines) > 2 and closed[-1] > closed[0]
+
+
+@pytest.mark.parametrize("run", ["baseline/seed-1", "pruned/all/lam-0.01/seed-1"])
+def test_a_click_shows_the_map_of_that_head_in_that_model(made: Explored, opened: Opened, run: str) -> None:
+    (first, second), live = (
+        read_json(run_folder(made, run) / "maps.json"),
+        read_json(run_folder(made, run) / "model.json")["shape"]["live_heads"],
+    )
+    page = opened("#sentence=1")
+    page.select_option("#model", run)
+    for kind in ATTENTIONS:
+        places = [(layer, head) for layer, heads in enumerate(live[kind]) for head in heads]
+        for unit in ("words", "pieces"):
+            page.select_option("#unit", unit)
+            layer, head = places[-1]
+            name = f"{kind}.{layer}.{head}"
+            page.click(f'#grids [data-head="{name}"]')
+            shown = weights_shown(page, name)
+            if unit == "words" and kind == "enc_self":
+                words = len(second["words"])
+                inner = shown.reshape(words + 1, words + 1)[:words, :words]
+                assert inner == pytest.approx(encoder_on_words(second)[len(places) - 1], abs=BYTE)
+            if unit == "pieces":
+                raw = unpacked(second["weights"][kind]).reshape(len(places), -1)
+                assert shown == pytest.approx(raw[-1], abs=1e-4)
+    assert first["weights"] != second["weights"]
+    assert run == "baseline/seed-1" or any(len(layer) < 3 for kind in ATTENTIONS for layer in live[kind])
+
+
+def test_written_pieces_are_summed_and_averaged_by_words(made: Explored, opened: Opened) -> None:
+    """The first two of four written pieces are one word."""
+    sentence = read_json(run_folder(made, "baseline/seed-1") / "maps.json")[0]
+    page = opened("#head=dec_self.1.2&sentence=0")
+    raw = unpacked(sentence["weights"]["dec_self"]).reshape(6, 5, 5)[5]
+    rows = np.array([raw[:2].mean(0), raw[2], raw[3], raw[4]])
+    expected = np.array([rows[:, 0], rows[:, 1] + rows[:, 2], rows[:, 3], rows[:, 4]]).T
+    assert weights_shown(page, "dec_self.1.2").reshape(4, 4) == pytest.approx(expected, abs=1e-4)
+    labels = page.locator('[data-panel="dec_self.1.2"] .token').all_text_contents()
+    assert labels[:3] == ["крестьяне", "продали", "<b>"]
+
+
+def test_a_head_that_the_model_has_lost_is_said_to_be_lost(made: Explored, opened: Opened) -> None:
+    run = "pruned/all/lam-0.1/seed-1"
+    live = read_json(run_folder(made, run) / "model.json")["shape"]["live_heads"]
+    lost = next(
+        f"{kind}.{layer}.{head}" for kind in ATTENTIONS for layer in range(2) for head in range(3)
+        if head not in live[kind][layer]
+    )  # fmt: skip
+    page = opened(f"#head={lost}&model={run}")
+    assert "has lost this head" in page.locator("#panels").inner_text()
+    assert "has lost this head" in page.locator("#card").inner_text()
+    hatched = page.locator("#grids .lost").evaluate_all("all => all.map(one => one.dataset.head)")
+    assert lost in hatched and len(hatched) == 18 - sum(len(layer) for kind in live for layer in live[kind])
+
+
+def test_text_shows_as_itself(opened: Opened) -> None:
+    page = opened("#sentence=1&model=pruned/all/lam-0.1/seed-1")
+    assert "<script>alert(1)</script>" in page.locator("#strip").text_content()  # type: ignore[operator]
+    assert "<script>alert(1)</script>" in page.locator("#translations").inner_text()
+    assert "крестьяне продали <b>" in page.locator("#translations").inner_text()
+    assert page.locator("#strip script, #panels b, #translations b").count() == 0
+
+
+def test_arrow_keys_walk_through_heads_and_over_the_end_into_the_next_kind(opened: Opened) -> None:
+    page = opened("#head=enc_self.0.2")
+    page.focus('#grids [data-head="enc_self.0.2"]')
+    walked = []
+    for key in ("ArrowRight", "ArrowDown", "ArrowDown", "ArrowLeft"):
+        page.keyboard.press(key)
+        walked.append(page.evaluate("document.activeElement.dataset.head"))
+        assert page.locator('#grids [aria-pressed="true"]').get_attribute("data-head") == walked[-1]
+        assert f"head={walked[-1]}" in page.url
+    assert walked == ["dec_self.0.0", "dec_self.1.0", "dec_self.0.0", "enc_self.0.2"]
+    assert page.locator("#grids [tabindex='0']").count() == 1
+    page.focus('[data-panel="enc_self.0.2"]')
+    page.keyboard.press("ArrowLeft")
+    assert page.locator('[data-panel="enc_self.0.1"]').count() == 1
+
+
+def test_a_pinned_word_tells_what_it_looks_at_most(made: Explored, opened: Opened) -> None:
+    page = opened("#head=enc_self.1.0&sentence=0")
+    page.locator('[data-panel="enc_self.1.0"] .token').nth(3).click()
+    sentence = read_json(run_folder(made, "baseline/seed-1") / "maps.json")[0]
+    row = unpacked(sentence["weights"]["enc_self"]).reshape(6, 10, 10)[3][3]
+    best = int(row.argmax())
+    word = [*sentence["words"], "⟨end⟩"][best]
+    assert page.locator("#readout").inner_text().startswith(f"sold → {word} {round(100 * row[best])} %")
+    assert "pin=3" in page.url
+
+
+def test_the_address_restores_all_that_was_chosen(opened: Opened) -> None:
+    page = opened()
+    page.click('#grids [data-head="dec_enc.1.0"]')
+    page.click("#compare")
+    page.click('#grids [data-head="enc_self.0.1"]')
+    for place, value in (("measure", "bleu_lost"), ("sentence", "1"), ("unit", "pieces"), ("drawing", "lines")):
+        page.select_option(f"#{place}", value)
+    page.locator('[data-panel="enc_self.0.1"] .token').nth(2).click()
+    page.select_option("#closing-run", "gates/enc_self/lam-0.1/seed-1")
+    page.locator("#update").fill("1")
+    page.locator("[data-shape=logalpha]").fill("1.5")
+    page.select_option("#verdict", "unclear")
+    again = opened("#" + page.url.partition("#")[2])
+    state = "() => [...document.querySelectorAll('select, input')].map(one => one.value)"
+    assert again.evaluate(state) == page.evaluate(state)
+    for part in ("summary", "grids", "card", "panels", "closing-grids", "curve", "concrete", "claims-table"):
+        html = [one.locator(f"#{part}").inner_html() for one in (page, again)]
+        assert html[0] == html[1], part
+    assert again.locator("[data-panel]").count() == 2
+    assert again.locator('[data-panel="dec_enc.1.0"] line').count() > 0
+
+
+def test_an_address_of_what_is_not_there_shows_the_beginning(opened: Opened) -> None:
+    page, plain = opened("#head=enc_self.9.9&model=none&sentence=77&measure=x&closing=y&experiment=z"), opened()
+    for part in ("grids", "card", "panels"):
+        assert page.locator(f"#{part}").inner_html() == plain.locator(f"#{part}").inner_html()
+
+
+def test_a_point_of_the_curve_shows_that_model(made: Explored, opened: Opened) -> None:
+    page = opened("#closing=gates/all/lam-0.01/seed-1")
+    run = "pruned/all/lam-0.1/seed-1"
+    page.locator(f'#curve [data-run="{run}"]').dispatch_event("click")
+    assert page.locator("#model").input_value() == run
+    assert page.locator("#closing-run").input_value() == "gates/all/lam-0.1/seed-1"
+    bleu = read_json(run_folder(made, run) / "bleu.json")["bleu"]
+    assert f"BLEU {bleu:.2f}" in page.locator("#marked-model").inner_text()
+    assert page.locator("#curve .chosen").get_attribute("data-run") == run
+    scored = page.locator('#curve [data-series="random, masked"]').first
+    scored.dispatch_event("click")
+    assert "only its score" in page.locator("#translations").inner_text()
+
+
+@pytest.mark.parametrize("log_alpha", [-2.5, 0.0, 1.25])
+def test_the_distribution_is_the_one_that_gates_are_trained_with(opened: Opened, log_alpha: float) -> None:
+    shape = HardConcrete(temperature=0.7, low=-0.3, high=1.2, log_alpha_init=0.5)
+    page = opened(f"#logalpha={log_alpha}&temperature=0.7&low=-0.3&high=1.2")
+    shown = {
+        name: float(page.locator(f"[data-mass={name}]").inner_text()) for name in ("zero", "between", "one", "open")
+    }
+    value = torch.tensor(log_alpha, dtype=torch.float64)
+    is_open, one = float(probability_open(value, shape)), float(probability_one(value, shape))
+    assert shown == pytest.approx(
+        {"zero": 1 - is_open, "between": is_open - one, "one": one, "open": is_open}, abs=6e-5
+    )
+    # What lies between is what the density sums to.
+    told_ = "range(4000).reduce((sum, at) => sum + density((at + 0.5) / 4000, shapeShown()) / 4000, 0)"
+    assert page.evaluate(told_) == pytest.approx(is_open - one, abs=1e-3)
+    # And a gate for half the noise is the one of the median.
+    middle = 1 / (1 + math.exp(-log_alpha / 0.7)) * 1.5 - 0.3
+    assert page.evaluate("gateFor(0.5, shapeShown())") == pytest.approx(min(max(middle, 0), 1))
+
+
+def test_claims_stand_with_their_numbers_and_can_be_shown_by_verdict(made: Explored, opened: Opened) -> None:
+    page = opened()
+    rows = page.locator("#claims-table tr.claim")
+    assert rows.count() == len(made.tables["scoreboard"])
+    verdicts = [row[f"verdict_{SEVERAL}"] or "not measured" for row in made.tables["scoreboard"]]
+    shown = page.locator("#claims-table .verdict").all_inner_texts()
+    assert [text.split(" ", 1)[1] for text in shown] == verdicts
+    page.select_option("#verdict", "no")
+    assert rows.count() == verdicts.count("no") > 0
+    assert page.locator('#claims-table a[href="figures/dependency_scores.png"]').count() == sum(
+        "Table 1" in row["source"] and row["source"].startswith("Voita") and verdict == "no"
+        for row, verdict in zip(made.tables["scoreboard"], verdicts, strict=True)
+    )
+
+
+def test_a_page_of_a_baseline_alone_opens_too(made: Explored, opened: Opened) -> None:
+    settings = ["--settings", str(made.results / ONE / "settings" / "gates.yaml")]
+    bare = made.page.with_name("explore.html.bare.html")
+    runs = ["--runs", str(made.results / ONE / "baseline/seed-1")]
+    assert main(["explore", *runs, *settings, "--out", str(bare)]) == 0
+    page = opened(".bare.html")
+    assert page.locator("#grids button").count() == 18 and page.locator("[data-panel] rect.cell").count() == 100
+    assert not page.locator("#claims").is_visible() and "No model was pruned" in page.locator("#curve").inner_text()
+    page.locator("[data-shape=logalpha]").fill("2")
+    assert page.locator("[data-told=logalpha]").inner_text() == "2"
+
+
+def test_every_square_and_control_has_a_name_for_those_who_listen(opened: Opened) -> None:
+    page = opened()
+    names = told(page, "#grids", "aria-label")
+    assert (
+        names["dec_enc.1.2"].startswith("decoder-encoder attention, layer 2, head 3: ") and len({*names.values()}) == 18
+    )
+    nameless = page.locator("select:visible, input:visible, button:visible").evaluate_all(
+        "all => all.filter(one => !(one.labels?.length || one.textContent.trim() || one.getAttribute('aria-label')))"
+        ".map(one => one.id)"
+    )
+    assert nameless == []

@@ -1,0 +1,46 @@
+"""Made-up results brought into the page by its own command, with the tables beside it, for tests to read both."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from fake_results import World, write_results
+from heads.__main__ import main
+from heads.base.files import read_tsv, read_yaml, write_yaml
+from heads.config.settings import resolve, stage_settings
+from heads.explore.needs import EXPLORED, TABLES
+from heads.tables.needs import NEEDS
+
+ROOT = Path(__file__).parent.parent
+SEVERAL, ONE = "twice", "once"
+"""Experiments of two seeds, and of one without trees, whose sizes differ."""
+
+
+@dataclass(frozen=True)
+class Explored:
+    """The page, the rows of its tables by name, and the folder of all results."""
+
+    page: Path
+    tables: dict[str, list[dict[str, str]]]
+    results: Path
+
+
+def explored(results: Path) -> Explored:
+    """Make two experiments up and call every command that leads to the page."""
+    runs = write_results(results / SEVERAL, World(layers=2, heads=3, lams=("0.01", "0.1"), seeds=(1, 2)))
+    runs += write_results(results / ONE, World(layers=3, heads=2, lams=("0.03",), trees=False))
+    config = resolve(read_yaml(ROOT / "config.yaml"))
+    settings = [results / name / "settings" / "gates.yaml" for name in (SEVERAL, ONE)]
+    for path in settings:
+        write_yaml(path, stage_settings(config["demo"], "gates"))
+    tables = {name: results / "tables" / f"table_{name}.tsv" for name in TABLES}
+    for name, path in tables.items():
+        read = [str(run) for run in runs if NEEDS[name].inputs([f"x/{run.relative_to(results)}"])]
+        assert main(["table", "--name", name, "--runs", *read, "--out", str(path)]) == 0
+    figures = [results / "figures" / SEVERAL / "measures.png", results / "figures" / "dependency_scores.png"]
+    page = results / "explore.html"
+    shown = [str(run) for run in runs if EXPLORED.inputs([f"x/{run.relative_to(results)}"])]
+    words = ["--tables", *map(str, tables.values()), "--settings", *map(str, settings), "--figures", *map(str, figures)]
+    assert main(["explore", "--runs", *shown, *words, "--out", str(page)]) == 0
+    return Explored(page, {name: read_tsv(path) for name, path in tables.items()}, results)

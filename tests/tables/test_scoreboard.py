@@ -1,0 +1,68 @@
+"""The scoreboard: a row a claim, what each experiment found in columns of its own, against the table of claims."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from fake_results import World, write_results
+from heads.__main__ import main
+from heads.base.files import read_tsv
+from heads.tables.claims import RELEVANCE_CLAIMS
+from heads.tables.needs import NEEDS
+from heads.tables.reading import load_reference
+
+SEVERAL, ONE = "regains", "demo"
+"""Experiments of two seeds and of one; a word in the first one's name asks for other decimals where it stands alone."""
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[str, str]]]:
+    """The rows of both tables of claims, of both experiments."""
+    folder = tmp_path_factory.mktemp("results")
+    runs = write_results(folder / SEVERAL, World(layers=2, heads=3, lams=("0.1",), seeds=(1, 2)))
+    runs += write_results(folder / ONE, World(layers=2, heads=3, lams=("0.01",), trees=False))
+    for name in ("claims", "scoreboard"):
+        assert main(["table", "--name", name, "--runs", *map(str, runs), "--out", str(folder / f"{name}.tsv")]) == 0
+    return {name: read_tsv(folder / f"{name}.tsv") for name in ("claims", "scoreboard")}
+
+
+def test_the_scoreboard_has_a_row_a_claim_and_the_papers_number_before_ours(
+    tables: dict[str, list[dict[str, str]]],
+) -> None:
+    board, papers = tables["scoreboard"], pd.concat([load_reference(name) for name in NEEDS["scoreboard"].reference])
+    assert [row["measure"] for row in board] == papers["measure"].tolist() and len(board) > 50
+    for row, paper in zip(board, papers.to_dict("records"), strict=True):
+        stated = ("study", "topic", "name", "claim", "source", "tag")
+        assert [row[name] for name in stated] == [paper[name] for name in stated]
+        assert row["rule"] == ("plain" if paper["id"] in RELEVANCE_CLAIMS else "")
+        assert row["holds_if"] == paper["condition"]
+        numbers = {name: float(row[name]) if row[name] else float("nan") for name in ("paper", "paper_of", "limit")}
+        assert numbers == pytest.approx({name: paper[name] for name in numbers}, abs=5e-5, nan_ok=True), row["name"]
+    ours = [name for name in board[0] if name.endswith((SEVERAL, ONE))]
+    assert ours == [f"{what}_{name}" for name in (SEVERAL, ONE) for what in ("ours", "of", "verdict")]
+    assert list(board[0])[-8:] == ["paper", "paper_of", *ours]
+
+
+def test_each_experiment_has_its_own_number_and_verdict_and_of_several_seeds_those_of_their_mean(
+    tables: dict[str, list[dict[str, str]]],
+) -> None:
+    keys = ("claim", "measure", "rule")
+    claims = {(row["experiment"], row["seed"], *(row[key] for key in keys)): row for row in tables["claims"]}
+    differ = 0
+    for row in tables["scoreboard"]:
+        for experiment, seed in ((SEVERAL, "mean"), (ONE, "1")):
+            own = claims[experiment, seed, *(row[key] for key in keys)]
+            found = [row[f"{what}_{experiment}"] for what in ("ours", "of", "verdict")]
+            assert found == [own["ours"], own["of"], own["holds"]], (experiment, row["name"])
+        differ += row[f"ours_{SEVERAL}"] != claims[SEVERAL, "1", *(row[key] for key in keys)]["ours"]
+    assert differ > 15
+
+
+def test_names_for_a_picture_are_short_and_tell_rows_apart_together_with_the_measure() -> None:
+    papers = pd.concat([load_reference(name) for name in NEEDS["scoreboard"].reference])
+    assert papers["name"].str.len().between(5, 58).all() and papers["topic"].str.len().between(5, 52).all()
+    # Rows of a topic stand together, so that a picture can name it once.
+    topics = papers["study"] + papers["topic"]
+    assert (topics != topics.shift()).sum() == topics.nunique() == 11
+    assert papers.groupby(topics).size().min() >= 3

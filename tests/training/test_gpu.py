@@ -1,0 +1,149 @@
+"""What only a GPU can show: updates there are those of the CPU, wait for nothing, and go on where they were stopped."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from heads.base.targets import Target
+from heads.config.trainings import GatesSettings, SubsetSettings
+from heads.model.transformer import Transformer
+from heads.text.batches import Batch
+from heads.training.checkpointing import Unfinished
+from heads.training.job import pruning_of
+from heads.training.loop import Training, train
+from heads.translation.beam_search import beam_search
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here, see benchmarks/gpu/README.md"),
+]
+New = Callable[..., Training]
+GPU = torch.device("cuda")
+KINDS: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "parts": {"micro_batch_tokens": 30},
+    "muon": {"optimizer": "muon"},
+    "bf16": {"precision": "bf16"},
+    "gates": {"target": "lam-0.3", "micro_batch_tokens": 30},
+    "budgets": {"target": "keep-2-3-1"},
+    "subset": {"target": "dsp-7"},
+}
+
+
+def on(device: torch.device, training: Training, target: str = "") -> Training:
+    """The same training on a device, with gates on all heads that settle after three of five updates if it has any."""
+    model = copy.deepcopy(training.model)
+    plan = dataclasses.replace(training.plan, device=device)
+    gates = GatesSettings(updates=5, settled_share=0.4, gate_learning_rate=0.05, subset=SubsetSettings())
+    pruning = pruning_of(model, "all", Target.parse(target, by_gates=True), gates, ()) if target else None
+    return Training(model, training.pairs, plan, pruning)
+
+
+def weights(training: Training) -> dict[str, Tensor]:
+    """All that is learnt, on the CPU."""
+    gates = training.pruning.gates.state_dict() if training.pruning else {}
+    return {name: value.detach().cpu() for name, value in {**training.model.state_dict(), **gates}.items()}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_kind_of_update_waits_for_the_gpu(new_training: New, kind: str) -> None:
+    how = dict(KINDS[kind])
+    target = how.pop("target", "")
+    training = on(GPU, new_training(dropout=0.2, batch_tokens=90, **{"micro_batch_tokens": 90, **how}), target)
+    updates = training.prepared(0)
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        for _ in range(5):
+            training.step(*next(updates))
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+        updates.close()
+    assert len(training.losses.read()) == 5
+
+
+@pytest.mark.parametrize("how", [{}, {"micro_batch_tokens": 30}, {"optimizer": "muon"}], ids=str)
+def test_updates_on_a_gpu_are_those_of_the_cpu_up_to_rounding(new_training: New, how: dict[str, Any]) -> None:
+    """Muon's own products are in bf16, so that its weights only come near."""
+    found = []
+    for device in (torch.device("cpu"), GPU):
+        # With the usual epsilon Adam's first steps are signs, and rounding decides on those of the smallest gradients.
+        training = on(device, new_training(batch_tokens=90, adam_epsilon=0.01, **{"micro_batch_tokens": 90, **how}))
+        for members in (np.arange(9), np.arange(20, 40)):
+            training.step(members)
+        found.append((training.losses.read(), weights(training)))
+    assert found[1][0] == pytest.approx(found[0][0], rel=1e-3 if how.get("optimizer") else 1e-5)
+    for name, value in found[0][1].items():
+        tolerance = 0.02 if how.get("optimizer") else 1e-4
+        torch.testing.assert_close(found[1][1][name], value, rtol=tolerance, atol=tolerance, msg=name)
+
+
+def test_bf16_on_a_gpu_learns_like_fp32(new_training: New) -> None:
+    losses = []
+    for precision in ("fp32", "bf16"):
+        training = on(GPU, new_training(precision=precision))
+        for update in range(30):
+            training.step(np.arange(20) + update % 4)
+        losses.append(training.losses.read()[-1])
+    assert losses[1] != losses[0]
+    assert losses[1] == pytest.approx(losses[0], rel=0.02)
+
+
+@pytest.mark.parametrize("target", ["", "lam-0.3", "dsp-7"])
+def test_a_training_that_was_stopped_goes_on_with_the_noise_that_would_have_come(
+    new_training: New, tmp_path: Path, target: str
+) -> None:
+    """Without its states of noise dropout and gates would be others, and weights differ by far more than rounding."""
+
+    def evaluate(*_: object) -> dict[str, float]:
+        return {"dev_loss": 1.0}
+
+    def built() -> Training:
+        return on(GPU, new_training(dropout=0.3, batch_tokens=90, plan={"updates": 8}), target)
+
+    whole = built()
+    train(whole, evaluate, Unfinished(tmp_path / "whole", "one", 1e9))
+    stopped, folder = built(), tmp_path / "stopped"
+    step = stopped.step
+
+    def stopping(*update: Any) -> Any:
+        if stopped.update == 5:
+            raise KeyboardInterrupt
+        return step(*update)
+
+    stopped.step = stopping  # type: ignore[method-assign]
+    with pytest.raises(KeyboardInterrupt):
+        train(stopped, evaluate, Unfinished(folder, "one", 0.0))
+    resumed = built()
+    train(resumed, evaluate, Unfinished(folder, "one", 1e9))
+    for name, value in weights(whole).items():
+        torch.testing.assert_close(weights(resumed)[name], value, rtol=1e-3, atol=1e-4, msg=name)
+
+
+def test_a_bad_loss_on_a_gpu_names_its_update_although_it_is_found_later(new_training: New) -> None:
+    training = on(GPU, new_training())
+    for update in range(6):
+        if update == 3:
+            with torch.no_grad():
+                training.model.projection.bias[5] = torch.nan
+        training.step(np.arange(9))
+    with pytest.raises(FloatingPointError, match=r"the loss is nan at update 4$"):
+        training.state()
+
+
+def test_a_search_on_a_gpu_finds_what_it_finds_on_the_cpu(
+    tiny_model: Callable[..., Transformer], tiny_batch: Batch
+) -> None:
+    found = []
+    for device in (torch.device("cpu"), GPU):
+        model, batch = tiny_model().to(device), tiny_batch.to(device)
+        found.append(beam_search(model, batch.source, batch.source_mask, beam=4, length_penalty=0.6))
+    assert found[0] == found[1] and any(found[0])

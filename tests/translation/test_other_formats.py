@@ -1,0 +1,202 @@
+"""Models of other formats give every piece the probability that ours gives, with heads cut out unevenly."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import ctranslate2
+import pytest
+import torch
+
+import heads.translation.export
+from heads.__main__ import main
+from heads.base.files import UserError, read_json, read_tsv
+from heads.model.folder import load_folder
+from heads.model.head_removal import prune
+from heads.model.transformer import Transformer, layers_of
+from heads.text.batches import pad
+from heads.text.special_ids import EOS
+from heads.text.vocabulary import Vocabulary
+from heads.translation.agreement import largest_difference, log_probabilities, pairs_of
+from heads.translation.beam_search import beam_search
+from heads.translation.export import export
+from heads.translation.to_ctranslate2 import agreement_of_ctranslate2, write_ctranslate2
+from heads.translation.to_onnx import agreement_of_onnx, write_onnx
+from model_folders import OPEN, SOURCE, Experiment, opinionated, write_experiment
+
+LATER = {kind: layers[::-1] for kind, layers in {**OPEN, "dec_enc": [[True] * 3, [False] * 3]}.items()}
+"""The second layer of each stack has the most."""
+NONE = {kind: [[False] * 3, [False] * 3] for kind in OPEN}
+
+
+@pytest.fixture(scope="module")
+def experiment(tmp_path_factory: pytest.TempPathFactory) -> Experiment:
+    return write_experiment(tmp_path_factory.mktemp("results") / "tiny")
+
+
+def vocabularies(experiment: Experiment) -> list[Vocabulary]:
+    return [Vocabulary(experiment.bpe / f"{side}.model") for side in ("source", "target")]
+
+
+def post_norm() -> Transformer:
+    """The opinionated model with its norms in the other place, each of them different from no norm."""
+    model = Transformer(replace(opinionated(seed=2).shape, pre_norm=False)).eval()
+    torch.manual_seed(3)
+    for value in model.parameters():
+        value.data += 0.5 * torch.randn(value.shape)
+    return model
+
+
+def ours(model: Transformer, experiment: Experiment) -> list[list[int]]:
+    """Our translations of three sentences by a beam of 4."""
+    ids = [torch.tensor([*sentence, EOS]).numpy() for sentence in vocabularies(experiment)[0].encode(SOURCE)]
+    return [beam_search(model, *pad([each]), beam=4, length_penalty=0.6)[0] for each in ids]
+
+
+@pytest.mark.parametrize(
+    "cut", [None, OPEN, LATER, NONE], ids=["whole", "uneven", "fewer at first", "without any head"]
+)
+@pytest.mark.parametrize("model", [opinionated(seed=1), post_norm()], ids=["pre-norm", "post-norm"])
+def test_ctranslate2_gives_every_piece_our_probability(
+    model: Transformer, cut: dict[str, list[list[bool]]] | None, experiment: Experiment, tmp_path: Path
+) -> None:
+    model, known = prune(model, cut) if cut else model, vocabularies(experiment)
+    write_ctranslate2(model, known, tmp_path)
+    for sentences in ((), SOURCE):
+        assert agreement_of_ctranslate2(model, known, tmp_path, pairs_of(model, known[0], sentences)) < 2e-5
+
+
+def test_ctranslate2_knows_the_special_pieces_and_ends_the_source_itself(
+    experiment: Experiment, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    export(experiment.pruned, out, "ctranslate2")
+    source, target = (Vocabulary(experiment.bpe / f"{side}.model").processor for side in ("source", "target"))
+    translator = ctranslate2.Translator(str(out), compute_type="float32", intra_threads=1)
+    # A beam of one, since CTranslate2 divides scores by another length.
+    found = translator.translate_batch(
+        [source.encode(line, out_type=str) for line in SOURCE],
+        beam_size=1,
+        suppress_sequences=[["<pad>"], ["<s>"], ["<unk>"]],
+        max_decoding_length=25,
+    )
+    model = load_folder(experiment.pruned)
+    for line, result in zip(SOURCE, found, strict=True):
+        ids = torch.tensor([*source.encode(line), EOS]).numpy()
+        expected = beam_search(model, *pad([ids]), beam=1, length_penalty=0.0)[0][:25]
+        assert [target.piece_to_id(piece) for piece in result.hypotheses[0]] == expected
+
+
+def test_whole_numbers_of_8_bits_take_less_room_and_change_probabilities(
+    experiment: Experiment, tmp_path: Path
+) -> None:
+    exact = export(experiment.baseline, tmp_path / "exact", "ctranslate2")
+    rough = export(experiment.baseline, tmp_path / "rough", "ctranslate2", quantization="int8")
+    assert exact is not None and rough is not None and exact < 1e-4 < rough
+    sizes = [(tmp_path / name / "model.bin").stat().st_size for name in ("exact", "rough")]
+    assert sizes[1] < sizes[0]
+
+
+@pytest.mark.parametrize("cut", [OPEN, NONE], ids=["uneven", "without any head"])
+def test_onnx_graphs_give_every_piece_our_probability_and_the_script_finds_our_translations(
+    cut: dict[str, list[list[bool]]], experiment: Experiment, tmp_path: Path
+) -> None:
+    from heads.translation.translate_onnx import Model
+
+    model, known = prune(opinionated(seed=1), cut), vocabularies(experiment)
+    write_onnx(model, tmp_path)
+    for sentences in ((), SOURCE):
+        assert agreement_of_onnx(model, tmp_path, pairs_of(model, known[0], sentences)) < 2e-5
+    graphs = Model(tmp_path)
+    found = [graphs.translate([*ids, EOS], 4, 0.6) for ids in known[0].encode(SOURCE)]
+    assert found == ours(model, experiment)
+    assert cut is NONE or len({len(each) for each in found}) > 1
+
+
+def test_the_script_beside_the_graphs_translates_a_text_without_this_project(
+    experiment: Experiment, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    assert main(["export", "--model", str(experiment.pruned), "--format", "onnx", "--out", str(out)]) == 0
+    told = subprocess.run(
+        [sys.executable, "-I", out / "translate.py", "--beam", "4", "--length-penalty", "0.6"],
+        input="".join(f"{line}\n" for line in SOURCE),
+        capture_output=True,
+        encoding="utf-8",
+        check=True,
+        cwd=tmp_path,
+        timeout=300,
+    )
+    expected = vocabularies(experiment)[1].decode(ours(load_folder(experiment.pruned), experiment))
+    assert told.stdout.splitlines() == expected
+    files = {"encoder.onnx", "step.onnx", "translate.py"}
+    assert {path.name for path in out.iterdir()} == files | {
+        *("source.model", "target.model", "heads.tsv", "origin.json", "bleu.json", "README.md")
+    }
+
+
+def test_the_page_the_removed_heads_and_the_origin_go_along(experiment: Experiment, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    farthest = export(experiment.pruned, out, "ctranslate2", sentences=SOURCE)
+    page = (out / "README.md").read_text(encoding="utf-8")
+    for text in ("| encoder self-attention | 2 | 0 | 2 of 6 |", "BLEU 12.35", f"{farthest:.1e} nats", "ctranslate2"):
+        assert text in page
+    rows = {(row["attention"], row["layer"], row["head"]): row["open"] for row in read_tsv(out / "heads.tsv")}
+    assert len(rows) == 18 and rows["enc_self", "0", "1"] == "0" and rows["enc_self", "0", "2"] == "1"
+    assert read_json(out / "origin.json") == read_json(experiment.pruned / "model.json")["provenance"]
+    assert json.loads((out / "config.json").read_text())["add_source_eos"] is True
+
+
+def test_a_model_that_became_another_one_is_not_exported(
+    experiment: Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def spoil(model: Transformer, *arguments: Any) -> None:
+        with torch.no_grad():
+            layers_of(model.decoder)[1].feedforward.inner.weight[0] += 0.01
+        write_ctranslate2(model, *arguments)
+        with torch.no_grad():
+            layers_of(model.decoder)[1].feedforward.inner.weight[0] -= 0.01
+
+    monkeypatch.setattr(heads.translation.export, "write_ctranslate2", spoil)
+    with pytest.raises(ArithmeticError, match="differ from ours by"):
+        export(experiment.pruned, tmp_path / "there" / "out", "ctranslate2")
+    assert list((tmp_path / "there").iterdir()) == []
+
+
+def test_differences_are_the_largest_over_all_pieces_and_a_number_that_is_none_is_infinite() -> None:
+    model = opinionated(seed=1)
+    pairs = [([5, 6], [7, 8, 9]), ([10], [11])]
+    theirs = [log_probabilities(model, pair).clone() for pair in pairs]
+    assert largest_difference(model, pairs, theirs) == 0.0
+    theirs[0][3] -= 0.25
+    assert largest_difference(model, pairs, theirs) == pytest.approx(0.25)
+    theirs[1][0] = torch.nan
+    assert largest_difference(model, pairs, theirs) == torch.inf
+
+
+@pytest.mark.parametrize(
+    ("flags", "sentence"),
+    [
+        (["--quantization", "int8"], "--quantization int8 is of --format ctranslate2: take one of the two flags away."),
+        (["--sentences", "x.txt"], "--sentences checks formats of others: give --format, or take it away."),
+    ],
+)
+def test_flags_that_mean_nothing_are_refused(
+    flags: list[str], sentence: str, experiment: Experiment, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["export", "--model", str(experiment.pruned), "--out", str(tmp_path / "out"), *flags]) == 1
+    assert sentence in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(("form", "library"), [("ctranslate2", "ctranslate2"), ("onnx", "onnxruntime")])
+def test_a_library_that_is_missing_is_named_with_the_way_to_get_it(
+    form: str, library: str, experiment: Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(UserError, match=f'{library} is not installed: pip install "heads\\[{form}\\]"'):
+        export(experiment.pruned, tmp_path / "out", form)

@@ -1,0 +1,92 @@
+"""`make news`: an experiment on downloads, and the same on text and trees in a folder that take their place."""
+
+from __future__ import annotations
+
+import gzip
+import re
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from checkouts import ROOT, checkout, snakemake
+from heads.base.files import read_lines
+from heads.base.names import SPLITS
+from heads.syntax.conllu import read_conllu
+
+TREE = "1\t{}\t_\tX\t_\t_\t0\troot\t_\t_\n2\tcats\t_\tX\t_\t_\t1\tobj\t_\t_\n\n"
+TREES = {"TREES": "../bank/dev.conllu", "PARSER_TREES": "../bank/learn.conllu.gz"}
+
+
+def words_for_snakemake(*words: str) -> list[str]:
+    """What `make` would tell Snakemake."""
+    command = ["make", *words, "-n", "--no-print-directory"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=60)
+    told = shlex.split(done.stdout.replace("\\\n", "").splitlines()[-1])
+    return told[told.index("--", 1) + 1 :]
+
+
+def compressed(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with gzip.open(path, "wt", encoding="utf-8") as stream:
+        stream.write(text)
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    """A checkout with German text of a split and side each, text of another domain, and two treebanks."""
+    folder = checkout(tmp_path)
+    for side in ("en", "de"):
+        for split in SPLITS:
+            compressed(folder / f"my texts/{split}.{side}.gz", f"{split} in {side}\n")
+        compressed(folder / f"far/talks.{side}.gz", f"far in {side}\n")
+    compressed(folder / "bank/learn.conllu.gz", TREE.format("learn"))
+    (folder / "bank/dev.conllu").write_text(TREE.format("measure"), encoding="utf-8")
+    return folder
+
+
+@pytest.mark.parametrize("pair", ["en-ru", "en-de"])
+def test_without_a_folder_text_and_treebanks_are_downloaded(tmp_path: Path, pair: str) -> None:
+    words = words_for_snakemake("news", *([] if pair == "en-ru" else [f"PAIR={pair}"]))
+    text, trees = f"results/corpora/news-{pair}/train.source.txt", f"results/corpora/news-{pair}/train.conllu"
+    said = snakemake(checkout(tmp_path), text, trees, f"results/news-{pair}/baseline/seed-1/roles.tsv", "-n", *words)
+    assert said.returncode == 0, said.stdout[-2000:]
+    for end in ("training-parallel-nc-v13.tgz", "en_ewt-ud-dev.conllu", "en_ewt-ud-train.conllu"):
+        assert f"-{end}\n" in said.stdout, end
+
+
+def test_a_folder_takes_the_place_of_all_downloads_that_are_named(clone: Path) -> None:
+    given = {"PAIR": "en-de", "FOLDER": "my texts", "OUT_OF_DOMAIN": "../far/talks", **TREES}
+    words = words_for_snakemake("news", *(f"{name}={value}" for name, value in given.items()))
+    corpus = clone / "results/corpora/news-en-de"
+    texts = {f"{split}.{side}.txt" for split in (*SPLITS, "out_of_domain") for side in ("source", "target")}
+    asked = [f"results/corpora/news-en-de/{name}" for name in (*texts, "dev.conllu", "train.conllu")]
+    done = snakemake(clone, *asked, "--cores", "1", *words)
+    assert done.returncode == 0, done.stdout[-2000:]
+    language = {"source": "en", "target": "de"}
+    for name in texts:
+        split, side, _ = name.split(".")
+        where = "far" if split == "out_of_domain" else split
+        assert read_lines(corpus / name) == [f"{where} in {language[side]}"]
+    assert [tree.text for tree in read_conllu(corpus / "dev.conllu")] == ["measure cats"]
+    assert [tree.text for tree in read_conllu(corpus / "train.conllu")] == ["learn cats"]
+
+
+def test_what_is_not_on_disk_is_downloaded_all_the_same(clone: Path) -> None:
+    words = words_for_snakemake("news", "PAIR=en-de", "FOLDER=my texts", f"TREES={TREES['TREES']}")
+    asked = [f"results/corpora/news-en-de/{name}" for name in ("train.source.txt", "dev.conllu", "train.conllu")]
+    said = snakemake(clone, *asked, "-n", *words)
+    assert said.returncode == 0, said.stdout[-2000:]
+    (download,) = re.findall("output: results/downloads/(.*)", said.stdout)
+    assert download.endswith("-en_ewt-ud-train.conllu")
+
+
+def test_multi30k_is_read_from_the_folder_that_is_named(tmp_path: Path) -> None:
+    folder = checkout(tmp_path)
+    for name in [*(f"{split}.{side}.gz" for split in SPLITS for side in ("en", "de")), "trees"]:
+        compressed(folder / "mine" / name, "")
+    words = words_for_snakemake("multi30k", "FOLDER=mine", "PARSER_TREES=trees")
+    said = snakemake(folder, "results/multi30k/baseline/seed-1/roles.tsv", "-n", *words)
+    assert said.returncode == 0, said.stdout[-2000:]
+    assert "mine/train.de.gz" in said.stdout and "mine/trees" in said.stdout

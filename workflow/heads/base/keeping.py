@@ -1,0 +1,195 @@
+"""What is kept of a finished experiment: its rows of every table, a few pictures, and how all of it was made."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import time
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+from PIL import Image
+
+from heads.base.files import UserError, atomic_path, read_tsv, read_yaml, write_text, write_tsv
+from heads.base.lineage import Job, few
+from heads.base.provenance import PACKAGES, machine
+
+RESULTS, LOGS = Path("results"), Path(".snakemake/log")
+
+PICTURES = (
+    *("scoreboard", "bleu_encoder_heads", "bleu_scratch", "heads_by_type", "heads_by_layer", "head_functions"),
+    *("functions_retained", "dependency_scores", "selection", "michel_fig1", "michel_fig3", "michel_fig5"),
+)
+"""The figures that tell the story, of one experiment or of all; only as PNG."""
+
+COLOURS = 64
+"""Of a picture's palette: a third of its size, and no difference to the eye."""
+
+PLACE = re.compile(r"(?<![\w.~:/-])/(?:[\w.@+~-]+/)*(?=[\w.@+~-])")
+"""The folders of an absolute path; not of a URL, nor of a path from here or from home."""
+
+COSTS = {"s": "wall_minutes", "cpu_time": "cpu_minutes", "max_rss": "memory_mb"}
+"""What of Snakemake's benchmarks is kept: seconds become minutes, of memory the most counts."""
+
+
+def keep(experiment: str, made: Mapping[str, Job], to: Path) -> Path:
+    """Write what is kept of an experiment below `to` and give its folder; what was kept before is replaced.
+
+    made: the jobs of the folder that Snakemake ran in, see `heads.base.lineage.jobs`, where this is called. No absolute
+    path is kept. Raises UserError where there is nothing to keep.
+    """
+    tables = own_rows(experiment)
+    pictures = [path for name in PICTURES for path in _picture(experiment, name)]
+    work = jobs_of(experiment, made)
+    for missing, found in (("table has a row", tables), ("figure", pictures), ("job that Snakemake remembers", work)):
+        if not found:
+            raise UserError(f"No {missing} of {experiment} here: snakemake --config 'run=[{experiment}]' first.")
+    folder = to / experiment
+    for part in ("tables", "figures"):
+        shutil.rmtree(folder / part, ignore_errors=True)
+    for name, rows in tables.items():
+        write_tsv(folder / "tables" / name, rows, list(rows[0]))
+    for path in pictures:
+        compress(path, folder / "figures" / path.name)
+    costs = costs_of(work)
+    write_tsv(folder / "jobs.tsv", costs, list(costs[0]))
+    write_text(folder / "settings.yaml", settings_of(experiment, work))
+    write_text(folder / "README.md", "\n".join(story(experiment, work, costs)) + "\n")
+    return folder
+
+
+def without_places(text: str) -> str:
+    """A text whose absolute paths have lost their folders."""
+    return PLACE.sub("…/", text)
+
+
+def own_rows(experiment: str) -> dict[str, list[dict[str, str]]]:
+    """By file, the rows of an experiment in each table; all rows where it has columns of its own."""
+    found = {}
+    for path in sorted(RESULTS.glob("tables/table_*.tsv")):
+        rows = [row for row in read_tsv(path) if _is_of(experiment, row)]
+        if rows:
+            found[path.name] = [{name: without_places(cell) for name, cell in row.items()} for row in rows]
+    return found
+
+
+def _is_of(experiment: str, row: Mapping[str, str]) -> bool:
+    if "experiment" in row:
+        return row["experiment"] == experiment
+    return any(column.endswith(f"_{experiment}") for column in row)
+
+
+def _picture(experiment: str, name: str) -> list[Path]:
+    places = (RESULTS / "figures" / experiment / f"{name}.png", RESULTS / "figures" / f"{name}.png")
+    return [path for path in places if path.exists()]
+
+
+def compress(picture: Path, to: Path) -> None:
+    """Write a picture with a palette of few colours."""
+    with Image.open(picture) as image, atomic_path(to) as temporary:
+        few_colours = image.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE)
+        few_colours.save(temporary, format="PNG", optimize=True)
+
+
+def jobs_of(experiment: str, made: Mapping[str, Job]) -> list[Job]:
+    """The jobs behind an experiment's own files, its corpus, and the tables; each once, in the order they began."""
+    mine = [f"{RESULTS}/{experiment}/", f"{RESULTS}/figures/{experiment}/"]
+    own = [job for path, job in made.items() if path.startswith(tuple(mine))]
+    texts = {Path(name) for job in own for name in job.inputs if name.startswith(f"{RESULTS}/corpora/")}
+    corpora = {"/".join(path.parts[:3]) + "/" for path in texts}
+    places = (*mine, *corpora, f"{RESULTS}/tables/") if own else ()
+    found = {job.log: job for path, job in made.items() if path.startswith(places) and Path(path).exists()}
+    return sorted(found.values(), key=lambda job: (job.started, job.log))
+
+
+def costs_of(work: Sequence[Job]) -> list[dict[str, object]]:
+    """A row a rule: its jobs, what they took as far as Snakemake measured it, and the command of the first."""
+    by_rule: dict[str, list[Job]] = defaultdict(list)
+    for job in work:
+        by_rule[job.rule].append(job)
+    rows = []
+    for rule, jobs in by_rule.items():
+        each = [_benchmark(job) for job in jobs]
+        minutes = {COSTS[name]: round(sum(one[name] for one in each) / 60, 2) for name in ("s", "cpu_time")}
+        most = max(one["max_rss"] for one in each)
+        command = without_places(jobs[0].command)
+        rows.append({"rule": rule, "jobs": len(jobs), **minutes, COSTS["max_rss"]: round(most), "command": command})
+    return rows
+
+
+def _benchmark(job: Job) -> dict[str, float]:
+    """Seconds, CPU seconds and MB of a job, from the benchmark of the same name as its log; 0 where there is none."""
+    log = Path(job.log)
+    path = log.parents[1] / "bench" / f"{log.stem}.tsv" if job.log else log
+    row = read_tsv(path)[-1] if path.is_file() else {}
+    # Of jobs too short to be looked at it says so in words.
+    return {name: float(row[name]) if re.fullmatch(r"[\d.]+", row.get(name, "")) else 0.0 for name in COSTS}
+
+
+def settings_of(experiment: str, work: Sequence[Job]) -> str:
+    """What every stage was told, as YAML: sections, and the entry of the corpus."""
+    entries = sorted({name for job in work for name in job.inputs if re.search("/corpora/[^/]+/settings.yaml$", name)})
+    told: dict[str, Any] = {"corpora": {Path(name).parent.name: read_yaml(Path(name)) for name in entries}}
+    for path in sorted(RESULTS.glob(f"{experiment}/settings/*.yaml")):
+        told |= read_yaml(path)
+    return without_places(yaml.safe_dump(told, sort_keys=False, allow_unicode=True))
+
+
+def story(experiment: str, work: Sequence[Job], costs: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The lines of a page that says from which code, on what and with what all was made, what it took, and how."""
+    records = [job.record for job in work if "commit" in job.record]
+    ends = (work[0].started, max(job.ended for job in work))
+    total = {name: sum(row[name] for row in costs) for name in ("jobs", "wall_minutes", "cpu_minutes")}
+    facts = {
+        "code": few([*dict.fromkeys(job.code for job in work if job.record)]),
+        "machine": few([*dict.fromkeys(machine_of(record) for record in records)]),
+        "device": few([*dict.fromkeys(str(record["device"]) for record in records if "device" in record)]),
+        "versions": few([*dict.fromkeys(_versions(record) for record in records)]),
+        "seeds": ", ".join(map(str, sorted({int(record["seed"]) for record in records if "seed" in record}))),
+        "when": " to ".join(time.strftime("%Y-%m-%d %H:%M", time.gmtime(moment)) for moment in ends) + " UTC",
+        "cost": f"{total['cpu_minutes']:.0f} CPU minutes, {total['wall_minutes']:.0f} minutes one after another, "
+        f"{total['jobs']} jobs of at most {max(row['memory_mb'] for row in costs)} MB",
+    }
+    commits = [record["commit"] for record in records if record["commit"] != "unknown"]
+    return [
+        f"# What was measured: {experiment}",
+        "",
+        "Written from the results by `python -m heads keep`. `tables/` holds this experiment's rows of every table and",
+        "`figures/` those that tell the story; captions of both stand in [workflow/report](../../../workflow/report).",
+        "`settings.yaml` is what each stage was told, `jobs.tsv` what each rule took and the command of its first job.",
+        "",
+        "| | |",
+        "|---|---|",
+        *(f"| {name} | {value} |" for name, value in facts.items()),
+        "",
+        "```sh",
+        *(f"git checkout {commit}" for commit in commits[:1]),
+        *(commands_of(experiment) or [f"snakemake --config 'run=[{experiment}]'"]),
+        "```",
+    ]
+
+
+def machine_of(record: Mapping[str, Any]) -> str:
+    """The machine and device of a job; of one that did not record its processor, that of this machine, and said so."""
+    if "processor" in record:
+        return f"{record['processor']}, {record['cores']} cores, {record['machine']}"
+    here = machine()
+    return f"{record['machine']} (processor not recorded; kept on {here['processor']}, {here['cores']} cores)"
+
+
+def _versions(record: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {record[name]}" for name in ("python", *PACKAGES))
+
+
+def commands_of(experiment: str) -> list[str]:
+    """How Snakemake was started for an experiment, as its logs have it: without the quotes of the shell."""
+    found = []
+    for path in sorted(LOGS.glob("*.log")):
+        said = path.read_text(encoding="utf-8", errors="replace")
+        words = re.search(r"^ *Command: \S+ (.*)$", said, re.MULTILINE)
+        if words and f"{RESULTS}/{experiment}/" in said:
+            found.append(without_places(f"snakemake {words[1]}"))
+    return list(dict.fromkeys(found))

@@ -1,0 +1,41 @@
+"""`python -m heads explore`: the page to look around in, out of runs and tables."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+
+import pandas as pd
+
+from heads.base.files import read_yaml, write_text
+from heads.config.settings import section
+from heads.config.trainings import GatesSettings
+from heads.explore.content import content
+from heads.explore.page import page
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The command's flags."""
+    parser.add_argument("--runs", required=True, nargs="+", type=Path, help="folders results/EXPERIMENT/RUN")
+    parser.add_argument("--tables", nargs="*", type=Path, default=[], help="files table_NAME.tsv")
+    parser.add_argument(
+        "--settings", required=True, nargs="+", type=Path, help="EXPERIMENT/settings/gates.yaml of each experiment"
+    )
+    parser.add_argument("--figures", nargs="*", type=Path, default=[], help="pictures that claims lead to")
+    parser.add_argument("--out", required=True, type=Path, help="the HTML file to write")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Read everything, write the page."""
+    texts = dict.fromkeys(("seed", "lam", "keep", "scope", "method", "rule"), str)
+    tables = {
+        path.stem.removeprefix("table_"): pd.read_csv(path, sep="\t", dtype=texts, keep_default_na=True)
+        for path in arguments.tables
+    }
+    gates = {
+        path.parent.parent.name: section(GatesSettings, read_yaml(path)["gates"]).hard_concrete
+        for path in arguments.settings
+    }
+    figures = [os.path.relpath(path, arguments.out.parent) for path in arguments.figures]
+    write_text(arguments.out, page(content(arguments.runs, tables, gates, figures)))

@@ -1,0 +1,23 @@
+"""Keep what an experiment found: its rows of every table, a few pictures, and how all of it was made."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from heads.base.keeping import keep
+from heads.base.lineage import jobs
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Flags of `python -m heads keep`."""
+    parser.add_argument("--experiment", required=True, help="a finished one; given in the folder that Snakemake ran in")
+    parser.add_argument("--to", type=Path, default=Path("docs/measured"), help="the folder to keep it in")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Write the folder of the experiment and tell how large it is."""
+    folder = keep(arguments.experiment, jobs(), arguments.to)
+    for place in (folder, arguments.to):
+        files = [path for path in place.rglob("*") if path.is_file()]
+        print(f"{place}: {len(files)} files, {sum(path.stat().st_size for path in files) / 1e6:.2f} MB")

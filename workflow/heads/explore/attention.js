@@ -1,0 +1,99 @@
+// Attention out of the bytes: of one model, sentence and head, between pieces or between words.
+
+const END = "⟨end⟩", START = "⟨start⟩", BLANK = "▁", FULL = 255;
+const unpackedBytes = new Map();
+
+/** The bytes of a text in base64. */
+function bytesOf(text) {
+  if (!unpackedBytes.has(text)) unpackedBytes.set(text, Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0)));
+  return unpackedBytes.get(text);
+}
+
+/** Pieces as people read them: one that begins no word has a dot in front. */
+const readable = (pieces) => pieces.map((piece, at) => (piece.startsWith(BLANK) ? piece.slice(1) || "␣" : at ? `·${piece}` : piece));
+
+/** Written pieces in words: which word each piece is a part of, with share 1, and the words. */
+function writtenWords(pieces) {
+  const words = [], membership = [];
+  for (const piece of pieces) {
+    if (piece.startsWith(BLANK) || !words.length) words.push("");
+    words[words.length - 1] += piece.replaceAll(BLANK, "");
+    membership.push([[words.length - 1, 1]]);
+  }
+  return { words, membership };
+}
+
+/** Tokens of one side in the chosen unit, and how each piece, the sign at its end or start too, lies in them. */
+function sideOf(one, number, side, sign, unit) {
+  const sentence = experiment().sentences[number];
+  const pieces = side === "source" ? sentence.pieces : one.written[number];
+  const inWords = side === "source" ? sentence : writtenWords(pieces);
+  const tokens = unit === "words" ? [...inWords.words] : readable(pieces);
+  const own = unit === "words" ? inWords.membership : pieces.map((_, at) => [[at, 1]]);
+  if (sign === START) return { tokens: [START, ...tokens], membership: [[[0, 1]], ...own.map((shares) => shares.map(([word, share]) => [word + 1, share]))] };
+  return { tokens: [...tokens, sign], membership: [...own, [[tokens.length, 1]]] };
+}
+
+/** The weights between tokens: from a word the mean over its pieces, to a word the sum over its pieces. */
+function between(bytes, offset, rows, columns) {
+  const width = columns.membership.length;
+  const values = rows.tokens.map(() => new Array(columns.tokens.length).fill(0));
+  const sizes = new Array(rows.tokens.length).fill(0);
+  rows.membership.forEach((from, query) => {
+    for (const [row, part] of from) {
+      sizes[row] += part;
+      columns.membership.forEach((to, key) => {
+        for (const [column, share] of to) values[row][column] += part * share * bytes[offset + query * width + key] / FULL;
+      });
+    }
+  });
+  return values.map((row, at) => row.map((value) => (sizes[at] ? value / sizes[at] : 0)));
+}
+
+/**
+ * What a head of a model looks at in a sentence: {rows, columns, values}; null where the model has lost the head or no
+ * attention was kept. Rows are words that look; in the decoder the word that is being written.
+ */
+function attentionOf(one, number, row, unit) {
+  if (!one.attention || !isLive(one, row)) return null;
+  const table = experiment().table;
+  const before = table.slice(0, table.indexOf(row)).filter((other, at) => other.attention === row.attention && one.live[at] === "1").length;
+  const decoder = row.attention !== "enc_self";
+  const rows = sideOf(one, number, decoder ? "written" : "source", END, unit);
+  const columns = row.attention === "dec_self" ? sideOf(one, number, "written", START, unit) : sideOf(one, number, "source", END, unit);
+  const bytes = bytesOf(one.attention[number][row.attention]);
+  const values = between(bytes, before * rows.membership.length * columns.membership.length, rows, columns);
+  return { rows: rows.tokens, columns: columns.tokens, values };
+}
+
+/** Where the weight of a head goes on average over all sentences of this page, in pieces; null where it is not kept. */
+function habitsOf(row) {
+  const one = isLive(model(), row) && model().attention ? model() : experiment().models[0];
+  if (!one.attention || !isLive(one, row)) return null;
+  const sums = {};
+  const add = (name, value) => { sums[name] = (sums[name] || 0) + value; };
+  experiment().sentences.forEach((_, number) => {
+    const found = attentionOf(one, number, row, "pieces"), count = found.rows.length * experiment().sentences.length;
+    found.values.forEach((weights, query) => weights.forEach((weight, key) => add(placeName(row, found, query, key), weight / count)));
+  });
+  const told = Object.entries(sums).sort((a, b) => b[1] - a[1]);
+  const [name, share] = told.find(([key]) => key !== ELSEWHERE) || told[0];
+  const many = `on the ${experiment().sentences.length} sentences here`;
+  const text = share >= MOSTLY ? `Mostly it looks at ${name}: ${percent(share)} of its weight, ${many}.` : `It has no fixed place to look at, ${many}:`;
+  const bars = make("ul", { class: "bars" }, ...told.map(([key, value]) => make("li", {}, make("span", {}, key), make("span", { class: "track" }, make("span", { style: { width: `${100 * value}%` } })), make("span", {}, percent(value)))));
+  return { text, bars };
+}
+
+const MOSTLY = 0.4;
+const ELSEWHERE = "other pieces";
+
+/** What a place is called, seen from the piece that looks. */
+function placeName(row, found, query, key) {
+  if (found.columns[key] === END) return "the end sign";
+  if (found.columns[key] === START) return "the start sign";
+  if (row.attention === "dec_enc") return Math.abs(key - query) <= 1 ? "about the same place in the source" : ELSEWHERE;
+  // In the decoder the piece that was written last stands at the column of this number.
+  const offset = row.attention === "dec_self" ? key - query - 1 : key - query;
+  const names = { "-1": "the piece before", 0: "itself", 1: "the piece behind", "-2": "the last but one" };
+  return names[offset] || ELSEWHERE;
+}

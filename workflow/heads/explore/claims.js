@@ -1,0 +1,33 @@
+// The papers' claims, what was found, and the figure that each rests on.
+
+const VERDICTS = { yes: "✓", no: "✗", unclear: "?", "too few heads to tell": "…" };
+
+/** A number of a claim, out of how many, and its interval. */
+function numberOf(value, of, low, high) {
+  if (value === null) return "–";
+  const whole = Number.isInteger(value);
+  const interval = low !== null && high !== null ? ` [${show(low, 3)}, ${show(high, 3)}]` : "";
+  return `${whole ? show(value) : show(value, Math.abs(value) < 1 ? 3 : 2)}${of === null ? "" : ` of ${show(of)}`}${interval}`;
+}
+
+function renderClaims() {
+  const { claims } = experiment();
+  byId("claims").hidden = !claims.length;
+  if (!claims.length) return;
+  const verdicts = [...new Set(claims.map((one) => one.verdict))];
+  const counts = verdicts.map((verdict) => `${claims.filter((one) => one.verdict === verdict).length} ${verdict}`);
+  byId("claims-lead").textContent = `Of ${claims.length} claims of both papers, tried on this experiment’s models: ${counts.join(", ")}. In brackets: 95 % intervals.`;
+  fillSelect(byId("verdict"), [["", "all claims"], ...verdicts.map((verdict) => [verdict, verdict])], state.verdict || "");
+  const rows = [];
+  let topic = "";
+  for (const one of claims.filter((each) => !state.verdict || each.verdict === state.verdict)) {
+    if (one.topic !== topic) rows.push(make("tr", { class: "topic" }, make("th", { colspan: 5, scope: "colgroup" }, one.topic)));
+    topic = one.topic;
+    const figure = one.figure ? make("a", { href: one.figure }, "figure") : null;
+    const verdict = make("td", { class: `verdict ${one.verdict.split(" ")[0]}` }, `${VERDICTS[one.verdict] || "–"} ${one.verdict}`);
+    rows.push(make("tr", { class: "claim" }, make("th", { scope: "row" }, one.name, one.rule ? make("span", { class: "note" }, ` relevance: ${one.rule}`) : null),
+      make("td", {}, numberOf(one.paper, one.paper_of, null, null), make("span", { class: "note" }, ` ${one.source} ${one.tag}`)), make("td", {}, numberOf(one.ours, one.of, one.low, one.high)), verdict, make("td", {}, figure)));
+  }
+  const head = make("tr", {}, ...["claim", "paper", "here", "holds", ""].map((name) => make("th", { scope: "col" }, name)));
+  byId("claims-table").replaceChildren(make("table", { class: "claims" }, make("thead", {}, head), make("tbody", {}, ...rows)));
+}

@@ -1,0 +1,49 @@
+"""The papers' claims beside what an experiment found, each with the figure that it rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import PurePath
+from typing import Any
+
+import pandas as pd
+
+from heads.explore.needs import figure_of
+from heads.explore.wording import number
+
+NUMBERS = ("paper", "paper_of", "ours", "of", "low", "high", "p_value")
+TEXTS = ("claim", "rule", "source", "tag")
+OF_ALL = "figures"
+"""The folder of pictures of all experiments in one."""
+KEYS = ["claim", "measure", "rule"]
+
+
+def claims_of(
+    experiment: str, claims: pd.DataFrame | None, board: pd.DataFrame | None, figures: Sequence[str]
+) -> list[dict[str, Any]]:
+    """A row a claim in the order of the scoreboard; see `heads.explore.content`.
+
+    claims, board: table_claims.tsv and table_scoreboard.tsv of all experiments. Of several seeds there is the mean.
+    figures: paths of pictures from the page, of this experiment or of all in one picture.
+    """
+    if claims is None or board is None:
+        return []
+    own = claims[claims["experiment"] == experiment]
+    means = own[own["seed"].astype(str) == "mean"]
+    own = (means if len(means) else own).fillna(dict.fromkeys((*TEXTS, "holds"), ""))
+    both = board[[*KEYS, "topic", "name"]].fillna({"rule": ""}).merge(own, on=KEYS, validate="one_to_one")
+    return [
+        {
+            **{name: row[name] for name in ("topic", "name", *TEXTS)},
+            **{name: number(row[name]) for name in NUMBERS},
+            "verdict": row["holds"] or "not measured",
+            "figure": _path_of(figure_of(row["source"], row["topic"]), experiment, figures),
+        }
+        for row in both.to_dict("records")
+    ]
+
+
+def _path_of(name: str, experiment: str, figures: Sequence[str]) -> str:
+    """The picture of this name: of this experiment, or of all in one picture; "" where there is none."""
+    mine = [path for path in figures if PurePath(path).stem == name]
+    return next((path for path in mine if PurePath(path).parent.name in (experiment, OF_ALL)), "")

@@ -1,0 +1,168 @@
+"""The data of the page, as JSON: what tables and runs already hold, brought together by experiment.
+
+    {"experiments": [{
+      name, seed, seeds, layers, heads, bleu, sentences_scored, signature
+      measures   [{key, name, what}]             what heads can be coloured by, in the order of the choice
+      table      [{attention, layer, head,       all heads of the unpruned model, kinds, layers, heads in rising order
+                   values {key: number},         the cells of table_measures.tsv
+                   bleu_change, p_value,         of table_michel_table1.tsv
+                   function, label,              as in the paper's Figs 1 and 2; "" outside the encoder
+                   roles [{role, name, label, accuracy, low, high, baseline, cases, holds}]}]
+      sentences  [{number, words, relations, tree_heads, pieces, membership}]       of maps.json
+      models     [{run, name, kind, scope, asked, bleu,
+                   live "1101…",                 a digit a head, in the order of `table`
+                   translations [text],          by sentence, null where none were kept
+                   written [[piece]],            the same in pieces
+                   attention [{kind: base64}]}]  by sentence, see heads.analysis.attention_maps; null where not kept
+      points     [{run, series, name, scope, kept, of, bleu}]      the curves, of table_pruning.tsv, table_selection.tsv
+      closing    [{run, name, scope, updates, p_open: base64}]     bytes [updates, heads of the scope]
+      concrete   {temperature, low, high, log_alpha_init, trained [{run, name, scope, log_alpha [number]}]}
+      claims     [{topic, name, claim, rule, source, tag, paper, paper_of, ours, of, low, high, p_value, verdict,
+                   figure}]                      of table_claims.tsv; figure is a path from the page or ""
+    }]}
+
+`run` is a folder such as pruned/all/lam-0.01/seed-1. Of several seeds the first is shown, and `seeds` says how many
+there are. Numbers are those of the tables, null where they have none. Attention is kept of the unpruned model and of
+the models pruned in the widest scope, translations of all that were pruned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from heads.analysis.attention_maps import packed
+from heads.base.files import UserError
+from heads.base.names import SCOPES
+from heads.base.runs import Run
+from heads.base.targets import Target
+from heads.config.trainings import HardConcrete
+from heads.explore.claims import claims_of
+from heads.explore.curves import points_of
+from heads.explore.head_rows import head_rows, measures_of
+from heads.explore.needs import EXPLORED
+from heads.explore.wording import asked_of, name_of, run_in
+from heads.tables.reading import Frames, load_runs
+
+SHOWN = ("number", "words", "relations", "tree_heads", "pieces", "membership")
+Record = dict[str, Any]
+
+
+def content(
+    runs: Sequence[Path],
+    tables: Mapping[str, pd.DataFrame],
+    distributions: Mapping[str, HardConcrete],
+    figures: Iterable[str],
+) -> Record:
+    """Everything that the page shows, see above.
+
+    runs: folders of runs. tables: by name. distributions: of gates, by experiment. figures: paths from the page to the
+    pictures that there are. Experiments without a baseline are passed over. Raises UserError where there is none, or
+    where the distribution of an experiment is missing.
+    """
+    frames = load_runs(EXPLORED, runs)
+    scores = frames["bleu.json"]
+    names = list(dict.fromkeys(scores[scores["kind"] == "baseline"]["experiment"]))
+    if not names:
+        raise UserError("--runs names no baseline: give one, such as results/demo/baseline/seed-1.")
+    if missing := [name for name in names if name not in distributions]:
+        raise UserError(f"--settings lacks {missing[0]}: give results/{missing[0]}/settings/gates.yaml too.")
+    every = list(figures)
+    return {"experiments": [_experiment(name, frames, tables, distributions[name], every) for name in names]}
+
+
+def _experiment(
+    name: str, frames: Frames, tables: Mapping[str, pd.DataFrame], distribution: HardConcrete, figures: list[str]
+) -> Record:
+    models = frames["model.json"][frames["model.json"]["experiment"] == name]
+    seed = int(models["seed"].min())
+
+    def own(frame: pd.DataFrame) -> pd.DataFrame:
+        return frame[(frame["experiment"] == name) & (frame["seed"].astype(str) == str(seed))]
+
+    mine = {file: own(frame) for file, frame in frames.items()}
+    base = mine["bleu.json"][mine["bleu.json"]["kind"] == "baseline"].iloc[0]
+    own_tables = {key: own(table) for key, table in tables.items() if "seed" in table}
+    return {
+        "name": name,
+        "seed": seed,
+        "seeds": int(models["seed"].nunique()),
+        "layers": int(models["layer"].max()) + 1,
+        "heads": int(models["head"].max()) + 1,
+        "bleu": round(float(base["bleu"]), 2),
+        "sentences_scored": int(base["sentences"]),
+        "signature": str(base["signature"]),
+        "measures": measures_of(own_tables.get("measures")),
+        "table": head_rows(mine, own_tables),
+        "sentences": [{key: one[key] for key in SHOWN} for one in _maps_of(mine, "baseline")],
+        "models": _models(mine),
+        "points": points_of(own_tables),
+        "closing": _closing(mine["gates.jsonl"]),
+        "concrete": _concrete(mine["heads.tsv"], distribution),
+        "claims": claims_of(name, tables.get("claims"), tables.get("scoreboard"), figures),
+    }
+
+
+def _grouped(frame: pd.DataFrame) -> list[tuple[Run, pd.DataFrame]]:
+    """The rows of each run: the baseline, then by kind, scope and target."""
+    parts = frame.groupby(["kind", "scope", "method", "lam", "keep", "seed"], sort=False, dropna=False)
+    found = [(run_in(rows.iloc[0].to_dict()), rows) for _, rows in parts]
+    kinds = ("baseline", "gates", "pruned", "scratch")
+    return sorted(
+        found, key=lambda one: (kinds.index(one[0].kind), one[0].scope or "", one[0].target or Target.of_penalty(0))
+    )
+
+
+def _maps_of(frames: Frames, kind: str) -> list[Record]:
+    maps = frames["maps.json"][frames["maps.json"]["kind"] == kind]["maps"]
+    return list(maps.iloc[0]) if len(maps) else []
+
+
+def _models(frames: Frames) -> list[Record]:
+    bleu = {run: rows["bleu"].iloc[0] for run, rows in _grouped(frames["bleu.json"])}
+    maps = {run: rows["maps"].iloc[0] for run, rows in _grouped(frames["maps.json"])}
+    widest = "all" if any(run.scope == "all" for run in maps) else "enc_self"
+    found = []
+    for run, rows in _grouped(frames["model.json"]):
+        kept = maps.get(run)
+        whole = kept and (run.scope in (None, widest)) and not (run.target and run.target.is_control)
+        found.append({
+            "run": run.folder, "name": name_of(run), "kind": run.kind, "scope": run.scope or "",
+            "asked": asked_of(run.target), "bleu": round(float(bleu[run]), 2),
+            "live": "".join(str(int(live)) for live in rows["live"]),
+            "translations": [one["translation"] for one in kept] if kept else None,
+            "written": [one["target_pieces"] for one in kept] if kept else None,
+            "attention": [one["weights"] for one in kept] if kept and whole else None,
+        })  # fmt: skip
+    return found
+
+
+def _closing(gates: pd.DataFrame) -> list[Record]:
+    found = []
+    for run, rows in _grouped(gates):
+        place = rows["attention"].map(list(SCOPES[run.scope or "all"]).index)
+        ordered = rows.assign(place=place).sort_values(["update", "place", "layer", "head"])
+        open_ = ordered["p_open"].to_numpy(float)
+        updates = [int(update) for update in ordered["update"].unique()]
+        found.append({
+            "run": run.folder, "name": asked_of(run.target), "scope": run.scope,
+            "updates": updates, "p_open": packed(open_),
+        })  # fmt: skip
+    return found
+
+
+def _concrete(heads: pd.DataFrame, distribution: HardConcrete) -> Record:
+    trained = [
+        {
+            "run": run.folder,
+            "name": asked_of(run.target),
+            "scope": run.scope,
+            "log_alpha": [round(float(value), 4) for value in rows["log_alpha"]],
+        }
+        for run, rows in _grouped(heads)
+    ]
+    names = ("temperature", "low", "high", "log_alpha_init")
+    return {**{name: getattr(distribution, name) for name in names}, "trained": trained}

@@ -1,0 +1,61 @@
+"""The points of the curves of BLEU against heads left."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+from heads.base.targets import Target
+from heads.explore.wording import asked_of, name_of, number, run_in
+from heads.tables.reading import is_control
+
+OTHER_SCORES = {"bleu_scratch": ("from scratch", "scratch"), "bleu_trained_on": ("same heads, trained on", "selected")}
+"""By column of table_pruning.tsv the series, and the kind of the run that has this score."""
+
+
+def points_of(tables: Mapping[str, pd.DataFrame]) -> list[dict[str, Any]]:
+    """Models by the number of their heads: pruned, the same from scratch, the control, other choices, random ones.
+
+    tables: `pruning` and `selection` of one experiment and seed, where there are any.
+    """
+    points = _pruned(tables["pruning"]) if "pruning" in tables else []
+    return points + (_chosen(tables["selection"]) if "selection" in tables else [])
+
+
+def _pruned(table: pd.DataFrame) -> list[dict[str, Any]]:
+    table = table.fillna(dict.fromkeys(("scope", "method", "lam", "keep"), ""))
+    points = []
+    for row, control in zip(table.to_dict("records"), is_control(table), strict=True):
+        run = run_in(row)
+        series = "unpruned" if run.kind == "baseline" else "control" if control else "pruned"
+        place = {"scope": row["scope"], "kept": int(row["total"]), "of": int(row["of"])}
+        points.append({"run": run.folder, "series": series, "name": name_of(run), **place, "bleu": number(row["bleu"])})
+        for column, (name, kind) in OTHER_SCORES.items():
+            if series == "pruned" and number(row[column]) is not None:
+                folder = run.folder.replace("pruned", kind, 1)
+                found = {"run": folder, "series": name, "name": f"{name}, {asked_of(run.target)}"}
+                points.append({**found, **place, "bleu": number(row[column])})
+    return points
+
+
+def _chosen(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """Heads chosen by other means: those of random choices apart, masked without training and trained on."""
+    points = []
+    for row in table.to_dict("records"):
+        chosen = "random" if row["method"] == "random" else "other choices"
+        if row["treatment"] not in ("masked", "trained on") or Target.parse(str(row["target"])).hard_concrete:
+            continue
+        points.append(
+            {
+                "run": "" if row["treatment"] == "masked" else f"selected/all/{row['target']}/seed-{row['seed']}",
+                "series": f"{chosen}, {row['treatment']}",
+                "name": f"{row['target']}, {row['treatment']}",
+                "scope": "all",
+                "kept": int(row["kept"]),
+                "of": int(row["of"]),
+                "bleu": number(row["bleu"]),
+            }
+        )
+    return points

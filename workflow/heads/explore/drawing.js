@@ -1,0 +1,148 @@
+// Attention as a map and as lines between words, the tree above, words that can be pinned.
+
+const CELL = 22, LINE = 21, GAP = 150, FONT = "13px system-ui, sans-serif";
+const pen = document.createElement("canvas").getContext("2d");
+
+/** The width of a text as it is drawn. */
+function widthOf(text) {
+  pen.font = FONT;
+  return pen.measureText(text).width;
+}
+
+const widest = (tokens) => Math.max(...tokens.map(widthOf)) + 10;
+const pinned = (count) => (state.pin !== undefined && state.pin !== null && Number(state.pin) < count ? Number(state.pin) : null);
+const pin = (at) => change({ pin: pinned(Infinity) === at ? null : at });
+
+/** Whether the words that look are of the same side in two heads, so that one pin is meant for both. */
+const sameSide = (row, other) => (row.attention === "enc_self") === (other.attention === "enc_self");
+const pinnedIn = (row, count) => (sameSide(row, rowOf(headId())) ? pinned(count) : null);
+
+/** A word that can be pinned; chosen: the one that is. */
+function token(text, at, chosen, attributes, id) {
+  const press = (event) => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); pin(at); } };
+  const own = { tabindex: 0, role: "button", "aria-pressed": String(chosen === at), class: `token${chosen === at ? " pinned" : ""}`, "data-focus": `${id} ${at}`, onclick: () => pin(at), onkeydown: press };
+  return draw("text", { ...own, ...attributes }, text);
+}
+
+/** Pairs (dependent, head) of the tree's arcs, words from 0, with their relations. */
+function arcsOf(sentence) {
+  return sentence.tree_heads.map((head, word) => [word, head - 1, sentence.relations[word]]).filter(([, head]) => head >= 0);
+}
+
+/** What a row of a map says: the word, and what it looks at most. */
+function told(found, at) {
+  const order = found.values[at].map((value, column) => [value, column]).sort((a, b) => b[0] - a[0]).slice(0, 4);
+  return `${found.rows[at]} → ${order.map(([value, column]) => `${found.columns[column]} ${percent(value)}`).join(", ")}`;
+}
+
+/** The map: a row for each word that looks; cells on an arc of the tree are framed. */
+function mapOf(found, row, id) {
+  const left = widest(found.rows), top = widest(found.columns), at = pinnedIn(row, found.rows.length);
+  const width = left + CELL * found.columns.length + 4, height = top + CELL * found.rows.length + 4;
+  const picture = draw("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "group", "aria-label": `Map of ${headName(row)}` });
+  found.columns.forEach((text, column) => {
+    const x = left + CELL * column + CELL / 2 + 4, y = top - 5;
+    picture.append(draw("text", { x, y, transform: `rotate(-90 ${x} ${y})`, class: "name" }, text));
+  });
+  found.values.forEach((weights, line) => {
+    const y = top + CELL * line;
+    picture.append(token(found.rows[line], line, at, { x: left - 5, y: y + CELL * 0.7, "text-anchor": "end", "aria-label": told(found, line) }, id));
+    weights.forEach((weight, column) => {
+      const opacity = at === null || at === line ? weight : weight * 0.25;
+      const tell = () => { byId("readout").textContent = `${found.rows[line]} → ${found.columns[column]}: ${percent(weight, 1)}`; };
+      picture.append(draw("rect", { x: left + CELL * column, y, width: CELL - 1, height: CELL - 1, class: "cell", "fill-opacity": opacity.toFixed(3), "data-weight": weight.toFixed(4), onpointerenter: tell, onclick: () => pin(line) }));
+    });
+  });
+  for (const [from, to] of treeCells(row)) picture.append(draw("rect", { x: left + CELL * to + 0.5, y: top + CELL * from + 0.5, width: CELL - 2, height: CELL - 2, class: "gold" }));
+  return picture;
+}
+
+/** Cells of the map, one way or the other, that lie on an arc of the tree: those of the head's own relation, if it has one. */
+function treeCells(row) {
+  if (row.attention !== "enc_self" || state.unit === "pieces") return [];
+  const held = row.roles.filter((role) => role.role === "syntactic" && role.holds).map((role) => role.name.split(" "));
+  const cells = [];
+  for (const [dependent, head, relation] of arcsOf(experiment().sentences[sentenceNumber()])) {
+    for (const [name, direction] of held) {
+      if (relation !== name && relation.split(":")[0] !== name) continue;
+      cells.push(direction === "dependent-to-head" ? [dependent, head] : [head, dependent]);
+    }
+  }
+  return cells;
+}
+
+/** The same as lines from the words that look, on the left, to those that are looked at. */
+function linesOf(found, row, id) {
+  const left = widest(found.rows), right = widest(found.columns), at = pinnedIn(row, found.rows.length);
+  const width = left + GAP + right, height = LINE * Math.max(found.rows.length, found.columns.length) + 8;
+  const picture = draw("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "group", "aria-label": `Lines of ${headName(row)}` });
+  const middle = (line) => LINE * line + LINE / 2 + 4;
+  found.values.forEach((weights, line) => weights.forEach((weight, column) => {
+    if (weight < 0.02 || (at !== null && at !== line)) return;
+    picture.append(draw("line", { x1: left, y1: middle(line), x2: left + GAP, y2: middle(column), class: "line", "stroke-opacity": weight.toFixed(3), "stroke-width": 1 + 2.5 * weight, "data-weight": weight.toFixed(4) }));
+  }));
+  found.rows.forEach((text, line) => picture.append(token(text, line, at, { x: left - 5, y: middle(line) + 4, "text-anchor": "end", "aria-label": told(found, line) }, id)));
+  found.columns.forEach((text, column) => picture.append(draw("text", { x: left + GAP + 5, y: middle(column) + 4, class: "name" }, text)));
+  return picture;
+}
+
+/** The sentence in a line with the arcs of its tree above; found: where a pinned word shades what it looks at. */
+function stripOf(sentence, found) {
+  const arcs = arcsOf(sentence), gap = 14, places = [];
+  let width = 8;
+  for (const word of sentence.words) {
+    places.push(width + widthOf(word) / 2);
+    width += widthOf(word) + gap;
+  }
+  const level = (from, to) => 12 + 9 * Math.min(Math.abs(from - to), 7);
+  const top = 16 + Math.max(0, ...arcs.map(([from, to]) => level(from, to)));
+  const at = found ? pinned(sentence.words.length) : null;
+  const picture = draw("svg", { viewBox: `0 0 ${width} ${top + 26}`, width, height: top + 26, role: "group", "aria-label": "The sentence and its tree" });
+  for (const [dependent, head, relation] of arcs) {
+    const x1 = places[head], x2 = places[dependent], peak = top - level(dependent, head);
+    picture.append(draw("path", { d: `M ${x1} ${top} C ${x1} ${peak}, ${x2} ${peak}, ${x2} ${top}`, class: "arc" }, draw("title", {}, `${relation}: ${sentence.words[dependent]} depends on ${sentence.words[head]}`)));
+    picture.append(draw("text", { x: (x1 + x2) / 2, y: top - level(dependent, head) * 0.75 - 2, class: "relation", "text-anchor": "middle" }, relation));
+  }
+  sentence.words.forEach((word, place) => {
+    const half = widthOf(word) / 2 + 4;
+    if (at !== null) picture.append(draw("rect", { x: places[place] - half, y: top + 3, width: 2 * half, height: 20, class: "cell", "fill-opacity": found.values[at][place].toFixed(3) }));
+    const own = { x: places[place], y: top + 18, "text-anchor": "middle" };
+    picture.append(found ? token(word, place, at, own, "strip") : draw("text", own, word));
+  });
+  return picture;
+}
+
+function panelOf(id) {
+  const row = rowOf(id), one = model(), unit = state.unit || "words";
+  const drop = id === headId() ? null : make("button", { type: "button", onclick: () => change({ beside: keptBeside().filter((other) => other !== id).join(",") }) }, "Remove");
+  const name = make("h3", {}, titleOf(row), row.label ? ` (${row.label})` : "");
+  const panel = make("div", { class: "panel", "data-panel": id, tabindex: 0, "data-focus": `panel ${id}`, role: "group", "aria-label": `Attention of ${headName(row)}; arrow keys go to other heads` }, name, drop);
+  const found = attentionOf(one, sentenceNumber(), row, unit);
+  if (!found) {
+    panel.append(make("p", { class: "warning" }, one.attention ? `${one.name} has lost this head.` : "No attention was kept of this model: choose another one above."));
+    return panel;
+  }
+  const asMap = (state.drawing || "map") === "map";
+  const read = { enc_self: "The word on the left looks at the words", dec_self: "Writing the word on the left, it looks back at the words", dec_enc: "Writing the word on the left, it looks at the source words" }[row.attention];
+  panel.append(make("p", { class: "note" }, `${read} ${asMap ? "above: the stronger the colour, the more." : "on the right: the stronger the line, the more."}`));
+  panel.append(make("div", { class: "scrolls" }, asMap ? mapOf(found, row, id) : linesOf(found, row, id)));
+  return panel;
+}
+
+function renderAttention() {
+  const { sentences } = experiment();
+  byId("attention").hidden = !sentences.length;
+  if (!sentences.length) return;
+  const number = sentenceNumber(), row = rowOf(headId());
+  fillSelect(byId("sentence"), sentences.map((one, at) => [at, `${at + 1}. ${one.words.join(" ")}`]), number);
+  byId("unit").value = state.unit || "words";
+  byId("drawing").value = state.drawing || "map";
+  byId("attention-lead").textContent = `Attention of the ${model().name} model. Framed cells are arcs of the tree, of the relation that the head finds. The sentences are the first ${sentences.length} of their file whose length is as maps asks in config.yaml. Choose a word to pin it; arrow keys go to other heads.`;
+  const inWords = (state.unit || "words") === "words";
+  byId("compare").textContent = keptBeside().includes(headId()) ? "Kept: now choose another" : "Keep beside";
+  byId("panels").closest(".trio").classList.toggle("wide", beside().length > 0);
+  byId("strip").replaceChildren(stripOf(sentences[number], inWords && row.attention === "enc_self" ? attentionOf(model(), number, row, "words") : null));
+  byId("panels").replaceChildren(...[headId(), ...beside()].map(panelOf));
+  const seen = attentionOf(model(), number, row, state.unit || "words"), at = seen ? pinned(seen.rows.length) : null;
+  byId("readout").textContent = seen && at !== null ? told(seen, at) : "";
+}

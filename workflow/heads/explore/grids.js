@@ -1,0 +1,128 @@
+// The grids of heads: a table for each kind of attention, a button a head.
+
+const FUNCTION_COLOURS = {
+  positional: "#0072B2", positional_and_syntactic: "#56B4E9", syntactic: "#009E73", rare: "#E69F00", other: "#8a8a8a", "": "var(--faint)",
+};
+const FUNCTION_NAMES = {
+  positional: "positional", positional_and_syntactic: "positional and syntactic", syntactic: "syntactic", rare: "rare words",
+  other: "none of these", "": "not measured in the decoder",
+};
+const SIGNIFICANT = 0.01;
+
+/** Where a value stands among all of a measure, in [0, 1]; lambdas by their rank, for they rise by factors. */
+function scaleOf(key) {
+  const values = experiment().table.map((row) => row.values[key]).filter((value) => value !== null && value !== undefined);
+  if (isPenalty(key)) {
+    const steps = [...new Set(values)].sort((a, b) => a - b);
+    return { low: steps[0], high: steps[steps.length - 1], at: (value) => (steps.length > 1 ? steps.indexOf(value) / (steps.length - 1) : 1) };
+  }
+  const low = Math.min(...values), high = Math.max(...values);
+  return { low, high, at: (value) => (high > low ? (value - low) / (high - low) : 0.5) };
+}
+
+/**
+ * Tables of heads below `place`, made once for an experiment: cell(row) gives {fill, ink, text, name, lost, marked}.
+ * choose: what a click on a head does; without it the squares are no buttons.
+ */
+function gridsInto(place, kinds, cell, choose) {
+  const key = `${experiment().name} ${kinds}`;
+  if (place.dataset.told !== key) {
+    place.replaceChildren(...kinds.map((kind) => gridOf(kind, choose)));
+    place.dataset.told = key;
+  }
+  const chosenId = headId(), others = beside();
+  for (const square of place.querySelectorAll("[data-head]")) {
+    const row = rowOf(square.dataset.head), told = cell(row);
+    square.style.background = told.fill;
+    square.style.color = told.ink;
+    square.textContent = told.text || "";
+    square.setAttribute("aria-label", `${headName(row)}: ${told.name}`);
+    square.classList.toggle("lost", Boolean(told.lost));
+    square.classList.toggle("marked", Boolean(told.marked));
+    square.dataset.value = told.value ?? "";
+    if (choose) {
+      const chosen = square.dataset.head === chosenId;
+      square.setAttribute("aria-pressed", chosen);
+      square.classList.toggle("beside", others.includes(square.dataset.head));
+      square.tabIndex = chosen ? 0 : -1;
+    }
+  }
+}
+
+function gridOf(kind, choose) {
+  const { layers, heads } = experiment();
+  const square = (layer, head) => {
+    const id = `${kind}.${layer}.${head}`;
+    if (!choose) return make("span", { class: "square", role: "img", "data-head": id });
+    return make("button", { type: "button", class: "square", "data-head": id, "data-focus": `head ${id}`, onclick: (event) => choose(id, event) });
+  };
+  const row = (layer) => make("tr", {}, make("th", { scope: "row" }, layer + 1), ...range(heads).map((head) => make("td", {}, square(layer, head))));
+  const names = make("tr", {}, make("td"), ...range(heads).map((head) => make("th", { scope: "col" }, head + 1)));
+  return make("table", { class: "grid", "data-kind": kind, style: { "--heads": heads } }, make("caption", {}, KINDS[kind]), make("thead", {}, names), make("tbody", {}, ...range(layers).map(row)));
+}
+
+/** What a square of the first part shows: the measure, what the head does, and whether the chosen model has it. */
+const measuredCell = (key, scale, one) => (row) => {
+  const live = isLive(one, row);
+  const marked = row.p_value !== null && row.p_value < SIGNIFICANT && row.bleu_change < 0;
+  const notes = [row.label ? `role ${row.label}` : "", marked ? "BLEU falls without it" : "", live ? "" : "not in the chosen model"];
+  const told = { text: row.label, marked, lost: !live };
+  if (key === "function") {
+    const name = FUNCTION_NAMES[row.function];
+    return { ...told, fill: FUNCTION_COLOURS[row.function], ink: row.function ? "#000" : "var(--text)", value: row.function, name: [name, ...notes].filter(Boolean).join(", ") };
+  }
+  const value = row.values[key], known = value !== null && value !== undefined;
+  const share = known ? scale.at(value) : 0;
+  const name = [`${measureName(key)} ${cellText(key, value)}`, ...notes].filter(Boolean).join(", ");
+  return { ...told, fill: known ? colour(share) : "var(--faint)", ink: known ? inkOn(share) : "var(--text)", value: known ? value : "", name };
+};
+
+const measureName = (key) => (key === "function" ? "role" : experiment().measures.find((one) => one.key === key)?.name);
+
+/** The heads beside, and the chosen one, as a word of the address. */
+const withHead = () => [...new Set([...keptBeside(), headId()])].join(",");
+
+function chooseHead(id, event) {
+  hideTip();
+  if (event && (event.shiftKey || event.ctrlKey || event.metaKey)) change({ beside: withHead(), head: id });
+  else change({ head: id });
+}
+
+/** Arrow keys: the next head or layer; over the end of a grid into the next kind of attention. */
+function walk(event) {
+  const step = { ArrowRight: [0, 1], ArrowLeft: [0, -1], ArrowDown: [1, 0], ArrowUp: [-1, 0] }[event.key];
+  if (!step || ["SELECT", "INPUT"].includes(event.target.tagName)) return;
+  event.preventDefault();
+  const { layers, heads } = experiment(), kinds = Object.keys(KINDS), row = rowOf(headId());
+  let kind = kinds.indexOf(row.attention), layer = row.layer + step[0], head = row.head + step[1];
+  if (head >= heads || head < 0) kind += head < 0 ? -1 : 1;
+  kind = (kind + kinds.length) % kinds.length;
+  const id = `${kinds[kind]}.${(layer + layers) % layers}.${(head + heads) % heads}`;
+  change({ head: id });
+  if (event.target.closest("#grids")) byId("grids").querySelector(`[data-head="${id}"]`).focus();
+}
+
+function renderGrids() {
+  const key = measureKey(), one = experiment();
+  fillSelect(byId("measure"), [...(one.table.some((row) => row.function) ? [["function", "role"]] : []), ...one.measures.map((each) => [each.key, each.name])], key);
+  fillSelect(byId("model"), one.models.filter((each) => each.kind !== "scratch").map((each) => [each.run, modelName(each)]), model().run);
+  gridsInto(byId("grids"), Object.keys(KINDS), measuredCell(key, scaleOf(key), model()), chooseHead);
+  const notes = ["● BLEU falls without it (p < 0.01)", ...(one.table.some((row) => row.label) ? ["a word on a square: its role, as in the paper’s Figs 1 and 2"] : [])];
+  if (model().live.includes("0")) notes.push("hatched: not in the chosen model");
+  byId("marks").textContent = notes.join("; ") + ".";
+  if (key === "function") {
+    const names = Object.keys(FUNCTION_NAMES).filter((name) => one.table.some((row) => row.function === name));
+    byId("legend").replaceChildren(...names.map((name) => make("span", { class: "note" }, make("span", { class: "dot", style: { background: FUNCTION_COLOURS[name] } }), FUNCTION_NAMES[name])));
+  } else {
+    const scale = scaleOf(key), ends = isPenalty(key) ? ["goes first", "stays longest"] : [cellText(key, scale.low), cellText(key, scale.high)];
+    byId("legend").replaceChildren(...legend("", ...ends, one.measures.find((each) => each.key === key).what));
+  }
+}
+
+const isPenalty = (key) => key.startsWith("gate_last_lambda");
+
+/** A value of a measure as text; penalties are written as they were asked for. */
+const cellText = (key, value) => (isPenalty(key) ? String(value) : show(value));
+
+/** A model by its name, its heads and its score. */
+const modelName = (one) => `${one.name}${one.scope === "enc_self" ? ", encoder only" : ""}: ${[...one.live].filter((digit) => digit === "1").length} heads, BLEU ${show(one.bleu, 2)}`;

@@ -1,0 +1,75 @@
+// What is known of one head, in words and in numbers.
+
+/** What the head does, by the roles that it was tried on; for the decoder by what it looks at on this page's sentences. */
+function roleSentence(row) {
+  if (!row.roles.length) return null;
+  const held = row.roles.filter((role) => role.holds);
+  const told = (role) => `${role.label}: right in ${percent(role.accuracy)} of ${role.cases} cases (95 % interval ${percent(role.low)} to ${percent(role.high)}${role.baseline === null ? "" : `; the best fixed offset gets ${percent(role.baseline)}`})`;
+  if (held.length) return `It has a role: ${held.map(told).join("; ")}.`;
+  const gain = (role) => role.accuracy - (role.baseline ?? 1);
+  const best = row.roles.reduce((first, role) => (gain(role) > gain(first) ? role : first));
+  return `None of the paper’s roles. It comes closest with ${told(best)}.`;
+}
+
+/** Whether the model can do without it, and on what that rests. */
+function needSentence(row) {
+  const parts = [];
+  if (row.bleu_change !== null) {
+    const sure = row.p_value < SIGNIFICANT;
+    parts.push(`Masked alone, BLEU changes by ${signed(row.bleu_change)} (p ${show(row.p_value, 3)}): ${sure && row.bleu_change < 0 ? "the model needs it as it stands" : "the model can do without it"}.`);
+  }
+  const last = row.values.gate_last_lambda_all ?? row.values.gate_last_lambda_enc_self;
+  if (last !== null && last !== undefined) {
+    const most = Math.max(...experiment().table.map((one) => one.values.gate_last_lambda_all ?? one.values.gate_last_lambda_enc_self ?? 0));
+    if (last === 0) parts.push("Pruning closes it at every penalty.");
+    else parts.push(last === most ? `Pruning keeps it even at the largest penalty, λ ${last}.` : `Pruning keeps it up to λ ${last}, no further.`);
+  }
+  return parts.join(" ");
+}
+
+/** The place of a head among all of its kind by a measure, the largest first. */
+function placeOf(row, key) {
+  const values = experiment().table.filter((one) => one.attention === row.attention).map((one) => one.values[key]).filter((value) => value !== null && value !== undefined);
+  return `${values.filter((value) => value > row.values[key]).length + 1} of ${values.length}`;
+}
+
+function measuresTable(row) {
+  const known = experiment().measures.filter((one) => row.values[one.key] !== null && row.values[one.key] !== undefined);
+  const line = (one) => make("tr", { "data-measure": one.key }, make("th", { scope: "row", title: one.what }, one.name), make("td", {}, cellText(one.key, row.values[one.key])), make("td", {}, placeOf(row, one.key)));
+  const head = make("tr", {}, ...["measure", "value", "place"].map((name) => make("th", { scope: "col" }, name)));
+  return make("table", { class: "numbers" }, make("thead", {}, head), make("tbody", {}, ...known.map(line)));
+}
+
+function rolesTable(row, roles) {
+  const line = (role) => make("tr", {}, make("th", { scope: "row" }, role.label, role.holds ? " ✓" : ""), make("td", {}, percent(role.accuracy, 1)), make("td", {}, `${percent(role.low, 1)} to ${percent(role.high, 1)}`), make("td", {}, role.baseline === null ? "–" : percent(role.baseline, 1)));
+  const head = make("tr", {}, ...["tried as", "right", "95 % interval", "fixed offset"].map((name) => make("th", { scope: "col" }, name)));
+  return make("table", { class: "numbers" }, make("thead", {}, head), make("tbody", {}, ...roles.map(line)));
+}
+
+const titleOf = (row) => `${KINDS[row.attention][0].toUpperCase()}${headName(row).slice(1)}`;
+
+/** All numbers of a head in short, for the tip. */
+function tipOf(row) {
+  const best = [...row.roles].sort((a, b) => (b.holds - a.holds) || (b.accuracy - (b.baseline ?? 0.9)) - (a.accuracy - (a.baseline ?? 0.9))).slice(0, 3);
+  const parts = [make("strong", {}, titleOf(row)), row.label ? make("div", {}, `in the paper’s figure: ${row.label}`) : null];
+  parts.push(measuresTable(row), best.length ? rolesTable(row, best) : null);
+  return parts.filter(Boolean);
+}
+
+function renderCard() {
+  const row = rowOf(headId());
+  const live = isLive(model(), row);
+  const parts = [make("h3", {}, titleOf(row))];
+  if (row.label) parts.push(make("p", { class: "badge" }, row.label));
+  parts.push(make("h4", {}, "What does it do?"));
+  if (roleSentence(row)) parts.push(make("p", { id: "role-told" }, roleSentence(row)));
+  const habits = habitsOf(row);
+  if (habits) parts.push(make("p", { id: "habits-told" }, habits.text), habits.bars);
+  parts.push(make("h4", {}, "Can the model do without it?"), make("p", { id: "need-told" }, needSentence(row) || "This was not measured."));
+  if (!live) parts.push(make("p", { class: "warning" }, `${model().name} has lost this head.`));
+  parts.push(make("details", { open: cardOpen.measures, ontoggle: (event) => { cardOpen.measures = event.target.open; } }, make("summary", {}, "All its numbers"), measuresTable(row)));
+  if (row.roles.length) parts.push(make("details", { open: cardOpen.roles, ontoggle: (event) => { cardOpen.roles = event.target.open; } }, make("summary", {}, "All roles it was tried as"), rolesTable(row, row.roles)));
+  byId("card").replaceChildren(...parts);
+}
+
+const cardOpen = { measures: false, roles: false };

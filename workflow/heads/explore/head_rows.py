@@ -1,0 +1,94 @@
+"""What is known of each head of the unpruned model: measures, what it costs to mask it, roles."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+from heads.explore.wording import MEASURES, measure_of, number
+from heads.figures.importance import function_label, relation_label
+from heads.figures.style import MINUS
+from heads.tables.reading import Frames, first_of
+from heads.tables.roles import head_functions
+
+HEAD = ["attention", "layer", "head"]
+ROLE = ("accuracy", "low", "high", "baseline")
+
+
+def measures_of(table: pd.DataFrame | None) -> list[dict[str, str]]:
+    """The measures that any head has a number of, in the order of MEASURES, rules of relevance last."""
+    if table is None:
+        return []
+    found = {column: measure_of(column) for column in table.columns if table[column].notna().any()}
+    order = [*MEASURES, *(column for column in found if column not in MEASURES)]
+    return [measure for column in order if (measure := found.get(column))]
+
+
+def head_rows(frames: Frames, tables: Mapping[str, pd.DataFrame]) -> list[dict[str, Any]]:
+    """A row a head, in the order of `model.json`; see `heads.explore.content`.
+
+    frames: of one experiment and seed; tables: by name, of the same.
+    """
+    heads = frames["model.json"][frames["model.json"]["kind"] == "baseline"]
+    measures = _by_head(tables.get("measures"))
+    masked = _by_head(tables.get("michel_table1"))
+    roles = frames["roles.tsv"][frames["roles.tsv"]["kind"] == "baseline"]
+    known = _roles(first_of(roles, "trees")) if len(roles) else {}
+    functions = _functions(heads, roles) if len(roles) else {}
+    rows = []
+    for attention, layer, head in heads[HEAD].itertuples(index=False):
+        place = (attention, int(layer), int(head))
+        own, without = measures.get(place, {}), masked.get(place, {})
+        found, label = known.get(place, ([], ""))
+        rows.append(
+            {
+                **dict(zip(HEAD, place, strict=True)),
+                "values": {column: number(own[column]) for column in own if measure_of(column)},
+                "bleu_change": number(without.get("bleu_change")),
+                "p_value": number(without.get("p_value")),
+                "function": functions.get(place, ""),
+                "label": label,
+                "roles": found,
+            }
+        )
+    return rows
+
+
+def _by_head(table: pd.DataFrame | None) -> dict[tuple[str, int, int], dict[str, Any]]:
+    if table is None:
+        return {}
+    return {(row["attention"], int(row["layer"]), int(row["head"])): row for row in table.to_dict("records")}
+
+
+def _functions(heads: pd.DataFrame, roles: pd.DataFrame) -> dict[tuple[str, int, int], str]:
+    found = head_functions({"model.json": heads, "roles.tsv": roles})[["layer", "head", "function"]]
+    return {("enc_self", int(layer), int(head)): str(name) for layer, head, name in found.itertuples(index=False)}
+
+
+def _roles(roles: pd.DataFrame) -> dict[tuple[str, int, int], tuple[list[dict[str, Any]], str]]:
+    """By head everything that it was tried on, and what the paper's figures would write on it."""
+    found = {}
+    for (layer, head), rows in roles.groupby(["layer", "head"]):
+        tried = [
+            {
+                "role": row["role"],
+                "name": row["name"],
+                "label": _role_label(row["role"], row["name"]),
+                **{column: number(row[column]) for column in ROLE},
+                "cases": int(row["cases"]),
+                "holds": bool(row["holds"]),
+            }
+            for row in rows[(rows["cases"] > 0) & rows["accuracy"].notna()].to_dict("records")
+        ]
+        found["enc_self", int(layer), int(head)] = (tried, function_label(rows).replace("\n", " "))
+    return found
+
+
+def _role_label(role: str, name: str) -> str:
+    if role == "syntactic":
+        return relation_label(name, short=False)
+    if role == "rare":
+        return f"looks at the {name}" if name == "rarest" else f"looks at {name}"
+    return f"offset {name.replace('-', MINUS)} in {'words' if role == 'positional_words' else 'pieces'}"

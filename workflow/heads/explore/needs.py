@@ -1,0 +1,55 @@
+"""What the page reads. Imported by the Snakefile, so nothing heavy may be imported here."""
+
+from __future__ import annotations
+
+from heads.tables.needs import BOTH, Need
+
+EXPLORED = Need(
+    BOTH,
+    {
+        "baseline": ("model.json", "bleu.json", "roles.tsv", "maps.json"),
+        "gates": ("heads.tsv", "gates.jsonl"),
+        "pruned": ("model.json", "bleu.json", "maps.json"),
+        "scratch": ("model.json", "bleu.json"),
+    },
+    (),
+    optional=("roles.tsv",),
+    driven=True,
+)
+
+TABLES = ("measures", "michel_table1", "pruning", "selection", "claims", "scoreboard")
+"""The tables that the page shows; without one of them it is made too, and shows less."""
+
+BY_PLACE = {
+    ("Voita", "Fig 10"): "heads_by_layer",
+    ("Voita", "Fig 9"): "heads_by_type",
+    ("Voita", "Fig 8"): "functions_retained",
+    ("Voita", "Table 2"): "bleu_scratch",
+    ("Voita", "Table 1"): "dependency_scores",
+    ("Michel", "Fig 4"): "michel_fig4",
+    ("Michel", "Fig 2"): "michel_fig2",
+}
+"""By the paper and a place that a claim's source names, the figure that it rests on."""
+BY_TOPIC = {
+    "relevance and confidence": "measures",
+    "positional heads": "head_functions",
+    "syntactic heads": "head_functions",
+    "a head for rare words": "head_functions",
+    "gates and fine-tuning": "hard_concrete",
+    "encoder heads pruned": "bleu_encoder_heads",
+    "heads of all kinds pruned": "heads_by_type",
+    "which heads stay": "heads_by_layer",
+    "heads masked one at a time, layers cut to one head": "michel_fig1",
+    "heads masked in the order of importance": "michel_fig3",
+    "other domains, other moments, speed": "michel_fig5",
+}
+"""Where the place does not tell, the figure by the claim's topic."""
+
+PICTURES = tuple(dict.fromkeys((*BY_PLACE.values(), *BY_TOPIC.values())))
+"""All figures that a claim leads to."""
+
+
+def figure_of(source: str, topic: str) -> str:
+    """The name of the figure that a claim rests on; "" for a topic that has none."""
+    named = [name for (paper, place), name in BY_PLACE.items() if source.startswith(paper) and place in source]
+    return next(iter(named), BY_TOPIC.get(topic, ""))

@@ -1,0 +1,48 @@
+// Handlers of what stands in the page, and the first drawing.
+
+const VIEWS = { heads: "Heads", attention: "What they look at", closing: "Gates closing", concrete: "The gate’s distribution", claims: "The papers’ claims" };
+
+function renderTop() {
+  const one = experiment(), tested = one.table.filter((row) => row.p_value !== null);
+  const needed = tested.filter((row) => row.p_value < SIGNIFICANT && row.bleu_change < 0).length;
+  const parts = [`The translation model “${one.name}” has ${one.table.length} heads and ${show(one.bleu, 2)} BLEU.`];
+  if (tested.length) parts.push(`Masked one at a time, ${needed} of them cost BLEU for sure (p < 0.01); any one of the other ${tested.length - needed} can be spared.`);
+  const cheap = one.models.filter((each) => each.kind === "pruned" && each.live.includes("0") && each.bleu > one.bleu - 1);
+  const kept = (each) => [...each.live].filter((digit) => digit === "1").length;
+  if (cheap.length) {
+    const least = cheap.reduce((best, each) => (kept(each) < kept(best) ? each : best));
+    parts.push(`Pruned together, ${one.table.length - kept(least)} heads go for less than one BLEU (${show(least.bleu, 2)} with ${kept(least)} left).`);
+  }
+  byId("summary").textContent = parts.join(" ");
+  byId("experiment-choice").hidden = DATA.experiments.length < 2;
+  fillSelect(byId("experiment"), DATA.experiments.map((each) => [each.name, each.name]), one.name);
+  byId("views").replaceChildren(...Object.entries(VIEWS).map(([id, name]) => make("a", { href: `#view=${id}`, "data-focus": `view ${id}`, "aria-current": state.view === id, onclick: (event) => { event.preventDefault(); change({ view: id }); goToView(); } }, name)));
+  const seeds = one.seeds > 1 ? ` Of ${one.seeds} seeds, seed ${one.seed} is shown.` : "";
+  byId("footer").textContent = `BLEU on ${one.sentences_scored} test sentences, ${one.signature}.${seeds} Layers and heads are counted from 1 here and from 0 in addresses and files. The address of this page holds all that is chosen.`;
+}
+
+const goToView = () => { if (VIEWS[state.view]) byId(state.view).scrollIntoView(); };
+
+/** A select or a slider that says what is shown. */
+const chooses = (id, name, event = "change", read = (element) => element.value) => byId(id).addEventListener(event, () => change({ [name]: read(byId(id)) }));
+
+renderers.push(renderTop, renderGrids, renderCard, renderAttention, renderClosing, renderConcrete, renderClaims);
+byId("experiment").addEventListener("change", () => { state = { experiment: byId("experiment").value, view: state.view }; change({}); });
+for (const name of ["measure", "model", "unit", "drawing", "verdict"]) chooses(name, name);
+byId("sentence").addEventListener("change", () => change({ sentence: byId("sentence").value, pin: null }));
+byId("closing-run").addEventListener("change", () => change({ closing: byId("closing-run").value, model: null }));
+chooses("update", "update", "input", (element) => closingRun().updates[Number(element.value)]);
+byId("play").addEventListener("click", play);
+byId("compare").addEventListener("click", () => change({ beside: withHead() }));
+byId("grids").addEventListener("keydown", walk);
+byId("panels").addEventListener("keydown", walk);
+for (const [on, off] of [["pointerover", "pointerout"], ["focusin", "focusout"]]) {
+  byId("grids").addEventListener(on, (event) => { if (event.target.dataset.head) showTip(event.target, ...tipOf(rowOf(event.target.dataset.head))); });
+  byId("grids").addEventListener(off, hideTip);
+}
+document.addEventListener("keydown", (event) => { if (event.key === "Escape") hideTip(); });
+window.addEventListener("hashchange", () => { readAddress(); render(); goToView(); });
+window.addEventListener("resize", renderCurve);
+readAddress();
+render();
+goToView();

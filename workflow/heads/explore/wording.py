@@ -1,0 +1,76 @@
+"""How the page names runs and measures, and writes the cells of tables."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from heads.base.runs import Run
+from heads.base.targets import Target
+from heads.figures.importance import rule_label
+
+KINDS = {"baseline": "unpruned", "pruned": "pruned", "scratch": "from scratch"}
+MEASURES = {
+    "gate_last_lambda_all": (
+        "penalty survived, all heads pruned",
+        "the largest λ at which the head's gate stays open when gates are on all kinds of attention; 0: none",
+    ),
+    "gate_last_lambda_enc_self": (
+        "penalty survived, encoder pruned",
+        "the largest λ at which the head's gate stays open when gates are on the encoder alone; 0: none",
+    ),
+    "bleu_lost": ("BLEU lost when masked alone", "test BLEU of the model less its BLEU without this one head"),
+    "confidence": ("confidence", "mean of the largest attention weight, the end sign left out"),
+    "importance_example": (
+        "importance (Michel et al.)",
+        "mean absolute derivative of the loss by the head's gate, by sentence, over the norm of the layer",
+    ),
+    "importance_token": ("importance by piece", "the same, absolute by piece"),
+    "importance_batch": ("importance by batch", "the same, absolute by batch"),
+    "importance_signed": ("importance, signed", "the same, nowhere absolute"),
+    "syntactic_gain": ("best gain on a relation", "accuracy above the best fixed offset, for the head's best relation"),
+    "positional_accuracy": ("most to one fixed offset", "share of pieces whose largest weight is at one offset"),
+    "rare_accuracy": ("looks at rare pieces", "share of sentences whose rarest piece, or two, it looks at most"),
+}
+"""By column of table_measures.tsv its name and what it is; relevance has a column a rule."""
+
+
+def measure_of(column: str) -> dict[str, str] | None:
+    """Key, name and meaning of a column, None for one that says the same as another."""
+    if column in MEASURES:
+        name, what = MEASURES[column]
+    elif column.startswith("lrp_") and not column.endswith("_signed"):
+        name = f"relevance, {rule_label(column.removeprefix('lrp_')).removeprefix('LRP, ')}"
+        what = "share of its layer in the relevance of the likeliest next piece, absolute values"
+    else:
+        return None
+    return {"key": column, "name": name, "what": what}
+
+
+def run_in(row: Mapping[str, Any]) -> Run:
+    """The run of a row with `heads.tables.reading.RUN_COLUMNS`."""
+    target = Target.of_columns(row["method"], row["lam"], row["keep"])
+    return Run(row["kind"], row["scope"] or None, target, int(row["seed"]))
+
+
+def asked_of(target: Target | None) -> str:
+    """What a person would call a target: λ 0.01, 12 heads, 2 + 4 + 6 heads."""
+    if target is None:
+        return ""
+    if target.lam is not None:
+        return f"λ {target.columns[1]}"
+    return f"{' + '.join(map(str, target.budgets))} heads"
+
+
+def name_of(run: Run) -> str:
+    """What a person would call a model."""
+    if run.kind == "pruned" and run.target is not None and run.target.is_control:
+        return "control: trained on, nothing pruned"
+    return " ".join(word for word in (KINDS.get(run.kind, run.kind), asked_of(run.target)) if word)
+
+
+def number(value: object) -> float | None:
+    """A number as it stands in a table; None for an empty cell."""
+    found = math.nan if value is None or value == "" else float(value)  # type: ignore[arg-type]
+    return None if math.isnan(found) else found

@@ -1,0 +1,163 @@
+"""The scoreboard as a picture: a row a claim, the paper's number first, then a coloured cell an experiment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from textwrap import wrap
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from heads.figures.style import FULL_WIDTH, MINUS
+from heads.tables.reading import Frames
+from heads.tables.scoreboard import experiments_of, scoreboard_table
+from heads.tables.settling import NOT_SETTLED
+from heads.tables.verdicts import TOO_FEW
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a verdict is shown: the colour of its cell, its sign, what it means, and the colour of the text."""
+
+    colour: str
+    sign: str
+    meaning: str
+    ink: str = "#000000"
+
+
+LOOKS = {
+    "yes": Look("#0072B2", "✓", "the claim holds here", "#FFFFFF"),
+    "no": Look("#E69F00", "✗", "it does not"),
+    "unclear": Look("#F6E7B4", "?", "unclear: the interval holds the limit, or p is not below 0.05"),
+    TOO_FEW: Look("#B5D9F0", "(✓)", "too few heads to tell: chance alone would do in more than one case of twenty"),
+    NOT_SETTLED: Look("#D4D4D4", "…", "not settled: trainings behind it had not ended"),
+    "": Look("#FFFFFF", MINUS, "not measured"),
+}
+"""By verdict, in the order of the legend. Lightness and sign tell them apart without colour."""
+
+CONDITIONS = {"above": ">", "at least": "≥", "at most": "≤", "all": "all"}
+
+ROW, TOPIC_WIDTH, NAME_WIDTH, NUMBER_WIDTH = 0.132, 1.12, 2.72, 0.56
+"""Inches: the height of a row, and widths of columns; numbers are the paper's and the condition."""
+CELL_WIDTH, LETTER, MARGIN = 0.66, 0.054, 0.07
+"""The least width of a cell, the width of a letter of small text, and what is left free at the sides."""
+TOPIC_LETTERS, HEADER_LETTERS = 20, 14
+SMALL: dict[str, Any] = {"fontsize": 6.5, "va": "center_baseline"}
+RULE = "#C8C8C8"
+
+
+def scoreboard(frames: Frames, voita: pd.DataFrame, michel: pd.DataFrame, names: str) -> Figure:
+    """The table of `heads.tables.scoreboard` to be taken in at a glance, and how many claims have each verdict.
+
+    One page, whose width grows with the experiments. names: of all experiments.
+    """
+    board = scoreboard_table(frames, voita, michel)
+    sheet = Sheet(frames, board)
+    figure = plt.figure(figsize=(sheet.width, sheet.height))
+    figure.set_layout_engine("none")
+    axes = figure.add_axes((0, 0, 1, 1))
+    axes.set_axis_off()
+    axes.set_xlim(0, sheet.width)
+    axes.set_ylim(sheet.height, 0)
+    of = f"experiment “{names}”" if len(sheet.experiments) == 1 else "each experiment"
+    title = f"What the papers claim, and what was found in {of}"
+    figure.suptitle(title, x=MARGIN / sheet.width, y=1 - 0.09 / sheet.height, ha="left", va="top")
+    sheet.draw(axes)
+    return figure
+
+
+class Sheet:
+    """Where everything stands on the page, in inches from the top left."""
+
+    def __init__(self, frames: Frames, board: pd.DataFrame) -> None:
+        self.board, self.experiments = board, experiments_of(board)
+        seeds = frames["model.json"].groupby("experiment")["seed"].nunique()
+        self.headers = [_header(name, int(seeds[name])) for name in self.experiments]
+        longest = max(len(line) for header in self.headers for line in header)
+        self.cell = max(CELL_WIDTH, longest * LETTER + 0.06)
+        cells = self.cell * len(self.experiments)
+        beside = 2 * MARGIN + TOPIC_WIDTH + 2 * NUMBER_WIDTH + cells
+        self.width = max(FULL_WIDTH, beside + NAME_WIDTH)
+        self.cells_from = self.width - MARGIN - cells
+        lines = 3 + max(len(header) for header in self.headers) + len(board) + 2.2 * board["study"].nunique()
+        self.height = ROW * (lines + len(LOOKS) + 2)
+
+    def draw(self, axes: Axes) -> None:
+        """All of it."""
+        top = ROW * (2.5 + max(len(header) for header in self.headers))
+        self._headers(axes, top)
+        for study, claims in self.board.groupby("study", sort=False):
+            axes.text(MARGIN, top + 1.3 * ROW, str(study), fontsize=7.5, fontweight="bold", va="center_baseline")
+            top += 2.2 * ROW
+            for topic, rows in claims.groupby("topic", sort=False):
+                self._topic(axes, top, str(topic), rows)
+                top += ROW * len(rows)
+        self._counts(axes, top + 1.2 * ROW)
+
+    def _headers(self, axes: Axes, bottom: float) -> None:
+        _lines(axes, self.cells_from - 1.5 * NUMBER_WIDTH, bottom, ["paper"])
+        _lines(axes, self.cells_from - 0.5 * NUMBER_WIDTH, bottom, ["holds if"])
+        for place, header in zip(self._middles(), self.headers, strict=True):
+            _lines(axes, place, bottom, header, fontweight="bold")
+
+    def _middles(self) -> Iterator[float]:
+        return (self.cells_from + (number + 0.5) * self.cell for number in range(len(self.experiments)))
+
+    def _topic(self, axes: Axes, top: float, topic: str, rows: pd.DataFrame) -> None:
+        axes.plot([MARGIN, self.width - MARGIN], [top, top], color=RULE, linewidth=0.6, zorder=1)
+        for number, line in enumerate(wrap(topic, TOPIC_LETTERS)):
+            axes.text(MARGIN, top + (number + 0.5) * ROW, line, color="#444444", fontstyle="italic", **SMALL)
+        for number, row in enumerate(rows.to_dict("records")):
+            middle = top + (number + 0.5) * ROW
+            axes.text(MARGIN + TOPIC_WIDTH, middle, str(row["name"]), **SMALL)
+            number_of = figure_of(row["paper"], row["paper_of"])
+            axes.text(self.cells_from - 1.5 * NUMBER_WIDTH, middle, number_of, ha="center", **SMALL)
+            condition = f"{CONDITIONS[row['holds_if']]} {figure_of(row['limit'])}".strip()
+            axes.text(self.cells_from - 0.5 * NUMBER_WIDTH, middle, condition, ha="center", color="#666666", **SMALL)
+            for experiment, place in zip(self.experiments, self._middles(), strict=True):
+                verdict = row[f"verdict_{experiment}"] or ""
+                found = figure_of(row[f"ours_{experiment}"], row[f"of_{experiment}"]) if verdict else ""
+                self._cell(axes, place, middle, LOOKS[verdict], found)
+
+    def _cell(self, axes: Axes, x: float, y: float, look: Look, text: str) -> None:
+        corner, size = (x - 0.5 * self.cell + 0.02, y - 0.46 * ROW), (self.cell - 0.04, 0.92 * ROW)
+        axes.add_patch(Rectangle(corner, *size, facecolor=look.colour, edgecolor="#FFFFFF", linewidth=0))
+        axes.text(corner[0] + 0.12, y, look.sign, ha="center", color=look.ink, **SMALL)
+        axes.text(corner[0] + size[0] - 0.05, y, text, ha="right", color=look.ink, **SMALL)
+
+    def _counts(self, axes: Axes, top: float) -> None:
+        """How many claims have each verdict, which is the legend too."""
+        axes.plot([MARGIN, self.width - MARGIN], [top, top], color="#444444", linewidth=0.8)
+        for number, (verdict, look) in enumerate(LOOKS.items()):
+            middle = top + (number + 0.8) * ROW
+            axes.text(MARGIN + TOPIC_WIDTH, middle, look.meaning, **SMALL)
+            for experiment, place in zip(self.experiments, self._middles(), strict=True):
+                count = (self.board[f"verdict_{experiment}"].fillna("") == verdict).sum()
+                self._cell(axes, place, middle, look, str(count))
+        axes.text(MARGIN, top + 0.8 * ROW, f"of {len(self.board)} claims", fontstyle="italic", color="#444444", **SMALL)
+
+
+def _header(experiment: str, seeds: int) -> list[str]:
+    """The lines above a column."""
+    return [*wrap(experiment, HEADER_LETTERS), *([f"{seeds} seeds"] if seeds > 1 else [])]
+
+
+def _lines(axes: Axes, x: float, bottom: float, lines: list[str], **style: Any) -> None:
+    for number, line in enumerate(reversed(lines)):
+        axes.text(x, bottom - (number + 0.5) * ROW, line, ha="center", **style, **SMALL)
+
+
+def figure_of(number: float, of: float = np.nan) -> str:
+    """A number in a few characters: whole where it is, else with two decimals; "3 of 8" where it is counted."""
+    if np.isnan(number):
+        return ""
+    if not np.isnan(of):
+        return f"{number:.3g} of {of:.3g}"
+    text = f"{number:.0f}" if float(number).is_integer() else f"{number:.2f}"
+    return text.replace("-", MINUS)

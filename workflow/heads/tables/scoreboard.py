@@ -1,0 +1,52 @@
+"""The scoreboard: a row a claim of the papers, the paper's number first, then what every experiment found."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from heads.tables.claims import RELEVANCE_CLAIMS, decided_claims
+from heads.tables.reading import Frames
+
+STATED = (
+    "study",
+    "topic",
+    "name",
+    "claim",
+    "measure",
+    "rule",
+    "holds_if",
+    "limit",
+    "source",
+    "tag",
+    "paper",
+    "paper_of",
+)
+"""Columns of the papers' files of claims, and the rule that relevance is measured by."""
+FOUND = {"ours": "ours", "of": "of", "holds": "verdict"}
+"""What the table of claims calls what was found, and what it is here, in front of the experiment's name."""
+
+
+def scoreboard_table(frames: Frames, *papers: pd.DataFrame) -> pd.DataFrame:
+    """A row a claim in the order of `papers`: STATED, then number, out of how many and verdict of each experiment.
+
+    Relevance is by the first rule; of several seeds there is the mean. papers and verdicts: as of
+    `heads.tables.claims.claims_table`.
+    """
+    found = decided_claims(frames, *papers)
+    rule = next((rule for rule in found["rule"] if rule), "")
+    board = pd.concat(papers, ignore_index=True).rename(columns={"condition": "holds_if"})
+    board["rule"] = board["id"].isin(RELEVANCE_CLAIMS).map({True: rule, False: ""})
+    board = board[list(STATED)]
+    for experiment, rows in found.groupby("experiment", sort=False):
+        of_all_seeds = rows["seed"] == "mean"
+        own = rows[of_all_seeds] if of_all_seeds.any() else rows
+        own = own[["claim", "measure", "rule", *FOUND]]
+        own = own.rename(columns={column: f"{name}_{experiment}" for column, name in FOUND.items()})
+        board = board.merge(own, on=["claim", "measure", "rule"], how="left", validate="one_to_one")
+    return board
+
+
+def experiments_of(board: pd.DataFrame) -> list[str]:
+    """The experiments on a scoreboard, in their order."""
+    verdict = f"{FOUND['holds']}_"
+    return [name.removeprefix(verdict) for name in board.columns if name.startswith(verdict)]

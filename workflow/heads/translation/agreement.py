@@ -1,0 +1,57 @@
+"""Whether an exported model computes what ours does: log-probabilities of the same pieces, compared one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from heads.model.transformer import Transformer
+from heads.text.batches import make_batch
+from heads.text.special_ids import UNK
+from heads.text.vocabulary import Vocabulary
+from heads.translation.beam_search import beam_search
+
+Pair = tuple[list[int], list[int]]
+"""Piece ids of a source and of a translation, without start and end."""
+MADE, LONGEST = 16, 40
+POSITIONS = 1024
+"""Pieces of the longest sentence that formats of others are given positions for."""
+
+
+def pairs_of(model: Transformer, vocabulary: Vocabulary, sentences: Sequence[str]) -> list[Pair]:
+    """Sentences with our own translations of them, or, without any, pairs of random pieces of many lengths."""
+    if sentences:
+        sources = [ids for ids in vocabulary.encode(sentences) if ids]
+        return [(ids, _translation(model, ids)) for ids in sources]
+    draw = np.random.default_rng(0)
+    shape = model.shape
+
+    def pieces(number: int) -> list[int]:
+        return [int(i) for i in draw.integers(UNK + 1, number, draw.integers(1, LONGEST))]
+
+    return [(pieces(shape.source_pieces), pieces(shape.target_pieces)) for _ in range(MADE)]
+
+
+@torch.inference_mode()
+def log_probabilities(model: Transformer, pair: Pair) -> Tensor:
+    """Of each piece of the translation and of its end [T]."""
+    batch = make_batch(*([np.array(ids, np.int32)] for ids in pair))
+    states = model(batch.source, batch.source_mask, batch.target_input)
+    found: Tensor = model.projection(states)[0].log_softmax(-1)
+    return found.gather(1, batch.target_output.T)[:, 0]
+
+
+def largest_difference(model: Transformer, pairs: Sequence[Pair], theirs: Sequence[Tensor]) -> float:
+    """Between our log-probabilities of these pairs and others, over all pieces and ends; inf where one is no number."""
+    differences = [
+        (log_probabilities(model, pair) - other).abs().max() for pair, other in zip(pairs, theirs, strict=True)
+    ]
+    return float(torch.stack(differences).nan_to_num(nan=torch.inf).max())
+
+
+def _translation(model: Transformer, ids: list[int]) -> list[int]:
+    batch = make_batch([np.array(ids, np.int32)], [np.array([], np.int32)])
+    return beam_search(model, batch.source, batch.source_mask, beam=1, length_penalty=0.0)[0]

@@ -1,0 +1,128 @@
+"""A trained model in CTranslate2's format, by its descriptions of models, equal to ours in every log-probability.
+
+CTranslate2 has one number of heads for a whole stack. Heads that are cut out are made up for: every attention gets as
+many as the largest of its stack, and those that it lacks have matrices of zeros, which add nothing. The width of a head
+is told, since it does not follow from the number any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from heads.base.files import UserError
+from heads.model.attention import Attention
+from heads.model.shape import ModelShape
+from heads.model.transformer import Layer, Transformer, layers_of, sinusoids
+from heads.text.special_ids import BOS, EOS, UNK
+from heads.text.vocabulary import Vocabulary
+from heads.translation.agreement import POSITIONS, Pair, largest_difference
+
+QUANTIZATIONS = ("float32", "float16", "bfloat16", "int16", "int8", "int8_float16", "int8_bfloat16")
+
+
+def write_ctranslate2(
+    model: Transformer, vocabularies: Sequence[Vocabulary], folder: Path, quantization: str = "float32"
+) -> None:
+    """Write model.bin, config.json and both vocabularies into a folder.
+
+    Raises UserError where CTranslate2 is not installed.
+    """
+    try:
+        from ctranslate2 import specs
+    except ImportError as error:
+        raise UserError(
+            'ctranslate2 is not installed: pip install "heads[ctranslate2]", or export otherwise.'
+        ) from error
+    names = [[vocabulary.piece(number) for number in range(len(vocabulary))] for vocabulary in vocabularies]
+    spec = _described(model, specs)
+    spec.register_source_vocabulary(names[0])
+    spec.register_target_vocabulary(names[1])
+    spec.config.bos_token, spec.config.eos_token, spec.config.unk_token = (names[1][i] for i in (BOS, EOS, UNK))
+    spec.config.decoder_start_token, spec.config.add_source_eos = names[1][BOS], True
+    spec.config.layer_norm_epsilon = layers_of(model.encoder)[0].feedforward_residual.norm.eps
+    spec.validate()
+    spec.optimize(quantization=quantization)
+    spec.save(str(folder))
+
+
+def agreement_of_ctranslate2(
+    model: Transformer, vocabularies: Sequence[Vocabulary], folder: Path, pairs: Sequence[Pair]
+) -> float:
+    """The largest difference of a target piece's log-probability between our model and the one of a folder."""
+    import ctranslate2
+
+    translator = ctranslate2.Translator(str(folder), compute_type="default", inter_threads=1, intra_threads=1)
+    named = [
+        [[vocabulary.piece(i) for i in ids] for ids in side]
+        for vocabulary, side in zip(vocabularies, zip(*pairs, strict=True), strict=True)
+    ]
+    found = translator.score_batch(named[0], named[1])
+    return largest_difference(model, pairs, [torch.tensor(scored.log_probs) for scored in found])
+
+
+def _described(model: Transformer, specs: Any) -> Any:
+    """The model as CTranslate2 describes one, with its numbers."""
+    shape = model.shape
+    most = {
+        stack: max(1, *(len(layer) for kind in kinds for layer in shape.live_heads[kind]))
+        for stack, kinds in (("encoder", ("enc_self",)), ("decoder", ("dec_self", "dec_enc")))
+    }
+    make = {"encoder": specs.TransformerEncoderSpec, "decoder": specs.TransformerDecoderSpec}
+    spec = specs.TransformerSpec(
+        *(make[s](shape.layers, most[s], pre_norm=shape.pre_norm, head_dim=shape.head_width) for s in make)
+    )
+    for name, stack in (("encoder", spec.encoder), ("decoder", spec.decoder)):
+        stack.position_encodings.encodings = _numbers(sinusoids(POSITIONS, shape.width))
+        for described, layer in zip(stack.layer, layers_of(getattr(model, name)), strict=True):
+            _put_layer(described, layer, most[name], shape)
+        if shape.pre_norm:
+            _put_norm(stack.layer_norm, getattr(model, f"{name}_norm"))
+    _put(spec.encoder.embeddings[0], model.source_embedding.pieces.weight)
+    _put(spec.decoder.embeddings, model.target_embedding.pieces.weight)
+    _put(spec.decoder.projection, model.projection.weight, model.projection.bias)
+    return spec
+
+
+def _put_layer(spec: Any, layer: Layer, heads: int, shape: ModelShape) -> None:
+    _put_attention(spec.self_attention, layer.self_residual.norm, layer.self_attention, heads, shape)
+    if layer.self_kind == "dec_self":
+        _put_attention(spec.attention, layer.cross_residual.norm, layer.cross_attention, heads, shape)
+    _put_norm(spec.ffn.layer_norm, layer.feedforward_residual.norm)
+    _put(spec.ffn.linear_0, layer.feedforward.inner.weight, layer.feedforward.inner.bias)
+    _put(spec.ffn.linear_1, layer.feedforward.outer.weight, layer.feedforward.outer.bias)
+
+
+def _put_attention(spec: Any, norm: nn.Module, ours: Attention, heads: int, shape: ModelShape) -> None:
+    """Matrices with zeros for the missing heads, joined as CTranslate2 has them: all three, or keys and values."""
+    _put_norm(spec.layer_norm, norm)
+    rows = heads * shape.head_width
+    maps = [_padded(each.weight, rows, shape.width) for each in (ours.query, ours.key, ours.value)]
+    joined = [maps] if len(spec.linear) == 2 else [maps[:1], maps[1:]]
+    for linear, weights in zip(spec.linear, [*joined, [_padded(ours.output.weight, shape.width, rows)]], strict=True):
+        _put(linear, torch.cat(weights))
+
+
+def _padded(weight: Tensor, rows: int, columns: int) -> Tensor:
+    """A matrix with zeros below and to the right of it."""
+    whole = weight.new_zeros(rows, columns)
+    whole[: weight.shape[0], : weight.shape[1]] = weight.detach()
+    return whole
+
+
+def _put(spec: Any, weight: Tensor, bias: Tensor | None = None) -> None:
+    spec.weight = _numbers(weight)
+    if bias is not None:
+        spec.bias = _numbers(bias)
+
+
+def _put_norm(spec: Any, norm: nn.Module) -> None:
+    spec.gamma, spec.beta = (_numbers(norm.get_parameter(name)) for name in ("weight", "bias"))
+
+
+def _numbers(tensor: Tensor) -> Any:
+    return tensor.detach().float().cpu().numpy().copy()

@@ -1,0 +1,103 @@
+"""Translate with the two ONNX graphs beside this script: python translate.py < source.txt > translations.txt
+
+Needs onnxruntime, sentencepiece and numpy, and nothing else.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime
+import sentencepiece
+from numpy.typing import NDArray
+
+PAD, BOS, EOS, UNK = range(4)
+NEVER = -1e9
+
+
+class Model:
+    """Encoder and step of the decoder, on a CPU."""
+
+    def __init__(self, folder: Path, threads: int = 1) -> None:
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = threads
+        self.encoder, self.step = (
+            onnxruntime.InferenceSession(str(folder / f"{name}.onnx"), options, providers=["CPUExecutionProvider"])
+            for name in ("encoder", "step")
+        )
+        self.own = [each for each in self.step.get_inputs() if each.name.startswith("own_")]
+        # A graph has no input that it does not use.
+        self.used = {each.name for each in self.step.get_inputs()}
+        self.attended = [each.name for each in self.encoder.get_outputs()]
+
+    def start(self, source: list[int], rows: int) -> dict[str, Any]:
+        """What a step is given besides pieces: of one sentence, for so many hypotheses."""
+        ids = np.array([source])
+        mask = np.ones((1, len(source)), bool)
+        given = {"source": ids, "source_mask": mask}
+        wanted = {each.name for each in self.encoder.get_inputs()}
+        found = self.encoder.run(None, {name: value for name, value in given.items() if name in wanted})
+        state = dict(zip(self.attended, found, strict=True)) | {"source_mask": mask}
+        state = {name: np.repeat(value, rows, 0) for name, value in state.items()}
+        return state | {each.name: np.zeros((rows, each.shape[1], 0, each.shape[3]), np.float32) for each in self.own}
+
+    def next(self, pieces: list[int], position: int, state: dict[str, Any]) -> NDArray[np.float32]:
+        """Log-probabilities [hypotheses, vocabulary] of what follows; their past goes into the state."""
+        given = state | {"piece": np.array(pieces)[:, None], "position": np.array([position])}
+        logits, *grown = self.step.run(None, {name: value for name, value in given.items() if name in self.used})
+        state.update(zip((each.name for each in self.own), grown, strict=True))
+        highest = logits.max(-1, keepdims=True)
+        log_probs: NDArray[np.float32] = logits - highest - np.log(np.exp(logits - highest).sum(-1, keepdims=True))
+        return log_probs
+
+    def score(self, source: list[int], target: list[int]) -> NDArray[np.float32]:
+        """Log-probabilities [pieces, vocabulary] of what follows each piece of a given translation."""
+        state = self.start(source, 1)
+        return np.concatenate([self.next([piece], number, state) for number, piece in enumerate(target)])
+
+    def translate(self, source: list[int], beam: int, length_penalty: float) -> list[int]:
+        """The best translation of one sentence; scores are divided by ((5 + length) / 6) ** length_penalty."""
+        state, limit = self.start(source, beam), 2 * len(source) + 10
+        best, done = -np.inf, list[int]()
+        hypotheses, scores = [[BOS]] * beam, np.array([0.0] + [NEVER] * (beam - 1))
+        for step in range(1, limit + 1):
+            totals = self.next([pieces[-1] for pieces in hypotheses], step - 1, state) + scores[:, None]
+            totals[:, [PAD, BOS, UNK] if step < limit else np.arange(totals.shape[1]) != EOS] += NEVER
+            order = np.argsort(-totals, axis=None, kind="stable")[: 2 * beam]
+            parents, pieces = np.unravel_index(order, totals.shape)
+            for place in np.flatnonzero(pieces[:beam] == EOS):
+                score = totals.flat[order[place]] / ((5 + step) / 6) ** length_penalty
+                if score > best:
+                    best, done = score, hypotheses[parents[place]][1:]
+            live = np.flatnonzero(pieces != EOS)[:beam]
+            parents, pieces, scores = parents[live], pieces[live], totals.flat[order[live]]
+            if best >= scores[0] / ((5 + limit) / 6) ** length_penalty:
+                break
+            hypotheses = [[*hypotheses[row], int(piece)] for row, piece in zip(parents, pieces, strict=True)]
+            state |= {each.name: state[each.name][parents] for each in self.own}
+        return done
+
+
+def main() -> None:
+    """Translate lines."""
+    folder = Path(__file__).parent
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--beam", type=int, default=4)
+    parser.add_argument("--length-penalty", type=float, default=0.6)
+    parser.add_argument("--threads", type=int, default=1)
+    arguments = parser.parse_args()
+    model = Model(folder, arguments.threads)
+    source, target = (
+        sentencepiece.SentencePieceProcessor(model_file=str(folder / f"{side}.model")) for side in ("source", "target")
+    )
+    for line in sys.stdin:
+        ids = [*source.encode(line.rstrip("\n")), EOS]
+        print(target.decode(model.translate(ids, arguments.beam, arguments.length_penalty)), flush=True)
+
+
+if __name__ == "__main__":
+    main()

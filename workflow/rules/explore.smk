@@ -1,0 +1,49 @@
+# A page to look around in, of all experiments that `run` names.
+from heads.explore.needs import EXPLORED, PICTURES, TABLES
+
+
+rule explore:
+    """One HTML file with heads, attention, gates, models and claims, to be opened by a double click."""
+    input:
+        runs=PLAN.inputs_read(EXPLORED, RUN),
+        tables=[f"results/tables/table_{name}.tsv" for name in TABLES if PLAN.runs_read(TABLE_NEEDS[name], RUN)],
+        settings=[f"results/{e}/settings/gates.yaml" for e in RUN],
+        figures=[
+            *(
+                f"results/figures/{e}/{name}.png"
+                for e in RUN
+                for name in PICTURES
+                if name not in ACROSS and PLAN.runs_read(FIGURE_NEEDS[name], [e])
+            ),
+            *(
+                f"results/figures/{name}.png"
+                for name in PICTURES
+                if name in ACROSS and PLAN.runs_read(FIGURE_NEEDS[name], RUN)
+            ),
+        ],
+        code=sorted(
+            str(path)
+            for pattern in ("explore/*.*", "tables/reading.py", "tables/roles.py", "figures/importance.py")
+            for path in Path(CODE).glob(pattern)
+        ),
+    output:
+        report(
+            "results/explore.html",
+            caption="../report/explore.rst",
+            category="A page to look around in",
+            labels={"page": "heads, attention, gates, models, claims"},
+        ),
+    log:
+        "results/log/explore.txt",
+    benchmark:
+        "results/bench/explore.tsv"
+    conda:
+        "../../envs/plots.yaml"
+    resources:
+        mem_mb=2000,
+        runtime=20,
+    params:
+        runs=PLAN.runs_read(EXPLORED, RUN),
+    shell:
+        "python -m heads explore --runs {params.runs:q} --tables {input.tables:q} --settings {input.settings:q}"
+        " --figures {input.figures:q} --out {output:q} > {log:q} 2>&1"
