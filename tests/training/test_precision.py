@@ -1,4 +1,4 @@
-"""Where bf16 is used: in products of matrices, if it is asked for and the processor has it, and nowhere else."""
+"""Where bf16 is used: in products of matrices, if it is asked for and the processor gains by it, and nowhere else."""
 
 from __future__ import annotations
 
@@ -22,13 +22,15 @@ CPU, GPU = torch.device("cpu"), torch.device("cuda")
 @pytest.mark.parametrize(
     ("features", "expected"),
     [
-        ({"avx512_bf16": True, "amx_bf16": False}, torch.bfloat16),
-        ({"avx512_bf16": False, "amx_bf16": True}, torch.bfloat16),
+        ({"avx512_bf16": True, "amx_bf16": False, "cpu_name": "AMD EPYC 9R14"}, torch.bfloat16),
+        ({"avx512_bf16": True, "amx_bf16": True, "cpu_name": "Intel Xeon"}, torch.bfloat16),
+        ({"avx512_bf16": True, "amx_bf16": False, "cpu_name": "Intel Xeon"}, torch.float32),
+        ({"avx512_bf16": False, "amx_bf16": True, "cpu_name": "Intel Xeon"}, torch.bfloat16),
         ({"avx512_bf16": False, "amx_bf16": False}, torch.float32),
         ({"architecture": "aarch64"}, torch.float32),
     ],
 )
-def test_a_cpu_multiplies_in_bf16_if_asked_and_if_it_has_it(
+def test_a_cpu_multiplies_in_bf16_if_asked_and_if_it_gains_by_it(
     monkeypatch: pytest.MonkeyPatch, features: dict[str, Any], expected: torch.dtype
 ) -> None:
     monkeypatch.setattr(devices.torch.cpu, "get_capabilities", lambda: features)

@@ -90,7 +90,7 @@ class TrainingSettings(Closed):
         "since the moments of its gradients are gone",
     )
     precision: Annotated[str, one_of("fp32", "bf16")] = setting(
-        "bf16", "of matrix products in training, where the processor has it; all else in fp32. Alternative: fp32"
+        "bf16", "of matrix products in training, where the processor is quicker so; all else in fp32. Alternative: fp32"
     )
     evaluate_every: Count = setting(2048, "updates between two looks at the dev set [repo: checkpoint every 2048]")
     dev_bleu_sentences: CountOrZero = setting(
