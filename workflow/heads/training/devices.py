@@ -132,8 +132,8 @@ def claim(names: Sequence[str], folder: Path) -> int | None:
 def products_dtype(precision: str, device: torch.device) -> torch.dtype:
     """In what numbers matrices are multiplied while training: bf16 where it is asked for and the processor gains by it.
 
-    AMD's processors multiply AVX-512's bf16 quicker than fp32; Intel's do so with AMX alone, which a virtual machine may
-    hide: without it a Xeon that has both reached 84 billion operations a second in bf16 and 160 in fp32.
+    AMD's processors multiply AVX-512's bf16 quicker than fp32; Intel's do so with AMX alone, which a virtual machine
+    may hide: without it a Xeon that has both reached 84 billion operations a second in bf16 and 160 in fp32.
     """
     features = torch.cpu.get_capabilities()
     by_amd = features.get("avx512_bf16", False) and not str(features.get("cpu_name", "")).startswith("Intel")
