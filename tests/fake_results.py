@@ -131,6 +131,7 @@ def _model(
     if run.kind == "baseline":
         _speed(path, run, world)
         _masking(path, world, weight, rng)
+        _dynamics(path, world)
         _selection(path, world, run.seed)
     return path
 
@@ -287,6 +288,26 @@ def _masking(path: Path, world: World, weight: Any, rng: np.random.Generator) ->
         for row in curves[:5]
     ]
     write_tsv(path / "checkpoints.tsv", checkpoints, tuple(checkpoints[0]))
+
+
+def _dynamics(path: Path, world: World) -> None:
+    """Measures that rise with the updates and with the head's number."""
+    measured = [("confidence", ""), ("positional", "-1"), ("positional", "+1"), ("positional_words", "-1")]
+    measured += [("syntactic", f"nsubj {way}") for way in ("dependent-to-head", "head-to-dependent")]
+    measured += [("rare", "rarest"), ("rare", "one of two rarest")]
+    rows: list[Row] = []
+    for update in (2, 10, 30):
+        for layer in range(world.layers):
+            for head in range(world.heads):
+                for number, (role, name) in enumerate(measured):
+                    share = round((update + head + number + layer) / 50, 4)
+                    where: Row = {"update": update, "finished": int(update == 30), "layer": layer, "head": head}
+                    spread: Row = {"low": share - 0.02, "high": share + 0.02} if name else {"low": None, "high": None}
+                    baseline = 0.3 if role == "syntactic" else None
+                    rows.append(
+                        {**where, "role": role, "name": name, "accuracy": share, **spread, "baseline": baseline}
+                    )
+    write_tsv(path / "dynamics.tsv", rows, tuple(rows[0]))
 
 
 def _gates(folder: Path, run: Run, live: Live, rng: np.random.Generator, world: World) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -65,11 +66,14 @@ def command(tmp_path: Path) -> Command:
     torch.manual_seed(8)
 
     def run(
-        files: Mapping[str, list[Sentence]] = MappingProxyType({"gold": TREES}), live: Any = LIVE, **changes: Any
+        files: Mapping[str, list[Sentence]] = MappingProxyType({"gold": TREES}),
+        live: Any = LIVE,
+        facts: Any = None,
+        **changes: Any,
     ) -> int:
         sizes = {"width": 6, "head_width": 4, "feedforward": 5, "source_pieces": 40, "target_pieces": 9}
         shape = ModelShape(**sizes, dropout=0.2, pre_norm=True, original_heads=3, live_heads=live)
-        save_folder(Transformer(shape).eval(), tmp_path / "model", {}, {})
+        save_folder(Transformer(shape).eval(), tmp_path / "model", facts or {}, {})
         (tmp_path / "settings").write_text(yaml.safe_dump({"roles": SETTINGS | changes}))
         for name, sentences in files.items():
             write_conllu(tmp_path / f"{name}.conllu", sentences)
@@ -81,6 +85,57 @@ def command(tmp_path: Path) -> Command:
         return main(["roles", *flags, "--device=cpu", "--trees", *named])
 
     return run
+
+
+def test_dynamics_measures_each_checkpoint_as_roles_and_confidence_measure_a_model_of_its_weights(
+    command: Command, tmp_path: Path
+) -> None:
+    live = {"enc_self": ((0, 1, 2), (0, 1, 2)), "dec_self": ((), (1,)), "dec_enc": ((2,), ())}
+    alone = []
+    how = {"sentences": 2, "batch_tokens": 9}
+    pairs = {side: tmp_path / f"dev.{side}" for side in ("source", "target")}
+    for path, top in ((pairs["source"], 40), (pairs["target"], 9)):
+        ids = np.random.default_rng(3).integers(4, top, 12).astype(np.int32)
+        save_file({"ids": ids, "offsets": np.array([0, 5, 9, 12], np.int64)}, path)
+    for update in (4, 2, 7):
+        torch.manual_seed(update)
+        assert command(live=live, facts={"updates": update}, bootstrap=50) == 0
+        (tmp_path / "how").write_text(yaml.safe_dump({"confidence": how}))
+        sides = [f"--{side}={path}" for side, path in pairs.items()]
+        files = [f"--{flag}={tmp_path / name}" for flag, name in (("settings", "how"), ("out", "confidence.tsv"))]
+        assert main(["confidence", f"--model={tmp_path / 'model'}", *files, *sides, "--device=cpu"]) == 0
+        confident = [row for row in read_tsv(tmp_path / "confidence.tsv") if row["attention"] == "enc_self"]
+        alone.append((update, read_tsv(tmp_path / "roles.tsv"), confident))
+        if update != 7:
+            (tmp_path / "kept").mkdir(exist_ok=True)
+            shutil.copy(tmp_path / "model/model.safetensors", tmp_path / f"kept/checkpoint-{update:08}.safetensors")
+    content = {"roles": SETTINGS | {"bootstrap": 50}, "confidence": how}
+    (tmp_path / "settings").write_text(yaml.safe_dump(content))
+    names = {
+        "settings": "settings",
+        "source-bpe": "bpe",
+        "train-source": "train",
+        "checkpoints": "kept",
+        "model": "model",
+    }
+    flags = [f"--{flag}={tmp_path / name}" for flag, name in (names | {"out": "dynamics.tsv"}).items()]
+    trees = f"--trees=gold={tmp_path / 'gold.conllu'}"
+    assert main(["dynamics", *flags, *sides, trees, "--device=cpu"]) == 0
+    rows = read_tsv(tmp_path / "dynamics.tsv")
+    shared = ("layer", "head", "role", "name", "accuracy", "low", "high", "baseline")
+    for update, roles, confident in alone:
+        mine = [row for row in rows if row["update"] == str(update)]
+        assert {row["finished"] for row in mine} == {str(int(update == 7))}
+        own = [row for row in mine if row["role"] == "confidence"]
+        assert [(row["layer"], row["head"], row["accuracy"]) for row in own] == [
+            (row["layer"], row["head"], row["confidence"]) for row in confident
+        ]
+        others = [tuple(row[name] for name in shared) for row in mine if row["role"] != "confidence"]
+        assert others == [tuple(row[name] for name in shared) for row in roles]
+    assert len(rows) == sum(len(roles) + len(confident) for _, roles, confident in alone)
+    assert [row["update"] for row in rows] == sorted(row["update"] for row in rows)
+    of_first_head = {row["accuracy"] for row in rows if row["role"] == "confidence" and row["head"] == "0"}
+    assert len(of_first_head) == 6, "every checkpoint and layer has another"
 
 
 def test_live_heads_are_measured_and_what_is_left_out_is_counted(

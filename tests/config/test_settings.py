@@ -76,6 +76,7 @@ SECTIONS_READ = {
     "score": {"translate"},
     "maps": {"maps", "translate"},
     "parser": {"parser"},
+    "dynamics": {"roles", "confidence"},
     "importance": {"importance", "training"},
     "checkpoints": {"checkpoints", "importance", "training"},
     **{stage: {stage} for stage in ("confidence", "lrp", "roles", "speed", "ablation", "masking_curve")},

@@ -180,6 +180,15 @@ COMMANDS: dict[str, Mapping[str, str]] = {
         "train-source": f"{BPE}/train.source.safetensors",
         "train-target": f"{BPE}/train.target.safetensors",
     },
+    "dynamics": {
+        **measured("dynamics", BASELINE, "dynamics.tsv"),
+        "source-bpe": f"{BPE}/source.model",
+        "trees": "{trees}",
+        "train-source": f"{BPE}/train.source.safetensors",
+        "source": f"{BPE}/dev.source.safetensors",
+        "target": f"{BPE}/dev.target.safetensors",
+        "checkpoints": f"{BASELINE}/checkpoints",
+    },
     "speed": {
         "out": f"{BASELINE}/speed.tsv",
         "settings": f"{SETTINGS}/speed.yaml",
@@ -332,6 +341,7 @@ READ = {
     "selection": (FIRST,),
     **dict.fromkeys(("claims", "scoreboard"), (FIRST, *LAM, "selected/*/lam-*", "penalty_scratch/*/lam-*")),
     "michel_checkpoints": (FIRST,),
+    "dynamics": (FIRST,),
     "relative_positions": (FIRST,),
     "dependency_scores": (FIRST,),
     "hard_concrete": ("gates/*/lam-*",),

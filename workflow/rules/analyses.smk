@@ -121,11 +121,43 @@ rule roles:
         mem_mb=4000,
         runtime=120,
     params:
+        stage="roles",
         trees=lambda w: [f"{name}={path}" for name, path in PLAN.tree_files(w.experiment).items()],
         own=flags("model", "source_bpe", "train_source", "out", "alignment", "positions"),
     shell:
-        "python -m heads roles --settings {input.settings:q} --trees {params.trees:q} {params.own:q}"
+        "python -m heads {params.stage:q} --settings {input.settings:q} --trees {params.trees:q} {params.own:q}"
         " --threads {threads} > {log:q} 2>&1"
+
+
+use rule roles as dynamics with:
+    """Confidence and roles of encoder heads at the checkpoints of training that the baseline kept."""
+    input:
+        model=rules.baseline.output.model,
+        shape=rules.baseline.output.shape,
+        checkpoints=rules.baseline.output.checkpoints,
+        settings=f"{SETTINGS}/dynamics.yaml",
+        source_bpe=f"{BPE}/source.model",
+        train_source=f"{BPE}/train.source.safetensors",
+        source=f"{BPE}/dev.source.safetensors",
+        target=f"{BPE}/dev.target.safetensors",
+        trees=lambda w: list(PLAN.tree_files(w.experiment).values()),
+        code=[
+            f"{CODE}/{name}.py"
+            for name in (
+                *("analysis/dynamics", "analysis/roles", "analysis/confidence", "base/bootstrap"),
+                *("syntax/alignment", "analysis/attention_weights"),
+            )
+        ],
+    output:
+        out=f"{BASELINE}/dynamics.tsv",
+    log:
+        f"{BASELINE}/log/dynamics.txt",
+    benchmark:
+        f"{BASELINE}/bench/dynamics.tsv"
+    params:
+        stage="dynamics",
+        trees=lambda w: [f"{name}={path}" for name, path in PLAN.tree_files(w.experiment).items()],
+        own=flags("model", "source_bpe", "train_source", "source", "target", "checkpoints", "out"),
 
 
 use rule score as maps with:

@@ -29,6 +29,31 @@ def add_masking_arguments(parser: argparse.ArgumentParser) -> None:
     add_device_arguments(parser)
 
 
+def named_path(text: str) -> tuple[str, Path]:
+    """A flag's value such as `gold=dev.conllu`."""
+    name, equals, path = text.partition("=")
+    if not (name and equals and path):
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=PATH, such as gold=dev.conllu")
+    return name, Path(path)
+
+
+def add_roles_arguments(parser: argparse.ArgumentParser) -> None:
+    """Flags of every command that measures what encoder heads look at."""
+    parser.add_argument("--model", type=Path, required=True, help="folder of a trained model")
+    parser.add_argument("--settings", type=Path, required=True, help="settings of the stage, YAML")
+    parser.add_argument("--source-bpe", type=Path, required=True, help="source SentencePiece model")
+    parser.add_argument(
+        "--trees",
+        type=named_path,
+        nargs="+",
+        required=True,
+        metavar="NAME=PATH",
+        help="parsed source sentences, CoNLL-U, for one name or more under trees in the settings",
+    )
+    parser.add_argument("--train-source", type=Path, required=True, help="token file to count pieces in")
+    parser.add_argument("--out", type=Path, required=True, help="table to write")
+
+
 def add_training_arguments(parser: argparse.ArgumentParser) -> None:
     """Flags of every training."""
     parser.add_argument("--settings", type=Path, required=True, help="settings of the stage, YAML")

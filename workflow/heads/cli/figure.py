@@ -15,6 +15,7 @@ from heads.config.settings import section
 from heads.config.trainings import GatesSettings
 from heads.figures.closing import gates_closing, write_animation
 from heads.figures.dependencies import dependency_scores, relative_positions
+from heads.figures.dynamics import dynamics
 from heads.figures.functions import functions_retained
 from heads.figures.gates import hard_concrete
 from heads.figures.importance import head_functions, relevance_all
@@ -33,6 +34,7 @@ FIGURES: dict[str, Callable[..., Figure]] = {
     "relevance_all": relevance_all,
     "measures": measures,
     "relative_positions": relative_positions,
+    "dynamics": dynamics,
     "dependency_scores": dependency_scores,
     "hard_concrete": hard_concrete,
     "attention_maps": attention_maps,

@@ -8,7 +8,7 @@ from pathlib import Path
 from heads.analysis.role_trees import in_order_of, roles_on_trees
 from heads.analysis.roles import COLUMNS, POSITION_COLUMNS, frequency_ranks
 from heads.base.files import read_yaml, write_tsv
-from heads.cli._flags import add_device_arguments
+from heads.cli._flags import add_device_arguments, add_roles_arguments
 from heads.config.analyses import RolesSettings
 from heads.config.settings import section
 from heads.model.folder import load_folder
@@ -17,29 +17,9 @@ from heads.text.vocabulary import Tokens, Vocabulary
 from heads.training.devices import label_of, pick
 
 
-def named_path(text: str) -> tuple[str, Path]:
-    """A flag's value such as `gold=dev.conllu`."""
-    name, equals, path = text.partition("=")
-    if not (name and equals and path):
-        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=PATH, such as gold=dev.conllu")
-    return name, Path(path)
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Flags of `python -m heads roles`."""
-    parser.add_argument("--model", type=Path, required=True, help="folder of a trained model")
-    parser.add_argument("--settings", type=Path, required=True, help="settings of the stage, YAML")
-    parser.add_argument("--source-bpe", type=Path, required=True, help="source SentencePiece model")
-    parser.add_argument(
-        "--trees",
-        type=named_path,
-        nargs="+",
-        required=True,
-        metavar="NAME=PATH",
-        help="parsed source sentences, CoNLL-U, for one name or more under trees in the settings",
-    )
-    parser.add_argument("--train-source", type=Path, required=True, help="token file to count pieces in")
-    parser.add_argument("--out", type=Path, required=True, help="table to write")
+    add_roles_arguments(parser)
     parser.add_argument("--alignment", type=Path, required=True, help="table to write: what was read and left out")
     parser.add_argument(
         "--positions", type=Path, required=True, help="table to write: where the dependents of each relation stand"

@@ -19,7 +19,7 @@ from heads.config.corpus_parts import download_name
 SCORED_KINDS = ("baseline", "pruned", "scratch", "selected", "penalty_scratch")
 """The kinds of runs that are scored; those with gates have all their heads."""
 
-ROLE_FILES = {"roles.tsv", "alignment.tsv", "positions.tsv"}
+ROLE_FILES = {"roles.tsv", "alignment.tsv", "positions.tsv", "dynamics.tsv"}
 """What is made of a run only where there are trees."""
 OUT_OF_DOMAIN_FILE = "ablation.out_of_domain.tsv"
 """What is made of a run only where there is a test set of another domain."""

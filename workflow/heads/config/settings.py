@@ -32,6 +32,7 @@ STAGE_SECTIONS: dict[str, tuple[str, ...]] = {
     "confidence": ("confidence",),
     "lrp": ("lrp",),
     "roles": ("roles",),
+    "dynamics": ("roles", "confidence"),
     "maps": ("maps", "translate"),
     "parser": ("parser",),
     "speed": ("speed",),

@@ -13,6 +13,7 @@ NEEDS: dict[str, Need] = {
     "relevance_all": Need((), {"baseline": ("lrp.tsv", "confidence.tsv")}, ()),
     "measures": TABLE_NEEDS["measures"],
     "relative_positions": Need((), {"baseline": ("positions.tsv",)}, ("voita_table1_dependencies.csv",)),
+    "dynamics": TABLE_NEEDS["dynamics"],
     "dependency_scores": TABLE_NEEDS["dependencies"],
     "hard_concrete": Need((*ENCODER, *ALL), {"gates": ("heads.tsv",)}, ()),
     "attention_maps": Need((), {"baseline": ("roles.tsv", "model.json", "maps.json")}, ()),

@@ -11,6 +11,7 @@ from heads.base.files import UserError
 from heads.tables.claims import decided_claims
 from heads.tables.corpus import corpus_table
 from heads.tables.correlations import correlations_table
+from heads.tables.dynamics import dynamics_table
 from heads.tables.measures import measures_table
 from heads.tables.michel import checkpoints_table, curve_table, heads_table, layers_table
 from heads.tables.needs import NEEDS
@@ -26,6 +27,7 @@ TABLES: dict[str, Callable[..., pd.DataFrame]] = {
     "pruning": pruning_table,
     "dependencies": dependencies_table,
     "roles": roles_table,
+    "dynamics": dynamics_table,
     "speed": speed_table,
     "role_drift": role_drift_table,
     "michel_table1": heads_table,
@@ -43,6 +45,7 @@ KEYS = {
     "pruning": ("experiment", "kind", "scope", "lam", "keep"),
     "dependencies": ("experiment", "relation", "direction"),
     "roles": ("experiment", "kind", "scope", "lam", "keep"),
+    "dynamics": ("experiment", "update", "finished", "role", "name"),
     "speed": ("experiment", "device", "kind", "scope", "lam", "keep", "batch_sentences"),
     "michel_table2": ("experiment", "attention", "layer"),
     "michel_masking_curve": ("experiment", "order", "attention", "masked"),

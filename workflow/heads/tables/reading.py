@@ -111,6 +111,10 @@ COLUMNS: dict[str, tuple[str, ...]] = {
         *("trees", "layer", "head", "role", "name"),
         *("accuracy", "low", "high", "baseline", "excess_low", "excess_high", "cases", "reaches", "holds"),
     ),
+    "dynamics.tsv": (
+        *("update", "finished", "layer", "head", "role", "name"),
+        *("accuracy", "low", "high", "baseline"),
+    ),
     "positions.tsv": ("trees", "relation", "position", "arcs"),
     "alignment.tsv": ("trees", "sentences", "measured", "tree_words", "aligned_words"),
     "gates.jsonl": ("update", "attention", "layer", "head", "p_open"),

@@ -1,0 +1,52 @@
+"""What encoder heads do at several checkpoints of one training: how confident they are, and what they look at.
+
+The papers look at finished models. Where a role is missing, its course says more: one that is still on its way asks for
+a longer training, one that has levelled far below its threshold for another text or model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from heads.analysis.confidence import confidence
+from heads.analysis.role_trees import roles_on_trees
+from heads.analysis.roles import Row, Whole
+from heads.config.analyses import ConfidenceSettings, RolesSettings
+from heads.model.folder import load_weights
+from heads.model.transformer import Transformer
+from heads.text.batches import Pairs
+from heads.text.vocabulary import Vocabulary
+
+MEASURED = ("accuracy", "low", "high", "baseline")
+COLUMNS = ("update", "finished", "layer", "head", "role", "name", *MEASURED)
+
+
+def dynamics_rows(
+    model: Transformer,
+    weights: Iterable[tuple[int, Path, int]],
+    pairs: Pairs,
+    trees: Mapping[str, Path],
+    vocabulary: Vocabulary,
+    ranks: Whole,
+    *,
+    roles: RolesSettings,
+    how: ConfidenceSettings,
+) -> list[Row]:
+    """Rows as in COLUMNS for every file of weights: each encoder head's confidence, as a role, and its measures.
+
+    weights: update, file, and 1 for the finished model; they are put into `model`. pairs: what confidence is measured
+    on. trees, vocabulary, ranks: as for `roles_on_trees`.
+    """
+    rows: list[Row] = []
+    for update, path, finished in weights:
+        load_weights(model, path)
+        checkpoint: Row = {"update": update, "finished": finished}
+        batches = (batch for _, batch in pairs.in_order(how.batch_tokens, how.sentences or None))
+        for row in confidence(model, batches):
+            if row["attention"] == "enc_self":
+                place = {"layer": row["layer"], "head": row["head"], "role": "confidence", "name": ""}
+                rows.append({**checkpoint, **place, **dict.fromkeys(MEASURED), "accuracy": row["confidence"]})
+        for row in roles_on_trees(model, trees, vocabulary, ranks, roles)[0]:
+            rows.append({**checkpoint, **{name: row[name] for name in COLUMNS[2:]}})
+    return rows

@@ -1,0 +1,49 @@
+"""`dynamics`: confidence and roles of encoder heads at several checkpoints of one training."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from heads.analysis.dynamics import COLUMNS, dynamics_rows
+from heads.analysis.role_trees import in_order_of
+from heads.analysis.roles import frequency_ranks
+from heads.base.files import read_yaml, write_tsv
+from heads.cli._flags import add_device_arguments, add_roles_arguments
+from heads.cli.confidence import MAX_PIECES
+from heads.config.analyses import ConfidenceSettings, RolesSettings
+from heads.config.settings import section
+from heads.model.folder import WEIGHTS, load_folder
+from heads.model.shape import facts_of
+from heads.text.batches import Pairs
+from heads.text.vocabulary import Tokens, Vocabulary
+from heads.training.checkpointing import checkpoints_in
+from heads.training.devices import label_of, pick
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Flags of `python -m heads dynamics`."""
+    add_roles_arguments(parser)
+    parser.add_argument("--checkpoints", type=Path, required=True, help="folder of weights that the training kept")
+    parser.add_argument("--source", type=Path, required=True, help="token file of the sentences for confidence")
+    parser.add_argument("--target", type=Path, required=True, help="token file of their reference translations")
+    add_device_arguments(parser)
+
+
+def run(arguments: argparse.Namespace) -> str:
+    """Measure every checkpoint and the finished model on the first trees; write the table."""
+    content = read_yaml(arguments.settings)
+    roles, how = section(RolesSettings, content["roles"]), section(ConfidenceSettings, content["confidence"])
+    name, path = next(iter(in_order_of(dict(arguments.trees), roles).items()))
+    vocabulary = Vocabulary(arguments.source_bpe)
+    device = pick(arguments.device, arguments.threads)
+    model = load_folder(arguments.model).to(device)
+    ranks = frequency_ranks(Tokens(arguments.train_source).ids, len(vocabulary))
+    pairs = Pairs(Tokens(arguments.source), Tokens(arguments.target), MAX_PIECES)
+    weights = [(update, kept, 0) for update, kept in checkpoints_in(arguments.checkpoints).items()]
+    weights.append((int(facts_of(arguments.model)["updates"]), arguments.model / WEIGHTS, 1))
+    print(f"{len(weights)} models are measured on {path}", file=sys.stderr, flush=True)
+    rows = dynamics_rows(model, weights, pairs, {name: path}, vocabulary, ranks, roles=roles, how=how)
+    write_tsv(arguments.out, rows, COLUMNS)
+    return label_of(device)

@@ -1,0 +1,73 @@
+"""When heads become what they are: confidence and roles of encoder heads over a training."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+import seaborn as sns
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from heads.figures.importance import relation_label
+from heads.figures.style import FUNCTION_COLOURS, OURS, first_seed, new_figure, panel, seed_note
+from heads.tables.dynamics import MEAN, dynamics_table
+from heads.tables.reading import Frames
+
+POSITIONAL_SHARE, SYNTACTIC_MARGIN = 0.9, 0.1
+"""The paper's thresholds (Voita et al. 2019, secs 5.1 and 5.2)."""
+
+
+def dynamics(frames: Frames, experiment: str) -> Figure:
+    """The best encoder head of each measure at every checkpoint, beside what a role asks for."""
+    rows = first_seed(dynamics_table(frames))
+    title = f"When heads become what they are, experiment “{experiment}”{seed_note(frames['dynamics.tsv'])}"
+    figure, (axes,) = new_figure(2.6, title, ncols=3)
+    for name, label, style in (("", "most confident head", "-"), (MEAN, "mean of all heads", "--")):
+        _line(
+            axes[0],
+            rows[(rows["role"] == "confidence") & (rows["name"] == name)],
+            label=label,
+            color=OURS,
+            linestyle=style,
+        )
+    for role, label in (
+        ("positional", "one offset, in pieces"),
+        ("positional_words", "one offset, in words"),
+        ("rare", "rare words"),
+    ):
+        own = {
+            "color": FUNCTION_COLOURS["rare" if role == "rare" else "positional"],
+            "linestyle": "--" if "words" in role else "-",
+        }
+        _line(axes[1], rows[rows["role"] == role], label=label, **own)
+    syntactic = rows[rows["role"] == "syntactic"]
+    names = list(dict.fromkeys(syntactic["name"]))
+    for name, colour in zip(names, sns.color_palette("colorblind", len(names)), strict=True):
+        _line(
+            axes[2],
+            syntactic[syntactic["name"] == name],
+            y="above_baseline",
+            label=relation_label(name, short=True),
+            color=colour,
+        )
+    for each, threshold in ((axes[1], POSITIONAL_SHARE), (axes[2], SYNTACTIC_MARGIN)):
+        each.axhline(threshold, color="#888888", linewidth=0.8, linestyle=":")
+    for each, letter, name, label in zip(
+        axes,
+        "abc",
+        ("confidence", "where heads look", "dependencies"),
+        ("mean largest weight", "share of cases, best head", "best head − best offset"),
+        strict=True,
+    ):
+        each.set(xlabel="update", ylabel=label)
+        each.legend(fontsize=5, loc="best")
+        panel(each, letter, name)
+    axes[0].set_ylim(0, 1)
+    axes[1].set_ylim(0, 1)
+    return figure
+
+
+def _line(axes: Axes, rows: pd.DataFrame, y: str = "accuracy", **style: Any) -> None:
+    drawn = rows.sort_values(["update", "finished"], kind="stable")
+    axes.plot(drawn["update"], drawn[y], marker="o", markersize=2.5, **style)
