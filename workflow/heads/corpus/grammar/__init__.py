@@ -1,8 +1,9 @@
-"""A synchronous grammar over English and Russian: sentence pairs without end, each with its gold dependency tree.
+"""A synchronous grammar over English and Russian: sentence pairs without end, with gold trees and word alignments.
 
 Real words, Russian inflected in full, Zipfian choice with a long tail of names. It gives the heads of a small
 Transformer work whose right answer is known: agreement, case, moved words, words that depend on their neighbours. The
 Russian and the tree are functions of the English sentence. Length: 4 to 30 words, punctuation not counted.
+`signs` says which words are aligned.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 from heads.corpus.distinct import SeenBefore
 from heads.corpus.grammar.english import Node, in_order, surface, tree
 from heads.corpus.grammar.sentences import Sentences
+from heads.corpus.grammar.signs import Links, links_of, without_signs
 from heads.syntax.conllu import Sentence
 
 SHORTEST, LONGEST = 4, 30
@@ -25,18 +27,19 @@ DEV_PERCENT, TEST_PERCENT = 3, 3
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """English `source`, Russian `target`, gold `tree` of the source (empty when the stream has no trees)."""
+    """English `source`, Russian `target`; gold `tree` of the source and `links` of words, empty if not asked for."""
 
     source: str
     target: str
     tree: Sentence
+    links: Links = ()
 
 
 def stream(seed: int, *, with_trees: bool = True) -> Iterator[Pair]:
     """Pairs without end, no English sentence twice, the same for the same seed, in constant memory (24 MB).
 
     Distinct up to a Bloom filter for ten million items that wrongly drops one new sentence in ten thousand; far beyond
-    that number it drops more, and the stream slows. `with_trees` changes nothing but `Pair.tree`.
+    that number it drops more, and the stream slows. `with_trees` changes nothing but `tree` and `links` of pairs.
     """
     sentences = Sentences(random.Random(seed).random)
     seen = SeenBefore(CAPACITY, 0.0001)
@@ -49,7 +52,11 @@ def stream(seed: int, *, with_trees: bool = True) -> Iterator[Pair]:
             continue
         source = surface(words)
         if seen.add(source):
-            yield Pair(source, russian, tree(root, words) if with_trees else NO_TREE)
+            target = without_signs(russian)
+            if with_trees:
+                yield Pair(source, target, tree(root, words), links_of(words, russian))
+            else:
+                yield Pair(source, target, NO_TREE)
 
 
 def split_of(sentence: str) -> str:

@@ -13,7 +13,8 @@ from heads.corpus.grammar.copulas import Copulas
 from heads.corpus.grammar.english import Node, leaf
 from heads.corpus.grammar.lexicon import Lexicon, Verb
 from heads.corpus.grammar.phrases import MODIFIED, PLAIN, Phrase, Phrases
-from heads.corpus.grammar.russian import DAT, GEN, INS, PLURAL, attach
+from heads.corpus.grammar.russian import DAT, GEN, INS, PLURAL
+from heads.corpus.grammar.signs import stands_for
 
 MAIN, DEPENDENT, RELATIVE, JOINED, INFINITIVE = range(5)  # only the first two take adverbs of time
 KINDS = (
@@ -96,8 +97,9 @@ class Clauses:
         if place == MAIN and not opening:
             dice = self.roll()
             if dice < 0.12 and predicate.times:
-                english, opening = self.lexicon.adverbs[predicate.times].draw(self.roll)
+                english, word = self.lexicon.adverbs[predicate.times].draw(self.roll)
                 node.before.insert(0, leaf(english, "ADV", "advmod"))
+                opening = stands_for(word, node.before[0])
             elif dice < 0.17:
                 where = self.phrases.where(PLAIN)
                 node.before.insert(0, where.node)
@@ -117,8 +119,10 @@ class Clauses:
         if verb.kind == "state":
             node.upos = "ADJ"
             node.before.append(Node("were" if agreement == PLURAL else "was", "be", "AUX", "cop"))
+        said = [*node.before, node]
         tail, closed = self._objects(verb, node, room)
-        russian = verb.infinitive if infinitive else verb.past[agreement]
+        form = verb.infinitive if infinitive else verb.past[agreement]
+        russian = stands_for(form, *said)
         opening, times = "", self._times(verb)
         dice = self.roll()
         late = not closed and place != RELATIVE
@@ -134,8 +138,9 @@ class Clauses:
                     russian = self._late("manner", node, russian)
         elif dice < 0.33 and not infinitive and verb.kind != "state":
             node.form = verb.base
-            node.before += [Node("did", "do", "AUX", "aux"), leaf("not", "PART", "advmod")]
-            russian = f"не {russian}"
+            did, denied = Node("did", "do", "AUX", "aux"), leaf("not", "PART", "advmod")
+            node.before += [did, denied]
+            russian = f"{stands_for('не', denied)} {stands_for(form, did, node)}"
         russian += tail
         timed = late and place in (MAIN, DEPENDENT) and 0.33 <= dice < 0.45
         if where:
@@ -159,12 +164,12 @@ class Clauses:
         """Put an adverb before the verb in both languages; the Russian words with it."""
         english, word = self.lexicon.adverbs[kind].draw(self.roll)
         node.before.append(leaf(english, "ADV", "advmod"))
-        return f"{word} {russian}"
+        return f"{stands_for(word, node.before[-1])} {russian}"
 
     def _late(self, kind: str, node: Node, russian: str) -> str:
         english, word = self.lexicon.adverbs[kind].draw(self.roll)
         node.after.append(leaf(english, "ADV", "advmod"))
-        return f"{word} {russian}"
+        return f"{stands_for(word, node.after[-1])} {russian}"
 
     def _objects(self, verb: Verb, node: Node, room: int) -> tuple[str, bool]:
         """Hang objects, recipient, tool or goal on the verb; Russian with a space in front, and whether closed."""
@@ -222,12 +227,13 @@ class Clauses:
         node = Node(verb.english, verb.base, "VERB", "root")
         thing = self.phrases.governed(verb.government, verb.objects, room)
         node.after.append(thing.node)
-        return Predicate(node, "", f"{verb.past[thing.agreement]} {thing.russian}", thing.closed, self._times(verb))
+        russian = f"{stands_for(verb.past[thing.agreement], node)} {thing.russian}"
+        return Predicate(node, "", russian, thing.closed, self._times(verb))
 
     def speech(self, verb: Verb, agreement: int) -> Predicate:
         """He said that ...; the clause closes the sentence."""
         node = Node(verb.english, verb.base, "VERB", "root")
-        russian, times = verb.past[agreement], self._times(verb)
+        russian, times = stands_for(verb.past[agreement], node), self._times(verb)
         if verb.government:
             listener = self.phrases.of_people(verb.government.case, "", self.phrases.owners, PLAIN)
             listener.node.relation = "obj"
@@ -237,14 +243,16 @@ class Clauses:
             russian, times = self.habit(verb, node, russian), ""
         inner = self.clause(DEPENDENT, MODIFIED)
         inner.node.relation = "ccomp"
-        inner.node.before.insert(0, leaf("that", "SCONJ", "mark"))
+        that = leaf("that", "SCONJ", "mark")
+        inner.node.before.insert(0, that)
         node.after.append(inner.node)
-        return Predicate(node, "", f"{russian} , что {inner.russian} ,", closed=True, times=times)
+        inside = f"{stands_for('что', that)} {inner.russian}"
+        return Predicate(node, "", f"{russian} , {inside} ,", closed=True, times=times)
 
     def wish(self, verb: Verb, agreement: int) -> Predicate:
         """He wanted to sleep."""
         node = Node(verb.english, verb.base, "VERB", "root")
-        russian, times = verb.past[agreement], self._times(verb)
+        russian, times = stands_for(verb.past[agreement], node), self._times(verb)
         if self.roll() < 0.15 and verb.aspect == "s":
             russian, times = self.habit(verb, node, russian), ""
         inner = self.predicate(self.done_by_people(), agreement, INFINITIVE, MODIFIED)
@@ -271,12 +279,8 @@ class Clauses:
         """Add "and" with a second verb of the same subject."""
         other = self.predicate(self.done_by_people(), agreement, JOINED, MODIFIED)
         other.node.relation = "conj"
-        other.node.before.insert(0, leaf("and", "CCONJ", "cc"))
+        also = leaf("and", "CCONJ", "cc")
+        other.node.before.insert(0, also)
         predicate.node.after.append(other.node)
-        predicate.russian += f" и {other.russian}"
+        predicate.russian += f" {stands_for('и', also)} {other.russian}"
         predicate.closed = other.closed
-
-
-def preposed(preposition: str, word: str) -> str:
-    """A Russian word after its preposition, if it has one."""
-    return attach(preposition, word) if preposition else word

@@ -6,6 +6,7 @@ from heads.corpus.grammar.english import Node, leaf
 from heads.corpus.grammar.lexicon import Lexicon, Noun
 from heads.corpus.grammar.phrases import PLAIN, Phrase, Phrases
 from heads.corpus.grammar.russian import INS, NOM, PLURAL
+from heads.corpus.grammar.signs import stands_for
 
 TO_BE = ("был", "была", "было", "были")
 LAST_QUALITY = 3  # groups of adjectives up to colours can be said of a thing
@@ -34,7 +35,8 @@ class Copulas:
         node = Node("were" if many else "was", "be", "VERB", "root")
         node.before.append(leaf("there", "PRON", "expl"))
         node.after += [thing.node, where.node]
-        return Phrase(node, f"{where.russian} {TO_BE[thing.agreement]} {thing.russian}", thing.agreement)
+        verb = stands_for(TO_BE[thing.agreement], node)
+        return Phrase(node, f"{where.russian} {verb} {thing.russian}", thing.agreement)
 
     def was(self, room: int) -> Phrase:
         """The house was old: дом был старым. Or a trade: the woman was a doctor."""
@@ -53,15 +55,15 @@ class Copulas:
             node, russian = self._quality(person, subject.agreement)
         node.relation = "root"
         be: list[Node] = [Node("were" if subject.agreement == PLURAL else "was", "be", "AUX", "cop")]
-        verb = TO_BE[subject.agreement]
+        verb = stands_for(TO_BE[subject.agreement], be[0])
         dice = self.roll()
         if dice < 0.1:
             be.append(leaf("not", "PART", "advmod"))
-            verb = f"не {verb}"
+            verb = f"{stands_for('не', be[-1])} {verb}"
         elif dice < 0.25:
             english, often = self.lexicon.adverbs["frequency"].draw(self.roll)
             be.append(leaf(english, "ADV", "advmod"))
-            verb = f"{often} {verb}"
+            verb = f"{stands_for(often, be[-1])} {verb}"
         node.before[:0] = [subject.node, *be]
         return Phrase(node, f"{subject.russian} {verb} {russian}", subject.agreement)
 
@@ -70,7 +72,7 @@ class Copulas:
         bag = self.lexicon.adjectives[noun.singular]
         first = next(a for a in iter(lambda: bag.draw(self.roll), None) if a.group <= LAST_QUALITY)
         word = leaf(first.english, "ADJ", "root")
-        russian = first.forms[agreement][False][INS]
+        russian = stands_for(first.forms[agreement][False][INS], word)
         dice = self.roll()
         if dice < 0.35:
             return word, f"{self.phrases.modifiers.degree(first, word)}{russian}"
@@ -81,6 +83,5 @@ class Copulas:
             and second.english != first.english
             and first.group < LAST_QUALITY
         ):
-            word.after.append(self.phrases.modifiers.also(second))
-            russian += f" и {second.forms[agreement][False][INS]}"
+            russian += self.phrases.modifiers.also(word, second, second.forms[agreement][False][INS])
         return word, russian

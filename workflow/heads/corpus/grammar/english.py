@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from itertools import cycle
+
 from heads.syntax.conllu import Sentence, place
+
+WORD_SIGNS, CASE_SIGNS, NUMBERS = 0xE000, 0xF000, 2304
+"""Where the signs of words and of prepositions begin in Unicode, and how many there are of each."""
+NEXT = cycle(range(NUMBERS))
 
 
 class Node:
-    """A word with its dependents before and after it; `relation` is the one to its own head."""
+    """A word with its dependents before and after it; `relation` is the one to its own head.
 
-    __slots__ = ("after", "before", "form", "lemma", "relation", "space_after", "upos")
+    `number` tells it from the other words of its sentence, see `heads.corpus.grammar.signs`.
+    """
+
+    __slots__ = ("after", "before", "form", "lemma", "number", "relation", "space_after", "upos")
 
     def __init__(self, form: str, lemma: str, upos: str, relation: str) -> None:
         self.form = form
@@ -18,6 +27,12 @@ class Node:
         self.before: list[Node] = []
         self.after: list[Node] = []
         self.space_after = True
+        self.number = next(NEXT)
+
+    @property
+    def case_sign(self) -> str:
+        """The sign of a Russian preposition, which stands for the preposition of this word, if it has one."""
+        return chr(CASE_SIGNS + self.number)
 
 
 def leaf(form: str, upos: str, relation: str) -> Node:

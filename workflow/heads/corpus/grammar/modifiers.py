@@ -7,6 +7,7 @@ from collections.abc import Callable
 from heads.corpus.grammar.english import Node, article, leaf
 from heads.corpus.grammar.lexicon import COMPOUND_GROUP, Adjective, Lexicon, Noun
 from heads.corpus.grammar.pronouns import DEMONSTRATIVES, POSSESSIVES
+from heads.corpus.grammar.signs import stands_for
 
 # shares, summed up, of no adjective, one, two, one with an adverb of degree; what is left has two joined by "and"
 NUMBER_OF_ADJECTIVES = (0.46, 0.62, 0.90, 0.95)
@@ -41,11 +42,13 @@ class Modifiers:
             word = "the"
         elif not many and "mass" not in noun.classes:
             word = self._article(node)
-        if word:
-            lemma = {"an": "a", "these": "this", "those": "that"}.get(word, word)
-            possessive = "PRON" if word in ("my", "our", "his", "their") else "DET"
-            node.before.insert(0, Node(word, lemma, possessive, "nmod:poss" if possessive == "PRON" else "det"))
-        return f"{forms[agreement][noun.animate][case]} " if forms else ""
+        if not word:
+            return ""
+        lemma = {"an": "a", "these": "this", "those": "that"}.get(word, word)
+        possessive = "PRON" if word in ("my", "our", "his", "their") else "DET"
+        english = Node(word, lemma, possessive, "nmod:poss" if possessive == "PRON" else "det")
+        node.before.insert(0, english)
+        return f"{stands_for(forms[agreement][noun.animate][case], english)} " if forms else ""
 
     def _article(self, node: Node) -> str:
         following = (node.before[0].before or node.before)[0] if node.before else node
@@ -59,32 +62,33 @@ class Modifiers:
         if bag is None or dice < none:
             return ""
         first = bag.draw(self.roll)
-        russian = first.forms[agreement][noun.animate][case]
         word = self._modifier(first)
+        russian = stands_for(first.forms[agreement][noun.animate][case], word)
         if one <= dice < two or dice >= degree:
             second = bag.draw(self.roll)
             if second.group == first.group and dice < two:
                 second = bag.draw(self.roll)
-            other_russian = second.forms[agreement][noun.animate][case]
+            form = second.forms[agreement][noun.animate][case]
             if second.group != first.group and first.group + second.group < BOTH_OF_STUFF:
-                pair = (first, russian), (second, other_russian)
-                (outer, far), (inner, near) = sorted(pair, key=lambda adjective: adjective[0].group)
-                node.before += [self._modifier(outer), self._modifier(inner)]
+                other = self._modifier(second)
+                pair = (first.group, word, russian), (second.group, other, stands_for(form, other))
+                (_, outer, far), (_, inner, near) = sorted(pair, key=lambda adjective: adjective[0])
+                node.before += [outer, inner]
                 return f"{far} {near} "
             if dice >= degree and first.group == 0 and second.english != first.english:
-                word.after.append(self.also(second))
                 node.before.append(word)
-                return f"{russian} и {other_russian} "
+                return f"{russian}{self.also(word, second, form)} "
         node.before.append(word)
         if two <= dice < degree:
             russian = f"{self.degree(first, word)}{russian}"
         return f"{russian} "
 
-    def also(self, adjective: Adjective) -> Node:
-        """ "and old", to hang behind another adjective."""
-        other = leaf(adjective.english, "ADJ", "conj")
-        other.before.append(leaf("and", "CCONJ", "cc"))
-        return other
+    def also(self, word: Node, adjective: Adjective, form: str) -> str:
+        """Hang "and old" behind another adjective; give the Russian with a space in front."""
+        other, also = leaf(adjective.english, "ADJ", "conj"), leaf("and", "CCONJ", "cc")
+        other.before.append(also)
+        word.after.append(other)
+        return f" {stands_for('и', also)} {stands_for(form, other)}"
 
     def _modifier(self, adjective: Adjective) -> Node:
         if adjective.group == COMPOUND_GROUP:
@@ -96,5 +100,6 @@ class Modifiers:
         if adjective.group > 2:
             return ""
         english, russian = self.lexicon.adverbs["degree"].draw(self.roll)
-        word.before.append(leaf(english, "ADV", "advmod"))
-        return f"{russian} "
+        adverb = leaf(english, "ADV", "advmod")
+        word.before.append(adverb)
+        return f"{stands_for(russian, adverb)} "

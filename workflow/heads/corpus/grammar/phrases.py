@@ -16,6 +16,7 @@ from heads.corpus.grammar.modifiers import Modifiers
 from heads.corpus.grammar.names import Kind, decline_name, draw_name
 from heads.corpus.grammar.pronouns import PRONOUNS, Pronoun
 from heads.corpus.grammar.russian import ACC, DAT, FEMININE, GEN, INS, LOC, MASCULINE, PLURAL, PRE, attach
+from heads.corpus.grammar.signs import stands_for
 
 PLAIN, MODIFIED, FULL = range(3)  # how much a noun may carry: adjectives; and a phrase; and a clause or a second noun
 
@@ -82,8 +83,8 @@ class Phrases:
         """A personal pronoun."""
         form = who.subject if subject else who.object
         forms = who.after_preposition if preposition else who.plain
-        russian = attach(preposition, forms[case]) if preposition else forms[case]
-        return Phrase(Node(form, who.subject, "PRON", ""), russian, who.agreement)
+        node = Node(form, who.subject, "PRON", "")
+        return Phrase(node, preposed(preposition, stands_for(forms[case], node), node), who.agreement)
 
     def sex(self) -> Kind:
         """Man or woman, evenly."""
@@ -92,9 +93,9 @@ class Phrases:
     def name(self, kind: Kind, case: int, preposition: str) -> Phrase:
         """A proper name."""
         english = draw_name(self.roll, kind)
-        russian = decline_name(english, kind)[min(case, PRE)]
-        russian = attach(preposition, russian) if preposition else russian
-        return Phrase(leaf(english, "PROPN", ""), russian, FEMININE if kind is Kind.WOMAN else MASCULINE)
+        node = leaf(english, "PROPN", "")
+        russian = stands_for(decline_name(english, kind)[min(case, PRE)], node)
+        return Phrase(node, preposed(preposition, russian, node), FEMININE if kind is Kind.WOMAN else MASCULINE)
 
     def several(self, case: int, preposition: str, bag: NounBag, *, subject: bool) -> Phrase:
         """Two or three things joined by "and"; the preposition stands once."""
@@ -107,12 +108,14 @@ class Phrases:
             else:
                 members.append(self.common(bag.draw(self.roll), case, word, PLAIN, subject=subject))
         first = members[0]
+        russian = first.russian
         for index, member in enumerate(members[1:], start=2):
+            english, word = (leaf("and", "CCONJ", "cc"), "и") if index == count else (comma(), ",")
             member.node.relation = "conj"
-            member.node.before.insert(0, leaf("and", "CCONJ", "cc") if index == count else comma())
+            member.node.before.insert(0, english)
             first.node.after.append(member.node)
-        joined = " , ".join(member.russian for member in members[:-1])
-        return Phrase(first.node, f"{joined} и {members[-1].russian}", PLURAL)
+            russian += f" {stands_for(word, english)} {member.russian}"
+        return Phrase(first.node, russian, PLURAL)
 
     def common(self, noun: Noun, case: int, preposition: str, room: int, *, subject: bool = False) -> Phrase:
         """A common noun, singular or plural, with what it carries."""
@@ -123,13 +126,10 @@ class Phrases:
         """As `common`, in a given number; `article_of` is "new" (a or nothing), "subject" (all there are) or "any"."""
         agreement = PLURAL if many else noun.gender
         node = Node(noun.plural if many else noun.singular, noun.singular, "NOUN", "")
-        russian = noun.forms[many][case]
+        russian = stands_for(noun.forms[many][case], node)
         if "bare" in noun.classes:
-            return Phrase(
-                node,
-                russian if not preposition else attach(preposition, russian),
-                PLURAL if noun.singular == "chess" else agreement,
-            )
+            agreement = PLURAL if noun.singular == "chess" else agreement
+            return Phrase(node, preposed(preposition, russian, node), agreement)
         adjectives = self.modifiers.adjectives(noun, node, agreement, case)
         owner, owned = "", True
         if room and not noun.place and self.roll() < 0.07:
@@ -138,9 +138,7 @@ class Phrases:
         else:
             determiner = self.modifiers.determiner(noun, node, agreement, case, many=many, article_of=article_of)
             owned = bool(node.before) and node.before[0].relation == "nmod:poss"
-        russian = f"{determiner}{adjectives}{russian}{owner}"
-        if preposition:
-            russian = attach(preposition, russian)
+        russian = preposed(preposition, f"{determiner}{adjectives}{russian}{owner}", node)
         closed = False
         if room and not owned:
             dice = self.roll()
@@ -170,7 +168,7 @@ class Phrases:
         node = Node(noun.singular, noun.singular, "NOUN", "")
         adjectives = self.modifiers.adjectives(noun, node, noun.gender, case) if self.roll() < 0.3 else ""
         node.before.insert(0, leaf("the", "DET", "det"))
-        return Phrase(node, adjectives + noun.forms[0][case], noun.gender)
+        return Phrase(node, adjectives + stands_for(noun.forms[0][case], node), noun.gender)
 
     def _noun_modifier(self, noun: Noun, node: Node) -> str:
         """Hang "of the house", "about the war", "from the village" or "with the dog" on the noun."""
@@ -252,6 +250,11 @@ class Phrases:
         if noun.place:
             return self.oblique("to", self.common(noun, ACC, noun.place[1], MODIFIED))
         return self.oblique("to", self.common(noun, DAT, "к", MODIFIED))
+
+
+def preposed(preposition: str, russian: str, node: Node) -> str:
+    """Russian words after their preposition, if they have one; `node` is the head of the English phrase."""
+    return attach(preposition, russian, node.case_sign) if preposition else russian
 
 
 RELATIONS = (("near", "около", GEN), ("behind", "за", INS), ("by", "у", GEN), ("opposite", "напротив", GEN))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from heads.corpus.grammar.clauses import RELATIVE, Clauses, preposed
+from heads.corpus.grammar.clauses import RELATIVE, Clauses
 from heads.corpus.grammar.english import Node, leaf
 from heads.corpus.grammar.lexicon import Verb
-from heads.corpus.grammar.phrases import PLAIN, Head, Phrase
+from heads.corpus.grammar.phrases import PLAIN, Head, Phrase, preposed
 from heads.corpus.grammar.pronouns import WHICH
 from heads.corpus.grammar.russian import DAT, LOC
+from heads.corpus.grammar.signs import stands_for
 
 
 class Relatives:
@@ -33,8 +34,8 @@ class Relatives:
         thing = "that" if self.roll() < 0.5 else "which"
         return leaf(person if "person" in head.noun.classes else thing, "PRON", relation)
 
-    def _which(self, head: Head, case: int, preposition: str) -> str:
-        return preposed(preposition, WHICH[head.agreement][head.noun.animate][case])
+    def _which(self, head: Head, word: Node, case: int, preposition: str) -> str:
+        return preposed(preposition, stands_for(WHICH[head.agreement][head.noun.animate][case], word), word)
 
     def subject(self, head: Head, verb: Verb) -> Phrase:
         """The boy who slept."""
@@ -45,8 +46,9 @@ class Relatives:
             predicate = self.clauses.predicate(verb, head.agreement, RELATIVE, PLAIN)
         node = predicate.node
         node.relation = "acl:relcl"
-        node.before.insert(0, self._word(head, "nsubj", "who"))
-        which = self._which(head, verb.subject.case, verb.subject.russian)
+        word = self._word(head, "nsubj", "who")
+        node.before.insert(0, word)
+        which = self._which(head, word, verb.subject.case, verb.subject.russian)
         return Phrase(node, f"{which} {predicate.russian}", head.agreement)
 
     def object(self, head: Head, verb: Verb) -> Phrase:
@@ -60,14 +62,14 @@ class Relatives:
         else:
             word = self._word(head, "obj", "whom")
         node.before += [word, subject.node]
-        russian = verb.past[subject.agreement]
+        russian = stands_for(verb.past[subject.agreement], node)
         if self.roll() < 0.2:
             russian = self.clauses.habit(verb, node, russian)
         if verb.kind == "give":
             whom = self.clauses.phrases.of_people(DAT, "", self.clauses.phrases.owners, PLAIN)
             node.after.append(self.clauses.phrases.oblique("to", whom).node)
             russian += f" {whom.russian}"
-        which = self._which(head, verb.government.case, verb.government.russian)
+        which = self._which(head, word, verb.government.case, verb.government.russian)
         return Phrase(node, f"{which} {subject.russian} {russian}", head.agreement)
 
     def place(self, head: Head) -> Phrase:
@@ -79,8 +81,8 @@ class Relatives:
         word = leaf("which", "PRON", "obl")
         word.before.append(leaf(head.noun.place[0], "ADP", "case"))
         node.before += [word, subject.node]
-        which = self._which(head, LOC, head.noun.place[1])
-        acted = verb.past[subject.agreement]
+        which = self._which(head, word, LOC, head.noun.place[1])
+        acted = stands_for(verb.past[subject.agreement], node)
         pronoun = subject.node.upos == "PRON"
         order = f"{subject.russian} {acted}" if pronoun else f"{acted} {subject.russian}"
         return Phrase(node, f"{which} {order}", head.agreement)

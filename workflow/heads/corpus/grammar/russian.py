@@ -150,8 +150,8 @@ def past_forms(table: str) -> Forms:
     return he, she, she[:-cut] + "о" + tail, she[:-cut] + "и" + tail
 
 
-def attach(preposition: str, phrase: str) -> str:
-    """Put a preposition before a phrase in the shape its first sounds ask for: во, со, об, ко, надо."""
+def attach(preposition: str, phrase: str, sign: str = "") -> str:
+    """Put a preposition, `sign` behind it, before a phrase in the shape its first sounds ask for: во, со, об, ко."""
     first, second = phrase[0].lower(), phrase[1:2].lower()
     consonant = bool(second) and second not in VOWELS + "ьъй"
     start = phrase[:4].lower()
@@ -170,4 +170,4 @@ def attach(preposition: str, phrase: str) -> str:
         to_me or (preposition == "к" and start[:3] in ("льв", "вто"))
     ):
         preposition += "о"
-    return f"{preposition} {phrase}"
+    return f"{preposition}{sign} {phrase}"
