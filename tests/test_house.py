@@ -59,6 +59,9 @@ MODULES_WITHOUT_TORCH = (
     "translation.bleu",
     "analysis.roles",
     "analysis.attention_maps",
+    "analysis.alignment_heads",
+    "analysis.alignment_pairs",
+    "syntax.pharaoh",
 )
 HEAVY = ("torch", "numpy", "pandas", "matplotlib", "sentencepiece", "sacrebleu", "safetensors")
 

@@ -113,6 +113,53 @@ def test_a_model_without_any_head_has_no_row_in_either(known: Known, tmp_path: P
         assert measured(known, name, tmp_path, run) == []
 
 
+def aligned(
+    known: Known, out: Path, links: list[str], model: Path | None = None, **changes: Any
+) -> list[dict[str, str]]:
+    """The rows that `alignment_heads` writes of dev, whose words are what stands between blanks."""
+    write_lines(out / "links", links)
+    texts = {f"{side}{end}": known.text("dev", side) for side in LETTERS for end in ("", "_words")}
+    bpe = {f"{side}_bpe": known.bpe / f"{side}.model" for side in LETTERS}
+    command("alignment_heads", settings=settings(out / "s.yaml", alignment_heads=changes), **bpe, **texts,
+            model=model or known.baseline, links=out / "links", out=out / "out.tsv", device="cpu")  # fmt: skip
+    return read_tsv(out / "out.tsv")
+
+
+@pytest.mark.parametrize("sentences", [0, 4])
+def test_known_heads_align_words_with_the_places_that_they_look_at_over_as_many_pairs_as_the_settings_say(
+    known: Known, tmp_path: Path, sentences: int
+) -> None:
+    """Links say that each word translates the one at its own place, where there is one: what the second head finds."""
+    pairs = known.pairs("dev")
+    links = [" ".join(f"{i}-{i}" for i in range(min(map(len, pair)))) for pair in pairs]
+    rows = aligned(known, tmp_path, links, sentences=sentences)
+    read = pairs[: sentences or 10]
+    both, answers = sum(min(map(len, pair)) for pair in read), sum(len(answer) for _, answer in read)
+    assert {(row["links"], row["target_words"], row["pairs"]) for row in rows} == {
+        (str(both), str(answers), str(len(read)))}  # fmt: skip
+    assert [row["step"] for row in rows] == ["output"] * 6 + ["input"] * 6
+    found = {(row["step"], int(row["layer"]), int(row["head"])): row for row in rows}
+    right = found["output", 1, 1]
+    assert float(right["recall"]) == 1.0 and (right["offset"], float(right["offset_aer"])) == ("0", 0.0)
+    # The other known head looks one place further on; the step that reads a word looks two further on than its own.
+    assert float(found["output", 0, 0]["recall"]) < 0.4 > float(found["input", 1, 1]["recall"])
+    assert {row["aligns"] for row in rows} == {"0"}
+
+
+def test_a_known_head_aligns_where_no_fixed_offset_does_and_live_heads_alone_have_rows(
+    known: Known, tmp_path: Path
+) -> None:
+    """Links are at the words own places in one half of the pairs and at the next ones in the other."""
+    keep = {kind: [[head in ((0, 0), (1, 1)) for head in ((layer, n) for n in range(3))] for layer in range(2)]
+            for kind in EVERY_KIND}  # fmt: skip
+    run = save(prune(known_model(), keep), tmp_path / "run")
+    pairs = known.pairs("dev")
+    ahead = [" ".join(f"{j + 1}-{j}" for j in range(min(len(s) - 1, len(t)))) for s, t in pairs]
+    rows = aligned(known, tmp_path, ahead, run, steps=["output"])
+    assert [(row["layer"], row["head"], row["offset"]) for row in rows] == [("0", "0", "1"), ("1", "1", "1")]
+    assert float(rows[0]["recall"]) == 1.0 and float(rows[1]["recall"]) == 0.0
+
+
 def tree(words: list[str]) -> Sentence:
     """Each word depends on the one before it."""
     return place([(word, word, "X", i, "root" if not i else "dep", True) for i, word in enumerate(words)])

@@ -19,6 +19,7 @@ from heads.config.settings import merged
 from heads.tables.needs import Need
 
 URL, LEARNT = "https://example.org/gold.conllu", "https://example.org/learn.conllu.gz"
+LINKS = "https://example.org/dev.links"
 SHA = "0" * 63 + "1"
 TEXT = {
     "kind": "files",
@@ -31,12 +32,13 @@ TEXT = {
     "cleaning": {"max_words": 60, "max_length_ratio": 4.0},
 }
 OTHER = [{"source": "o.de", "target": "o.en"}]
-CORPORA = {
+CORPORA: dict[str, Any] = {
     "plain": TEXT,
     "held": {**TEXT, "hold_out": {"roles": 5}, "parser_trees": "learn.conllu"},
     "rich": {
         **TEXT,
         "trees": {"url": URL, "sha256": SHA},
+        "alignment": {"dev": {"links": {"url": LINKS}, "target": "cut.en"}, "test": "test.links"},
         "parser_trees": {"url": LEARNT},
         "out_of_domain": OTHER,
     },
@@ -175,6 +177,9 @@ def test_a_corpus_is_made_of_its_text_and_each_treebank_and_other_domain_is_told
     assert asked.out_of_domain_entry("rich") == {**TEXT, "out_of_domain": OTHER}
     assert asked.treebank_entry("rich", "dev") == {**TEXT, "trees": rich["trees"]}
     assert asked.treebank_entry("rich", "train") == {**TEXT, "parser_trees": rich["parser_trees"]}
+    for split in ("dev", "test"):
+        assert asked.alignment_entry("rich", split) == {**TEXT, "alignment": {split: rich["alignment"][split]}}
+    assert asked.alignment_entry("plain", "dev") == TEXT
     assert asked.corpus_entry("held") == {**TEXT, "hold_out": {"roles": 5}}
     with pytest.raises(
         UserError, match=r"^corpora\.plain has no test set of another domain: name its parts under out_of_domain"
@@ -184,13 +189,17 @@ def test_a_corpus_is_made_of_its_text_and_each_treebank_and_other_domain_is_told
 
 def test_the_files_of_an_entry_are_its_downloads_and_what_lies_on_disk() -> None:
     asked, text = plan(), below("texts", "a.de", "a.en", "b.de", "b.en")
-    gold, learnt = (f"results/downloads/{download_name(url)}" for url in (URL, LEARNT))
+    gold, learnt, links = (f"results/downloads/{download_name(url)}" for url in (URL, LEARNT, LINKS))
     assert asked.files_of(asked.corpus_entry("rich")) == text
     assert asked.files_of(asked.out_of_domain_entry("rich")) == [*text, "texts/o.de", "texts/o.en"]
-    assert asked.files_of(CORPORA["rich"]) == [gold, learnt, *text, "texts/o.de", "texts/o.en"]
+    aligned = below("texts", "cut.en", "test.links")
+    assert asked.files_of(CORPORA["rich"]) == [gold, learnt, links, *text, "texts/o.de", "texts/o.en", *aligned]
     assert asked.treebank_files("rich", "dev") == [gold]
     assert asked.treebank_files("rich", "train") == [learnt]
     assert asked.treebank_files("held", "train") == ["texts/learn.conllu"]
+    assert asked.alignment_files("rich", "dev") == [links, "texts/cut.en"]
+    assert asked.alignment_files("rich", "test") == ["texts/test.links"]
+    assert asked.alignment_files("plain", "dev") == asked.alignment_files("demo", "dev") == []
     assert asked.treebank_files("plain", "dev") == asked.treebank_files("demo", "train") == []
 
 
@@ -217,14 +226,20 @@ def test_an_experiment_has_the_trees_and_the_domain_that_its_corpus_and_its_pars
     assert [name for name in names if asked.has_trees(name)] == ["one", "held", "full", "gold", "given"]
     assert [name for name in names if asked.has_out_of_domain(name)] == ["full", "gold"]
     assert asked.with_scored_parser(names) == ["one", "full"] and asked.with_scored_parser(["gold", "given"]) == []
+    assert [name for name in names if asked.has_alignment(name)] == ["one", "full", "gold"]
+    assert asked.alignment_of("one") == "results/corpora/demo/dev.alignment.txt"
+    with pytest.raises(UserError, match=r"^corpora\.plain has no word alignment: .* alignment: {dev: FILE}\.$"):
+        asked.alignment_of("bare")
     assert {name: asked.lacking(name) for name in names} == {
         "one": ["ablation.out_of_domain.tsv"],
-        "bare": ["roles.tsv", "ablation.out_of_domain.tsv"],
-        "held": ["ablation.out_of_domain.tsv"],
+        "bare": ["roles.tsv", "alignment_heads.tsv", "ablation.out_of_domain.tsv"],
+        "held": ["alignment_heads.tsv", "ablation.out_of_domain.tsv"],
         "full": [],
         "gold": [],
-        "given": ["ablation.out_of_domain.tsv"],
+        "given": ["alignment_heads.tsv", "ablation.out_of_domain.tsv"],
     }
+    needed = Need((), {"baseline": ("alignment_heads.tsv",)}, ())
+    assert asked.runs_read(needed, names) == [f"results/{name}/baseline/seed-1" for name in ("one", "full", "gold")]
     assert [asked.corpus_of("one"), asked.corpus_of("full")] == ["results/corpora/demo", "results/corpora/rich"]
     assert [asked.language("one"), asked.language("full")] == ["en", "de"]
 

@@ -80,6 +80,7 @@ SECTIONS_READ = {
     "importance": {"importance", "training"},
     "checkpoints": {"checkpoints", "importance", "training"},
     **{stage: {stage} for stage in ("confidence", "lrp", "roles", "speed", "ablation", "masking_curve")},
+    "alignment_heads": {"alignment_heads"},
 }
 """By stage, what its command obeys; one whose command is named otherwise stands in COMMAND_OF."""
 COMMAND_OF = {"parser": "parser_model"}

@@ -65,6 +65,15 @@ COMMANDS: dict[str, Mapping[str, str]] = {
         "split": "{split}",
         "downloads": "results/downloads",
     },
+    "alignment_settings": {"out": f"{CORPUS}/alignment.{{split}}.yaml", "content": ELSEWHERE},
+    "alignment": {
+        "links": f"{CORPUS}/{{split}}.alignment.txt",
+        **{side: f"{CORPUS}/{{split}}.{side}.txt" for side in SIDES},
+        **{f"{side}-words": f"{CORPUS}/{{split}}.{side}.words.txt" for side in SIDES},
+        "corpus-settings": f"{CORPUS}/alignment.{{split}}.yaml",
+        "split": "{split}",
+        "downloads": "results/downloads",
+    },
     "bpe": {
         "model": f"{BPE}/{{side}}.model",
         "settings": f"{SETTINGS}/bpe.yaml",
@@ -135,6 +144,13 @@ COMMANDS: dict[str, Mapping[str, str]] = {
         "trees": "{trees}",
         "alignment": f"{RUN}/alignment.tsv",
         "positions": f"{RUN}/positions.tsv",
+    },
+    "alignment_heads": {
+        **measured("alignment_heads", RUN, "alignment_heads.tsv"),
+        **{f"{side}-bpe": f"{BPE}/{side}.model" for side in SIDES},
+        **{side: f"{CORPUS}/dev.{side}.txt" for side in SIDES},
+        **{f"{side}-words": f"{CORPUS}/dev.{side}.words.txt" for side in SIDES},
+        "links": f"{CORPUS}/dev.alignment.txt",
     },
     "maps": {
         **measured("maps", RUN, "maps.json"),

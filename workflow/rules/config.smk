@@ -62,3 +62,16 @@ use rule settings as trees_settings with:
     localrule: True
     params:
         content=lambda w: json.dumps(PLAN.treebank_entry(w.corpus, w.split)),
+
+
+use rule settings as alignment_settings with:
+    """The entry of one corpus with the word alignment of one split, which only the rule that reads it is given."""
+    output:
+        "results/corpora/{corpus}/alignment.{split}.yaml",
+    log:
+        "results/corpora/{corpus}/log/alignment_settings.{split}.txt",
+    benchmark:
+        "results/corpora/{corpus}/bench/alignment_settings.{split}.tsv"
+    localrule: True
+    params:
+        content=lambda w: json.dumps(PLAN.alignment_entry(w.corpus, w.split)),

@@ -103,3 +103,28 @@ rule trees:
     shell:
         "python -m heads trees --corpus-settings {input.settings:q} --split {wildcards.split}"
         " --downloads results/downloads --out {output:q} > {log:q} 2>&1"
+
+
+rule alignment:
+    """Which source word is translated by which target word (grammar), or what an aligner made of a split, checked."""
+    input:
+        **{side: f"{CORPUS}/{{split}}.{side}.txt" for side in names.SIDES},
+        settings=f"{CORPUS}/alignment.{{split}}.yaml",
+        files=lambda w: PLAN.alignment_files(w.corpus, w.split),
+    output:
+        **{f"{side}_words": f"{CORPUS}/{{split}}.{side}.words.txt" for side in names.SIDES},
+        links=f"{CORPUS}/{{split}}.alignment.txt",
+    log:
+        f"{CORPUS}/log/alignment.{{split}}.txt",
+    benchmark:
+        f"{CORPUS}/bench/alignment.{{split}}.tsv"
+    conda:
+        "../../envs/torch.yaml"
+    resources:
+        mem_mb=1000,
+        runtime=60,
+    params:
+        own=flags("source", "target", "links", "source_words", "target_words"),
+    shell:
+        "python -m heads alignment --corpus-settings {input.settings:q} --split {wildcards.split}"
+        " --downloads results/downloads {params.own:q} > {log:q} 2>&1"

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from heads.analysis.attention_maps import Translated
@@ -46,6 +47,31 @@ def attend(model: Transformer, sentences: Sequence[Words], batch_tokens: int) ->
             return
         for row, member in zip(weights.float().cpu().numpy(), members, strict=True):
             yield sentences[member], row[:, : lengths[member], : lengths[member]]
+
+
+@torch.inference_mode()
+def attend_to_source(
+    model: Transformer, pairs: Sequence[tuple[Words, Words]], batch_tokens: int
+) -> Iterator[tuple[int, NDArray[np.float32]]]:
+    """The number of each pair with its decoder-encoder attention [N, T+1, S], while the decoder reads the reference.
+
+    T and S pieces of target and source. Row t is the step that reads piece t-1, the start sign at first, and gives
+    piece t, the end sign at last. The source's end sign is read; its column is dropped and weights are not scaled up
+    again. Heads are in the order of `ModelShape.heads`; nothing comes of a model without any. Pairs come by length.
+    """
+    device = next(model.parameters()).device
+    lengths = np.array([len(source.pieces) for source, _ in pairs], np.int64)
+    for members in cut(np.argsort(lengths, kind="stable"), lengths, batch_tokens):
+        sides = zip(*((pairs[i][0].pieces, pairs[i][1].pieces) for i in members), strict=True)
+        batch = make_batch(*(list(side) for side in sides)).to(device)
+        trace: Trace = {}
+        model(batch.source, batch.source_mask, batch.target_input, trace=trace)
+        weights = live_weights(trace, model.shape, "dec_enc")
+        if weights is None:
+            return
+        for row, member in zip(weights.float().cpu().numpy(), members.tolist(), strict=True):
+            source, target = pairs[member]
+            yield member, row[:, : len(target.pieces) + 1, : len(source.pieces)]
 
 
 @torch.inference_mode()

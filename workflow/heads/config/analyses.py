@@ -123,6 +123,22 @@ class RolesSettings(Closed):
 
 
 @dataclass(frozen=True, slots=True)
+class AlignmentHeadsSettings(Closed):
+    """Where decoder-encoder heads look, against a word alignment of the dev set."""
+
+    sentences: CountOrZero = setting(0, "of the dev set; 0: all")
+    max_pieces: Count = setting(200, "as for roles: pairs with a longer side are left out and counted")
+    batch_tokens: Count = setting(4000, "source tokens at once")
+    bootstrap: Resamples = setting(1000, "OURS: draws of pairs for the 95 % intervals")
+    steps: Annotated[tuple[Annotated[str, one_of("output", "input")], ...], Field(min_length=1), EachOnce()] = setting(
+        ("output", "input"),
+        "OURS: which step of the decoder speaks for a word; output: that which gives it, as mostly in the literature; "
+        "input: the next, which reads it (Chen et al. 2020). All are measured; tables and figures show the first.",
+    )
+    margin: AtLeastZero = setting(0.1, "OURS: a head aligns if it errs by so much less than the best fixed offset")
+
+
+@dataclass(frozen=True, slots=True)
 class MapsSettings(Closed):
     """How many sentences attention maps are kept of, and how long they may be."""
 

@@ -14,7 +14,7 @@ from pydantic import Discriminator, Field, Tag, ValidationInfo
 
 from heads.base.files import UserError
 from heads.base.names import OUT_OF_DOMAIN, ROLES, SPLITS
-from heads.config.corpus_parts import Columns, File, FileSpec, OpusOverlap, Part, Parts, TwoFiles, keys_of
+from heads.config.corpus_parts import Alignment, Columns, File, FileSpec, OpusOverlap, Part, Parts, TwoFiles, keys_of
 from heads.config.fields import (
     Closed,
     Count,
@@ -89,6 +89,7 @@ class GrammarCorpus(_Entry):
     cleaning: Cleaning = required("what is taken out of training")
 
 
+Alignments = Mapping[Annotated[str, one_of("dev", "test")], Alignment]
 HeldOut = Annotated[Mapping[Annotated[str, one_of("dev", "test", ROLES)], Count], Field(min_length=1)]
 
 
@@ -98,7 +99,7 @@ class FilesCorpus(_Entry):
 
     `hold_out` has the sizes of what is cut from train: dev and test where they have no parts, and source lines to be
     parsed for the roles of heads. `trees` is the treebank that heads are measured on, `parser_trees` the one that a
-    parser learns from.
+    parser learns from. `alignment` is of the lines of dev as they are written: all parts in a row, or those held out.
     """
 
     kind: Annotated[str, one_of("files")] = required("files: text on disk, behind URLs, or of sacrebleu")
@@ -117,6 +118,7 @@ class FilesCorpus(_Entry):
     lowercase: YesNo = setting(False, "true: all of its text is made lower case, that of test sets too")
     trees: File | None = setting(None, "parsed source-language sentences, for the roles of heads")
     parser_trees: File | None = setting(None, "what Stanza learns from, where roles.trees names stanza or own")
+    alignment: Alignments = setting({}, "what an aligner made of the lines of dev, for alignment heads; and of test")
 
     @property
     def parts(self) -> dict[str, Sequence[Part]]:
@@ -168,7 +170,7 @@ def check_corpus(corpus: GrammarCorpus | FilesCorpus) -> None:
 
 
 def files_of(corpus: GrammarCorpus | FilesCorpus) -> Iterator[FileSpec]:
-    """Every file that a corpus names, the treebanks last."""
+    """Every file that a corpus names, treebanks and word alignments last."""
     if isinstance(corpus, GrammarCorpus):
         return
     for parts in corpus.parts.values():
@@ -182,11 +184,18 @@ def files_of(corpus: GrammarCorpus | FilesCorpus) -> Iterator[FileSpec]:
                 elif part.overlap is not None:
                     yield part.overlap
     yield from (treebank for treebank in (corpus.trees, corpus.parser_trees) if treebank is not None)
+    for given in corpus.alignment.values():
+        yield from (file for file in (given.links, given.source, given.target) if file is not None)
 
 
 def has_gold(entry: Mapping[str, Any]) -> bool:
     """Whether a corpus brings trees: the grammar's own, or a treebank."""
     return entry["kind"] == "grammar" or "trees" in entry
+
+
+def has_alignment(entry: Mapping[str, Any], split: str = "dev") -> bool:
+    """Whether a corpus brings a word alignment of a split: the grammar's own, or an aligner's."""
+    return entry["kind"] == "grammar" or split in entry.get("alignment", {})
 
 
 def downloads_of(entry: Mapping[str, Any]) -> list[str]:

@@ -79,16 +79,34 @@ File = Annotated[FileSpec, BeforeValidator(_as_file, json_schema_input_type=Text
 
 
 @dataclass(frozen=True, slots=True)
-class OpusOverlap(Closed):
-    """Time overlaps as OPUS gives them: the alignment XML, and the `.ids` file with the link of each line."""
+class WordAlignment(Closed):
+    """What an aligner made of dev or test of a corpus, line by line; a path alone is that of `links`."""
 
-    links: File = required("the alignment, XML")
-    ids: File = required("the link of each line")
+    links: File = required("links in Pharaoh format, 0-0 1-2, source word before target word; a line a pair")
+    source: File | None = setting(None, "the source text with blanks between words; without it, the corpus's own text")
+    target: File | None = setting(None, "the target text likewise")
+
+
+def _as_alignment(value: Any) -> Any:
+    return {"links": value} if isinstance(value, str) or {"path", "url"} & {*keys_of(value)} else value
 
 
 def keys_of(value: Any) -> Any:
     """The keys of a mapping, to tell its shape by; nothing else has any."""
     return value if isinstance(value, Mapping) else ()
+
+
+Alignment = Annotated[
+    WordAlignment, BeforeValidator(_as_alignment, json_schema_input_type=Text | FileSpec | WordAlignment)
+]
+
+
+@dataclass(frozen=True, slots=True)
+class OpusOverlap(Closed):
+    """Time overlaps as OPUS gives them: the alignment XML, and the `.ids` file with the link of each line."""
+
+    links: File = required("the alignment, XML")
+    ids: File = required("the link of each line")
 
 
 Overlap = Annotated[

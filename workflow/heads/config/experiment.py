@@ -13,6 +13,7 @@ from heads.base.names import CHOICE_SCOPE, SCOPES
 from heads.base.targets import BY_GATES
 from heads.config.analyses import (
     AblationSettings,
+    AlignmentHeadsSettings,
     CheckpointsSettings,
     ConfidenceSettings,
     ImportanceSettings,
@@ -188,6 +189,11 @@ class Experiment(Closed):
         "supports it: the lower end of accuracy minus threshold is not below zero (the baseline is drawn along). "
         "Both verdicts are written. Positional heads are measured on pieces, the paper's tokens, which decides, and "
         "on words beside it, to be read.",
+    )
+    alignment_heads: AlignmentHeadsSettings = section_of(
+        AlignmentHeadsSettings,
+        "Alignment error rate (Och and Ney 2003) of decoder-encoder heads, where the corpus has a word alignment of "
+        "dev: the grammar's own, or one given under alignment in the corpus",
     )
     maps: MapsSettings = section_of(MapsSettings, "sentences whose attention maps are kept")
     speed: SpeedSettings = section_of(SpeedSettings, "Michel et al., Table 4; one job times all models in turn")

@@ -19,8 +19,12 @@ from heads.config.corpus_parts import download_name
 SCORED_KINDS = ("baseline", "pruned", "scratch", "selected", "penalty_scratch")
 """The kinds of runs that are scored; those with gates have all their heads."""
 
+PUT_ASIDE = ("trees", "parser_trees", "alignment", OUT_OF_DOMAIN)
+"""Keys of a corpus that only the rule which reads them is given, so that a change there leaves the text as it is."""
 ROLE_FILES = {"roles.tsv", "alignment.tsv", "positions.tsv", "dynamics.tsv"}
 """What is made of a run only where there are trees."""
+ALIGNMENT_FILE = "alignment_heads.tsv"
+"""What is made of a run only where there is a word alignment."""
 OUT_OF_DOMAIN_FILE = "ablation.out_of_domain.tsv"
 """What is made of a run only where there is a test set of another domain."""
 
@@ -145,13 +149,14 @@ class Plan:
     def _entry(self, experiment: str) -> Mapping[str, Any]:
         return self.corpora[self.experiments[experiment]["corpus"]]
 
-    def entry_without(self, corpus: str, *keys: str) -> dict[str, Any]:
-        """The entry of a corpus without some of its keys, so that a change of those reruns nothing not given them."""
-        return {key: value for key, value in self.corpora[corpus].items() if key not in keys}
+    def entry_with(self, corpus: str, *keys: str) -> dict[str, Any]:
+        """The entry of a corpus with what its text is made of, and of PUT_ASIDE only these keys."""
+        aside = {*PUT_ASIDE} - {*keys}
+        return {key: value for key, value in self.corpora[corpus].items() if key not in aside}
 
     def corpus_entry(self, corpus: str) -> dict[str, Any]:
-        """What a corpus is made of: neither treebanks nor the test set of another domain are a part of it."""
-        return self.entry_without(corpus, "trees", "parser_trees", OUT_OF_DOMAIN)
+        """What a corpus is made of: nothing that is PUT_ASIDE is a part of it."""
+        return self.entry_with(corpus)
 
     def out_of_domain_entry(self, corpus: str) -> dict[str, Any]:
         """The entry of a corpus with the test set of another domain. Raises UserError where it has none."""
@@ -159,16 +164,30 @@ class Plan:
             raise UserError(
                 f"corpora.{corpus} has no test set of another domain: name its parts under {OUT_OF_DOMAIN}."
             )
-        return self.entry_without(corpus, "trees", "parser_trees")
+        return self.entry_with(corpus, OUT_OF_DOMAIN)
 
     def treebank_entry(self, corpus: str, split: str) -> dict[str, Any]:
         """The entry of a corpus with the one treebank that stands in the place of a split's trees."""
-        return self.entry_without(corpus, "trees" if split == "train" else "parser_trees", OUT_OF_DOMAIN)
+        return self.entry_with(corpus, "parser_trees" if split == "train" else "trees")
 
     def treebank_files(self, corpus: str, split: str) -> list[str]:
         """Local files and downloads of that treebank alone."""
-        whole, text = self.treebank_entry(corpus, split), self.corpus_entry(corpus)
-        return sorted({*self.files_of(whole)} - {*self.files_of(text)})
+        return self._files_besides(corpus, self.treebank_entry(corpus, split))
+
+    def alignment_entry(self, corpus: str, split: str) -> dict[str, Any]:
+        """The entry of a corpus with the word alignment of one split, if it is given."""
+        entry = self.entry_with(corpus, "alignment")
+        if "alignment" in entry:
+            entry["alignment"] = {name: file for name, file in entry["alignment"].items() if name == split}
+        return entry
+
+    def alignment_files(self, corpus: str, split: str) -> list[str]:
+        """Local files and downloads of that alignment alone."""
+        return self._files_besides(corpus, self.alignment_entry(corpus, split))
+
+    def _files_besides(self, corpus: str, entry: Mapping[str, Any]) -> list[str]:
+        """Those that an entry of a corpus names and its text is not made of."""
+        return sorted({*self.files_of(entry)} - {*self.files_of(self.corpus_entry(corpus))})
 
     def files_of(self, entry: Mapping[str, Any]) -> list[str]:
         """Downloads and local files that an entry names."""
@@ -184,6 +203,19 @@ class Plan:
     def has_trees(self, experiment: str) -> bool:
         """Whether there is anything to measure roles on."""
         return self.has_gold(experiment) or "own" in self.experiments[experiment]["roles"]["trees"]
+
+    def has_alignment(self, experiment: str) -> bool:
+        """Whether the experiment's corpus brings a word alignment of dev."""
+        return corpora.has_alignment(self._entry(experiment))
+
+    def alignment_of(self, experiment: str) -> str:
+        """The word alignment of dev. Raises UserError where the corpus brings none."""
+        if not self.has_alignment(experiment):
+            raise UserError(
+                f"corpora.{self.experiments[experiment]['corpus']} has no word alignment: name what an aligner made of "
+                "its dev text under alignment: {dev: FILE}."
+            )
+        return f"{self.corpus_of(experiment)}/dev.alignment.txt"
 
     def has_out_of_domain(self, experiment: str) -> bool:
         """Whether the experiment's corpus has a test set of another domain."""
@@ -246,10 +278,14 @@ class Plan:
     # Tables and figures
 
     def runs_read(self, need: Need, experiments: Iterable[str]) -> list[str]:
-        """Folders of the runs that a table or figure reads; none of an experiment without trees if it needs them."""
-        files = {name for names_of_kind in need.files.values() for name in names_of_kind}
-        needs_trees = ROLE_FILES & files - {*need.optional}
-        readable = [experiment for experiment in experiments if self.has_trees(experiment) or not needs_trees]
+        """Folders of the runs that a table or figure reads; none of an experiment that lacks what it needs."""
+        files = {name for names_of_kind in need.files.values() for name in names_of_kind} - {*need.optional}
+        readable = [
+            experiment
+            for experiment in experiments
+            if (self.has_trees(experiment) or not ROLE_FILES & files)
+            and (self.has_alignment(experiment) or ALIGNMENT_FILE not in files)
+        ]
         folders = [folder for experiment in readable for folder in self.run_folders(experiment, KINDS)]
         return [folder for folder in folders if need.wants(run_of(folder)[1])]
 
@@ -262,6 +298,10 @@ class Plan:
         ]
 
     def lacking(self, experiment: str) -> list[str]:
-        """Files that the runs of an experiment do not have: what needs trees, or another domain."""
-        trees, other = self.has_trees(experiment), self.has_out_of_domain(experiment)
-        return [*([] if trees else ["roles.tsv"]), *([] if other else [OUT_OF_DOMAIN_FILE])]
+        """Files that the runs of an experiment do not have: what needs trees, an alignment, or another domain."""
+        had = {
+            "roles.tsv": self.has_trees(experiment),
+            ALIGNMENT_FILE: self.has_alignment(experiment),
+            OUT_OF_DOMAIN_FILE: self.has_out_of_domain(experiment),
+        }
+        return [name for name, there in had.items() if not there]

@@ -33,6 +33,7 @@ STAGE_SECTIONS: dict[str, tuple[str, ...]] = {
     "lrp": ("lrp",),
     "roles": ("roles",),
     "dynamics": ("roles", "confidence"),
+    "alignment_heads": ("alignment_heads",),
     "maps": ("maps", "translate"),
     "parser": ("parser",),
     "speed": ("speed",),

@@ -142,6 +142,15 @@ def usable(sentences: Iterable[Words], max_pieces: int) -> tuple[list[Words], di
     return kept, row
 
 
+def usable_pairs(pairs: Iterable[tuple[Words, Words]], max_pieces: int) -> list[int]:
+    """The numbers of the pairs of which both sides can be measured; a target may have a single word."""
+    return [
+        number
+        for number, (source, target) in enumerate(pairs)
+        if _fate(source, max_pieces) == "measured" and _fate(target, max_pieces) in ("measured", "too_short")
+    ]
+
+
 def _fate(words: Words, max_pieces: int) -> str:
     if len(words) < SHORTEST:
         return "too_short"
@@ -150,11 +159,14 @@ def _fate(words: Words, max_pieces: int) -> str:
     return "measured" if words.aligned == len(words) else "not_aligned"
 
 
-def on_words(weights: NDArray[np.floating], member: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Attention between pieces [N, P, P] as attention between words [N, W, W]; `member` is [W, P].
+def on_words(
+    weights: NDArray[np.floating], member: NDArray[np.float64], read: NDArray[np.float64] | None = None
+) -> NDArray[np.float64]:
+    """Attention between pieces [N, P, Q] as attention between words [N, W, V].
 
-    Rows sum to at most one: what went to the end sign is missing and is not shared out again.
+    member, read: membership [W, P] of the words that attend and [V, Q] of those that are attended to, the same words if
+    it is not given. Rows sum to at most one: what went to the end sign is missing and is not shared out again.
     """
     pieces_in_word = member.sum(1, keepdims=True)
     mean = np.divide(member, pieces_in_word, out=np.zeros_like(member), where=pieces_in_word > 0)
-    return np.asarray(mean @ weights @ member.T)
+    return np.asarray(mean @ weights @ (member if read is None else read).T)

@@ -1,0 +1,35 @@
+"""`alignment`: which source word is translated by which target word in a split, as the corpus knows it."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from heads.base.files import read_yaml
+from heads.base.names import SIDES, SPLITS
+from heads.config.corpora import parse_corpus
+from heads.corpus.alignments import alignment_of, write_alignment
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the flags."""
+    parser.add_argument("--corpus-settings", type=Path, required=True, help="YAML file with the one corpora entry")
+    parser.add_argument("--split", choices=SPLITS, required=True, help="whose pairs")
+    parser.add_argument("--downloads", type=Path, required=True, help="folder in which the fetched files lie")
+    for side in SIDES:
+        parser.add_argument(f"--{side}", type=Path, required=True, help=f"plain text of the {side} side of the split")
+    parser.add_argument(
+        "--links", type=Path, required=True, help="file to write: links in Pharaoh format, a line a pair"
+    )
+    for side in SIDES:
+        parser.add_argument(
+            f"--{side}-words", type=Path, required=True, help="file to write: the text with blanks between its words"
+        )
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Write links and words. Raises UserError for a corpus without an alignment of the split."""
+    corpus = parse_corpus(read_yaml(arguments.corpus_settings))
+    texts = (arguments.source, arguments.target)
+    pairs = alignment_of(corpus, arguments.split, texts, arguments.downloads)
+    write_alignment(pairs, arguments.links, (arguments.source_words, arguments.target_words))

@@ -1,0 +1,76 @@
+"""The word alignment of a split: that of the grammar's own sentences, or an aligner's for a corpus in files.
+
+Both become three files, line by line beside the text: links in Pharaoh format, and the words of either side that they
+count. No pair of dev or test is ever taken out, so that a line of links stays that of its pair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from heads.base.files import UserError, write_lines
+from heads.config.corpora import FilesCorpus, GrammarCorpus
+from heads.config.corpus_parts import FileSpec
+from heads.corpus.build import Corpus, check_file, grammar_pairs
+from heads.corpus.clean import normalise
+from heads.corpus.pairs import read_text
+from heads.syntax.pharaoh import AlignedPair, Lines, aligned_pairs, line_of, lines_of
+from heads.syntax.tokenising import words_of_text
+
+
+def alignment_of(corpus: Corpus, split: str, texts: Sequence[Path], downloads: Path) -> list[AlignedPair]:
+    """The pairs of a split, whose source and target `texts` are, with their words and links.
+
+    Raises UserError, naming file and line, for a corpus without an alignment of the split and for a fault in it.
+    """
+    lines = [lines_of(path) for path in texts]
+    if isinstance(corpus, GrammarCorpus):
+        links, words = _of_grammar(corpus, split, lines)
+    else:
+        links, words = _given(corpus, split, lines, downloads)
+    return aligned_pairs(links, lines, words)
+
+
+def write_alignment(pairs: Sequence[AlignedPair], links: Path, words: Sequence[Path]) -> None:
+    """Write a line a pair: links, and the words of source and target with blanks between them."""
+    write_lines(links, [line_of(pair.links) for pair in pairs])
+    for path, sentences in zip(words, zip(*((pair.source, pair.target) for pair in pairs), strict=True), strict=True):
+        write_lines(path, [" ".join(token.form for token in sentence) for sentence in sentences])
+
+
+def _of_grammar(corpus: GrammarCorpus, split: str, texts: Sequence[Lines]) -> tuple[Lines, list[Lines]]:
+    """Out of the stream that the text came from; cleaning may have left lines of it out."""
+    pairs = grammar_pairs(corpus, split, with_trees=True)
+    links = []
+    for number, line in enumerate(texts[0].lines, 1):
+        pair = next((pair for pair in pairs if pair.source == line), None)
+        if pair is None:
+            raise UserError(
+                f"{texts[0].name}, line {number} does not come from this grammar corpus: build the corpus anew."
+            )
+        links.append(line_of(pair.links))
+    words = [[" ".join(word.form for word in words_of_text(line)) for line in text.lines] for text in texts]
+    return Lines("the grammar", links), [Lines("the grammar", lines) for lines in words]
+
+
+def _given(corpus: FilesCorpus, split: str, texts: Sequence[Lines], downloads: Path) -> tuple[Lines, list[Lines]]:
+    """As the corpus names them; its own text where it names no other words."""
+    given = corpus.alignment.get(split)
+    if given is None:
+        raise UserError(
+            f"The {corpus.source}-{corpus.target} corpus has no word alignment of {split}: name a file in Pharaoh "
+            f"format under alignment: {{{split}: FILE}}."
+        )
+    words = [
+        text if file is None else _lines(file, downloads, lowercase=corpus.lowercase)
+        for text, file in zip(texts, (given.source, given.target), strict=True)
+    ]
+    return _lines(given.links, downloads), words
+
+
+def _lines(file: FileSpec, downloads: Path, *, lowercase: bool = False) -> Lines:
+    """The lines of a file, treated as the text of the corpus is."""
+    check_file(file, downloads)
+    lines = [normalise(line) for line in read_text(file, downloads)]
+    return Lines(str(file), [line.lower() for line in lines] if lowercase else lines)
