@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from heads.analysis.alignment_heads import COLUMNS as ALIGNMENT_HEADS
 from heads.analysis.attention_maps import packed
 from heads.base.files import write_json, write_lines, write_tsv
 from heads.base.names import ATTENTIONS, SCOPES
@@ -125,6 +126,8 @@ def _model(
         for position in (-9, -2, -1, 1, 2, 3)
     ]
     write_tsv(path / "positions.tsv", stand, ("trees", "relation", "position", "arcs"))
+    # Of its own generator, as above.
+    _alignment(path, live["dec_enc"], np.random.default_rng([run.seed, 6, *run.folder.encode()]))
     if run.kind in ("baseline", "pruned"):
         # Of their own generator, as above.
         _maps(path, live, np.random.default_rng([run.seed, 5, *run.folder.encode()]))
@@ -162,6 +165,22 @@ def _roles(live: list[list[int]], world: World, rng: np.random.Generator) -> lis
             add(layer, head, "rare", "rarest", (0.5 if rare else 0.1, None, 200, 0))
             add(layer, head, "rare", "one of two rarest", (0.6 if rare else 0.2, None, 200, int(rare)))
     return rows
+
+
+def _alignment(path: Path, live: list[list[int]], rng: np.random.Generator) -> None:
+    """The second layer's even heads align; the step that reads a word errs less than the one that gives it."""
+    rows: list[Row] = []
+    for step, better in (("output", 0.0), ("input", 0.05)):
+        for layer, heads in enumerate(live):
+            for head in heads:
+                aligns = layer == 1 and head % 2 == 0
+                aer = float(rng.uniform(0.2, 0.4) if aligns else rng.uniform(0.6, 1)) - better
+                ends = {"aer_low": aer - 0.02, "aer_high": aer + 0.02, "precision": 0.98 - aer, "recall": 1.02 - aer}
+                gain = {"gain": 0.55 - aer, "gain_low": 0.53 - aer, "gain_high": 0.57 - aer}
+                where = {"step": step, "layer": layer, "head": head, "aer": aer, **ends, "offset": -1}
+                counts = {"links": 900, "target_words": 950, "pairs": 100, "aligns": int(aligns)}
+                rows.append({**where, "offset_aer": 0.55, **gain, **counts})
+    write_tsv(path / "alignment_heads.tsv", rows, ALIGNMENT_HEADS)
 
 
 def _maps(path: Path, live: Live, rng: np.random.Generator) -> None:

@@ -13,6 +13,7 @@ from heads.base.files import UserError, read_yaml
 from heads.base.runs import run_of
 from heads.config.settings import section
 from heads.config.trainings import GatesSettings
+from heads.figures.alignment import alignment_heads
 from heads.figures.closing import gates_closing, write_animation
 from heads.figures.dependencies import dependency_scores, relative_positions
 from heads.figures.dynamics import dynamics
@@ -38,6 +39,7 @@ FIGURES: dict[str, Callable[..., Figure]] = {
     "dependency_scores": dependency_scores,
     "hard_concrete": hard_concrete,
     "attention_maps": attention_maps,
+    "alignment_heads": alignment_heads,
     "bleu_encoder_heads": bleu_encoder_heads,
     "functions_retained": functions_retained,
     "heads_by_type": heads_by_type,

@@ -17,6 +17,7 @@ NEEDS: dict[str, Need] = {
     "dependency_scores": TABLE_NEEDS["dependencies"],
     "hard_concrete": Need((*ENCODER, *ALL), {"gates": ("heads.tsv",)}, ()),
     "attention_maps": Need((), {"baseline": ("roles.tsv", "model.json", "maps.json")}, ()),
+    "alignment_heads": Need(ALL, dict.fromkeys(("baseline", "pruned"), ("alignment_heads.tsv",)), ()),
     "bleu_encoder_heads": Need(ENCODER, {"baseline": BLEU, "pruned": BLEU}, ("voita_figure7_encoder_pruning.csv",)),
     "functions_retained": Need(
         (*ENCODER, *ALL),

@@ -8,6 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from heads.base.files import UserError
+from heads.tables.alignment import alignment_table
 from heads.tables.claims import decided_claims
 from heads.tables.corpus import corpus_table
 from heads.tables.correlations import correlations_table
@@ -28,6 +29,7 @@ TABLES: dict[str, Callable[..., pd.DataFrame]] = {
     "dependencies": dependencies_table,
     "roles": roles_table,
     "dynamics": dynamics_table,
+    "alignment": alignment_table,
     "speed": speed_table,
     "role_drift": role_drift_table,
     "michel_table1": heads_table,
@@ -46,6 +48,7 @@ KEYS = {
     "dependencies": ("experiment", "relation", "direction"),
     "roles": ("experiment", "kind", "scope", "lam", "keep"),
     "dynamics": ("experiment", "update", "finished", "role", "name"),
+    "alignment": ("experiment", "kind", "scope", "lam", "keep", "layer"),
     "speed": ("experiment", "device", "kind", "scope", "lam", "keep", "batch_sentences"),
     "michel_table2": ("experiment", "attention", "layer"),
     "michel_masking_curve": ("experiment", "order", "attention", "masked"),

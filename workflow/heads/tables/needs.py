@@ -88,6 +88,9 @@ NEEDS: dict[str, Need] = {
     ),
     "role_drift": Need(BOTH, dict.fromkeys(("baseline", "pruned"), ("roles.tsv", "model.json")), (), driven=True),
     "dynamics": Need((), {"baseline": ("dynamics.tsv",)}, ()),
+    "alignment": Need(
+        BOTH, dict.fromkeys(("baseline", "pruned", "scratch"), ("alignment_heads.tsv", "model.json")), (), driven=True
+    ),
     "speed": Need((), {"baseline": ("speed.tsv",)}, ("michel_table4_speed.csv",)),
     "michel_table1": Need((), {"baseline": ("ablation.tsv", "ablation.dev.tsv")}, ("michel_table1_heads.csv",)),
     "michel_table2": Need((), {"baseline": ("layers_to_one.tsv",)}, ("michel_tables2_5_layers.csv",)),

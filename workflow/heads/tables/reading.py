@@ -37,7 +37,7 @@ TEXT = {
     "relation",
     "signature",
 }
-TEXT |= {"run", "device", "form", "order", "target"}
+TEXT |= {"step", "run", "device", "form", "order", "target"}
 OBJECTS = {"maps", "statistics"}
 
 Record = dict[str, Any]
@@ -117,6 +117,10 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     ),
     "positions.tsv": ("trees", "relation", "position", "arcs"),
     "alignment.tsv": ("trees", "sentences", "measured", "tree_words", "aligned_words"),
+    "alignment_heads.tsv": (
+        *("step", "layer", "head", "aer", "aer_low", "aer_high", "precision", "recall"),
+        *("offset", "offset_aer", "gain", "gain_low", "gain_high", "links", "pairs", "aligns"),
+    ),
     "gates.jsonl": ("update", "attention", "layer", "head", "p_open"),
     "maps.json": ("maps",),
     "importance.tsv": ("attention", "layer", "head", "form", "importance", "importance_normalised"),

@@ -9,7 +9,10 @@ import pandas as pd
 NEVER_AVERAGED = ("paper", "p_value", "low", "high", "chance")
 """Beginnings of columns that belong to a row and not to what was measured."""
 
-FACTS = ("layer", "head", "head_chosen", "head_oracle", "masked", "draw", "layers", "heads", "of", "sentences", "limit")
+FACTS = (
+    *("layer", "head", "head_chosen", "head_oracle", "best_head", "other_head", "offset", "masked", "draw"),
+    *("layers", "heads", "of", "sentences", "limit"),
+)
 """Numbers that are names or sizes: the mean of two head numbers is no head."""
 
 

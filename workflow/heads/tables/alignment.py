@@ -1,0 +1,57 @@
+"""Which layers of decoder-encoder attention align words, before and after pruning: the best head of each layer."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from heads.tables.pruning import run_order
+from heads.tables.reading import RUN_COLUMNS, Frames, first_of
+
+LAYER = [*RUN_COLUMNS, "layer"]
+SEPARATOR = "; "
+NONE = "none"
+BEST = {
+    "head": "best_head",
+    "aer": "best_aer",
+    "aer_low": "best_aer_low",
+    "aer_high": "best_aer_high",
+    "precision": "best_precision",
+    "recall": "best_recall",
+    "offset": "offset",
+    "offset_aer": "offset_aer",
+    "gain": "aer_gain",
+    "gain_low": "aer_gain_low",
+    "gain_high": "aer_gain_high",
+}
+"""Columns of the best head's row, and what they are called beside other heads."""
+
+
+def best_heads(rows: pd.DataFrame) -> pd.DataFrame:
+    """The row of each run's and layer's head that errs least, the first of equals; rows of one step."""
+    return rows.sort_values(["aer", "head"], kind="stable").drop_duplicates(LAYER)
+
+
+def alignment_table(frames: Frames) -> pd.DataFrame:
+    """A row a run and layer, for layers without a live head too.
+
+    Columns: RUN_COLUMNS; `layer`; `live` heads `of` so many; of the first step in the settings how many heads align and
+    which, those of BEST for the head that errs least, which was chosen on the pairs that it is reported on; of the
+    second step, where it was measured, the least error rate and its head. frames: `model.json`, `alignment_heads.tsv`.
+    """
+    model, rows = frames["model.json"], frames["alignment_heads.tsv"]
+    layers = model[model["attention"] == "dec_enc"].groupby(LAYER, sort=False)["live"]
+    table = layers.agg(live="sum", of="size").reset_index()
+    first = first_of(rows, "step")
+    aligning = first[first["aligns"] == 1].groupby(LAYER, sort=False)["head"]
+    found = aligning.agg(aligning="size", aligning_heads=_named).reset_index()
+    table = table.merge(found, on=LAYER, how="left").fillna({"aligning": 0, "aligning_heads": NONE})
+    table = table.merge(best_heads(first)[[*LAYER, "step", *BEST]].rename(columns=BEST), on=LAYER, how="left")
+    other = first_of(rows.drop(first.index), "step")
+    columns = {"step": "other_step", "head": "other_head", "aer": "other_aer"}
+    table = table.merge(best_heads(other)[[*LAYER, *columns]].rename(columns=columns), on=LAYER, how="left")
+    order = run_order(table.assign(place=range(len(table))))["place"]
+    return table.loc[order].fillna({"step": "", "other_step": ""}).reset_index(drop=True)
+
+
+def _named(heads: pd.Series) -> str:
+    return SEPARATOR.join(str(head) for head in sorted(heads))
