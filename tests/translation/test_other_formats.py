@@ -183,6 +183,7 @@ def test_differences_are_the_largest_over_all_pieces_and_a_number_that_is_none_i
     ("flags", "sentence"),
     [
         (["--quantization", "int8"], "--quantization int8 is of --format ctranslate2: take one of the two flags away."),
+        (["--alignment", "x"], "--alignment is of --format ctranslate2: take one of the two flags away."),
         (["--sentences", "x.txt"], "--sentences checks formats of others: give --format, or take it away."),
     ],
 )

@@ -24,6 +24,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--sentences", type=Path, help="text of the source language by which formats of others are held against ours"
     )
+    parser.add_argument(
+        "--alignment",
+        type=Path,
+        help="table of alignment heads to tell ctranslate2 of; default: alignment_heads.tsv in the folder of the model",
+    )
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -33,8 +38,11 @@ def run(arguments: argparse.Namespace) -> None:
         raise UserError(f"--quantization {quantization} is of --format ctranslate2: take one of the two flags away.")
     if form == "folder" and arguments.sentences:
         raise UserError("--sentences checks formats of others: give --format, or take it away.")
+    if form != "ctranslate2" and arguments.alignment:
+        raise UserError("--alignment is of --format ctranslate2: take one of the two flags away.")
     sentences = read_lines(arguments.sentences) if arguments.sentences else ()
-    difference = export(arguments.model, arguments.out, form, sentences=sentences, quantization=quantization)
+    told = {"sentences": sentences, "quantization": quantization, "alignment": arguments.alignment}
+    difference = export(arguments.model, arguments.out, form, **told)
     if form == "folder":
         print(f"python -m heads translate --model {arguments.out} < source.txt", file=sys.stderr)
     else:

@@ -17,6 +17,7 @@ from heads.model.shape import ModelShape, facts_of
 from heads.model.transformer import Transformer
 from heads.text.vocabulary import Vocabulary, facts_beside
 from heads.translation.agreement import pairs_of
+from heads.translation.aligning import ROWS, AligningHead, aligning_heads
 from heads.translation.model_folder import SCORE, VOCABULARIES, load_vocabularies, score_of, vocabulary_folder
 from heads.translation.to_ctranslate2 import agreement_of_ctranslate2, write_ctranslate2
 from heads.translation.to_onnx import agreement_of_onnx, write_onnx
@@ -28,12 +29,19 @@ TOLERANCE = 1e-4
 
 
 def export(
-    folder: Path, out: Path, form: str = "folder", *, sentences: Sequence[str] = (), quantization: str = "float32"
+    folder: Path,
+    out: Path,
+    form: str = "folder",
+    *,
+    sentences: Sequence[str] = (),
+    quantization: str = "float32",
+    alignment: Path | None = None,
 ) -> float | None:
     """Write the model of a run's folder, with all that translating with it takes, to the new folder `out`.
 
     A format of others is held against our own model on `sentences`, or on random pieces if there are none; returned is
-    the largest difference of a log-probability in nats. Raises UserError if `folder` is no run of an experiment, if
+    the largest difference of a log-probability in nats. Which heads align is told to CTranslate2, by the table
+    `alignment` or the one in `folder`, if it has one. Raises UserError if `folder` is no run of an experiment, if
     `out` is already there, and where a format needs what is not installed.
     """
     model = load_folder(folder)
@@ -45,11 +53,13 @@ def export(
     if place != folder.resolve():
         facts |= {"experiment": place.parent.name, "run": folder.resolve().relative_to(place.parent).as_posix()}
     score, difference = score_of(folder), None
+    rows = alignment or (folder / ROWS if (folder / ROWS).exists() else None)
+    aligning = aligning_heads(rows, model.shape) if rows and form == "ctranslate2" else None
     with new_folder(out) as stage:
         if form == "folder":
             save_folder(model, stage, facts, facts["provenance"])
         else:
-            difference = _write_other(form, model, vocabularies, stage, sentences, quantization)
+            difference = _write_other(form, model, vocabularies, stage, sentences, quantization, aligning)
             write_tsv(stage / HEADS, head_rows(model.shape), COLUMNS)
             write_json(stage / "origin.json", facts["provenance"])
         for name in VOCABULARIES:
@@ -58,7 +68,7 @@ def export(
         if score is not None:
             write_json(stage / SCORE, score)
         parameters = sum(value.numel() for value in model.parameters())
-        use = _use(form, facts["provenance"], score, difference)
+        use = _use(form, facts["provenance"], score, difference) + (ALIGNMENT_USE if aligning else "")
         write_text(stage / "README.md", page(model.shape, parameters, facts, score, use))
     return difference
 
@@ -70,11 +80,12 @@ def _write_other(
     stage: Path,
     sentences: Sequence[str],
     quantization: str,
+    aligning: Sequence[AligningHead] | None,
 ) -> float:
     """Write the model as others read it, and find how far it is from ours. Raises ArithmeticError if that is far."""
     pairs = pairs_of(model, vocabularies[0], sentences)
     if form == "ctranslate2":
-        write_ctranslate2(model, vocabularies, stage, quantization)
+        write_ctranslate2(model, vocabularies, stage, quantization, aligning)
         difference = agreement_of_ctranslate2(model, vocabularies, stage, pairs)
     else:
         write_onnx(model, stage)
@@ -166,6 +177,14 @@ for result in translator.translate_batch(pieces, beam_size={beam}, disable_unk=T
 ```
 
 CTranslate2 divides scores by length ** length_penalty, ours were divided by ((5 + length) / 6) ** {alpha}."""
+
+
+ALIGNMENT_USE = """
+
+`alignment_heads` in `config.json` lists the decoder-encoder heads that align words, [layer, head] in the numbers of
+this model, from 0, the best one first. Those of the best one's layer are what `translate_batch(...,
+return_attention=True)` gives the mean attention of: a row a target piece, a column a source piece.
+"""
 
 
 def _head_table(shape: ModelShape) -> str:

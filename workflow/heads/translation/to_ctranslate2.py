@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -21,16 +22,24 @@ from heads.model.transformer import Layer, Transformer, layers_of, sinusoids
 from heads.text.special_ids import BOS, EOS, UNK
 from heads.text.vocabulary import Vocabulary
 from heads.translation.agreement import POSITIONS, Pair, largest_difference
+from heads.translation.aligning import AligningHead, aligning_first
 
 QUANTIZATIONS = ("float32", "float16", "bfloat16", "int16", "int8", "int8_float16", "int8_bfloat16")
 
 
 def write_ctranslate2(
-    model: Transformer, vocabularies: Sequence[Vocabulary], folder: Path, quantization: str = "float32"
+    model: Transformer,
+    vocabularies: Sequence[Vocabulary],
+    folder: Path,
+    quantization: str = "float32",
+    aligning: Sequence[AligningHead] | None = None,
 ) -> None:
     """Write model.bin, config.json and both vocabularies into a folder.
 
-    Raises UserError where CTranslate2 is not installed.
+    aligning: alignment heads, the best first, if they are known. config.json then lists them all as `alignment_heads`,
+    pairs of layer and head in the numbers of the exported model. CTranslate2 itself (4.8) does not read that list for
+    models that translate: the attention that it returns is the mean over the first so many heads of one layer, so that
+    those of the best head's layer are put in front of it. Raises UserError where CTranslate2 is not installed.
     """
     try:
         from ctranslate2 import specs
@@ -39,7 +48,13 @@ def write_ctranslate2(
             'ctranslate2 is not installed: pip install "heads[ctranslate2]", or export otherwise.'
         ) from error
     names = [[vocabulary.piece(number) for number in range(len(vocabulary))] for vocabulary in vocabularies]
+    model, places = aligning_first(model, aligning or ())
     spec = _described(model, specs)
+    if places:
+        best = [layer for layer, _ in places].count(places[0][0])
+        spec.decoder.alignment_layer, spec.decoder.alignment_heads = np.int16(places[0][0]), np.int16(best)
+    if aligning is not None:
+        spec.config.add_attribute("alignment_heads", places)
     spec.register_source_vocabulary(names[0])
     spec.register_target_vocabulary(names[1])
     spec.config.bos_token, spec.config.eos_token, spec.config.unk_token = (names[1][i] for i in (BOS, EOS, UNK))
