@@ -113,6 +113,8 @@ def test_the_rows_in_the_folder_of_the_run_are_taken_and_without_any_nothing_is_
     finally:
         rows.unlink()
     assert read_json(tmp_path / "with/config.json")["alignment_heads"] == [[0, 0], [1, 1]]
+    expected = ours(load_folder(experiment.pruned), experiment)[0, 1]
+    np.testing.assert_allclose(theirs(tmp_path / "with", experiment)[:, : expected.shape[1]], expected, atol=1e-5)
 
 
 def test_heads_in_another_order_are_the_same_function(experiment: Experiment) -> None:

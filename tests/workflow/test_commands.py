@@ -43,6 +43,7 @@ FAR = {
     **TEXTS,
     "cleaning": CLEANING,
     "trees": "gold.conllu",
+    "alignment": {"dev": {"links": "dev.links", "source": "dev.cut"}},
     "hold_out": {"roles": 70},
     "out_of_domain": [{"source": "o.de", "target": "o.en"}],
 }
@@ -96,7 +97,8 @@ class Job:
 def planned(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A checkout with the three experiments, and nothing done."""
     folder = checkout(tmp_path_factory.mktemp("planned"))
-    for name in ("learn.conllu", "gold.conllu", "o.de", "o.en", *(f"{s}.{t}" for s in TEXTS for t in TEXTS["dev"][0])):
+    given = ("learn.conllu", "gold.conllu", "dev.links", "dev.cut", "o.de", "o.en")
+    for name in (*given, *(f"{s}.{t}" for s in TEXTS for t in TEXTS["dev"][0])):
         write_text(folder / "texts" / name, "")
     write_text(folder / "planned.yaml", yaml.safe_dump(PLANNED))
     return folder
@@ -260,7 +262,8 @@ def test_heads_are_chosen_from_measures_that_never_saw_the_test_set(jobs: list[J
 
 def test_settings_files_hold_what_config_yaml_says_of_their_stage_or_corpus(planned: Path) -> None:
     whole = resolve(merged(merged(read_yaml(ROOT / "config.yaml"), read_yaml(TINY)), PLANNED))
-    grounds = {key: value for key, value in FAR.items() if key not in ("trees", "parser_trees", "out_of_domain")}
+    aside = ("trees", "parser_trees", "alignment", "out_of_domain")
+    grounds = {key: value for key, value in FAR.items() if key not in aside}
     expected = {
         "results/far/settings/masked.yaml": {name: whole["far"][name] for name in ("translate", "selection")},
         "results/tiny/settings/gates.yaml": {name: whole["tiny"][name] for name in ("training", "gates")},
@@ -268,6 +271,7 @@ def test_settings_files_hold_what_config_yaml_says_of_their_stage_or_corpus(plan
         "results/corpora/grounds/out_of_domain.yaml": {**grounds, "out_of_domain": FAR["out_of_domain"]},
         "results/corpora/grounds/trees.dev.yaml": {**grounds, "trees": "gold.conllu"},
         "results/corpora/grounds/trees.train.yaml": {**grounds, "parser_trees": "learn.conllu"},
+        "results/corpora/grounds/alignment.dev.yaml": {**grounds, "alignment": FAR["alignment"]},
     }
     done = snakemake(planned, "--cores", "2", "--configfile", str(TINY), "planned.yaml", "--", *expected)
     assert done.returncode == 0, done.stdout[-3000:]
