@@ -131,6 +131,10 @@ def test_intervals_are_of_pairs_drawn_again_with_the_best_offset_found_anew_in_e
     # A draw of the third pair alone: offset 1 is right, the head is wrong. Of the first alone both are right.
     assert row["gain_low"] == -1.0
     assert row["gain_high"] <= 0.0
+    # A head that always looks at the word's own place is the best offset over all pairs, but not in draws of the third.
+    (row, _) = rows_of(pairs, [looking_at([0, 0], 2)] * 3)
+    assert row["gain"] == row["gain_high"] == 0.0
+    assert row["gain_low"] < -0.2
 
 
 @pytest.mark.parametrize(("margin", "aligns"), [(0.3, 1), (0.4, 0)])
