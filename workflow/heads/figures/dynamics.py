@@ -22,7 +22,7 @@ def dynamics(frames: Frames, experiment: str) -> Figure:
     """The best encoder head of each measure at every checkpoint, beside what a role asks for."""
     rows = first_seed(dynamics_table(frames))
     title = f"When heads become what they are, experiment “{experiment}”{seed_note(frames['dynamics.tsv'])}"
-    figure, (axes,) = new_figure(2.6, title, ncols=3)
+    figure, (axes,) = new_figure(3.1, title, ncols=3)
     for name, label, style in (("", "most confident head", "-"), (MEAN, "mean of all heads", "--")):
         _line(
             axes[0],
@@ -61,7 +61,7 @@ def dynamics(frames: Frames, experiment: str) -> Figure:
         strict=True,
     ):
         each.set(xlabel="update", ylabel=label)
-        each.legend(fontsize=5, loc="best")
+        each.legend(fontsize=5, loc="upper center", bbox_to_anchor=(0.5, -0.25), ncols=1 + (letter == "c"))
         panel(each, letter, name)
     axes[0].set_ylim(0, 1)
     axes[1].set_ylim(0, 1)
