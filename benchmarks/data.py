@@ -100,9 +100,8 @@ def first_update(folder: Path) -> None:
     torch.set_num_threads(1)
     for side in PIECES:
         sha256_of(folder / f"train.{side}.safetensors")
-    pieces = {f"{side}_pieces": number for side, number in PIECES.items()}
     heads = full_heads(layers=1, heads=1)
-    shape = ModelShape(8, 8, 8, 0.0, pre_norm=True, original_heads=1, live_heads=heads, **pieces)
+    shape = ModelShape(8, 8, 8, 0.0, True, PIECES["source"], PIECES["target"], 1, heads)  # noqa: FBT003
     settings = TrainingSettings(
         batch_tokens=BATCH_TOKENS,
         micro_batch_tokens=BATCH_TOKENS,

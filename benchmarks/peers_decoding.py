@@ -89,7 +89,7 @@ def put_layer(spec: Any, layer: Layer) -> None:
 
 def translator_of(model: Transformer) -> ctranslate2.Translator:
     """The same model in CTranslate2, on one thread."""
-    spec = ctranslate2.specs.TransformerSpec.from_config(SHAPE.layers, SHAPE.original_heads, pre_norm=True)
+    spec = ctranslate2.specs.TransformerSpec.from_config(SHAPE.layers("enc_self"), SHAPE.original_heads, pre_norm=True)
     for stack, layers in ((spec.encoder, model.encoder), (spec.decoder, model.decoder)):
         stack.position_encodings.encodings = sinusoids(LONGEST, SHAPE.width).float().numpy()
         for described, layer in zip(stack.layer, layers_of(layers), strict=True):

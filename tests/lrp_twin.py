@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from heads.model.attention import Attention
+from heads.model.shape import ModelShape
 from heads.model.transformer import FeedForward, Layer, Residual, Transformer, sinusoids
 
 STABILISER = 1e-12
@@ -197,12 +198,12 @@ class Twin:
         """source: [S] ids. target: [T] ids of the decoder's input."""
         self.model, self.rule = model, rule
         self.sums: dict[str, list[Sum]] = {"encoder": [], "decoder": []}
-        states = embedded(model.source_embedding.pieces, source)
+        states = embedded(model.shape, model.source_embedding.pieces.weight, source)
         for layer in cast(list[Layer], model.encoder):
             states = self.attend("encoder", f"enc_self.{layer.index}", states, layer)
             states = self.transform("encoder", f"enc_ffn.{layer.index}", states, layer)
         self.encoder_top, self.memory = states, model.encoder_norm(states)
-        states = embedded(model.target_embedding.pieces, target)
+        states = embedded(model.shape, model.target_embedding.pieces.weight, target)
         for layer in cast(list[Layer], model.decoder):
             states = self.attend("decoder", f"dec_self.{layer.index}", states, layer)
             states = self.attend("decoder", f"dec_enc.{layer.index}", states, layer)
@@ -220,12 +221,13 @@ class Twin:
         per_head = [torch.zeros(len(stream), 0).to(stream)]
         for head in range(part.heads):
             rows = slice(head * part.head_width, (head + 1) * part.head_width)
-            query, key, value = (m.weight[rows] for m in (part.query, part.key, part.value))
-            scores = (entered @ query.T) @ (attended @ key.T).T / math.sqrt(part.head_width)
+            query, key, value = (rows_of(m, rows) for m in (part.query, part.key, part.value))
+            queries, keys = entered @ query[0].T + query[1], attended @ key[0].T + key[1]
+            scores = queries @ keys.T / math.sqrt(part.head_width)
             if name.startswith("dec_self"):
                 scores = scores + torch.full_like(scores, -torch.inf).triu(1)
-            per_head.append(scores.softmax(-1) @ (attended @ value.T))
-        change = torch.cat(per_head, -1) @ part.output.weight.T
+            per_head.append(scores.softmax(-1) @ (attended @ value[0].T + value[1]))
+        change = torch.cat(per_head, -1) @ part.output.weight.T + rows_of(part.output, slice(None))[1]
         self.sums[side].append(Sum(name, residual, part, stream, entered, attended, change, per_head))
         return residual.leave(stream, change)
 
@@ -233,7 +235,7 @@ class Twin:
         """A feed-forward sub-layer forward."""
         part, residual = layer.feedforward, layer.feedforward_residual
         entered = residual.norm(stream) if residual.pre_norm else stream
-        change = part.outer(part.inner(entered).relu())
+        change = part.outer(part.activate(part.inner(entered)))
         self.sums[side].append(Sum(name, residual, part, stream, entered, entered, change, []))
         return residual.leave(stream, change)
 
@@ -261,9 +263,11 @@ class Twin:
         norm, beyond = taken.residual.norm, torch.zeros(())
         if not taken.residual.pre_norm:
             relevance = self.rule.norm(norm, taken.stream + taken.change, relevance)
-        if isinstance(taken.part, Attention) and taken.part.heads == 0:  # nothing was added, so there is no sum
+        if isinstance(taken.part, Attention) and taken.part.heads == 0:
             met[taken.name] = torch.zeros(0)
-            return relevance, beyond
+            if taken.part.output.bias is None:  # nothing was added, so there is no sum
+                return relevance, beyond
+            return self.rule.fork(taken.stream, taken.change, relevance)[0], beyond
         stream, change = self.rule.fork(taken.stream, taken.change, relevance)
         if isinstance(taken.part, FeedForward):
             inside = self.through_feedforward(taken.part, taken.entered, change)
@@ -278,31 +282,39 @@ class Twin:
         return stream + inside, beyond
 
     def through_feedforward(self, part: FeedForward, inputs: Tensor, relevance: Tensor) -> Tensor:
-        """Back through two linear maps; the ReLU between them changes nothing."""
-        hidden = part.inner(inputs).relu()
+        """Back through two linear maps; the activation between them changes nothing."""
+        hidden = part.activate(part.inner(inputs))
         relevance = self.rule.matrix(hidden, part.outer.weight, part.outer.bias, relevance)
         return self.rule.matrix(inputs, part.inner.weight, part.inner.bias, relevance)
 
     def through_attention(self, taken: Sum, part: Attention, relevance: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Back through an attention: relevance of asking states [Q, D], of attended ones [K, D], met at heads [H]."""
         asking, attended, met = torch.zeros_like(taken.entered), torch.zeros_like(taken.attended), []
-        maps = [linear.weight.split(part.head_width) for linear in (part.query, part.key, part.value)]
         mask = torch.zeros(len(asking), len(attended)).to(asking)
         if taken.name.startswith("dec_self"):
             mask = torch.full_like(mask, -torch.inf).triu(1)
         outputs = torch.cat(taken.outputs, -1)
-        at_heads = self.rule.matrix(outputs, part.output.weight, None, relevance)
-        for query, key, value, at_head in zip(*maps, at_heads.split(part.head_width, -1), strict=True):
+        at_heads = self.rule.matrix(outputs, part.output.weight, part.output.bias, relevance)
+        for head, at_head in enumerate(at_heads.split(part.head_width, -1)):
             met.append(at_head.sum())
-            parts = (taken.entered @ query.T, taken.attended @ key.T, taken.attended @ value.T)
-            back = self.rule.attention(*parts, mask, at_head)
-            asking = asking + self.rule.matrix(taken.entered, query, None, back[0])
-            for weight, amount in ((key, back[1]), (value, back[2])):
-                attended = attended + self.rule.matrix(taken.attended, weight, None, amount)
+            rows = slice(head * part.head_width, (head + 1) * part.head_width)
+            query, key, value = (rows_of(m, rows) for m in (part.query, part.key, part.value))
+            given = ((taken.entered, query), (taken.attended, key), (taken.attended, value))
+            parts = [states @ weight.T + bias for states, (weight, bias) in given]
+            back = self.rule.attention(parts[0], parts[1], parts[2], mask, at_head)
+            asking = asking + self.rule.matrix(taken.entered, *query, back[0])
+            for (weight, bias), amount in ((key, back[1]), (value, back[2])):
+                attended = attended + self.rule.matrix(taken.attended, weight, bias, amount)
         return asking, attended, torch.stack(met)
 
 
-def embedded(pieces: nn.Embedding, ids: Tensor) -> Tensor:
-    """Scaled embeddings with positions [Q, D] of ids [Q]."""
-    width = pieces.weight.shape[1]
-    return pieces.weight[ids] * math.sqrt(width) + sinusoids(len(ids), width).to(pieces.weight)
+def embedded(shape: ModelShape, matrix: Tensor, ids: Tensor) -> Tensor:
+    """Embeddings, scaled where the shape says so, with positions [Q, D] of ids [Q]."""
+    signals = sinusoids(len(ids), shape.width, halves=shape.positions == "halves").to(matrix)
+    return matrix[ids] * (math.sqrt(shape.width) if shape.scaled_embedding else 1) + signals
+
+
+def rows_of(linear: nn.Linear, rows: slice) -> tuple[Tensor, Tensor]:
+    """Weight and bias of some outputs of a map; zeros where it has no bias."""
+    bias = torch.zeros(len(linear.weight)).to(linear.weight) if linear.bias is None else linear.bias
+    return linear.weight[rows], bias[rows]

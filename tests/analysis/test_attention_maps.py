@@ -45,7 +45,13 @@ LIVE = {"enc_self": ((2,), (), (0, 1)), "dec_self": ((), (1,), ()), "dec_enc": (
 
 def pruned(pieces: int, target_pieces: int = 9) -> Transformer:
     torch.manual_seed(8)
-    sizes = {"width": 6, "head_width": 4, "feedforward": 5, "source_pieces": pieces, "target_pieces": target_pieces}
+    sizes: dict[str, Any] = {
+        "width": 6,
+        "head_width": 4,
+        "feedforward": 5,
+        "source_pieces": pieces,
+        "target_pieces": target_pieces,
+    }
     shape = ModelShape(**sizes, dropout=0.2, pre_norm=True, original_heads=3, live_heads=LIVE)
     return Transformer(shape).eval()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -35,10 +36,20 @@ LiveHeads = dict[str, tuple[tuple[int, ...], ...]]
 HEADLESS: LiveHeads = {"enc_self": ((0, 1, 2), ()), "dec_self": ((), (2,)), "dec_enc": ((1,), ())}
 
 
-def random_model(*, pre_norm: bool, live: LiveHeads | None = None) -> Transformer:
+IMPORTED: dict[str, Any] = {
+    "attention_biases": True,
+    "activation": "silu",
+    "positions": "halves",
+    "tied_projection": True,
+    "norm_epsilon": 1e-2,
+}
+"""What imported models have otherwise."""
+
+
+def random_model(*, pre_norm: bool, live: LiveHeads | None = None, **changes: Any) -> Transformer:
     """Two layers of width 6, three heads of width 2, feed-forward 7; norms and biases as if trained."""
     live = live or full_heads(layers=2, heads=3)
-    model = Transformer(ModelShape(6, 2, 7, 0.0, pre_norm, 11, 13, 3, live)).double().eval()
+    model = Transformer(ModelShape(6, 2, 7, 0.0, pre_norm, 11, 13, 3, live, **changes)).double().eval()
     generator = torch.Generator().manual_seed(5)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
@@ -78,9 +89,12 @@ def twin_heads(model: Transformer, batch: Batch, rule: Matrices) -> list[tuple[d
 @pytest.mark.parametrize("name", RULES)
 @pytest.mark.parametrize("order", ["pre-norm", "post-norm"])
 @pytest.mark.parametrize("live", [None, HEADLESS], ids=["all-heads", "layers-without-heads"])
+@pytest.mark.parametrize("changes", [{}, IMPORTED], ids=["ours", "imported"])
 @torch.no_grad()
-def test_the_walk_of_all_steps_equals_a_plain_walk_of_each(name: str, order: str, live: LiveHeads | None) -> None:
-    model, batch = random_model(pre_norm=order == "pre-norm", live=live), random_batch([(3, 4), (2, 2)])
+def test_the_walk_of_all_steps_equals_a_plain_walk_of_each(
+    name: str, order: str, live: LiveHeads | None, changes: dict[str, Any]
+) -> None:
+    model, batch = random_model(pre_norm=order == "pre-norm", live=live, **changes), random_batch([(3, 4), (2, 2)])
     found = head_relevance(model, batch, rule_of(name, 1e-13))
     expected = twin_heads(model, batch, RULES[name])
     assert max(float(part.max()) for part in found.deviations().values()) < 1e-7

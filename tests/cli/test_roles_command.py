@@ -71,7 +71,7 @@ def command(tmp_path: Path) -> Command:
         facts: Any = None,
         **changes: Any,
     ) -> int:
-        sizes = {"width": 6, "head_width": 4, "feedforward": 5, "source_pieces": 40, "target_pieces": 9}
+        sizes: dict[str, Any] = {"width": 6, "head_width": 4, "feedforward": 5, "source_pieces": 40, "target_pieces": 9}
         shape = ModelShape(**sizes, dropout=0.2, pre_norm=True, original_heads=3, live_heads=live)
         save_folder(Transformer(shape).eval(), tmp_path / "model", facts or {}, {})
         (tmp_path / "settings").write_text(yaml.safe_dump({"roles": SETTINGS | changes}))

@@ -29,5 +29,5 @@ def test_a_whole_model_has_every_head_of_every_layer(
     tiny_shape: Callable[..., ModelShape], layers: int, heads: int
 ) -> None:
     shape = tiny_shape(live_heads=full_heads(layers=layers, heads=heads))
-    assert shape.layers == layers and len(shape.heads()) == 3 * layers * heads
+    assert {shape.layers(kind) for kind in shape.live_heads} == {layers} and len(shape.heads()) == 3 * layers * heads
     assert shape.heads()[-1] == ("dec_enc", layers - 1, heads - 1)

@@ -308,4 +308,4 @@ def test_a_shape_survives_json(tiny_shape: Callable[..., ModelShape]) -> None:
     live = {"enc_self": ((0, 2), ()), "dec_self": ((), (1,)), "dec_enc": ((0, 1, 2), (2,))}
     shape = tiny_shape(live_heads=live, pre_norm=False, dropout=0.25)
     assert ModelShape.from_dict(json.loads(json.dumps(shape.as_dict()))) == shape
-    assert shape.layers == 2
+    assert shape.layers("dec_enc") == 2

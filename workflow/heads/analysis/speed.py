@@ -184,7 +184,7 @@ def facts_of(contestant: Contestant) -> dict[str, object]:
     shape = contestant.model.shape
     return {
         "heads": len(shape.heads()),
-        "of": shape.original_heads * shape.layers * len(shape.live_heads),
+        "of": len(shape.all_heads()),
         "parameters": sum(value.numel() for value in contestant.model.parameters()),
         "disk_mb": contestant.disk_mb,
         "peak_memory_mb": contestant.peak_memory_mb,

@@ -1,6 +1,7 @@
 """Multi-head attention (Vaswani et al. 2017, sec. 3.2) with a gate on every head, the one attention of the project.
 
-It has no biases (as in Vaswani's formula), so a layer that lost all its heads contributes exactly nothing.
+It has no biases (as in Vaswani's formula), so a layer that lost all its heads contributes exactly nothing; in imported
+models it may have them, and such a layer still contributes the output's bias.
 B batch, Q/K query and key length, D width, H heads of the layer, E width of one head.
 """
 
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -55,13 +57,13 @@ class KeyValues:
 class Attention(nn.Module):
     """Multi-head attention with a gate on every head's output."""
 
-    def __init__(self, width: int, heads: int, head_width: int, dropout: float) -> None:
+    def __init__(self, width: int, heads: int, head_width: int, dropout: float, *, biases: bool = False) -> None:
         super().__init__()
         self.heads, self.head_width, self.dropout = heads, head_width, dropout
-        self.query = Linear(width, heads * head_width, bias=False)
-        self.key = Linear(width, heads * head_width, bias=False)
-        self.value = Linear(width, heads * head_width, bias=False)
-        self.output = Linear(heads * head_width, width, bias=False)
+        self.query = Linear(width, heads * head_width, bias=biases)
+        self.key = Linear(width, heads * head_width, bias=biases)
+        self.value = Linear(width, heads * head_width, bias=biases)
+        self.output = Linear(heads * head_width, width, bias=biases)
 
     def split(self, states: Tensor) -> Tensor:
         """[B, Q, H*E] to [B, H, Q, E]."""
@@ -70,7 +72,7 @@ class Attention(nn.Module):
 
     def together(self, states: Tensor, *maps: nn.Linear) -> list[Tensor]:
         """Several maps of `states` [B, Q, D] by one product, each [B, H, Q, E]."""
-        found = linear(states, torch.cat([each.weight for each in maps]))
+        found = linear(states, *joined(maps))
         return [self.split(part) for part in found.chunk(len(maps), -1)]
 
     def project(self, states: Tensor) -> KeyValues:
@@ -111,6 +113,11 @@ class Attention(nn.Module):
         merged: Tensor = self.output(per_head.transpose(1, 2).flatten(2))
         return merged
 
+    def without_heads(self, states: Tensor) -> Tensor:
+        """What is left of the output [B, Q, D] when no head is."""
+        nothing = torch.zeros_like(states)
+        return nothing if self.output.bias is None else nothing + self.output.bias
+
     def fused(self, queries: Tensor, attended: KeyValues, mask: Tensor | None, *, causal: bool) -> Tensor:
         """Heads [B, H, Q, E] by torch's attention, on a CPU in fp32: the gradient of bf16 takes ten times as long."""
         keys, values = attended.keys, attended.values
@@ -122,6 +129,12 @@ class Attention(nn.Module):
                 queries, keys, values, mask, self.dropout if self.training else 0.0, causal
             )
         return heads
+
+
+def joined(maps: Sequence[nn.Linear]) -> tuple[Tensor, Tensor | None]:
+    """Matrix and bias of several maps of the same states, as those of one; all have biases or none has."""
+    biases: list[Tensor] = [each.bias for each in maps if each.bias is not None]
+    return torch.cat([each.weight for each in maps]), torch.cat(biases) if biases else None
 
 
 def attention_weights(queries: Tensor, keys: Tensor, *, mask: Tensor | None, causal: bool) -> Tensor:

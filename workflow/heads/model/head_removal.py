@@ -51,7 +51,9 @@ def prune(model: Transformer, open_heads: OpenHeads) -> Transformer:
             columns = keep.repeat_interleave(shape.head_width)
             prefix = attention_name(kind, layer)
             for part in ("query", "key", "value"):
-                weights[f"{prefix}.{part}.weight"] = weights[f"{prefix}.{part}.weight"][columns]
+                for name in (f"{prefix}.{part}.weight", f"{prefix}.{part}.bias"):
+                    if name in weights:
+                        weights[name] = weights[name][columns]
             weights[f"{prefix}.output.weight"] = weights[f"{prefix}.output.weight"][:, columns]
     smaller.to(model.projection.weight).load_state_dict(weights)
     return smaller.train(model.training)
@@ -62,9 +64,7 @@ def head_rows(shape: ModelShape) -> list[dict[str, Any]]:
     live = {*shape.heads()}
     return [
         {"attention": kind, "layer": layer, "head": head, "open": int((kind, layer, head) in live)}
-        for kind in ATTENTIONS
-        for layer in range(shape.layers)
-        for head in range(shape.original_heads)
+        for kind, layer, head in shape.all_heads()
     ]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +14,20 @@ from heads.config.trainings import ModelSettings
 FACTS = "model.json"
 Head = tuple[str, int, int]
 """Attention, layer and the number that a head had before any was removed."""
+ACTIVATIONS = ("relu", "silu", "gelu")
+"""What feed-forward layers may have between their two maps; gelu by the normal distribution itself."""
+POSITIONS = ("interleaved", "halves")
+"""Sines in the even columns and cosines in the odd ones, or sines in the first half and cosines in the second."""
 NO_SHAPE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
 """What comes of reading a shape from what is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelShape:
-    """All that is needed to rebuild a model: sizes, and which of the original heads are live in every layer."""
+    """All that is needed to rebuild a model: sizes, and which of the original heads are live in every layer.
+
+    What stands below `attention_dropout` only imported models have otherwise; files tell of it where they have.
+    """
 
     width: int
     head_width: int
@@ -32,11 +39,37 @@ class ModelShape:
     original_heads: int
     live_heads: Mapping[str, tuple[tuple[int, ...], ...]]
     attention_dropout: float = 0.0
+    attention_biases: bool = False
+    """Of all four projections; then a layer without heads still adds its output's bias."""
+    activation: str = "relu"
+    positions: str = "interleaved"
+    scaled_embedding: bool = True
+    """By sqrt(D) (Vaswani et al. 2017, sec. 3.4)."""
+    norm_epsilon: float = 1e-5
+    tied_projection: bool = False
+    """The matrix of the projection is that of the target's embedding."""
+    shared_embedding: bool = False
+    """The source's embedding is the target's."""
 
-    @property
-    def layers(self) -> int:
-        """Number of layers of the encoder, and of the decoder."""
-        return len(self.live_heads["enc_self"])
+    def __post_init__(self) -> None:
+        """Raises ValueError for words that are not known here, and for what cannot be one."""
+        if self.activation not in ACTIVATIONS or self.positions not in POSITIONS:
+            raise ValueError(f"{self.activation} and {self.positions} are not both known")
+        if self.shared_embedding and self.source_pieces != self.target_pieces:
+            raise ValueError("a shared embedding is of one vocabulary")
+
+    def layers(self, kind: str) -> int:
+        """Number of layers that have this kind of attention, with heads or without."""
+        return len(self.live_heads[kind])
+
+    def all_heads(self) -> tuple[Head, ...]:
+        """Every head of the original model, in the order of every table and figure."""
+        return tuple(
+            (kind, layer, head)
+            for kind in ATTENTIONS
+            for layer in range(self.layers(kind))
+            for head in range(self.original_heads)
+        )
 
     def heads(self, kinds: Collection[str] = ATTENTIONS) -> tuple[Head, ...]:
         """Every live head of some kinds of attention, in the order of every table and figure."""
@@ -49,8 +82,9 @@ class ModelShape:
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """A plain dictionary for JSON."""
-        return asdict(self)
+        """A plain dictionary for JSON, without what only imported models have otherwise."""
+        plain = {field.name: field.default for field in fields(self)[IMPORTED:]}
+        return {key: value for key, value in asdict(self).items() if key not in plain or value != plain[key]}
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> ModelShape:
@@ -58,6 +92,10 @@ class ModelShape:
         live = {kind: tuple(tuple(layer) for layer in content["live_heads"][kind]) for kind in ATTENTIONS}
         # Models from before it was a setting dropped attention weights like all else.
         return cls(**{"attention_dropout": content["dropout"], **content, "live_heads": live})
+
+
+IMPORTED = [field.name for field in fields(ModelShape)].index("attention_biases")
+"""The first field of which files tell only where it is not as it is in models that are trained here."""
 
 
 def unpruned_shape(model: ModelSettings, source_pieces: int, target_pieces: int) -> ModelShape:

@@ -11,7 +11,7 @@ physically. And every per-head output is multiplied by a gate before the output 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -24,24 +24,32 @@ from heads.model.attention import Attention, KeyValues, Trace
 from heads.model.dropout import drop
 from heads.model.linear import Linear
 from heads.model.shape import ModelShape
+from heads.model.tied import TiedEmbedding, TiedLinear
 
 Gates = Mapping[str, Sequence[Tensor]]
 """For each gated kind of attention, one tensor [H] a layer, in the order of the layer's live heads."""
 CPU = torch.device("cpu")
+ACTIVATIONS: Mapping[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "silu": F.silu, "gelu": F.gelu}
+Pieces = nn.Embedding | TiedEmbedding
 ROOM = 8
 """For how many more steps a cache has room when it is copied, which also leaves out what nobody needs."""
 
 
 class FeedForward(nn.Module):
-    """Two linear maps with a ReLU between them."""
+    """Two linear maps with a ReLU between them, or what else the shape names."""
 
-    def __init__(self, width: int, inner: int, dropout: float) -> None:
+    def __init__(self, width: int, inner: int, dropout: float, activation: str = "relu") -> None:
         super().__init__()
         self.inner, self.outer, self.dropout = Linear(width, inner), Linear(inner, width), dropout
+        self.activation = activation
+
+    def activate(self, sums: Tensor) -> Tensor:
+        """The activation of what the first map gives, of any shape."""
+        return ACTIVATIONS[self.activation](sums)
 
     def forward(self, states: Tensor) -> Tensor:
         """[B, Q, D] to [B, Q, D]."""
-        hidden = drop(F.relu(self.inner(states)), self.dropout, training=self.training)
+        hidden = drop(self.activate(self.inner(states)), self.dropout, training=self.training)
         changed: Tensor = self.outer(hidden)
         return changed
 
@@ -51,7 +59,8 @@ class Residual(nn.Module):
 
     def __init__(self, shape: ModelShape) -> None:
         super().__init__()
-        self.norm, self.dropout, self.pre_norm = nn.LayerNorm(shape.width), shape.dropout, shape.pre_norm
+        self.norm = nn.LayerNorm(shape.width, eps=shape.norm_epsilon)
+        self.dropout, self.pre_norm = shape.dropout, shape.pre_norm
 
     def enter(self, states: Tensor) -> Tensor:
         """What the sub-layer is given."""
@@ -73,12 +82,14 @@ class Layer(nn.Module):
 
         def attention(kind: str) -> Attention:
             heads = len(shape.live_heads[kind][index])
-            return Attention(shape.width, heads, shape.head_width, shape.attention_dropout)
+            return Attention(
+                shape.width, heads, shape.head_width, shape.attention_dropout, biases=shape.attention_biases
+            )
 
         self.self_attention, self.self_residual = attention(self.self_kind), Residual(shape)
         if decoder:
             self.cross_attention, self.cross_residual = attention("dec_enc"), Residual(shape)
-        self.feedforward = FeedForward(shape.width, shape.feedforward, shape.dropout)
+        self.feedforward = FeedForward(shape.width, shape.feedforward, shape.dropout, shape.activation)
         self.feedforward_residual = Residual(shape)
 
     def attend(
@@ -90,7 +101,7 @@ class Layer(nn.Module):
         trace: Trace | None,
         **masks: Any,
     ) -> Tensor:
-        """One attention sub-layer with its residual; nothing but the sum where no head is left.
+        """One attention sub-layer with its residual; without heads nothing is added but a bias, if it has one.
 
         attended: None lets every position attend to all of its own sentence, as far as the masks allow.
         """
@@ -102,7 +113,7 @@ class Layer(nn.Module):
         if trace is not None:
             trace[f"{name}.input"] = states
         if attention.heads == 0:
-            return residual.leave(states, torch.zeros_like(states))
+            return residual.leave(states, attention.without_heads(states))
         gate = gates[kind][self.index] if gates and kind in gates else None
         change = attention(residual.enter(states), attended, gate=gate, trace=trace, name=name, **masks)
         return residual.leave(states, change)
@@ -127,15 +138,22 @@ def layers_of(stack: nn.ModuleList) -> list[Layer]:
 class Embedding(nn.Module):
     """Piece embeddings scaled by sqrt(D) plus sinusoidal positions (Vaswani et al. 2017, sec. 3.5)."""
 
-    def __init__(self, pieces: int, width: int, dropout: float) -> None:
+    def __init__(
+        self, pieces: int | Pieces, width: int, dropout: float, *, scaled: bool = True, halves: bool = False
+    ) -> None:
+        """pieces: how many there are, or those of another embedding whose matrix this one has too."""
         super().__init__()
-        self.pieces, self.width, self.dropout = nn.Embedding(pieces, width), width, dropout
-        nn.init.normal_(self.pieces.weight, std=width**-0.5)
+        self.pieces = nn.Embedding(pieces, width) if isinstance(pieces, int) else TiedEmbedding(pieces)
+        self.width, self.dropout = width, dropout
+        self.factor, self.halves = math.sqrt(width) if scaled else 1.0, halves
+        if isinstance(pieces, int):
+            nn.init.normal_(self.pieces.weight, std=width**-0.5)
 
     def forward(self, ids: Tensor, first_position: int = 0) -> Tensor:
         """Ids [B, Q] to states [B, Q, D]; `first_position` is where the first of them stands in its sentence."""
-        states = self.pieces(ids) * math.sqrt(self.width)
-        states = states + sinusoids(ids.shape[1], self.width, first_position, states.dtype, states.device)
+        states = self.pieces(ids) * self.factor
+        where = (first_position, states.dtype, states.device)
+        states = states + sinusoids(ids.shape[1], self.width, *where, halves=self.halves)
         return drop(states, self.dropout, training=self.training)
 
 
@@ -146,12 +164,19 @@ def sinusoids(
     first: int = 0,
     dtype: torch.dtype = torch.float64,
     device: torch.device = CPU,
+    *,
+    halves: bool = False,
 ) -> Tensor:
-    """Position signals [length, width]: sines in the even columns, cosines in the odd ones; made on their device."""
+    """Position signals [length, width], made on their device: sines in the even columns, cosines in the odd ones.
+
+    halves: sines in the first half and cosines in the second.
+    """
     positions = torch.arange(first, first + length, dtype=torch.float64, device=device)[:, None]
     evens = torch.arange(0, width, 2, dtype=torch.float64, device=device)
     angles = positions * torch.exp(evens * (-math.log(10_000.0) / width))
-    return torch.stack([angles.sin(), angles.cos()], -1).flatten(1)[:, :width].to(dtype)
+    waves = (angles.sin(), angles.cos())
+    signals = torch.cat(waves, -1) if halves else torch.stack(waves, -1).flatten(1)
+    return signals[:, :width].to(dtype)
 
 
 def to_attention(source_mask: Tensor) -> Tensor | None:
@@ -224,13 +249,23 @@ class Transformer(nn.Module):
     def __init__(self, shape: ModelShape) -> None:
         super().__init__()
         self.shape = shape
-        self.source_embedding = Embedding(shape.source_pieces, shape.width, shape.dropout)
-        self.target_embedding = Embedding(shape.target_pieces, shape.width, shape.dropout)
-        self.encoder = nn.ModuleList(Layer(shape, i, decoder=False) for i in range(shape.layers))
-        self.decoder = nn.ModuleList(Layer(shape, i, decoder=True) for i in range(shape.layers))
+
+        def embedding(pieces: int | Pieces) -> Embedding:
+            halves = shape.positions == "halves"
+            return Embedding(pieces, shape.width, shape.dropout, scaled=shape.scaled_embedding, halves=halves)
+
+        self.source_embedding = embedding(shape.source_pieces)
+        shared = shape.shared_embedding
+        self.target_embedding = embedding(self.source_embedding.pieces if shared else shape.target_pieces)
+        self.encoder = nn.ModuleList(Layer(shape, i, decoder=False) for i in range(shape.layers("enc_self")))
+        self.decoder = nn.ModuleList(Layer(shape, i, decoder=True) for i in range(shape.layers("dec_self")))
         final_norm = nn.LayerNorm if shape.pre_norm else nn.Identity
         self.encoder_norm, self.decoder_norm = final_norm(shape.width), final_norm(shape.width)
-        self.projection = Linear(shape.width, shape.target_pieces)
+        self.projection = (
+            TiedLinear(self.target_embedding.pieces)
+            if shape.tied_projection
+            else Linear(shape.width, shape.target_pieces)
+        )
         for module in self.modules():
             if isinstance(module, nn.Linear):
                 if module.weight.numel():

@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 
 from heads.base.files import UserError, read_json, read_jsonl, read_tsv
-from heads.base.names import ATTENTIONS
 from heads.base.runs import run_of
 from heads.base.targets import CONTROL
 from heads.model.shape import shape_of
@@ -54,17 +53,15 @@ def _model(path: Path) -> Iterator[Record]:
     content = read_json(path)
     shape = shape_of(path.parent)
     live = {*shape.heads()}
-    for attention in ATTENTIONS:
-        for layer in range(shape.layers):
-            for head in range(shape.original_heads):
-                yield {
-                    "attention": attention,
-                    "layer": layer,
-                    "head": head,
-                    "live": int((attention, layer, head) in live),
-                    "dev_loss": content["dev_loss"],
-                    "total_updates": content["total_updates"],
-                }
+    for attention, layer, head in shape.all_heads():
+        yield {
+            "attention": attention,
+            "layer": layer,
+            "head": head,
+            "live": int((attention, layer, head) in live),
+            "dev_loss": content["dev_loss"],
+            "total_updates": content["total_updates"],
+        }
 
 
 def _rows(path: Path) -> Iterator[Record]:

@@ -188,12 +188,13 @@ return_attention=True)` gives the mean attention of: a row a target piece, a col
 
 
 def _head_table(shape: ModelShape) -> str:
-    rows = [["attention", *(str(layer) for layer in range(shape.layers)), "all"]]
+    deepest = max(shape.layers(kind) for kind in ATTENTION_LABELS)
+    rows = [["attention", *map(str, range(deepest)), "all"]]
     rows.append(["---"] * len(rows[0]))
     for attention, label in ATTENTION_LABELS.items():
         left = [len(layer) for layer in shape.live_heads[attention]]
-        cells = [*map(str, left), f"{sum(left)} of {shape.original_heads * shape.layers}"]
-        rows.append([label, *cells])
+        lacking = [""] * (deepest - len(left))
+        rows.append([label, *map(str, left), *lacking, f"{sum(left)} of {shape.original_heads * len(left)}"])
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 

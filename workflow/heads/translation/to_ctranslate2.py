@@ -24,6 +24,7 @@ from heads.text.vocabulary import Vocabulary
 from heads.translation.agreement import POSITIONS, Pair, largest_difference
 from heads.translation.aligning import AligningHead, aligning_first
 
+ACTIVATIONS = {"relu": "RELU", "silu": "SWISH", "gelu": "GELU"}
 QUANTIZATIONS = ("float32", "float16", "bfloat16", "int16", "int8", "int8_float16", "int8_bfloat16")
 
 
@@ -87,12 +88,17 @@ def _described(model: Transformer, specs: Any) -> Any:
         stack: max(1, *(len(layer) for kind in kinds for layer in shape.live_heads[kind]))
         for stack, kinds in (("encoder", ("enc_self",)), ("decoder", ("dec_self", "dec_enc")))
     }
-    make = {"encoder": specs.TransformerEncoderSpec, "decoder": specs.TransformerDecoderSpec}
-    spec = specs.TransformerSpec(
-        *(make[s](shape.layers, most[s], pre_norm=shape.pre_norm, head_dim=shape.head_width) for s in make)
-    )
+    make = {
+        "encoder": (specs.TransformerEncoderSpec, shape.layers("enc_self")),
+        "decoder": (specs.TransformerDecoderSpec, shape.layers("dec_self")),
+    }
+    how = {"pre_norm": shape.pre_norm, "head_dim": shape.head_width}
+    how["activation"] = getattr(specs.Activation, ACTIVATIONS[shape.activation])
+    spec = specs.TransformerSpec(*(kind(layers, most[stack], **how) for stack, (kind, layers) in make.items()))
+    positions = _numbers(sinusoids(POSITIONS, shape.width, halves=shape.positions == "halves"))
     for name, stack in (("encoder", spec.encoder), ("decoder", spec.decoder)):
-        stack.position_encodings.encodings = _numbers(sinusoids(POSITIONS, shape.width))
+        stack.position_encodings.encodings = positions
+        stack.scale_embeddings = shape.scaled_embedding
         for described, layer in zip(stack.layer, layers_of(getattr(model, name)), strict=True):
             _put_layer(described, layer, most[name], shape)
         if shape.pre_norm:
@@ -116,16 +122,18 @@ def _put_attention(spec: Any, norm: nn.Module, ours: Attention, heads: int, shap
     """Matrices with zeros for the missing heads, joined as CTranslate2 has them: all three, or keys and values."""
     _put_norm(spec.layer_norm, norm)
     rows = heads * shape.head_width
-    maps = [_padded(each.weight, rows, shape.width) for each in (ours.query, ours.key, ours.value)]
-    joined = [maps] if len(spec.linear) == 2 else [maps[:1], maps[1:]]
-    for linear, weights in zip(spec.linear, [*joined, [_padded(ours.output.weight, shape.width, rows)]], strict=True):
-        _put(linear, torch.cat(weights))
+    maps = [ours.query, ours.key, ours.value]
+    for linear, parts in zip(spec.linear, [maps] if len(spec.linear) == 2 else [maps[:1], maps[1:]], strict=False):
+        biases = [_padded(part.bias, rows) for part in parts if part.bias is not None]
+        weights = torch.cat([_padded(part.weight, rows, shape.width) for part in parts])
+        _put(linear, weights, torch.cat(biases) if biases else None)
+    _put(spec.linear[-1], _padded(ours.output.weight, shape.width, rows), ours.output.bias)
 
 
-def _padded(weight: Tensor, rows: int, columns: int) -> Tensor:
-    """A matrix with zeros below and to the right of it."""
-    whole = weight.new_zeros(rows, columns)
-    whole[: weight.shape[0], : weight.shape[1]] = weight.detach()
+def _padded(part: Tensor, *sizes: int) -> Tensor:
+    """A matrix or vector with zeros behind all that it has."""
+    whole = part.new_zeros(sizes)
+    whole[tuple(slice(size) for size in part.shape)] = part.detach()
     return whole
 
 

@@ -7,7 +7,6 @@ inputs and outputs.
 from __future__ import annotations
 
 import logging
-import math
 import shutil
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -35,7 +34,7 @@ class _Encoder(nn.Module):
     def __init__(self, model: Transformer) -> None:
         super().__init__()
         self.model = model
-        self.register_buffer("positions", sinusoids(POSITIONS, model.shape.width).float())
+        self.register_buffer("positions", _positions(model))
 
     def forward(self, source: Tensor, source_mask: Tensor) -> list[Tensor]:
         """States, then keys and values [B, H, S, E] of each attention to them that has heads."""
@@ -58,7 +57,7 @@ class _Step(nn.Module):
     def __init__(self, model: Transformer) -> None:
         super().__init__()
         self.model = model
-        self.register_buffer("positions", sinusoids(POSITIONS, model.shape.width).float())
+        self.register_buffer("positions", _positions(model))
 
     def forward(
         self, piece: Tensor, position: Tensor, source_mask: Tensor, source: list[Tensor], own: list[Tensor]
@@ -173,9 +172,14 @@ def agreement_of_onnx(model: Transformer, folder: Path, pairs: Sequence[Pair]) -
     return largest_difference(model, pairs, found)
 
 
+def _positions(model: Transformer) -> Tensor:
+    """Position signals [POSITIONS, D]."""
+    return sinusoids(POSITIONS, model.shape.width, halves=model.shape.positions == "halves").float()
+
+
 def _embedded(embedding: Embedding, ids: Tensor, positions: Tensor) -> Tensor:
     """States [B, Q, D] of ids [B, Q] at positions [Q, D]."""
-    states: Tensor = embedding.pieces(ids) * math.sqrt(embedding.width)
+    states: Tensor = embedding.pieces(ids) * embedding.factor
     return states + positions
 
 

@@ -7,9 +7,10 @@ out, not the logit; what the code takes as one operation, so that queries, keys 
 and values of an attention to the encoder, are one linear map; cropping to absolute values and rescaling after each
 operation; what is done with cut weights, biases and neurons of value zero; the constants.
 
-Not reproduced: single precision; attention projections with biases, which our models do not have; a batch that is
-rescaled as a whole (here each sentence and step by itself, as theirs were given one at a time). The 2019 release has no
-script that says where LRP starts or is read off: both are as in the paper, at the largest logit and the head's outputs.
+Not reproduced: single precision; a batch that is rescaled as a whole (here each sentence and step by itself, as theirs
+were given one at a time). Biases of attention projections, which only imported models have, and activations other than
+a ReLU are treated here as those of feed-forward layers. The 2019 release has no script that says where LRP starts or is
+read off: both are as in the paper, at the largest logit and the head's outputs.
 
 Attention weights are no neurons here, under neither: an attention is one operation on queries, keys and values, by its
 derivatives. Relevance is carried itself, not as a multiplier: it is nowhere negative, and neurons of value zero get
@@ -86,6 +87,10 @@ class Relevances:
         """See `Rule`: scaled to what came in. Their second such factor is one for want of signs."""
         factor = total([before], 2) / total(after, 2)
         return tuple(part * factor for part in after)
+
+    def activation(self, sums: Tensor, hidden: Tensor) -> Back:
+        """See `heads.analysis.lrp.rules.Rule`."""
+        return unchanged
 
 
 @dataclass(frozen=True, slots=True)

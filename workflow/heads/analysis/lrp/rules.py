@@ -5,8 +5,8 @@ by its transposed weights alone, because the plain ratio's denominator is the ne
 both its summands the multiplier of the sum; and a value of zero needs no care. Only the rules of `released` carry
 relevance itself, since they give some to neurons of value zero; `Rule.worth` tells the walk which it is.
 
-All rules but those leave three things alike: a ReLU passes relevance on unchanged, the standard deviation of a layer
-norm is a constant, and what no input contributed to takes its relevance with it, for which the account answers.
+All rules but those leave three things alike: an activation passes relevance on unchanged, the standard deviation of a
+layer norm is a constant, and what no input contributed to takes its relevance with it, for which the account answers.
 
 Letters of shapes: B batch, G generation step, Q/K query and key position, D width of whatever is meant, H heads, E
 width of one head.
@@ -131,10 +131,10 @@ class Linear(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Joint:
-    """Linear maps without bias that read the same inputs, as one map to all their outputs."""
+    """Linear maps that read the same inputs, as one map to all their outputs."""
 
     weight: Tensor
-    bias: None = None
+    bias: Tensor | None
 
 
 class Rule(Protocol):
@@ -171,6 +171,9 @@ class Rule(Protocol):
     def linear(self, layer: Linear, inputs: Tensor, outputs: Tensor) -> Back:
         """The way back through a linear layer, or one with a ReLU after it: [B, Q, D] in, [B, Q, V] out."""
 
+    def activation(self, sums: Tensor, hidden: Tensor) -> Back:
+        """The way back from `hidden` [B, Q, V] past an activation, other than a ReLU, to the sums it was given."""
+
     def norm(self, norm: nn.Module, inputs: Tensor) -> Back:
         """The way back through a layer norm (or the identity in its place) that was given `inputs` [B, Q, D]."""
 
@@ -202,6 +205,12 @@ class Multipliers:
     def settled(self, before: Tensor, after: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
         """See `Rule`."""
         return after
+
+    def activation(self, sums: Tensor, hidden: Tensor) -> Back:
+        """See `Rule`: relevance is unchanged where the multiplier is that of `hidden` times hidden / sums."""
+        # An activation that is zero at zero is a slope there, and neither has relevance.
+        slope = torch.where(sums == 0, 0.0, hidden / sums)
+        return lambda multiplier, account: multiplier * first(slope, multiplier)
 
 
 def through_weights(seen: Attended, multiplier: Tensor) -> tuple[Tensor, Tensor]:

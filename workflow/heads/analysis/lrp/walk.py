@@ -18,8 +18,8 @@ from typing import cast
 import torch
 from torch import Tensor
 
-from heads.analysis.lrp.rules import Account, Attended, AttentionBack, Back, Fork, Joint, Rule, unchanged
-from heads.model.attention import Attention, Trace
+from heads.analysis.lrp.rules import Account, Attended, AttentionBack, Back, Fork, Joint, Rule, first, unchanged
+from heads.model.attention import Attention, Trace, joined
 from heads.model.transformer import Layer, Residual, Transformer
 from heads.text.batches import Batch
 
@@ -119,7 +119,8 @@ def attention(rule: Rule, layer: Layer, kind: str, trace: Trace, memory: Tensor 
     )
     states = trace[f"{name}.input"]
     if module.heads == 0:
-        return around(rule, name, states, residual, None, None)
+        bias = None if module.output.bias is None else module.without_heads(states)
+        return around(rule, name, states, residual, bias, None if bias is None else ending(rule.worth(bias)))
     entered = residual.enter(states)
     attended = entered if memory is None else memory
     seen = seen_by(module, trace, name, entered, attended)
@@ -143,7 +144,17 @@ def attention(rule: Rule, layer: Layer, kind: str, trace: Trace, memory: Tensor 
 def way(rule: Rule, maps: Sequence[tuple[torch.nn.Linear, Tensor]], inputs: Tensor) -> Back:
     """The way back through linear maps of the same `inputs`, and their outputs [B, H, Q, E], as one map."""
     outputs = torch.cat([out.transpose(1, 2).flatten(2) for _, out in maps], -1)
-    return rule.linear(Joint(torch.cat([part.weight for part, _ in maps])), inputs, outputs)
+    return rule.linear(Joint(*joined([part for part, _ in maps])), inputs, outputs)
+
+
+def ending(worth: Tensor) -> Inside:
+    """Inside an attention without heads: what its bias gets, whose units are worth `worth` [B, Q, D], ends there."""
+
+    def inside(multiplier: Tensor, account: Account) -> Given:
+        account.absorb((multiplier * first(worth, multiplier)).sum(-1))
+        return Given()
+
+    return inside
 
 
 def seen_by(module: Attention, trace: Trace, name: str, entered: Tensor, attended: Tensor) -> Attended:
@@ -161,10 +172,18 @@ def feedforward(rule: Rule, layer: Layer, trace: Trace) -> SubLayer:
     part, residual = layer.feedforward, layer.feedforward_residual
     states = trace[f"{name}.input"]
     entered = residual.enter(states)
-    hidden = part.inner(entered).relu()
+    sums = part.inner(entered)
+    hidden = part.activate(sums)
     change = part.outer(hidden)
-    inner, outer = rule.linear(part.inner, entered, hidden), rule.linear(part.outer, hidden, change)
-    return around(rule, name, states, residual, change, lambda m, account: Given(inner(outer(m, account), account)))
+    # A map's rule takes a ReLU along; past any other activation relevance goes unchanged, in units of the sums.
+    smooth = part.activation != "relu"
+    activation = rule.activation(sums, hidden) if smooth else unchanged
+    inner, outer = rule.linear(part.inner, entered, sums if smooth else hidden), rule.linear(part.outer, hidden, change)
+
+    def inside(multiplier: Tensor, account: Account) -> Given:
+        return Given(inner(activation(outer(multiplier, account), account), account))
+
+    return around(rule, name, states, residual, change, inside)
 
 
 def relevance(states: Tensor, multiplier: Tensor) -> Tensor:
