@@ -15,6 +15,7 @@ from functools import cache, partial
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryFile
+from types import MappingProxyType
 from typing import IO, Any
 
 import numpy as np
@@ -33,7 +34,7 @@ Span = tuple[int, int]
 """Characters [start, end) of a sentence."""
 
 BATCH_LINES = 10_000
-CHECKSUM = "model_sha256"
+CHECKSUM, ROWS, PREFIX = "model_sha256", "pieces", "prefix"
 ID, OFFSET = "<i4", "<i8"
 KINDS = {ID: "I32", OFFSET: "I64"}
 """What safetensors calls them."""
@@ -71,11 +72,14 @@ def train_bpe(text: Path, model: Path, settings: BpeSettings, pieces: int) -> No
     write_model(model, trained.getvalue())
 
 
-def write_model(model: Path, content: bytes) -> None:
-    """Write a SentencePiece model as it is, and its checksum into the file beside it."""
+def write_model(model: Path, content: bytes, imported: Mapping[str, Any] = MappingProxyType({})) -> None:
+    """Write a SentencePiece model as it is, and its checksum into the file beside it.
+
+    imported: what else that file tells of a model of others, see `Vocabulary`.
+    """
     with atomic_path(model) as temporary:
         temporary.write_bytes(content)
-    write_sealed_json(facts_beside(model), {CHECKSUM: checksum([content])})
+    write_sealed_json(facts_beside(model), {CHECKSUM: checksum([content]), **imported})
 
 
 def facts_beside(model: Path) -> Path:
@@ -104,16 +108,26 @@ def word_counts(text: Path, sentences: int, seed: int) -> Counter[str]:
 
 
 class Vocabulary:
-    """A trained SentencePiece model."""
+    """A trained SentencePiece model.
+
+    Of one that was imported the file beside it tells how many `pieces` the translation model knows. What
+    it cuts out of a text has the id of the one so written, and is unknown if there is none. It may begin each sentence
+    with a `prefix`, such as the language to translate into.
+    """
 
     def __init__(self, model: Path) -> None:
         self.path = model
         self.processor = sentencepiece.SentencePieceProcessor()
         try:
             content = model.read_bytes()
-            if read_json(facts_beside(model))[CHECKSUM] != checksum([content]):
+            facts = read_json(facts_beside(model))
+            if facts[CHECKSUM] != checksum([content]):
                 raise ValueError("its checksum is wrong")
             self.processor.load_from_serialized_proto(content)
+            self.size = int(facts.get(ROWS, self.processor.get_piece_size()))
+            self.prefix = [int(number) for number in facts.get(PREFIX, [])]
+            written = range(UNK + 1, self.size) if ROWS in facts else ()
+            self.written = {self.piece(number): number for number in written}
         except (OSError, RuntimeError, LookupError, TypeError, ValueError, UserError) as error:
             raise UserError(
                 f"{model} is no SentencePiece model, or it or {facts_beside(model).name} beside it is damaged: "
@@ -121,12 +135,18 @@ class Vocabulary:
             ) from error
 
     def __len__(self) -> int:
-        return int(self.processor.get_piece_size())
+        return self.size
 
     def encode(self, sentences: Iterable[str]) -> list[list[int]]:
         """Piece ids of every sentence, without start and end."""
+        if self.written:
+            return [self._known(pieces) for pieces in self.processor.encode(list(sentences), out_type=str)]
         ids: list[list[int]] = self.processor.encode(list(sentences), out_type=int)
         return ids
+
+    def _known(self, pieces: list[str]) -> list[int]:
+        """Ids of what an imported model cut out of a sentence."""
+        return [*self.prefix, *(self.written.get(piece, UNK) for piece in pieces)]
 
     def arrays(self, sentences: list[str]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
         """Piece ids of all sentences in a row, and the number of pieces of each."""
@@ -147,9 +167,14 @@ class Vocabulary:
         return [str(self.processor.id_to_piece(int(i))) for i in ids]
 
     def spans(self, sentence: str) -> tuple[list[int], list[Span]]:
-        """Piece ids of a sentence, and the characters each piece covers (blanks before a word belong to its piece)."""
+        """Piece ids of a sentence, and the characters each piece covers (blanks before a word belong to its piece).
+
+        A prefix covers none.
+        """
         mapping = self.processor.encode(sentence, out_type="offset_mapping")
-        return list(mapping["ids"]), [(start, end) for start, end in mapping["offsets"]]
+        spans = [(start, end) for start, end in mapping["offsets"]]
+        ids = self._known(mapping["pieces"]) if self.written else list(mapping["ids"])
+        return ids, [(0, 0)] * len(self.prefix) + spans
 
 
 def membership(pieces: Sequence[Span], words: Sequence[Span]) -> NDArray[np.float64]:

@@ -18,7 +18,15 @@ from heads.model.transformer import Transformer
 from heads.text.vocabulary import Vocabulary, facts_beside
 from heads.translation.agreement import pairs_of
 from heads.translation.aligning import ROWS, AligningHead, aligning_heads
-from heads.translation.model_folder import SCORE, VOCABULARIES, load_vocabularies, score_of, vocabulary_folder
+from heads.translation.model_folder import (
+    PRETRAINED,
+    SCORE,
+    VOCABULARIES,
+    about_of,
+    load_vocabularies,
+    score_of,
+    vocabulary_folder,
+)
 from heads.translation.to_ctranslate2 import agreement_of_ctranslate2, write_ctranslate2
 from heads.translation.to_onnx import agreement_of_onnx, write_onnx
 
@@ -65,11 +73,14 @@ def export(
         for name in VOCABULARIES:
             for path in (place / name, *([facts_beside(place / name)] if form == "folder" else [])):
                 shutil.copyfile(path, stage / path.name)
+        about = about_of(place)
+        if about is not None:
+            shutil.copytree(place / PRETRAINED, stage / PRETRAINED)
         if score is not None:
             write_json(stage / SCORE, score)
         parameters = sum(value.numel() for value in model.parameters())
-        use = _use(form, facts["provenance"], score, difference) + (ALIGNMENT_USE if aligning else "")
-        write_text(stage / "README.md", page(model.shape, parameters, facts, score, use))
+        use = use_of(form, facts["provenance"], score, difference) + (ALIGNMENT_USE if aligning else "")
+        write_text(stage / "README.md", page(model.shape, parameters, facts, score, use, about))
     return difference
 
 
@@ -117,9 +128,17 @@ def new_folder(path: Path) -> Iterator[Path]:
 
 
 def page(
-    shape: ModelShape, parameters: int, facts: Mapping[str, Any], score: Mapping[str, Any] | None, use: str
+    shape: ModelShape,
+    parameters: int,
+    facts: Mapping[str, Any],
+    score: Mapping[str, Any] | None,
+    use: str,
+    about: Mapping[str, Any] | None = None,
 ) -> str:
-    """What a stranger should know of an exported model, as Markdown; `use` is how it translates."""
+    """What a stranger should know of an exported model, as Markdown.
+
+    use: how it translates. about: of the model of others that it was made from, if it was.
+    """
     return f"""# {facts["experiment"]}/{facts["run"]}
 
 A Transformer that translates, {parameters:,} parameters.
@@ -133,7 +152,7 @@ Layers count from 0. The other heads are cut out of the matrices.
 ## Score
 
 {_score_text(score)}
-
+{_origin_text(about)}
 ## Use
 
 {use}
@@ -141,7 +160,7 @@ Text is UTF-8, a sentence a line. Nothing else of the experiment is needed, and 
 """
 
 
-def _use(form: str, origin: Mapping[str, Any], score: Mapping[str, Any] | None, difference: float | None) -> str:
+def use_of(form: str, origin: Mapping[str, Any], score: Mapping[str, Any] | None, difference: float | None) -> str:
     changed = ", with changes that were not committed" if origin["changed_since_commit"] else ""
     versions = ", ".join(f"{name} {origin[name]}" for name in ("python", "torch", "sentencepiece"))
     code = f"the code that trained the model, commit `{origin['commit']}`{changed}, with {versions}"
@@ -196,6 +215,20 @@ def _head_table(shape: ModelShape) -> str:
         lacking = [""] * (deepest - len(left))
         rows.append([label, *map(str, left), *lacking, f"{sum(left)} of {shape.original_heads * len(left)}"])
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def _origin_text(about: Mapping[str, Any] | None) -> str:
+    if about is None:
+        return ""
+    licence = f"under the licence {about['license']}" if about["license"] else "whose page names no licence"
+    prefix = f" Each source sentence begins with `{about['prefix']}`." if about["prefix"] else ""
+    return f"""
+## Origin
+
+Made from the Marian model {about["name"]}, {licence}; what came with it is in `{PRETRAINED}/`.{prefix}
+Its authors search with a beam of {about["num_beams"]} and divide scores by length ** {about["length_penalty"]}; here it
+is ((5 + length) / 6) to that power, and unknown pieces are never written.
+"""
 
 
 def _score_text(score: Mapping[str, Any] | None) -> str:

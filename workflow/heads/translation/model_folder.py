@@ -13,6 +13,8 @@ from heads.text.vocabulary import Vocabulary
 
 SCORE = "bleu.json"
 VOCABULARIES = tuple(f"{side}.model" for side in SIDES)
+PRETRAINED, ABOUT = "pretrained", "about.json"
+"""Beside imported vocabularies: a folder of what the model came with, and in it where that is from."""
 SCORE_TEXTS = {"split", "sentences", "signature"}
 
 
@@ -43,8 +45,10 @@ def load_vocabularies(folder: Path, model: Transformer) -> tuple[Vocabulary, Voc
 
 
 def search_of(folder: Path) -> tuple[int, float]:
-    """Beam and length penalty with which the folder's model was scored."""
+    """Beam and length penalty with which the folder's model was scored, or else an imported one is used."""
     score = score_of(folder)
+    if score is None and (about := about_of(vocabulary_folder(folder))) is not None:
+        return about["num_beams"], about["length_penalty"]
     if score is None:
         raise UserError(f"{folder} was never scored, so that its beam is unknown: give --beam and --length-penalty.")
     return score["beam"], score["length_penalty"]
@@ -66,3 +70,9 @@ def score_of(folder: Path) -> dict[str, Any] | None:
             f"{path} is damaged: delete it, and score the model again or translate with --beam and --length-penalty."
         )
     return dict(score)
+
+
+def about_of(place: Path) -> dict[str, Any] | None:
+    """What is told beside vocabularies of the model that they were imported with; None where they were learnt here."""
+    path = place / PRETRAINED / ABOUT
+    return dict(read_json(path)) if path.exists() else None

@@ -1,0 +1,133 @@
+"""Marian models of random weights with tokenisers, as transformers makes and saves them: the oracle of the import."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sentencepiece
+import torch
+
+transformers: Any = pytest.importorskip(
+    "transformers", reason="transformers is not installed: pip install -r envs/dev.txt", exc_type=ImportError
+)
+
+SENTENCES = {
+    "source": (
+        "the cat sees a small dog .",
+        "a white house stands here , near the old river !",
+        "dogs bark loudly .",
+        "who reads the books of my sisters ?",
+    ),
+    "target": (
+        "die Katze sieht einen kleinen Hund .",
+        "ein weißes Haus steht hier , nahe dem alten Fluss !",
+        "Hunde bellen laut .",
+        "wer liest die Bücher meiner Schwestern ?",
+    ),
+}
+SIZES: dict[str, Any] = {
+    "d_model": 12,
+    "encoder_layers": 2,
+    "decoder_layers": 3,
+    "encoder_attention_heads": 3,
+    "decoder_attention_heads": 3,
+    "encoder_ffn_dim": 14,
+    "decoder_ffn_dim": 14,
+    "activation_function": "swish",
+    "scale_embedding": True,
+    "dropout": 0.1,
+    "max_position_embeddings": 64,
+}
+
+
+def segmenter(sentences: Sequence[str], pieces: int, kind: str) -> bytes:
+    """A SentencePiece model as OPUS-MT has them, with numbers of its own."""
+    made = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter([*sentences] * 20),
+        model_writer=made,
+        vocab_size=pieces,
+        model_type=kind,
+        hard_vocab_limit=False,
+        minloglevel=2,
+    )
+    return made.getvalue()
+
+
+def pieces_of(model: bytes) -> list[str]:
+    """What a SentencePiece model may cut out of a text."""
+    processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+    return [processor.id_to_piece(i) for i in range(len(processor)) if not processor.is_control(i) and i]
+
+
+def save_tokeniser(
+    folder: Path, *, kind: str = "unigram", separate: bool = False, languages: Sequence[str] = (), lacking: int = 3
+) -> Any:
+    """Write source.spm, target.spm and vocabularies that lack some pieces of each; gives the tokeniser.
+
+    Separate vocabularies are of the same size, as those of Marian's converter are.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    cut: dict[str, list[str]] = {}
+    for side, sentences in SENTENCES.items():
+        content = segmenter(sentences, {"source": 60, "target": 70}[side], kind)
+        (folder / f"{side}.spm").write_bytes(content)
+        # Those of several letters, so that words are cut into what is lacking.
+        cut[side] = sorted(pieces_of(content), key=lambda piece: (-len(piece), piece))[lacking:]
+    if separate:
+        least = min(map(len, cut.values()))
+        cut = {side: pieces[-least:] for side, pieces in cut.items()}
+    draw = torch.Generator().manual_seed(7)
+
+    def numbered(pieces: Sequence[str]) -> dict[str, int]:
+        names = [name for name in dict.fromkeys(pieces) if name not in ("<unk>", "</s>", "<pad>")]
+        order = torch.randperm(len(names), generator=draw).tolist()
+        row = ["</s>", "<unk>", *(names[i] for i in order), *languages, "<pad>"]
+        return {name: number for number, name in enumerate(row)}
+
+    joint = {"vocab.json": [*cut["source"], *cut["target"]]}
+    for name, pieces in (
+        {"vocab.json": cut["source"], "target_vocab.json": cut["target"]} if separate else joint
+    ).items():
+        (folder / name).write_text(json.dumps(numbered(pieces)), encoding="utf-8")
+    tokeniser = transformers.MarianTokenizer(
+        str(folder / "source.spm"),
+        str(folder / "target.spm"),
+        str(folder / "vocab.json"),
+        target_vocab_file=str(folder / "target_vocab.json") if separate else None,
+        separate_vocabs=separate,
+    )
+    tokeniser.save_pretrained(folder)
+    return tokeniser
+
+
+def save_marian(folder: Path, *, seed: int = 1, half: bool = False, shards: str = "50GB", **changes: Any) -> Any:
+    """Write a model beside the tokeniser of a folder, none of its numbers zero; gives it in fp32.
+
+    changes: of its configuration; a zero embedding of padding, as the converter of OPUS-MT makes it, stays.
+    """
+    pieces = len(json.loads((folder / "vocab.json").read_text(encoding="utf-8")))
+    pad = pieces - 1
+    special = {"pad_token_id": pad, "decoder_start_token_id": pad, "eos_token_id": 0, "forced_eos_token_id": None}
+    vocabulary = {"vocab_size": pieces, "decoder_vocab_size": pieces}
+    config = transformers.MarianConfig(**{**SIZES, **special, **vocabulary, **changes})
+    torch.manual_seed(seed)
+    model = transformers.MarianMTModel(config).eval()
+    with torch.no_grad():
+        for name, value in model.named_parameters():
+            if "embed_positions" not in name:
+                value += 0.4 * torch.randn(value.shape)
+        model.final_logits_bias += 0.5 * torch.randn(model.final_logits_bias.shape)
+        model.get_encoder().embed_tokens.weight[pad] = 0
+        model.get_decoder().embed_tokens.weight[pad] = 0
+    if half:
+        model = model.half()
+    model.generation_config.bad_words_ids = [[pad]]
+    model.generation_config.num_beams, model.generation_config.max_length = 4, 64
+    model.save_pretrained(folder, max_shard_size=shards)
+    return transformers.MarianMTModel.from_pretrained(folder, dtype=torch.float32).eval()

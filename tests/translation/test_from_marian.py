@@ -1,0 +1,279 @@
+"""An imported Marian model is the one that transformers runs: pieces, logits, and what greedy and beam search find."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from heads.__main__ import main
+from heads.base.files import UserError, read_json
+from heads.model.folder import load_folder
+from heads.model.transformer import Transformer
+from heads.text.batches import make_batch
+from heads.text.special_ids import BOS, EOS, PAD, UNK
+from heads.text.vocabulary import Vocabulary
+from heads.translation.beam_search import beam_search, length_limit
+from heads.translation.export import export
+from heads.translation.from_marian import Numbering, numberings_of
+from heads.translation.importing import import_model
+from heads.translation.marian_folder import read_marian
+from heads.translation.model_folder import search_of
+from marian_models import SENTENCES, save_marian, save_tokeniser, transformers
+
+SHAPES: dict[str, dict[str, Any]] = {
+    "as OPUS-MT": {},
+    "separate vocabularies": {"separate": True, "share_encoder_decoder_embeddings": False},
+    "nothing tied": {"separate": True, "share_encoder_decoder_embeddings": False, "tie_word_embeddings": False},
+    "one vocabulary, two embeddings": {"share_encoder_decoder_embeddings": False},
+    "without scaling, gelu": {"scale_embedding": False, "activation_function": "gelu"},
+    "relu, deep encoder": {"activation_function": "relu", "encoder_layers": 4, "decoder_layers": 1},
+    "half precision, in shards": {"half": True, "shards": "8KB"},
+}
+
+
+def made(folder: Path, changes: dict[str, Any]) -> tuple[Any, Any]:
+    """A folder of transformers, and its tokeniser and model."""
+    changes = dict(changes)
+    return save_tokeniser(folder, separate=changes.pop("separate", False)), save_marian(folder, **changes)
+
+
+@pytest.fixture(scope="module", params=SHAPES)
+def pair(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Any, Transformer, tuple[Numbering, Numbering]]:
+    """Their model, ours, and how its pieces are numbered."""
+    folder = tmp_path_factory.mktemp("marian")
+    _, theirs = made(folder / "theirs", SHAPES[request.param])
+    import_model(folder / "theirs", folder / "ours")
+    return theirs, load_folder(folder / "ours"), numberings_of(read_marian(folder / "theirs"))
+
+
+def drawn(lengths: list[int], pieces: int, seed: int) -> list[list[int]]:
+    """Sentences of our ids."""
+    draw = np.random.default_rng(seed)
+    return [draw.integers(UNK, pieces, length).tolist() for length in lengths]
+
+
+@torch.inference_mode()
+def test_logits_are_those_of_transformers(pair: tuple[Any, Transformer, tuple[Numbering, Numbering]]) -> None:
+    theirs, ours, (source, target) = pair
+    sources = drawn([9, 4, 1, 7], len(source.rows), 3)
+    targets = drawn([5, 11, 3, 1], len(target.rows), 4)
+    batch = make_batch(*([np.array(ids, np.int32) for ids in side] for side in (sources, targets)))
+    found = ours.projection(ours(batch.source, batch.source_mask, batch.target_input))
+    expected = theirs(
+        input_ids=torch.tensor(source.rows)[batch.source],
+        attention_mask=batch.source_mask.long(),
+        decoder_input_ids=torch.tensor(target.rows)[batch.target_input],
+    ).logits
+    real = batch.target_mask
+    ordered = expected[..., list(target.rows)]
+    assert float((found - ordered)[real][:, EOS:].abs().max()) < 1e-5
+    start = found[real][:, [PAD, BOS]].logsumexp(-1)
+    assert float((start - expected[real][:, target.rows[BOS]]).abs().max()) < 1e-5
+    log_probs = expected.log_softmax(-1)[..., list(target.rows)]
+    assert float((found.log_softmax(-1) - log_probs)[real][:, EOS:].abs().max()) < 1e-5
+
+
+@torch.inference_mode()
+@pytest.mark.parametrize("beam", [1, 4])
+def test_the_search_finds_what_transformers_finds(
+    pair: tuple[Any, Transformer, tuple[Numbering, Numbering]], beam: int
+) -> None:
+    theirs, ours, (source, target) = pair
+    lengths = set()
+    for ids in drawn([3, 5, 8, 2, 6, 4], len(source.rows), 5):
+        pieces = torch.tensor([[*ids, EOS]])
+        found = beam_search(ours, pieces, torch.ones_like(pieces, dtype=torch.bool), beam=beam, length_penalty=0.0)[0]
+        # Scores that no length divides, and a search that goes on while it may get better, are the same on both sides.
+        how = {"length_penalty": 0.0, "early_stopping": "never"} if beam > 1 else {}
+        limit = length_limit(pieces.shape[1])
+        expected = theirs.generate(
+            input_ids=torch.tensor(source.rows)[pieces],
+            num_beams=beam,
+            do_sample=False,
+            max_new_tokens=limit,
+            forced_eos_token_id=target.rows[EOS],
+            bad_words_ids=[[target.rows[PAD]], [target.rows[UNK]]],
+            **how,
+        )[0].tolist()
+        kept = expected[1 : expected.index(target.rows[EOS])]
+        assert [target.rows[number] for number in found] == kept
+        lengths.add(len(kept))
+    assert len(lengths) > 1
+
+
+@pytest.mark.parametrize("kind", ["unigram", "bpe"])
+@pytest.mark.parametrize("separate", [False, True])
+def test_pieces_are_those_of_the_tokeniser(kind: str, *, separate: bool, tmp_path: Path) -> None:
+    tokeniser = save_tokeniser(tmp_path / "theirs", kind=kind, separate=separate)
+    save_marian(tmp_path / "theirs", share_encoder_decoder_embeddings=not separate)
+    import_model(tmp_path / "theirs", tmp_path / "ours")
+    numberings = numberings_of(read_marian(tmp_path / "theirs"))
+    draw = np.random.default_rng(1)
+    letters = [*"abcdefghijklmnopqrstuvwxyzäüß .,!?", "☃", "  ", "É", "ﬁ"]
+    unknown = 0
+    for side, ours in zip(("source", "target"), numberings, strict=True):
+        words = " ".join(SENTENCES["source"] + SENTENCES["target"]).split()
+        texts = [" ".join(draw.choice(words, draw.integers(1, 9))) for _ in range(200)]
+        texts += ["".join(draw.choice(letters, draw.integers(1, 30))) for _ in range(300)]
+        expected = tokeniser(texts)["input_ids"] if side == "source" else tokeniser(text_target=texts)["input_ids"]
+        vocabulary = Vocabulary(tmp_path / f"ours/{side}.model")
+        assert len(vocabulary) == len(ours.rows)
+        found = vocabulary.encode(texts)
+        assert [[*(ours.rows[i] for i in ids), ours.rows[EOS]] for ids in found] == expected
+        assert [vocabulary.spans(text)[0] for text in texts] == found
+        unknown += sum(ids.count(UNK) for ids in found[:200])
+    assert unknown > 20, "pieces that the vocabulary lacks are met"
+
+
+@pytest.fixture(scope="module")
+def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that can be imported; only to be copied."""
+    folder = tmp_path_factory.mktemp("good") / "opus-mt-en-de"
+    made(folder, {})
+    card = "---\nlanguage: [en, de]\nlicense: apache-2.0\ntags:\n- translation\n---\nlicense: no\n"
+    (folder / "README.md").write_text(card, encoding="utf-8")
+    return folder
+
+
+def spoilt(good: Path, tmp_path: Path, name: str) -> tuple[Path, Path]:
+    """A copy of a good folder, and a file of it."""
+    folder = tmp_path / good.name
+    shutil.copytree(good, folder)
+    return folder, folder / name
+
+
+BAD: dict[str, tuple[str, Callable[[Path], Any], str]] = {
+    "another model": ("config.json", lambda p: changed(p, model_type="bert"), "config.json is of bert, not of marian"),
+    "no segmenter": ("source.spm", Path.unlink, "has no source.spm: copy it from where the model is from"),
+    "no vocabulary": ("vocab.json", Path.unlink, "has no vocab.json"),
+    "a segmenter that is none": ("target.spm", lambda p: p.write_bytes(b"\xff" * 50), "target.spm is no SentencePiece"),
+    "an empty segmenter": ("target.spm", lambda p: p.write_bytes(b""), "target.spm is no SentencePiece"),
+    "a piece too much": ("vocab.json", lambda p: changed(p, **{"one more": pieces_in(p)}), "rows of model.encoder"),
+    "a number twice": ("vocab.json", lambda p: changed(p, **{"one more": 3}), "does not number its pieces from 0 on"),
+    "an activation": ("config.json", lambda p: changed(p, activation_function="gelu_new"), "'gelu_new', and not one"),
+    "uneven heads": ("config.json", lambda p: changed(p, decoder_attention_heads=4), "attention_heads is 3 and 4"),
+    "no number": ("config.json", lambda p: changed(p, encoder_layers="two"), "encoder_layers is 'two'"),
+    "a layer too much": (
+        "config.json",
+        lambda p: changed(p, encoder_layers=3),
+        "no weights called model.encoder.layers.2",
+    ),
+    "another size": (
+        "config.json",
+        lambda p: changed(p, encoder_ffn_dim=15, decoder_ffn_dim=15),
+        "are 14 x 12 and not",
+    ),
+    "a start of its own": ("config.json", lambda p: changed(p, decoder_start_token_id=0), "starts from piece 0"),
+    "padding beyond": (
+        "config.json",
+        lambda p: changed(p, pad_token_id=900, decoder_start_token_id=900),
+        "padding 900 and end 0 are no two ids",
+    ),
+    "no JSON": ("config.json", lambda p: p.write_text("{"), "config.json is no JSON"),
+    "cut off weights": ("model.safetensors", lambda p: p.write_bytes(p.read_bytes()[:-9]), "missing or damaged"),
+    "no weights": ("model.safetensors", Path.unlink, "has no model.safetensors"),
+    "pickled weights": (
+        "model.safetensors",
+        lambda p: p.rename(p.with_name("pytorch_model.bin")),
+        "pickled, which may run code and is not opened",
+    ),
+    "an index that leads away": (
+        "model.safetensors.index.json",
+        lambda p: p.write_text('{"weight_map": {"x": "../model.safetensors"}}'),
+        "names no files beside it",
+    ),
+    "a shard that is not there": (
+        "model.safetensors.index.json",
+        lambda p: p.write_text('{"weight_map": {"x": "model-1.safetensors"}}'),
+        "model-1.safetensors is missing or damaged",
+    ),
+}
+
+
+def changed(path: Path, **values: Any) -> None:
+    """Other values in a JSON file."""
+    path.write_text(json.dumps({**json.loads(path.read_text(encoding="utf-8")), **values}), encoding="utf-8")
+
+
+def pieces_in(path: Path) -> int:
+    """How many there are."""
+    return len(json.loads(path.read_text(encoding="utf-8")))
+
+
+@pytest.mark.parametrize("fault", BAD)
+def test_a_folder_that_is_no_marian_model_is_one_sentence_and_leaves_nothing(
+    fault: str, good: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    name, spoil, sentence = BAD[fault]
+    folder, path = spoilt(good, tmp_path, name)
+    spoil(path)
+    assert main(["import", "--pretrained", str(folder), "--output", str(tmp_path / "out/ours")]) == 1
+    said = capfd.readouterr().err
+    assert said.startswith("error: ") and said.count("\n") == 1 and sentence in said
+    assert not (tmp_path / "out").exists() or [*(tmp_path / "out").iterdir()] == []
+
+
+def test_a_folder_that_is_there_already_is_not_written_over(good: Path, tmp_path: Path) -> None:
+    (tmp_path / "ours").mkdir()
+    with pytest.raises(UserError, match="is already there"):
+        import_model(good, tmp_path / "ours")
+
+
+def test_where_a_model_is_from_and_its_licence_go_along_into_exports(
+    good: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["import", "--pretrained", str(good), "--output", str(tmp_path / "ours")]) == 0
+    export(tmp_path / "ours", tmp_path / "faster", "ctranslate2")
+    for name in ("ours", "faster"):
+        page = (tmp_path / name / "README.md").read_text(encoding="utf-8")
+        for text in (
+            "# imported/opus-mt-en-de",
+            "the Marian model opus-mt-en-de, under the licence apache-2.0",
+            "beam of 4",
+        ):
+            assert text in page
+        for kept in ("README.md", "config.json", "vocab.json", "source.spm", "generation_config.json"):
+            assert (tmp_path / name / "pretrained" / kept).read_bytes() == (good / kept).read_bytes()
+        about = read_json(tmp_path / name / "pretrained/about.json")
+        digest = hashlib.sha256((good / "model.safetensors").read_bytes()).hexdigest()
+        assert about["files_sha256"]["model.safetensors"] == digest
+    assert search_of(tmp_path / "ours") == (4, 1)
+
+
+def test_a_language_is_named_by_a_prefix_that_every_source_sentence_begins_with(tmp_path: Path) -> None:
+    folder = tmp_path / "theirs"
+    tokeniser = save_tokeniser(folder, languages=[">>deu<<", ">>nld<<"])
+    save_marian(folder)
+    with pytest.raises(UserError, match="into several languages: give one of them as the prefix, as >>deu<<, >>nld<<"):
+        import_model(folder, tmp_path / "none")
+    with pytest.raises(UserError, match="has no prefix >>fra<<: known are >>deu<<, >>nld<<"):
+        import_model(folder, tmp_path / "none", ">>fra<<")
+    import_model(folder, tmp_path / "ours", ">>nld<<")
+    source, target = (Vocabulary(tmp_path / f"ours/{side}.model") for side in ("source", "target"))
+    ours, _ = numberings_of(read_marian(folder))
+    for text in SENTENCES["source"]:
+        (found,) = source.encode([text])
+        assert [*(ours.rows[i] for i in found), ours.rows[EOS]] == tokeniser(f">>nld<<{text}")["input_ids"]
+        ids, spans = source.spans(text)
+        assert ids == found and spans[0] == (0, 0) and len(spans) == len(ids)
+        assert ours.rows[found[0]] not in [ours.rows[i] for i in target.encode([text])[0]]
+
+
+def test_text_comes_back_from_pieces_as_the_tokeniser_gives_it_back(good: Path, tmp_path: Path) -> None:
+    tokeniser = transformers.MarianTokenizer.from_pretrained(good)
+    import_model(good, tmp_path / "ours")
+    target, (_, ours) = Vocabulary(tmp_path / "ours/target.model"), numberings_of(read_marian(good))
+    draw = np.random.default_rng(3)
+    sentences = [draw.integers(UNK + 1, len(target), 9).tolist() for _ in range(50)]
+    theirs = [tokeniser.decode([ours.rows[i] for i in ids], use_source_tokenizer=False) for ids in sentences]
+    assert target.decode(sentences) == theirs

@@ -1,0 +1,55 @@
+"""A SentencePiece model of others with its pieces in another order, so that its ids are those of a model's rows.
+
+Text is cut as before. Pieces that have no row go behind all others, where `heads.text.vocabulary` takes them for
+unknown ones; rows that the SentencePiece model has no piece for get one that is never cut out of a text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from heads.base.files import UserError
+from heads.text.special_ids import BOS, EOS, PAD, UNK
+
+
+def renumbered(content: bytes, pieces: Sequence[str], origin: Path) -> bytes:
+    """The SentencePiece model of `content`, read from `origin`, with `pieces` as the names of its first ids.
+
+    The first four of them are padding, start, end and unknown. Raises UserError for what is no such model.
+    """
+    try:
+        message: Any = import_module("google.protobuf.message")
+        written: Any = import_module("sentencepiece.sentencepiece_model_pb2")
+    except ImportError as error:
+        raise UserError('protobuf is not installed: pip install "heads[import]".') from error
+    model = written.ModelProto()
+    try:
+        model.ParseFromString(content)
+    except message.DecodeError:
+        raise UserError(f"{origin} is no SentencePiece model, or is damaged: copy it again.") from None
+    kind = written.ModelProto.SentencePiece
+    cut_out = {piece.piece: piece for piece in model.pieces if piece.type not in (kind.CONTROL, kind.UNKNOWN)}
+    if not cut_out:
+        raise UserError(f"{origin} is no SentencePiece model, or is damaged: copy it again.")
+    # A model of merges would merge through pieces that are never to be used; one of chances leaves them out.
+    never = kind.UNUSED if model.trainer_spec.model_type == written.TrainerSpec.UNIGRAM else kind.CONTROL
+    special = {PAD: kind.CONTROL, BOS: kind.CONTROL, EOS: kind.CONTROL, UNK: kind.UNKNOWN}
+    found = [
+        cut_out[piece]
+        if piece in cut_out and number not in special
+        else kind(piece=piece, score=0.0, type=special.get(number, never))
+        for number, piece in enumerate(pieces)
+    ]
+    known = {*pieces}
+    found += [piece for name, piece in cut_out.items() if name not in known]
+    copies = [kind.FromString(piece.SerializeToString()) for piece in found]
+    del model.pieces[:]
+    model.pieces.extend(copies)
+    spec = model.trainer_spec
+    spec.pad_id, spec.bos_id, spec.eos_id, spec.unk_id = PAD, BOS, EOS, UNK
+    spec.pad_piece, spec.bos_piece, spec.eos_piece, spec.unk_piece = (pieces[i] for i in (PAD, BOS, EOS, UNK))
+    spec.vocab_size = len(copies)
+    return bytes(model.SerializeToString())

@@ -1,0 +1,98 @@
+"""A Marian model of transformers into a folder of ours: model, vocabularies, and what came with it."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from heads.base.files import UserError, write_sealed_json, write_text
+from heads.base.names import SIDES
+from heads.base.provenance import made_by
+from heads.base.seals import sha256_of
+from heads.model.folder import save_folder
+from heads.text.renumbering import renumbered
+from heads.text.vocabulary import PREFIX, ROWS, write_model
+from heads.translation.export import new_folder, page, use_of
+from heads.translation.from_marian import Numbering, model_of_marian, numberings_of
+from heads.translation.marian_folder import DESCRIBING, LICENCES, VOCAB, MarianFolder, files_of, read_marian
+from heads.translation.model_folder import ABOUT, PRETRAINED, about_of
+
+LANGUAGE = re.compile(">>.+<<")
+"""A piece that names the language to translate into."""
+
+
+def import_model(pretrained: Path, out: Path, prefix: str = "") -> None:
+    """Write the model of a folder of transformers, with all that translating with it takes, to the new folder `out`.
+
+    prefix: the piece that each source sentence is to begin with. Raises UserError for what is no such folder.
+    """
+    folder = read_marian(pretrained)
+    model = model_of_marian(folder)
+    origin = made_by()
+    with new_folder(out) as stage:
+        write_vocabularies(folder, stage, prefix)
+        facts = {"experiment": "imported", "run": folder.path.resolve().name, "updates": 0, "total_updates": 0}
+        save_folder(model, stage, facts, origin)
+        parameters = sum(value.numel() for value in model.parameters())
+        use = use_of("folder", origin, None, None)
+        write_text(stage / "README.md", page(model.shape, parameters, facts, None, use, about_of(stage)))
+
+
+def write_vocabularies(folder: MarianFolder, place: Path, prefix: str) -> None:
+    """Write both SentencePiece models into a folder, and into one inside it what the model came with.
+
+    Raises UserError where the vocabulary has no such prefix, or wants one.
+    """
+    numberings = numberings_of(folder)
+    first = prefix_of(folder, numberings[0], prefix)
+    for side, ours, content in zip(SIDES, numberings, folder.segmenters, strict=True):
+        told: dict[str, Any] = {ROWS: len(ours.rows)}
+        if side == SIDES[0] and first:
+            told[PREFIX] = first
+        model = renumbered(content, ours.names, folder.path / f"{side}.spm")
+        write_model(place / f"{side}.model", model, told)
+    beside = place / PRETRAINED
+    shutil.rmtree(beside, ignore_errors=True)
+    beside.mkdir()
+    for path in files_of(folder.path):
+        if path.name in (*DESCRIBING, *LICENCES):
+            shutil.copyfile(path, beside / path.name)
+    write_sealed_json(beside / ABOUT, _about(folder, prefix))
+
+
+def prefix_of(folder: MarianFolder, ours: Numbering, prefix: str) -> list[int]:
+    """Our ids of what each source sentence is to begin with: none, or one."""
+    languages = [name for name in ours.names if LANGUAGE.fullmatch(name)]
+    named = ", ".join(languages[:5])
+    if prefix and prefix not in languages:
+        known = f"known are {named}" if languages else "leave the prefix out"
+        raise UserError(f"{folder.path / VOCAB} has no prefix {prefix}: {known}.")
+    if languages and not prefix:
+        raise UserError(f"{folder.path} translates into several languages: give one of them as the prefix, as {named}.")
+    return [ours.names.index(prefix)] if prefix else []
+
+
+def _about(folder: MarianFolder, prefix: str) -> dict[str, Any]:
+    """Where a model is from, what may be done with it, and how its authors search."""
+    search = {key: folder.generation.get(key) or default for key, default in (("num_beams", 1), ("length_penalty", 1))}
+    return {
+        "name": folder.path.resolve().name,
+        "license": licence_of(folder.path / LICENCES[0]),
+        "prefix": prefix,
+        **search,
+        "files_sha256": {path.name: sha256_of(path) for path in files_of(folder.path)},
+    }
+
+
+def licence_of(card: Path) -> str:
+    """What a model's page says in its head of its licence; empty where it says nothing."""
+    try:
+        text = card.read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        return ""
+    head: Sequence[str] = text.split("---", 2)[1:2] if text.startswith("---") else ()
+    found = re.search(r"^license: *(\S+)", head[0], re.MULTILINE) if head else None
+    return found[1].strip("\"'") if found else ""

@@ -1,0 +1,148 @@
+"""A Marian model's folder as `save_pretrained` of transformers writes it, read without transformers and unpickled.
+
+V pieces of a vocabulary, D width.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+
+from heads.base.files import UserError
+
+CONFIG, GENERATION, TOKENIZER = "config.json", "generation_config.json", "tokenizer_config.json"
+SOURCE_SPM, TARGET_SPM, VOCAB, TARGET_VOCAB = "source.spm", "target.spm", "vocab.json", "target_vocab.json"
+WEIGHTS, INDEX, PICKLED = "model.safetensors", "model.safetensors.index.json", "pytorch_model.bin"
+NEEDED = (CONFIG, VOCAB, SOURCE_SPM, TARGET_SPM)
+DESCRIBING = (*NEEDED, GENERATION, TOKENIZER, TARGET_VOCAB)
+"""All but the weights: what a folder of transformers has besides, as far as it is there."""
+LICENCES = ("README.md", "LICENSE", "LICENSE.txt", "NOTICE")
+
+DEFAULTS: Mapping[str, Any] = {
+    "vocab_size": 58101,
+    "decoder_vocab_size": None,
+    "encoder_layers": 12,
+    "decoder_layers": 12,
+    "encoder_ffn_dim": 4096,
+    "decoder_ffn_dim": 4096,
+    "encoder_attention_heads": 16,
+    "decoder_attention_heads": 16,
+    "activation_function": "gelu",
+    "d_model": 1024,
+    "dropout": 0.1,
+    "attention_dropout": 0.0,
+    "decoder_start_token_id": 58100,
+    "pad_token_id": 58100,
+    "eos_token_id": 0,
+    "scale_embedding": False,
+    "share_encoder_decoder_embeddings": True,
+}
+"""What MarianConfig (transformers 5.23) takes for a key that config.json leaves out."""
+WHOLE = (
+    *("vocab_size", "encoder_layers", "decoder_layers", "encoder_ffn_dim", "decoder_ffn_dim", "d_model"),
+    *("encoder_attention_heads", "decoder_attention_heads"),
+)
+"""Keys that are counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class MarianFolder:
+    """All that a folder tells."""
+
+    path: Path
+    config: Mapping[str, Any]
+    generation: Mapping[str, Any]
+    """How its authors search."""
+    vocabularies: tuple[list[str], list[str]]
+    """[V] names of pieces by their ids there, of source and target."""
+    segmenters: tuple[bytes, bytes]
+    """SentencePiece models of source and target."""
+    tensors: Mapping[str, Tensor]
+
+
+def read_marian(folder: Path) -> MarianFolder:
+    """Read and check a folder.
+
+    Raises UserError with the way out: for another kind of model, a file that is missing or damaged, pickled weights.
+    """
+    if not folder.is_dir():
+        raise UserError(f"{folder} is no folder: give one as save_pretrained writes it of a MarianMTModel.")
+    config = _read(folder / CONFIG)
+    if config.get("model_type") != "marian":
+        kind = config.get("model_type", "no model that it names")
+        raise UserError(f"{folder / CONFIG} is of {kind}, not of marian: give the folder of a MarianMTModel.")
+    for name in NEEDED:
+        if not (folder / name).is_file():
+            raise UserError(f"{folder} has no {name}: copy it from where the model is from.")
+    config = {**DEFAULTS, **config}
+    for key in WHOLE:
+        if not isinstance(config[key], int) or isinstance(config[key], bool) or config[key] < 1:
+            raise UserError(f"{folder / CONFIG}: {key} is {config[key]!r}, which is no number of anything.")
+    separate = (folder / TOKENIZER).is_file() and _read(folder / TOKENIZER).get("separate_vocabs", False)
+    source = _vocabulary(folder / VOCAB)
+    return MarianFolder(
+        folder,
+        config,
+        _read(folder / GENERATION) if (folder / GENERATION).is_file() else config,
+        (source, _vocabulary(folder / TARGET_VOCAB) if separate else source),
+        ((folder / SOURCE_SPM).read_bytes(), (folder / TARGET_SPM).read_bytes()),
+        _tensors(folder),
+    )
+
+
+def files_of(folder: Path) -> list[Path]:
+    """The files of a folder that an import reads, those of the weights among them."""
+    names = [*DESCRIBING, *LICENCES, WEIGHTS, INDEX]
+    shards = sorted(folder.glob("model-*.safetensors"))
+    return [path for path in (*(folder / name for name in names), *shards) if path.is_file()]
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except OSError:
+        raise UserError(f"{path.parent} has no {path.name}: copy it from where the model is from.") from None
+    except ValueError as error:
+        raise UserError(f"{path} is no JSON ({error}): copy it again.") from None
+    if not isinstance(content, dict):
+        raise UserError(f"{path} holds no names with values: copy it again.")
+    return content
+
+
+def _vocabulary(path: Path) -> list[str]:
+    """[V] the names of pieces by id."""
+    ids = _read(path)
+    if not all(isinstance(number, int) for number in ids.values()) or sorted(ids.values()) != [*range(len(ids))]:
+        raise UserError(f"{path} does not number its pieces from 0 on, each once: copy it again.")
+    return sorted(ids, key=ids.__getitem__)
+
+
+def _tensors(folder: Path) -> dict[str, Tensor]:
+    if (folder / INDEX).is_file():
+        named = _read(folder / INDEX).get("weight_map")
+        shards: Sequence[str] = sorted({*named.values()}) if isinstance(named, dict) else ()
+        if not shards or any(not isinstance(name, str) or Path(name).name != name for name in shards):
+            raise UserError(f"{folder / INDEX} names no files beside it: copy it again.")
+    elif (folder / WEIGHTS).is_file():
+        shards = [WEIGHTS]
+    elif (folder / PICKLED).exists():
+        raise UserError(
+            f"{folder} has its weights pickled, which may run code and is not opened: write {WEIGHTS} with "
+            "transformers, MarianMTModel.from_pretrained(FOLDER).save_pretrained(FOLDER)."
+        )
+    else:
+        raise UserError(f"{folder} has no {WEIGHTS}: copy it from where the model is from.")
+    tensors: dict[str, Tensor] = {}
+    for name in shards:
+        try:
+            with safe_open(folder / name, framework="pt") as stream:
+                tensors |= {key: stream.get_tensor(key).float() for key in stream.keys()}  # noqa: SIM118 - no mapping
+        except (SafetensorError, OSError) as error:
+            raise UserError(f"{folder / name} is missing or damaged ({error}): copy it again.") from None
+    return tensors
