@@ -86,6 +86,8 @@ COMMANDS: dict[str, Mapping[str, str]] = {
         "bpe": f"{BPE}/{{side}}.model",
         "threads": NUMBER,
     },
+    "imported_bpe": {"out-folder": BPE, "settings": f"{SETTINGS}/imported_bpe.yaml"},
+    "imported": {**training("imported", BASELINE), "checkpoints": f"{BASELINE}/checkpoints"},
     "baseline": {**training("baseline", BASELINE), "checkpoints": f"{BASELINE}/checkpoints"},
     "gates": {
         **training("gates", GATES),
@@ -311,6 +313,7 @@ TREES = {
     "far": "own=results/far/parser/own.conllu stanza=results/far/parser/stanza.conllu "
     "gold=results/corpora/grounds/dev.conllu",
     "near": "own=results/near/parser/own.conllu",
+    "taken": "own=results/taken/parser/own.conllu",
 }
 PARSED = {
     ("tiny", "stanza"): "results/corpora/tiny/dev.conllu",
@@ -318,6 +321,7 @@ PARSED = {
     ("far", "stanza"): "results/corpora/grounds/dev.conllu",
     ("far", "own"): "results/corpora/grounds/roles.source.txt",
     ("near", "own"): "results/corpora/bare/dev.source.txt",
+    ("taken", "own"): "results/corpora/bare/dev.source.txt",
 }
 """By experiment and source of trees what is parsed: gold sentences, lines held out for roles, or the dev text."""
 MEASURED_IN = {

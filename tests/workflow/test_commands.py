@@ -66,10 +66,12 @@ PLANNED = {
     "experiments": {
         "far": {"corpus": "grounds", "roles": {"trees": ["own", "stanza", "gold"]}, "sweep": SWEEP},
         "near": {"corpus": "bare", "roles": {"trees": ["gold", "own"]}},
+        "taken": {"corpus": "bare", "baseline": {"pretrained": "marian"}, "roles": {"trees": ["own"]}},
     },
 }
-CORPORA = {"tiny": "tiny", "far": "grounds", "near": "bare"}
-LANGUAGES = {"tiny": "en", "far": "de", "near": "de"}
+CORPORA = {"tiny": "tiny", "far": "grounds", "near": "bare", "taken": "bare"}
+LANGUAGES = {"tiny": "en", "far": "de", "near": "de", "taken": "de"}
+MARIAN = ("config.json", "model-00001-of-00002.safetensors", "model.safetensors.index.json", "source.spm")
 
 
 @dataclass(frozen=True)
@@ -95,19 +97,22 @@ class Job:
 
 @pytest.fixture(scope="module")
 def planned(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A checkout with the three experiments, and nothing done."""
+    """A checkout with the four experiments, and nothing done."""
     folder = checkout(tmp_path_factory.mktemp("planned"))
     given = ("learn.conllu", "gold.conllu", "dev.links", "dev.cut", "o.de", "o.en")
     for name in (*given, *(f"{s}.{t}" for s in TEXTS for t in TEXTS["dev"][0])):
         write_text(folder / "texts" / name, "")
+    for name in MARIAN:
+        write_text(folder / "marian" / name, "")
     write_text(folder / "planned.yaml", yaml.safe_dump(PLANNED))
     return folder
 
 
 @pytest.fixture(scope="module")
 def jobs(planned: Path) -> list[Job]:
-    """All jobs of two whole experiments, and those of a third up to the roles of heads."""
-    words = ["--configfile", str(TINY), "planned.yaml", "--", "all", "results/near/baseline/seed-1/roles.tsv"]
+    """All jobs of two whole experiments, and those of two others up to the roles of heads."""
+    further = [f"results/{name}/baseline/seed-1/roles.tsv" for name in ("near", "taken")]
+    words = ["--configfile", str(TINY), "planned.yaml", "--", "all", *further]
     done = snakemake(planned, "-n", "-p", "--forceall", *words)
     assert done.returncode == 0, done.stdout[-3000:]
     return list(jobs_in(done.stdout))
@@ -138,7 +143,7 @@ def folders_of(jobs: list[Job], *patterns: str, experiments: tuple[str, ...] = (
     return {f for f in made for e in experiments for p in patterns if fnmatch(f, f"results/{e}/{p}")}
 
 
-TRAINED = ("baseline", "gates", "pruned", "scratch", "selected", "penalty_gates", "penalty_scratch")
+TRAINED = ("baseline", "imported", "gates", "pruned", "scratch", "selected", "penalty_gates", "penalty_scratch")
 
 
 def expected(job: Job, jobs: list[Job]) -> dict[str, str]:
@@ -296,4 +301,32 @@ def test_the_benchmark_of_a_job_has_the_name_of_its_log_by_which_its_cost_is_fou
 def test_every_trained_model_is_scored_once_but_for_those_whose_gates_are_still_there(jobs: list[Job]) -> None:
     scored = sorted(job.flags["model"] for job in jobs if job.rule == "score")
     trained = sorted(job.flags["model"] for job in jobs if job.rule in TRAINED)
-    assert scored == [model for model in trained if "gates/" not in model and "/near/" not in model]
+    apart = ("gates/", "/near/", "/taken/")
+    assert scored == [model for model in trained if not any(word in model for word in apart)]
+
+
+def test_a_model_of_others_takes_the_place_of_vocabularies_and_training_and_of_nothing_else(jobs: list[Job]) -> None:
+    mine = {job.rule: job for job in jobs if any(path.startswith("results/taken/") for path in job.outputs)}
+    assert not {"bpe", "baseline"} & mine.keys() and {"imported_bpe", "imported", "encode", "roles"} <= mine.keys()
+    for rule in ("imported_bpe", "imported"):
+        assert {f"marian/{name}" for name in MARIAN} <= {*mine[rule].inputs}, "it is read again when a file changes"
+    trained_here = {job.rule for job in jobs if any(path.startswith("results/near/") for path in job.outputs)}
+    assert {"bpe", "baseline"} <= trained_here and not {"imported_bpe", "imported"} & trained_here
+
+
+def test_a_folder_that_is_not_there_is_one_sentence_that_says_what_to_fetch(planned: Path) -> None:
+    said = {}
+    for name in ("Helsinki-NLP/opus-mt-en-de", "/data/opus"):
+        taken = {"experiments": {"taken": {"baseline": {"pretrained": name}}}}
+        write_text(planned / "elsewhere.yaml", yaml.safe_dump(taken))
+        words = ("--configfile", str(TINY), "planned.yaml", "elsewhere.yaml", "--", "results/taken/bpe/source.model")
+        said[name] = snakemake(planned, "-n", *words).stdout
+    fetched = (
+        "experiments.taken.baseline.pretrained: Helsinki-NLP/opus-mt-en-de is no folder: fetch config.json, vocab.json"
+    )
+    assert fetched in said["Helsinki-NLP/opus-mt-en-de"]
+    assert (
+        "from https://huggingface.co/Helsinki-NLP/opus-mt-en-de/tree/main into it."
+        in said["Helsinki-NLP/opus-mt-en-de"]
+    )
+    assert "/data/opus is no folder: give one as save_pretrained writes it" in said["/data/opus"]

@@ -1,4 +1,4 @@
-# Text to pieces: one vocabulary for each side.
+# Text to pieces: one vocabulary for each side, learnt or taken from a model of others.
 
 
 rule bpe:
@@ -14,6 +14,8 @@ rule bpe:
         f"{BPE}/log/bpe.{{side}}.txt",
     benchmark:
         f"{BPE}/bench/bpe.{{side}}.tsv"
+    wildcard_constraints:
+        experiment=TRAINED_HERE,
     cache: CACHED
     conda:
         "../../envs/torch.yaml"
@@ -25,6 +27,31 @@ rule bpe:
     shell:
         "python -m heads bpe --settings {input.settings:q} --side {params.side} --text {input.text:q}"
         " --model {output.model:q} > {log:q} 2>&1"
+
+
+rule imported_bpe:
+    """Take both vocabularies of a model of others, and what else came with it."""
+    input:
+        settings=f"{SETTINGS}/imported_bpe.yaml",
+        pretrained=lambda wildcards: PLAN.pretrained_files(wildcards.experiment),
+    output:
+        models=[f"{BPE}/{side}.{ending}" for side in names.SIDES for ending in ("model", "json")],
+        pretrained=directory(f"{BPE}/pretrained"),
+    log:
+        f"{BPE}/log/imported_bpe.txt",
+    benchmark:
+        f"{BPE}/bench/imported_bpe.tsv"
+    wildcard_constraints:
+        experiment=IMPORTED,
+    conda:
+        "../../envs/torch.yaml"
+    resources:
+        mem_mb=2000,
+        runtime=10,
+    params:
+        out_folder=lambda wildcards, output: str(Path(output.pretrained).parent),
+    shell:
+        "python -m heads imported_bpe --settings {input.settings:q} --out-folder {params.out_folder:q} > {log:q} 2>&1"
 
 
 rule encode:

@@ -69,8 +69,13 @@ else:
     shell.prefix(f"set -euo pipefail; {''.join(exports)}exec ")
 
 
+def any_of(experiments):
+    """The constraint of rules for these experiments alone; a rule made from such a one says its own."""
+    return "|".join(map(re.escape, experiments)) or "(?!)"
+
+
 wildcard_constraints:
-    experiment="|".join(map(re.escape, PLAN.experiments)),
+    experiment=any_of(PLAN.experiments),
     corpus="|".join(map(re.escape, PLAN.corpora)),
     split="|".join(names.SPLITS),
     side="|".join(names.SIDES),
@@ -83,6 +88,8 @@ wildcard_constraints:
     run=SCORED,
 
 
+IMPORTED = any_of(PLAN.imported())
+TRAINED_HERE = any_of([name for name in PLAN.experiments if name not in PLAN.imported()])
 BPE = "results/{experiment}/bpe"
 SETTINGS = "results/{experiment}/settings"
 BASELINE = "results/{experiment}/baseline/seed-{seed}"

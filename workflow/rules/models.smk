@@ -33,6 +33,8 @@ rule baseline:
         f"{BASELINE}/log/baseline.txt",
     benchmark:
         f"{BASELINE}/bench/baseline.tsv"
+    wildcard_constraints:
+        experiment=TRAINED_HERE,
     cache: CACHED
     conda:
         "../../envs/torch.yaml"
@@ -49,6 +51,28 @@ rule baseline:
         "python -m heads {params.stage:q} --settings {input.settings:q} --data {params.data:q}"
         " --references {input.references:q} --threads {threads} --processes {resources.processes}"
         " {params.own:q} > {log:q} 2>&1"
+
+
+use rule baseline as imported with:
+    """Take a model of others as the unpruned one."""
+    input:
+        **TRAINING_DATA,
+        settings=f"{SETTINGS}/imported.yaml",
+        pretrained=lambda wildcards: PLAN.pretrained_files(wildcards.experiment),
+    output:
+        model=f"{BASELINE}/model.safetensors",
+        shape=f"{BASELINE}/model.json",
+        history=f"{BASELINE}/train.jsonl",
+        checkpoints=directory(f"{BASELINE}/checkpoints"),
+    log:
+        f"{BASELINE}/log/imported.txt",
+    benchmark:
+        f"{BASELINE}/bench/imported.tsv"
+    wildcard_constraints:
+        experiment=IMPORTED,
+    params:
+        stage="imported",
+        own=flags("seed", "model", "history", "checkpoints"),
 
 
 use rule baseline as gates with:
@@ -68,6 +92,8 @@ use rule baseline as gates with:
         f"{GATES}/log/gates.txt",
     benchmark:
         f"{GATES}/bench/gates.tsv"
+    wildcard_constraints:
+        experiment=any_of(PLAN.experiments),
     cache: CACHED
     threads: 1
     params:

@@ -11,7 +11,7 @@ from heads.base.names import SIDES
 from heads.cli._flags import add_training_arguments
 from heads.cli._job import job_of
 from heads.config.settings import section
-from heads.config.trainings import BaselineSettings, ModelSettings, TrainingSettings
+from heads.config.trainings import ModelSettings, TrainingSettings, UnprunedSettings
 from heads.model.shape import unpruned_shape
 from heads.model.transformer import Transformer
 from heads.text.vocabulary import Vocabulary
@@ -32,7 +32,7 @@ def run(arguments: argparse.Namespace) -> str:
     sizes = [len(Vocabulary(arguments.data / f"{side}.model")) for side in SIDES]
     shape = unpruned_shape(section(ModelSettings, content["model"]), *sizes)
     torch.manual_seed(arguments.seed)
-    training, length = section(TrainingSettings, content["training"]), section(BaselineSettings, content["baseline"])
+    training, length = section(TrainingSettings, content["training"]), section(UnprunedSettings, content["baseline"])
     unfinished = run_job(
         job, Transformer(shape), training, length, start="baseline", updates_before=0, keep_at=length.keep_at
     )

@@ -32,6 +32,7 @@ def check_together(name: str, experiment: Mapping[str, Any], config: Mapping[str
         )
     if model["width"] % 2:
         raise UserError(f"{where}.model.width {model['width']} is odd: positions need an even width.")
+    _check_import(where, experiment["baseline"])
     late = [update for update in experiment["baseline"]["keep_at"] if update > experiment["baseline"]["updates"]]
     if late:
         raise UserError(f"{where}.baseline.keep_at has {late[0]}, but the training ends before: take it out.")
@@ -40,8 +41,18 @@ def check_together(name: str, experiment: Mapping[str, Any], config: Mapping[str
     if max(experiment["speed"]["batch_sizes"]) > experiment["speed"]["sentences"]:
         raise UserError(f"{where}.speed.batch_sizes goes beyond speed.sentences: take out the larger batches.")
     _check_trees(where, experiment, config["corpora"][experiment["corpus"]])
-    _check_budgets(where, experiment)
-    _check_selection(where, experiment)
+    # How many heads an imported model has is found out when it is read.
+    if not experiment["baseline"]["pretrained"]:
+        _check_budgets(where, experiment)
+        _check_selection(where, experiment)
+
+
+def _check_import(where: str, baseline: Mapping[str, Any]) -> None:
+    """Hold what only imported models have, and what only trained ones have, against the other."""
+    if baseline["prefix"] and not baseline["pretrained"]:
+        raise UserError(f"{where}.baseline.prefix is of imported models: name one as pretrained, or take it out.")
+    if baseline["keep_at"] and baseline["pretrained"]:
+        raise UserError(f"{where}.baseline.keep_at is of trainings, and a pretrained model has none here: empty it.")
 
 
 def _check_trees(where: str, experiment: Mapping[str, Any], entry: Mapping[str, Any]) -> None:

@@ -6,10 +6,12 @@ Experiments, corpora and seeds are named as in paths; paths of folders and files
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Protocol
 
 from heads.base import criteria
 from heads.base.files import UserError
+from heads.base.marian import files_of, not_there
 from heads.base.names import CHOICE_SCOPE, KINDS, OUT_OF_DOMAIN, PARSED_TREES, ROLES, SCOPES
 from heads.base.runs import Run, run_of
 from heads.base.targets import CONTROL, Target
@@ -135,6 +137,19 @@ class Plan:
         """Folders and runs of these kinds that came from one baseline."""
         found = [(folder, run_of(folder)[1]) for folder in self.run_folders(experiment, kinds)]
         return [(folder, run) for folder, run in found if str(run.seed) == str(seed)]
+
+    # Models of others
+
+    def imported(self) -> list[str]:
+        """Experiments whose baseline is not trained here."""
+        return [name for name, settings in self.experiments.items() if settings["baseline"]["pretrained"]]
+
+    def pretrained_files(self, experiment: str) -> list[str]:
+        """The files of the folder that an experiment's baseline is taken from. Raises UserError if it is none."""
+        folder = Path(self.experiments[experiment]["baseline"]["pretrained"])
+        if not folder.is_dir():
+            raise UserError(f"experiments.{experiment}.baseline.pretrained: {not_there(folder)}")
+        return [str(path) for path in files_of(folder)]
 
     # Corpora
 

@@ -21,6 +21,8 @@ from heads.config.messages import nearest, validated
 STAGE_SECTIONS: dict[str, tuple[str, ...]] = {
     "bpe": ("bpe",),
     "baseline": ("model", "training", "baseline"),
+    "imported_bpe": ("baseline",),
+    "imported": ("training", "baseline"),
     "gates": ("training", "gates"),
     "penalty_gates": ("training", "gates", "scratch"),
     "selected": ("training", "selected"),
@@ -43,6 +45,8 @@ STAGE_SECTIONS: dict[str, tuple[str, ...]] = {
     "checkpoints": ("checkpoints", "importance", "training"),
 }
 """Which sections of an experiment each stage is given; a change elsewhere can not rerun it."""
+OF_IMPORTS = ("pretrained", "prefix")
+"""Keys of the section `baseline` that the stage of that name is not given: it is not run where they say anything."""
 
 
 Section = TypeVar("Section", bound=Closed)
@@ -97,4 +101,7 @@ def resolve(config: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 def stage_settings(experiment: Mapping[str, Any], stage: str) -> dict[str, Any]:
     """The part of a resolved experiment that one stage is given."""
-    return {name: experiment[name] for name in STAGE_SECTIONS[stage]}
+    told = {name: experiment[name] for name in STAGE_SECTIONS[stage]}
+    if stage == "baseline":
+        told[stage] = {key: value for key, value in told[stage].items() if key not in OF_IMPORTS}
+    return told

@@ -109,8 +109,8 @@ class LengthSettings(Closed):
 
 
 @dataclass(frozen=True, slots=True)
-class BaselineSettings(LengthSettings):
-    """The unpruned model, and the updates after which its weights are kept as checkpoints."""
+class UnprunedSettings(LengthSettings):
+    """How the unpruned model is trained, and the updates after which its weights are kept as checkpoints."""
 
     updates: Count = setting(200000, 'OURS: the paper gives no number, the scripts say "stop manually" [repo]')
     patience: CountOrZero = setting(20, "OURS: stop after so many evaluations without a better dev loss; 0: never")
@@ -124,6 +124,20 @@ class BaselineSettings(LengthSettings):
         (),
         "Weights kept, the checkpoints of the stage of that name (Michel et al., Fig 5); a change trains again. For "
         "their epochs 1 2 3 5 10 20 [second-hand] give the updates that end them. Empty: the finished model only.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class BaselineSettings(UnprunedSettings):
+    """The unpruned model: how it is trained here, or where it is taken from."""
+
+    pretrained: Text = setting(
+        "",
+        "OURS: a folder as transformers' save_pretrained writes it of a MarianMTModel with its tokeniser (OPUS-MT's), "
+        "whose vocabularies and weights stand in for bpe, model and this training; empty: train",
+    )
+    prefix: Text = setting(
+        "", 'what each source sentence begins with where that model knows several target languages, such as ">>ru<<"'
     )
 
 

@@ -76,7 +76,16 @@ def pruning_of(
 def frozen_beside(scope: str, model: Transformer) -> tuple[nn.Module, ...]:
     """What does not learn while a trained model is pruned: all of the decoder if only the encoder has gates."""
     decoder = (model.target_embedding, model.decoder, model.decoder_norm, model.projection)
-    return decoder if scope == "enc_self" else ()
+    # What both sides have in common is the decoder's too.
+    shared = (model.source_embedding,) if model.shape.shared_embedding else ()
+    return (*decoder, *shared) if scope == "enc_self" else ()
+
+
+def save_untrained(job: Job, model: Transformer, settings: TrainingSettings) -> dict[str, float]:
+    """Write the folder of a model that was trained elsewhere, as one after no update; gives its scores on dev."""
+    scores = _evaluation(job, settings)(model.to(job.device), None)
+    save_folder(model, job.model, {"updates": 0, "total_updates": 0, **scores}, job.provenance)
+    return scores
 
 
 def run_job(

@@ -161,6 +161,7 @@ Text is UTF-8, a sentence a line. Nothing else of the experiment is needed, and 
 
 
 def use_of(form: str, origin: Mapping[str, Any], score: Mapping[str, Any] | None, difference: float | None) -> str:
+    """How an exported model translates, as Markdown: where our own command is from, or what others' programs need."""
     changed = ", with changes that were not committed" if origin["changed_since_commit"] else ""
     versions = ", ".join(f"{name} {origin[name]}" for name in ("python", "torch", "sentencepiece"))
     code = f"the code that trained the model, commit `{origin['commit']}`{changed}, with {versions}"

@@ -15,10 +15,11 @@ import torch
 from torch import Tensor
 
 from heads.base.files import UserError
+from heads.base.marian import CONFIG, TARGET_VOCAB, VOCAB
 from heads.model.shape import ModelShape
 from heads.model.transformer import Transformer
 from heads.text.special_ids import BOS, PAD
-from heads.translation.marian_folder import CONFIG, TARGET_VOCAB, VOCAB, MarianFolder
+from heads.translation.marian_folder import MarianFolder
 
 ACTIVATIONS = {"relu": "relu", "silu": "silu", "swish": "silu", "gelu": "gelu"}
 """By transformers' words for them, ours."""

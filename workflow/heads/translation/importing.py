@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from heads.base.files import UserError, write_sealed_json, write_text
+from heads.base.marian import DESCRIBING, LICENCES, VOCAB, files_of
 from heads.base.names import SIDES
 from heads.base.provenance import made_by
 from heads.base.seals import sha256_of
@@ -17,7 +18,7 @@ from heads.text.renumbering import renumbered
 from heads.text.vocabulary import PREFIX, ROWS, write_model
 from heads.translation.export import new_folder, page, use_of
 from heads.translation.from_marian import Numbering, model_of_marian, numberings_of
-from heads.translation.marian_folder import DESCRIBING, LICENCES, VOCAB, MarianFolder, files_of, read_marian
+from heads.translation.marian_folder import MarianFolder, read_marian
 from heads.translation.model_folder import ABOUT, PRETRAINED, about_of
 
 LANGUAGE = re.compile(">>.+<<")

@@ -15,14 +15,20 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from heads.base.files import UserError
-
-CONFIG, GENERATION, TOKENIZER = "config.json", "generation_config.json", "tokenizer_config.json"
-SOURCE_SPM, TARGET_SPM, VOCAB, TARGET_VOCAB = "source.spm", "target.spm", "vocab.json", "target_vocab.json"
-WEIGHTS, INDEX, PICKLED = "model.safetensors", "model.safetensors.index.json", "pytorch_model.bin"
-NEEDED = (CONFIG, VOCAB, SOURCE_SPM, TARGET_SPM)
-DESCRIBING = (*NEEDED, GENERATION, TOKENIZER, TARGET_VOCAB)
-"""All but the weights: what a folder of transformers has besides, as far as it is there."""
-LICENCES = ("README.md", "LICENSE", "LICENSE.txt", "NOTICE")
+from heads.base.marian import (
+    CONFIG,
+    GENERATION,
+    INDEX,
+    NEEDED,
+    PICKLED,
+    SOURCE_SPM,
+    TARGET_SPM,
+    TARGET_VOCAB,
+    TOKENIZER,
+    VOCAB,
+    WEIGHTS,
+    not_there,
+)
 
 DEFAULTS: Mapping[str, Any] = {
     "vocab_size": 58101,
@@ -72,7 +78,7 @@ def read_marian(folder: Path) -> MarianFolder:
     Raises UserError with the way out: for another kind of model, a file that is missing or damaged, pickled weights.
     """
     if not folder.is_dir():
-        raise UserError(f"{folder} is no folder: give one as save_pretrained writes it of a MarianMTModel.")
+        raise UserError(not_there(folder))
     config = _read(folder / CONFIG)
     if config.get("model_type") != "marian":
         kind = config.get("model_type", "no model that it names")
@@ -94,13 +100,6 @@ def read_marian(folder: Path) -> MarianFolder:
         ((folder / SOURCE_SPM).read_bytes(), (folder / TARGET_SPM).read_bytes()),
         _tensors(folder),
     )
-
-
-def files_of(folder: Path) -> list[Path]:
-    """The files of a folder that an import reads, those of the weights among them."""
-    names = [*DESCRIBING, *LICENCES, WEIGHTS, INDEX]
-    shards = sorted(folder.glob("model-*.safetensors"))
-    return [path for path in (*(folder / name for name in names), *shards) if path.is_file()]
 
 
 def _read(path: Path) -> dict[str, Any]:

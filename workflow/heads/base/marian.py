@@ -1,0 +1,33 @@
+"""A Marian model's folder as transformers writes it: names of its files, and what to fetch where there is none."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+CONFIG, GENERATION, TOKENIZER = "config.json", "generation_config.json", "tokenizer_config.json"
+SOURCE_SPM, TARGET_SPM, VOCAB, TARGET_VOCAB = "source.spm", "target.spm", "vocab.json", "target_vocab.json"
+WEIGHTS, INDEX, PICKLED = "model.safetensors", "model.safetensors.index.json", "pytorch_model.bin"
+NEEDED = (CONFIG, VOCAB, SOURCE_SPM, TARGET_SPM)
+DESCRIBING = (*NEEDED, GENERATION, TOKENIZER, TARGET_VOCAB)
+"""All but the weights: what such a folder has besides, as far as it is there."""
+LICENCES = ("README.md", "LICENSE", "LICENSE.txt", "NOTICE")
+HUB = "https://huggingface.co"
+HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
+"""What a model is called on the hub, such as Helsinki-NLP/opus-mt-en-de."""
+
+
+def files_of(folder: Path) -> list[Path]:
+    """The files of a folder that an import reads, those of the weights among them."""
+    names = [*DESCRIBING, *LICENCES, WEIGHTS, INDEX]
+    shards = sorted(folder.glob("model-*.safetensors"))
+    return [path for path in (*(folder / name for name in names), *shards) if path.is_file()]
+
+
+def not_there(folder: Path) -> str:
+    """What to say where a folder is none; of what may be a name on the hub, what to fetch by hand."""
+    name = folder.as_posix()
+    if not HUB_NAME.fullmatch(name):
+        return f"{folder} is no folder: give one as save_pretrained writes it of a MarianMTModel."
+    files = ", ".join((*NEEDED, GENERATION, TOKENIZER))
+    return f"{folder} is no folder: fetch {files} and {WEIGHTS} from {HUB}/{name}/tree/main into it."

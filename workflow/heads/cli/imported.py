@@ -1,0 +1,35 @@
+"""Take a Marian model of transformers as the unpruned one, in place of a training."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+from heads.base.files import write_lines
+from heads.cli._flags import add_training_arguments
+from heads.cli._job import job_of
+from heads.config.settings import section
+from heads.config.trainings import BaselineSettings, TrainingSettings
+from heads.training.devices import label_of
+from heads.training.job import save_untrained
+from heads.translation.from_marian import model_of_marian
+from heads.translation.marian_folder import read_marian
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Flags of `python -m heads imported`."""
+    add_training_arguments(parser)
+    parser.add_argument("--checkpoints", type=Path, required=True, help="folder to make, for weights kept on the way")
+
+
+def run(arguments: argparse.Namespace) -> str:
+    """Read the folder that the settings name, look at the dev set once, write the model; no checkpoint was kept."""
+    job = job_of(arguments)
+    content = job.content
+    settings = section(BaselineSettings, content["baseline"])
+    model = model_of_marian(read_marian(Path(settings.pretrained)))
+    scores = save_untrained(job, model, section(TrainingSettings, content["training"]))
+    arguments.checkpoints.mkdir(parents=True, exist_ok=True)
+    write_lines(arguments.history, [json.dumps({"update": 0, "updates": 0, **scores})])
+    return label_of(job.device)
