@@ -173,11 +173,15 @@ BAD: dict[str, tuple[str, Callable[[Path], Any], str]] = {
         lambda p: changed(p, encoder_ffn_dim=15, decoder_ffn_dim=15),
         "are 14 x 12 and not",
     ),
-    "a start of its own": ("config.json", lambda p: changed(p, decoder_start_token_id=0), "starts from piece 0"),
+    "a start of its own": (
+        "config.json",
+        lambda p: changed(p, decoder_start_token_id=0),
+        "start 0 and the end 0 are not ids of their own",
+    ),
     "padding beyond": (
         "config.json",
         lambda p: changed(p, pad_token_id=900, decoder_start_token_id=900),
-        "padding 900 and end 0 are no two ids",
+        "padding 900, the decoder's start 900 and the end 0 are not ids",
     ),
     "no JSON": ("config.json", lambda p: p.write_text("{"), "config.json is no JSON"),
     "cut off weights": ("model.safetensors", lambda p: p.write_bytes(p.read_bytes()[:-9]), "missing or damaged"),

@@ -28,10 +28,13 @@ from heads.translation.model_folder import (
     vocabulary_folder,
 )
 from heads.translation.to_ctranslate2 import agreement_of_ctranslate2, write_ctranslate2
+from heads.translation.to_huggingface import agreement_of_huggingface, write_huggingface
 from heads.translation.to_onnx import agreement_of_onnx, write_onnx
 
-FORMATS = ("folder", "ctranslate2", "onnx")
+FORMATS = ("folder", "ctranslate2", "onnx", "huggingface")
 """Our own folder, and what others read."""
+SEARCH = (4, 0.6)
+"""Beam and length penalty of a model that was never scored."""
 TOLERANCE = 1e-4
 """How far a log-probability of an exported model in 32 bits may lie from ours, in nats: rounding and no more."""
 
@@ -60,20 +63,24 @@ def export(
     facts = facts_of(folder)
     if place != folder.resolve():
         facts |= {"experiment": place.parent.name, "run": folder.resolve().relative_to(place.parent).as_posix()}
-    score, difference = score_of(folder), None
+    score, about, difference = score_of(folder), about_of(place), None
     rows = alignment or (folder / ROWS if (folder / ROWS).exists() else None)
     aligning = aligning_heads(rows, model.shape) if rows and form == "ctranslate2" else None
     with new_folder(out) as stage:
         if form == "folder":
             save_folder(model, stage, facts, facts["provenance"])
         else:
-            difference = _write_other(form, model, vocabularies, stage, sentences, quantization, aligning)
+            difference = _write_other(
+                form, model, vocabularies, stage, sentences, quantization, aligning, _searched(score, about)
+            )
             write_tsv(stage / HEADS, head_rows(model.shape), COLUMNS)
             write_json(stage / "origin.json", facts["provenance"])
-        for name in VOCABULARIES:
-            for path in (place / name, *([facts_beside(place / name)] if form == "folder" else [])):
+        # transformers' folder has them by its own names.
+        for name in VOCABULARIES if form != "huggingface" else ():
+            # What imported vocabularies lack is told beside them.
+            told = form == "folder" or about is not None
+            for path in (place / name, *([facts_beside(place / name)] if told else [])):
                 shutil.copyfile(path, stage / path.name)
-        about = about_of(place)
         if about is not None:
             shutil.copytree(place / PRETRAINED, stage / PRETRAINED)
         if score is not None:
@@ -92,18 +99,29 @@ def _write_other(
     sentences: Sequence[str],
     quantization: str,
     aligning: Sequence[AligningHead] | None,
+    searched: tuple[int, float],
 ) -> float:
     """Write the model as others read it, and find how far it is from ours. Raises ArithmeticError if that is far."""
     pairs = pairs_of(model, vocabularies[0], sentences)
     if form == "ctranslate2":
         write_ctranslate2(model, vocabularies, stage, quantization, aligning)
         difference = agreement_of_ctranslate2(model, vocabularies, stage, pairs)
+    elif form == "huggingface":
+        write_huggingface(model, vocabularies, searched, stage)
+        difference = agreement_of_huggingface(model, stage, pairs)
     else:
         write_onnx(model, stage)
         difference = agreement_of_onnx(model, stage, pairs)
     if quantization == "float32" and not difference <= TOLERANCE:
         raise ArithmeticError(f"the exported model's log-probabilities differ from ours by {difference}")
     return difference
+
+
+def _searched(score: Mapping[str, Any] | None, about: Mapping[str, Any] | None) -> tuple[int, float]:
+    """Beam and length penalty that a model was scored with, or else its authors use."""
+    if score is None:
+        return (about["num_beams"], about["length_penalty"]) if about else SEARCH
+    return score["beam"], score["length_penalty"]
 
 
 @contextmanager
@@ -166,13 +184,15 @@ def use_of(form: str, origin: Mapping[str, Any], score: Mapping[str, Any] | None
     versions = ", ".join(f"{name} {origin[name]}" for name in ("python", "torch", "sentencepiece"))
     code = f"the code that trained the model, commit `{origin['commit']}`{changed}, with {versions}"
     if form == "folder":
-        known = "" if score else " --beam 4 --length-penalty 0.6"
+        known = "" if score else " --beam {} --length-penalty {}".format(*SEARCH)
         return f"""    python -m heads translate --model FOLDER{known} < source.txt > translations.txt
 
 FOLDER is this one, and `model.json` lists the heads that are left. The command is there once `pip install .` was run in
 {code}."""
-    beam, alpha = (score["beam"], score["length_penalty"]) if score else (4, 0.6)
-    how = {"onnx": ONNX_USE, "ctranslate2": CTRANSLATE2_USE}[form].format(beam=beam, alpha=alpha)
+    beam, alpha = _searched(score, None)
+    how = {"onnx": ONNX_USE, "ctranslate2": CTRANSLATE2_USE, "huggingface": HUGGINGFACE_USE}[form].format(
+        beam=beam, alpha=alpha
+    )
     return f"""{how}
 Written by {code}. When it was, no log-probability of a piece was further than {difference:.1e} nats from those of the
 model in that code. `heads.tsv` lists the heads that are left, `origin.json` where all came from."""
@@ -183,6 +203,20 @@ ONNX_USE = """    pip install onnxruntime sentencepiece numpy
 
 `encoder.onnx` takes ids of pieces with the end sign, `step.onnx` the newest piece of every hypothesis and what encoder
 and earlier steps left; `translate.py` shows how."""
+
+HUGGINGFACE_USE = """    pip install transformers sentencepiece torch
+
+```python
+from transformers import MarianMTModel, MarianTokenizer
+
+tokenizer, model = (kind.from_pretrained(".") for kind in (MarianTokenizer, MarianMTModel))
+batch = tokenizer(["A sentence.", "Another one."], return_tensors="pt", padding=True)
+print(tokenizer.batch_decode(model.generate(**batch), skip_special_tokens=True, use_source_tokenizer=False))
+```
+
+Heads that are cut out are zeros there, as Marian has as many in every layer: it is no smaller and no faster.
+transformers divides scores by length ** length_penalty, ours were divided by ((5 + length) / 6) ** {alpha}; the beam
+is {beam}."""
 
 CTRANSLATE2_USE = """    pip install ctranslate2 sentencepiece
 

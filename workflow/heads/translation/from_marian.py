@@ -2,6 +2,7 @@
 
 Ours have padding, start, end and unknown at ids of their own. Marian starts its decoder with the padding piece, so that
 both our padding and our start have its row, each with half of its chance: what is left to all other pieces is the same.
+Our own exports start from a piece of its own.
 B batch, V pieces of a vocabulary, D width.
 """
 
@@ -46,39 +47,43 @@ class Numbering:
     names: tuple[str, ...]
 
 
-def numbering(pieces: Sequence[str], *, pad: int, eos: int, unk: int) -> Numbering:
-    """Ours of a vocabulary [V] with these special ids: V + 1 of them, as padding and start are one piece there."""
-    others = [number for number in range(len(pieces)) if number not in (pad, eos, unk)]
-    start = next(name for name in ("<s>", "<start>", "<start of target>") if name not in pieces)
-    rows = (pad, pad, eos, unk, *others)
-    return Numbering(rows, (pieces[pad], start, *(pieces[number] for number in rows[2:])))
+def numbering(pieces: Sequence[str], *, pad: int, start: int, eos: int, unk: int) -> Numbering:
+    """Ours of a vocabulary [V] with these special ids: V + 1 of them where padding and start are one piece there."""
+    others = [number for number in range(len(pieces)) if number not in (pad, start, eos, unk)]
+    rows = (pad, start, eos, unk, *others)
+    names = [pieces[number] for number in rows]
+    if start == pad:
+        names[BOS] = next(name for name in ("<s>", "<start>", "<start of target>") if name not in pieces)
+    return Numbering(rows, tuple(names))
 
 
 def numberings_of(folder: MarianFolder) -> tuple[Numbering, Numbering]:
     """Ours of source and target. Raises UserError where the special pieces are not as Marian has them."""
     config, where = folder.config, folder.path / CONFIG
-    pad, eos = config["pad_token_id"], config["eos_token_id"]
-    if config["decoder_start_token_id"] != pad:
-        start = config["decoder_start_token_id"]
-        raise UserError(f"{where}: the decoder starts from piece {start}, not from padding as Marian's: leave it.")
+    pad, start, eos = (config[f"{name}_token_id"] for name in ("pad", "decoder_start", "eos"))
     found = []
     for pieces in folder.vocabularies:
         if "<unk>" not in pieces:
             raise UserError(f"{folder.path / VOCAB} has no <unk>: copy it again.")
         unk = pieces.index("<unk>")
-        apart = len({str(number) for number in (pad, eos, unk)}) == 3
-        if not apart or not all(isinstance(number, int) and 0 <= number < len(pieces) for number in (pad, eos)):
-            raise UserError(f"{where}: padding {pad} and end {eos} are no two ids of {folder.path / VOCAB}.")
+        there = all(isinstance(number, int) and 0 <= number < len(pieces) for number in (pad, start, eos))
+        if not there or len({pad, eos, unk}) < 3 or start in (eos, unk):
+            raise UserError(
+                f"{where}: padding {pad}, the decoder's start {start} and the end {eos} are not ids of their own in "
+                f"{folder.path / VOCAB}: copy both again."
+            )
         if pieces[pad] != folder.vocabularies[0][pad]:
             raise UserError(
                 f"{where}: padding {pad} is {pieces[pad]} in {folder.path / TARGET_VOCAB}: copy both again."
             )
-        found.append(numbering(pieces, pad=pad, eos=eos, unk=unk))
+        found.append(numbering(pieces, pad=pad, start=start, eos=eos, unk=unk))
     return found[0], found[1]
 
 
-def shape_of_marian(folder: MarianFolder, matrices: Mapping[str, Tensor], *, shared: bool) -> ModelShape:
-    """Our shape of it, whose embeddings may be one if `shared`. Raises UserError for what ours cannot have."""
+def shape_of_marian(
+    folder: MarianFolder, matrices: Mapping[str, Tensor], numberings: tuple[Numbering, Numbering]
+) -> ModelShape:
+    """Our shape of it. Raises UserError for what ours cannot have."""
     config, where = folder.config, folder.path / CONFIG
     for part in ("attention_heads", "ffn_dim"):
         if config[f"encoder_{part}"] != config[f"decoder_{part}"]:
@@ -99,8 +104,8 @@ def shape_of_marian(folder: MarianFolder, matrices: Mapping[str, Tensor], *, sha
         dropout=float(config["dropout"]),
         attention_dropout=float(config["attention_dropout"]),
         pre_norm=False,
-        source_pieces=len(folder.vocabularies[0]) + 1,
-        target_pieces=len(folder.vocabularies[1]) + 1,
+        source_pieces=len(numberings[0].rows),
+        target_pieces=len(numberings[1].rows),
         original_heads=heads,
         live_heads={kind: (tuple(range(heads)),) * layers[kind] for kind in STACKS},
         attention_biases=True,
@@ -108,7 +113,7 @@ def shape_of_marian(folder: MarianFolder, matrices: Mapping[str, Tensor], *, sha
         positions="halves",
         scaled_embedding=bool(config["scale_embedding"]),
         tied_projection=projection is target,
-        shared_embedding=shared and source is target,
+        shared_embedding=source is target and numberings[0].rows == numberings[1].rows,
     )
 
 
@@ -117,8 +122,9 @@ STACKS = {"enc_self": "encoder", "dec_self": "decoder", "dec_enc": "decoder"}
 
 def model_of_marian(folder: MarianFolder) -> Transformer:
     """Our model, in evaluation mode. Raises UserError where weights are missing or do not fit the rest."""
-    matrices, (source, target) = matrices_of(folder), numberings_of(folder)
-    model = Transformer(shape_of_marian(folder, matrices, shared=source.rows == target.rows)).eval()
+    matrices, numberings = matrices_of(folder), numberings_of(folder)
+    source, target = numberings
+    model = Transformer(shape_of_marian(folder, matrices, numberings)).eval()
     weights = {ours: _taken(folder, folder.tensors.get(theirs), theirs) for ours, theirs in names_of(model.shape)}
     for ours, name, rows in (
         ("source_embedding.pieces.weight", SOURCE, source.rows),
@@ -126,11 +132,13 @@ def model_of_marian(folder: MarianFolder) -> Transformer:
         ("projection.weight", PROJECTION, target.rows),
     ):
         weights[ours] = matrices[name][list(rows)]
-    bias = folder.tensors.get(LOGITS_BIAS, torch.zeros(1, len(target.rows) - 1)).flatten()
-    if len(bias) != len(target.rows) - 1:
-        raise UserError(f"{folder.path}: {LOGITS_BIAS} is of {len(bias)} pieces, and not of {len(target.rows) - 1}.")
+    pieces = len(folder.vocabularies[1])
+    bias = folder.tensors.get(LOGITS_BIAS, torch.zeros(pieces)).flatten()
+    if len(bias) != pieces:
+        raise UserError(f"{folder.path}: {LOGITS_BIAS} is of {len(bias)} pieces, and not of {pieces}.")
     weights["projection.bias"] = bias[list(target.rows)]
-    weights["projection.bias"][[PAD, BOS]] -= math.log(2)
+    if target.rows[PAD] == target.rows[BOS]:
+        weights["projection.bias"][[PAD, BOS]] -= math.log(2)
     expected = model.state_dict()
     for name, value in expected.items():
         if weights[name].shape != value.shape:

@@ -6,6 +6,7 @@ Needs onnxruntime, sentencepiece and numpy, and nothing else.
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -82,6 +83,24 @@ class Model:
         return done
 
 
+class Segmenter:
+    """SentencePiece; of a model that was imported `source.json` tells which pieces are known and what comes first."""
+
+    def __init__(self, folder: Path) -> None:
+        self.processor = sentencepiece.SentencePieceProcessor(model_file=str(folder / "source.model"))
+        beside = folder / "source.json"
+        told = json.loads(beside.read_text(encoding="utf-8")) if beside.exists() else {}
+        known = range(UNK + 1, told.get("pieces", 0))
+        self.known = {self.processor.id_to_piece(number): number for number in known}
+        self.first = told.get("prefix", [])
+
+    def encode(self, line: str) -> list[int]:
+        """Ids of a sentence, without an end sign."""
+        if not self.known:
+            return list(self.processor.encode(line))
+        return [*self.first, *(self.known.get(piece, UNK) for piece in self.processor.encode(line, out_type=str))]
+
+
 def main() -> None:
     """Translate lines."""
     folder = Path(__file__).parent
@@ -91,9 +110,8 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     arguments = parser.parse_args()
     model = Model(folder, arguments.threads)
-    source, target = (
-        sentencepiece.SentencePieceProcessor(model_file=str(folder / f"{side}.model")) for side in ("source", "target")
-    )
+    source = Segmenter(folder)
+    target = sentencepiece.SentencePieceProcessor(model_file=str(folder / "target.model"))
     for line in sys.stdin:
         ids = [*source.encode(line.rstrip("\n")), EOS]
         print(target.decode(model.translate(ids, arguments.beam, arguments.length_penalty)), flush=True)

@@ -1,0 +1,182 @@
+"""Imported models in others' formats, and ours as transformers' Marian: the same probabilities everywhere."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from heads.__main__ import main
+from heads.base.files import UserError, read_json
+from heads.base.provenance import provenance
+from heads.model.folder import load_folder, save_folder
+from heads.model.head_removal import prune
+from heads.model.transformer import Transformer
+from heads.text.batches import pad
+from heads.text.special_ids import BOS, EOS, UNK
+from heads.text.vocabulary import Vocabulary
+from heads.translation.agreement import log_probabilities, pairs_of
+from heads.translation.beam_search import beam_search
+from heads.translation.export import export
+from heads.translation.importing import import_model
+from heads.translation.model_folder import load_vocabularies
+from heads.translation.to_ctranslate2 import agreement_of_ctranslate2, write_ctranslate2
+from heads.translation.to_huggingface import write_huggingface
+from heads.translation.to_onnx import agreement_of_onnx, write_onnx
+from marian_models import SENTENCES, save_marian, save_tokeniser, transformers
+from model_folders import OPEN, SOURCE, Experiment, opinionated, write_experiment
+
+CUT = {
+    "enc_self": [[True, False, True], [False] * 3],
+    "dec_self": [[False] * 3, [True, True, False], [True] * 3],
+    "dec_enc": [[False, True, True], [True] * 3, [False] * 3],
+}
+
+
+@pytest.fixture(scope="module", params=[{}, {"activation_function": "gelu", "scale_embedding": False}], ids=str)
+def imported(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of an imported model whose heads are cut out unevenly."""
+    folder = tmp_path_factory.mktemp("imported")
+    save_tokeniser(folder / "theirs", languages=[">>deu<<"])
+    save_marian(folder / "theirs", **request.param)
+    import_model(folder / "theirs", folder / "ours", ">>deu<<")
+    model = prune(load_folder(folder / "ours"), CUT)
+    save_folder(model, folder / "ours", {"experiment": "imported", "run": "cut"}, provenance())
+    return folder / "ours"
+
+
+def test_other_formats_give_every_piece_our_probability(imported: Path, tmp_path: Path) -> None:
+    model = load_folder(imported)
+    known = load_vocabularies(imported, model)
+    pairs = [*pairs_of(model, known[0], ()), *pairs_of(model, known[0], SENTENCES["source"])]
+    write_ctranslate2(model, known, tmp_path)
+    assert agreement_of_ctranslate2(model, known, tmp_path, pairs) < 2e-5
+    write_onnx(model, tmp_path)
+    assert agreement_of_onnx(model, tmp_path, pairs) < 2e-5
+
+
+def test_the_script_beside_the_graphs_cuts_and_begins_sentences_as_the_imported_model_does(
+    imported: Path, tmp_path: Path
+) -> None:
+    export(imported, tmp_path / "out", "onnx")
+    told = subprocess.run(
+        [sys.executable, "-I", tmp_path / "out/translate.py", "--beam", "2", "--length-penalty", "0.6"],
+        input="".join(f"{line}\n" for line in SENTENCES["source"]),
+        capture_output=True,
+        encoding="utf-8",
+        check=True,
+        timeout=300,
+    )
+    model = load_folder(imported)
+    source, target = load_vocabularies(imported, model)
+    assert told.stdout.splitlines() == target.decode(ours(model, source.encode(SENTENCES["source"]), beam=2))
+
+
+def ours(model: Transformer, sentences: list[list[int]], *, beam: int) -> list[list[int]]:
+    """Our translations."""
+    ids = [torch.tensor([*sentence, EOS]).numpy() for sentence in sentences]
+    return [beam_search(model, *pad([each]), beam=beam, length_penalty=0.6)[0] for each in ids]
+
+
+def post_norm(**changes: Any) -> Transformer:
+    """A model as they are trained here, with norms where Marian has them."""
+    shape = replace(opinionated(seed=2).shape, pre_norm=False, width=6, **changes)
+    torch.manual_seed(3)
+    model = Transformer(shape).eval()
+    for value in model.parameters():
+        value.data += 0.5 * torch.randn(value.shape)
+    return model
+
+
+MADE: dict[str, Callable[[], Transformer]] = {
+    "trained here": post_norm,
+    "cut unevenly": lambda: prune(post_norm(), OPEN),
+    "tied": lambda: post_norm(tied_projection=True, activation="silu"),
+    "with biases": lambda: prune(post_norm(attention_biases=True, positions="halves"), OPEN),
+}
+
+
+@pytest.fixture(scope="module")
+def experiment(tmp_path_factory: pytest.TempPathFactory) -> Experiment:
+    return write_experiment(tmp_path_factory.mktemp("results") / "tiny")
+
+
+@pytest.mark.parametrize("name", MADE)
+@torch.inference_mode()
+def test_transformers_gives_every_piece_our_probability_and_finds_our_translations(
+    name: str, experiment: Experiment, tmp_path: Path
+) -> None:
+    model = MADE[name]()
+    known = [Vocabulary(experiment.bpe / f"{side}.model") for side in ("source", "target")]
+    write_huggingface(model, known, (1, 1.0), tmp_path)
+    theirs = transformers.MarianMTModel.from_pretrained(tmp_path).eval()
+    tokeniser = transformers.MarianTokenizer.from_pretrained(tmp_path)
+    for source, target in pairs_of(model, known[0], SOURCE):
+        logits = theirs(
+            input_ids=torch.tensor([[*source, EOS]]), decoder_input_ids=torch.tensor([[BOS, *target]])
+        ).logits
+        found = logits[0].log_softmax(-1).gather(1, torch.tensor([*target, EOS])[:, None])[:, 0]
+        torch.testing.assert_close(found, log_probabilities(model, (source, target)), rtol=0, atol=2e-5)
+    lengths = set()
+    for line in SOURCE:
+        batch = tokeniser([line], return_tensors="pt")
+        (ids,) = known[0].encode([line])
+        assert batch["input_ids"][0].tolist() == [*ids, EOS]
+        (expected,) = ours(model, [ids], beam=1)
+        found = theirs.generate(**batch, max_new_tokens=2 * len(ids) + 12)[0].tolist()
+        assert found[1 : found.index(EOS)] == expected
+        lengths.add(len(expected))
+        assert (
+            tokeniser.decode(found, skip_special_tokens=True, use_source_tokenizer=False)
+            == known[1].decode([expected])[0]
+        )
+    assert len(lengths) > 1
+
+
+@torch.inference_mode()
+def test_an_imported_model_goes_back_to_transformers_with_its_tokeniser(imported: Path, tmp_path: Path) -> None:
+    assert main(["export", "--model", str(imported), "--format", "huggingface", "--out", str(tmp_path / "back")]) == 0
+    theirs = transformers.MarianMTModel.from_pretrained(tmp_path / "back").eval()
+    tokeniser = transformers.MarianTokenizer.from_pretrained(tmp_path / "back")
+    model = load_folder(imported)
+    source, _ = load_vocabularies(imported, model)
+    for line, ids in zip(SENTENCES["source"], source.encode(SENTENCES["source"]), strict=True):
+        batch = tokeniser([f">>deu<<{line}"], return_tensors="pt")
+        assert batch["input_ids"][0].tolist() == [*ids, EOS]
+        how = {"max_new_tokens": 2 * len(ids) + 12, "num_beams": 1}
+        found = theirs.generate(**batch, **how)[0].tolist()
+        assert found[1 : found.index(EOS)] == ours(model, [ids], beam=1)[0]
+    config, generation = (
+        json.loads((tmp_path / f"back/{name}.json").read_text()) for name in ("config", "generation_config")
+    )
+    assert config["share_encoder_decoder_embeddings"] and config["tie_word_embeddings"]
+    assert generation["num_beams"] == 4 and [UNK] in generation["bad_words_ids"]
+    assert read_json(tmp_path / "back/pretrained/about.json")["prefix"] == ">>deu<<"
+    import_model(tmp_path / "back", tmp_path / "again", ">>deu<<")
+    again = load_folder(tmp_path / "again")
+    for pair in pairs_of(model, source, ()):
+        torch.testing.assert_close(log_probabilities(again, pair), log_probabilities(model, pair), rtol=0, atol=2e-5)
+
+
+def test_a_model_that_normalises_first_is_told_where_else_to_go(experiment: Experiment, tmp_path: Path) -> None:
+    with pytest.raises(
+        UserError, match="normalises before each sub-layer, and Marian after it: export it with --format"
+    ):
+        export(experiment.pruned, tmp_path / "out", "huggingface")
+    assert not [*tmp_path.iterdir()]
+    narrow = replace(post_norm().shape, width=8)
+    known = [Vocabulary(experiment.bpe / f"{side}.model") for side in ("source", "target")]
+    for shape, sentence in (
+        (narrow, "heads do not make up the model's width"),
+        (replace(post_norm().shape, norm_epsilon=1e-6), "layer norms have the epsilon 1e-06"),
+    ):
+        with pytest.raises(UserError, match=sentence):
+            write_huggingface(Transformer(shape), known, (4, 0.6), tmp_path)
+    assert not [*tmp_path.iterdir()]

@@ -1,0 +1,195 @@
+"""A trained model as transformers' MarianMTModel with its tokeniser, equal to ours in every log-probability.
+
+Marian has as many heads in every attention: those that are cut out have zeros in its matrices, which add nothing. Its
+positions are sines, then cosines; where ours alternate, the columns of the whole model change places. Ids are ours.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import save_file
+from torch import Tensor
+
+from heads.base.files import UserError, write_json
+from heads.base.marian import (
+    CONFIG,
+    GENERATION,
+    SOURCE_SPM,
+    TARGET_SPM,
+    TARGET_VOCAB,
+    TOKENIZER,
+    VOCAB,
+    WEIGHTS,
+)
+from heads.model.head_removal import attention_name
+from heads.model.shape import ModelShape
+from heads.model.transformer import Transformer
+from heads.text.special_ids import BOS, EOS, PAD, UNK
+from heads.text.vocabulary import Vocabulary
+from heads.translation.agreement import POSITIONS, Pair, largest_difference, log_probabilities
+from heads.translation.from_marian import (
+    LOGITS_BIAS,
+    PROJECTION,
+    PROJECTIONS,
+    SHARED,
+    SOURCE,
+    TARGET,
+    model_of_marian,
+    names_of,
+)
+from heads.translation.marian_folder import read_marian
+
+EPSILON = 1e-5
+"""Of the layer norms of every Marian model."""
+
+
+def write_huggingface(
+    model: Transformer, vocabularies: Sequence[Vocabulary], search: tuple[int, float], folder: Path
+) -> None:
+    """Write config, weights and tokeniser into a folder, with a beam and length penalty to search with.
+
+    Raises UserError for a model that Marian cannot express.
+    """
+    shape = model.shape
+    _check(shape)
+    names = [[vocabulary.piece(number) for number in range(len(vocabulary))] for vocabulary in vocabularies]
+    write_json(folder / CONFIG, config_of(shape))
+    write_json(folder / GENERATION, _generation(*search))
+    separate = names[0] != names[1]
+    write_json(folder / VOCAB, {name: number for number, name in enumerate(names[0])})
+    if separate:
+        write_json(folder / TARGET_VOCAB, {name: number for number, name in enumerate(names[1])})
+    special = {"pad_token": names[1][PAD], "eos_token": names[1][EOS], "unk_token": names[1][UNK]}
+    write_json(folder / TOKENIZER, {"tokenizer_class": "MarianTokenizer", "separate_vocabs": separate, **special})
+    for vocabulary, name in zip(vocabularies, (SOURCE_SPM, TARGET_SPM), strict=True):
+        shutil.copyfile(vocabulary.path, folder / name)
+    tensors = {name: value.contiguous() for name, value in weights_of(model).items()}
+    save_file(tensors, folder / WEIGHTS, metadata={"format": "pt"})
+
+
+def agreement_of_huggingface(model: Transformer, folder: Path, pairs: Sequence[Pair]) -> float:
+    """The largest difference of a target piece's log-probability between our model and that of a folder, read anew."""
+    theirs = model_of_marian(read_marian(folder))
+    return largest_difference(model, pairs, [log_probabilities(theirs, pair) for pair in pairs])
+
+
+def _check(shape: ModelShape) -> None:
+    if shape.pre_norm:
+        raise UserError(
+            "the model normalises before each sub-layer, and Marian after it: export it with --format ctranslate2 or "
+            "onnx, or train one with model.pre_norm false."
+        )
+    if shape.original_heads * shape.head_width != shape.width:
+        raise UserError("the heads do not make up the model's width, as Marian's do: export it otherwise.")
+    if shape.norm_epsilon != EPSILON:
+        raise UserError(
+            f"layer norms have the epsilon {shape.norm_epsilon}, and Marian's {EPSILON}: export it otherwise."
+        )
+
+
+def config_of(shape: ModelShape) -> dict[str, Any]:
+    """What config.json says."""
+    sizes = {
+        f"{stack}_{name}": value
+        for stack, kind in (("encoder", "enc_self"), ("decoder", "dec_self"))
+        for name, value in (
+            ("layers", shape.layers(kind)),
+            ("attention_heads", shape.original_heads),
+            ("ffn_dim", shape.feedforward),
+        )
+    }
+    return {
+        "architectures": ["MarianMTModel"],
+        "model_type": "marian",
+        "is_encoder_decoder": True,
+        "vocab_size": shape.source_pieces,
+        "decoder_vocab_size": shape.target_pieces,
+        "d_model": shape.width,
+        **sizes,
+        "activation_function": shape.activation,
+        "dropout": shape.dropout,
+        "attention_dropout": shape.attention_dropout,
+        "scale_embedding": shape.scaled_embedding,
+        "share_encoder_decoder_embeddings": shape.shared_embedding,
+        "tie_word_embeddings": shape.tied_projection,
+        "max_position_embeddings": POSITIONS,
+        "pad_token_id": PAD,
+        "bos_token_id": None,
+        "eos_token_id": EOS,
+        "decoder_start_token_id": BOS,
+        "forced_eos_token_id": EOS,
+    }
+
+
+def _generation(beam: int, length_penalty: float) -> dict[str, Any]:
+    """What generation_config.json says: pieces that are never written here are none there either."""
+    return {
+        "num_beams": beam,
+        "length_penalty": length_penalty,
+        "max_length": 512,
+        "bad_words_ids": [[PAD], [BOS], [UNK]],
+        "pad_token_id": PAD,
+        "eos_token_id": EOS,
+        "decoder_start_token_id": BOS,
+        "forced_eos_token_id": EOS,
+    }
+
+
+def weights_of(model: Transformer) -> dict[str, Tensor]:
+    """By Marian's names, each matrix once."""
+    shape, state = model.shape, {name: value.detach().cpu() for name, value in model.state_dict().items()}
+    whole = with_all_heads(shape, state)
+    turn = turned(shape)
+    found = {theirs: turn(whole[ours], ours) for ours, theirs in names_of(shape)}
+    target = model.target_embedding.pieces.weight.detach().cpu()
+    if shape.shared_embedding:
+        found[SHARED] = turn(target, "embedding")
+    else:
+        found[SOURCE] = turn(state["source_embedding.pieces.weight"], "embedding")
+        found[TARGET] = turn(target, "embedding")
+    if not shape.tied_projection:
+        found[PROJECTION] = turn(state["projection.weight"], "projection")
+        if shape.shared_embedding:
+            # Without ties transformers reads every one of them by its own name.
+            found |= {name: found[SHARED].clone() for name in (SOURCE, TARGET)}
+    found[LOGITS_BIAS] = state["projection.bias"][None]
+    return found
+
+
+def with_all_heads(shape: ModelShape, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The weights with zeros where a head was, and where there never were biases of attention."""
+    whole, size = dict(state), shape.original_heads * shape.head_width
+    for kind, layers in shape.live_heads.items():
+        for layer, live in enumerate(layers):
+            places = torch.tensor([head * shape.head_width + i for head in live for i in range(shape.head_width)])
+            for part in PROJECTIONS:
+                name = f"{attention_name(kind, layer)}.{part}"
+                axis = 1 if part == "output" else 0
+                weight, bias = state[f"{name}.weight"], state.get(f"{name}.bias")
+                shapes = (shape.width, size) if axis else (size, shape.width)
+                whole[f"{name}.weight"] = weight.new_zeros(shapes).index_copy(axis, places.long(), weight)
+                if bias is None or not axis:
+                    empty = weight.new_zeros(shape.width if axis else size)
+                    whole[f"{name}.bias"] = empty if bias is None else empty.index_copy(0, places.long(), bias)
+    return whole
+
+
+def turned(shape: ModelShape) -> Callable[[Tensor, str], Tensor]:
+    """Puts the columns of the stream of states, wherever a weight of some name has them, into Marian's order."""
+    order = torch.arange(shape.width)
+    if shape.positions == "interleaved":
+        order = torch.cat([order[::2], order[1::2]])
+
+    def turn(value: Tensor, name: str) -> Tensor:
+        writes = "norm" in name or ".output." in name or ".outer." in name
+        axes = [0] if writes else [1] if value.dim() == 2 else []
+        for axis in axes:
+            value = value.index_select(axis, order)
+        return value
+
+    return turn
