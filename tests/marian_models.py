@@ -121,7 +121,8 @@ def save_marian(folder: Path, *, seed: int = 1, half: bool = False, shards: str 
     with torch.no_grad():
         for name, value in model.named_parameters():
             if "embed_positions" not in name:
-                value += 0.4 * torch.randn(value.shape)
+                # Biases far larger than what they are added to no trained model has, and no ratio without them holds.
+                value += (0.4 if value.dim() > 1 else 0.1) * torch.randn(value.shape)
         model.final_logits_bias += 0.5 * torch.randn(model.final_logits_bias.shape)
         model.get_encoder().embed_tokens.weight[pad] = 0
         model.get_decoder().embed_tokens.weight[pad] = 0

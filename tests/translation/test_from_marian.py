@@ -5,7 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+import threading
 from collections.abc import Callable
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +25,7 @@ from heads.text.special_ids import BOS, EOS, PAD, UNK
 from heads.text.vocabulary import Vocabulary
 from heads.translation.beam_search import beam_search, length_limit
 from heads.translation.export import export
+from heads.translation.from_hub import folder_of
 from heads.translation.from_marian import Numbering, numberings_of
 from heads.translation.importing import import_model
 from heads.translation.marian_folder import read_marian
@@ -281,3 +285,41 @@ def test_text_comes_back_from_pieces_as_the_tokeniser_gives_it_back(good: Path, 
     sentences = [draw.integers(UNK + 1, len(target), 9).tolist() for _ in range(50)]
     theirs = [tokeniser.decode([ours.rows[i] for i in ids], use_source_tokenizer=False) for ids in sentences]
     assert target.decode(sentences) == theirs
+
+
+def test_a_name_on_the_hub_is_fetched_file_by_file_and_without_a_network_told_what_to_fetch_by_hand(
+    good: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(good, tmp_path / "site/Some-Lab/opus-mt-en-de/resolve/main")
+    (tmp_path / "site/Some-Lab/opus-mt-en-de/resolve/main/tokenizer_config.json").unlink()
+    name = Path("Some-Lab/opus-mt-en-de")
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(tmp_path / "site")))
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    try:
+        with folder_of(name, f"http://127.0.0.1:{server.server_port}") as folder:
+            import_model(folder, tmp_path / "ours")
+        (tmp_path / "site/Some-Lab/opus-mt-en-de/resolve/main/source.spm").unlink()
+        gone = f"http://127.0.0.1:{server.server_port}"
+        with pytest.raises(UserError, match=r"fetch config\.json, vocab\.json.*answers 404"), folder_of(name, gone):
+            pass
+    finally:
+        server.shutdown()
+        thread.join(20)
+        server.server_close()
+    assert not folder.exists() and "imported/opus-mt-en-de" in (tmp_path / "ours/README.md").read_text(encoding="utf-8")
+    said = (
+        r"no folder: fetch config\.json, vocab\.json, source\.spm, target\.spm.*from https://huggingface\.co/Some-Lab"
+    )
+    with pytest.raises(UserError, match=said), folder_of(name, gone):
+        pass
+    with folder_of(good) as itself:
+        assert itself == good
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    """A server of files without words."""
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass

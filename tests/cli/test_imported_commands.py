@@ -1,0 +1,122 @@
+"""The commands of an experiment whose baseline is a Marian model: imported, trained on with gates, pruned, measured."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import yaml
+
+from heads.__main__ import main
+from heads.base.files import read_json, read_jsonl, read_tsv, read_yaml, write_lines, write_text
+from heads.config.settings import merged, stage_settings
+from heads.model.checkpoint import load_tensors
+from heads.model.folder import load_folder
+from heads.text.vocabulary import Vocabulary
+from marian_models import SENTENCES, save_marian, save_tokeniser
+
+ROOT = Path(__file__).parents[2]
+SPLITS = {"train": 6, "dev": 1}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A Marian model, text, and what imported_bpe, encode and imported make of them."""
+    place = tmp_path_factory.mktemp("taken")
+    save_tokeniser(place / "marian")
+    save_marian(place / "marian")
+    for split, times in SPLITS.items():
+        for side, sentences in SENTENCES.items():
+            write_lines(place / f"{split}.{side}.txt", sentences * times)
+    run(place, "imported_bpe", "--out-folder", str(place / "bpe"))
+    for split in SPLITS:
+        for side in SENTENCES:
+            text, bpe = place / f"{split}.{side}.txt", place / f"bpe/{side}.model"
+            tokens = place / f"bpe/{split}.{side}.safetensors"
+            assert main(["encode", "--text", str(text), "--bpe", str(bpe), "--tokens", str(tokens)]) == 0
+    run(place, "imported", *trained(place, "baseline"), "--checkpoints", str(place / "baseline/checkpoints"))
+    return place
+
+
+def run(place: Path, stage: str, *words: str) -> None:
+    """A command as its rule calls it, with settings of its own."""
+    training: dict[str, Any] = {"batch_tokens": 60, "micro_batch_tokens": 60, "precision": "fp32", "warmup_updates": 4}
+    training |= {"learning_rate_scale": 0.05, "evaluate_every": 50, "dev_bleu_sentences": 0}
+    gates = {"updates": 6, "average_last": 2, "average_every": 2, "gate_learning_rate": 1.0, "record_every": 3}
+    changes = {"training": training, "gates": gates, "baseline": {"pretrained": str(place / "marian")}}
+    experiment = merged(read_yaml(ROOT / "config.yaml")["defaults"], changes)
+    settings = place / f"{stage}.yaml"
+    write_text(settings, yaml.safe_dump(stage_settings(experiment, stage)))
+    assert main([stage, "--settings", str(settings), *words]) == 0
+
+
+def trained(place: Path, name: str) -> list[str]:
+    """What every training is told."""
+    own = ["--model", str(place / name), "--history", str(place / name / "train.jsonl"), "--seed", "1"]
+    return [*own, "--data", str(place / "bpe"), "--references", str(place / "dev.target.txt"), "--device", "cpu"]
+
+
+def pruned(place: Path, scope: str, target: str) -> Path:
+    """A training with gates that goes on from the imported model, and what is left of it."""
+    name, made = f"gates-{scope}", place / f"gates-{scope}"
+    gates = ["--scope", scope, "--target", target, "--start-model", str(place / "baseline")]
+    gates += ["--heads", str(made / "heads.tsv"), "--gates-log", str(made / "gates.jsonl")]
+    if not made.exists():
+        run(place, "gates", *trained(place, name), *gates)
+    return made
+
+
+def test_the_imported_baseline_is_the_model_after_no_update_with_its_scores_on_dev(folder: Path) -> None:
+    facts, (line,) = read_json(folder / "baseline/model.json"), read_jsonl(folder / "baseline/train.jsonl")
+    assert facts["updates"] == facts["total_updates"] == line["update"] == 0
+    assert facts["dev_loss"] == line["dev_loss"]
+    model = load_folder(folder / "baseline")
+    source, target = (Vocabulary(folder / f"bpe/{side}.model") for side in SENTENCES)
+    total, tokens = 0.0, 0
+    for one, other in zip(source.encode(SENTENCES["source"]), target.encode(SENTENCES["target"]), strict=True):
+        ids = torch.tensor([[*one, 2]])
+        states = model(ids, torch.ones_like(ids, dtype=torch.bool), torch.tensor([[1, *other]]))
+        log_probs = model.projection(states)[0].log_softmax(-1)
+        total -= float(log_probs[torch.arange(len(other) + 1), torch.tensor([*other, 2])].sum())
+        tokens += len(other) + 1
+    assert facts["dev_loss"] == pytest.approx(total / tokens, rel=1e-5)
+    assert [*(folder / "baseline/checkpoints").iterdir()] == []
+    assert (folder / "bpe/pretrained/vocab.json").read_bytes() == (folder / "marian/vocab.json").read_bytes()
+
+
+def changed(folder: Path, made: Path) -> set[str]:
+    """Names of weights that a training moved."""
+    before, after = (load_tensors(place / "model.safetensors")[0] for place in (folder / "baseline", made))
+    assert before.keys() == after.keys()
+    return {name for name in before if not torch.equal(before[name], after[name])}
+
+
+def test_gates_on_all_train_the_one_matrix_that_is_embedding_and_projection(folder: Path) -> None:
+    made = pruned(folder, "all", "keep-9")
+    moved = changed(folder, made)
+    assert {"source_embedding.pieces.weight", "projection.bias", "decoder.0.self_attention.query.bias"} <= moved
+    assert not [name for name in moved if name in ("projection.weight", "target_embedding.pieces.weight")]
+    assert read_json(made / "model.json")["total_updates"] == 6
+    assert sum(int(row["open"]) for row in read_tsv(made / "heads.tsv")) == 9
+
+
+def test_gates_on_the_encoder_leave_all_that_the_decoder_uses_as_it_was(folder: Path) -> None:
+    moved = changed(folder, pruned(folder, "enc_self", "keep-3"))
+    assert moved and all(name.startswith("encoder.") for name in moved)
+
+
+def test_what_is_left_of_it_is_pruned_and_explained_by_every_rule(folder: Path) -> None:
+    made, small = pruned(folder, "all", "keep-9"), folder / "pruned"
+    words = ["--start-model", str(made), "--gates", str(made / "heads.tsv")]
+    assert main(["pruned", *words, "--model", str(small), "--heads", str(small / "heads.tsv")]) == 0
+    assert len(load_folder(small).shape.heads()) == 9
+    for model in (folder / "baseline", small):
+        sides = [f"--{side}={folder / f'bpe/dev.{side}.safetensors'}" for side in SENTENCES]
+        out = ["--out", str(model / "lrp.tsv"), "--conservation", str(model / "lrp_conservation.tsv")]
+        run(folder, "lrp", "--model", str(model), *sides, *out, "--device", "cpu")
+        rows = read_tsv(model / "lrp_conservation.tsv")
+        kept = [row for row in rows if row["conservation"] == "shares"]
+        assert kept and all(float(row["steps_off"]) <= 0.1 * float(row["steps"]) for row in kept)
+        assert len({row["rule"] for row in rows}) == len(read_yaml(ROOT / "config.yaml")["defaults"]["lrp"]["rules"])

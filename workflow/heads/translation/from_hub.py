@@ -1,0 +1,46 @@
+"""A Marian model from the hub of Hugging Face, file by file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from heads.base.files import UserError
+from heads.base.marian import GENERATION, HUB, HUB_NAME, LICENCES, NEEDED, TOKENIZER, WEIGHTS, not_there
+from heads.corpus.fetch import fetch
+
+FILES = (*NEEDED, WEIGHTS)
+IF_THERE = (GENERATION, TOKENIZER, LICENCES[0])
+
+
+@contextmanager
+def folder_of(pretrained: Path, hub: str = HUB) -> Iterator[Path]:
+    """The folder itself, or, for what is none but may be a name on the hub, one with its files that goes afterwards.
+
+    Raises UserError that says what to fetch by hand where that fails.
+    """
+    name = pretrained.as_posix()
+    if pretrained.is_dir() or not HUB_NAME.fullmatch(name):
+        yield pretrained
+        return
+    with TemporaryDirectory() as place:
+        # The model's own name, which its page will bear.
+        folder = Path(place) / pretrained.name
+        try:
+            for file in FILES:
+                fetch(f"{hub}/{name}/resolve/main/{file}", folder / file, sha256=None, attempts=2)
+        except UserError as error:
+            raise UserError(f"{not_there(pretrained)} ({error})") from error
+        for file in IF_THERE:
+            _fetched_if_there(f"{hub}/{name}/resolve/main/{file}", folder / file)
+        yield folder
+
+
+def _fetched_if_there(url: str, path: Path) -> None:
+    try:
+        fetch(url, path, sha256=None, attempts=2)
+    except UserError as error:
+        if "answers 404" not in str(error):
+            raise
