@@ -159,7 +159,7 @@ def test_a_model_without_such_heads_has_no_rows() -> None:
 
 def random_model(live: Any) -> Transformer:
     torch.manual_seed(4)
-    sizes = {"width": 8, "head_width": 4, "feedforward": 10, "source_pieces": 19, "target_pieces": 17}
+    sizes: dict[str, Any] = {"width": 8, "head_width": 4, "feedforward": 10, "source_pieces": 19, "target_pieces": 17}
     shape = ModelShape(**sizes, dropout=0.3, pre_norm=True, original_heads=3, live_heads=live)
     return Transformer(shape).double().eval()
 
