@@ -106,7 +106,9 @@ def save_tokeniser(
     return tokeniser
 
 
-def save_marian(folder: Path, *, seed: int = 1, half: bool = False, shards: str = "50GB", **changes: Any) -> Any:
+def save_marian(
+    folder: Path, *, seed: int = 1, biases: float = 0.1, half: bool = False, shards: str = "50GB", **changes: Any
+) -> Any:
     """Write a model beside the tokeniser of a folder, none of its numbers zero; gives it in fp32.
 
     changes: of its configuration; a zero embedding of padding, as the converter of OPUS-MT makes it, stays.
@@ -122,7 +124,7 @@ def save_marian(folder: Path, *, seed: int = 1, half: bool = False, shards: str 
         for name, value in model.named_parameters():
             if "embed_positions" not in name:
                 # Biases far larger than what they are added to no trained model has, and no ratio without them holds.
-                value += (0.4 if value.dim() > 1 else 0.1) * torch.randn(value.shape)
+                value += (0.4 if value.dim() > 1 else biases) * torch.randn(value.shape)
         model.final_logits_bias += 0.5 * torch.randn(model.final_logits_bias.shape)
         model.get_encoder().embed_tokens.weight[pad] = 0
         model.get_decoder().embed_tokens.weight[pad] = 0

@@ -46,7 +46,7 @@ SHAPES: dict[str, dict[str, Any]] = {
 def made(folder: Path, changes: dict[str, Any]) -> tuple[Any, Any]:
     """A folder of transformers, and its tokeniser and model."""
     changes = dict(changes)
-    return save_tokeniser(folder, separate=changes.pop("separate", False)), save_marian(folder, **changes)
+    return save_tokeniser(folder, separate=changes.pop("separate", False)), save_marian(folder, biases=0.4, **changes)
 
 
 @pytest.fixture(scope="module", params=SHAPES)
