@@ -21,7 +21,7 @@ RESULTS, LOGS = Path("results"), Path(".snakemake/log")
 
 PICTURES = (
     *("scoreboard", "bleu_encoder_heads", "bleu_scratch", "heads_by_type", "heads_by_layer", "head_functions"),
-    *("functions_retained", "dependency_scores", "selection", "michel_fig1", "michel_fig3", "michel_fig5"),
+    *("functions_retained", "dynamics", "alignment_heads", "selection", "michel_fig1", "michel_fig3"),
 )
 """The figures that tell the story, of one experiment or of all; only as PNG."""
 
