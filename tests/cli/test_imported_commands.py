@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,27 @@ def pruned(place: Path, scope: str, target: str) -> Path:
     if not made.exists():
         run(place, "gates", *trained(place, name), *gates)
     return made
+
+
+README_RUNS = re.findall(
+    r"^python -m (heads .*opus.*)$", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE
+)
+
+
+def test_what_the_readme_does_with_a_model_of_others_can_be_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    save_tokeniser(Path("opus-mt-en-de"))
+    save_marian(Path("opus-mt-en-de"))
+    write_lines(Path("source.txt"), SENTENCES["source"])
+    assert len(README_RUNS) == 2
+    for line in README_RUNS:
+        words, _, text = line.partition(" < ")
+        with Path(text or "source.txt").open(encoding="utf-8") as stream:
+            monkeypatch.setattr("sys.stdin", stream)
+            assert main(words.split()[1:]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == len(SENTENCES["source"])
 
 
 def test_the_imported_baseline_is_the_model_after_no_update_with_its_scores_on_dev(folder: Path) -> None:

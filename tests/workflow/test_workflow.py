@@ -171,7 +171,8 @@ def test_the_other_tables_have_a_row_for_all_that_was_measured(tiny_run: Path) -
         assert own[split]["target_words_per_sentence"] == f"{sum(map(len, words)) / len(words):.1f}"
 
 
-README_RUNS = [line for line in LINES if line.startswith("python -m heads")]
+# Models of others: tests/cli/test_imported_commands.py.
+README_RUNS = [line for line in LINES if line.startswith("python -m heads") and "opus" not in line]
 
 
 def test_what_the_readme_does_with_a_finished_model_can_be_done(tiny_run: Path, tmp_path: Path) -> None:
@@ -239,7 +240,7 @@ def test_changing_how_roles_are_judged_retrains_nothing(tiny_run: Path, tmp_path
     overlay = tmp_path / "roles.yaml"
     overlay.write_text(TINY.read_text(encoding="utf-8").replace("min_cases: 5", "min_cases: 6"), encoding="utf-8")
     jobs = planned(snakemake(tiny_run, "-n", "--configfile", str(overlay)).stdout)
-    assert jobs["settings"] == 1
+    assert jobs["settings"] == 2  # of roles and of their course
     assert jobs["roles"] == 9  # one unpruned, three pruned in the encoder, four everywhere, one from scratch
     assert not {"baseline", "gates", "pruned", "scratch", "score", "lrp"} & set(jobs)
 
