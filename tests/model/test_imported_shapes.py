@@ -56,6 +56,11 @@ def test_files_of_models_that_are_trained_here_tell_nothing_of_what_only_importe
     assert not [name for name in names if "attention" in name and name.endswith("bias")]
 
 
+def test_every_layer_norm_has_the_epsilon_of_the_shape(tiny_model: Build) -> None:
+    norms = [module for module in tiny_model(**IMPORTED).modules() if isinstance(module, torch.nn.LayerNorm)]
+    assert len(norms) == 3 * 2 + 2 * 3 and {norm.eps for norm in norms} == {1e-3}
+
+
 @pytest.mark.parametrize("change", [*({key: value} for key, value in IMPORTED.items()), {"scaled_embedding": False}])
 def test_each_of_these_changes_is_told_and_comes_back(
     tiny_shape: Callable[..., ModelShape], change: dict[str, Any]
