@@ -12,11 +12,9 @@ from heads.cli._flags import add_masking_arguments
 from heads.config.analyses import CheckpointsSettings, ImportanceSettings
 from heads.config.settings import section
 from heads.config.trainings import TrainingSettings
-from heads.model.folder import WEIGHTS
-from heads.model.shape import facts_of
 from heads.text.batches import Pairs
 from heads.text.vocabulary import Tokens
-from heads.training.checkpointing import checkpoints_in
+from heads.training.checkpointing import course_of
 from heads.training.devices import label_of, pick
 
 
@@ -39,8 +37,7 @@ def run(arguments: argparse.Namespace) -> str:
     training = section(TrainingSettings, content["training"])
     trained_on = Pairs(Tokens(arguments.train_source), Tokens(arguments.train_target), training.max_pieces)
     pairs = Pairs(Tokens(arguments.dev_source), Tokens(arguments.dev_target), how.batch_tokens)
-    weights = [(update, path, 0) for update, path in checkpoints_in(arguments.checkpoints).items()]
-    weights.append((int(facts_of(arguments.model)["updates"]), arguments.model / WEIGHTS, 1))
+    weights = course_of(arguments.model, arguments.checkpoints)
     model = load_with_heads(arguments.model, device)
     text = translation_of(model, device, arguments.source, arguments.references, arguments.target_bpe, settings)
     rows = checkpoint_rows(model, weights, pairs, trained_on, *text, settings=settings, how=how, training=training)

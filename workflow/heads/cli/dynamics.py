@@ -14,11 +14,10 @@ from heads.cli._flags import add_device_arguments, add_roles_arguments
 from heads.cli.confidence import MAX_PIECES
 from heads.config.analyses import ConfidenceSettings, RolesSettings
 from heads.config.settings import section
-from heads.model.folder import WEIGHTS, load_folder
-from heads.model.shape import facts_of
+from heads.model.folder import load_folder
 from heads.text.batches import Pairs
 from heads.text.vocabulary import Tokens, Vocabulary
-from heads.training.checkpointing import checkpoints_in
+from heads.training.checkpointing import course_of
 from heads.training.devices import label_of, pick
 
 
@@ -41,8 +40,7 @@ def run(arguments: argparse.Namespace) -> str:
     model = load_folder(arguments.model).to(device)
     ranks = frequency_ranks(Tokens(arguments.train_source).ids, len(vocabulary))
     pairs = Pairs(Tokens(arguments.source), Tokens(arguments.target), MAX_PIECES)
-    weights = [(update, kept, 0) for update, kept in checkpoints_in(arguments.checkpoints).items()]
-    weights.append((int(facts_of(arguments.model)["updates"]), arguments.model / WEIGHTS, 1))
+    weights = course_of(arguments.model, arguments.checkpoints)
     print(f"{len(weights)} models are measured on {path}", file=sys.stderr, flush=True)
     rows = dynamics_rows(model, weights, pairs, {name: path}, vocabulary, ranks, roles=roles, how=how)
     write_tsv(arguments.out, rows, COLUMNS)

@@ -23,6 +23,8 @@ from torch import Tensor
 
 from heads.base.files import UserError, atomic_path, read_jsonl, told_when_full
 from heads.model.checkpoint import load_tensors, save_tensors
+from heads.model.folder import WEIGHTS
+from heads.model.shape import facts_of
 from heads.model.transformer import Transformer
 from heads.pruning.gates import TrainableGates
 
@@ -43,6 +45,12 @@ def update_of(path: Path) -> int:
 def checkpoints_in(folder: Path) -> dict[int, Path]:
     """The files that `write_checkpoints` left in a folder, by update."""
     return {update_of(path): path for path in sorted(folder.glob("checkpoint-*.safetensors"))}
+
+
+def course_of(model: Path, checkpoints: Path) -> list[tuple[int, Path, int]]:
+    """Update and weights of each checkpoint and of the finished model in its folder; 1 behind the latter, else 0."""
+    course = [(update, path, 0) for update, path in checkpoints_in(checkpoints).items()]
+    return [*course, (int(facts_of(model)["updates"]), model / WEIGHTS, 1)]
 
 
 def _stopped(training: Training) -> UserError:
