@@ -6,17 +6,18 @@ a longer training, one that has levelled far below its threshold for another tex
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from heads.analysis.attention_weights import attend
 from heads.analysis.confidence import confidence
-from heads.analysis.role_trees import roles_on_trees
 from heads.analysis.roles import Row, Whole
+from heads.analysis.roles import roles as measures
 from heads.config.analyses import ConfidenceSettings, RolesSettings
 from heads.model.folder import load_weights
 from heads.model.transformer import Transformer
+from heads.syntax.alignment import Words
 from heads.text.batches import Pairs
-from heads.text.vocabulary import Vocabulary
 
 MEASURED = ("accuracy", "low", "high", "baseline")
 COLUMNS = ("update", "finished", "layer", "head", "role", "name", *MEASURED)
@@ -26,8 +27,7 @@ def dynamics_rows(
     model: Transformer,
     weights: Iterable[tuple[int, Path, int]],
     pairs: Pairs,
-    trees: Mapping[str, Path],
-    vocabulary: Vocabulary,
+    sentences: Sequence[Words],
     ranks: Whole,
     *,
     roles: RolesSettings,
@@ -36,8 +36,9 @@ def dynamics_rows(
     """Rows as in COLUMNS for every file of weights: each encoder head's confidence, as a role, and its measures.
 
     weights: update, file, and 1 for the finished model; they are put into `model`. pairs: what confidence is measured
-    on. trees, vocabulary, ranks: as for `roles_on_trees`.
+    on. sentences: what roles are measured on. ranks: of the source's pieces, from `frequency_ranks`.
     """
+    heads = [(layer, head) for _, layer, head in model.shape.heads(("enc_self",))]
     rows: list[Row] = []
     for update, path, finished in weights:
         load_weights(model, path)
@@ -47,6 +48,6 @@ def dynamics_rows(
             if row["attention"] == "enc_self":
                 place = {"layer": row["layer"], "head": row["head"], "role": "confidence", "name": ""}
                 rows.append({**checkpoint, **place, **dict.fromkeys(MEASURED), "accuracy": row["confidence"]})
-        for row in roles_on_trees(model, trees, vocabulary, ranks, roles)[0]:
+        for row in measures(attend(model, sentences, roles.batch_tokens), heads, ranks, roles):
             rows.append({**checkpoint, **{name: row[name] for name in COLUMNS[2:]}})
     return rows

@@ -35,14 +35,25 @@ def roles_on_trees(
     alignment: list[Row] = []
     stand: list[Row] = []
     for name, path in paths.items():
-        trees = islice(read_conllu(path), settings.sentences or None)
-        kept, counts = usable(words_of(trees, vocabulary), settings.max_pieces)
-        _tell(path, kept, counts, settings)
+        kept, counts = measurable(path, vocabulary, settings)
         found = roles(attend(model, kept, settings.batch_tokens), heads, ranks, settings)
         rows += [{"trees": name, **row} for row in found]
         alignment.append({"trees": name, **counts})
         stand += [{"trees": name, **row} for row in positions(kept, settings.relations)]
     return rows, alignment, stand
+
+
+def measurable(
+    path: Path, vocabulary: Vocabulary, settings: RolesSettings
+) -> tuple[list[Words], dict[str, int | float | None]]:
+    """The sentences of a CoNLL-U file that can be measured, and what was read and left out, as `usable` counts it.
+
+    What is missing goes to standard error. Raises UserError for trees that can not be measured.
+    """
+    trees = islice(read_conllu(path), settings.sentences or None)
+    kept, counts = usable(words_of(trees, vocabulary), settings.max_pieces)
+    _tell(path, kept, counts, settings)
+    return kept, counts
 
 
 def in_order_of(paths: Mapping[str, Path], settings: RolesSettings) -> dict[str, Path]:

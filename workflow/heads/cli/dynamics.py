@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from heads.analysis.dynamics import COLUMNS, dynamics_rows
-from heads.analysis.role_trees import in_order_of
+from heads.analysis.role_trees import in_order_of, measurable
 from heads.analysis.roles import frequency_ranks
 from heads.base.files import read_yaml, write_tsv
 from heads.cli._flags import add_device_arguments, add_roles_arguments
@@ -34,14 +34,15 @@ def run(arguments: argparse.Namespace) -> str:
     """Measure every checkpoint and the finished model on the first trees; write the table."""
     content = read_yaml(arguments.settings)
     roles, how = section(RolesSettings, content["roles"]), section(ConfidenceSettings, content["confidence"])
-    name, path = next(iter(in_order_of(dict(arguments.trees), roles).items()))
+    path = next(iter(in_order_of(dict(arguments.trees), roles).values()))
     vocabulary = Vocabulary(arguments.source_bpe)
     device = pick(arguments.device, arguments.threads)
     model = load_folder(arguments.model).to(device)
     ranks = frequency_ranks(Tokens(arguments.train_source).ids, len(vocabulary))
+    sentences, _ = measurable(path, vocabulary, roles)
     pairs = Pairs(Tokens(arguments.source), Tokens(arguments.target), MAX_PIECES)
     weights = course_of(arguments.model, arguments.checkpoints)
     print(f"{len(weights)} models are measured on {path}", file=sys.stderr, flush=True)
-    rows = dynamics_rows(model, weights, pairs, {name: path}, vocabulary, ranks, roles=roles, how=how)
+    rows = dynamics_rows(model, weights, pairs, sentences, ranks, roles=roles, how=how)
     write_tsv(arguments.out, rows, COLUMNS)
     return label_of(device)
