@@ -71,7 +71,7 @@ def trainings(pairs: Pairs) -> dict[str, Training]:
     return {
         "fp32, adam": training(precision="fp32", optimizer="adam"),
         "bf16, adam": training(precision="bf16", optimizer="adam"),
-        "bf16, muon": training(precision="bf16", optimizer="muon"),
+        "fp32, muon": training(precision="fp32", optimizer="muon"),
         "as the demo": training(),
         "gates, all": training(scope="all"),
         "gates, encoder": training(scope="enc_self"),

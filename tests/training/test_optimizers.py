@@ -13,7 +13,7 @@ from heads.model.shape import ModelShape
 from heads.model.transformer import Transformer
 from heads.training.job import frozen_beside
 from heads.training.loop import Training
-from heads.training.optimizers import Optimizers
+from heads.training.optimizers import Muon, Optimizers
 
 New = Callable[..., Training]
 MEMBERS = np.arange(9)
@@ -54,6 +54,26 @@ def test_a_step_of_muon_turns_its_momentum_into_one_with_singular_values_near_on
         assert ((singular > 0.5) & (singular < 1.5))[large].all()
         rest = changed - torch.diag(singular)
         assert float(rest.abs().max()) < 0.1, "nothing is changed across singular vectors, nor does a weight decay"
+
+
+@pytest.mark.parametrize(("dtype", "within"), [(torch.bfloat16, 0.0), (torch.float32, 0.02)])
+def test_muon_goes_where_that_of_torch_goes(dtype: torch.dtype, within: float) -> None:
+    """Over several steps of wide, tall, square and empty matrices, to the bit where it multiplies as torch's does."""
+    generator = torch.Generator().manual_seed(4)
+    sizes = ((5, 9), (9, 5), (6, 6), (0, 5))
+    ours = [torch.nn.Parameter(torch.randn(size, generator=generator)) for size in sizes]
+    theirs = [torch.nn.Parameter(matrix.detach().clone()) for matrix in ours]
+    one = Muon(ours, dtype)
+    other = torch.optim.Muon(theirs, weight_decay=0.0, adjust_lr_fn="match_rms_adamw")
+    for rate in (0.1, 0.3, 0.2):
+        for mine, torchs in zip(ours, theirs, strict=True):
+            mine.grad = torch.randn(mine.shape, generator=generator)
+            torchs.grad = mine.grad.clone()
+        one.param_groups[0]["lr"] = other.param_groups[0]["lr"] = rate
+        one.step()
+        other.step()
+    for mine, torchs in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(mine, torchs, rtol=0.0, atol=within)
 
 
 @pytest.mark.parametrize("optimizer", ["adam", "muon"])

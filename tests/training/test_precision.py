@@ -14,6 +14,7 @@ from torch import Tensor
 from heads.training import devices
 from heads.training.devices import products_dtype
 from heads.training.loop import Training
+from heads.training.optimizers import Muon
 
 New = Callable[..., Training]
 CPU, GPU = torch.device("cpu"), torch.device("cuda")
@@ -87,3 +88,13 @@ def test_bf16_learns_like_fp32(new_training: New, monkeypatch: pytest.MonkeyPatc
         losses.append(last)
     assert losses[1] != losses[0]
     assert losses[1] == pytest.approx(losses[0], rel=0.01)
+
+
+@pytest.mark.parametrize("precision", ["bf16", "fp32"])
+def test_muon_multiplies_in_the_numbers_of_the_training(
+    new_training: New, monkeypatch: pytest.MonkeyPatch, precision: str
+) -> None:
+    monkeypatch.setattr(devices.torch.cpu, "get_capabilities", lambda: {"avx512_bf16": True})
+    _, muon = new_training(precision=precision, optimizer="muon").optimizers.each
+    assert isinstance(muon, Muon)
+    assert muon.dtype is (torch.bfloat16 if precision == "bf16" else torch.float32)

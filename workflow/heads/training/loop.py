@@ -101,7 +101,7 @@ class Training:
             for module in pruning.frozen:
                 module.requires_grad_(requires_grad=False)
         gates, gate_rate = (pruning.gates.parameters(), pruning.learning_rate) if pruning else ((), 0.0)
-        self.optimizers = Optimizers(model, settings, gates, gate_rate)
+        self.optimizers = Optimizers(model, settings, gates, gate_rate, self.dtype)
 
     def seed_dropout(self) -> None:
         """Noise of its own for each process, since they see different sentences."""
