@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import copy
 import dataclasses
+import json
 import re
 import typing
 from pathlib import Path
@@ -31,8 +32,9 @@ CLASSES: dict[str, Any] = {
 @pytest.fixture
 def config() -> dict[str, Any]:
     """The project's own configuration, free to be spoilt."""
-    content: dict[str, Any] = read_yaml(Path(__file__).parents[2] / "config.yaml")
-    return content
+    content = read_yaml(Path(__file__).parents[2] / "config.yaml")
+    copied: dict[str, Any] = json.loads(json.dumps(content))  # what YAML's anchors share is each one's own
+    return copied
 
 
 @pytest.fixture

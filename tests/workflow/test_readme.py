@@ -29,7 +29,11 @@ WITHOUT_NAMES = {
         {"baseline": 1, "scratch": 3, "penalty_gates": 3, "table": 12},
         {"chosen_heads", "selected"},
     ),
-    "snakemake models": ({"baseline": 1, "score": 9}, {"table", "figure", "lrp", "roles"}),
+    "snakemake --config 'run=[demo,demo-quarter,demo-heads]'": (
+        {"corpus": 2, "baseline": 3, "gates": 18, "table": 12},
+        {"scratch"},
+    ),
+    "snakemake models": ({"baseline": 1, "score": 7}, {"table", "figure", "lrp", "roles"}),
     "snakemake --profile profiles/slurm --cores 64": ({"baseline": 1, "table": 12, "figure": 15}, set()),
     "snakemake --profile profiles/gpu": ({"baseline": 1, "table": 12, "figure": 15}, set()),
     "SNAKEMAKE_OUTPUT_CACHE=/shared/heads-cache snakemake --cache": ({"baseline": 1, "table": 12, "figure": 15}, set()),
