@@ -30,8 +30,9 @@ from heads.config.corpora import (
 )
 from heads.config.corpus_parts import download_name
 from heads.corpus import build as build_module
-from heads.corpus.build import OUT_OF_DOMAIN_NAMES, OUTPUT_NAMES, build, build_out_of_domain
+from heads.corpus.build import build, build_out_of_domain
 from heads.corpus.pairs import open_pairs
+from heads.corpus.splits import OUT_OF_DOMAIN_NAMES, OUTPUT_NAMES
 from heads.syntax.conllu import place, read_conllu
 
 Entry = dict[str, Any]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from heads.base.files import read_yaml
-from heads.config.corpora import GrammarCorpus, parse_corpus
-from heads.corpus.build import text_name
+from heads.base.files import UserError, read_yaml
+from heads.config.corpora import ExamplesCorpus, GrammarCorpus, parse_corpus
+from heads.corpus.splits import text_name
 from heads.corpus.trees import copy_treebank, grammar_trees
 from heads.syntax.conllu import write_conllu
 
@@ -26,5 +26,9 @@ def run(arguments: argparse.Namespace) -> None:
     if isinstance(corpus, GrammarCorpus):
         text = arguments.out.parent / text_name(arguments.split, "source")
         write_conllu(arguments.out, grammar_trees(corpus, arguments.split, text))
+    elif isinstance(corpus, ExamplesCorpus):
+        raise UserError(
+            f"The {corpus.languages} corpus of labelled examples brings no trees: take grammar_pairs for some."
+        )
     else:
         copy_treebank(corpus, arguments.split, arguments.downloads, arguments.out)

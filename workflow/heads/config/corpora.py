@@ -15,6 +15,7 @@ from pydantic import Discriminator, Field, Tag, ValidationInfo
 from heads.base.files import UserError
 from heads.base.names import OUT_OF_DOMAIN, ROLES, SPLITS
 from heads.config.corpus_parts import Alignment, Columns, File, FileSpec, OpusOverlap, Part, Parts, TwoFiles, keys_of
+from heads.config.examples import ExampleCleaning, ExampleColumns, Labels, Table, Tables
 from heads.config.fields import (
     Closed,
     Count,
@@ -46,7 +47,7 @@ class Cleaning(Closed):
 
 
 class _Entry(Closed):
-    """What both kinds of corpora have in common."""
+    """What all kinds of corpora have in common."""
 
     __slots__ = ()
 
@@ -64,8 +65,13 @@ class _Entry(Closed):
 
     @classmethod
     def about_unknown(cls, key: object) -> str:
-        """Of a key that only the other kind of corpus has."""
+        """Of a key that only another kind of corpus has."""
         return f".{key} is no setting of this kind of corpus: take it out."
+
+    @property
+    def languages(self) -> str:
+        """What messages call the corpus by."""
+        return "-".join(str(getattr(self, side)) for side in ("source", "target") if hasattr(self, side))
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,37 +132,74 @@ class FilesCorpus(_Entry):
         return {split: getattr(self, split) for split in (*SPLITS, OUT_OF_DOMAIN)}
 
 
-KINDS: dict[str, Any] = {"grammar": GrammarCorpus, "files": FilesCorpus}
+@dataclass(frozen=True, slots=True)
+class ExamplesCorpus(_Entry):
+    """Labelled examples in tables: two sentences and a label, or one sentence and a label.
+
+    `labels` has the label of every word that stands in the column of labels, apart from those of `unlabelled`, whose
+    examples are left out. `hold_out` is as of FilesCorpus.
+    """
+
+    kind: Annotated[str, one_of("pairs_of_sentences")] = required("pairs_of_sentences: with a label each, in tables")
+    source: Language = required("the language of the sentences")
+    columns: ExampleColumns = required("where the tables have sentences and labels")
+    labels: Labels = required("the labels as a list, or by the words that the tables have in their place")
+    train: Tables = required("tables to train on, one behind the other")
+    cleaning: ExampleCleaning = required("what is taken out of training")
+    folder: Text = setting(".", "where paths begin")
+    unlabelled: tuple[Text, ...] = setting((), "words in place of a label, whose examples are left out everywhere")
+    dev: Tables = setting((), "to tune on; without any, hold_out says how many")
+    test: Tables = setting((), "to score on; without any, hold_out says how many")
+    out_of_domain: Tables = setting((), "a test set of another domain, for Michel et al.'s Fig 2")
+    hold_out: Annotated[Mapping[Annotated[str, one_of("dev", "test")], Count], Field(min_length=1)] = setting(
+        {}, "examples cut from training for dev and test"
+    )
+    limit: Count | None = setting(None, "so many training examples are kept, evenly from all tables")
+
+    @property
+    def parts(self) -> dict[str, Sequence[Table]]:
+        """The tables by split, and those under `out_of_domain`."""
+        return {split: getattr(self, split) for split in (*SPLITS, OUT_OF_DOMAIN)}
+
+
+KINDS: dict[str, Any] = {"grammar": GrammarCorpus, "files": FilesCorpus, "pairs_of_sentences": ExamplesCorpus}
 
 
 def _kind(value: Any) -> str:
-    return "<grammar>" if keys_of(value) and value.get("kind") == "grammar" else "<files>"
+    kind = keys_of(value) and value.get("kind")
+    return f"<{kind}>" if isinstance(kind, str) and kind in KINDS else "<files>"
 
 
+AnyCorpus = GrammarCorpus | FilesCorpus | ExamplesCorpus
 Corpus = Annotated[
-    Annotated[GrammarCorpus, Tag("<grammar>")] | Annotated[FilesCorpus, Tag("<files>")], Discriminator(_kind)
+    Annotated[GrammarCorpus, Tag("<grammar>")]
+    | Annotated[FilesCorpus, Tag("<files>")]
+    | Annotated[ExamplesCorpus, Tag("<pairs_of_sentences>")],
+    Discriminator(_kind),
 ]
 
 
-def parse_corpus(entry: Mapping[str, Any]) -> GrammarCorpus | FilesCorpus:
+def parse_corpus(entry: Mapping[str, Any]) -> AnyCorpus:
     """Read one `corpora:` entry. Raises UserError where a key is wrong, or where its keys contradict each other."""
-    corpus: GrammarCorpus | FilesCorpus = validated(Corpus, entry, "corpus", folder=str(entry.get("folder", ".")))
+    corpus: AnyCorpus = validated(Corpus, entry, "corpus", folder=str(entry.get("folder", ".")))
     check_corpus(corpus)
     return corpus
 
 
-def check_corpus(corpus: GrammarCorpus | FilesCorpus) -> None:
+def check_corpus(corpus: AnyCorpus) -> None:
     """Raise UserError for keys that need or forbid one another."""
     if isinstance(corpus, GrammarCorpus):
         return
-    pair = f"{corpus.source}-{corpus.target}"
+    pair = corpus.languages
     for split in ("dev", "test"):
         named = bool(corpus.parts[split])
         if named and split in corpus.hold_out:
             raise UserError(f"The {pair} corpus has both hold_out and {split}: keep one of the two.")
         if not named and split not in corpus.hold_out:
             raise UserError(f"The {pair} corpus has no {split} parts: name some, or give hold_out: {{{split}: N}}.")
-    if corpus.cleaning.min_overlap is not None:
+    if isinstance(corpus, ExamplesCorpus):
+        _check_columns(corpus)
+    elif corpus.cleaning.min_overlap is not None:
         for part in corpus.parts["train"]:
             if not isinstance(part, TwoFiles) or part.overlap is None:
                 raise UserError(
@@ -169,9 +212,31 @@ def check_corpus(corpus: GrammarCorpus | FilesCorpus) -> None:
             raise UserError(f"{file.url} has two different sha256 in one corpus: keep the right one.")
 
 
-def files_of(corpus: GrammarCorpus | FilesCorpus) -> Iterator[FileSpec]:
+def _check_columns(corpus: ExamplesCorpus) -> None:
+    """Raise UserError where some columns have names and some have numbers, or a word is both a label and none."""
+    columns = corpus.columns
+    used = [
+        *columns.sentences,
+        columns.label,
+        *(name for parts in corpus.parts.values() for p in parts for name in p.only),
+    ]
+    if len({isinstance(name, str) for name in used}) > 1:
+        raise UserError(
+            f"The {corpus.languages} corpus names some columns and counts others: name all of them where the first "
+            "line of a table has names, else give numbers from 0."
+        )
+    if both := {*corpus.labels} & {*corpus.unlabelled}:
+        raise UserError(
+            f"The {corpus.languages} corpus has {min(both)!r} in labels and unlabelled: keep one of the two."
+        )
+
+
+def files_of(corpus: AnyCorpus) -> Iterator[FileSpec]:
     """Every file that a corpus names, treebanks and word alignments last."""
     if isinstance(corpus, GrammarCorpus):
+        return
+    if isinstance(corpus, ExamplesCorpus):
+        yield from (part.table for parts in corpus.parts.values() for part in parts)
         return
     for parts in corpus.parts.values():
         for part in parts:
@@ -196,6 +261,14 @@ def has_gold(entry: Mapping[str, Any]) -> bool:
 def has_alignment(entry: Mapping[str, Any], split: str = "dev") -> bool:
     """Whether a corpus brings a word alignment of a split: the grammar's own, or an aligner's."""
     return entry["kind"] == "grammar" or split in entry.get("alignment", {})
+
+
+def labels_of(entry: Mapping[str, Any]) -> tuple[str, ...]:
+    """The labels of a corpus of labelled examples, in the order of its settings. Raises UserError for any other."""
+    corpus = parse_corpus(entry)
+    if not isinstance(corpus, ExamplesCorpus):
+        raise UserError(f"The {corpus.languages} corpus has no labels: take one of kind pairs_of_sentences.")
+    return tuple(dict.fromkeys(corpus.labels.values()))
 
 
 def downloads_of(entry: Mapping[str, Any]) -> list[str]:

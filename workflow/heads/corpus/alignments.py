@@ -10,16 +10,17 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from heads.base.files import UserError, write_lines
-from heads.config.corpora import FilesCorpus, GrammarCorpus
+from heads.config.corpora import AnyCorpus, FilesCorpus, GrammarCorpus
 from heads.config.corpus_parts import FileSpec
-from heads.corpus.build import Corpus, check_file, grammar_pairs
+from heads.corpus.build import grammar_pairs
 from heads.corpus.clean import normalise
 from heads.corpus.pairs import read_text
+from heads.corpus.splits import check_file
 from heads.syntax.pharaoh import AlignedPair, Lines, aligned_pairs, line_of, lines_of
 from heads.syntax.tokenising import words_of_text
 
 
-def alignment_of(corpus: Corpus, split: str, texts: Sequence[Path], downloads: Path) -> list[AlignedPair]:
+def alignment_of(corpus: AnyCorpus, split: str, texts: Sequence[Path], downloads: Path) -> list[AlignedPair]:
     """The pairs of a split, whose source and target `texts` are, with their words and links.
 
     Raises UserError, naming file and line, for a corpus without an alignment of the split and for a fault in it.
@@ -27,8 +28,10 @@ def alignment_of(corpus: Corpus, split: str, texts: Sequence[Path], downloads: P
     lines = [lines_of(path) for path in texts]
     if isinstance(corpus, GrammarCorpus):
         links, words = _of_grammar(corpus, split, lines)
-    else:
+    elif isinstance(corpus, FilesCorpus):
         links, words = _given(corpus, split, lines, downloads)
+    else:
+        raise UserError(f"The {corpus.languages} corpus has labels in place of translations, so no words to align.")
     return aligned_pairs(links, lines, words)
 
 

@@ -3,28 +3,24 @@
 Beside them `roles.source.txt`: the source lines that a corpus in files holds out for the roles of heads, which stand in
 no pair of training; empty where it holds out none.
 
-Both kinds of corpora go through the same door: they only differ in where a split's raw pairs come from. Text
-is streamed; memory holds the fingerprints of dev and test, the held-out pairs and a Bloom filter against
-duplicates.
+All kinds of corpora go through the same door. Those of translations only differ in where a split's raw pairs come from;
+examples with labels have filters of their own, see `heads.corpus.examples`. The text of translations is streamed;
+memory holds the fingerprints of dev and test, the held-out pairs and a Bloom filter against duplicates.
 """
 
 from __future__ import annotations
 
-import shutil
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 from heads.base.files import UserError, write_lines, write_tsv
-from heads.base.names import OUT_OF_DOMAIN, ROLES, SIDES, SPLITS
+from heads.base.names import OUT_OF_DOMAIN, ROLES
 from heads.base.pool import chunks, in_order
-from heads.base.seals import sha256_of
-from heads.config.corpora import FilesCorpus, GrammarCorpus, files_of, parse_corpus
-from heads.config.corpus_parts import FileSpec
+from heads.config.corpora import ExamplesCorpus, FilesCorpus, GrammarCorpus, files_of, parse_corpus
 from heads.corpus import grammar
 from heads.corpus.clean import (
     FILTERS,
@@ -38,9 +34,19 @@ from heads.corpus.clean import (
     normalise,
 )
 from heads.corpus.distinct import SeenBefore
+from heads.corpus.examples import build_examples, write_out_of_domain
 from heads.corpus.pairs import RawPair, open_pairs
+from heads.corpus.splits import (
+    FILTER_TABLE,
+    OUT_OF_DOMAIN_NAMES,
+    OUTPUT_NAMES,
+    check_file,
+    check_splits,
+    staged,
+    text_name,
+    write_split,
+)
 
-FILTER_TABLE = "filters.tsv"
 CANDIDATES = "candidates.txt"
 CHUNK_LINES = 5000
 # Room for the paper's largest corpus, 26 million pairs of subtitles: 77 MB, used only as it fills. At worst
@@ -49,19 +55,6 @@ DISTINCT_PAIRS = 32_000_000
 WRONG_DUPLICATES = 0.0001
 
 Corpus = GrammarCorpus | FilesCorpus
-
-
-def text_name(split: str, side: str) -> str:
-    """The file name of one side of a split."""
-    return f"{split}.{side}.txt"
-
-
-OUTPUT_NAMES = (
-    *(text_name(split, side) for split in SPLITS for side in SIDES),
-    text_name(ROLES, "source"),
-    FILTER_TABLE,
-)
-OUT_OF_DOMAIN_NAMES = tuple(text_name(OUT_OF_DOMAIN, side) for side in SIDES)
 
 
 def build(entry: Mapping[str, Any], out_folder: Path, downloads: Path, workers: int = 1) -> None:
@@ -76,6 +69,9 @@ def build(entry: Mapping[str, Any], out_folder: Path, downloads: Path, workers: 
     for file in files_of(corpus):
         check_file(file, downloads)
     with staged(out_folder, OUTPUT_NAMES) as stage:
+        if isinstance(corpus, ExamplesCorpus):
+            write_tsv(stage / FILTER_TABLE, build_examples(corpus, stage, downloads), TABLE_COLUMNS)
+            return
         tallies = build_splits(corpus, stage, lambda split: raw_pairs(corpus, split, downloads), workers)
         rows = filter_rows("train", tallies["train"], FILTERS)
         for split in ("dev", "test"):
@@ -89,39 +85,19 @@ def build_out_of_domain(entry: Mapping[str, Any], out_folder: Path, downloads: P
     Raises UserError for a corpus without one, for a fault in its files and for one without pairs.
     """
     corpus = parse_corpus(entry)
-    pair = f"{corpus.source}-{corpus.target}"
-    if not isinstance(corpus, FilesCorpus) or not corpus.parts[OUT_OF_DOMAIN]:
+    pair = corpus.languages
+    if isinstance(corpus, GrammarCorpus) or not corpus.parts[OUT_OF_DOMAIN]:
         raise UserError(f"The {pair} corpus has no test set of another domain: name its parts under {OUT_OF_DOMAIN}.")
     for file in files_of(corpus):
         check_file(file, downloads)
     with staged(out_folder, OUT_OF_DOMAIN_NAMES) as stage:
-        if not write_split(stage, OUT_OF_DOMAIN, checked(raw_pairs(corpus, OUT_OF_DOMAIN, downloads), OUT_OF_DOMAIN)):
+        if isinstance(corpus, ExamplesCorpus):
+            count = write_out_of_domain(corpus, stage, downloads)
+        else:
+            pairs = checked(raw_pairs(corpus, OUT_OF_DOMAIN, downloads), OUT_OF_DOMAIN)
+            count = write_split(stage, OUT_OF_DOMAIN, pairs)
+        if not count:
             raise UserError(f"The files under {OUT_OF_DOMAIN} of the {pair} corpus hold no pair: give files with text.")
-
-
-@contextmanager
-def staged(out_folder: Path, names: Sequence[str]) -> Iterator[Path]:
-    """A folder inside `out_folder` whose files `names` move up when the block ends well; it goes in every case."""
-    # Told apart by what is made, for jobs of one corpus may run at once.
-    stage = out_folder / f".building-{names[0]}"
-    shutil.rmtree(stage, ignore_errors=True)
-    stage.mkdir(parents=True)
-    try:
-        yield stage
-        for name in names:
-            (stage / name).replace(out_folder / name)
-    finally:
-        shutil.rmtree(stage)
-
-
-def check_file(file: FileSpec, downloads: Path) -> None:
-    """Raise UserError for a file that is missing, or a local one that is not the one meant."""
-    place = file.on_disk(downloads)
-    if not place.is_file():
-        way = "run the fetch command for it" if file.url else "put it there or correct its name in the corpus"
-        raise UserError(f"{file} is not at {place}: {way}.")
-    if file.path and file.sha256 and sha256_of(place) != file.sha256:
-        raise UserError(f"{place} has not the sha256 {file.sha256}: get the right file or correct the checksum.")
 
 
 def raw_pairs(corpus: Corpus, split: str, downloads: Path) -> Iterator[RawPair]:
@@ -167,7 +143,7 @@ def build_splits(
     # Last, so that dev and test are the same with and without it.
     tallies[ROLES] = Counter(read=write_sources(stage, islice(chosen, hold_out.get(ROLES, 0)), held))
     write_train(corpus, stage, held, tallies["train"], workers)
-    check_splits(corpus, tallies)
+    check_splits(corpus.languages, hold_out, tallies, FILTERS)
     return tallies
 
 
@@ -231,38 +207,3 @@ def remembered(pairs: Iterable[Pair], held: HeldSentences) -> Iterator[Pair]:
     for source, target in pairs:
         held.add(source, target)
         yield source, target
-
-
-def write_split(stage: Path, split: str, pairs: Iterable[Pair]) -> int:
-    """Write both sides of a split, one sentence a line, and give the number of pairs."""
-    count = 0
-    source_path, target_path = (stage / text_name(split, side) for side in SIDES)
-    with (
-        source_path.open("w", encoding="utf-8", newline="\n") as sources,
-        target_path.open("w", encoding="utf-8", newline="\n") as targets,
-    ):
-        for source, target in pairs:
-            sources.write(f"{source}\n")
-            targets.write(f"{target}\n")
-            count += 1
-    return count
-
-
-def check_splits(corpus: Corpus, tallies: Mapping[str, Counter[str]]) -> None:
-    """Raise UserError for a split without pairs, or a hold-out that the corpus was too small for."""
-    pair = f"{corpus.source}-{corpus.target}"
-    for split, size in hold_out_of(corpus).items():
-        if tallies[split]["read"] < size:
-            raise UserError(
-                f"The {pair} corpus has too few distinct sources to hold out {size} for {split}: ask for fewer."
-            )
-    for split in SPLITS:
-        tally = tallies[split]
-        removed = {name: tally[name] for name in FILTERS}
-        if tally["read"] == sum(removed.values()):
-            worst = max(removed, key=lambda name: removed[name])
-            reason = f", {removed[worst]} of them by the filter {worst}" if removed[worst] else ""
-            raise UserError(
-                f"The {split} split of the {pair} corpus is empty: {tally['read']} pairs were read and all "
-                f"were taken out{reason}; check its files and loosen cleaning."
-            )

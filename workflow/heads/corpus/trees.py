@@ -7,9 +7,10 @@ from pathlib import Path
 
 from heads.base.files import UserError, atomic_path, open_text
 from heads.config.corpora import FilesCorpus, GrammarCorpus
-from heads.corpus.build import check_file, grammar_pairs
+from heads.corpus.build import grammar_pairs
 from heads.corpus.fetch import open_bytes
 from heads.corpus.pairs import BROKEN_FILE
+from heads.corpus.splits import check_file
 from heads.syntax.conllu import Sentence, read_conllu
 
 

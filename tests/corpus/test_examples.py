@@ -1,0 +1,315 @@
+"""Labelled examples in tables: what is written of them, what is left out and counted, and what is refused."""
+
+from __future__ import annotations
+
+import gzip
+import zipfile
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from checkouts import ROOT
+from heads.base.files import UserError, read_lines, read_tsv, read_yaml
+from heads.config.corpora import downloads_of, labels_of, parse_corpus
+from heads.config.corpus_parts import download_name
+from heads.corpus.alignments import alignment_of
+from heads.corpus.build import build, build_out_of_domain
+from heads.corpus.splits import OUT_OF_DOMAIN_NAMES, OUTPUT_NAMES
+
+Entry = dict[str, Any]
+HEADER = "id\tverdict\tfirst\tsecond\tnote"
+TRAIN = [
+    HEADER,
+    "1\tE\tA dog  runs .\tAn animal runs .\tx",
+    "2\tN\tA dog runs .\tIt is late .\tx",
+    "3\tC\tA cat sleeps .\tNo cat sleeps .\tx",
+]
+DEV = [HEADER, "4\tC\tOne bird sings .\tNo bird sings .\t", "5\t-\tWho ?\tWhat ?\t"]
+TEST = [HEADER, "6\tE\tTwo men talk .\tMen talk .\t", "7\tN\tTwo men talk .\tIt rains .\t", "8\t-\t\t\t"]
+
+
+def write(path: Path, lines: list[str], *, end: str = "\n") -> None:
+    content = "".join(f"{line}{end}" for line in lines).encode()
+    path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
+
+
+def entry(folder: Path, **changes: Any) -> Entry:
+    base = {
+        "kind": "pairs_of_sentences",
+        "source": "en",
+        "folder": str(folder),
+        "columns": {"premise": "first", "hypothesis": "second", "label": "verdict"},
+        "labels": {"E": "entailed", "N": "neutral", "C": "contradicted"},
+        "unlabelled": ["-"],
+        "cleaning": {"max_words": 6},
+        **{split: [{"table": f"{split}.tsv"}] for split in ("train", "dev", "test")},
+    }
+    return {key: value for key, value in {**base, **changes}.items() if value is not None}
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    for split, lines in (("train", TRAIN), ("dev", DEV), ("test", TEST)):
+        write(folder / f"{split}.tsv", lines)
+    return folder
+
+
+def examples(given: Entry, out: Path, split: str) -> list[tuple[str, str]]:
+    build(given, out, out.parent)
+    texts = (read_lines(out / f"{split}.{side}.txt") for side in ("source", "target"))
+    return list(zip(*texts, strict=True))
+
+
+def removed(out: Path, split: str) -> dict[str, int]:
+    return {row["filter"]: int(row["pairs_removed"]) for row in read_tsv(out / "filters.tsv") if row["split"] == split}
+
+
+def refused(given: Entry, out: Path, words: str) -> None:
+    with pytest.raises(UserError, match=words) as caught:
+        build(given, out, out.parent)
+    assert "\n" not in str(caught.value)
+    assert not out.exists() or not any(out.iterdir())
+
+
+def test_a_line_has_premise_tab_hypothesis_and_the_label_that_the_settings_give_its_word(
+    data: Path, tmp_path: Path
+) -> None:
+    assert examples(entry(data), tmp_path / "out", "train") == [
+        ("A dog runs .\tAn animal runs .", "entailed"),
+        ("A dog runs .\tIt is late .", "neutral"),
+        ("A cat sleeps .\tNo cat sleeps .", "contradicted"),
+    ]
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {*OUTPUT_NAMES}
+    assert read_lines(tmp_path / "out/roles.source.txt") == []
+
+
+def test_examples_without_a_label_are_left_out_of_every_split_and_counted(data: Path, tmp_path: Path) -> None:
+    write(data / "train.tsv", [*TRAIN, "9\t-\tx\t\tempty, but of no account"])
+    out = tmp_path / "out"
+    assert len(examples(entry(data), out, "train")) == 3
+    assert read_lines(out / "dev.source.txt") == ["One bird sings .\tNo bird sings ."]
+    assert read_lines(out / "test.target.txt") == ["entailed", "neutral"]
+    assert [removed(out, split)["unlabelled"] for split in ("train", "dev", "test")] == [1, 1, 1]
+    rows = [row for row in read_tsv(out / "filters.tsv") if row["split"] != "train"]
+    assert [(row["filter"], row["pairs_in"], row["pairs_left"]) for row in rows] == [
+        ("unlabelled", "2", "1"),
+        ("unlabelled", "3", "2"),
+    ]
+
+
+def test_a_quotation_mark_is_a_character_like_any_other(data: Path, tmp_path: Path) -> None:
+    write(data / "train.tsv", [*TRAIN, '9\tN\t"He left\tHe said "no\tx', "10\tE\tHe went\tHe left\tx"])
+    assert examples(entry(data), tmp_path / "out", "train")[3:] == [
+        ('"He left\tHe said "no', "neutral"),
+        ("He went\tHe left", "entailed"),
+    ]
+
+
+def test_one_sentence_alone_stands_in_a_table_without_names_whose_first_line_is_an_example(
+    data: Path, tmp_path: Path
+) -> None:
+    for split, word in (("train", "good"), ("dev", "fine"), ("test", "fair")):
+        write(data / f"{split}.tsv", [f"x\t0\t*\t{word} book the", f"x\t1\t\tthe {word} book"])
+    cola = {"columns": {"premise": 3, "label": 1}, "labels": {0: "unacceptable", 1: "acceptable"}, "unlabelled": None}
+    out = tmp_path / "out"
+    assert examples(entry(data, **cola), out, "train") == [
+        ("good book the", "unacceptable"),
+        ("the good book", "acceptable"),
+    ]
+    assert read_lines(out / "dev.source.txt") == ["fine book the", "the fine book"]
+
+
+@pytest.mark.parametrize("form", ["gz", "zip", "download", "windows"])
+def test_tables_are_read_packed_in_an_archive_from_a_download_and_with_other_line_ends(
+    data: Path, tmp_path: Path, form: str
+) -> None:
+    plain = examples(entry(data), tmp_path / "plain", "train")
+    table: dict[str, Any] = {"path": "train.tsv"}
+    if form == "gz":
+        table = {"path": "train.tsv.gz"}
+        write(data / "train.tsv.gz", TRAIN)
+    elif form == "zip":
+        table = {"path": "all.zip", "member": "in/train.tsv"}
+        with zipfile.ZipFile(data / "all.zip", "w") as archive:
+            archive.writestr("in/train.tsv", "\ufeff" + "\n".join(TRAIN))
+    elif form == "download":
+        table = {"url": "https://there/train.tsv"}
+        write(tmp_path / download_name(table["url"]), TRAIN)
+    else:
+        # The label stands last, where the end of a line would stick to it.
+        swapped = [line.split("\t") for line in TRAIN]
+        write(data / "train.tsv", ["\t".join([c[2], c[3], c[1]]) for c in swapped], end="\r\n")
+    given = entry(data, train=[{"table": table}])
+    assert examples(given, tmp_path / "out", "train") == plain
+    assert downloads_of(given) == ([table["url"]] if form == "download" else [])
+
+
+def test_lines_of_one_table_are_told_apart_by_a_word_in_a_column(data: Path, tmp_path: Path) -> None:
+    write(data / "all.tsv", [HEADER, *(line[:-1] + "T" for line in TRAIN[1:]), *(f"{line}D" for line in DEV[1:])])
+    both = {split: [{"table": "all.tsv", "only": {"note": word}}] for split, word in (("train", "T"), ("dev", "D"))}
+    out = tmp_path / "out"
+    assert len(examples(entry(data, **both), out, "train")) == 3
+    assert read_lines(out / "dev.target.txt") == ["contradicted"]
+
+
+def test_lines_may_end_early_where_a_table_is_said_to_be_ragged_and_no_column_that_is_read_is_missing(
+    data: Path, tmp_path: Path
+) -> None:
+    write(data / "train.tsv", [*TRAIN, "9\tE\ta b\tb c"])
+    refused(entry(data), tmp_path / "out", r"train\.tsv, line 5 has 4 columns, but its first line has 5: mend it\.$")
+    ragged = entry(data, train=[{"table": "train.tsv", "ragged": True}])
+    assert examples(ragged, tmp_path / "out", "train")[3] == ("a b\tb c", "entailed")
+    write(data / "train.tsv", [*TRAIN, "9\tE\ta b"])
+    refused(ragged, tmp_path / "other", r"train\.tsv, line 5 has 3 columns")
+    write(data / "train.tsv", [*TRAIN, "9\tE\ta b\tb c\tx\ty"])
+    refused(ragged, tmp_path / "other", r"train\.tsv, line 5 has 6 columns")
+
+
+def test_each_filter_takes_its_examples_and_is_counted(data: Path, tmp_path: Path) -> None:
+    more = [
+        "9\tN\tbell \a rings\tit rings\t",
+        "10\tN\tone two three four five six\tone\t",
+        "11\tN\tone\tone two three four five six seven\t",
+        "12\tE\tA dog runs .\tAn  animal runs .\t",
+        "13\tC\tA dog runs .\tAn animal runs .\t",
+        "14\tC\tONE bird sings .\tno bird sings .\t",
+        "15\tN\tMen talk .\tTwo men talk .\t",
+        "16\tC\tTwo men talk .\tNobody talks .\t",
+    ]
+    write(data / "train.tsv", [*TRAIN, *more])
+    out = tmp_path / "out"
+    assert examples(entry(data), out, "train")[3:] == [
+        ("one two three four five six\tone", "neutral"),
+        ("A dog runs .\tAn animal runs .", "contradicted"),
+        ("Two men talk .\tNobody talks .", "contradicted"),
+    ]
+    taken = {"unlabelled": 0, "control": 1, "max_words": 1, "duplicate": 1, "leakage": 2, "limit": 0}
+    assert removed(out, "train") == taken
+
+
+def test_held_out_examples_are_distinct_stand_in_no_other_split_and_leave_the_rest(data: Path, tmp_path: Path) -> None:
+    lines = [f"{n}\t{'ENC'[n % 3]}\tword {n // 2}\tother {n % 2}\t" for n in range(40)]
+    write(data / "train.tsv", [HEADER, *lines])
+    given, out = entry(data, dev=None, test=None, hold_out={"dev": 7, "test": 5}), tmp_path / "out"
+    build(given, out, tmp_path)
+    texts = {split: read_lines(out / f"{split}.source.txt") for split in ("train", "dev", "test")}
+    assert [len(texts[split]) for split in ("train", "dev", "test")] == [28, 7, 5]
+    assert len({text for split in texts.values() for text in split}) == 40
+    write(data / "train.tsv", [HEADER, *lines[:11]])
+    refused(given, tmp_path / "few", "too few distinct sources to hold out 5 for test")
+
+
+def test_a_limit_takes_evenly_from_all_tables(data: Path, tmp_path: Path) -> None:
+    for name, letter in (("one", "a"), ("two", "b")):
+        write(data / f"{name}.tsv", [HEADER, *(f"{n}\t{'ENC'[n % 3]}\t{letter} {n}\tx\t" for n in range(20))])
+    given = entry(data, train=[{"table": "one.tsv"}, {"table": "two.tsv"}], limit=10)
+    kept = [text[0] for text, _ in examples(given, tmp_path / "out", "train")]
+    assert Counter(kept) == {"a": 5, "b": 5} and removed(tmp_path / "out", "train")["limit"] == 30
+
+
+@pytest.mark.parametrize(
+    ("lines", "changes", "words"),
+    [
+        (["9\tX\ta\tb\t"], {}, r"train\.tsv, line 5 has the label 'X', which labels does not explain: add it there"),
+        (["9\t\ta\tb\t"], {}, r"train\.tsv, line 5 has the label ''"),
+        (["9\tE\t \tb\t"], {}, r"train\.tsv, line 5 has an empty premise: fill it in or take the line out\.$"),
+        (["9\tE\ta\t\t"], {}, r"train\.tsv, line 5 has an empty hypothesis"),
+        (["9\tE\ta b\t"], {}, r"train\.tsv, line 5 has 4 columns, but its first line has 5"),
+        ([], {"columns": {"premise": "frist", "label": "verdict"}}, r"no column 'frist' .* Did you mean first\?"),
+        ([], {"columns": {"premise": 2, "label": 5}}, r"dev\.tsv has 5 columns, and none of number 5 counted from 0"),
+        ([], {"labels": ["E", "N", "C", "M"]}, r"no training example with the label 'M': take it out of labels"),
+        ([], {"train": [{"table": "none.tsv"}]}, r"none\.tsv: put it there or correct its name"),
+        (
+            [],
+            {"train": [{"table": {"url": "https://x/y.tsv"}}]},
+            r"https://x/y\.tsv is not at .*: run the fetch command",
+        ),
+        ([], {"cleaning": {"max_words": 1}}, r"train split .* 3 pairs were read .* 3 of them by the filter max_words"),
+        ([], {"dev": [{"table": "empty.tsv"}]}, r"empty\.tsv is empty: give a table with an example a line"),
+        ([], {"dev": [{"table": "bare.tsv"}]}, r"dev split of the en corpus is empty"),
+        ([], {"dev": [{"table": "twice.tsv"}]}, r"twice\.tsv has several columns 'first'"),
+        ([], {"dev": [{"table": "latin.tsv"}]}, r"latin\.tsv, line 2 is not UTF-8"),
+    ],
+)
+def test_a_fault_in_a_table_is_told_in_one_sentence_and_leaves_nothing_behind(
+    data: Path, tmp_path: Path, lines: list[str], changes: Entry, words: str
+) -> None:
+    write(data / "train.tsv", [*TRAIN, *lines])
+    write(data / "empty.tsv", [])
+    write(data / "bare.tsv", [HEADER])
+    write(data / "twice.tsv", [HEADER.replace("note", "first")])
+    (data / "latin.tsv").write_bytes(f"{HEADER}\n1\tE\tcaf\u00e9\tx\t\n".encode("latin-1"))
+    refused(entry(data, **changes), tmp_path / "out", words)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"columns": {"premise": "first", "label": 1}}, "names some columns and counts others"),
+        ({"columns": {"premise": 2, "label": 1}, "dev": [{"table": "x", "only": {"a": "b"}}]}, "names some columns"),
+        (
+            {"columns": {"premise": -1, "label": 1}},
+            r"columns\.premise: -1 is not a column's name in the first line, or",
+        ),
+        ({"columns": {"label": 1}}, r"corpus\.columns lacks the key premise: add it"),
+        ({"labels": ["E"]}, r"corpus\.labels must be two labels or more"),
+        ({"labels": {"E": "same", "N": "same"}}, r"corpus\.labels must be two labels or more"),
+        ({"labels": {"E": "in two words", "N": "same"}}, r"corpus\.labels\.E: 'in two words' is not a name"),
+        ({"unlabelled": ["E"]}, "has 'E' in labels and unlabelled: keep one of the two"),
+        ({"dev": None}, r"has no dev parts: name some, or give hold_out: {dev: N}"),
+        ({"hold_out": {"dev": 3}}, "has both hold_out and dev"),
+        ({"hold_out": {"roles": 3}}, r"hold_out\.roles is not a setting"),
+        ({"target": "de"}, r"corpus\.target is no setting of this kind of corpus"),
+        ({"train": [{"tabel": "x"}]}, r"train\.0\.tabel is not a setting.*table\?"),
+        ({"cleaning": {"max_words": 5, "leakage": "either"}}, r"cleaning\.leakage is not a setting"),
+    ],
+)
+def test_settings_of_examples_that_contradict_each_other_are_refused(changes: Entry, words: str) -> None:
+    with pytest.raises(UserError, match=words):
+        parse_corpus(entry(Path("data"), **changes))
+
+
+def test_another_domain_is_written_as_test_is_and_only_where_there_is_one(data: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    write(data / "far.tsv", [HEADER, "1\tN\tfar  off\tnear\t", "2\t-\tno\tlabel\t"])
+    build_out_of_domain(entry(data, out_of_domain=[{"table": "far.tsv"}]), out, tmp_path)
+    assert {path.name for path in out.iterdir()} == {*OUT_OF_DOMAIN_NAMES}
+    assert read_lines(out / "out_of_domain.source.txt") == ["far off\tnear"]
+    assert read_lines(out / "out_of_domain.target.txt") == ["neutral"]
+    with pytest.raises(UserError, match="The en corpus has no test set of another domain"):
+        build_out_of_domain(entry(data), out, tmp_path)
+    write(data / "far.tsv", [HEADER])
+    with pytest.raises(UserError, match="files under out_of_domain of the en corpus hold no pair"):
+        build_out_of_domain(entry(data, out_of_domain=[{"table": "far.tsv"}]), out, tmp_path)
+
+
+def test_labels_come_in_the_order_of_the_settings_and_translations_have_none(data: Path) -> None:
+    assert labels_of(entry(data)) == ("entailed", "neutral", "contradicted")
+    assert labels_of(entry(data, labels={"a": "yes", "b": "no", "c": "yes"})) == ("yes", "no")
+    assert labels_of(entry(data, labels=[0, 1])) == ("0", "1")
+    with pytest.raises(UserError, match="The en-ru corpus has no labels"):
+        labels_of(read_yaml(ROOT / "config.yaml")["corpora"]["demo"])
+
+
+def test_every_corpus_of_examples_in_config_yaml_can_be_read_and_says_where_it_comes_from() -> None:
+    corpora = read_yaml(ROOT / "config.yaml")["corpora"]
+    found = {name: labels_of(entry) for name, entry in corpora.items() if entry["kind"] == "pairs_of_sentences"}
+    inference = ("entailment", "neutral", "contradiction")
+    assert found == {
+        "mnli": inference,
+        "sst-2": ("negative", "positive"),
+        "cola": ("unacceptable", "acceptable"),
+        "mrpc": ("different", "same"),
+        "snli": inference,
+        "sick": inference,
+    }
+    assert all(downloads_of(corpora[name]) for name in found)
+
+
+def test_examples_have_no_words_to_align(data: Path, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="has labels in place of translations"):
+        alignment_of(parse_corpus(entry(data)), "dev", [data / "dev.tsv", data / "dev.tsv"], tmp_path)

@@ -1,0 +1,80 @@
+"""The tables of a corpus of labelled examples, as keys with types and descriptions. Light, for the Snakefile."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from heads.config.corpus_parts import File
+from heads.config.fields import Closed, Count, CountOrZero, Name, Text, YesNo, meant, required, setting
+from heads.config.messages import fault
+
+ColumnName = Annotated[
+    CountOrZero | Text, meant("a column's name in the first line, or its number from 0 where no line names columns")
+]
+
+
+@dataclass(frozen=True, slots=True)
+class ExampleColumns(Closed):
+    """Where a table has its sentences and labels: names, or numbers in a table whose first line is an example."""
+
+    premise: ColumnName = required("of the first sentence, or of the only one")
+    label: ColumnName = required("of the label")
+    hypothesis: ColumnName | None = setting(None, "of the second sentence; left out where there is one alone")
+
+    @property
+    def sentences(self) -> tuple[int | str, ...]:
+        """Those of the sentences, in their order."""
+        return (self.premise,) if self.hypothesis is None else (self.premise, self.hypothesis)
+
+    @property
+    def named(self) -> bool:
+        """Whether the first line of a table names its columns."""
+        return isinstance(self.premise, str)
+
+
+@dataclass(frozen=True, slots=True)
+class Table(Closed):
+    """A part kept as one file, an example a line, its columns divided by tabs and never quoted."""
+
+    table: File = required("a file with an example a line")
+    only: Mapping[Text, Text] = setting({}, "of its lines those that have these words in the columns of these names")
+    ragged: YesNo = setting(False, "true: lines may end before their last columns, if none of those is read")
+
+
+@dataclass(frozen=True, slots=True)
+class ExampleCleaning(Closed):
+    """Limits of the filters, see `heads.corpus.examples`."""
+
+    max_words: Count = required("examples with more words in a sentence go")
+
+
+def _by_word(value: Any) -> Any:
+    """A list stands for words that are labels themselves; YAML reads 0 as a number, a table has it as text."""
+    if isinstance(value, list | tuple):
+        return {_text(word): _text(word) for word in value}
+    if isinstance(value, Mapping):
+        return {_text(word): _text(label) for word, label in value.items()}
+    return value
+
+
+def _text(word: Any) -> Any:
+    return str(word) if isinstance(word, int) and not isinstance(word, bool) else word
+
+
+def _several(labels: Mapping[str, str]) -> Mapping[str, str]:
+    if len({*labels.values()}) < 2:
+        raise fault(" must be two labels or more, to choose from.")
+    return labels
+
+
+Labels = Annotated[
+    Mapping[Text, Name],
+    BeforeValidator(_by_word, json_schema_input_type=tuple[Name | int, ...] | Mapping[str, Name]),
+    AfterValidator(_several),
+]
+"""The label of each word that stands in a table in its place."""
+Tables = Annotated[tuple[Table, ...], Field(min_length=1)]
