@@ -34,6 +34,10 @@ PARSED_TREES = ("stanza", "own")
 """Those of them that come from a parser."""
 
 SIDES = ("source", "target")
+
+INFERENCE_LABELS = ("entailment", "neutral", "contradiction")
+"""What a premise says of a hypothesis, in the order of MultiNLI and of the classifiers trained on it."""
+
 KINDS = ("baseline", "gates", "pruned", "scratch", "selected", "penalty_gates", "penalty_scratch")
 """The kinds of trained models, in the order in which they are made. In `penalty_gates` gates and their penalty are
 there from a fresh initialisation on; `penalty_scratch` is what is left of such a model."""

@@ -6,9 +6,9 @@ import argparse
 from pathlib import Path
 
 from heads.base.files import UserError, read_yaml
-from heads.config.corpora import ExamplesCorpus, GrammarCorpus, parse_corpus
+from heads.config.corpora import ExamplesCorpus, GrammarCorpus, GrammarPairsCorpus, parse_corpus
 from heads.corpus.splits import text_name
-from heads.corpus.trees import copy_treebank, grammar_trees
+from heads.corpus.trees import copy_treebank, grammar_pair_trees, grammar_trees
 from heads.syntax.conllu import write_conllu
 
 
@@ -23,9 +23,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Write the trees. Raises UserError for a corpus without trees for the split."""
     corpus = parse_corpus(read_yaml(arguments.corpus_settings))
+    text = arguments.out.parent / text_name(arguments.split, "source")
     if isinstance(corpus, GrammarCorpus):
-        text = arguments.out.parent / text_name(arguments.split, "source")
         write_conllu(arguments.out, grammar_trees(corpus, arguments.split, text))
+    elif isinstance(corpus, GrammarPairsCorpus):
+        write_conllu(arguments.out, grammar_pair_trees(corpus, arguments.split, text))
     elif isinstance(corpus, ExamplesCorpus):
         raise UserError(
             f"The {corpus.languages} corpus of labelled examples brings no trees: take grammar_pairs for some."

@@ -8,7 +8,7 @@ from typing import Any
 from heads.base.files import UserError
 from heads.base.names import ATTENTIONS, PARSED_TREES, SCOPES
 from heads.base.targets import Target
-from heads.config.corpora import has_gold
+from heads.config.corpora import GRAMMARS, has_gold
 from heads.config.messages import nearest
 
 FOLDERS = ("corpora", "downloads", "figures", "tables")
@@ -65,7 +65,7 @@ def _check_trees(where: str, experiment: Mapping[str, Any], entry: Mapping[str, 
         )
     parsed = [name for name in trees if name in PARSED_TREES]
     learns = parsed and not experiment["parser"]["model"]
-    if learns and entry["kind"] != "grammar" and "parser_trees" not in entry:
+    if learns and entry["kind"] not in GRAMMARS and "parser_trees" not in entry:
         raise UserError(
             f"{where}.roles.trees names {parsed[0]}, but corpora.{experiment['corpus']} has no treebank to train a "
             f"parser on: name one there under parser_trees, or a folder of Stanza models under {where}.parser.model."

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from pydantic import Discriminator, Field, Tag, ValidationInfo
 
 from heads.base.files import UserError
-from heads.base.names import OUT_OF_DOMAIN, ROLES, SPLITS
+from heads.base.names import INFERENCE_LABELS, OUT_OF_DOMAIN, ROLES, SPLITS
 from heads.config.corpus_parts import Alignment, Columns, File, FileSpec, OpusOverlap, Part, Parts, TwoFiles, keys_of
 from heads.config.examples import ExampleCleaning, ExampleColumns, Labels, Table, Tables
 from heads.config.fields import (
@@ -95,6 +95,16 @@ class GrammarCorpus(_Entry):
     cleaning: Cleaning = required("what is taken out of training")
 
 
+@dataclass(frozen=True, slots=True)
+class GrammarPairsCorpus(_Entry):
+    """Premises and hypotheses of the embedded grammar, nine pairs at a time, see `heads.corpus.grammar.inference`."""
+
+    kind: Annotated[str, one_of("grammar_pairs")] = required("grammar_pairs: of premise and hypothesis, embedded")
+    source: Annotated[str, one_of("en")] = required("the language of the sentences")
+    seed: CountOrZero = required("of the sentences")
+    pairs: Pairs = required("how many pairs of each split, best a multiple of nine")
+
+
 Alignments = Mapping[Annotated[str, one_of("dev", "test")], Alignment]
 HeldOut = Annotated[Mapping[Annotated[str, one_of("dev", "test", ROLES)], Count], Field(min_length=1)]
 
@@ -162,7 +172,14 @@ class ExamplesCorpus(_Entry):
         return {split: getattr(self, split) for split in (*SPLITS, OUT_OF_DOMAIN)}
 
 
-KINDS: dict[str, Any] = {"grammar": GrammarCorpus, "files": FilesCorpus, "pairs_of_sentences": ExamplesCorpus}
+GRAMMARS = ("grammar", "grammar_pairs")
+"""Kinds of corpora that are written here, with gold trees."""
+KINDS: dict[str, Any] = {
+    "grammar": GrammarCorpus,
+    "grammar_pairs": GrammarPairsCorpus,
+    "files": FilesCorpus,
+    "pairs_of_sentences": ExamplesCorpus,
+}
 
 
 def _kind(value: Any) -> str:
@@ -170,9 +187,10 @@ def _kind(value: Any) -> str:
     return f"<{kind}>" if isinstance(kind, str) and kind in KINDS else "<files>"
 
 
-AnyCorpus = GrammarCorpus | FilesCorpus | ExamplesCorpus
+AnyCorpus = GrammarCorpus | GrammarPairsCorpus | FilesCorpus | ExamplesCorpus
 Corpus = Annotated[
     Annotated[GrammarCorpus, Tag("<grammar>")]
+    | Annotated[GrammarPairsCorpus, Tag("<grammar_pairs>")]
     | Annotated[FilesCorpus, Tag("<files>")]
     | Annotated[ExamplesCorpus, Tag("<pairs_of_sentences>")],
     Discriminator(_kind),
@@ -188,7 +206,7 @@ def parse_corpus(entry: Mapping[str, Any]) -> AnyCorpus:
 
 def check_corpus(corpus: AnyCorpus) -> None:
     """Raise UserError for keys that need or forbid one another."""
-    if isinstance(corpus, GrammarCorpus):
+    if isinstance(corpus, GrammarCorpus | GrammarPairsCorpus):
         return
     pair = corpus.languages
     for split in ("dev", "test"):
@@ -233,7 +251,7 @@ def _check_columns(corpus: ExamplesCorpus) -> None:
 
 def files_of(corpus: AnyCorpus) -> Iterator[FileSpec]:
     """Every file that a corpus names, treebanks and word alignments last."""
-    if isinstance(corpus, GrammarCorpus):
+    if isinstance(corpus, GrammarCorpus | GrammarPairsCorpus):
         return
     if isinstance(corpus, ExamplesCorpus):
         yield from (part.table for parts in corpus.parts.values() for part in parts)
@@ -254,8 +272,8 @@ def files_of(corpus: AnyCorpus) -> Iterator[FileSpec]:
 
 
 def has_gold(entry: Mapping[str, Any]) -> bool:
-    """Whether a corpus brings trees: the grammar's own, or a treebank."""
-    return entry["kind"] == "grammar" or "trees" in entry
+    """Whether a corpus brings trees: a grammar's own, or a treebank."""
+    return entry["kind"] in GRAMMARS or "trees" in entry
 
 
 def has_alignment(entry: Mapping[str, Any], split: str = "dev") -> bool:
@@ -266,6 +284,8 @@ def has_alignment(entry: Mapping[str, Any], split: str = "dev") -> bool:
 def labels_of(entry: Mapping[str, Any]) -> tuple[str, ...]:
     """The labels of a corpus of labelled examples, in the order of its settings. Raises UserError for any other."""
     corpus = parse_corpus(entry)
+    if isinstance(corpus, GrammarPairsCorpus):
+        return INFERENCE_LABELS
     if not isinstance(corpus, ExamplesCorpus):
         raise UserError(f"The {corpus.languages} corpus has no labels: take one of kind pairs_of_sentences.")
     return tuple(dict.fromkeys(corpus.labels.values()))

@@ -273,7 +273,7 @@ class Plan:
     def learnt_trees(self, experiment: str) -> str:
         """The treebank that the parser learns from. Raises UserError where the corpus has none."""
         entry = self._entry(experiment)
-        if entry["kind"] != "grammar" and "parser_trees" not in entry:
+        if entry["kind"] not in corpora.GRAMMARS and "parser_trees" not in entry:
             raise UserError(
                 f"corpora.{self.experiments[experiment]['corpus']} has no treebank to train a parser on: name one "
                 f"under parser_trees, or a folder of Stanza models under experiments.{experiment}.parser.model."

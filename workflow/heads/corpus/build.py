@@ -20,7 +20,7 @@ from typing import Any
 from heads.base.files import UserError, write_lines, write_tsv
 from heads.base.names import OUT_OF_DOMAIN, ROLES
 from heads.base.pool import chunks, in_order
-from heads.config.corpora import ExamplesCorpus, FilesCorpus, GrammarCorpus, files_of, parse_corpus
+from heads.config.corpora import ExamplesCorpus, FilesCorpus, GrammarCorpus, GrammarPairsCorpus, files_of, parse_corpus
 from heads.corpus import grammar
 from heads.corpus.clean import (
     FILTERS,
@@ -34,7 +34,7 @@ from heads.corpus.clean import (
     normalise,
 )
 from heads.corpus.distinct import SeenBefore
-from heads.corpus.examples import build_examples, write_out_of_domain
+from heads.corpus.examples import build_examples, build_grammar_pairs, write_out_of_domain
 from heads.corpus.pairs import RawPair, open_pairs
 from heads.corpus.splits import (
     FILTER_TABLE,
@@ -72,6 +72,9 @@ def build(entry: Mapping[str, Any], out_folder: Path, downloads: Path, workers: 
         if isinstance(corpus, ExamplesCorpus):
             write_tsv(stage / FILTER_TABLE, build_examples(corpus, stage, downloads), TABLE_COLUMNS)
             return
+        if isinstance(corpus, GrammarPairsCorpus):
+            write_tsv(stage / FILTER_TABLE, build_grammar_pairs(corpus, stage), TABLE_COLUMNS)
+            return
         tallies = build_splits(corpus, stage, lambda split: raw_pairs(corpus, split, downloads), workers)
         rows = filter_rows("train", tallies["train"], FILTERS)
         for split in ("dev", "test"):
@@ -86,7 +89,7 @@ def build_out_of_domain(entry: Mapping[str, Any], out_folder: Path, downloads: P
     """
     corpus = parse_corpus(entry)
     pair = corpus.languages
-    if isinstance(corpus, GrammarCorpus) or not corpus.parts[OUT_OF_DOMAIN]:
+    if isinstance(corpus, GrammarCorpus | GrammarPairsCorpus) or not corpus.parts[OUT_OF_DOMAIN]:
         raise UserError(f"The {pair} corpus has no test set of another domain: name its parts under {OUT_OF_DOMAIN}.")
     for file in files_of(corpus):
         check_file(file, downloads)

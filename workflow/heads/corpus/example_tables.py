@@ -38,6 +38,7 @@ class _Places(NamedTuple):
 
     @property
     def last(self) -> int:
+        """The last column that is read."""
         return max(*self.sentences, self.label, *self.only)
 
 

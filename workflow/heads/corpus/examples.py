@@ -22,14 +22,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 
 from heads.base.files import UserError, write_lines
-from heads.base.names import OUT_OF_DOMAIN, ROLES
-from heads.config.corpora import ExamplesCorpus
+from heads.base.names import OUT_OF_DOMAIN, ROLES, SPLITS
+from heads.config.corpora import ExamplesCorpus, GrammarPairsCorpus
+from heads.corpus import grammar
 from heads.corpus.clean import CONTROL, HoldOut, Pair, evenly, filter_rows, fingerprint, normalise
 from heads.corpus.example_tables import TAB, Example, read_examples
+from heads.corpus.grammar.inference import Inference, squares
 from heads.corpus.splits import check_splits, text_name, write_split
 
 FILTERS = ("unlabelled", "control", "max_words", "duplicate", "leakage", "limit")
@@ -62,6 +64,22 @@ def build_examples(corpus: ExamplesCorpus, stage: Path, downloads: Path) -> list
     _check_labels(corpus, {label for _, label in kept})
     rows = filter_rows("train", tallies["train"], FILTERS)
     return rows + [row for split in ("dev", "test") for row in filter_rows(split, tallies[split], FILTERS[:1])]
+
+
+def build_grammar_pairs(corpus: GrammarPairsCorpus, stage: Path) -> list[dict[str, object]]:
+    """Write the texts of all splits of a grammar, which need no cleaning; give the rows of the table of filters."""
+    rows = []
+    for split in SPLITS:
+        pairs = ((pair.text, pair.label) for pair in grammar_inferences(corpus, split))
+        rows += filter_rows(split, Counter(read=write_split(stage, split, pairs)), FILTERS[:1])
+    write_lines(stage / text_name(ROLES, "source"), [])
+    return rows
+
+
+def grammar_inferences(corpus: GrammarPairsCorpus, split: str, *, with_trees: bool = False) -> Iterator[Inference]:
+    """The first `pairs[split]` pairs of a split, whose squares stand in it whole; the same at every call."""
+    found = (nine for nine in squares(corpus.seed, with_trees=with_trees) if grammar.split_of(nine[0].text) == split)
+    return islice(chain.from_iterable(found), getattr(corpus.pairs, split))
 
 
 def write_out_of_domain(corpus: ExamplesCorpus, stage: Path, downloads: Path) -> int:

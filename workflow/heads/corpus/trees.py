@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from heads.base.files import UserError, atomic_path, open_text
-from heads.config.corpora import FilesCorpus, GrammarCorpus
+from heads.config.corpora import FilesCorpus, GrammarCorpus, GrammarPairsCorpus
 from heads.corpus.build import grammar_pairs
+from heads.corpus.examples import grammar_inferences
 from heads.corpus.fetch import open_bytes
 from heads.corpus.pairs import BROKEN_FILE
 from heads.corpus.splits import check_file
@@ -23,6 +24,20 @@ def grammar_trees(corpus: GrammarCorpus, split: str, text: Path) -> Iterator[Sen
             if pair is None:
                 raise UserError(f"{text}, line {number} does not come from this grammar corpus: build the corpus anew.")
             yield pair.tree
+
+
+def grammar_pair_trees(corpus: GrammarPairsCorpus, split: str, text: Path) -> Iterator[Sentence]:
+    """The trees of premise and hypothesis of each line of `text`, one behind the other."""
+    pairs = grammar_inferences(corpus, split, with_trees=True)
+    with open_text(text) as stream:
+        for number, line in enumerate(stream, 1):
+            pair = next(pairs, None)
+            if pair is None or pair.text != line.removesuffix("\n"):
+                raise UserError(f"{text}, line {number} does not come from this grammar corpus: build the corpus anew.")
+            assert pair.premise.tree is not None
+            assert pair.hypothesis.tree is not None
+            yield pair.premise.tree
+            yield pair.hypothesis.tree
 
 
 def copy_treebank(corpus: FilesCorpus, split: str, downloads: Path, out: Path) -> None:

@@ -225,7 +225,8 @@ def _adjectives(nouns: Sequence[Noun]) -> dict[str, Bag[Adjective]]:
     return {n: Bag(found[n], [weights[f"{a.english} {a.group}"] for a in found[n]]) for n in found if found[n]}
 
 
-def _falling(verbs: Sequence[Verb]) -> Bag[Verb]:
+def falling(verbs: Sequence[Verb]) -> Bag[Verb]:
+    """A bag in which earlier verbs are drawn more often."""
     return Bag(verbs, [1.0 / (rank + 4.0) for rank, _ in enumerate(verbs)])
 
 
@@ -252,9 +253,9 @@ def load() -> Lexicon:
     return Lexicon(
         nouns,
         verbs,
-        {group: _falling(members) for group, members in groups.items()},
+        {group: falling(members) for group, members in groups.items()},
         {kind: Bag(pairs, [1.0 / (rank + 2.0) for rank, _ in enumerate(pairs)]) for kind, pairs in adverbs.items()},
         _adjectives(nouns),
-        {noun: _falling(found) for noun, found in done_by.items() if found},
-        {noun: _falling(found) for noun, found in done_to.items() if found},
+        {noun: falling(found) for noun, found in done_by.items() if found},
+        {noun: falling(found) for noun, found in done_to.items() if found},
     )
