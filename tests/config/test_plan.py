@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -11,7 +13,7 @@ import pytest
 import yaml
 
 from checkouts import ROOT
-from heads.base.files import UserError, read_yaml
+from heads.base.files import UserError, read_yaml, write_text
 from heads.base.names import KINDS
 from heads.config.corpus_parts import download_name
 from heads.config.plan import Plan
@@ -333,3 +335,45 @@ def test_nothing_that_trees_are_needed_for_is_read_of_an_experiment_without_any(
 def test_what_is_wrong_with_the_settings_is_said_when_the_plan_is_made(change: str, sentence: str) -> None:
     with pytest.raises(UserError, match=re.escape(sentence)):
         Plan(merged(read_yaml(ROOT / "config.yaml"), yaml.safe_load(change)))
+
+
+def imported_plan(folder: Path, sweep: Mapping[str, Any], **config: Any) -> Plan:
+    """A plan whose experiment `theirs` begins from a model with this config.json."""
+    write_text(folder / "config.json", json.dumps(config))
+    return plan({}, theirs={"corpus": "plain", "baseline": {"pretrained": str(folder)}, "sweep": {**NOTHING, **sweep}})
+
+
+THEIR_SIZES = {"encoder_layers": 2, "decoder_layers": 3, "encoder_attention_heads": 4, "decoder_attention_heads": 5}
+
+
+@pytest.mark.parametrize(
+    ("sweep", "said"),
+    [
+        ({"budgets": {"all": [38, 39]}}, "sweep.budgets.all has 39, which asks for 39 of the 38 heads of enc_self and"),
+        (
+            {"budgets": {"enc_self": [8, 9]}},
+            "sweep.budgets.enc_self has 9, which asks for 9 of the 8 heads of enc_self",
+        ),
+        ({"budgets": {"all": ["8-15-15", "8-16-9"]}}, "all has 8-16-9, which asks for 16 of the 15 heads of dec_self:"),
+        ({"budgets": {"all": ["39"]}}, "sweep.budgets.all has 39, which asks for 39 of the 38 heads of enc_self and"),
+        ({"selection": {"methods": ["lrp"], "budgets": [39]}}, "selection.budgets has 39, but the model has 38 heads"),
+    ],
+)
+def test_numbers_of_heads_are_held_against_a_model_of_others_once_it_is_asked_for(
+    sweep: dict[str, Any], said: str, tmp_path: Path
+) -> None:
+    whole = merged(NOTHING, sweep)
+    asked = imported_plan(tmp_path, whole, **THEIR_SIZES)
+    with pytest.raises(UserError) as told:
+        asked.pretrained_files("theirs")
+    assert str(told.value).startswith("experiments.theirs.") and said in str(told.value)
+    more = imported_plan(tmp_path, whole, **{**THEIR_SIZES, "encoder_layers": 3, "decoder_attention_heads": 6})
+    assert more.pretrained_files("theirs") == [str(tmp_path / "config.json")]
+
+
+@pytest.mark.parametrize("config", [{}, {**THEIR_SIZES, "decoder_layers": "three"}])
+def test_a_configuration_that_tells_no_numbers_of_heads_is_left_to_the_import(
+    config: dict[str, Any], tmp_path: Path
+) -> None:
+    asked = imported_plan(tmp_path, {"budgets": {"all": [1000]}}, **config)
+    assert asked.pretrained_files("theirs") == [str(tmp_path / "config.json")]

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
+
+from heads.base.names import ATTENTIONS
 
 CONFIG, GENERATION, TOKENIZER = "config.json", "generation_config.json", "tokenizer_config.json"
 SOURCE_SPM, TARGET_SPM, VOCAB, TARGET_VOCAB = "source.spm", "target.spm", "vocab.json", "target_vocab.json"
@@ -22,6 +25,22 @@ def files_of(folder: Path) -> list[Path]:
     names = [*DESCRIBING, *LICENCES, WEIGHTS, INDEX]
     shards = sorted(folder.glob("model-*.safetensors"))
     return [path for path in (*(folder / name for name in names), *shards) if path.is_file()]
+
+
+def heads_of(folder: Path) -> dict[str, tuple[int, int]]:
+    """Layers and heads of a layer by kind of attention, as a folder's config.json says.
+
+    Empty where it says none: what is wrong with such a file is told by the import, which reads all of it.
+    """
+    try:
+        config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
+        stacks = {
+            stack: (int(config[f"{stack}_layers"]), int(config[f"{stack}_attention_heads"]))
+            for stack in ("encoder", "decoder")
+        }
+    except (OSError, ValueError, TypeError, KeyError):
+        return {}
+    return {kind: stacks["encoder" if kind.startswith("enc") else "decoder"] for kind in ATTENTIONS}
 
 
 def not_there(folder: Path) -> str:

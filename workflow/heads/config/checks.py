@@ -41,10 +41,9 @@ def check_together(name: str, experiment: Mapping[str, Any], config: Mapping[str
     if max(experiment["speed"]["batch_sizes"]) > experiment["speed"]["sentences"]:
         raise UserError(f"{where}.speed.batch_sizes goes beyond speed.sentences: take out the larger batches.")
     _check_trees(where, experiment, config["corpora"][experiment["corpus"]])
-    # How many heads an imported model has is found out when it is read.
+    # How many heads an imported model has, its folder tells: `heads.config.plan` asks when it is needed.
     if not experiment["baseline"]["pretrained"]:
-        _check_budgets(where, experiment)
-        _check_selection(where, experiment)
+        check_heads(where, experiment, dict.fromkeys(ATTENTIONS, (model["layers"], model["heads"])))
 
 
 def _check_import(where: str, baseline: Mapping[str, Any]) -> None:
@@ -72,9 +71,17 @@ def _check_trees(where: str, experiment: Mapping[str, Any], entry: Mapping[str, 
         )
 
 
-def _check_budgets(where: str, experiment: Mapping[str, Any]) -> None:
+def check_heads(where: str, experiment: Mapping[str, Any], heads: Mapping[str, tuple[int, int]]) -> None:
+    """Hold all numbers of heads against those that there are: layers, and heads a layer, by kind of attention.
+
+    Raises UserError where more are asked for.
+    """
+    _check_budgets(where, experiment, {kind: layers * each for kind, (layers, each) in heads.items()})
+    _check_selection(where, experiment, heads)
+
+
+def _check_budgets(where: str, experiment: Mapping[str, Any], heads: Mapping[str, int]) -> None:
     """Hold the budgets of gates, `12` or `2-4-6`, against the heads of their kinds of attention."""
-    of_kind = experiment["model"]["layers"] * experiment["model"]["heads"]
     for scope, budgets in experiment["sweep"]["budgets"].items():
         kinds = SCOPES[scope]
         for budget in budgets:
@@ -82,22 +89,24 @@ def _check_budgets(where: str, experiment: Mapping[str, Any]) -> None:
             numbers = Target.of_choice("gates", budget).budgets
             if len(numbers) not in (1, len(kinds)):
                 raise UserError(f"{subject}, but {scope} is {len(kinds)} kind of attention: give one number.")
-            there = of_kind if len(numbers) > 1 else of_kind * len(kinds)
-            for number, group in zip(numbers, kinds if len(numbers) > 1 else [" and ".join(kinds)], strict=True):
+            groups = [[kind] for kind in kinds] if len(numbers) > 1 else [kinds]
+            for number, group in zip(numbers, groups, strict=True):
+                there = sum(heads[kind] for kind in group)
                 if number > there:
-                    raise UserError(f"{subject}, which asks for {number} of the {there} heads of {group}: lower it.")
+                    of = " and ".join(group)
+                    raise UserError(f"{subject}, which asks for {number} of the {there} heads of {of}: lower it.")
 
 
-def _check_selection(where: str, experiment: Mapping[str, Any]) -> None:
+def _check_selection(where: str, experiment: Mapping[str, Any], heads: Mapping[str, tuple[int, int]]) -> None:
     """Hold the numbers of heads to be chosen against all heads, and against what an optimal choice must keep."""
-    heads = len(ATTENTIONS) * experiment["model"]["layers"] * experiment["model"]["heads"]
-    needed = sum(_at_least(f"{where}.selection.at_least", experiment).values())
+    there = sum(layers * each for layers, each in heads.values())
+    needed = sum(_at_least(f"{where}.selection.at_least", experiment, heads).values())
     selection = experiment["sweep"]["selection"]
     for key, sweep in (("selection", selection), ("selection.fine_tuned", selection["fine_tuned"])):
         for budget in sweep["budgets"]:
             subject = f"{where}.sweep.{key}.budgets has {budget}"
-            if budget > heads:
-                raise UserError(f"{subject}, but the model has {heads} heads: lower it.")
+            if budget > there:
+                raise UserError(f"{subject}, but the model has {there} heads: lower it.")
             if "optimal" in sweep["methods"] and budget < needed:
                 raise UserError(
                     f"{subject}, but {where}.selection.at_least makes optimal keep {needed}: "
@@ -105,16 +114,18 @@ def _check_selection(where: str, experiment: Mapping[str, Any]) -> None:
                 )
 
 
-def _at_least(where: str, experiment: Mapping[str, Any]) -> dict[tuple[str, int], int]:
+def _at_least(
+    where: str, experiment: Mapping[str, Any], heads: Mapping[str, tuple[int, int]]
+) -> dict[tuple[str, int], int]:
     """How many heads must be kept by (attention, layer); what is said of one layer goes before what is said of all."""
-    layers, heads = experiment["model"]["layers"], experiment["model"]["heads"]
     asked: Mapping[str, int] = experiment["selection"]["at_least"]
     least: dict[tuple[str, int], int] = {}
     for key in sorted(asked, key=lambda key: "." in key):
         kind, _, layer = key.partition(".")
+        layers, each = heads[kind]
         if layer and int(layer) >= layers:
             raise UserError(f"{where} names {key}, but layers go from 0 to {layers - 1}: take it out.")
-        if asked[key] > heads:
-            raise UserError(f"{where}.{key} is {asked[key]}, but a layer has {heads} heads: lower it.")
+        if asked[key] > each:
+            raise UserError(f"{where}.{key} is {asked[key]}, but a layer has {each} heads: lower it.")
         least |= dict.fromkeys(((kind, n) for n in ([int(layer)] if layer else range(layers))), asked[key])
     return least

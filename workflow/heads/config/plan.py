@@ -11,11 +11,12 @@ from typing import Any, Protocol
 
 from heads.base import criteria
 from heads.base.files import UserError
-from heads.base.marian import files_of, not_there
+from heads.base.marian import files_of, heads_of, not_there
 from heads.base.names import CHOICE_SCOPE, KINDS, OUT_OF_DOMAIN, PARSED_TREES, ROLES, SCOPES
 from heads.base.runs import Run, run_of
 from heads.base.targets import CONTROL, Target
 from heads.config import corpora, settings, sweep
+from heads.config.checks import check_heads
 from heads.config.corpus_parts import download_name
 
 SCORED_KINDS = ("baseline", "pruned", "scratch", "selected", "penalty_scratch")
@@ -145,10 +146,15 @@ class Plan:
         return [name for name, settings in self.experiments.items() if settings["baseline"]["pretrained"]]
 
     def pretrained_files(self, experiment: str) -> list[str]:
-        """The files of the folder that an experiment's baseline is taken from. Raises UserError if it is none."""
-        folder = Path(self.experiments[experiment]["baseline"]["pretrained"])
+        """The files of the folder that an experiment's baseline is taken from.
+
+        Raises UserError if it is none, and if its model has fewer heads than the experiment would keep.
+        """
+        where, folder = f"experiments.{experiment}", Path(self.experiments[experiment]["baseline"]["pretrained"])
         if not folder.is_dir():
-            raise UserError(f"experiments.{experiment}.baseline.pretrained: {not_there(folder)}")
+            raise UserError(f"{where}.baseline.pretrained: {not_there(folder)}")
+        if heads := heads_of(folder):
+            check_heads(where, self.experiments[experiment], heads)
         return [str(path) for path in files_of(folder)]
 
     # Corpora
