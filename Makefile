@@ -5,7 +5,7 @@ PAIR ?= en-ru
 BIN := .venv/bin
 ONE_THREAD := OMP_NUM_THREADS=1
 
-.PHONY: demo demo-full multi30k news test format settings
+.PHONY: demo demo-full multi30k news pretrained test format settings
 
 demo: .venv/run-installed
 	@$(BIN)/python -m heads progress --cores $(CORES)
@@ -16,9 +16,11 @@ demo-full: .venv/run-installed
 
 # Text and trees on disk, laid over a corpus of config.yaml; all but FOLDER is looked for from there.
 comma := ,
-TEXT = [{source: "$(1).en.gz", target: "$(1).$(PAIR:en-%=%).gz"}]
+SOURCE = $(firstword $(subst -, ,$(PAIR)))
+TARGET = $(lastword $(subst -, ,$(PAIR)))
+PART = [{source: "$(1).$(SOURCE).gz", target: "$(1).$(TARGET).gz"}]
 ON_DISK = $(if $(FOLDER),folder: "$(FOLDER)"$(comma)) \
-  $(if $(OUT_OF_DOMAIN),out_of_domain: $(call TEXT,$(OUT_OF_DOMAIN))$(comma)) \
+  $(if $(OUT_OF_DOMAIN),out_of_domain: $(call PART,$(OUT_OF_DOMAIN))$(comma)) \
   $(if $(TREES),trees: "$(TREES)"$(comma)) \
   $(if $(PARSER_TREES),parser_trees: "$(PARSER_TREES)")
 
@@ -28,11 +30,23 @@ multi30k: .venv/run-installed
 	  'corpora={multi30k: {$(ON_DISK)}}'
 
 # News Commentary, downloaded; or text of your own, {train,dev,test}.{en,ru}.gz in FOLDER. With PAIR=en-de to German.
-SPLITS = $(foreach split,train dev test,$(split): $(call TEXT,$(split)),)
+SPLITS = $(foreach split,train dev test,$(split): $(call PART,$(split)),)
 
 news: .venv/run-installed
 	@$(BIN)/python -m heads progress --cores $(CORES) -- --config 'run=[news-$(PAIR)]' \
 	  'corpora={news-$(PAIR): {$(if $(FOLDER),$(SPLITS)) $(ON_DISK)}}'
+
+# A model of others, a folder as transformers' save_pretrained writes it, on {train,dev,test}.{en,de}.gz in the folder TEXT.
+KEEPS = $(if $(KEEP),sweep: {budgets: {all: [$(KEEP)]}}$(comma))
+PARSED = $(if $(PARSER_TREES),roles: {trees: [gold$(comma) own]}$(comma))
+
+pretrained: PAIR = en-de
+pretrained: FOLDER = $(TEXT)
+pretrained: .venv/run-installed
+	@$(if $(and $(MODEL),$(TEXT)),,$(error make pretrained needs MODEL=FOLDER, the model, and TEXT=FOLDER with {train,dev,test}.{en,de}.gz))
+	@$(BIN)/python -m heads progress --cores $(CORES) -- --config 'run=[pretrained]' \
+	  'corpora={pretrained: {source: $(SOURCE), target: $(TARGET), $(SPLITS) $(ON_DISK)}}' \
+	  'experiments={pretrained: {$(KEEPS) $(PARSED) baseline: {pretrained: "$(MODEL)", prefix: "$(PREFIX)"}}}'
 
 test: .venv/test-installed
 	$(BIN)/ruff format --check .

@@ -164,7 +164,7 @@ def test_lists_are_replaced_whole_and_nothing_given_is_changed() -> None:
         ("sweep.budgets.all", [37], r"sweep\.budgets\.all has 37, .*the 36 heads of enc_self and dec_self and dec_enc"),
         ("sweep.budgets.all", ["2-4-13"], r"sweep\.budgets\.all has 2-4-13, .*13 of the 12 heads of dec_enc"),
         ("sweep.budgets.enc_self", ["2-4-6"], r"budgets\.enc_self has 2-4-6, but enc_self is 1 kind.*one number"),
-        ("sweep.budgets.all", ["9"], r"sweep\.budgets\.all\.0: '9' is not a number of heads such as 12, or [^(]*$"),
+        ("sweep.budgets.all", ["9-9"], r"sweep\.budgets\.all\.0: '9-9' is not a number of heads such as 12, or [^(]*$"),
         ("sweep.budgets.all", [True], r"sweep\.budgets\.all\.0: True is not a number of heads"),
         ("selection.at_least", {"dec_enc": 99}, r"selection\.at_least\.dec_enc is 99, but a layer has 4 heads"),
         ("selection.at_least", {"dec_enc.7": 1}, r"selection\.at_least names dec_enc\.7, but layers go from 0 to 2"),
@@ -264,7 +264,7 @@ def test_a_missing_key_a_run_that_is_no_experiment_and_an_unknown_top_key_are_na
 
 
 def test_budgets_seeds_and_what_must_be_kept_may_go_to_their_ends(sized: dict[str, Any]) -> None:
-    changed(sized, "sweep.budgets", {"enc_self": [0, 12], "all": [36, "12-12-12"]})
+    changed(sized, "sweep.budgets", {"enc_self": [0, 12, "12"], "all": [36, "12-12-12"]})
     changed(sized, "sweep.seeds", [0, 2**31 - 1])
     changed(sized, "sweep.selection.budgets", [9, 36])
     changed(sized, "selection.at_least", {"enc_self": 0, "enc_self.2": 4, "dec_self": 0, "dec_enc": 1, "dec_enc.0": 3})
@@ -286,7 +286,7 @@ def test_a_parser_is_asked_for_where_it_can_be_trained_or_is_given(config: dict[
 
 @pytest.mark.parametrize("values", [["0.05", 0.3, 0], [5e-2, 0.30], [0.3, 0.05]])
 def test_targets_are_lambdas_in_rising_order_with_the_control_first_and_then_budgets(values: list[Any]) -> None:
-    budgets = {"all": [12, "4-6-8"]}
+    budgets = {"all": [12, "4-6-8", "12"]}
     experiment = {"sweep": {"lambdas": {"all": values, "enc_self": []}, "budgets": budgets}}
     assert [*map(str, targets(experiment, "all"))] == ["lam-0", "lam-0.05", "lam-0.3", "keep-12", "keep-4-6-8"]
     assert targets(experiment, "enc_self") == []

@@ -91,7 +91,7 @@ def test_an_editor_finds_nothing_wrong_with_the_settings_of_the_project() -> Non
         ("sweep.seeds", 3),
         ("sweep.lambdas", {"al": [1]}),
         ("sweep.lambdas", {"all": [-1]}),
-        ("sweep.budgets", {"all": ["9"]}),
+        ("sweep.budgets", {"all": ["09"]}),
         ("sweep.budgets", {"all": ["4-6"]}),
         ("sweep.selection.methods", ["lpr"]),
         ("sweep.trained_on_scopes", ["enc_self"]),

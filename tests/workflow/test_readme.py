@@ -98,6 +98,7 @@ def test_every_make_target_of_the_readme_does_what_it_is_for(command: str) -> No
         "test": " -m pytest ",
         "multi30k": "--config 'run=[multi30k]'",
         "news": "--config 'run=[news-en-",
+        "pretrained": "--config 'run=[pretrained]'",
         "demo-full": " -- --configfile config/demo-full.yaml",
     }
     assert expected[target] in last and all(word.partition("=")[2] in last for word in given)

@@ -1,4 +1,4 @@
-"""`make news`: an experiment on downloads, and the same on text and trees in a folder that take their place."""
+"""`make news` on downloads, or on text and trees that take their place; `make pretrained` on a model and text."""
 
 from __future__ import annotations
 
@@ -90,3 +90,37 @@ def test_multi30k_is_read_from_the_folder_that_is_named(tmp_path: Path) -> None:
     said = snakemake(folder, "results/multi30k/baseline/seed-1/roles.tsv", "-n", *words)
     assert said.returncode == 0, said.stdout[-2000:]
     assert "mine/train.de.gz" in said.stdout and "mine/trees" in said.stdout
+
+
+def test_a_model_of_others_is_taken_and_pruned_to_what_is_to_be_kept(clone: Path) -> None:
+    for name in ("config.json", "model.safetensors"):
+        (clone / "opus" / name).parent.mkdir(exist_ok=True)
+        (clone / "opus" / name).write_text("{}", encoding="utf-8")
+    given = {"MODEL": "opus", "TEXT": "my texts", "PAIR": "de-en", "KEEP": "27,9", "PREFIX": ">>en<<", **TREES}
+    words = words_for_snakemake("pretrained", *(f"{name}={value}" for name, value in given.items()))
+    targets = ("lam-0", "keep-27", "keep-9")
+    asked = [f"results/pretrained/pruned/all/{target}/seed-1/roles.tsv" for target in targets]
+    said = snakemake(clone, *asked, "results/pretrained/settings/imported.yaml", "-n", "-p", *words)
+    assert said.returncode == 0, said.stdout[-2000:]
+    for file in ("opus/model.safetensors", "my texts/train.de.gz", "bank/dev.conllu", "bank/learn.conllu.gz"):
+        assert file in said.stdout, file
+    (settings,) = re.findall("python -m heads settings --content (.*prefix.*)", said.stdout.replace("\\", ""))[:1]
+    assert ">>en<<" in settings and "opus" in settings
+    jobs = dict(re.findall(r"^(\w+) +(\d+)$", said.stdout, re.MULTILINE))
+    assert (jobs["imported"], jobs["gates"], jobs["parser_model"]) == ("1", "3", "1") and "baseline" not in jobs
+
+
+def test_without_treebanks_a_model_of_others_has_no_roles_and_all_else(clone: Path) -> None:
+    (clone / "opus").mkdir()
+    words = words_for_snakemake("pretrained", "MODEL=opus", "TEXT=my texts")
+    said = snakemake(clone, "-n", *words)
+    assert said.returncode == 0, said.stdout[-2000:]
+    jobs = dict(re.findall(r"^(\w+) +(\d+)$", said.stdout, re.MULTILINE))
+    assert jobs["gates"] == "4" and {"lrp", "ablation", "speed", "explore"} <= jobs.keys() and "roles" not in jobs
+
+
+@pytest.mark.parametrize("given", [[], ["MODEL=opus"], ["TEXT=texts"]])
+def test_make_pretrained_says_what_it_needs(given: list[str]) -> None:
+    command = ["make", "pretrained", *given, "-n"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode and "make pretrained needs MODEL=FOLDER, the model, and TEXT=FOLDER" in done.stderr

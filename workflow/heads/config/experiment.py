@@ -55,8 +55,9 @@ from heads.config.trainings import (
 Scope = Annotated[str, one_of(*SCOPES)]
 Seed = Annotated[Integer, Field(ge=0, le=2**31 - 1)]
 Lambda = Annotated[Number, Field(ge=0, le=1_000_000_000)]
+# One number as text too: what Snakemake's --config says inside of a mapping is all text.
 Budget = Annotated[
-    CountOrZero | Annotated[str, Field(pattern="^(0|[1-9][0-9]*)(-(0|[1-9][0-9]*)){2}$")],
+    CountOrZero | Annotated[str, Field(pattern="^(0|[1-9][0-9]*)((-(0|[1-9][0-9]*)){2})?$")],
     meant('a number of heads such as 12, or three numbers as text such as "4-6-8"'),
 ]
 Budgets = Annotated[tuple[Count, ...], EachOnce()]
