@@ -83,6 +83,25 @@ def test_roles_are_those_of_the_file_with_their_intervals_and_only_where_there_a
     assert not any(role["role"] == "syntactic" for row in data[ONE]["table"] for role in row["roles"])
 
 
+def test_decoder_encoder_heads_have_their_alignment_by_the_first_step_and_what_aligns_is_a_function(
+    made: Explored, data: dict[str, Any]
+) -> None:
+    file = read_tsv(made.results / SEVERAL / "baseline/seed-1/alignment_heads.tsv")
+    by_head = {(row["layer"], row["head"]): row for row in file if row["step"] == "output"}
+    functions = set()
+    for row in data[SEVERAL]["table"]:
+        if row["attention"] != "dec_enc":
+            assert row["alignment"] is None and row["function"] != "alignment"
+            continue
+        own, found = by_head[str(row["layer"]), str(row["head"])], row["alignment"]
+        expected = [float(own[column]) for column in ("aer", "aer_low", "aer_high", "offset", "offset_aer", "pairs")]
+        assert [found[key] for key in ("aer", "low", "high", "offset", "offset_aer", "pairs")] == expected
+        assert found["aligns"] == (own["aligns"] == "1")
+        assert row["function"] == ("alignment" if own["aligns"] == "1" else "other")
+        functions.add(row["function"])
+    assert functions == {"alignment", "other"}
+
+
 def test_models_have_their_live_heads_and_attention_but_the_control_and_the_narrow_scope(
     made: Explored, data: dict[str, Any]
 ) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from itertools import pairwise
@@ -16,14 +18,16 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from explored_page import ONE, SEVERAL, Explored, explored
 from heads.__main__ import main
 from heads.analysis.attention_maps import encoder_on_words, unpacked
-from heads.base.files import read_json, read_jsonl
+from heads.base.files import read_json, read_jsonl, read_tsv
 from heads.base.names import ATTENTIONS, SCOPES
 from heads.config.trainings import HardConcrete
+from heads.explore.page import page as page_of
 from heads.pruning.gates import probability_one, probability_open
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no browser here: apt-get install chromium")
 WIDE, NARROW = (1280, 900), (380, 800)
+DATA = re.compile(r'<script type="application/json" id="data">(.*?)</script>', re.DOTALL)
 BYTE = 0.5 / 255 + 5e-5
 """How far a weight may be from what it was: half a byte, and four decimals."""
 
@@ -317,6 +321,45 @@ def test_claims_stand_with_their_numbers_and_can_be_shown_by_verdict(made: Explo
         "Table 1" in row["source"] and row["source"].startswith("Voita") and verdict == "no"
         for row, verdict in zip(made.tables["scoreboard"], verdicts, strict=True)
     )
+
+
+def test_a_head_that_aligns_words_is_shown_as_such_with_its_error_rate(made: Explored, opened: Opened) -> None:
+    page = opened("#measure=function&head=dec_enc.1.2")
+    own = next(
+        row for row in read_tsv(run_folder(made, "baseline/seed-1") / "alignment_heads.tsv")
+        if (row["step"], row["layer"], row["head"]) == ("output", "1", "2")
+    )  # fmt: skip
+    said = page.locator("#alignment-told").inner_text()
+    assert said.startswith(f"It aligns words: alignment error rate {round(100 * float(own['aer']))} % on 100 pairs")
+    assert said.endswith("the best fixed offset, −1, errs in 55 %.")
+    shown = told(page, "#grids", "data-value")
+    assert {head for head, value in shown.items() if value == "alignment"} == {"dec_enc.1.0", "dec_enc.1.2"}
+    assert "aligns words" in page.locator("#legend").inner_text()
+    page = opened("#head=dec_enc.0.2")
+    assert "It does not align words" in page.locator("#card").inner_text()
+    assert opened("#head=enc_self.0.2").locator("#alignment-told").count() == 0
+
+
+def test_an_encoder_that_is_deeper_than_the_decoder_has_squares_for_its_own_layers_alone(
+    made: Explored, opened: Opened
+) -> None:
+    content = json.loads(DATA.search(made.page.read_text("utf-8"))[1])  # type: ignore[index]
+    for one in content["experiments"]:
+        kept = [number for number, row in enumerate(one["table"]) if row["attention"] == "enc_self" or not row["layer"]]
+        one["table"] = [one["table"][number] for number in kept]
+        for model in one["models"]:
+            model["live"] = "".join(model["live"][number] for number in kept)
+        one["closing"] = []
+        one["concrete"]["trained"] = []
+    made.page.with_name("explore.html.deep.html").write_text(page_of(content), "utf-8")
+    page = opened(".deep.html#head=dec_self.0.2")
+    assert len(told(page, "#grids", "data-value")) == 6 + 3 + 3
+    page.focus('#grids [data-head="dec_self.0.2"]')
+    walked = []
+    for key in ("ArrowDown", "ArrowRight", "ArrowRight", "ArrowRight", "ArrowRight", "ArrowDown"):
+        page.keyboard.press(key)
+        walked.append(page.evaluate("document.activeElement.dataset.head"))
+    assert walked == ["dec_self.0.2", *(f"dec_enc.0.{head}" for head in range(3)), "enc_self.0.0", "enc_self.1.0"]
 
 
 def test_a_page_of_a_baseline_alone_opens_too(made: Explored, opened: Opened) -> None:

@@ -1,12 +1,14 @@
 """The data of the page, as JSON: what tables and runs already hold, brought together by experiment.
 
     {"experiments": [{
-      name, seed, seeds, layers, heads, bleu, sentences_scored, signature
+      name, seed, seeds, heads, bleu, sentences_scored, signature
       measures   [{key, name, what}]             what heads can be coloured by, in the order of the choice
       table      [{attention, layer, head,       all heads of the unpruned model, kinds, layers, heads in rising order
                    values {key: number},         the cells of table_measures.tsv
                    bleu_change, p_value,         of table_michel_table1.tsv
-                   function, label,              as in the paper's Figs 1 and 2; "" outside the encoder
+                   function, label,              as in the paper's Figs 1 and 2; "" outside the encoder. Heads of
+                                                 alignment_heads.tsv have the function alignment or other
+                   alignment {aer, low, high, offset, offset_aer, pairs, aligns},      by its first step; or null
                    roles [{role, name, label, accuracy, low, high, baseline, cases, holds}]}]
       sentences  [{number, words, relations, tree_heads, pieces, membership}]       of maps.json
       models     [{run, name, kind, scope, asked, bleu,
@@ -90,7 +92,6 @@ def _experiment(
         "name": name,
         "seed": seed,
         "seeds": int(models["seed"].nunique()),
-        "layers": int(models["layer"].max()) + 1,
         "heads": int(models["head"].max()) + 1,
         "bleu": round(float(base["bleu"]), 2),
         "sentences_scored": int(base["sentences"]),

@@ -1,11 +1,11 @@
 // The grids of heads: a table for each kind of attention, a button a head.
 
 const FUNCTION_COLOURS = {
-  positional: "#0072B2", positional_and_syntactic: "#56B4E9", syntactic: "#009E73", rare: "#E69F00", other: "#8a8a8a", "": "var(--faint)",
+  positional: "#0072B2", positional_and_syntactic: "#56B4E9", syntactic: "#009E73", rare: "#E69F00", alignment: "#CC79A7", other: "#8a8a8a", "": "var(--faint)",
 };
 const FUNCTION_NAMES = {
   positional: "positional", positional_and_syntactic: "positional and syntactic", syntactic: "syntactic", rare: "rare words",
-  other: "none of these", "": "not measured in the decoder",
+  alignment: "aligns words", other: "none of these", "": "not measured",
 };
 const SIGNIFICANT = 0.01;
 
@@ -50,7 +50,7 @@ function gridsInto(place, kinds, cell, choose) {
 }
 
 function gridOf(kind, choose) {
-  const { layers, heads } = experiment();
+  const { heads } = experiment(), layers = depthOf(kind);
   const square = (layer, head) => {
     const id = `${kind}.${layer}.${head}`;
     if (!choose) return make("span", { class: "square", role: "img", "data-head": id });
@@ -65,8 +65,9 @@ function gridOf(kind, choose) {
 const measuredCell = (key, scale, one) => (row) => {
   const live = isLive(one, row);
   const marked = row.p_value !== null && row.p_value < SIGNIFICANT && row.bleu_change < 0;
-  const notes = [row.label ? `role ${row.label}` : "", marked ? "BLEU falls without it" : "", live ? "" : "not in the chosen model"];
-  const told = { text: row.label, marked, lost: !live };
+  const role = roleOf(row);
+  const notes = [role ? `role ${role}` : "", marked ? "BLEU falls without it" : "", live ? "" : "not in the chosen model"];
+  const told = { text: role, marked, lost: !live };
   if (key === "function") {
     const name = FUNCTION_NAMES[row.function];
     return { ...told, fill: FUNCTION_COLOURS[row.function], ink: row.function ? "#000" : "var(--text)", value: row.function, name: [name, ...notes].filter(Boolean).join(", ") };
@@ -76,6 +77,9 @@ const measuredCell = (key, scale, one) => (row) => {
   const name = [`${measureName(key)} ${cellText(key, value)}`, ...notes].filter(Boolean).join(", ");
   return { ...told, fill: known ? colour(share) : "var(--faint)", ink: known ? inkOn(share) : "var(--text)", value: known ? value : "", name };
 };
+
+/** What a head does in a word or two, "" for none. */
+const roleOf = (row) => row.label || (row.alignment?.aligns ? "aligns" : "");
 
 const measureName = (key) => (key === "function" ? "role" : experiment().measures.find((one) => one.key === key)?.name);
 
@@ -93,10 +97,11 @@ function walk(event) {
   const step = { ArrowRight: [0, 1], ArrowLeft: [0, -1], ArrowDown: [1, 0], ArrowUp: [-1, 0] }[event.key];
   if (!step || ["SELECT", "INPUT"].includes(event.target.tagName)) return;
   event.preventDefault();
-  const { layers, heads } = experiment(), kinds = Object.keys(KINDS), row = rowOf(headId());
+  const { heads } = experiment(), kinds = Object.keys(KINDS), row = rowOf(headId());
   let kind = kinds.indexOf(row.attention), layer = row.layer + step[0], head = row.head + step[1];
   if (head >= heads || head < 0) kind += head < 0 ? -1 : 1;
   kind = (kind + kinds.length) % kinds.length;
+  const layers = depthOf(kinds[kind]);
   const id = `${kinds[kind]}.${(layer + layers) % layers}.${(head + heads) % heads}`;
   change({ head: id });
   if (event.target.closest("#grids")) byId("grids").querySelector(`[data-head="${id}"]`).focus();
@@ -107,7 +112,7 @@ function renderGrids() {
   fillSelect(byId("measure"), [...(one.table.some((row) => row.function) ? [["function", "role"]] : []), ...one.measures.map((each) => [each.key, each.name])], key);
   fillSelect(byId("model"), one.models.filter((each) => each.kind !== "scratch").map((each) => [each.run, modelName(each)]), model().run);
   gridsInto(byId("grids"), Object.keys(KINDS), measuredCell(key, scaleOf(key), model()), chooseHead);
-  const notes = ["● BLEU falls without it (p < 0.01)", ...(one.table.some((row) => row.label) ? ["a word on a square: its role, as in the paper’s Figs 1 and 2"] : [])];
+  const notes = ["● BLEU falls without it (p < 0.01)", ...(one.table.some(roleOf) ? ["a word on a square: its role; the encoder’s as in the paper’s Figs 1 and 2"] : [])];
   if (model().live.includes("0")) notes.push("hatched: not in the chosen model");
   byId("marks").textContent = notes.join("; ") + ".";
   if (key === "function") {

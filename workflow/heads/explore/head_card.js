@@ -11,6 +11,14 @@ function roleSentence(row) {
   return `None of the paper’s roles. It comes closest with ${told(best)}.`;
 }
 
+/** How far the words that it looks at are from those that a word alignment names. */
+function alignmentSentence({ alignment }) {
+  if (!alignment) return null;
+  const { aer, low, high, offset, pairs, aligns } = alignment;
+  const told = `alignment error rate ${percent(aer)} on ${pairs} pairs (95 % interval ${percent(low)} to ${percent(high)})`;
+  return `${aligns ? "It aligns words" : "It does not align words"}: ${told}; the best fixed offset, ${signed(offset)}, errs in ${percent(alignment.offset_aer)}.`;
+}
+
 /** Whether the model can do without it, and on what that rests. */
 function needSentence(row) {
   const parts = [];
@@ -60,9 +68,10 @@ function renderCard() {
   const row = rowOf(headId());
   const live = isLive(model(), row);
   const parts = [make("h3", {}, titleOf(row))];
-  if (row.label) parts.push(make("p", { class: "badge" }, row.label));
+  if (roleOf(row)) parts.push(make("p", { class: "badge" }, roleOf(row)));
   parts.push(make("h4", {}, "What does it do?"));
   if (roleSentence(row)) parts.push(make("p", { id: "role-told" }, roleSentence(row)));
+  if (row.alignment) parts.push(make("p", { id: "alignment-told" }, alignmentSentence(row)));
   const habits = habitsOf(row);
   if (habits) parts.push(make("p", { id: "habits-told" }, habits.text), habits.bars);
   parts.push(make("h4", {}, "Can the model do without it?"), make("p", { id: "need-told" }, needSentence(row) || "This was not measured."));

@@ -15,6 +15,8 @@ from heads.tables.roles import head_functions
 
 HEAD = ["attention", "layer", "head"]
 ROLE = ("accuracy", "low", "high", "baseline")
+ALIGNMENT = {"aer": "aer", "low": "aer_low", "high": "aer_high", "offset": "offset", "offset_aer": "offset_aer"}
+"""What is told of a head's word alignment, and its column in `alignment_heads.tsv`."""
 
 
 def measures_of(table: pd.DataFrame | None) -> list[dict[str, str]]:
@@ -37,6 +39,9 @@ def head_rows(frames: Frames, tables: Mapping[str, pd.DataFrame]) -> list[dict[s
     roles = frames["roles.tsv"][frames["roles.tsv"]["kind"] == "baseline"]
     known = _roles(first_of(roles, "trees")) if len(roles) else {}
     functions = _functions(heads, roles) if len(roles) else {}
+    links = frames["alignment_heads.tsv"]
+    aligned = _alignments(links) if len(links) else {}
+    functions |= {place: "alignment" if one["aligns"] else "other" for place, one in aligned.items()}
     rows = []
     for attention, layer, head in heads[HEAD].itertuples(index=False):
         place = (attention, int(layer), int(head))
@@ -51,6 +56,7 @@ def head_rows(frames: Frames, tables: Mapping[str, pd.DataFrame]) -> list[dict[s
                 "function": functions.get(place, ""),
                 "label": label,
                 "roles": found,
+                "alignment": aligned.get(place),
             }
         )
     return rows
@@ -60,6 +66,18 @@ def _by_head(table: pd.DataFrame | None) -> dict[tuple[str, int, int], dict[str,
     if table is None:
         return {}
     return {(row["attention"], int(row["layer"]), int(row["head"])): row for row in table.to_dict("records")}
+
+
+def _alignments(rows: pd.DataFrame) -> dict[tuple[str, int, int], dict[str, Any]]:
+    """By head how far its links are from those that are given, by the step that the settings name first."""
+    return {
+        ("dec_enc", int(row["layer"]), int(row["head"])): {
+            **{name: number(row[column]) for name, column in ALIGNMENT.items()},
+            "pairs": int(row["pairs"]),
+            "aligns": bool(row["aligns"]),
+        }
+        for row in first_of(rows, "step").to_dict("records")
+    }
 
 
 def _functions(heads: pd.DataFrame, roles: pd.DataFrame) -> dict[tuple[str, int, int], str]:

@@ -7,13 +7,13 @@ from heads.tables.needs import BOTH, Need
 EXPLORED = Need(
     BOTH,
     {
-        "baseline": ("model.json", "bleu.json", "roles.tsv", "maps.json"),
+        "baseline": ("model.json", "bleu.json", "roles.tsv", "alignment_heads.tsv", "maps.json"),
         "gates": ("heads.tsv", "gates.jsonl"),
         "pruned": ("model.json", "bleu.json", "maps.json"),
         "scratch": ("model.json", "bleu.json"),
     },
     (),
-    optional=("roles.tsv",),
+    optional=("roles.tsv", "alignment_heads.tsv"),
     driven=True,
 )
 

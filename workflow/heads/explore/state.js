@@ -31,6 +31,9 @@ const idOf = (row) => `${row.attention}.${row.layer}.${row.head}`;
 const rowOf = (id) => rowsById().get(id);
 const rowsById = remembered((one) => new Map(one.table.map((row) => [idOf(row), row])));
 
+/** How many layers have this kind of attention; an imported model's encoder may be deeper than its decoder. */
+const depthOf = (kind) => Math.max(...experiment().table.filter((row) => row.attention === kind).map((row) => row.layer)) + 1;
+
 /** A head as people count: layers and heads from 1. */
 const headName = (row) => `${KINDS[row.attention]}, layer ${row.layer + 1}, head ${row.head + 1}`;
 
