@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import re
+import runpy
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ from heads.config.settings import merged, stage_settings
 from heads.model.checkpoint import load_tensors
 from heads.model.folder import load_folder
 from heads.text.vocabulary import Vocabulary
-from marian_models import SENTENCES, save_marian, save_tokeniser
+from marian_models import SENTENCES, save_marian, save_tokeniser, transformers
 
 ROOT = Path(__file__).parents[2]
 SPLITS = {"train": 6, "dev": 1}
@@ -69,25 +71,54 @@ def pruned(place: Path, scope: str, target: str) -> Path:
     return made
 
 
+def cut_out(folder: Path) -> Path:
+    """What gates on all heads left of the imported model."""
+    made, small = pruned(folder, "all", "keep-9"), folder / "pruned"
+    words = ["--start-model", str(made), "--gates", str(made / "heads.tsv")]
+    if not small.exists():
+        assert main(["pruned", *words, "--model", str(small), "--heads", str(small / "heads.tsv")]) == 0
+    return small
+
+
 README_RUNS = re.findall(
-    r"^python -m (heads .*opus.*)$", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE
+    r"^python (-m heads|benchmarks/exported.py) (.*opus.*)$", (ROOT / "README.md").read_text("utf-8"), re.MULTILINE
 )
 
 
 def test_what_the_readme_does_with_a_model_of_others_can_be_done(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    pytest.importorskip("ctranslate2", reason="ctranslate2 is not installed: pip install -r envs/dev.txt")
+    runs = {"baseline/seed-1": folder / "baseline", "pruned/all/keep-72/seed-1": cut_out(folder)}
     monkeypatch.chdir(tmp_path)
-    save_tokeniser(Path("opus-mt-en-de"))
-    save_marian(Path("opus-mt-en-de"))
+    for run_folder, made in runs.items():
+        place = Path("results/pretrained", run_folder)
+        place.parent.mkdir(parents=True)
+        place.symlink_to(made)
+    Path("opus-mt-en-de").symlink_to(folder / "marian")
     write_lines(Path("source.txt"), SENTENCES["source"])
-    assert len(README_RUNS) == 2
-    for line in README_RUNS:
+    for side, language in (("source", "en"), ("target", "de")):
+        Path("data/mine").mkdir(parents=True, exist_ok=True)
+        with gzip.open(f"data/mine/test.{language}.gz", "wt", encoding="utf-8") as text:
+            text.writelines(f"{line}\n" for line in SENTENCES[side])
+    assert [tool for tool, _ in README_RUNS].count("-m heads") == 5
+    said = {}
+    for tool, line in README_RUNS:
         words, _, text = line.partition(" < ")
         with Path(text or "source.txt").open(encoding="utf-8") as stream:
-            monkeypatch.setattr("sys.stdin", stream)
-            assert main(words.split()[1:]) == 0
-    assert len(capsys.readouterr().out.splitlines()) == len(SENTENCES["source"])
+            if tool == "-m heads":
+                monkeypatch.setattr("sys.stdin", stream)
+                assert main(words.split()) == 0
+            else:
+                monkeypatch.setattr("sys.argv", [tool, *words.split()])
+                runpy.run_path(str(ROOT / tool), run_name="__main__")
+        said[words.split()[0]] = capsys.readouterr().out.splitlines()
+    assert len(said["translate"]) == len(SENTENCES["source"])
+    rows = [row.split("\t") for row in said["data/mine/test.en.gz"]]
+    assert [row[:2] for row in rows] == [["folder", "heads"], ["opus-ct2", "24"], ["opus-72-ct2", "9"]]
+    assert [row[2].split("_")[0] for row in rows[1:]] == ["float32", "int8"]
+    heads = transformers.MarianMTModel.from_pretrained("opus-72-hf").config.encoder_attention_heads
+    assert heads == 3
 
 
 def test_the_imported_baseline_is_the_model_after_no_update_with_its_scores_on_dev(folder: Path) -> None:
@@ -130,9 +161,7 @@ def test_gates_on_the_encoder_leave_all_that_the_decoder_uses_as_it_was(folder: 
 
 
 def test_what_is_left_of_it_is_pruned_and_explained_by_every_rule(folder: Path) -> None:
-    made, small = pruned(folder, "all", "keep-9"), folder / "pruned"
-    words = ["--start-model", str(made), "--gates", str(made / "heads.tsv")]
-    assert main(["pruned", *words, "--model", str(small), "--heads", str(small / "heads.tsv")]) == 0
+    small = cut_out(folder)
     assert len(load_folder(small).shape.heads()) == 9
     for model in (folder / "baseline", small):
         sides = [f"--{side}={folder / f'bpe/dev.{side}.safetensors'}" for side in SENTENCES]

@@ -1,0 +1,108 @@
+"""How often our beam search and transformers' find different translations with a Marian model, and why.
+
+Run: PYTHONPATH=workflow python benchmarks/marian_search.py MODEL test.en.gz on a folder as `save_pretrained` writes
+it. Both are the same function, so what differs is the search: theirs divides by length ** penalty, ours by ((5 +
+length) / 6) ** penalty, and theirs stops, unless early_stopping is "never", when the best open hypothesis is no
+better than the worst of a full beam of ended ones.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import torch
+from transformers import MarianMTModel
+
+from heads.model.folder import load_folder
+from heads.model.transformer import Transformer
+from heads.text.special_ids import BOS, EOS
+from heads.translation.beam_search import beam_search, length_limit, penalty
+from heads.translation.from_marian import numberings_of
+from heads.translation.importing import import_model
+from heads.translation.marian_folder import read_marian
+from heads.translation.model_folder import load_vocabularies, search_of
+
+Rows = tuple[tuple[int, ...], tuple[int, ...]]
+Hypotheses = list[list[int]]
+
+
+def theirs(
+    model: MarianMTModel, rows: tuple[tuple[int, ...], tuple[int, ...]], ids: list[int], **how: Any
+) -> list[int]:
+    """What transformers finds of a source sentence, both in our ids."""
+    source, target = rows
+    ours = {number: place for place, number in enumerate(target) if place != BOS}
+    pieces = torch.tensor([[source[place] for place in ids]])
+    found = model.generate(input_ids=pieces, max_new_tokens=length_limit(len(ids)), **how)[0, 1:].tolist()
+    kept = found[: found.index(target[EOS])] if target[EOS] in found else found
+    return [ours[number] for number in kept]
+
+
+@torch.inference_mode()
+def log_probability(model: Transformer, ids: list[int], found: list[int]) -> float:
+    """Of a whole translation with its end sign, nats."""
+    source = torch.tensor([ids])
+    states = model(source, torch.ones_like(source, dtype=torch.bool), torch.tensor([[BOS, *found]]))
+    by_piece = model.projection(states)[0].log_softmax(-1)
+    return float(by_piece[torch.arange(len(found) + 1), torch.tensor([*found, EOS])].sum())
+
+
+def main() -> None:
+    """Print how many translations differ, by the settings of both, and of those under the model's own settings why."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("model", type=Path)
+    parser.add_argument("source", type=Path, help="gzipped text")
+    parser.add_argument("--sentences", type=int, default=200)
+    arguments = parser.parse_args()
+    with gzip.open(arguments.source, "rt", encoding="utf-8") as text:
+        lines = [line.strip() for line in text][: arguments.sentences]
+    with TemporaryDirectory() as place:
+        import_model(arguments.model, Path(place) / "ours")
+        ours = load_folder(Path(place) / "ours").eval()
+        vocabulary, _ = load_vocabularies(Path(place) / "ours", ours)
+        beam, alpha = search_of(Path(place) / "ours")
+    source, target = numberings_of(read_marian(arguments.model))
+    other = MarianMTModel.from_pretrained(arguments.model).eval()
+    sentences = [[*ids, EOS] for ids in vocabulary.encode(lines)]
+
+    def by_ours(exponent: float) -> Hypotheses:
+        found = []
+        for ids in sentences:
+            pieces = torch.tensor([ids])
+            mask = torch.ones_like(pieces, dtype=torch.bool)
+            found += beam_search(ours, pieces, mask, beam=beam, length_penalty=exponent)
+        return found
+
+    def by_theirs(**how: Any) -> Hypotheses:
+        return [theirs(other, (source.rows, target.rows), ids, **how) for ids in sentences]
+
+    def differing(some: Hypotheses, others: Hypotheses) -> list[int]:
+        return [number for number, (one, two) in enumerate(zip(some, others, strict=True)) if one != two]
+
+    own, never = by_theirs(), by_theirs(early_stopping="never")
+    plain = by_theirs(early_stopping="never", length_penalty=0.0)
+    mine, ours_plain = by_ours(alpha), by_ours(0.0)
+    print(f"{len(sentences)} sentences, beam {beam}, length penalty {alpha}; translations that differ:")
+    print(f"no length penalty, theirs never stopping early: {len(differing(plain, ours_plain))}")
+    print(f"the model's own settings: {len(differing(own, mine))}")
+    print(f"its own but never stopping early: {len(differing(never, mine))}")
+    print(f"theirs, stopping early or never: {len(differing(own, never))}")
+    formula = 0
+    for number in differing(own, mine):
+        one, two = own[number], mine[number]
+        totals = [log_probability(ours, sentences[number], found) for found in (one, two)]
+        lengths = [len(found) + 1 for found in (one, two)]
+        by_length, by_wu = (
+            [total / divisor for total, divisor in zip(totals, divisors, strict=True)]
+            for divisors in ([length**alpha for length in lengths], [penalty(length, alpha) for length in lengths])
+        )
+        formula += by_length[0] > by_length[1] and by_wu[0] < by_wu[1]
+    print(f"of those under its own settings, each the better one by its own formula: {formula}")
+
+
+if __name__ == "__main__":
+    main()
