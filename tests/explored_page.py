@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page
 
 from fake_results import World, write_results
 from heads.__main__ import main
@@ -15,6 +20,11 @@ from heads.tables.needs import NEEDS
 ROOT = Path(__file__).parent.parent
 SEVERAL, ONE = "twice", "once"
 """Experiments of two seeds, and of one without trees, whose sizes differ."""
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="no browser here: apt-get install chromium")
+WIDE, NARROW = (1280, 900), (380, 800)
+Opened = Callable[..., Page]
+"""Opens the page at an address, in a window of a size and in light or dark."""
 
 
 @dataclass(frozen=True)
@@ -44,3 +54,11 @@ def explored(results: Path) -> Explored:
     words = ["--tables", *map(str, tables.values()), "--settings", *map(str, settings), "--figures", *map(str, figures)]
     assert main(["explore", "--runs", *shown, *words, "--out", str(page)]) == 0
     return Explored(page, {name: read_tsv(path) for name, path in tables.items()}, results)
+
+
+def told(page: Page, selector: str, attribute: str) -> dict[str, str]:
+    """An attribute of every square below a place, by head."""
+    squares = page.locator(f"{selector} [data-head]").evaluate_all(
+        f"all => all.map(one => [one.dataset.head, one.getAttribute('{attribute}')])"
+    )
+    return dict(squares)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from explored_page import ONE, SEVERAL, Explored, explored
+from explored_page import ONE, SEVERAL, Explored
 from heads.__main__ import main
 from heads.analysis.attention_maps import unpacked
 from heads.base.files import read_json, read_jsonl, read_tsv
@@ -21,11 +22,6 @@ from heads.explore.page import as_data
 from heads.figures.needs import NEEDS as FIGURE_NEEDS
 from heads.tables.needs import CLAIMS
 from heads.tables.reading import load_reference
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Explored:
-    return explored(tmp_path_factory.mktemp("explored") / "results")
 
 
 @pytest.fixture(scope="module")
@@ -60,12 +56,13 @@ def test_each_head_has_the_numbers_of_the_tables_and_of_several_seeds_the_first(
     for row, own, without in zip(rows, measured, masked, strict=True):
         place = [str(row[key]) for key in ("attention", "layer", "head")]
         assert place == [own[key] for key in ("attention", "layer", "head")]
-        assert row["values"] == {key: as_number(own[key]) for key in row["values"]}
+        values = {key: value for key, value in row["values"].items() if key != "aer"}
+        assert values == {key: as_number(own[key]) for key in values}
         assert row["bleu_change"] == as_number(without["bleu_change"])
         assert row["p_value"] == as_number(without["p_value"])
     offered = [measure["key"] for measure in data[name]["measures"]]
     assert {"bleu_lost", "confidence", "lrp_plain", "lrp_z-plus", "gate_last_lambda_all"} <= {*offered}
-    assert not [key for key in offered if all(row["values"][key] is None for row in rows)]
+    assert not [key for key in offered if all(row["values"].get(key) is None for row in rows)]
 
 
 def test_roles_are_those_of_the_file_with_their_intervals_and_only_where_there_are_cases(
@@ -205,5 +202,31 @@ def test_the_page_is_made_without_tables_gates_or_pruned_models(made: Explored, 
     settings = ["--settings", str(made.results / ONE / "settings" / "gates.yaml"), "--out", str(tmp_path / "x.html")]
     assert main(["explore", "--runs", str(made.results / ONE / "baseline/seed-1"), *settings]) == 0
     (one,) = data_of(tmp_path / "x.html")
-    assert (one["measures"], one["points"], one["closing"], one["claims"]) == ([], [], [], [])
+    assert [measure["key"] for measure in one["measures"]] == ["aer"]
+    assert (one["points"], one["closing"], one["claims"]) == ([], [], [])
     assert len(one["table"]) == 18 and len(one["models"]) == 1 and one["models"][0]["attention"]
+
+
+def test_heads_have_their_rates_of_alignment_by_the_first_step(made: Explored, data: dict[str, Any]) -> None:
+    for experiment in (SEVERAL, ONE):
+        file = read_tsv(made.results / experiment / "baseline/seed-1/alignment_heads.tsv")
+        rows = {(int(row["layer"]), int(row["head"])): row for row in file if row["step"] == "output"}
+        found = {(row["layer"], row["head"]): row for row in data[experiment]["table"] if row["alignment"]}
+        assert {row["attention"] for row in found.values()} == {"dec_enc"} and {*found} == {*rows}
+        for place, row in rows.items():
+            own = found[place]["alignment"]
+            for name, column in (("low", "aer_low"), ("high", "aer_high"), ("precision", "precision")):
+                assert own[name] == float(row[column])
+            assert own["aer"] == float(row["aer"]) and own["recall"] == float(row["recall"])
+            assert found[place]["values"]["aer"] == own["aer"]
+
+
+def test_an_experiment_without_an_alignment_offers_no_error_rate(made: Explored, tmp_path: Path) -> None:
+    run = tmp_path / ONE / "baseline" / "seed-1"
+    shutil.copytree(made.results / ONE / "baseline/seed-1", run)
+    (run / "alignment_heads.tsv").unlink()
+    settings = ["--settings", str(made.results / ONE / "settings" / "gates.yaml"), "--out", str(tmp_path / "x.html")]
+    assert main(["explore", "--runs", str(run), *settings]) == 0
+    (one,) = data_of(tmp_path / "x.html")
+    assert one["measures"] == [] and {row["alignment"] for row in one["table"]} == {None}
+    assert {row["function"] for row in one["table"] if row["attention"] == "dec_enc"} == {""}

@@ -5,81 +5,28 @@ from __future__ import annotations
 import json
 import math
 import re
-import shutil
-from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Page
 
-from explored_page import ONE, SEVERAL, Explored, explored
+from explored_page import NARROW, ONE, ROOT, SEVERAL, WIDE, Explored, Opened, needs_browser, told
 from heads.__main__ import main
 from heads.analysis.attention_maps import encoder_on_words, unpacked
-from heads.base.files import read_json, read_jsonl, read_tsv
+from heads.base.files import read_json, read_jsonl, read_tsv, read_yaml
 from heads.base.names import ATTENTIONS, SCOPES
+from heads.config.settings import resolve, stage_settings
 from heads.config.trainings import HardConcrete
 from heads.explore.page import page as page_of
-from heads.pruning.gates import probability_one, probability_open
+from heads.pruning.gates import is_open, probability_one, probability_open
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no browser here: apt-get install chromium")
-WIDE, NARROW = (1280, 900), (380, 800)
+pytestmark = needs_browser
 DATA = re.compile(r'<script type="application/json" id="data">(.*?)</script>', re.DOTALL)
 BYTE = 0.5 / 255 + 5e-5
 """How far a weight may be from what it was: half a byte, and four decimals."""
-
-Opened = Callable[..., Page]
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Explored:
-    return explored(tmp_path_factory.mktemp("explored") / "results")
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        # Without a sandbox, for root may have none.
-        started = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield started
-        started.close()
-
-
-@pytest.fixture
-def opened(made: Explored, browser: Browser) -> Iterator[Opened]:
-    """Opens the page at an address, offline; at the end nothing may have gone wrong or been asked for."""
-    wrong: list[str] = []
-    contexts = []
-
-    def open_page(address: str = "", size: tuple[int, int] = WIDE, scheme: Any = "light") -> Page:
-        viewport: Any = {"width": size[0], "height": size[1]}
-        context = browser.new_context(viewport=viewport, color_scheme=scheme, offline=True)
-        contexts.append(context)
-        page = context.new_page()
-        page.set_default_timeout(20_000)
-        page.on("pageerror", lambda error: wrong.append(str(error)))
-        page.on("console", lambda said: wrong.append(said.text) if said.type == "error" else None)
-        page.on("dialog", lambda dialog: wrong.append(f"dialog {dialog.message}"))
-        page.on("request", lambda asked: None if asked.url.startswith(start) else wrong.append(asked.url))
-        page.goto(f"{start}{address}")
-        return page
-
-    start = made.page.resolve().as_uri()
-    yield open_page
-    for context in contexts:
-        context.close()
-    assert not wrong
-
-
-def told(page: Page, selector: str, attribute: str) -> dict[str, str]:
-    """An attribute of every square below a place, by head."""
-    squares = page.locator(f"{selector} [data-head]").evaluate_all(
-        f"all => all.map(one => [one.dataset.head, one.getAttribute('{attribute}')])"
-    )
-    return dict(squares)
 
 
 def weights_shown(page: Page, head: str) -> Any:
@@ -110,7 +57,7 @@ def test_squares_have_the_numbers_of_the_table_for_every_measure(
     page = opened(f"#experiment={experiment}")
     rows = [row for row in made.tables["measures"] if (row["experiment"], row["seed"]) == (experiment, "1")]
     offered = page.locator("#measure option").evaluate_all("all => all.map(one => one.value)")
-    keys = [key for key in offered if key != "function"]
+    keys = [key for key in offered if key not in ("function", "aer")]
     assert len(keys) >= 9
     for key in keys:
         page.select_option("#measure", key)
@@ -141,6 +88,13 @@ def test_the_slider_closes_the_heads_that_the_run_closed_by_then(made: Explored,
     page = opened(f"#closing={run}")
     lines = read_jsonl(run_folder(made, run) / "gates.jsonl")
     closed = []
+    shape = stage_settings(resolve(read_yaml(ROOT / "config.yaml"))["demo"], "gates")["gates"]["hard_concrete"]
+
+    def opens(share: float) -> bool:
+        """As heads are cut out: by log alpha, which P(gate > 0) gives."""
+        log_alpha = math.log(share / (1 - share)) + shape["temperature"] * math.log(-shape["low"] / shape["high"])
+        return bool(is_open(torch.tensor(log_alpha), HardConcrete(**shape)))
+
     for record, line in enumerate(lines):
         page.locator("#update").fill(str(record))
         expected = {
@@ -152,7 +106,7 @@ def test_the_slider_closes_the_heads_that_the_run_closed_by_then(made: Explored,
         shown = {head: float(value) for head, value in told(page, "#closing-grids", "data-value").items()}
         assert shown == pytest.approx(expected, abs=BYTE)
         hatched = page.locator("#closing-grids .lost").evaluate_all("all => all.map(one => one.dataset.head)")
-        assert {*hatched} == {head for head, share in expected.items() if share < 0.5}
+        assert {*hatched} == {head for head, share in expected.items() if not opens(share)}
         assert f"update {line['update']}:" in page.locator("#update-told").inner_text()
         closed.append(len(hatched))
     assert len(lines) > 2 and closed[-1] > closed[0]

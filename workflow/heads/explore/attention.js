@@ -76,7 +76,7 @@ function habitsOf(row) {
     const found = attentionOf(one, number, row, "pieces"), count = found.rows.length * experiment().sentences.length;
     found.values.forEach((weights, query) => weights.forEach((weight, key) => add(placeName(row, found, query, key), weight / count)));
   });
-  const told = Object.entries(sums).sort((a, b) => b[1] - a[1]);
+  const told = Object.entries(sums).filter(([, share]) => share > 0).sort((a, b) => b[1] - a[1]);
   const [name, share] = told.find(([key]) => key !== ELSEWHERE) || told[0];
   const many = `on the ${experiment().sentences.length} sentences here`;
   const text = share >= MOSTLY ? `Mostly it looks at ${name}: ${percent(share)} of its weight, ${many}.` : `It has no fixed place to look at, ${many}:`;
@@ -94,6 +94,6 @@ function placeName(row, found, query, key) {
   if (row.attention === "dec_enc") return Math.abs(key - query) <= 1 ? "about the same place in the source" : ELSEWHERE;
   // In the decoder the piece that was written last stands at the column of this number.
   const offset = row.attention === "dec_self" ? key - query - 1 : key - query;
-  const names = { "-1": "the piece before", 0: "itself", 1: "the piece behind", "-2": "the last but one" };
+  const names = { "-1": "the piece before", 0: "itself", 1: "the piece after", "-2": "the last piece but one" };
   return names[offset] || ELSEWHERE;
 }

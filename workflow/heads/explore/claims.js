@@ -2,6 +2,9 @@
 
 const VERDICTS = { yes: "✓", no: "✗", unclear: "?", "too few heads to tell": "…" };
 
+/** Inside a report the page is data without a folder, and a link out of it would leave it empty. */
+const IN_REPORT = location.protocol === "data:";
+
 /** A number of a claim, out of how many, and its interval. */
 function numberOf(value, of, low, high) {
   if (value === null) return "–";
@@ -23,10 +26,10 @@ function renderClaims() {
   for (const one of claims.filter((each) => !state.verdict || each.verdict === state.verdict)) {
     if (one.topic !== topic) rows.push(make("tr", { class: "topic" }, make("th", { colspan: 5, scope: "colgroup" }, one.topic)));
     topic = one.topic;
-    const figure = one.figure ? make("a", { href: one.figure }, "figure") : null;
+    const figure = one.figure ? (IN_REPORT ? make("span", { class: "note" }, `figure “${one.figure.split("/").pop().replace(".png", "")}” of this report`) : make("a", { href: one.figure }, "figure")) : null;
     const verdict = make("td", { class: `verdict ${one.verdict.split(" ")[0]}` }, `${VERDICTS[one.verdict] || "–"} ${one.verdict}`);
     rows.push(make("tr", { class: "claim" }, make("th", { scope: "row" }, one.name, one.rule ? make("span", { class: "note" }, ` relevance: ${one.rule}`) : null),
-      make("td", {}, numberOf(one.paper, one.paper_of, null, null), make("span", { class: "note" }, ` ${one.source} ${one.tag}`)), make("td", {}, numberOf(one.ours, one.of, one.low, one.high)), verdict, make("td", {}, figure)));
+      make("td", { "data-label": "paper: " }, numberOf(one.paper, one.paper_of, null, null), make("span", { class: "note" }, ` ${one.source} ${one.tag}`)), make("td", { "data-label": "here: " }, numberOf(one.ours, one.of, one.low, one.high)), verdict, make("td", {}, figure)));
   }
   const head = make("tr", {}, ...["claim", "paper", "here", "holds", ""].map((name) => make("th", { scope: "col" }, name)));
   byId("claims-table").replaceChildren(make("table", { class: "claims" }, make("thead", {}, head), make("tbody", {}, ...rows)));

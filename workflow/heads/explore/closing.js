@@ -2,14 +2,17 @@
 
 const SERIES = {
   unpruned: ["#000000", "star"], control: ["#56B4E9", "diamond"], pruned: ["#0072B2", "circle"], "from scratch": ["#D55E00", "square"],
-  "same heads, trained on": ["#009E73", "up"], "other choices, trained on": ["#CC79A7", "up"], "random, trained on": ["#E69F00", "cross"],
-  "other choices, masked": ["#CC79A7", "ring"], "random, masked": ["#E69F00", "ring"],
+  "same heads, trained on": ["#009E73", "down"], "other choices, trained on": ["#CC79A7", "up"], "random, trained on": ["#E69F00", "cross"],
+  "other choices, masked": ["#CC79A7", "ring"], "random, masked": ["#E69F00", "box"],
 };
-const LEFT_OUT_BELOW = 0.25;
+const SQUEEZED_BELOW = 0.25, SQUEEZED = 70;
+
+/** The heads that have gates in a run, in the order of its numbers. */
+const gatedRows = (run) => experiment().table.filter((row) => SCOPES[run.scope].includes(row.attention));
 
 /** P(open) of every head at a record of a run: by head id, from its bytes. */
 function gatesAt(run, record) {
-  const rows = experiment().table.filter((row) => SCOPES[run.scope].includes(row.attention));
+  const rows = gatedRows(run);
   const bytes = bytesOf(run.p_open);
   return new Map(rows.map((row, at) => [idOf(row), bytes[record * rows.length + at] / FULL]));
 }
@@ -23,7 +26,7 @@ function renderClosing() {
   const runs = experiment().closing;
   for (const id of ["closing-grids", "closing-legend"]) byId(id).hidden = !runs.length;
   if (runs.length) {
-    const run = closingRun(), record = recordOf(run), open = gatesAt(run, record);
+    const run = closingRun(), record = recordOf(run), open = gatesAt(run, record), even = openAtEven(experiment().concrete);
     const title = (one) => `${one.name}${one.name === "λ 0" ? " (control)" : ""}${one.scope === "enc_self" ? ", encoder only" : ""}`;
     fillSelect(byId("closing-run"), runs.map((one) => [one.run, title(one)]), run.run);
     Object.assign(byId("update"), { max: run.updates.length - 1, value: record });
@@ -32,10 +35,10 @@ function renderClosing() {
     byId("update-told").textContent = `update ${run.updates[record]}: ${show(total, 1)} of ${open.size} heads expected open`;
     const cell = (row) => {
       const share = open.get(idOf(row));
-      return { fill: colour(share), ink: inkOn(share), value: share, name: `open with probability ${show(share, 2)}`, lost: share < 0.5 };
+      return { fill: colour(share), ink: inkOn(share), value: share, name: `open with probability ${show(share, 2)}`, lost: share < even };
     };
     gridsInto(byId("closing-grids"), SCOPES[run.scope], cell, null);
-    byId("closing-legend").replaceChildren(...legend("P(gate is open)", "0", "1", "hatched: more likely closed than open"));
+    byId("closing-legend").replaceChildren(...legend("P(gate is open)", "0", "1", "hatched: 0 is likelier than 1, so it would be pruned now"));
   }
   renderCurve();
   renderTranslations();
@@ -67,50 +70,54 @@ function mark(shape, x, y, size, fill) {
   if (shape === "square") return polygon([[-1, -1], [1, -1], [1, 1], [-1, 1]]);
   if (shape === "diamond") return polygon([[0, -1.4], [1.4, 0], [0, 1.4], [-1.4, 0]]);
   if (shape === "up") return polygon([[0, -1.3], [1.2, 1], [-1.2, 1]]);
+  if (shape === "down") return polygon([[0, 1.3], [1.2, -1], [-1.2, -1]]);
   if (shape === "star") return polygon(range(10).map((at) => [Math.sin(at * Math.PI / 5) * (at % 2 ? 0.7 : 1.7), -Math.cos(at * Math.PI / 5) * (at % 2 ? 0.7 : 1.7)]));
+  if (shape === "box") return draw("rect", { x: x - size, y: y - size, width: 2 * size, height: 2 * size, fill: "none", stroke: fill, "stroke-width": 1.5 });
   if (shape === "cross") return draw("path", { d: `M ${x - size} ${y - size} l ${2 * size} ${2 * size} M ${x + size} ${y - size} l ${-2 * size} ${2 * size}`, stroke: fill, "stroke-width": 2.5, fill: "none" });
   return draw("circle", { cx: x, cy: y, r: size, fill: shape === "ring" ? "none" : fill, stroke: fill, "stroke-width": 1.5 });
 }
 
-/** Points of the scope that is shown; what lies far below is drawn at the lower edge. */
+/** Points of the scope that is shown; below a line the scale of BLEU is squeezed, where models far worse lie. */
 function renderCurve() {
   const run = closingRun(), scope = run ? run.scope : "all";
   const points = experiment().points.filter((point) => point.scope === scope || point.series === "unpruned");
   if (!points.length) return byId("curve").replaceChildren(make("p", {}, "No model was pruned."));
-  const width = Math.max(330, Math.min(900, byId("curve").clientWidth || 900)), height = 300, left = 62, right = 14, top = 12, bottom = 44;
+  const width = Math.max(330, Math.min(900, byId("curve").clientWidth || 900)), height = 340, left = 62, right = 14, top = 12, bottom = 44;
   const shown = points.filter((point) => !point.series.endsWith("masked"));
   const highest = Math.max(...points.map((point) => point.bleu)), lowest = Math.min(...shown.map((point) => point.bleu));
-  const floor = Math.max(0, lowest - LEFT_OUT_BELOW * (highest - lowest || 1));
+  const floor = Math.max(0, lowest - SQUEEZED_BELOW * (highest - lowest || 1));
   const most = Math.max(...points.map((point) => point.of));
   const x = (kept) => left + (width - left - right) * kept / most;
-  const y = (bleu) => top + (height - top - bottom) * (highest - Math.max(bleu, floor)) / (highest - floor || 1);
+  const deepest = Math.min(floor, ...points.map((point) => point.bleu)), line = height - bottom - (deepest < floor ? SQUEEZED : 0);
+  const y = (bleu) => (bleu < floor ? line + SQUEEZED * (floor - bleu) / (floor - deepest) : top + (line - top) * (highest - bleu) / (highest - floor || 1));
   const picture = draw("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "group", "aria-label": "BLEU against heads left" });
   for (const at of range(5)) {
     const kept = Math.round(most * at / 4), bleu = floor + (highest - floor) * at / 4;
     picture.append(draw("line", { x1: x(kept), x2: x(kept), y1: top, y2: height - bottom, class: "rule" }), draw("text", { x: x(kept), y: height - bottom + 16, "text-anchor": "middle", class: "name" }, kept));
     picture.append(draw("line", { x1: left, x2: width - right, y1: y(bleu), y2: y(bleu), class: "rule" }), draw("text", { x: left - 6, y: y(bleu) + 4, "text-anchor": "end", class: "name" }, show(bleu, 1)));
   }
+  if (deepest < floor) picture.append(draw("rect", { x: left, y: line, width: width - left - right, height: SQUEEZED, class: "squeezed" }), draw("text", { x: left - 6, y: y(deepest) + 4, "text-anchor": "end", class: "name" }, show(deepest, 1)));
   picture.append(draw("text", { x: (left + width) / 2, y: height - 8, "text-anchor": "middle", class: "name" }, "heads left"), draw("text", { x: 12, y: height / 2, transform: `rotate(-90 12 ${height / 2})`, "text-anchor": "middle", class: "name" }, "BLEU"));
   for (const series of ["pruned", "from scratch"]) {
-    const line = points.filter((point) => point.series === series).sort((a, b) => a.kept - b.kept);
-    picture.append(draw("polyline", { points: line.map((point) => `${x(point.kept)},${y(point.bleu)}`).join(" "), class: "curve", style: { stroke: SERIES[series][0] } }));
+    const joined = points.filter((point) => point.series === series).sort((a, b) => a.kept - b.kept);
+    picture.append(draw("polyline", { points: joined.map((point) => `${x(point.kept)},${y(point.bleu)}`).join(" "), class: "curve", style: { stroke: SERIES[series][0] } }));
   }
-  for (const point of points) picture.append(pointOf(point, x(point.kept), y(point.bleu), point.bleu < floor));
+  for (const point of points) picture.append(pointOf(point, x(point.kept), y(point.bleu)));
   const present = Object.keys(SERIES).filter((name) => points.some((point) => point.series === name));
   const key = (name) => make("span", { class: "note" }, draw("svg", { width: 16, height: 14, "aria-hidden": "true", class: "key" }, mark(SERIES[name][1], 8, 7, 4, seriesColour(name))), name);
-  const notes = points.some((point) => point.bleu < floor) ? [make("span", { class: "note" }, `at the lower edge: below ${show(floor, 1)}`)] : [];
+  const notes = deepest < floor ? [make("span", { class: "note" }, `grey band: the scale is squeezed below ${show(floor, 1)}`)] : [];
   byId("curve").replaceChildren(picture, make("div", { class: "legend" }, ...present.map(key), ...notes));
 }
 
 const seriesColour = (name) => (name === "unpruned" ? "var(--text)" : SERIES[name][0]);
 
-function pointOf(point, x, y, below) {
+function pointOf(point, x, y) {
   const known = experiment().models.some((one) => one.run === point.run);
-  const name = `${point.name}: ${point.kept} of ${point.of} heads, BLEU ${show(point.bleu, 2)}${below ? ", below the picture" : ""}`;
+  const name = `${point.name}: ${point.kept} of ${point.of} heads, BLEU ${show(point.bleu, 2)}`;
   const choose = () => choosePoint(point, known);
   const press = (event) => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); choose(); } };
   const chosen = point.run && point.run === marked();
-  const group = draw("g", { class: `point${chosen ? " chosen" : ""}`, tabindex: 0, role: "button", "aria-label": name, "data-run": point.run, "data-series": point.series, "data-focus": `point ${point.name}`, onclick: choose, onkeydown: press, onpointerenter: () => showTip(group, name), onpointerleave: hideTip, onfocus: () => showTip(group, name), onblur: hideTip });
+  const group = draw("g", { class: `point${chosen ? " chosen" : ""}`, tabindex: 0, role: "button", "aria-label": name, "data-run": point.run, "data-series": point.series, "data-bleu": point.bleu, "data-kept": point.kept, "data-focus": `point ${point.name}`, onclick: choose, onkeydown: press, onpointerenter: () => showTip(group, name), onpointerleave: hideTip, onfocus: () => showTip(group, name), onblur: hideTip });
   group.append(draw("circle", { cx: x, cy: y, r: 13, class: "halo" }), mark(SERIES[point.series][1], x, y, 5, seriesColour(point.series)));
   return group;
 }
@@ -123,7 +130,7 @@ function choosePoint(point, known) {
   }
   byId("translations").dataset.unknown = "";
   const gates = experiment().closing.find((one) => one.run === point.run.replace("pruned/", "gates/"));
-  change({ model: point.run, ...(gates ? { closing: gates.run } : {}) });
+  change({ model: point.run, update: null, ...(gates ? { closing: gates.run } : {}) });
 }
 
 function renderTranslations() {

@@ -10,6 +10,11 @@ function masses(shape) {
   return { zero: 1 - open, one: sigmoid(shape.logalpha - shape.temperature * Math.log((1 - shape.low) / (shape.high - 1))), open };
 }
 
+/** P(gate > 0) of a gate that is as likely 1 as 0; training closes what ends below. */
+function openAtEven({ temperature, low, high }) {
+  return sigmoid(temperature * (Math.log((1 - low) / (high - 1)) - Math.log(-low / high)) / 2);
+}
+
 /** The density of a gate strictly between 0 and 1. */
 function density(gate, shape) {
   const width = shape.high - shape.low, share = (gate - shape.low) / width;
@@ -58,7 +63,14 @@ function renderConcrete() {
   const formula = make("div", { class: "formula" },
     make("p", {}, "u uniform in (0, 1);  s = σ((log u − log(1 − u) + log α) / β);  gate = min(1, max(0, s (ζ − γ) + γ))"),
     make("p", {}, "P(gate > 0) = σ(log α − β log(−γ / ζ));  P(gate = 1) = σ(log α − β log((1 − γ) / (ζ − 1)))"));
-  byId("concrete-told").replaceChildren(numbers, make("p", {}, zero > one ? "After training this gate would be closed: 0 is likelier than 1." : "After training this gate would be open: 1 is likelier than 0."), formula);
+  byId("concrete-told").replaceChildren(numbers, make("p", {}, zero > one ? "After training this gate would be closed: 0 is likelier than 1." : "After training this gate would be open: 1 is likelier than 0."), make("p", { id: "trained-told" }, trained ? trainedSentence(trained) : ""), formula);
+}
+
+/** Where the gate of the chosen head ended. */
+function trainedSentence(trained) {
+  const row = rowOf(headId()), value = trained.log_alpha[gatedRows(trained).indexOf(row)];
+  const chosen = value === undefined ? "has no gate" : `ended at log α ${show(value, 2)}, the thick stroke`;
+  return `A stroke above the three areas is a head’s gate as ${trained.name} left it; choose one to take its log α. ${titleOf(row)} ${chosen}.`;
 }
 
 const trainedShown = () => experiment().concrete.trained.find((one) => one.run === state.trained) || experiment().concrete.trained.find((one) => one.run === closingRun()?.run) || experiment().concrete.trained[0];
@@ -90,7 +102,12 @@ function endsDrawing(shape, trained) {
   const steps = range(STEPS + 1).map((at) => low + (high - low) * at / STEPS), found = steps.map((logalpha) => masses({ ...shape, logalpha }));
   const area = (above, below, name) => draw("polygon", { points: [...steps.map((value, at) => `${x(value).toFixed(1)},${y(above(found[at])).toFixed(1)}`), ...steps.map((value, at) => `${x(value).toFixed(1)},${y(below(found[at])).toFixed(1)}`).reverse()].join(" "), class: name });
   picture.append(area((m) => m.zero, () => 0, "closed"), area((m) => 1 - m.one, (m) => m.zero, "between"), area(() => 1, (m) => 1 - m.one, "open"));
-  marks.forEach((value) => picture.append(draw("line", { x1: x(value), x2: x(value), y1: top - 22, y2: top - 4, class: "trained", "data-logalpha": value })));
+  const rows = trained ? gatedRows(trained) : [];
+  marks.forEach((value, at) => {
+    const id = idOf(rows[at]), tall = id === headId() ? 26 : 22;
+    const take = () => change({ head: id, logalpha: value.toFixed(2) });
+    picture.append(draw("line", { x1: x(value), x2: x(value), y1: top - tall, y2: top - 4, class: `trained${id === headId() ? " chosen" : ""}`, "data-logalpha": value, "data-trained": id, onclick: take }, draw("title", {}, `${headName(rows[at])}: log α ${show(value, 2)}`)));
+  });
   picture.append(draw("line", { x1: x(shape.logalpha), x2: x(shape.logalpha), y1: top - 4, y2: base + 6, class: "here" }));
   for (const value of [low, 0, high]) picture.append(draw("text", { x: x(value), y: base + 18, "text-anchor": "middle", class: "name" }, show(value, 1)));
   const names = [["closed", "gate = 0"], ["between", "between"], ["open", "gate = 1"]];

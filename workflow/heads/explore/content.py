@@ -8,7 +8,8 @@
                    bleu_change, p_value,         of table_michel_table1.tsv
                    function, label,              as in the paper's Figs 1 and 2; "" outside the encoder. Heads of
                                                  alignment_heads.tsv have the function alignment or other
-                   alignment {aer, low, high, offset, offset_aer, pairs, aligns},      by its first step; or null
+                   alignment {aer, low, high, precision, recall, offset, offset_aer, pairs, aligns},     by its first
+                                                 step; or null. aer stands in values too
                    roles [{role, name, label, accuracy, low, high, baseline, cases, holds}]}]
       sentences  [{number, words, relations, tree_heads, pieces, membership}]       of maps.json
       models     [{run, name, kind, scope, asked, bleu,
@@ -96,7 +97,7 @@ def _experiment(
         "bleu": round(float(base["bleu"]), 2),
         "sentences_scored": int(base["sentences"]),
         "signature": str(base["signature"]),
-        "measures": measures_of(own_tables.get("measures")),
+        "measures": measures_of(own_tables.get("measures"), mine["alignment_heads.tsv"]),
         "table": head_rows(mine, own_tables),
         "sentences": [{key: one[key] for key in SHOWN} for one in _maps_of(mine, "baseline")],
         "models": _models(mine),

@@ -106,7 +106,7 @@ function stripOf(sentence, found) {
   sentence.words.forEach((word, place) => {
     const half = widthOf(word) / 2 + 4;
     if (at !== null) picture.append(draw("rect", { x: places[place] - half, y: top + 3, width: 2 * half, height: 20, class: "cell", "fill-opacity": found.values[at][place].toFixed(3) }));
-    const own = { x: places[place], y: top + 18, "text-anchor": "middle" };
+    const own = { x: places[place], y: top + 18, "text-anchor": "middle", style: at !== null && found.values[at][place] > 0.5 ? { fill: "var(--page)" } : {} };
     picture.append(found ? token(word, place, at, own, "strip") : draw("text", own, word));
   });
   return picture;
@@ -115,7 +115,7 @@ function stripOf(sentence, found) {
 function panelOf(id) {
   const row = rowOf(id), one = model(), unit = state.unit || "words";
   const drop = id === headId() ? null : make("button", { type: "button", onclick: () => change({ beside: keptBeside().filter((other) => other !== id).join(",") }) }, "Remove");
-  const name = make("h3", {}, titleOf(row), row.label ? ` (${row.label})` : "");
+  const name = make("h3", {}, titleOf(row), roleOf(row) ? ` (${roleOf(row)})` : "");
   const panel = make("div", { class: "panel", "data-panel": id, tabindex: 0, "data-focus": `panel ${id}`, role: "group", "aria-label": `Attention of ${headName(row)}; arrow keys go to other heads` }, name, drop);
   const found = attentionOf(one, sentenceNumber(), row, unit);
   if (!found) {
@@ -133,16 +133,18 @@ function renderAttention() {
   const { sentences } = experiment();
   byId("attention").hidden = !sentences.length;
   if (!sentences.length) return;
-  const number = sentenceNumber(), row = rowOf(headId());
+  const number = sentenceNumber(), row = rowOf(headId()), lengths = sentences.map((one) => one.words.length);
+  const framed = treeCells(row).length && state.drawing !== "lines" ? "Framed cells are arcs of the tree, of the relation that the head finds. " : "";
   fillSelect(byId("sentence"), sentences.map((one, at) => [at, `${at + 1}. ${one.words.join(" ")}`]), number);
   byId("unit").value = state.unit || "words";
   byId("drawing").value = state.drawing || "map";
-  byId("attention-lead").textContent = `Attention of the ${model().name} model. Framed cells are arcs of the tree, of the relation that the head finds. The sentences are the first ${sentences.length} of their file whose length is as maps asks in config.yaml. Choose a word to pin it; arrow keys go to other heads.`;
+  byId("attention-lead").textContent = `Attention of the ${model().name} model. ${framed}The sentences are the first ${sentences.length} of their file whose length is as maps asks in config.yaml, here ${Math.min(...lengths)} to ${Math.max(...lengths)} words. Choose a word to pin it; arrow keys go to other heads.`;
   const inWords = (state.unit || "words") === "words";
   byId("compare").textContent = keptBeside().includes(headId()) ? "Kept: now choose another" : "Keep beside";
   byId("panels").closest(".trio").classList.toggle("wide", beside().length > 0);
   byId("strip").replaceChildren(stripOf(sentences[number], inWords && row.attention === "enc_self" ? attentionOf(model(), number, row, "words") : null));
   byId("panels").replaceChildren(...[headId(), ...beside()].map(panelOf));
   const seen = attentionOf(model(), number, row, state.unit || "words"), at = seen ? pinned(seen.rows.length) : null;
-  byId("readout").textContent = seen && at !== null ? told(seen, at) : "";
+  const said = seen && at !== null ? told(seen, at) : "";
+  if (byId("readout").textContent !== said) byId("readout").textContent = said;
 }

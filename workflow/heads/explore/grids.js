@@ -5,9 +5,12 @@ const FUNCTION_COLOURS = {
 };
 const FUNCTION_NAMES = {
   positional: "positional", positional_and_syntactic: "positional and syntactic", syntactic: "syntactic", rare: "rare words",
-  alignment: "aligns words", other: "none of these", "": "not measured",
+  alignment: "aligns words", other: "none of these", "": "no role tried",
 };
 const SIGNIFICANT = 0.01;
+
+/** A measure of which less is better: its least value is the brightest, and has the first place. */
+const isError = (key) => key === "aer";
 
 /** Where a value stands among all of a measure, in [0, 1]; lambdas by their rank, for they rise by factors. */
 function scaleOf(key) {
@@ -17,7 +20,8 @@ function scaleOf(key) {
     return { low: steps[0], high: steps[steps.length - 1], at: (value) => (steps.length > 1 ? steps.indexOf(value) / (steps.length - 1) : 1) };
   }
   const low = Math.min(...values), high = Math.max(...values);
-  return { low, high, at: (value) => (high > low ? (value - low) / (high - low) : 0.5) };
+  const at = (value) => (high > low ? (value - low) / (high - low) : 0.5);
+  return isError(key) ? { low: high, high: low, at: (value) => 1 - at(value) } : { low, high, at };
 }
 
 /**
@@ -40,7 +44,8 @@ function gridsInto(place, kinds, cell, choose) {
     square.classList.toggle("lost", Boolean(told.lost));
     square.classList.toggle("marked", Boolean(told.marked));
     square.dataset.value = told.value ?? "";
-    if (choose) {
+    if (!choose) square.title = `${headName(row)}: ${told.name}`;
+    else {
       const chosen = square.dataset.head === chosenId;
       square.setAttribute("aria-pressed", chosen);
       square.classList.toggle("beside", others.includes(square.dataset.head));
@@ -79,7 +84,7 @@ const measuredCell = (key, scale, one) => (row) => {
 };
 
 /** What a head does in a word or two, "" for none. */
-const roleOf = (row) => row.label || (row.alignment?.aligns ? "aligns" : "");
+const roleOf = (row) => row.label || (row.alignment?.aligns ? "align" : "");
 
 const measureName = (key) => (key === "function" ? "role" : experiment().measures.find((one) => one.key === key)?.name);
 
@@ -110,9 +115,10 @@ function walk(event) {
 function renderGrids() {
   const key = measureKey(), one = experiment();
   fillSelect(byId("measure"), [...(one.table.some((row) => row.function) ? [["function", "role"]] : []), ...one.measures.map((each) => [each.key, each.name])], key);
-  fillSelect(byId("model"), one.models.filter((each) => each.kind !== "scratch").map((each) => [each.run, modelName(each)]), model().run);
+  fillSelect(byId("model"), one.models.filter((each) => each.kind !== "scratch" || each === model()).map((each) => [each.run, modelName(each)]), model().run);
   gridsInto(byId("grids"), Object.keys(KINDS), measuredCell(key, scaleOf(key), model()), chooseHead);
-  const notes = ["● BLEU falls without it (p < 0.01)", ...(one.table.some(roleOf) ? ["a word on a square: its role; the encoder’s as in the paper’s Figs 1 and 2"] : [])];
+  const notes = ["● BLEU falls without it (p < 0.01)", ...(one.table.some((row) => row.label) ? ["a word on a square: its role as in the paper’s Figs 1 and 2, such as o→v, object to verb"] : [])];
+  if (one.table.some((row) => row.alignment?.aligns)) notes.push("align: looks at the word to be translated");
   if (model().live.includes("0")) notes.push("hatched: not in the chosen model");
   byId("marks").textContent = notes.join("; ") + ".";
   if (key === "function") {
@@ -127,7 +133,7 @@ function renderGrids() {
 const isPenalty = (key) => key.startsWith("gate_last_lambda");
 
 /** A value of a measure as text; penalties are written as they were asked for. */
-const cellText = (key, value) => (isPenalty(key) ? String(value) : show(value));
+const cellText = (key, value) => (isPenalty(key) ? String(value ?? "–") : show(value));
 
 /** A model by its name, its heads and its score. */
 const modelName = (one) => `${one.name}${one.scope === "enc_self" ? ", encoder only" : ""}: ${[...one.live].filter((digit) => digit === "1").length} heads, BLEU ${show(one.bleu, 2)}`;

@@ -4,11 +4,11 @@
 function roleSentence(row) {
   if (!row.roles.length) return null;
   const held = row.roles.filter((role) => role.holds);
-  const told = (role) => `${role.label}: right in ${percent(role.accuracy)} of ${role.cases} cases (95 % interval ${percent(role.low)} to ${percent(role.high)}${role.baseline === null ? "" : `; the best fixed offset gets ${percent(role.baseline)}`})`;
-  if (held.length) return `It has a role: ${held.map(told).join("; ")}.`;
+  const told = (role) => `${plainly(role)}: right in ${percent(role.accuracy)} of ${role.cases} cases (95 % interval ${percent(role.low)} to ${percent(role.high)}${role.baseline === null ? "" : `; the best fixed offset gets ${percent(role.baseline)}`})`;
+  if (held.length) return `It has a role. It ${held.map(told).join("; it ")}.`;
   const gain = (role) => role.accuracy - (role.baseline ?? 1);
   const best = row.roles.reduce((first, role) => (gain(role) > gain(first) ? role : first));
-  return `None of the paper’s roles. It comes closest with ${told(best)}.`;
+  return `None of the paper’s roles. The closest: it ${told(best)}.`;
 }
 
 /** How far the words that it looks at are from those that a word alignment names. */
@@ -19,12 +19,24 @@ function alignmentSentence({ alignment }) {
   return `${aligns ? "It aligns words" : "It does not align words"}: ${told}; the best fixed offset, ${signed(offset)}, errs in ${percent(alignment.offset_aer)}.`;
 }
 
+const ENDS = { subj: "the subject", obj: "the object", adj: "the adjective", adv: "the adverb", verb: "the verb", noun: "the noun", head: "the word it depends on" };
+
+/** What a head of a role does, as a verb. */
+function plainly(role) {
+  if (role.role !== "syntactic") return role.label.startsWith("looks") ? role.label : `looks at ${role.label}`;
+  const [from, to] = role.label.split("→").map((end) => ENDS[end] || `the word joined as ${end}`);
+  return `looks from ${from} to ${to} (${role.label})`;
+}
+
+const chanceOf = (row) => (row.p_value < 0.001 ? "p < 0.001" : `p ${show(row.p_value, 3)}`);
+
 /** Whether the model can do without it, and on what that rests. */
 function needSentence(row) {
   const parts = [];
   if (row.bleu_change !== null) {
-    const sure = row.p_value < SIGNIFICANT;
-    parts.push(`Masked alone, BLEU changes by ${signed(row.bleu_change)} (p ${show(row.p_value, 3)}): ${sure && row.bleu_change < 0 ? "the model needs it as it stands" : "the model can do without it"}.`);
+    const sure = row.p_value < SIGNIFICANT, lost = row.bleu_change < 0;
+    const told = lost ? (sure ? "the model needs it as it stands" : `no sure loss, for p is not below ${SIGNIFICANT}`) : "nothing is lost without it";
+    parts.push(`Masked alone, BLEU changes by ${signed(row.bleu_change)} (${chanceOf(row)}): ${told}.`);
   }
   const last = row.values.gate_last_lambda_all ?? row.values.gate_last_lambda_enc_self;
   if (last !== null && last !== undefined) {
@@ -35,20 +47,29 @@ function needSentence(row) {
   return parts.join(" ");
 }
 
-/** The place of a head among all of its kind by a measure, the largest first. */
+/** The place of a head among all of its kind by a measure, the largest first, of errors the least. */
 function placeOf(row, key) {
   const values = experiment().table.filter((one) => one.attention === row.attention).map((one) => one.values[key]).filter((value) => value !== null && value !== undefined);
-  return `${values.filter((value) => value > row.values[key]).length + 1} of ${values.length}`;
+  return `${values.filter((value) => (isError(key) ? value < row.values[key] : value > row.values[key])).length + 1} of ${values.length}`;
 }
 
 function measuresTable(row) {
   const known = experiment().measures.filter((one) => row.values[one.key] !== null && row.values[one.key] !== undefined);
-  const line = (one) => make("tr", { "data-measure": one.key }, make("th", { scope: "row", title: one.what }, one.name), make("td", {}, cellText(one.key, row.values[one.key])), make("td", {}, placeOf(row, one.key)));
+  const line = (one) => make("tr", { "data-measure": one.key }, make("th", { scope: "row", title: one.what }, one.name), make("td", {}, cellText(one.key, row.values[one.key]), certaintyOf(row, one.key)), make("td", {}, placeOf(row, one.key)));
   const head = make("tr", {}, ...["measure", "value", "place"].map((name) => make("th", { scope: "col" }, name)));
   return make("table", { class: "numbers" }, make("thead", {}, head), make("tbody", {}, ...known.map(line)));
 }
 
-function rolesTable(row, roles) {
+/** Chance alone gives as large a loss with this p; other measures have none. */
+const certaintyOf = (row, key) => (key === "bleu_lost" && row.p_value !== null ? ` (${chanceOf(row)})` : null);
+
+function alignmentTable({ aer, low, high, precision, recall, offset, offset_aer }) {
+  const cells = [percent(aer, 1), `${percent(low, 1)} to ${percent(high, 1)}`, `${percent(offset_aer, 1)} (${signed(offset)})`, percent(precision, 1), percent(recall, 1)];
+  const head = make("tr", {}, ...["errs", "95 % interval", "fixed offset", "precision", "recall"].map((name) => make("th", { scope: "col" }, name)));
+  return make("table", { class: "numbers", "data-table": "alignment" }, make("thead", {}, head), make("tbody", {}, make("tr", {}, ...cells.map((cell) => make("td", {}, cell)))));
+}
+
+function rolesTable(roles) {
   const line = (role) => make("tr", {}, make("th", { scope: "row" }, role.label, role.holds ? " ✓" : ""), make("td", {}, percent(role.accuracy, 1)), make("td", {}, `${percent(role.low, 1)} to ${percent(role.high, 1)}`), make("td", {}, role.baseline === null ? "–" : percent(role.baseline, 1)));
   const head = make("tr", {}, ...["tried as", "right", "95 % interval", "fixed offset"].map((name) => make("th", { scope: "col" }, name)));
   return make("table", { class: "numbers" }, make("thead", {}, head), make("tbody", {}, ...roles.map(line)));
@@ -59,8 +80,8 @@ const titleOf = (row) => `${KINDS[row.attention][0].toUpperCase()}${headName(row
 /** All numbers of a head in short, for the tip. */
 function tipOf(row) {
   const best = [...row.roles].sort((a, b) => (b.holds - a.holds) || (b.accuracy - (b.baseline ?? 0.9)) - (a.accuracy - (a.baseline ?? 0.9))).slice(0, 3);
-  const parts = [make("strong", {}, titleOf(row)), row.label ? make("div", {}, `in the paper’s figure: ${row.label}`) : null];
-  parts.push(measuresTable(row), best.length ? rolesTable(row, best) : null);
+  const parts = [make("strong", {}, titleOf(row)), row.label ? make("div", {}, `in the paper’s figure: ${row.label}`) : row.alignment?.aligns ? make("div", {}, "role: alignment head") : null];
+  parts.push(measuresTable(row), best.length ? rolesTable(best) : null, row.alignment ? alignmentTable(row.alignment) : null);
   return parts.filter(Boolean);
 }
 
@@ -76,9 +97,14 @@ function renderCard() {
   if (habits) parts.push(make("p", { id: "habits-told" }, habits.text), habits.bars);
   parts.push(make("h4", {}, "Can the model do without it?"), make("p", { id: "need-told" }, needSentence(row) || "This was not measured."));
   if (!live) parts.push(make("p", { class: "warning" }, `${model().name} has lost this head.`));
-  parts.push(make("details", { open: cardOpen.measures, ontoggle: (event) => { cardOpen.measures = event.target.open; } }, make("summary", {}, "All its numbers"), measuresTable(row)));
-  if (row.roles.length) parts.push(make("details", { open: cardOpen.roles, ontoggle: (event) => { cardOpen.roles = event.target.open; } }, make("summary", {}, "All roles it was tried as"), rolesTable(row, row.roles)));
-  byId("card").replaceChildren(...parts);
+  parts.push(make("details", { open: cardOpen.measures, ontoggle: (event) => { cardOpen.measures = event.target.open; } }, make("summary", {}, "All its numbers"), measuresTable(row), row.alignment ? alignmentTable(row.alignment) : null));
+  if (row.roles.length) parts.push(make("details", { open: cardOpen.roles, ontoggle: (event) => { cardOpen.roles = event.target.open; } }, make("summary", {}, "All roles it was tried as"), rolesTable(row.roles)));
+  // It is read out when it changes, so it may not when something else does.
+  const told = parts.map((part) => part.outerHTML).join("");
+  if (told !== cardTold) byId("card").replaceChildren(...parts);
+  cardTold = told;
 }
+
+let cardTold = "";
 
 const cardOpen = { measures: false, roles: false };

@@ -1,4 +1,4 @@
-"""What is known of each head of the unpruned model: measures, what it costs to mask it, roles."""
+"""What is known of each head of the unpruned model: measures, what it costs to mask it, roles, how it aligns words."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from heads.tables.roles import head_functions
 HEAD = ["attention", "layer", "head"]
 ROLE = ("accuracy", "low", "high", "baseline")
 ALIGNMENT = {"aer": "aer", "low": "aer_low", "high": "aer_high", "offset": "offset", "offset_aer": "offset_aer"}
+ALIGNMENT |= {"precision": "precision", "recall": "recall"}
 """What is told of a head's word alignment, and its column in `alignment_heads.tsv`."""
 
 
-def measures_of(table: pd.DataFrame | None) -> list[dict[str, str]]:
+def measures_of(*tables: pd.DataFrame | None) -> list[dict[str, str]]:
     """The measures that any head has a number of, in the order of MEASURES, rules of relevance last."""
-    if table is None:
-        return []
-    found = {column: measure_of(column) for column in table.columns if table[column].notna().any()}
+    known = [table for table in tables if table is not None]
+    found = {column: measure_of(column) for table in known for column in table.columns if table[column].notna().any()}
     order = [*MEASURES, *(column for column in found if column not in MEASURES)]
     return [measure for column in order if (measure := found.get(column))]
 
@@ -46,17 +46,19 @@ def head_rows(frames: Frames, tables: Mapping[str, pd.DataFrame]) -> list[dict[s
     for attention, layer, head in heads[HEAD].itertuples(index=False):
         place = (attention, int(layer), int(head))
         own, without = measures.get(place, {}), masked.get(place, {})
+        links_of = aligned.get(place)
         found, label = known.get(place, ([], ""))
+        values = {column: number(own[column]) for column in own if measure_of(column)}
         rows.append(
             {
                 **dict(zip(HEAD, place, strict=True)),
-                "values": {column: number(own[column]) for column in own if measure_of(column)},
+                "values": values | ({"aer": links_of["aer"]} if links_of else {}),
                 "bleu_change": number(without.get("bleu_change")),
                 "p_value": number(without.get("p_value")),
                 "function": functions.get(place, ""),
                 "label": label,
                 "roles": found,
-                "alignment": aligned.get(place),
+                "alignment": links_of,
             }
         )
     return rows

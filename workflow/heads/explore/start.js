@@ -6,7 +6,7 @@ function renderTop() {
   const one = experiment(), tested = one.table.filter((row) => row.p_value !== null);
   const needed = tested.filter((row) => row.p_value < SIGNIFICANT && row.bleu_change < 0).length;
   const parts = [`The translation model “${one.name}” has ${one.table.length} heads and ${show(one.bleu, 2)} BLEU.`];
-  if (tested.length) parts.push(`Masked one at a time, ${needed} of them cost BLEU for sure (p < 0.01); any one of the other ${tested.length - needed} can be spared.`);
+  if (tested.length) parts.push(`Masked one at a time, ${needed} of them clearly cost BLEU (p < ${SIGNIFICANT}); of the other ${tested.length - needed} none is surely missed.`);
   const cheap = one.models.filter((each) => each.kind === "pruned" && each.live.includes("0") && each.bleu > one.bleu - 1);
   const kept = (each) => [...each.live].filter((digit) => digit === "1").length;
   if (cheap.length) {
@@ -18,7 +18,7 @@ function renderTop() {
   fillSelect(byId("experiment"), DATA.experiments.map((each) => [each.name, each.name]), one.name);
   byId("views").replaceChildren(...Object.entries(VIEWS).map(([id, name]) => make("a", { href: `#view=${id}`, "data-focus": `view ${id}`, "aria-current": state.view === id, onclick: (event) => { event.preventDefault(); change({ view: id }); goToView(); } }, name)));
   const seeds = one.seeds > 1 ? ` Of ${one.seeds} seeds, seed ${one.seed} is shown.` : "";
-  byId("footer").textContent = `BLEU on ${one.sentences_scored} test sentences, ${one.signature}.${seeds} Layers and heads are counted from 1 here and from 0 in addresses and files. The address of this page holds all that is chosen.`;
+  byId("footer").textContent = `BLEU on ${one.sentences_scored} test sentences, ${one.signature}.${seeds} Layers, heads and sentences are counted from 1 here and from 0 in addresses and files. The address of this page holds all that is chosen.`;
 }
 
 const goToView = () => { if (VIEWS[state.view]) byId(state.view).scrollIntoView(); };

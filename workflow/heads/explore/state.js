@@ -95,7 +95,7 @@ function addressOf(one) {
 
 /** Change what is shown; null takes a choice back. */
 function change(changes) {
-  state = { ...state, ...changes };
+  state = Object.fromEntries(Object.entries({ ...state, ...changes }).filter(([, value]) => value !== null));
   history.replaceState(null, "", addressOf(state));
   render();
 }

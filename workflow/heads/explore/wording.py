@@ -32,8 +32,12 @@ MEASURES = {
     "syntactic_gain": ("best gain on a relation", "accuracy above the best fixed offset, for the head's best relation"),
     "positional_accuracy": ("most to one fixed offset", "share of pieces whose largest weight is at one offset"),
     "rare_accuracy": ("looks at rare pieces", "share of sentences whose rarest piece, or two, it looks at most"),
+    "aer": (
+        "alignment error rate",
+        "how far the source words it looks at most differ from a word alignment; 0: not at all",
+    ),
 }
-"""By column of table_measures.tsv its name and what it is; relevance has a column a rule."""
+"""By column of table_measures.tsv or alignment_heads.tsv its name and what it is; relevance has a column a rule."""
 
 
 def measure_of(column: str) -> dict[str, str] | None:

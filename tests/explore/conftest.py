@@ -1,0 +1,51 @@
+"""The page and a browser without a network, for all tests that look at it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from explored_page import CHROMIUM, WIDE, Explored, Opened, explored
+
+
+@pytest.fixture(scope="session")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Explored:
+    return explored(tmp_path_factory.mktemp("explored") / "results")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        # Without a sandbox, for root may have none.
+        started = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def opened(made: Explored, browser: Browser) -> Iterator[Opened]:
+    """Opens the page at an address, offline; at the end nothing may have gone wrong or been asked for."""
+    wrong: list[str] = []
+    contexts = []
+
+    def open_page(address: str = "", size: tuple[int, int] = WIDE, scheme: Any = "light") -> Page:
+        viewport: Any = {"width": size[0], "height": size[1]}
+        context = browser.new_context(viewport=viewport, color_scheme=scheme, offline=True)
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(20_000)
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.on("console", lambda said: wrong.append(said.text) if said.type == "error" else None)
+        page.on("dialog", lambda dialog: wrong.append(f"dialog {dialog.message}"))
+        page.on("request", lambda asked: None if asked.url.startswith(start) else wrong.append(asked.url))
+        page.goto(f"{start}{address}")
+        return page
+
+    start = made.page.resolve().as_uri()
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert not wrong
