@@ -1,9 +1,9 @@
 """How often our beam search and transformers' find different translations with a Marian model, and why.
 
 Run: PYTHONPATH=workflow python benchmarks/marian_search.py MODEL test.en.gz on a folder as `save_pretrained` writes
-it. Both are the same function, so what differs is the search: theirs divides by length ** penalty, ours by ((5 +
-length) / 6) ** penalty, and theirs stops, unless early_stopping is "never", when the best open hypothesis is no
-better than the worst of a full beam of ended ones.
+it. Both are the same function, so what differs is the search. Theirs divides by length ** penalty, as `heads
+translate` does with imported models; experiments divide by ((5 + length) / 6) ** penalty. Theirs also stops, unless
+early_stopping is "never", when the best open hypothesis is no better than the worst of a full beam of ended ones.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from transformers import MarianMTModel
 from heads.model.folder import load_folder
 from heads.model.transformer import Transformer
 from heads.text.special_ids import BOS, EOS
-from heads.translation.beam_search import beam_search, length_limit, penalty
+from heads.translation.beam_search import LENGTH_OFFSET, beam_search, length_limit, penalty
 from heads.translation.from_marian import numberings_of
 from heads.translation.importing import import_model
 from heads.translation.marian_folder import read_marian
@@ -69,12 +69,12 @@ def main() -> None:
     other = MarianMTModel.from_pretrained(arguments.model).eval()
     sentences = [[*ids, EOS] for ids in vocabulary.encode(lines)]
 
-    def by_ours(exponent: float) -> Hypotheses:
+    def by_ours(offset: int) -> Hypotheses:
         found = []
         for ids in sentences:
             pieces = torch.tensor([ids])
             mask = torch.ones_like(pieces, dtype=torch.bool)
-            found += beam_search(ours, pieces, mask, beam=beam, length_penalty=exponent)
+            found += beam_search(ours, pieces, mask, beam=beam, length_penalty=alpha, length_offset=offset)
         return found
 
     def by_theirs(**how: Any) -> Hypotheses:
@@ -84,24 +84,21 @@ def main() -> None:
         return [number for number, (one, two) in enumerate(zip(some, others, strict=True)) if one != two]
 
     own, never = by_theirs(), by_theirs(early_stopping="never")
-    plain = by_theirs(early_stopping="never", length_penalty=0.0)
-    mine, ours_plain = by_ours(alpha), by_ours(0.0)
+    mine, by_wu = by_ours(0), by_ours(LENGTH_OFFSET)
     print(f"{len(sentences)} sentences, beam {beam}, length penalty {alpha}; translations that differ:")
-    print(f"no length penalty, theirs never stopping early: {len(differing(plain, ours_plain))}")
-    print(f"the model's own settings: {len(differing(own, mine))}")
-    print(f"its own but never stopping early: {len(differing(never, mine))}")
-    print(f"theirs, stopping early or never: {len(differing(own, never))}")
-    formula = 0
-    for number in differing(own, mine):
-        one, two = own[number], mine[number]
-        totals = [log_probability(ours, sentences[number], found) for found in (one, two)]
-        lengths = [len(found) + 1 for found in (one, two)]
-        by_length, by_wu = (
-            [total / divisor for total, divisor in zip(totals, divisors, strict=True)]
-            for divisors in ([length**alpha for length in lengths], [penalty(length, alpha) for length in lengths])
+    print(f"the model's own settings, ours dividing as theirs does: {len(differing(own, mine))}")
+    print(f"the same, theirs never stopping early: {len(differing(never, mine))}")
+    print(f"ours dividing by Wu et al.'s formula: {len(differing(own, by_wu))}")
+    better = 0
+    for number in differing(own, by_wu):
+        hypotheses = own[number], by_wu[number]
+        totals = [log_probability(ours, sentences[number], found) for found in hypotheses]
+        one, two = (
+            [total / penalty(len(found) + 1, alpha, offset) for total, found in zip(totals, hypotheses, strict=True)]
+            for offset in (0, LENGTH_OFFSET)
         )
-        formula += by_length[0] > by_length[1] and by_wu[0] < by_wu[1]
-    print(f"of those under its own settings, each the better one by its own formula: {formula}")
+        better += one[0] > one[1] and two[0] < two[1]
+    print(f"of those, each the better one by its own formula: {better}")
 
 
 if __name__ == "__main__":

@@ -77,7 +77,7 @@ def naive_greedy(model: Transformer, source: Tensor, limit: int) -> list[int]:
     return prefix
 
 
-def slow_beam(model: Transformer, source: Tensor, limit: int, beam: int, alpha: float) -> list[int]:
+def slow_beam(model: Transformer, source: Tensor, limit: int, beam: int, alpha: float, offset: int) -> list[int]:
     """Lists of hypotheses; never stops early. An end among the `beam` best finishes, the best others live on."""
     live: list[tuple[float, list[int]]] = [(0.0, [])]
     finished: list[tuple[float, list[int]]] = []
@@ -88,7 +88,7 @@ def slow_beam(model: Transformer, source: Tensor, limit: int, beam: int, alpha: 
                 if token not in (PAD, BOS, UNK) and (step < limit or token == EOS):
                     candidates.append((score + value, [*prefix, token]))
         candidates.sort(reverse=True)
-        divisor = ((5 + step) / 6) ** alpha
+        divisor = ((offset + step) / (offset + 1)) ** alpha
         finished += [(score / divisor, p[:-1]) for score, p in candidates[:beam] if p[-1] == EOS]
         live = [(score, p) for score, p in candidates if p[-1] != EOS][:beam]
     return max(finished)[1]
@@ -109,10 +109,15 @@ def test_greedy_search_equals_taking_the_likeliest_piece_without_a_cache(
     assert endings == {"cut", "short", "long"}
 
 
-@pytest.mark.parametrize("alpha", [0.0, 0.6, 1.7])
+@pytest.mark.parametrize(("alpha", "how"), [(0.0, {}), (0.6, {}), (1.7, {}), (1.0, {"length_offset": 0})])
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_a_beam_that_holds_everything_finds_the_best_of_all_translations(
-    talker: Build, sources: tuple[Tensor, Tensor], monkeypatch: pytest.MonkeyPatch, alpha: float, seed: int
+    talker: Build,
+    sources: tuple[Tensor, Tensor],
+    monkeypatch: pytest.MonkeyPatch,
+    alpha: float,
+    how: dict[str, int],
+    seed: int,
 ) -> None:
     monkeypatch.setattr(heads.translation.beam_search, "length_limit", lambda _: 4)
     (ids, mask), model = sources, talker(eos=0.5, seed=seed, pieces=6)
@@ -122,13 +127,13 @@ def test_a_beam_that_holds_everything_finds_the_best_of_all_translations(
         for tokens in [t for n in range(4) for t in product((4, 5), repeat=n)]:
             steps = [log_probs(model, ids[row][mask[row]], list(tokens[:i])) for i in range(len(tokens) + 1)]
             total = sum(step[token] for step, token in zip(steps, (*tokens, EOS), strict=True))
-            scored[tokens] = total / ((5 + len(tokens) + 1) / 6) ** alpha
+            scored[tokens] = total / ((len(tokens) + 1) if how else ((5 + len(tokens) + 1) / 6)) ** alpha
         expected.append(list(max(scored.items(), key=lambda item: item[1])[0]))
-    assert beam_search(model, ids, mask, beam=16, length_penalty=alpha) == expected
+    assert beam_search(model, ids, mask, beam=16, length_penalty=alpha, **how) == expected
 
 
 @pytest.mark.parametrize("beam", [1, 2, 3])
-@pytest.mark.parametrize("alpha", [0.0, 0.9, 4.0])
+@pytest.mark.parametrize(("alpha", "offset"), [(0.0, 5), (0.9, 5), (4.0, 5), (1.0, 0)])
 @pytest.mark.parametrize("staying", [0.0, 0.5, 1.0])
 def test_a_narrow_beam_equals_lists_of_hypotheses_that_are_never_stopped_early(
     talker: Build,
@@ -136,6 +141,7 @@ def test_a_narrow_beam_equals_lists_of_hypotheses_that_are_never_stopped_early(
     monkeypatch: pytest.MonkeyPatch,
     beam: int,
     alpha: float,
+    offset: int,
     staying: float,
 ) -> None:
     """Whether sentences that are over leave at once, later, or with the last; each has a limit of its own."""
@@ -144,8 +150,8 @@ def test_a_narrow_beam_equals_lists_of_hypotheses_that_are_never_stopped_early(
     ids, mask = sources
     for seed in range(6):
         model = talker(eos=1.5, seed=seed)
-        expected = [slow_beam(model, ids[row][mask[row]], LENGTHS[row] + 2, beam, alpha) for row in range(3)]
-        assert beam_search(model, ids, mask, beam=beam, length_penalty=alpha) == expected
+        expected = [slow_beam(model, ids[row][mask[row]], LENGTHS[row] + 2, beam, alpha, offset) for row in range(3)]
+        assert beam_search(model, ids, mask, beam=beam, length_penalty=alpha, length_offset=offset) == expected
 
 
 @pytest.mark.parametrize("beam", [1, 3])
@@ -177,6 +183,7 @@ def test_gates_reach_the_search(talker: Build, sources: tuple[Tensor, Tensor]) -
 @pytest.mark.parametrize(("length", "alpha", "expected"), [(1, 0.6, 1.0), (7, 1.0, 2.0), (19, 0.5, 2.0), (9, 0.0, 1.0)])
 def test_the_length_penalty_is_the_formula_of_wu_et_al(length: int, alpha: float, expected: float) -> None:
     assert penalty(length, alpha) == pytest.approx(expected)
+    assert penalty(length, alpha, 0) == pytest.approx(length**alpha)
 
 
 @torch.no_grad()

@@ -17,19 +17,20 @@ import pytest
 import torch
 
 from heads.__main__ import main
-from heads.base.files import UserError, read_json
+from heads.base.files import UserError, read_json, write_json
 from heads.model.folder import load_folder
 from heads.model.transformer import Transformer
 from heads.text.batches import make_batch
 from heads.text.special_ids import BOS, EOS, PAD, UNK
 from heads.text.vocabulary import Vocabulary
-from heads.translation.beam_search import beam_search, length_limit
+from heads.translation.beam_search import LENGTH_OFFSET, beam_search, length_limit
 from heads.translation.export import export
 from heads.translation.from_hub import folder_of
 from heads.translation.from_marian import Numbering, numberings_of
 from heads.translation.importing import import_model
 from heads.translation.marian_folder import read_marian
-from heads.translation.model_folder import search_of
+from heads.translation.model_folder import length_offset_of, search_of
+from heads.translation.stream import open_translator
 from marian_models import SENTENCES, save_marian, save_tokeniser, transformers
 
 SHAPES: dict[str, dict[str, Any]] = {
@@ -97,7 +98,8 @@ def test_the_search_finds_what_transformers_finds(
     for ids in drawn([3, 5, 8, 2, 6, 4], len(source.rows), 5):
         pieces = torch.tensor([[*ids, EOS]])
         found = beam_search(ours, pieces, torch.ones_like(pieces, dtype=torch.bool), beam=beam, length_penalty=0.0)[0]
-        # Scores that no length divides, and a search that goes on while it may get better, are the same on both sides.
+        # Scores that no length divides, since random models are cut off, where the end costs nothing on their side;
+        # a search that goes on while it may get better. benchmarks/marian_search.py compares trained models.
         how = {"length_penalty": 0.0, "early_stopping": "never"} if beam > 1 else {}
         limit = length_limit(pieces.shape[1])
         expected = theirs.generate(
@@ -256,6 +258,19 @@ def test_where_a_model_is_from_and_its_licence_go_along_into_exports(
         digest = hashlib.sha256((good / "model.safetensors").read_bytes()).hexdigest()
         assert about["files_sha256"]["model.safetensors"] == digest
     assert search_of(tmp_path / "ours") == (4, 1)
+
+
+def test_an_imported_model_is_searched_as_its_authors_do_until_an_experiment_scored_it(
+    good: Path, tmp_path: Path
+) -> None:
+    import_model(good, tmp_path / "ours")
+    assert length_offset_of(tmp_path / "ours") == 0
+    device = torch.device("cpu")
+    how: dict[str, Any] = {"beam": 4, "length_penalty": 1.0, "batch_tokens": 100, "max_pieces": 50}
+    assert open_translator(tmp_path / "ours", device, **how).length_offset == 0
+    score = {"beam": 4, "length_penalty": 0.6, "bleu": 1.0, "split": "test", "sentences": 1, "signature": "x"}
+    write_json(tmp_path / "ours/bleu.json", score)
+    assert open_translator(tmp_path / "ours", device, **how).length_offset == LENGTH_OFFSET
 
 
 def test_a_language_is_named_by_a_prefix_that_every_source_sentence_begins_with(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Translation: batched beam search with a key/value cache (greedy search is a beam of one), and BLEU.
 
-Scores are log-probabilities divided by ((5 + length) / 6)^alpha, the length with the end sign (Wu et al. 2016, eq. 14).
+Scores are log-probabilities divided by ((5 + length) / 6)^alpha, the length with the end sign (Wu et al. 2016, eq. 14);
+an offset of 0 in place of 5 makes that length^alpha, as transformers, CTranslate2 and fairseq have it.
 B sentences, N beams, V vocabulary, T steps so far.
 """
 
@@ -26,6 +27,8 @@ IMPOSSIBLE = -1e9
 
 STAYING = 7 / 8
 """Sentences that are over are left out of the batch when no more than this share of it goes on: to do so costs time."""
+LENGTH_OFFSET = 5
+"""What is added to a length that scores are divided by, in Wu et al. 2016, eq. 14."""
 CHUNK = 128
 """How many scores are looked at by their maximum alone, when the largest are sought."""
 
@@ -63,6 +66,7 @@ def beam_search(
     *,
     beam: int,
     length_penalty: float,
+    length_offset: int = LENGTH_OFFSET,
     gates: Gates | None = None,
 ) -> list[list[int]]:
     """The best translation of each source sentence [B, S], as piece ids without start and end."""
@@ -84,8 +88,8 @@ def beam_search(
         if step >= min(limits):
             goes_on = torch.arange(log_probs.shape[2], device=device) != EOS
             log_probs.masked_fill_((search.limit == step)[:, None, None] & goes_on, IMPOSSIBLE)
-        _extend(search, cache, log_probs, best, step=step, alpha=length_penalty)
-        attainable = search.live_scores[:, 0] / ((5 + search.limit) / 6) ** length_penalty
+        _extend(search, cache, log_probs, best, step=step, divisor=penalty(step, length_penalty, length_offset))
+        attainable = search.live_scores[:, 0] / penalty(search.limit, length_penalty, length_offset)
         over = (search.done_scores >= attainable) | (search.limit <= step)
         # A sentence that is over may stay in the batch for a while, where it finishes nothing better.
         rows = (~over).nonzero()[:, 0]
@@ -97,13 +101,13 @@ def beam_search(
     return best
 
 
-def penalty(length: int, alpha: float) -> float:
-    """What a hypothesis of `length` pieces, the end sign counted, has its log-probability divided by."""
-    return float(((5 + length) / 6) ** alpha)
+def penalty(length: Any, alpha: float, offset: int = LENGTH_OFFSET) -> Any:
+    """What hypotheses of `length` pieces, a number or a tensor, the end sign counted, are divided by."""
+    return ((offset + length) / (offset + 1)) ** alpha
 
 
 def _extend(
-    search: _Search, cache: DecoderCache, log_probs: Tensor, best: list[list[int]], *, step: int, alpha: float
+    search: _Search, cache: DecoderCache, log_probs: Tensor, best: list[list[int]], *, step: int, divisor: float
 ) -> None:
     """One step: of the 2N best continuations, ends among the first N are finished, and the N best others live on.
 
@@ -116,7 +120,7 @@ def _extend(
     ended = token == EOS
 
     # An end that is not among the N best is no choice of a beam of N; without this, a beam of one is not greedy.
-    finished = (scores[:, :beam] / penalty(step, alpha)).masked_fill(~ended[:, :beam], IMPOSSIBLE)
+    finished = (scores[:, :beam] / divisor).masked_fill(~ended[:, :beam], IMPOSSIBLE)
     done_scores, place = finished.max(1)
     better = (done_scores > search.done_scores).nonzero()[:, 0]
     if len(better):  # all at once, as a GPU is waited for each time that it is asked

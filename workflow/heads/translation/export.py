@@ -86,7 +86,7 @@ def export(
         if score is not None:
             write_json(stage / SCORE, score)
         parameters = sum(value.numel() for value in model.parameters())
-        use = use_of(form, facts["provenance"], score, difference) + (ALIGNMENT_USE if aligning else "")
+        use = use_of(form, facts["provenance"], score, difference, about) + (ALIGNMENT_USE if aligning else "")
         write_text(stage / "README.md", page(model.shape, parameters, facts, score, use, about))
     return difference
 
@@ -178,25 +178,33 @@ Text is UTF-8, a sentence a line. Nothing else of the experiment is needed, and 
 """
 
 
-def use_of(form: str, origin: Mapping[str, Any], score: Mapping[str, Any] | None, difference: float | None) -> str:
+def use_of(
+    form: str,
+    origin: Mapping[str, Any],
+    score: Mapping[str, Any] | None,
+    difference: float | None,
+    about: Mapping[str, Any] | None = None,
+) -> str:
     """How an exported model translates, as Markdown: where our own command is from, or what others' programs need."""
     changed = ", with changes that were not committed" if origin["changed_since_commit"] else ""
     versions = ", ".join(f"{name} {origin[name]}" for name in ("python", "torch", "sentencepiece"))
     code = f"the code that trained the model, commit `{origin['commit']}`{changed}, with {versions}"
     if form == "folder":
-        known = "" if score else " --beam {} --length-penalty {}".format(*SEARCH)
+        known = "" if score or about else " --beam {} --length-penalty {}".format(*SEARCH)
         return f"""    python -m heads translate --model FOLDER{known} < source.txt > translations.txt
 
 FOLDER is this one, and `model.json` lists the heads that are left. The command is there once `pip install .` was run in
 {code}."""
-    beam, alpha = _searched(score, None)
+    beam, alpha = _searched(score, about)
     how = {"onnx": ONNX_USE, "ctranslate2": CTRANSLATE2_USE, "huggingface": HUGGINGFACE_USE}[form].format(
-        beam=beam, alpha=alpha
+        beam=beam, alpha=alpha, ours="as ours" if score is None and about else OURS.format(alpha=alpha)
     )
     return f"""{how}
 Written by {code}. When it was, no log-probability of a piece was further than {difference:.1e} nats from those of the
 model in that code. `heads.tsv` lists the heads that are left, `origin.json` where all came from."""
 
+
+OURS = "ours were divided by ((5 + length) / 6) ** {alpha}"
 
 ONNX_USE = """    pip install onnxruntime sentencepiece numpy
     python translate.py --beam {beam} --length-penalty {alpha} < source.txt > translations.txt
@@ -215,8 +223,7 @@ print(tokenizer.batch_decode(model.generate(**batch), skip_special_tokens=True, 
 ```
 
 Heads that are cut out are zeros there, as Marian has as many in every layer: it is no smaller and no faster.
-transformers divides scores by length ** length_penalty, ours were divided by ((5 + length) / 6) ** {alpha}; the beam
-is {beam}."""
+transformers divides scores by length ** length_penalty, {ours}; the beam is {beam}."""
 
 CTRANSLATE2_USE = """    pip install ctranslate2 sentencepiece
 
@@ -230,7 +237,7 @@ for result in translator.translate_batch(pieces, beam_size={beam}, disable_unk=T
     print(target.decode(result.hypotheses[0]))
 ```
 
-CTranslate2 divides scores by length ** length_penalty, ours were divided by ((5 + length) / 6) ** {alpha}."""
+CTranslate2 divides scores by length ** length_penalty, {ours}."""
 
 
 ALIGNMENT_USE = """
@@ -261,8 +268,9 @@ def _origin_text(about: Mapping[str, Any] | None) -> str:
 ## Origin
 
 Made from the Marian model {about["name"]}, {licence}; what came with it is in `{PRETRAINED}/`.{prefix}
-Its authors search with a beam of {about["num_beams"]} and divide scores by length ** {about["length_penalty"]}; here it
-is ((5 + length) / 6) to that power, and unknown pieces are never written.
+Its authors search with a beam of {about["num_beams"]} and divide scores by length ** {about["length_penalty"]}, and so
+does `heads translate`; an experiment divides by ((5 + length) / 6) to a power of its own. Unknown pieces are never
+written.
 """
 
 

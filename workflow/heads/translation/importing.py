@@ -38,8 +38,9 @@ def import_model(pretrained: Path, out: Path, prefix: str = "") -> None:
         facts = {"experiment": "imported", "run": folder.path.resolve().name, "updates": 0, "total_updates": 0}
         save_folder(model, stage, facts, origin)
         parameters = sum(value.numel() for value in model.parameters())
-        use = use_of("folder", origin, None, None)
-        write_text(stage / "README.md", page(model.shape, parameters, facts, None, use, about_of(stage)))
+        about = about_of(stage)
+        use = use_of("folder", origin, None, None, about)
+        write_text(stage / "README.md", page(model.shape, parameters, facts, None, use, about))
 
 
 def write_vocabularies(folder: MarianFolder, place: Path, prefix: str) -> None:

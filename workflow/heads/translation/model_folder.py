@@ -10,6 +10,7 @@ from heads.base.files import UserError, read_json
 from heads.base.names import SIDES
 from heads.model.transformer import Transformer
 from heads.text.vocabulary import Vocabulary
+from heads.translation.beam_search import LENGTH_OFFSET
 
 SCORE = "bleu.json"
 VOCABULARIES = tuple(f"{side}.model" for side in SIDES)
@@ -52,6 +53,12 @@ def search_of(folder: Path) -> tuple[int, float]:
     if score is None:
         raise UserError(f"{folder} was never scored, so that its beam is unknown: give --beam and --length-penalty.")
     return score["beam"], score["length_penalty"]
+
+
+def length_offset_of(folder: Path) -> int:
+    """What is added to lengths that divide scores: nothing for an imported model that no experiment scored."""
+    imported = about_of(vocabulary_folder(folder)) is not None
+    return 0 if imported and not (folder / SCORE).exists() else LENGTH_OFFSET
 
 
 def score_of(folder: Path) -> dict[str, Any] | None:

@@ -18,7 +18,7 @@ from heads.text.batches import cut, pad
 from heads.text.special_ids import EOS
 from heads.text.vocabulary import Vocabulary
 from heads.translation.beam_search import beam_search
-from heads.translation.model_folder import load_vocabularies, search_of
+from heads.translation.model_folder import length_offset_of, load_vocabularies, search_of
 
 Tell = Callable[[str], None]
 """Takes one sentence for the person who waits."""
@@ -37,6 +37,7 @@ class Translator:
     device: torch.device
     beam: int
     length_penalty: float
+    length_offset: int
     batch_tokens: int
     max_pieces: int
 
@@ -64,6 +65,7 @@ class Translator:
                 mask.to(self.device),
                 beam=self.beam,
                 length_penalty=self.length_penalty,
+                length_offset=self.length_offset,
             )
             for member, text in zip(members, self.target.decode(ids), strict=True):
                 texts[member] = text
@@ -97,6 +99,7 @@ def open_translator(
         device,
         beam=beam,
         length_penalty=length_penalty,
+        length_offset=length_offset_of(folder),
         batch_tokens=batch_tokens,
         max_pieces=max_pieces,
     )
