@@ -17,7 +17,7 @@ from heads.model.transformer import Transformer
 from heads.text.batches import cut, pad
 from heads.text.special_ids import EOS
 from heads.text.vocabulary import Vocabulary
-from heads.translation.beam_search import beam_search
+from heads.translation.beam_search import LENGTH_OFFSET, beam_search
 from heads.translation.model_folder import length_offset_of, load_vocabularies, search_of
 
 Tell = Callable[[str], None]
@@ -37,9 +37,9 @@ class Translator:
     device: torch.device
     beam: int
     length_penalty: float
-    length_offset: int
     batch_tokens: int
     max_pieces: int
+    length_offset: int = LENGTH_OFFSET
 
     def parts(self, ids: list[int]) -> list[list[int]]:
         """A sentence of piece ids as parts of at most `max_pieces`, cut before words and of similar length."""
