@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import product
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -116,7 +116,7 @@ def test_a_beam_that_holds_everything_finds_the_best_of_all_translations(
     sources: tuple[Tensor, Tensor],
     monkeypatch: pytest.MonkeyPatch,
     alpha: float,
-    how: dict[str, int],
+    how: dict[str, Any],
     seed: int,
 ) -> None:
     monkeypatch.setattr(heads.translation.beam_search, "length_limit", lambda _: 4)
