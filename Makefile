@@ -5,7 +5,7 @@ PAIR ?= en-ru
 BIN := .venv/bin
 ONE_THREAD := OMP_NUM_THREADS=1
 
-.PHONY: demo demo-full multi30k news pretrained test format settings
+.PHONY: demo demo-full nli multi30k news pretrained test format settings
 
 demo: .venv/run-installed
 	@$(BIN)/python -m heads progress --cores $(CORES)
@@ -13,6 +13,10 @@ demo: .venv/run-installed
 # The same models and more of them: from scratch, at given numbers of heads, chosen by other means.
 demo-full: .venv/run-installed
 	@$(BIN)/python -m heads progress --cores $(CORES) -- --configfile config/demo-full.yaml
+
+# The other half of Michel et al.: a small model that classifies pairs of sentences, which the grammar writes.
+nli: .venv/run-installed
+	@$(BIN)/python -m heads progress --cores $(CORES) -- --config 'run=[nli]'
 
 # Text and trees on disk, laid over a corpus of config.yaml; all but FOLDER is looked for from there.
 comma := ,

@@ -24,11 +24,13 @@ from torch import Tensor, nn
 from transformers import MarianConfig, MarianMTModel
 
 from heads.config.trainings import BpeSettings, LengthSettings, ModelSettings, TrainingSettings
+from heads.model.encoder import sinusoids
 from heads.model.shape import unpruned_shape
-from heads.model.transformer import Transformer, sinusoids
+from heads.model.transformer import Transformer
 from heads.text.batches import Batch, Pairs
+from heads.text.encoding import encode_file
 from heads.text.special_ids import BOS, EOS, PAD
-from heads.text.vocabulary import Tokens, Vocabulary, encode_file, train_bpe
+from heads.text.vocabulary import Tokens, Vocabulary, train_bpe
 from heads.training.loop import Plan, Training
 
 PIECES, LONGEST = 4000, 100

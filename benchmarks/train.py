@@ -21,6 +21,7 @@ from heads.base.files import read_yaml
 from heads.base.targets import Target
 from heads.config.settings import resolve, section
 from heads.config.trainings import BpeSettings, GatesSettings, LengthSettings, ModelSettings, TrainingSettings
+from heads.model.encoder import Encoder
 from heads.model.shape import unpruned_shape
 from heads.model.transformer import Transformer
 from heads.text.batches import Pairs
@@ -45,8 +46,9 @@ def random_pairs(bpe: BpeSettings, folder: Path) -> Pairs:
     return Pairs(source, target, LONGEST)
 
 
-def operations(model: Transformer, pairs: Pairs, members: np.ndarray) -> float:
+def operations(model: Encoder, pairs: Pairs, members: np.ndarray) -> float:
     """Floating-point operations of an update, 6 for each weight and token (Kaplan et al. 2020, sec. 2.1)."""
+    assert isinstance(model, Transformer)
     encoder = sum(p.numel() for p in model.encoder.parameters() if p.dim() == 2)
     decoder = sum(p.numel() for p in model.decoder.parameters() if p.dim() == 2) + model.projection.weight.numel()
     source, target = (int((tokens.lengths[members] + 1).sum()) for tokens in (pairs.source, pairs.target))

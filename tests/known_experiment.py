@@ -27,8 +27,9 @@ from heads.model.checkpoint import load_tensors
 from heads.model.folder import save_folder
 from heads.model.shape import ModelShape, full_heads
 from heads.model.transformer import Transformer
+from heads.text.encoding import encode_file
 from heads.text.special_ids import BOS, EOS
-from heads.text.vocabulary import Vocabulary, encode_file, train_bpe
+from heads.text.vocabulary import Vocabulary, train_bpe
 
 LETTERS = {"source": "abcdefgh", "target": "ijklmnopqrstuvwx"}
 PIECES = {side: FIRST_WORD + 2 * len(letters) + 1 for side, letters in LETTERS.items()}

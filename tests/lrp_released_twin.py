@@ -13,7 +13,8 @@ import torch
 from torch import Tensor, nn
 
 from heads.model.attention import Attention
-from heads.model.transformer import FeedForward, Transformer
+from heads.model.encoder import FeedForward
+from heads.model.transformer import Transformer
 from lrp_twin import Matrices, Sum, Twin
 
 Parts = list[Tensor]

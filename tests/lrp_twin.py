@@ -16,8 +16,9 @@ import torch
 from torch import Tensor, nn
 
 from heads.model.attention import Attention
+from heads.model.encoder import FeedForward, Layer, Residual, sinusoids
 from heads.model.shape import ModelShape
-from heads.model.transformer import FeedForward, Layer, Residual, Transformer, sinusoids
+from heads.model.transformer import Transformer
 
 STABILISER = 1e-12
 

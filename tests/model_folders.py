@@ -15,8 +15,9 @@ from heads.model.folder import save_folder
 from heads.model.head_removal import prune
 from heads.model.shape import ModelShape, full_heads
 from heads.model.transformer import Transformer
+from heads.text.encoding import encode_file
 from heads.text.special_ids import EOS
-from heads.text.vocabulary import Tokens, Vocabulary, encode_file, train_bpe
+from heads.text.vocabulary import Tokens, Vocabulary, train_bpe
 
 SOURCE = ("the cat sees a small dog .", "a white house stands here , near the old river !", "dogs bark loudly .")
 TARGET = ("кот видит маленькую собаку .", "белый дом стоит тут , у старой реки !", "собаки громко лают .")

@@ -48,6 +48,9 @@ WITHOUT_TORCH = ("base", "config", "corpus", "corpus.grammar", "tables", "figure
 """Rooms without torch, and single modules of the others that are."""
 MODULES_WITHOUT_TORCH = (
     "text.vocabulary",
+    "text.labels",
+    "text.encoding",
+    "text.wordpieces",
     "model.shape",
     "pruning.criteria",
     "pruning.selection",

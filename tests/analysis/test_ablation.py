@@ -19,11 +19,12 @@ from heads.analysis.ablation import (
     gates_without,
     kept_alone,
     masked_alone,
-    paired_bootstrap,
 )
+from heads.analysis.metrics import paired_bootstrap
+from heads.model.encoder import Gates
 from heads.model.head_removal import prune
 from heads.model.shape import ModelShape
-from heads.model.transformer import Gates, Transformer
+from heads.model.transformer import Transformer
 from heads.pruning.selection import keep_best, reversed_scores
 
 LIVE = {"enc_self": ((0, 2), ()), "dec_self": ((1,), (0, 1, 2)), "dec_enc": ((2,), (0, 1))}

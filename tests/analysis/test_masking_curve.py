@@ -10,13 +10,14 @@ import pytest
 import torch
 from safetensors.numpy import save_file
 
-from heads.analysis.masking import load_with_heads, translation_of
+from heads.analysis.masking import answers_of, load_with_heads
 from heads.analysis.masking_curve import Row, ablation_order, by_attention, curve_rows, importance_orders, random_orders
 from heads.base.files import UserError, write_lines
 from heads.config.analyses import TranslateSettings
+from heads.model.encoder import Gates
 from heads.model.folder import save_folder
 from heads.model.shape import Head
-from heads.model.transformer import Gates, Transformer
+from heads.model.transformer import Transformer
 from heads.pruning.selection import random_scores, ranked
 from heads.translation.beam_search import bleu, bleu_statistics
 from heads.translation.bleu import bleu_of
@@ -184,7 +185,7 @@ def test_a_text_and_references_of_different_length_are_refused(
     search = TranslateSettings(beam=1, length_penalty=0.0, batch_tokens=10, sentences=0)
     files = (tmp_path / "text.safetensors", tmp_path / "text.txt", tmp_path / "bpe.model")
     with pytest.raises(UserError, match=r"has 2 sentences and .* 3"):
-        translation_of(tiny_model(), torch.device("cpu"), *files, search)
+        answers_of(tiny_model(), torch.device("cpu"), *files, search)
 
 
 def test_a_model_without_heads_has_none_to_mask(tiny_model: NewModel, tmp_path: Path) -> None:

@@ -177,7 +177,7 @@ def a_second_a_head(monkeypatch: pytest.MonkeyPatch, watch: Watch, *, slowly: fl
     def clock(device: torch.device) -> Callable[[], float]:
         return lambda: watch.now * (1.0 if device.index is None else slowly)
 
-    monkeypatch.setattr("heads.analysis.speed.load_folder", load)
+    monkeypatch.setattr("heads.analysis.speed.load_model", load)
     monkeypatch.setattr("heads.analysis.speed.clock_of", clock)
 
 

@@ -12,7 +12,7 @@ import torch
 
 from few_heads import HEAD_WIDTH, KNOWN
 from heads.analysis.ablation import gates_without
-from heads.analysis.masking import translation_of
+from heads.analysis.masking import answers_of
 from heads.base.files import read_tsv, write_lines, write_tsv, write_yaml
 from heads.base.names import ATTENTIONS
 from heads.config.analyses import TranslateSettings
@@ -80,7 +80,7 @@ def test_texts_are_translated_with_the_beam_and_length_penalty_that_the_settings
 ) -> None:
     model, wanted = path_model(WAYS), known.text("dev", "target")
     settings = TranslateSettings(beam=search[0], length_penalty=search[1], batch_tokens=20, sentences=3)
-    translate, lines = translation_of(
+    translate, lines, _ = answers_of(
         model, torch.device("cpu"), known.tokens("dev", "source"), wanted, known.bpe / "target.model", settings
     )
     assert translate(None) == [FOUND[search]] * 3

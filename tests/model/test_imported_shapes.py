@@ -14,10 +14,11 @@ import torch
 
 from heads.base.files import UserError, read_json, write_json
 from heads.model.checkpoint import load_tensors, save_tensors
+from heads.model.encoder import FeedForward, sinusoids
 from heads.model.folder import load_folder, save_folder
 from heads.model.head_removal import check_equal, head_rows, prune
 from heads.model.shape import ModelShape, shape_of
-from heads.model.transformer import FeedForward, Transformer, sinusoids
+from heads.model.transformer import Transformer
 from heads.text.batches import Batch
 
 pytestmark = pytest.mark.filterwarnings("ignore:Initializing zero-element tensors")
@@ -49,7 +50,7 @@ def test_files_of_models_that_are_trained_here_tell_nothing_of_what_only_importe
     told = set(tiny_shape().as_dict())
     assert told == {field.name for field in fields(ModelShape)} - {
         *("attention_biases", "activation", "positions", "scaled_embedding", "norm_epsilon"),
-        *("tied_projection", "shared_embedding"),
+        *("tied_projection", "shared_embedding", "labels", "token_types", "max_positions", "embedding_norm"),
     }
     names = set(tiny_model().state_dict())
     assert {"source_embedding.pieces.weight", "target_embedding.pieces.weight", "projection.weight"} < names
@@ -155,7 +156,13 @@ def test_tied_matrices_are_one_that_is_saved_once_and_stays_one(tiny_model: Buil
     save_folder(model, tmp_path, {}, {})
     saved, _ = load_tensors(tmp_path / "model.safetensors")
     assert [name for name, value in saved.items() if value.shape == (13, 10)] == ["source_embedding.pieces.weight"]
-    for one in (load_folder(tmp_path), copy.deepcopy(model), copy.deepcopy(model).double(), prune(model, OPEN)):
+    models: tuple[Transformer, ...] = (
+        load_folder(tmp_path),
+        copy.deepcopy(model),
+        copy.deepcopy(model).double(),
+        prune(model, OPEN),
+    )
+    for one in models:
         parts = (one.source_embedding.pieces.weight, one.target_embedding.pieces.weight, one.projection.weight)
         assert len({part.data_ptr() for part in parts}) == 1
         assert torch.equal(parts[0].float(), model.projection.weight)

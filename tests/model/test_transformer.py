@@ -14,8 +14,9 @@ from torch import Tensor
 
 from heads.base.names import ATTENTIONS
 from heads.model.attention import Attention, attention_weights
+from heads.model.encoder import Layer, Residual, sinusoids
 from heads.model.shape import ModelShape
-from heads.model.transformer import Layer, Residual, Transformer, sinusoids
+from heads.model.transformer import Transformer
 from heads.text.batches import Batch
 
 Build = Callable[..., Transformer]

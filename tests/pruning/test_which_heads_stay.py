@@ -16,9 +16,10 @@ from few_heads import KNOWN, hand_made, sentences
 from heads.analysis.ablation import gates_without
 from heads.base.targets import Target
 from heads.config.trainings import HardConcrete, TrainingSettings
+from heads.model.encoder import Encoder, Gates
 from heads.model.head_removal import prune
 from heads.model.shape import Head, ModelShape
-from heads.model.transformer import Gates, Transformer
+from heads.model.transformer import Transformer
 from heads.pruning.gates import HeadGates, budgets_of, gate_rows, is_open
 from heads.text.batches import read_pairs
 from heads.text.vocabulary import Vocabulary
@@ -128,7 +129,7 @@ def test_every_look_at_the_dev_set_is_with_the_gates_of_the_finished_model_and_w
             log_alpha.copy_(torch.tensor([-1.0, 0.2, 1.5]))
     looks = []
 
-    def evaluate(model: Transformer, gates: Gates | None) -> dict[str, float]:
+    def evaluate(model: Encoder, gates: Gates | None) -> dict[str, float]:
         assert training.pruning and gates is not None and not model.training
         finished = training.pruning.gates.binary()
         assert gates.keys() == finished.keys()
@@ -158,7 +159,7 @@ SCORED = 8
 @pytest.fixture
 def dev_scores(
     training_settings: Callable[..., TrainingSettings], tmp_path: Path
-) -> Callable[[Transformer, Gates | None], dict[str, float]]:
+) -> Callable[[Encoder, Gates | None], dict[str, float]]:
     """The evaluation of trainings on sentences that `hand_made` translates; only the first references are right."""
     sources, targets = sentences(20, 8)
     for lines in (sources, targets):
@@ -182,7 +183,7 @@ def without(closed: Collection[Head], model: Transformer) -> dict[str, list[list
 
 
 def test_dev_loss_and_dev_bleu_of_a_model_with_gates_are_those_of_the_pruned_model(
-    tiny_shape: Shape, dev_scores: Callable[[Transformer, Gates | None], dict[str, float]]
+    tiny_shape: Shape, dev_scores: Callable[[Encoder, Gates | None], dict[str, float]]
 ) -> None:
     model = hand_made(tiny_shape)
     others = [head for head in model.shape.heads() if head not in KNOWN]

@@ -14,8 +14,9 @@ from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
 
 from heads.base.files import UserError
 from heads.config.trainings import BpeSettings
+from heads.text.encoding import encode_file
 from heads.text.special_ids import BOS, EOS, PAD, UNK
-from heads.text.vocabulary import Tokens, Vocabulary, encode_file, train_bpe, word_counts
+from heads.text.vocabulary import Tokens, Vocabulary, train_bpe, word_counts
 
 TEXT = """the cat sees a small dog .
 кот видит маленькую собаку .

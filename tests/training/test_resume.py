@@ -15,7 +15,7 @@ from torch import Tensor
 
 from heads.base.files import UserError, read_jsonl
 from heads.model.checkpoint import load_tensors
-from heads.model.transformer import Gates, Transformer
+from heads.model.encoder import Encoder, Gates
 from heads.training.checkpointing import Unfinished, checkpoints_in, fingerprint
 from heads.training.loop import Row, Training, train
 
@@ -52,7 +52,7 @@ def run(
     unfinished.at = save
 
     @torch.no_grad()
-    def evaluate(model: Transformer, gates: Gates | None) -> dict[str, float]:
+    def evaluate(model: Encoder, gates: Gates | None) -> dict[str, float]:
         batch = training.pairs.batch(np.arange(5))
         logits = model.projection(model(batch.source, batch.source_mask, batch.target_input, gates))
         return {"dev_loss": float(F.cross_entropy(logits[batch.target_mask], batch.target_output[batch.target_mask]))}

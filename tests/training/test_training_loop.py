@@ -16,7 +16,8 @@ from torch import Tensor
 
 from heads.base.files import read_jsonl
 from heads.config.trainings import HardConcrete
-from heads.model.transformer import Gates, Transformer
+from heads.model.encoder import Encoder, Gates
+from heads.model.transformer import Transformer
 from heads.pruning.gates import HeadGates
 from heads.pruning.penalty import Penalty
 from heads.text.batches import Batch
@@ -153,7 +154,7 @@ def test_gates_are_drawn_from_the_seed_and_not_as_dropout_is(new_training: New) 
     assert drawn(training) != first, "the stream that starts from the seed itself is dropout's"
 
 
-def scripted(losses: list[float]) -> Callable[[Transformer, Gates | None], dict[str, float]]:
+def scripted(losses: list[float]) -> Callable[[Encoder, Gates | None], dict[str, float]]:
     left = iter(losses)
     return lambda *_: {"dev_loss": next(left)}
 
@@ -215,7 +216,7 @@ def test_states_are_kept_from_the_first_on_that_may_be_averaged(
     new_training: New, tmp_path: Path, patience: int, updates: int, every: int, last: int, kept: list[int]
 ) -> None:
     class Watched(Unfinished):
-        def snapshot(self, update: int, model: Transformer, keep: int) -> None:
+        def snapshot(self, update: int, model: Encoder, keep: int) -> None:
             seen.append(update)
             super().snapshot(update, model, keep)
 
@@ -245,6 +246,7 @@ def test_a_resumed_training_remembers_the_best_dev_loss_and_how_long_it_has_wait
 def test_frozen_parts_keep_every_bit_and_all_others_learn(new_training: New, lopsided: HardConcrete) -> None:
     plain = new_training()
     model = plain.model
+    assert isinstance(model, Transformer)
     pruning = Pruning(
         HeadGates(model.shape, "enc_self", lopsided), Penalty(torch.ones(1)), 0.05, 9, 5, (model.decoder,)
     )

@@ -23,8 +23,9 @@ from heads.base.files import read_jsonl
 from heads.base.targets import Target
 from heads.config.trainings import GatesSettings, LengthSettings, ModelSettings, SubsetSettings, TrainingSettings
 from heads.model.checkpoint import load_tensors
+from heads.model.encoder import Encoder, Gates, sinusoids
 from heads.model.shape import unpruned_shape
-from heads.model.transformer import Gates, Transformer, sinusoids
+from heads.model.transformer import Transformer
 from heads.text.batches import Batch, Pairs
 from heads.training import cross_entropy, devices
 from heads.training.checkpointing import Unfinished, checkpoints_in
@@ -126,7 +127,7 @@ def run(training: Training, folder: Path, save_every: float = 1e9) -> None:
     """Train to the end."""
 
     @torch.no_grad()
-    def evaluate(model: Transformer, gates: Gates | None) -> dict[str, float]:
+    def evaluate(model: Encoder, gates: Gates | None) -> dict[str, float]:
         batch = training.pairs.batch(np.arange(5))
         return {"dev_loss": float(model(batch.source, batch.source_mask, batch.target_input, gates).square().mean())}
 

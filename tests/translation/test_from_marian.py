@@ -5,10 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-import threading
 from collections.abc import Callable
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +29,7 @@ from heads.translation.marian_folder import read_marian
 from heads.translation.model_folder import length_offset_of, search_of
 from heads.translation.stream import open_translator
 from marian_models import SENTENCES, save_marian, save_tokeniser, transformers
+from small_server import serving_folder
 
 SHAPES: dict[str, dict[str, Any]] = {
     "as OPUS-MT": {},
@@ -159,7 +157,7 @@ def spoilt(good: Path, tmp_path: Path, name: str) -> tuple[Path, Path]:
 
 
 BAD: dict[str, tuple[str, Callable[[Path], Any], str]] = {
-    "another model": ("config.json", lambda p: changed(p, model_type="bert"), "config.json is of bert, not of marian"),
+    "another model": ("config.json", lambda p: changed(p, model_type="t5"), "config.json is of t5, not of marian"),
     "no segmenter": ("source.spm", Path.unlink, "has no source.spm: copy it from where the model is from"),
     "no vocabulary": ("vocab.json", Path.unlink, "has no vocab.json"),
     "a segmenter that is none": ("target.spm", lambda p: p.write_bytes(b"\xff" * 50), "target.spm is no SentencePiece"),
@@ -309,32 +307,17 @@ def test_a_name_on_the_hub_is_fetched_file_by_file_and_without_a_network_told_wh
     shutil.copytree(good, tmp_path / "site/Some-Lab/opus-mt-en-de/resolve/main")
     (tmp_path / "site/Some-Lab/opus-mt-en-de/resolve/main/tokenizer_config.json").unlink()
     name = Path("Some-Lab/opus-mt-en-de")
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(tmp_path / "site")))
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    try:
-        with folder_of(name, f"http://127.0.0.1:{server.server_port}") as folder:
+    with serving_folder(tmp_path / "site") as hub:
+        with folder_of(name, hub) as folder:
             import_model(folder, tmp_path / "ours")
         (tmp_path / "site/Some-Lab/opus-mt-en-de/resolve/main/source.spm").unlink()
-        gone = f"http://127.0.0.1:{server.server_port}"
-        with pytest.raises(UserError, match=r"fetch config\.json, vocab\.json.*answers 404"), folder_of(name, gone):
+        with pytest.raises(UserError, match=r"fetch config\.json, vocab\.json.*answers 404"), folder_of(name, hub):
             pass
-    finally:
-        server.shutdown()
-        thread.join(20)
-        server.server_close()
     assert not folder.exists() and "imported/opus-mt-en-de" in (tmp_path / "ours/README.md").read_text(encoding="utf-8")
     said = (
         r"no folder: fetch config\.json, vocab\.json, source\.spm, target\.spm.*from https://huggingface\.co/Some-Lab"
     )
-    with pytest.raises(UserError, match=said), folder_of(name, gone):
+    with pytest.raises(UserError, match=said), folder_of(name, hub):
         pass
     with folder_of(good) as itself:
         assert itself == good
-
-
-class Quiet(SimpleHTTPRequestHandler):
-    """A server of files without words."""
-
-    def log_message(self, format: str, *args: object) -> None:
-        pass

@@ -47,6 +47,7 @@ FAR = {
     "hold_out": {"roles": 70},
     "out_of_domain": [{"source": "o.de", "target": "o.en"}],
 }
+LABELLED = {"kind": "grammar_pairs", "source": "en", "seed": 1, "pairs": {"train": 90, "dev": 9, "test": 9}}
 SWEEP = {
     "seeds": [1, 2],
     "lambdas": {"enc_self": [0.5], "all": [0.25, 4]},
@@ -62,15 +63,16 @@ SWEEP = {
 }
 PLANNED = {
     "run": ["tiny", "far"],
-    "corpora": {"grounds": FAR, "bare": {**FILES, **TEXTS, "cleaning": CLEANING}},
+    "corpora": {"grounds": FAR, "bare": {**FILES, **TEXTS, "cleaning": CLEANING}, "labelled": LABELLED},
     "experiments": {
         "far": {"corpus": "grounds", "roles": {"trees": ["own", "stanza", "gold"]}, "sweep": SWEEP},
         "near": {"corpus": "bare", "roles": {"trees": ["gold", "own"]}},
         "taken": {"corpus": "bare", "baseline": {"pretrained": "marian"}, "roles": {"trees": ["own"]}},
+        "told": {"corpus": "labelled"},
     },
 }
-CORPORA = {"tiny": "tiny", "far": "grounds", "near": "bare", "taken": "bare"}
-LANGUAGES = {"tiny": "en", "far": "de", "near": "de", "taken": "de"}
+CORPORA = {"tiny": "tiny", "far": "grounds", "near": "bare", "taken": "bare", "told": "labelled"}
+LANGUAGES = {"tiny": "en", "far": "de", "near": "de", "taken": "de", "told": "en"}
 MARIAN = ("config.json", "model-00001-of-00002.safetensors", "model.safetensors.index.json", "source.spm")
 
 
@@ -97,7 +99,7 @@ class Job:
 
 @pytest.fixture(scope="module")
 def planned(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A checkout with the four experiments, and nothing done."""
+    """A checkout with the five experiments, and nothing done."""
     folder = checkout(tmp_path_factory.mktemp("planned"))
     given = ("learn.conllu", "gold.conllu", "dev.links", "dev.cut", "o.de", "o.en")
     for name in (*given, *(f"{s}.{t}" for s in TEXTS for t in TEXTS["dev"][0])):
@@ -110,8 +112,9 @@ def planned(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def jobs(planned: Path) -> list[Job]:
-    """All jobs of two whole experiments, and those of two others up to the roles of heads."""
+    """All jobs of two whole experiments, and those of two others up to roles, of one up to its score."""
     further = [f"results/{name}/baseline/seed-1/roles.tsv" for name in ("near", "taken")]
+    further.append("results/told/baseline/seed-1/accuracy.json")
     words = ["--configfile", str(TINY), "planned.yaml", "--", "all", *further]
     done = snakemake(planned, "-n", "-p", "--forceall", *words)
     assert done.returncode == 0, done.stdout[-3000:]
@@ -301,7 +304,7 @@ def test_the_benchmark_of_a_job_has_the_name_of_its_log_by_which_its_cost_is_fou
 def test_every_trained_model_is_scored_once_but_for_those_whose_gates_are_still_there(jobs: list[Job]) -> None:
     scored = sorted(job.flags["model"] for job in jobs if job.rule == "score")
     trained = sorted(job.flags["model"] for job in jobs if job.rule in TRAINED)
-    apart = ("gates/", "/near/", "/taken/")
+    apart = ("gates/", "/near/", "/taken/", "/told/")
     assert scored == [model for model in trained if not any(word in model for word in apart)]
 
 

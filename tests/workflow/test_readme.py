@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import shlex
 import subprocess
+from functools import reduce
 from pathlib import Path
 
 import pytest
@@ -100,15 +101,17 @@ def test_every_make_target_of_the_readme_does_what_it_is_for(command: str) -> No
         "news": "--config 'run=[news-en-",
         "pretrained": "--config 'run=[pretrained]'",
         "demo-full": " -- --configfile config/demo-full.yaml",
+        "nli": "--config 'run=[nli]'",
     }
     assert expected[target] in last and all(word.partition("=")[2] in last for word in given)
 
 
 def test_the_settings_that_the_readme_shows_are_settings() -> None:
-    shown = yaml.safe_load("".join(re.findall(r"```yaml\n(.*?)```", README, re.DOTALL)))
+    shown = reduce(settings.merged, map(yaml.safe_load, re.findall(r"```yaml\n(.*?)```", README, re.DOTALL)))
     config = settings.merged(yaml.safe_load((ROOT / "config.yaml").read_text(encoding="utf-8")), shown)
     assert "mine" in settings.resolve(config)
     assert parse_corpus(config["corpora"]["mine"]).source == "en"
+    assert parse_corpus(config["corpora"]["my-examples"]).source == "en"
 
 
 def test_every_picture_and_file_that_the_readme_links_is_there() -> None:

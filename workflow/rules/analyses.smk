@@ -32,6 +32,29 @@ rule score:
         " > {log:q} 2>&1"
 
 
+use rule score as classified with:
+    """The label of every test example: accuracy and Matthews' correlation."""
+    input:
+        **SCORED_MODEL,
+        settings=f"{SETTINGS}/classified.yaml",
+        source=f"{BPE}/test.source.safetensors",
+        references=corpus_file("test.target.txt"),
+        target_bpe=f"{BPE}/target.model",
+    output:
+        predictions=f"{ANY_RUN}/predictions.txt",
+        accuracy=f"{ANY_RUN}/accuracy.json",
+    log:
+        f"{ANY_RUN}/log/classified.txt",
+    benchmark:
+        f"{ANY_RUN}/bench/classified.tsv"
+    resources:
+        mem_mb=2000,
+        runtime=60,
+    params:
+        stage="classified",
+        own=flags("model", "source", "references", "target_bpe", "predictions", "accuracy"),
+
+
 use rule score as confidence with:
     """Mean of the largest attention weight of every head (Voita et al., sec. 4)."""
     input:

@@ -7,7 +7,7 @@ rule explore:
     input:
         runs=PLAN.inputs_read(EXPLORED, RUN),
         tables=[f"results/tables/table_{name}.tsv" for name in TABLES if PLAN.runs_read(TABLE_NEEDS[name], RUN)],
-        settings=[f"results/{e}/settings/gates.yaml" for e in RUN],
+        settings=[f"results/{e}/settings/gates.yaml" for e in RUN if PLAN.runs_read(EXPLORED, [e])],
         figures=[
             *(
                 f"results/figures/{e}/{name}.png"

@@ -98,9 +98,11 @@ rule compared:
         runs=lambda w: [
             f"{folder}/{name}"
             for folder in PLAN.compared_with(w.experiment, w.seed)
-            for name in ("model.json", "bleu.json", "translations.txt")
+            for name in ("model.json", *PLAN.scored_files(w.experiment))
         ],
-        baseline=[f"{BASELINE}/{name}" for name in ("model.json", "bleu.json", "translations.txt")],
+        baseline=lambda w: [
+            f"{BASELINE}/{name}".format(**w) for name in ("model.json", *PLAN.scored_files(w.experiment))
+        ],
         references=corpus_file("test.target.txt"),
     output:
         f"{BASELINE}/compared.tsv",

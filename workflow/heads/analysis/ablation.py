@@ -1,24 +1,24 @@
-"""What a model loses in BLEU when heads are masked: each alone, or all of a layer but one (Michel et al. 2019, 3).
+"""What a model loses when heads are masked: each alone, or all of a layer but one (Michel et al. 2019, 3).
 
-A head is masked by a gate of zero; nothing is trained again. Whether BLEU changed is tested by sacrebleu's paired
-bootstrap over sentences against the unmasked model. No file is opened here: how to translate is given.
+A head is masked by a gate of zero; nothing is trained again. Whether BLEU or accuracy changed is tested against the
+unmasked model, see `heads.analysis.metrics`. No file is opened here: how to translate, or to classify, is given.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from sacrebleu.metrics import BLEU
-from sacrebleu.significance import PairedTest, Result
 from torch import Tensor
 
+from heads.analysis.metrics import BLEU, Metric
+from heads.model.encoder import Encoder, Gates
 from heads.model.shape import Head, ModelShape
-from heads.model.transformer import Gates, Transformer
 
 Translate = Callable[[Gates | None], list[str]]
-"""Translates always the same sentences, with these gates on the heads (None: all open)."""
+"""Translates, or classifies, always the same lines, with these gates on the heads (None: all open)."""
 
 COLUMNS = ("attention", "layer", "head", "bleu", "bleu_change", "p_value")
+"""These and all below are named after the metric."""
 CHOICE_COLUMNS = (
     "attention",
     "layer",
@@ -36,7 +36,7 @@ CHOICE_COLUMNS = (
 Row = dict[str, str | int | float]
 
 
-def gates_without(model: Transformer, masked: Collection[Head]) -> dict[str, list[Tensor]]:
+def gates_without(model: Encoder, masked: Collection[Head]) -> dict[str, list[Tensor]]:
     """Gates, where the model is, that close the live heads `masked` and leave all others open."""
     make = model.projection.weight.new_tensor
     return {
@@ -57,47 +57,28 @@ def kept_alone(shape: ModelShape) -> dict[Head, set[Head]]:
 
 
 def ablation_rows(
-    model: Transformer,
+    model: Encoder,
     cases: Mapping[Head, Collection[Head]],
     translate: Translate,
     references: Sequence[str],
+    metric: Metric = BLEU,
     *,
     resamples: int,
 ) -> list[Row]:
-    """One row for every case: BLEU with its heads masked, the change, and how likely so large a change is by chance.
+    """One row for every case: the score with its heads masked, the change, and how likely so large a one is by chance.
 
-    The p-value is two-sided and never below 1 / (resamples + 1).
+    The p-value is two-sided, and of BLEU never below 1 / (resamples + 1).
     """
     unmasked = translate(None)
     texts = {head: translate(gates_without(model, masked)) if masked else unmasked for head, masked in cases.items()}
-    scores = paired_bootstrap(unmasked, list(texts.values()), references, resamples)
+    scores = metric.paired(unmasked, list(texts.values()), references, resamples)
     return [
-        dict(zip(COLUMNS, (*head, bleu, bleu - scores[0][0], p_value), strict=True))
-        for head, (bleu, p_value) in zip(texts, scores[1:], strict=True)
+        dict(zip(metric.named(COLUMNS), (*head, score, score - scores[0][0], p_value), strict=True))
+        for head, (score, p_value) in zip(texts, scores[1:], strict=True)
     ]
 
 
-def paired_bootstrap(
-    baseline: list[str], systems: Sequence[list[str]], references: Sequence[str], resamples: int
-) -> list[tuple[float, float]]:
-    """BLEU and p-value against `baseline` of the baseline itself and of every system, by sacrebleu (Koehn 2004).
-
-    The draws follow sacrebleu's own seed, 12345 unless SACREBLEU_SEED says otherwise.
-    """
-    named: list[tuple[str, Sequence[str]]] = [(str(number), texts) for number, texts in enumerate([baseline, *systems])]
-    test = PairedTest(named, {"BLEU": BLEU()}, [list(references)], test_type="bs", n_samples=resamples)
-    _, columns = test()
-    first, *others = [result for result in columns["BLEU"] if isinstance(result, Result)]
-    found = [(float(first.score), 1.0)]
-    for result in others:
-        # sacrebleu counts draws that exceed the difference, and gives its smallest p-value to a system that never
-        # differs at all: no draw exceeds zero by zero.
-        same = (result.score, result.mean, result.ci) == (first.score, first.mean, first.ci)
-        found.append((float(result.score), 1.0 if same or result.p_value is None else result.p_value))
-    return found
-
-
-def choice_rows(chosen_on: Sequence[Row], scored_on: Sequence[Row]) -> list[Row]:
+def choice_rows(chosen_on: Sequence[Row], scored_on: Sequence[Row], metric: Metric = BLEU) -> list[Row]:
     """For every layer cut to one head: the head that was best on one set, and what it scores on another.
 
     Both are rows of `kept_alone`. The oracle is the best head on the set that scores it, which flatters.
@@ -106,14 +87,15 @@ def choice_rows(chosen_on: Sequence[Row], scored_on: Sequence[Row]) -> list[Row]
     for row in chosen_on:
         layers.setdefault((str(row["attention"]), int(row["layer"])), []).append(row)
     scored = {(row["attention"], row["layer"], row["head"]): row for row in scored_on}
+    columns = metric.named(COLUMNS)
+
+    def score(row: Row) -> float:
+        return float(row[metric.name])
+
     table: list[Row] = []
     for (kind, layer), rows in layers.items():
-        best = scored[kind, layer, max(rows, key=_bleu)["head"]]
-        oracle = max((scored[kind, layer, row["head"]] for row in rows), key=_bleu)
-        measures = [row[name] for row in (best, oracle) for name in ("head", "bleu", "bleu_change", "p_value")]
-        table.append(dict(zip(CHOICE_COLUMNS, (kind, layer, len(rows), *measures), strict=True)))
+        best = scored[kind, layer, max(rows, key=score)["head"]]
+        oracle = max((scored[kind, layer, row["head"]] for row in rows), key=score)
+        measures = [row[name] for row in (best, oracle) for name in ("head", *columns[3:])]
+        table.append(dict(zip(metric.named(CHOICE_COLUMNS), (kind, layer, len(rows), *measures), strict=True)))
     return table
-
-
-def _bleu(row: Row) -> float:
-    return float(row["bleu"])

@@ -13,11 +13,12 @@ from heads.analysis.attention_maps import Translated
 from heads.base.names import ATTENTIONS
 from heads.config.analyses import TranslateSettings
 from heads.model.attention import Trace
+from heads.model.encoder import Encoder
 from heads.model.shape import ModelShape
 from heads.model.transformer import Transformer
 from heads.syntax.alignment import SentenceAttention, Words
 from heads.text.batches import cut, make_batch, pad
-from heads.text.special_ids import EOS
+from heads.text.special_ids import BOS, EOS
 from heads.translation.beam_search import beam_search
 
 
@@ -29,24 +30,27 @@ def live_weights(trace: Trace, shape: ModelShape, attention: str) -> Tensor | No
 
 
 @torch.inference_mode()
-def attend(model: Transformer, sentences: Sequence[Words], batch_tokens: int) -> Iterator[SentenceAttention]:
+def attend(model: Encoder, sentences: Sequence[Words], batch_tokens: int) -> Iterator[SentenceAttention]:
     """Each sentence with its encoder self-attention [N, P, P], heads in the order of `ModelShape.heads`.
 
-    The model, in evaluation mode, reads the sentence and the end sign; the end sign's row and column are
-    dropped and weights are not scaled up again. Sentences come by length, in batches of about
-    `batch_tokens` pieces. Nothing comes of a model without a live head in its encoder.
+    The model, in evaluation mode, reads the sentence and the end sign; one that classifies reads the start sign before
+    it and no second sentence. Rows and columns of these signs are dropped and weights are not scaled up again.
+    Sentences come by length, in batches of about `batch_tokens` pieces. Nothing comes of a model without a live
+    head in its encoder.
     """
     device = next(model.parameters()).device
     lengths = np.array([len(sentence.pieces) for sentence in sentences], np.int64)
+    start = [BOS] if model.shape.classifies else []
     for members in cut(np.argsort(lengths, kind="stable"), lengths, batch_tokens):
-        source, mask = pad([np.append(sentences[i].pieces, EOS) for i in members])
+        source, mask = pad([np.array([*start, *sentences[i].pieces, EOS], np.int32) for i in members])
         trace: Trace = {}
         model.encode(source.to(device), mask.to(device), trace=trace)
         weights = live_weights(trace, model.shape, "enc_self")
         if weights is None:
             return
         for row, member in zip(weights.float().cpu().numpy(), members, strict=True):
-            yield sentences[member], row[:, : lengths[member], : lengths[member]]
+            real = slice(len(start), len(start) + lengths[member])
+            yield sentences[member], row[:, real, real]
 
 
 @torch.inference_mode()

@@ -8,22 +8,24 @@ from pathlib import Path
 from heads.analysis.ablation import Translate
 from heads.analysis.importance import importance_rows
 from heads.analysis.masking_curve import WALK_COLUMNS, Row, curve_rows, importance_orders
+from heads.analysis.metrics import BLEU, Metric
 from heads.config.analyses import CheckpointsSettings, ImportanceSettings
 from heads.config.trainings import TrainingSettings
+from heads.model.encoder import Encoder
 from heads.model.folder import load_weights
-from heads.model.transformer import Transformer
 from heads.text.batches import Pairs
 
 COLUMNS = ("update", "epoch", "finished", *WALK_COLUMNS)
 
 
 def checkpoint_rows(
-    model: Transformer,
+    model: Encoder,
     weights: Iterable[tuple[int, Path, int]],
     pairs: Pairs,
     trained_on: Pairs,
     translate: Translate,
     references: Sequence[str],
+    metric: Metric = BLEU,
     *,
     settings: CheckpointsSettings,
     how: ImportanceSettings,
@@ -42,7 +44,9 @@ def checkpoint_rows(
         measured = importance_rows(model, batches, label_smoothing=training.label_smoothing)
         form, scores = next(iter(importance_orders(measured).items()))
         walks = {(form, "all"): scores}
-        walked = curve_rows(model, walks, translate, references, step=settings.step, resamples=settings.resamples)
+        walked = curve_rows(
+            model, walks, translate, references, metric, step=settings.step, resamples=settings.resamples
+        )
         checkpoint: Row = {"update": update, "epoch": update / updates_an_epoch, "finished": finished}
-        rows += [{**checkpoint, **{name: row[name] for name in WALK_COLUMNS}} for row in walked]
+        rows += [{**checkpoint, **{name: row[name] for name in metric.named(WALK_COLUMNS)}} for row in walked]
     return rows

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from heads.analysis.ablation import Translate, gates_without, paired_bootstrap
+from heads.analysis.ablation import Translate, gates_without
+from heads.analysis.metrics import ACCURACY, BLEU, Metric
 from heads.base.files import UserError, read_lines
 from heads.base.targets import Target
+from heads.model.encoder import Encoder
 from heads.model.shape import Head, facts_of, shape_of
-from heads.model.transformer import Transformer
 
 MASKED_COLUMNS = ("target", "kept", "of", "bleu", "bleu_change", "p_value")
 COMPARED_COLUMNS = ("run", "kept", "of", "updates", "bleu", "bleu_change", "p_value")
@@ -27,7 +28,13 @@ def choices_of(rows: Sequence[dict[str, str]]) -> Choices:
 
 
 def masked_rows(
-    model: Transformer, choices: Choices, translate: Translate, references: Sequence[str], *, resamples: int
+    model: Encoder,
+    choices: Choices,
+    translate: Translate,
+    references: Sequence[str],
+    metric: Metric = BLEU,
+    *,
+    resamples: int,
 ) -> list[dict[str, object]]:
     """A row as in MASKED_COLUMNS for every choice; choices of the same heads are translated once."""
     closed = {
@@ -35,16 +42,20 @@ def masked_rows(
     }
     # A dict and not a set, whose order would change from run to run.
     texts = {heads: translate(gates_without(model, heads)) for heads in dict.fromkeys(closed.values())}
-    (base, _), *found = paired_bootstrap(translate(None), list(texts.values()), references, resamples)
+    (base, _), *found = metric.paired(translate(None), list(texts.values()), references, resamples)
     scores = dict(zip(texts, found, strict=True))
     rows: list[dict[str, object]] = []
     for target, heads in closed.items():
-        bleu, p_value = scores[heads]
+        score, p_value = scores[heads]
         of = len(choices[target])
-        rows.append(
-            dict(zip(MASKED_COLUMNS, (str(target), of - len(heads), of, bleu, bleu - base, p_value), strict=True))
-        )
+        cells = (str(target), of - len(heads), of, score, score - base, p_value)
+        rows.append(dict(zip(metric.named(MASKED_COLUMNS), cells, strict=True)))
     return rows
+
+
+def metric_of(folder: Path) -> tuple[Metric, str]:
+    """By what the model of a folder is scored, and the file of its answers there."""
+    return (ACCURACY, "predictions.txt") if shape_of(folder).classifies else (BLEU, "translations.txt")
 
 
 def compared_rows(
@@ -54,17 +65,18 @@ def compared_rows(
 
     Raises UserError when a folder has not as many translations as the unpruned one.
     """
-    unpruned = read_lines(baseline / "translations.txt")
+    metric, answers = metric_of(baseline)
+    unpruned = read_lines(baseline / answers)
     references = references[: len(unpruned)]
-    texts = [read_lines(folder / "translations.txt") for _, folder in runs]
+    texts = [read_lines(folder / answers) for _, folder in runs]
     for (_, folder), text in zip(runs, texts, strict=True):
         if len(text) != len(references):
-            raise UserError(f"{folder}/translations.txt has {len(text)} lines, not {len(references)}: score it again.")
-    (base, _), *scores = paired_bootstrap(unpruned, texts, references, resamples)
+            raise UserError(f"{folder}/{answers} has {len(text)} lines, not {len(references)}: score it again.")
+    (base, _), *scores = metric.paired(unpruned, texts, references, resamples)
     rows: list[dict[str, object]] = []
     of, before = len(shape_of(baseline).heads()), facts_of(baseline)["total_updates"]
-    for (name, folder), (bleu, p_value) in zip(runs, scores, strict=True):
+    for (name, folder), (score, p_value) in zip(runs, scores, strict=True):
         kept, updates = len(shape_of(folder).heads()), facts_of(folder)["total_updates"] - before
-        values = (name, kept, of, updates, bleu, bleu - base, p_value)
-        rows.append(dict(zip(COMPARED_COLUMNS, values, strict=True)))
+        values = (name, kept, of, updates, score, score - base, p_value)
+        rows.append(dict(zip(metric.named(COMPARED_COLUMNS), values, strict=True)))
     return rows

@@ -3,7 +3,7 @@
 The paper leaves the end sign out as no real token. Here it is left out twice: as what attends (the source's
 end sign; the decoder's last step, which produces it) and as what is attended to (the largest weight is
 looked for among the others, and weights are not scaled up again). So a head that rests on the end sign is
-not confident.
+not confident. The start sign and separators of an example are left out likewise.
 
 The decoder reads the reference. Its first step counts, though in self-attention it sees nothing but the
 start sign: it adds the same to every head and leaves their order as it is.
@@ -19,9 +19,9 @@ from torch import Tensor
 from heads.analysis.attention_weights import live_weights
 from heads.base.names import ATTENTIONS
 from heads.model.attention import Trace
-from heads.model.transformer import Transformer
+from heads.model.encoder import Encoder
 from heads.text.batches import Batch
-from heads.text.special_ids import EOS
+from heads.text.special_ids import BOS, EOS
 
 COLUMNS = ("attention", "layer", "head", "confidence", "tokens")
 
@@ -29,7 +29,7 @@ Row = dict[str, str | int | float | None]
 
 
 @torch.inference_mode()
-def confidence(model: Transformer, batches: Iterable[Batch]) -> list[Row]:
+def confidence(model: Encoder, batches: Iterable[Batch]) -> list[Row]:
     """One row for every live head of a model in evaluation mode; how sentences are batched is no matter.
 
     `tokens` is how many tokens the mean is over; without any, confidence is None.
@@ -58,7 +58,7 @@ def confidence(model: Transformer, batches: Iterable[Batch]) -> list[Row]:
 
 def real_tokens(batch: Batch) -> dict[str, tuple[Tensor, Tensor]]:
     """For each kind of attention, which positions [B, Q] attend and which [B, K] are attended to."""
-    source = batch.source_mask & (batch.source != EOS)
+    source = batch.source_mask & (batch.source != EOS) & (batch.source != BOS)
     steps = batch.target_mask & (batch.target_output != EOS)
     return {"enc_self": (source, source), "dec_self": (steps, batch.target_mask), "dec_enc": (steps, source)}
 

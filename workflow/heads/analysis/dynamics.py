@@ -14,8 +14,8 @@ from heads.analysis.confidence import confidence
 from heads.analysis.roles import Row, Whole
 from heads.analysis.roles import roles as measures
 from heads.config.analyses import ConfidenceSettings, RolesSettings
+from heads.model.encoder import Encoder
 from heads.model.folder import load_weights
-from heads.model.transformer import Transformer
 from heads.syntax.alignment import Words
 from heads.text.batches import Pairs
 
@@ -24,7 +24,7 @@ COLUMNS = ("update", "finished", "layer", "head", "role", "name", *MEASURED)
 
 
 def dynamics_rows(
-    model: Transformer,
+    model: Encoder,
     weights: Iterable[tuple[int, Path, int]],
     pairs: Pairs,
     sentences: Sequence[Words],

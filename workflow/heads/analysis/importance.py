@@ -27,7 +27,7 @@ from torch import Tensor
 
 from heads.base.names import ATTENTIONS
 from heads.model.attention import Trace
-from heads.model.transformer import Transformer
+from heads.model.encoder import Encoder
 from heads.text.batches import Batch
 
 FORMS = ("example", "token", "batch", "signed")
@@ -36,7 +36,7 @@ COLUMNS = ("attention", "layer", "head", "form", "importance", "importance_norma
 Row = dict[str, str | int | float]
 
 
-def importance_rows(model: Transformer, batches: Iterable[Batch], *, label_smoothing: float) -> list[Row]:
+def importance_rows(model: Encoder, batches: Iterable[Batch], *, label_smoothing: float) -> list[Row]:
     """A row for every form and live head of a model in evaluation mode, heads under their original numbers.
 
     One pass forward and one back a batch serve all forms. Raises ValueError without any sentence.
@@ -66,7 +66,7 @@ def importance_rows(model: Transformer, batches: Iterable[Batch], *, label_smoot
     return rows
 
 
-def first_order(model: Transformer, batch: Batch, label_smoothing: float) -> dict[tuple[str, int], Tensor]:
+def first_order(model: Encoder, batch: Batch, label_smoothing: float) -> dict[tuple[str, int], Tensor]:
     """For every layer with live heads A^T dL/dA [B, H, Q] in float64; zero at padding, which no loss depends on."""
     live = model.shape.live_heads
     # Gates of ones change nothing, but give gradients also to a model whose weights are frozen.

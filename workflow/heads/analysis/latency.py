@@ -17,20 +17,20 @@ import torch
 from heads.analysis.speed import Clock, device_name, rounds, source_batches, translate_all
 from heads.base.names import ATTENTIONS
 from heads.config.analyses import SpeedSettings
+from heads.model.encoder import Encoder
 from heads.model.head_removal import prune
-from heads.model.transformer import Transformer
 from heads.text.vocabulary import Tokens
 
 COLUMNS = ("attention", "seconds_per_head", "seconds_unpruned", "batch_sentences", "repeats", "sentences", "device")
 
 
-def without(model: Transformer, kind: str) -> Transformer:
+def without(model: Encoder, kind: str) -> Encoder:
     """The model without any head of one kind of attention."""
     return prune(model, {kind: [[False] * len(live) for live in model.shape.live_heads[kind]]})
 
 
 def latency_rows(
-    model: Transformer, source: Tokens, settings: SpeedSettings, device: torch.device, clock: Clock
+    model: Encoder, source: Tokens, settings: SpeedSettings, device: torch.device, clock: Clock
 ) -> list[dict[str, object]]:
     """A row as in COLUMNS for every kind of attention, at the largest batch size.
 
@@ -38,13 +38,14 @@ def latency_rows(
     """
     size = max(settings.batch_sizes)
     batches = source_batches(source, model, settings, size, device)
-    models = {"": model} | {kind: without(model, kind) for kind in ATTENTIONS}
+    kinds = [kind for kind in ATTENTIONS if model.shape.layers(kind)]
+    models = {"": model} | {kind: without(model, kind) for kind in kinds}
     work = {name: partial(translate_all, one, batches, settings) for name, one in models.items()}
     for warm_up in work.values():
         warm_up()
     seconds = rounds(work, settings.repeats, clock)
     rows = []
-    for kind in ATTENTIONS:
+    for kind in kinds:
         differences = [whole - less for whole, less in zip(seconds[""], seconds[kind], strict=True)]
         noise = stdev(differences) / len(differences) ** 0.5 if len(differences) > 1 else abs(differences[0])
         saved = max(median(differences), noise)

@@ -1,51 +1,89 @@
-"""A model whose heads are masked, and the translation of one text under any gates."""
+"""A model whose heads are masked, and its answers to one text under any gates: translations, or labels."""
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
+import numpy as np
 import torch
 
 from heads.analysis.ablation import Translate
+from heads.analysis.metrics import ACCURACY, BLEU, Metric
 from heads.base.files import UserError, read_lines
 from heads.config.analyses import TranslateSettings
-from heads.model.folder import load_folder
-from heads.model.transformer import Gates, Transformer
+from heads.model.encoder import Encoder, Gates
+from heads.model.folder import load_model
+from heads.model.transformer import Transformer
+from heads.text.batches import Pairs, cut, pad
+from heads.text.labels import Labels
 from heads.text.vocabulary import Tokens, Vocabulary
 from heads.translation.scoring import every_pair, searched
 
 
-def load_with_heads(folder: Path, device: torch.device) -> Transformer:
+def load_with_heads(folder: Path, device: torch.device) -> Encoder:
     """The model of a folder, on the device.
 
     Raises UserError when it has no head to mask.
     """
-    loaded = load_folder(folder).to(device)
+    loaded = load_model(folder).to(device)
     if not loaded.shape.heads():
         raise UserError(f"{folder} is of a model without any head, so there is none to mask: give another run.")
     return loaded
 
 
-def translation_of(
-    model: Transformer,
+def answers_of(
+    model: Encoder,
     device: torch.device,
     source: Path,
     references: Path,
     target_bpe: Path,
     search: TranslateSettings,
-) -> tuple[Translate, list[str]]:
-    """How to translate the first `search.sentences` of a text (0: all) with the model, and their references.
+) -> tuple[Translate, list[str], Metric]:
+    """How to translate or classify the first `search.sentences` of a text (0: all) with the model, their references,
+    and by what they are scored.
 
-    Raises UserError when text and references differ in length.
+    target_bpe: the vocabulary of the target, or its labels. Raises UserError when text and references differ in length.
     """
-    tokens, lines, vocabulary = Tokens(source), read_lines(references), Vocabulary(target_bpe)
+    tokens, lines = Tokens(source), read_lines(references)
     if len(tokens.lengths) != len(lines):
         raise UserError(
             f"{source} has {len(tokens.lengths)} sentences and {references} {len(lines)}: give both of one text."
         )
-    pairs = every_pair(tokens)
+    lines = lines[: search.sentences or None]
+    if isinstance(model, Transformer):
+        return partial(_translated, model, every_pair(tokens), Vocabulary(target_bpe), search, device), lines, BLEU
+    labels = Labels(target_bpe)
+    return partial(classified, model, tokens, labels, device, search.batch_tokens, len(lines)), lines, ACCURACY
 
-    def translate(gates: Gates | None) -> list[str]:
-        return searched(model, pairs, vocabulary, search, device, gates)[1]
 
-    return translate, lines[: search.sentences or None]
+def _translated(
+    model: Transformer,
+    pairs: Pairs,
+    vocabulary: Vocabulary,
+    search: TranslateSettings,
+    device: torch.device,
+    gates: Gates | None,
+) -> list[str]:
+    return searched(model, pairs, vocabulary, search, device, gates)[1]
+
+
+@torch.inference_mode()
+def classified(
+    model: Encoder,
+    examples: Tokens,
+    labels: Labels,
+    device: torch.device,
+    batch_tokens: int,
+    limit: int,
+    gates: Gates | None = None,
+) -> list[str]:
+    """The label that a model, in evaluation mode, holds for the likeliest of each of the first `limit` examples."""
+    found = [""] * limit
+    lengths = examples.lengths[:limit]
+    for members in cut(np.argsort(lengths, kind="stable"), lengths, batch_tokens):
+        source, mask = (part.to(device) for part in pad([examples[i] for i in members]))
+        likeliest = model.projection(model(source, mask, None, gates))[:, 0].argmax(-1)
+        for member, place in zip(members, likeliest.tolist(), strict=True):
+            found[member] = labels.words[place]
+    return found

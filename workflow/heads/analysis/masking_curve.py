@@ -1,27 +1,23 @@
-"""How BLEU falls when more and more heads are masked, the least important first (Michel et al. 2019, sec. 4).
+"""How the score falls when more and more heads are masked, the least important first (Michel et al. 2019, sec. 4).
 
-The order is fixed once and nothing is trained again. No file is opened here: how to translate is given.
+The order is fixed once and nothing is trained again. No file is opened here: how to translate or classify is given.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import numpy as np
-from numpy.typing import NDArray
-
 from heads.analysis.ablation import Translate, gates_without
 from heads.analysis.importance import FORMS
-from heads.base.bootstrap import interval, resampled_sums
+from heads.analysis.metrics import BLEU, Found, Metric
+from heads.base.bootstrap import interval
 from heads.base.names import ATTENTIONS
+from heads.model.encoder import Encoder
 from heads.model.shape import Head
-from heads.model.transformer import Transformer
 from heads.pruning.selection import Scores, random_scores, steps
-from heads.translation.beam_search import bleu_statistics
-from heads.translation.bleu import bleu_of
 
 WALK_COLUMNS = ("order", "attention", "masked", "of", "share", "bleu", "bleu_change_low", "bleu_change_high")
-"""What is written of one walk alone."""
+"""What is written of one walk alone; these columns and all others are named after the metric."""
 
 COLUMNS = (*WALK_COLUMNS, "bleu_behind", "bleu_behind_low", "bleu_behind_high")
 
@@ -29,8 +25,6 @@ ABLATION, ORACLE = "ablation", "ablation_oracle"
 """Orders by what is lost without a head: measured on other sentences, and on those that the curve is scored on."""
 
 Row = dict[str, str | int | float | None]
-Found = tuple[float, NDArray[np.float64]]
-"""BLEU, and BLEU of each draw of sentences."""
 
 
 def scores_of(rows: Sequence[Mapping[str, object]], column: str) -> dict[Head, float]:
@@ -46,11 +40,12 @@ def importance_orders(rows: Sequence[Mapping[str, object]]) -> dict[str, Scores]
 
 
 def ablation_order(rows: Sequence[Mapping[str, object]]) -> Scores:
-    """The BLEU that is lost when a head is missing, of rows of `heads.analysis.ablation`."""
-    return {head: -change for head, change in scores_of(rows, "bleu_change").items()}
+    """What is lost when a head is missing, of rows of `heads.analysis.ablation`."""
+    (column,) = (name for name in rows[0] if name.endswith("_change"))
+    return {head: -change for head, change in scores_of(rows, column).items()}
 
 
-def random_orders(model: Transformer, number: int) -> dict[str, Scores]:
+def random_orders(model: Encoder, number: int) -> dict[str, Scores]:
     """The control: `number` orders that know nothing, seeded 1, 2, and so on."""
     return {f"random-{seed}": random_scores(model.shape.heads(), seed) for seed in range(1, number + 1)}
 
@@ -62,7 +57,7 @@ def by_attention(scores: Scores) -> dict[str, Scores]:
 
 
 def walks_of(
-    model: Transformer,
+    model: Encoder,
     importance: Sequence[Mapping[str, object]],
     ablation_dev: Sequence[Mapping[str, object]],
     ablation_test: Sequence[Mapping[str, object]],
@@ -87,18 +82,19 @@ def walks_of(
 
 
 def curve_rows(
-    model: Transformer,
+    model: Encoder,
     walks: Mapping[tuple[str, str], Scores],
     translate: Translate,
     references: Sequence[str],
+    metric: Metric = BLEU,
     *,
     step: float,
     resamples: int,
 ) -> list[Row]:
-    """For every walk, named by its order and its kind of attention or "all", BLEU with 0, `step`, ... 1 of its heads
-    masked, those of the lowest scores first.
+    """For every walk, named by its order and its kind of attention or "all", the score with 0, `step`, ... 1 of its
+    heads masked, the least important first.
 
-    change: the 95 % interval of BLEU minus that of no masked head, by paired bootstrap over sentences. behind: BLEU of
+    change: the 95 % interval of it minus that of no masked head, by paired bootstrap over sentences. behind: that of
     the first walk with as many masked heads minus that of this one, with its interval; None for parts of the heads.
     """
     known: dict[frozenset[Head], Found] = {}
@@ -109,22 +105,16 @@ def curve_rows(
         walk = [frozenset(masked) for masked in ([], *steps(scores, step))]
         for heads in walk:
             if heads not in known:
-                known[heads] = drawn_bleu(translate(gates_without(model, heads)), references, resamples)
+                known[heads] = metric.drawn(translate(gates_without(model, heads)), references, resamples)
         for heads, rival in zip(walk, first, strict=True):
             cells = (order, attention, len(heads), len(scores), len(heads) / len(scores), known[heads][0])
             behind = compared(known[rival], known[heads]) if scores.keys() == of_first.keys() else (None, None, None)
             change = compared(known[heads], known[frozenset()])[1:]
-            rows.append(dict(zip(COLUMNS, (*cells, *change, *behind), strict=True)))
+            rows.append(dict(zip(metric.named(COLUMNS), (*cells, *change, *behind), strict=True)))
     return rows
 
 
-def drawn_bleu(hypotheses: Sequence[str], references: Sequence[str], resamples: int) -> Found:
-    """BLEU of translations and of draws of them; of as many sentences always the same draws."""
-    counts = np.array([list(row.values()) for row in bleu_statistics(hypotheses, references)], np.float32)
-    return float(bleu_of(counts.sum(0))), bleu_of(resampled_sums(counts, resamples))
-
-
 def compared(one: Found, other: Found) -> tuple[float, float, float]:
-    """BLEU of one minus that of another, and the interval of the difference."""
+    """The score of one minus that of another, and the interval of the difference."""
     low, high = interval(one[1] - other[1])
     return one[0] - other[0], float(low), float(high)

@@ -12,7 +12,7 @@ from heads.analysis.attention_weights import attend
 from heads.analysis.roles import Row, Whole, positions, roles
 from heads.base.files import UserError
 from heads.config.analyses import RolesSettings
-from heads.model.transformer import Transformer
+from heads.model.encoder import Encoder
 from heads.syntax.alignment import SHORTEST, Words, usable, words_of
 from heads.syntax.conllu import check_same_sentences, read_conllu
 from heads.text.vocabulary import Vocabulary
@@ -23,7 +23,7 @@ one in another alphabet about half: its letters lie in unknown pieces, so that i
 
 
 def roles_on_trees(
-    model: Transformer, paths: Mapping[str, Path], vocabulary: Vocabulary, ranks: Whole, settings: RolesSettings
+    model: Encoder, paths: Mapping[str, Path], vocabulary: Vocabulary, ranks: Whole, settings: RolesSettings
 ) -> tuple[list[Row], list[Row], list[Row]]:
     """Measures of all encoder heads, what was read and left out, and where dependents stand; each row with its `trees`.
 

@@ -7,7 +7,8 @@ hits all of them. A model is compared with the unpruned one round by round; of t
 lowest and highest. With n rounds these two enclose the true median with probability 1 - 2^(1-n): 97 % with six.
 
 A model that says less is done sooner, whatever its heads cost. So all models are made to write translations as long as
-the unpruned model's, batch by batch: the search is the whole beam search, only the end is put where it belongs.
+the unpruned model's, batch by batch: the search is the whole beam search, only the end is put where it belongs. Models
+that classify tell one label each, as in the paper.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ from torch import Tensor, nn
 
 from heads.base.files import UserError
 from heads.config.analyses import SpeedSettings
-from heads.model.folder import WEIGHTS, load_folder
+from heads.model.encoder import Encoder
+from heads.model.folder import WEIGHTS, load_model
 from heads.model.transformer import Transformer
 from heads.text.batches import pad
 from heads.text.special_ids import EOS
@@ -64,7 +66,7 @@ Clock = Callable[[], float]
 class Contestant:
     """One model, ready on its device, with what is known of it before any clock runs."""
 
-    model: Transformer
+    model: Encoder
     disk_mb: float
     peak_memory_mb: float | None
 
@@ -79,7 +81,7 @@ class TimedBatch:
 
 
 def source_batches(
-    source: Tokens, unpruned: Transformer, settings: SpeedSettings, size: int, device: torch.device
+    source: Tokens, unpruned: Encoder, settings: SpeedSettings, size: int, device: torch.device
 ) -> list[TimedBatch]:
     """The first `settings.sentences` sentences by length, `size` at a time; the last batch may be smaller.
 
@@ -89,20 +91,25 @@ def source_batches(
     if count < size:
         raise UserError(f"speed.batch_sizes has {size}, but there are only {count} sentences: take it out.")
     order = np.argsort(source.lengths[:count], kind="stable")
+    ends = np.array([] if unpruned.shape.classifies else [EOS], np.int32)
     batches = []
     for start in range(0, count, size):
-        ids, mask = (part.to(device) for part in pad([np.append(source[i], EOS) for i in order[start : start + size]]))
+        ids, mask = (part.to(device) for part in pad([np.append(source[i], ends) for i in order[start : start + size]]))
         free = search(unpruned, ids, mask, settings)
         batches.append(TimedBatch(ids, mask, round(mean(len(translation) for translation in free))))
     return batches
 
 
-def search(model: Transformer, source: Tensor, mask: Tensor, settings: SpeedSettings) -> list[list[int]]:
-    """The translations of one batch."""
+@torch.inference_mode()
+def search(model: Encoder, source: Tensor, mask: Tensor, settings: SpeedSettings) -> list[list[int]]:
+    """The answers to one batch: translations, or labels, each a list of one."""
+    if not isinstance(model, Transformer):
+        labels: list[list[int]] = model.projection(model(source, mask, None)).argmax(-1).tolist()
+        return labels
     return beam_search(model, source, mask, beam=settings.beam, length_penalty=settings.length_penalty)
 
 
-def translate_all(model: Transformer, batches: Sequence[TimedBatch], settings: SpeedSettings) -> int:
+def translate_all(model: Encoder, batches: Sequence[TimedBatch], settings: SpeedSettings) -> int:
     """Translate every batch at its prescribed length; how many target pieces came out."""
     pieces = 0
     for batch in batches:
@@ -112,8 +119,14 @@ def translate_all(model: Transformer, batches: Sequence[TimedBatch], settings: S
 
 
 @contextmanager
-def ending_after(model: Transformer, pieces: int) -> Iterator[None]:
-    """Within the block one search ends all its hypotheses after `pieces` pieces, not before and not later."""
+def ending_after(model: Encoder, pieces: int) -> Iterator[None]:
+    """Within the block one search ends all its hypotheses after `pieces` pieces, not before and not later.
+
+    Labels are told at once by themselves.
+    """
+    if model.shape.classifies:
+        yield
+        return
     steps = count_from(1)
 
     def put_end(_module: nn.Module, _inputs: object, logits: Tensor) -> None:
@@ -223,7 +236,7 @@ def _peak_memory_mb(
     folder: Path, source: Path, settings: SpeedSettings, device: torch.device, threads: int
 ) -> float | None:
     torch.set_num_threads(threads)
-    model = load_folder(folder).to(device)
+    model = load_model(folder).to(device)
     translate_all(model, source_batches(Tokens(source), model, settings, max(settings.batch_sizes), device), settings)
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device) / MEGABYTE
@@ -250,4 +263,4 @@ def contestant(folder: Path, source: Path, settings: SpeedSettings, device: torc
     """The model of a folder, measured alone and then put on the device."""
     peak = peak_memory_mb(folder, source, settings, device)
     disk_mb = (folder / WEIGHTS).stat().st_size / MEGABYTE
-    return Contestant(load_folder(folder).to(device), disk_mb, peak)
+    return Contestant(load_model(folder).to(device), disk_mb, peak)

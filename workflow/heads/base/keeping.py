@@ -22,6 +22,7 @@ RESULTS, LOGS = Path("results"), Path(".snakemake/log")
 PICTURES = (
     *("scoreboard", "bleu_encoder_heads", "bleu_scratch", "heads_by_type", "heads_by_layer", "head_functions"),
     *("functions_retained", "dynamics", "alignment_heads", "selection", "michel_fig1", "michel_fig3"),
+    *("nli_heads", "nli_masking_curve", "nli_pruning", "nli_selection"),
 )
 """The figures that tell the story, of one experiment or of all; only as PNG."""
 

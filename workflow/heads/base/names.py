@@ -34,10 +34,12 @@ PARSED_TREES = ("stanza", "own")
 """Those of them that come from a parser."""
 
 SIDES = ("source", "target")
-
-INFERENCE_LABELS = ("entailment", "neutral", "contradiction")
-"""What a premise says of a hypothesis, in the order of MultiNLI and of the classifiers trained on it."""
-
+TASK = "task"
+"""What settings of stages tell where the target is no text."""
+TRANSLATION, CLASSIFICATION = "translation", "classification"
+"""What models are trained for: to write the target, or to tell the label of an example."""
+KINDS_OF = {TRANSLATION: ATTENTIONS, CLASSIFICATION: ("enc_self",)}
+"""The kinds of attention that models have, by what they are trained for."""
 KINDS = ("baseline", "gates", "pruned", "scratch", "selected", "penalty_gates", "penalty_scratch")
 """The kinds of trained models, in the order in which they are made. In `penalty_gates` gates and their penalty are
 there from a fresh initialisation on; `penalty_scratch` is what is left of such a model."""

@@ -33,11 +33,17 @@ TRAININGS = {
 """Rules that train, and the section of the settings that says for how long."""
 RESULTS = Path("results")
 LINES_ON_FAILURE = 40
-SHOWN = (
-    *("experiment", "kind", "scope", "lam", "keep", "seed", "enc_self", "dec_self", "dec_enc", "total"),
-    *("bleu", "bleu_scratch", "bleu_control", "bleu_baseline"),
-)
-"""Columns of the pruning table that are printed at the end."""
+SHOWN = {
+    "table_pruning.tsv": (
+        *("experiment", "kind", "scope", "lam", "keep", "seed", "enc_self", "dec_self", "dec_enc", "total"),
+        *("bleu", "bleu_scratch", "bleu_control", "bleu_baseline"),
+    ),
+    "table_nli_pruning.tsv": (
+        *("experiment", "kind", "method", "lam", "keep", "seed", "total", "accuracy", "matthews"),
+        *("accuracy_scratch", "accuracy_control", "accuracy_baseline", "majority"),
+    ),
+}
+"""Columns of the tables of pruning that are printed at the end."""
 
 
 class Progress:
@@ -131,8 +137,9 @@ def tick(progress: Progress, ended: threading.Event) -> None:
 
 
 def show(table: Path) -> None:
-    """Print the main columns of the pruning table, aligned."""
-    rows = [{name: row[name] for name in SHOWN} for row in read_tsv(table)]
-    widths = {name: max(len(name), *(len(row[name]) for row in rows)) for name in SHOWN}
-    for row in [{name: name for name in SHOWN}, *rows]:
-        print("  ".join(row[name].rjust(widths[name]) for name in SHOWN))
+    """Print the main columns of a table in SHOWN, aligned."""
+    shown = SHOWN[table.name]
+    rows = [{name: row[name] for name in shown} for row in read_tsv(table)]
+    widths = {name: max(len(name), *(len(row[name]) for row in rows)) for name in shown}
+    for row in [{name: name for name in shown}, *rows]:
+        print("  ".join(row[name].rjust(widths[name]) for name in shown))

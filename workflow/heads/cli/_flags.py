@@ -24,8 +24,10 @@ def add_masking_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--settings", type=Path, required=True, help="settings of the stage, YAML")
     parser.add_argument("--model", type=Path, required=True, help="folder of a trained model")
     parser.add_argument("--source", type=Path, required=True, help="token file of the test sentences")
-    parser.add_argument("--references", type=Path, required=True, help="plain text of their translations")
-    parser.add_argument("--target-bpe", type=Path, required=True, help="SentencePiece model of the target side")
+    parser.add_argument("--references", type=Path, required=True, help="plain text of their translations, or labels")
+    parser.add_argument(
+        "--target-bpe", type=Path, required=True, help="SentencePiece model of the target side, or its labels"
+    )
     add_device_arguments(parser)
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from heads.analysis.ablation import CHOICE_COLUMNS, COLUMNS, ablation_rows, choice_rows, kept_alone, masked_alone
-from heads.analysis.masking import load_with_heads, translation_of
+from heads.analysis.masking import answers_of, load_with_heads
 from heads.base.files import read_yaml, write_tsv
 from heads.cli._flags import add_masking_arguments
 from heads.config.analyses import AblationSettings
@@ -35,8 +35,8 @@ def run(arguments: argparse.Namespace) -> str:
     settings = section(AblationSettings, read_yaml(arguments.settings)["ablation"])
     model = load_with_heads(arguments.model, device)
     dev = replace(settings, sentences=settings.dev_sentences)
-    on_test = translation_of(model, device, arguments.source, arguments.references, arguments.target_bpe, settings)
-    on_dev = translation_of(model, device, arguments.dev_source, arguments.dev_references, arguments.target_bpe, dev)
+    on_test = answers_of(model, device, arguments.source, arguments.references, arguments.target_bpe, settings)
+    on_dev = answers_of(model, device, arguments.dev_source, arguments.dev_references, arguments.target_bpe, dev)
     alone = {}
     for name, text, masked_out, alone_out in (
         ("test", on_test, arguments.masked, arguments.alone),
@@ -44,7 +44,8 @@ def run(arguments: argparse.Namespace) -> str:
     ):
         masked = ablation_rows(model, masked_alone(model.shape), *text, resamples=settings.resamples)
         alone[name] = ablation_rows(model, kept_alone(model.shape), *text, resamples=settings.resamples)
-        write_tsv(masked_out, masked, COLUMNS)
-        write_tsv(alone_out, alone[name], COLUMNS)
-    write_tsv(arguments.layers, choice_rows(alone["dev"], alone["test"]), CHOICE_COLUMNS)
+        write_tsv(masked_out, masked, text[2].named(COLUMNS))
+        write_tsv(alone_out, alone[name], text[2].named(COLUMNS))
+    metric = on_test[2]
+    write_tsv(arguments.layers, choice_rows(alone["dev"], alone["test"], metric), metric.named(CHOICE_COLUMNS))
     return label_of(device)

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from heads.analysis.ablation import COLUMNS, ablation_rows, masked_alone
-from heads.analysis.masking import load_with_heads, translation_of
+from heads.analysis.masking import answers_of, load_with_heads
 from heads.base.files import read_yaml, write_tsv
 from heads.cli._flags import add_masking_arguments
 from heads.config.analyses import AblationSettings
@@ -25,7 +25,7 @@ def run(arguments: argparse.Namespace) -> str:
     device = pick(arguments.device, arguments.threads)
     settings = section(AblationSettings, read_yaml(arguments.settings)["ablation"])
     model = load_with_heads(arguments.model, device)
-    text = translation_of(model, device, arguments.source, arguments.references, arguments.target_bpe, settings)
+    text = answers_of(model, device, arguments.source, arguments.references, arguments.target_bpe, settings)
     rows = ablation_rows(model, masked_alone(model.shape), *text, resamples=settings.resamples)
-    write_tsv(arguments.masked, rows, COLUMNS)
+    write_tsv(arguments.masked, rows, text[2].named(COLUMNS))
     return label_of(device)

@@ -1,4 +1,4 @@
-"""Train the unpruned Transformer."""
+"""Train the unpruned Transformer, or a classifier."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from heads.cli._flags import add_training_arguments
 from heads.cli._job import job_of
 from heads.config.settings import section
 from heads.config.trainings import ModelSettings, TrainingSettings, UnprunedSettings
+from heads.model.build import model_of
 from heads.model.shape import unpruned_shape
-from heads.model.transformer import Transformer
-from heads.text.vocabulary import Vocabulary
+from heads.text.encoding import opened
+from heads.text.labels import Labels
 from heads.training.devices import label_of
 from heads.training.job import run_job
 
@@ -29,12 +30,13 @@ def run(arguments: argparse.Namespace) -> str:
     """Build the model of the settings and train it."""
     job = job_of(arguments)
     content = job.content
-    sizes = [len(Vocabulary(arguments.data / f"{side}.model")) for side in SIDES]
-    shape = unpruned_shape(section(ModelSettings, content["model"]), *sizes)
+    source, target = (opened(arguments.data / f"{side}.model") for side in SIDES)
+    labels = len(target) if isinstance(target, Labels) else 0
+    shape = unpruned_shape(section(ModelSettings, content["model"]), len(source), len(target), labels)
     torch.manual_seed(arguments.seed)
     training, length = section(TrainingSettings, content["training"]), section(UnprunedSettings, content["baseline"])
     unfinished = run_job(
-        job, Transformer(shape), training, length, start="baseline", updates_before=0, keep_at=length.keep_at
+        job, model_of(shape), training, length, start="baseline", updates_before=0, keep_at=length.keep_at
     )
     unfinished.write_checkpoints(arguments.checkpoints)
     unfinished.finish({"train.jsonl": arguments.history})

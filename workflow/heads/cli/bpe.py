@@ -1,4 +1,4 @@
-"""Learn one side's BPE vocabulary from the training text."""
+"""Learn one side's BPE vocabulary from the training text, or which labels it has."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import argparse
 from pathlib import Path
 
 from heads.base.files import read_yaml
-from heads.base.names import SIDES
+from heads.base.names import CLASSIFICATION, SIDES, TASK
 from heads.config.settings import section
 from heads.config.trainings import BpeSettings
+from heads.text.labels import learn_labels
 from heads.text.vocabulary import train_bpe
 
 
@@ -22,6 +23,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Train and write the model."""
-    settings = section(BpeSettings, read_yaml(arguments.settings)["bpe"])
+    content = read_yaml(arguments.settings)
+    settings, labelled = section(BpeSettings, content["bpe"]), content.get(TASK) == CLASSIFICATION
+    if labelled and arguments.side == "target":
+        learn_labels(arguments.text, arguments.model)
+        return
     pieces = settings.source_pieces if arguments.side == "source" else settings.target_pieces
-    train_bpe(arguments.text, arguments.model, settings, pieces)
+    train_bpe(arguments.text, arguments.model, settings, pieces, framed=labelled)

@@ -6,13 +6,13 @@ import argparse
 from pathlib import Path
 
 from heads.analysis.checkpoints import COLUMNS, checkpoint_rows
-from heads.analysis.masking import load_with_heads, translation_of
+from heads.analysis.masking import answers_of, load_with_heads
 from heads.base.files import read_yaml, write_tsv
 from heads.cli._flags import add_masking_arguments
 from heads.config.analyses import CheckpointsSettings, ImportanceSettings
 from heads.config.settings import section
 from heads.config.trainings import TrainingSettings
-from heads.text.batches import Pairs
+from heads.text.batches import pairs_of
 from heads.text.vocabulary import Tokens
 from heads.training.checkpointing import course_of
 from heads.training.devices import label_of, pick
@@ -35,11 +35,13 @@ def run(arguments: argparse.Namespace) -> str:
     settings = section(CheckpointsSettings, content["checkpoints"])
     how = section(ImportanceSettings, content["importance"])
     training = section(TrainingSettings, content["training"])
-    trained_on = Pairs(Tokens(arguments.train_source), Tokens(arguments.train_target), training.max_pieces)
-    pairs = Pairs(Tokens(arguments.dev_source), Tokens(arguments.dev_target), how.batch_tokens)
     weights = course_of(arguments.model, arguments.checkpoints)
     model = load_with_heads(arguments.model, device)
-    text = translation_of(model, device, arguments.source, arguments.references, arguments.target_bpe, settings)
+    train = Tokens(arguments.train_source), Tokens(arguments.train_target)
+    dev = Tokens(arguments.dev_source), Tokens(arguments.dev_target)
+    trained_on = pairs_of(*train, training.max_pieces, labelled=model.shape.classifies)
+    pairs = pairs_of(*dev, how.batch_tokens, labelled=model.shape.classifies)
+    text = answers_of(model, device, arguments.source, arguments.references, arguments.target_bpe, settings)
     rows = checkpoint_rows(model, weights, pairs, trained_on, *text, settings=settings, how=how, training=training)
-    write_tsv(arguments.out, rows, COLUMNS)
+    write_tsv(arguments.out, rows, text[2].named(COLUMNS))
     return label_of(device)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from heads.analysis.choices import COMPARED_COLUMNS, compared_rows
+from heads.analysis.choices import COMPARED_COLUMNS, compared_rows, metric_of
 from heads.base.files import read_lines, read_yaml, write_tsv
 from heads.base.runs import name_of
 from heads.config.analyses import SelectionSettings
@@ -26,4 +26,4 @@ def run(arguments: argparse.Namespace) -> None:
     settings = section(SelectionSettings, read_yaml(arguments.settings)["selection"])
     runs = [(name_of(folder), folder) for folder in arguments.runs]
     rows = compared_rows(arguments.baseline, runs, read_lines(arguments.references), settings.resamples)
-    write_tsv(arguments.out, rows, COMPARED_COLUMNS)
+    write_tsv(arguments.out, rows, metric_of(arguments.baseline)[0].named(COMPARED_COLUMNS))

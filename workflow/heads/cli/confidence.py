@@ -11,8 +11,8 @@ from heads.base.files import read_yaml, write_tsv
 from heads.cli._flags import add_device_arguments
 from heads.config.analyses import ConfidenceSettings
 from heads.config.settings import section
-from heads.model.folder import load_folder
-from heads.text.batches import Pairs
+from heads.model.folder import load_model
+from heads.text.batches import pairs_of
 from heads.text.vocabulary import Tokens
 from heads.training.devices import label_of, pick
 
@@ -34,8 +34,9 @@ def run(arguments: argparse.Namespace) -> str:
     """Measure and write the table."""
     settings = section(ConfidenceSettings, read_yaml(arguments.settings)["confidence"])
     device = pick(arguments.device, arguments.threads)
-    model = load_folder(arguments.model).to(device)
-    pairs = Pairs(Tokens(arguments.source), Tokens(arguments.target), MAX_PIECES)
+    model = load_model(arguments.model).to(device)
+    sides = Tokens(arguments.source), Tokens(arguments.target)
+    pairs = pairs_of(*sides, MAX_PIECES, labelled=model.shape.classifies)
     if pairs.left_out:
         print(f"{pairs.left_out} pairs left out: more than {MAX_PIECES} pieces", file=sys.stderr)
     batches = (batch for _, batch in pairs.in_order(settings.batch_tokens, settings.sentences or None))

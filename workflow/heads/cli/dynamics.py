@@ -14,7 +14,7 @@ from heads.cli._flags import add_device_arguments, add_roles_arguments
 from heads.cli.confidence import MAX_PIECES
 from heads.config.analyses import ConfidenceSettings, RolesSettings
 from heads.config.settings import section
-from heads.model.folder import load_folder
+from heads.model.folder import load_model
 from heads.text.batches import Pairs
 from heads.text.vocabulary import Tokens, Vocabulary
 from heads.training.checkpointing import course_of
@@ -37,7 +37,7 @@ def run(arguments: argparse.Namespace) -> str:
     path = next(iter(in_order_of(dict(arguments.trees), roles).values()))
     vocabulary = Vocabulary(arguments.source_bpe)
     device = pick(arguments.device, arguments.threads)
-    model = load_folder(arguments.model).to(device)
+    model = load_model(arguments.model).to(device)
     ranks = frequency_ranks(Tokens(arguments.train_source).ids, len(vocabulary))
     sentences, _ = measurable(path, vocabulary, roles)
     pairs = Pairs(Tokens(arguments.source), Tokens(arguments.target), MAX_PIECES)

@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 
 from heads.base.files import UserError, read_lines
+from heads.model.shape import shape_of
+from heads.translation.classifiers import export_classifier
 from heads.translation.export import FORMATS, export
 from heads.translation.to_ctranslate2 import QUANTIZATIONS
 
@@ -41,9 +43,12 @@ def run(arguments: argparse.Namespace) -> None:
     if form != "ctranslate2" and arguments.alignment:
         raise UserError("--alignment is of --format ctranslate2: take one of the two flags away.")
     sentences = read_lines(arguments.sentences) if arguments.sentences else ()
-    told = {"sentences": sentences, "quantization": quantization, "alignment": arguments.alignment}
-    difference = export(arguments.model, arguments.out, form, **told)
-    if form == "folder":
+    if shape_of(arguments.model).classifies:
+        difference = export_classifier(arguments.model, arguments.out, form, examples=sentences)
+    else:
+        told = {"sentences": sentences, "quantization": quantization, "alignment": arguments.alignment}
+        difference = export(arguments.model, arguments.out, form, **told)
+    if difference is None:
         print(f"python -m heads translate --model {arguments.out} < source.txt", file=sys.stderr)
     else:
         farthest = f"{arguments.out} differs from ours by at most {difference:.1e} nats a piece"

@@ -24,6 +24,7 @@ from heads.figures.maps import attention_maps
 from heads.figures.measures import measures
 from heads.figures.michel import FIGURES as MICHEL_FIGURES
 from heads.figures.needs import ACROSS, ANIMATED, FROM_SETTINGS, NEEDS
+from heads.figures.nli import FIGURES as NLI_FIGURES
 from heads.figures.pruning import bleu_encoder_heads, bleu_scratch, heads_by_layer, heads_by_type
 from heads.figures.scoreboard import scoreboard
 from heads.figures.selection import selection
@@ -46,6 +47,7 @@ FIGURES: dict[str, Callable[..., Figure]] = {
     "heads_by_layer": heads_by_layer,
     "bleu_scratch": bleu_scratch,
     **MICHEL_FIGURES,
+    **NLI_FIGURES,
     "selection": selection,
     "scoreboard": scoreboard,
     "gates_closing": gates_closing,

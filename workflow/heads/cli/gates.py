@@ -12,7 +12,7 @@ from heads.cli._flags import add_gate_arguments
 from heads.cli._job import job_of
 from heads.config.settings import section
 from heads.config.trainings import GatesSettings, LengthSettings, TrainingSettings
-from heads.model.folder import WEIGHTS, load_folder
+from heads.model.folder import WEIGHTS, load_model
 from heads.model.shape import facts_of
 from heads.pruning.gates import COLUMNS, gate_rows
 from heads.training.devices import label_of
@@ -32,7 +32,7 @@ def run(arguments: argparse.Namespace) -> str:
     settings = section(GatesSettings, content["gates"])
     training = section(TrainingSettings, content["training"])
     length = LengthSettings(settings.updates, 0, settings.average_last, settings.average_every)
-    model = load_folder(arguments.start_model)
+    model = load_model(arguments.start_model)
     before = facts_of(arguments.start_model)["total_updates"]
     start = f"gates {arguments.scope} {arguments.target} {sha256_of(arguments.start_model / WEIGHTS)}"
     target, frozen = Target.parse(arguments.target, by_gates=True), frozen_beside(arguments.scope, model)

@@ -1,4 +1,4 @@
-"""Make a Marian model of transformers, such as an OPUS-MT model, into a folder that translates and can be pruned."""
+"""Make a model of transformers, such as OPUS-MT's or a BERT, into a folder that can be pruned."""
 
 from __future__ import annotations
 
@@ -6,8 +6,12 @@ import argparse
 import sys
 from pathlib import Path
 
+from heads.base.files import UserError
+from heads.base.marian import CONFIG
+from heads.translation.classifiers import import_classifier
 from heads.translation.from_hub import folder_of
 from heads.translation.importing import import_model
+from heads.translation.marian_folder import read_object
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -17,10 +21,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--output", type=Path, required=True, help="folder to make")
     parser.add_argument("--prefix", default="", help='what each source sentence begins with, such as ">>ru<<"')
+    parser.add_argument(
+        "--labels", nargs="+", default=(), help="of a BERT, in the order of its classifier, where it does not name them"
+    )
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Write the folder and say how to use it."""
     with folder_of(arguments.pretrained) as folder:
+        if folder.is_dir() and read_object(folder / CONFIG).get("model_type") == "bert":
+            if arguments.prefix:
+                raise UserError("--prefix is of models that translate: take it away.")
+            import_classifier(folder, arguments.output, arguments.labels)
+            return
+        if arguments.labels:
+            raise UserError("--labels are of a BERT: take them away.")
         import_model(folder, arguments.output, arguments.prefix)
     print(f"python -m heads translate --model {arguments.output} < source.txt", file=sys.stderr)

@@ -11,8 +11,8 @@ from heads.cli._flags import add_device_arguments
 from heads.config.analyses import ImportanceSettings
 from heads.config.settings import section
 from heads.config.trainings import TrainingSettings
-from heads.model.folder import load_folder
-from heads.text.batches import Pairs
+from heads.model.folder import load_model
+from heads.text.batches import pairs_of
 from heads.text.vocabulary import Tokens
 from heads.training.devices import label_of, pick
 
@@ -33,9 +33,10 @@ def run(arguments: argparse.Namespace) -> str:
     settings = section(ImportanceSettings, content["importance"])
     smoothing = section(TrainingSettings, content["training"]).label_smoothing
     device = pick(arguments.device, arguments.threads)
-    model = load_folder(arguments.model).to(device)
+    model = load_model(arguments.model).to(device)
     # A sentence longer than a batch would break the bound on memory.
-    pairs = Pairs(Tokens(arguments.source), Tokens(arguments.target), settings.batch_tokens)
+    sides = Tokens(arguments.source), Tokens(arguments.target)
+    pairs = pairs_of(*sides, settings.batch_tokens, labelled=model.shape.classifies)
     batches = (batch for _, batch in pairs.in_order(settings.batch_tokens, settings.sentences or None))
     write_tsv(arguments.out, importance_rows(model, batches, label_smoothing=smoothing), COLUMNS)
     return label_of(device)

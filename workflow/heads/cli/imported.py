@@ -1,4 +1,4 @@
-"""Take a Marian model of transformers as the unpruned one, in place of a training."""
+"""Take a model of transformers, Marian's or a BERT, as the unpruned one, in place of a training."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ import json
 from pathlib import Path
 
 from heads.base.files import write_lines
+from heads.base.names import CLASSIFICATION, TASK
 from heads.cli._flags import add_training_arguments
 from heads.cli._job import job_of
 from heads.config.settings import section
 from heads.config.trainings import BaselineSettings, TrainingSettings
 from heads.training.devices import label_of
 from heads.training.job import save_untrained
+from heads.translation.bert_folder import read_bert
+from heads.translation.from_bert import model_of_bert
 from heads.translation.from_marian import model_of_marian
 from heads.translation.marian_folder import read_marian
 
@@ -28,7 +31,9 @@ def run(arguments: argparse.Namespace) -> str:
     job = job_of(arguments)
     content = job.content
     settings = section(BaselineSettings, content["baseline"])
-    model = model_of_marian(read_marian(Path(settings.pretrained)))
+    folder = Path(settings.pretrained)
+    classifies = content.get(TASK) == CLASSIFICATION
+    model = model_of_bert(read_bert(folder), settings.labels) if classifies else model_of_marian(read_marian(folder))
     scores = save_untrained(job, model, section(TrainingSettings, content["training"]))
     arguments.checkpoints.mkdir(parents=True, exist_ok=True)
     write_lines(arguments.history, [json.dumps({"update": 0, "updates": 0, **scores})])

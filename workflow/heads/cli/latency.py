@@ -11,7 +11,7 @@ from heads.base.files import read_yaml, write_tsv
 from heads.cli._flags import add_device_arguments
 from heads.config.analyses import SpeedSettings
 from heads.config.settings import section
-from heads.model.folder import load_folder
+from heads.model.folder import load_model
 from heads.text.vocabulary import Tokens
 from heads.training.devices import label_of, pick
 
@@ -29,6 +29,6 @@ def run(arguments: argparse.Namespace) -> str:
     """Time, write the table."""
     device = pick(arguments.device, arguments.threads)
     settings = section(SpeedSettings, read_yaml(arguments.settings)["speed"])
-    model = load_folder(arguments.model).to(device)
+    model = load_model(arguments.model).to(device)
     write_tsv(arguments.out, latency_rows(model, Tokens(arguments.source), settings, device, clock_of(device)), COLUMNS)
     return label_of(device)

@@ -11,8 +11,8 @@ from heads.base.files import read_yaml, write_tsv
 from heads.cli._flags import add_device_arguments
 from heads.config.analyses import LrpSettings
 from heads.config.settings import section
-from heads.model.folder import load_folder
-from heads.text.batches import Pairs
+from heads.model.folder import load_model
+from heads.text.batches import pairs_of
 from heads.text.vocabulary import Tokens
 from heads.training.devices import label_of, pick
 
@@ -32,9 +32,10 @@ def run(arguments: argparse.Namespace) -> str:
     """Translate greedily, walk back from every step by every rule, write the tables."""
     device = pick(arguments.device, arguments.threads)
     settings = section(LrpSettings, read_yaml(arguments.settings)["lrp"])
-    model = load_folder(arguments.model).to(device)
+    model = load_model(arguments.model).to(device)
     # A sentence longer than a batch would break the bound on memory.
-    pairs = Pairs(Tokens(arguments.source), Tokens(arguments.target), settings.batch_tokens)
+    sides = Tokens(arguments.source), Tokens(arguments.target)
+    pairs = pairs_of(*sides, settings.batch_tokens, labelled=model.shape.classifies)
     if pairs.left_out:
         sentence = (
             f"{pairs.left_out} pairs left out: more than {settings.batch_tokens} pieces, which is lrp.batch_tokens"

@@ -6,12 +6,12 @@ import argparse
 from pathlib import Path
 
 from heads.analysis.choices import MASKED_COLUMNS, choices_of, masked_rows
-from heads.analysis.masking import translation_of
+from heads.analysis.masking import answers_of
 from heads.base.files import read_tsv, read_yaml, write_tsv
 from heads.cli._flags import add_masking_arguments
 from heads.config.analyses import SelectionSettings, TranslateSettings
 from heads.config.settings import section
-from heads.model.folder import load_folder
+from heads.model.folder import load_model
 from heads.training.devices import label_of, pick
 
 
@@ -27,8 +27,8 @@ def run(arguments: argparse.Namespace) -> str:
     device, content = pick(arguments.device, arguments.threads), read_yaml(arguments.settings)
     settings = section(SelectionSettings, content["selection"])
     search = section(TranslateSettings, content["translate"])
-    model = load_folder(arguments.model).to(device)
-    text = translation_of(model, device, arguments.source, arguments.references, arguments.target_bpe, search)
+    model = load_model(arguments.model).to(device)
+    text = answers_of(model, device, arguments.source, arguments.references, arguments.target_bpe, search)
     rows = masked_rows(model, choices_of(read_tsv(arguments.selection)), *text, resamples=settings.resamples)
-    write_tsv(arguments.out, rows, MASKED_COLUMNS)
+    write_tsv(arguments.out, rows, text[2].named(MASKED_COLUMNS))
     return label_of(device)

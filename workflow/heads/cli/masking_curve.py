@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from heads.analysis.masking import load_with_heads, translation_of
+from heads.analysis.masking import answers_of, load_with_heads
 from heads.analysis.masking_curve import COLUMNS, curve_rows, walks_of
 from heads.base.files import read_tsv, read_yaml, write_tsv
 from heads.cli._flags import add_masking_arguments
@@ -28,9 +28,9 @@ def run(arguments: argparse.Namespace) -> str:
     device = pick(arguments.device, arguments.threads)
     settings = section(MaskingCurveSettings, read_yaml(arguments.settings)["masking_curve"])
     model = load_with_heads(arguments.model, device)
-    text = translation_of(model, device, arguments.source, arguments.references, arguments.target_bpe, settings)
+    text = answers_of(model, device, arguments.source, arguments.references, arguments.target_bpe, settings)
     measured = (arguments.importance, arguments.ablation_dev, arguments.ablation_test)
     walks = walks_of(model, *map(read_tsv, measured), random=settings.random_orders)
     rows = curve_rows(model, walks, *text, step=settings.step, resamples=settings.resamples)
-    write_tsv(arguments.out, rows, COLUMNS)
+    write_tsv(arguments.out, rows, text[2].named(COLUMNS))
     return label_of(device)

@@ -1,4 +1,4 @@
-"""Run Snakemake and tell a person on one line how far it is and what remains; at the end, print the pruning table."""
+"""Run Snakemake and tell a person on one line how far it is and what remains; at the end, print what was pruned."""
 
 from __future__ import annotations
 
@@ -23,5 +23,7 @@ def run(arguments: argparse.Namespace) -> None:
     print(f"done in {progress.clock(time.monotonic() - started)}", flush=True)
     report = progress.RESULTS / "report.html"
     progress.follow([*words, "--report", str(report)])
-    progress.show(progress.RESULTS / "tables/table_pruning.tsv")
+    for table in (progress.RESULTS / "tables" / name for name in progress.SHOWN):
+        if table.exists():
+            progress.show(table)
     print(f"\ntables   {progress.RESULTS}/tables\nfigures  {progress.RESULTS}/figures\nreport   {report}")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from heads.base.files import write_tsv
 from heads.base.provenance import made_by
-from heads.model.folder import load_folder, save_folder
+from heads.model.folder import load_model, save_folder
 from heads.model.head_removal import COLUMNS, check_equal, head_rows, prune, read_open_heads
 from heads.model.shape import facts_of
 
@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Write the smaller model and the table of all heads of the original."""
-    model = load_folder(arguments.start_model, with_closed=True)
+    model = load_model(arguments.start_model, with_closed=True)
     open_heads = read_open_heads(arguments.gates, model.shape)
     smaller = prune(model, open_heads)
     check_equal(model, smaller, open_heads)

@@ -11,7 +11,7 @@ from heads.base.files import read_yaml, write_tsv
 from heads.cli._flags import add_device_arguments, add_roles_arguments
 from heads.config.analyses import RolesSettings
 from heads.config.settings import section
-from heads.model.folder import load_folder
+from heads.model.folder import load_model
 from heads.syntax.alignment import ALIGNMENT_COLUMNS
 from heads.text.vocabulary import Tokens, Vocabulary
 from heads.training.devices import label_of, pick
@@ -33,7 +33,7 @@ def run(arguments: argparse.Namespace) -> str:
     paths = in_order_of(dict(arguments.trees), settings)
     vocabulary = Vocabulary(arguments.source_bpe)
     device = pick(arguments.device, arguments.threads)
-    model = load_folder(arguments.model).to(device)
+    model = load_model(arguments.model).to(device)
     ranks = frequency_ranks(Tokens(arguments.train_source).ids, len(vocabulary))
     rows, alignment, stand = roles_on_trees(model, paths, vocabulary, ranks, settings)
     write_tsv(arguments.out, rows, ("trees", *COLUMNS))

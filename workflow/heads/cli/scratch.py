@@ -11,9 +11,9 @@ from heads.cli._flags import add_training_arguments
 from heads.cli._job import job_of
 from heads.config.settings import section
 from heads.config.trainings import LengthSettings, TrainingSettings
+from heads.model.build import model_of
 from heads.model.head_removal import pruned_shape, read_open_heads
 from heads.model.shape import shape_of
-from heads.model.transformer import Transformer
 from heads.training.devices import label_of
 from heads.training.job import run_job
 
@@ -34,6 +34,6 @@ def run(arguments: argparse.Namespace) -> str:
     torch.manual_seed(arguments.seed)
     training, length = section(TrainingSettings, content["training"]), section(LengthSettings, content["scratch"])
     start = f"scratch {sorted(shape.live_heads.items())}"
-    unfinished = run_job(job, Transformer(shape), training, length, start=start, updates_before=0)
+    unfinished = run_job(job, model_of(shape), training, length, start=start, updates_before=0)
     unfinished.finish({"train.jsonl": arguments.history})
     return label_of(job.device)

@@ -10,7 +10,7 @@ from heads.cli._flags import add_training_arguments
 from heads.cli._job import job_of
 from heads.config.settings import section
 from heads.config.trainings import LengthSettings, TrainingSettings
-from heads.model.folder import WEIGHTS, load_folder
+from heads.model.folder import WEIGHTS, load_model
 from heads.model.head_removal import prune, read_open_heads
 from heads.model.shape import facts_of
 from heads.training.devices import label_of
@@ -28,7 +28,7 @@ def run(arguments: argparse.Namespace) -> str:
     """Prune and train on; the schedule of the learning rate goes on where the start model's ended."""
     job = job_of(arguments)
     content = job.content
-    model = load_folder(arguments.start_model)
+    model = load_model(arguments.start_model)
     smaller = prune(model, read_open_heads(arguments.heads, model.shape))
     before = facts_of(arguments.start_model)["total_updates"]
     training = section(TrainingSettings, content["training"])

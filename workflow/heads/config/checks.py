@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from heads.base.files import UserError
-from heads.base.names import ATTENTIONS, PARSED_TREES, SCOPES
+from heads.base.names import KINDS_OF, PARSED_TREES, SCOPES, TASK, TRANSLATION
 from heads.base.targets import Target
 from heads.config.corpora import GRAMMARS, has_gold
 from heads.config.messages import nearest
@@ -43,13 +43,20 @@ def check_together(name: str, experiment: Mapping[str, Any], config: Mapping[str
     _check_trees(where, experiment, config["corpora"][experiment["corpus"]])
     # How many heads an imported model has, its folder tells: `heads.config.plan` asks when it is needed.
     if not experiment["baseline"]["pretrained"]:
-        check_heads(where, experiment, dict.fromkeys(ATTENTIONS, (model["layers"], model["heads"])))
+        check_heads(where, experiment, dict.fromkeys(kinds_of(experiment), (model["layers"], model["heads"])))
+
+
+def kinds_of(experiment: Mapping[str, Any]) -> tuple[str, ...]:
+    """The kinds of attention that the models of a resolved experiment have."""
+    return KINDS_OF[experiment.get(TASK, TRANSLATION)]
 
 
 def _check_import(where: str, baseline: Mapping[str, Any]) -> None:
     """Hold what only imported models have, and what only trained ones have, against the other."""
     if baseline["prefix"] and not baseline["pretrained"]:
         raise UserError(f"{where}.baseline.prefix is of imported models: name one as pretrained, or take it out.")
+    if baseline["labels"] and not baseline["pretrained"]:
+        raise UserError(f"{where}.baseline.labels is of imported models: name one as pretrained, or take it out.")
     if baseline["keep_at"] and baseline["pretrained"]:
         raise UserError(f"{where}.baseline.keep_at is of trainings, and a pretrained model has none here: empty it.")
 
@@ -83,7 +90,7 @@ def check_heads(where: str, experiment: Mapping[str, Any], heads: Mapping[str, t
 def _check_budgets(where: str, experiment: Mapping[str, Any], heads: Mapping[str, int]) -> None:
     """Hold the budgets of gates, `12` or `2-4-6`, against the heads of their kinds of attention."""
     for scope, budgets in experiment["sweep"]["budgets"].items():
-        kinds = SCOPES[scope]
+        kinds = [kind for kind in SCOPES[scope] if kind in kinds_of(experiment)]
         for budget in budgets:
             subject = f"{where}.sweep.budgets.{scope} has {budget}"
             numbers = Target.of_choice("gates", budget).budgets
@@ -122,6 +129,8 @@ def _at_least(
     least: dict[tuple[str, int], int] = {}
     for key in sorted(asked, key=lambda key: "." in key):
         kind, _, layer = key.partition(".")
+        if kind not in heads:
+            continue
         layers, each = heads[kind]
         if layer and int(layer) >= layers:
             raise UserError(f"{where} names {key}, but layers go from 0 to {layers - 1}: take it out.")

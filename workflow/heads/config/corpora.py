@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from pydantic import Discriminator, Field, Tag, ValidationInfo
 
 from heads.base.files import UserError
-from heads.base.names import INFERENCE_LABELS, OUT_OF_DOMAIN, ROLES, SPLITS
+from heads.base.names import CLASSIFICATION, OUT_OF_DOMAIN, ROLES, SPLITS, TRANSLATION
 from heads.config.corpus_parts import Alignment, Columns, File, FileSpec, OpusOverlap, Part, Parts, TwoFiles, keys_of
 from heads.config.examples import ExampleCleaning, ExampleColumns, Labels, Table, Tables
 from heads.config.fields import (
@@ -276,19 +276,18 @@ def has_gold(entry: Mapping[str, Any]) -> bool:
     return entry["kind"] in GRAMMARS or "trees" in entry
 
 
+LABELLED = ("pairs_of_sentences", "grammar_pairs")
+"""Kinds of corpora of which a target is a label."""
+
+
+def task_of(entry: Mapping[str, Any]) -> str:
+    """What models are trained for on a corpus."""
+    return CLASSIFICATION if entry["kind"] in LABELLED else TRANSLATION
+
+
 def has_alignment(entry: Mapping[str, Any], split: str = "dev") -> bool:
     """Whether a corpus brings a word alignment of a split: the grammar's own, or an aligner's."""
     return entry["kind"] == "grammar" or split in entry.get("alignment", {})
-
-
-def labels_of(entry: Mapping[str, Any]) -> tuple[str, ...]:
-    """The labels of a corpus of labelled examples, in the order of its settings. Raises UserError for any other."""
-    corpus = parse_corpus(entry)
-    if isinstance(corpus, GrammarPairsCorpus):
-        return INFERENCE_LABELS
-    if not isinstance(corpus, ExamplesCorpus):
-        raise UserError(f"The {corpus.languages} corpus has no labels: take one of kind pairs_of_sentences.")
-    return tuple(dict.fromkeys(corpus.labels.values()))
 
 
 def downloads_of(entry: Mapping[str, Any]) -> list[str]:

@@ -6,24 +6,36 @@ Experiments, corpora and seeds are named as in paths; paths of folders and files
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Protocol
 
 from heads.base import criteria
 from heads.base.files import UserError
-from heads.base.marian import files_of, heads_of, not_there
-from heads.base.names import CHOICE_SCOPE, KINDS, OUT_OF_DOMAIN, PARSED_TREES, ROLES, SCOPES
+from heads.base.names import (
+    CHOICE_SCOPE,
+    CLASSIFICATION,
+    KINDS,
+    OUT_OF_DOMAIN,
+    PARSED_TREES,
+    ROLES,
+    SCOPES,
+    TASK,
+    TRANSLATION,
+)
 from heads.base.runs import Run, run_of
 from heads.base.targets import CONTROL, Target
 from heads.config import corpora, settings, sweep
-from heads.config.checks import check_heads
 from heads.config.corpus_parts import download_name
+from heads.config.pretrained import pretrained_files
 
 SCORED_KINDS = ("baseline", "pruned", "scratch", "selected", "penalty_scratch")
 """The kinds of runs that are scored; those with gates have all their heads."""
 
 PUT_ASIDE = ("trees", "parser_trees", "alignment", OUT_OF_DOMAIN)
 """Keys of a corpus that only the rule which reads them is given, so that a change there leaves the text as it is."""
+SCORED_FILES = {
+    TRANSLATION: ("bleu.json", "translations.txt"),
+    CLASSIFICATION: ("accuracy.json", "predictions.txt"),
+}
 ROLE_FILES = {"roles.tsv", "alignment.tsv", "positions.tsv", "dynamics.tsv"}
 """What is made of a run only where there are trees."""
 ALIGNMENT_FILE = "alignment_heads.tsv"
@@ -38,6 +50,10 @@ class Need(Protocol):
     @property
     def files(self) -> Mapping[str, tuple[str, ...]]:
         """Names of files by kind of run."""
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """Of experiments with these tasks."""
 
     @property
     def optional(self) -> tuple[str, ...]:
@@ -96,6 +112,14 @@ class Plan:
         """The choices of heads, such as `random2-12`, that are cut out of the baseline, which is then trained on."""
         return sweep.choices(self.experiments[experiment], fine_tuned=True)
 
+    def task(self, experiment: str) -> str:
+        """What the experiment's models are trained for."""
+        return str(self.experiments[experiment].get(TASK, TRANSLATION))
+
+    def scored_files(self, experiment: str) -> tuple[str, str]:
+        """What is made of every run that is scored: its score, and its translations or labels."""
+        return SCORED_FILES[self.task(experiment)]
+
     def trained_on(self, experiment: str) -> list[Target]:
         """The lambdas whose heads are treated likewise, as targets."""
         if CHOICE_SCOPE not in self.experiments[experiment]["sweep"]["trained_on_scopes"]:
@@ -146,16 +170,8 @@ class Plan:
         return [name for name, settings in self.experiments.items() if settings["baseline"]["pretrained"]]
 
     def pretrained_files(self, experiment: str) -> list[str]:
-        """The files of the folder that an experiment's baseline is taken from.
-
-        Raises UserError if it is none, and if its model has fewer heads than the experiment would keep.
-        """
-        where, folder = f"experiments.{experiment}", Path(self.experiments[experiment]["baseline"]["pretrained"])
-        if not folder.is_dir():
-            raise UserError(f"{where}.baseline.pretrained: {not_there(folder)}")
-        if heads := heads_of(folder):
-            check_heads(where, self.experiments[experiment], heads)
-        return [str(path) for path in files_of(folder)]
+        """The files of the folder that an experiment's baseline is taken from. Raises UserError if it does not fit."""
+        return pretrained_files(experiment, self.experiments[experiment], self.task(experiment))
 
     # Corpora
 
@@ -304,7 +320,8 @@ class Plan:
         readable = [
             experiment
             for experiment in experiments
-            if (self.has_trees(experiment) or not ROLE_FILES & files)
+            if self.task(experiment) in need.tasks
+            and (self.has_trees(experiment) or not ROLE_FILES & files)
             and (self.has_alignment(experiment) or ALIGNMENT_FILE not in files)
         ]
         folders = [folder for experiment in readable for folder in self.run_folders(experiment, KINDS)]

@@ -12,8 +12,9 @@ from dataclasses import fields
 from typing import Any, TypeVar, get_type_hints
 
 from heads.base.files import UserError
+from heads.base.names import CHOICE_SCOPE, CLASSIFICATION, KINDS_OF, TASK
 from heads.config.checks import check_together
-from heads.config.corpora import check_corpus
+from heads.config.corpora import check_corpus, task_of
 from heads.config.experiment import Config, Experiment
 from heads.config.fields import Closed
 from heads.config.messages import nearest, validated
@@ -31,6 +32,7 @@ STAGE_SECTIONS: dict[str, tuple[str, ...]] = {
     "compared": ("selection",),
     "scratch": ("training", "scratch"),
     "score": ("translate",),
+    "classified": ("translate",),
     "confidence": ("confidence",),
     "lrp": ("lrp",),
     "roles": ("roles",),
@@ -45,7 +47,7 @@ STAGE_SECTIONS: dict[str, tuple[str, ...]] = {
     "checkpoints": ("checkpoints", "importance", "training"),
 }
 """Which sections of an experiment each stage is given; a change elsewhere can not rerun it."""
-OF_IMPORTS = ("pretrained", "prefix")
+OF_IMPORTS = ("pretrained", "labels", "prefix")
 """Keys of the section `baseline` that the stage of that name is not given: it is not run where they say anything."""
 
 
@@ -91,6 +93,9 @@ def resolve(config: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     experiments = {}
     for name, changes in config["experiments"].items():
         experiment = merged(config["defaults"], changes or {})
+        entry = config["corpora"].get(experiment["corpus"])
+        if entry is not None and task_of(entry) == CLASSIFICATION:
+            experiment = classifying(name, experiment, changes or {})
         check_together(name, experiment, config)
         experiments[name] = experiment
     for name in config["run"]:
@@ -99,9 +104,52 @@ def resolve(config: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     return experiments
 
 
+def classifying(name: str, experiment: dict[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """An experiment that classifies, without what the defaults say of a decoder and of more heads than an encoder has.
+
+    Raises UserError where its own changes say anything of the encoder apart, which is all there is.
+    """
+    sweep, own = experiment["sweep"], changes.get("sweep", {})
+    for key in ("lambdas", "budgets"):
+        if own.get(key, {}).get("enc_self"):
+            raise UserError(
+                f"experiments.{name}.sweep.{key} names enc_self, but a model that classifies has no other heads: "
+                "say it under all."
+            )
+    swept = {key: {CHOICE_SCOPE: sweep[key].get(CHOICE_SCOPE, [])} for key in ("lambdas", "budgets")}
+    at_least = experiment["selection"]["at_least"]
+    kept = {key: number for key, number in at_least.items() if key.partition(".")[0] in KINDS_OF[CLASSIFICATION]}
+    selection = {**experiment["selection"], "at_least": kept}
+    experiment = {**experiment, "sweep": {**sweep, **swept}, "selection": selection, TASK: CLASSIFICATION}
+    if not experiment["baseline"]["pretrained"]:
+        most, chosen = experiment["model"]["layers"] * experiment["model"]["heads"], own.get("selection", {})
+        experiment = merged(experiment, {"sweep": _fitting(experiment["sweep"], own, chosen, most)})
+    return experiment
+
+
+def _fitting(sweep: Mapping[str, Any], own: Mapping[str, Any], chosen: Mapping[str, Any], most: int) -> dict[str, Any]:
+    """Budgets of the defaults that so many heads can hold, where an experiment has none of its own."""
+
+    def within(budgets: Any, given: Any) -> Any:
+        return budgets if given is not None else [one for one in budgets if not isinstance(one, int) or one <= most]
+
+    selection, tuned = sweep["selection"], chosen.get("fine_tuned", {})
+    trained = within(selection["fine_tuned"]["budgets"], tuned.get("budgets"))
+    budgets = within(sweep["budgets"][CHOICE_SCOPE], own.get("budgets", {}).get(CHOICE_SCOPE))
+    return {
+        "budgets": {CHOICE_SCOPE: budgets},
+        "selection": {
+            "budgets": within(selection["budgets"], chosen.get("budgets")),
+            "fine_tuned": {"budgets": trained},
+        },
+    }
+
+
 def stage_settings(experiment: Mapping[str, Any], stage: str) -> dict[str, Any]:
     """The part of a resolved experiment that one stage is given."""
     told = {name: experiment[name] for name in STAGE_SECTIONS[stage]}
     if stage == "baseline":
         told[stage] = {key: value for key, value in told[stage].items() if key not in OF_IMPORTS}
+    if stage in ("bpe", "imported_bpe", "imported") and TASK in experiment:
+        told[TASK] = experiment[TASK]
     return told

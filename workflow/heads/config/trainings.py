@@ -17,6 +17,7 @@ from heads.config.fields import (
     CountOrZero,
     EachOnce,
     Integer,
+    Name,
     Number,
     Positive,
     PositiveShare,
@@ -134,7 +135,11 @@ class BaselineSettings(UnprunedSettings):
     pretrained: Text = setting(
         "",
         "OURS: a folder as transformers' save_pretrained writes it of a MarianMTModel with its tokeniser (OPUS-MT's), "
-        "whose vocabularies and weights stand in for bpe, model and this training; empty: train",
+        "or of a BERT where the corpus has labels, whose vocabularies and weights stand in for bpe, model and this "
+        "training; empty: train",
+    )
+    labels: Annotated[tuple[Name, ...], EachOnce()] = setting(
+        (), "of such a BERT, in the order of its classifier; empty: as its config.json calls them"
     )
     prefix: Text = setting(
         "", 'what each source sentence begins with where that model knows several target languages, such as ">>ru<<"'

@@ -51,30 +51,31 @@ def fig1(frames: Frames, paper: pd.DataFrame, experiment: str) -> Figure:
     heads = first_seed(frames["ablation.tsv"])
     title = f"One head masked at a time, experiment “{experiment}”{seed_note(frames['ablation.tsv'])}"
     figure, (axes,) = new_figure(2.1, title, ncols=4, width_ratios=[1, 1, 1, 1.15])
-    bins = _bins(heads["bleu_change"])
+    bins = bins_of(heads["bleu_change"])
     kinds = [heads[heads["attention"] == kind] for kind in ATTENTIONS]
     for each, letter, kind, rows in zip(axes, "abc", ATTENTIONS, kinds, strict=False):
-        _histogram(each, rows["bleu_change"], rows["p_value"] < SIGNIFICANT, bins, TYPE_COLOURS[kind])
+        histogram(each, rows["bleu_change"], rows["p_value"] < SIGNIFICANT, bins, TYPE_COLOURS[kind])
         panel(each, letter, ATTENTION_LABELS[kind].removesuffix("-attention").removesuffix(" attention"))
     most = max(each.get_ylim()[1] for each in axes[:3])
     for each in axes[:3]:
         each.set_ylim(0, most)
     change = paper["bleu_change"]
-    _histogram(axes[3], change, paper["significant"] == 1, _bins(change), TYPE_COLOURS["enc_self"])
+    histogram(axes[3], change, paper["significant"] == 1, bins_of(change), TYPE_COLOURS["enc_self"])
     panel(axes[3], "d", "paper, encoder self")
     axes[0].set_ylabel("heads")
     figure.supxlabel(f"{CHANGE}; dark: p < {SIGNIFICANT}", fontsize=7)
     return figure
 
 
-def _bins(change: pd.Series) -> list[float]:
+def bins_of(change: pd.Series) -> list[float]:
     """About 15 bins of a round width, of which one edge is zero."""
     low, high = min(float(change.min()), 0.0), max(float(change.max()), 0.0)
     edges = MaxNLocator(nbins=15, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)
     return [float(edge) for edge in edges]
 
 
-def _histogram(axes: Axes, change: pd.Series, significant: pd.Series, bins: list[float], colour: str) -> None:
+def histogram(axes: Axes, change: pd.Series, significant: pd.Series, bins: list[float], colour: str) -> None:
+    """Heads by their change, the significant ones dark and counted."""
     parts = [change[significant], change[~significant]]
     style: dict[str, Any] = {"edgecolor": "white", "linewidth": 0.4}
     axes.hist(parts, bins=bins, stacked=True, color=[colour, sns.light_palette(colour, 4)[1]], **style)
@@ -84,8 +85,12 @@ def _histogram(axes: Axes, change: pd.Series, significant: pd.Series, bins: list
     axes.text(0.04, 0.96, note, transform=axes.transAxes, ha="left", va="top", fontsize=6, path_effects=HALO)
 
 
-def fig2(frames: Frames, experiment: str) -> Figure:
-    """What a head's absence costs on another domain, else on dev, against test; beside it, the same near zero."""
+def fig2(frames: Frames, experiment: str, *, score: str = "BLEU") -> Figure:
+    """What a head's absence costs on another domain, else on dev, against test; beside it, the same near zero.
+
+    score: what frames call BLEU.
+    """
+    change = f"{score} change without the head"
     keys = ["seed", "attention", "layer", "head"]
     other = frames["ablation.out_of_domain.tsv"]
     compared = frames["ablation.dev.tsv"] if other.empty else other
@@ -106,7 +111,7 @@ def fig2(frames: Frames, experiment: str) -> Figure:
             each.plot(rows["bleu_change_compared"], rows["bleu_change_test"], TYPE_MARKERS[str(kind)], **style)
         each.axline((0, 0), slope=1, color="#666666", linewidth=0.9)
         each.xaxis.set_major_locator(MaxNLocator(nbins=5))
-        each.set(xlabel=f"{CHANGE}, {name}", ylabel=f"{CHANGE}, test")
+        each.set(xlabel=f"{change}, {name}", ylabel=f"{change}, test")
     panel(axes[0], "a", f"all {len(heads)} heads, r = {_pearson(heads)}")
     panel(axes[1], "b", f"the {len(near)} heads near zero, r = {_pearson(near)}")
     shared_legend(figure, [axes[0]], columns=3)
@@ -120,8 +125,8 @@ def _pearson(heads: pd.DataFrame) -> str:
     return f"{first.corr(second):.2f}"
 
 
-def fig3(frames: Frames, experiment: str) -> Figure:
-    """BLEU as more and more heads are masked, by importance and by ablation; beside it, the forms of importance."""
+def fig3(frames: Frames, experiment: str, *, score: str = "BLEU", free: int = FREE_PERCENT) -> Figure:
+    """BLEU, or `score`, as more and more heads are masked, by importance and by ablation; beside it, forms of it."""
     rows = _walks(frames["masking_curve.tsv"], ["order", "attention"])
     rows = rows[rows["attention"] == "all"]
     title = f"Masking heads in the order of a score, experiment “{experiment}”{spread_note(rows)}"
@@ -130,10 +135,10 @@ def fig3(frames: Frames, experiment: str) -> Figure:
         _random(each, rows)
         for order, style in styles.items():
             mean_line(each, rows[rows["order"] == order], "masked_percent", "bleu", **style)
-        each.axvline(FREE_PERCENT, color="#666666", linewidth=0.9, linestyle=":")
-        each.text(FREE_PERCENT + 1, 1, "free in the paper", fontsize=5.5, path_effects=HALO)
+        each.axvline(free, color="#666666", linewidth=0.9, linestyle=":")
+        each.text(free + 1, 1, "free in the paper", fontsize=5.5, path_effects=HALO)
         _percent(each, "heads masked, of all")
-    axes[0].set_ylabel("BLEU, test set")
+    axes[0].set_ylabel(f"{score}, test set")
     axes[0].legend(loc="upper right", fontsize=6)
     axes[1].legend(loc="upper right", fontsize=6, title="absolute value of every", title_fontsize=6)
     panel(axes[0], "a", "by which score")
@@ -163,8 +168,11 @@ def fig4(frames: Frames, experiment: str) -> Figure:
     return figure
 
 
-def fig5(frames: Frames, experiment: str) -> Figure:
-    """The curve by importance at several checkpoints of training: BLEU, and the share of each checkpoint's own BLEU."""
+def fig5(frames: Frames, experiment: str, *, score: str = "BLEU") -> Figure:
+    """The curve by importance at several checkpoints of training: BLEU, and the share of each checkpoint's own BLEU.
+
+    score: what frames call BLEU.
+    """
     rows = _walks(first_seed(frames["checkpoints.tsv"]), ["update", "finished"])
     title = f"When heads become dispensable, experiment “{experiment}”{seed_note(frames['checkpoints.tsv'])}"
     figure, (axes,) = new_figure(2.7, title, ncols=2, width_ratios=[1, 1.15])
@@ -173,9 +181,9 @@ def fig5(frames: Frames, experiment: str) -> Figure:
     for part, colour in zip(checkpoints, colours, strict=True):
         axes[0].plot(part["masked_percent"], part["bleu"], marker="o", color=colour, label=_checkpoint(part))
     _percent(axes[0], "heads masked, of all")
-    axes[0].set_ylabel("BLEU, test set")
+    axes[0].set_ylabel(f"{score}, test set")
     axes[0].legend(title="after update")
-    panel(axes[0], "a", "BLEU")
+    panel(axes[0], "a", score)
     kept = np.array(
         [part["kept_percent"].where(part["unmasked"] >= LEAST_BLEU).to_numpy(float) for part in checkpoints]
     )
@@ -189,10 +197,10 @@ def fig5(frames: Frames, experiment: str) -> Figure:
     axes[1].set_yticks(np.arange(len(checkpoints)) + 0.5, labels, rotation=0)
     shares = checkpoints[0]["masked_percent"]
     axes[1].set_xticks(np.arange(len(shares)) + 0.5, [f"{share:.0f}" for share in shares], rotation=0)
-    axes[1].set(ylim=(0, len(checkpoints)), xlabel="% of heads masked", ylabel="update (BLEU of all heads)")
+    axes[1].set(ylim=(0, len(checkpoints)), xlabel="% of heads masked", ylabel=f"update ({score} of all heads)")
     axes[1].tick_params(length=0)
     axes[1].grid(visible=False)
-    colour_bar(figure, axes[1].collections[0], [axes[1]], "% of its own BLEU kept", aspect=18)
+    colour_bar(figure, axes[1].collections[0], [axes[1]], f"% of its own {score} kept", aspect=18)
     panel(axes[1], "b", "kept")
     return figure
 

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from heads.tables.needs import EITHER, NLI, Need
 from heads.tables.needs import NEEDS as TABLE_NEEDS
-from heads.tables.needs import Need
 
 BLEU = ("bleu.json", "model.json")
 ENCODER, ALL = ("enc_self",), ("all",)
 
 NEEDS: dict[str, Need] = {
-    "head_functions": Need((), {"baseline": ("model.json", "lrp.tsv", "confidence.tsv", "roles.tsv")}, ()),
+    "head_functions": Need(
+        (), {"baseline": ("model.json", "lrp.tsv", "confidence.tsv", "roles.tsv")}, (), tasks=EITHER
+    ),
     "relevance_all": Need((), {"baseline": ("lrp.tsv", "confidence.tsv")}, ()),
     "measures": TABLE_NEEDS["measures"],
-    "relative_positions": Need((), {"baseline": ("positions.tsv",)}, ("voita_table1_dependencies.csv",)),
+    "relative_positions": Need((), {"baseline": ("positions.tsv",)}, ("voita_table1_dependencies.csv",), tasks=EITHER),
     "dynamics": TABLE_NEEDS["dynamics"],
     "dependency_scores": TABLE_NEEDS["dependencies"],
-    "hard_concrete": Need((*ENCODER, *ALL), {"gates": ("heads.tsv",)}, ()),
+    "hard_concrete": Need((*ENCODER, *ALL), {"gates": ("heads.tsv",)}, (), tasks=EITHER),
     "attention_maps": Need((), {"baseline": ("roles.tsv", "model.json", "maps.json")}, ()),
     "alignment_heads": Need(ALL, dict.fromkeys(("baseline", "pruned"), ("alignment_heads.tsv",)), ()),
     "bleu_encoder_heads": Need(ENCODER, {"baseline": BLEU, "pruned": BLEU}, ("voita_figure7_encoder_pruning.csv",)),
@@ -41,9 +43,32 @@ NEEDS: dict[str, Need] = {
     "michel_fig3": Need((), {"baseline": ("masking_curve.tsv",)}, ()),
     "michel_fig4": Need((), {"baseline": ("masking_curve.tsv",)}, ()),
     "michel_fig5": Need((), {"baseline": ("checkpoints.tsv",)}, ()),
+    "nli_heads": Need(
+        (),
+        {"baseline": ("ablation.tsv", "layers_to_one.tsv")},
+        ("michel_tables3_6_bert_layers.csv",),
+        tasks=NLI,
+    ),
+    "nli_domains": Need(
+        (),
+        {"baseline": ("ablation.tsv", "ablation.dev.tsv", "ablation.out_of_domain.tsv")},
+        (),
+        optional=("ablation.out_of_domain.tsv",),
+        tasks=NLI,
+    ),
+    "nli_masking_curve": TABLE_NEEDS["nli_masking_curve"],
+    "nli_checkpoints": TABLE_NEEDS["nli_checkpoints"],
+    "nli_pruning": Need(
+        ALL,
+        dict.fromkeys(("baseline", "scratch", "pruned"), ("accuracy.json", "model.json")),
+        (),
+        driven=True,
+        tasks=NLI,
+    ),
+    "nli_selection": TABLE_NEEDS["nli_selection"],
     "selection": TABLE_NEEDS["selection"],
     "scoreboard": TABLE_NEEDS["scoreboard"],
-    "gates_closing": Need(ALL, {"gates": ("gates.jsonl",)}, ()),
+    "gates_closing": Need(ALL, {"gates": ("gates.jsonl",)}, (), tasks=EITHER),
 }
 """By name of the figure; each is drawn for one experiment, but those of ACROSS."""
 

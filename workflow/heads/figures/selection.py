@@ -49,11 +49,14 @@ WORDS = {"gates": "gates", "dsp": "subset pruning", "example_layer": "importance
 """How methods are called in a sentence; all others by their label."""
 
 
-def selection(frames: Frames, experiment: str) -> Figure:
-    """BLEU against heads kept, a line for each method and a band for random choices; left masked, right trained on."""
+def selection(frames: Frames, experiment: str, *, score: str = "BLEU") -> Figure:
+    """BLEU against heads kept, a line for each method and a band for random choices; left masked, right trained on.
+
+    score: what frames call BLEU.
+    """
     table = selection_table(frames)
     title = f"Ways to choose the heads that stay, experiment “{experiment}”{spread_note(table)}"
-    sentence = textwrap.fill(verdict(table), 125)
+    sentence = textwrap.fill(verdict(table).replace("BLEU", score), 125)
     # The empty lines keep room for the sentence, which is not bold.
     figure, (axes,) = new_figure(4.0, title + "\n" * (sentence.count("\n") + 1), ncols=2)
     figure.text(0.01, 0.945, sentence, fontsize=7, va="top")
@@ -62,9 +65,9 @@ def selection(frames: Frames, experiment: str) -> Figure:
         _levels(each, rows, float(table["bleu_baseline"].mean()))
         _band(each, rows[rows["method"] == "random"])
         for method, (label, style) in STYLES.items():
-            _line(each, rows[rows["method"] == method], label, style)
+            _line(each, rows[rows["method"] == method], label.replace("BLEU", score), style)
         most = int(table["of"].max()) if len(table) else 1
-        each.set(xlim=(most * 1.04, -most * 0.04), xlabel=f"heads kept, of {most}", ylabel="BLEU, test set")
+        each.set(xlim=(most * 1.04, -most * 0.04), xlabel=f"heads kept, of {most}", ylabel=f"{score}, test set")
         each.xaxis.set_major_locator(MaxNLocator(integer=True))
     own = table[table["treatment"] == OWN_TRAINING]
     for method, (label, style) in OWN.items():

@@ -10,7 +10,10 @@ from torch import Tensor
 
 from heads.base.files import UserError, write_sealed_json
 from heads.base.names import WITH_GATES
+from heads.model.build import model_of
 from heads.model.checkpoint import load_tensors, save_tensors
+from heads.model.classifier import Classifier
+from heads.model.encoder import Encoder
 from heads.model.head_removal import prune, read_open_heads, run_at
 from heads.model.shape import FACTS, NO_SHAPE, ModelShape
 from heads.model.transformer import Transformer
@@ -18,7 +21,7 @@ from heads.model.transformer import Transformer
 WEIGHTS, HEADS, GATES_LOG = "model.safetensors", "heads.tsv", "gates.jsonl"
 
 
-def save_folder(model: Transformer, folder: Path, facts: Mapping[str, Any], provenance: Mapping[str, Any]) -> None:
+def save_folder(model: Encoder, folder: Path, facts: Mapping[str, Any], provenance: Mapping[str, Any]) -> None:
     """Write a model: its weights, with its shape and facts about how it came to be inside, and these as JSON too.
 
     The JSON tells its provenance besides; it is for people and for whoever needs no weights. What `facts` say of the
@@ -30,7 +33,7 @@ def save_folder(model: Transformer, folder: Path, facts: Mapping[str, Any], prov
     write_sealed_json(folder / FACTS, {**content, "provenance": provenance})
 
 
-def load_folder(folder: Path, *, with_closed: bool = False) -> Transformer:
+def load_model(folder: Path, *, with_closed: bool = False) -> Encoder:
     """The model of a folder, on the CPU and in evaluation mode, without the heads that its table calls closed.
 
     In a run with gates those heads are still in the matrices, and its table must be there; everywhere else they are
@@ -44,7 +47,7 @@ def load_folder(folder: Path, *, with_closed: bool = False) -> Transformer:
         )
     weights, notes = load_tensors(path)
     try:
-        model = Transformer(ModelShape.from_dict(notes["shape"])).eval()
+        model = model_of(ModelShape.from_dict(notes["shape"])).eval()
     except (*NO_SHAPE, RuntimeError) as error:
         raise UserError(f"{path} tells no shape of a model: delete it and run its stage again.") from error
     _put(weights, model, path)
@@ -55,7 +58,23 @@ def load_folder(folder: Path, *, with_closed: bool = False) -> Transformer:
     return prune(model, read_open_heads(heads, model.shape))
 
 
-def load_weights(model: Transformer, path: Path) -> None:
+def load_folder(folder: Path, *, with_closed: bool = False) -> Transformer:
+    """The model of a folder, as `load_model` gives it. Raises UserError where it does not translate."""
+    model = load_model(folder, with_closed=with_closed)
+    if not isinstance(model, Transformer):
+        raise UserError(f"{folder} is of a model that classifies, and does not translate: give another run.")
+    return model
+
+
+def load_classifier(folder: Path) -> Classifier:
+    """The model of a folder, as `load_model` gives it. Raises UserError where it does not classify."""
+    model = load_model(folder)
+    if not isinstance(model, Classifier):
+        raise UserError(f"{folder} is of a model that translates, and tells no labels: give another run.")
+    return model
+
+
+def load_weights(model: Encoder, path: Path) -> None:
     """Put the weights of a file, such as one kept during the training, into a model.
 
     Raises UserError when they are not of its shape.
@@ -63,7 +82,7 @@ def load_weights(model: Transformer, path: Path) -> None:
     _put(load_tensors(path)[0], model, path)
 
 
-def _put(weights: Mapping[str, Tensor], model: Transformer, path: Path) -> None:
+def _put(weights: Mapping[str, Tensor], model: Encoder, path: Path) -> None:
     try:
         model.load_state_dict(weights)
     except RuntimeError as error:

@@ -5,16 +5,17 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
 from heads.base.files import UserError, read_tsv
 from heads.base.names import ATTENTIONS, SCOPES, WITH_GATES
 from heads.base.runs import Run
+from heads.model.encoder import Encoder
 from heads.model.shape import Head, ModelShape
-from heads.model.transformer import Transformer
 
+Model = TypeVar("Model", bound=Encoder)
 OpenHeads = Mapping[str, Sequence[Sequence[bool]]]
 """By attention and layer, whether each live head of a model is to stay."""
 
@@ -40,10 +41,10 @@ def pruned_shape(shape: ModelShape, open_heads: OpenHeads) -> ModelShape:
     return ModelShape.from_dict({**shape.as_dict(), "live_heads": live})
 
 
-def prune(model: Transformer, open_heads: OpenHeads) -> Transformer:
+def prune(model: Model, open_heads: OpenHeads) -> Model:
     """A new model without the closed heads, equal to `model` with their gates at zero (and all others at one)."""
     shape = model.shape
-    smaller = Transformer(pruned_shape(shape, open_heads))
+    smaller = type(model)(pruned_shape(shape, open_heads))
     weights = dict(model.state_dict())
     for kind in open_heads:
         for layer, stays in enumerate(open_heads[kind]):
@@ -69,14 +70,14 @@ def head_rows(shape: ModelShape) -> list[dict[str, Any]]:
 
 
 @torch.no_grad()
-def check_equal(model: Transformer, smaller: Transformer, open_heads: OpenHeads) -> None:
+def check_equal(model: Encoder, smaller: Encoder, open_heads: OpenHeads) -> None:
     """Compare the removed with the masked model on random pieces in float64.
 
     Raises ArithmeticError when they differ by more than rounding.
     """
     generator = torch.Generator().manual_seed(0)
-    source = torch.randint(4, model.shape.source_pieces, (3, 11), generator=generator)
-    target = torch.randint(4, model.shape.target_pieces, (3, 7), generator=generator)
+    source = torch.randint(model.shape.source_pieces, (3, 11), generator=generator)
+    target = torch.randint(model.shape.target_pieces, (3, 7), generator=generator)
     mask = torch.arange(11) < torch.tensor([[11], [8], [5]])
     gates = {k: [torch.tensor(layer, dtype=torch.float64) for layer in v] for k, v in open_heads.items()}
     expected = model.double()(source, mask, target, gates)
@@ -88,7 +89,7 @@ def check_equal(model: Transformer, smaller: Transformer, open_heads: OpenHeads)
 
 
 def attention_name(kind: str, layer: int) -> str:
-    """The name of an attention module inside `Transformer`."""
+    """The name of an attention module inside a model."""
     stack = "encoder" if kind == "enc_self" else "decoder"
     return f"{stack}.{layer}.{'cross' if kind == 'dec_enc' else 'self'}_attention"
 
@@ -136,7 +137,7 @@ def read_open_heads(table: Path, shape: ModelShape) -> dict[str, list[list[bool]
         raise UserError(f"{table}: {error}") from error
     run = run_at(table.parent)
     expected = () if run is None else SCOPES[run.scope or "all"] if run.kind in WITH_GATES else ATTENTIONS
-    if missing := set(expected) - {row["attention"] for row in rows}:
+    if missing := {kind for kind in expected if shape.layers(kind)} - {row["attention"] for row in rows}:
         raise UserError(f"{table}: no row tells of {' and '.join(sorted(missing))}: {WAY_OUT}")
     return open_heads
 

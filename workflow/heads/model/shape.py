@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from heads.base.files import UserError, read_json
-from heads.base.names import ATTENTIONS
+from heads.base.names import ATTENTIONS, CLASSIFICATION, KINDS_OF, TRANSLATION
 from heads.config.trainings import ModelSettings
 
 FACTS = "model.json"
@@ -16,8 +16,9 @@ Head = tuple[str, int, int]
 """Attention, layer and the number that a head had before any was removed."""
 ACTIVATIONS = ("relu", "silu", "gelu")
 """What feed-forward layers may have between their two maps; gelu by the normal distribution itself."""
-POSITIONS = ("interleaved", "halves")
-"""Sines in the even columns and cosines in the odd ones, or sines in the first half and cosines in the second."""
+LEARNED = "learned"
+POSITIONS = ("interleaved", "halves", LEARNED)
+"""Sines in the even columns and cosines in the odd ones; sines in the first half and cosines in the second; a table."""
 NO_SHAPE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
 """What comes of reading a shape from what is none."""
 
@@ -50,13 +51,29 @@ class ModelShape:
     """The matrix of the projection is that of the target's embedding."""
     shared_embedding: bool = False
     """The source's embedding is the target's."""
+    labels: int = 0
+    """How many there are to tell apart; 0: the model translates. One that classifies has no heads but the encoder's."""
+    token_types: int = 0
+    """Vectors for the first and the second sentence of an example, if there are any."""
+    max_positions: int = 0
+    """How many are learnt."""
+    embedding_norm: bool = False
 
     def __post_init__(self) -> None:
         """Raises ValueError for words that are not known here, and for what cannot be one."""
         if self.activation not in ACTIVATIONS or self.positions not in POSITIONS:
             raise ValueError(f"{self.activation} and {self.positions} are not both known")
+        if (self.positions == LEARNED) != (self.max_positions > 0) or (self.positions == LEARNED and not self.labels):
+            raise ValueError("positions are learnt where it is told how many, by models that classify")
+        if self.labels and (self.labels != self.target_pieces or self.layers("dec_self") or self.layers("dec_enc")):
+            raise ValueError("a model that classifies has labels alone behind its encoder")
         if self.shared_embedding and self.source_pieces != self.target_pieces:
             raise ValueError("a shared embedding is of one vocabulary")
+
+    @property
+    def classifies(self) -> bool:
+        """Whether it is of a model that tells labels, and does not translate."""
+        return self.labels > 0
 
     def layers(self, kind: str) -> int:
         """Number of layers that have this kind of attention, with heads or without."""
@@ -98,8 +115,11 @@ IMPORTED = [field.name for field in fields(ModelShape)].index("attention_biases"
 """The first field of which files tell only where it is not as it is in models that are trained here."""
 
 
-def unpruned_shape(model: ModelSettings, source_pieces: int, target_pieces: int) -> ModelShape:
-    """The shape of a model of these settings and vocabularies from which nothing was removed."""
+def unpruned_shape(model: ModelSettings, source_pieces: int, target_pieces: int, labels: int = 0) -> ModelShape:
+    """The shape of a model of these settings and vocabularies from which nothing was removed.
+
+    labels: how many a model tells apart that classifies; these are its target's pieces.
+    """
     return ModelShape(
         width=model.width,
         head_width=model.width // model.heads,
@@ -110,13 +130,22 @@ def unpruned_shape(model: ModelSettings, source_pieces: int, target_pieces: int)
         source_pieces=source_pieces,
         target_pieces=target_pieces,
         original_heads=model.heads,
-        live_heads=full_heads(layers=model.layers, heads=model.heads),
+        live_heads=full_heads(layers=model.layers, heads=model.heads, kinds=kinds_of(labels)),
+        labels=labels,
+        token_types=2 if labels else 0,
     )
 
 
-def full_heads(*, layers: int, heads: int) -> dict[str, tuple[tuple[int, ...], ...]]:
-    """Live heads of a model from which nothing was removed."""
-    return {kind: (tuple(range(heads)),) * layers for kind in ATTENTIONS}
+def kinds_of(labels: int) -> tuple[str, ...]:
+    """The kinds of attention of a model that translates, or classifies into so many labels."""
+    return KINDS_OF[CLASSIFICATION if labels else TRANSLATION]
+
+
+def full_heads(
+    *, layers: int, heads: int, kinds: Collection[str] = ATTENTIONS
+) -> dict[str, tuple[tuple[int, ...], ...]]:
+    """Live heads of a model with these kinds of attention from which nothing was removed."""
+    return {kind: (tuple(range(heads)),) * (layers if kind in kinds else 0) for kind in ATTENTIONS}
 
 
 def facts_of(folder: Path) -> dict[str, Any]:

@@ -54,7 +54,7 @@ def read_measured(baseline: Path, targets: Sequence[Target]) -> Measured:
 def scores_of(name: str, measured: Measured) -> dict[Head, float]:
     """What a criterion but `random` ranks heads by, the best with the highest score.
 
-    Single-head ablation ranks by the BLEU that is lost on the dev set; LRP by the first rule, signs left aside. The
+    Single-head ablation ranks by what is lost on the dev set; LRP by the first rule, signs left aside. The
     signed form is ranked as its authors do, highest first, although masking such a head lowers the loss to first order.
     Raises UserError when a head was not measured.
     """
@@ -63,7 +63,8 @@ def scores_of(name: str, measured: Measured) -> dict[Head, float]:
     rows = measured.tables[MEASURED_IN[name]]
     sign, column = 1, name
     if name == "ablation":
-        sign, column = -1, "bleu_change"
+        # Of BLEU, or of accuracy.
+        sign, column = -1, next((name for name in (rows[0] if rows else {}) if name.endswith("_change")), "")
     elif name == "lrp":
         rows, column = [row for row in rows if row.get("rule") == rows[0].get("rule")], "relevance_absolute"
     elif name != "confidence":

@@ -64,13 +64,14 @@ def claims_table(frames: Frames, *papers: pd.DataFrame) -> pd.DataFrame:
             identity = str(claim["id"])
             if identity in RELEVANCE_CLAIMS:
                 for rule, column in relevance_columns(measures).items():
-                    rows.append({**run, **_row(claim, RELEVANCE_CLAIMS[identity](evidence, column)), "rule": rule})
+                    rows.append({**run, **claim_row(claim, RELEVANCE_CLAIMS[identity](evidence, column)), "rule": rule})
             else:
-                rows.append({**run, **_row(claim, CLAIMS[identity](evidence)), "rule": ""})
+                rows.append({**run, **claim_row(claim, CLAIMS[identity](evidence)), "rule": ""})
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
-def _row(claim: dict[str, object], finding: Finding) -> dict[str, object]:
+def claim_row(claim: dict[str, object], finding: Finding) -> dict[str, object]:
+    """What a claim states, what was found, and whether it holds, as COLUMNS."""
     condition, limit = str(claim["condition"]), claim["limit"]
     stated = {name: claim[name] for name in ("claim", "measure", "paper", "paper_of", "limit", "source", "tag")}
     found = {name: getattr(finding, name) for name in ("ours", "of", "low", "high", "p_value", "chance")}

@@ -60,22 +60,25 @@ def layers_with_one_head(frames: Frames, chosen: str) -> Finding:
     return share(len(layers) - int(losses.sum()), len(layers))
 
 
-def free_share(frames: Frames) -> Finding:
+def free_share(frames: Frames, noticeable: float = NOTICEABLE) -> Finding:
     """The share of all heads that are masked by importance where BLEU first falls noticeably, between two steps.
 
     Its ends are where the ends of the interval of BLEU's change do.
     """
     walk = _walk(frames, PAPERS_ORDER, "all")
-    ends = [_crossing(walk["share"], walk[column]) for column in ("bleu_change", "bleu_change_low", "bleu_change_high")]
+    ends = [
+        _crossing(walk["share"], walk[column], noticeable)
+        for column in ("bleu_change", "bleu_change_low", "bleu_change_high")
+    ]
     return Finding(ends[0], low=ends[1], high=ends[2]) if len(walk) else NOT_MEASURED
 
 
-def _crossing(shares: pd.Series, change: pd.Series) -> float:
-    """Where the line through the changes first falls below what is noticeable; 1 if it never does."""
+def _crossing(shares: pd.Series, change: pd.Series, noticeable: float) -> float:
+    """Where the line through the changes first falls by more than what is noticeable; 1 if it never does."""
     points = list(zip(shares, change, strict=True))
     for (before, kept), (after, lost) in pairwise(points):
-        if lost < -NOTICEABLE:
-            return float(before + (after - before) * (kept + NOTICEABLE) / (kept - lost))
+        if lost < -noticeable:
+            return float(before + (after - before) * (kept + noticeable) / (kept - lost))
     return 1.0
 
 

@@ -8,14 +8,16 @@ import pandas as pd
 
 from heads.base.files import open_text, read_tsv
 from heads.base.names import SIDES, SPLITS
-from heads.text.vocabulary import Tokens, Vocabulary
+from heads.text.encoding import opened
+from heads.text.vocabulary import Tokens
 
 
 def corpus_table(sources: dict[str, tuple[Path, Path]], paper: pd.DataFrame) -> pd.DataFrame:
     """A row for each experiment and split.
 
     sources: for each experiment the folder of its corpus and the folder of its token files (see `CORPUS_FILES` in
-    `heads.tables.needs`). paper: the paper's numbers, put beside the training split. Words are what blanks divide.
+    `heads.tables.needs`). paper: the paper's numbers, put beside the training split. Labels are one word and one
+    piece. Words are what blanks divide.
     """
     rows = []
     for experiment, (corpus, bpe) in sources.items():
@@ -44,7 +46,7 @@ def _pieces(bpe: Path, split: str) -> dict[str, object]:
     for side in SIDES:
         lengths = Tokens(bpe / f"{split}.{side}.safetensors").lengths
         row[f"{side}_pieces_per_sentence"] = float(lengths.mean()) if len(lengths) else None
-        row[f"{side}_vocabulary"] = len(Vocabulary(bpe / f"{side}.model"))
+        row[f"{side}_vocabulary"] = len(opened(bpe / f"{side}.model"))
     return row
 
 

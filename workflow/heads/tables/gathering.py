@@ -16,6 +16,13 @@ from heads.tables.dynamics import dynamics_table
 from heads.tables.measures import measures_table
 from heads.tables.michel import checkpoints_table, curve_table, heads_table, layers_table
 from heads.tables.needs import NEEDS
+from heads.tables.nli import (
+    nli_checkpoints_table,
+    nli_claims_table,
+    nli_heads_table,
+    nli_layers_table,
+    nli_pruning_table,
+)
 from heads.tables.pruning import pruning_table
 from heads.tables.reading import load_reference, load_runs
 from heads.tables.roles import dependencies_table, role_drift_table, roles_table
@@ -39,6 +46,14 @@ TABLES: dict[str, Callable[..., pd.DataFrame]] = {
     "measures": measures_table,
     "correlations": correlations_table,
     "selection": selection_table,
+    "nli_pruning": nli_pruning_table,
+    "nli_heads": nli_heads_table,
+    "nli_layers": nli_layers_table,
+    "nli_masking_curve": curve_table,
+    "nli_checkpoints": nli_checkpoints_table,
+    "nli_selection": selection_table,
+    "nli_speed": speed_table,
+    "nli_claims": nli_claims_table,
     "claims": decided_claims,
     "scoreboard": scoreboard_table,
 }
@@ -55,6 +70,12 @@ KEYS = {
     "michel_checkpoints": ("experiment", "update", "finished", "masked"),
     "correlations": ("experiment", "attention", "measure_a", "measure_b"),
     "selection": ("experiment", "target", "treatment", "updates"),
+    "nli_pruning": ("experiment", "kind", "scope", "method", "lam", "keep"),
+    "nli_layers": ("experiment", "attention", "layer"),
+    "nli_masking_curve": ("experiment", "order", "attention", "masked"),
+    "nli_checkpoints": ("experiment", "update", "finished", "masked"),
+    "nli_selection": ("experiment", "target", "treatment", "updates"),
+    "nli_speed": ("experiment", "device", "kind", "scope", "lam", "keep", "batch_sentences"),
 }
 """What rows agree in that differ only by their seed. Not single heads: head 3 of one seed is not that of another. Both
 tables of claims see to their seeds themselves, for a mean has a verdict of its own."""
@@ -65,7 +86,8 @@ def gathered(name: str, runs: Sequence[Path]) -> pd.DataFrame:
     need = NEEDS[name]
     frames = load_runs(need, runs)
     table = TABLES[name](frames, *(load_reference(reference) for reference in need.reference))
-    return with_spread(table, KEYS[name]) if name in KEYS else table
+    table = with_spread(table, KEYS[name]) if name in KEYS else table
+    return table.rename(columns=lambda column: column.replace("bleu", need.score))
 
 
 def corpora_gathered(experiments: Sequence[Path], corpora: Sequence[Path]) -> pd.DataFrame:

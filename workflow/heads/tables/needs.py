@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from heads.base.names import CLASSIFICATION, TRANSLATION
 from heads.base.runs import Run, run_of
 
 
@@ -14,7 +15,8 @@ class Need:
 
     `reference` names the files of the papers' numbers, below workflow/reference; `optional` files that are read where
     an experiment has them, so that a table is also made of experiments without trees or another domain. Of runs that
-    were asked for a number of heads only those are read, where `driven`, that gates were driven to.
+    were asked for a number of heads only those are read, where `driven`, that gates were driven to. `tasks`: of
+    experiments whose models were trained for these.
     """
 
     scopes: tuple[str, ...]
@@ -22,6 +24,12 @@ class Need:
     reference: tuple[str, ...]
     optional: tuple[str, ...] = ()
     driven: bool = False
+    tasks: tuple[str, ...] = (TRANSLATION,)
+
+    @property
+    def score(self) -> str:
+        """What its files have in the place of `bleu`: the score of these tasks."""
+        return "accuracy" if self.tasks == (CLASSIFICATION,) else "bleu"
 
     def wants(self, run: Run) -> bool:
         """Whether anything of this run is read."""
@@ -40,6 +48,7 @@ class Need:
 
 
 BOTH = ("enc_self", "all")
+NLI, EITHER = (CLASSIFICATION,), (TRANSLATION, CLASSIFICATION)
 MEASURED = {
     "baseline": ("lrp.tsv", "confidence.tsv", "roles.tsv", "importance.tsv", "ablation.tsv"),
     "gates": ("heads.tsv",),
@@ -79,15 +88,20 @@ NEEDS: dict[str, Need] = {
         ("voita_table2_pruning.csv", "voita_figure7_encoder_pruning.csv"),
         driven=True,
     ),
-    "dependencies": Need((), {"baseline": ("roles.tsv", "alignment.tsv")}, ("voita_table1_dependencies.csv",)),
+    "dependencies": Need(
+        (), {"baseline": ("roles.tsv", "alignment.tsv")}, ("voita_table1_dependencies.csv",), tasks=EITHER
+    ),
     "roles": Need(
         BOTH,
         dict.fromkeys(("baseline", "pruned", "scratch"), ("roles.tsv", "model.json", "alignment.tsv")),
         ("voita_figure8_functions.csv",),
         driven=True,
+        tasks=EITHER,
     ),
-    "role_drift": Need(BOTH, dict.fromkeys(("baseline", "pruned"), ("roles.tsv", "model.json")), (), driven=True),
-    "dynamics": Need((), {"baseline": ("dynamics.tsv",)}, ()),
+    "role_drift": Need(
+        BOTH, dict.fromkeys(("baseline", "pruned"), ("roles.tsv", "model.json")), (), driven=True, tasks=EITHER
+    ),
+    "dynamics": Need((), {"baseline": ("dynamics.tsv",)}, (), tasks=EITHER),
     "alignment": Need(
         BOTH, dict.fromkeys(("baseline", "pruned", "scratch"), ("alignment_heads.tsv", "model.json")), (), driven=True
     ),
@@ -99,6 +113,35 @@ NEEDS: dict[str, Need] = {
     "measures": Need(BOTH, MEASURED, (), optional=("roles.tsv",)),
     "correlations": Need(BOTH, MEASURED, (), optional=("roles.tsv",)),
     "selection": Need((), {"baseline": ("masked.tsv", "compared.tsv")}, ()),
+    "nli_pruning": Need(
+        ("all",),
+        {
+            **dict.fromkeys(("baseline", "scratch", "selected"), ("accuracy.json", "model.json", "train.jsonl")),
+            "gates": ("heads.tsv", "train.jsonl", "model.json"),
+            "pruned": ("accuracy.json", "model.json"),
+        },
+        (),
+        driven=True,
+        tasks=NLI,
+    ),
+    "nli_heads": Need((), {"baseline": ("ablation.tsv", "ablation.dev.tsv")}, (), tasks=NLI),
+    "nli_layers": Need((), {"baseline": ("layers_to_one.tsv",)}, ("michel_tables3_6_bert_layers.csv",), tasks=NLI),
+    "nli_masking_curve": Need((), {"baseline": ("masking_curve.tsv",)}, (), tasks=NLI),
+    "nli_checkpoints": Need((), {"baseline": ("checkpoints.tsv",)}, (), tasks=NLI),
+    "nli_selection": Need((), {"baseline": ("masked.tsv", "compared.tsv")}, (), tasks=NLI),
+    "nli_speed": Need((), {"baseline": ("speed.tsv",)}, ("michel_table4_speed.csv",), tasks=NLI),
+    "nli_claims": Need(
+        (),
+        {
+            "baseline": (
+                *("model.json", "ablation.tsv", "layers_to_one.tsv", "masking_curve.tsv", "speed.tsv"),
+                "ablation.out_of_domain.tsv",
+            )
+        },
+        ("michel_nli_claims.csv",),
+        optional=("ablation.out_of_domain.tsv",),
+        tasks=NLI,
+    ),
     "claims": CLAIMS,
     "scoreboard": CLAIMS,
 }

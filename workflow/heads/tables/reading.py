@@ -49,6 +49,11 @@ def _bleu(path: Path) -> Iterator[Record]:
     yield {key: content[key] for key in COLUMNS["bleu.json"]}
 
 
+def _accuracy(path: Path) -> Iterator[Record]:
+    content = read_json(path)
+    yield {key: content[key] for key in COLUMNS["accuracy.json"]}
+
+
 def _model(path: Path) -> Iterator[Record]:
     content = read_json(path)
     shape = shape_of(path.parent)
@@ -99,6 +104,7 @@ def _statistics(path: Path) -> Iterator[Record]:
 COLUMNS: dict[str, tuple[str, ...]] = {
     "bleu.json": ("bleu", "sentences", "signature"),
     "bleu_statistics.tsv": ("statistics",),
+    "accuracy.json": ("accuracy", "matthews", "majority", "examples"),
     "model.json": ("attention", "layer", "head", "live", "dev_loss", "total_updates"),
     "train.jsonl": ("update", "dev_loss"),
     "heads.tsv": ("attention", "layer", "head", "log_alpha", "p_open", "open", "strictly_between"),
@@ -147,6 +153,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
 }
 READERS: dict[str, Callable[[Path], Iterator[Record]]] = {
     "bleu.json": _bleu,
+    "accuracy.json": _accuracy,
     "model.json": _model,
     "gates.jsonl": _gates,
     "train.jsonl": _curve,
@@ -159,7 +166,8 @@ def load_runs(need: Need, folders: Sequence[Path]) -> Frames:
     """Read what `need` asks for from run folders such as `results/demo/baseline/seed-1`.
 
     Runs that `need` does not ask for are passed over. Every frame has RUN_COLUMNS and the columns of its file, also
-    when it has no rows; optional files are passed over where they are missing. Raises UserError for a path that is no
+    when it has no rows; what the files call by the score of `need` is called by BLEU there. Optional files are passed
+    over where they are missing. Raises UserError for a path that is no
     run, a missing file or a missing column.
     """
     records: dict[str, list[Record]] = {name: [] for names in need.files.values() for name in names}
@@ -173,16 +181,17 @@ def load_runs(need: Need, folders: Sequence[Path]) -> Frames:
             for name in need.files[run.kind]:
                 if name in need.optional and not (folder / name).exists():
                     continue
-                records[name] += _records(folder / name, identity)
+                records[name] += _records(folder / name, identity, need.score)
     return {name: frame_of(rows, (*RUN_COLUMNS, *COLUMNS[name])) for name, rows in records.items()}
 
 
-def _records(path: Path, run: Record) -> list[Record]:
+def _records(path: Path, run: Record, score: str) -> list[Record]:
     if not path.exists():
         raise UserError(f"{path} does not exist: run the stage that makes it, or leave this run out.")
     read = READERS.get(path.name, _rows)
     try:
-        return [{**run, **{column: row[column] for column in COLUMNS[path.name]}} for row in read(path)]
+        columns = {column: column.replace("bleu", score) for column in COLUMNS[path.name]}
+        return [{**run, **{column: row[named] for column, named in columns.items()}} for row in read(path)]
     except (KeyError, ValueError, TypeError) as error:
         raise UserError(f"{path} is not as expected ({error!r}): delete it and run its stage again.") from error
 

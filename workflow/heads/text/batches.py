@@ -100,6 +100,10 @@ class Pairs:
         self.index = np.flatnonzero(kept)
         self.left_out = len(kept) - len(self.index)
 
+    def answers(self, members: NDArray[np.int64]) -> int:
+        """How many pieces a model is to tell of these pairs, ends included."""
+        return int(self.target.lengths[members].sum()) + len(members)
+
     def batch(self, members: NDArray[np.int64], multiple: int = 1) -> Batch:
         """The batch of the pairs with these numbers, its lengths rounded up to a multiple."""
         return make_batch([self.source[i] for i in members], [self.target[i] for i in members], multiple=multiple)
@@ -125,13 +129,35 @@ class Pairs:
         return updates
 
 
-def read_pairs(data: Path, split: str, max_pieces: int) -> Pairs:
-    """The encoded pairs of a split, from the folder of the bpe stage.
+class Examples(Pairs):
+    """The encoded examples of a split, each already between start and separators, and their labels."""
+
+    def answers(self, members: NDArray[np.int64]) -> int:
+        """How many labels a model is to tell of these examples."""
+        return len(members)
+
+    def batch(self, members: NDArray[np.int64], multiple: int = 1) -> Batch:
+        """As of pairs: the one answer of each example [B, 1] is its label, and nothing is read before it but BOS."""
+        examples = [self.source[i] for i in members]
+        lengths = _lengths(examples)
+        mask = _mask(lengths, -(-int(lengths.max()) // multiple) * multiple)
+        labels = np.concatenate([self.target[i] for i in members]).astype(np.int64)[:, None]
+        arrays = (_padded(examples, mask), mask, np.full_like(labels, BOS), labels, np.ones_like(labels, np.bool_))
+        return Batch(*map(torch.from_numpy, arrays))
+
+
+def pairs_of(source: Tokens, target: Tokens, max_pieces: int, *, labelled: bool) -> Pairs:
+    """Encoded pairs of a translation, or examples with labels."""
+    return (Examples if labelled else Pairs)(source, target, max_pieces)
+
+
+def read_pairs(data: Path, split: str, max_pieces: int, *, labelled: bool = False) -> Pairs:
+    """The encoded pairs of a split, or its labelled examples, from the folder of the bpe stage.
 
     Raises UserError when none is short enough.
     """
     source, target = (Tokens(data / f"{split}.{side}.safetensors") for side in SIDES)
-    pairs = Pairs(source, target, max_pieces)
+    pairs = pairs_of(source, target, max_pieces, labelled=labelled)
     if not len(pairs.index):
         raise UserError(f"{data}/{split} has no pair of at most {max_pieces} pieces: raise training.max_pieces.")
     return pairs

@@ -11,22 +11,18 @@ import json
 import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache, partial
 from itertools import chain
 from pathlib import Path
-from tempfile import TemporaryFile
 from types import MappingProxyType
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import sentencepiece
 from numpy.typing import NDArray
-from safetensors import SafetensorError
-from safetensors.numpy import save_file
 
 from heads.base.files import UserError, atomic_path, open_text, read_json, write_sealed_json
-from heads.base.pool import chunks, in_order
-from heads.base.seals import blocks, checksum, sealed, unsealed
+from heads.base.pool import chunks
+from heads.base.seals import blocks, checksum, unsealed
 from heads.config.trainings import BpeSettings
 from heads.text.special_ids import BOS, EOS, PAD, UNK
 
@@ -34,14 +30,16 @@ Span = tuple[int, int]
 """Characters [start, end) of a sentence."""
 
 BATCH_LINES = 10_000
-CHECKSUM, ROWS, PREFIX = "model_sha256", "pieces", "prefix"
+CHECKSUM, ROWS, PREFIX, FRAMED = "model_sha256", "pieces", "prefix", "framed"
 ID, OFFSET = "<i4", "<i8"
 KINDS = {ID: "I32", OFFSET: "I64"}
 """What safetensors calls them."""
 
 
-def train_bpe(text: Path, model: Path, settings: BpeSettings, pieces: int) -> None:
+def train_bpe(text: Path, model: Path, settings: BpeSettings, pieces: int, *, framed: bool = False) -> None:
     """Learn a vocabulary of `pieces` pieces from a text file and write the SentencePiece model to `model`.
+
+    framed: of examples, see `Vocabulary`.
 
     Its first ids are the special ones. No piece crosses a blank, so how often each word comes is all that merges depend
     on (Sennrich et al. 2016, sec. 3.2): SentencePiece is given that, and memory grows with the words of the language,
@@ -69,7 +67,7 @@ def train_bpe(text: Path, model: Path, settings: BpeSettings, pieces: int) -> No
     except RuntimeError as error:
         reason = " ".join(str(error).split())
         raise UserError(f"{text} cannot give {pieces} pieces: {reason} Change bpe in config.yaml.") from error
-    write_model(model, trained.getvalue())
+    write_model(model, trained.getvalue(), {FRAMED: True} if framed else {})
 
 
 def write_model(model: Path, content: bytes, imported: Mapping[str, Any] = MappingProxyType({})) -> None:
@@ -90,10 +88,10 @@ def facts_beside(model: Path) -> Path:
 def word_counts(text: Path, sentences: int, seed: int) -> Counter[str]:
     """How often each word stands in at most `sentences` lines of a text, drawn at random where there are more."""
     counts: Counter[str] = Counter()
-    left = sum(len(batch) for batch in _batched_lines(text))
+    left = sum(len(batch) for batch in batched_lines(text))
     wanted = min(sentences, left)
     draw = random.Random(seed).random
-    for batch in _batched_lines(text):
+    for batch in batched_lines(text):
         if wanted < left:
             # Knuth, The Art of Computer Programming 2, 3.4.2, algorithm S: exactly so many, all with the same chance.
             drawn = []
@@ -110,6 +108,9 @@ def word_counts(text: Path, sentences: int, seed: int) -> Counter[str]:
 class Vocabulary:
     """A trained SentencePiece model.
 
+    One that is framed is of examples: a line of one sentence, or of two with a tab between them, is encoded with BOS at
+    its start and EOS behind each sentence.
+
     Of one that was imported the file beside it tells how many `pieces` the translation model knows. What
     it cuts out of a text has the id of the one so written, and is unknown if there is none. It may begin each sentence
     with a `prefix`, such as the language to translate into.
@@ -125,6 +126,7 @@ class Vocabulary:
                 raise ValueError("its checksum is wrong")
             self.processor.load_from_serialized_proto(content)
             self.size = int(facts.get(ROWS, self.processor.get_piece_size()))
+            self.framed = bool(facts.get(FRAMED))
             self.prefix = [int(number) for number in facts.get(PREFIX, [])]
             written = range(UNK + 1, self.size) if ROWS in facts else ()
             self.written = {self.piece(number): number for number in written}
@@ -138,7 +140,14 @@ class Vocabulary:
         return self.size
 
     def encode(self, sentences: Iterable[str]) -> list[list[int]]:
-        """Piece ids of every sentence, without start and end."""
+        """Piece ids of every sentence, without start and end; with them of every example, if it is framed."""
+        if self.framed:
+            examples = [line.split("\t") for line in sentences]
+            ids = iter(self._plain(chain.from_iterable(examples)))
+            return [[BOS, *chain.from_iterable([*next(ids), EOS] for _ in example)] for example in examples]
+        return self._plain(sentences)
+
+    def _plain(self, sentences: Iterable[str]) -> list[list[int]]:
         if self.written:
             return [self._known(pieces) for pieces in self.processor.encode(list(sentences), out_type=str)]
         ids: list[list[int]] = self.processor.encode(list(sentences), out_type=int)
@@ -191,53 +200,8 @@ def membership(pieces: Sequence[Span], words: Sequence[Span]) -> NDArray[np.floa
     return np.asarray(np.divide(overlap, total, out=np.zeros_like(overlap), where=total > 0))
 
 
-def encode_file(text: Path, vocabulary: Vocabulary, tokens: Path, workers: int = 1) -> None:
-    """Encode a text file, a sentence a line, into a token file: all ids in a row and where each sentence starts.
-
-    A batch of lines at a time, in as many processes as there are `workers`; the file is the same for any number. What
-    is done lies on disk: memory does not grow with the text.
-    """
-    encode = vocabulary.arrays if workers == 1 else partial(_encode_elsewhere, vocabulary.path)
-    sentences = pieces = 0
-    tokens.parent.mkdir(parents=True, exist_ok=True)
-    # Without a name, so that a kill leaves nothing behind.
-    with TemporaryFile(dir=tokens.parent) as ids, TemporaryFile(dir=tokens.parent) as offsets:
-        offsets.write(bytes(8))
-        for batch, lengths in in_order(encode, _batched_lines(text), workers):
-            ids.write(batch.tobytes())
-            offsets.write((pieces + np.cumsum(lengths)).tobytes())
-            sentences, pieces = sentences + len(lengths), pieces + len(batch)
-        vectors = {"offsets": _mapped(offsets, OFFSET, sentences + 1), "ids": _mapped(ids, ID, pieces)}
-        seal = sealed({}, chain(_from_start(offsets), _from_start(ids)))
-        with atomic_path(tokens) as temporary:
-            try:
-                save_file(vectors, temporary, metadata=seal)
-            except SafetensorError as error:
-                raise UserError(f"{tokens} cannot be written ({error}): make room and run again.") from error
-
-
-def _mapped(stream: IO[bytes], kind: str, length: int) -> NDArray[Any]:
-    """The numbers of a file, not read before they are needed."""
-    stream.flush()
-    return np.memmap(stream, kind, "r", shape=(length,)) if length else np.empty(0, kind)
-
-
-def _from_start(stream: IO[bytes]) -> Iterator[bytes]:
-    stream.seek(0)
-    yield from blocks(stream)
-
-
-def _encode_elsewhere(model: Path, sentences: list[str]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    return _loaded(model).arrays(sentences)
-
-
-@cache
-def _loaded(model: Path) -> Vocabulary:
-    """A vocabulary, read once a process."""
-    return Vocabulary(model)
-
-
-def _batched_lines(text: Path) -> Iterator[list[str]]:
+def batched_lines(text: Path) -> Iterator[list[str]]:
+    """The lines of a text, BATCH_LINES at a time."""
     with open_text(text) as stream:
         yield from chunks((line.rstrip("\n") for line in stream), BATCH_LINES)
 

@@ -23,9 +23,9 @@ from torch import Tensor
 
 from heads.base.files import UserError, atomic_path, read_jsonl, told_when_full
 from heads.model.checkpoint import load_tensors, save_tensors
+from heads.model.encoder import Encoder
 from heads.model.folder import WEIGHTS
 from heads.model.shape import facts_of
-from heads.model.transformer import Transformer
 from heads.pruning.gates import TrainableGates
 
 if TYPE_CHECKING:
@@ -144,13 +144,13 @@ class Unfinished:
         with told_when_full(self.folder / name), (self.folder / name).open("a", encoding="utf-8") as stream:
             stream.write(json.dumps(record) + "\n")
 
-    def snapshot(self, update: int, model: Transformer, keep: int) -> None:
+    def snapshot(self, update: int, model: Encoder, keep: int) -> None:
         """Keep the weights of now, and of the `keep` last times."""
         save_tensors(self.folder / f"snapshot-{update:08d}.safetensors", model.state_dict(), {})
         for old in self._kept("snapshot")[:-keep]:
             old.unlink()
 
-    def keep_moment(self, update: int, model: Transformer) -> None:
+    def keep_moment(self, update: int, model: Encoder) -> None:
         """Keep the weights of now for good."""
         save_tensors(self.folder / f"checkpoint-{update:08d}.safetensors", model.state_dict(), {})
 
@@ -162,7 +162,7 @@ class Unfinished:
             with atomic_path(folder / path.name) as temporary:
                 shutil.copyfile(path, temporary)
 
-    def load_average(self, model: Transformer) -> None:
+    def load_average(self, model: Encoder) -> None:
         """Put the mean of all kept snapshots into the model; nothing happens when there is none."""
         paths = self._kept("snapshot")
         if not paths:
@@ -213,11 +213,11 @@ class Follower(Unfinished):
     def log(self, record: dict[str, Any]) -> None:
         """The first process does."""
 
-    def snapshot(self, update: int, model: Transformer, keep: int) -> None:
+    def snapshot(self, update: int, model: Encoder, keep: int) -> None:
         """The first process does."""
 
-    def keep_moment(self, update: int, model: Transformer) -> None:
+    def keep_moment(self, update: int, model: Encoder) -> None:
         """The first process does."""
 
-    def load_average(self, model: Transformer) -> None:
+    def load_average(self, model: Encoder) -> None:
         """The first process does."""

@@ -1,4 +1,4 @@
-"""How good a model is while it trains: dev loss, and BLEU of greedy translations of dev sentences."""
+"""How good a model is while it trains: dev loss, and BLEU of greedy translations of dev sentences, or accuracy."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import torch
 import torch.nn.functional as F
 
 from heads.config.trainings import TrainingSettings
-from heads.model.transformer import Gates, Transformer
+from heads.model.encoder import Encoder, Gates
+from heads.model.transformer import Transformer
 from heads.text.batches import Pairs
 from heads.text.vocabulary import Vocabulary
 from heads.training.loop import Evaluate
@@ -24,16 +25,10 @@ def evaluation(
     """
 
     @torch.no_grad()
-    def evaluate(model: Transformer, gates: Gates | None) -> dict[str, float]:
-        total, tokens = 0.0, 0
-        for _, batch in pairs.in_order(settings.micro_batch_tokens):
-            batch = batch.to(device)
-            states = model(batch.source, batch.source_mask, batch.target_input, gates)
-            logits = model.projection(states[batch.target_mask])
-            total += float(F.cross_entropy(logits, batch.target_output[batch.target_mask], reduction="sum"))
-            tokens += int(batch.target_mask.sum())
-        scores = {"dev_loss": total / tokens}
-        if settings.dev_bleu_sentences:
+    def evaluate(model: Encoder, gates: Gates | None) -> dict[str, float]:
+        loss, _ = measured(model, pairs, gates, settings, device)
+        scores = {"dev_loss": loss}
+        if settings.dev_bleu_sentences and isinstance(model, Transformer):
             numbers, texts = translate_pairs(
                 model,
                 pairs,
@@ -49,3 +44,29 @@ def evaluation(
         return scores
 
     return evaluate
+
+
+def classification(pairs: Pairs, settings: TrainingSettings, device: torch.device) -> Evaluate:
+    """A function that gives dev loss (nats an example, not smoothed) and accuracy in percent."""
+
+    @torch.no_grad()
+    def evaluate(model: Encoder, gates: Gates | None) -> dict[str, float]:
+        loss, right = measured(model, pairs, gates, settings, device)
+        return {"dev_loss": loss, "dev_accuracy": round(100 * right, 2)}
+
+    return evaluate
+
+
+def measured(
+    model: Encoder, pairs: Pairs, gates: Gates | None, settings: TrainingSettings, device: torch.device
+) -> tuple[float, float]:
+    """Cross-entropy in nats an answer, and the share of answers that the model holds for the likeliest."""
+    total, right, answers = 0.0, 0, 0
+    for _, batch in pairs.in_order(settings.micro_batch_tokens):
+        batch = batch.to(device)
+        states = model(batch.source, batch.source_mask, batch.target_input, gates)
+        logits, wanted = model.projection(states[batch.target_mask]), batch.target_output[batch.target_mask]
+        total += float(F.cross_entropy(logits, wanted, reduction="sum"))
+        right += int((logits.argmax(-1) == wanted).sum())
+        answers += int(batch.target_mask.sum())
+    return total / answers, right / answers

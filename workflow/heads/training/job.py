@@ -17,6 +17,7 @@ from heads.base.provenance import provenance
 from heads.base.seals import sha256_of
 from heads.base.targets import Target
 from heads.config.trainings import GatesSettings, LengthSettings, TrainingSettings
+from heads.model.encoder import Encoder
 from heads.model.folder import save_folder
 from heads.model.transformer import Transformer
 from heads.pruning.penalty import gates_and_penalty
@@ -26,7 +27,7 @@ from heads.text.vocabulary import Vocabulary
 from heads.training.checkpointing import Follower, Unfinished, fingerprint
 from heads.training.devices import pick
 from heads.training.distributed import Processes, joined, launch
-from heads.training.evaluation import evaluation
+from heads.training.evaluation import classification, evaluation
 from heads.training.loop import Evaluate, Plan, Pruning, Training, train
 
 
@@ -61,7 +62,7 @@ def begin(device: str, threads: int, processes: int) -> tuple[torch.device, Proc
 
 
 def pruning_of(
-    model: Transformer, scope: str, target: Target, settings: GatesSettings, frozen: tuple[nn.Module, ...]
+    model: Encoder, scope: str, target: Target, settings: GatesSettings, frozen: tuple[nn.Module, ...]
 ) -> Pruning:
     """Gates on the heads of a scope and what they cost, as the training of a model takes them.
 
@@ -73,24 +74,26 @@ def pruning_of(
     return Pruning(gates, penalty, rate, settings.record_every, updates, frozen)
 
 
-def frozen_beside(scope: str, model: Transformer) -> tuple[nn.Module, ...]:
+def frozen_beside(scope: str, model: Encoder) -> tuple[nn.Module, ...]:
     """What does not learn while a trained model is pruned: all of the decoder if only the encoder has gates."""
+    if not isinstance(model, Transformer):
+        return ()
     decoder = (model.target_embedding, model.decoder, model.decoder_norm, model.projection)
     # What both sides have in common is the decoder's too.
     shared = (model.source_embedding,) if model.shape.shared_embedding else ()
     return (*decoder, *shared) if scope == "enc_self" else ()
 
 
-def save_untrained(job: Job, model: Transformer, settings: TrainingSettings) -> dict[str, float]:
+def save_untrained(job: Job, model: Encoder, settings: TrainingSettings) -> dict[str, float]:
     """Write the folder of a model that was trained elsewhere, as one after no update; gives its scores on dev."""
-    scores = _evaluation(job, settings)(model.to(job.device), None)
+    scores = _evaluation(job, model, settings)(model.to(job.device), None)
     save_folder(model, job.model, {"updates": 0, "total_updates": 0, **scores}, job.provenance)
     return scores
 
 
 def run_job(
     job: Job,
-    model: Transformer,
+    model: Encoder,
     settings: TrainingSettings,
     length: LengthSettings,
     *,
@@ -104,7 +107,7 @@ def run_job(
     Returns the folder of the unfinished training, to be finished when the caller has written its own outputs too. Only
     the first of several processes comes back. Raises UserError when the loss is no number.
     """
-    pairs = read_pairs(job.data, "train", settings.max_pieces)
+    pairs = read_pairs(job.data, "train", settings.max_pieces, labelled=model.shape.classifies)
     plan = Plan(settings, length, job.seed, updates_before, job.device, keep_at, job.processes)
     training = Training(model, pairs, plan, pruning)
     unfinished = _taken_up(job, start)
@@ -112,7 +115,7 @@ def run_job(
         print(f"{pairs.left_out} training pairs are longer than max_pieces and left out", flush=True)
     try:
         with unfinished.stopping_on_term():
-            facts = train(training, _evaluation(job, settings), unfinished)
+            facts = train(training, _evaluation(job, model, settings), unfinished)
     except FloatingPointError as error:
         raise UserError(f"{job.model}: {error}: lower training.learning_rate_scale in config.yaml.") from error
     job.processes.leave()
@@ -135,7 +138,9 @@ def _taken_up(job: Job, start: str) -> Unfinished:
     return Unfinished(folder, identity, job.save_every_seconds)
 
 
-def _evaluation(job: Job, settings: TrainingSettings) -> Evaluate:
-    pairs = read_pairs(job.data, "dev", settings.max_pieces)
+def _evaluation(job: Job, model: Encoder, settings: TrainingSettings) -> Evaluate:
+    pairs = read_pairs(job.data, "dev", settings.max_pieces, labelled=model.shape.classifies)
+    if model.shape.classifies:
+        return classification(pairs, settings, job.device)
     vocabulary = Vocabulary(job.data / "target.model")
     return evaluation(pairs, read_lines(job.references), vocabulary, settings, job.device)

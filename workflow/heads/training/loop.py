@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from heads.base.pool import ahead
 from heads.config.trainings import LengthSettings, TrainingSettings
-from heads.model.transformer import Gates, Transformer
+from heads.model.encoder import Encoder, Gates
 from heads.pruning.gates import TrainableGates
 from heads.pruning.penalty import Penalty
 from heads.text.batches import Batch, Pairs, cut, moved
@@ -40,7 +40,7 @@ Row = dict[str, float | Tensor]
 """What an update tells the log; a tensor [] may still be on its way."""
 AHEAD = 2
 """Updates whose batches are made while a GPU works on another."""
-Evaluate = Callable[[Transformer, Gates | None], dict[str, float]]
+Evaluate = Callable[[Encoder, Gates | None], dict[str, float]]
 """Scores a model, with binary gates if it has any, on held-out data; must return `dev_loss`."""
 
 
@@ -85,7 +85,7 @@ def decay(update: int, updates: int, share: float) -> float:
 class Training:
     """A model being trained; everything that a resumed run needs is in `state`."""
 
-    def __init__(self, model: Transformer, pairs: Pairs, plan: Plan, pruning: Pruning | None = None) -> None:
+    def __init__(self, model: Encoder, pairs: Pairs, plan: Plan, pruning: Pruning | None = None) -> None:
         self.model, self.pairs, self.plan, self.pruning = model.to(plan.device), pairs, plan, pruning
         self.update, self.best, self.waited, self.losses = 0, math.inf, 0, Losses()
         # What a GPU found is read no sooner than it is needed; it goes on with the next update meanwhile.
@@ -167,10 +167,10 @@ class Training:
     def cross_entropy(self, members: NDArray[np.int64], batches: Sequence[Batch], gates: Gates | None) -> Tensor:
         """The mean [] over target tokens of these pairs in nats, its gradient added to the parameters."""
         processes = self.plan.processes
-        target_tokens = int(self.pairs.target.lengths[members].sum()) + len(members)
+        answers = self.pairs.answers(members)
         total = torch.zeros((), device=self.plan.device)
         for number, batch in enumerate(batches):
-            loss = self.loss_sum(batch, gates) / target_tokens
+            loss = self.loss_sum(batch, gates) / answers
             # The gates' graph is shared by all micro-batches, so it must outlive all but the last.
             loss.backward(retain_graph=gates is not None and number < len(batches) - 1)
             total += loss.detach()

@@ -14,12 +14,14 @@ import torch
 from torch import Tensor, nn
 
 from heads.config.trainings import TrainingSettings
-from heads.model.transformer import Transformer
+from heads.model.encoder import Encoder
 
 MOMENTUM = 0.95
 NEWTON_SCHULZ = (3.4445, -4.775, 2.0315)
 """Coefficients of Jordan et al. 2024, by which few steps bring singular values of 0.01 to 1 near one."""
 NEWTON_SCHULZ_STEPS = 5
+STACKS = ("encoder", "decoder")
+"""What a model calls its layers."""
 
 
 class Muon(torch.optim.Optimizer):
@@ -62,7 +64,7 @@ class Optimizers:
 
     def __init__(
         self,
-        model: Transformer,
+        model: Encoder,
         settings: TrainingSettings,
         gates: Iterable[nn.Parameter],
         gate_rate: float,
@@ -124,7 +126,8 @@ class Optimizers:
             optimizer.load_state_dict({"state": moments, "param_groups": groups})
 
 
-def hidden_matrices(model: Transformer) -> list[nn.Parameter]:
+def hidden_matrices(model: Encoder) -> list[nn.Parameter]:
     """The learning matrices of all layers; not embeddings and the projection, whose rows are pieces, nor vectors."""
-    layers = [*model.encoder.parameters(), *model.decoder.parameters()]
+    stacks = [stack for name, stack in model.named_children() if name in STACKS]
+    layers = [parameter for stack in stacks for parameter in stack.parameters()]
     return [matrix for matrix in layers if matrix.requires_grad and matrix.dim() == 2 and matrix.numel()]

@@ -16,7 +16,8 @@ import torch
 from sacrebleu.metrics import BLEU
 from torch import Tensor
 
-from heads.model.transformer import DecoderCache, Gates, Transformer
+from heads.model.encoder import Gates
+from heads.model.transformer import DecoderCache, Transformer
 from heads.text.batches import Pairs
 from heads.text.special_ids import BOS, EOS, PAD, UNK
 from heads.text.vocabulary import Vocabulary

@@ -163,7 +163,7 @@ A Transformer that translates, {parameters:,} parameters.
 
 ## Attention heads left
 
-{_head_table(shape)}
+{head_table(shape)}
 
 Layers count from 0. The other heads are cut out of the matrices.
 
@@ -248,11 +248,14 @@ return_attention=True)` gives the mean attention of: a row a target piece, a col
 """
 
 
-def _head_table(shape: ModelShape) -> str:
+def head_table(shape: ModelShape) -> str:
+    """How many heads are left in each layer, as Markdown."""
     deepest = max(shape.layers(kind) for kind in ATTENTION_LABELS)
     rows = [["attention", *map(str, range(deepest)), "all"]]
     rows.append(["---"] * len(rows[0]))
     for attention, label in ATTENTION_LABELS.items():
+        if not shape.layers(attention):
+            continue
         left = [len(layer) for layer in shape.live_heads[attention]]
         lacking = [""] * (deepest - len(left))
         rows.append([label, *map(str, left), *lacking, f"{sum(left)} of {shape.original_heads * len(left)}"])

@@ -1,4 +1,4 @@
-"""A Marian model from the hub of Hugging Face, file by file."""
+"""A Marian model or a BERT from the hub of Hugging Face, file by file."""
 
 from __future__ import annotations
 
@@ -7,12 +7,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from heads.base import bert, marian
 from heads.base.files import UserError
-from heads.base.marian import GENERATION, HUB, HUB_NAME, LICENCES, NEEDED, TOKENIZER, WEIGHTS, not_there
+from heads.base.marian import CONFIG, GENERATION, HUB, HUB_NAME, LICENCES, NEEDED, TOKENIZER, WEIGHTS
 from heads.corpus.fetch import fetch
+from heads.translation.marian_folder import read_object
 
-FILES = (*NEEDED, WEIGHTS)
-IF_THERE = (GENERATION, TOKENIZER, LICENCES[0])
+FILES = {marian: (*NEEDED[1:], WEIGHTS), bert: (WEIGHTS,)}
+IF_THERE = {
+    marian: (GENERATION, TOKENIZER, LICENCES[0]),
+    bert: (TOKENIZER, bert.WORD_PIECES, bert.VOCAB, LICENCES[0]),
+}
+"""Besides config.json, which tells of what kind a model is."""
 
 
 @contextmanager
@@ -28,12 +34,15 @@ def folder_of(pretrained: Path, hub: str = HUB) -> Iterator[Path]:
     with TemporaryDirectory() as place:
         # The model's own name, which its page will bear.
         folder = Path(place) / pretrained.name
+        kind = marian
         try:
-            for file in FILES:
+            fetch(f"{hub}/{name}/resolve/main/{CONFIG}", folder / CONFIG, sha256=None, attempts=2)
+            kind = bert if read_object(folder / CONFIG).get("model_type") == "bert" else marian
+            for file in FILES[kind]:
                 fetch(f"{hub}/{name}/resolve/main/{file}", folder / file, sha256=None, attempts=2)
         except UserError as error:
-            raise UserError(f"{not_there(pretrained)} ({error})") from error
-        for file in IF_THERE:
+            raise UserError(f"{kind.not_there(pretrained)} ({error})") from error
+        for file in IF_THERE[kind]:
             _fetched_if_there(f"{hub}/{name}/resolve/main/{file}", folder / file)
         yield folder
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -56,13 +56,25 @@ def write_vocabularies(folder: MarianFolder, place: Path, prefix: str) -> None:
             told[PREFIX] = first
         model = renumbered(content, ours.names, folder.path / f"{side}.spm")
         write_model(place / f"{side}.model", model, told)
+    search = {key: folder.generation.get(key) or default for key, default in (("num_beams", 1), ("length_penalty", 1))}
+    write_origin(folder.path, files_of(folder.path), DESCRIBING, place, {"prefix": prefix, **search})
+
+
+def write_origin(
+    folder: Path, files: Sequence[Path], describing: Collection[str], place: Path, told: Mapping[str, Any]
+) -> None:
+    """Write what describes a model of others, its licence and where it is from into a folder inside `place`.
+
+    files: all that were read of it. told: what else there is to say.
+    """
     beside = place / PRETRAINED
     shutil.rmtree(beside, ignore_errors=True)
     beside.mkdir()
-    for path in files_of(folder.path):
-        if path.name in (*DESCRIBING, *LICENCES):
+    for path in files:
+        if path.name in (*describing, *LICENCES):
             shutil.copyfile(path, beside / path.name)
-    write_sealed_json(beside / ABOUT, _about(folder, prefix))
+    about = {"name": folder.resolve().name, "license": licence_of(folder / LICENCES[0]), **told}
+    write_sealed_json(beside / ABOUT, {**about, "files_sha256": {path.name: sha256_of(path) for path in files}})
 
 
 def prefix_of(folder: MarianFolder, ours: Numbering, prefix: str) -> list[int]:
@@ -75,18 +87,6 @@ def prefix_of(folder: MarianFolder, ours: Numbering, prefix: str) -> list[int]:
     if languages and not prefix:
         raise UserError(f"{folder.path} translates into several languages: give one of them as the prefix, as {named}.")
     return [ours.names.index(prefix)] if prefix else []
-
-
-def _about(folder: MarianFolder, prefix: str) -> dict[str, Any]:
-    """Where a model is from, what may be done with it, and how its authors search."""
-    search = {key: folder.generation.get(key) or default for key, default in (("num_beams", 1), ("length_penalty", 1))}
-    return {
-        "name": folder.path.resolve().name,
-        "license": licence_of(folder.path / LICENCES[0]),
-        "prefix": prefix,
-        **search,
-        "files_sha256": {path.name: sha256_of(path) for path in files_of(folder.path)},
-    }
 
 
 def licence_of(card: Path) -> str:

@@ -79,7 +79,7 @@ def read_marian(folder: Path) -> MarianFolder:
     """
     if not folder.is_dir():
         raise UserError(not_there(folder))
-    config = _read(folder / CONFIG)
+    config = read_object(folder / CONFIG)
     if config.get("model_type") != "marian":
         kind = config.get("model_type", "no model that it names")
         raise UserError(f"{folder / CONFIG} is of {kind}, not of marian: give the folder of a MarianMTModel.")
@@ -90,19 +90,20 @@ def read_marian(folder: Path) -> MarianFolder:
     for key in WHOLE:
         if not isinstance(config[key], int) or isinstance(config[key], bool) or config[key] < 1:
             raise UserError(f"{folder / CONFIG}: {key} is {config[key]!r}, which is no number of anything.")
-    separate = (folder / TOKENIZER).is_file() and _read(folder / TOKENIZER).get("separate_vocabs", False)
+    separate = (folder / TOKENIZER).is_file() and read_object(folder / TOKENIZER).get("separate_vocabs", False)
     source = _vocabulary(folder / VOCAB)
     return MarianFolder(
         folder,
         config,
-        _read(folder / GENERATION) if (folder / GENERATION).is_file() else config,
+        read_object(folder / GENERATION) if (folder / GENERATION).is_file() else config,
         (source, _vocabulary(folder / TARGET_VOCAB) if separate else source),
         ((folder / SOURCE_SPM).read_bytes(), (folder / TARGET_SPM).read_bytes()),
-        _tensors(folder),
+        read_weights(folder, "MarianMTModel"),
     )
 
 
-def _read(path: Path) -> dict[str, Any]:
+def read_object(path: Path) -> dict[str, Any]:
+    """What a file of JSON names. Raises UserError where it is missing or damaged."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except OSError:
@@ -116,15 +117,19 @@ def _read(path: Path) -> dict[str, Any]:
 
 def _vocabulary(path: Path) -> list[str]:
     """[V] the names of pieces by id."""
-    ids = _read(path)
+    ids = read_object(path)
     if not all(isinstance(number, int) for number in ids.values()) or sorted(ids.values()) != [*range(len(ids))]:
         raise UserError(f"{path} does not number its pieces from 0 on, each once: copy it again.")
     return sorted(ids, key=ids.__getitem__)
 
 
-def _tensors(folder: Path) -> dict[str, Tensor]:
+def read_weights(folder: Path, saved_by: str) -> dict[str, Tensor]:
+    """The weights of a folder, in one file or several, as float32; `saved_by` is the class that could write them.
+
+    Raises UserError where they are missing, damaged or pickled.
+    """
     if (folder / INDEX).is_file():
-        named = _read(folder / INDEX).get("weight_map")
+        named = read_object(folder / INDEX).get("weight_map")
         shards: Sequence[str] = sorted({*named.values()}) if isinstance(named, dict) else ()
         if not shards or any(not isinstance(name, str) or Path(name).name != name for name in shards):
             raise UserError(f"{folder / INDEX} names no files beside it: copy it again.")
@@ -133,7 +138,7 @@ def _tensors(folder: Path) -> dict[str, Tensor]:
     elif (folder / PICKLED).exists():
         raise UserError(
             f"{folder} has its weights pickled, which may run code and is not opened: write {WEIGHTS} with "
-            "transformers, MarianMTModel.from_pretrained(FOLDER).save_pretrained(FOLDER)."
+            f"transformers, {saved_by}.from_pretrained(FOLDER).save_pretrained(FOLDER)."
         )
     else:
         raise UserError(f"{folder} has no {WEIGHTS}: copy it from where the model is from.")

@@ -8,7 +8,8 @@ from typing import Any
 import torch
 
 from heads.config.analyses import TranslateSettings
-from heads.model.transformer import Gates, Transformer
+from heads.model.encoder import Gates
+from heads.model.transformer import Transformer
 from heads.text.batches import Pairs
 from heads.text.vocabulary import Tokens, Vocabulary
 from heads.translation.beam_search import bleu, translate_pairs

@@ -17,8 +17,9 @@ from torch import Tensor, nn
 
 from heads.base.files import UserError
 from heads.model.attention import Attention
+from heads.model.encoder import Layer, layers_of, sinusoids
 from heads.model.shape import ModelShape
-from heads.model.transformer import Layer, Transformer, layers_of, sinusoids
+from heads.model.transformer import Transformer
 from heads.text.special_ids import BOS, EOS, UNK
 from heads.text.vocabulary import Vocabulary
 from heads.translation.agreement import POSITIONS, Pair, largest_difference

@@ -20,7 +20,8 @@ from torch import Tensor, nn
 
 from heads.base.files import UserError
 from heads.model.attention import KeyValues
-from heads.model.transformer import Embedding, Layer, Transformer, layers_of, sinusoids
+from heads.model.encoder import Embedding, Layer, layers_of, sinusoids
+from heads.model.transformer import Transformer
 from heads.text.special_ids import BOS, EOS
 from heads.translation.agreement import POSITIONS, Pair, largest_difference
 

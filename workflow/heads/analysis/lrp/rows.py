@@ -25,6 +25,7 @@ from heads.analysis.lrp.steps import HeadRelevance, head_relevance
 from heads.base.files import UserError
 from heads.base.names import ATTENTIONS
 from heads.config.analyses import LrpSettings
+from heads.model.encoder import Encoder
 from heads.model.transformer import Transformer
 from heads.text.batches import Batch, make_batch
 from heads.translation.beam_search import greedy
@@ -101,14 +102,16 @@ def shares(relevance: Tensor, stabiliser: float) -> tuple[Tensor, Tensor, Tensor
     )
 
 
-def generated(model: Transformer, batch: Batch) -> Batch:
-    """The batch with the model's own greedy translations in place of the references."""
+def generated(model: Encoder, batch: Batch) -> Batch:
+    """The batch with the model's own greedy translations in place of the references; a label is told at once."""
+    if not isinstance(model, Transformer):
+        return batch
     sources = [ids[mask][:-1].cpu().numpy() for ids, mask in zip(batch.source, batch.source_mask, strict=True)]
     targets = [np.array(ids, np.int32) for ids in greedy(model, batch.source, batch.source_mask)]
     return make_batch(sources, targets).to(batch.source.device)
 
 
-def relevance_rows(model: Transformer, batches: Iterable[Batch], settings: LrpSettings) -> tuple[list[Row], list[Row]]:
+def relevance_rows(model: Encoder, batches: Iterable[Batch], settings: LrpSettings) -> tuple[list[Row], list[Row]]:
     """Shares of all live heads of `model` under their original numbers, and the account of conservation, by rule.
 
     Averages over all generation steps of `batches`, without those in which a rule that should conserve relevance did
@@ -158,7 +161,7 @@ def add(sums: Sums, found: HeadRelevance, stabiliser: float) -> None:
         sums.places[place] = (total + found_here, torch.maximum(largest, deviations[place].max().cpu()))
 
 
-def _rows(rule: str, model: Transformer, sums: Sums) -> list[Row]:
+def _rows(rule: str, model: Encoder, sums: Sums) -> list[Row]:
     """One row a head; zero where no step had shares."""
     rows: list[Row] = []
     for (kind, layer), (signed, absolute, steps) in sums.heads.items():

@@ -14,7 +14,7 @@ from torch import Tensor
 from heads.analysis.lrp.rules import Rule, stabilised
 from heads.analysis.lrp.walk import Ways
 from heads.base.names import ATTENTIONS
-from heads.model.transformer import Transformer
+from heads.model.encoder import Encoder
 from heads.text.batches import Batch
 
 CHUNK_ELEMENTS = {"cpu": 2**19, "cuda": 2**25}
@@ -44,7 +44,7 @@ class HeadRelevance:
 
 
 @torch.no_grad()
-def head_relevance(model: Transformer, batch: Batch, rule: Rule, chunk_elements: int | None = None) -> HeadRelevance:
+def head_relevance(model: Encoder, batch: Batch, rule: Rule, chunk_elements: int | None = None) -> HeadRelevance:
     """Relevance of the top-1 logit of every generation step of `batch`, given its target prefix, at every head.
 
     model: in evaluation mode and float64. chunk_elements: bound on the widest tensor; it changes no result.
@@ -84,20 +84,20 @@ def head_relevance(model: Transformer, batch: Batch, rule: Rule, chunk_elements:
     )
 
 
-def widest(model: Transformer, batch: Batch) -> int:
+def widest(model: Encoder, batch: Batch) -> int:
     """How many numbers a step of one sentence of the batch needs at most for one tensor."""
     positions = max(batch.source.shape[1], batch.target_input.shape[1])
     return positions * max(model.shape.width, model.shape.feedforward)
 
 
-def groups(model: Transformer, batch: Batch, elements: int) -> Iterator[slice]:
+def groups(model: Encoder, batch: Batch, elements: int) -> Iterator[slice]:
     """Cut the sentences of a batch into runs of which `STEPS_TOGETHER` steps need tensors of about `elements`."""
     at_once = max(1, elements // (STEPS_TOGETHER * widest(model, batch)))
     for first in range(0, len(batch.source), at_once):
         yield slice(first, min(len(batch.source), first + at_once))
 
 
-def chunks(model: Transformer, batch: Batch, elements: int) -> Iterator[tuple[int, int]]:
+def chunks(model: Encoder, batch: Batch, elements: int) -> Iterator[tuple[int, int]]:
     """Cut the generation steps of a batch into runs [first, last) that need tensors of at most about `elements`."""
     steps = batch.target_input.shape[1]
     at_once = max(1, elements // (len(batch.source) * widest(model, batch)))

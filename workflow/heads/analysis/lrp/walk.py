@@ -11,7 +11,7 @@ E width of one head, N real generation steps of a batch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -20,7 +20,9 @@ from torch import Tensor
 
 from heads.analysis.lrp.rules import Account, Attended, AttentionBack, Back, Fork, Joint, Rule, first, unchanged
 from heads.model.attention import Attention, Trace, joined
-from heads.model.transformer import Layer, Residual, Transformer
+from heads.model.classifier import Classifier
+from heads.model.encoder import Encoder, Layer, Residual, layers_of
+from heads.model.transformer import Transformer
 from heads.text.batches import Batch
 
 
@@ -223,20 +225,15 @@ class Walk:
 class Ways:
     """The ways back through a whole model, as it was traced on one batch."""
 
-    def __init__(self, model: Transformer, batch: Batch, rule: Rule) -> None:
+    def __init__(self, model: Encoder, batch: Batch, rule: Rule) -> None:
         trace: Trace = {}
         states = model(batch.source, batch.source_mask, batch.target_input, trace=trace)
         memory = model.encoder_norm(trace["encoder_norm.input"])
         self.memory = rule.worth(memory)
         self.encoder_norm = rule.norm(model.encoder_norm, trace["encoder_norm.input"])
         self.encoder: list[SubLayer] = []
-        for layer in cast(Iterable[Layer], model.encoder):
+        for layer in layers_of(model.encoder):
             self.encoder += [attention(rule, layer, "enc_self", trace), feedforward(rule, layer, trace)]
-        self.decoder: list[SubLayer] = []
-        for layer in cast(Iterable[Layer], model.decoder):
-            self.decoder.append(attention(rule, layer, "dec_self", trace))
-            self.decoder.append(attention(rule, layer, "dec_enc", trace, memory))
-            self.decoder.append(feedforward(rule, layer, trace))
 
         self.logits, top = model.projection(states).max(-1)
         self.start = rule.start(self.logits)
@@ -244,20 +241,44 @@ class Ways:
         multiplier, absorbed = rule.top(projection.weight[top], projection.bias[top], states, self.logits)
         # Until the first attention a position belongs to its own step alone: one step's room holds all of them.
         account = Account(absorbed[:, None])
-        multiplier = rule.norm(model.decoder_norm, trace["decoder_norm.input"])(multiplier[:, None], account)
-        last = self.decoder.pop()
-        below = cast(Tensor, last.back(multiplier, account).states)
-        self.below_top, self.absorbed_at_top, self.top = below[:, 0], account.absorbed[:, 0], last.name
-        self.under_way = torch.einsum("bqd,bqd->bq", last.states, self.below_top)
+        self.decoder: list[SubLayer] = []
+        if isinstance(model, Transformer):
+            for layer in layers_of(model.decoder):
+                self.decoder.append(attention(rule, layer, "dec_self", trace))
+                self.decoder.append(attention(rule, layer, "dec_enc", trace, memory))
+                self.decoder.append(feedforward(rule, layer, trace))
+            multiplier = rule.norm(model.decoder_norm, trace["decoder_norm.input"])(multiplier[:, None], account)
+            last = self.decoder.pop()
+            below, worth, self.top = cast(Tensor, last.back(multiplier, account).states), last.states, last.name
+        elif isinstance(model, Classifier):
+            pooled = trace["pooler.input"]
+            below, worth, self.top = (
+                through_pooler(rule, model, pooled, multiplier, account),
+                rule.worth(pooled),
+                "pooler",
+            )
+        self.below_top, self.absorbed_at_top = below[:, 0], account.absorbed[:, 0]
+        self.under_way = torch.einsum("bqd,bqd->bq", worth, self.below_top)
 
     def walk(self, sentences: int, first: int, last: int) -> Walk:
         """Walk the generation steps `first` to `last` of the first `sentences` sentences."""
         part = (slice(sentences), slice(first, last))
         walk = Walk(self.start[part], self.absorbed_at_top[part], self.memory[:sentences])
         walk.places[self.top] = torch.stack([self.under_way[part], self.absorbed_at_top[part]], -1)
-        steps = torch.arange(first, last, device=self.memory.device)
-        multiplier = self.memory.new_zeros(sentences, last - first, last, self.memory.shape[2])
-        multiplier[:, steps - first, steps] = self.below_top[part]
-        walk.down(self.decoder, multiplier)
+        if self.decoder:
+            steps = torch.arange(first, last, device=self.memory.device)
+            multiplier = self.memory.new_zeros(sentences, last - first, last, self.memory.shape[2])
+            multiplier[:, steps - first, steps] = self.below_top[part]
+            walk.down(self.decoder, multiplier)
+        else:
+            # The one answer of an example is made of the first state.
+            walk.at_memory[:, :, 0] = self.below_top[part]
         walk.down(self.encoder, self.encoder_norm(walk.at_memory, walk.account))
         return walk
+
+
+def through_pooler(rule: Rule, model: Classifier, first_states: Tensor, multiplier: Tensor, account: Account) -> Tensor:
+    """From multipliers [B, 1, D] of pooled states to those [B, 1, 1, D] of the first states [B, 1, D]."""
+    sums = model.pooler(first_states)
+    at_sums = rule.activation(sums, sums.tanh())(multiplier[:, None], account)
+    return rule.linear(model.pooler, first_states, sums)(at_sums, account)

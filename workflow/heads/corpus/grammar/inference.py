@@ -6,9 +6,14 @@ square: every premise and every hypothesis stands once under each label, so that
 by itself, not even to somebody who knows all of them by heart. Where hypotheses are denied, which is done to all three
 or none, asserted and excluded change places and the square stays one.
 
-Words say little as well. In `shared` scenes the three premises have the same words, and so have the hypotheses up to
-who it is about; only who belongs to what tells the labels apart. In the others a word of the hypothesis is missing in
-the premise unless it is entailed, as where people write such pairs.
+Words say more, but not all. In `shared` scenes the three premises have the same words, and so have the hypotheses up
+to who it is about; only who belongs to what tells the labels apart. They are a fifteenth of all, for where they were
+more a small model found out nothing for thousands of updates. In the others a word of the hypothesis is missing in
+the premise unless it is entailed, as where people write such pairs, and most of what is neutral has not been
+mentioned at all. A logistic regression that has 9,000 pairs to learn from (seed 1, 1,800 others to tell) is right in
+33 % by the words and pairs of words of the hypothesis, in 33 % by the words of the premise and in 33 % by those of
+both; in 77 % by how many words of the hypothesis are missing in the premise, and in 82 % by all of these: 33 % of
+shared scenes.
 """
 
 from __future__ import annotations
@@ -17,29 +22,28 @@ import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from heads.base.names import INFERENCE_LABELS
 from heads.corpus.distinct import SeenBefore
 from heads.corpus.grammar.contrasts import Draws
 from heads.corpus.grammar.english import Node, in_order, leaf, surface, tree
 from heads.corpus.grammar.lexicon import load
-from heads.corpus.grammar.scenes import TOPICS, Adjuncts, Numbers, Predicates, Qualities, Roles, Scene, Unsuitable
+from heads.corpus.grammar.scenes import TOPICS, Adjuncts, Numbers, Predicates, Qualities, Roles, Scene
+from heads.corpus.grammar.stages import Unsuitable
 from heads.syntax.conllu import Sentence
 
-ENTAILMENT, NEUTRAL, CONTRADICTION = INFERENCE_LABELS
-LABELS = (ENTAILMENT, CONTRADICTION, NEUTRAL)
+LABELS = (ENTAILMENT, CONTRADICTION, NEUTRAL) = ("entailment", "contradiction", "neutral")
 """By the state of the hypothesis's topic in the premise."""
 DENIED = 0.3
 CAPACITY = 10_000_000
 
 SCENES: tuple[tuple[float, Callable[[Draws], Scene]], ...] = (
-    (0.18, lambda draws: Qualities(draws, shared=True)),
-    (0.36, lambda draws: Qualities(draws, shared=False)),
-    (0.42, lambda draws: Numbers(draws, shared=True)),
-    (0.48, lambda draws: Numbers(draws, shared=False)),
-    (0.60, lambda draws: Predicates(draws, shared=True)),
-    (0.72, lambda draws: Predicates(draws, shared=False)),
-    (0.80, lambda draws: Adjuncts(draws, shared=True)),
-    (0.88, lambda draws: Adjuncts(draws, shared=False)),
+    (0.01, lambda draws: Qualities(draws, shared=True)),
+    (0.07, lambda draws: Qualities(draws, shared=False)),
+    (0.08, lambda draws: Numbers(draws, shared=True)),
+    (0.33, lambda draws: Numbers(draws, shared=False)),
+    (0.35, lambda draws: Predicates(draws, shared=True)),
+    (0.73, lambda draws: Predicates(draws, shared=False)),
+    (0.74, lambda draws: Adjuncts(draws, shared=True)),
+    (0.98, lambda draws: Adjuncts(draws, shared=False)),
     (1.00, Roles),
 )
 """Kinds of scenes, with their shares summed up."""

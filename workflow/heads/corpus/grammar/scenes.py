@@ -4,18 +4,18 @@ A scene writes premises that say something of each topic, by its state, and hypo
 entails what is then known: the label of a pair is the state of the hypothesis's topic in the premise. As in SNLI
 (Bowman et al. 2015, sec. 2.1) both sentences are of one event and of the same people and things, so that a car that was
 red was not blue, who slept in the school did not sleep in the museum, and who was followed by the dog did not follow
-it; numbers are exact.
+it. Numbers are exact, and different nouns are of different people and things: the boy is not the child.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TypeVar
 
-from heads.corpus.grammar.contrasts import COMPARATIVES, CONTRASTS, DAYS, MANNERS, NEAR, NUMBERS, REPORTS, Draws, Pair
+from heads.corpus.grammar.contrasts import COMPARATIVES, CONTRASTS, DAYS, MANNERS, NUMBERS, Draws
 from heads.corpus.grammar.english import Node, leaf
 from heads.corpus.grammar.lexicon import Noun, Verb
+from heads.corpus.grammar.stages import Row, Stage, Unsuitable, needed, stage_of
 from heads.corpus.grammar.wording import (
     Being,
     being,
@@ -31,9 +31,10 @@ from heads.corpus.grammar.wording import (
     with_relative,
 )
 
-Item = TypeVar("Item")
 ASSERTED, EXCLUDED, OPEN = range(3)
 TOPICS = range(3)
+BRIEF = 0.95
+"""Share of scenes, of those that share no words, whose premises do not even mention what they leave open."""
 
 
 class Scene(ABC):
@@ -54,72 +55,9 @@ class Scene(ABC):
         """A sentence that asserts one topic, or denies it."""
 
 
-class Unsuitable(Exception):
-    """The words that were drawn make no scene."""
-
-
-def needed(item: Item | None) -> Item:
-    """The item. Raises Unsuitable without one."""
-    if item is None:
-        raise Unsuitable
-    return item
-
-
-class Stage:
-    """What three hosts do together, said in full or of one host with as little else as goes."""
-
-    def __init__(self, draws: Draws, hosts: Sequence[Being], verb: Verb, other: Verb) -> None:
-        self.draws, self.hosts, self.verb, self.other = draws, hosts, verb, other
-
-    def full(self, nodes: Sequence[Node]) -> Node:
-        """The first met the second, and the third slept."""
-        second = doing(nodes[2], self.other, [])
-        return joined([self._meeting(nodes), second], clauses=True)
-
-    def about(self, topic: int, nodes: Sequence[Node]) -> Node:
-        """Only the clause of one host."""
-        return doing(nodes[2], self.other, []) if topic == 2 else self._meeting(nodes)
-
-    def _meeting(self, nodes: Sequence[Node]) -> Node:
-        assert self.verb.government is not None
-        if not self.verb.government.english and self.draws.chance(0.3):
-            return undergoing(nodes[1], self.verb, nodes[0])
-        return doing(nodes[0], self.verb, [with_object(self.verb, nodes[1])])
-
-
-class Row(Stage):
-    """Three hosts in a row, to which somebody does the same."""
-
-    def __init__(self, draws: Draws, hosts: Sequence[Being], verb: Verb, subject: Being) -> None:
-        super().__init__(draws, hosts, verb, verb)
-        self.subject = subject
-
-    def full(self, nodes: Sequence[Node]) -> Node:
-        """Somebody saw the first, the second and the third, in any order."""
-        row = joined(self.draws.shuffled(nodes), clauses=False)
-        return doing(self.subject.node(), self.verb, [with_object(self.verb, row)])
-
-    def about(self, topic: int, nodes: Sequence[Node]) -> Node:
-        """Somebody saw one of them."""
-        return doing(self.subject.node(), self.verb, [with_object(self.verb, nodes[topic])])
-
-
-class Place(Stage):
-    """Two hosts near a third."""
-
-    def __init__(self, draws: Draws, hosts: Sequence[Being], verb: Verb) -> None:
-        super().__init__(draws, hosts, verb, verb)
-        self.near = draws.one_of(NEAR)
-
-    def full(self, nodes: Sequence[Node]) -> Node:
-        """The first met the second near the third."""
-        meeting = self._meeting(nodes)
-        meeting.after.append(related(nodes[2], "obl", self.near))
-        return meeting
-
-    def about(self, topic: int, nodes: Sequence[Node]) -> Node:
-        """All of it for the third."""
-        return self.full(nodes) if topic == 2 else self._meeting(nodes)
+def spoken_of(states: Sequence[int], *, brief: bool) -> list[tuple[int, int]]:
+    """The topics that a premise speaks of, with their states; a `brief` one leaves out what is open."""
+    return [(topic, state) for topic, state in enumerate(states) if not (brief and state == OPEN)]
 
 
 class Qualities(Scene):
@@ -132,12 +70,14 @@ class Qualities(Scene):
         self.stage = stage_of(draws, pair)
         first = pair and draws.turned(pair)
         self.pairs = [first or draws.contrast_of(host.noun) for host in self.stage.hosts if host.noun]
+        self.brief = not shared and isinstance(self.stage, Row) and draws.chance(BRIEF)
 
     def premise(self, states: Sequence[int]) -> Node:
         """Qualities before the nouns, or in a relative clause where nothing follows that it could be of as well."""
         relative = type(self.stage) is Stage and self.draws.chance(0.3)
         determiner = "a" if self.draws.chance(0.2) else "the"
-        return self.stage.full([self._host(*host, determiner, relative=relative) for host in enumerate(states)])
+        hosts = spoken_of(states, brief=self.brief)
+        return self.stage.full([self._host(*host, determiner, relative=relative) for host in hosts])
 
     def _host(self, topic: int, state: int, determiner: str = "the", *, relative: bool = False) -> Node:
         host = self.stage.hosts[topic]
@@ -153,31 +93,8 @@ class Qualities(Scene):
         if denied or self.draws.chance(0.5):
             return being(self.stage.hosts[topic].node(), self.pairs[topic][ASSERTED], denied=denied)
         nodes = [self._host(other, ASSERTED if other == topic else OPEN) for other in TOPICS]
-        return self.stage.full(nodes) if self.draws.chance(0.3) else self.stage.about(topic, nodes)
-
-
-def stage_of(draws: Draws, pair: Pair | None) -> Stage:
-    """A stage whose hosts are different nouns with contrasts. Raises Unsuitable where no words for it are found."""
-    dice = draws.roll()
-    verb = draws.acting.draw(draws.roll)
-    assert verb.objects is not None
-    objects = needed(draws.suiting(verb.objects, pair))
-    if dice < 0.4:
-        hosts = needed(draws.distinct(lambda: objects.draw(draws.roll)))
-        subject = draws.person()
-        if subject.noun in hosts:
-            raise Unsuitable
-        return Row(draws, [Being(host) for host in hosts], verb, subject)
-    other = draws.one_of(draws.alone)
-    third = draws.physical if dice < 0.65 else other.subjects
-    if dice < 0.65 and not verb.placed:
-        raise Unsuitable
-    bags = (needed(draws.suiting(verb.subjects, pair)), objects, needed(draws.suiting(third, pair)))
-    hosts = [bag.draw(draws.roll) for bag in bags]
-    if len({host.singular for host in hosts}) < 3:
-        raise Unsuitable
-    beings = [Being(host) for host in hosts]
-    return Place(draws, beings, verb) if dice < 0.65 else Stage(draws, beings, verb, other)
+        with_others = not self.brief and self.draws.chance(0.3)
+        return self.stage.full(nodes) if with_others else self.stage.about(topic, nodes)
 
 
 class Numbers(Scene):
@@ -194,24 +111,25 @@ class Numbers(Scene):
             raise Unsuitable
         self.nouns = nouns
         numbers = draws.shuffled(NUMBERS)
-        self.pairs = (
-            [(numbers[0], numbers[1])] * 3 if shared else [(numbers[2 * n], numbers[2 * n + 1]) for n in TOPICS]
-        )
+        own = [(numbers[2 * topic], numbers[2 * topic + 1]) for topic in TOPICS]
+        self.pairs = [own[0]] * 3 if shared else own
+        self.brief = not shared and draws.chance(BRIEF)
 
     def premise(self, states: Sequence[int]) -> Node:
         """All in a row, in any order."""
-        return self._row([*enumerate(states)])
+        return self._row(spoken_of(states, brief=self.brief))
 
-    def _row(self, told: Sequence[tuple[int, int]]) -> Node:
+    def _row(self, kinds: Sequence[tuple[int, int]]) -> Node:
         nodes = [
             noun_phrase(self.nouns[topic], "", number="" if state == OPEN else self.pairs[topic][state])
-            for topic, state in self.draws.shuffled(told)
+            for topic, state in self.draws.shuffled(kinds)
         ]
         return doing(self.subject.node(), self.verb, [with_object(self.verb, joined(nodes, clauses=False))])
 
     def hypothesis(self, topic: int, *, denied: bool) -> Node:  # noqa: ARG002 - is never asked to deny
-        """Those of one kind alone, or with the others, whose numbers are dropped."""
-        others = [other for other in TOPICS if other != topic] if self.draws.chance(0.3) else []
+        """Those of one kind alone, or with the others, whose numbers are dropped, where all premises have those."""
+        with_others = not self.brief and self.draws.chance(0.3)
+        others = [other for other in TOPICS if other != topic and with_others]
         return self._row([(topic, ASSERTED), *((other, OPEN) for other in others)])
 
 
@@ -221,12 +139,14 @@ class Predicates(Scene):
     def __init__(self, draws: Draws, *, shared: bool) -> None:
         """shared: all is about the same doing."""
         super().__init__(draws)
-        self.people = needed(draws.distinct(draws.person, 4))
+        meet = draws.chance(0.25)
+        self.people = needed(draws.distinct(draws.somebody if meet else draws.person, 4))
         doings = [self._doing() for _ in range(4)]
         self.doings = [doings[0]] * 3 if shared else doings[:3]
         self.another = doings[3]
+        self.brief = not shared and draws.chance(BRIEF)
         met = draws.one_of(draws.mutual)
-        self.meeting = met if all(person.noun for person in self.people) and draws.chance(0.5) else None
+        self.meeting = met if meet else None
         bases = {verb.base for verb, _ in self.doings}
         # Else a clause in passing would say what a topic is about.
         if {self.another[0].base, met.base} & bases or len(bases) not in (1, 3):
@@ -246,9 +166,10 @@ class Predicates(Scene):
     def premise(self, states: Sequence[int]) -> Node:
         """Clauses in a row, in any order; or relative clauses of people who meet, none where a topic is open."""
         if self.meeting is None:
-            members = [self._clause(topic, state) for topic, state in self.draws.shuffled([*enumerate(states)])]
+            topics = self.draws.shuffled(spoken_of(states, brief=self.brief))
+            members = [self._clause(topic, state) for topic, state in topics]
             # What stands behind "said that ..." could be said as well, so it stands last.
-            return joined(sorted(members, key=lambda node: node.lemma in REPORTS), clauses=True)
+            return joined(sorted(members, key=_says), clauses=True)
         nodes = []
         for topic, state in enumerate(states):
             node = self.people[topic].node()
@@ -275,6 +196,10 @@ class Predicates(Scene):
         return self._done(self.people[topic].node(), self.doings[topic], denied=denied)
 
 
+def _says(clause: Node) -> bool:
+    return any(node.relation == "ccomp" for node in clause.after)
+
+
 class Adjuncts(Scene):
     """Somebody slept in the school, somebody sang in the museum, and somebody worked."""
 
@@ -284,6 +209,7 @@ class Adjuncts(Scene):
         self.people = needed(draws.distinct(draws.person))
         self.verbs = needed(draws.distinct(lambda: draws.one_of(draws.placed)))
         self.pairs = [self._pair()] * 3 if shared else [self._pair() for _ in TOPICS]
+        self.brief = not shared and draws.chance(BRIEF)
 
     def _pair(self) -> tuple[tuple[str, Noun | None], ...]:
         """Two adjuncts that exclude each other: places, as preposition and noun, or adverbs."""
@@ -304,8 +230,8 @@ class Adjuncts(Scene):
 
     def premise(self, states: Sequence[int]) -> Node:
         """Clauses in a row, in any order."""
-        told = self.draws.shuffled([*enumerate(states)])
-        return joined([self._clause(topic, state) for topic, state in told], clauses=True)
+        topics = self.draws.shuffled(spoken_of(states, brief=self.brief))
+        return joined([self._clause(topic, state) for topic, state in topics], clauses=True)
 
     def hypothesis(self, topic: int, *, denied: bool) -> Node:
         """One of them alone."""
@@ -333,8 +259,8 @@ class Roles(Scene):
 
     def premise(self, states: Sequence[int]) -> Node:
         """Two of the three relations, in either order; the third stays open."""
-        told = self.draws.shuffled([(topic, state) for topic, state in enumerate(states) if state != OPEN])
-        return joined([self._clause(topic, state) for topic, state in told], clauses=True)
+        topics = self.draws.shuffled(spoken_of(states, brief=True))
+        return joined([self._clause(topic, state) for topic, state in topics], clauses=True)
 
     def hypothesis(self, topic: int, *, denied: bool) -> Node:
         """One of them, active or passive."""

@@ -12,7 +12,7 @@ import pytest
 
 from checkouts import ROOT
 from heads.base.files import UserError, read_lines, read_tsv, read_yaml
-from heads.config.corpora import downloads_of, labels_of, parse_corpus
+from heads.config.corpora import ExamplesCorpus, downloads_of, parse_corpus
 from heads.config.corpus_parts import download_name
 from heads.corpus.alignments import alignment_of
 from heads.corpus.build import build, build_out_of_domain
@@ -287,23 +287,16 @@ def test_another_domain_is_written_as_test_is_and_only_where_there_is_one(data: 
         build_out_of_domain(entry(data, out_of_domain=[{"table": "far.tsv"}]), out, tmp_path)
 
 
-def test_labels_come_in_the_order_of_the_settings_and_translations_have_none(data: Path) -> None:
-    assert labels_of(entry(data)) == ("entailed", "neutral", "contradicted")
-    assert labels_of(entry(data, labels={"a": "yes", "b": "no", "c": "yes"})) == ("yes", "no")
-    assert labels_of(entry(data, labels=[0, 1])) == ("0", "1")
-    with pytest.raises(UserError, match="The en-ru corpus has no labels"):
-        labels_of(read_yaml(ROOT / "config.yaml")["corpora"]["demo"])
-
-
 def test_every_corpus_of_examples_in_config_yaml_can_be_read_and_says_where_it_comes_from() -> None:
     corpora = read_yaml(ROOT / "config.yaml")["corpora"]
-    found = {name: labels_of(entry) for name, entry in corpora.items() if entry["kind"] == "pairs_of_sentences"}
-    inference = ("entailment", "neutral", "contradiction")
+    parsed = {name: parse_corpus(entry) for name, entry in corpora.items()}
+    found = {name: {*one.labels.values()} for name, one in parsed.items() if isinstance(one, ExamplesCorpus)}
+    inference = {"entailment", "neutral", "contradiction"}
     assert found == {
         "mnli": inference,
-        "sst-2": ("negative", "positive"),
-        "cola": ("unacceptable", "acceptable"),
-        "mrpc": ("different", "same"),
+        "sst-2": {"negative", "positive"},
+        "cola": {"unacceptable", "acceptable"},
+        "mrpc": {"different", "same"},
         "snli": inference,
         "sick": inference,
     }

@@ -1,0 +1,87 @@
+"""Accuracy with Student's t-test and its draws, and Matthews' correlation, each against its definition."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from heads.analysis.metrics import ACCURACY, BLEU, labels_scored, matthews, paired_t_test, t_test
+from heads.base.bootstrap import resampled_sums
+
+WANTED = ["yes", "no", "no", "maybe", "yes", "no", "yes", "maybe", "no", "no", "yes"]
+
+
+def answers(wrong: set[int]) -> list[str]:
+    """The wanted labels but at some places."""
+    return ["never" if number in wrong else label for number, label in enumerate(WANTED)]
+
+
+@pytest.mark.parametrize(("t", "freedom", "p_value"), [(2.262157, 9, 0.05), (3.249836, 9, 0.01), (12.706205, 1, 0.05)])
+def test_p_values_are_those_of_printed_tables_of_the_t_distribution(t: float, freedom: int, p_value: float) -> None:
+    number = freedom + 1
+    spread = np.array([1.0, -1.0] * (number // 2))
+    standard_error = spread.std(ddof=1) / math.sqrt(number)
+    assert t_test(spread + t * standard_error) == pytest.approx(p_value, rel=1e-5)
+    assert t_test(-spread - t * standard_error) == pytest.approx(p_value, rel=1e-5)
+
+
+def test_accuracy_is_tested_on_the_differences_of_single_answers() -> None:
+    baseline, better, other = answers({0, 1, 2}), answers({0, 1}), answers({3, 4, 5})
+    (own, of_own), (first, p_first), (second, p_second) = paired_t_test(baseline, [better, other], WANTED)
+    assert (own, first, second) == pytest.approx((800 / 11, 900 / 11, 800 / 11)) and of_own == 1.0
+    # One difference of 11 is 1: its mean equals its own standard error.
+    density = np.linspace(-1.0, 1.0, 200_001)
+    inside = np.trapezoid((1 + density**2 / 10) ** -5.5, density)
+    whole = math.sqrt(10 * math.pi) * math.gamma(5) / math.gamma(5.5)
+    assert p_first == pytest.approx(1 - inside / whole, rel=1e-6)
+    assert p_second == 1.0
+
+
+def test_the_same_answers_never_differ() -> None:
+    assert paired_t_test(answers({1}), [answers({1})], WANTED)[1][1] == 1.0
+
+
+def test_a_difference_in_every_answer_has_no_chance() -> None:
+    assert t_test(np.full(9, 1.0)) == 0.0
+
+
+def test_draws_of_accuracy_are_means_of_drawn_answers() -> None:
+    score, drawn = ACCURACY.drawn(answers({2, 5}), WANTED, 50)
+    right = np.array([number not in (2, 5) for number in range(11)], np.float32)
+    both = resampled_sums(np.stack([right, np.ones(11, np.float32)], 1), 50)
+    assert score == pytest.approx(900 / 11)
+    np.testing.assert_allclose(drawn, 100 * both[:, 0] / both[:, 1])
+
+
+def test_matthews_of_two_classes_is_the_correlation_of_the_confusion_matrix() -> None:
+    told = ["a", "a", "b", "b", "b", "a", "b"]
+    wanted = ["a", "b", "b", "b", "a", "a", "b"]
+    tp, tn, fp, fn = 2, 3, 1, 1
+    expected = (tp * tn - fp * fn) / math.sqrt((tp + fp) * (tp + fn) * (tn + fp) * (tn + fn))
+    assert matthews(told, wanted) == pytest.approx(expected)
+
+
+def test_matthews_of_three_classes_is_gorodkins_covariance() -> None:
+    told = ["a", "b", "c", "c", "a", "b", "c", "a"]
+    wanted = ["a", "b", "b", "c", "a", "a", "c", "c"]
+    words = ["a", "b", "c"]
+    table = np.array([[sum(pair == (x, y) for pair in zip(told, wanted, strict=True)) for y in words] for x in words])
+    total, right = table.sum(), table.trace()
+    rows, columns = table.sum(1), table.sum(0)
+    expected = (right * total - rows @ columns) / math.sqrt((total**2 - rows @ rows) * (total**2 - columns @ columns))
+    assert matthews(told, wanted) == pytest.approx(expected)
+    assert matthews(["a"] * 8, wanted) == 0.0 and matthews(wanted, wanted) == pytest.approx(1.0)
+
+
+def test_a_score_tells_what_the_likeliest_label_alone_would_have() -> None:
+    score = labels_scored(answers({0}), WANTED)
+    assert (score["examples"], score["majority"]) == (11, pytest.approx(500 / 11))
+    assert score["accuracy"] == pytest.approx(1000 / 11)
+
+
+def test_columns_are_named_after_the_metric() -> None:
+    columns = ("layer", "bleu", "bleu_change_oracle")
+    assert ACCURACY.named(columns) == ("layer", "accuracy", "accuracy_change_oracle")
+    assert BLEU.named(columns) == columns

@@ -1,0 +1,83 @@
+"""BERTs of random weights with tokenisers, as transformers makes and saves them: the oracle of their import."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+transformers: Any = pytest.importorskip(
+    "transformers", reason="transformers is not installed: pip install -r envs/dev.txt", exc_type=ImportError
+)
+
+WORDS = (
+    *("the", "a", "cat", "dog", "white", "saw", "sleep", "un", "##s", "##ing", "##able", "##ed", "##a", "##b"),
+    *(".", ",", "'", "-", "5", "b", "caf", "##é", "cafe", "ß"),
+)
+PIECES = ("[PAD]", "[unused0]", "[UNK]", "[CLS]", "house", "[SEP]", "[MASK]", *WORDS)
+"""With the special ones in the order of no model of ours."""
+EXAMPLES = (
+    "The cat sleeps.\tA dog saw the houses, unable.",
+    "Café ß 5-b xyz!\ta",
+    "the white house",
+    "sleeping dogs sleep\tthe cat",
+)
+LABELS = {0: "neutral", 1: "Entailment", 2: "CONTRADICTION"}
+SIZES: dict[str, Any] = {
+    "vocab_size": len(PIECES),
+    "hidden_size": 12,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 2,
+    "intermediate_size": 14,
+    "max_position_embeddings": 37,
+    "id2label": LABELS,
+}
+
+
+def save_tokeniser(folder: Path, *, form: str = "tokenizer.json", lowercase: bool = True) -> Any:
+    """Write the vocabulary in one of its two forms; gives the tokeniser."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "vocab.txt").write_text("".join(f"{piece}\n" for piece in PIECES), encoding="utf-8")
+    (folder / "tokenizer_config.json").write_text(
+        json.dumps({"tokenizer_class": "BertTokenizer", "do_lower_case": lowercase}), encoding="utf-8"
+    )
+    tokeniser = transformers.BertTokenizerFast(
+        vocab={piece: number for number, piece in enumerate(PIECES)}, do_lower_case=lowercase
+    )
+    if form == "tokenizer.json":
+        (folder / "vocab.txt").unlink()
+        tokeniser.backend_tokenizer.save(str(folder / "tokenizer.json"))
+    return tokeniser
+
+
+def save_bert(folder: Path, kind: str = "BertForSequenceClassification", *, seed: int = 0, **changes: Any) -> Any:
+    """Write a model whose weights are all large enough to matter, norms and biases too."""
+    torch.manual_seed(seed)
+    model = getattr(transformers, kind)(transformers.BertConfig(**{**SIZES, **changes})).eval()
+    with torch.no_grad():
+        for name, value in model.named_parameters():
+            value.copy_(torch.randn_like(value) * 0.4 + ("LayerNorm.weight" in name))
+    model.save_pretrained(folder)
+    return model
+
+
+def rename(folder: Path, *pairs: tuple[str, str]) -> None:
+    """Write the weights of a folder anew, with texts in their names replaced."""
+    renamed = {}
+    for name, value in load_file(folder / "model.safetensors").items():
+        for old, new in pairs:
+            name = name.replace(old, new)
+        renamed[name] = value
+    save_file(renamed, folder / "model.safetensors", metadata={"format": "pt"})
+
+
+def encoded(tokeniser: Any, lines: Sequence[str]) -> Any:
+    """A batch as transformers reads it, of examples with a tab between two sentences."""
+    parts = [line.split("\t") for line in lines]
+    rows = [tokeniser(*part) for part in parts]
+    return tokeniser.pad(rows, return_tensors="pt")

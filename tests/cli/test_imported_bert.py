@@ -1,0 +1,83 @@
+"""The commands of an experiment whose baseline is a BERT: imported, trained on with gates, pruned, exported."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import yaml
+
+from bert_models import EXAMPLES, encoded, save_bert, save_tokeniser, transformers
+from heads.__main__ import main
+from heads.base.files import read_json, read_jsonl, read_tsv, read_yaml, write_lines, write_text
+from heads.config.settings import classifying, merged, stage_settings
+from heads.model.folder import load_classifier
+
+ROOT = Path(__file__).parents[2]
+LABELS = ("entailment", "neutral", "contradiction", "neutral")
+SPLITS = {"train": 6, "dev": 1}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A BERT, examples, and what imported_bpe, encode and imported make of them."""
+    place = tmp_path_factory.mktemp("taken")
+    save_tokeniser(place / "bert")
+    save_bert(place / "bert", num_attention_heads=3)
+    for split, times in SPLITS.items():
+        write_lines(place / f"{split}.source.txt", EXAMPLES * times)
+        write_lines(place / f"{split}.target.txt", LABELS * times)
+    run(place, "imported_bpe", "--out-folder", str(place / "bpe"))
+    for split in SPLITS:
+        for side in ("source", "target"):
+            text, bpe = place / f"{split}.{side}.txt", place / f"bpe/{side}.model"
+            tokens = place / f"bpe/{split}.{side}.safetensors"
+            assert main(["encode", "--text", str(text), "--bpe", str(bpe), "--tokens", str(tokens)]) == 0
+    run(place, "imported", *trained(place, "baseline"), "--checkpoints", str(place / "baseline/checkpoints"))
+    return place
+
+
+def run(place: Path, stage: str, *words: str) -> None:
+    """A command as its rule calls it, with settings of its own."""
+    training: dict[str, Any] = {"batch_tokens": 60, "micro_batch_tokens": 60, "precision": "fp32", "warmup_updates": 4}
+    training |= {"learning_rate_scale": 0.05, "evaluate_every": 50, "dev_bleu_sentences": 0}
+    gates = {"updates": 6, "average_last": 2, "average_every": 2, "gate_learning_rate": 1.0, "record_every": 3}
+    changes = {"training": training, "gates": gates, "baseline": {"pretrained": str(place / "bert")}}
+    experiment = classifying("mine", merged(read_yaml(ROOT / "config.yaml")["defaults"], changes), changes)
+    settings = place / f"{stage}.yaml"
+    write_text(settings, yaml.safe_dump(stage_settings(experiment, stage)))
+    assert main([stage, "--settings", str(settings), *words]) == 0
+
+
+def trained(place: Path, name: str) -> list[str]:
+    """What every training is told."""
+    own = ["--model", str(place / name), "--history", str(place / name / "train.jsonl"), "--seed", "1"]
+    return [*own, "--data", str(place / "bpe"), "--references", str(place / "dev.target.txt"), "--device", "cpu"]
+
+
+def test_the_imported_baseline_has_the_loss_and_accuracy_of_transformers_on_dev(folder: Path) -> None:
+    facts, (line,) = read_json(folder / "baseline/model.json"), read_jsonl(folder / "baseline/train.jsonl")
+    tokeniser = transformers.AutoTokenizer.from_pretrained(folder / "bert")
+    theirs = transformers.BertForSequenceClassification.from_pretrained(folder / "bert").eval()
+    ids = {name.lower(): number for number, name in theirs.config.id2label.items()}
+    right = torch.tensor([ids[label] for label in LABELS])
+    with torch.no_grad():
+        logits = theirs(**encoded(tokeniser, EXAMPLES)).logits
+    assert facts["dev_loss"] == pytest.approx(float(torch.nn.functional.cross_entropy(logits, right)), rel=1e-4)
+    assert line["dev_accuracy"] == pytest.approx(100 * float((logits.argmax(-1) == right).float().mean()))
+    assert (folder / "bpe/pretrained/config.json").read_bytes() == (folder / "bert/config.json").read_bytes()
+
+
+def test_it_is_trained_on_with_gates_cut_and_goes_back_to_transformers(folder: Path, tmp_path: Path) -> None:
+    made, small = folder / "gates", folder / "pruned"
+    gates = ["--scope", "all", "--target", "keep-4", "--start-model", str(folder / "baseline")]
+    gates += ["--heads", str(made / "heads.tsv"), "--gates-log", str(made / "gates.jsonl")]
+    run(folder, "gates", *trained(folder, "gates"), *gates)
+    assert sum(int(row["open"]) for row in read_tsv(made / "heads.tsv")) == 4
+    words = ["--start-model", str(made), "--gates", str(made / "heads.tsv")]
+    assert main(["pruned", *words, "--model", str(small), "--heads", str(small / "heads.tsv")]) == 0
+    assert len(load_classifier(small).shape.heads()) == 4
+    assert main(["export", "--model", str(small), "--out", str(tmp_path / "out"), "--format", "huggingface"]) == 0
+    assert read_json(tmp_path / "out/config.json")["num_attention_heads"] == 3

@@ -1,0 +1,92 @@
+"""Experiments whose corpus has labels: what the plan makes of them, and what their settings may not say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from heads.base.files import UserError, read_yaml
+from heads.config.plan import Plan
+from heads.config.settings import merged, resolve, stage_settings
+from heads.figures.needs import NEEDS as FIGURES
+from heads.tables.needs import NEEDS as TABLES
+
+CONFIG = read_yaml(Path(__file__).parents[2] / "config.yaml")
+CORPUS = {"kind": "grammar_pairs", "source": "en", "seed": 1, "pairs": {"train": 90, "dev": 9, "test": 9}}
+
+
+def config(changes: Mapping[str, Any]) -> dict[str, Any]:
+    """config.yaml with an experiment `told` on a corpus with labels."""
+    own = {"corpora": {"told": CORPUS}, "experiments": {"told": {"corpus": "told", **changes}}}
+    return merged(CONFIG, own)
+
+
+SWEEP: dict[str, Any] = {
+    "lambdas": {"all": [0.1]},
+    "budgets": {"all": [3]},
+    "selection": {
+        "methods": ["random"],
+        "budgets": [3],
+        "draws": 1,
+        "fine_tuned": {"methods": ["gates"], "budgets": [3]},
+    },
+    "scratch_scopes": ["all"],
+}
+
+
+def test_a_model_that_classifies_is_pruned_in_one_scope_and_scored_by_accuracy() -> None:
+    plan = Plan(config({"sweep": SWEEP}))
+    folders = [folder.removeprefix("results/told/") for folder in plan.run_folders("told")]
+    assert folders == [
+        "baseline/seed-1",
+        *(f"pruned/all/{target}/seed-1" for target in ("lam-0", "lam-0.1", "keep-3")),
+        "scratch/all/lam-0.1/seed-1",
+        *(f"selected/all/{target}/seed-1" for target in ("lam-0", "keep-3")),
+    ]
+    assert plan.scored_files("told") == ("accuracy.json", "predictions.txt")
+    assert plan.scored_files("demo") == ("bleu.json", "translations.txt")
+
+
+def test_tables_and_figures_read_the_experiments_of_their_own_task() -> None:
+    plan = Plan(config({"sweep": SWEEP}))
+    for need in (*TABLES.values(), *FIGURES.values()):
+        read = {folder.split("/")[1] for folder in plan.runs_read(need, ["demo", "told"])}
+        assert read == {name for name in ("demo", "told") if plan.task(name) in need.tasks}
+    assert "told" in plan.runs_read(TABLES["roles"], ["told"])[0]
+
+
+def test_only_the_bpe_stage_is_told_the_task_and_only_where_there_are_labels() -> None:
+    experiments = resolve(config({"sweep": SWEEP}))
+    assert stage_settings(experiments["told"], "bpe")["task"] == "classification"
+    assert "task" not in stage_settings(experiments["told"], "baseline")
+    assert "task" not in stage_settings(experiments["demo"], "bpe")
+    assert stage_settings(experiments["told"], "selection")["selection"]["at_least"] == {"enc_self": 1}
+    assert set(stage_settings(experiments["demo"], "selection")["selection"]["at_least"]) > {"dec_enc"}
+
+
+def test_budgets_of_the_defaults_are_left_out_where_an_encoder_has_fewer_heads() -> None:
+    sweep = resolve(config({}))["told"]["sweep"]
+    assert sweep["budgets"] == {"all": [24, 48]}
+    assert sweep["selection"]["budgets"] == [24, 48] == sweep["selection"]["fine_tuned"]["budgets"]
+    larger = resolve(config({"model": {"layers": 12, "heads": 12, "width": 48}}))["told"]["sweep"]
+    assert larger["budgets"] == {"all": [24, 48, 72]} and larger["selection"]["budgets"] == [24, 48, 72, 96, 120]
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"sweep": {"lambdas": {"enc_self": [0.1]}}}, r"sweep.lambdas names enc_self, but a model that classifies"),
+        ({"sweep": {"budgets": {"all": ["1-2-3"]}}}, r"all is 1 kind of attention: give one number"),
+        ({"sweep": {"budgets": {"all": [49]}}}, r"asks for 49 of the 48 heads of enc_self: lower it"),
+        ({"sweep": {"selection": {"budgets": [49]}}}, r"budgets has 49, but the model has 48 heads: lower it"),
+    ],
+)
+def test_what_a_model_without_a_decoder_cannot_have_is_told_in_a_sentence(
+    changes: Mapping[str, Any], sentence: str
+) -> None:
+    plain = {"sweep": {"budgets": {"all": []}, "selection": {"budgets": [3], "fine_tuned": {"budgets": []}}}}
+    with pytest.raises(UserError, match=sentence):
+        resolve(config(merged(plain, changes)))

@@ -1,0 +1,142 @@
+"""Tables of classifiers: accuracy by its own name, what rows are compared with, the paper's layers beside ours."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from heads.base.files import UserError, write_json, write_lines, write_tsv
+from heads.model.shape import ModelShape, full_heads
+from heads.tables.gathering import gathered
+from heads.tables.needs import NEEDS
+from heads.tables.reading import load_runs
+
+SCORES = {
+    "baseline/seed-1": 81.0,
+    "pruned/all/lam-0/seed-1": 82.5,
+    "pruned/all/lam-0.1/seed-1": 79.0,
+    "selected/all/lam-0.1/seed-1": 80.5,
+    "scratch/all/lam-0.1/seed-1": 70.0,
+    "pruned/all/keep-2/seed-1": 77.0,
+    "gates/all/lam-0/seed-1": 0.0,
+    "gates/all/lam-0.1/seed-1": 0.0,
+    "gates/all/keep-2/seed-1": 0.0,
+}
+LEFT = {"pruned/all/lam-0.1/seed-1": ((0,), (1, 2)), "pruned/all/keep-2/seed-1": ((0,), (1,))}
+HEADS = [("enc_self", layer, head) for layer in range(2) for head in range(3)]
+
+
+def shape(live: tuple[tuple[int, ...], ...]) -> dict[str, Any]:
+    heads = {**full_heads(layers=2, heads=3, kinds=("enc_self",)), "enc_self": live}
+    sizes: dict[str, Any] = {"width": 6, "head_width": 2, "feedforward": 7, "source_pieces": 11, "target_pieces": 3}
+    return ModelShape(**sizes, dropout=0.0, pre_norm=True, original_heads=3, live_heads=heads, labels=3).as_dict()
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Folders of all runs of an experiment that classifies, with made scores."""
+    root = tmp_path_factory.mktemp("tables") / "results/told"
+    for number, (run, score) in enumerate(SCORES.items()):
+        folder = root / run
+        live = LEFT.get(run.replace("selected", "pruned").replace("scratch", "pruned"), ((0, 1, 2),) * 2)
+        facts = {"shape": shape(live), "updates": 10, "total_updates": 10 + number, "dev_loss": 0.5}
+        write_json(folder / "model.json", facts)
+        curve = [json.dumps({"update": update, "dev_loss": 1.0 / update}) for update in (5, 9, 10)]
+        write_lines(folder / "train.jsonl", curve)
+        if run.startswith("gates"):
+            columns = ("attention", "layer", "head", "log_alpha", "p_open", "open", "strictly_between")
+            rows = [dict(zip(columns, (*head, 0.1, 0.6, 1, int(head[2] == 0)), strict=True)) for head in HEADS]
+            write_tsv(folder / "heads.tsv", rows, columns)
+        else:
+            write_json(
+                folder / "accuracy.json",
+                {"accuracy": score, "matthews": score / 100, "majority": 40.0, "examples": 50, "split": "test"},
+            )
+    baseline = root / "baseline/seed-1"
+    alone = ("attention", "layer", "head", "accuracy", "accuracy_change", "p_value")
+    for name, change in (("ablation", -1.5), ("ablation.dev", 0.5)):
+        rows = [dict(zip(alone, (*head, 81 + change, change, 0.005 * (1 + head[2])), strict=True)) for head in HEADS]
+        write_tsv(baseline / f"{name}.tsv", rows, alone)
+    layers = ("attention", "layer", "heads", "head_chosen", "accuracy", "accuracy_change", "p_value", "head_oracle",
+              "accuracy_oracle", "accuracy_change_oracle", "p_value_oracle")  # fmt: skip
+    rows = [
+        dict(zip(layers, ("enc_self", layer, 3, 1, 80.0, -1.0, 0.3, 2, 81.5, 0.5, 0.4), strict=True))
+        for layer in (0, 1)
+    ]
+    write_tsv(baseline / "layers_to_one.tsv", rows, layers)
+    return [root / run for run in SCORES]
+
+
+def test_each_pruned_model_stands_beside_what_it_is_to_be_compared_with(runs: list[Path]) -> None:
+    table = gathered("nli_pruning", runs).set_index(["kind", "lam", "keep"])
+    assert len(table) == 4
+    row = table.loc["pruned", "0.1", ""]
+    assert (row["total"], row["of"], row["gates_strictly_between"]) == (3, 6, 2)
+    assert (row["accuracy"], row["matthews"], row["majority"]) == (79.0, 0.79, 40.0)
+    others = {"trained_on": 80.5, "scratch": 70.0, "control": 82.5, "baseline": 81.0}
+    assert {name: row[f"accuracy_{name}"] for name in others} == others
+    assert {name: row[f"accuracy_minus_{name}"] for name in others} == {
+        name: pytest.approx(79.0 - score) for name, score in others.items()
+    }
+    assert table.loc["pruned", "", "2"]["accuracy_minus_baseline"] == pytest.approx(-4.0)
+    assert table.loc["baseline"].iloc[0]["accuracy_minus_baseline"] == 0
+    assert pd.isna(table.loc["pruned", "", "2"]["accuracy_scratch"])
+
+
+def test_single_heads_have_accuracy_and_no_rows_of_a_paper_without_numbers(runs: list[Path]) -> None:
+    table = gathered("nli_heads", runs)
+    assert len(table) == 6 and not [name for name in table if "bleu" in name]
+    assert set(table["accuracy_change"]) == {-1.5} and set(table["accuracy_change_dev"]) == {0.5}
+    assert table["significant"].tolist() == [1, 0, 0] * 2
+
+
+def test_layers_stand_beside_berts_at_the_same_depth(runs: list[Path]) -> None:
+    table = gathered("nli_layers", runs)
+    assert table["paper_layer"].tolist() == [0, 11]
+    assert table["paper_accuracy_change"].tolist() == [-0.01, -0.15]
+    assert table["paper_accuracy_change_oracle"].tolist() == [-0.01, -0.12]
+    assert table["accuracy_change_oracle"].tolist() == [0.5, 0.5]
+
+
+def test_a_table_of_translations_does_not_take_a_classifier_for_one(runs: list[Path]) -> None:
+    with pytest.raises(UserError, match=r"ablation.tsv is not as expected"):
+        load_runs(NEEDS["michel_table1"], runs)
+
+
+CLAIM_WALK = [(0, 0.0, 81.0), (3, 0.5, 80.4), (6, 1.0, 78.4)]
+"""Masked heads, their share, accuracy by importance: 1 point is lost at 0.5 + 0.5 * 0.4 / 2."""
+
+
+def test_claims_about_classifiers_have_verdicts_of_their_own(runs: list[Path]) -> None:
+    baseline = runs[0]
+    columns = ("order", "attention", "masked", "of", "share", "accuracy", "accuracy_change_low", "accuracy_change_high",
+               "accuracy_behind", "accuracy_behind_low", "accuracy_behind_high")  # fmt: skip
+    rows = []
+    for order, worse in (("example", 0.0), ("ablation", 2.0)):
+        for masked, share, accuracy in CLAIM_WALK:
+            change, behind = accuracy - worse - 81, (worse, worse - 0.5, worse + 0.5)
+            cells = (order, "all", masked, 6, share, accuracy - worse, change, change, *behind)
+            rows.append(dict(zip(columns, cells, strict=True)))
+    write_tsv(baseline / "masking_curve.tsv", rows, columns)
+    speed = ("run", "batch_sentences", "repeats", "examples_per_second", "examples_per_second_sd", "ratio", "ratio_low",
+             "ratio_high", "sentences", "pieces_per_example", "heads", "of", "parameters", "disk_mb", "peak_memory_mb",
+             "device")  # fmt: skip
+    rows = [
+        dict(zip(speed, (run, size, 2, 50, 1, ratio, ratio, ratio, 6, 1, heads, 6, 9, 1, 1, "CPU"), strict=True))
+        for size, gain in ((1, 0.0), (64, 0.2))
+        for run, heads, ratio in (("baseline/seed-1", 6, 1.0), ("pruned/all/lam-0.1/seed-1", 3, 1 + gain))
+    ]
+    write_tsv(baseline / "speed.tsv", rows, speed)
+    table = gathered("nli_claims", runs)
+    found = {row["claim"]: row for row in table.to_dict("records") if "test set itself" not in row["measure"]}
+    assert found["40 % of the heads can be masked without a noticeable loss"]["ours"] == pytest.approx(0.6)
+    ours = found["Most heads can be spared one at a time"]
+    assert (ours["ours"], ours["holds"]) == (pytest.approx(2 / 6), "unclear")
+    assert found["Importance orders heads better than masking each alone does"]["ours"] == pytest.approx(2.0)
+    assert found["Pruned models gain speed in large batches"]["ours"] == pytest.approx(0.2)
+    assert found["Every layer can do with one head"]["ours"] == 1.0
+    assert found["The same heads matter in another domain"]["holds"] == ""

@@ -1,0 +1,89 @@
+"""Examples and labels: frames of start and separators, labels by their place, batches of one answer each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from heads.__main__ import main
+from heads.base.files import UserError, read_json, read_lines, write_lines
+from heads.text.batches import Examples, read_pairs
+from heads.text.encoding import opened
+from heads.text.labels import Labels, learn_labels
+from heads.text.special_ids import BOS, EOS, PAD
+from heads.text.vocabulary import Tokens, Vocabulary
+from tiny_examples import LABELS, write_examples
+
+
+@pytest.fixture(scope="module")
+def bpe(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the bpe stage of a tiny experiment."""
+    return write_examples(tmp_path_factory.mktemp("examples"))
+
+
+def test_an_example_is_encoded_between_start_and_separators(bpe: Path) -> None:
+    vocabulary, tokens = Vocabulary(bpe / "source.model"), Tokens(bpe / "dev.source.safetensors")
+    for number, line in enumerate(read_lines(bpe.parent / "dev.source.txt")):
+        premise, hypothesis = line.split("\t")
+        ids = tokens[number].tolist()
+        first = ids.index(EOS)
+        assert ids[0] == BOS and ids[-1] == EOS and ids.count(EOS) == 2 and ids.count(BOS) == 1
+        assert vocabulary.decode([ids[1:first], ids[first + 1 : -1]]) == [premise, hypothesis]
+
+
+def test_a_sentence_alone_has_one_separator_and_pieces_of_a_sentence_are_as_they_were(bpe: Path) -> None:
+    vocabulary = Vocabulary(bpe / "source.model")
+    ids, spans = vocabulary.spans("the old cat")
+    assert vocabulary.encode(["the old cat", "the old cat\tthe old cat"]) == [
+        [BOS, *ids, EOS],
+        [BOS, *ids, EOS, *ids, EOS],
+    ]
+    assert len(spans) == len(ids)
+
+
+def test_a_label_is_its_place_among_all_sorted(bpe: Path) -> None:
+    assert read_json(bpe / "target.json")["labels"] == list(LABELS)
+    tokens = Tokens(bpe / "test.target.safetensors")
+    told = [LABELS[tokens[number].item()] for number in range(len(tokens))]
+    assert told == read_lines(bpe.parent / "test.target.txt")
+    assert isinstance(opened(bpe / "target.model"), Labels) and isinstance(opened(bpe / "source.model"), Vocabulary)
+
+
+def test_a_batch_of_examples_has_one_answer_each_and_adds_no_sign(bpe: Path) -> None:
+    examples = read_pairs(bpe, "dev", 100, labelled=True)
+    assert isinstance(examples, Examples)
+    members = examples.index[[3, 0, 7]]
+    batch = examples.batch(members, multiple=5)
+    assert batch.source.shape[1] % 5 == 0
+    for row, member in enumerate(members):
+        ids = examples.source[member].tolist()
+        assert batch.source[row].tolist() == ids + [PAD] * (batch.source.shape[1] - len(ids))
+        assert batch.source_mask[row].sum() == len(ids)
+        assert batch.target_output[row].tolist() == examples.target[member].tolist()
+    assert batch.target_input.tolist() == [[BOS]] * 3 and bool(batch.target_mask.all())
+    assert examples.answers(members) == 3
+
+
+def test_a_label_that_training_does_not_have_is_named(
+    bpe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_lines(tmp_path / "dev.txt", ["neutral", "unsure"])
+    words = ["--text", tmp_path / "dev.txt", "--bpe", bpe / "target.model", "--tokens", tmp_path / "tokens"]
+    assert main(["encode", *map(str, words)]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("error: 'unsure' is a label that the training text does not have") and said.count("\n") == 1
+    assert not (tmp_path / "tokens").exists()
+
+
+def test_one_label_is_nothing_to_tell_apart(tmp_path: Path) -> None:
+    write_lines(tmp_path / "train.txt", ["neutral"] * 3)
+    with pytest.raises(UserError, match="has no two labels to tell apart"):
+        learn_labels(tmp_path / "train.txt", tmp_path / "target.model")
+
+
+def test_labels_whose_file_was_changed_are_damaged(bpe: Path, tmp_path: Path) -> None:
+    told = (bpe / "target.json").read_text(encoding="utf-8")
+    (tmp_path / "target.json").write_text(told.replace("neutral", "natural"), encoding="utf-8")
+    with pytest.raises(UserError, match=r"damaged|tells no labels"):
+        opened(tmp_path / "target.model")

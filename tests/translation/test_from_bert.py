@@ -1,0 +1,272 @@
+"""An imported BERT is the one that transformers runs: pieces and logits, and it goes back there, cut or not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tokenizers
+import torch
+from torch import Tensor
+
+from bert_models import EXAMPLES, LABELS, PIECES, encoded, rename, save_bert, save_tokeniser, transformers
+from heads.__main__ import main
+from heads.base.files import UserError, read_json
+from heads.model.classifier import Classifier
+from heads.model.folder import load_classifier, save_folder
+from heads.model.head_removal import prune
+from heads.model.shape import facts_of
+from heads.text.encoding import opened
+from heads.text.labels import Labels
+from heads.text.special_ids import BOS, EOS, PAD, UNK
+from heads.text.wordpieces import WordPieces, vocabulary_of
+from heads.translation.classifiers import export_classifier, import_classifier
+from heads.translation.from_hub import folder_of
+from small_server import serving_folder
+
+FORMS: dict[str, dict[str, Any]] = {
+    "today's": {},
+    "a list of words": {"form": "vocab.txt"},
+    "with capitals": {"form": "vocab.txt", "lowercase": False},
+    "gamma and beta": {"rename": [("LayerNorm.weight", "LayerNorm.gamma"), ("LayerNorm.bias", "LayerNorm.beta")]},
+    "another epsilon, relu": {"layer_norm_eps": 0.3, "hidden_act": "relu"},
+    "three token types": {"type_vocab_size": 3, "max_position_embeddings": 64},
+}
+
+
+def made(folder: Path, changes: dict[str, Any]) -> tuple[Any, Any]:
+    """A folder of transformers, and its tokeniser and model."""
+    changes = dict(changes)
+    names = changes.pop("rename", [])
+    form = {key: changes.pop(key) for key in ("form", "lowercase") if key in changes}
+    tokeniser, model = save_tokeniser(folder, **form), save_bert(folder, **changes)
+    rename(folder, *names)
+    return tokeniser, model
+
+
+def logits_of(model: Classifier, vocabulary: Any, lines: tuple[str, ...] = EXAMPLES) -> Tensor:
+    rows = vocabulary.encode(lines)
+    source = torch.full((len(rows), max(map(len, rows))), PAD)
+    for number, row in enumerate(rows):
+        source[number, : len(row)] = torch.tensor(row)
+    with torch.no_grad():
+        found: Tensor = model.projection(model(source, source != PAD))[:, 0]
+    return found
+
+
+@torch.no_grad()
+def theirs(model: Any, tokeniser: Any, lines: tuple[str, ...] = EXAMPLES) -> Tensor:
+    found: Tensor = model(**encoded(tokeniser, lines)).logits
+    return found
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_pieces_and_logits_are_those_of_transformers(tmp_path: Path, form: str) -> None:
+    tokeniser, model = made(tmp_path / "theirs", FORMS[form])
+    import_classifier(tmp_path / "theirs", tmp_path / "ours")
+    vocabulary = vocabulary_of(tmp_path / "ours/source.model")
+    ids = [[tokeniser.convert_ids_to_tokens(n) for n in tokeniser(*line.split("\t")).input_ids] for line in EXAMPLES]
+    assert [[vocabulary.piece(n) for n in row] for row in vocabulary.encode(EXAMPLES)] == ids
+    assert len({piece for row in ids for piece in row} & {"[UNK]", "##s", "##ing"}) == 3
+    ours = logits_of(load_classifier(tmp_path / "ours"), vocabulary)
+    expected = theirs(model, tokeniser)
+    torch.testing.assert_close(ours, expected, rtol=0, atol=1e-5)
+    assert (expected[0] - expected[1]).abs().max() > 0.1
+
+
+def test_special_pieces_stand_where_ours_do_and_every_other_keeps_its_text(tmp_path: Path) -> None:
+    made(tmp_path / "theirs", {})
+    import_classifier(tmp_path / "theirs", tmp_path / "ours")
+    vocabulary = WordPieces(tmp_path / "ours/source.model")
+    assert [vocabulary.piece(n) for n in (PAD, BOS, EOS, UNK)] == ["[PAD]", "[CLS]", "[SEP]", "[UNK]"]
+    assert {vocabulary.piece(n) for n in range(len(vocabulary))} == {*PIECES}
+    rows = vocabulary.encode(["the cat\tthe dog", "dogs"])
+    assert [[vocabulary.piece(n) for n in row] for row in rows] == [
+        ["[CLS]", "the", "cat", "[SEP]", "the", "dog", "[SEP]"],
+        ["[CLS]", "dog", "##s", "[SEP]"],
+    ]
+    assert vocabulary.pieces(rows[1][1:3]) == ["\u2581dog", "s"]
+    ids, lengths = vocabulary.arrays(["the cat\tthe dog", "dogs"])
+    assert ids.tolist() == [*rows[0], *rows[1]] and lengths.tolist() == [7, 4]
+
+
+def test_a_span_is_of_the_characters_of_its_piece(tmp_path: Path) -> None:
+    made(tmp_path / "theirs", {})
+    import_classifier(tmp_path / "theirs", tmp_path / "ours")
+    sentence = "The  dogs, sleeping"
+    ids, spans = vocabulary_of(tmp_path / "ours/source.model").spans(sentence)
+    assert [sentence[start:end].lower() for start, end in spans] == ["the", "dog", "s", ",", "sleep", "ing"]
+    assert len(ids) == 6
+
+
+def test_the_labels_are_those_of_its_config_in_its_order_or_those_given(tmp_path: Path) -> None:
+    made(tmp_path / "theirs", {})
+    import_classifier(tmp_path / "theirs", tmp_path / "ours")
+    assert Labels(tmp_path / "ours/target.model").words == ["neutral", "entailment", "contradiction"]
+    labels = opened(tmp_path / "ours/target.model").arrays(["contradiction", "entailment"])[0]
+    assert labels.tolist() == [2, 1]
+    import_classifier(tmp_path / "theirs", tmp_path / "named", ["yes", "maybe", "no"])
+    assert Labels(tmp_path / "named/target.model").words == ["yes", "maybe", "no"]
+
+
+@pytest.mark.parametrize("kind", ["BertModel", "BertForPreTraining"])
+def test_a_model_without_a_classifier_gets_one_that_is_to_be_trained(tmp_path: Path, kind: str) -> None:
+    tokeniser, folder = save_tokeniser(tmp_path / "theirs"), tmp_path / "theirs"
+    model = save_bert(folder, kind)
+    with pytest.raises(UserError, match="has no classifier, so its labels are unknown: name those that it is to learn"):
+        import_classifier(folder, tmp_path / "ours")
+    for out in ("ours", "again"):
+        import_classifier(folder, tmp_path / out, ["a", "b", "c", "d"])
+    ours, again = (load_classifier(tmp_path / out) for out in ("ours", "again"))
+    inner = model.bert if kind == "BertForPreTraining" else model
+    with torch.no_grad():
+        pooled = inner(**encoded(tokeniser, EXAMPLES)).pooler_output
+        expected = pooled @ ours.projection.weight.T + ours.projection.bias
+    torch.testing.assert_close(
+        logits_of(ours, vocabulary_of(tmp_path / "ours/source.model")), expected, rtol=0, atol=1e-5
+    )
+    assert ours.projection.weight.shape == (4, 12) and ours.projection.weight.std() > 0.005
+    torch.testing.assert_close(ours.projection.weight, again.projection.weight, rtol=0, atol=0)
+
+
+@pytest.mark.filterwarnings("ignore:Initializing zero-element tensors")
+@pytest.mark.parametrize("left", ["all", "few"])
+def test_a_model_goes_back_to_transformers_with_zeros_for_heads_that_were_cut_out(tmp_path: Path, left: str) -> None:
+    cut = left == "few"
+    tokeniser, original = made(tmp_path / "theirs", {})
+    import_classifier(tmp_path / "theirs", tmp_path / "ours")
+    folder, model = tmp_path / "ours", load_classifier(tmp_path / "ours")
+    if cut:
+        model = prune(model, {"enc_self": [[True, False], [False, True], [False, False]]})
+        assert isinstance(model, Classifier)
+        save_folder(model, folder, facts_of(folder), facts_of(folder)["provenance"])
+    difference = export_classifier(folder, tmp_path / "back", "huggingface", examples=EXAMPLES)
+    assert difference is not None and difference < 1e-5
+    back = transformers.BertForSequenceClassification.from_pretrained(tmp_path / "back").eval()
+    read = transformers.AutoTokenizer.from_pretrained(tmp_path / "back")
+    ours = logits_of(load_classifier(folder), vocabulary_of(folder / "source.model"))
+    torch.testing.assert_close(theirs(back, read), ours, rtol=0, atol=1e-5)
+    itself = tokenizers.Tokenizer.from_file(str(tmp_path / "back/tokenizer.json")).encode("the cats", "a dog")
+    assert itself.ids == read("the cats", "a dog").input_ids and itself.type_ids == [0] * 5 + [1] * 3
+    assert torch.allclose(ours, theirs(original, tokeniser), atol=1e-4) is not cut
+    assert back.config.id2label == {number: label.lower() for number, label in LABELS.items()}
+    first, second = back.bert.encoder.layer[1].attention.self.query.weight.split(6)
+    assert bool((first == 0).all()) is cut and bool((second != 0).all())
+    assert bool((back.bert.encoder.layer[2].attention.self.query.weight == 0).all()) is cut
+    import_classifier(tmp_path / "back", tmp_path / "round")
+    again = logits_of(load_classifier(tmp_path / "round"), vocabulary_of(tmp_path / "round/source.model"))
+    torch.testing.assert_close(again, ours, rtol=0, atol=1e-5)
+
+
+def spoilt(folder: Path, name: str, **changes: Any) -> None:
+    content = read_json(folder / name)
+    (folder / name).write_text(json.dumps({**content, **changes}), encoding="utf-8")
+
+
+def without(name: str) -> Callable[[Path], None]:
+    return lambda folder: (folder / name).unlink()
+
+
+def pickled(folder: Path) -> None:
+    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
+
+
+def fewer_words(folder: Path) -> None:
+    content = read_json(folder / "tokenizer.json")
+    content["model"]["vocab"].pop(PIECES[-1])
+    (folder / "tokenizer.json").write_text(json.dumps(content), encoding="utf-8")
+
+
+def by_merges(folder: Path) -> None:
+    spoilt(folder, "tokenizer.json", model={"type": "BPE", "vocab": {}, "merges": []})
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (
+            lambda f: spoilt(f, "config.json", model_type="roberta"),
+            r"model_type is 'roberta', not 'bert': give the folder",
+        ),
+        (lambda f: spoilt(f, "config.json", is_decoder=True), r"is_decoder is True, not False"),
+        (lambda f: spoilt(f, "config.json", hidden_act="gelu_new"), r"hidden_act is 'gelu_new', not 'gelu' or 'relu'"),
+        (lambda f: spoilt(f, "config.json", num_hidden_layers=0), r"num_hidden_layers is 0, which is no number of"),
+        (lambda f: spoilt(f, "config.json", num_hidden_layers=4), r"no weights called bert\.encoder\.layer\.3\."),
+        (lambda f: spoilt(f, "config.json", num_attention_heads=5), r"hidden_size 12 does not divide into 5 heads"),
+        (lambda f: spoilt(f, "config.json", intermediate_size=15), r"weights of .* are 14 x 12 and not 15 x 12, as"),
+        (lambda f: spoilt(f, "config.json", id2label={"0": "LABEL_0", "1": "LABEL_1", "2": "x"}), r"does not say what"),
+        (
+            lambda f: spoilt(f, "config.json", id2label={"0": "a", "1": "b"}),
+            r"tells 3 labels apart, and not 2: name them",
+        ),
+        (
+            lambda f: spoilt(f, "config.json", id2label={"0": "a", "1": "A", "2": "b"}),
+            r"has the labels a, a, b, not two",
+        ),
+        (without("config.json"), r"has no config\.json: copy it from where the model is from"),
+        (without("model.safetensors"), r"has no model\.safetensors"),
+        (without("tokenizer.json"), r"has neither tokenizer\.json nor vocab\.txt: copy one"),
+        (pickled, r"has its weights pickled, .* BertForSequenceClassification\.from_pretrained"),
+        (fewer_words, r"vocabulary that does not fit its weights, 30 pieces for 31 rows: take all from the same model"),
+        (by_merges, r"tokenizer\.json cuts text by BPE, not by the word pieces of a BERT"),
+        (lambda f: rename(f, ("pooler", "pouler")), r"has no weights called bert\.pooler\.dense\.weight: copy"),
+    ],
+)
+def test_a_folder_with_a_fault_is_refused_in_one_sentence_and_nothing_is_left(
+    tmp_path: Path, spoil: Callable[[Path], None], words: str
+) -> None:
+    made(tmp_path / "theirs", {})
+    spoil(tmp_path / "theirs")
+    with pytest.raises(UserError, match=words) as caught:
+        import_classifier(tmp_path / "theirs", tmp_path / "ours")
+    assert "\n" not in str(caught.value)
+    assert [path.name for path in tmp_path.iterdir()] == ["theirs"]
+
+
+def test_a_folder_that_is_not_there_says_what_to_fetch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match=r"fetch config\.json, .*vocab\.txt or .*huggingface\.co/some/bert/tree/main"):
+        import_classifier(Path("some/bert"), tmp_path / "ours")
+    with pytest.raises(UserError, match="is no folder: give one as save_pretrained writes it of a BertFor"):
+        import_classifier(tmp_path / "bert", tmp_path / "ours")
+
+
+@pytest.mark.parametrize("form", ["tokenizer.json", "vocab.txt"])
+def test_a_name_on_the_hub_is_fetched_file_by_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    files = tmp_path / "site/Some-Lab/bert/resolve/main"
+    tokeniser, model = made(files, {"form": form})
+    with serving_folder(tmp_path / "site") as hub:
+        with folder_of(Path("Some-Lab/bert"), hub) as folder:
+            import_classifier(folder, tmp_path / "ours")
+        (files / "model.safetensors").unlink()
+        with (
+            pytest.raises(UserError, match=r"fetch config\.json, .*vocab\.txt or .*answers 404"),
+            folder_of(Path("Some-Lab/bert"), hub),
+        ):
+            pass
+    ours = logits_of(load_classifier(tmp_path / "ours"), vocabulary_of(tmp_path / "ours/source.model"))
+    torch.testing.assert_close(ours, theirs(model, tokeniser), rtol=0, atol=1e-5)
+
+
+def test_a_damaged_vocabulary_is_refused(tmp_path: Path) -> None:
+    made(tmp_path / "theirs", {})
+    import_classifier(tmp_path / "theirs", tmp_path / "ours")
+    path = tmp_path / "ours/source.model"
+    path.write_bytes(path.read_bytes().replace(b"cat", b"cot"))
+    with pytest.raises(UserError, match=r"source\.model holds no word pieces, or .* is damaged"):
+        vocabulary_of(path)
+
+
+def test_both_commands_take_a_bert(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made(tmp_path / "theirs", {"id2label": {0: "LABEL_0", 1: "LABEL_1"}})
+    given = ["import", "--pretrained", str(tmp_path / "theirs"), "--output", str(tmp_path / "ours")]
+    main([*given, "--labels", "no", "yes"])
+    main(["export", "--model", str(tmp_path / "ours"), "--out", str(tmp_path / "back"), "--format", "huggingface"])
+    assert "differs from ours by at most" in capsys.readouterr().err
+    assert read_json(tmp_path / "back/config.json")["id2label"] == {"0": "no", "1": "yes"}
+    assert np.isfinite(logits_of(load_classifier(tmp_path / "ours"), opened(tmp_path / "ours/source.model"))).all()

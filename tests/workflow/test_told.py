@@ -1,0 +1,63 @@
+"""The workflow by a real run of a tiny experiment that classifies, alone and planned beside one that translates."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from test_readme import TABLE as README_TABLE
+
+from checkouts import ROOT, TINY, checkout, snakemake
+from heads.base.files import read_json, read_lines, read_tsv
+from heads.base.names import CLASSIFICATION
+from heads.figures.needs import ANIMATED
+from heads.figures.needs import NEEDS as FIGURES
+from heads.tables.needs import NEEDS as TABLES
+
+TOLD = ROOT / "tests/workflow/told.yaml"
+
+
+@pytest.fixture(scope="module")
+def told_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A checkout in which the experiment has been run to the last figure; only to be read."""
+    folder = checkout(tmp_path_factory.mktemp("told run"))
+    done = snakemake(folder, "--cores", "2", "--configfile", str(TOLD))
+    assert done.returncode == 0, done.stdout[-3000:]
+    return folder
+
+
+def test_an_experiment_that_classifies_makes_every_table_and_figure_of_its_task_and_no_other(told_run: Path) -> None:
+    tables = {path.name for path in (told_run / "results/tables").glob("*.tsv")}
+    of_task = {name for name, need in TABLES.items() if CLASSIFICATION in need.tasks}
+    assert tables == {f"table_{name}.tsv" for name in (*of_task, "corpus")}
+    figures = {path.name for path in (told_run / "results/figures/told").glob("*.*")}
+    drawn = {name for name, need in FIGURES.items() if CLASSIFICATION in need.tasks and name != "dependency_scores"}
+    endings = {name: ("pdf", "png", *(["gif"] if name in ANIMATED else [])) for name in drawn}
+    assert figures == {f"{name}.{ending}" for name in drawn for ending in endings[name]}
+    assert (told_run / "results/figures/dependency_scores.pdf").exists()
+    assert not (told_run / "results/explore.html").exists()
+
+
+def test_every_run_that_is_scored_has_a_label_for_every_example(told_run: Path) -> None:
+    scored = sorted((told_run / "results/told").rglob("accuracy.json"))
+    assert len(scored) == 1 + 4 + 1 + 6
+    for path in scored:
+        assert len(read_lines(path.parent / "predictions.txt")) == 36 == read_json(path)["examples"]
+    rows = read_tsv(told_run / "results/tables/table_nli_pruning.tsv")
+    assert {row["kind"] for row in rows} == {"baseline", "pruned"} and len(rows) == 4
+    assert [float(row["majority"]) for row in rows] == pytest.approx([100 / 3] * 4, abs=0.01)
+
+
+def test_every_figure_of_a_classifier_that_the_readme_asks_for_is_made(told_run: Path) -> None:
+    named = [word for line in README_TABLE for word in line.split() if "/nli/" in word]
+    assert len(named) > 4
+    assert not [name for name in named if not (told_run / name.replace("/nli/", "/told/")).is_file()]
+
+
+def test_both_tasks_are_planned_side_by_side(tmp_path: Path) -> None:
+    folder = checkout(tmp_path)
+    words = ("-n", "--configfile", str(TINY), str(TOLD), "--config", "run=[tiny,told]")
+    done = snakemake(folder, *words)
+    assert done.returncode == 0, done.stdout[-2000:]
+    for name in ("table_pruning", "table_nli_pruning", "table_roles", "explore.html"):
+        assert name in done.stdout

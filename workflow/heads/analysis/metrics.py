@@ -1,0 +1,135 @@
+"""What answers of models are scored by, and how sure a difference is: BLEU of translations, accuracy of labels.
+
+No file is opened here. S answers, N systems.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from mpmath import betainc
+from numpy.typing import NDArray
+from sacrebleu.metrics import BLEU as SACREBLEU
+from sacrebleu.significance import PairedTest, Result
+
+from heads.base.bootstrap import resampled_sums
+from heads.translation.beam_search import bleu_statistics
+from heads.translation.bleu import bleu_of
+
+Found = tuple[float, NDArray[np.float64]]
+"""A score, and the score of each draw of sentences."""
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One way to score answers against references, from 0 to 100."""
+
+    name: str
+    """As columns of tables have it."""
+    paired: Callable[[list[str], Sequence[list[str]], Sequence[str], int], list[tuple[float, float]]]
+    """Score and p-value against a baseline of the baseline itself and of every system; last how many draws."""
+    drawn: Callable[[Sequence[str], Sequence[str], int], Found]
+    """The score of answers and of so many draws of them; of as many answers always the same draws."""
+
+    def named(self, columns: Sequence[str]) -> tuple[str, ...]:
+        """Columns that are named after BLEU, named after this one."""
+        return tuple(column.replace(BLEU.name, self.name) for column in columns)
+
+
+def paired_bootstrap(
+    baseline: list[str], systems: Sequence[list[str]], references: Sequence[str], resamples: int
+) -> list[tuple[float, float]]:
+    """BLEU and p-value against `baseline` of the baseline itself and of every system, by sacrebleu (Koehn 2004).
+
+    The draws follow sacrebleu's own seed, 12345 unless SACREBLEU_SEED says otherwise.
+    """
+    named: list[tuple[str, Sequence[str]]] = [(str(number), texts) for number, texts in enumerate([baseline, *systems])]
+    test = PairedTest(named, {"BLEU": SACREBLEU()}, [list(references)], test_type="bs", n_samples=resamples)
+    _, columns = test()
+    first, *others = [result for result in columns["BLEU"] if isinstance(result, Result)]
+    found = [(float(first.score), 1.0)]
+    for result in others:
+        # sacrebleu counts draws that exceed the difference, and gives its smallest p-value to a system that never
+        # differs at all: no draw exceeds zero by zero.
+        same = (result.score, result.mean, result.ci) == (first.score, first.mean, first.ci)
+        found.append((float(result.score), 1.0 if same or result.p_value is None else result.p_value))
+    return found
+
+
+def drawn_bleu(hypotheses: Sequence[str], references: Sequence[str], resamples: int) -> Found:
+    """BLEU of translations and of draws of them; of as many sentences always the same draws."""
+    counts = np.array([list(row.values()) for row in bleu_statistics(hypotheses, references)], np.float32)
+    return float(bleu_of(counts.sum(0))), bleu_of(resampled_sums(counts, resamples))
+
+
+def paired_t_test(
+    baseline: list[str],
+    systems: Sequence[list[str]],
+    references: Sequence[str],
+    _resamples: int = 0,
+) -> list[tuple[float, float]]:
+    """Accuracy and two-sided p-value against `baseline` of the baseline itself and of every system, by Student's t.
+
+    Each label is right, 1, or wrong, 0, and what differs from the baseline's is tested (Michel et al. 2019, Fig 1b).
+    Nothing is drawn.
+    """
+    right = _right(baseline, references)
+    found = [(float(100 * right.mean()), 1.0)]
+    for labels in systems:
+        own = _right(labels, references)
+        found.append((float(100 * own.mean()), t_test(own - right)))
+    return found
+
+
+def t_test(differences: NDArray[np.float64]) -> float:
+    """Two-sided p-value of Student's t-test of the mean of S differences against zero; 1 where none differs."""
+    number, mean = len(differences), float(differences.mean())
+    if mean == 0 or number < 2:
+        return 1.0
+    variance = float(differences.var(ddof=1)) / number
+    freedom = number - 1
+    # P(|t| > x) is the regularised incomplete beta function at df / (df + x^2) (Abramowitz and Stegun 1964, 26.7.1).
+    where = freedom * variance / (freedom * variance + mean**2)
+    return float(betainc(freedom / 2, 0.5, 0, where, regularized=True))
+
+
+def drawn_accuracy(labels: Sequence[str], references: Sequence[str], resamples: int) -> Found:
+    """Accuracy in percent of labels and of draws of them."""
+    right = _right(labels, references)
+    sums = resampled_sums(right[:, None].astype(np.float32), resamples)[:, 0]
+    return float(100 * right.mean()), 100 * sums / len(right)
+
+
+def _right(labels: Sequence[str], references: Sequence[str]) -> NDArray[np.float64]:
+    return np.array([label == wanted for label, wanted in zip(labels, references, strict=True)], float)
+
+
+def matthews(labels: Sequence[str], references: Sequence[str]) -> float:
+    """Matthews' correlation of labels with references, from -1 to 1, of any number of classes (Gorodkin 2004).
+
+    0 where one side has a single label throughout.
+    """
+    words = sorted({*labels, *references})
+    one, other = (
+        np.array([[label == word for word in words] for label in side], float) for side in (labels, references)
+    )
+    one, other = one - one.mean(0), other - other.mean(0)
+    spread = float(np.sqrt((one**2).sum() * (other**2).sum()))
+    return float((one * other).sum()) / spread if spread else 0.0
+
+
+def labels_scored(labels: Sequence[str], references: Sequence[str]) -> dict[str, float]:
+    """Accuracy in percent and Matthews' correlation; `majority` is the accuracy of the likeliest label alone."""
+    most = max(references.count(word) for word in {*references})
+    return {
+        "examples": len(references),
+        "accuracy": 100 * float(_right(labels, references).mean()),
+        "matthews": matthews(labels, references),
+        "majority": 100 * most / len(references),
+    }
+
+
+BLEU = Metric("bleu", paired_bootstrap, drawn_bleu)
+ACCURACY = Metric("accuracy", paired_t_test, drawn_accuracy)

@@ -1,0 +1,40 @@
+"""A BERT's folder as transformers writes it: names of its files, and what to fetch where there is none."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from heads.base.marian import CONFIG, HUB, HUB_NAME, INDEX, LICENCES, TOKENIZER, WEIGHTS
+
+WORD_PIECES, VOCAB = "tokenizer.json", "vocab.txt"
+"""Either holds the vocabulary; the first one tells besides how text is cut."""
+DESCRIBING = (CONFIG, TOKENIZER, WORD_PIECES, VOCAB)
+"""All but the weights: what such a folder has besides, as far as it is there."""
+
+
+def files_of(folder: Path) -> list[Path]:
+    """The files of a folder that an import reads, those of the weights among them."""
+    shards = sorted(folder.glob("model-*.safetensors"))
+    names = (*DESCRIBING, *LICENCES, WEIGHTS, INDEX)
+    return [path for path in (*(folder / name for name in names), *shards) if path.is_file()]
+
+
+def heads_of(folder: Path) -> dict[str, tuple[int, int]]:
+    """Layers and heads of a layer by kind of attention, as a folder's config.json says; empty where it says none."""
+    try:
+        config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
+        return {"enc_self": (int(config["num_hidden_layers"]), int(config["num_attention_heads"]))}
+    except (OSError, ValueError, TypeError, KeyError):
+        return {}
+
+
+def not_there(folder: Path) -> str:
+    """What to say where a folder is none; of what may be a name on the hub, what to fetch by hand."""
+    name = folder.as_posix()
+    if not HUB_NAME.fullmatch(name):
+        return f"{folder} is no folder: give one as save_pretrained writes it of a BertForSequenceClassification."
+    return (
+        f"{folder} is no folder: fetch {CONFIG}, {TOKENIZER}, {VOCAB} or {WORD_PIECES}, and {WEIGHTS} from "
+        f"{HUB}/{name}/tree/main into it."
+    )

@@ -1,0 +1,41 @@
+"""Tell the label of every test example, and score them by accuracy and Matthews' correlation."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from heads.analysis.masking import answers_of
+from heads.analysis.metrics import labels_scored
+from heads.base.files import read_yaml, write_json, write_lines
+from heads.base.provenance import made_by
+from heads.cli._flags import add_masking_arguments
+from heads.config.analyses import TranslateSettings
+from heads.config.settings import section
+from heads.model.folder import load_classifier
+from heads.training.devices import label_of, pick
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Flags of `python -m heads classified`."""
+    add_masking_arguments(parser)
+    parser.add_argument("--predictions", type=Path, required=True, help="labels to write, one a line")
+    parser.add_argument("--accuracy", type=Path, required=True, help="score to write, JSON")
+
+
+def run(arguments: argparse.Namespace) -> str:
+    """Classify, score, write both."""
+    device = pick(arguments.device, arguments.threads)
+    settings = section(TranslateSettings, read_yaml(arguments.settings)["translate"])
+    model = load_classifier(arguments.model).to(device)
+    answer, wanted, _ = answers_of(
+        model, device, arguments.source, arguments.references, arguments.target_bpe, settings
+    )
+    labels = answer(None)
+    score = {"split": "test", **labels_scored(labels, wanted)}
+    write_lines(arguments.predictions, labels)
+    made = made_by(device=label_of(device), threads=arguments.threads)
+    write_json(arguments.accuracy, {**score, "provenance": made})
+    print(f"accuracy {score['accuracy']:.2f} %, Matthews {score['matthews']:.3f}", file=sys.stderr)
+    return label_of(device)

@@ -1,0 +1,84 @@
+"""The encoder with a pooler and a classifier behind it, as BERT has it (Devlin et al. 2019), for sentences or pairs.
+
+Ids of an example are `[start] premise [separator] hypothesis [separator]`, or one sentence between start and separator:
+start is BOS and separator EOS. Letters of shapes as in `heads.model.encoder`.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from heads.model.attention import Trace
+from heads.model.dropout import drop
+from heads.model.encoder import Embedding, Encoder, Gates, Layer, final_norm, sinusoids
+from heads.model.linear import Linear
+from heads.model.shape import LEARNED, ModelShape
+from heads.text.special_ids import EOS
+
+
+class ExampleEmbedding(Embedding):
+    """Embeddings of pieces, of positions, learnt or sinusoidal, and of what sentence a piece is of, with a norm."""
+
+    def __init__(self, shape: ModelShape) -> None:
+        halves = shape.positions == "halves"
+        super().__init__(shape.source_pieces, shape.width, shape.dropout, scaled=shape.scaled_embedding, halves=halves)
+        self.positions = self.table(shape.max_positions) if shape.positions == LEARNED else None
+        self.types = self.table(shape.token_types) if shape.token_types else None
+        self.norm = nn.LayerNorm(shape.width, eps=shape.norm_epsilon) if shape.embedding_norm else nn.Identity()
+
+    def table(self, rows: int) -> nn.Embedding:
+        """Vectors as long as those of pieces are at first."""
+        made = nn.Embedding(rows, self.width)
+        nn.init.normal_(made.weight, std=self.width**-0.5)
+        return made
+
+    def forward(self, ids: Tensor, first_position: int = 0) -> Tensor:
+        """Ids [B, S] to states [B, S, D]. `first_position` is where they begin."""
+        states = self.pieces(ids)
+        if self.types is not None:
+            states = states + self.types(token_types(ids))
+        where = torch.arange(first_position, first_position + ids.shape[1], device=ids.device)
+        if self.positions is not None:
+            states = (states + self.positions(where)) * self.factor
+        else:
+            signals = (first_position, states.dtype, states.device)
+            states = states * self.factor + sinusoids(ids.shape[1], self.width, *signals, halves=self.halves)
+        return drop(self.norm(states), self.dropout, training=self.training)
+
+
+def token_types(ids: Tensor) -> Tensor:
+    """Which sentence of its example each of ids [B, S] is of: 0 up to and with the first separator, then 1."""
+    ends = (ids == EOS).long()
+    return (ends.cumsum(1) - ends).clamp(max=1)
+
+
+class Classifier(Encoder):
+    """Encoder of an example whose first state, pooled, tells its label."""
+
+    def __init__(self, shape: ModelShape) -> None:
+        super().__init__(shape)
+        self.source_embedding = ExampleEmbedding(shape)
+        self.encoder = nn.ModuleList(Layer(shape, i, decoder=False) for i in range(shape.layers("enc_self")))
+        self.encoder_norm = final_norm(shape)
+        self.pooler = Linear(shape.width, shape.width)
+        self.projection = Linear(shape.width, shape.labels)
+        self.initialise()
+
+    def forward(
+        self,
+        source: Tensor,
+        source_mask: Tensor,
+        target: Tensor | None = None,  # noqa: ARG002 - nothing stands before the one answer
+        gates: Gates | None = None,
+        trace: Trace | None = None,
+    ) -> Tensor:
+        """The pooled state [B, 1, D] of examples [B, S], of which `projection` makes the logits of their one answer.
+
+        target: not read, as a label is told at once.
+        """
+        first = self.encode(source, source_mask, gates, trace)[:, :1]
+        if trace is not None:
+            trace["pooler.input"] = first
+        pooled: Tensor = self.pooler(first).tanh()
+        return drop(pooled, self.shape.dropout, training=self.training)

@@ -1,0 +1,94 @@
+"""The word pieces of a BERT (Wu et al. 2016, sec. 4.1), cut by the `tokenizers` library with ids in our order.
+
+What is written is the description that `tokenizers` reads, with other numbers in it, so that text is cut as before.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from heads.base.files import UserError, read_json
+from heads.base.seals import checksum
+from heads.text.vocabulary import CHECKSUM, FRAMED, Span, Vocabulary, facts_beside, write_model
+
+WORD_PIECES = "word_pieces"
+GOES_ON, BLANK = "##", "\u2581"
+"""What stands before a piece that goes on with a word, in its vocabulary, and before any other, where it is shown."""
+
+
+def library() -> Any:
+    """The module `tokenizers`. Raises UserError where it is not installed."""
+    try:
+        return import_module("tokenizers")
+    except ImportError as error:
+        raise UserError('tokenizers is not installed: pip install "heads[import]".') from error
+
+
+class WordPieces(Vocabulary):
+    """The word pieces of an imported model, framed as of examples."""
+
+    def __init__(self, model: Path) -> None:
+        self.path, self.framed = model, True
+        try:
+            content = model.read_bytes()
+            if read_json(facts_beside(model))[CHECKSUM] != checksum([content]):
+                raise ValueError("its checksum is wrong")
+            self.tokenizer: Any = library().Tokenizer.from_str(content.decode("utf-8"))
+            self.size = int(self.tokenizer.get_vocab_size())
+        except UserError:
+            raise
+        # tokenizers raises bare exceptions.
+        except Exception as error:
+            raise UserError(
+                f"{model} holds no word pieces, or it or {facts_beside(model).name} beside it is damaged: delete both "
+                "and run the stage that made them again."
+            ) from error
+
+    def _plain(self, sentences: Iterable[str]) -> list[list[int]]:
+        return [list(one.ids) for one in self.tokenizer.encode_batch(list(sentences))]
+
+    def piece(self, index: int) -> str:
+        """The written form of one piece."""
+        return str(self.tokenizer.id_to_token(index))
+
+    def pieces(self, ids: Iterable[int]) -> list[str]:
+        """What every piece looks like; a blank in front of it is a low line, U+2581."""
+        found = [self.piece(int(number)) for number in ids]
+        return [name.removeprefix(GOES_ON) if name.startswith(GOES_ON) else BLANK + name for name in found]
+
+    def decode(self, ids: Iterable[Sequence[int]]) -> list[str]:
+        """Plain text of every sequence of piece ids; what is special vanishes."""
+        return [str(self.tokenizer.decode([int(i) for i in sequence])) for sequence in ids]
+
+    def spans(self, sentence: str) -> tuple[list[int], list[Span]]:
+        """Piece ids of a sentence, and the characters each piece covers."""
+        cut = self.tokenizer.encode(sentence)
+        return list(cut.ids), [(int(start), int(end)) for start, end in cut.offsets]
+
+
+def write_word_pieces(model: Path, described: Mapping[str, Any], order: Sequence[str]) -> None:
+    """Write a description of `tokenizers` with the pieces numbered by their place in `order`.
+
+    No piece is put before or behind a text, and none is cut off: that is left to who makes examples of texts.
+    """
+    number = {name: place for place, name in enumerate(order)}
+    # The order in which `tokenizers` would have them.
+    added = sorted(described["added_tokens"], key=lambda one: number[one["content"]])
+    changed = {
+        **described,
+        "truncation": None,
+        "padding": None,
+        "post_processor": None,
+        "added_tokens": [{**one, "id": number[one["content"]]} for one in added],
+        "model": {**described["model"], "vocab": number},
+    }
+    write_model(model, json.dumps(changed, ensure_ascii=False).encode(), {WORD_PIECES: True, FRAMED: True})
+
+
+def vocabulary_of(model: Path) -> Vocabulary:
+    """The vocabulary that a file holds: word pieces, or a SentencePiece model. Raises UserError where it is damaged."""
+    return WordPieces(model) if read_json(facts_beside(model)).get(WORD_PIECES) else Vocabulary(model)

@@ -1,0 +1,136 @@
+"""A BERT's folder as `save_pretrained` of transformers writes it, read without transformers and unpickled.
+
+Older folders call the weights and biases of norms gamma and beta; those of a BertModel alone have no `bert.` before
+their names.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from heads.base.bert import VOCAB, WORD_PIECES, not_there
+from heads.base.files import UserError
+from heads.base.marian import CONFIG, TOKENIZER
+from heads.text.wordpieces import library
+from heads.translation.marian_folder import read_object, read_weights
+
+DEFAULTS: Mapping[str, Any] = {
+    "vocab_size": 30522,
+    "hidden_size": 768,
+    "num_hidden_layers": 12,
+    "num_attention_heads": 12,
+    "intermediate_size": 3072,
+    "hidden_act": "gelu",
+    "hidden_dropout_prob": 0.1,
+    "attention_probs_dropout_prob": 0.1,
+    "max_position_embeddings": 512,
+    "type_vocab_size": 2,
+    "layer_norm_eps": 1e-12,
+    "position_embedding_type": "absolute",
+    "is_decoder": False,
+}
+"""What BertConfig (transformers 5.23, and 4 for the last but one) takes for a key that config.json leaves out."""
+WHOLE = (
+    *("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size"),
+    *("max_position_embeddings", "type_vocab_size"),
+)
+"""Keys that are counts."""
+ONLY: Mapping[str, tuple[Any, ...]] = {
+    "model_type": ("bert",),
+    "hidden_act": ("gelu", "relu"),
+    "position_embedding_type": ("absolute",),
+    "is_decoder": (False,),
+}
+"""What these keys must say, for models here to compute the same."""
+SAVED_BY = "BertForSequenceClassification"
+PREFIX = "bert."
+
+
+@dataclass(frozen=True, slots=True)
+class BertFolder:
+    """All that a folder tells."""
+
+    path: Path
+    config: Mapping[str, Any]
+    word_pieces: Mapping[str, Any]
+    """As `tokenizers` describes them."""
+    tensors: Mapping[str, Tensor]
+    """By the names that they have in a BertForSequenceClassification of today."""
+
+    @property
+    def pieces(self) -> list[str]:
+        """[V] the names of pieces by id."""
+        vocabulary: Mapping[str, int] = self.word_pieces["model"]["vocab"]
+        return sorted(vocabulary, key=vocabulary.__getitem__)
+
+
+def read_bert(folder: Path) -> BertFolder:
+    """Read and check a folder.
+
+    Raises UserError with the way out: for another kind of model, a file that is missing or damaged, pickled weights.
+    """
+    if not folder.is_dir():
+        raise UserError(not_there(folder))
+    config = {**DEFAULTS, **read_object(folder / CONFIG)}
+    for key, known in ONLY.items():
+        if config.get(key) not in known:
+            said, only = repr(config.get(key, "nothing")), " or ".join(map(repr, known))
+            raise UserError(f"{folder / CONFIG}: {key} is {said}, not {only}: give the folder of a {SAVED_BY}.")
+    for key in WHOLE:
+        if not isinstance(config[key], int) or isinstance(config[key], bool) or config[key] < 1:
+            raise UserError(f"{folder / CONFIG}: {key} is {config[key]!r}, which is no number of anything.")
+    tensors = {_today(name): value for name, value in read_weights(folder, SAVED_BY).items()}
+    return BertFolder(folder, config, _word_pieces(folder), tensors)
+
+
+def _today(name: str) -> str:
+    """The name that a weight has today."""
+    for old, new in (("LayerNorm.gamma", "LayerNorm.weight"), ("LayerNorm.beta", "LayerNorm.bias")):
+        name = name.replace(old, new)
+    inner = name.startswith(("embeddings.", "encoder.", "pooler."))
+    return PREFIX + name if inner else name
+
+
+def _word_pieces(folder: Path) -> dict[str, Any]:
+    """How the folder cuts text, as `tokenizers` describes it."""
+    if (folder / WORD_PIECES).is_file():
+        path = folder / WORD_PIECES
+        described = read_object(path)
+    else:
+        path = folder / VOCAB
+        described = _of_words(folder)
+    kind, vocabulary = (described.get("model") or {}).get("type"), (described.get("model") or {}).get("vocab")
+    if kind != "WordPiece" or not isinstance(vocabulary, dict):
+        raise UserError(f"{path} cuts text by {kind}, not by the word pieces of a BERT: copy it from the same model.")
+    if sorted(vocabulary.values()) != [*range(len(vocabulary))]:
+        raise UserError(f"{path} does not number its pieces from 0 on, each once: copy it again.")
+    return described
+
+
+def _of_words(folder: Path) -> dict[str, Any]:
+    """What transformers makes of a list of pieces and of what stands beside it."""
+    path = folder / VOCAB
+    try:
+        pieces = path.read_text(encoding="utf-8").splitlines()
+    except OSError:
+        raise UserError(f"{folder} has neither {WORD_PIECES} nor {VOCAB}: copy one from where it is from.") from None
+    except ValueError as error:
+        raise UserError(f"{path} is not UTF-8 ({error}): copy it again.") from None
+    told = read_object(folder / TOKENIZER) if (folder / TOKENIZER).is_file() else {}
+    numbers = {piece: number for number, piece in enumerate(pieces)}
+    if len(numbers) < len(pieces):
+        raise UserError(f"{path} has a piece twice: copy it again.")
+    made = library().BertWordPieceTokenizer(
+        numbers,
+        lowercase=told.get("do_lower_case", True),
+        strip_accents=told.get("strip_accents"),
+        handle_chinese_chars=told.get("tokenize_chinese_chars", True),
+    )
+    described: dict[str, Any] = json.loads(made.to_str())
+    return described

@@ -1,0 +1,154 @@
+"""A BERT of transformers as a classifier of ours: the same logits, with its pieces renumbered.
+
+Ours have padding, start, separator and unknown at ids of their own, where BERT has [PAD], [CLS], [SEP] and [UNK].
+V pieces of the vocabulary, D width.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+import torch
+from torch import Tensor
+
+from heads.base.files import UserError
+from heads.base.marian import CONFIG
+from heads.model.classifier import Classifier
+from heads.model.shape import LEARNED, ModelShape, full_heads, kinds_of
+from heads.translation.bert_folder import BertFolder
+
+SPECIAL = ("[PAD]", "[CLS]", "[SEP]", "[UNK]")
+"""In the order of our special ids."""
+NAMELESS = re.compile("LABEL_[0-9]+")
+"""What transformers calls a label that nobody named."""
+LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+CLASSIFIER = "classifier"
+SPREAD = 0.02
+"""Standard deviation of a classifier that is still to be trained (Devlin et al. 2019, as released)."""
+OUTSIDE = {
+    "source_embedding.pieces": "bert.embeddings.word_embeddings",
+    "source_embedding.positions": "bert.embeddings.position_embeddings",
+    "source_embedding.types": "bert.embeddings.token_type_embeddings",
+    "source_embedding.norm": "bert.embeddings.LayerNorm",
+    "pooler": "bert.pooler.dense",
+    "projection": CLASSIFIER,
+}
+"""Ours and theirs, of what no layer has."""
+LAYER = {
+    "self_attention.query": "attention.self.query",
+    "self_attention.key": "attention.self.key",
+    "self_attention.value": "attention.self.value",
+    "self_attention.output": "attention.output.dense",
+    "self_residual.norm": "attention.output.LayerNorm",
+    "feedforward.inner": "intermediate.dense",
+    "feedforward.outer": "output.dense",
+    "feedforward_residual.norm": "output.LayerNorm",
+}
+PIECES = "source_embedding.pieces.weight"
+
+
+def model_of_bert(folder: BertFolder, labels: Sequence[str] = ()) -> Classifier:
+    """Our model, in evaluation mode; `labels` as of `labels_of`.
+
+    A folder without a classifier gets one that is still to be trained. Raises UserError where weights are missing or do
+    not fit the rest.
+    """
+    names = labels_of(folder, labels)
+    model = Classifier(shape_of_bert(folder, len(names))).eval()
+    expected, tensors = model.state_dict(), dict(folder.tensors)
+    if f"{CLASSIFIER}.weight" not in tensors:
+        drawn = torch.Generator().manual_seed(0)
+        tensors[f"{CLASSIFIER}.weight"] = torch.randn(len(names), model.shape.width, generator=drawn) * SPREAD
+        tensors[f"{CLASSIFIER}.bias"] = torch.zeros(len(names))
+    weights = {ours: _taken(folder, tensors, theirs) for ours, theirs in names_of(model.shape)}
+    if len(weights[PIECES]) != len(folder.pieces):
+        raise UserError(
+            f"{folder.path} has a vocabulary that does not fit its weights, {len(folder.pieces)} pieces for "
+            f"{len(weights[PIECES])} rows: take all from the same model."
+        )
+    weights[PIECES] = weights[PIECES][order_of(folder)]
+    for name, value in expected.items():
+        if weights[name].shape != value.shape:
+            sizes = " and not ".join(" x ".join(map(str, part.shape)) for part in (weights[name], value))
+            raise UserError(f"{folder.path}: the weights of {name} are {sizes}, as {CONFIG} would have it.")
+    model.load_state_dict(weights)
+    return model
+
+
+def order_of(folder: BertFolder) -> list[int]:
+    """Which of their ids stands at each of ours [V]. Raises UserError where a special piece is missing."""
+    pieces = folder.pieces
+    for name in SPECIAL:
+        if name not in pieces:
+            raise UserError(f"{folder.path} has no piece {name} in its vocabulary: copy that of the same model.")
+    special = [pieces.index(name) for name in SPECIAL]
+    return [*special, *(number for number in range(len(pieces)) if number not in {*special})]
+
+
+def labels_of(folder: BertFolder, given: Sequence[str] = ()) -> tuple[str, ...]:
+    """The labels in the order of the classifier: those given, else those that config.json names, in small letters.
+
+    Raises UserError where there are none, too many or too few.
+    """
+    classifier = folder.tensors.get(f"{CLASSIFIER}.weight")
+    known = folder.config.get("id2label")
+    named = [str(known[number]) for number in sorted(known, key=int)] if isinstance(known, dict) and known else []
+    way = "name them, in the order of its classifier"
+    if classifier is None and not given:
+        raise UserError(f"{folder.path} has no classifier, so its labels are unknown: name those that it is to learn.")
+    if not given and (not named or any(map(NAMELESS.fullmatch, named))):
+        raise UserError(f"{folder.path / CONFIG} does not say what its labels mean: {way}.")
+    labels = tuple(given) or tuple(name.lower() for name in named)
+    if classifier is not None and len(classifier) != len(labels):
+        raise UserError(f"{folder.path} tells {len(classifier)} labels apart, and not {len(labels)}: {way}.")
+    if len({*labels}) < max(2, len(labels)) or not all(map(LABEL.fullmatch, labels)):
+        raise UserError(f"{folder.path} has the labels {', '.join(labels)}, not two or more different words: {way}.")
+    return labels
+
+
+def shape_of_bert(folder: BertFolder, labels: int) -> ModelShape:
+    """Our shape of it. Raises UserError for what ours cannot have."""
+    config = folder.config
+    width, heads = config["hidden_size"], config["num_attention_heads"]
+    if width % heads:
+        raise UserError(f"{folder.path / CONFIG}: hidden_size {width} does not divide into {heads} heads.")
+    return ModelShape(
+        width=width,
+        head_width=width // heads,
+        feedforward=config["intermediate_size"],
+        dropout=float(config["hidden_dropout_prob"]),
+        attention_dropout=float(config["attention_probs_dropout_prob"]),
+        pre_norm=False,
+        source_pieces=len(folder.pieces),
+        target_pieces=labels,
+        original_heads=heads,
+        live_heads=full_heads(layers=config["num_hidden_layers"], heads=heads, kinds=kinds_of(labels)),
+        attention_biases=True,
+        activation=config["hidden_act"],
+        positions=LEARNED,
+        scaled_embedding=False,
+        norm_epsilon=float(config["layer_norm_eps"]),
+        labels=labels,
+        token_types=config["type_vocab_size"],
+        max_positions=config["max_position_embeddings"],
+        embedding_norm=True,
+    )
+
+
+def names_of(shape: ModelShape) -> Iterator[tuple[str, str]]:
+    """Our and their name of every weight."""
+    for ours, theirs in OUTSIDE.items():
+        table = ours in ("source_embedding.pieces", "source_embedding.positions", "source_embedding.types")
+        for part in ("weight",) if table else ("weight", "bias"):
+            yield f"{ours}.{part}", f"{theirs}.{part}"
+    for layer in range(shape.layers("enc_self")):
+        for ours, theirs in LAYER.items():
+            for part in ("weight", "bias"):
+                yield f"encoder.{layer}.{ours}.{part}", f"bert.encoder.layer.{layer}.{theirs}.{part}"
+
+
+def _taken(folder: BertFolder, tensors: dict[str, Tensor], name: str) -> Tensor:
+    if name not in tensors:
+        raise UserError(f"{folder.path} has no weights called {name}: copy model.safetensors again.")
+    return tensors[name]

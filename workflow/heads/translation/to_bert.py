@@ -1,0 +1,130 @@
+"""A classifier of ours as transformers' BertForSequenceClassification with its tokeniser, equal in every logit.
+
+BERT has as many heads in every layer: those that are cut out have zeros in its matrices, which add nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import save_file
+from torch import Tensor
+
+from heads.base.bert import WORD_PIECES
+from heads.base.files import UserError, write_json
+from heads.base.marian import CONFIG, TOKENIZER, WEIGHTS
+from heads.model.classifier import Classifier
+from heads.model.shape import LEARNED, ModelShape
+from heads.text.special_ids import BOS, EOS, PAD, UNK
+from heads.text.wordpieces import WordPieces
+from heads.translation.bert_folder import read_bert
+from heads.translation.from_bert import SPECIAL, model_of_bert, names_of
+from heads.translation.to_huggingface import with_all_heads
+
+LONGEST, EXAMPLES = 40, 16
+
+
+def write_bert(model: Classifier, vocabulary: WordPieces, labels: Sequence[str], folder: Path) -> None:
+    """Write config, weights and tokeniser into a folder; `labels` in the order of the logits.
+
+    Raises UserError for a model that BERT cannot express.
+    """
+    shape = model.shape
+    _check(shape)
+    write_json(folder / CONFIG, config_of(shape, labels))
+    write_json(folder / WORD_PIECES, described(vocabulary))
+    special = dict(zip(("pad_token", "cls_token", "sep_token", "unk_token"), SPECIAL, strict=True))
+    write_json(
+        folder / TOKENIZER,
+        {"tokenizer_class": "BertTokenizer", "model_max_length": shape.max_positions, **special},
+    )
+    state = {name: value.detach().cpu() for name, value in model.state_dict().items()}
+    whole = with_all_heads(shape, state)
+    tensors = {theirs: whole[ours].contiguous() for ours, theirs in names_of(shape)}
+    save_file(tensors, folder / WEIGHTS, metadata={"format": "pt"})
+
+
+def _check(shape: ModelShape) -> None:
+    """Raise UserError for what no BERT has."""
+    lacks = [
+        said
+        for said, lacking in (
+            ("norms behind its sub-layers", shape.pre_norm),
+            ("learnt positions", shape.positions != LEARNED),
+            ("a norm of its embeddings", not shape.embedding_norm),
+            ("two token types", shape.token_types < 2),
+            ("gelu or relu", shape.activation not in ("gelu", "relu")),
+            ("embeddings that are not scaled", shape.scaled_embedding),
+            ("heads that make up its width", shape.original_heads * shape.head_width != shape.width),
+        )
+        if lacking
+    ]
+    if lacks:
+        raise UserError(f"the model has not what a BERT has, {' and '.join(lacks)}: export it as a folder of ours.")
+
+
+def config_of(shape: ModelShape, labels: Sequence[str]) -> dict[str, Any]:
+    """What config.json says."""
+    return {
+        "architectures": ["BertForSequenceClassification"],
+        "model_type": "bert",
+        "vocab_size": shape.source_pieces,
+        "hidden_size": shape.width,
+        "num_hidden_layers": shape.layers("enc_self"),
+        "num_attention_heads": shape.original_heads,
+        "intermediate_size": shape.feedforward,
+        "hidden_act": shape.activation,
+        "hidden_dropout_prob": shape.dropout,
+        "attention_probs_dropout_prob": shape.attention_dropout,
+        "max_position_embeddings": shape.max_positions,
+        "type_vocab_size": shape.token_types,
+        "layer_norm_eps": shape.norm_epsilon,
+        "pad_token_id": PAD,
+        "id2label": {str(number): label for number, label in enumerate(labels)},
+        "label2id": {label: number for number, label in enumerate(labels)},
+    }
+
+
+def described(vocabulary: WordPieces) -> dict[str, Any]:
+    """What `tokenizers` reads, with the start and the separators of examples put around texts."""
+    start, separator = SPECIAL[BOS], SPECIAL[EOS]
+
+    def special(name: str, kind: int) -> dict[str, Any]:
+        return {"SpecialToken": {"id": name, "type_id": kind}}
+
+    first = [special(start, 0), {"Sequence": {"id": "A", "type_id": 0}}, special(separator, 0)]
+    second = [{"Sequence": {"id": "B", "type_id": 1}}, special(separator, 1)]
+    ids = {name: {"id": name, "ids": [number], "tokens": [name]} for name, number in ((start, BOS), (separator, EOS))}
+    framing = {"type": "TemplateProcessing", "single": first, "pair": [*first, *second], "special_tokens": ids}
+    content: dict[str, Any] = json.loads(vocabulary.path.read_text(encoding="utf-8"))
+    return {**content, "post_processor": framing}
+
+
+@torch.inference_mode()
+def agreement_of_bert(model: Classifier, folder: Path, examples: Sequence[Sequence[int]]) -> float:
+    """The largest difference of a label's log-probability between our model and that of a folder, read anew."""
+    theirs = model_of_bert(read_bert(folder))
+    given = examples or _random_examples(model.shape)
+    return max(float((_log_probabilities(model, ids) - _log_probabilities(theirs, ids)).abs().max()) for ids in given)
+
+
+def _random_examples(shape: ModelShape) -> list[list[int]]:
+    """Two sentences of random pieces, framed, of many lengths."""
+    draw = torch.Generator().manual_seed(0)
+    longest = min(LONGEST, (shape.max_positions - 3) // 2)
+
+    def sentence() -> list[int]:
+        length = int(torch.randint(1, longest + 1, (), generator=draw))
+        return torch.randint(UNK + 1, shape.source_pieces, (length,), generator=draw).tolist()
+
+    return [[BOS, *sentence(), EOS, *sentence(), EOS] for _ in range(EXAMPLES)]
+
+
+def _log_probabilities(model: Classifier, ids: Sequence[int]) -> Tensor:
+    source = torch.tensor([[*ids]])
+    found: Tensor = model.projection(model(source, source > PAD))[0, 0].log_softmax(-1)
+    return found
