@@ -125,22 +125,25 @@ def _pearson(heads: pd.DataFrame) -> str:
     return f"{first.corr(second):.2f}"
 
 
-def fig3(frames: Frames, experiment: str, *, score: str = "BLEU", free: int = FREE_PERCENT) -> Figure:
+def fig3(
+    frames: Frames, experiment: str, *, score: str = "BLEU", free: int = FREE_PERCENT, corner: str = "upper right"
+) -> Figure:
     """BLEU, or `score`, as more and more heads are masked, by importance and by ablation; beside it, forms of it."""
     rows = _walks(frames["masking_curve.tsv"], ["order", "attention"])
     rows = rows[rows["attention"] == "all"]
     title = f"Masking heads in the order of a score, experiment “{experiment}”{spread_note(rows)}"
     figure, (axes,) = new_figure(3.0, title, ncols=2, sharey=True)
+    foot = 1 if corner == "upper right" else rows["bleu"].max()
     for each, styles in zip(axes, (ORDER_STYLES, FORM_STYLES), strict=True):
         _random(each, rows)
         for order, style in styles.items():
             mean_line(each, rows[rows["order"] == order], "masked_percent", "bleu", **style)
         each.axvline(free, color="#666666", linewidth=0.9, linestyle=":")
-        each.text(free + 1, 1, "free in the paper", fontsize=5.5, path_effects=HALO)
+        each.text(free + 1, foot, "free in the paper", fontsize=5.5, path_effects=HALO)
         _percent(each, "heads masked, of all")
     axes[0].set_ylabel(f"{score}, test set")
-    axes[0].legend(loc="upper right", fontsize=6)
-    axes[1].legend(loc="upper right", fontsize=6, title="absolute value of every", title_fontsize=6)
+    axes[0].legend(loc=corner, fontsize=6)
+    axes[1].legend(loc=corner, fontsize=6, title="absolute value of every", title_fontsize=6)
     panel(axes[0], "a", "by which score")
     panel(axes[1], "b", "by which form of importance")
     return figure

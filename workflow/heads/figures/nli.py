@@ -89,7 +89,7 @@ def nli_pruning(frames: Frames, experiment: str) -> Figure:
 FIGURES: dict[str, Callable[..., Figure]] = {
     "nli_heads": nli_heads,
     "nli_domains": partial(fig2, score=SCORE),
-    "nli_masking_curve": partial(fig3, score=SCORE, free=FREE_PERCENT),
+    "nli_masking_curve": partial(fig3, score=SCORE, free=FREE_PERCENT, corner="lower left"),
     "nli_checkpoints": partial(fig5, score=SCORE),
     "nli_pruning": nli_pruning,
     "nli_selection": partial(selection, score=SCORE),
