@@ -68,6 +68,8 @@ def test_every_experiment_can_be_planned(fresh: Path, alone: str) -> None:
     for path in (path for corpus in config["corpora"].values() for path in local_files_of(corpus)):
         (fresh / path).parent.mkdir(parents=True, exist_ok=True)
         (fresh / path).touch()
+    for settings in resolve(config).values():
+        (fresh / settings["baseline"]["pretrained"]).mkdir(parents=True, exist_ok=True)
     done = snakemake(fresh, "-n", "--config", f"run=[{','.join(experiments)}]")
     assert done.returncode == 0, done.stdout[-2000:]
     trained = re.findall(
