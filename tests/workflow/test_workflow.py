@@ -383,4 +383,4 @@ def test_a_missing_corpus_file_is_named_before_the_first_job(fresh: Path) -> Non
 def test_the_profiles_plan_the_whole_workflow(fresh: Path, profile: str) -> None:
     done = snakemake(fresh, "--profile", f"profiles/{profile}", "--cores", "64", "-n")
     assert done.returncode == 0, done.stdout[-2000:]
-    assert planned(done.stdout)["gates"] == 8
+    assert planned(done.stdout)["gates"] == 6
