@@ -56,7 +56,7 @@ def selection(frames: Frames, experiment: str, *, score: str = "BLEU") -> Figure
     """
     table = selection_table(frames)
     title = f"Ways to choose the heads that stay, experiment “{experiment}”{spread_note(table)}"
-    sentence = textwrap.fill(verdict(table).replace("BLEU", score), 125)
+    sentence = textwrap.fill(verdict(table).replace("BLEU", score), 118)
     # The empty lines keep room for the sentence, which is not bold.
     figure, (axes,) = new_figure(4.0, title + "\n" * (sentence.count("\n") + 1), ncols=2)
     figure.text(0.01, 0.945, sentence, fontsize=7, va="top")
