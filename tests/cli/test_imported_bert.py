@@ -14,6 +14,7 @@ from heads.__main__ import main
 from heads.base.files import read_json, read_jsonl, read_tsv, read_yaml, write_lines, write_text
 from heads.config.settings import classifying, merged, stage_settings
 from heads.model.folder import load_classifier
+from heads.syntax.conllu import place, write_conllu
 
 ROOT = Path(__file__).parents[2]
 LABELS = ("entailment", "neutral", "contradiction", "neutral")
@@ -68,6 +69,19 @@ def test_the_imported_baseline_has_the_loss_and_accuracy_of_transformers_on_dev(
     assert facts["dev_loss"] == pytest.approx(float(torch.nn.functional.cross_entropy(logits, right)), rel=1e-4)
     assert line["dev_accuracy"] == pytest.approx(100 * float((logits.argmax(-1) == right).float().mean()))
     assert (folder / "bpe/pretrained/config.json").read_bytes() == (folder / "bert/config.json").read_bytes()
+
+
+def test_roles_are_measured_on_its_own_word_pieces(folder: Path, tmp_path: Path) -> None:
+    words = [("the", 3, "det"), ("white", 3, "amod"), ("house", 0, "root")]
+    tree = place([(word, word, "X", head, relation, True) for word, head, relation in words])
+    write_conllu(tmp_path / "gold.conllu", [tree] * 3)
+    made = [f"--{name}={tmp_path / name}" for name in ("out", "alignment", "positions")]
+    read = ["--model", str(folder / "baseline"), "--source-bpe", str(folder / "bpe/source.model")]
+    read += ["--train-source", str(folder / "bpe/train.source.safetensors")]
+    read += ["--trees", f"gold={tmp_path / 'gold.conllu'}"]
+    run(folder, "roles", *read, *made, "--device", "cpu")
+    (told,) = read_tsv(tmp_path / "alignment")
+    assert [told[name] for name in ("sentences", "measured", "tree_words", "aligned_words")] == ["3", "3", "9", "9"]
 
 
 def test_it_is_trained_on_with_gates_cut_and_goes_back_to_transformers(folder: Path, tmp_path: Path) -> None:

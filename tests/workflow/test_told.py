@@ -48,6 +48,17 @@ def test_every_run_that_is_scored_has_a_label_for_every_example(told_run: Path) 
     assert [float(row["majority"]) for row in rows] == pytest.approx([100 / 3] * 4, abs=0.01)
 
 
+def test_the_course_of_a_training_ends_with_what_confidence_and_roles_say_of_the_finished_model(told_run: Path) -> None:
+    baseline = told_run / "results/told/baseline/seed-1"
+    finished = [row for row in read_tsv(baseline / "dynamics.tsv") if row["finished"] == "1"]
+    alone = read_tsv(baseline / "confidence.tsv")
+    assert [(row["layer"], row["head"], row["accuracy"]) for row in finished if row["role"] == "confidence"] == [
+        (row["layer"], row["head"], row["confidence"]) for row in alone
+    ]
+    roles = [row for row in finished if row["role"] != "confidence"]
+    assert [row["accuracy"] for row in roles] == [row["accuracy"] for row in read_tsv(baseline / "roles.tsv")]
+
+
 def test_every_figure_of_a_classifier_that_the_readme_asks_for_is_made(told_run: Path) -> None:
     named = [word for line in README_TABLE for word in line.split() if "/nli/" in word]
     assert len(named) > 4

@@ -15,8 +15,9 @@ from heads.cli.confidence import MAX_PIECES
 from heads.config.analyses import ConfidenceSettings, RolesSettings
 from heads.config.settings import section
 from heads.model.folder import load_model
-from heads.text.batches import Pairs
-from heads.text.vocabulary import Tokens, Vocabulary
+from heads.text.batches import pairs_of
+from heads.text.vocabulary import Tokens
+from heads.text.wordpieces import vocabulary_of
 from heads.training.checkpointing import course_of
 from heads.training.devices import label_of, pick
 
@@ -35,12 +36,13 @@ def run(arguments: argparse.Namespace) -> str:
     content = read_yaml(arguments.settings)
     roles, how = section(RolesSettings, content["roles"]), section(ConfidenceSettings, content["confidence"])
     path = next(iter(in_order_of(dict(arguments.trees), roles).values()))
-    vocabulary = Vocabulary(arguments.source_bpe)
+    vocabulary = vocabulary_of(arguments.source_bpe)
     device = pick(arguments.device, arguments.threads)
     model = load_model(arguments.model).to(device)
     ranks = frequency_ranks(Tokens(arguments.train_source).ids, len(vocabulary))
     sentences, _ = measurable(path, vocabulary, roles)
-    pairs = Pairs(Tokens(arguments.source), Tokens(arguments.target), MAX_PIECES)
+    sides = Tokens(arguments.source), Tokens(arguments.target)
+    pairs = pairs_of(*sides, MAX_PIECES, labelled=model.shape.classifies)
     weights = course_of(arguments.model, arguments.checkpoints)
     print(f"{len(weights)} models are measured on {path}", file=sys.stderr, flush=True)
     rows = dynamics_rows(model, weights, pairs, sentences, ranks, roles=roles, how=how)

@@ -13,7 +13,8 @@ from heads.config.analyses import RolesSettings
 from heads.config.settings import section
 from heads.model.folder import load_model
 from heads.syntax.alignment import ALIGNMENT_COLUMNS
-from heads.text.vocabulary import Tokens, Vocabulary
+from heads.text.vocabulary import Tokens
+from heads.text.wordpieces import vocabulary_of
 from heads.training.devices import label_of, pick
 
 
@@ -31,7 +32,7 @@ def run(arguments: argparse.Namespace) -> str:
     """Measure heads on the trees of every source and write all tables; say on standard error what is missing."""
     settings = section(RolesSettings, read_yaml(arguments.settings)["roles"])
     paths = in_order_of(dict(arguments.trees), settings)
-    vocabulary = Vocabulary(arguments.source_bpe)
+    vocabulary = vocabulary_of(arguments.source_bpe)
     device = pick(arguments.device, arguments.threads)
     model = load_model(arguments.model).to(device)
     ranks = frequency_ranks(Tokens(arguments.train_source).ids, len(vocabulary))
