@@ -115,6 +115,12 @@ def test_trainings_that_run_now_count_by_their_last_update_and_old_logs_do_not(p
     assert line.endswith("now: demo/gates/all/lam-0/seed-1 250/400; demo/scratch/all/lam-0.1/seed-1 600/2400")
 
 
+def test_a_training_that_a_run_did_not_ask_for_neither_counts_nor_is_told(progress: Progress) -> None:
+    before = progress.line()
+    log_of(progress, "demo/penalty_gates/all/lam-0/seed-1", 250, of=400)
+    assert progress.line() == before
+
+
 @pytest.mark.parametrize(("seconds", "text"), [(0, "0:00"), (9.9, "0:09"), (60, "1:00"), (3725, "62:05")])
 def test_seconds_are_told_as_minutes_and_seconds(seconds: float, text: str) -> None:
     assert clock(seconds) == text

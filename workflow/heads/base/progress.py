@@ -86,7 +86,8 @@ class Progress:
         planned, finished = self.planned, self.finished.copy()  # events come in meanwhile, from another thread
         total = sum(self.weight(rule) * count for rule, count in planned.items())
         done = sum(self.weight(rule) * count for rule, count in finished.items())
-        trainings = list(self.running())
+        # A run that asked for others may have left some unfinished.
+        trainings = [training for training in self.running() if training[0].split("/")[1] in planned]
         done += sum(update for _, update, _ in trainings)
         seconds = time.monotonic() - self.started
         share = min(done / total, 1.0) if total else 0.0
