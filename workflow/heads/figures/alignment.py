@@ -62,12 +62,12 @@ def _layers(axes: Axes, rows: pd.DataFrame, layers: int) -> None:
     best = best_heads(rows).sort_values("layer")
     pruned = best[best["kind"] == "pruned"]
     lams = sorted(pruned[has_penalty(pruned)]["lam"].unique(), key=float)
-    control: dict[str, Any] = {"color": "#666666", "linestyle": (0, (4, 2)), "label": "control, λ = 0"}
+    control: dict[str, Any] = {"color": "#999999", "linestyle": (0, (4, 2)), "label": "control, λ = 0"}
     drawn: list[tuple[pd.DataFrame, dict[str, Any]]] = [
         (best[best["kind"] == "baseline"], {"color": "black", "label": "unpruned"})
     ]
     drawn.append((pruned[is_control(pruned)], control))
-    for lam, colour in zip(lams, sns.color_palette("viridis_r", len(lams)), strict=True):
+    for lam, colour in zip(lams, sns.color_palette("plasma_r", len(lams)), strict=True):
         drawn.append((pruned[pruned["lam"] == lam], {"color": colour, "label": f"λ {lam}"}))
     for model, style in drawn:
         if len(model):
