@@ -198,7 +198,11 @@ def final_norm(shape: ModelShape) -> nn.Module:
 
 
 class Encoder(nn.Module):
-    """What reads ids, and what every model has of it; `projection` makes logits of the states that `forward` gives."""
+    """What reads ids, and what every model has of it.
+
+    `forward` of each takes source ids [B, S] with their mask and decoder input ids [B, T], gates and a trace, and gives
+    states [B, T, D], one for each answer, of which `projection` makes logits.
+    """
 
     source_embedding: Embedding
     encoder: nn.ModuleList
@@ -222,17 +226,6 @@ class Encoder(nn.Module):
             trace["encoder_norm.input"] = states
         normed: Tensor = self.encoder_norm(states)
         return normed
-
-    def forward(
-        self,
-        source: Tensor,
-        source_mask: Tensor,
-        target: Tensor,
-        gates: Gates | None = None,
-        trace: Trace | None = None,
-    ) -> Tensor:
-        """States [B, T, D], one for each of T answers, for source ids [B, S] and decoder input ids [B, T]."""
-        raise NotImplementedError
 
     def initialise(self) -> None:
         """Draw the matrices of all linear maps (Glorot and Bengio 2010); their biases are zero."""
