@@ -70,6 +70,7 @@ def main() -> None:
     sentences = [[*ids, EOS] for ids in vocabulary.encode(lines)]
 
     def by_ours(offset: int) -> Hypotheses:
+        """Our translations, scores divided by lengths with this offset."""
         found = []
         for ids in sentences:
             pieces = torch.tensor([ids])
