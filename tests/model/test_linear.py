@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import heads.model.linear
-from heads.model.linear import Linear
+from heads.model.linear import ROWS, Linear, filled
 
 
 @pytest.mark.parametrize("bias", [False, True])
@@ -39,3 +39,54 @@ def test_nothing_but_inference_is_left_to_onednn(monkeypatch: pytest.MonkeyPatch
         assert linear(states) == "oneDNN"
     with torch.no_grad():
         assert torch.equal(linear(states), torch.nn.functional.linear(states, linear.weight, linear.bias))
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("outputs", [0, 5])
+@pytest.mark.parametrize("rows", [1, ROWS - 1, ROWS, ROWS + 1])
+def test_in_bf16_it_is_the_formula_with_its_gradients_however_many_rows_there_are(
+    *, bias: bool, outputs: int, rows: int
+) -> None:
+    """Of small whole numbers, which bf16 holds, and so are all sums here."""
+    generator = torch.Generator().manual_seed(rows)
+
+    def whole(*size: int) -> torch.Tensor:
+        return torch.randint(-1, 2, size, generator=generator).float()
+
+    linear, states, slopes = Linear(3, outputs, bias=bias), whole(1, rows, 3), whole(1, rows, outputs)
+    for parameter in linear.parameters():
+        parameter.data = whole(*parameter.shape)
+    states.requires_grad_()
+    with torch.autocast("cpu", torch.bfloat16):
+        found = linear(states)
+    found.backward(slopes.to(torch.bfloat16))
+    weight, shift = linear.weight.detach(), linear.bias.detach() if bias else torch.zeros(outputs)
+    assert found.dtype is torch.bfloat16
+    assert torch.equal(found.float(), torch.einsum("brd,od->bro", states.detach(), weight) + shift)
+    assert states.grad is not None
+    assert torch.equal(states.grad, torch.einsum("bro,od->brd", slopes, weight))
+    assert linear.weight.grad is not None
+    assert torch.equal(linear.weight.grad, torch.einsum("bro,brd->od", slopes, states.detach()))
+    if bias:
+        assert linear.bias.grad is not None
+        assert torch.equal(linear.bias.grad, slopes.sum((0, 1)))
+
+
+def test_in_bf16_what_is_frozen_costs_no_product_and_states_that_are_not_asked_for_none() -> None:
+    linear, states = Linear(3, 5, bias=False), torch.ones(2, 3)
+    with torch.autocast("cpu", torch.bfloat16):
+        linear(states).sum().backward()
+    assert states.grad is None
+    assert linear.weight.grad is not None
+    linear.weight.requires_grad, linear.weight.grad = False, None
+    with torch.autocast("cpu", torch.bfloat16):
+        linear(states.requires_grad_()).sum().backward()
+    assert linear.weight.grad is None
+    torch.testing.assert_close(states.grad, linear.weight.to(torch.bfloat16).sum(0).float().expand(2, 3))
+
+
+def test_products_in_bf16_are_of_few_different_numbers_of_rows() -> None:
+    """oneDNN compiles each number anew."""
+    sizes = {filled(torch.ones(2, rows, 3)).shape for rows in range(1, 2 * ROWS)}
+    assert sizes == {(ROWS, 3), (2 * ROWS, 3), (3 * ROWS, 3), (4 * ROWS, 3)}
+    assert float(filled(torch.ones(2, 5, 3)).sum()) == 30

@@ -10,6 +10,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from heads.training import devices
 from heads.training.devices import products_dtype
@@ -41,6 +42,20 @@ def test_a_cpu_multiplies_in_bf16_if_asked_and_if_it_gains_by_it(
     assert products_dtype("fp32", GPU) is torch.float32
 
 
+class Products(TorchDispatchMode):
+    """Notes in what numbers matrices are multiplied."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[torch.dtype] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        out = func(*args, **(kwargs or {}))
+        if func.overloadpacket in (torch.ops.aten.mm, torch.ops.aten.addmm):
+            self.found.append(out.dtype)
+        return out
+
+
 def bf16(new_training: New, monkeypatch: pytest.MonkeyPatch, **changes: Any) -> Training:
     """A training in bf16, on any processor; torch works out what this one has not."""
     monkeypatch.setattr(devices.torch.cpu, "get_capabilities", lambda: {"avx512_bf16": True})
@@ -50,26 +65,22 @@ def bf16(new_training: New, monkeypatch: pytest.MonkeyPatch, **changes: Any) -> 
 def test_a_training_in_bf16_has_maps_in_bf16_attention_in_fp32_and_weights_in_fp32(
     new_training: New, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    attended, mapped = [], []
+    attended = []
     fused: Any = F.scaled_dot_product_attention
-    linear = F.linear
 
     def watched(queries: Tensor, keys: Tensor, values: Tensor, *options: Any) -> Tensor:
         heads: Tensor = fused(queries, keys, values, *options)
         attended.append({part.dtype for part in (heads, queries, keys, values)})
         return heads
 
-    def watched_linear(*parts: Any) -> Tensor:
-        changed: Tensor = linear(*parts)
-        mapped.append(changed.dtype)
-        return changed
-
     training = bf16(new_training, monkeypatch)
     monkeypatch.setattr(F, "scaled_dot_product_attention", watched)
-    monkeypatch.setattr(F, "linear", watched_linear)
-    training.step(np.arange(9))
+    with Products() as products:
+        training.step(np.arange(9))
     assert attended == [{torch.float32}] * 6, "2 layers of the encoder, 2 of the decoder with two attentions each"
-    assert set(mapped) == {torch.bfloat16}
+    assert set(products.found) == {torch.bfloat16}
+    maps = sum(parameter.dim() == 2 for parameter in training.model.parameters())
+    assert len(products.found) > maps, "those of forward and backward passes"
     for value in [*training.model.parameters(), *training.optimizers.state().values()]:
         assert value.dtype is torch.float32
     for value in training.model.parameters():
