@@ -109,6 +109,24 @@ def test_sentences_of_one_update_are_of_similar_length(digit_pairs: Callable[...
     assert np.mean(spread) < 2, "400 sentences of 2 to 20 pieces, sorted, change by less than 2 in 100 tokens"
 
 
+def test_little_of_an_update_is_padding_on_either_side(tmp_path: Path) -> None:
+    """Of pairs whose sides differ in length as those of real text do."""
+    generator = np.random.default_rng(1)
+    sources = generator.integers(2, 60, 4000)
+    sides = []
+    for side, lengths in (("source", sources), ("target", (sources * generator.uniform(0.6, 1.4, 4000)).astype(int))):
+        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        save_file({"ids": np.full(offsets[-1], 7, np.int32), "offsets": offsets}, tmp_path / side)
+        sides.append(Tokens(tmp_path / side))
+    pairs = Pairs(*sides, 200)
+    real, padded = 0, 0
+    for update in pairs.epoch(3000, seed=4, epoch=0):
+        batch = pairs.batch(update)
+        real += int(batch.source_mask.sum() + batch.target_mask.sum())
+        padded += batch.source_mask.numel() + batch.target_mask.numel()
+    assert real / padded > 0.87, "0.83 in the order of source lengths, then target lengths"
+
+
 def test_pairs_too_long_on_either_side_are_left_out_and_the_rest_stay_side_by_side(tmp_path: Path) -> None:
     sides = {"source": [3, 7, 2, 4, 4], "target": [4, 1, 8, 5, 4]}
     for side, lengths in sides.items():

@@ -123,7 +123,9 @@ class Pairs:
         pools = cut(order, lengths, batch_tokens * POOL_UPDATES)
         updates = []
         for pool in pools:
-            by_length = pool[np.lexsort((self.target.lengths[pool], lengths[pool]))]
+            # By the longer side: with targets in order among sources of a length alone, a third of all targets were padding.
+            both = np.stack([lengths[pool], self.target.lengths[pool]])
+            by_length = pool[np.lexsort((both.min(0), both.max(0)))]
             updates += cut(by_length, lengths, batch_tokens)
         generator.shuffle(updates)
         return updates
