@@ -118,7 +118,7 @@ def test_little_of_an_update_is_padding_on_either_side(tmp_path: Path) -> None:
         offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         save_file({"ids": np.full(offsets[-1], 7, np.int32), "offsets": offsets}, tmp_path / side)
         sides.append(Tokens(tmp_path / side))
-    pairs = Pairs(*sides, 200)
+    pairs = Pairs(sides[0], sides[1], 200)
     real, padded = 0, 0
     for update in pairs.epoch(3000, seed=4, epoch=0):
         batch = pairs.batch(update)

@@ -123,7 +123,7 @@ class Pairs:
         pools = cut(order, lengths, batch_tokens * POOL_UPDATES)
         updates = []
         for pool in pools:
-            # By the longer side: with targets in order among sources of a length alone, a third of all targets were padding.
+            # By the longer side: by sources, then targets, a third of the target tokens of real text were padding.
             both = np.stack([lengths[pool], self.target.lengths[pool]])
             by_length = pool[np.lexsort((both.min(0), both.max(0)))]
             updates += cut(by_length, lengths, batch_tokens)
