@@ -51,6 +51,7 @@ NOTHING = {
     "budgets": {"enc_self": [], "all": []},
     "selection": {"methods": [], "budgets": [], "draws": 2, "fine_tuned": {"methods": [], "budgets": []}},
     "scratch_scopes": [],
+    "scratch_lambdas": {},
     "penalty_scratch_scopes": [],
     "trained_on_scopes": [],
 }
@@ -107,6 +108,15 @@ def test_runs_stand_by_kind_scope_and_target_with_the_control_first_and_every_se
     assert plan(SWEPT).run_folders("one", KINDS) == [folder for kind in order for folder in of[kind]]
     scored = [folder for kind in order if "gates" not in kind for folder in of[kind]]
     assert plan(SWEPT).run_folders("one") == scored
+
+
+def test_from_scratch_are_only_those_lambdas_of_a_scope_that_are_named() -> None:
+    some = {**SWEPT, "seeds": [1], "scratch_scopes": ["enc_self", "all"], "scratch_lambdas": {"all": [4]}}
+    from_scratch = plan(some).run_folders("one", ["scratch"])
+    assert from_scratch == [f"results/one/scratch/{target}/seed-1" for target in ("enc_self/lam-0.5", "all/lam-4")]
+    assert plan({**some, "scratch_lambdas": {"all": [], "enc_self": []}}).run_folders("one", ["scratch"]) == []
+    others = ["gates", "penalty_gates", "penalty_scratch"]
+    assert plan(some).run_folders("one", others) == plan({**some, "scratch_lambdas": {}}).run_folders("one", others)
 
 
 def test_choices_are_trained_on_beside_a_control_and_those_by_gates_have_gates_of_their_own() -> None:

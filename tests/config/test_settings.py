@@ -192,6 +192,11 @@ def test_lists_are_replaced_whole_and_nothing_given_is_changed() -> None:
             r"selection\.at_least: the key 'enc' is not a kind of attention such as dec_enc, or",
         ),
         ("selection.at_least.dec_enc", -1, r"selection\.at_least\.dec_enc: -1 is less than the minimum of 0"),
+        (
+            "sweep.scratch_lambdas",
+            {"all": [0.01, 0.5]},
+            r"sweep\.scratch_lambdas\.all has 0\.5, which is none of sweep\.lambdas\.all: take it out, or sweep it as",
+        ),
         ("sweep.seeds", [], r"sweep\.seeds is empty: name at least one"),
         ("sweep.seeds", [1, 1], r"sweep\.seeds names 1 twice: take one out"),
         ("sweep.seeds", {"1": None}, r"sweep\.seeds is .* must be of type array\.$"),

@@ -152,6 +152,9 @@ class SweepSettings(Closed):
     scratch_scopes: Annotated[tuple[Scope, ...], EachOnce()] = setting(
         ("all",), "the paper retrains from scratch what pruning all attention left (Table 2)"
     )
+    scratch_lambdas: Mapping[Scope, tuple[Lambda, ...]] = setting(
+        {}, "OURS: of a scope that stands here only what these of its lambdas left; each costs as much as the baseline"
+    )
     penalty_scratch_scopes: Annotated[tuple[Scope, ...], EachOnce()] = setting(
         (),
         "Scopes whose lambdas are also trained with gates and penalty from a fresh initialisation on, for as long as "
