@@ -26,7 +26,7 @@ from heads.translation.agreement import log_probabilities, pairs_of
 from heads.translation.beam_search import beam_search
 from heads.translation.export import export
 from heads.translation.importing import import_model
-from heads.translation.model_folder import load_vocabularies
+from heads.translation.model_folder import length_offset_of, load_vocabularies, search_of
 from heads.translation.to_ctranslate2 import agreement_of_ctranslate2, write_ctranslate2
 from heads.translation.to_huggingface import write_huggingface
 from heads.translation.to_onnx import agreement_of_onnx, write_onnx
@@ -62,12 +62,16 @@ def test_other_formats_give_every_piece_our_probability(imported: Path, tmp_path
     assert agreement_of_onnx(model, tmp_path, pairs) < 2e-5
 
 
-def test_the_script_beside_the_graphs_cuts_and_begins_sentences_as_the_imported_model_does(
+def test_the_script_beside_the_graphs_cuts_begins_and_searches_as_the_imported_model_does(
     imported: Path, tmp_path: Path
 ) -> None:
+    """By the command on its page: as its authors search it."""
     export(imported, tmp_path / "out", "onnx")
+    page = (tmp_path / "out/README.md").read_text(encoding="utf-8")
+    _, script, *options = next(line for line in page.splitlines() if "translate.py --" in line).split(" <")[0].split()
+    assert options[-2:] == ["--length-offset", "0"], "transformers divides by powers of the length itself"
     told = subprocess.run(
-        [sys.executable, "-I", tmp_path / "out/translate.py", "--beam", "2", "--length-penalty", "0.6"],
+        [sys.executable, "-I", tmp_path / "out" / script, *options],
         input="".join(f"{line}\n" for line in SENTENCES["source"]),
         capture_output=True,
         encoding="utf-8",
@@ -76,13 +80,16 @@ def test_the_script_beside_the_graphs_cuts_and_begins_sentences_as_the_imported_
     )
     model = load_folder(imported)
     source, target = load_vocabularies(imported, model)
-    assert told.stdout.splitlines() == target.decode(ours(model, source.encode(SENTENCES["source"]), beam=2))
+    (beam, alpha), offset = search_of(imported), length_offset_of(imported)
+    assert offset == 0
+    found = ours(model, source.encode(SENTENCES["source"]), beam=beam, length_penalty=alpha, length_offset=offset)
+    assert told.stdout.splitlines() == target.decode(found)
 
 
-def ours(model: Transformer, sentences: list[list[int]], *, beam: int) -> list[list[int]]:
+def ours(model: Transformer, sentences: list[list[int]], *, beam: int, **search: Any) -> list[list[int]]:
     """Our translations."""
     ids = [torch.tensor([*sentence, EOS]).numpy() for sentence in sentences]
-    return [beam_search(model, *pad([each]), beam=beam, length_penalty=0.6)[0] for each in ids]
+    return [beam_search(model, *pad([each]), beam=beam, **{"length_penalty": 0.6, **search})[0] for each in ids]
 
 
 def post_norm(**changes: Any) -> Transformer:

@@ -53,10 +53,10 @@ def post_norm() -> Transformer:
     return model
 
 
-def ours(model: Transformer, experiment: Experiment) -> list[list[int]]:
+def ours(model: Transformer, experiment: Experiment, **search: Any) -> list[list[int]]:
     """Our translations of three sentences by a beam of 4."""
     ids = [torch.tensor([*sentence, EOS]).numpy() for sentence in vocabularies(experiment)[0].encode(SOURCE)]
-    return [beam_search(model, *pad([each]), beam=4, length_penalty=0.6)[0] for each in ids]
+    return [beam_search(model, *pad([each]), beam=4, **{"length_penalty": 0.6, **search})[0] for each in ids]
 
 
 @pytest.mark.parametrize(
@@ -114,9 +114,12 @@ def test_onnx_graphs_give_every_piece_our_probability_and_the_script_finds_our_t
     for sentences in ((), SOURCE):
         assert agreement_of_onnx(model, tmp_path, pairs_of(model, known[0], sentences)) < 2e-5
     graphs = Model(tmp_path)
-    found = [graphs.translate([*ids, EOS], 4, 0.6) for ids in known[0].encode(SOURCE)]
-    assert found == ours(model, experiment)
-    assert cut is NONE or len({len(each) for each in found}) > 1
+    by_penalty = {}
+    for alpha, offset in ((0.6, 5), (-6.0, 5), (-6.0, 0)):
+        found = [graphs.translate([*ids, EOS], 4, alpha, offset) for ids in known[0].encode(SOURCE)]
+        assert found == ours(model, experiment, length_penalty=alpha, length_offset=offset)
+        by_penalty[alpha, offset] = found
+    assert cut is NONE or by_penalty[-6.0, 0] != by_penalty[-6.0, 5]
 
 
 def test_the_script_beside_the_graphs_translates_a_text_without_this_project(

@@ -196,8 +196,12 @@ def use_of(
 FOLDER is this one, and `model.json` lists the heads that are left. The command is there once `pip install .` was run in
 {code}."""
     beam, alpha = _searched(score, about)
+    theirs = score is None and bool(about)
     how = {"onnx": ONNX_USE, "ctranslate2": CTRANSLATE2_USE, "huggingface": HUGGINGFACE_USE}[form].format(
-        beam=beam, alpha=alpha, ours="as ours" if score is None and about else OURS.format(alpha=alpha)
+        beam=beam,
+        alpha=alpha,
+        ours="as ours" if theirs else OURS.format(alpha=alpha),
+        offset=" --length-offset 0" if theirs else "",
     )
     return f"""{how}
 Written by {code}. When it was, no log-probability of a piece was further than {difference:.1e} nats from those of the
@@ -207,7 +211,7 @@ model in that code. `heads.tsv` lists the heads that are left, `origin.json` whe
 OURS = "ours were divided by ((5 + length) / 6) ** {alpha}"
 
 ONNX_USE = """    pip install onnxruntime sentencepiece numpy
-    python translate.py --beam {beam} --length-penalty {alpha} < source.txt > translations.txt
+    python translate.py --beam {beam} --length-penalty {alpha}{offset} < source.txt > translations.txt
 
 `encoder.onnx` takes ids of pieces with the end sign, `step.onnx` the newest piece of every hypothesis and what encoder
 and earlier steps left; `translate.py` shows how."""

@@ -60,8 +60,8 @@ class Model:
         state = self.start(source, 1)
         return np.concatenate([self.next([piece], number, state) for number, piece in enumerate(target)])
 
-    def translate(self, source: list[int], beam: int, length_penalty: float) -> list[int]:
-        """The best translation of one sentence; scores are divided by ((5 + length) / 6) ** length_penalty."""
+    def translate(self, source: list[int], beam: int, length_penalty: float, offset: int) -> list[int]:
+        """The best translation of one sentence; scores are divided by ((offset + length) / (offset + 1)) ** penalty."""
         state, limit = self.start(source, beam), 2 * len(source) + 10
         best, done = -np.inf, list[int]()
         hypotheses, scores = [[BOS]] * beam, np.array([0.0] + [NEVER] * (beam - 1))
@@ -71,12 +71,12 @@ class Model:
             order = np.argsort(-totals, axis=None, kind="stable")[: 2 * beam]
             parents, pieces = np.unravel_index(order, totals.shape)
             for place in np.flatnonzero(pieces[:beam] == EOS):
-                score = totals.flat[order[place]] / ((5 + step) / 6) ** length_penalty
+                score = totals.flat[order[place]] / ((offset + step) / (offset + 1)) ** length_penalty
                 if score > best:
                     best, done = score, hypotheses[parents[place]][1:]
             live = np.flatnonzero(pieces != EOS)[:beam]
             parents, pieces, scores = parents[live], pieces[live], totals.flat[order[live]]
-            if best >= scores[0] / ((5 + limit) / 6) ** length_penalty:
+            if best >= scores[0] / ((offset + limit) / (offset + 1)) ** length_penalty:
                 break
             hypotheses = [[*hypotheses[row], int(piece)] for row, piece in zip(parents, pieces, strict=True)]
             state |= {each.name: state[each.name][parents] for each in self.own}
@@ -107,6 +107,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--beam", type=int, default=4)
     parser.add_argument("--length-penalty", type=float, default=0.6)
+    parser.add_argument("--length-offset", type=int, default=5, help="what is added to lengths that divide scores")
     parser.add_argument("--threads", type=int, default=1)
     arguments = parser.parse_args()
     model = Model(folder, arguments.threads)
@@ -114,7 +115,8 @@ def main() -> None:
     target = sentencepiece.SentencePieceProcessor(model_file=str(folder / "target.model"))
     for line in sys.stdin:
         ids = [*source.encode(line.rstrip("\n")), EOS]
-        print(target.decode(model.translate(ids, arguments.beam, arguments.length_penalty)), flush=True)
+        found = model.translate(ids, arguments.beam, arguments.length_penalty, arguments.length_offset)
+        print(target.decode(found), flush=True)
 
 
 if __name__ == "__main__":
