@@ -2,8 +2,8 @@
 
 Run: PYTHONPATH=workflow python benchmarks/marian_search.py MODEL test.en.gz on a folder as `save_pretrained` writes
 it. Both are the same function, so what differs is the search. Theirs divides by length ** penalty, as `heads
-translate` does with imported models; experiments divide by ((5 + length) / 6) ** penalty. Theirs also stops, unless
-early_stopping is "never", when the best open hypothesis is no better than the worst of a full beam of ended ones.
+translate` does with imported models; experiments divide by ((5 + length) / 6) ** penalty, and go on until the best
+can not be beaten, where theirs may stop earlier, as `heads translate` then does.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from transformers import MarianMTModel
 from heads.model.folder import load_folder
 from heads.model.transformer import Transformer
 from heads.text.special_ids import BOS, EOS
-from heads.translation.beam_search import LENGTH_OFFSET, beam_search, length_limit, penalty
+from heads.translation.beam_search import LENGTH_OFFSET, NEVER, beam_search, length_limit, penalty
 from heads.translation.from_marian import numberings_of
 from heads.translation.importing import import_model
 from heads.translation.marian_folder import read_marian
-from heads.translation.model_folder import load_vocabularies, search_of
+from heads.translation.model_folder import early_stopping_of, load_vocabularies, search_of
 
 Rows = tuple[tuple[int, ...], tuple[int, ...]]
 Hypotheses = list[list[int]]
@@ -65,17 +65,19 @@ def main() -> None:
         ours = load_folder(Path(place) / "ours").eval()
         vocabulary, _ = load_vocabularies(Path(place) / "ours", ours)
         beam, alpha = search_of(Path(place) / "ours")
+        stopping = early_stopping_of(Path(place) / "ours")
     source, target = numberings_of(read_marian(arguments.model))
     other = MarianMTModel.from_pretrained(arguments.model).eval()
     sentences = [[*ids, EOS] for ids in vocabulary.encode(lines)]
 
-    def by_ours(offset: int) -> Hypotheses:
+    def by_ours(offset: int, early_stopping: bool | str = NEVER) -> Hypotheses:  # noqa: FBT001 - as transformers has it
         """Our translations, scores divided by lengths with this offset."""
         found = []
         for ids in sentences:
             pieces = torch.tensor([ids])
             mask = torch.ones_like(pieces, dtype=torch.bool)
-            found += beam_search(ours, pieces, mask, beam=beam, length_penalty=alpha, length_offset=offset)
+            how: dict[str, Any] = {"length_penalty": alpha, "length_offset": offset, "early_stopping": early_stopping}
+            found += beam_search(ours, pieces, mask, beam=beam, **how)
         return found
 
     def by_theirs(**how: Any) -> Hypotheses:
@@ -85,10 +87,10 @@ def main() -> None:
         return [number for number, (one, two) in enumerate(zip(some, others, strict=True)) if one != two]
 
     own, never = by_theirs(), by_theirs(early_stopping="never")
-    mine, by_wu = by_ours(0), by_ours(LENGTH_OFFSET)
+    mine, longest, by_wu = by_ours(0, stopping), by_ours(0), by_ours(LENGTH_OFFSET)
     print(f"{len(sentences)} sentences, beam {beam}, length penalty {alpha}; translations that differ:")
-    print(f"the model's own settings, ours dividing as theirs does: {len(differing(own, mine))}")
-    print(f"the same, theirs never stopping early: {len(differing(never, mine))}")
+    print(f"the model's own settings, as `heads translate` takes them: {len(differing(own, mine))}")
+    print(f"the same, neither stopping early: {len(differing(never, longest))}")
     print(f"ours dividing by Wu et al.'s formula: {len(differing(own, by_wu))}")
     better = 0
     for number in differing(own, by_wu):

@@ -6,6 +6,7 @@ import hashlib
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +21,13 @@ from heads.model.transformer import Transformer
 from heads.text.batches import make_batch
 from heads.text.special_ids import BOS, EOS, PAD, UNK
 from heads.text.vocabulary import Vocabulary
-from heads.translation.beam_search import LENGTH_OFFSET, beam_search, length_limit
+from heads.translation.beam_search import LENGTH_OFFSET, NEVER, beam_search, length_limit
 from heads.translation.export import export
 from heads.translation.from_hub import folder_of
 from heads.translation.from_marian import Numbering, numberings_of
 from heads.translation.importing import import_model
 from heads.translation.marian_folder import read_marian
-from heads.translation.model_folder import length_offset_of, search_of
+from heads.translation.model_folder import search_of
 from heads.translation.stream import open_translator
 from marian_models import SENTENCES, save_marian, save_tokeniser, transformers
 from small_server import serving_folder
@@ -86,19 +87,25 @@ def test_logits_are_those_of_transformers(pair: tuple[Any, Transformer, tuple[Nu
     assert float((found.log_softmax(-1) - log_probs)[real][:, EOS:].abs().max()) < 1e-5
 
 
+SEARCHES = [(1, 0.0, NEVER), (4, 0.0, NEVER), (4, 2.0, NEVER), (4, 2.0, False), (2, 2.0, False), (4, 2.0, True)]
+"""Beam, length penalty and when to stop; the last four part ways on the first of the shapes."""
+
+
 @torch.inference_mode()
-@pytest.mark.parametrize("beam", [1, 4])
+@pytest.mark.parametrize(("beam", "alpha", "early_stopping"), SEARCHES)
 def test_the_search_finds_what_transformers_finds(
-    pair: tuple[Any, Transformer, tuple[Numbering, Numbering]], beam: int
+    pair: tuple[Any, Transformer, tuple[Numbering, Numbering]], *, beam: int, alpha: float, early_stopping: bool | str
 ) -> None:
     theirs, ours, (source, target) = pair
     lengths = set()
     for ids in drawn([3, 5, 8, 2, 6, 4], len(source.rows), 5):
         pieces = torch.tensor([[*ids, EOS]])
-        found = beam_search(ours, pieces, torch.ones_like(pieces, dtype=torch.bool), beam=beam, length_penalty=0.0)[0]
-        # Scores that no length divides, since random models are cut off, where the end costs nothing on their side;
-        # a search that goes on while it may get better. benchmarks/marian_search.py compares trained models.
-        how = {"length_penalty": 0.0, "early_stopping": "never"} if beam > 1 else {}
+        how: dict[str, Any] = {"length_penalty": alpha, "early_stopping": early_stopping}
+        [found] = beam_search(
+            ours, pieces, torch.ones_like(pieces, dtype=torch.bool), beam=beam, length_offset=0, **how
+        )
+        # Random models are cut off, where the end costs nothing on their side: a penalty of one comes out otherwise.
+        # benchmarks/marian_search.py compares trained models.
         limit = length_limit(pieces.shape[1])
         expected = theirs.generate(
             input_ids=torch.tensor(source.rows)[pieces],
@@ -107,7 +114,7 @@ def test_the_search_finds_what_transformers_finds(
             max_new_tokens=limit,
             forced_eos_token_id=target.rows[EOS],
             bad_words_ids=[[target.rows[PAD]], [target.rows[UNK]]],
-            **how,
+            **(how if beam > 1 else {}),
         )[0].tolist()
         kept = expected[1 : expected.index(target.rows[EOS])]
         assert [target.rows[number] for number in found] == kept
@@ -262,13 +269,20 @@ def test_an_imported_model_is_searched_as_its_authors_do_until_an_experiment_sco
     good: Path, tmp_path: Path
 ) -> None:
     import_model(good, tmp_path / "ours")
-    assert length_offset_of(tmp_path / "ours") == 0
     device = torch.device("cpu")
-    how: dict[str, Any] = {"beam": 4, "length_penalty": 1.0, "batch_tokens": 100, "max_pieces": 50}
-    assert open_translator(tmp_path / "ours", device, **how).length_offset == 0
+    how: dict[str, Any] = {"beam": 4, "length_penalty": 2.0, "batch_tokens": 100, "max_pieces": 50}
+    known = open_translator(tmp_path / "ours", device, **how)
+    assert (known.length_offset, known.early_stopping) == (0, False)
+    ids = list(range(UNK + 1, 14))
+    pieces = torch.tensor([[*ids, EOS]])
+    search: dict[str, Any] = {"beam": 4, "length_penalty": 2.0, "length_offset": 0}
+    for stopping in (False, True):
+        found = beam_search(known.model, pieces, torch.ones_like(pieces).bool(), early_stopping=stopping, **search)
+        assert replace(known, early_stopping=stopping).translate([[ids]]) == known.target.decode(found)
     score = {"beam": 4, "length_penalty": 0.6, "bleu": 1.0, "split": "test", "sentences": 1, "signature": "x"}
     write_json(tmp_path / "ours/bleu.json", score)
-    assert open_translator(tmp_path / "ours", device, **how).length_offset == LENGTH_OFFSET
+    known = open_translator(tmp_path / "ours", device, **how)
+    assert (known.length_offset, known.early_stopping) == (LENGTH_OFFSET, NEVER)
 
 
 def test_a_language_is_named_by_a_prefix_that_every_source_sentence_begins_with(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 Scores are log-probabilities divided by ((5 + length) / 6)^alpha, the length with the end sign (Wu et al. 2016, eq. 14);
 an offset of 0 in place of 5 makes that length^alpha, as transformers, CTranslate2 and fairseq have it.
+A search ends when its best finished hypothesis can not be beaten, or sooner where `early_stopping` says so in the words
+of transformers: False, when the worst of N finished ones is no worse than the best open one now; True, when N are.
 B sentences, N beams, V vocabulary, T steps so far.
 """
 
@@ -30,6 +32,8 @@ STAYING = 7 / 8
 """Sentences that are over are left out of the batch when no more than this share of it goes on: to do so costs time."""
 LENGTH_OFFSET = 5
 """What is added to a length that scores are divided by, in Wu et al. 2016, eq. 14."""
+NEVER = "never"
+"""The `early_stopping` that finds the best."""
 CHUNK = 128
 """How many scores are looked at by their maximum alone, when the largest are sought."""
 
@@ -51,7 +55,7 @@ class _Search:
     live_tokens: Tensor
     """[b, N, T]"""
     done_scores: Tensor
-    """[b] normalised score of the best finished hypothesis."""
+    """[b, K] normalised scores of the best finished hypotheses, falling: of the best alone, or as many as the beam."""
 
     def keep(self, rows: Tensor) -> None:
         """Go on with these sentences only."""
@@ -68,6 +72,7 @@ def beam_search(
     beam: int,
     length_penalty: float,
     length_offset: int = LENGTH_OFFSET,
+    early_stopping: bool | str = NEVER,
     gates: Gates | None = None,
 ) -> list[list[int]]:
     """The best translation of each source sentence [B, S], as piece ids without start and end."""
@@ -79,7 +84,7 @@ def beam_search(
         torch.tensor(limits, device=device),
         torch.full((count, beam), IMPOSSIBLE, device=device).index_fill_(1, torch.tensor([0], device=device), 0.0),
         torch.full((count, beam, 1), BOS, device=device),
-        torch.full((count,), IMPOSSIBLE, device=device),
+        torch.full((count, 1 if early_stopping == NEVER else beam), IMPOSSIBLE, device=device),
     )
     best: list[list[int]] = [[] for _ in range(count)]
     never = torch.tensor([PAD, BOS, UNK], device=device)
@@ -90,13 +95,17 @@ def beam_search(
             goes_on = torch.arange(log_probs.shape[2], device=device) != EOS
             log_probs.masked_fill_((search.limit == step)[:, None, None] & goes_on, IMPOSSIBLE)
         _extend(search, cache, log_probs, best, step=step, divisor=penalty(step, length_penalty, length_offset))
-        attainable = search.live_scores[:, 0] / penalty(search.limit, length_penalty, length_offset)
-        over = (search.done_scores >= attainable) | (search.limit <= step)
-        # A sentence that is over may stay in the batch for a while, where it finishes nothing better.
+        longest = search.limit if early_stopping == NEVER else step
+        attainable = search.live_scores[:, 0] / penalty(longest, length_penalty, length_offset)
+        to_beat = search.done_scores[:, -1]
+        over = (to_beat >= attainable) | (search.limit <= step)
+        if early_stopping is True:
+            over |= to_beat > IMPOSSIBLE
         rows = (~over).nonzero()[:, 0]
         if not len(rows):
             break
-        if len(rows) <= STAYING * len(over):
+        # A sentence that is over may stay in the batch for a while if it can finish nothing better there.
+        if len(rows) <= (STAYING if early_stopping == NEVER else 1) * len(over):
             search.keep(rows)
             cache.keep(rows)
     return best
@@ -122,13 +131,13 @@ def _extend(
 
     # An end that is not among the N best is no choice of a beam of N; without this, a beam of one is not greedy.
     finished = (scores[:, :beam] / divisor).masked_fill(~ended[:, :beam], IMPOSSIBLE)
-    done_scores, place = finished.max(1)
-    better = (done_scores > search.done_scores).nonzero()[:, 0]
+    newest, place = finished.max(1)
+    better = (newest > search.done_scores[:, 0]).nonzero()[:, 0]
     if len(better):  # all at once, as a GPU is waited for each time that it is asked
         found = search.live_tokens[better, parent[better, place[better]], 1:]
         for sentence, ids in zip(search.sentence[better].tolist(), found.tolist(), strict=True):
             best[sentence] = ids
-    search.done_scores = done_scores.maximum(search.done_scores)
+    search.done_scores = torch.cat([search.done_scores, finished], 1).topk(search.done_scores.shape[1], 1).values
 
     search.live_scores, chosen = scores.masked_fill(ended, 2 * IMPOSSIBLE).topk(beam, 1)
     parent, token = parent.gather(1, chosen), token.gather(1, chosen)

@@ -19,8 +19,10 @@ from heads.text.vocabulary import PREFIX, ROWS, write_model
 from heads.translation.export import new_folder, page, use_of
 from heads.translation.from_marian import Numbering, model_of_marian, numberings_of
 from heads.translation.marian_folder import MarianFolder, read_marian
-from heads.translation.model_folder import ABOUT, PRETRAINED, about_of
+from heads.translation.model_folder import ABOUT, EARLY_STOPPING, PRETRAINED, about_of
 
+SEARCH: Mapping[str, int | bool] = {"num_beams": 1, "length_penalty": 1, EARLY_STOPPING: False}
+"""What is known of a model's search, and what transformers takes for what generation_config.json leaves out."""
 LANGUAGE = re.compile(">>.+<<")
 """A piece that names the language to translate into."""
 
@@ -56,7 +58,7 @@ def write_vocabularies(folder: MarianFolder, place: Path, prefix: str) -> None:
             told[PREFIX] = first
         model = renumbered(content, ours.names, folder.path / f"{side}.spm")
         write_model(place / f"{side}.model", model, told)
-    search = {key: folder.generation.get(key) or default for key, default in (("num_beams", 1), ("length_penalty", 1))}
+    search = {key: folder.generation.get(key) or default for key, default in SEARCH.items()}
     write_origin(folder.path, files_of(folder.path), DESCRIBING, place, {"prefix": prefix, **search})
 
 

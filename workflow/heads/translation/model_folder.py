@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,14 @@ from heads.base.files import UserError, read_json
 from heads.base.names import SIDES
 from heads.model.transformer import Transformer
 from heads.text.vocabulary import Vocabulary
-from heads.translation.beam_search import LENGTH_OFFSET
+from heads.translation.beam_search import LENGTH_OFFSET, NEVER
 
 SCORE = "bleu.json"
 VOCABULARIES = tuple(f"{side}.model" for side in SIDES)
 PRETRAINED, ABOUT = "pretrained", "about.json"
 """Beside imported vocabularies: a folder of what the model came with, and in it where that is from."""
+EARLY_STOPPING = "early_stopping"
+"""The key there that says when a search ends."""
 SCORE_TEXTS = {"split", "sentences", "signature"}
 
 
@@ -57,8 +60,18 @@ def search_of(folder: Path) -> tuple[int, float]:
 
 def length_offset_of(folder: Path) -> int:
     """What is added to lengths that divide scores: nothing for an imported model that no experiment scored."""
-    imported = about_of(vocabulary_folder(folder)) is not None
-    return 0 if imported and not (folder / SCORE).exists() else LENGTH_OFFSET
+    return LENGTH_OFFSET if _authors_search(folder) is None else 0
+
+
+def early_stopping_of(folder: Path) -> bool | str:
+    """When a search with the folder's model ends: sooner than need be only as authors of imported models have it."""
+    theirs = _authors_search(folder)
+    return NEVER if theirs is None else theirs.get(EARLY_STOPPING, False)
+
+
+def _authors_search(folder: Path) -> Mapping[str, Any] | None:
+    """What is known of an imported model that no experiment scored, which is searched as its authors do."""
+    return None if (folder / SCORE).exists() else about_of(vocabulary_folder(folder))
 
 
 def score_of(folder: Path) -> dict[str, Any] | None:

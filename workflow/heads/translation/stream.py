@@ -17,8 +17,8 @@ from heads.model.transformer import Transformer
 from heads.text.batches import cut, pad
 from heads.text.special_ids import EOS
 from heads.text.vocabulary import Vocabulary
-from heads.translation.beam_search import LENGTH_OFFSET, beam_search
-from heads.translation.model_folder import length_offset_of, load_vocabularies, search_of
+from heads.translation.beam_search import LENGTH_OFFSET, NEVER, beam_search
+from heads.translation.model_folder import early_stopping_of, length_offset_of, load_vocabularies, search_of
 
 Tell = Callable[[str], None]
 """Takes one sentence for the person who waits."""
@@ -40,6 +40,7 @@ class Translator:
     batch_tokens: int
     max_pieces: int
     length_offset: int = LENGTH_OFFSET
+    early_stopping: bool | str = NEVER
 
     def parts(self, ids: list[int]) -> list[list[int]]:
         """A sentence of piece ids as parts of at most `max_pieces`, cut before words and of similar length."""
@@ -66,6 +67,7 @@ class Translator:
                 beam=self.beam,
                 length_penalty=self.length_penalty,
                 length_offset=self.length_offset,
+                early_stopping=self.early_stopping,
             )
             for member, text in zip(members, self.target.decode(ids), strict=True):
                 texts[member] = text
@@ -100,6 +102,7 @@ def open_translator(
         beam=beam,
         length_penalty=length_penalty,
         length_offset=length_offset_of(folder),
+        early_stopping=early_stopping_of(folder),
         batch_tokens=batch_tokens,
         max_pieces=max_pieces,
     )
