@@ -51,6 +51,15 @@ def log_probability(model: Transformer, ids: list[int], found: list[int]) -> flo
     return float(by_piece[torch.arange(len(found) + 1), torch.tensor([*found, EOS])].sum())
 
 
+def each_is_better(model: Transformer, alpha: float, ids: list[int], one: list[int], other: list[int]) -> bool:
+    """Whether `one` scores more than `other` by the length itself, and less by Wu et al.'s formula."""
+    totals = [(log_probability(model, ids, found), len(found) + 1) for found in (one, other)]
+    (by_length, beside), (by_wu, before) = (
+        [total / penalty(length, alpha, offset) for total, length in totals] for offset in (0, LENGTH_OFFSET)
+    )
+    return bool(by_length > beside and by_wu < before)
+
+
 def main() -> None:
     """Print how many translations differ, by the settings of both, and of those under the model's own settings why."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -92,15 +101,9 @@ def main() -> None:
     print(f"the model's own settings, as `heads translate` takes them: {len(differing(own, mine))}")
     print(f"the same, neither stopping early: {len(differing(never, longest))}")
     print(f"ours dividing by Wu et al.'s formula: {len(differing(own, by_wu))}")
-    better = 0
-    for number in differing(own, by_wu):
-        hypotheses = own[number], by_wu[number]
-        totals = [log_probability(ours, sentences[number], found) for found in hypotheses]
-        one, two = (
-            [total / penalty(len(found) + 1, alpha, offset) for total, found in zip(totals, hypotheses, strict=True)]
-            for offset in (0, LENGTH_OFFSET)
-        )
-        better += one[0] > one[1] and two[0] < two[1]
+    better = sum(
+        each_is_better(ours, alpha, sentences[number], own[number], by_wu[number]) for number in differing(own, by_wu)
+    )
     print(f"of those, each the better one by its own formula: {better}")
 
 

@@ -104,8 +104,10 @@ class Plan:
             # The paper's comparisons are about lambdas; with a budget they are made when asked for by path.
             scopes = swept["scratch_scopes" if kind == "scratch" else "penalty_scratch_scopes"]
             targets = [target for target in targets if target.has_penalty and scope in scopes]
-            only = swept["scratch_lambdas"].get(scope) if kind == "scratch" else None
-            return targets if only is None else [t for t in targets if t in map(Target.of_penalty, only)]
+            if kind == "scratch" and scope in swept["scratch_lambdas"]:
+                only = {Target.of_penalty(value) for value in swept["scratch_lambdas"][scope]}
+                targets = [target for target in targets if target in only]
+            return targets
         if scope == CHOICE_SCOPE:
             targets += [choice for choice in self.fine_tuned(experiment) if choice.by_gates and choice not in targets]
         return targets

@@ -64,10 +64,10 @@ def filled(states: Tensor) -> Tensor:
     """States [..., D] as rows in bf16 [N, D], N rounded up by rows of zeros."""
     rows, width = states.shape[:-1].numel(), states.shape[-1]
     total = -(-rows // ROWS) * ROWS
-    filled = torch.empty(total, width, dtype=torch.bfloat16)
-    filled[:rows].view(states.shape).copy_(states)
-    filled[rows:] = 0
-    return filled
+    more = torch.empty(total, width, dtype=torch.bfloat16)
+    more[:rows].view(states.shape).copy_(states)
+    more[rows:] = 0
+    return more
 
 
 class Linear(nn.Linear):

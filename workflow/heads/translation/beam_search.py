@@ -105,7 +105,8 @@ def beam_search(
         if not len(rows):
             break
         # A sentence that is over may stay in the batch for a while if it can finish nothing better there.
-        if len(rows) <= (STAYING if early_stopping == NEVER else 1) * len(over):
+        staying = int(STAYING * len(over)) if early_stopping == NEVER else len(over) - 1
+        if len(rows) <= staying:
             search.keep(rows)
             cache.keep(rows)
     return best
