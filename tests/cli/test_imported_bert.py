@@ -27,6 +27,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("taken")
     save_tokeniser(place / "bert")
     save_bert(place / "bert", num_attention_heads=3)
+    encode(place)
+    run(place, "imported", *trained(place, "baseline"), "--checkpoints", str(place / "baseline/checkpoints"))
+    return place
+
+
+def encode(place: Path) -> None:
+    """Take the pieces of the folder `bert`, and write examples in them."""
     for split, times in SPLITS.items():
         write_lines(place / f"{split}.source.txt", EXAMPLES * times)
         write_lines(place / f"{split}.target.txt", LABELS * times)
@@ -36,16 +43,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
             text, bpe = place / f"{split}.{side}.txt", place / f"bpe/{side}.model"
             tokens = place / f"bpe/{split}.{side}.safetensors"
             assert main(["encode", "--text", str(text), "--bpe", str(bpe), "--tokens", str(tokens)]) == 0
-    run(place, "imported", *trained(place, "baseline"), "--checkpoints", str(place / "baseline/checkpoints"))
-    return place
 
 
-def run(place: Path, stage: str, *words: str) -> None:
-    """A command as its rule calls it, with settings of its own."""
-    training: dict[str, Any] = {"batch_tokens": 60, "micro_batch_tokens": 60, "precision": "fp32", "warmup_updates": 4}
+def run(place: Path, stage: str, *words: str, **baseline: Any) -> None:
+    """A command as its rule calls it, with settings of its own; `baseline`: more of those of the section."""
+    training: dict[str, Any] = {"batch_tokens": 400, "micro_batch_tokens": 60, "precision": "fp32", "warmup_updates": 4}
     training |= {"learning_rate_scale": 0.05, "evaluate_every": 50, "dev_bleu_sentences": 0}
     gates = {"updates": 6, "average_last": 2, "average_every": 2, "gate_learning_rate": 1.0, "record_every": 3}
-    changes = {"training": training, "gates": gates, "baseline": {"pretrained": str(place / "bert")}}
+    changes = {"training": training, "gates": gates, "baseline": {"pretrained": str(place / "bert"), **baseline}}
     experiment = classifying("mine", merged(read_yaml(ROOT / "config.yaml")["defaults"], changes), changes)
     settings = place / f"{stage}.yaml"
     write_text(settings, yaml.safe_dump(stage_settings(experiment, stage)))
@@ -69,6 +74,33 @@ def test_the_imported_baseline_has_the_loss_and_accuracy_of_transformers_on_dev(
     assert facts["dev_loss"] == pytest.approx(float(torch.nn.functional.cross_entropy(logits, right)), rel=1e-4)
     assert line["dev_accuracy"] == pytest.approx(100 * float((logits.argmax(-1) == right).float().mean()))
     assert (folder / "bpe/pretrained/config.json").read_bytes() == (folder / "bert/config.json").read_bytes()
+
+
+def test_it_is_trained_on_first_as_torch_trains_that_of_transformers(tmp_path: Path) -> None:
+    # All examples in every update and no dropout, so that neither order nor noise is left.
+    save_tokeniser(tmp_path / "bert")
+    save_bert(tmp_path / "bert", num_attention_heads=3, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
+    encode(tmp_path)
+    words = [*trained(tmp_path, "tuned"), "--checkpoints", str(tmp_path / "tuned/checkpoints")]
+    run(tmp_path, "imported", *words, fine_tuning_updates=5, keep_at=[2], average_last=1, patience=0)
+    theirs = transformers.BertForSequenceClassification.from_pretrained(tmp_path / "bert")
+    tokeniser = transformers.AutoTokenizer.from_pretrained(tmp_path / "bert")
+    ids = {name.lower(): number for number, name in theirs.config.id2label.items()}
+    batch, right = encoded(tokeniser, EXAMPLES), torch.tensor([ids[label] for label in LABELS])
+    optimizer = torch.optim.Adam(theirs.parameters(), betas=(0.9, 0.98), eps=1e-9)
+    for update in range(1, 6):
+        optimizer.param_groups[0]["lr"] = 0.05 * min(update**-0.5, update * 4**-1.5)
+        optimizer.zero_grad()
+        smoothed = torch.nn.functional.cross_entropy(theirs(**batch).logits, right, label_smoothing=0.1)
+        smoothed.backward()
+        optimizer.step()
+    with torch.no_grad():
+        expected = float(torch.nn.functional.cross_entropy(theirs.eval()(**batch).logits, right))
+    facts = read_json(tmp_path / "tuned/model.json")
+    assert facts["dev_loss"] == pytest.approx(expected, rel=1e-3)
+    assert (facts["updates"], facts["total_updates"]) == (5, 5)
+    assert [path.name for path in (tmp_path / "tuned/checkpoints").iterdir()] == ["checkpoint-00000002.safetensors"]
+    assert [line["update"] for line in read_jsonl(tmp_path / "tuned/train.jsonl")] == [5]
 
 
 def test_roles_are_measured_on_its_own_word_pieces(folder: Path, tmp_path: Path) -> None:

@@ -107,8 +107,8 @@ def test_a_stage_is_told_the_sections_that_its_command_reads_and_no_other(config
     expected = {name: dict(experiment[name]) for name in SECTIONS_READ[stage]}
     if stage == "baseline":
         # Of imports a training is told nothing, so that it does not run again because there are such.
-        taken_out = [expected["baseline"].pop(key) for key in ("pretrained", "labels", "prefix")]
-        assert taken_out == ["", [], ""]
+        taken_out = [expected["baseline"].pop(key) for key in ("pretrained", "fine_tuning_updates", "labels", "prefix")]
+        assert taken_out == ["", 0, [], ""]
     assert stage_settings(experiment, stage) == expected
 
 
@@ -156,6 +156,19 @@ def test_lists_are_replaced_whole_and_nothing_given_is_changed() -> None:
         ("model", {"width": 9, "heads": 3}, r"model\.width 9 is odd"),
         ("baseline.keep_at", [7, 9999], r"baseline\.keep_at has 9999, but the training ends before"),
         ("baseline.keep_at", [0], r"baseline\.keep_at\.0"),
+        ("baseline.fine_tuning_updates", 5, r"baseline\.fine_tuning_updates is of imported models: name one as pretr"),
+        ("baseline.labels", ["a", "b"], r"baseline\.labels is of imported models: name one as pretrained, or take it"),
+        ("baseline.prefix", ">>ru<<", r"baseline\.prefix is of imported models: name one as pretrained, or take it"),
+        (
+            "baseline",
+            {"pretrained": "there", "keep_at": [3]},
+            r"keep_at is of trainings, and a .* has none here: empty it, or say .* under fine_tuning_updates\.",
+        ),
+        (
+            "baseline",
+            {"pretrained": "there", "fine_tuning_updates": 2, "keep_at": [3]},
+            r"baseline\.keep_at has 3, but the training ends before",
+        ),
         ("corpus", "demos", r"experiments\.demo\.corpus is 'demos'.*demo\?"),
         ("sweep.lambdas.al", [1], r"sweep\.lambdas\.al is not a setting.*all\?"),
         ("sweep.budgets.enc-self", [1], r"sweep\.budgets\.enc-self is not a setting.*enc_self\?"),

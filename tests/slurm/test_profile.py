@@ -11,10 +11,10 @@ from checkouts import ROOT, checkout, snakemake
 from heads.config.corpora import local_files_of
 
 PROFILE = yaml.safe_load((ROOT / "profiles/slurm/config.yaml").read_text(encoding="utf-8"))
-TRAININGS = {"baseline", "gates", "scratch", "selected", "penalty_gates", "parser_model"}
-# Hours each, and few in an experiment; `imported` is what all else of its experiment waits for.
+TRAININGS = {"baseline", "imported", "gates", "scratch", "selected", "penalty_gates", "parser_model"}
+# Hours each, and few in an experiment.
 ABLATIONS = {"ablation", "ablation_out_of_domain"}
-ALONE = {*TRAININGS, *ABLATIONS, "imported", "download", "parser", "speed", "latency"}
+ALONE = {*TRAININGS, *ABLATIONS, "download", "parser", "speed", "latency"}
 ALONE |= {"masking_curve", "checkpoints", "masked"}
 PAPERS = ("wmt-en-ru", "wmt-en-de", "wmt-en-fr", "opensubtitles-en-ru")
 

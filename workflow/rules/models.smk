@@ -54,7 +54,7 @@ rule baseline:
 
 
 use rule baseline as imported with:
-    """Take a model of others as the unpruned one."""
+    """Take a model of others as the unpruned one, as it is or trained on with the corpus."""
     input:
         **TRAINING_DATA,
         settings=f"{SETTINGS}/imported.yaml",

@@ -24,13 +24,14 @@ OTHER_JOB = 40
 """What a job that is no training weighs, in updates of a training."""
 
 TRAININGS = {
-    "baseline": "baseline",
-    "gates": "gates",
-    "scratch": "scratch",
-    "selected": "selected",
-    "penalty_gates": "scratch",
+    "baseline": ("baseline", "updates"),
+    "imported": ("baseline", "fine_tuning_updates"),
+    "gates": ("gates", "updates"),
+    "scratch": ("scratch", "updates"),
+    "selected": ("selected", "updates"),
+    "penalty_gates": ("scratch", "updates"),
 }
-"""Rules that train, and the section of the settings that says for how long."""
+"""Rules that train, and where the settings say for how long."""
 RESULTS = Path("results")
 LINES_ON_FAILURE = 40
 SHOWN = {
@@ -69,8 +70,9 @@ class Progress:
     def weight(self, rule: str) -> float:
         """How much one job of a rule weighs, in updates."""
         if rule in TRAININGS:
+            section, key = TRAININGS[rule]
             for path in self.results.glob(f"*/settings/{rule}.yaml"):
-                return float(read_yaml(path)[TRAININGS[rule]]["updates"])
+                return float(read_yaml(path)[section][key] or OTHER_JOB)  # an import may be taken as it is
             return 1000.0
         return float(OTHER_JOB)
 

@@ -33,7 +33,8 @@ def check_together(name: str, experiment: Mapping[str, Any], config: Mapping[str
     if model["width"] % 2:
         raise UserError(f"{where}.model.width {model['width']} is odd: positions need an even width.")
     _check_import(where, experiment["baseline"])
-    late = [update for update in experiment["baseline"]["keep_at"] if update > experiment["baseline"]["updates"]]
+    length = experiment["baseline"]["fine_tuning_updates"] or experiment["baseline"]["updates"]
+    late = [update for update in experiment["baseline"]["keep_at"] if update > length]
     if late:
         raise UserError(f"{where}.baseline.keep_at has {late[0]}, but the training ends before: take it out.")
     if experiment["maps"]["min_words"] > experiment["maps"]["max_words"]:
@@ -59,12 +60,14 @@ def kinds_of(experiment: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _check_import(where: str, baseline: Mapping[str, Any]) -> None:
     """Hold what only imported models have, and what only trained ones have, against the other."""
-    if baseline["prefix"] and not baseline["pretrained"]:
-        raise UserError(f"{where}.baseline.prefix is of imported models: name one as pretrained, or take it out.")
-    if baseline["labels"] and not baseline["pretrained"]:
-        raise UserError(f"{where}.baseline.labels is of imported models: name one as pretrained, or take it out.")
-    if baseline["keep_at"] and baseline["pretrained"]:
-        raise UserError(f"{where}.baseline.keep_at is of trainings, and a pretrained model has none here: empty it.")
+    for key in ("fine_tuning_updates", "labels", "prefix"):
+        if baseline[key] and not baseline["pretrained"]:
+            raise UserError(f"{where}.baseline.{key} is of imported models: name one as pretrained, or take it out.")
+    if baseline["keep_at"] and baseline["pretrained"] and not baseline["fine_tuning_updates"]:
+        raise UserError(
+            f"{where}.baseline.keep_at is of trainings, and a pretrained model has none here: empty it, or say how "
+            "long it is to be trained on under fine_tuning_updates."
+        )
 
 
 def _check_trees(where: str, experiment: Mapping[str, Any], entry: Mapping[str, Any]) -> None:

@@ -138,6 +138,9 @@ class BaselineSettings(UnprunedSettings):
         "or of a BERT where the corpus has labels, whose vocabularies and weights stand in for bpe, model and this "
         "training; empty: train",
     )
+    fine_tuning_updates: CountOrZero = setting(
+        0, "OURS: so long that model is first trained on this corpus, in place of updates; 0: it is taken as it is"
+    )
     labels: Annotated[tuple[Name, ...], EachOnce()] = setting(
         (), "of such a BERT, in the order of its classifier; empty: as its config.json calls them"
     )
