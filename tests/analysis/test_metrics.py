@@ -7,7 +7,15 @@ import math
 import numpy as np
 import pytest
 
-from heads.analysis.metrics import ACCURACY, BLEU, labels_scored, matthews, paired_t_test, t_test
+from heads.analysis.metrics import (
+    ACCURACY,
+    BLEU,
+    labels_scored,
+    matthews,
+    paired_correlation_test,
+    paired_t_test,
+    t_test,
+)
 from heads.base.bootstrap import resampled_sums
 
 WANTED = ["yes", "no", "no", "maybe", "yes", "no", "yes", "maybe", "no", "no", "yes"]
@@ -73,6 +81,38 @@ def test_matthews_of_three_classes_is_gorodkins_covariance() -> None:
     expected = (right * total - rows @ columns) / math.sqrt((total**2 - rows @ rows) * (total**2 - columns @ columns))
     assert matthews(told, wanted) == pytest.approx(expected)
     assert matthews(["a"] * 8, wanted) == 0.0 and matthews(wanted, wanted) == pytest.approx(1.0)
+
+
+def phi(labels: list[str], wanted: list[str]) -> float:
+    """Pearson's correlation of two labels as zeros and ones, which is Matthews'."""
+    one, other = ([float(label == "a") for label in side] for side in (labels, wanted))
+    return float(np.corrcoef(one, other)[0, 1])
+
+
+def test_correlation_is_tested_on_what_it_would_be_without_each_answer() -> None:
+    wanted = [*"aabbbabbabba"]
+    baseline, system = [*"aabbbabbabab"], [*"abbbaabbaaab"]
+    (own, of_own), (other, p_value), same = paired_correlation_test(baseline, [system, baseline], wanted)
+    assert (own, other) == pytest.approx((phi(baseline, wanted), phi(system, wanted))) and of_own == 1.0
+    differences = []
+    for number in range(12):
+        kept = [place for place in range(12) if place != number]
+        change = [12 * phi(labels, wanted) for labels in (baseline, system)]
+        for side, labels in enumerate((baseline, system)):
+            change[side] -= 11 * phi([labels[place] for place in kept], [wanted[place] for place in kept])
+        differences.append(change[1] - change[0])
+    assert p_value == pytest.approx(t_test(np.array(differences))) and 0.01 < p_value < 0.9
+    assert same == (own, 1.0)
+
+
+def test_of_three_labels_each_answer_is_left_out_once() -> None:
+    told, other = ["a", "b", "c", "c", "a", "b", "c", "a", "never"], [*"abbcacccb"]
+    wanted = [*"abbcaacca"]
+    values = []
+    for labels in (told, other):
+        without = [matthews(labels[:n] + labels[n + 1 :], wanted[:n] + wanted[n + 1 :]) for n in range(9)]
+        values.append(9 * matthews(labels, wanted) - 8 * np.array(without))
+    assert paired_correlation_test(told, [other], wanted)[1][1] == pytest.approx(t_test(values[1] - values[0]))
 
 
 def test_a_score_tells_what_the_likeliest_label_alone_would_have() -> None:

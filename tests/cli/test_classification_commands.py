@@ -141,7 +141,9 @@ def test_every_head_is_masked_alone_and_left_alone_by_accuracy(ablated: Made) ->
         )
     )
     rows = read_tsv(ablated.baseline / "ablation.tsv")
-    assert list(rows[0]) == ["attention", "layer", "head", "accuracy", "accuracy_change", "p_value"]
+    beside = ["matthews", "matthews_change", "matthews_p_value"]
+    assert list(rows[0]) == ["attention", "layer", "head", "accuracy", "accuracy_change", "p_value", *beside]
+    assert len({round(float(row["matthews"]) - float(row["matthews_change"]), 9) for row in rows}) == 1
     assert [(row["attention"], int(row["layer"]), int(row["head"])) for row in rows] == HEADS
     for row in rows:
         assert float(row["accuracy"]) - float(row["accuracy_change"]) == pytest.approx(base / 8)

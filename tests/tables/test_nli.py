@@ -57,9 +57,19 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
                 {"accuracy": score, "matthews": score / 100, "majority": 40.0, "examples": 50, "split": "test"},
             )
     baseline = root / "baseline/seed-1"
-    alone = ("attention", "layer", "head", "accuracy", "accuracy_change", "p_value")
+    alone = ("attention", "layer", "head", "accuracy", "accuracy_change", "p_value",
+             "matthews", "matthews_change", "matthews_p_value")  # fmt: skip
     for name, change in (("ablation", -1.5), ("ablation.dev", 0.5)):
-        rows = [dict(zip(alone, (*head, 81 + change, change, 0.005 * (1 + head[2])), strict=True)) for head in HEADS]
+        rows = [
+            dict(
+                zip(
+                    alone,
+                    (*head, 81 + change, change, 0.005 * (1 + head[2]), 0.7, change / 100, 0.006 * (1 + head[1])),
+                    strict=True,
+                )
+            )
+            for head in HEADS
+        ]
         write_tsv(baseline / f"{name}.tsv", rows, alone)
     layers = ("attention", "layer", "heads", "head_chosen", "accuracy", "accuracy_change", "p_value", "head_oracle",
               "accuracy_oracle", "accuracy_change_oracle", "p_value_oracle")  # fmt: skip
@@ -92,6 +102,8 @@ def test_single_heads_have_accuracy_and_no_rows_of_a_paper_without_numbers(runs:
     assert len(table) == 6 and not [name for name in table if "bleu" in name]
     assert set(table["accuracy_change"]) == {-1.5} and set(table["accuracy_change_dev"]) == {0.5}
     assert table["significant"].tolist() == [1, 0, 0] * 2
+    assert set(table["matthews_change"]) == {-0.015} and set(table["matthews"]) == {0.7}
+    assert table["matthews_significant"].tolist() == [1] * 3 + [0] * 3
 
 
 def test_layers_stand_beside_berts_at_the_same_depth(runs: list[Path]) -> None:

@@ -45,6 +45,12 @@ def gates_without(model: Encoder, masked: Collection[Head]) -> dict[str, list[Te
     }
 
 
+def columns_of(metric: Metric) -> tuple[str, ...]:
+    """Columns of `ablation_rows`: COLUMNS, and what is told beside the metric."""
+    beside = [(name, f"{name}_change", f"{name}_p_value") for name in metric.beside]
+    return (*metric.named(COLUMNS), *(column for columns in beside for column in columns))
+
+
 def masked_alone(shape: ModelShape) -> dict[Head, set[Head]]:
     """For every live head what to mask so that it alone is missing (Michel et al. 2019, sec. 3.2)."""
     return {head: {head} for head in shape.heads()}
@@ -71,11 +77,12 @@ def ablation_rows(
     """
     unmasked = translate(None)
     texts = {head: translate(gates_without(model, masked)) if masked else unmasked for head, masked in cases.items()}
-    scores = metric.paired(unmasked, list(texts.values()), references, resamples)
-    return [
-        dict(zip(metric.named(COLUMNS), (*head, score, score - scores[0][0], p_value), strict=True))
-        for head, (score, p_value) in zip(texts, scores[1:], strict=True)
-    ]
+    cells: dict[Head, list[str | int | float]] = {head: [*head] for head in texts}
+    for paired in (metric.paired, *metric.beside.values()):
+        (whole, _), *scores = paired(unmasked, list(texts.values()), references, resamples)
+        for head, (score, p_value) in zip(texts, scores, strict=True):
+            cells[head] += [score, score - whole, p_value]
+    return [dict(zip(columns_of(metric), row, strict=True)) for row in cells.values()]
 
 
 def choice_rows(chosen_on: Sequence[Row], scored_on: Sequence[Row], metric: Metric = BLEU) -> list[Row]:

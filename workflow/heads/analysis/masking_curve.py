@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from heads.analysis.ablation import Translate, gates_without
 from heads.analysis.importance import FORMS
-from heads.analysis.metrics import BLEU, Found, Metric
+from heads.analysis.metrics import ACCURACY, BLEU, Found, Metric
 from heads.base.bootstrap import interval
 from heads.base.names import ATTENTIONS
 from heads.model.encoder import Encoder
@@ -41,7 +41,7 @@ def importance_orders(rows: Sequence[Mapping[str, object]]) -> dict[str, Scores]
 
 def ablation_order(rows: Sequence[Mapping[str, object]]) -> Scores:
     """What is lost when a head is missing, of rows of `heads.analysis.ablation`."""
-    (column,) = (name for name in rows[0] if name.endswith("_change"))
+    (column,) = (f"{one.name}_change" for one in (BLEU, ACCURACY) if f"{one.name}_change" in rows[0])
     return {head: -change for head, change in scores_of(rows, column).items()}
 
 

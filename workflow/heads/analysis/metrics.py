@@ -5,8 +5,8 @@ No file is opened here. S answers, N systems.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from mpmath import betainc
@@ -20,6 +20,8 @@ from heads.translation.bleu import bleu_of
 
 Found = tuple[float, NDArray[np.float64]]
 """A score, and the score of each draw of sentences."""
+Paired = Callable[[list[str], Sequence[list[str]], Sequence[str], int], list[tuple[float, float]]]
+"""Score and p-value against a baseline of the baseline itself and of every system; last how many draws."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +30,11 @@ class Metric:
 
     name: str
     """As columns of tables have it."""
-    paired: Callable[[list[str], Sequence[list[str]], Sequence[str], int], list[tuple[float, float]]]
-    """Score and p-value against a baseline of the baseline itself and of every system; last how many draws."""
+    paired: Paired
     drawn: Callable[[Sequence[str], Sequence[str], int], Found]
     """The score of answers and of so many draws of them; of as many answers always the same draws."""
+    beside: Mapping[str, Paired] = field(default_factory=dict)
+    """Other scores of the same answers that are told beside it, by name."""
 
     def named(self, columns: Sequence[str]) -> tuple[str, ...]:
         """Columns that are named after BLEU, named after this one."""
@@ -111,13 +114,57 @@ def matthews(labels: Sequence[str], references: Sequence[str]) -> float:
 
     0 where one side has a single label throughout.
     """
-    words = sorted({*labels, *references})
-    one, other = (
-        np.array([[label == word for word in words] for label in side], float) for side in (labels, references)
-    )
-    one, other = one - one.mean(0), other - other.mean(0)
-    spread = float(np.sqrt((one**2).sum() * (other**2).sum()))
-    return float((one * other).sum()) / spread if spread else 0.0
+    return _correlation(_confusion(labels, references, sorted({*labels, *references}))[0])
+
+
+def paired_correlation_test(
+    baseline: list[str],
+    systems: Sequence[list[str]],
+    references: Sequence[str],
+    _resamples: int = 0,
+) -> list[tuple[float, float]]:
+    """Matthews' correlation and two-sided p-value against `baseline` of the baseline itself and of every system.
+
+    No single answer has a correlation, so Student's t is of the jackknife's pseudo-values (Tukey 1958): S times the
+    correlation of all answers minus S - 1 times that without this one. For accuracy they are the answers themselves.
+    """
+    words = sorted({*baseline, *references, *(label for labels in systems for label in labels)})
+    own = _pseudo_values(baseline, references, words)
+    found = [(matthews(baseline, references), 1.0)]
+    for labels in systems:
+        differences = _pseudo_values(labels, references, words) - own
+        found.append((matthews(labels, references), t_test(differences)))
+    return found
+
+
+def _pseudo_values(labels: Sequence[str], references: Sequence[str], words: Sequence[str]) -> NDArray[np.float64]:
+    """[S] what each answer adds to Matthews' correlation."""
+    table, cells = _confusion(labels, references, words)
+    number, whole, without = len(labels), _correlation(table), np.zeros(table.size)
+    for cell in np.unique(cells):
+        left = table.copy()
+        left.flat[cell] -= 1
+        without[cell] = _correlation(left)
+    values: NDArray[np.float64] = (number * whole - (number - 1) * without)[cells]
+    return values
+
+
+def _confusion(
+    labels: Sequence[str], references: Sequence[str], words: Sequence[str]
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """How often each label [L] met each reference [L], and the flat place of each answer [S] in that table."""
+    numbers = {word: number for number, word in enumerate(words)}
+    pairs = zip(labels, references, strict=True)
+    cells = np.array([numbers[label] * len(words) + numbers[wanted] for label, wanted in pairs], np.int64)
+    counts = np.bincount(cells, minlength=len(words) ** 2)
+    return counts.reshape(len(words), len(words)).astype(float), cells
+
+
+def _correlation(table: NDArray[np.float64]) -> float:
+    """Matthews' correlation of a table of labels and references; 0 where one side has a single label throughout."""
+    total, told, wanted = table.sum(), table.sum(1), table.sum(0)
+    spread = float(np.sqrt((total**2 - told @ told) * (total**2 - wanted @ wanted)))
+    return float(table.trace() * total - told @ wanted) / spread if spread else 0.0
 
 
 def labels_scored(labels: Sequence[str], references: Sequence[str]) -> dict[str, float]:
@@ -132,4 +179,4 @@ def labels_scored(labels: Sequence[str], references: Sequence[str]) -> dict[str,
 
 
 BLEU = Metric("bleu", paired_bootstrap, drawn_bleu)
-ACCURACY = Metric("accuracy", paired_t_test, drawn_accuracy)
+ACCURACY = Metric("accuracy", paired_t_test, drawn_accuracy, {"matthews": paired_correlation_test})

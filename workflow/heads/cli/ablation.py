@@ -6,7 +6,7 @@ import argparse
 from dataclasses import replace
 from pathlib import Path
 
-from heads.analysis.ablation import CHOICE_COLUMNS, COLUMNS, ablation_rows, choice_rows, kept_alone, masked_alone
+from heads.analysis.ablation import CHOICE_COLUMNS, ablation_rows, choice_rows, columns_of, kept_alone, masked_alone
 from heads.analysis.masking import answers_of, load_with_heads
 from heads.base.files import read_yaml, write_tsv
 from heads.cli._flags import add_masking_arguments
@@ -44,8 +44,8 @@ def run(arguments: argparse.Namespace) -> str:
     ):
         masked = ablation_rows(model, masked_alone(model.shape), *text, resamples=settings.resamples)
         alone[name] = ablation_rows(model, kept_alone(model.shape), *text, resamples=settings.resamples)
-        write_tsv(masked_out, masked, text[2].named(COLUMNS))
-        write_tsv(alone_out, alone[name], text[2].named(COLUMNS))
+        write_tsv(masked_out, masked, columns_of(text[2]))
+        write_tsv(alone_out, alone[name], columns_of(text[2]))
     metric = on_test[2]
     write_tsv(arguments.layers, choice_rows(alone["dev"], alone["test"], metric), metric.named(CHOICE_COLUMNS))
     return label_of(device)

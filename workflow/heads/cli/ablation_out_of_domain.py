@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from heads.analysis.ablation import COLUMNS, ablation_rows, masked_alone
+from heads.analysis.ablation import ablation_rows, columns_of, masked_alone
 from heads.analysis.masking import answers_of, load_with_heads
 from heads.base.files import read_yaml, write_tsv
 from heads.cli._flags import add_masking_arguments
@@ -27,5 +27,5 @@ def run(arguments: argparse.Namespace) -> str:
     model = load_with_heads(arguments.model, device)
     text = answers_of(model, device, arguments.source, arguments.references, arguments.target_bpe, settings)
     rows = ablation_rows(model, masked_alone(model.shape), *text, resamples=settings.resamples)
-    write_tsv(arguments.masked, rows, text[2].named(COLUMNS))
+    write_tsv(arguments.masked, rows, columns_of(text[2]))
     return label_of(device)

@@ -16,9 +16,9 @@ from heads.base.targets import CONTROL
 from heads.tables.claims import COLUMNS as CLAIM_COLUMNS
 from heads.tables.claims import claim_row, over_seeds
 from heads.tables.claims_michel import MICHEL_CLAIMS, free_share
-from heads.tables.michel import checkpoints_table, heads_table, layers_table
+from heads.tables.michel import HEAD, SIGNIFICANT, checkpoints_table, heads_table, layers_table
 from heads.tables.pruning import heads_left, run_order
-from heads.tables.reading import RUN_COLUMNS, Frames
+from heads.tables.reading import BESIDE_ACCURACY, RUN_COLUMNS, Frames
 from heads.tables.seeds import with_spread
 from heads.tables.settling import falls, pair_of
 from heads.tables.verdicts import Finding
@@ -51,8 +51,11 @@ NO_MOMENTS = pd.DataFrame(
 
 
 def nli_heads_table(frames: Frames) -> pd.DataFrame:
-    """A row for every head masked alone, on test and on dev (Fig 1b)."""
-    return heads_table(frames, NO_HEADS).drop(columns="tag")
+    """A row for every head masked alone, on test and on dev (Fig 1b), with Matthews' correlation on test."""
+    table, keys = heads_table(frames, NO_HEADS).drop(columns="tag"), list(HEAD)
+    found = frames["ablation.tsv"].set_index(keys)[[*BESIDE_ACCURACY["ablation.tsv"]]]
+    significant = (found["matthews_p_value"] < SIGNIFICANT).astype(int)
+    return table.join(found.assign(matthews_significant=significant), on=keys)
 
 
 def nli_layers_table(frames: Frames, tables3_6: pd.DataFrame) -> pd.DataFrame:

@@ -151,6 +151,11 @@ COLUMNS: dict[str, tuple[str, ...]] = {
         *("parameters", "disk_mb", "peak_memory_mb", "device"),
     ),
 }
+BESIDE_ACCURACY = dict.fromkeys(
+    ("ablation.tsv", "ablation.dev.tsv", "ablation.out_of_domain.tsv"),
+    ("matthews", "matthews_change", "matthews_p_value"),
+)
+"""What these files have besides where models classify."""
 READERS: dict[str, Callable[[Path], Iterator[Record]]] = {
     "bleu.json": _bleu,
     "accuracy.json": _accuracy,
@@ -182,7 +187,12 @@ def load_runs(need: Need, folders: Sequence[Path]) -> Frames:
                 if name in need.optional and not (folder / name).exists():
                     continue
                 records[name] += _records(folder / name, identity, need.score)
-    return {name: frame_of(rows, (*RUN_COLUMNS, *COLUMNS[name])) for name, rows in records.items()}
+    return {name: frame_of(rows, (*RUN_COLUMNS, *columns_of(name, need.score))) for name, rows in records.items()}
+
+
+def columns_of(name: str, score: str) -> tuple[str, ...]:
+    """The columns of a file of runs that have this score, as frames call them."""
+    return (*COLUMNS[name], *(BESIDE_ACCURACY.get(name, ()) if score == "accuracy" else ()))
 
 
 def _records(path: Path, run: Record, score: str) -> list[Record]:
@@ -190,7 +200,7 @@ def _records(path: Path, run: Record, score: str) -> list[Record]:
         raise UserError(f"{path} does not exist: run the stage that makes it, or leave this run out.")
     read = READERS.get(path.name, _rows)
     try:
-        columns = {column: column.replace("bleu", score) for column in COLUMNS[path.name]}
+        columns = {column: column.replace("bleu", score) for column in columns_of(path.name, score)}
         return [{**run, **{column: row[named] for column, named in columns.items()}} for row in read(path)]
     except (KeyError, ValueError, TypeError) as error:
         raise UserError(f"{path} is not as expected ({error!r}): delete it and run its stage again.") from error
