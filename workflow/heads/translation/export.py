@@ -19,6 +19,7 @@ from heads.text.vocabulary import Vocabulary, facts_beside
 from heads.translation.agreement import pairs_of
 from heads.translation.aligning import ROWS, AligningHead, aligning_heads
 from heads.translation.model_folder import (
+    EARLY_STOPPING,
     PRETRAINED,
     SCORE,
     VOCABULARIES,
@@ -201,7 +202,7 @@ FOLDER is this one, and `model.json` lists the heads that are left. The command 
         beam=beam,
         alpha=alpha,
         ours="as ours" if theirs else OURS.format(alpha=alpha),
-        offset=" --length-offset 0" if theirs else "",
+        search=THEIR_SEARCH.format(ends=str(about.get(EARLY_STOPPING, False)).lower()) if theirs and about else "",
     )
     return f"""{how}
 Written by {code}. When it was, no log-probability of a piece was further than {difference:.1e} nats from those of the
@@ -210,8 +211,10 @@ model in that code. `heads.tsv` lists the heads that are left, `origin.json` whe
 
 OURS = "ours were divided by ((5 + length) / 6) ** {alpha}"
 
+THEIR_SEARCH = " --length-offset 0 --early-stopping {ends}"
+
 ONNX_USE = """    pip install onnxruntime sentencepiece numpy
-    python translate.py --beam {beam} --length-penalty {alpha}{offset} < source.txt > translations.txt
+    python translate.py --beam {beam} --length-penalty {alpha}{search} < source.txt > translations.txt
 
 `encoder.onnx` takes ids of pieces with the end sign, `step.onnx` the newest piece of every hypothesis and what encoder
 and earlier steps left; `translate.py` shows how."""

@@ -60,10 +60,15 @@ class Model:
         state = self.start(source, 1)
         return np.concatenate([self.next([piece], number, state) for number, piece in enumerate(target)])
 
-    def translate(self, source: list[int], beam: int, length_penalty: float, offset: int) -> list[int]:
-        """The best translation of one sentence; scores are divided by ((offset + length) / (offset + 1)) ** penalty."""
+    def translate(self, source: list[int], beam: int, length_penalty: float, offset: int, ends: str) -> list[int]:
+        """The best translation of one sentence; scores are divided by ((offset + length) / (offset + 1)) ** penalty.
+
+        ends: `early_stopping` of transformers. "never", when no other can be better; "false", when the worst of as many
+        finished ones as the beam is no worse than the best open one now; "true", when there are as many.
+        """
         state, limit = self.start(source, beam), 2 * len(source) + 10
         best, done = -np.inf, list[int]()
+        finished = [-np.inf] * (1 if ends == "never" else beam)
         hypotheses, scores = [[BOS]] * beam, np.array([0.0] + [NEVER] * (beam - 1))
         for step in range(1, limit + 1):
             totals = self.next([pieces[-1] for pieces in hypotheses], step - 1, state) + scores[:, None]
@@ -72,11 +77,13 @@ class Model:
             parents, pieces = np.unravel_index(order, totals.shape)
             for place in np.flatnonzero(pieces[:beam] == EOS):
                 score = totals.flat[order[place]] / ((offset + step) / (offset + 1)) ** length_penalty
+                finished = sorted([*finished, score], reverse=True)[: len(finished)]
                 if score > best:
                     best, done = score, hypotheses[parents[place]][1:]
             live = np.flatnonzero(pieces != EOS)[:beam]
             parents, pieces, scores = parents[live], pieces[live], totals.flat[order[live]]
-            if best >= scores[0] / ((offset + limit) / (offset + 1)) ** length_penalty:
+            attainable = scores[0] / ((offset + (limit if ends == "never" else step)) / (offset + 1)) ** length_penalty
+            if finished[-1] >= attainable or (ends == "true" and finished[-1] > -np.inf):
                 break
             hypotheses = [[*hypotheses[row], int(piece)] for row, piece in zip(parents, pieces, strict=True)]
             state |= {each.name: state[each.name][parents] for each in self.own}
@@ -108,6 +115,7 @@ def main() -> None:
     parser.add_argument("--beam", type=int, default=4)
     parser.add_argument("--length-penalty", type=float, default=0.6)
     parser.add_argument("--length-offset", type=int, default=5, help="what is added to lengths that divide scores")
+    parser.add_argument("--early-stopping", choices=("never", "false", "true"), default="never", help="as transformers")
     parser.add_argument("--threads", type=int, default=1)
     arguments = parser.parse_args()
     model = Model(folder, arguments.threads)
@@ -115,7 +123,8 @@ def main() -> None:
     target = sentencepiece.SentencePieceProcessor(model_file=str(folder / "target.model"))
     for line in sys.stdin:
         ids = [*source.encode(line.rstrip("\n")), EOS]
-        found = model.translate(ids, arguments.beam, arguments.length_penalty, arguments.length_offset)
+        divided = (arguments.length_penalty, arguments.length_offset)
+        found = model.translate(ids, arguments.beam, *divided, arguments.early_stopping)
         print(target.decode(found), flush=True)
 
 
