@@ -9,6 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from warm_python import folder_of_warm_python
+
 ROOT = Path(__file__).parent.parent
 PARTS = ("Snakefile", "config.yaml", "config", "workflow", "profiles", "envs")
 TINY = Path(__file__).parent / "workflow/tiny.yaml"
@@ -28,13 +30,16 @@ def checkout(folder: Path) -> Path:
     return folder
 
 
-def snakemake(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+def snakemake(folder: Path, *words: str, warm: bool = False) -> subprocess.CompletedProcess[str]:
     """Run Snakemake in a checkout and give what it said, standard error included.
 
-    One that hangs is killed with all that it started, and the test fails.
+    warm: its jobs are forked from a Python that has imported what they need, see `warm_python`. One that hangs is
+    killed with all that it started, and the test fails.
     """
     command = [sys.executable, "-m", "snakemake", *words]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    if warm:
+        environment["PATH"] = folder_of_warm_python() + os.pathsep + environment["PATH"]
     with subprocess.Popen(
         command,
         cwd=folder,

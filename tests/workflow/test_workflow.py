@@ -36,7 +36,7 @@ ONE_MORE = TINY.read_text(encoding="utf-8").replace("all: [50]", "all: [0.002, 5
 def tiny_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A checkout in which the tiny experiment has been run to the last figure; only to be read or copied."""
     folder = checkout(tmp_path_factory.mktemp("tiny run"))
-    done = snakemake(folder, "--cores", "2", "--configfile", str(TINY))
+    done = snakemake(folder, "--cores", "2", "--configfile", str(TINY), warm=True)
     assert done.returncode == 0, done.stdout[-3000:]
     return folder
 

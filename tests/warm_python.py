@@ -1,0 +1,137 @@
+"""A `python` for jobs of a workflow test that need not import torch and pandas each: it forks one that has.
+
+Most jobs of a tiny experiment take longer to import than to work. `python -m heads …` is handed to a server with its
+streams, folder and environment; all else, and a process that is not asked to be warm, is the usual Python. What is
+forked shares the seed of hashes with its siblings, so tests of equal bytes need cold ones beside it.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import runpy
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+
+HEAVY = ("torch", "pandas", "matplotlib.figure", "seaborn", "sacrebleu", "sentencepiece", "pulp", "pydantic", "yaml")
+LONGEST = 200_000
+"""Bytes of a message: the words and the environment of a job."""
+SECONDS = 60
+CLIENT = """#!{python} -IS
+import os, sys
+if sys.argv[1:3] != ["-m", "heads"]:
+    os.execv("{python}", ["{python}", *sys.argv[1:]])
+import json, signal, socket
+with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as server:
+    server.connect("{address}")
+    job = {{"words": sys.argv[3:], "folder": os.getcwd(), "environment": dict(os.environ)}}
+    socket.send_fds(server, [json.dumps(job).encode()], [0, 1, 2])
+    signal.signal(signal.SIGTERM, lambda number, _: server.send(str(number).encode()))
+    status = int(server.recv(16) or 1)
+if status < 0:
+    signal.signal(-status, signal.SIG_DFL)
+    os.kill(os.getpid(), -status)
+sys.exit(status)
+"""
+
+
+@cache
+def folder_of_warm_python() -> str:
+    """The folder to put first in PATH; its server ends with this process."""
+    folder = Path(tempfile.mkdtemp(prefix="warm"))
+    address = folder / "socket"
+    program = folder / "python"
+    program.write_text(CLIENT.format(python=sys.executable, address=address), encoding="utf-8")
+    program.chmod(0o755)
+    server = subprocess.Popen(
+        [sys.executable, __file__, str(address)],
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        stdin=subprocess.PIPE,
+        start_new_session=True,
+    )
+    atexit.register(server.communicate, timeout=SECONDS)
+    until = time.monotonic() + SECONDS
+    while not address.exists():
+        assert server.poll() is None and time.monotonic() < until, "the warm Python does not start"
+        time.sleep(0.05)
+    return str(folder)
+
+
+def work(job: dict[str, object], streams: list[int]) -> None:
+    """Be the process that the job asked for, to its end."""
+    status = 1
+    try:
+        for number, stream in enumerate(streams):
+            os.dup2(stream, number)
+        os.environ.clear()
+        os.environ.update(job["environment"])  # type: ignore[call-overload]
+        os.chdir(str(job["folder"]))
+        own = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
+        sys.path[:1] = [str(job["folder"]), *own]
+        sys.argv = ["heads", *job["words"]]  # type: ignore[misc]
+        try:
+            runpy.run_module("heads", run_name="__main__", alter_sys=True)
+            status = 0
+        except SystemExit as end:
+            status = end.code if isinstance(end.code, int) else int(end.code is not None)
+        except BaseException:
+            sys.excepthook(*sys.exc_info())
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+
+
+def serve(address: str) -> None:
+    """Fork a process for each job until standard input ends, and tell each how its process did."""
+    waiting = selectors.DefaultSelector()
+    listening = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    listening.bind(address)
+    listening.listen(100)
+    for source in (sys.stdin, listening):
+        waiting.register(source, selectors.EVENT_READ)
+    while True:
+        for key, _ in waiting.select():
+            if key.fileobj is sys.stdin:
+                return
+            if key.fileobj is listening:
+                connection, _ = listening.accept()
+                said, streams, _, _ = socket.recv_fds(connection, LONGEST, 3)
+                process = os.fork()
+                if not process:
+                    work(json.loads(said), streams)
+                for stream in streams:
+                    os.close(stream)
+                ended = os.pidfd_open(process)
+                waiting.register(ended, selectors.EVENT_READ, (process, connection))
+                waiting.register(connection, selectors.EVENT_READ, (process, ended))
+            elif isinstance(key.fileobj, socket.socket):
+                # A signal that is handed on, or the end of whoever asked, which is that of what it asked for.
+                signals = key.fileobj.recv(16)
+                os.kill(key.data[0], int(signals or signal.SIGKILL))
+                if not signals:
+                    waiting.unregister(key.fileobj)
+            else:
+                process, connection = key.data
+                status = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+                waiting.unregister(key.fd)
+                os.close(key.fd)
+                if connection in [one.fileobj for one in waiting.get_map().values()]:
+                    waiting.unregister(connection)
+                    connection.send(str(status).encode())
+                connection.close()
+
+
+if __name__ == "__main__":
+    for module in HEAVY:
+        import_module(module)
+    serve(sys.argv[1])
