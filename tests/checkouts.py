@@ -14,6 +14,8 @@ from warm_python import folder_of_warm_python
 ROOT = Path(__file__).parent.parent
 PARTS = ("Snakefile", "config.yaml", "config", "workflow", "profiles", "envs")
 TINY = Path(__file__).parent / "workflow/tiny.yaml"
+PLANNING = {"-n", "-np"}
+"""Words with which Snakemake runs no job."""
 SECONDS = 3000
 """After so long Snakemake hangs; the tiny experiment takes two minutes on two cores that do nothing else."""
 
@@ -33,13 +35,16 @@ def checkout(folder: Path) -> Path:
 def snakemake(folder: Path, *words: str, warm: bool = False) -> subprocess.CompletedProcess[str]:
     """Run Snakemake in a checkout and give what it said, standard error included.
 
-    warm: its jobs are forked from a Python that has imported what they need, see `warm_python`. One that hangs is
-    killed with all that it started, and the test fails.
+    warm: it and its jobs are forked from a Python that has imported what they need, see `warm_python`; so is one that
+    only plans. One that hangs is killed with all that it started, and the test fails.
     """
-    command = [sys.executable, "-m", "snakemake", *words]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    python = sys.executable
+    if warm or PLANNING & {*words}:
+        python = f"{folder_of_warm_python()}/python"
     if warm:
         environment["PATH"] = folder_of_warm_python() + os.pathsep + environment["PATH"]
+    command = [python, "-m", "snakemake", *words]
     with subprocess.Popen(
         command,
         cwd=folder,

@@ -1,8 +1,9 @@
-"""A `python` for jobs of a workflow test that need not import torch and pandas each: it forks one that has.
+"""A `python` for workflow tests whose processes need not import torch or Snakemake each: it forks one that has.
 
-Most jobs of a tiny experiment take longer to import than to work. `python -m heads …` is handed to a server with its
-streams, folder and environment; all else, and a process that is not asked to be warm, is the usual Python. What is
-forked shares the seed of hashes with its siblings, so tests of equal bytes need cold ones beside it.
+Most jobs of a tiny experiment, and most plans, take longer to import than to work. `python -m heads …` and `python -m
+snakemake …` are handed to a server with their streams, folder and environment; all else, and a process that is not
+asked to be warm, is the usual Python. What is forked shares the seed of hashes with its siblings, so tests of equal
+bytes need cold ones beside it.
 """
 
 from __future__ import annotations
@@ -22,18 +23,20 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 
-HEAVY = ("torch", "pandas", "matplotlib.figure", "seaborn", "sacrebleu", "sentencepiece", "pulp", "pydantic", "yaml")
+HEAVY = ("torch", "matplotlib.figure", "seaborn", "sacrebleu", "sentencepiece", "pulp", "pydantic", "snakemake.cli")
+OURS = "heads"
+"""Never imported beforehand, since the code of a checkout is its own."""
 LONGEST = 200_000
 """Bytes of a message: the words and the environment of a job."""
 SECONDS = 60
 CLIENT = """#!{python} -IS
 import os, sys
-if sys.argv[1:3] != ["-m", "heads"]:
+if sys.argv[1:3] not in (["-m", "heads"], ["-m", "snakemake"]):
     os.execv("{python}", ["{python}", *sys.argv[1:]])
 import json, signal, socket
 with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as server:
     server.connect("{address}")
-    job = {{"words": sys.argv[3:], "folder": os.getcwd(), "environment": dict(os.environ)}}
+    job = {{"module": sys.argv[2], "words": sys.argv[3:], "folder": os.getcwd(), "environment": dict(os.environ)}}
     socket.send_fds(server, [json.dumps(job).encode()], [0, 1, 2])
     signal.signal(signal.SIGTERM, lambda number, _: server.send(str(number).encode()))
     status = int(server.recv(16) or 1)
@@ -77,9 +80,10 @@ def work(job: dict[str, object], streams: list[int]) -> None:
         os.chdir(str(job["folder"]))
         own = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
         sys.path[:1] = [str(job["folder"]), *own]
-        sys.argv = ["heads", *job["words"]]  # type: ignore[misc]
+        module = str(job["module"])
+        sys.argv = [module, *job["words"]]  # type: ignore[misc]
         try:
-            runpy.run_module("heads", run_name="__main__", alter_sys=True)
+            runpy.run_module(module, run_name="__main__", alter_sys=True)
             status = 0
         except SystemExit as end:
             status = end.code if isinstance(end.code, int) else int(end.code is not None)
@@ -132,6 +136,7 @@ def serve(address: str) -> None:
 
 
 if __name__ == "__main__":
-    for module in HEAVY:
-        import_module(module)
+    for heavy in HEAVY:
+        import_module(heavy)
+    assert OURS not in sys.modules
     serve(sys.argv[1])
