@@ -66,3 +66,29 @@ def test_a_projection_that_does_not_learn_gives_its_states_the_same_gradient() -
     whole = torch.autograd.grad(smoothed_cross_entropy(states, weight, bias, targets, 0.1, torch.float64), states)
     frozen = smoothed_cross_entropy(states, weight.detach(), bias.detach(), targets, 0.1, torch.float64)
     torch.testing.assert_close(torch.autograd.grad(frozen, states), whole)
+
+
+def test_products_of_bf16_on_a_cpu_have_one_number_of_rows_and_what_fills_them_counts_for_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """oneDNN compiles a product for each number of rows."""
+    monkeypatch.setitem(cross_entropy.CHUNK, "cpu", 100 * V)
+    sizes, multiply = [], torch.addmm
+
+    def counted(bias: Tensor, rows: Tensor, matrix: Tensor) -> Tensor:
+        sizes.append(len(rows))
+        return multiply(bias, rows, matrix)
+
+    monkeypatch.setattr(torch, "addmm", counted)
+    generator = torch.Generator().manual_seed(9)
+    states, weight, bias = (torch.randn(size, generator=generator) for size in ((150, D), (V, D), (V,)))
+    targets, learning = torch.randint(0, V, (150,), generator=generator), [states, weight, bias]
+    for part in learning:
+        part.requires_grad_()
+    found = smoothed_cross_entropy(states, weight, bias, targets, 0.1, torch.bfloat16)
+    assert sizes == [64, 64, 64]
+    expected = F.cross_entropy(F.linear(states, weight, bias), targets, label_smoothing=0.1, reduction="sum")
+    torch.testing.assert_close(found, expected, rtol=0.003, atol=0)
+    whole = torch.autograd.grad(expected, learning)
+    for one, other in zip(torch.autograd.grad(found, learning), whole, strict=True):
+        assert float((one - other).norm() / other.norm()) < 0.01

@@ -12,6 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from heads.model.linear import ROWS, filled
+
 CHUNK = {"cpu": 2**20, "cuda": 2**27}
 """Logits that are held at once, by the kind of device: what stays in a core's cache, or fills a GPU."""
 
@@ -40,28 +42,33 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         dtype: torch.dtype,
     ) -> Tensor:
         """The sum; its gradients are found on the way."""
-        rows, evenly = max(1, CHUNK[states.device.type] // len(weight)), smoothing / len(weight)
-        inputs, low, low_bias = states.to(dtype), weight.to(dtype), bias.to(dtype)
+        few_sizes = dtype is torch.bfloat16 and states.device.type == "cpu"  # see `heads.model.linear`
+        multiple = ROWS if few_sizes else 1
+        rows = max(1, CHUNK[states.device.type] // len(weight) // multiple) * multiple
+        evenly = smoothing / len(weight)
+        inputs, low, low_bias = filled(states) if few_sizes else states.to(dtype), weight.to(dtype), bias.to(dtype)
         of_states, of_weight, of_bias = torch.empty_like(inputs), torch.zeros_like(weight), torch.zeros_like(bias)
         total = weight.new_zeros(())
         for first in range(0, len(states), rows):
             part, wanted = inputs[first : first + rows], targets[first : first + rows, None]
             logits = torch.addmm(low_bias, part, low.T)
-            slope = logits.softmax(-1)
+            slopes = logits.softmax(-1)
+            # The rows that fill the last part are zeros, and what is found of them is left out.
+            logits, slope = logits[: len(wanted)], slopes[: len(wanted)]
             # By the likeliest piece, whose share of at least 1 / V has a logarithm.
             log_sums = logits.amax(-1).to(weight.dtype) - slope.amax(-1).to(weight.dtype).log()
             total += log_sums.sum() - (1 - smoothing) * logits.gather(1, wanted).to(weight.dtype).sum()
             slope.scatter_add_(1, wanted, slope.new_full((), smoothing - 1).expand_as(wanted))
-            torch.mm(slope, low, out=of_states[first : first + rows])
+            torch.mm(slopes, low, out=of_states[first : first + rows])
             if ctx.needs_input_grad[1]:
-                of_weight += slope.T @ part
+                of_weight += slopes.T @ part
             of_bias += slope.sum(0, dtype=weight.dtype)
         # What all pieces have alike needs no logits.
         together = inputs.sum(0, dtype=weight.dtype)
         total -= evenly * (weight.sum(0) @ together + len(states) * bias.sum())
         of_weight -= evenly * together
         of_bias -= evenly * len(states)
-        ctx.save_for_backward(of_states.to(states.dtype) - evenly * weight.sum(0), of_weight, of_bias)
+        ctx.save_for_backward(of_states[: len(states)].to(states.dtype) - evenly * weight.sum(0), of_weight, of_bias)
         return total
 
     @staticmethod
