@@ -90,3 +90,25 @@ def test_what_a_model_without_a_decoder_cannot_have_is_told_in_a_sentence(
     plain = {"sweep": {"budgets": {"all": []}, "selection": {"budgets": [3], "fine_tuned": {"budgets": []}}}}
     with pytest.raises(UserError, match=sentence):
         resolve(config(merged(plain, changes)))
+
+
+def test_attention_maps_of_examples_are_of_the_dev_text_with_labels_and_with_trees_where_there_are_gold_ones() -> None:
+    tables: dict[str, Any] = {
+        "kind": "pairs_of_sentences",
+        "source": "en",
+        "columns": {"premise": 0, "label": 1},
+        "labels": ["a", "b"],
+    }
+    tables |= {name: [{"table": f"{name}.tsv"}] for name in ("train", "dev", "test")}
+    own = {"corpora": {"read": {**tables, "cleaning": {"max_words": 9}}}, "experiments": {"plain": {"corpus": "read"}}}
+    plan = Plan(merged(config({"sweep": SWEEP}), own))
+    shown = {
+        name: (plan.sentences_shown(name), plan.labels_shown(name), plan.trees_shown(name))
+        for name in ("told", "plain", "demo")
+    }
+    folder = "results/corpora"
+    assert shown == {
+        "told": (f"{folder}/told/dev.source.txt", [f"{folder}/told/dev.target.txt"], [f"{folder}/told/dev.conllu"]),
+        "plain": (f"{folder}/read/dev.source.txt", [f"{folder}/read/dev.target.txt"], []),
+        "demo": (f"{folder}/demo/dev.conllu", [], []),
+    }

@@ -166,7 +166,9 @@ COMMANDS: dict[str, Mapping[str, str]] = {
         **measured("maps", RUN, "maps.json"),
         "source-bpe": f"{BPE}/source.model",
         "target-bpe": f"{BPE}/target.model",
-        "sentences": "{first_trees}",
+        "sentences": "{shown}",
+        "labels": "{shown_labels}",
+        "trees": "{shown_trees}",
     },
     "ablation": {
         "masked": f"{RUN}/ablation.tsv",
@@ -332,6 +334,8 @@ PARSED = {
     ("taken", "own"): "results/corpora/bare/dev.source.txt",
 }
 """By experiment and source of trees what is parsed: gold sentences, lines held out for roles, or the dev text."""
+EXAMPLES = tuple(f"results/corpora/labelled/dev.{name}" for name in ("source.txt", "target.txt", "conllu"))
+"""What attention maps of a model that classifies are made of: pairs of sentences, their labels, and their trees."""
 MEASURED_IN = {
     "token": "importance.tsv",
     "confidence": "confidence.tsv",

@@ -19,6 +19,7 @@ from expected_commands import (
     CHOICES,
     COMMANDS,
     ELSEWHERE,
+    EXAMPLES,
     MEASURED_IN,
     NUMBER,
     PARSED,
@@ -112,9 +113,9 @@ def planned(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def jobs(planned: Path) -> list[Job]:
-    """All jobs of two whole experiments, and those of two others up to roles, of one up to its score."""
+    """All jobs of two whole experiments, and those of two others up to roles, of one up to its score and maps."""
     further = [f"results/{name}/baseline/seed-1/roles.tsv" for name in ("near", "taken")]
-    further.append("results/told/baseline/seed-1/accuracy.json")
+    further += [f"results/told/baseline/seed-1/{name}" for name in ("accuracy.json", "maps.json")]
     words = ["--configfile", str(TINY), "planned.yaml", "--", "all", *further]
     done = snakemake(planned, "-n", "-p", "--forceall", *words)
     assert done.returncode == 0, done.stdout[-3000:]
@@ -171,7 +172,9 @@ def runs_told(job: Job, jobs: list[Job], whose: Mapping[str, str]) -> dict[str, 
     return {
         "trees": trees,
         "chosen_heads": chosen_heads(whose),
-        "first_trees": trees.split(" ")[0].partition("=")[2],
+        "shown": EXAMPLES[0] if experiment == "told" else trees.split(" ")[0].partition("=")[2],
+        "shown_labels": EXAMPLES[1] if experiment == "told" else "",
+        "shown_trees": EXAMPLES[2] if experiment == "told" else "",
         "parsed_trees": parsed if parsed.endswith(".conllu") else "",
         "parsed_text": parsed if parsed.endswith(".txt") else "",
         "choices": " ".join(CHOICES.get(experiment, ())),

@@ -222,13 +222,15 @@ use rule score as alignment_heads with:
 
 
 use rule score as maps with:
-    """Attention maps of a few sentences while the model translates them, for looking at."""
+    """Attention maps of a few sentences while the model translates them or tells their label, for looking at."""
     input:
         **SCORED_MODEL,
         settings=f"{SETTINGS}/maps.yaml",
         source_bpe=f"{BPE}/source.model",
         target_bpe=f"{BPE}/target.model",
         sentences=lambda w: PLAN.sentences_shown(w.experiment),
+        labels=lambda w: PLAN.labels_shown(w.experiment),
+        trees=lambda w: PLAN.trees_shown(w.experiment),
         code=[
             f"{CODE}/{name}.py"
             for name in ("analysis/attention_maps", "syntax/alignment", "analysis/attention_weights")
@@ -244,4 +246,4 @@ use rule score as maps with:
         runtime=30,
     params:
         stage="maps",
-        own=flags("model", "source_bpe", "target_bpe", "sentences", "out"),
+        own=flags("model", "source_bpe", "target_bpe", "sentences", "labels", "trees", "out"),

@@ -116,12 +116,13 @@ def folder_of(file):
 def flags(*names):
     """Param: the flags of these names, such as `--target-bpe FILE`, each with the wildcard, input or output so named.
 
-    Of a file of a model a command is given the folder. All text, for the cache writes params down as JSON.
+    Of a file of a model a command is given the folder, and no flag of an input that is an empty list. All text, for the
+    cache writes params down as JSON.
     """
 
     def words(wildcards, input, output):
         known = {**dict(output.items()), **dict(input.items()), **dict(wildcards.items())}
-        values = {name: Path(known[name]) for name in names}
+        values = {name: Path(str(known[name])) for name in names if str(known[name])}
         given = {name: value.parent if value.name in MODEL else value for name, value in values.items()}
         return [word for name, value in given.items() for word in (f"--{name.replace('_', '-')}", str(value))]
 

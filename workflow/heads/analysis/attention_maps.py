@@ -1,13 +1,15 @@
 """Attention maps to be looked at: a few sentences, what a model makes of them, and all its heads meanwhile. No torch.
 
+A model that classifies reads examples, of one sentence or two, and tells a label where others translate.
+
 A weight is a byte, 255 for 1; the bytes of a kind of attention stand in base64, so that a page can hold many.
 """
 
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
@@ -15,10 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heads.config.analyses import MapsSettings
-from heads.syntax.alignment import Words, on_words
+from heads.syntax.alignment import Arc, Words, on_words
+from heads.text.special_ids import BOS, EOS
 from heads.text.vocabulary import Vocabulary
+from heads.text.wordpieces import BLANK
 
 FULL = 255
+SIGNS = {BOS: "\u27e8start\u27e9", EOS: "\u27e8separator\u27e9"}
+"""What stands in maps for the start of an example and for the separator behind each of its sentences."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +41,54 @@ class Translated:
     weights: Mapping[str, NDArray[np.float32]]
 
 
+@dataclass(frozen=True, slots=True)
+class Classified:
+    """An example, the place of the label that a model told among all labels, and the weights of its heads meanwhile.
+
+    words: from `framed`. weights: [N, P, P], heads in the order of `ModelShape.heads`, signs among the P pieces.
+    """
+
+    words: Words
+    label: int
+    weights: NDArray[np.float32]
+
+
 def sentences_to_show(sentences: Iterable[Words], settings: MapsSettings) -> list[Words]:
     """The first few sentences whose number of words is between `min_words` and `max_words`."""
     fitting = (words for words in sentences if settings.min_words <= len(words) <= settings.max_words)
     return list(islice(fitting, settings.sentences))
+
+
+def examples_to_show(examples: Iterable[Sequence[Words]], settings: MapsSettings) -> list[Words]:
+    """The same of examples, by the words of all their sentences; each as the model reads it, see `framed`."""
+    fitting = (
+        framed(number, sentences)
+        for number, sentences in enumerate(examples)
+        if settings.min_words <= sum(map(len, sentences)) <= settings.max_words
+    )
+    return list(islice(fitting, settings.sentences))
+
+
+def framed(number: int, sentences: Sequence[Words]) -> Words:
+    """The sentences of an example one behind the other, in the signs that the model reads with them.
+
+    A sign is a word of one piece, without arcs.
+    """
+    separator = Words(number, (SIGNS[EOS],), (), np.array([EOS], np.int32), np.ones((1, 1)))
+    parts = [replace(separator, forms=(SIGNS[BOS],), pieces=np.array([BOS], np.int32))]
+    for sentence in sentences:
+        parts += [sentence, separator]
+    forms = tuple(form for part in parts for form in part.forms)
+    pieces = np.concatenate([part.pieces for part in parts])
+    arcs: list[Arc] = []
+    membership = np.zeros((len(forms), len(pieces)))
+    word = piece = 0
+    for part in parts:
+        words, own = part.membership.shape
+        membership[word : word + words, piece : piece + own] = part.membership
+        arcs += [Arc(arc.dependent + word, arc.head + word, arc.relation) for arc in part.arcs]
+        word, piece = word + words, piece + own
+    return Words(number, forms, tuple(arcs), pieces, membership)
 
 
 def maps(translated: Iterable[Translated], source: Vocabulary, target: Vocabulary) -> list[dict[str, Any]]:
@@ -49,11 +99,39 @@ def maps(translated: Iterable[Translated], source: Vocabulary, target: Vocabular
     the model reads it, without its end sign; membership: for every piece the words that it lies in, with its share in
     each. translation, target_pieces: what the model wrote. weights: base64 of bytes [N, Q, K] as of `Translated`.
     """
-    return [_map(member, source, target) for member in sorted(translated, key=lambda member: member.words.number)]
+    return [
+        {
+            **_read(member.words, source),
+            "translation": target.decode([member.target])[0],
+            "target_pieces": target.pieces(member.target),
+            "weights": {kind: packed(weights) for kind, weights in member.weights.items()},
+        }
+        for member in sorted(translated, key=lambda member: member.words.number)
+    ]
 
 
-def _map(member: Translated, source: Vocabulary, target: Vocabulary) -> dict[str, Any]:
-    words = member.words
+def maps_of_examples(
+    classified: Iterable[Classified], source: Vocabulary, labels: Sequence[str], wanted: Sequence[str]
+) -> list[dict[str, Any]]:
+    """The maps of each example, in the order of their file, as they stand in maps.json of a model that classifies.
+
+    As of `maps`, but that signs stand among words and pieces, and in the place of a translation `wanted`, what the
+    corpus says, and `label`, what the model tells. The arcs are of each sentence by itself; no trees, no arcs. weights:
+    of enc_self, bytes [N, P, P]. labels: all that the model knows, in its order. wanted: a label a line of the file.
+    """
+    return [
+        {
+            **_read(member.words, source),
+            "wanted": wanted[member.words.number],
+            "label": labels[member.label],
+            "weights": {"enc_self": packed(member.weights)},
+        }
+        for member in sorted(classified, key=lambda member: member.words.number)
+    ]
+
+
+def _read(words: Words, source: Vocabulary) -> dict[str, Any]:
+    """What the model reads: words, their tree and their pieces."""
     relations, tree_heads = ["root"] * len(words), [0] * len(words)
     for arc in reversed(words.arcs):
         relations[arc.dependent], tree_heads[arc.dependent] = arc.relation, arc.head + 1
@@ -62,14 +140,14 @@ def _map(member: Translated, source: Vocabulary, target: Vocabulary) -> dict[str
         "words": list(words.forms),
         "relations": relations,
         "tree_heads": tree_heads,
-        "pieces": source.pieces(words.pieces),
+        "pieces": [
+            BLANK + SIGNS[piece] if piece in SIGNS else name
+            for piece, name in zip(words.pieces.tolist(), source.pieces(words.pieces), strict=True)
+        ],
         "membership": [
             [[int(word), round(float(column[word]), 4)] for word in np.flatnonzero(column)]
             for column in words.membership.T
         ],
-        "translation": target.decode([member.target])[0],
-        "target_pieces": target.pieces(member.target),
-        "weights": {kind: packed(weights) for kind, weights in member.weights.items()},
     }
 
 
@@ -84,7 +162,7 @@ def unpacked(text: str) -> NDArray[np.float64]:
 
 
 def encoder_on_words(sentence: Mapping[str, Any]) -> NDArray[np.float64]:
-    """Encoder self-attention of a sentence of maps.json between its words [N, W, W], as `on_words` has it.
+    """Encoder self-attention of a translated sentence of maps.json between its words [N, W, W], as of `on_words`.
 
     What goes to the end sign is left out.
     """

@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from heads.analysis.attention_maps import Translated
+from heads.analysis.attention_maps import Classified, Translated
 from heads.base.names import ATTENTIONS
 from heads.config.analyses import TranslateSettings
 from heads.model.attention import Trace
@@ -105,3 +105,26 @@ def attend_translating(
                 for (kind, array), (queries, keys) in zip(arrays.items(), sizes.values(), strict=True)
             }
             yield Translated(sentences[member], target, weights)
+
+
+@torch.inference_mode()
+def attend_classifying(model: Encoder, examples: Sequence[Words], batch_tokens: int) -> Iterator[Classified]:
+    """Each example, in its signs, with the label that the model holds for the likeliest and its attention meanwhile.
+
+    The model is in evaluation mode. Examples come by length, in batches of about `batch_tokens` pieces.
+    """
+    device = next(model.parameters()).device
+    lengths = np.array([len(example.pieces) for example in examples], np.int64)
+    for members in cut(np.argsort(lengths, kind="stable"), lengths, batch_tokens):
+        source, mask = (tensor.to(device) for tensor in pad([examples[i].pieces for i in members]))
+        trace: Trace = {}
+        labels = model.projection(model(source, mask, None, None, trace))[:, 0].argmax(-1).tolist()
+        found = live_weights(trace, model.shape, "enc_self")
+        weights = (
+            np.zeros((len(members), 0, *source.shape[1:] * 2), np.float32)
+            if found is None
+            else found.float().cpu().numpy()
+        )
+        for row, member in enumerate(members):
+            read = lengths[member]
+            yield Classified(examples[member], labels[row], weights[row, :, :read, :read])

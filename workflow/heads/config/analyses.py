@@ -140,7 +140,7 @@ class AlignmentHeadsSettings(Closed):
 
 @dataclass(frozen=True, slots=True)
 class MapsSettings(Closed):
-    """How many sentences attention maps are kept of, and how long they may be."""
+    """How many sentences or examples attention maps are kept of, and how many words they may have in all."""
 
     sentences: Count = setting(24, "OURS: the first of the trees, else of the dev set")
     min_words: Count = setting(8, "shorter ones are passed over")
