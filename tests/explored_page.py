@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import json
+import re
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Page
 
+from fake_labels import write_told
 from fake_results import World, write_results
 from heads.__main__ import main
 from heads.base.files import read_tsv, read_yaml, write_yaml
+from heads.base.names import CLASSIFICATION, TRANSLATION
 from heads.config.settings import resolve, stage_settings
 from heads.explore.needs import EXPLORED, TABLES
 from heads.tables.needs import NEEDS
 
 ROOT = Path(__file__).parent.parent
-SEVERAL, ONE = "twice", "once"
-"""Experiments of two seeds, and of one without trees, whose sizes differ."""
+SEVERAL, ONE, TOLD = "twice", "once", "told"
+"""Experiments of two seeds, of one without trees, and one that classifies, whose sizes differ."""
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="no browser here: apt-get install chromium")
 WIDE, NARROW = (1280, 900), (380, 800)
@@ -37,23 +42,40 @@ class Explored:
 
 
 def explored(results: Path) -> Explored:
-    """Make two experiments up and call every command that leads to the page."""
+    """Make three experiments up and call every command that leads to the page."""
     runs = write_results(results / SEVERAL, World(layers=2, heads=3, lams=("0.01", "0.1"), seeds=(1, 2)))
     runs += write_results(results / ONE, World(layers=3, heads=2, lams=("0.03",), trees=False))
+    told = write_told(results / TOLD, World(layers=2, heads=4, lams=("0.03", "0.1")))
+    of_task = {TRANSLATION: runs, CLASSIFICATION: told}
     config = resolve(read_yaml(ROOT / "config.yaml"))
-    settings = [results / name / "settings" / "gates.yaml" for name in (SEVERAL, ONE)]
+    settings = [results / name / "settings" / "gates.yaml" for name in (SEVERAL, ONE, TOLD)]
     for path in settings:
         write_yaml(path, stage_settings(config["demo"], "gates"))
     tables = {name: results / "tables" / f"table_{name}.tsv" for name in TABLES}
     for name, path in tables.items():
-        read = [str(run) for run in runs if NEEDS[name].inputs([f"x/{run.relative_to(results)}"])]
+        (task,) = NEEDS[name].tasks
+        read = [str(run) for run in of_task[task] if NEEDS[name].inputs([f"x/{run.relative_to(results)}"])]
         assert main(["table", "--name", name, "--runs", *read, "--out", str(path)]) == 0
-    figures = [results / "figures" / SEVERAL / "measures.png", results / "figures" / "dependency_scores.png"]
+    drawn = (f"{SEVERAL}/measures", "dependency_scores", f"{TOLD}/nli_heads")
+    figures = [results / "figures" / f"{name}.png" for name in drawn]
     page = results / "explore.html"
-    shown = [str(run) for run in runs if EXPLORED.inputs([f"x/{run.relative_to(results)}"])]
+    shown = [
+        str(run)
+        for task, made in of_task.items()
+        for run in made
+        if EXPLORED[task].inputs([f"x/{run.relative_to(results)}"])
+    ]
     words = ["--tables", *map(str, tables.values()), "--settings", *map(str, settings), "--figures", *map(str, figures)]
     assert main(["explore", "--runs", *shown, *words, "--out", str(page)]) == 0
     return Explored(page, {name: read_tsv(path) for name, path in tables.items()}, results)
+
+
+def data_of(page: Path) -> list[dict[str, Any]]:
+    """The data of every experiment that stands in a page."""
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page.read_text("utf-8"), re.S)
+    assert found
+    experiments: list[dict[str, Any]] = json.loads(found[1])["experiments"]
+    return experiments
 
 
 def told(page: Page, selector: str, attribute: str) -> dict[str, str]:

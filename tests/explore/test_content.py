@@ -12,12 +12,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from explored_page import ONE, SEVERAL, Explored
+from explored_page import ONE, SEVERAL, Explored, data_of
 from heads.__main__ import main
 from heads.analysis.attention_maps import unpacked
 from heads.base.files import read_json, read_jsonl, read_tsv
-from heads.base.names import ATTENTIONS, SCOPES
-from heads.explore.needs import BY_TOPIC, PICTURES, figure_of
+from heads.base.names import ATTENTIONS, CLASSIFICATION, SCOPES, TRANSLATION
+from heads.explore.needs import BY_TOPIC, NLI_CLAIMS, PICTURES, figure_of
 from heads.explore.page import as_data
 from heads.figures.needs import NEEDS as FIGURE_NEEDS
 from heads.tables.needs import CLAIMS
@@ -28,13 +28,6 @@ from heads.tables.reading import load_reference
 def data(made: Explored) -> dict[str, dict[str, Any]]:
     """By experiment what stands in the page."""
     return {one["name"]: one for one in data_of(made.page)}
-
-
-def data_of(page: Path) -> list[dict[str, Any]]:
-    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page.read_text("utf-8"), re.S)
-    assert found
-    experiments: list[dict[str, Any]] = json.loads(found[1])["experiments"]
-    return experiments
 
 
 def of(rows: list[dict[str, str]], experiment: str, seed: str = "1") -> list[dict[str, str]]:
@@ -165,9 +158,13 @@ def test_a_claim_leads_to_its_figure_where_there_is_one(data: dict[str, Any]) ->
 
 def test_every_topic_has_a_figure_that_the_workflow_draws() -> None:
     papers = pd.concat([load_reference(name) for name in CLAIMS.reference])
-    assert {*papers["topic"]} == {*BY_TOPIC} and {*PICTURES} <= {*FIGURE_NEEDS}
-    assert figure_of("Voita et al., sec. 6.3.2; Fig 9, WMT", "which heads stay") == "heads_by_type"
-    assert figure_of("Michel et al., Table 1", "") == ""
+    assert {*papers["topic"]} == {*BY_TOPIC}
+    assert all(task in FIGURE_NEEDS[name].tasks for task, names in PICTURES.items() for name in names)
+    assert figure_of("Voita et al., sec. 6.3.2; Fig 9, WMT", "which heads stay", TRANSLATION) == "heads_by_type"
+    assert figure_of("Michel et al., Table 1", "", TRANSLATION) == ""
+    told = {(source, topic) for source, topic in load_reference(NLI_CLAIMS)[["source", "topic"]].to_numpy()}
+    assert {figure_of(*claim, CLASSIFICATION) for claim in told} == {*PICTURES[CLASSIFICATION]}
+    assert figure_of("Voita et al., Fig 9", "which heads stay", CLASSIFICATION) == ""
 
 
 def test_what_stands_between_script_tags_can_not_end_them() -> None:

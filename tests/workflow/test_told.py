@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 from test_readme import TABLE as README_TABLE
 
 from checkouts import ROOT, TINY, checkout, snakemake
+from explored_page import data_of
 from heads.base.files import read_json, read_lines, read_tsv
 from heads.base.names import CLASSIFICATION
 from heads.figures.needs import ANIMATED
@@ -35,7 +37,7 @@ def test_an_experiment_that_classifies_makes_every_table_and_figure_of_its_task_
     endings = {name: ("pdf", "png", *(["gif"] if name in ANIMATED else [])) for name in drawn}
     assert figures == {f"{name}.{ending}" for name in drawn for ending in endings[name]}
     assert (told_run / "results/figures/dependency_scores.pdf").exists()
-    assert not (told_run / "results/explore.html").exists()
+    assert (told_run / "results/explore.html").exists()
 
 
 def test_every_run_that_is_scored_has_a_label_for_every_example(told_run: Path) -> None:
@@ -59,6 +61,19 @@ def test_the_course_of_a_training_ends_with_what_confidence_and_roles_say_of_the
     assert [row["accuracy"] for row in roles] == [row["accuracy"] for row in read_tsv(baseline / "roles.tsv")]
 
 
+def test_the_page_of_a_classifier_alone_has_its_labels_and_the_attention_of_its_pruned_models(told_run: Path) -> None:
+    (one,) = data_of(told_run / "results/explore.html")
+    assert (one["task"], one["score"]) == ("classification", {"name": "accuracy", "unit": "%"})
+    assert len(one["sentences"]) == 3 and all(sum(map(bool, each["tree_heads"])) > 5 for each in one["sentences"])
+    shown = {model["run"]: model for model in one["models"] if model["attention"]}
+    assert {*shown} == {f"{run}/seed-1" for run in ("baseline", "pruned/all/lam-0.5", "pruned/all/keep-2")}
+    labels = {"entailment", "neutral", "contradiction"}
+    assert all({*model["translations"]} <= labels for model in shown.values())
+    assert len(one["claims"]) == 7 and {claim["figure"] for claim in one["claims"]} == {
+        f"figures/told/nli_{name}.png" for name in ("checkpoints", "domains", "heads", "masking_curve")
+    }
+
+
 def test_every_figure_of_a_classifier_that_the_readme_asks_for_is_made(told_run: Path) -> None:
     named = [word for line in README_TABLE for word in line.split() if "/nli/" in word]
     assert len(named) > 4
@@ -72,3 +87,10 @@ def test_both_tasks_are_planned_side_by_side(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout[-2000:]
     for name in ("table_pruning", "table_nli_pruning", "table_roles", "explore.html"):
         assert name in done.stdout
+    page = re.findall(r"^rule explore:\n    input: (.*)$", done.stdout, re.MULTILINE)[0].split(", ")
+    for run in ("tiny/baseline", "told/baseline", "tiny/pruned/all/lam-50", "told/pruned/all/lam-0.5"):
+        assert f"results/{run}/seed-1/maps.json" in page
+    assert {"results/told/baseline/seed-1/accuracy.json", "results/tables/table_nli_measures.tsv"} <= {*page}
+    assert [path for path in page if path.startswith("results/figures/told/")] == [
+        f"results/figures/told/nli_{name}.png" for name in ("checkpoints", "domains", "heads", "masking_curve")
+    ]

@@ -1,6 +1,6 @@
 // Attention out of the bytes: of one model, sentence and head, between pieces or between words.
 
-const END = "⟨end⟩", START = "⟨start⟩", BLANK = "▁", FULL = 255;
+const END = "⟨end⟩", START = "⟨start⟩", SEPARATOR = "⟨separator⟩", BLANK = "▁", FULL = 255;
 const unpackedBytes = new Map();
 
 /** The bytes of a text in base64. */
@@ -23,13 +23,17 @@ function writtenWords(pieces) {
   return { words, membership };
 }
 
-/** Tokens of one side in the chosen unit, and how each piece, the sign at its end or start too, lies in them. */
+/**
+ * Tokens of one side in the chosen unit, and how each piece, the sign at its end or start too, lies in them. Signs of
+ * examples stand among their pieces.
+ */
 function sideOf(one, number, side, sign, unit) {
   const sentence = experiment().sentences[number];
   const pieces = side === "source" ? sentence.pieces : one.written[number];
   const inWords = side === "source" ? sentence : writtenWords(pieces);
   const tokens = unit === "words" ? [...inWords.words] : readable(pieces);
   const own = unit === "words" ? inWords.membership : pieces.map((_, at) => [[at, 1]]);
+  if (wording().signs.length) return { tokens, membership: own };
   if (sign === START) return { tokens: [START, ...tokens], membership: [[[0, 1]], ...own.map((shares) => shares.map(([word, share]) => [word + 1, share]))] };
   return { tokens: [...tokens, sign], membership: [...own, [[tokens.length, 1]]] };
 }
@@ -78,7 +82,7 @@ function habitsOf(row) {
   });
   const told = Object.entries(sums).filter(([, share]) => share > 0).sort((a, b) => b[1] - a[1]);
   const [name, share] = told.find(([key]) => key !== ELSEWHERE) || told[0];
-  const many = `on the ${experiment().sentences.length} sentences here`;
+  const many = `on the ${experiment().sentences.length} ${wording().given}s here`;
   const text = share >= MOSTLY ? `Mostly it looks at ${name}: ${percent(share)} of its weight, ${many}.` : `It has no fixed place to look at, ${many}:`;
   const bars = make("ul", { class: "bars" }, ...told.map(([key, value]) => make("li", {}, make("span", {}, key), make("span", { class: "track" }, make("span", { style: { width: `${100 * value}%` } })), make("span", {}, percent(value)))));
   return { text, bars };
@@ -91,6 +95,7 @@ const ELSEWHERE = "other pieces";
 function placeName(row, found, query, key) {
   if (found.columns[key] === END) return "the end sign";
   if (found.columns[key] === START) return "the start sign";
+  if (found.columns[key] === SEPARATOR) return "a separator";
   if (row.attention === "dec_enc") return Math.abs(key - query) <= 1 ? "about the same place in the source" : ELSEWHERE;
   // In the decoder the piece that was written last stands at the column of this number.
   const offset = row.attention === "dec_self" ? key - query - 1 : key - query;

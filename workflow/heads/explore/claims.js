@@ -18,8 +18,10 @@ function renderClaims() {
   byId("claims").hidden = !claims.length;
   if (!claims.length) return;
   const verdicts = [...new Set(claims.map((one) => one.verdict))];
+  const authors = [...new Set(claims.map((one) => one.source.split(" ")[0]))];
+  const papers = authors.length > 1 ? "both papers" : `${authors[0]} et al.`;
   const counts = verdicts.map((verdict) => `${claims.filter((one) => one.verdict === verdict).length} ${verdict}`);
-  byId("claims-lead").textContent = `Of ${claims.length} claims of both papers, tried on this experiment’s models: ${counts.join(", ")}. In brackets: 95 % intervals.`;
+  byId("claims-lead").textContent = `Of ${claims.length} claims of ${papers}, tried on this experiment’s models: ${counts.join(", ")}. In brackets: 95 % intervals.`;
   fillSelect(byId("verdict"), [["", "all claims"], ...verdicts.map((verdict) => [verdict, verdict])], state.verdict || "");
   const rows = [];
   let topic = "";

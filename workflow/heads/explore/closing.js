@@ -1,4 +1,4 @@
-// Gates closing while the model trains on, and the curve of BLEU against heads that are left.
+// Gates closing while the model trains on, and the curve of the score against heads that are left.
 
 const SERIES = {
   unpruned: ["#000000", "star"], control: ["#56B4E9", "diamond"], pruned: ["#0072B2", "circle"], "from scratch": ["#D55E00", "square"],
@@ -37,7 +37,7 @@ function renderClosing() {
       const share = open.get(idOf(row));
       return { fill: colour(share), ink: inkOn(share), value: share, name: `open with probability ${show(share, 2)}`, lost: share < even };
     };
-    gridsInto(byId("closing-grids"), SCOPES[run.scope], cell, null);
+    gridsInto(byId("closing-grids"), kindsOf(run.scope), cell, null);
     byId("closing-legend").replaceChildren(...legend("P(gate is open)", "0", "1", "hatched: 0 is likelier than 1, so it would be pruned now"));
   }
   renderCurve();
@@ -77,7 +77,7 @@ function mark(shape, x, y, size, fill) {
   return draw("circle", { cx: x, cy: y, r: size, fill: shape === "ring" ? "none" : fill, stroke: fill, "stroke-width": 1.5 });
 }
 
-/** Points of the scope that is shown; below a line the scale of BLEU is squeezed, where models far worse lie. */
+/** Points of the scope that is shown; below a line the scale of scores is squeezed, where models far worse lie. */
 function renderCurve() {
   const run = closingRun(), scope = run ? run.scope : "all";
   const points = experiment().points.filter((point) => point.scope === scope || point.series === "unpruned");
@@ -90,14 +90,14 @@ function renderCurve() {
   const x = (kept) => left + (width - left - right) * kept / most;
   const deepest = Math.min(floor, ...points.map((point) => point.bleu)), line = height - bottom - (deepest < floor ? SQUEEZED : 0);
   const y = (bleu) => (bleu < floor ? line + SQUEEZED * (floor - bleu) / (floor - deepest) : top + (line - top) * (highest - bleu) / (highest - floor || 1));
-  const picture = draw("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "group", "aria-label": "BLEU against heads left" });
+  const picture = draw("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "group", "aria-label": `${scoreName()} against heads left` });
   for (const at of range(5)) {
     const kept = Math.round(most * at / 4), bleu = floor + (highest - floor) * at / 4;
     picture.append(draw("line", { x1: x(kept), x2: x(kept), y1: top, y2: height - bottom, class: "rule" }), draw("text", { x: x(kept), y: height - bottom + 16, "text-anchor": "middle", class: "name" }, kept));
     picture.append(draw("line", { x1: left, x2: width - right, y1: y(bleu), y2: y(bleu), class: "rule" }), draw("text", { x: left - 6, y: y(bleu) + 4, "text-anchor": "end", class: "name" }, show(bleu, 1)));
   }
   if (deepest < floor) picture.append(draw("rect", { x: left, y: line, width: width - left - right, height: SQUEEZED, class: "squeezed" }), draw("text", { x: left - 6, y: y(deepest) + 4, "text-anchor": "end", class: "name" }, show(deepest, 1)));
-  picture.append(draw("text", { x: (left + width) / 2, y: height - 8, "text-anchor": "middle", class: "name" }, "heads left"), draw("text", { x: 12, y: height / 2, transform: `rotate(-90 12 ${height / 2})`, "text-anchor": "middle", class: "name" }, "BLEU"));
+  picture.append(draw("text", { x: (left + width) / 2, y: height - 8, "text-anchor": "middle", class: "name" }, "heads left"), draw("text", { x: 12, y: height / 2, transform: `rotate(-90 12 ${height / 2})`, "text-anchor": "middle", class: "name" }, [scoreName(), experiment().score.unit].filter(Boolean).join(", ")));
   for (const series of ["pruned", "from scratch"]) {
     const joined = points.filter((point) => point.series === series).sort((a, b) => a.kept - b.kept);
     picture.append(draw("polyline", { points: joined.map((point) => `${x(point.kept)},${y(point.bleu)}`).join(" "), class: "curve", style: { stroke: SERIES[series][0] } }));
@@ -113,7 +113,7 @@ const seriesColour = (name) => (name === "unpruned" ? "var(--text)" : SERIES[nam
 
 function pointOf(point, x, y) {
   const known = experiment().models.some((one) => one.run === point.run);
-  const name = `${point.name}: ${point.kept} of ${point.of} heads, BLEU ${show(point.bleu, 2)}`;
+  const name = `${point.name}: ${point.kept} of ${point.of} heads, ${scored(point.bleu)}`;
   const choose = () => choosePoint(point, known);
   const press = (event) => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); choose(); } };
   const chosen = point.run && point.run === marked();
@@ -136,14 +136,14 @@ function choosePoint(point, known) {
 function renderTranslations() {
   const place = byId("translations"), number = sentenceNumber(), sentence = experiment().sentences[number];
   const shown = experiment().models.find((one) => one.run === marked()) || model();
-  const parts = [make("p", { id: "marked-model" }, make("strong", {}, modelName(shown)), `, BLEU ${signed(shown.bleu - experiment().bleu)} against the unpruned model.`)];
+  const parts = [make("p", { id: "marked-model" }, make("strong", {}, modelName(shown)), `, ${scoreName()} ${scoreChange(shown.bleu - experiment().bleu)} against the unpruned model.`)];
   if (place.dataset.unknown) parts.push(make("p", { class: "warning" }, place.dataset.unknown));
   const translated = [experiment().models[0], ...(shown === experiment().models[0] ? [] : [shown])];
   if (sentence) {
     const line = (name, text) => [make("dt", {}, name), make("dd", { lang: "und" }, text)];
-    const texts = translated.map((one) => line(one.name, one.translations ? one.translations[number] : "no translation was kept of this model"));
-    parts.push(make("dl", {}, ...line(`sentence ${number + 1}`, sentence.words.join(" ")), ...texts.flat()));
-    if (translated.length > 1 && shown.translations) parts.push(make("p", { class: "note" }, shown.translations[number] === translated[0].translations[number] ? "Both translate it alike." : "They differ on this sentence."));
+    const texts = translated.map((one) => line(one.name, one.translations ? one.translations[number] : `no ${wording().answer} was kept of this model`));
+    parts.push(make("dl", {}, ...line(`${wording().given} ${number + 1}`, textOf(sentence)), ...(sentence.wanted ? line("label in the corpus", sentence.wanted) : []), ...texts.flat()));
+    if (translated.length > 1 && shown.translations) parts.push(make("p", { class: "note" }, shown.translations[number] === translated[0].translations[number] ? `Both give the same ${wording().answer}.` : `They differ on this ${wording().given}.`));
   }
   place.replaceChildren(...parts);
 }

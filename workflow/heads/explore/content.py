@@ -1,7 +1,8 @@
 """The data of the page, as JSON: what tables and runs already hold, brought together by experiment.
 
     {"experiments": [{
-      name, seed, seeds, heads, bleu, sentences_scored, signature
+      name, task, seed, seeds, heads, bleu, sentences_scored, signature
+      score      {name, unit}                    what models are scored by; `bleu` is that score wherever it stands
       measures   [{key, name, what}]             what heads can be coloured by, in the order of the choice
       table      [{attention, layer, head,       all heads of the unpruned model, kinds, layers, heads in rising order
                    values {key: number},         the cells of table_measures.tsv
@@ -11,11 +12,12 @@
                    alignment {aer, low, high, precision, recall, offset, offset_aer, pairs, aligns},     by its first
                                                  step; or null. aer stands in values too
                    roles [{role, name, label, accuracy, low, high, baseline, cases, holds}]}]
-      sentences  [{number, words, relations, tree_heads, pieces, membership}]       of maps.json
+      sentences  [{number, words, relations, tree_heads, pieces, membership,
+                   wanted}]                      of maps.json; wanted is of examples alone: the label in the corpus
       models     [{run, name, kind, scope, asked, bleu,
                    live "1101…",                 a digit a head, in the order of `table`
-                   translations [text],          by sentence, null where none were kept
-                   written [[piece]],            the same in pieces
+                   translations [text],          by sentence, or the labels told; null where none were kept
+                   written [[piece]],            the same in pieces, null for a label
                    attention [{kind: base64}]}]  by sentence, see heads.analysis.attention_maps; null where not kept
       points     [{run, series, name, scope, kept, of, bleu}]      the curves, of table_pruning.tsv, table_selection.tsv
       closing    [{run, name, scope, updates, p_open: base64}]     bytes [updates, heads of the scope]
@@ -26,11 +28,14 @@
 
 `run` is a folder such as pruned/all/lam-0.01/seed-1. Of several seeds the first is shown, and `seeds` says how many
 there are. Numbers are those of the tables, null where they have none. Attention is kept of the unpruned model and of
-the models pruned in the widest scope, translations of all that were pruned.
+the models pruned in the widest scope, translations of all that were pruned. Of experiments that classify the same is
+read from what stands in the place of these files and tables (`heads.explore.needs`): all heads are of one kind, and
+`signature` tells what the likeliest label alone scores.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -39,18 +44,21 @@ import pandas as pd
 
 from heads.analysis.attention_maps import packed
 from heads.base.files import UserError
-from heads.base.names import SCOPES
-from heads.base.runs import Run
+from heads.base.names import CLASSIFICATION, SCOPES, TRANSLATION
+from heads.base.runs import Run, run_of
 from heads.base.targets import Target
 from heads.config.trainings import HardConcrete
 from heads.explore.claims import claims_of
 from heads.explore.curves import points_of
 from heads.explore.head_rows import head_rows, measures_of
-from heads.explore.needs import EXPLORED
-from heads.explore.wording import asked_of, name_of, run_in
-from heads.tables.reading import Frames, load_runs
+from heads.explore.needs import EXPLORED, NLI_CLAIMS, NLI_TABLES
+from heads.explore.wording import SCORES, asked_of, name_of, run_in
+from heads.model.shape import shape_of
+from heads.tables.reading import Frames, load_reference, load_runs
 
-SHOWN = ("number", "words", "relations", "tree_heads", "pieces", "membership")
+SHOWN = ("number", "words", "relations", "tree_heads", "pieces", "membership", "wanted")
+ANSWER = {TRANSLATION: "translation", CLASSIFICATION: "label"}
+"""What models make of a sentence, by what they are trained for."""
 Record = dict[str, Any]
 
 
@@ -66,19 +74,57 @@ def content(
     pictures that there are. Experiments without a baseline are passed over. Raises UserError where there is none, or
     where the distribution of an experiment is missing.
     """
-    frames = load_runs(EXPLORED, runs)
-    scores = frames["bleu.json"]
-    names = list(dict.fromkeys(scores[scores["kind"] == "baseline"]["experiment"]))
-    if not names:
+    frames = {task: _frames(task, [folder for folder in runs if _task(folder) == task]) for task in EXPLORED}
+    scores = pd.concat([of_task["bleu.json"].assign(task=task) for task, of_task in frames.items()])
+    tasks = dict(scores[scores["kind"] == "baseline"][["experiment", "task"]].to_numpy())
+    if not tasks:
         raise UserError("--runs names no baseline: give one, such as results/demo/baseline/seed-1.")
-    if missing := [name for name in names if name not in distributions]:
+    if missing := [name for name in tasks if name not in distributions]:
         raise UserError(f"--settings lacks {missing[0]}: give results/{missing[0]}/settings/gates.yaml too.")
-    every = list(figures)
-    return {"experiments": [_experiment(name, frames, tables, distributions[name], every) for name in names]}
+    names, every = dict.fromkeys(run_of(folder)[0] for folder in runs), list(figures)
+    of_task = {task: _tables(task, tables) for task in EXPLORED}
+    return {
+        "experiments": [
+            _experiment(name, task, frames[task], of_task[task], distributions[name], every)
+            for name in names
+            if (task := tasks.get(name))
+        ]
+    }
+
+
+def _task(folder: Path) -> str:
+    """What the model of a run is trained for."""
+    return CLASSIFICATION if shape_of(folder).classifies else TRANSLATION
+
+
+def _frames(task: str, runs: Sequence[Path]) -> Frames:
+    """The files of runs of this task; scores are called by BLEU, and stand in the place of bleu.json."""
+    frames = load_runs(EXPLORED[task], runs)
+    if task == CLASSIFICATION:
+        scores = frames["accuracy.json"].rename(columns={"accuracy": "bleu", "examples": "sentences"})
+        told = [f"the likeliest label alone has {share:.1f} %" for share in scores["majority"]]
+        frames["bleu.json"] = scores.assign(signature=told)
+    return frames
+
+
+def _tables(task: str, tables: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
+    """The tables about models of this task, by the names of those about translation and in their columns."""
+    if task == TRANSLATION:
+        return dict(tables)
+    named = {name: tables[own] for name, own in NLI_TABLES.items() if own in tables}
+    found = {name: table.rename(columns=lambda one: re.sub("^accuracy", "bleu", one)) for name, table in named.items()}
+    found["scoreboard"] = load_reference(NLI_CLAIMS)
+    # None of these claims is about relevance, which goes by a rule.
+    return found | {name: found[name].assign(rule="") for name in ("claims", "scoreboard") if name in found}
 
 
 def _experiment(
-    name: str, frames: Frames, tables: Mapping[str, pd.DataFrame], distribution: HardConcrete, figures: list[str]
+    name: str,
+    task: str,
+    frames: Frames,
+    tables: Mapping[str, pd.DataFrame],
+    distribution: HardConcrete,
+    figures: list[str],
 ) -> Record:
     models = frames["model.json"][frames["model.json"]["experiment"] == name]
     seed = int(models["seed"].min())
@@ -91,20 +137,22 @@ def _experiment(
     own_tables = {key: own(table) for key, table in tables.items() if "seed" in table}
     return {
         "name": name,
+        "task": task,
+        "score": SCORES[task],
         "seed": seed,
         "seeds": int(models["seed"].nunique()),
         "heads": int(models["head"].max()) + 1,
         "bleu": round(float(base["bleu"]), 2),
         "sentences_scored": int(base["sentences"]),
         "signature": str(base["signature"]),
-        "measures": measures_of(own_tables.get("measures"), mine["alignment_heads.tsv"]),
+        "measures": measures_of(task, own_tables.get("measures"), mine["alignment_heads.tsv"]),
         "table": head_rows(mine, own_tables),
-        "sentences": [{key: one[key] for key in SHOWN} for one in _maps_of(mine, "baseline")],
-        "models": _models(mine),
+        "sentences": [{key: one[key] for key in SHOWN if key in one} for one in _maps_of(mine, "baseline")],
+        "models": _models(mine, ANSWER[task]),
         "points": points_of(own_tables),
         "closing": _closing(mine["gates.jsonl"]),
         "concrete": _concrete(mine["heads.tsv"], distribution),
-        "claims": claims_of(name, tables.get("claims"), tables.get("scoreboard"), figures),
+        "claims": claims_of(name, task, tables.get("claims"), tables.get("scoreboard"), figures),
     }
 
 
@@ -123,7 +171,8 @@ def _maps_of(frames: Frames, kind: str) -> list[Record]:
     return list(maps.iloc[0]) if len(maps) else []
 
 
-def _models(frames: Frames) -> list[Record]:
+def _models(frames: Frames, answer: str) -> list[Record]:
+    """answer: what maps call what a model makes of a sentence."""
     bleu = {run: rows["bleu"].iloc[0] for run, rows in _grouped(frames["bleu.json"])}
     maps = {run: rows["maps"].iloc[0] for run, rows in _grouped(frames["maps.json"])}
     widest = "all" if any(run.scope == "all" for run in maps) else "enc_self"
@@ -135,8 +184,8 @@ def _models(frames: Frames) -> list[Record]:
             "run": run.folder, "name": name_of(run), "kind": run.kind, "scope": run.scope or "",
             "asked": asked_of(run.target), "bleu": round(float(bleu[run]), 2),
             "live": "".join(str(int(live)) for live in rows["live"]),
-            "translations": [one["translation"] for one in kept] if kept else None,
-            "written": [one["target_pieces"] for one in kept] if kept else None,
+            "translations": [one[answer] for one in kept] if kept else None,
+            "written": [one.get("target_pieces") for one in kept] if kept else None,
             "attention": [one["weights"] for one in kept] if kept and whole else None,
         })  # fmt: skip
     return found

@@ -24,6 +24,16 @@ function token(text, at, chosen, attributes, id) {
   return draw("text", { ...own, ...attributes }, text);
 }
 
+/** A sentence as people read it: without signs; the sentences of an example stand apart. */
+function textOf(sentence) {
+  const { signs } = wording(), parts = [[]];
+  for (const word of sentence.words) {
+    if (signs.includes(word)) parts.push([]);
+    else parts[parts.length - 1].push(word);
+  }
+  return parts.filter((part) => part.length).map((part) => part.join(" ")).join(" ⟶ ");
+}
+
 /** Pairs (dependent, head) of the tree's arcs, words from 0, with their relations. */
 function arcsOf(sentence) {
   return sentence.tree_heads.map((head, word) => [word, head - 1, sentence.relations[word]]).filter(([, head]) => head >= 0);
@@ -97,7 +107,7 @@ function stripOf(sentence, found) {
   const level = (from, to) => 12 + 9 * Math.min(Math.abs(from - to), 7);
   const top = 16 + Math.max(0, ...arcs.map(([from, to]) => level(from, to)));
   const at = found ? pinned(sentence.words.length) : null;
-  const picture = draw("svg", { viewBox: `0 0 ${width} ${top + 26}`, width, height: top + 26, role: "group", "aria-label": "The sentence and its tree" });
+  const picture = draw("svg", { viewBox: `0 0 ${width} ${top + 26}`, width, height: top + 26, role: "group", "aria-label": `The ${wording().given} and its tree` });
   for (const [dependent, head, relation] of arcs) {
     const x1 = places[head], x2 = places[dependent], peak = top - level(dependent, head);
     picture.append(draw("path", { d: `M ${x1} ${top} C ${x1} ${peak}, ${x2} ${peak}, ${x2} ${top}`, class: "arc" }, draw("title", {}, `${relation}: ${sentence.words[dependent]} depends on ${sentence.words[head]}`)));
@@ -133,12 +143,12 @@ function renderAttention() {
   const { sentences } = experiment();
   byId("attention").hidden = !sentences.length;
   if (!sentences.length) return;
-  const number = sentenceNumber(), row = rowOf(headId()), lengths = sentences.map((one) => one.words.length);
+  const number = sentenceNumber(), row = rowOf(headId()), lengths = sentences.map((one) => one.words.filter((word) => !wording().signs.includes(word)).length);
   const framed = treeCells(row).length && state.drawing !== "lines" ? "Framed cells are arcs of the tree, of the relation that the head finds. " : "";
-  fillSelect(byId("sentence"), sentences.map((one, at) => [at, `${at + 1}. ${one.words.join(" ")}`]), number);
+  fillSelect(byId("sentence"), sentences.map((one, at) => [at, `${at + 1}. ${textOf(one)}`]), number);
   byId("unit").value = state.unit || "words";
   byId("drawing").value = state.drawing || "map";
-  byId("attention-lead").textContent = `Attention of the ${model().name} model. ${framed}The sentences are the first ${sentences.length} of their file whose length is as maps asks in config.yaml, here ${Math.min(...lengths)} to ${Math.max(...lengths)} words. Choose a word to pin it; arrow keys go to other heads.`;
+  byId("attention-lead").textContent = `Attention of the ${model().name} model. ${framed}The ${wording().given}s are the first ${sentences.length} of their file whose length is as maps asks in config.yaml, here ${Math.min(...lengths)} to ${Math.max(...lengths)} words. Choose a word to pin it; arrow keys go to other heads.`;
   const inWords = (state.unit || "words") === "words";
   byId("compare").textContent = keptBeside().includes(headId()) ? "Kept: now choose another" : "Keep beside";
   byId("panels").closest(".trio").classList.toggle("wide", beside().length > 0);

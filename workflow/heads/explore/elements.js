@@ -45,6 +45,9 @@ function show(value, digits = 3) {
 const percent = (share, digits = 0) => `${show(100 * share, digits)} %`;
 const signed = (value, digits = 2) => (value > 0 ? "+" : "") + show(value, digits);
 
+/** A word as at the beginning of a sentence. */
+const sentenceCase = (word) => word[0].toUpperCase() + word.slice(1);
+
 /** A colour of the cividis map for a share in [0, 1]. */
 function colour(share) {
   const place = Math.min(Math.max(share, 0), 1) * (CIVIDIS.length - 1);

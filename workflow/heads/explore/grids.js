@@ -71,7 +71,7 @@ const measuredCell = (key, scale, one) => (row) => {
   const live = isLive(one, row);
   const marked = row.p_value !== null && row.p_value < SIGNIFICANT && row.bleu_change < 0;
   const role = roleOf(row);
-  const notes = [role ? `role ${role}` : "", marked ? "BLEU falls without it" : "", live ? "" : "not in the chosen model"];
+  const notes = [role ? `role ${role}` : "", marked ? `${scoreName()} falls without it` : "", live ? "" : "not in the chosen model"];
   const told = { text: role, marked, lost: !live };
   if (key === "function") {
     const name = FUNCTION_NAMES[row.function];
@@ -102,7 +102,7 @@ function walk(event) {
   const step = { ArrowRight: [0, 1], ArrowLeft: [0, -1], ArrowDown: [1, 0], ArrowUp: [-1, 0] }[event.key];
   if (!step || ["SELECT", "INPUT"].includes(event.target.tagName)) return;
   event.preventDefault();
-  const { heads } = experiment(), kinds = Object.keys(KINDS), row = rowOf(headId());
+  const { heads } = experiment(), kinds = kindsOf(), row = rowOf(headId());
   let kind = kinds.indexOf(row.attention), layer = row.layer + step[0], head = row.head + step[1];
   if (head >= heads || head < 0) kind += head < 0 ? -1 : 1;
   kind = (kind + kinds.length) % kinds.length;
@@ -116,8 +116,8 @@ function renderGrids() {
   const key = measureKey(), one = experiment();
   fillSelect(byId("measure"), [...(one.table.some((row) => row.function) ? [["function", "role"]] : []), ...one.measures.map((each) => [each.key, each.name])], key);
   fillSelect(byId("model"), one.models.filter((each) => each.kind !== "scratch" || each === model()).map((each) => [each.run, modelName(each)]), model().run);
-  gridsInto(byId("grids"), Object.keys(KINDS), measuredCell(key, scaleOf(key), model()), chooseHead);
-  const notes = ["● BLEU falls without it (p < 0.01)", ...(one.table.some((row) => row.label) ? ["a word on a square: its role as in the paper’s Figs 1 and 2, such as o→v, object to verb"] : [])];
+  gridsInto(byId("grids"), kindsOf(), measuredCell(key, scaleOf(key), model()), chooseHead);
+  const notes = [`● ${scoreName()} falls without it (p < 0.01)`, ...(one.table.some((row) => row.label) ? ["a word on a square: its role as in the paper’s Figs 1 and 2, such as o→v, object to verb"] : [])];
   if (one.table.some((row) => row.alignment?.aligns)) notes.push("align: looks at the word to be translated");
   if (model().live.includes("0")) notes.push("hatched: not in the chosen model");
   byId("marks").textContent = notes.join("; ") + ".";
@@ -136,4 +136,4 @@ const isPenalty = (key) => key.startsWith("gate_last_lambda");
 const cellText = (key, value) => (isPenalty(key) ? String(value ?? "–") : show(value));
 
 /** A model by its name, its heads and its score. */
-const modelName = (one) => `${one.name}${one.scope === "enc_self" ? ", encoder only" : ""}: ${[...one.live].filter((digit) => digit === "1").length} heads, BLEU ${show(one.bleu, 2)}`;
+const modelName = (one) => `${one.name}${one.scope === "enc_self" ? ", encoder only" : ""}: ${[...one.live].filter((digit) => digit === "1").length} heads, ${scored(one.bleu)}`;

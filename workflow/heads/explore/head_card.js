@@ -36,7 +36,7 @@ function needSentence(row) {
   if (row.bleu_change !== null) {
     const sure = row.p_value < SIGNIFICANT, lost = row.bleu_change < 0;
     const told = lost ? (sure ? "the model needs it as it stands" : `no sure loss, for p is not below ${SIGNIFICANT}`) : "nothing is lost without it";
-    parts.push(`Masked alone, BLEU changes by ${signed(row.bleu_change)} (${chanceOf(row)}): ${told}.`);
+    parts.push(`Masked alone, ${scoreName()} changes by ${scoreChange(row.bleu_change)} (${chanceOf(row)}): ${told}.`);
   }
   const last = row.values.gate_last_lambda_all ?? row.values.gate_last_lambda_enc_self;
   if (last !== null && last !== undefined) {
@@ -75,7 +75,7 @@ function rolesTable(roles) {
   return make("table", { class: "numbers" }, make("thead", {}, head), make("tbody", {}, ...roles.map(line)));
 }
 
-const titleOf = (row) => `${KINDS[row.attention][0].toUpperCase()}${headName(row).slice(1)}`;
+const titleOf = (row) => sentenceCase(headName(row));
 
 /** All numbers of a head in short, for the tip. */
 function tipOf(row) {

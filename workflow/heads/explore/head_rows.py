@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from heads.explore.wording import MEASURES, measure_of, number
+from heads.explore.wording import MEASURES, measure_of, number, worded
 from heads.figures.importance import function_label, relation_label
 from heads.figures.style import MINUS
 from heads.tables.reading import Frames, first_of
@@ -20,12 +20,12 @@ ALIGNMENT |= {"precision": "precision", "recall": "recall"}
 """What is told of a head's word alignment, and its column in `alignment_heads.tsv`."""
 
 
-def measures_of(*tables: pd.DataFrame | None) -> list[dict[str, str]]:
+def measures_of(task: str, *tables: pd.DataFrame | None) -> list[dict[str, str]]:
     """The measures that any head has a number of, in the order of MEASURES, rules of relevance last."""
     known = [table for table in tables if table is not None]
     found = {column: measure_of(column) for table in known for column in table.columns if table[column].notna().any()}
     order = [*MEASURES, *(column for column in found if column not in MEASURES)]
-    return [measure for column in order if (measure := found.get(column))]
+    return [worded(measure, task) for column in order if (measure := found.get(column))]
 
 
 def head_rows(frames: Frames, tables: Mapping[str, pd.DataFrame]) -> list[dict[str, Any]]:

@@ -2,23 +2,40 @@
 
 from __future__ import annotations
 
+from heads.base.names import CLASSIFICATION, TRANSLATION
 from heads.tables.needs import BOTH, Need
 
-EXPLORED = Need(
-    BOTH,
-    {
-        "baseline": ("model.json", "bleu.json", "roles.tsv", "alignment_heads.tsv", "maps.json"),
-        "gates": ("heads.tsv", "gates.jsonl"),
-        "pruned": ("model.json", "bleu.json", "maps.json"),
-        "scratch": ("model.json", "bleu.json"),
-    },
-    (),
-    optional=("roles.tsv", "alignment_heads.tsv"),
-    driven=True,
-)
+SCORE_FILES = {TRANSLATION: "bleu.json", CLASSIFICATION: "accuracy.json"}
+EXPLORED = {
+    task: Need(
+        BOTH,
+        {
+            "baseline": ("model.json", score, "roles.tsv", "alignment_heads.tsv", "maps.json"),
+            "gates": ("heads.tsv", "gates.jsonl"),
+            "pruned": ("model.json", score, "maps.json"),
+            "scratch": ("model.json", score),
+        },
+        (),
+        optional=("roles.tsv", "alignment_heads.tsv"),
+        driven=True,
+        tasks=(task,),
+    )
+    for task, score in SCORE_FILES.items()
+}
+"""By what models are trained for."""
 
-TABLES = ("measures", "michel_table1", "pruning", "selection", "claims", "scoreboard")
+NLI_TABLES = {
+    "measures": "nli_measures",
+    "michel_table1": "nli_heads",
+    "pruning": "nli_pruning",
+    "selection": "nli_selection",
+    "claims": "nli_claims",
+}
+"""By table about models that translate the one about models that classify."""
+TABLES = (*NLI_TABLES, "scoreboard", *NLI_TABLES.values())
 """The tables that the page shows; without one of them it is made too, and shows less."""
+NLI_CLAIMS = "michel_nli_claims.csv"
+"""What is claimed of models that classify, which have no scoreboard; below workflow/reference."""
 
 BY_PLACE = {
     ("Voita", "Fig 10"): "heads_by_layer",
@@ -45,11 +62,23 @@ BY_TOPIC = {
 }
 """Where the place does not tell, the figure by the claim's topic."""
 
-PICTURES = tuple(dict.fromkeys((*BY_PLACE.values(), *BY_TOPIC.values())))
-"""All figures that a claim leads to."""
+NLI_FIGURES = {
+    "michel_fig1": "nli_heads",
+    "michel_fig2": "nli_domains",
+    "michel_fig3": "nli_masking_curve",
+    "michel_fig5": "nli_checkpoints",
+}
+"""By figure about models that translate the one about models that classify."""
+
+PICTURES = {
+    TRANSLATION: tuple(dict.fromkeys((*BY_PLACE.values(), *BY_TOPIC.values()))),
+    CLASSIFICATION: tuple(NLI_FIGURES.values()),
+}
+"""All figures that a claim leads to, by what models are trained for."""
 
 
-def figure_of(source: str, topic: str) -> str:
+def figure_of(source: str, topic: str, task: str) -> str:
     """The name of the figure that a claim rests on; "" for a topic that has none."""
     named = [name for (paper, place), name in BY_PLACE.items() if source.startswith(paper) and place in source]
-    return next(iter(named), BY_TOPIC.get(topic, ""))
+    name = next(iter(named), BY_TOPIC.get(topic, ""))
+    return NLI_FIGURES.get(name, "") if task == CLASSIFICATION else name

@@ -8,11 +8,24 @@ const NAMES = [
   "closing", "update", "logalpha", "temperature", "low", "high", "trained", "verdict",
 ];
 
+/** What a model is given, and what it makes of that. */
+const WORDS = {
+  translation: { given: "sentence", answer: "translation", signs: [] },
+  classification: { given: "example", answer: "label", signs: ["⟨start⟩", "⟨separator⟩"] },
+};
+
 let state = {};
 const renderers = [];
 
 /** The experiment that is shown. */
 const experiment = () => DATA.experiments.find((one) => one.name === state.experiment) || DATA.experiments[0];
+
+const wording = () => WORDS[experiment().task];
+
+/** The name of what models are scored by, a score with it, and a difference of scores. */
+const scoreName = () => experiment().score.name;
+const scored = (value) => [scoreName(), show(value, 2), experiment().score.unit].filter(Boolean).join(" ");
+const scoreChange = (value) => `${signed(value)}${experiment().score.unit ? " points" : ""}`;
 
 /** What is found once for each experiment. */
 function remembered(find) {
@@ -30,6 +43,9 @@ const idOf = (row) => `${row.attention}.${row.layer}.${row.head}`;
 /** The row of a head by such a word; undefined for another. */
 const rowOf = (id) => rowsById().get(id);
 const rowsById = remembered((one) => new Map(one.table.map((row) => [idOf(row), row])));
+
+/** The kinds of attention that the models have, of all or of those that have gates in a scope. */
+const kindsOf = (scope = "all") => SCOPES[scope].filter((kind) => experiment().table.some((row) => row.attention === kind));
 
 /** How many layers have this kind of attention; an imported model's encoder may be deeper than its decoder. */
 const depthOf = (kind) => Math.max(...experiment().table.filter((row) => row.attention === kind).map((row) => row.layer)) + 1;

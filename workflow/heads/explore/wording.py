@@ -6,10 +6,13 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from heads.base.names import CLASSIFICATION, TRANSLATION
 from heads.base.runs import Run
 from heads.base.targets import Target
 from heads.figures.importance import rule_label
 
+SCORES = {TRANSLATION: {"name": "BLEU", "unit": ""}, CLASSIFICATION: {"name": "accuracy", "unit": "%"}}
+"""What models are scored by, by what they are trained for."""
 KINDS = {"baseline": "unpruned", "pruned": "pruned", "scratch": "from scratch"}
 MEASURES = {
     "gate_last_lambda_all": (
@@ -40,6 +43,15 @@ MEASURES = {
 """By column of table_measures.tsv or alignment_heads.tsv its name and what it is; relevance has a column a rule."""
 
 
+OF_LABELS = {
+    "BLEU": "accuracy",
+    "by sentence": "by example",
+    "the likeliest next piece": "the likeliest label",
+    "the end sign left out": "start and separators left out",
+}
+"""What is said of a model that classifies in the place of words about one that translates."""
+
+
 def measure_of(column: str) -> dict[str, str] | None:
     """Key, name and meaning of a column, None for one that says the same as another."""
     if column in MEASURES:
@@ -50,6 +62,14 @@ def measure_of(column: str) -> dict[str, str] | None:
     else:
         return None
     return {"key": column, "name": name, "what": what}
+
+
+def worded(measure: Mapping[str, str], task: str) -> dict[str, str]:
+    """A measure in the words for models that are trained for this task."""
+    said = dict(measure)
+    for translated, told in OF_LABELS.items() if task == CLASSIFICATION else ():
+        said |= {part: said[part].replace(translated, told) for part in ("name", "what")}
+    return said
 
 
 def run_in(row: Mapping[str, Any]) -> Run:

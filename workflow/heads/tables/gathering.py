@@ -47,6 +47,7 @@ TABLES: dict[str, Callable[..., pd.DataFrame]] = {
     "correlations": correlations_table,
     "selection": selection_table,
     "nli_pruning": nli_pruning_table,
+    "nli_measures": measures_table,
     "nli_heads": nli_heads_table,
     "nli_layers": nli_layers_table,
     "nli_masking_curve": curve_table,

@@ -1,0 +1,197 @@
+"""An experiment that classifies on the page: accuracy, labels and examples stand where others have BLEU and text."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+from playwright.sync_api import Page
+from test_content import as_number, of
+
+from explored_page import NARROW, ONE, SEVERAL, TOLD, Explored, Opened, data_of, needs_browser, told
+from fake_labels import HYPOTHESIS, LABELS, MAJORITY, PREMISE, WORDS
+from heads.analysis.attention_maps import unpacked
+from heads.base.files import read_json
+
+BARE = f"#experiment={TOLD}"
+PRUNED = "pruned/all/lam-0.1/seed-1"
+
+
+@pytest.fixture(scope="module")
+def data(made: Explored) -> dict[str, dict[str, Any]]:
+    """By experiment what stands in the page, in its order."""
+    return {one["name"]: one for one in data_of(made.page)}
+
+
+def test_experiments_stand_in_the_order_of_their_runs_each_with_its_own_score(data: dict[str, Any]) -> None:
+    assert [*data] == [SEVERAL, ONE, TOLD]
+    for name, one in data.items():
+        assert (one["task"], one["score"]["name"]) == (
+            ("classification", "accuracy") if name == TOLD else ("translation", "BLEU")
+        )
+    assert data[TOLD]["signature"] == f"the likeliest label alone has {MAJORITY} %"
+    assert data[TOLD]["sentences_scored"] == 500 and "wanted" not in data[SEVERAL]["sentences"][0]
+
+
+def test_heads_of_a_classifier_have_the_numbers_of_its_own_tables(made: Explored, data: dict[str, Any]) -> None:
+    rows = data[TOLD]["table"]
+    measured, masked = (of(made.tables[table], TOLD) for table in ("nli_measures", "nli_heads"))
+    assert len(rows) == len(measured) == len(masked) == 8
+    for row, own, without in zip(rows, measured, masked, strict=True):
+        assert [str(row[key]) for key in ("attention", "layer", "head")] == ["enc_self", own["layer"], own["head"]]
+        assert row["values"]["bleu_lost"] == as_number(own["accuracy_lost"]) is not None
+        for key in ("confidence", "lrp_plain", "importance_example", "positional_accuracy", "gate_last_lambda_all"):
+            assert row["values"][key] == as_number(own[key]) is not None
+        assert (row["bleu_change"], row["p_value"]) == (
+            as_number(without["accuracy_change"]),
+            as_number(without["p_value"]),
+        )
+        assert row["roles"] and row["alignment"] is None
+    said = {measure["key"]: measure["name"] + measure["what"] for measure in data[TOLD]["measures"]}
+    assert not [words for words in said.values() if re.search("BLEU|piece is at|translat|next piece", words)]
+    assert said["bleu_lost"].startswith("accuracy lost") and "likeliest label" in said["lrp_plain"]
+
+
+def test_models_of_a_classifier_have_accuracy_and_the_labels_that_they_tell(
+    made: Explored, data: dict[str, Any]
+) -> None:
+    models = {model["run"]: model for model in data[TOLD]["models"]}
+    for run, model in models.items():
+        folder = made.results / TOLD / run
+        assert model["bleu"] == pytest.approx(read_json(folder / "accuracy.json")["accuracy"], abs=0.005)
+        live = read_json(folder / "model.json")["shape"]["live_heads"]["enc_self"]
+        assert model["live"] == "".join(str(int(head in layer)) for layer in live for head in range(4))
+        assert model["translations"] == (None if model["kind"] == "scratch" else ["contradiction", "neutral"])
+    kept = [run for run, model in models.items() if model["attention"]]
+    assert kept == ["baseline/seed-1", "pruned/all/lam-0.03/seed-1", PRUNED]
+    assert [one["wanted"] for one in data[TOLD]["sentences"]] == [*LABELS[:2]]
+
+
+def test_points_of_a_classifier_have_the_accuracy_of_its_own_tables(made: Explored, data: dict[str, Any]) -> None:
+    points = data[TOLD]["points"]
+    rows = of(made.tables["nli_pruning"], TOLD)
+    pruned = [point for point in points if point["series"] in ("unpruned", "control", "pruned")]
+    assert [(p["kept"], p["of"], p["bleu"]) for p in pruned] == [
+        (int(row["total"]), 8, float(row["accuracy"])) for row in rows
+    ]
+    scratch = [point["bleu"] for point in points if point["series"] == "from scratch"]
+    assert scratch == [float(row["accuracy_scratch"]) for row in rows if row["accuracy_scratch"]] and len(scratch) == 2
+    masked = {point["name"]: point["bleu"] for point in points if point["series"] == "random, masked"}
+    chosen = [row for row in of(made.tables["nli_selection"], TOLD) if row["treatment"] == "masked"]
+    assert masked == {f"{r['target']}, masked": float(r["accuracy"]) for r in chosen if r["method"] == "random"} != {}
+
+
+def test_claims_of_a_classifier_are_those_of_its_table_and_lead_to_its_figures(
+    made: Explored, data: dict[str, Any]
+) -> None:
+    table = {row["measure"]: row for row in of(made.tables["nli_claims"], TOLD)}
+    claims = data[TOLD]["claims"]
+    assert len(claims) == len(table) == 7
+    for claim in claims:
+        own = next(row for row in table.values() if row["claim"] == claim["claim"] and row["source"] == claim["source"])
+        assert (claim["ours"], claim["verdict"]) == (as_number(own["ours"]), own["holds"] or "not measured")
+    assert {claim["figure"] for claim in claims} == {f"figures/{TOLD}/nli_heads.png", ""}
+    assert len({claim["topic"] for claim in claims}) == 3
+
+
+def said_on(page: Page) -> str:
+    """All that can be read or heard: text, options, and the names of what has no text."""
+    parts = page.evaluate(
+        "[...document.querySelectorAll('header *, main *, footer, #tip')].flatMap((one) => [one.textContent,"
+        " one.getAttribute('aria-label'), one.title])"
+    )
+    return " ".join(part for part in parts if isinstance(part, str))
+
+
+@needs_browser
+def test_nothing_that_is_said_of_a_classifier_is_about_translations(opened: Opened) -> None:
+    page = opened(BARE)
+    said = []
+    for measure in page.locator("#measure option").evaluate_all("all => all.map(one => one.value)"):
+        page.select_option("#measure", measure)
+        said.append(said_on(page))
+    page.hover('#grids [data-head="enc_self.1.3"]')
+    page.locator(f'#curve [data-run="{PRUNED}"]').dispatch_event("click")
+    said.append(said_on(page))
+    page.locator('#curve [data-series="random, masked"]').first.dispatch_event("click")
+    for words in (*said, said_on(page)):
+        found = re.findall(r".{30}(?:BLEU|[Tt]ranslat|[Dd]ecoder|both papers).{30}", words)
+        assert [line for line in found if "accuracy by importance" not in line] == []
+    assert "BLEU" in said_on(opened()), "what is read here would show it"
+
+
+@needs_browser
+def test_what_a_classifier_costs_is_told_in_points_of_accuracy(
+    made: Explored, data: dict[str, Any], opened: Opened
+) -> None:
+    page = opened(BARE)
+    one = data[TOLD]
+    assert f"The classification model “{TOLD}” has 8 heads and {one['bleu']:.2f} % accuracy." in page.inner_text(
+        "#summary"
+    )
+    footer = page.inner_text("#footer")
+    assert footer.startswith(f"Accuracy on 500 test examples, the likeliest label alone has {MAJORITY} %.")
+    row = one["table"][5]
+    page.click('#grids [data-head="enc_self.1.1"]')
+    change = f"{row['bleu_change']:+.2f}".replace("-", "−")
+    assert page.inner_text("#need-told").startswith(f"Masked alone, accuracy changes by {change} points (p")
+    assert f"unpruned: 8 heads, accuracy {one['bleu']:.2f} %" in page.locator("#model option").all_inner_texts()
+    assert page.locator("#curve text").all_text_contents()[-1] != "BLEU"
+    assert "accuracy, %" in page.locator("#curve text").all_text_contents()
+    assert "7 claims of Michel et al., tried" in page.inner_text("#claims-lead")
+
+
+@needs_browser
+@pytest.mark.parametrize("run", ["baseline/seed-1", PRUNED])
+def test_an_example_shows_its_map_its_label_and_the_one_that_is_told(made: Explored, opened: Opened, run: str) -> None:
+    folder = made.results / TOLD / run
+    live = [
+        (layer, head)
+        for layer, heads in enumerate(read_json(folder / "model.json")["shape"]["live_heads"]["enc_self"])
+        for head in heads
+    ]
+    page = opened(f"{BARE}&sentence=1&model={run}")
+    name = "enc_self.{}.{}".format(*live[-1])
+    page.click(f'#grids [data-head="{name}"]')
+    weights = unpacked(read_json(folder / "maps.json")[1]["weights"]["enc_self"]).reshape(len(live), -1)[-1]
+    for unit in ("pieces", "words"):
+        page.select_option("#unit", unit)
+        cells = page.locator(f'[data-panel="{name}"] rect.cell')
+        shown = np.array(cells.evaluate_all("all => all.map(one => Number(one.dataset.weight))"))
+        assert shown == pytest.approx(weights, abs=1e-4) and len(shown) == len(WORDS) ** 2
+        assert page.locator(f'[data-panel="{name}"] .token').all_text_contents() == [*WORDS]
+    assert page.locator("#strip path.arc").count() == 2
+    said = page.inner_text("#translations").split("\n")
+    answers = [said[said.index(name) + 1] for name in ("example 2", "label in the corpus", "unpruned")]
+    assert answers == [f"{' '.join(PREMISE)} ⟶ {' '.join(HYPOTHESIS)}", "entailment", "neutral"]
+    assert page.locator("#sentence option:checked").inner_text() == f"2. {answers[0]}"
+    assert f"first 2 of their file whose length is as maps asks in config.yaml, here {len(WORDS) - 3} to" in (
+        page.inner_text("#attention-lead")
+    )
+    assert ("Both give the same label." in page.inner_text("#translations")) == (run == PRUNED)
+
+
+@needs_browser
+def test_a_classifier_has_one_grid_round_which_arrow_keys_walk_and_its_gates_have_one_too(opened: Opened) -> None:
+    page = opened(f"{BARE}&head=enc_self.1.3")
+    assert len(told(page, "#grids", "data-value")) == 8 == len(told(page, "#closing-grids", "data-value"))
+    assert page.locator("#grids table").count() == page.locator("#closing-grids table").count() == 1
+    page.focus('#grids [data-head="enc_self.1.3"]')
+    walked = []
+    for key in ("ArrowRight", "ArrowDown", "ArrowLeft"):
+        page.keyboard.press(key)
+        walked.append(page.evaluate("document.activeElement.dataset.head"))
+    assert walked == ["enc_self.1.0", "enc_self.0.0", "enc_self.0.3"]
+
+
+@needs_browser
+def test_a_classifier_and_a_translator_take_turns_on_one_page_and_it_fits_a_small_window(opened: Opened) -> None:
+    page = opened("", NARROW)
+    page.select_option("#experiment", TOLD)
+    assert page.evaluate("document.documentElement.scrollWidth") == NARROW[0]
+    assert page.locator("#grids table").count() == 1 and page.inner_text("#sentence-name") == "Example"
+    page.select_option("#experiment", SEVERAL)
+    assert page.locator("#grids table").count() == 3 and page.inner_text("#sentence-name") == "Sentence"
+    assert "its translation below" in page.inner_text("#curve-lead")
