@@ -1,6 +1,6 @@
 // Attention out of the bytes: of one model, sentence and head, between pieces or between words.
 
-const END = "⟨end⟩", START = "⟨start⟩", SEPARATOR = "⟨separator⟩", BLANK = "▁", FULL = 255;
+const BLANK = "▁", FULL = 255;
 const unpackedBytes = new Map();
 
 /** The bytes of a text in base64. */

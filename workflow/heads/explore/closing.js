@@ -97,7 +97,7 @@ function renderCurve() {
     picture.append(draw("line", { x1: left, x2: width - right, y1: y(bleu), y2: y(bleu), class: "rule" }), draw("text", { x: left - 6, y: y(bleu) + 4, "text-anchor": "end", class: "name" }, show(bleu, 1)));
   }
   if (deepest < floor) picture.append(draw("rect", { x: left, y: line, width: width - left - right, height: SQUEEZED, class: "squeezed" }), draw("text", { x: left - 6, y: y(deepest) + 4, "text-anchor": "end", class: "name" }, show(deepest, 1)));
-  picture.append(draw("text", { x: (left + width) / 2, y: height - 8, "text-anchor": "middle", class: "name" }, "heads left"), draw("text", { x: 12, y: height / 2, transform: `rotate(-90 12 ${height / 2})`, "text-anchor": "middle", class: "name" }, [scoreName(), experiment().score.unit].filter(Boolean).join(", ")));
+  picture.append(draw("text", { x: (left + width) / 2, y: height - 8, "text-anchor": "middle", class: "name" }, "heads left"), draw("text", { x: 12, y: height / 2, transform: `rotate(-90 12 ${height / 2})`, "text-anchor": "middle", class: "name" }, spaced(scoreName(), experiment().score.unit && `(${experiment().score.unit})`)));
   for (const series of ["pruned", "from scratch"]) {
     const joined = points.filter((point) => point.series === series).sort((a, b) => a.kept - b.kept);
     picture.append(draw("polyline", { points: joined.map((point) => `${x(point.kept)},${y(point.bleu)}`).join(" "), class: "curve", style: { stroke: SERIES[series][0] } }));

@@ -1,4 +1,4 @@
-"""The points of the curves of BLEU against heads left."""
+"""The points of the curves of BLEU, or of what else models are scored by, against heads left."""
 
 from __future__ import annotations
 

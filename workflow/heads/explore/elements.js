@@ -45,6 +45,9 @@ function show(value, digits = 3) {
 const percent = (share, digits = 0) => `${show(100 * share, digits)} %`;
 const signed = (value, digits = 2) => (value > 0 ? "+" : "") + show(value, digits);
 
+/** Words in a row, without those that are empty. */
+const spaced = (...words) => words.filter(Boolean).join(" ");
+
 /** A word as at the beginning of a sentence. */
 const sentenceCase = (word) => word[0].toUpperCase() + word.slice(1);
 

@@ -5,7 +5,7 @@ const VIEWS = { heads: "Heads", attention: "What they look at", closing: "Gates 
 function renderTop() {
   const one = experiment(), tested = one.table.filter((row) => row.p_value !== null);
   const needed = tested.filter((row) => row.p_value < SIGNIFICANT && row.bleu_change < 0).length;
-  const parts = [`The ${one.task} model “${one.name}” has ${one.table.length} heads and ${[show(one.bleu, 2), one.score.unit, one.score.name].filter(Boolean).join(" ")}.`];
+  const parts = [`The ${one.task} model “${one.name}” has ${one.table.length} heads and ${spaced(show(one.bleu, 2), one.score.unit, one.score.name)}.`];
   if (tested.length) parts.push(`Masked one at a time, ${needed} of them clearly cost ${one.score.name} (p < ${SIGNIFICANT}); of the other ${tested.length - needed} none is surely missed.`);
   const cheap = one.models.filter((each) => each.kind === "pruned" && each.live.includes("0") && each.bleu > one.bleu - 1);
   const kept = (each) => [...each.live].filter((digit) => digit === "1").length;

@@ -8,10 +8,13 @@ const NAMES = [
   "closing", "update", "logalpha", "temperature", "low", "high", "trained", "verdict",
 ];
 
-/** What a model is given, and what it makes of that. */
+/** Signs that a model reads with the text. */
+const START = "⟨start⟩", END = "⟨end⟩", SEPARATOR = "⟨separator⟩";
+
+/** What a model is given, what it makes of that, and the signs that stand among the words. */
 const WORDS = {
   translation: { given: "sentence", answer: "translation", signs: [] },
-  classification: { given: "example", answer: "label", signs: ["⟨start⟩", "⟨separator⟩"] },
+  classification: { given: "example", answer: "label", signs: [START, SEPARATOR] },
 };
 
 let state = {};
@@ -24,7 +27,7 @@ const wording = () => WORDS[experiment().task];
 
 /** The name of what models are scored by, a score with it, and a difference of scores. */
 const scoreName = () => experiment().score.name;
-const scored = (value) => [scoreName(), show(value, 2), experiment().score.unit].filter(Boolean).join(" ");
+const scored = (value) => spaced(scoreName(), show(value, 2), experiment().score.unit);
 const scoreChange = (value) => `${signed(value)}${experiment().score.unit ? " points" : ""}`;
 
 /** What is found once for each experiment. */
