@@ -170,6 +170,10 @@ def test_an_example_shows_its_map_its_label_and_the_one_that_is_told(made: Explo
     assert f"first 2 of their file whose length is as maps asks in config.yaml, here {len(WORDS) - 3} to" in (
         page.inner_text("#attention-lead")
     )
+    name_told = "unpruned" if run.startswith("baseline") else "pruned λ 0.1"
+    assert page.inner_text("#labels") == f"Its label is entailment. This model ({name_told}) tells neutral ✗."
+    page.select_option("#sentence", "0")
+    assert page.inner_text("#labels") == f"Its label is contradiction. This model ({name_told}) tells contradiction ✓."
     assert ("Both give the same label." in page.inner_text("#translations")) == (run == PRUNED)
 
 
@@ -194,4 +198,5 @@ def test_a_classifier_and_a_translator_take_turns_on_one_page_and_it_fits_a_smal
     assert page.locator("#grids table").count() == 1 and page.inner_text("#sentence-name") == "Example"
     page.select_option("#experiment", SEVERAL)
     assert page.locator("#grids table").count() == 3 and page.inner_text("#sentence-name") == "Sentence"
+    assert page.inner_text("#labels") == ""
     assert "its translation below" in page.inner_text("#curve-lead")

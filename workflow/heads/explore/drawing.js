@@ -122,6 +122,13 @@ function stripOf(sentence, found) {
   return picture;
 }
 
+/** The label that an example was to have and the one that the chosen model tells; "" for a sentence. */
+function labelsSentence({ wanted }, number) {
+  if (!wanted) return "";
+  const label = model().translations?.[number];
+  return `Its label is ${wanted}.${label ? ` This model (${model().name}) tells ${label} ${label === wanted ? "✓" : "✗"}.` : ""}`;
+}
+
 function panelOf(id) {
   const row = rowOf(id), one = model(), unit = state.unit || "words";
   const drop = id === headId() ? null : make("button", { type: "button", onclick: () => change({ beside: keptBeside().filter((other) => other !== id).join(",") }) }, "Remove");
@@ -153,6 +160,7 @@ function renderAttention() {
   byId("compare").textContent = keptBeside().includes(headId()) ? "Kept: now choose another" : "Keep beside";
   byId("panels").closest(".trio").classList.toggle("wide", beside().length > 0);
   byId("strip").replaceChildren(stripOf(sentences[number], inWords && row.attention === "enc_self" ? attentionOf(model(), number, row, "words") : null));
+  byId("labels").textContent = labelsSentence(sentences[number], number);
   byId("panels").replaceChildren(...[headId(), ...beside()].map(panelOf));
   const seen = attentionOf(model(), number, row, state.unit || "words"), at = seen ? pinned(seen.rows.length) : null;
   const said = seen && at !== null ? told(seen, at) : "";

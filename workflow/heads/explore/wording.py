@@ -45,6 +45,7 @@ MEASURES = {
 
 OF_LABELS = {
     "BLEU": "accuracy",
+    "on all kinds of attention": "on all heads",
     "by sentence": "by example",
     "the likeliest next piece": "the likeliest label",
     "the end sign left out": "start and separators left out",
