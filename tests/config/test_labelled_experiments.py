@@ -11,6 +11,7 @@ import pytest
 from heads.base.files import UserError, read_yaml
 from heads.config.plan import Plan
 from heads.config.settings import merged, resolve, stage_settings
+from heads.config.shown import labels_shown, sentences_shown, trees_shown
 from heads.figures.needs import NEEDS as FIGURES
 from heads.tables.needs import NEEDS as TABLES
 
@@ -103,7 +104,7 @@ def test_attention_maps_of_examples_are_of_the_dev_text_with_labels_and_with_tre
     own = {"corpora": {"read": {**tables, "cleaning": {"max_words": 9}}}, "experiments": {"plain": {"corpus": "read"}}}
     plan = Plan(merged(config({"sweep": SWEEP}), own))
     shown = {
-        name: (plan.sentences_shown(name), plan.labels_shown(name), plan.trees_shown(name))
+        name: (sentences_shown(plan, name), labels_shown(plan, name), trees_shown(plan, name))
         for name in ("told", "plain", "demo")
     }
     folder = "results/corpora"

@@ -18,6 +18,7 @@ from heads.base.names import KINDS
 from heads.config.corpus_parts import download_name
 from heads.config.plan import Plan
 from heads.config.settings import merged
+from heads.config.shown import sentences_shown
 from heads.tables.needs import Need
 
 URL, LEARNT = "https://example.org/gold.conllu", "https://example.org/learn.conllu.gz"
@@ -316,7 +317,7 @@ def test_a_table_reads_files_of_runs_in_its_scopes_and_skips_what_an_experiment_
 
 def test_attention_is_shown_on_the_trees_that_decide_and_without_any_on_the_dev_text() -> None:
     asked = plan(**EXPERIMENTS)
-    shown = {name: asked.sentences_shown(name) for name in EXPERIMENTS}
+    shown = {name: sentences_shown(asked, name) for name in EXPERIMENTS}
     assert shown.pop("bare") == f"{asked.corpus_of('bare')}/dev.source.txt"
     assert shown == {name: next(iter(asked.tree_files(name).values())) for name in shown}
     assert shown["held"].endswith("held/parser/own.conllu") and shown["gold"].endswith("/dev.conllu")

@@ -228,9 +228,9 @@ use rule score as maps with:
         settings=f"{SETTINGS}/maps.yaml",
         source_bpe=f"{BPE}/source.model",
         target_bpe=f"{BPE}/target.model",
-        sentences=lambda w: PLAN.sentences_shown(w.experiment),
-        labels=lambda w: PLAN.labels_shown(w.experiment),
-        trees=lambda w: PLAN.trees_shown(w.experiment),
+        sentences=lambda w: sentences_shown(PLAN, w.experiment),
+        labels=lambda w: labels_shown(PLAN, w.experiment),
+        trees=lambda w: trees_shown(PLAN, w.experiment),
         code=[
             f"{CODE}/{name}.py"
             for name in ("analysis/attention_maps", "syntax/alignment", "analysis/attention_weights")

@@ -18,6 +18,7 @@ from heads.base.runs import SCORED
 from heads.base.targets import ANY, COUNT, GATED
 from heads.config.plan import Plan
 from heads.config.settings import STAGE_SECTIONS
+from heads.config.shown import labels_shown, sentences_shown, trees_shown
 
 # Files of the workflow are inputs too: named from where Snakemake runs, if they lie below that.
 HERE = WORKFLOW.relative_to(Path.cwd()) if WORKFLOW.is_relative_to(Path.cwd()) else WORKFLOW

@@ -273,23 +273,6 @@ class Plan:
             files["gold"] = self.gold_trees(experiment)
         return {name: files[name] for name in asked if name in files}
 
-    def sentences_shown(self, experiment: str) -> str:
-        """The file that the sentences of attention maps come from: the trees that decide, else the dev text.
-
-        Examples come from the dev text, whatever trees there are.
-        """
-        if self.task(experiment) == CLASSIFICATION or not self.has_trees(experiment):
-            return f"{self.corpus_of(experiment)}/dev.source.txt"
-        return next(iter(self.tree_files(experiment).values()))
-
-    def labels_shown(self, experiment: str) -> list[str]:
-        """The labels of the examples that attention maps are made of; nothing where there are none."""
-        return [f"{self.corpus_of(experiment)}/dev.target.txt"] if self.task(experiment) == CLASSIFICATION else []
-
-    def trees_shown(self, experiment: str) -> list[str]:
-        """The gold trees of both sentences of these examples; nothing where there are none."""
-        return [self.gold_trees(experiment)] if self.labels_shown(experiment) and self.has_gold(experiment) else []
-
     def gold_trees(self, experiment: str) -> str:
         """The trees that the corpus brings. Raises UserError where it brings none."""
         if not self.has_gold(experiment):
