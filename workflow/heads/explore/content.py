@@ -45,7 +45,7 @@ import pandas as pd
 from heads.analysis.attention_maps import packed
 from heads.base.files import UserError
 from heads.base.names import CLASSIFICATION, SCOPES, TRANSLATION
-from heads.base.runs import Run, run_of
+from heads.base.runs import Run
 from heads.base.targets import Target
 from heads.config.trainings import HardConcrete
 from heads.explore.claims import claims_of
@@ -54,7 +54,7 @@ from heads.explore.head_rows import head_rows, measures_of
 from heads.explore.needs import EXPLORED, NLI_CLAIMS, NLI_TABLES
 from heads.explore.wording import SCORES, asked_of, name_of, run_in
 from heads.model.shape import shape_of
-from heads.tables.reading import Frames, load_reference, load_runs
+from heads.tables.reading import Frames, load_reference, load_runs, named_run
 
 SHOWN = ("number", "words", "relations", "tree_heads", "pieces", "membership", "wanted")
 ANSWER = {TRANSLATION: "translation", CLASSIFICATION: "label"}
@@ -74,20 +74,21 @@ def content(
     pictures that there are. Experiments without a baseline are passed over. Raises UserError where there is none, or
     where the distribution of an experiment is missing.
     """
-    frames = {task: _frames(task, [folder for folder in runs if _task(folder) == task]) for task in EXPLORED}
-    scores = pd.concat([of_task["bleu.json"].assign(task=task) for task, of_task in frames.items()])
-    tasks = dict(scores[scores["kind"] == "baseline"][["experiment", "task"]].to_numpy())
+    named = {folder: named_run(folder) for folder in runs}
+    tasks = {name: _task(folder) for folder, (name, run) in named.items() if run.kind == "baseline"}
     if not tasks:
         raise UserError("--runs names no baseline: give one, such as results/demo/baseline/seed-1.")
     if missing := [name for name in tasks if name not in distributions]:
         raise UserError(f"--settings lacks {missing[0]}: give results/{missing[0]}/settings/gates.yaml too.")
-    names, every = dict.fromkeys(run_of(folder)[0] for folder in runs), list(figures)
-    of_task = {task: _tables(task, tables) for task in EXPLORED}
+    frames = {
+        task: _frames(task, [folder for folder, (name, _) in named.items() if tasks.get(name) == task])
+        for task in EXPLORED
+    }
+    of_task, every = {task: _tables(task, tables) for task in EXPLORED}, list(figures)
     return {
         "experiments": [
             _experiment(name, task, frames[task], of_task[task], distributions[name], every)
-            for name in names
-            if (task := tasks.get(name))
+            for name, task in tasks.items()
         ]
     }
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from heads.base.files import UserError, read_json, read_jsonl, read_tsv
-from heads.base.runs import run_of
+from heads.base.runs import Run, run_of
 from heads.base.targets import CONTROL
 from heads.model.shape import shape_of
 from heads.tables.needs import Need
@@ -177,10 +177,7 @@ def load_runs(need: Need, folders: Sequence[Path]) -> Frames:
     """
     records: dict[str, list[Record]] = {name: [] for names in need.files.values() for name in names}
     for folder in folders:
-        try:
-            experiment, run = run_of(folder)
-        except ValueError as error:
-            raise UserError(f"{error}: give folders such as results/demo/baseline/seed-1.") from error
+        experiment, run = named_run(folder)
         if need.wants(run):
             identity = {"experiment": experiment, **run.columns}
             for name in need.files[run.kind]:
@@ -188,6 +185,14 @@ def load_runs(need: Need, folders: Sequence[Path]) -> Frames:
                     continue
                 records[name] += _records(folder / name, identity, need.score)
     return {name: frame_of(rows, (*RUN_COLUMNS, *columns_of(name, need.score))) for name, rows in records.items()}
+
+
+def named_run(folder: Path) -> tuple[str, Run]:
+    """The experiment and the run of a folder that a person gave. Raises UserError for one that is no run's."""
+    try:
+        return run_of(folder)
+    except ValueError as error:
+        raise UserError(f"{error}: give folders such as results/demo/baseline/seed-1.") from error
 
 
 def columns_of(name: str, score: str) -> tuple[str, ...]:
