@@ -13,6 +13,7 @@ import json
 import os
 import runpy
 import selectors
+import shutil
 import signal
 import socket
 import subprocess
@@ -61,6 +62,7 @@ def folder_of_warm_python() -> str:
         stdin=subprocess.PIPE,
         start_new_session=True,
     )
+    atexit.register(shutil.rmtree, folder)
     atexit.register(server.communicate, timeout=SECONDS)
     until = time.monotonic() + SECONDS
     while not address.exists():

@@ -129,24 +129,25 @@ def paired_correlation_test(
     correlation of all answers minus S - 1 times that without this one. For accuracy they are the answers themselves.
     """
     words = sorted({*baseline, *references, *(label for labels in systems for label in labels)})
-    own = _pseudo_values(baseline, references, words)
-    found = [(matthews(baseline, references), 1.0)]
+    whole, own = _pseudo_values(baseline, references, words)
+    found = [(whole, 1.0)]
     for labels in systems:
-        differences = _pseudo_values(labels, references, words) - own
-        found.append((matthews(labels, references), t_test(differences)))
+        score, values = _pseudo_values(labels, references, words)
+        found.append((score, t_test(values - own)))
     return found
 
 
-def _pseudo_values(labels: Sequence[str], references: Sequence[str], words: Sequence[str]) -> NDArray[np.float64]:
-    """[S] what each answer adds to Matthews' correlation."""
+def _pseudo_values(
+    labels: Sequence[str], references: Sequence[str], words: Sequence[str]
+) -> tuple[float, NDArray[np.float64]]:
+    """Matthews' correlation, and [S] what each answer adds to it."""
     table, cells = _confusion(labels, references, words)
     number, whole, without = len(labels), _correlation(table), np.zeros(table.size)
     for cell in np.unique(cells):
         left = table.copy()
         left.flat[cell] -= 1
         without[cell] = _correlation(left)
-    values: NDArray[np.float64] = (number * whole - (number - 1) * without)[cells]
-    return values
+    return whole, (number * whole - (number - 1) * without)[cells]
 
 
 def _confusion(
