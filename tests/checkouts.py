@@ -9,13 +9,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-from warm_python import folder_of_warm_python
+from warm_python import warm_python
 
 ROOT = Path(__file__).parent.parent
 PARTS = ("Snakefile", "config.yaml", "config", "workflow", "profiles", "envs")
 TINY = Path(__file__).parent / "workflow/tiny.yaml"
-PLANNING = {"-n", "-np"}
-"""Words with which Snakemake runs no job."""
 SECONDS = 3000
 """After so long Snakemake hangs; the tiny experiment takes two minutes on two cores that do nothing else."""
 
@@ -32,18 +30,14 @@ def checkout(folder: Path) -> Path:
     return folder
 
 
-def snakemake(folder: Path, *words: str, warm: bool = False) -> subprocess.CompletedProcess[str]:
+def snakemake(folder: Path, *words: str, cold: bool = False) -> subprocess.CompletedProcess[str]:
     """Run Snakemake in a checkout and give what it said, standard error included.
 
-    warm: it and its jobs are forked from a Python that has imported what they need, see `warm_python`; so is one that
-    only plans. One that hangs is killed with all that it started, and the test fails.
+    It and its jobs are forked from a Python that has imported what they need, see `warm_python`, unless they are to be
+    cold. One that hangs is killed with all that it started, and the test fails.
     """
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    python = sys.executable
-    if warm or PLANNING & {*words}:
-        python = f"{folder_of_warm_python()}/python"
-    if warm:
-        environment["PATH"] = folder_of_warm_python() + os.pathsep + environment["PATH"]
+    python = sys.executable if cold else warm_python()
     command = [python, "-m", "snakemake", *words]
     with subprocess.Popen(
         command,

@@ -1,9 +1,9 @@
 """A `python` for workflow tests whose processes need not import torch or Snakemake each: it forks one that has.
 
-Most jobs of a tiny experiment, and most plans, take longer to import than to work. `python -m heads …` and `python -m
-snakemake …` are handed to a server with their streams, folder and environment; all else, and a process that is not
-asked to be warm, is the usual Python. What is forked shares the seed of hashes with its siblings, so tests of equal
-bytes need cold ones beside it.
+Most jobs of a tiny experiment, and most plans, take longer to import than to work. `python -m heads …`, `python -m
+snakemake …` and `python benchmarks/….py …` are handed to a server with their streams, folder and environment, and take
+it for their own interpreter; all else is the usual Python. What is forked shares the seed of hashes with its siblings,
+so tests of equal bytes need cold ones beside it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 
-HEAVY = ("torch", "matplotlib.figure", "seaborn", "sacrebleu", "sentencepiece", "pulp", "pydantic", "snakemake.cli")
+HEAVY = (
+    *("torch", "torch._dynamo", "safetensors.torch", "sacrebleu", "sentencepiece", "pulp", "pydantic", "stanza"),
+    *("seaborn", "matplotlib.figure", "matplotlib.backends.backend_pdf", "fontTools.subset", "snakemake.cli"),
+)
 OURS = "heads"
 """Never imported beforehand, since the code of a checkout is its own."""
 LONGEST = 200_000
@@ -32,12 +35,12 @@ LONGEST = 200_000
 SECONDS = 60
 CLIENT = """#!{python} -IS
 import os, sys
-if sys.argv[1:3] not in (["-m", "heads"], ["-m", "snakemake"]):
+if sys.argv[1:3] not in (["-m", "heads"], ["-m", "snakemake"]) and not sys.argv[1].startswith("benchmarks/"):
     os.execv("{python}", ["{python}", *sys.argv[1:]])
 import json, signal, socket
 with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as server:
     server.connect("{address}")
-    job = {{"module": sys.argv[2], "words": sys.argv[3:], "folder": os.getcwd(), "environment": dict(os.environ)}}
+    job = {{"words": sys.argv[1:], "folder": os.getcwd(), "environment": dict(os.environ)}}
     socket.send_fds(server, [json.dumps(job).encode()], [0, 1, 2])
     signal.signal(signal.SIGTERM, lambda number, _: server.send(str(number).encode()))
     status = int(server.recv(16) or 1)
@@ -49,8 +52,8 @@ sys.exit(status)
 
 
 @cache
-def folder_of_warm_python() -> str:
-    """The folder to put first in PATH; its server ends with this process."""
+def warm_python() -> str:
+    """The program; its server ends with this process."""
     folder = Path(tempfile.mkdtemp(prefix="warm"))
     address = folder / "socket"
     program = folder / "python"
@@ -68,12 +71,13 @@ def folder_of_warm_python() -> str:
     while not address.exists():
         assert server.poll() is None and time.monotonic() < until, "the warm Python does not start"
         time.sleep(0.05)
-    return str(folder)
+    return str(program)
 
 
-def work(job: dict[str, object], streams: list[int]) -> None:
-    """Be the process that the job asked for, to its end."""
+def work(job: dict[str, object], streams: list[int], python: str) -> None:
+    """Be the process that the job asked for, to its end; Snakemake calls the interpreter that it takes for its own."""
     status = 1
+    sys.executable = python
     try:
         for number, stream in enumerate(streams):
             os.dup2(stream, number)
@@ -81,11 +85,15 @@ def work(job: dict[str, object], streams: list[int]) -> None:
         os.environ.update(job["environment"])  # type: ignore[call-overload]
         os.chdir(str(job["folder"]))
         own = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
-        sys.path[:1] = [str(job["folder"]), *own]
-        module = str(job["module"])
-        sys.argv = [module, *job["words"]]  # type: ignore[misc]
+        words = list(job["words"])  # type: ignore[call-overload]
+        module = words[0] == "-m"
+        sys.path[:1] = [str(job["folder"] if module else Path(words[0]).parent.absolute()), *own]
+        sys.argv = words[1:] if module else words
         try:
-            runpy.run_module(module, run_name="__main__", alter_sys=True)
+            if module:
+                runpy.run_module(words[1], run_name="__main__", alter_sys=True)
+            else:
+                runpy.run_path(words[0], run_name="__main__")
             status = 0
         except SystemExit as end:
             status = end.code if isinstance(end.code, int) else int(end.code is not None)
@@ -114,7 +122,7 @@ def serve(address: str) -> None:
                 said, streams, _, _ = socket.recv_fds(connection, LONGEST, 3)
                 process = os.fork()
                 if not process:
-                    work(json.loads(said), streams)
+                    work(json.loads(said), streams, str(Path(address).with_name("python")))
                 for stream in streams:
                     os.close(stream)
                 ended = os.pidfd_open(process)

@@ -20,6 +20,7 @@ from workshop import PATIENCE_SECONDS, Command, config, training_words, write_se
 
 from checkouts import checkout
 from heads.base.files import UserError, read_yaml, write_text
+from warm_python import warm_python
 
 RUN = "results/tiny/baseline/seed-1"
 MODEL = f"{RUN}/model.safetensors"
@@ -71,9 +72,11 @@ def place(long_results: Path, tmp_path: Path) -> Path:
 
 
 @contextmanager
-def snakemake(folder: Path, *words: str, target: str = MODEL, **environment: str) -> Iterator[subprocess.Popen[bytes]]:
+def snakemake(
+    folder: Path, *words: str, target: str = MODEL, python: str = sys.executable, **environment: str
+) -> Iterator[subprocess.Popen[bytes]]:
     """Snakemake in a session of its own, of which nothing is left at the end; what it says goes to a file."""
-    command = [sys.executable, "-m", "snakemake", target, "--cores", "1", "--configfile", "tiny.yaml", *words]
+    command = [python, "-m", "snakemake", target, "--cores", "1", "--configfile", "tiny.yaml", *words]
     with (folder / "said.txt").open("wb") as stream:
         process = subprocess.Popen(
             command,
@@ -95,8 +98,12 @@ def snakemake(folder: Path, *words: str, target: str = MODEL, **environment: str
 
 
 def run(folder: Path, *words: str, target: str = MODEL, **environment: str) -> tuple[int, str]:
-    """Run Snakemake to its end: its exit status and what it said."""
-    with snakemake(folder, *words, target=target, **environment) as process:
+    """Run Snakemake to its end: its exit status and what it said.
+
+    It is forked where nobody cuts it short and it need not start under another environment.
+    """
+    python = sys.executable if environment else warm_python()
+    with snakemake(folder, *words, target=target, python=python, **environment) as process:
         status = process.wait(PATIENCE_SECONDS)
     return status, (folder / "said.txt").read_text(encoding="utf-8", errors="replace")
 

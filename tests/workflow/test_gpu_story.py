@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 import tarfile
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import yaml
 
 from checkouts import ROOT, TINY, checkout, snakemake
 from heads.base.files import read_json, read_tsv, read_yaml, write_text
+from warm_python import warm_python
 
 NOTHING: dict[str, list[str]] = {"methods": [], "budgets": []}
 SWEEP = {
@@ -41,7 +41,7 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def script(clone: Path, name: str, *words: str) -> tuple[int, str]:
     """Run one of the scripts in a clone: its exit status and what it said."""
     environment = {**os.environ, "PYTHONPATH": f"{clone / 'workflow'}:{clone / 'benchmarks'}", "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, f"benchmarks/gpu/{name}.py", *words]
+    command = [warm_python(), f"benchmarks/gpu/{name}.py", *words]
     done = subprocess.run(command, cwd=clone, env=environment, capture_output=True, text=True, timeout=900)
     return done.returncode, done.stdout + done.stderr
 

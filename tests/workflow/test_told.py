@@ -23,7 +23,7 @@ TOLD = ROOT / "tests/workflow/told.yaml"
 def told_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A checkout in which the experiment has been run to the last figure; only to be read."""
     folder = checkout(tmp_path_factory.mktemp("told run"))
-    done = snakemake(folder, "--cores", "2", "--configfile", str(TOLD), warm=True)
+    done = snakemake(folder, "--cores", "2", "--configfile", str(TOLD))
     assert done.returncode == 0, done.stdout[-3000:]
     return folder
 

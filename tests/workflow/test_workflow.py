@@ -24,6 +24,7 @@ from heads.config.settings import resolve
 from heads.figures.needs import ACROSS, ANIMATED
 from heads.figures.needs import NEEDS as ALL_FIGURES
 from heads.tables.needs import NEEDS as ALL_TABLES
+from warm_python import warm_python
 
 # Of models that translate, as those of the tiny experiment do; of others: test_told.py.
 TABLES = [name for name, need in ALL_TABLES.items() if TRANSLATION in need.tasks]
@@ -36,7 +37,7 @@ ONE_MORE = TINY.read_text(encoding="utf-8").replace("all: [50]", "all: [0.002, 5
 def tiny_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A checkout in which the tiny experiment has been run to the last figure; only to be read or copied."""
     folder = checkout(tmp_path_factory.mktemp("tiny run"))
-    done = snakemake(folder, "--cores", "2", "--configfile", str(TINY), warm=True)
+    done = snakemake(folder, "--cores", "2", "--configfile", str(TINY))
     assert done.returncode == 0, done.stdout[-3000:]
     return folder
 
@@ -62,6 +63,13 @@ def test_jobs_are_started_without_a_limit_but_one_that_was_asked_for(
         snakefile.write("    print('limit:', limiter.max_jobs if limiter else 'none')\n")
     done = snakemake(fresh, "results/demo/settings/score.yaml", "--cores", "1", *words)
     assert re.findall("^limit: (.*)", done.stdout, re.MULTILINE) == [limit], done.stdout
+
+
+def test_jobs_of_these_tests_are_forked_and_not_started(fresh: Path) -> None:
+    with (fresh / "workflow/Snakefile").open("a", encoding="utf-8") as snakefile:
+        snakefile.write("rule where:\n    output: 'where.txt'\n    shell: 'which python > {output}'\n")
+    done = snakemake(fresh, "where.txt", "--cores", "1")
+    assert done.returncode == 0 and read_lines(fresh / "where.txt") == [warm_python()], done.stdout
 
 
 @pytest.mark.parametrize("alone", ["demo-footnote8", "multi30k", "news-en-de", ""])
@@ -270,7 +278,7 @@ def test_the_same_seed_gives_the_same_models_and_tables_byte_for_byte(tiny_run: 
         made += [f"results/tiny/{run}/bleu.json" for run in runs if "gates" not in run]
         for name in made:
             (again / name).unlink()
-        done = snakemake(again, *made, *others, *asked)
+        done = snakemake(again, *made, *others, *asked, cold=True)
         assert done.returncode == 0, done.stdout[-3000:]
         for name in [*made, *others]:
             assert (again / name).stat().st_mtime > (tiny_run / name).stat().st_mtime, name
