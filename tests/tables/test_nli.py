@@ -6,9 +6,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
+from fake_labels import write_told
+from fake_results import World
 from heads.base.files import UserError, write_json, write_lines, write_tsv
 from heads.model.shape import ModelShape, full_heads
 from heads.tables.gathering import gathered
@@ -104,6 +107,19 @@ def test_single_heads_have_accuracy_and_no_rows_of_a_paper_without_numbers(runs:
     assert table["significant"].tolist() == [1, 0, 0] * 2
     assert set(table["matthews_change"]) == {-0.015} and set(table["matthews"]) == {0.7}
     assert table["matthews_significant"].tolist() == [1] * 3 + [0] * 3
+
+
+def test_correlations_are_of_the_ranks_of_a_classifiers_own_measures(tmp_path: Path) -> None:
+    runs = write_told(tmp_path / "told", World(layers=2, heads=4, lams=("0.1",)))
+    found, heads = gathered("nli_correlations", runs), gathered("nli_measures", runs)
+    assert {*found["attention"]} == {"enc_self", "all"}
+    told = found.set_index(["attention", "measure_a", "measure_b"])
+    assert not [pair for pair in told.index if "bleu" in " ".join(pair)]
+    for pair in (("lrp_plain", "accuracy_lost"), ("confidence", "accuracy_lost"), ("lrp_plain", "confidence")):
+        ranks = heads[[*pair]].rank().to_numpy()
+        expected = np.corrcoef(ranks.T)[0, 1]
+        assert told.loc[("enc_self", *pair), "rho"] == pytest.approx(expected, abs=1e-9) and abs(expected) > 0.01
+    assert {*found["heads"]} <= {8}
 
 
 def test_layers_stand_beside_berts_at_the_same_depth(runs: list[Path]) -> None:

@@ -24,6 +24,7 @@ from heads.model.checkpoint import load_tensors
 from heads.text.batches import cut
 from heads.training.distributed import Processes
 from tiny_commands import words_of
+from warm_python import warm_python
 
 __all__ = ["data"]
 
@@ -47,9 +48,9 @@ def newer(path: Path, before: int) -> bool:
 
 
 def started(processes: int, words: list[str], said: Path) -> subprocess.Popen[str]:
-    """Start `python -m heads WORDS`, which starts so many processes of its own."""
+    """Start `python -m heads WORDS`, which starts so many processes of its own if it is not to be the only one."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "workflow"), "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", "heads", *words, f"--processes={processes}"]
+    command = [warm_python() if processes == 1 else sys.executable, "-m", "heads", *words, f"--processes={processes}"]
     with said.open("w", encoding="utf-8") as stream:
         return subprocess.Popen(command, env=environment, stdout=stream, stderr=stream, text=True)
 

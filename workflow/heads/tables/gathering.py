@@ -19,6 +19,7 @@ from heads.tables.needs import NEEDS
 from heads.tables.nli import (
     nli_checkpoints_table,
     nli_claims_table,
+    nli_correlations_table,
     nli_heads_table,
     nli_layers_table,
     nli_pruning_table,
@@ -48,6 +49,7 @@ TABLES: dict[str, Callable[..., pd.DataFrame]] = {
     "selection": selection_table,
     "nli_pruning": nli_pruning_table,
     "nli_measures": measures_table,
+    "nli_correlations": nli_correlations_table,
     "nli_heads": nli_heads_table,
     "nli_layers": nli_layers_table,
     "nli_masking_curve": curve_table,
@@ -72,6 +74,7 @@ KEYS = {
     "correlations": ("experiment", "attention", "measure_a", "measure_b"),
     "selection": ("experiment", "target", "treatment", "updates"),
     "nli_pruning": ("experiment", "kind", "scope", "method", "lam", "keep"),
+    "nli_correlations": ("experiment", "attention", "measure_a", "measure_b"),
     "nli_layers": ("experiment", "attention", "layer"),
     "nli_masking_curve": ("experiment", "order", "attention", "masked"),
     "nli_checkpoints": ("experiment", "update", "finished", "masked"),

@@ -125,6 +125,7 @@ NEEDS: dict[str, Need] = {
         tasks=NLI,
     ),
     "nli_measures": Need(("all",), MEASURED, (), optional=("roles.tsv",), tasks=NLI),
+    "nli_correlations": Need(("all",), MEASURED, (), optional=("roles.tsv",), tasks=NLI),
     "nli_heads": Need((), {"baseline": ("ablation.tsv", "ablation.dev.tsv")}, (), tasks=NLI),
     "nli_layers": Need((), {"baseline": ("layers_to_one.tsv",)}, ("michel_tables3_6_bert_layers.csv",), tasks=NLI),
     "nli_masking_curve": Need((), {"baseline": ("masking_curve.tsv",)}, (), tasks=NLI),
