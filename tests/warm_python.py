@@ -35,7 +35,8 @@ LONGEST = 200_000
 SECONDS = 60
 CLIENT = """#!{python} -IS
 import os, sys
-if sys.argv[1:3] not in (["-m", "heads"], ["-m", "snakemake"]) and not sys.argv[1].startswith("benchmarks/"):
+script = "".join(sys.argv[1:2]).startswith("benchmarks/")
+if not script and sys.argv[1:3] not in (["-m", "heads"], ["-m", "snakemake"]):
     os.execv("{python}", ["{python}", *sys.argv[1:]])
 import json, signal, socket
 with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as server:
