@@ -19,7 +19,6 @@ from heads.tables.needs import NEEDS
 from heads.tables.nli import (
     nli_checkpoints_table,
     nli_claims_table,
-    nli_correlations_table,
     nli_heads_table,
     nli_layers_table,
     nli_pruning_table,
@@ -49,7 +48,7 @@ TABLES: dict[str, Callable[..., pd.DataFrame]] = {
     "selection": selection_table,
     "nli_pruning": nli_pruning_table,
     "nli_measures": measures_table,
-    "nli_correlations": nli_correlations_table,
+    "nli_correlations": correlations_table,
     "nli_heads": nli_heads_table,
     "nli_layers": nli_layers_table,
     "nli_masking_curve": curve_table,
@@ -84,6 +83,9 @@ KEYS = {
 """What rows agree in that differ only by their seed. Not single heads: head 3 of one seed is not that of another. Both
 tables of claims see to their seeds themselves, for a mean has a verdict of its own."""
 
+MEASURES = ("measure_a", "measure_b")
+"""Columns whose cells are names of columns."""
+
 
 def gathered(name: str, runs: Sequence[Path]) -> pd.DataFrame:
     """The table of a name in TABLES, out of the folders of runs."""
@@ -91,7 +93,8 @@ def gathered(name: str, runs: Sequence[Path]) -> pd.DataFrame:
     frames = load_runs(need, runs)
     table = TABLES[name](frames, *(load_reference(reference) for reference in need.reference))
     table = with_spread(table, KEYS[name]) if name in KEYS else table
-    return table.rename(columns=lambda column: column.replace("bleu", need.score))
+    measures = {column: table[column].str.replace("bleu", need.score) for column in MEASURES if column in table}
+    return table.assign(**measures).rename(columns=lambda column: column.replace("bleu", need.score))
 
 
 def corpora_gathered(experiments: Sequence[Path], corpora: Sequence[Path]) -> pd.DataFrame:

@@ -16,7 +16,6 @@ from heads.base.targets import CONTROL
 from heads.tables.claims import COLUMNS as CLAIM_COLUMNS
 from heads.tables.claims import claim_row, over_seeds
 from heads.tables.claims_michel import MICHEL_CLAIMS, free_share
-from heads.tables.correlations import correlations_table
 from heads.tables.michel import HEAD, SIGNIFICANT, checkpoints_table, heads_table, layers_table
 from heads.tables.pruning import heads_left, run_order
 from heads.tables.reading import BESIDE_ACCURACY, RUN_COLUMNS, Frames
@@ -66,13 +65,6 @@ def nli_layers_table(frames: Frames, tables3_6: pd.DataFrame) -> pd.DataFrame:
     """
     paper = tables3_6.rename(columns=lambda name: name.replace("accuracy", "bleu")).rename(columns={"task": "pair"})
     return layers_table(frames, paper)
-
-
-def nli_correlations_table(frames: Frames) -> pd.DataFrame:
-    """Spearman's rank correlation of every two measures of a head; accuracy lost stands in the place of BLEU lost."""
-    table = correlations_table(frames)
-    named = {column: table[column].str.replace("bleu", SCORES[0]) for column in ("measure_a", "measure_b")}
-    return table.assign(**named)
 
 
 def nli_checkpoints_table(frames: Frames) -> pd.DataFrame:
