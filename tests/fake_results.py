@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -244,6 +245,18 @@ def _speed(path: Path, run: Run, world: World) -> None:
 
 
 def _masking(path: Path, world: World, weight: Any, rng: np.random.Generator) -> None:
+    _heads_masked(path, world, weight, rng)
+    layers: list[Row] = []
+    for kind, layer in itertools.product(ATTENTIONS, range(world.layers)):
+        chosen = {"head_chosen": 0, "bleu": 90.0 - layer, "bleu_change": -2.0 - layer, "p_value": 0.02}
+        oracle = {"head_oracle": 1, "bleu_oracle": 91.0, "bleu_change_oracle": -1.0, "p_value_oracle": 0.001}
+        layers.append({"attention": kind, "layer": layer, "heads": world.heads, **chosen, **oracle})
+    write_tsv(path / "layers_to_one.tsv", layers, tuple(layers[0]))
+    _masked_in_steps(path)
+
+
+def _heads_masked(path: Path, world: World, weight: Any, rng: np.random.Generator) -> None:
+    """What each head is worth, and what the model scores without it."""
     heads = [
         {"attention": a, "layer": layer, "head": head}
         for a in ATTENTIONS
@@ -264,12 +277,10 @@ def _masking(path: Path, world: World, weight: Any, rng: np.random.Generator) ->
             for h, c in zip(heads, changes, strict=True)
         ]
         write_tsv(path / name, rows, tuple(rows[0]))
-    layers: list[Row] = []
-    for kind, layer in dict.fromkeys((h["attention"], int(str(h["layer"]))) for h in heads):
-        chosen = {"head_chosen": 0, "bleu": 90.0 - layer, "bleu_change": -2.0 - layer, "p_value": 0.02}
-        oracle = {"head_oracle": 1, "bleu_oracle": 91.0, "bleu_change_oracle": -1.0, "p_value_oracle": 0.001}
-        layers.append({"attention": kind, "layer": layer, "heads": world.heads, **chosen, **oracle})
-    write_tsv(path / "layers_to_one.tsv", layers, tuple(layers[0]))
+
+
+def _masked_in_steps(path: Path) -> None:
+    """Curves that fall the steeper the later their order, and of the first order those of a model in training."""
     curves: list[dict[str, Any]] = [
         {
             "order": order,
