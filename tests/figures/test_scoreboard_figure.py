@@ -23,7 +23,7 @@ from heads.tables.settling import NOT_SETTLED
 from heads.tables.verdicts import TOO_FEW, Finding, holds
 
 VERDICTS = ("yes", "no", "unclear", TOO_FEW, NOT_SETTLED, "")
-PAPERS = [load_reference(name) for name in NEEDS["scoreboard"].reference]
+VOITA, MICHEL, ALIGNMENT = PAPERS = [load_reference(name) for name in NEEDS["scoreboard"].reference]
 MANY = ("demo", "opensubtitles-en-ru", "wmt-en-de", "anamewithoutanyhyphen")
 
 
@@ -45,7 +45,7 @@ def page(monkeypatch: pytest.MonkeyPatch, board: pd.DataFrame, seeds: int = 1) -
     frame = pd.DataFrame([{"experiment": name, "seed": seed} for name in names for seed in range(seeds)])
     monkeypatch.setattr(drawing, "scoreboard_table", lambda frames, *papers: board)
     with styled():
-        figure = drawing.scoreboard({"model.json": frame}, PAPERS[0], PAPERS[1], ", ".join(names))
+        figure = drawing.scoreboard({"model.json": frame}, VOITA, MICHEL, ALIGNMENT, ", ".join(names))
         (axes,) = figure.axes
         FigureCanvasAgg(figure).draw()
         return axes
@@ -94,7 +94,7 @@ def cells(axes: Axes) -> list[tuple[float, float, str]]:
 
 def test_the_colour_of_a_cell_is_its_verdict_and_the_last_rows_count_them(monkeypatch: pytest.MonkeyPatch) -> None:
     board = board_of(MANY)
-    board[f"verdict_{MANY[2]}"] = ["yes"] * 50 + ["no"] * 6
+    board[f"verdict_{MANY[2]}"] = ["yes"] * 50 + ["no"] * 9
     axes = page(monkeypatch, board)
     columns = sorted({round(x, 4) for x, _, _ in cells(axes)})
     assert len(columns) == len(MANY)
@@ -103,7 +103,7 @@ def test_the_colour_of_a_cell_is_its_verdict_and_the_last_rows_count_them(monkey
         verdicts = board[f"verdict_{experiment}"].tolist()
         assert colours == [LOOKS[verdict].colour for verdict in [*verdicts, *VERDICTS]]
     foot = rows_of(axes)[-len(VERDICTS) :]
-    foot[0].remove("of 56 claims")
+    foot[0].remove("of 59 claims")
     assert [line[0] for line in foot] == [LOOKS[verdict].meaning for verdict in VERDICTS]
     for number, experiment in enumerate(MANY):
         count = Counter(board[f"verdict_{experiment}"])

@@ -64,5 +64,5 @@ def test_names_for_a_picture_are_short_and_tell_rows_apart_together_with_the_mea
     assert papers["name"].str.len().between(5, 58).all() and papers["topic"].str.len().between(5, 52).all()
     # Rows of a topic stand together, so that a picture can name it once.
     topics = papers["study"] + papers["topic"]
-    assert (topics != topics.shift()).sum() == topics.nunique() == 11
+    assert (topics != topics.shift()).sum() == topics.nunique() == 12
     assert papers.groupby(topics).size().min() >= 3

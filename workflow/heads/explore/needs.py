@@ -59,6 +59,7 @@ BY_TOPIC = {
     "heads masked one at a time, layers cut to one head": "michel_fig1",
     "heads masked in the order of importance": "michel_fig3",
     "other domains, other moments, speed": "michel_fig5",
+    "word alignment": "alignment_heads",
 }
 """Where the place does not tell, the figure by the claim's topic."""
 

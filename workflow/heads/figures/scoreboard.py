@@ -52,12 +52,14 @@ SMALL: dict[str, Any] = {"fontsize": 6.5, "va": "center_baseline"}
 RULE = "#C8C8C8"
 
 
-def scoreboard(frames: Frames, voita: pd.DataFrame, michel: pd.DataFrame, names: str) -> Figure:
+def scoreboard(
+    frames: Frames, voita: pd.DataFrame, michel: pd.DataFrame, alignment: pd.DataFrame, names: str
+) -> Figure:
     """The table of `heads.tables.scoreboard` to be taken in at a glance, and how many claims have each verdict.
 
     One page, whose width grows with the experiments. names: of all experiments.
     """
-    board = scoreboard_table(frames, voita, michel)
+    board = scoreboard_table(frames, voita, michel, alignment)
     sheet = Sheet(frames, board)
     figure = plt.figure(figsize=(sheet.width, sheet.height))
     figure.set_layout_engine("none")

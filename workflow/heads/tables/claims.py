@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pandas as pd
 
+from heads.tables.claims_alignment import ALIGNMENT_CLAIMS
 from heads.tables.claims_michel import MICHEL_CLAIMS
 from heads.tables.claims_voita import VOITA_CLAIMS, VOITA_RELEVANCE_CLAIMS
 from heads.tables.evidence import Evidence, gather
@@ -22,7 +23,7 @@ def _on_frames(claim: Callable[[Frames], Finding]) -> Callable[[Evidence], Findi
 
 CLAIMS: dict[str, Callable[[Evidence], Finding]] = {
     **VOITA_CLAIMS,
-    **{name: _on_frames(claim) for name, claim in MICHEL_CLAIMS.items()},
+    **{name: _on_frames(claim) for name, claim in {**MICHEL_CLAIMS, **ALIGNMENT_CLAIMS}.items()},
 }
 """By id in the papers' files of claims, which is one name space."""
 

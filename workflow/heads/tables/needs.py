@@ -57,21 +57,22 @@ MEASURED = {
 
 MICHEL = ("layers_to_one.tsv", "masking_curve.tsv", "checkpoints.tsv", "speed.tsv", "ablation.out_of_domain.tsv")
 """What the claims of Michel et al. are read from, besides single heads masked."""
+ALIGNED = "alignment_heads.tsv"
 SCORED = ("bleu.json", "bleu_statistics.tsv")
 TRAINED = ("model.json", "train.jsonl")
 
 CLAIMS = Need(
     BOTH,
     {
-        "baseline": (*MEASURED["baseline"], *SCORED, "model.json", *MICHEL),
+        "baseline": (*MEASURED["baseline"], *SCORED, "model.json", *MICHEL, ALIGNED),
         "gates": (*MEASURED["gates"], *TRAINED),
         "pruned": ("roles.tsv", *SCORED, "model.json"),
         "scratch": (*SCORED, *TRAINED),
         "selected": (*SCORED, *TRAINED),
         "penalty_scratch": (*SCORED, "model.json"),
     },
-    ("voita_claims.csv", "michel_claims.csv"),
-    optional=("roles.tsv", *MICHEL),
+    ("voita_claims.csv", "michel_claims.csv", "alignment_claims.csv"),
+    optional=("roles.tsv", *MICHEL, ALIGNED),
 )
 """Of both tables of claims."""
 
@@ -102,9 +103,7 @@ NEEDS: dict[str, Need] = {
         BOTH, dict.fromkeys(("baseline", "pruned"), ("roles.tsv", "model.json")), (), driven=True, tasks=EITHER
     ),
     "dynamics": Need((), {"baseline": ("dynamics.tsv",)}, (), tasks=EITHER),
-    "alignment": Need(
-        BOTH, dict.fromkeys(("baseline", "pruned", "scratch"), ("alignment_heads.tsv", "model.json")), (), driven=True
-    ),
+    "alignment": Need(BOTH, dict.fromkeys(("baseline", "pruned", "scratch"), (ALIGNED, "model.json")), (), driven=True),
     "speed": Need((), {"baseline": ("speed.tsv",)}, ("michel_table4_speed.csv",)),
     "michel_table1": Need((), {"baseline": ("ablation.tsv", "ablation.dev.tsv")}, ("michel_table1_heads.csv",)),
     "michel_table2": Need((), {"baseline": ("layers_to_one.tsv",)}, ("michel_tables2_5_layers.csv",)),

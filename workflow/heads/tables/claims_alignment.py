@@ -1,0 +1,67 @@
+"""Where a translation model's attention to the source aligns words, which Garg et al. 2019 use, as claims.
+
+Each layer is told by the head that errs least at the first step of the settings; see `heads.analysis.alignment_heads`.
+The head is chosen on the pairs that it is reported on. Where two layers are compared their intervals are taken for
+independent and set end against end, which is wider than 95 % asks for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pandas as pd
+
+from heads.tables.alignment import best_heads
+from heads.tables.reading import Frames, first_of
+from heads.tables.verdicts import NOT_MEASURED, Finding
+
+
+def heads_align(frames: Frames) -> Finding:
+    """By how much the best head of all layers errs less than the best fixed offset."""
+    layers = _layers(frames)
+    if layers.empty:
+        return NOT_MEASURED
+    best = layers.loc[layers["aer"].idxmin()]
+    return Finding(best["gain"], low=best["gain_low"], high=best["gain_high"])
+
+
+def aligned_late(frames: Frames) -> Finding:
+    """By how much the best head of the upper half of the layers errs less than that of the lower; no middle one."""
+    layers = _layers(frames)
+    half = len(layers) // 2
+    if half == 0:
+        return NOT_MEASURED
+    low, high = (part.loc[part["aer"].idxmin()] for part in (layers[:half], layers[-half:]))
+    return Finding(
+        low["aer"] - high["aer"], low=low["aer_low"] - high["aer_high"], high=low["aer_high"] - high["aer_low"]
+    )
+
+
+def last_but_one(frames: Frames) -> Finding:
+    """Layers that err less than the last but one; its ends count those that surely do and those that may.
+
+    chance: that of one layer among so many being the best.
+    """
+    layers = _layers(frames)
+    if len(layers) < 2:
+        return NOT_MEASURED
+    one, others = layers.iloc[-2], layers.drop(index=layers.index[-2])
+    counts = [
+        int((others[column] < limit).sum())
+        for column, limit in (("aer", one["aer"]), ("aer_high", one["aer_low"]), ("aer_low", one["aer_high"]))
+    ]
+    return Finding(counts[0], len(others), low=counts[1], high=counts[2], chance=1 / len(layers))
+
+
+def _layers(frames: Frames) -> pd.DataFrame:
+    """The best head of each layer of the unpruned model, by layer; no rows without a word alignment."""
+    rows = frames["alignment_heads.tsv"]
+    return best_heads(first_of(rows[rows["kind"] == "baseline"], "step")).sort_values("layer", ignore_index=True)
+
+
+ALIGNMENT_CLAIMS: dict[str, Callable[[Frames], Finding]] = {
+    "heads_align": heads_align,
+    "aligned_late": aligned_late,
+    "last_but_one": last_but_one,
+}
+"""By id in `alignment_claims.csv`."""
