@@ -205,11 +205,6 @@ def test_lists_are_replaced_whole_and_nothing_given_is_changed() -> None:
             r"selection\.at_least: the key 'enc' is not a kind of attention such as dec_enc, or",
         ),
         ("selection.at_least.dec_enc", -1, r"selection\.at_least\.dec_enc: -1 is less than the minimum of 0"),
-        (
-            "sweep.scratch_lambdas",
-            {"all": [0.01, 0.5]},
-            r"sweep\.scratch_lambdas\.all has 0\.5, which is none of sweep\.lambdas\.all: take it out, or sweep it as",
-        ),
         ("sweep.seeds", [], r"sweep\.seeds is empty: name at least one"),
         ("sweep.seeds", [1, 1], r"sweep\.seeds names 1 twice: take one out"),
         ("sweep.seeds", {"1": None}, r"sweep\.seeds is .* must be of type array\.$"),
@@ -291,6 +286,17 @@ def test_budgets_seeds_and_what_must_be_kept_may_go_to_their_ends(sized: dict[st
     assert resolve(sized)["demo"]["sweep"]["seeds"] == [0, 2147483647]
     changed(sized, "sweep.selection.methods", ["random", "optimal_latency"])
     resolve(changed(sized, "sweep.selection.budgets", [4]))
+
+
+def test_a_lambda_from_scratch_is_one_of_the_sweep_where_any_of_its_scope_is_trained(sized: dict[str, Any]) -> None:
+    changed(sized, "sweep.lambdas", {"enc_self": [0.1], "all": [0.01]})
+    changed(sized, "sweep.scratch_lambdas", {"enc_self": [0.1], "all": [0.01, 0.5]})
+    resolve(changed(sized, "sweep.scratch_scopes", ["enc_self"]))
+    asked = (
+        r"^experiments\.demo\.sweep\.scratch_lambdas\.all has 0\.5, which is none of sweep\.lambdas\.all: sweep it as"
+    )
+    with pytest.raises(UserError, match=asked):
+        resolve(changed(sized, "sweep.scratch_scopes", ["enc_self", "all"]))
 
 
 def test_a_parser_is_asked_for_where_it_can_be_trained_or_is_given(config: dict[str, Any]) -> None:

@@ -41,16 +41,21 @@ def check_together(name: str, experiment: Mapping[str, Any], config: Mapping[str
         raise UserError(f"{where}.maps.min_words is above max_words: swap them.")
     if max(experiment["speed"]["batch_sizes"]) > experiment["speed"]["sentences"]:
         raise UserError(f"{where}.speed.batch_sizes goes beyond speed.sentences: take out the larger batches.")
-    for scope, lambdas in experiment["sweep"]["scratch_lambdas"].items():
-        if missing := set(lambdas) - set(experiment["sweep"]["lambdas"].get(scope, [])):
-            raise UserError(
-                f"{where}.sweep.scratch_lambdas.{scope} has {min(missing):g}, which is none of sweep.lambdas.{scope}: "
-                "take it out, or sweep it as well."
-            )
+    _check_scratch(where, experiment["sweep"])
     _check_trees(where, experiment, config["corpora"][experiment["corpus"]])
     # How many heads an imported model has, its folder tells: `heads.config.plan` asks when it is needed.
     if not experiment["baseline"]["pretrained"]:
         check_heads(where, experiment, dict.fromkeys(kinds_of(experiment), (model["layers"], model["heads"])))
+
+
+def _check_scratch(where: str, sweep: Mapping[str, Any]) -> None:
+    """Raises UserError for a lambda that is to be trained from scratch, in a scope that is, but is not swept."""
+    for scope in sweep["scratch_scopes"]:
+        if missing := set(sweep["scratch_lambdas"].get(scope, [])) - set(sweep["lambdas"].get(scope, [])):
+            raise UserError(
+                f"{where}.sweep.scratch_lambdas.{scope} has {min(missing):g}, which is none of sweep.lambdas.{scope}: "
+                "sweep it as well, or name others, [] for none."
+            )
 
 
 def kinds_of(experiment: Mapping[str, Any]) -> tuple[str, ...]:
