@@ -95,6 +95,28 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
         open_text(tmp_path / "missing.txt")
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "sentence"),
+    [
+        ("latin.txt", "na\u00efve\n".encode("latin-1"), r"latin\.txt is not UTF-8 .*: convert it to UTF-8\.$"),
+        ("plain.gz", b"no archive\n", r"plain\.gz cannot be read .*: give a whole file of text"),
+        (
+            "cut.gz",
+            gzip.compress(b"a line\n" * 99, mtime=0)[:-9],
+            r"cut\.gz cannot be read .*: give a whole file of text",
+        ),
+        ("spoilt.gz", gzip.compress(b"", mtime=0)[:10] + b"\x07" * 9, r"spoilt\.gz cannot be read"),
+    ],
+    ids=["latin", "plain", "cut", "spoilt"],
+)
+def test_a_file_that_is_no_text_is_one_sentence(tmp_path: Path, name: str, content: bytes, sentence: str) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(UserError, match=sentence):
+        read_lines(tmp_path / name)
+    with pytest.raises(UserError, match="is a folder: give the path of a file"):
+        read_lines(tmp_path)
+
+
 def test_json_keeps_its_letters_and_ends_with_a_line_end(tmp_path: Path) -> None:
     content = {"слово": [1, 0.5, None], "a": {"b": True}}
     write_json(tmp_path / "file.json", content)

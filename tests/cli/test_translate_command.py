@@ -173,6 +173,26 @@ def test_a_reader_who_has_enough_ends_it_in_peace(experiment: Experiment) -> Non
     assert (done.returncode, done.stderr) == (0, b"")
 
 
+def test_a_full_disk_is_one_sentence(experiment: Experiment) -> None:
+    command = [sys.executable, "-m", "heads", "translate", "--model", str(experiment.baseline)]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "workflow")}
+    with Path("/dev/full").open("wb") as full:
+        streams = {"input": b"the cat\n", "stdout": full, "stderr": subprocess.PIPE}
+        done = subprocess.run(command, **streams, env=environment, check=False, timeout=120)  # type: ignore[call-overload]
+    said = b"error: the standard output cannot be written (No space left on device): make room and run again.\n"
+    assert (done.returncode, done.stderr) == (1, said)
+
+
+def test_who_stops_it_from_the_keyboard_sees_no_traceback(
+    experiment: Experiment, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopped(*given: object, **named: object) -> Iterator[list[str]]:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("heads.cli.translate.translated", stopped)
+    assert command(b"the cat\n", "--model", experiment.baseline) == (130, [], "stopped\n")
+
+
 @pytest.mark.parametrize("score", ["{}", "[]", '{"beam": 0, "length_penalty": 0.7}', '{"beam": "2"}', "7"])
 def test_an_exported_model_with_a_damaged_score_asks_for_the_search(
     experiment: Experiment, command: Command, tmp_path: Path, score: str

@@ -315,6 +315,16 @@ def test_a_table_reads_files_of_runs_in_its_scopes_and_skips_what_an_experiment_
     ]
 
 
+def test_a_table_of_other_experiments_names_those_that_have_what_it_is_made_of() -> None:
+    asked = plan({"seeds": [1]}, **EXPERIMENTS)
+    needed = Need((), {"baseline": ("roles.tsv",)}, ())
+    assert asked.inputs_asked("table_roles", needed, ["bare", "full"]) == asked.inputs_read(needed, ["full"])
+    with pytest.raises(UserError, match=r"^table_roles has nothing to read of bare: ask for it of demo or demo-quarter or demo-heads\.$"):
+        asked.inputs_asked("table_roles", needed, ["bare"])
+    with pytest.raises(UserError, match=r"of bare, full: ask for it of others\.$"):
+        asked.inputs_asked("x", Need((), {"baseline": ("x",)}, (), tasks=("none",)), ["bare", "full"])
+
+
 def test_attention_is_shown_on_the_trees_that_decide_and_without_any_on_the_dev_text() -> None:
     asked = plan(**EXPERIMENTS)
     shown = {name: sentences_shown(asked, name) for name in EXPERIMENTS}
@@ -338,6 +348,7 @@ def test_nothing_that_trees_are_needed_for_is_read_of_an_experiment_without_any(
         ("experiments: {demo: {training: {adam_epsilon: 1e-9}}}", "YAML reads 1e-3 as text: write 0.001"),
         ("experiments: {demo: {sweep: {budgets: {enc_self: [33]}}}}", "asks for 33 of the 32 heads of enc_self"),
         ("experiments: {wmt-en-fr: {roles: {trees: [stanza]}}}", "wmt-en-fr has no treebank to train a parser on"),
+        ("experiments: {demo: {sweep: {seeds: ['2']}}}", "take quotes away; inside braces of --config all is text"),
         ("experiments: {figures: {}}", "experiments.figures would lie in results/figures"),
         ("corpora: {demo: {kid: grammar}}", "corpora.demo.kid is not a setting. Did you mean kind?"),
         ("corpora: {multi30k: {hold_out: {dev: 5, test: 5}}}", "has both hold_out and dev"),

@@ -164,6 +164,12 @@ def test_a_folder_that_can_not_be_made_is_one_sentence(experiment: Experiment, t
     assert (tmp_path / "file").read_text(encoding="utf-8") == "no folder\n"
 
 
+def test_the_folder_one_stands_in_is_there_already(experiment: Experiment, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(experiment.pruned)
+    with pytest.raises(UserError, match=r"^\. is already there: delete it"):
+        export(experiment.baseline, Path())
+
+
 def test_a_damaged_score_is_named_and_not_exported(experiment: Experiment, tmp_path: Path) -> None:
     write_text(experiment.pruned / "bleu.json", '{"beam": 2, "length_penalty": 0.7, "bleu": "good"}')
     with pytest.raises(UserError, match=r"bleu\.json is damaged"):

@@ -195,6 +195,12 @@ def by_merges(folder: Path) -> None:
         (lambda f: spoilt(f, "config.json", is_decoder=True), r"is_decoder is True, not False"),
         (lambda f: spoilt(f, "config.json", hidden_act="gelu_new"), r"hidden_act is 'gelu_new', not 'gelu' or 'relu'"),
         (lambda f: spoilt(f, "config.json", num_hidden_layers=0), r"num_hidden_layers is 0, which is no number of"),
+        (
+            lambda f: spoilt(f, "config.json", hidden_dropout_prob="a"),
+            r"hidden_dropout_prob is 'a', which is no number",
+        ),
+        (lambda f: spoilt(f, "config.json", layer_norm_eps=None), r"layer_norm_eps is None, which is no number from 0"),
+        (lambda f: spoilt(f, "config.json", id2label={"a": "b"}), r"does not say what its labels mean"),
         (lambda f: spoilt(f, "config.json", num_hidden_layers=4), r"no weights called bert\.encoder\.layer\.3\."),
         (lambda f: spoilt(f, "config.json", num_attention_heads=5), r"hidden_size 12 does not divide into 5 heads"),
         (lambda f: spoilt(f, "config.json", intermediate_size=15), r"weights of .* are 14 x 12 and not 15 x 12, as"),
@@ -269,4 +275,6 @@ def test_both_commands_take_a_bert(tmp_path: Path, capsys: pytest.CaptureFixture
     main(["export", "--model", str(tmp_path / "ours"), "--out", str(tmp_path / "back"), "--format", "huggingface"])
     assert "differs from ours by at most" in capsys.readouterr().err
     assert read_json(tmp_path / "back/config.json")["id2label"] == {"0": "no", "1": "yes"}
+    assert main(["export", "--model", str(tmp_path / "ours"), "--out", str(tmp_path / "copy")]) == 1
+    assert "is an exported model already: copy the folder." in capsys.readouterr().err
     assert np.isfinite(logits_of(load_classifier(tmp_path / "ours"), opened(tmp_path / "ours/source.model"))).all()

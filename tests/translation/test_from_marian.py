@@ -173,6 +173,12 @@ BAD: dict[str, tuple[str, Callable[[Path], Any], str]] = {
     "a number twice": ("vocab.json", lambda p: changed(p, **{"one more": 3}), "does not number its pieces from 0 on"),
     "an activation": ("config.json", lambda p: changed(p, activation_function="gelu_new"), "'gelu_new', and not one"),
     "uneven heads": ("config.json", lambda p: changed(p, decoder_attention_heads=4), "attention_heads is 3 and 4"),
+    "a share that is none": ("config.json", lambda p: changed(p, dropout=None), "dropout is None, which is no number"),
+    "a share above one": ("config.json", lambda p: changed(p, attention_dropout=3), "attention_dropout is 3, which is"),
+    "no beam": ("config.json", lambda p: generating(p, num_beams=0), "num_beams of its generation is 0, which no"),
+    "a beam in words": ("config.json", lambda p: generating(p, num_beams="a"), "num_beams of its generation is 'a'"),
+    "an endless length": ("config.json", lambda p: generating(p, length_penalty=float("nan")), "length_penalty of its"),
+    "an end that is none": ("config.json", lambda p: generating(p, early_stopping="maybe"), "is 'maybe', which no"),
     "no number": ("config.json", lambda p: changed(p, encoder_layers="two"), "encoder_layers is 'two'"),
     "a layer too much": (
         "config.json",
@@ -218,6 +224,11 @@ BAD: dict[str, tuple[str, Callable[[Path], Any], str]] = {
 def changed(path: Path, **values: Any) -> None:
     """Other values in a JSON file."""
     path.write_text(json.dumps({**json.loads(path.read_text(encoding="utf-8")), **values}), encoding="utf-8")
+
+
+def generating(config: Path, **values: Any) -> None:
+    """Other values in the file of generation beside a config."""
+    changed(config.with_name("generation_config.json"), **values)
 
 
 def pieces_in(path: Path) -> int:
@@ -283,6 +294,13 @@ def test_an_imported_model_is_searched_as_its_authors_do_until_an_experiment_sco
     write_json(tmp_path / "ours/bleu.json", score)
     known = open_translator(tmp_path / "ours", device, **how)
     assert (known.length_offset, known.early_stopping) == (LENGTH_OFFSET, NEVER)
+
+
+def test_a_length_penalty_of_zero_is_no_missing_one(good: Path, tmp_path: Path) -> None:
+    folder, config = spoilt(good, tmp_path, "config.json")
+    generating(config, length_penalty=0.0, num_beams=None)
+    import_model(folder, tmp_path / "ours")
+    assert search_of(tmp_path / "ours") == (1, 0.0)
 
 
 def test_a_language_is_named_by_a_prefix_that_every_source_sentence_begins_with(tmp_path: Path) -> None:

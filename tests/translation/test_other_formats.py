@@ -15,7 +15,7 @@ import torch
 
 import heads.translation.export
 from heads.__main__ import main
-from heads.base.files import UserError, read_json, read_tsv
+from heads.base.files import UserError, read_json, read_tsv, write_lines
 from heads.model.encoder import layers_of
 from heads.model.folder import load_folder
 from heads.model.head_removal import prune
@@ -198,6 +198,19 @@ def test_flags_that_mean_nothing_are_refused(
 ) -> None:
     assert main(["export", "--model", str(experiment.pruned), "--out", str(tmp_path / "out"), *flags]) == 1
     assert sentence in capfd.readouterr().err
+
+
+def test_sentences_without_a_word_are_refused_and_long_ones_are_held_against_ours_as_far_as_there_are_positions(
+    experiment: Experiment, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    write_lines(tmp_path / "blank.txt", ["", ""])
+    write_lines(tmp_path / "long.txt", ["the cat " * 1000])
+    given = ["export", "--model", str(experiment.pruned), "--format", "ctranslate2", "--out", str(tmp_path / "out")]
+    assert main([*given, "--sentences", str(tmp_path / "blank.txt")]) == 1
+    assert "there is no word in the sentences" in capfd.readouterr().err and not (tmp_path / "out").exists()
+    assert main([*given, "--sentences", str(tmp_path / "long.txt")]) == 0
+    assert main([*given[:2], str(tmp_path / "nowhere"), *given[3:]]) == 1
+    assert "nowhere is no folder: give that of a run" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(("form", "library"), [("ctranslate2", "ctranslate2"), ("onnx", "onnxruntime")])

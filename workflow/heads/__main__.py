@@ -18,6 +18,8 @@ from heads.base.provenance import record
 FOR_PEOPLE = ("export", "import", "keep", "progress", "translate", "why")
 """Commands that no rule calls."""
 
+INTERRUPTED = 130
+"""The exit status of what was stopped from the keyboard, as shells have it."""
 
 EXTRAS = {
     "pulp": "training",
@@ -37,6 +39,9 @@ def main(arguments: list[str] | None = None) -> int:
         return run(sys.argv[1:] if arguments is None else arguments)
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
+    except KeyboardInterrupt:
+        print("stopped", file=sys.stderr)
+        return INTERRUPTED
     except ModuleNotFoundError as error:
         package = str(error.name).partition(".")[0]
         if package not in EXTRAS:

@@ -31,7 +31,7 @@ rule figure:
     """Draw one figure of one experiment."""
     input:
         **DRAWN_BY,
-        runs=lambda w: PLAN.inputs_read(FIGURE_NEEDS[w.name], [w.experiment]),
+        runs=lambda w: PLAN.inputs_asked(w.name, FIGURE_NEEDS[w.name], [w.experiment]),
         reference=lambda w: [f"{REFERENCE}/{name}" for name in FIGURE_NEEDS[w.name].reference],
         settings=lambda w: [f"{SETTINGS}/gates.yaml".format(**w)] if w.name in FROM_SETTINGS else [],
     output:
@@ -65,7 +65,7 @@ use rule figure as figure_across with:
     """Draw one figure of all experiments that `run` names."""
     input:
         **DRAWN_BY,
-        runs=lambda w: PLAN.inputs_read(FIGURE_NEEDS[w.name], RUN),
+        runs=lambda w: PLAN.inputs_asked(w.name, FIGURE_NEEDS[w.name], RUN),
         reference=lambda w: [f"{REFERENCE}/{name}" for name in FIGURE_NEEDS[w.name].reference],
     output:
         pdf="results/figures/{name}.pdf",
@@ -90,7 +90,7 @@ use rule figure as animation with:
     """Draw a figure that also moves: its stills as PDF and PNG, and the animation."""
     input:
         **DRAWN_BY,
-        runs=lambda w: PLAN.inputs_read(FIGURE_NEEDS[w.name], [w.experiment]),
+        runs=lambda w: PLAN.inputs_asked(w.name, FIGURE_NEEDS[w.name], [w.experiment]),
     output:
         pdf=f"{FIGURES}/{{name}}.pdf",
         png=report(

@@ -19,7 +19,7 @@ rule tables:
 rule table:
     """Gather one table from the runs of all experiments."""
     input:
-        runs=lambda w: PLAN.inputs_read(TABLE_NEEDS[w.name], RUN),
+        runs=lambda w: PLAN.inputs_asked(f"table_{w.name}", TABLE_NEEDS[w.name], RUN),
         reference=lambda w: [f"{REFERENCE}/{name}" for name in TABLE_NEEDS[w.name].reference],
         code=sorted(str(path) for path in Path(f"{CODE}/tables").glob("*.py")),
     output:

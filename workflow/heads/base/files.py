@@ -13,6 +13,7 @@ import io
 import json
 import os
 import platform
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from glob import escape
@@ -93,15 +94,24 @@ def open_text(path: Path) -> IO[str]:
     """Open a plain or gzipped UTF-8 text file for reading, told apart by its name's ending."""
     if not path.exists():
         raise UserError(f"{path} does not exist: give the path of an existing file.")
+    if path.is_dir():
+        raise UserError(f"{path} is a folder: give the path of a file.")
     if path.suffix == ".gz":
         return gzip.open(path, "rt", encoding="utf-8", newline="\n")
     return path.open(encoding="utf-8", newline="\n")
 
 
 def read_lines(path: Path) -> list[str]:
-    """All lines of a plain or gzipped UTF-8 file, without their line ends."""
-    with open_text(path) as stream:
-        return [line.rstrip("\n") for line in stream]
+    """All lines of a plain or gzipped UTF-8 file, without their line ends. Raises UserError for any other file."""
+    try:
+        with open_text(path) as stream:
+            return [line.rstrip("\n") for line in stream]
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path} is not UTF-8 ({error.reason}): convert it to UTF-8.") from None
+    except (OSError, EOFError, zlib.error) as error:
+        raise UserError(
+            f"{path} cannot be read ({error}): give a whole file of text, plain or packed as .gz."
+        ) from None
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> None:

@@ -43,12 +43,19 @@ def run(arguments: argparse.Namespace) -> None:
     if form != "ctranslate2" and arguments.alignment:
         raise UserError("--alignment is of --format ctranslate2: take one of the two flags away.")
     sentences = read_lines(arguments.sentences) if arguments.sentences else ()
-    if shape_of(arguments.model).classifies:
+    if not arguments.model.is_dir():
+        raise UserError(
+            f"{arguments.model} is no folder: give that of a run in results/EXPERIMENT, or an exported one."
+        )
+    classifies = shape_of(arguments.model).classifies
+    if classifies:
         difference = export_classifier(arguments.model, arguments.out, form, examples=sentences)
     else:
         told = {"sentences": sentences, "quantization": quantization, "alignment": arguments.alignment}
         difference = export(arguments.model, arguments.out, form, **told)
-    if difference is None:
+    if classifies and difference is None:
+        print(f"{arguments.out}: README.md in it tells what it is", file=sys.stderr)
+    elif difference is None:
         print(f"python -m heads translate --model {arguments.out} < source.txt", file=sys.stderr)
     else:
         farthest = f"{arguments.out} differs from ours by at most {difference:.1e} nats a piece"

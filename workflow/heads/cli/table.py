@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from heads.base.files import UserError
 from heads.tables.gathering import TABLES, corpora_gathered, gathered
 from heads.tables.parser import parser_table
 from heads.tables.writing import write_frame
@@ -33,6 +34,8 @@ def run(arguments: argparse.Namespace) -> None:
         table = parser_table(arguments.experiments)
     elif arguments.name == "corpus":
         table = corpora_gathered(arguments.experiments, arguments.corpora)
+    elif not arguments.runs:
+        raise UserError("--runs names no run: give folders such as results/demo/baseline/seed-1.")
     else:
         table = gathered(arguments.name, arguments.runs)
     write_frame(arguments.out, table)

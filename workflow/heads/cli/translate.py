@@ -9,6 +9,7 @@ import sys
 from functools import partial
 from pathlib import Path
 
+from heads.base.files import UserError, told_when_full
 from heads.cli._flags import add_device_arguments
 from heads.training.devices import pick
 from heads.translation.stream import open_translator, plain_lines, translated
@@ -58,8 +59,11 @@ def run(arguments: argparse.Namespace) -> None:
     block_lines = 1 if sys.stdin.isatty() else BLOCK_LINES
     try:
         for block in translated(source, translator, block_lines=block_lines, tell=tell):
-            sys.stdout.buffer.write("".join(f"{line}\n" for line in block).encode())
-            sys.stdout.buffer.flush()
-    except BrokenPipeError:
-        # Whoever read has enough; without this Python would complain once more when it closes the pipe.
+            with told_when_full(Path("the standard output")):
+                sys.stdout.buffer.write("".join(f"{line}\n" for line in block).encode())
+                sys.stdout.buffer.flush()
+    except (BrokenPipeError, UserError) as error:
+        # Without this Python would complain once more when it closes what cannot be written to.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if isinstance(error, UserError):
+            raise

@@ -23,6 +23,7 @@ RENAMED = {
 
 EXPONENT = re.compile(r"[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)[eE][+-]?[0-9]+")
 """A number to everyone but YAML, which wants both a point before the e and a sign behind it."""
+PLAIN = re.compile(r"[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)")
 
 TYPES = {
     "int_type": "integer",
@@ -128,6 +129,8 @@ def _hint(wanted: str, value: Any, parts: Sequence[str]) -> str:
     """What to write in place of a value of the wrong type, where that is plain."""
     if wanted in ("number", "integer") and isinstance(value, str) and EXPONENT.fullmatch(value):
         return " (YAML reads 1e-3 as text: write 0.001.)"
+    if wanted in ("number", "integer") and isinstance(value, str) and PLAIN.fullmatch(value):
+        return " (It is text: take quotes away; inside braces of --config all is text, so give a --configfile.)"
     if wanted == "array" and isinstance(value, str | int | float) and parts:
         *above, key = parts
         return f" (A list of one: write {key}{': ' if above else '='}[{value}].)"

@@ -314,23 +314,30 @@ class Plan:
 
     def runs_read(self, need: Need, experiments: Iterable[str]) -> list[str]:
         """Folders of the runs that a table or figure reads; none of an experiment that lacks what it needs."""
+        readable = (experiment for experiment in experiments if self._has_files_of(need, experiment))
+        folders = (folder for experiment in readable for folder in self.run_folders(experiment, KINDS))
+        return [folder for folder in folders if need.wants(run_of(folder)[1])]
+
+    def _has_files_of(self, need: Need, experiment: str) -> bool:
+        """Whether an experiment has what is not optional: models of that task, trees, an alignment."""
         files = {name for names_of_kind in need.files.values() for name in names_of_kind} - {*need.optional}
-        readable = [
-            experiment
-            for experiment in experiments
-            if self.task(experiment) in need.tasks
+        return (
+            self.task(experiment) in need.tasks
             and (self.has_trees(experiment) or not ROLE_FILES & files)
             and (self.has_alignment(experiment) or ALIGNMENT_FILE not in files)
-        ]
-        folders = [folder for experiment in readable for folder in self.run_folders(experiment, KINDS)]
-        return [folder for folder in folders if need.wants(run_of(folder)[1])]
+        )
+
+    def inputs_asked(self, name: str, need: Need, experiments: Sequence[str]) -> list[str]:
+        """As `inputs_read`, of a table or figure of this name. Raises UserError where there is nothing to read."""
+        if paths := self.inputs_read(need, experiments):
+            return paths
+        others = " or ".join([other for other in self.experiments if self._has_files_of(need, other)][:3])
+        raise UserError(f"{name} has nothing to read of {', '.join(experiments)}: ask for it of {others or 'others'}.")
 
     def inputs_read(self, need: Need, experiments: Iterable[str]) -> list[str]:
         """The files that a table or figure reads, without those that an experiment does not have."""
         return [
-            path
-            for experiment in experiments
-            for path in need.inputs(self.runs_read(need, [experiment]), without=self.lacking(experiment))
+            path for one in experiments for path in need.inputs(self.runs_read(need, [one]), without=self.lacking(one))
         ]
 
     def lacking(self, experiment: str) -> list[str]:

@@ -108,7 +108,8 @@ def read_text(file: FileSpec, downloads: Path) -> Iterator[str]:
     except UnicodeDecodeError as error:
         raise UserError(f"{file}, line {line} is not UTF-8 ({error.reason}): convert the file to UTF-8.") from None
     except BROKEN_FILE as error:
-        raise UserError(f"{file} cannot be read beyond line {line} ({error}): delete it and fetch it again.") from None
+        again = "delete it and fetch it again" if file.url else "put a whole file in its place"
+        raise UserError(f"{file} cannot be read beyond line {line} ({error}): {again}.") from None
 
 
 def sacrebleu_files(name: str, languages: tuple[str, str]) -> TwoFiles:

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from heads.base.files import UserError
 from heads.model.transformer import Transformer
 from heads.text.batches import make_batch
 from heads.text.special_ids import UNK
@@ -17,14 +18,22 @@ from heads.translation.beam_search import beam_search
 Pair = tuple[list[int], list[int]]
 """Piece ids of a source and of a translation, without start and end."""
 MADE, LONGEST = 16, 40
+MOST = 400
+"""Pieces of a sentence; a translation is twice as long at most, and a few."""
 POSITIONS = 1024
 """Pieces of the longest sentence that formats of others are given positions for."""
 
 
 def pairs_of(model: Transformer, vocabulary: Vocabulary, sentences: Sequence[str]) -> list[Pair]:
-    """Sentences with our own translations of them, or, without any, pairs of random pieces of many lengths."""
+    """Sentences with our own translations of them, or, without any, pairs of random pieces of many lengths.
+
+    Sentences have their first MOST pieces, so that translations of them have positions. Raises UserError where all are
+    empty.
+    """
     if sentences:
-        sources = [ids for ids in vocabulary.encode(sentences) if ids]
+        sources = [ids[:MOST] for ids in vocabulary.encode(sentences) if ids]
+        if not sources:
+            raise UserError("there is no word in the sentences that formats are to be held against: give others.")
         return [(ids, _translation(model, ids)) for ids in sources]
     draw = np.random.default_rng(0)
     shape = model.shape

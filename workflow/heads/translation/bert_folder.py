@@ -18,7 +18,7 @@ from heads.base.bert import VOCAB, WORD_PIECES, not_there
 from heads.base.files import UserError
 from heads.base.marian import CONFIG, TOKENIZER
 from heads.text.wordpieces import library
-from heads.translation.marian_folder import read_object, read_weights
+from heads.translation.marian_folder import check_numbers, read_object, read_weights
 
 DEFAULTS: Mapping[str, Any] = {
     "vocab_size": 30522,
@@ -41,6 +41,8 @@ WHOLE = (
     *("max_position_embeddings", "type_vocab_size"),
 )
 """Keys that are counts."""
+SHARES = ("hidden_dropout_prob", "attention_probs_dropout_prob", "layer_norm_eps")
+"""Keys that are at least 0 and below 1."""
 ONLY: Mapping[str, tuple[Any, ...]] = {
     "model_type": ("bert",),
     "hidden_act": ("gelu", "relu"),
@@ -82,9 +84,7 @@ def read_bert(folder: Path) -> BertFolder:
         if config.get(key) not in known:
             said, only = repr(config.get(key, "nothing")), " or ".join(map(repr, known))
             raise UserError(f"{folder / CONFIG}: {key} is {said}, not {only}: give the folder of a {SAVED_BY}.")
-    for key in WHOLE:
-        if not isinstance(config[key], int) or isinstance(config[key], bool) or config[key] < 1:
-            raise UserError(f"{folder / CONFIG}: {key} is {config[key]!r}, which is no number of anything.")
+    check_numbers(folder / CONFIG, config, WHOLE, SHARES)
     tensors = {_today(name): value for name, value in read_weights(folder, SAVED_BY).items()}
     return BertFolder(folder, config, _word_pieces(folder), tensors)
 

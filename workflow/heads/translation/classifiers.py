@@ -17,7 +17,7 @@ from heads.text.labels import Labels, write_labels
 from heads.text.vocabulary import facts_beside
 from heads.text.wordpieces import WordPieces, vocabulary_of, write_word_pieces
 from heads.translation.bert_folder import BertFolder, read_bert
-from heads.translation.export import TOLERANCE, head_table, new_folder
+from heads.translation.export import TOLERANCE, exported_already, head_table, new_folder
 from heads.translation.from_bert import labels_of, model_of_bert, order_of
 from heads.translation.importing import write_origin
 from heads.translation.model_folder import PRETRAINED, VOCABULARIES, vocabulary_folder
@@ -65,6 +65,8 @@ def export_classifier(folder: Path, out: Path, form: str = "folder", *, examples
             f"{place} has {len(vocabulary)} pieces and {len(labels)} labels, but {folder} was trained with "
             f"{expected[0]} and {expected[1]}: give back those that it was trained with."
         )
+    if place == folder.resolve() and form == "folder":
+        raise UserError(exported_already(folder))
     if form not in FORMATS:
         raise UserError(f"--format {form} is of models that translate: take {' or '.join(FORMATS)}.")
     facts, difference = facts_of(folder), None

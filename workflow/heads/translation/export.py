@@ -60,7 +60,7 @@ def export(
     vocabularies = load_vocabularies(folder, model)
     place = vocabulary_folder(folder)
     if place == folder.resolve() and form == "folder":
-        raise UserError(f"{folder} is an exported model already: copy the folder.")
+        raise UserError(exported_already(folder))
     facts = facts_of(folder)
     if place != folder.resolve():
         facts |= {"experiment": place.parent.name, "run": folder.resolve().relative_to(place.parent).as_posix()}
@@ -118,6 +118,11 @@ def _write_other(
     return difference
 
 
+def exported_already(folder: Path) -> str:
+    """What to say of a folder that export itself, or import, has written."""
+    return f"{folder} is an exported model already: copy the folder."
+
+
 def _searched(score: Mapping[str, Any] | None, about: Mapping[str, Any] | None) -> tuple[int, float]:
     """Beam and length penalty that a model was scored with, or else its authors use."""
     if score is None:
@@ -131,10 +136,10 @@ def new_folder(path: Path) -> Iterator[Path]:
 
     Raises UserError when `path` is there or can not be made.
     """
-    stage = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         if path.exists():
             raise UserError(f"{path} is already there: delete it or export to another folder.")
+        stage = path.with_name(f".{path.name}.{os.getpid()}.part")
         path.parent.mkdir(parents=True, exist_ok=True)
         stage.mkdir()
     except OSError as error:

@@ -93,7 +93,8 @@ def labels_of(folder: BertFolder, given: Sequence[str] = ()) -> tuple[str, ...]:
     """
     classifier = folder.tensors.get(f"{CLASSIFIER}.weight")
     known = folder.config.get("id2label")
-    named = [str(known[number]) for number in sorted(known, key=int)] if isinstance(known, dict) and known else []
+    numbered = isinstance(known, dict) and all(number.isdecimal() for number in known)
+    named = [str(known[number]) for number in sorted(known, key=int)] if numbered and known else []
     way = "name them, in the order of its classifier"
     if classifier is None and not given:
         raise UserError(f"{folder.path} has no classifier, so its labels are unknown: name those that it is to learn.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import shutil
 from collections.abc import Collection, Mapping, Sequence
@@ -16,6 +17,7 @@ from heads.base.seals import sha256_of
 from heads.model.folder import save_folder
 from heads.text.renumbering import renumbered
 from heads.text.vocabulary import PREFIX, ROWS, write_model
+from heads.translation.beam_search import NEVER
 from heads.translation.export import new_folder, page, use_of
 from heads.translation.from_marian import Numbering, model_of_marian, numberings_of
 from heads.translation.marian_folder import MarianFolder, read_marian
@@ -58,8 +60,23 @@ def write_vocabularies(folder: MarianFolder, place: Path, prefix: str) -> None:
             told[PREFIX] = first
         model = renumbered(content, ours.names, folder.path / f"{side}.spm")
         write_model(place / f"{side}.model", model, told)
-    search = {key: folder.generation.get(key) or default for key, default in SEARCH.items()}
-    write_origin(folder.path, files_of(folder.path), DESCRIBING, place, {"prefix": prefix, **search})
+    write_origin(folder.path, files_of(folder.path), DESCRIBING, place, {"prefix": prefix, **_search_of(folder)})
+
+
+def _search_of(folder: MarianFolder) -> dict[str, Any]:
+    """How its authors search. Raises UserError for what no search can follow."""
+    search = {key: folder.generation.get(key) for key in SEARCH}
+    search = {key: SEARCH[key] if value is None else value for key, value in search.items()}
+    beam, exponent, ends = search.values()
+    if not isinstance(beam, int) or beam < 1:
+        wrong = "num_beams"
+    elif not isinstance(exponent, int | float) or not math.isfinite(exponent):
+        wrong = "length_penalty"
+    elif not isinstance(ends, bool) and ends != NEVER:
+        wrong = EARLY_STOPPING
+    else:
+        return search
+    raise UserError(f"{folder.path}: {wrong} of its generation is {search[wrong]!r}, which no search can follow.")
 
 
 def write_origin(

@@ -55,6 +55,8 @@ WHOLE = (
     *("encoder_attention_heads", "decoder_attention_heads"),
 )
 """Keys that are counts."""
+SHARES = ("dropout", "attention_dropout")
+"""Keys that are at least 0 and below 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +89,7 @@ def read_marian(folder: Path) -> MarianFolder:
         if not (folder / name).is_file():
             raise UserError(f"{folder} has no {name}: copy it from where the model is from.")
     config = {**DEFAULTS, **config}
-    for key in WHOLE:
-        if not isinstance(config[key], int) or isinstance(config[key], bool) or config[key] < 1:
-            raise UserError(f"{folder / CONFIG}: {key} is {config[key]!r}, which is no number of anything.")
+    check_numbers(folder / CONFIG, config, WHOLE, SHARES)
     separate = (folder / TOKENIZER).is_file() and read_object(folder / TOKENIZER).get("separate_vocabs", False)
     source = _vocabulary(folder / VOCAB)
     return MarianFolder(
@@ -100,6 +100,16 @@ def read_marian(folder: Path) -> MarianFolder:
         ((folder / SOURCE_SPM).read_bytes(), (folder / TARGET_SPM).read_bytes()),
         read_weights(folder, "MarianMTModel"),
     )
+
+
+def check_numbers(path: Path, config: Mapping[str, Any], whole: Sequence[str], shares: Sequence[str]) -> None:
+    """Raises UserError for a key among `whole` that is no count, or among `shares` not at least 0 and below 1."""
+    for key in whole:
+        if not isinstance(config[key], int) or isinstance(config[key], bool) or config[key] < 1:
+            raise UserError(f"{path}: {key} is {config[key]!r}, which is no number of anything.")
+    for key in shares:
+        if not isinstance(config[key], int | float) or isinstance(config[key], bool) or not 0 <= config[key] < 1:
+            raise UserError(f"{path}: {key} is {config[key]!r}, which is no number from 0 to below 1.")
 
 
 def read_object(path: Path) -> dict[str, Any]:
