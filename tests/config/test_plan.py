@@ -319,7 +319,8 @@ def test_a_table_of_other_experiments_names_those_that_have_what_it_is_made_of()
     asked = plan({"seeds": [1]}, **EXPERIMENTS)
     needed = Need((), {"baseline": ("roles.tsv",)}, ())
     assert asked.inputs_asked("table_roles", needed, ["bare", "full"]) == asked.inputs_read(needed, ["full"])
-    with pytest.raises(UserError, match=r"^table_roles has nothing to read of bare: ask for it of demo or demo-quarter or demo-heads\.$"):
+    others = r"demo or demo-quarter or demo-heads"
+    with pytest.raises(UserError, match=rf"^table_roles has nothing to read of bare: ask for it of {others}\.$"):
         asked.inputs_asked("table_roles", needed, ["bare"])
     with pytest.raises(UserError, match=r"of bare, full: ask for it of others\.$"):
         asked.inputs_asked("x", Need((), {"baseline": ("x",)}, (), tasks=("none",)), ["bare", "full"])

@@ -33,7 +33,8 @@ PAPER = load_reference("voita_claims.csv")
     [(Finding(3, 3), "all", 0, "yes"), (Finding(2, 3), "all", 0, "no"), (Finding(0, 0), "all", 0, ""),
      (Finding(0, 2), "all", 0, "no"),
      (Finding(0.1), "above", 0.1, "no"), (Finding(0.1), "at least", 0.1, "yes"), (Finding(2), "at most", 1, "no"),
-     (Finding(0.4, p_value=0.2), "above", 0, "unclear"), (Finding(-0.4, p_value=0.2), "above", 0, "no"),
+     (Finding(0.4, p_value=0.2), "above", 0, "unclear"), (Finding(-0.4, p_value=0.2), "above", 0, "unclear"),
+     (Finding(-0.4, p_value=0.01), "above", 0, "no"), (Finding(0.1, p_value=0.2), "at least", 0.5, "no"),
      (Finding(0.4, low=0.1, high=0.7), "above", 0, "yes"), (Finding(0.4, low=-0.1, high=0.9), "above", 0, "unclear"),
      (Finding(-0.4, low=-0.9, high=0.1), "above", 0, "unclear"), (Finding(-0.4, low=-0.9, high=-0.1), "above", 0, "no"),
      (Finding(2, 3, low=1, high=3), "all", 0, "unclear"), (Finding(3, 3, low=3, high=3), "all", 0, "yes"),
@@ -231,10 +232,16 @@ def test_the_claims_table_holds_the_number_its_interval_and_the_papers(
     assert len(never) == 2 * 3 and {r["holds"] for r in never} == {""} and {r["ours"] for r in never} == {""}
 
 
-def seeds(ours: list[float], verdicts: list[str], condition: str = "above", limit: float = 0.0) -> dict[str, Any]:
-    """The row of means that comes of some seeds."""
-    frame = pd.DataFrame({"claim": "c", "seed": range(len(ours)), "ours": ours, "of": 3, "low": -9.0, "high": 9.0,
-                          "holds_if": condition, "limit": limit, "holds": verdicts})  # fmt: skip
+def seeds(
+    ours: list[float],
+    verdicts: list[str],
+    condition: str = "above",
+    limit: float = 0.0,
+    ends: tuple[float, float] = (np.nan, np.nan),
+) -> dict[str, Any]:
+    """The row of means that comes of some seeds, all with these ends of their own intervals."""
+    frame = pd.DataFrame({"claim": "c", "seed": range(len(ours)), "ours": ours, "of": 3, "low": ends[0],
+                          "high": ends[1], "holds_if": condition, "limit": limit, "holds": verdicts})  # fmt: skip
     table = over_seeds(with_spread(frame, ["claim"]), ["claim"])
     assert table["seed"].tolist() == [*range(len(ours)), "mean", "sd"]
     assert table["holds"].tolist()[: len(ours)] == verdicts
@@ -253,3 +260,12 @@ def test_several_seeds_decide_together() -> None:
     assert seeds([3.0, 3.0], ["yes", "yes"], "all")["holds"] == "yes"
     assert seeds([3.0, 2.0], ["yes", "no"], "all")["holds"] == "unclear"
     assert not seeds([1.0, np.nan], ["yes", ""])["holds"]
+
+
+def test_seeds_that_agree_make_nothing_surer_than_each_of_them_is() -> None:
+    row = seeds([0.0, 0.0], ["unclear"] * 2, "at least", 0.5, ends=(0.0, 0.71))
+    assert (row["low"], row["high"], row["holds"]) == (0, 0.71, "unclear")
+    wide = seeds([1.0, 3.0], ["unclear"] * 2, ends=(0.5, 4.0))
+    assert (wide["low"], wide["high"]) == (pytest.approx(2 - 12.706), pytest.approx(2 + 12.706))
+    assert seeds([0.2, 0.2], ["unclear"] * 2)["holds"] == "unclear", "by p alone"
+    assert seeds([0.2, 0.2], ["yes"] * 2, ends=(0.1, 0.3))["holds"] == "yes"

@@ -88,8 +88,10 @@ def decided_claims(frames: Frames, *papers: pd.DataFrame) -> pd.DataFrame:
 def over_seeds(table: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     """The table after `with_spread`, each row of means with an interval over its seeds (Student's) and its own verdict.
 
-    Counts that have to be complete hold, or do not, where all seeds say so. Where no seed could tell because heads are
-    too few, nor can their mean.
+    The interval is no narrower than those of its seeds on average, since they have their test sentences and numbers of
+    heads in common, and seeds that agree on a number which none is sure of make it no surer. Counts that have to be
+    complete hold, or do not, where all seeds say so. Where no seed could tell because heads are too few, nor can their
+    mean.
     """
     parts = []
     for _, group in table.groupby(keys, sort=False, dropna=False):
@@ -108,13 +110,14 @@ def _verdict_of(seeds: pd.DataFrame) -> list[object]:
     if condition == "all":
         return [None, None, verdicts.pop() if len(verdicts) == 1 else "unclear"]
     half = t_quantile(len(values)) * values.std(ddof=1) / len(values) ** 0.5
+    lows, highs = (seeds[end].astype(float).fillna(values) for end in ("low", "high"))
     mean = Finding(
         float(values.mean()),
-        low=float(values.mean() - half),
-        high=float(values.mean() + half),
+        low=float(min(values.mean() - half, lows.mean())),
+        high=float(max(values.mean() + half, highs.mean())),
         settled=NOT_SETTLED not in verdicts,
     )
-    verdict = holds(mean, condition, limit)
+    verdict = "unclear" if half == 0 and verdicts == {"unclear"} else holds(mean, condition, limit)
     return [
         mean.low,
         mean.high,

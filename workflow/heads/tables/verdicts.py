@@ -50,9 +50,9 @@ def holds(finding: Finding, condition: str, limit: float) -> str:
     """Whether our number meets the condition: all, above, at least or at most the limit.
 
     "yes" or "no" where the whole interval, if there is one, says so; "unclear" where the interval holds the limit, or
-    where the number meets the condition, but with p above 0.05; "too few heads to tell" where the condition is met, and
-    would be met by chance alone in more than one case of twenty; "not settled" where trainings behind the number had
-    not ended; "" for a number that was not measured, such as none of none.
+    where p, of no effect, is above 0.05, unless the number is short of a limit beyond none; "too few heads to tell"
+    where the condition is met, and would be met by chance alone in more than one case of twenty; "not settled" where
+    trainings behind the number had not ended; "" for a number that was not measured, such as none of none.
     """
     if np.isnan(finding.ours) or finding.of == 0:
         return ""
@@ -60,9 +60,10 @@ def holds(finding: Finding, condition: str, limit: float) -> str:
         return NOT_SETTLED
     ends = [finding.ours if np.isnan(end) else end for end in (finding.low, finding.high)]
     verdicts = {_meets(number, finding.of, condition, limit) for number in (finding.ours, *ends)}
-    if verdicts == {False}:
+    could_be_none = finding.p_value >= SIGNIFICANT
+    if verdicts == {False} and not (could_be_none and limit == 0):
         return "no"
-    if len(verdicts) == 2 or finding.p_value >= SIGNIFICANT:
+    if len(verdicts) == 2 or could_be_none:
         return "unclear"
     return TOO_FEW if finding.chance > SIGNIFICANT else "yes"
 
