@@ -188,7 +188,7 @@ def sized(*models: tuple[int, int, int, float]) -> Evidence:
     found = scored(*rows)
     left = np.array([(16, 16, 16), *(model[:3] for model in models)])
     sizes = dict(zip(("enc_self", "dec_self", "dec_enc"), left.T, strict=True))
-    return replace(found, runs=found.runs.assign(**sizes, total=left.sum(1), of=48))
+    return replace(found, runs=found.runs.assign(**sizes, total=left.sum(1), of=48, of_enc_self=16))
 
 
 def test_three_quarters_of_the_encoder_and_a_third_of_the_decoder_are_free() -> None:

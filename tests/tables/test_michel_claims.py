@@ -87,7 +87,11 @@ def checkpoint(update: int, *bleu: float, epoch: float, finished: int = 0) -> li
 
 
 def timed(
-    run: str, heads: int, ratios: dict[int, tuple[float, float, float]], device: str = "CPU, 1 threads"
+    run: str,
+    heads: int,
+    ratios: dict[int, tuple[float, float, float]],
+    device: str = "CPU, 1 threads",
+    repeats: int = 4,
 ) -> list[dict[str, Any]]:
     """Rows of one model: median, lowest and highest ratio to the unpruned model, by batch size."""
     names = ("ratio", "ratio_low", "ratio_high")
@@ -95,6 +99,7 @@ def timed(
         {
             "run": run,
             "batch_sentences": size,
+            "repeats": repeats,
             "heads": heads,
             "of": 36,
             "device": device,
@@ -311,6 +316,10 @@ def test_the_gain_in_speed_is_that_of_the_model_nearest_to_half_of_the_heads() -
     found = finding("faster_in_larger_batches", speed=rows)
     assert (found.ours, found.low, found.high) == pytest.approx((0.3, 1.25 - 1.02, 1.4 - 0.99))
     assert verdict("faster_in_larger_batches", speed=rows) == "yes"
+    assert found.p_value == pytest.approx(2 / 70)
+    few = timed("pruned/all/lam-0.2/seed-1", 18, slow, repeats=3)
+    assert finding("faster_in_larger_batches", speed=few).p_value == pytest.approx(0.1)
+    assert verdict("faster_in_larger_batches", speed=few) == "unclear"
     assert verdict("faster_in_larger_batches", speed=rows[:2]) == "", "no pruned model was timed"
     on_gpu = timed("pruned/all/lam-0.2/seed-1", 18, fast, device="NVIDIA H200")
     assert verdict("faster_in_larger_batches", speed=rows + on_gpu) == "no", "a GPU's timings go before a CPU's"

@@ -12,12 +12,12 @@ import pandas as pd
 import pytest
 
 from heads.base.files import write_tsv
-from heads.base.names import ATTENTIONS
+from heads.base.names import ATTENTIONS, SCOPES
 from heads.tables.corpus import _paper
 from heads.tables.correlations import correlations_table, rank_correlation
 from heads.tables.measures import measure_names, measures_table, relevance_columns
 from heads.tables.parser import parser_table
-from heads.tables.pruning import pruning_table
+from heads.tables.pruning import heads_left, kept_share, pruning_table
 from heads.tables.reading import RUN_COLUMNS, Frames, load_reference
 from heads.tables.seeds import with_spread
 
@@ -50,6 +50,22 @@ def models(made: Iterable[dict[str, Any]]) -> pd.DataFrame:
             rows.append({**one, "attention": attention, "layer": 0, "head": head, "live": int(kept), "dev_loss": 1.5,
                          "total_updates": 9})  # fmt: skip
     return pd.DataFrame(rows)
+
+
+def test_a_share_is_of_the_heads_of_its_own_kinds_where_encoder_and_decoder_have_different_depths() -> None:
+    """Three encoder layers beside one decoder layer, of four heads each."""
+    rows = [
+        {**run(kind, scope, lam, ""), "attention": attention, "layer": layer, "head": head, "dev_loss": 1.5,
+         "live": int(kind == "baseline" or attention not in SCOPES[scope] or (layer == 0 and head < 2))}
+        for kind, scope, lam in (("baseline", "", ""), ("pruned", "enc_self", "0.1"), ("pruned", "all", "0.1"))
+        for attention in ATTENTIONS
+        for layer in range(3 if attention == "enc_self" else 1)
+        for head in range(4)
+    ]  # fmt: skip
+    left = heads_left(pd.DataFrame(rows))
+    assert left[[f"of_{attention}" for attention in ATTENTIONS]].to_numpy().tolist() == [[12, 4, 4]] * 3
+    shares = dict(zip(left["scope"], kept_share(left), strict=True))
+    assert shares == {"": 1, "enc_self": 2 / 12, "all": 6 / 20}
 
 
 @pytest.fixture(scope="module")

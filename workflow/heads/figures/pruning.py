@@ -25,7 +25,7 @@ from heads.figures.style import (
     shared_legend,
     spread_note,
 )
-from heads.tables.pruning import heads_left
+from heads.tables.pruning import heads_left, original
 from heads.tables.reading import RUN_COLUMNS, Frames, has_penalty, is_control
 
 
@@ -83,7 +83,7 @@ def bleu_encoder_heads(frames: Frames, paper: pd.DataFrame, experiment: str) -> 
     pruned = _penalised(runs)
     _level_lines(axes[0], runs)
     mean_line(axes[0], pruned, "enc_self", "bleu", marker="o", color=OURS, label="this experiment")
-    most = int((runs["of"] / len(ATTENTIONS)).max())
+    most = int(runs[original("enc_self")].max())
     axes[0].set(xlim=(most * 1.05, -most * 0.05), xlabel=f"encoder heads left, of {most}", ylabel="BLEU, test set")
     axes[0].xaxis.set_major_locator(MaxNLocator(integer=True))
     axes[0].margins(y=0.12)
@@ -165,8 +165,10 @@ def heads_by_type(frames: Frames, paper: pd.DataFrame, experiment: str) -> Figur
                 TYPE_MARKERS[attention],
                 ATTENTION_LABELS[attention],
             )
-        each.set(xlabel=f"heads pruned, of {most}", ylabel=f"heads left, of {most // len(ATTENTIONS)}")
-        _from_zero(each, most, most // len(ATTENTIONS))
+        own = [*map(original, ATTENTIONS)]
+        of_kind = int(models[own].max(axis=None)) if {*own} <= {*models} else most // len(ATTENTIONS)
+        each.set(xlabel=f"heads pruned, of {most}", ylabel=f"heads left, of {of_kind}")
+        _from_zero(each, most, of_kind)
     panel(axes[0], "a", "this experiment")
     panel(axes[1], "b", "paper, WMT (Fig 9)")
     shared_legend(figure, list(axes), columns=3)

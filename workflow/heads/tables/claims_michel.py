@@ -7,6 +7,7 @@ no rows, and then the claim is not measured.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from math import comb
@@ -147,7 +148,8 @@ def faster_in_larger_batches(frames: Frames) -> Finding:
     """Speed by that of the unpruned model in the largest batches minus the same in the smallest, of the model nearest
     to half of the heads; on a GPU where one was timed.
 
-    Its ends are those of both ratios over rounds (`heads.analysis.speed`), the farthest apart.
+    Its ends are those of both ratios over rounds (`heads.analysis.speed`), the farthest apart. p_value: how often so
+    many rounds of one speed lie apart like that, one way or the other; of three rounds and less that says nothing.
     """
     timed = frames["speed.tsv"]
     timed = timed[~timed["run"].astype(str).str.startswith("baseline/")]
@@ -159,7 +161,8 @@ def faster_in_larger_batches(frames: Frames) -> Finding:
     rows = timed[timed["run"] == timed.loc[half.idxmin(), "run"]].sort_values("batch_sentences")
     measured = rows[["ratio", "ratio_low", "ratio_high"]].to_numpy(float)
     smallest, *_, largest = [Finding(ratio, low=low, high=high) for ratio, low, high in measured]
-    return difference(largest, smallest)
+    rounds = int(rows["repeats"].min())
+    return replace(difference(largest, smallest), p_value=2 / comb(2 * rounds, rounds))
 
 
 def _walk(frames: Frames, order: str, attention: str) -> pd.DataFrame:

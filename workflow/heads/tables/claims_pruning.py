@@ -20,6 +20,7 @@ from heads.base.names import ATTENTIONS
 from heads.tables.chances import HEADS_DRAWN, shares_drawn, shuffled_p
 from heads.tables.correlations import rank_correlation
 from heads.tables.evidence import ROUNDING, Evidence, Scores, of_draws
+from heads.tables.pruning import original
 from heads.tables.reading import RUN_COLUMNS, has_penalty, is_control
 from heads.tables.settling import SETTLED
 from heads.tables.verdicts import NOT_MEASURED, Finding
@@ -81,8 +82,10 @@ def most_encoder_heads_free(evidence: Evidence, encoder: float, decoder: float) 
     full, swept = _full(evidence, "all", control=False), evidence.pruned("all")
     if full is None or not len(swept):
         return NOT_MEASURED
-    in_kind = swept["of"] / len(ATTENTIONS)
-    few = (swept["enc_self"] <= encoder * in_kind) & (swept["dec_self"] + swept["dec_enc"] <= decoder * 2 * in_kind)
+    of_encoder = swept[original("enc_self")]
+    few = (swept["enc_self"] <= encoder * of_encoder) & (
+        swept["dec_self"] + swept["dec_enc"] <= decoder * (swept["of"] - of_encoder)
+    )
     if not few.any():
         return NOT_MEASURED
     largest = swept[few].sort_values("total", ascending=False, kind="stable").iloc[0]

@@ -62,16 +62,25 @@ def run_order(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.loc[order].reset_index(drop=True)
 
 
+def original(attention: str) -> str:
+    """What `heads_left` calls how many heads of this kind a model had."""
+    return f"of_{attention}"
+
+
 def heads_left(model: pd.DataFrame) -> pd.DataFrame:
-    """Live heads of every run: a row each with RUN_COLUMNS, `ATTENTIONS`, `total`, `of` and `dev_loss`.
+    """Live heads of every run: a row each with RUN_COLUMNS, `ATTENTIONS`, `total`, `of`, also by kind, `dev_loss`.
+
+    Kinds of attention have different numbers of heads where encoder and decoder have different depths.
 
     model: the frame of `model.json`, a row for each original head.
     """
     groups = model.groupby(list(RUN_COLUMNS), sort=False)
     left = groups.agg(total=("live", "sum"), of=("live", "size"), dev_loss=("dev_loss", "first"))
+    runs = [model[column] for column in RUN_COLUMNS]
     for attention in ATTENTIONS:
-        live = model["live"].where(model["attention"] == attention, 0)
-        left[attention] = live.groupby([model[column] for column in RUN_COLUMNS], sort=False).sum()
+        own = model["attention"] == attention
+        left[attention] = model["live"].where(own, 0).groupby(runs, sort=False).sum()
+        left[original(attention)] = own.groupby(runs, sort=False).sum()
     return run_order(left.reset_index())
 
 
@@ -82,7 +91,7 @@ def kept_share(left: pd.DataFrame) -> pd.Series:
         index=left.index,
     )
     kept = (left[list(ATTENTIONS)] * in_scope).sum(axis=1)
-    return kept / (left["of"] / len(ATTENTIONS) * in_scope.sum(axis=1))
+    return kept / (left[[*map(original, ATTENTIONS)]].set_axis(list(ATTENTIONS), axis=1) * in_scope).sum(axis=1)
 
 
 def pruning_table(frames: Frames, table2: pd.DataFrame, figure7: pd.DataFrame) -> pd.DataFrame:
