@@ -291,6 +291,8 @@ def _masked_in_steps(path: Path) -> None:
             "bleu": 92 - fall * k**2,
             "bleu_change_low": -fall * k**2 - k,
             "bleu_change_high": -fall * k**2 + k,
+            "bleu_kept_low": max(0, 1 - (fall * k**2 + k) / 92),
+            "bleu_kept_high": max(0, 1 - (fall * k**2 - k) / 92),
             "bleu_behind": (fall - 1) * k**2,
             "bleu_behind_low": (fall - 1) * k**2 - k,
             "bleu_behind_high": (fall - 1) * k**2 + k,
@@ -310,7 +312,8 @@ def _masked_in_steps(path: Path) -> None:
             "finished": int(update == 30),
             **{
                 name: row[name]
-                for name in ("order", "attention", "masked", "of", "share", "bleu_change_low", "bleu_change_high")
+                for name in row
+                if name != "bleu" and "behind" not in name
             },
             "bleu": row["bleu"] * update / 30,
         }

@@ -107,15 +107,18 @@ def test_what_is_lost_has_an_interval_of_sentences_drawn_in_pairs(tiny_model: Ne
     upwards = {head: float(number) for number, head in enumerate(heads)}
     rows = curve_rows(model, {("one", "all"): upwards}, translate, wanted, step=0.5, resamples=1000)
     draw = np.random.default_rng(99)
-    differences = []
+    differences, shares = [], []
     for _ in range(300):
         chosen = draw.integers(40, size=40).tolist()
         before, after = (bleu([texts[n][i] for i in chosen], [wanted[i] for i in chosen])["bleu"] for n in (0, 9))
         differences.append(after - before)
-    low, high = np.quantile(differences, [0.025, 0.975])
-    assert numbers(rows, "bleu_change_low")[1] == pytest.approx(low, abs=0.2 * (high - low))
-    assert numbers(rows, "bleu_change_high")[1] == pytest.approx(high, abs=0.2 * (high - low))
+        shares.append(after / before)
+    for name, drawn in (("change", differences), ("kept", shares)):
+        low, high = np.quantile(drawn, [0.025, 0.975])
+        assert numbers(rows, f"bleu_{name}_low")[1] == pytest.approx(low, abs=0.2 * (high - low))
+        assert numbers(rows, f"bleu_{name}_high")[1] == pytest.approx(high, abs=0.2 * (high - low))
     assert (rows[0]["bleu_change_low"], rows[0]["bleu_change_high"]) == (0, 0)
+    assert (rows[0]["bleu_kept_low"], rows[0]["bleu_kept_high"]) == (1, 1)
     assert numbers(rows, "bleu_change_high")[2] < -20
 
 
@@ -194,3 +197,9 @@ def test_a_model_without_heads_has_none_to_mask(tiny_model: NewModel, tmp_path: 
     )
     with pytest.raises(UserError, match="without any head"):
         load_with_heads(tmp_path, torch.device("cpu"))
+
+
+def test_a_model_without_bleu_keeps_no_share_of_it_in_any_draw(tiny_model: NewModel) -> None:
+    heads = {head: 0.0 for head in tiny_model().shape.heads()}
+    rows = curve_rows(tiny_model(), {("one", "all"): heads}, lambda _: [""] * 9, [SENTENCE] * 9, step=1, resamples=20)
+    assert {(row["bleu_kept_low"], row["bleu_kept_high"]) for row in rows} == {(None, None)}

@@ -119,7 +119,7 @@ def test_a_layers_row_keeps_the_head_chosen_on_dev_apart_from_the_oracle_and_fro
 
 def test_the_table_of_moments_tells_the_share_of_each_moments_own_bleu_beside_the_papers_epoch() -> None:
     """Steps of a quarter, of which the second, 50 %, and not the first, 25 %, is nearest to the paper's 40 %."""
-    columns = "update epoch finished order attention masked of share bleu bleu_change_low bleu_change_high"
+    columns = "update epoch finished order attention masked of share bleu bleu_change_low bleu_change_high bleu_kept_low bleu_kept_high"
     steps = [(0, 0.0), (3, 0.25), (6, 0.5), (9, 0.75), (12, 1.0)]
     walks = (
         (70, 7.5, 0, (20.0, 19.0, 16.0, 5.0, 0.0)),
@@ -127,7 +127,7 @@ def test_the_table_of_moments_tells_the_share_of_each_moments_own_bleu_beside_th
         (130, 14.0, 1, (40.0, 39.0, 30.0, 9.0, 1.0)),
     )
     rows = [
-        (update, epoch, done, "example", "all", masked, 12, share, value, -2.0, -1.0)
+        (update, epoch, done, "example", "all", masked, 12, share, value, -2.0, -1.0, share / 2, share)
         for update, epoch, done, bleu in walks
         for (masked, share), value in zip(steps, bleu, strict=True)
     ]
@@ -138,6 +138,8 @@ def test_the_table_of_moments_tells_the_share_of_each_moments_own_bleu_beside_th
     assert kept[70] == [100, 95, 80, 25, 0]
     assert kept[130] == [100, 97.5, 75, 22.5, 2.5]
     assert np.isnan(kept[20]).all(), "nothing to keep"
+    ends = table[(table["update"] == 70) & (table["masked"] == 3)].iloc[0]
+    assert (ends["kept_percent_low"], ends["kept_percent_high"]) == (12.5, 25)
     last = table[table["update"] == 130].set_index("masked_percent")
     assert (last.loc[50, "bleu_change"], last.loc[50, "bleu_change_low"], last.loc[50, "bleu_change_high"]) == (
         -10,

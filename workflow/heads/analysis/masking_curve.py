@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+
 from heads.analysis.ablation import Translate, gates_without
 from heads.analysis.importance import FORMS
 from heads.analysis.metrics import ACCURACY, BLEU, Found, Metric
@@ -16,7 +18,10 @@ from heads.model.encoder import Encoder
 from heads.model.shape import Head
 from heads.pruning.selection import Scores, random_scores, steps
 
-WALK_COLUMNS = ("order", "attention", "masked", "of", "share", "bleu", "bleu_change_low", "bleu_change_high")
+WALK_COLUMNS = (
+    *("order", "attention", "masked", "of", "share", "bleu"),
+    *("bleu_change_low", "bleu_change_high", "bleu_kept_low", "bleu_kept_high"),
+)
 """What is written of one walk alone; these columns and all others are named after the metric."""
 
 COLUMNS = (*WALK_COLUMNS, "bleu_behind", "bleu_behind_low", "bleu_behind_high")
@@ -94,8 +99,9 @@ def curve_rows(
     """For every walk, named by its order and its kind of attention or "all", the score with 0, `step`, ... 1 of its
     heads masked, the least important first.
 
-    change: the 95 % interval of it minus that of no masked head, by paired bootstrap over sentences. behind: that of
-    the first walk with as many masked heads minus that of this one, with its interval; None for parts of the heads.
+    change: the 95 % interval of it minus that of no masked head, by paired bootstrap over sentences. kept: the interval
+    of its share of that of no masked head, of the same draws. behind: that of the first walk with as many masked heads
+    minus that of this one, with its interval; None for parts of the heads.
     """
     known: dict[frozenset[Head], Found] = {}
     rows: list[Row] = []
@@ -110,7 +116,8 @@ def curve_rows(
             cells = (order, attention, len(heads), len(scores), len(heads) / len(scores), known[heads][0])
             behind = compared(known[rival], known[heads]) if scores.keys() == of_first.keys() else (None, None, None)
             change = compared(known[heads], known[frozenset()])[1:]
-            rows.append(dict(zip(metric.named(COLUMNS), (*cells, *change, *behind), strict=True)))
+            kept = share_kept(known[heads], known[frozenset()])
+            rows.append(dict(zip(metric.named(COLUMNS), (*cells, *change, *kept, *behind), strict=True)))
     return rows
 
 
@@ -118,3 +125,12 @@ def compared(one: Found, other: Found) -> tuple[float, float, float]:
     """The score of one minus that of another, and the interval of the difference."""
     low, high = interval(one[1] - other[1])
     return one[0] - other[0], float(low), float(high)
+
+
+def share_kept(masked: Found, unmasked: Found) -> tuple[float | None, ...]:
+    """The interval of the share that one score is of another; None where there is nothing to be kept in any draw.
+
+    A share is drawn as one: divided by one number, a change of BLEU would also have in it how BLEU varies by itself.
+    """
+    ends = interval(masked[1] / np.where(unmasked[1] > 0, unmasked[1], np.nan))
+    return tuple(None if np.isnan(end) else float(end) for end in ends)

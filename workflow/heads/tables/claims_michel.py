@@ -175,9 +175,10 @@ def kept_at(walk: pd.DataFrame, masked: float) -> Finding:
     """Share of BLEU kept with a share of the heads of a walk masked, on the line between the two nearest steps."""
     if not len(walk) or walk["unmasked"].iloc[0] <= 0:
         return NOT_MEASURED
-    changes = [walk[column].to_numpy(float) for column in ("bleu_change", "bleu_change_low", "bleu_change_high")]
-    at = [float(np.interp(masked, walk["share"].to_numpy(float), change)) for change in changes]
-    ours, low, high = (1 + change / float(walk["unmasked"].iloc[0]) for change in at)
+    ours, low, high = (
+        float(np.interp(masked, walk["share"].to_numpy(float), walk[column].to_numpy(float))) / 100
+        for column in ("kept_percent", "kept_percent_low", "kept_percent_high")
+    )
     return Finding(ours, low=low, high=high)
 
 

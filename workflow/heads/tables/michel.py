@@ -30,20 +30,14 @@ LAYERS_COLUMNS = (
 )
 CURVE_COLUMNS = (
     *("experiment", "seed", "order", "attention", "masked", "of", "masked_percent"),
-    *(
-        "bleu",
-        "bleu_change",
-        "bleu_change_low",
-        "bleu_change_high",
-        "kept_percent",
-        "bleu_behind",
-        "bleu_behind_low",
-        "bleu_behind_high",
-    ),
+    *("bleu", "bleu_change", "bleu_change_low", "bleu_change_high"),
+    *("kept_percent", "kept_percent_low", "kept_percent_high"),
+    *("bleu_behind", "bleu_behind_low", "bleu_behind_high"),
 )
 MOMENTS_COLUMNS = (
     *("experiment", "seed", "update", "epoch", "finished", "masked", "of", "masked_percent"),
-    *("bleu", "bleu_change", "bleu_change_low", "bleu_change_high", "kept_percent"),
+    *("bleu", "bleu_change", "bleu_change_low", "bleu_change_high"),
+    *("kept_percent", "kept_percent_low", "kept_percent_high"),
     *("paper_epoch", "paper_bleu", "paper_kept_percent_low", "paper_kept_percent_high", "paper_tag"),
 )
 HEAD = ("experiment", "seed", "attention", "layer", "head")
@@ -113,7 +107,8 @@ def _nearest_epoch(epoch: float, of: pd.Series) -> int:
 def with_unmasked(walks: pd.DataFrame, walk: list[str]) -> pd.DataFrame:
     """Rows of walks with BLEU set against that of the same walk before anything is masked; `walk` tells walks apart.
 
-    Adds `unmasked`, `masked_percent`, `bleu_change` and `kept_percent`, which is empty where there was nothing to keep.
+    Adds `unmasked`, `masked_percent`, `bleu_change` and `kept_percent` with the ends of its interval, which are empty
+    where there was nothing to keep.
     """
     unmasked = walks.groupby(walk, sort=False)["bleu"].transform("first")
     return walks.assign(
@@ -121,6 +116,8 @@ def with_unmasked(walks: pd.DataFrame, walk: list[str]) -> pd.DataFrame:
         masked_percent=100 * walks["share"],
         bleu_change=walks["bleu"] - unmasked,
         kept_percent=100 * walks["bleu"] / unmasked.where(unmasked > 0),
+        kept_percent_low=100 * walks["bleu_kept_low"].astype(float),
+        kept_percent_high=100 * walks["bleu_kept_high"].astype(float),
     )
 
 

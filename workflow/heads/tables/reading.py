@@ -139,11 +139,12 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "compared.tsv": ("run", "kept", "of", "updates", "bleu", "bleu_change", "p_value"),
     "masking_curve.tsv": (
         *("order", "attention", "masked", "of", "share", "bleu"),
-        *("bleu_change_low", "bleu_change_high", "bleu_behind", "bleu_behind_low", "bleu_behind_high"),
+        *("bleu_change_low", "bleu_change_high", "bleu_kept_low", "bleu_kept_high"),
+        *("bleu_behind", "bleu_behind_low", "bleu_behind_high"),
     ),
     "checkpoints.tsv": (
         *("update", "epoch", "finished", "order", "attention", "masked", "of", "share", "bleu"),
-        *("bleu_change_low", "bleu_change_high"),
+        *("bleu_change_low", "bleu_change_high", "bleu_kept_low", "bleu_kept_high"),
     ),
     "speed.tsv": (
         *("run", "batch_sentences", "repeats", "examples_per_second", "examples_per_second_sd"),
