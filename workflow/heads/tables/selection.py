@@ -83,9 +83,9 @@ def with_control(table: pd.DataFrame) -> pd.DataFrame:
 def with_random(table: pd.DataFrame) -> pd.DataFrame:
     """The table with what random choices of as many heads score; empty where there are none, and for themselves.
 
-    `draws_below` counts the draws that a row is above. The interval is of the difference from the mean of all draws
-    that there could be, by Student's t over those that there are; it takes neither the test sentences nor the training
-    of the row itself for chance.
+    `draws_below` counts the draws that a row is above. The interval is of the difference from one more draw, by
+    Student's t over those that there are: a row is one choice and one training itself, so it is not enough to be above
+    the mean. The test sentences are not taken for chance.
     """
     random = table[table["method"] == "random"]
     draws = random.groupby(GROUP)["bleu"].agg(["size", "mean", "std"]).reset_index()
@@ -98,7 +98,7 @@ def with_random(table: pd.DataFrame) -> pd.DataFrame:
     ]
     gain = (merged["bleu"] - merged["mean"]).where(other)
     quantiles = {size: t_quantile(int(size)) for size in draws["size"].unique()}
-    margin = merged["std"] / np.sqrt(merged["size"]) * merged["size"].map(quantiles)
+    margin = merged["std"] * np.sqrt(1 + 1 / merged["size"]) * merged["size"].map(quantiles)
     return merged.assign(
         random_draws=merged["size"].where(other),
         draws_below=pd.Series(below, index=merged.index, dtype=float),
