@@ -2,14 +2,16 @@
 
 Run `PYTHONPATH=workflow python benchmarks/masking.py [results/demo]`: with the demo's model and the first 500 sentences
 of its test set if the folder holds them, else with a random model of its sizes, which ends its sentences by their
-limit alone and so takes much longer. CPU seconds on one thread; batch sizes take turns with every ninth head.
+limit alone and so takes much longer. CPU seconds on one thread; batch sizes take turns with every ninth head, and so do
+beam search, greedy search, and greedy search that is held against drafts, as `ablation` does it with a beam of one.
 """
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -18,15 +20,20 @@ from torch import Tensor
 
 from heads.analysis.ablation import gates_without, masked_alone
 from heads.config.trainings import ModelSettings
+from heads.model.encoder import Gates
 from heads.model.folder import load_folder
 from heads.model.shape import Head, unpruned_shape
 from heads.model.transformer import Transformer
 from heads.text.batches import cut, pad
 from heads.text.special_ids import EOS
 from heads.text.vocabulary import Tokens
-from heads.translation.beam_search import beam_search
+from heads.translation.beam_search import beam_search, search_pairs
+from heads.translation.drafts import Drafted
+from heads.translation.scoring import every_pair
 
+CPU = torch.device("cpu")
 SENTENCES, MEAN_LENGTH, BATCH_TOKENS, TURNS = 500, 12, (500, 1000, 2000, 4000, 16000), 2
+TEXT = Path("bpe/test.source.safetensors")
 STAGE = 4000
 """What the stage `ablation` has for a batch."""
 SHAPE = unpruned_shape(ModelSettings(layers=3, heads=4, width=64, feedforward=256, dropout=0.0), 1500, 2500)
@@ -36,7 +43,7 @@ Sources = list[tuple[Tensor, Tensor]]
 def opened(folder: Path) -> tuple[Transformer, list[np.ndarray]]:
     """The demo's model and sentences, or a random model and random ones."""
     if (folder / "baseline" / "seed-1" / "model.safetensors").exists():
-        tokens = Tokens(folder / "bpe" / "test.source.safetensors")
+        tokens = Tokens(folder / TEXT)
         return load_folder(folder / "baseline" / "seed-1"), [tokens[i] for i in range(SENTENCES)]
     torch.manual_seed(1)
     generator = np.random.default_rng(2)
@@ -64,7 +71,8 @@ def seconds(model: Transformer, batches: Sources, masks: Sequence[Collection[Hea
 def main() -> None:
     """Print what all heads cost at the stage's batches, and what some cost at others."""
     torch.set_num_threads(1)
-    model, sentences = opened(Path(sys.argv[1] if len(sys.argv) > 1 else "results/demo"))
+    folder = Path(sys.argv[1] if len(sys.argv) > 1 else "results/demo")
+    model, sentences = opened(folder)
     masks = list(masked_alone(model.shape).values())
     print(f"{len(masks)} masks x {len(sentences)} sentences, {STAGE} tokens at a time", end=": ", flush=True)
     print(f"{seconds(model, batches_of(sentences, STAGE), masks):.1f} CPU s")
@@ -74,6 +82,36 @@ def main() -> None:
             best[tokens] = min(best[tokens], seconds(model, batches_of(sentences, tokens), masks[::9]))
     for tokens, spent in best.items():
         print(f"{len(masks[::9])} masks, {tokens:5} tokens at a time: {spent:5.2f} CPU s")
+    if (folder / TEXT).exists():
+        by_drafts(model, Tokens(folder / TEXT), masks)
+
+
+def by_drafts(model: Transformer, tokens: Tokens, masks: Sequence[Collection[Head]]) -> None:
+    """Print what searches cost that take turns, mask by mask, and what all heads cost by drafts."""
+    pairs = every_pair(tokens)
+    drafted = Drafted(model, pairs, CPU, batch_tokens=STAGE, limit=SENTENCES)
+    search = partial(search_pairs, model, pairs, CPU, batch_tokens=STAGE, length_penalty=0.6, limit=SENTENCES)
+    ways: dict[str, Callable[[Gates | None], dict[int, list[int]]]] = {
+        "a beam of 4": lambda gates: search(beam=4, gates=gates),
+        "greedy": lambda gates: search(beam=1, gates=gates),
+        "greedy by drafts": drafted,
+    }
+    spent, differ = dict.fromkeys(ways, 0.0), 0
+    drafted(None)
+    for masked in masks[::9]:
+        gates, found = gates_without(model, masked), {}
+        for name, way in ways.items():
+            started = time.process_time()
+            found[name] = way(gates)
+            spent[name] += time.process_time() - started
+        differ += sum(ids != found["greedy"][number] for number, ids in found["greedy by drafts"].items())
+    for name, each in spent.items():
+        print(f"{len(masks[::9])} masks x {SENTENCES} sentences, {name}: {each:.2f} CPU s")
+    print(f"{differ} of {len(masks[::9]) * SENTENCES} translations by drafts are not those of greedy search")
+    started = time.process_time()
+    for masked in masks:
+        drafted(gates_without(model, masked))
+    print(f"{len(masks)} masks x {SENTENCES} sentences, greedy by drafts: {time.process_time() - started:.1f} CPU s")
 
 
 if __name__ == "__main__":

@@ -310,11 +310,7 @@ def _masked_in_steps(path: Path) -> None:
             "update": update,
             "epoch": update / 4,
             "finished": int(update == 30),
-            **{
-                name: row[name]
-                for name in row
-                if name != "bleu" and "behind" not in name
-            },
+            **{name: row[name] for name in row if name != "bleu" and "behind" not in name},
             "bleu": row["bleu"] * update / 30,
         }
         for update in (0, 10, 30)

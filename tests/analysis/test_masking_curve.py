@@ -200,6 +200,6 @@ def test_a_model_without_heads_has_none_to_mask(tiny_model: NewModel, tmp_path: 
 
 
 def test_a_model_without_bleu_keeps_no_share_of_it_in_any_draw(tiny_model: NewModel) -> None:
-    heads = {head: 0.0 for head in tiny_model().shape.heads()}
+    heads = dict.fromkeys(tiny_model().shape.heads(), 0.0)
     rows = curve_rows(tiny_model(), {("one", "all"): heads}, lambda _: [""] * 9, [SENTENCE] * 9, step=1, resamples=20)
     assert {(row["bleu_kept_low"], row["bleu_kept_high"]) for row in rows} == {(None, None)}

@@ -119,7 +119,8 @@ def test_a_layers_row_keeps_the_head_chosen_on_dev_apart_from_the_oracle_and_fro
 
 def test_the_table_of_moments_tells_the_share_of_each_moments_own_bleu_beside_the_papers_epoch() -> None:
     """Steps of a quarter, of which the second, 50 %, and not the first, 25 %, is nearest to the paper's 40 %."""
-    columns = "update epoch finished order attention masked of share bleu bleu_change_low bleu_change_high bleu_kept_low bleu_kept_high"
+    columns = "update epoch finished order attention masked of share bleu"
+    columns += " bleu_change_low bleu_change_high bleu_kept_low bleu_kept_high"
     steps = [(0, 0.0), (3, 0.25), (6, 0.5), (9, 0.75), (12, 1.0)]
     walks = (
         (70, 7.5, 0, (20.0, 19.0, 16.0, 5.0, 0.0)),

@@ -243,9 +243,7 @@ def test_what_masking_a_kind_of_attention_keeps_is_read_at_the_share_of_the_clai
     source, encoder, decoder = (
         finding(f"{c}", masking_curve=curve) for c in ("source_collapses", "encoder_keeps", "decoder_keeps")
     )
-    assert (source.ours, source.low, source.high) == pytest.approx((0.05, 0.01, 0.09)), (
-        "70 % lies between 60 and 80"
-    )
+    assert (source.ours, source.low, source.high) == pytest.approx((0.05, 0.01, 0.09)), "70 % lies between 60 and 80"
     assert (encoder.ours, decoder.ours) == pytest.approx((0.9, 0.75))
     most = finding("source_needed_most", masking_curve=curve)
     assert (most.ours, most.low, most.high) == pytest.approx((29 / 40, 29 / 40 - 0.08, 29 / 40 + 0.08)), (

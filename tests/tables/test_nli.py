@@ -142,7 +142,8 @@ CLAIM_WALK = [(0, 0.0, 81.0), (3, 0.5, 80.4), (6, 1.0, 78.4)]
 def test_claims_about_classifiers_have_verdicts_of_their_own(runs: list[Path]) -> None:
     baseline = runs[0]
     columns = ("order", "attention", "masked", "of", "share", "accuracy", "accuracy_change_low", "accuracy_change_high",
-               "accuracy_kept_low", "accuracy_kept_high", "accuracy_behind", "accuracy_behind_low", "accuracy_behind_high")  # fmt: skip
+               "accuracy_kept_low", "accuracy_kept_high", "accuracy_behind", "accuracy_behind_low",
+               "accuracy_behind_high")  # fmt: skip
     rows = []
     for order, worse in (("example", 0.0), ("ablation", 2.0)):
         for masked, share, accuracy in CLAIM_WALK:

@@ -144,13 +144,19 @@ def test_a_narrow_beam_equals_lists_of_hypotheses_that_are_never_stopped_early(
     offset: int,
     staying: float,
 ) -> None:
-    """Whether sentences that are over leave at once, later, or with the last; each has a limit of its own."""
+    """Whether sentences that are over leave at once, later, or with the last; each has a limit of its own.
+
+    A beam of one is greedy, whatever the penalty: nothing longer goes on after its end.
+    """
     monkeypatch.setattr(heads.translation.beam_search, "STAYING", staying)
     monkeypatch.setattr(heads.translation.beam_search, "length_limit", lambda length: length + 2)
     ids, mask = sources
     for seed in range(6):
         model = talker(eos=1.5, seed=seed)
-        expected = [slow_beam(model, ids[row][mask[row]], LENGTHS[row] + 2, beam, alpha, offset) for row in range(3)]
+        limits = [(ids[row][mask[row]], LENGTHS[row] + 2) for row in range(3)]
+        expected = [slow_beam(model, *each, beam, alpha, offset) for each in limits]
+        if beam == 1:
+            expected = [naive_greedy(model, *each) for each in limits]
         assert beam_search(model, ids, mask, beam=beam, length_penalty=alpha, length_offset=offset) == expected
 
 

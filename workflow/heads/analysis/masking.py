@@ -18,6 +18,7 @@ from heads.model.transformer import Transformer
 from heads.text.batches import Pairs, cut, pad
 from heads.text.labels import Labels
 from heads.text.vocabulary import Tokens, Vocabulary
+from heads.translation.drafts import Drafted
 from heads.translation.scoring import every_pair, searched
 
 
@@ -39,11 +40,15 @@ def answers_of(
     references: Path,
     target_bpe: Path,
     search: TranslateSettings,
+    *,
+    much_alike: bool = False,
 ) -> tuple[Translate, list[str], Metric]:
     """How to translate or classify the first `search.sentences` of a text (0: all) with the model, their references,
     and by what they are scored.
 
-    target_bpe: the vocabulary of the target, or its labels. Raises UserError when text and references differ in length.
+    target_bpe: the vocabulary of the target, or its labels. much_alike: that most translations stay as the first call
+    gives them, so that greedy search is the quicker for them. Raises UserError when text and references differ in
+    length.
     """
     tokens, lines = Tokens(source), read_lines(references)
     if len(tokens.lengths) != len(lines):
@@ -52,7 +57,11 @@ def answers_of(
         )
     lines = lines[: search.sentences or None]
     if isinstance(model, Transformer):
-        return partial(_translated, model, every_pair(tokens), Vocabulary(target_bpe), search, device), lines, BLEU
+        pairs, vocabulary = every_pair(tokens), Vocabulary(target_bpe)
+        if much_alike and search.beam == 1:
+            drafted = Drafted(model, pairs, device, batch_tokens=search.batch_tokens, limit=search.sentences)
+            return partial(_drafted, drafted, vocabulary), lines, BLEU
+        return partial(_translated, model, pairs, vocabulary, search, device), lines, BLEU
     labels = Labels(target_bpe)
     return partial(classified, model, tokens, labels, device, search.batch_tokens, len(lines)), lines, ACCURACY
 
@@ -66,6 +75,11 @@ def _translated(
     gates: Gates | None,
 ) -> list[str]:
     return searched(model, pairs, vocabulary, search, device, gates)[1]
+
+
+def _drafted(drafted: Drafted, vocabulary: Vocabulary, gates: Gates | None) -> list[str]:
+    found = drafted(gates)
+    return vocabulary.decode([found[number] for number in sorted(found)])
 
 
 @torch.inference_mode()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from heads.analysis.ablation import CHOICE_COLUMNS, ablation_rows, choice_rows, columns_of, kept_alone, masked_alone
@@ -35,8 +36,9 @@ def run(arguments: argparse.Namespace) -> str:
     settings = section(AblationSettings, read_yaml(arguments.settings)["ablation"])
     model = load_with_heads(arguments.model, device)
     dev = replace(settings, sentences=settings.dev_sentences)
-    on_test = answers_of(model, device, arguments.source, arguments.references, arguments.target_bpe, settings)
-    on_dev = answers_of(model, device, arguments.dev_source, arguments.dev_references, arguments.target_bpe, dev)
+    answers = partial(answers_of, model, device, target_bpe=arguments.target_bpe, much_alike=True)
+    on_test = answers(arguments.source, arguments.references, search=settings)
+    on_dev = answers(arguments.dev_source, arguments.dev_references, search=dev)
     alone = {}
     for name, text, masked_out, alone_out in (
         ("test", on_test, arguments.masked, arguments.alone),

@@ -25,7 +25,8 @@ def run(arguments: argparse.Namespace) -> str:
     device = pick(arguments.device, arguments.threads)
     settings = section(AblationSettings, read_yaml(arguments.settings)["ablation"])
     model = load_with_heads(arguments.model, device)
-    text = answers_of(model, device, arguments.source, arguments.references, arguments.target_bpe, settings)
+    files = arguments.source, arguments.references, arguments.target_bpe
+    text = answers_of(model, device, *files, settings, much_alike=True)
     rows = ablation_rows(model, masked_alone(model.shape), *text, resamples=settings.resamples)
     write_tsv(arguments.masked, rows, columns_of(text[2]))
     return label_of(device)

@@ -104,8 +104,8 @@ def verdict(table: pd.DataFrame) -> str:
         parts.append(f"at {kept:.0f} heads {', '.join(named)}")
     better = int((means["bleu_minus_random_low"] > 0).sum())
     return (
-        f"BLEU above the mean of {draws:.0f} random choices that were trained on alike, a 95 % interval for one more of "
-        f"them, and how many it is above: {'; '.join(parts)}. {better} of {len(means)} intervals lie above zero."
+        f"BLEU above the mean of {draws:.0f} random choices that were trained on alike, a 95 % interval for one more "
+        f"of them, and how many it is above: {'; '.join(parts)}. {better} of {len(means)} intervals lie above zero."
     )
 
 

@@ -6,8 +6,10 @@ B batch, S source length, T target length, both with the end sign.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 import torch
@@ -99,6 +101,12 @@ class Pairs:
         kept = (source.lengths <= max_pieces) & (target.lengths <= max_pieces)
         self.index = np.flatnonzero(kept)
         self.left_out = len(kept) - len(self.index)
+
+    def only(self, members: Sequence[int] | NDArray[np.int64]) -> Self:
+        """Of these pairs those with these numbers, in that order."""
+        part = copy(self)
+        part.index = np.array(members, np.int64)
+        return part
 
     def answers(self, members: NDArray[np.int64]) -> int:
         """How many pieces a model is to tell of these pairs, ends included."""

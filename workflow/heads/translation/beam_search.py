@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
 from sacrebleu.metrics import BLEU
 from torch import Tensor
@@ -30,6 +29,8 @@ IMPOSSIBLE = -1e9
 
 STAYING = 7 / 8
 """Sentences that are over are left out of the batch when no more than this share of it goes on: to do so costs time."""
+NEVER_SAID = (PAD, BOS, UNK)
+"""Pieces that no translation has."""
 LENGTH_OFFSET = 5
 """What is added to a length that scores are divided by, in Wu et al. 2016, eq. 14."""
 NEVER = "never"
@@ -75,8 +76,12 @@ def beam_search(
     early_stopping: bool | str = NEVER,
     gates: Gates | None = None,
 ) -> list[list[int]]:
-    """The best translation of each source sentence [B, S], as piece ids without start and end."""
+    """The best translation of each source sentence [B, S], as piece ids without start and end.
+
+    A beam of one is greedy search, which ends at its first end whatever longer translations are divided by.
+    """
     device, count = source.device, source.shape[0]
+    length_penalty = length_penalty if beam > 1 else 0.0
     limits = [length_limit(length) for length in source_mask.sum(1).tolist()]
     cache = model.start_cache(model.encode(source, source_mask, gates), source_mask, beam)
     search = _Search(
@@ -87,7 +92,7 @@ def beam_search(
         torch.full((count, 1 if early_stopping == NEVER else beam), IMPOSSIBLE, device=device),
     )
     best: list[list[int]] = [[] for _ in range(count)]
-    never = torch.tensor([PAD, BOS, UNK], device=device)
+    never = torch.tensor(NEVER_SAID, device=device)
     for step in range(1, max(limits) + 1):
         log_probs = model.decode_next(search.live_tokens[:, :, -1], cache, gates).float().log_softmax(-1)
         log_probs.index_fill_(2, never, IMPOSSIBLE)
@@ -183,17 +188,38 @@ def translate_pairs(
     gates: Gates | None = None,
 ) -> tuple[list[int], list[str]]:
     """Numbers and plain-text translations of the first `limit` pairs (0: all), in the order of the file."""
-    numbers: list[int] = []
-    ids: list[list[int]] = []
+    found = search_pairs(
+        model,
+        pairs,
+        device,
+        batch_tokens=batch_tokens,
+        beam=beam,
+        length_penalty=length_penalty,
+        limit=limit,
+        gates=gates,
+    )
+    numbers = sorted(found)
+    return numbers, vocabulary.decode([found[number] for number in numbers])
+
+
+def search_pairs(
+    model: Transformer,
+    pairs: Pairs,
+    device: torch.device,
+    *,
+    batch_tokens: int,
+    beam: int,
+    length_penalty: float,
+    limit: int = 0,
+    gates: Gates | None = None,
+) -> dict[int, list[int]]:
+    """The best translations, as piece ids, of the first `limit` pairs (0: all), by the number of the pair."""
+    found: dict[int, list[int]] = {}
     for members, batch in pairs.in_order(batch_tokens, limit or None):
         batch = batch.to(device)
-        numbers += members.tolist()
-        ids += beam_search(
-            model, batch.source, batch.source_mask, beam=beam, length_penalty=length_penalty, gates=gates
-        )
-    order = np.argsort(numbers)
-    texts = vocabulary.decode([ids[i] for i in order])
-    return [numbers[i] for i in order], texts
+        ids = beam_search(model, batch.source, batch.source_mask, beam=beam, length_penalty=length_penalty, gates=gates)
+        found.update(zip(members.tolist(), ids, strict=True))
+    return found
 
 
 def bleu(hypotheses: Sequence[str], references: Sequence[str]) -> dict[str, Any]:

@@ -1,0 +1,98 @@
+"""Translations held against drafts: what comes out is greedy search, and what stays as it is costs a single pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.numpy import save_file
+
+import heads.translation.drafts
+from heads.analysis.ablation import gates_without, kept_alone, masked_alone
+from heads.model.encoder import Gates
+from heads.model.transformer import Transformer
+from heads.text.batches import Pairs
+from heads.text.special_ids import EOS
+from heads.text.vocabulary import Tokens
+from heads.translation.beam_search import length_limit, search_pairs
+from heads.translation.drafts import Drafted
+from heads.translation.scoring import every_pair
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture
+def pairs(tmp_path: Path) -> Pairs:
+    """Thirty sentences of one to six pieces."""
+    draw = np.random.default_rng(8)
+    lengths = draw.integers(1, 7, 30)
+    offsets = np.cumsum([0, *lengths], dtype=np.int64)
+    save_file({"ids": draw.integers(4, 13, offsets[-1]).astype(np.int32), "offsets": offsets}, tmp_path / "source")
+    return every_pair(Tokens(tmp_path / "source"))
+
+
+def speaker(tiny_model: Callable[..., Transformer], eos: float, seed: int) -> Transformer:
+    """A model with strong opinions, that ends its sentences more or less willingly."""
+    model = tiny_model(seed=seed, target_pieces=11)
+    model.projection.weight.data *= 2
+    model.projection.bias.data[EOS] += eos
+    return model
+
+
+def searched(model: Transformer, pairs: Pairs, limit: int, gates: Gates | None) -> dict[int, list[int]]:
+    """Greedy search step by step; nothing of it depends on the batches."""
+    return search_pairs(model, pairs, CPU, batch_tokens=300, beam=1, length_penalty=0.0, limit=limit, gates=gates)
+
+
+@pytest.mark.parametrize(("tokens", "limit"), [(1, 13), (40, 0), (1000, 0)])
+def test_what_drafts_give_is_greedy_search_under_every_mask(
+    tiny_model: Callable[..., Transformer], pairs: Pairs, monkeypatch: pytest.MonkeyPatch, tokens: int, limit: int
+) -> None:
+    """Some drafts stand and some fall, some end by themselves and some by their limit."""
+    monkeypatch.setattr(heads.translation.drafts, "VERIFIED_TOKENS", tokens)
+    model, stood = speaker(tiny_model, 1.0, 2), set()
+    drafted = Drafted(model, pairs, CPU, batch_tokens=50, limit=limit)
+    plain = drafted(None)
+    assert plain == searched(model, pairs, limit, None)
+    assert len(plain) == (limit or 30)
+    for masked in [*masked_alone(model.shape).values(), *kept_alone(model.shape).values(), set()]:
+        gates = gates_without(model, masked)
+        expected = searched(model, pairs, limit, gates)
+        assert drafted(gates) == expected
+        for number, ids in expected.items():
+            cut = len(ids) == length_limit(int(pairs.source.lengths[number]) + 1) - 1
+            stood.add((cut, ids == plain[number]))
+    assert stood == {(False, False), (False, True), (True, False), (True, True)}
+
+
+def test_sentences_that_stay_are_not_searched_again_nor_read_again(
+    tiny_model: Callable[..., Transformer], pairs: Pairs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = speaker(tiny_model, 1.0, 2)
+    steps: list[int] = []
+    read: list[int] = []
+    monkeypatch.setattr(model, "decode_next", _counted(model.decode_next, steps))
+    monkeypatch.setattr(model, "encode", _counted(model.encode, read))
+    drafted = Drafted(model, pairs, CPU, batch_tokens=50, limit=0)
+    plain = drafted(gates_without(model, ()))
+    for masked in (set(), {("dec_self", 0, 0)}, {("dec_enc", 1, 2)}):
+        steps.clear()
+        read.clear()
+        changed = [n for n, ids in drafted(gates_without(model, masked)).items() if ids != plain[n]]
+        assert sum(steps) <= sum(length_limit(7) for _ in changed)
+        assert bool(steps) == bool(changed)
+        assert len(changed) < 30
+        assert sum(read) <= len(changed) + 30 * (masked == set()), "the states of the encoder are known by then"
+
+
+def _counted(function: Callable[..., object], counts: list[int]) -> Callable[..., object]:
+    """The same function, that notes how many sentences it is given."""
+
+    def counting(ids: torch.Tensor, *words: object) -> object:
+        counts.append(len(ids))
+        return function(ids, *words)
+
+    return counting
