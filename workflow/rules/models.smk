@@ -36,6 +36,8 @@ rule baseline:
     wildcard_constraints:
         experiment=TRAINED_HERE,
     cache: CACHED
+    # Trainings before all else, as what is measured waits for them and fills the gaps that they leave.
+    priority: 1
     conda:
         "../../envs/torch.yaml"
     threads: 1
