@@ -197,6 +197,31 @@ def test_the_draws_of_two_models_are_of_the_same_sentences() -> None:
     np.testing.assert_array_equal(same["scores"].iloc[0][1:], same["scores"].iloc[-1][1:])
 
 
+@pytest.mark.parametrize(("updates", "stands"), [(8, True), (9, True), (10, False)])
+def test_heads_trained_on_for_longer_than_from_scratch_are_not_compared_with_them(
+    updates: int, *, stands: bool
+) -> None:
+    frames = made_frames()
+    for name, frame in frames.items():
+        pruned = frame[(frame["kind"] == "pruned") & (frame["lam"] == "0.1")] if len(frame) else frame
+        more = [frame, pruned.assign(kind="selected")]
+        if name == "model.json":
+            more = [frame, more[1].assign(total_updates=updates), pruned.assign(kind="scratch")]
+        frames[name] = pd.concat(more, ignore_index=True)
+    frames["train.jsonl"] = pd.DataFrame(
+        {**row, "kind": kind, "update": update, "dev_loss": 1 + (kind == "gates") * (9 - update)}
+        for row in frames["model.json"].query("kind == 'scratch'")[[*RUN_COLUMNS]].drop_duplicates().to_dict("records")
+        for kind in ("gates", "selected", "scratch")
+        for update in (8, 9)
+    )
+    more = frames["model.json"].query("kind == 'scratch'").assign(kind="gates")
+    frames["model.json"] = pd.concat([frames["model.json"], more], ignore_index=True)
+    runs = gather(frames, pd.DataFrame({"experiment": [], "seed": []}), "x", 1).runs
+    row = runs[(runs["kind"] == "pruned") & (runs["lam"] == "0.1")].iloc[0]
+    assert (row["scores_trained_on"] is not None) == stands
+    assert row["pair"] == ("settled" if stands else "not settled"), "that of the model which is compared"
+
+
 @pytest.fixture(scope="module")
 def rows(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, str]]:
     folder = tmp_path_factory.mktemp("results")

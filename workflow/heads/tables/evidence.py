@@ -12,7 +12,7 @@ from heads.base.bootstrap import interval, resampled_sums
 from heads.tables.pruning import heads_left, kept_share
 from heads.tables.reading import RUN_COLUMNS, Frames, first_of, has_penalty
 from heads.tables.roles import head_functions
-from heads.tables.settling import falls, pair_of
+from heads.tables.settling import falls, longer_than_scratch, pair_of
 from heads.tables.verdicts import UNKNOWN, Finding
 from heads.translation.bleu import bleu_of
 
@@ -40,10 +40,11 @@ class Evidence:
     """What one experiment found with one seed.
 
     heads: measures of the baseline's heads. runs: heads left and `scores` of the baseline and of the models with fewer
-    heads, `scores_trained_on` and `scores_scratch` of the same heads cut out of the baseline and trained on, and from
-    scratch (None where they were not), and whether that `pair` is settled, as `heads.tables.settling` has it. model: a
-    row for each head of each of them. functions: a row for each live encoder head, none without trees. roles:
-    `roles.tsv` on the first trees. gates: `heads.tsv` of gates. frames: all that was read, as it was read.
+    heads, `scores_trained_on` and `scores_scratch` of the same heads cut out of the baseline and trained on, no longer
+    than from scratch, and from scratch (None where they were not), and whether that `pair` is settled, as
+    `heads.tables.settling` has it. model: a row for each head of each of them. functions: a row for each live encoder
+    head, none without trees. roles: `roles.tsv` on the first trees. gates: `heads.tsv` of gates. frames: all that was
+    read, as it was read.
     """
 
     heads: pd.DataFrame
@@ -116,13 +117,17 @@ def gather(frames: Frames, measures: pd.DataFrame, experiment: str, seed: int) -
     functions = head_functions({"model.json": model, "roles.tsv": roles})
     keys = list(RUN_COLUMNS)
     scores = _scores(mine["bleu.json"], mine["bleu_statistics.tsv"])
+    # Pruned and from scratch are compared after equally many updates.
+    unlike = longer_than_scratch(mine["model.json"])
+    scores = scores[[run not in unlike for run in scores[keys].itertuples(index=False, name=None)]]
     left = heads_left(model)
     runs = left.assign(share=kept_share(left)).merge(scores, on=keys)
     for kind, name in (("selected", "scores_trained_on"), ("scratch", "scores_scratch")):
         other = scores[scores["kind"] == kind].assign(kind="pruned").rename(columns={"scores": name})
         runs = runs.merge(other, on=keys, how="left")
         runs[name] = [row if isinstance(row, np.ndarray) else None for row in runs[name]]
-    fall = falls(mine["train.jsonl"], mine["model.json"])
+    fell = falls(mine["train.jsonl"], mine["model.json"])
+    fall = {run: percent for run, percent in fell.items() if run not in unlike}
     runs["pair"] = [pair_of(fall, run)[1] for run in runs[keys].itertuples(index=False, name=None)]
     functions = functions if len(roles) else functions[:0]
     return Evidence(own(measures), runs, model, functions, roles, mine["heads.tsv"], mine)

@@ -29,6 +29,20 @@ def falls(curves: pd.DataFrame, model: pd.DataFrame) -> dict[tuple[object, ...],
     return found
 
 
+def longer_than_scratch(model: pd.DataFrame) -> set[tuple[object, ...]]:
+    """The runs of heads cut out and trained on whose updates, all told, are more than those of the same from scratch.
+
+    model: as in `falls`.
+    """
+    totals = model.groupby(list(RUN_COLUMNS), sort=False)["total_updates"].first().to_dict()
+    scratch = {(experiment, *rest): total for (experiment, kind, *rest), total in totals.items() if kind == "scratch"}
+    return {
+        (experiment, kind, *rest)
+        for (experiment, kind, *rest), total in totals.items()
+        if kind == "selected" and total > scratch.get((experiment, *rest), math.inf)
+    }
+
+
 def fall_of(curve: pd.DataFrame, total: float) -> float | None:
     """The fall in percent over the last tenth of `total` updates, from `update` and `dev_loss` of one training.
 
