@@ -12,7 +12,7 @@ from heads.cli._flags import add_masking_arguments
 from heads.config.analyses import CheckpointsSettings, ImportanceSettings
 from heads.config.settings import section
 from heads.config.trainings import TrainingSettings
-from heads.text.batches import pairs_of
+from heads.text.batches import measured_pairs, pairs_of
 from heads.text.vocabulary import Tokens
 from heads.training.checkpointing import course_of
 from heads.training.devices import label_of, pick
@@ -38,9 +38,9 @@ def run(arguments: argparse.Namespace) -> str:
     weights = course_of(arguments.model, arguments.checkpoints)
     model = load_with_heads(arguments.model, device)
     train = Tokens(arguments.train_source), Tokens(arguments.train_target)
-    dev = Tokens(arguments.dev_source), Tokens(arguments.dev_target)
     trained_on = pairs_of(*train, training.max_pieces, labelled=model.shape.classifies)
-    pairs = pairs_of(*dev, how.batch_tokens, labelled=model.shape.classifies)
+    bound, classifies = (how.batch_tokens, "importance.batch_tokens"), model.shape.classifies
+    pairs = measured_pairs(arguments.dev_source, arguments.dev_target, *bound, labelled=classifies)
     text = answers_of(model, device, arguments.source, arguments.references, arguments.target_bpe, settings)
     rows = checkpoint_rows(model, weights, pairs, trained_on, *text, settings=settings, how=how, training=training)
     write_tsv(arguments.out, rows, text[2].named(COLUMNS))

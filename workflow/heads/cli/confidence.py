@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
 from heads.analysis.confidence import COLUMNS, confidence
@@ -12,12 +11,8 @@ from heads.cli._flags import add_device_arguments
 from heads.config.analyses import ConfidenceSettings
 from heads.config.settings import section
 from heads.model.folder import load_model
-from heads.text.batches import pairs_of
-from heads.text.vocabulary import Tokens
+from heads.text.batches import measured_pairs
 from heads.training.devices import label_of, pick
-
-MAX_PIECES = 1000
-"""Longer pairs are left out, so that one faulty line can not fill the memory."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,10 +30,7 @@ def run(arguments: argparse.Namespace) -> str:
     settings = section(ConfidenceSettings, read_yaml(arguments.settings)["confidence"])
     device = pick(arguments.device, arguments.threads)
     model = load_model(arguments.model).to(device)
-    sides = Tokens(arguments.source), Tokens(arguments.target)
-    pairs = pairs_of(*sides, MAX_PIECES, labelled=model.shape.classifies)
-    if pairs.left_out:
-        print(f"{pairs.left_out} pairs left out: more than {MAX_PIECES} pieces", file=sys.stderr)
+    pairs = measured_pairs(arguments.source, arguments.target, labelled=model.shape.classifies)
     batches = (batch for _, batch in pairs.in_order(settings.batch_tokens, settings.sentences or None))
     write_tsv(arguments.out, confidence(model, batches), COLUMNS)
     return label_of(device)

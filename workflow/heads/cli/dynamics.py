@@ -11,11 +11,10 @@ from heads.analysis.role_trees import in_order_of, measurable
 from heads.analysis.roles import frequency_ranks
 from heads.base.files import read_yaml, write_tsv
 from heads.cli._flags import add_device_arguments, add_roles_arguments
-from heads.cli.confidence import MAX_PIECES
 from heads.config.analyses import ConfidenceSettings, RolesSettings
 from heads.config.settings import section
 from heads.model.folder import load_model
-from heads.text.batches import pairs_of
+from heads.text.batches import measured_pairs
 from heads.text.vocabulary import Tokens
 from heads.text.wordpieces import vocabulary_of
 from heads.training.checkpointing import course_of
@@ -41,8 +40,7 @@ def run(arguments: argparse.Namespace) -> str:
     model = load_model(arguments.model).to(device)
     ranks = frequency_ranks(Tokens(arguments.train_source).ids, len(vocabulary))
     sentences, _ = measurable(path, vocabulary, roles)
-    sides = Tokens(arguments.source), Tokens(arguments.target)
-    pairs = pairs_of(*sides, MAX_PIECES, labelled=model.shape.classifies)
+    pairs = measured_pairs(arguments.source, arguments.target, labelled=model.shape.classifies)
     weights = course_of(arguments.model, arguments.checkpoints)
     print(f"{len(weights)} models are measured on {path}", file=sys.stderr, flush=True)
     rows = dynamics_rows(model, weights, pairs, sentences, ranks, roles=roles, how=how)

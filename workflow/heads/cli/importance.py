@@ -12,8 +12,7 @@ from heads.config.analyses import ImportanceSettings
 from heads.config.settings import section
 from heads.config.trainings import TrainingSettings
 from heads.model.folder import load_model
-from heads.text.batches import pairs_of
-from heads.text.vocabulary import Tokens
+from heads.text.batches import measured_pairs
 from heads.training.devices import label_of, pick
 
 
@@ -35,8 +34,8 @@ def run(arguments: argparse.Namespace) -> str:
     device = pick(arguments.device, arguments.threads)
     model = load_model(arguments.model).to(device)
     # A sentence longer than a batch would break the bound on memory.
-    sides = Tokens(arguments.source), Tokens(arguments.target)
-    pairs = pairs_of(*sides, settings.batch_tokens, labelled=model.shape.classifies)
+    bound, classifies = (settings.batch_tokens, "importance.batch_tokens"), model.shape.classifies
+    pairs = measured_pairs(arguments.source, arguments.target, *bound, labelled=classifies)
     batches = (batch for _, batch in pairs.in_order(settings.batch_tokens, settings.sentences or None))
     write_tsv(arguments.out, importance_rows(model, batches, label_smoothing=smoothing), COLUMNS)
     return label_of(device)

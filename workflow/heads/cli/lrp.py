@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
 from heads.analysis.lrp.rows import COLUMNS, CONSERVATION_COLUMNS, generated, relevance_rows
@@ -12,8 +11,7 @@ from heads.cli._flags import add_device_arguments
 from heads.config.analyses import LrpSettings
 from heads.config.settings import section
 from heads.model.folder import load_model
-from heads.text.batches import pairs_of
-from heads.text.vocabulary import Tokens
+from heads.text.batches import measured_pairs
 from heads.training.devices import label_of, pick
 
 
@@ -34,13 +32,8 @@ def run(arguments: argparse.Namespace) -> str:
     settings = section(LrpSettings, read_yaml(arguments.settings)["lrp"])
     model = load_model(arguments.model).to(device)
     # A sentence longer than a batch would break the bound on memory.
-    sides = Tokens(arguments.source), Tokens(arguments.target)
-    pairs = pairs_of(*sides, settings.batch_tokens, labelled=model.shape.classifies)
-    if pairs.left_out:
-        sentence = (
-            f"{pairs.left_out} pairs left out: more than {settings.batch_tokens} pieces, which is lrp.batch_tokens"
-        )
-        print(sentence, file=sys.stderr)
+    bound, classifies = (settings.batch_tokens, "lrp.batch_tokens"), model.shape.classifies
+    pairs = measured_pairs(arguments.source, arguments.target, *bound, labelled=classifies)
     in_order = pairs.in_order(settings.batch_tokens, settings.sentences or None)
     batches = (generated(model, batch.to(device)) for _, batch in in_order)
     heads, conservation = relevance_rows(model, batches, settings)

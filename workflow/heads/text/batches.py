@@ -5,6 +5,7 @@ B batch, S source length, T target length, both with the end sign.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ from heads.base.names import SIDES
 from heads.text.special_ids import BOS, EOS, PAD
 from heads.text.vocabulary import Tokens
 
+MAX_PIECES = 1000
+"""Where no setting bounds pairs longer ones are left out, so that one faulty line can not fill the memory."""
 POOL_UPDATES = 64
 """How many updates' worth of sentences are sorted by length together; more wastes less, fewer shuffle better."""
 
@@ -170,6 +173,20 @@ def read_pairs(data: Path, split: str, max_pieces: int, *, labelled: bool = Fals
     pairs = pairs_of(source, target, max_pieces, labelled=labelled)
     if not len(pairs.index):
         raise UserError(f"{data}/{split} has no pair of at most {max_pieces} pieces: raise training.max_pieces.")
+    return pairs
+
+
+def measured_pairs(
+    source: Path, target: Path, most: int = MAX_PIECES, setting: str = "", *, labelled: bool = False
+) -> Pairs:
+    """The pairs of two token files that have at most so many pieces a side; how many have more is told.
+
+    setting: what bounds them, as config.yaml names it.
+    """
+    pairs = pairs_of(Tokens(source), Tokens(target), most, labelled=labelled)
+    if pairs.left_out:
+        which = f", which is {setting}" if setting else ""
+        print(f"{pairs.left_out} pairs left out: more than {most} pieces{which}", file=sys.stderr)
     return pairs
 
 
