@@ -5,7 +5,7 @@ PAIR ?= en-ru
 BIN := .venv/bin
 ONE_THREAD := OMP_NUM_THREADS=1
 
-.PHONY: demo demo-full nli multi30k news pretrained test format settings
+.PHONY: demo demo-full nli multi30k news pretrained test checks tests format settings
 
 demo: .venv/run-installed
 	@$(BIN)/python -m heads progress --cores $(CORES)
@@ -52,12 +52,18 @@ pretrained: .venv/run-installed
 	  'corpora={pretrained: {source: $(SOURCE), target: $(TARGET), $(SPLITS) $(ON_DISK)}}' \
 	  'experiments={pretrained: {$(KEEPS) $(PARSED) baseline: {pretrained: "$(MODEL)", prefix: "$(PREFIX)"}}}'
 
+# Both at once: the checks take one core for a while, the tests do not always have work for all.
 test: .venv/test-installed
+	@$(MAKE) --no-print-directory -j 2 checks tests
+
+checks: .venv/test-installed
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/snakefmt --check Snakefile workflow/Snakefile workflow/rules
 	$(BIN)/mypy
 	$(BIN)/snakemake --lint
+
+tests: .venv/test-installed
 	$(ONE_THREAD) $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 format: .venv/test-installed
