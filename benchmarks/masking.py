@@ -2,8 +2,8 @@
 
 Run `PYTHONPATH=workflow python benchmarks/masking.py [results/demo]`: with the demo's model and the first 500 sentences
 of its test set if the folder holds them, else with a random model of its sizes, which ends its sentences by their
-limit alone and so takes much longer. CPU seconds on one thread; batch sizes take turns with every ninth head, and so do
-beam search, greedy search, and greedy search that is held against drafts, as `ablation` does it with a beam of one.
+limit alone and so takes much longer. CPU seconds on one thread. Taking turns, every ninth head masked: beam search,
+greedy search, and greedy search that is held against drafts, as `ablation` does it with a beam of one; batch sizes.
 """
 
 from __future__ import annotations
@@ -74,6 +74,8 @@ def main() -> None:
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else "results/demo")
     model, sentences = opened(folder)
     masks = list(masked_alone(model.shape).values())
+    if (folder / TEXT).exists():
+        by_drafts(model, Tokens(folder / TEXT), masks)
     print(f"{len(masks)} masks x {len(sentences)} sentences, {STAGE} tokens at a time", end=": ", flush=True)
     print(f"{seconds(model, batches_of(sentences, STAGE), masks):.1f} CPU s")
     best = dict.fromkeys(BATCH_TOKENS, float("inf"))
@@ -82,8 +84,6 @@ def main() -> None:
             best[tokens] = min(best[tokens], seconds(model, batches_of(sentences, tokens), masks[::9]))
     for tokens, spent in best.items():
         print(f"{len(masks[::9])} masks, {tokens:5} tokens at a time: {spent:5.2f} CPU s")
-    if (folder / TEXT).exists():
-        by_drafts(model, Tokens(folder / TEXT), masks)
 
 
 def by_drafts(model: Transformer, tokens: Tokens, masks: Sequence[Collection[Head]]) -> None:
