@@ -5,12 +5,15 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
+import heads.tables.scoreboard
 from fake_results import World, write_results
 from heads.__main__ import main
 from heads.base.files import read_tsv
+from heads.figures.scoreboard import figure_of
 from heads.tables.claims import RELEVANCE_CLAIMS
 from heads.tables.needs import NEEDS
 from heads.tables.reading import load_reference
+from heads.tables.scoreboard import scoreboard_table
 
 SEVERAL, ONE = "regains", "demo"
 """Experiments of two seeds and of one; a word in the first one's name asks for other decimals where it stands alone."""
@@ -57,6 +60,22 @@ def test_each_experiment_has_its_own_number_and_verdict_and_of_several_seeds_tho
             assert found == [own["ours"], own["of"], own["holds"]], (experiment, row["name"])
         differ += row[f"ours_{SEVERAL}"] != claims[SEVERAL, "1", *(row[key] for key in keys)]["ours"]
     assert differ > 15
+
+
+def test_seeds_that_count_out_of_different_numbers_have_a_mean_that_is_out_of_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Found where two seeds had a function for different numbers of relations: the picture asked None for a number."""
+    paper = load_reference("alignment_claims.csv").iloc[:1]
+    row = {"experiment": "x", "claim": paper["claim"].iloc[0], "measure": paper["measure"].iloc[0], "rule": ""}
+    rows = [(1, 0.0, 3, "no"), (2, 1.0, 4, "yes"), ("mean", 0.5, None, "unclear"), ("sd", 0.7, None, None)]
+    found = pd.DataFrame(
+        [{**row, **dict(zip(("seed", "ours", "of", "holds"), each, strict=True))} for each in rows], dtype=object
+    )
+    monkeypatch.setattr(heads.tables.scoreboard, "decided_claims", lambda *_: found)
+    (cells,) = scoreboard_table({}, paper).to_dict("records")
+    assert figure_of(cells["ours_x"], cells["of_x"]) == "0.50"
+    assert cells["verdict_x"] == "unclear"
 
 
 def test_names_for_a_picture_are_short_and_tell_rows_apart_together_with_the_measure() -> None:

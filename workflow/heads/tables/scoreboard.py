@@ -41,6 +41,8 @@ def scoreboard_table(frames: Frames, *papers: pd.DataFrame) -> pd.DataFrame:
         of_all_seeds = rows["seed"] == "mean"
         own = rows[of_all_seeds] if of_all_seeds.any() else rows
         own = own[["claim", "measure", "rule", *FOUND]]
+        # A mean over seeds that count out of different numbers is out of None.
+        own = own.assign(**{number: pd.to_numeric(own[number]) for number in ("ours", "of")})
         own = own.rename(columns={column: f"{name}_{experiment}" for column, name in FOUND.items()})
         board = board.merge(own, on=["claim", "measure", "rule"], how="left", validate="one_to_one")
     return board
