@@ -1,7 +1,7 @@
 """A small MarianMTModel, trained by transformers on a corpus of files: what `make pretrained` is shown on.
 
-Run: python benchmarks/small_marian.py FOLDER OUT on a folder that holds `{train,dev}.{en,de}.gz` (Multi30k: ten
-minutes of one core that has nothing else to do). Nothing of ours takes part: SentencePiece learns the pieces,
+Run: python benchmarks/small_marian.py FOLDER OUT on a folder that holds `{train,dev}.{en,de}.gz` (Multi30k:
+twenty minutes of one core that has nothing else to do). Nothing of ours takes part: SentencePiece learns the pieces,
 transformers' tokeniser cuts the text, its model computes the loss, its generation translates, and OUT is what its
 `save_pretrained` writes, as OPUS-MT's folders are: two SentencePiece models with their pieces in one vocab.json,
 tied matrices, SiLU, norms last, padding the last id with an embedding of zeros, from which the decoder starts. OUT is
@@ -29,7 +29,7 @@ from transformers import GenerationConfig, MarianConfig, MarianMTModel, MarianTo
 
 LAYERS, HEADS, WIDTH, FEEDFORWARD, DROPOUT = 3, 4, 128, 512, 0.1
 PIECES = 3000
-UPDATES, BATCH_TOKENS, LONGEST = 900, 2048, 100
+UPDATES, BATCH_TOKENS, LONGEST = 2000, 2048, 100
 PEAK_RATE, WARMUP = 0.002, 200
 LOOK_EVERY, DEV_SENTENCES = 200, 200
 
