@@ -15,7 +15,8 @@ sys.path.insert(0, str(WORKFLOW))
 from heads.base import names
 from heads.base.files import UserError
 from heads.base.runs import SCORED
-from heads.base.targets import ANY, COUNT, GATED
+from heads.base.targets import ANY, COUNT, GATED, Target
+from heads.config.checks import check_target
 from heads.config.plan import Plan
 from heads.config.settings import STAGE_SECTIONS
 from heads.config.shown import labels_shown, sentences_shown, trees_shown
@@ -107,6 +108,20 @@ MODEL = ("model.safetensors", "model.json")
 def corpus_file(name):
     """Input function: a file of the corpus that the experiment uses."""
     return lambda wildcards: f"{PLAN.corpus_of(wildcards.experiment)}/{name.format(**dict(wildcards.items()))}"
+
+
+def settings_fitting(stage):
+    """Input function: the settings of a stage, once the target in the path was held against the model's heads."""
+
+    def asked(wildcards):
+        words = dict(wildcards.items())
+        target = Target.parse(words.get("target") or words["choice"])
+        one_sentence(check_target)(
+            PLAN.experiments[words["experiment"]], words.get("scope", names.CHOICE_SCOPE), target
+        )
+        return f"{SETTINGS}/{stage}.yaml".format(**words)
+
+    return asked
 
 
 def folder_of(file):

@@ -81,7 +81,7 @@ use rule baseline as gates with:
     """Fine-tune the baseline with hard-concrete gates on one scope of heads (Voita et al., sec. 6)."""
     input:
         **TRAINING_DATA,
-        settings=f"{SETTINGS}/gates.yaml",
+        settings=settings_fitting("gates"),
         start_model=rules.baseline.output.model,
         start_shape=rules.baseline.output.shape,
     output:
@@ -155,7 +155,7 @@ use rule gates as penalty_gates with:
     """Train with gates and their penalty from a fresh initialisation on (Voita et al., footnote 8)."""
     input:
         **TRAINING_DATA,
-        settings=f"{SETTINGS}/penalty_gates.yaml",
+        settings=settings_fitting("penalty_gates"),
         unpruned=rules.baseline.output.shape,
     output:
         model=f"{PENALTY_GATES}/model.safetensors",

@@ -31,7 +31,7 @@ rule selection:
 use rule selection as chosen_heads with:
     """The heads of one choice, apart from all others, so that one more choice retrains none."""
     input:
-        settings=f"{SETTINGS}/selection.yaml",
+        settings=settings_fitting("selection"),
         measures=lambda w: PLAN.measures(w.experiment, w.seed, [w.choice]),
     output:
         out=f"{SELECTED}/heads.tsv",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from heads.base.files import UserError
@@ -101,21 +101,42 @@ def check_heads(where: str, experiment: Mapping[str, Any], heads: Mapping[str, t
     _check_selection(where, experiment, heads)
 
 
+def check_target(experiment: Mapping[str, Any], scope: str, target: Target) -> None:
+    """Raises UserError where the path of a run of a resolved experiment asks for more heads than its models have.
+
+    What gates or another choice leave is found out after the baseline is trained, so it is better asked before. Of an
+    imported model, which takes no training, the stage itself says it.
+    """
+    if not experiment["baseline"]["pretrained"]:
+        model = experiment["model"]
+        heads = dict.fromkeys(kinds_of(experiment), model["layers"] * model["heads"])
+        _check_numbers(f"A path has {target}", scope, target.budgets, heads)
+
+
 def _check_budgets(where: str, experiment: Mapping[str, Any], heads: Mapping[str, int]) -> None:
     """Hold the budgets of gates, `12` or `2-4-6`, against the heads of their kinds of attention."""
     for scope, budgets in experiment["sweep"]["budgets"].items():
-        kinds = [kind for kind in SCOPES[scope] if kind in kinds_of(experiment)]
         for budget in budgets:
             subject = f"{where}.sweep.budgets.{scope} has {budget}"
-            numbers = Target.of_choice("gates", budget).budgets
-            if len(numbers) not in (1, len(kinds)):
-                raise UserError(f"{subject}, but {scope} is {len(kinds)} kind of attention: give one number.")
-            groups = [[kind] for kind in kinds] if len(numbers) > 1 else [kinds]
-            for number, group in zip(numbers, groups, strict=True):
-                there = sum(heads[kind] for kind in group)
-                if number > there:
-                    of = " and ".join(group)
-                    raise UserError(f"{subject}, which asks for {number} of the {there} heads of {of}: lower it.")
+            _check_numbers(subject, scope, Target.of_choice("gates", budget).budgets, heads)
+
+
+def _check_numbers(subject: str, scope: str, numbers: Sequence[int], heads: Mapping[str, int]) -> None:
+    """Hold numbers of heads, one or one a kind, against those that there are of each kind of attention in a scope."""
+    kinds = [kind for kind in SCOPES[scope] if kind in heads]
+    if len(numbers) not in (0, 1, len(kinds)):
+        several = len(kinds) > 1
+        raise UserError(
+            f"{subject}, but {scope} is {len(kinds)} kind{'s' * several} of attention: give one number"
+            f"{f' or {len(kinds)}' * several}."
+        )
+    groups = [[kind] for kind in kinds] if len(numbers) > 1 else [kinds]
+    for number, group in zip(numbers, groups, strict=False):
+        there = sum(heads[kind] for kind in group)
+        if number > there:
+            raise UserError(
+                f"{subject}, which asks for {number} of the {there} heads of {' and '.join(group)}: lower it."
+            )
 
 
 def _check_selection(where: str, experiment: Mapping[str, Any], heads: Mapping[str, tuple[int, int]]) -> None:

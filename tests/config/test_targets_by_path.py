@@ -1,0 +1,62 @@
+"""Runs asked for by path: numbers of heads are held against the model before anything is trained."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from checkouts import ROOT, checkout, snakemake
+from heads.base.files import UserError
+from heads.base.targets import Target
+from heads.config.checks import check_target
+
+OF_ALL = "enc_self and dec_self and dec_enc"
+TOO_MANY = [
+    ("all", "keep-37", f"A path has keep-37, which asks for 37 of the 36 heads of {OF_ALL}: lower it."),
+    ("all", "dsp-37", f"A path has dsp-37, which asks for 37 of the 36 heads of {OF_ALL}: lower it."),
+    ("all", "random2-40", f"A path has random2-40, which asks for 40 of the 36 heads of {OF_ALL}: lower it."),
+    ("enc_self", "keep-13", "A path has keep-13, which asks for 13 of the 12 heads of enc_self: lower it."),
+    ("all", "keep-12-13-1", "A path has keep-12-13-1, which asks for 13 of the 12 heads of dec_self: lower it."),
+    ("all", "keep-1-2", "A path has keep-1-2, but all is 3 kinds of attention: give one number or 3."),
+    ("enc_self", "keep-1-2", "A path has keep-1-2, but enc_self is 1 kind of attention: give one number."),
+]
+
+
+def experiment(**more: Any) -> dict[str, Any]:
+    """As much of a resolved one as is looked at: 3 layers of 4 heads."""
+    return {"model": {"layers": 3, "heads": 4}, "baseline": {"pretrained": ""}, **more}
+
+
+@pytest.mark.parametrize(("scope", "target", "sentence"), TOO_MANY)
+def test_a_path_that_asks_for_more_heads_than_there_are_is_refused(scope: str, target: str, sentence: str) -> None:
+    with pytest.raises(UserError, match=f"^{re.escape(sentence)}$"):
+        check_target(experiment(), scope, Target.parse(target))
+
+
+@pytest.mark.parametrize(
+    ("scope", "target"),
+    [("all", "keep-36"), ("all", "keep-12-12-12"), ("enc_self", "keep-12"), ("all", "lam-37"), ("all", "random37-36")],
+)
+def test_as_many_heads_as_there_are_and_any_penalty_may_be_asked_for(scope: str, target: str) -> None:
+    check_target(experiment(), scope, Target.parse(target))
+
+
+def test_a_classifier_has_heads_in_its_encoder_alone() -> None:
+    with pytest.raises(UserError, match="asks for 13 of the 12 heads of enc_self"):
+        check_target(experiment(task="classification"), "all", Target.parse("keep-13"))
+
+
+def test_of_an_imported_model_its_stage_says_it() -> None:
+    check_target(experiment(baseline={"pretrained": "opus"}), "all", Target.parse("keep-145"))
+
+
+def test_snakemake_tells_it_while_it_plans(tmp_path: Path) -> None:
+    folder = checkout(tmp_path)
+    for run in ("gates/all/keep-13", "penalty_gates/enc_self/keep-5", "selected/all/lrp-13"):
+        words = (f"results/tiny/{run}/seed-1/heads.tsv", "--dry-run", "--cores", "1")
+        done = snakemake(folder, *words, "--configfile", str(ROOT / "tests/workflow/tiny.yaml"))
+        number = run.rpartition("-")[2]
+        assert done.returncode == 1 and f"asks for {number} of the {int(number) - 1} heads" in done.stdout, done.stdout
