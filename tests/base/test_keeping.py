@@ -50,7 +50,6 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Job]:
         for name in ("heads_by_type", "attention_maps"):
             Path(f"results/figures/{experiment}").mkdir(parents=True, exist_ok=True)
             Image.fromarray(picture).save(f"results/figures/{experiment}/{name}.png")
-    Image.fromarray(picture).save("results/figures/scoreboard.png")
     rows = ["a\t1\t/home/me/run", "b\t2\tx", "a\t3\t10/48 [blog]/[D]", "aa\t4\t"]
     write_lines(Path("results/tables/table_pruning.tsv"), ["experiment\tours\tof what", *rows])
     write_lines(Path("results/tables/table_corpus.tsv"), ["experiment\tours", "b\t5"])
@@ -89,13 +88,20 @@ def test_tables_keep_the_rows_of_the_experiment_and_one_without_such_a_column_is
     }
 
 
+@pytest.mark.parametrize(("heads", "kept"), [(249, ["1", "2", "mean", "sd"]), (250, ["1", "2"])])
+def test_means_over_seeds_that_follow_from_the_rows_are_left_out_of_long_tables_alone(
+    made: dict[str, Job], tmp_path: Path, heads: int, kept: list[str]
+) -> None:
+    rows = [f"a\t{head}\t{seed}" for head in range(heads) for seed in ("1", "2", "mean", "sd")]
+    write_lines(Path("results/tables/table_measures.tsv"), ["experiment\thead\tseed", *rows, *["b\t1\t1"] * 9])
+    found = read_tsv(keep("a", made, tmp_path) / "tables/table_measures.tsv")
+    assert found == [{"experiment": "a", "head": str(head), "seed": seed} for head in range(heads) for seed in kept]
+
+
 def test_pictures_that_tell_the_story_keep_their_size_with_few_colours(made: dict[str, Job], tmp_path: Path) -> None:
     folder = keep("a", made, tmp_path)
     found = {path.name: Image.open(path) for path in folder.glob("figures/*")}
-    assert {name: picture.size for name, picture in found.items()} == {
-        "heads_by_type.png": (40, 30),
-        "scoreboard.png": (40, 32),
-    }
+    assert {name: picture.size for name, picture in found.items()} == {"heads_by_type.png": (40, 30)}
     for picture in found.values():
         assert picture.mode == "P" and len(picture.getcolors() or []) <= 64
     before, after = (np.asarray(Image.open(path).convert("RGB"), float) for path in (
@@ -188,7 +194,6 @@ def test_kept_again_what_there_is_no_more_goes_and_what_a_person_wrote_stays(
     folder = keep("a", made, tmp_path)
     write_text(folder / "notes.md", "mine")
     Path("results/tables/table_scoreboard.tsv").unlink()
-    Path("results/figures/scoreboard.png").unlink()
     keep("a", made, tmp_path)
     found = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
     assert found == {"notes.md", "README.md", "jobs.tsv", "settings.yaml", "tables/table_pruning.tsv",

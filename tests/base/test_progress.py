@@ -103,6 +103,14 @@ def test_the_line_tells_share_jobs_time_left_and_what_is_to_be_trained(progress:
     assert progress.line() == "[2:00]  100%  14/14 jobs  about 0:00 left"
 
 
+def test_no_time_is_told_by_the_pace_of_what_comes_before_the_first_training(progress: Progress) -> None:
+    progress.read(event(LogEvent.RUN_INFO, stats={"baseline": 1, "encode": 6, "total": 7}))
+    finish(progress, encode=6)
+    assert "   11%  6/7 jobs  time left not known yet  to train: 1 baseline" in progress.line()  # 240 of 2,240
+    progress.read(event(LogEvent.RUN_INFO, stats={"encode": 24, "total": 24}))
+    assert "6/24 jobs  about 6:01 left" in progress.line()
+
+
 def test_trainings_that_run_now_count_by_their_last_update_and_old_logs_do_not(progress: Progress) -> None:
     finish(progress, encode=6, baseline=1)
     log_of(progress, "demo/gates/all/lam-0/seed-1", 25, 250, of=400)
@@ -222,7 +230,7 @@ def test_snakemake_itself_draws_the_line_on_a_terminal_and_clears_it(
         r"\[0:\d\d\] +\d+%  \d/[03] jobs  (time left not known yet|about \d+:\d\d left)(  to train: 1 gates)?"
     )
     assert all(told.fullmatch(line) for line in lines[1:-1]), lines
-    assert re.search(r"   4%  1/3 jobs  about \d+:\d\d left  to train: 1 gates", seen)  # 40 of 40 + 40 + 1000
+    assert re.search(r"   4%  1/3 jobs  time left not known yet  to train: 1 gates", seen)  # 40 of 40 + 40 + 1000
 
 
 @pytest.mark.parametrize(("seconds", "said"), [(2, "\r\033[Kone\r\033[Ktwo\r\033[K"), (30, "one\ntwo\n")])

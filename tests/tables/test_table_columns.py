@@ -245,6 +245,14 @@ def test_correlations_over_all_heads_and_within_layers_stand_in_their_own_column
     assert set(roles["attention"]) == {"enc_self"}
 
 
+def test_a_model_with_one_kind_of_attention_has_no_second_rows_for_all_of_them() -> None:
+    frames = {
+        name: frame[frame["attention"] == "enc_self"] for name, frame in measured().items() if "attention" in frame
+    }
+    table = correlations_table({**measured(), **frames})
+    assert len(table) and set(table["attention"]) == {"enc_self"}
+
+
 def test_what_belongs_to_a_row_is_never_averaged_over_seeds() -> None:
     frame = pd.DataFrame({"claim": "c", "seed": [1, 2], "ours": [1.0, 4.0], "low": [0.0, 2.0], "high": [3.0, 5.0],
                           "p_value": [0.1, 0.3], "chance": [0.2, 0.4], "paper": [7.0, 9.0], "limit": [1, 2],

@@ -15,22 +15,26 @@ from PIL import Image
 
 from heads.base.files import UserError, atomic_path, read_tsv, read_yaml, write_text, write_tsv
 from heads.base.lineage import Job, few
+from heads.base.names import OVER_SEEDS
 from heads.base.provenance import PACKAGES, machine
 
 RESULTS, LOGS = Path("results"), Path(".snakemake/log")
 
 PICTURES = (
-    *("scoreboard", "bleu_encoder_heads", "bleu_scratch", "heads_by_type", "heads_by_layer", "head_functions"),
+    *("bleu_encoder_heads", "bleu_scratch", "heads_by_type", "heads_by_layer", "head_functions"),
     *("functions_retained", "dynamics", "alignment_heads", "selection", "michel_fig1", "michel_fig3"),
     *("nli_heads", "nli_masking_curve", "nli_pruning", "nli_selection"),
 )
-"""The figures that tell the story, of one experiment or of all; only as PNG."""
+"""The figures that tell an experiment's story; only as PNG."""
 
 COLOURS = 64
 """Of a picture's palette: a third of its size, and no difference to the eye."""
 
 PLACE = re.compile(r"(?<![\w.~:/-])/(?:[\w.@+~-]+/)*(?=[\w.@+~-])")
 """The folders of an absolute path; not of a URL, nor of a path from here or from home."""
+
+MANY_ROWS = 1000
+"""From so many on a table is kept without what follows from its rows: means and deviations over seeds."""
 
 COSTS = {"s": "wall_minutes", "cpu_time": "cpu_minutes", "max_rss": "memory_mb"}
 """What of Snakemake's benchmarks is kept: seconds become minutes, of memory the most counts."""
@@ -43,7 +47,7 @@ def keep(experiment: str, made: Mapping[str, Job], to: Path) -> Path:
     path is kept. Raises UserError where there is nothing to keep.
     """
     tables = own_rows(experiment)
-    pictures = [path for name in PICTURES for path in _picture(experiment, name)]
+    pictures = [path for name in PICTURES if (path := RESULTS / "figures" / experiment / f"{name}.png").exists()]
     work = jobs_of(experiment, made)
     for missing, found in (("table has a row", tables), ("figure", pictures), ("job that Snakemake remembers", work)):
         if not found:
@@ -72,6 +76,8 @@ def own_rows(experiment: str) -> dict[str, list[dict[str, str]]]:
     found = {}
     for path in sorted(RESULTS.glob("tables/table_*.tsv")):
         rows = [row for row in read_tsv(path) if _is_of(experiment, row)]
+        if len(rows) >= MANY_ROWS:
+            rows = [row for row in rows if row.get("seed") not in OVER_SEEDS]
         if rows:
             found[path.name] = [{name: without_places(cell) for name, cell in row.items()} for row in rows]
     return found
@@ -81,11 +87,6 @@ def _is_of(experiment: str, row: Mapping[str, str]) -> bool:
     if "experiment" in row:
         return row["experiment"] == experiment
     return any(column.endswith(f"_{experiment}") for column in row)
-
-
-def _picture(experiment: str, name: str) -> list[Path]:
-    places = (RESULTS / "figures" / experiment / f"{name}.png", RESULTS / "figures" / f"{name}.png")
-    return [path for path in places if path.exists()]
 
 
 def compress(picture: Path, to: Path) -> None:

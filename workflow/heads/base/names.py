@@ -45,3 +45,6 @@ KINDS = ("baseline", "gates", "pruned", "scratch", "selected", "penalty_gates", 
 there from a fresh initialisation on; `penalty_scratch` is what is left of such a model."""
 WITH_GATES = ("gates", "penalty_gates")
 """Kinds that have all their heads, open or closed."""
+
+OVER_SEEDS = MEAN, DEVIATION = ("mean", "sd")
+"""What tables have as the seed of rows over several seeds."""

@@ -93,7 +93,10 @@ class Progress:
         done += sum(update for _, update, _ in trainings)
         seconds = time.monotonic() - self.started
         share = min(done / total, 1.0) if total else 0.0
-        left = f"about {clock(seconds * (1 - share) / share)} left" if share > 0.03 else "time left not known yet"
+        # What comes before a training takes longer than it weighs: its pace says nothing of theirs.
+        begun = bool(trainings) or any(finished[rule] for rule in TRAININGS) or not planned.keys() & TRAININGS.keys()
+        known = begun and share > 0.03
+        left = f"about {clock(seconds * (1 - share) / share)} left" if known else "time left not known yet"
         rest = [f"{n - finished[r]} {r}" for r, n in planned.items() if r in TRAININGS and n > finished[r]]
         now = "; ".join(f"{name} {update}/{updates}" for name, update, updates in trainings)
         jobs = f"{sum(finished.values())}/{sum(planned.values())} jobs"

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pandas as pd
 
+from heads.base.names import MEAN, OVER_SEEDS
 from heads.tables.claims_alignment import ALIGNMENT_CLAIMS
 from heads.tables.claims_michel import MICHEL_CLAIMS
 from heads.tables.claims_voita import VOITA_CLAIMS, VOITA_RELEVANCE_CLAIMS
@@ -95,7 +96,7 @@ def over_seeds(table: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     """
     parts = []
     for _, group in table.groupby(keys, sort=False, dropna=False):
-        seeds, mean = group[~group["seed"].isin(["mean", "sd"])], group["seed"] == "mean"
+        seeds, mean = group[~group["seed"].isin(OVER_SEEDS)], group["seed"] == MEAN
         measured = seeds[seeds["ours"].notna()]
         if mean.any() and len(measured) > 1:
             group.loc[mean, ["low", "high", "holds"]] = _verdict_of(measured)

@@ -37,12 +37,14 @@ def correlations_table(frames: Frames) -> pd.DataFrame:
 
     rho compares heads of all layers. rho_within_layers compares only heads of one layer with each other: relevance is
     shared out within a layer, so that it can not say which layer matters more, and a layer in which all heads are
-    confident would count as disagreement. A pair that only one kind of attention has is not repeated under `all`.
+    confident would count as disagreement. A pair that only one kind of attention has is not repeated under `all`, nor
+    are those of a model that has no other kind.
     """
     table = measures_table(frames)
     rows: list[dict[str, object]] = []
     for (experiment, seed), heads in table.groupby(["experiment", "seed"], sort=False):
-        for attention in (*ATTENTIONS, "all"):
+        kinds = [kind for kind in ATTENTIONS if (heads["attention"] == kind).any()]
+        for attention in (*kinds, *["all"] * (len(kinds) > 1)):
             chosen = heads if attention == "all" else heads[heads["attention"] == attention]
             run = {"experiment": experiment, "seed": seed, "attention": attention}
             rows += [{**run, **row} for row in correlate(chosen, measure_names(table))]

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 import pandas as pd
 
+from heads.base.names import DEVIATION, MEAN
+
 NEVER_AVERAGED = ("paper", "p_value", "low", "high", "chance")
 """Beginnings of columns that belong to a row and not to what was measured."""
 
@@ -48,7 +50,7 @@ def _summary(group: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
         else:
             mean[name] = values.iloc[0] if values.nunique(dropna=False) == 1 else None
             deviation[name] = None
-    rows = pd.DataFrame([mean | {"seed": "mean"}, deviation | {"seed": "sd"}], columns=group.columns)
+    rows = pd.DataFrame([mean | {"seed": MEAN}, deviation | {"seed": DEVIATION}], columns=group.columns)
     return rows.astype(object)
 
 
