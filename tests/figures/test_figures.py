@@ -7,10 +7,12 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure
+from matplotlib.text import Annotation
 from numpy.typing import NDArray
 from PIL import Image
 
@@ -108,6 +110,16 @@ def test_the_encoder_curve_goes_through_the_points_of_the_table(runs: list[Path]
         live = model[(model["lam"] == lam) & (model["attention"] == "enc_self")]["live"].sum()
         expected.add((float(live), float(bleu[bleu["lam"] == lam]["bleu"].iloc[0])))
     assert drawn == expected
+
+
+def test_lambdas_are_written_below_the_bars_over_seeds() -> None:
+    points = pd.DataFrame({"lam": ["0.1", "0.1", "0.2", "0.2"], "left": [8, 6, 2, 2], "bleu": [30.0, 34.0, 20.0, 20.0]})
+    with styled():
+        axes = plt.figure().add_subplot(xlim=(10, 0), ylim=(0, 40))
+        pruning._label_lambdas(axes, points, "left")
+    found = {text.get_text(): text.xy for text in axes.texts if isinstance(text, Annotation)}
+    assert found == {"λ 0.1": (7, pytest.approx(32 - 8**0.5)), "λ 0.2": (2, 20)}
+    assert {text.get_verticalalignment() for text in axes.texts} == {"top"}
 
 
 def test_the_papers_curves_start_at_its_own_full_model(runs: list[Path]) -> None:

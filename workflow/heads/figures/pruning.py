@@ -63,13 +63,13 @@ def _shares(axes: Axes, xlabel: str) -> None:
 
 
 def _label_lambdas(axes: Axes, points: pd.DataFrame, x: str) -> None:
-    """Write the lambda beside its point, the mean of all seeds, but for those that lie close to one already written."""
-    means = over_seeds(points, [x, "bleu"])[0]
+    """Write the lambda below its point, the mean of all seeds, and its bar, but for those near one already written."""
+    means, spread = over_seeds(points, [x, "bleu"])
     width, height = (abs(high - low) for low, high in (axes.get_xlim(), axes.get_ylim()))
     style: dict[str, Any] = {"fontsize": 5, "ha": "center", "va": "top", "path_effects": HALO}
     written: list[tuple[float, float]] = []
     for lam in sorted(means.index, key=float, reverse=True):
-        left, bleu = means.loc[lam, x], means.loc[lam, "bleu"]
+        left, bleu = means.loc[lam, x], means.loc[lam, "bleu"] - spread.loc[lam, "bleu"]
         if all(abs(left - a) > 0.12 * width or abs(bleu - b) > 0.06 * height for a, b in written):
             written.append((left, bleu))
             axes.annotate(f"λ {lam}", (left, bleu), (0, -4), textcoords="offset points", **style)
