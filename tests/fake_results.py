@@ -47,6 +47,8 @@ class World:
     seeds: tuple[int, ...] = (1,)
     scratch: bool = True
     trees: bool = True
+    driven: bool = False
+    """Whether gates were driven to the numbers of heads that the penalties leave."""
 
 
 def write_results(folder: Path, world: World) -> list[Path]:
@@ -66,14 +68,14 @@ def write_results(folder: Path, world: World) -> list[Path]:
                     ]
                     for a in ATTENTIONS
                 }
+                left = sum(len(row) for a in SCOPES[scope] for row in live[a])
+                target = Target.of_choice("gates", left) if world.driven and lam != "0" else Target.of_penalty(lam)
                 closed = 1 - sum(len(row) for a in ATTENTIONS for row in live[a]) / (3 * world.layers * world.heads)
                 bleu = 92.3 - 6 * closed**4 + float(rng.normal(0, 0.15))
-                runs.append(_gates(folder, Run("gates", scope, Target.of_penalty(lam), seed), live, rng, world))
-                runs.append(
-                    _model(folder, Run("pruned", scope, Target.of_penalty(lam), seed), live, bleu, world, weight, rng)
-                )
+                runs.append(_gates(folder, Run("gates", scope, target, seed), live, rng, world))
+                runs.append(_model(folder, Run("pruned", scope, target, seed), live, bleu, world, weight, rng))
                 if world.scratch and scope == "all" and lam != "0":
-                    again = Run("scratch", scope, Target.of_penalty(lam), seed)
+                    again = Run("scratch", scope, target, seed)
                     own = np.random.default_rng([seed, 9])
                     runs.append(_model(folder, again, live, bleu - 1.5 * closed, world, weight, own))
     return runs

@@ -39,6 +39,12 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 
 @pytest.fixture(scope="module")
+def driven(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    world = World(layers=3, heads=4, lams=("0.003", "0.03", "0.1"), scratch=False, driven=True)
+    return write_results(tmp_path_factory.mktemp("driven") / "rich", world)
+
+
+@pytest.fixture(scope="module")
 def poor(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return write_results(tmp_path_factory.mktemp("results") / "poor", POOR)
 
@@ -114,12 +120,46 @@ def test_the_encoder_curve_goes_through_the_points_of_the_table(runs: list[Path]
 
 def test_lambdas_are_written_below_the_bars_over_seeds() -> None:
     points = pd.DataFrame({"lam": ["0.1", "0.1", "0.2", "0.2"], "left": [8, 6, 2, 2], "bleu": [30.0, 34.0, 20.0, 20.0]})
+    points = points.assign(keep="", target="λ " + points["lam"])
     with styled():
         axes = plt.figure().add_subplot(xlim=(10, 0), ylim=(0, 40))
-        pruning._label_lambdas(axes, points, "left")
+        pruning._label_targets(axes, points, "left")
     found = {text.get_text(): text.xy for text in axes.texts if isinstance(text, Annotation)}
     assert found == {"λ 0.1": (7, pytest.approx(32 - 8**0.5)), "λ 0.2": (2, 20)}
     assert {text.get_verticalalignment() for text in axes.texts} == {"top"}
+
+
+def live_of(driven: list[Path], scope: str) -> dict[str, int]:
+    """How many encoder heads each model that was driven to a number of heads has left."""
+    model = load_runs(NEEDS["heads_by_type"], driven)["model.json"] if scope == "all" else (
+        load_runs(NEEDS["bleu_encoder_heads"], driven)["model.json"])  # fmt: skip
+    encoder = model[(model["attention"] == "enc_self") & (model["keep"] != "")]
+    return {f"to {keep}": int(rows["live"].sum()) for keep, rows in encoder.groupby("keep")}
+
+
+def test_where_no_lambda_was_swept_the_models_that_have_a_number_of_heads_are_shown(driven: list[Path]) -> None:
+    """As of a model of others, which is pruned to numbers of heads."""
+    encoder, everywhere = live_of(driven, "enc_self"), live_of(driven, "all")
+    assert len(encoder) == len(everywhere) == 3
+    with styled():
+        shown = {name: draw(name, driven).axes for name in NEEDS if NEEDS[name].driven and name != "nli_pruning"}
+    curve = next(line for line in shown["bleu_encoder_heads"][0].lines if line.get_label() == "this experiment")
+    assert sorted(np.asarray(curve.get_xdata(), int)) == sorted(encoder.values())
+    by_type = {str(line.get_label()): line for line in shown["heads_by_type"][0].lines}
+    left = np.asarray(by_type["encoder self-attention"].get_ydata(), int).tolist()
+    assert left == [12, *sorted(everywhere.values(), reverse=True)]
+    assert all(np.size(line.get_xdata()) == 4 for line in shown["heads_by_layer"][0].lines)
+    pruned = next(line for line in shown["bleu_scratch"][0].lines if line.get_label() == "pruned")
+    assert np.size(pruned.get_xdata()) == 3
+    for axes, models in ((shown["functions_retained"][0], encoder), (shown["functions_retained"][2], everywhere)):
+        ticks = [label.get_text() for label in axes.get_xticklabels()]
+        assert ticks[0] == "12\nfull" and {*ticks[1:]} == {f"{live}\n{told}" for told, live in models.items()}
+        assert axes.get_xlabel() == "encoder heads left, of how many in all"
+    targets = sorted(everywhere, key=lambda told: -int(told.split()[1]))
+    assert [axes.get_title() for axes in shown["gates_closing"][:4]] == ["λ 0", *targets]
+    lines = [str(line.get_label()) for line in shown["alignment_heads"][1].lines]
+    assert [label for label in lines if label.startswith("to ")] == targets
+    assert f"where {3 * (36 + 12)} trained gates" in shown["hard_concrete"][3].get_title(loc="left")
 
 
 def test_the_papers_curves_start_at_its_own_full_model(runs: list[Path]) -> None:
@@ -257,9 +297,11 @@ def test_layers_are_gathered_in_thirds(tmp_path: Path) -> None:
 
 def gates_frame() -> Frames:
     rows = [
-        {"lam": lam, "seed": 1, "update": update, "attention": attention, "layer": layer, "head": head,
+        {"method": "", "lam": lam, "keep": keep, "seed": 1, "update": update,
+         "attention": attention, "layer": layer, "head": head,
          "p_open": update / 100 + layer / 10 + head / 100 + (attention == "dec_self") / 2}
-        for lam, updates in (("0.1", (0, 10, 20)), ("0.02", (0, 20))) for update in updates
+        for lam, keep, updates in (("0.1", "", (0, 10, 20)), ("", "3", (0,)), ("0.02", "", (0, 20)), ("0", "", (0, 5)))
+        for update in updates
         for attention in ("dec_self", "enc_self") for layer in range(2) for head in range(3)
     ]  # fmt: skip
     return {"gates.jsonl": pd.DataFrame(rows)}
@@ -267,24 +309,24 @@ def gates_frame() -> Frames:
 
 def test_strips_stack_kinds_of_attention_and_layers_in_order() -> None:
     recorded = closing.strips(gates_frame()["gates.jsonl"])
-    assert list(recorded) == ["0.02", "0.1"]
-    assert recorded["0.1"][10].shape == (4, 3)
-    np.testing.assert_allclose(recorded["0.1"][10][:, 2], [0.12, 0.22, 0.62, 0.72])
+    assert list(recorded) == ["λ 0", "λ 0.02", "λ 0.1"]
+    assert recorded["λ 0.1"][10].shape == (4, 3)
+    np.testing.assert_allclose(recorded["λ 0.1"][10][:, 2], [0.12, 0.22, 0.62, 0.72])
 
 
 def test_a_strip_shows_its_last_record_at_every_moment() -> None:
     recorded = closing.strips(gates_frame()["gates.jsonl"])
     assert closing.updates_to_show(recorded, 2) == [0, 20]
-    assert closing.updates_to_show(recorded, 9) == [0, 10, 20]
-    assert closing.at(recorded["0.02"], 10)[0, 0] == 0
-    assert closing.at(recorded["0.02"], 25)[0, 0] == 0.2
+    assert closing.updates_to_show(recorded, 9) == [0, 5, 10, 20]
+    assert closing.at(recorded["λ 0.02"], 10)[0, 0] == 0
+    assert closing.at(recorded["λ 0.02"], 25)[0, 0] == 0.2
 
 
 def test_the_animation_has_a_picture_for_every_moment(tmp_path: Path) -> None:
     with styled():
         closing.write_animation(gates_frame(), "x", tmp_path / "x.gif")
     with Image.open(tmp_path / "x.gif") as picture:
-        assert picture.n_frames == 3  # type: ignore[attr-defined]
+        assert picture.n_frames == 4  # type: ignore[attr-defined]
 
 
 def test_runs_of_two_experiments_are_refused(

@@ -112,7 +112,7 @@ def test_single_heads_have_accuracy_and_no_rows_of_a_paper_without_numbers(runs:
 def test_correlations_are_of_the_ranks_of_a_classifiers_own_measures(tmp_path: Path) -> None:
     runs = write_told(tmp_path / "told", World(layers=2, heads=4, lams=("0.1",)))
     found, heads = gathered("nli_correlations", runs), gathered("nli_measures", runs)
-    assert {*found["attention"]} == {"enc_self", "all"}
+    assert {*found["attention"]} == {"enc_self"}
     told = found.set_index(["attention", "measure_a", "measure_b"])
     assert not [pair for pair in told.index if "bleu" in " ".join(pair)]
     for pair in (("lrp_plain", "accuracy_lost"), ("confidence", "accuracy_lost"), ("lrp_plain", "confidence")):

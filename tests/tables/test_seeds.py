@@ -75,7 +75,7 @@ def test_every_table_but_those_of_single_heads_tells_the_spread(tmp_path: Path) 
 def test_a_curve_runs_through_the_means_and_its_bars_are_deviations() -> None:
     points = pd.DataFrame(
         {
-            "lam": ["0.1", "0.1", "0.3", "0.3"],
+            "target": ["0.1", "0.1", "0.3", "0.3"],
             "seed": [1, 2, 1, 2],
             "left": [8, 6, 2, 2],
             "bleu": [30.0, 34.0, 20.0, 21.0],

@@ -14,7 +14,7 @@ from matplotlib.ticker import MaxNLocator
 
 from heads.figures.style import MINUS, colour_bar, first_seed, heat_map, matrix, new_figure, panel, seed_note
 from heads.tables.alignment import best_heads
-from heads.tables.reading import Frames, first_of, has_penalty, is_control
+from heads.tables.reading import Frames, first_of, in_order, is_control, pruned_by_gates
 
 PALE = 0.6
 """The error rate above which a cell is pale, so that what is written in it is dark."""
@@ -61,14 +61,15 @@ def _layers(axes: Axes, rows: pd.DataFrame, layers: int) -> None:
     """A line a model over its layers, one without a live head left out."""
     best = best_heads(rows).sort_values("layer")
     pruned = best[best["kind"] == "pruned"]
-    lams = sorted(pruned[has_penalty(pruned)]["lam"].unique(), key=float)
+    by_gates = pruned_by_gates(pruned)
+    targets = in_order(by_gates)
     control: dict[str, Any] = {"color": "#999999", "linestyle": (0, (4, 2)), "label": "control, λ = 0"}
     drawn: list[tuple[pd.DataFrame, dict[str, Any]]] = [
         (best[best["kind"] == "baseline"], {"color": "black", "label": "unpruned"})
     ]
     drawn.append((pruned[is_control(pruned)], control))
-    for lam, colour in zip(lams, sns.color_palette("plasma_r", len(lams)), strict=True):
-        drawn.append((pruned[pruned["lam"] == lam], {"color": colour, "label": f"λ {lam}"}))
+    for target, colour in zip(targets, sns.color_palette("plasma_r", len(targets)), strict=True):
+        drawn.append((by_gates[by_gates["target"] == target], {"color": colour, "label": target}))
     for model, style in drawn:
         if len(model):
             axes.plot(model["layer"] + 1, model["aer"], marker="o", markersize=3, **style)

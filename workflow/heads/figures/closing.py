@@ -1,4 +1,4 @@
-"""Gates closing during training: a strip of heads for each lambda, as a still figure and as an animation."""
+"""Gates closing during training: a strip of heads for each training, as a still figure and as an animation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from PIL import Image
 from heads.base.files import UserError, atomic_path
 from heads.base.names import ATTENTIONS
 from heads.figures.style import FULL_WIDTH, colour_bar, first_seed, new_figure
-from heads.tables.reading import Frames
+from heads.tables.reading import Frames, in_order, is_control, pruned_by_gates
 
 STILLS = 4
 FRAMES = 30
@@ -32,16 +32,17 @@ Strip = dict[int, NDArray[np.float64]]
 
 
 def strips(gates: pd.DataFrame) -> dict[str, Strip]:
-    """The recorded probabilities by lambda as text, in rising order of lambda.
+    """The recorded probabilities by what the gates were told, the control first; see `pruned_by_gates`.
 
     gates: the frame of `gates.jsonl` of the runs of one experiment, scope and seed.
     """
-    placed = gates.assign(place=gates["attention"].map(ATTENTIONS.index)).sort_values(["place", "layer", "head"])
+    told = pd.concat([gates[is_control(gates)].assign(target="λ 0"), pruned_by_gates(gates)])
+    placed = told.assign(place=told["attention"].map(ATTENTIONS.index)).sort_values(["place", "layer", "head"])
     shape = (-1, int(gates["head"].max()) + 1)
     found: dict[str, Strip] = {}
-    for lam in sorted(gates["lam"].unique(), key=float):
-        records = placed[placed["lam"] == lam].groupby("update")["p_open"]
-        found[lam] = {int(update): record.to_numpy(float).reshape(shape) for update, record in records}
+    for target in in_order(told):
+        records = placed[placed["target"] == target].groupby("update")["p_open"]
+        found[target] = {int(update): record.to_numpy(float).reshape(shape) for update, record in records}
     return found
 
 
@@ -58,7 +59,7 @@ def at(strip: Strip, update: int) -> NDArray[np.float64]:
 
 
 def gates_closing(frames: Frames, experiment: str) -> Figure:
-    """The still figure: a row an update of the training, a column a lambda."""
+    """The still figure: a row an update of the training, a column a training."""
     gates = _gates(frames)
     recorded = strips(gates)
     chosen = updates_to_show(recorded, STILLS)
@@ -70,14 +71,14 @@ def gates_closing(frames: Frames, experiment: str) -> Figure:
         row[-1].annotate(
             f"update {update}", (1.04, 0.5), xycoords="axes fraction", rotation=270, va="center", fontsize=6.5
         )
-    for each, lam in zip(axes[0], recorded, strict=True):
-        each.set_title(f"λ {lam}", loc="center")
+    for each, target in zip(axes[0], recorded, strict=True):
+        each.set_title(target, loc="center")
     colour_bar(figure, image, axes.ravel().tolist(), BAR_LABEL, aspect=40)
     return figure
 
 
 def write_animation(frames: Frames, experiment: str, gif: Path) -> None:
-    """Write the animation: the strips of all lambdas side by side at up to FRAMES updates, the last one held."""
+    """Write the animation: the strips of all trainings side by side at up to FRAMES updates, the last one held."""
     gates = _gates(frames)
     recorded = strips(gates)
     chosen = updates_to_show(recorded, FRAMES)
@@ -89,11 +90,11 @@ def write_animation(frames: Frames, experiment: str, gif: Path) -> None:
     colour_bar(figure, images[0], list(axes), BAR_LABEL, aspect=20)
     pictures = []
     for update in chosen:
-        figure.suptitle(f"{title}, update {update} (below λ: expected open heads)", x=0.01, ha="left")
-        for each, image, (lam, strip) in zip(axes, images, recorded.items(), strict=True):
+        figure.suptitle(f"{title}, update {update} (below: expected open heads)", x=0.01, ha="left")
+        for each, image, (target, strip) in zip(axes, images, recorded.items(), strict=True):
             values = at(strip, update)
             image.set_data(values)
-            each.set_title(f"λ {lam}\n{values.sum():.1f}", loc="center")
+            each.set_title(f"{target}\n{values.sum():.1f}", loc="center")
         pictures.append(_picture(figure))
     times = [FRAME_MILLISECONDS] * (len(pictures) - 1) + [LAST_FRAME_MILLISECONDS]
     with atomic_path(gif) as temporary:

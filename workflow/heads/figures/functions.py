@@ -20,7 +20,7 @@ from heads.figures.style import (
     panel,
     seed_note,
 )
-from heads.tables.reading import RUN_COLUMNS, Frames, is_control
+from heads.tables.reading import RUN_COLUMNS, Frames, pruned_by_gates
 from heads.tables.roles import FUNCTIONS, HEAD_COLUMNS, count_functions, head_functions, role_drift
 
 BAR_WIDTH = 0.8
@@ -47,7 +47,8 @@ def functions_retained(frames: Frames, paper: pd.DataFrame, experiment: str) -> 
     for each, text, models in zip(places, titles, runs, strict=True):
         _ours(each, models, heads)
         panel(each, *text.split(" ", maxsplit=1))
-        each.set_xlabel("encoder heads left, λ of the run")
+        driven = (models["keep"] != "").any()
+        each.set_xlabel(f"encoder heads left, {'of how many in all' if driven else 'λ of the run'}")
         each.set_xlim(-0.6, most - 0.4)
         each.tick_params(axis="x", labelsize=min(6.5, 50 / most))
         each.set_ylim(0, 1.05 * counts["of"].max())
@@ -72,16 +73,18 @@ def boxes(frames: Frames) -> pd.DataFrame:
 
 def _panel_runs(counts: pd.DataFrame, kind: str, scopes: Sequence[str]) -> pd.DataFrame:
     """The models of one panel from large to small, a pruned one's after the model that was pruned."""
-    models = counts[(counts["kind"] == kind) & counts["scope"].isin(scopes) & ~is_control(counts)]
+    models = pruned_by_gates(counts[(counts["kind"] == kind) & counts["scope"].isin(scopes)])
     models = models.sort_values("live", ascending=False, kind="stable")
-    return pd.concat([counts[counts["kind"] == "baseline"], models]) if kind == "pruned" else models
+    unpruned = counts[counts["kind"] == "baseline"].assign(target="full")
+    return pd.concat([unpruned, models]) if kind == "pruned" else models
 
 
 def _ours(axes: Axes, models: pd.DataFrame, heads: pd.DataFrame) -> None:
     keys = list(RUN_COLUMNS)
     bars = [heads[(heads[keys] == run[keys]).all(axis=1)] for _, run in models.iterrows()]
-    names = ["full" if kind == "baseline" else lam for kind, lam in zip(models["kind"], models["lam"], strict=True)]
-    ticks = [f"{live}\n{name}" for live, name in zip(models["live"], names, strict=True)]
+    ticks = [
+        f"{live}\n{target.removeprefix('λ ')}" for live, target in zip(models["live"], models["target"], strict=True)
+    ]
     stacked(axes, bars, ticks)
     if not bars:
         axes.text(0.5, 0.5, "no such models", ha="center", va="center", transform=axes.transAxes)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from heads.config.trainings import HardConcrete
 from heads.figures.style import FULL_WIDTH, MINUS, first_seed, panel, seed_note
-from heads.tables.reading import Frames, has_penalty
+from heads.tables.reading import Frames, pruned_by_gates
 
 Floats = NDArray[np.float64]
 
@@ -45,11 +45,11 @@ def _below(gate: Floats, log_alpha: Floats, shape: HardConcrete) -> Floats:
 def hard_concrete(frames: Frames, shape: HardConcrete, experiment: str) -> Figure:
     """The density between 0 and 1 for several log alpha between the masses at both ends, and where trained gates ended.
 
-    By the settings' own temperature and limits. The gates are those with a penalty of both scopes; of several seeds the
-    first is drawn, and the title says so.
+    By the settings' own temperature and limits. The gates are those of both scopes that `pruned_by_gates` names; of
+    several seeds the first is drawn, and the title says so.
     """
     trained = first_seed(frames["heads.tsv"])
-    trained = trained[has_penalty(trained)]["log_alpha"].to_numpy(float)
+    trained = pruned_by_gates(trained)["log_alpha"].to_numpy(float)
     title = f"Hard-concrete gates, experiment “{experiment}”{seed_note(frames['heads.tsv'])}"
     figure = plt.figure(figsize=(FULL_WIDTH, 2.9))
     figure.suptitle(title, x=0.01, ha="left")

@@ -214,8 +214,8 @@ def _checkpoint(part: pd.DataFrame) -> str:
 
 
 def _walks(curve_rows: pd.DataFrame, walk: list[str]) -> pd.DataFrame:
-    """Rows set against their unmasked model; `lam` is what `masking_curve` of the style averages over seeds by."""
-    return with_unmasked(curve_rows, ["seed", *walk]).assign(lam=curve_rows["masked"])
+    """Rows set against their unmasked model; `target` is what lines average over seeds by."""
+    return with_unmasked(curve_rows, ["seed", *walk]).assign(target=curve_rows["masked"])
 
 
 def _random(axes: Axes, rows: pd.DataFrame) -> None:

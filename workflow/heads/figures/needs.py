@@ -17,21 +17,26 @@ NEEDS: dict[str, Need] = {
     "relative_positions": Need((), {"baseline": ("positions.tsv",)}, ("voita_table1_dependencies.csv",), tasks=EITHER),
     "dynamics": TABLE_NEEDS["dynamics"],
     "dependency_scores": TABLE_NEEDS["dependencies"],
-    "hard_concrete": Need((*ENCODER, *ALL), {"gates": ("heads.tsv",)}, (), tasks=EITHER),
+    "hard_concrete": Need((*ENCODER, *ALL), {"gates": ("heads.tsv",)}, (), driven=True, tasks=EITHER),
     "attention_maps": Need((), {"baseline": ("roles.tsv", "model.json", "maps.json")}, ()),
-    "alignment_heads": Need(ALL, dict.fromkeys(("baseline", "pruned"), ("alignment_heads.tsv",)), ()),
-    "bleu_encoder_heads": Need(ENCODER, {"baseline": BLEU, "pruned": BLEU}, ("voita_figure7_encoder_pruning.csv",)),
+    "alignment_heads": Need(ALL, dict.fromkeys(("baseline", "pruned"), ("alignment_heads.tsv",)), (), driven=True),
+    "bleu_encoder_heads": Need(
+        ENCODER, {"baseline": BLEU, "pruned": BLEU}, ("voita_figure7_encoder_pruning.csv",), driven=True
+    ),
     "functions_retained": Need(
         (*ENCODER, *ALL),
         dict.fromkeys(("baseline", "pruned", "scratch"), ("model.json", "roles.tsv")),
         ("voita_figure8_functions.csv",),
+        driven=True,
     ),
-    "heads_by_type": Need(ALL, {"baseline": ("model.json",), "pruned": ("model.json",)}, ("voita_figure9_types.csv",)),
+    "heads_by_type": Need(
+        ALL, {"baseline": ("model.json",), "pruned": ("model.json",)}, ("voita_figure9_types.csv",), driven=True
+    ),
     "heads_by_layer": Need(
-        ALL, {"baseline": ("model.json",), "pruned": ("model.json",)}, ("voita_figure10_layers.csv",)
+        ALL, {"baseline": ("model.json",), "pruned": ("model.json",)}, ("voita_figure10_layers.csv",), driven=True
     ),
     "bleu_scratch": Need(
-        ALL, {"baseline": BLEU, "pruned": BLEU, "scratch": ("bleu.json",)}, ("voita_table2_pruning.csv",)
+        ALL, {"baseline": BLEU, "pruned": BLEU, "scratch": ("bleu.json",)}, ("voita_table2_pruning.csv",), driven=True
     ),
     "michel_fig1": Need((), {"baseline": ("ablation.tsv",)}, ("michel_table1_heads.csv",)),
     "michel_fig2": Need(
@@ -68,7 +73,7 @@ NEEDS: dict[str, Need] = {
     "nli_selection": TABLE_NEEDS["nli_selection"],
     "selection": TABLE_NEEDS["selection"],
     "scoreboard": TABLE_NEEDS["scoreboard"],
-    "gates_closing": Need(ALL, {"gates": ("gates.jsonl",)}, (), tasks=EITHER),
+    "gates_closing": Need(ALL, {"gates": ("gates.jsonl",)}, (), driven=True, tasks=EITHER),
 }
 """By name of the figure; each is drawn for one experiment, but those of ACROSS."""
 

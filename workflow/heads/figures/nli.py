@@ -70,7 +70,7 @@ def nli_pruning(frames: Frames, experiment: str) -> Figure:
     }
     for label, (points, colour, marker) in lines.items():
         if len(points):
-            named = points.assign(lam=points["lam"] + points["keep"])
+            named = points.assign(target=points["lam"] + points["keep"])
             mean_line(axes, named, "total", "accuracy", color=colour, marker=marker, label=label)
     for label, rows, dashes in (
         ("unpruned model", runs[runs["kind"] == "baseline"], "-"),

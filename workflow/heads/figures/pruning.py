@@ -26,7 +26,7 @@ from heads.figures.style import (
     spread_note,
 )
 from heads.tables.pruning import heads_left, original
-from heads.tables.reading import RUN_COLUMNS, Frames, has_penalty, is_control
+from heads.tables.reading import RUN_COLUMNS, Frames, in_order, is_control, pruned_by_gates
 
 
 def with_bleu(frames: Frames) -> pd.DataFrame:
@@ -43,8 +43,12 @@ def _is_control(runs: pd.DataFrame) -> pd.Series:
     return (runs["kind"] == "pruned") & is_control(runs)
 
 
-def _penalised(runs: pd.DataFrame) -> pd.DataFrame:
-    return runs[(runs["kind"] == "pruned") & has_penalty(runs)]
+def _pruned(runs: pd.DataFrame) -> pd.DataFrame:
+    return pruned_by_gates(runs[runs["kind"] == "pruned"])
+
+
+def _from_unpruned_on(runs: pd.DataFrame) -> pd.DataFrame:
+    return pd.concat([runs[runs["kind"] == "baseline"].assign(target="unpruned"), _pruned(runs)])
 
 
 def _level_lines(axes: Axes, runs: pd.DataFrame) -> None:
@@ -62,17 +66,17 @@ def _shares(axes: Axes, xlabel: str) -> None:
     axes.set(xlim=(1.03, -0.03), xlabel=xlabel, ylabel="BLEU minus unpruned model")
 
 
-def _label_lambdas(axes: Axes, points: pd.DataFrame, x: str) -> None:
-    """Write the lambda below its point, the mean of all seeds, and its bar, but for those near one already written."""
+def _label_targets(axes: Axes, points: pd.DataFrame, x: str) -> None:
+    """Write what gates were told below the mean of all seeds and its bar, but for those near one already written."""
     means, spread = over_seeds(points, [x, "bleu"])
     width, height = (abs(high - low) for low, high in (axes.get_xlim(), axes.get_ylim()))
     style: dict[str, Any] = {"fontsize": 5, "ha": "center", "va": "top", "path_effects": HALO}
     written: list[tuple[float, float]] = []
-    for lam in sorted(means.index, key=float, reverse=True):
-        left, bleu = means.loc[lam, x], means.loc[lam, "bleu"] - spread.loc[lam, "bleu"]
+    for target in reversed(in_order(points)):
+        left, bleu = means.loc[target, x], means.loc[target, "bleu"] - spread.loc[target, "bleu"]
         if all(abs(left - a) > 0.12 * width or abs(bleu - b) > 0.06 * height for a, b in written):
             written.append((left, bleu))
-            axes.annotate(f"λ {lam}", (left, bleu), (0, -4), textcoords="offset points", **style)
+            axes.annotate(target, (left, bleu), (0, -4), textcoords="offset points", **style)
 
 
 def bleu_encoder_heads(frames: Frames, paper: pd.DataFrame, experiment: str) -> Figure:
@@ -80,14 +84,14 @@ def bleu_encoder_heads(frames: Frames, paper: pd.DataFrame, experiment: str) -> 
     runs = with_bleu(frames)
     title = f"Pruning encoder heads only, experiment “{experiment}”{spread_note(runs)}"
     figure, (axes,) = new_figure(2.7, title, ncols=2)
-    pruned = _penalised(runs)
+    pruned = _pruned(runs)
     _level_lines(axes[0], runs)
     mean_line(axes[0], pruned, "enc_self", "bleu", marker="o", color=OURS, label="this experiment")
     most = int(runs[original("enc_self")].max())
     axes[0].set(xlim=(most * 1.05, -most * 0.05), xlabel=f"encoder heads left, of {most}", ylabel="BLEU, test set")
     axes[0].xaxis.set_major_locator(MaxNLocator(integer=True))
     axes[0].margins(y=0.12)
-    _label_lambdas(axes[0], pruned, "enc_self")
+    _label_targets(axes[0], pruned, "enc_self")
     panel(axes[0], "a", "BLEU")
     _compare(axes[1], pruned.assign(share=pruned["enc_self"] / most, loss=pruned["bleu"] - pruned["baseline"]))
     for corpus, rows in paper.groupby("corpus", sort=False):
@@ -118,7 +122,7 @@ def bleu_scratch(frames: Frames, paper: pd.DataFrame, experiment: str) -> Figure
     runs = with_bleu(frames)
     title = f"Pruned, or the same heads from scratch? Experiment “{experiment}”{spread_note(runs)}"
     figure, (axes,) = new_figure(2.7, title, ncols=2)
-    pruned = _penalised(runs)
+    pruned = _pruned(runs)
     _level_lines(axes[0], runs)
     means = over_seeds(pruned, ["total", "bleu", "bleu_scratch"])[0]
     axes[0].vlines(means["total"], means["bleu_scratch"], means["bleu"], color="#BBBBBB", linewidth=0.8)
@@ -132,7 +136,7 @@ def bleu_scratch(frames: Frames, paper: pd.DataFrame, experiment: str) -> Figure
     axes[0].set(xlim=(most * 1.05, -most * 0.05), xlabel=f"heads left, of {most}", ylabel="BLEU, test set")
     axes[0].xaxis.set_major_locator(MaxNLocator(integer=True))
     axes[0].margins(y=0.12)
-    _label_lambdas(axes[0], pruned.assign(bleu=pruned[["bleu", "bleu_scratch"]].min(axis=1)), "total")
+    _label_targets(axes[0], pruned.assign(bleu=pruned[["bleu", "bleu_scratch"]].min(axis=1)), "total")
     panel(axes[0], "a", "BLEU")
     gain = pruned.assign(share=pruned["total"] / most, loss=pruned["bleu"] - pruned["bleu_scratch"]).dropna(
         subset="loss"
@@ -150,8 +154,8 @@ def bleu_scratch(frames: Frames, paper: pd.DataFrame, experiment: str) -> Figure
 def heads_by_type(frames: Frames, paper: pd.DataFrame, experiment: str) -> Figure:
     """Heads left of each kind of attention against heads pruned of all; beside it, the paper's WMT models."""
     runs = heads_left(frames["model.json"])
-    ours = runs.assign(pruned=runs["of"] - runs["total"])[~_is_control(runs)]
-    theirs = paper[paper["corpus"] == "WMT"].assign(seed=0, lam=paper["pruned"])
+    ours = _from_unpruned_on(runs.assign(pruned=runs["of"] - runs["total"]))
+    theirs = paper[paper["corpus"] == "WMT"].assign(seed=0, target=paper["pruned"])
     title = f"Which kind of attention loses its heads, experiment “{experiment}”{spread_note(runs)}"
     figure, (axes,) = new_figure(2.6, title, ncols=2)
     for each, models in zip(axes, (ours, theirs), strict=True):
@@ -204,14 +208,14 @@ def decoder_layers(model: pd.DataFrame) -> pd.DataFrame:
 def heads_by_layer(frames: Frames, paper: pd.DataFrame, experiment: str) -> Figure:
     """Decoder heads left by third of the layers against heads pruned; beside it, the paper's layer pairs."""
     layers = decoder_layers(frames["model.json"])
-    ours = layers[~_is_control(layers)]
+    ours = _from_unpruned_on(layers)
     title = f"Which decoder layers keep their heads, experiment “{experiment}”{spread_note(layers)}"
     figure, axes = new_figure(4.0, title, nrows=2, ncols=2, sharex="col")
     letters = iter("abcd")
     for row, attention in zip(axes, ("dec_self", "dec_enc"), strict=True):
         for each, models, source in zip(
             row,
-            (ours, paper.assign(seed=0, lam=paper["pruned"])),
+            (ours, paper.assign(seed=0, target=paper["pruned"])),
             ("this experiment", "paper, WMT (Fig 10)"),
             strict=True,
         ):

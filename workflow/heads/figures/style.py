@@ -121,13 +121,13 @@ def spread_note(frame: pd.DataFrame) -> str:
 
 
 def over_seeds(points: pd.DataFrame, columns: Sequence[str]) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Mean and sample standard deviation over the seeds of each `lam`, which is the index; 0 for a single seed."""
-    by_lam = points.groupby("lam", sort=False)[list(columns)]
-    return by_lam.mean(), by_lam.std(ddof=1).fillna(0)
+    """Mean and sample standard deviation over the seeds of each `target`, which is the index; 0 for a single seed."""
+    by_target = points.groupby("target", sort=False)[list(columns)]
+    return by_target.mean(), by_target.std(ddof=1).fillna(0)
 
 
 def mean_line(axes: Axes, points: pd.DataFrame, x: str, y: str, **style: Any) -> None:
-    """A line through `points` from left to right; of several seeds through their means by `lam`, the seeds pale.
+    """A line through `points` from left to right; of several seeds through their means by `target`, the seeds pale.
 
     Bars are one standard deviation to each side, in both directions. style: of the line, with `color` and `marker`.
     """

@@ -11,7 +11,7 @@ import pandas as pd
 
 from heads.base.files import UserError, read_json, read_jsonl, read_tsv
 from heads.base.runs import Run, run_of
-from heads.base.targets import CONTROL
+from heads.base.targets import CONTROL, Target
 from heads.model.shape import shape_of
 from heads.tables.needs import Need
 from heads.translation.bleu import COLUMNS as STATISTICS
@@ -229,6 +229,25 @@ def is_control(runs: pd.DataFrame) -> pd.Series:
 def has_penalty(runs: pd.DataFrame) -> pd.Series:
     """Which rows are of heads that cost a fixed penalty above zero; see `Target.has_penalty`."""
     return (runs["lam"] != "") & ~is_control(runs)
+
+
+def pruned_by_gates(runs: pd.DataFrame) -> pd.DataFrame:
+    """The rows of models that gates took heads from, `target` saying in words what they were told.
+
+    runs: a frame with RUN_COLUMNS. With a fixed penalty, as the papers have them; of an experiment without any, those
+    that were driven to a number of heads.
+    """
+    penalised = has_penalty(runs)
+    chosen = runs[penalised] if penalised.any() else runs[(runs["keep"] != "") & (runs["method"] == "")]
+    words = [f"λ {lam}" if lam else f"to {keep}" for lam, keep in zip(chosen["lam"], chosen["keep"], strict=True)]
+    return chosen.assign(target=words)
+
+
+def in_order(targets: pd.DataFrame) -> list[str]:
+    """Each `target` of `pruned_by_gates` once: penalties rising, numbers of heads falling."""
+    told = targets.drop_duplicates("target")[["target", "lam", "keep"]].itertuples(index=False)
+    places = {word: Target.of_penalty(lam) if lam else Target.of_choice("gates", keep) for word, lam, keep in told}
+    return sorted(places, key=places.__getitem__)
 
 
 def first_of(frame: pd.DataFrame, column: str) -> pd.DataFrame:
