@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
-from transformers import MarianMTModel
+from transformers import MarianMTModel, logging
 
 from heads.model.folder import load_folder
 from heads.model.transformer import Transformer
@@ -51,6 +51,11 @@ def log_probability(model: Transformer, ids: list[int], found: list[int]) -> flo
     return float(by_piece[torch.arange(len(found) + 1), torch.tensor([*found, EOS])].sum())
 
 
+def score(model: Transformer, alpha: float, ids: list[int], found: list[int]) -> float:
+    """Of a whole translation, divided by its length ** alpha, as transformers does."""
+    return float(log_probability(model, ids, found) / penalty(len(found) + 1, alpha, 0))
+
+
 def each_is_better(model: Transformer, alpha: float, ids: list[int], one: list[int], other: list[int]) -> bool:
     """Whether `one` scores more than `other` by the length itself, and less by Wu et al.'s formula."""
     totals = [(log_probability(model, ids, found), len(found) + 1) for found in (one, other)]
@@ -66,6 +71,7 @@ def main() -> None:
     parser.add_argument("model", type=Path)
     parser.add_argument("source", type=Path, help="gzipped text")
     parser.add_argument("--sentences", type=int, default=200)
+    logging.set_verbosity_error()  # it wonders about our limit of length once a sentence
     arguments = parser.parse_args()
     with gzip.open(arguments.source, "rt", encoding="utf-8") as text:
         lines = [line.strip() for line in text][: arguments.sentences]
@@ -99,6 +105,9 @@ def main() -> None:
     mine, longest, by_wu = by_ours(0, stopping), by_ours(0), by_ours(LENGTH_OFFSET)
     print(f"{len(sentences)} sentences, beam {beam}, length penalty {alpha}; translations that differ:")
     print(f"the model's own settings, as `heads translate` takes them: {len(differing(own, mine))}")
+    for number in differing(own, mine):
+        found = (score(ours, alpha, sentences[number], each[number]) for each in (own, mine))
+        print("  scores of theirs and ours, nats a piece: {:.6f} and {:.6f}".format(*found))
     print(f"the same, neither stopping early: {len(differing(never, longest))}")
     print(f"ours dividing by Wu et al.'s formula: {len(differing(own, by_wu))}")
     better = sum(
