@@ -1,7 +1,8 @@
 """How often our beam search and transformers' find different translations with a Marian model, and why.
 
 Run: PYTHONPATH=workflow python benchmarks/marian_search.py MODEL test.en.gz on a folder as `save_pretrained` writes
-it. Both are the same function, so what differs is the search. Theirs divides by length ** penalty, as `heads
+it. Both are the same function, so what differs is the search. Theirs may run into the limit of length without an end
+sign, where ours has to end. Theirs divides by length ** penalty, as `heads
 translate` does with imported models; experiments divide by ((5 + length) / 6) ** penalty, and go on until the best
 can not be beaten, where theirs may stop earlier, as `heads translate` then does.
 """
@@ -49,11 +50,6 @@ def log_probability(model: Transformer, ids: list[int], found: list[int]) -> flo
     states = model(source, torch.ones_like(source, dtype=torch.bool), torch.tensor([[BOS, *found]]))
     by_piece = model.projection(states)[0].log_softmax(-1)
     return float(by_piece[torch.arange(len(found) + 1), torch.tensor([*found, EOS])].sum())
-
-
-def score(model: Transformer, alpha: float, ids: list[int], found: list[int]) -> float:
-    """Of a whole translation, divided by its length ** alpha, as transformers does."""
-    return float(log_probability(model, ids, found) / penalty(len(found) + 1, alpha, 0))
 
 
 def each_is_better(model: Transformer, alpha: float, ids: list[int], one: list[int], other: list[int]) -> bool:
@@ -106,8 +102,8 @@ def main() -> None:
     print(f"{len(sentences)} sentences, beam {beam}, length penalty {alpha}; translations that differ:")
     print(f"the model's own settings, as `heads translate` takes them: {len(differing(own, mine))}")
     for number in differing(own, mine):
-        found = (score(ours, alpha, sentences[number], each[number]) for each in (own, mine))
-        print("  scores of theirs and ours, nats a piece: {:.6f} and {:.6f}".format(*found))
+        limit = length_limit(len(sentences[number]))
+        print(f"  pieces of theirs and of ours: {len(own[number])} and {len(mine[number])}, at most {limit}")
     print(f"the same, neither stopping early: {len(differing(never, longest))}")
     print(f"ours dividing by Wu et al.'s formula: {len(differing(own, by_wu))}")
     better = sum(
