@@ -33,7 +33,7 @@ COLOURS = 64
 PLACE = re.compile(r"(?<![\w.~:/-])/(?:[\w.@+~-]+/)*(?=[\w.@+~-])")
 """The folders of an absolute path; not of a URL, nor of a path from here or from home."""
 
-MANY_ROWS = 1000
+MANY_ROWS = 500
 """From so many on a table is kept without what follows from its rows: means and deviations over seeds."""
 
 COSTS = {"s": "wall_minutes", "cpu_time": "cpu_minutes", "max_rss": "memory_mb"}
