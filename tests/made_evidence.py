@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from typing import Any
 
 import numpy as np
@@ -33,10 +33,24 @@ def numbers(finding: Finding) -> object:
     return pytest.approx(astuple(finding), nan_ok=True)
 
 
-def run_of(model: tuple[str, str, str]) -> dict[str, Any]:
-    """RUN_COLUMNS of a model given by kind, scope and lambda."""
-    kind, scope, lam = model
-    return dict(zip(RUN_COLUMNS, ("x", kind, scope, "", lam, "", 1), strict=True))
+def run_of(model: tuple[str, ...]) -> dict[str, Any]:
+    """RUN_COLUMNS of a model given by kind, scope, lambda, and a number of heads where it was asked for one."""
+    kind, scope, lam, keep = (*model, "")[:4]
+    return dict(zip(RUN_COLUMNS, ("x", kind, scope, "", lam, keep, 1), strict=True))
+
+
+def driven(evidence: Evidence) -> Evidence:
+    """The same models, of which those with a penalty were asked for numbers of heads instead."""
+
+    def renamed(frame: pd.DataFrame) -> pd.DataFrame:
+        if not len(frame):
+            return frame
+        told = (frame["lam"] != "") & (frame["lam"] != "0")
+        keep = frame["keep"].mask(told, frame["lam"].str.replace(".", "", regex=False).str.lstrip("0"))
+        return frame.assign(lam=frame["lam"].mask(told, ""), keep=keep)
+
+    frames = {name: renamed(getattr(evidence, name)) for name in ("runs", "model", "functions", "roles")}
+    return replace(evidence, **frames)
 
 
 def heads_frame(relevance: Layers, confidence: Layers | None = None, survival: Layers | None = None) -> pd.DataFrame:
@@ -51,7 +65,7 @@ def heads_frame(relevance: Layers, confidence: Layers | None = None, survival: L
     return pd.DataFrame(rows)
 
 
-def with_functions(heads: pd.DataFrame, models: Mapping[tuple[str, str, str], Roles], blind: str = "") -> Evidence:
+def with_functions(heads: pd.DataFrame, models: Mapping[tuple[str, ...], Roles], blind: str = "") -> Evidence:
     """Models by the roles of their encoder heads: letters of ROLES, with "?" behind where the role is not ruled out.
 
     "" is a head without a role, None one that is gone. blind: a role without any case.

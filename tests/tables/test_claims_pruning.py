@@ -15,7 +15,7 @@ from heads.tables.claims_voita import VOITA_CLAIMS
 from heads.tables.evidence import Evidence
 from heads.tables.reading import load_reference
 from heads.tables.verdicts import Finding, holds
-from made_evidence import heads_frame, numbers, run_of, scored, swept, with_functions
+from made_evidence import driven, heads_frame, numbers, run_of, scored, swept, with_functions
 
 PAPER = load_reference("voita_claims.csv").set_index("id")
 SURE, TORN = (30.0, 30.02, 29.98, 30.01, 29.99), (30.0, 30.9, 29.1, 30.4, 29.6)
@@ -53,6 +53,24 @@ def test_bleu_at_a_share_lies_on_the_line_between_the_nearest_models() -> None:
     two = scored(("baseline", "", "", 1.0, [30.0], None), ("pruned", "all", "0.1", 0.5, [28.0], None),
                  ("pruned", "all", "0.2", 0.5, [24.0], None))  # fmt: skip
     assert claims.change_at(two, "all", 0.5, control=False) == Finding(-4)
+
+
+def test_models_that_were_asked_for_numbers_of_heads_stand_where_no_penalty_was_swept() -> None:
+    found = line("enc_self", {0.5: 1.0, 0.25: 5.0})
+    for share, control in ((0.375, False), (0.5, True)):
+        expected = claims.change_at(found, "enc_self", share, control=control)
+        assert astuple(claims.change_at(driven(found), "enc_self", share, control=control)) == numbers(expected)
+        assert expected.ours < 0
+    kinds = {"enc_self": [[0, 0, 1]], "dec_self": [[1, 1, 0]], "dec_enc": [[1, 1, 1]]}
+    fewer = {"enc_self": [[0, 0, 0]], "dec_self": [[1, 0, 0]], "dec_enc": [[1, 1, 0]]}
+    models = swept(**{"lam0.1": kinds, "lam0.2": fewer})
+    assert astuple(claims.encoder_fewest(driven(models))) == numbers(claims.encoder_fewest(models))
+    both = ("dec_enc", "dec_self")
+    assert astuple(claims.nearly_equal(driven(models), *both)) == numbers(claims.nearly_equal(models, *both))
+    assert claims.encoder_fewest(driven(models)).ours == 2 and claims.nearly_equal(driven(models), *both).ours > 0
+    gates = pd.DataFrame([{**run_of(("gates", "all", "", str(keep))), "attention": "dec_enc", "layer": 0, "head": head,
+                           "strictly_between": int(head == keep)} for keep in (1, 2) for head in range(4)])  # fmt: skip
+    assert claims.gates_between(replace(models, gates=gates)).ours == 2 / 8
 
 
 def test_the_interval_of_bleu_at_a_share_is_that_of_the_line_in_each_draw() -> None:

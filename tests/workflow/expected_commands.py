@@ -357,10 +357,11 @@ CHOICES = {
     ],
 }
 
+DRIVEN = ("gates/*/keep-*", "pruned/*/keep-*", "selected/*/lam-*", "selected/*/keep-*")
 LAM, BUDGET, FIRST = ("gates/*/lam-*", "pruned/*/lam-*", "scratch/*/lam-*"), "*/keep-*", "baseline/*"
 READ = {
     # By table and figure, the runs that it reads, as patterns of their folders.
-    "pruning": (FIRST, *LAM, "gates/*/keep-*", "pruned/*/keep-*", "selected/*/lam-*", "selected/*/keep-*"),
+    "pruning": (FIRST, *LAM, *DRIVEN),
     "dependencies": (FIRST,),
     "roles": (FIRST, "pruned/*/lam-*", "pruned/*/keep-*", "scratch/*"),
     "alignment": (FIRST, "pruned/*/lam-*", "pruned/*/keep-*", "scratch/*"),
@@ -372,7 +373,7 @@ READ = {
     "measures": (FIRST, "gates/*/lam-*"),
     "correlations": (FIRST, "gates/*/lam-*"),
     "selection": (FIRST,),
-    **dict.fromkeys(("claims", "scoreboard"), (FIRST, *LAM, "selected/*/lam-*", "penalty_scratch/*/lam-*")),
+    **dict.fromkeys(("claims", "scoreboard"), (FIRST, *LAM, *DRIVEN, "penalty_scratch/*/lam-*")),
     "michel_checkpoints": (FIRST,),
     "dynamics": (FIRST,),
     "relative_positions": (FIRST,),

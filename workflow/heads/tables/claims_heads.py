@@ -12,7 +12,7 @@ import pandas as pd
 
 from heads.tables.chances import all_of_kind, best_exceptions, every_group_drawn, tops_differ
 from heads.tables.correlations import layer_numbers, rank_correlation, rank_rho
-from heads.tables.evidence import BASELINE, FUNCTIONS, Evidence, Places
+from heads.tables.evidence import BASELINE, FUNCTIONS, Evidence, Model, Places
 from heads.tables.verdicts import NOT_MEASURED, UNKNOWN, Finding
 
 CONFIDENT = 0.8
@@ -202,7 +202,7 @@ def functions_left(evidence: Evidence, share: float) -> Finding:
         return NOT_MEASURED
     ordered = pruned.sort_values("share", ascending=False, kind="stable")
     model = ordered.loc[(ordered["share"] - share).abs().idxmin()]
-    left = [evidence.with_role(role, ("pruned", "enc_self", model["lam"])) for role in own]
+    left = [evidence.with_role(role, ("pruned", "enc_self", model["lam"], model["keep"])) for role in own]
     ours, may = (sum(bool(heads) for heads in kind) for kind in zip(*left, strict=True))
     chance = every_group_drawn([groups[role] for role in own], int(model["enc_self"]), len(_all(evidence)))
     return Finding(ours, len(own), low=ours, high=may, chance=chance)
@@ -216,14 +216,15 @@ def functions_drift(evidence: Evidence, share: float) -> Finding:
     not ruled out on the other.
     """
     pruned = evidence.pruned("enc_self")
-    small = [("pruned", "enc_self", str(lam)) for lam in pruned[pruned["share"] <= share]["lam"]]
+    few = pruned[pruned["share"] <= share]
+    small = [("pruned", "enc_self", lam, keep) for lam, keep in zip(few["lam"], few["keep"], strict=True)]
     if "syntactic" not in evidence.roles_with_cases:
         return NOT_MEASURED
     (low, high), (low_before, high_before) = _doubled(evidence, small), _doubled(evidence, [BASELINE])
     return Finding(low - low_before, low=low - high_before, high=high - low_before)
 
 
-def _doubled(evidence: Evidence, models: list[tuple[str, str, str]]) -> tuple[float, float]:
+def _doubled(evidence: Evidence, models: list[Model]) -> tuple[float, float]:
     """Share of the positional heads of some models that are syntactic too, and that may be; NaN without any."""
     counts = [(0, 0, 0)]
     for model in models:

@@ -21,7 +21,7 @@ from heads.tables.chances import HEADS_DRAWN, shares_drawn, shuffled_p
 from heads.tables.correlations import rank_correlation
 from heads.tables.evidence import ROUNDING, Evidence, Scores, of_draws
 from heads.tables.pruning import original
-from heads.tables.reading import RUN_COLUMNS, has_penalty, is_control
+from heads.tables.reading import RUN_COLUMNS, is_control, pruned_by_gates
 from heads.tables.settling import SETTLED
 from heads.tables.verdicts import NOT_MEASURED, Finding
 
@@ -39,9 +39,9 @@ def specialised_last(evidence: Evidence) -> Finding:
 
 
 def gates_between(evidence: Evidence) -> Finding:
-    """Share of the gates with a penalty that end neither at 0 nor at 1, over all lambdas; units: their heads."""
+    """Share of the gates that end neither at 0 nor at 1, over all lambdas; units: their heads."""
     gates = evidence.gates
-    gates = gates[(gates["kind"] == "gates") & has_penalty(gates)] if len(gates) else gates
+    gates = pruned_by_gates(gates[gates["kind"] == "gates"]) if len(gates) else gates
     if not len(gates):
         return NOT_MEASURED
     heads = gates.groupby(HEAD)["strictly_between"].agg(["sum", "size"]).to_numpy()
@@ -193,7 +193,7 @@ def nearly_equal(evidence: Evidence, one: str, other: str) -> Finding:
 
 def _survival(evidence: Evidence, kinds: tuple[str, ...] = ATTENTIONS) -> tuple[pd.DataFrame, NDArray[np.int_]]:
     """The heads of some kinds, and whether each is left in each model of the sweep [heads, models]."""
-    model = evidence.model.merge(evidence.swept[list(RUN_COLUMNS)], on=list(RUN_COLUMNS))
+    model = evidence.model.merge(evidence.swept[[*RUN_COLUMNS, "target"]], on=list(RUN_COLUMNS))
     model = model[model["attention"].isin(kinds)]
-    live = model.pivot(index=HEAD, columns="lam", values="live")
+    live = model.pivot(index=HEAD, columns="target", values="live")
     return live.index.to_frame(index=False), live.to_numpy(int)

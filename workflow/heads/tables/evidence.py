@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from heads.base.bootstrap import interval, resampled_sums
 from heads.tables.pruning import heads_left, kept_share
-from heads.tables.reading import RUN_COLUMNS, Frames, first_of, has_penalty
+from heads.tables.reading import RUN_COLUMNS, Frames, first_of, pruned_by_gates
 from heads.tables.roles import head_functions
 from heads.tables.settling import falls, longer_than_scratch, pair_of
 from heads.tables.verdicts import UNKNOWN, Finding
@@ -26,7 +26,9 @@ FUNCTIONS = {
 }
 """Which functions of `heads.tables.roles` count as having a role."""
 
-BASELINE = ("baseline", "", "")
+Model = tuple[str, str, str, str]
+"""Kind, scope, lambda and number of heads of a model, as tables write them."""
+BASELINE: Model = ("baseline", "", "", "")
 ROUNDING = 1e-9
 
 Scores = NDArray[np.float64]
@@ -78,12 +80,12 @@ class Evidence:
         return runs[(runs["total"] > 0) & (runs["total"] < runs["of"])]
 
     def pruned(self, scope: str) -> pd.DataFrame:
-        """Models pruned in a scope at a penalty, without the control."""
+        """Models pruned in a scope, without the control; see `pruned_by_gates`."""
         runs = self.runs
-        return runs[(runs["kind"] == "pruned") & (runs["scope"] == scope) & has_penalty(runs)]
+        return pruned_by_gates(runs[(runs["kind"] == "pruned") & (runs["scope"] == scope)])
 
-    def with_role(self, role: str, model: tuple[str, str, str] = BASELINE) -> tuple[Places, Places]:
-        """Encoder heads of a model, by kind, scope and lambda, that have a role, and those that have or may have it.
+    def with_role(self, role: str, model: Model = BASELINE) -> tuple[Places, Places]:
+        """Encoder heads of a model that have a role, and those that have or may have it.
 
         A head may have it where the interval of its excess over the threshold reaches up to zero. A head that has the
         rare-word role counts for no other, as in the paper's Figure 8.
@@ -96,9 +98,10 @@ class Evidence:
         return has, has | (_places(reach) - rare)
 
 
-def _of_model(frame: pd.DataFrame, model: tuple[str, str, str]) -> pd.DataFrame:
-    kind, scope, lam = model
-    return frame[(frame["kind"] == kind) & (frame["scope"] == scope) & (frame["lam"] == lam)]
+def _of_model(frame: pd.DataFrame, model: Model) -> pd.DataFrame:
+    kind, scope, lam, keep = model
+    same = (frame["kind"] == kind) & (frame["scope"] == scope)
+    return frame[same & (frame["lam"] == lam) & (frame["keep"] == keep)]
 
 
 def _places(rows: pd.DataFrame) -> Places:

@@ -73,6 +73,7 @@ CLAIMS = Need(
     },
     ("voita_claims.csv", "michel_claims.csv", "alignment_claims.csv"),
     optional=("roles.tsv", *MICHEL, ALIGNED),
+    driven=True,
 )
 """Of both tables of claims."""
 
