@@ -12,7 +12,7 @@ import pytest
 from fake_results import RULES, World, write_results
 from heads.__main__ import main
 from heads.base.files import read_tsv
-from heads.base.names import ATTENTIONS
+from heads.base.names import ATTENTIONS, SCOPES
 from heads.tables.correlations import correlate, rank_correlation
 from heads.tables.needs import NEEDS
 from made_evidence import heads_frame
@@ -95,6 +95,31 @@ def test_the_measures_of_a_head_are_those_of_its_files(runs: list[Path], tmp_pat
     assert float(row["gate_survival_all"]) == np.mean(opened)
     assert float(row["gate_last_lambda_all"]) == max(o * float(lam) for o, lam in zip(opened, WORLD.lams, strict=True))
     assert [r["attention"] for r in rows[:36:12]] == list(ATTENTIONS)
+
+
+def test_gates_driven_to_numbers_of_heads_survive_as_those_under_penalties(tmp_path: Path) -> None:
+    found = {}
+    for driven in (False, True):
+        world = World(layers=3, heads=4, lams=("0.003", "0.03", "0.1"), scratch=False, driven=driven)
+        runs = write_results(tmp_path / f"driven-{driven}", world)
+        found[driven] = table("measures", runs, tmp_path / f"{driven}.tsv")
+    for scope in SCOPES:
+        survived = {driven: [row[f"gate_survival_{scope}"] for row in rows] for driven, rows in found.items()}
+        assert survived[False] == survived[True] and len({*survived[True]}) > 2
+    assert "gate_fewest_heads_all" not in found[False][0]
+    assert {row["gate_last_lambda_all"] for row in found[True]} == {""}
+    files = [read_tsv(path) for path in tmp_path.glob("driven-True/gates/all/keep-*/seed-1/heads.tsv")]
+    assert len(files) == 3
+    for row in found[True]:
+        place = {name: row[name] for name in ("attention", "layer", "head")}
+        stays = [own for own in files if next(r["open"] for r in own if place.items() <= r.items()) == "1"]
+        fewest = min((sum(r["open"] == "1" for r in own) for own in stays), default=36)
+        assert float(row["gate_fewest_heads_all"]) == fewest, place
+    told = {row["gate_fewest_heads_all"] for row in found[True]}
+    assert "36" in told or "36.0" in told, "a head that every number of heads cuts"
+    assert {row["gate_fewest_heads_enc_self"] for row in found[True] if row["attention"] != "enc_self"} == {""}
+    names = {row[side] for row in table("correlations", runs, tmp_path / "c.tsv") for side in ("measure_a", "measure_b")}
+    assert "gate_survival_all" in names and "gate_fewest_heads_all" not in names
 
 
 def test_without_trees_all_but_the_roles_is_measured(tmp_path: Path) -> None:

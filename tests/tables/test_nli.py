@@ -14,8 +14,10 @@ from fake_labels import write_told
 from fake_results import World
 from heads.base.files import UserError, write_json, write_lines, write_tsv
 from heads.model.shape import ModelShape, full_heads
+from heads.tables.claims_michel import share
 from heads.tables.gathering import gathered
 from heads.tables.needs import NEEDS
+from heads.tables.nli import CLAIMS
 from heads.tables.reading import load_runs
 
 SCORES = {
@@ -135,6 +137,18 @@ def test_a_table_of_translations_does_not_take_a_classifier_for_one(runs: list[P
         load_runs(NEEDS["michel_table1"], runs)
 
 
+@pytest.mark.parametrize(("change", "noticed"), [(-0.9, 0), (-1.1, 6)])
+def test_a_point_of_accuracy_is_noticed_though_too_few_examples_make_it_sure(change: float, noticed: int) -> None:
+    """Of translations a quarter of a point of BLEU is."""
+    alone = {"attention": "enc_self", "bleu_change": [change] * 6, "p_value": 0.2}
+    found = CLAIMS["heads_that_matter"]({"ablation.tsv": pd.DataFrame(alone)})
+    assert (found.ours, found.low, found.high) == (0, 0, share(noticed, 6).high)
+    for chosen in ("", "_oracle"):
+        cut = pd.DataFrame({f"bleu_change{chosen}": [change] * 6, f"p_value{chosen}": 0.2})
+        found = CLAIMS[f"layers_with_one_head{chosen}"]({"layers_to_one.tsv": cut})
+        assert (found.ours, found.low, found.high) == pytest.approx((1, 1 - share(noticed, 6).high, 1))
+
+
 CLAIM_WALK = [(0, 0.0, 81.0), (3, 0.5, 80.4), (6, 1.0, 78.4)]
 """Masked heads, their share, accuracy by importance: 1 point is lost at 0.5 + 0.5 * 0.4 / 2."""
 
@@ -146,9 +160,9 @@ def test_claims_about_classifiers_have_verdicts_of_their_own(runs: list[Path]) -
                "accuracy_behind_high")  # fmt: skip
     rows = []
     for order, worse in (("example", 0.0), ("ablation", 2.0)):
-        for masked, share, accuracy in CLAIM_WALK:
+        for masked, part, accuracy in CLAIM_WALK:
             change, behind = accuracy - worse - 81, (worse, worse - 0.5, worse + 0.5)
-            cells = (order, "all", masked, 6, share, accuracy - worse, change, change, 1, 1, *behind)
+            cells = (order, "all", masked, 6, part, accuracy - worse, change, change, 1, 1, *behind)
             rows.append(dict(zip(columns, cells, strict=True)))
     write_tsv(baseline / "masking_curve.tsv", rows, columns)
     speed = ("run", "batch_sentences", "repeats", "examples_per_second", "examples_per_second_sd", "ratio", "ratio_low",

@@ -44,6 +44,13 @@ function needSentence(row) {
     if (last === 0) parts.push("Pruning closes it at every penalty.");
     else parts.push(last === most ? `Pruning keeps it even at the largest penalty, λ ${last}.` : `Pruning keeps it up to λ ${last}, no further.`);
   }
+  const fewest = row.values.gate_fewest_heads_all ?? row.values.gate_fewest_heads_enc_self;
+  if (fewest !== null && fewest !== undefined) {
+    const told = experiment().table.map((one) => one.values.gate_fewest_heads_all ?? one.values.gate_fewest_heads_enc_self);
+    const known = told.filter((value) => value !== null && value !== undefined);
+    if (fewest === known.length) parts.push("Pruning cuts it whatever number of heads is asked for.");
+    else parts.push(fewest === Math.min(...known) ? `Pruning keeps it even among the last ${fewest}.` : `Pruning keeps it among ${fewest} heads, not among fewer.`);
+  }
   return parts.join(" ");
 }
 

@@ -95,7 +95,7 @@ const sentenceNumber = () => (state.sentence !== undefined && experiment().sente
 
 function defaultMeasure() {
   const keys = experiment().measures.map((one) => one.key);
-  return keys.includes("gate_last_lambda_all") ? "gate_last_lambda_all" : keys[0] || "function";
+  return keys.find((key) => ["gate_last_lambda_all", "gate_fewest_heads_all"].includes(key)) || keys[0] || "function";
 }
 
 const measureKey = () => (["function", ...experiment().measures.map((one) => one.key)].includes(state.measure) ? state.measure : defaultMeasure());

@@ -23,6 +23,14 @@ MEASURES = {
         "penalty survived, encoder pruned",
         "the largest λ at which the head's gate stays open when gates are on the encoder alone; 0: none",
     ),
+    "gate_fewest_heads_all": (
+        "stays among so few, all heads pruned",
+        "the fewest heads of all kinds of attention among which pruning leaves it; the number of all: it never does",
+    ),
+    "gate_fewest_heads_enc_self": (
+        "stays among so few, encoder pruned",
+        "the fewest encoder heads among which pruning the encoder leaves it; the number of all: it never does",
+    ),
     "bleu_lost": ("BLEU lost when masked alone", "test BLEU of the model less its BLEU without this one head"),
     "confidence": ("confidence", "mean of the largest attention weight, the end sign left out"),
     "importance_example": (
@@ -46,6 +54,7 @@ MEASURES = {
 OF_LABELS = {
     "BLEU": "accuracy",
     "on all kinds of attention": "on all heads",
+    "heads of all kinds of attention": "heads",
     "by sentence": "by example",
     "the likeliest next piece": "the likeliest label",
     "the end sign left out": "start and separators left out",

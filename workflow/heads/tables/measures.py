@@ -7,12 +7,13 @@ from collections.abc import Callable, Mapping
 import pandas as pd
 
 from heads.base.names import ATTENTIONS, SCOPES
-from heads.tables.reading import Frames, first_of, has_penalty
+from heads.tables.reading import Frames, first_of, pruned_by_gates
 
 HEAD = ("attention", "layer", "head")
 KEYS = ("experiment", "seed", *HEAD)
 LAST_LAMBDA = "gate_last_lambda"
-NOT_COMPARED = (LAST_LAMBDA, "positional_words_accuracy")
+FEWEST_HEADS = "gate_fewest_heads"
+NOT_COMPARED = (LAST_LAMBDA, FEWEST_HEADS, "positional_words_accuracy")
 """Columns that begin so say the same as another measure in other units, of words in place of pieces."""
 
 
@@ -68,18 +69,27 @@ def _role_accuracies(frames: Frames) -> pd.DataFrame:
 
 
 def _gate_survival(frames: Frames) -> pd.DataFrame:
-    """For each scope the share of the lambdas above 0 at which the gate stays open, and the largest such one.
+    """For each scope the share of its prunings (`pruned_by_gates`) that leave the gate open, and the hardest of them.
 
-    A head that no lambda leaves open has 0 for both. Runs that were asked for a number of heads are left out.
+    That is the largest lambda, 0 if none; of an experiment without lambdas the fewest heads, the number of all if none.
+    The column of the latter is there only where there is such an experiment.
     """
     gates = frames["heads.tsv"]
-    gates = gates[(gates["kind"] == "gates") & has_penalty(gates)]
-    gates = gates.assign(last=pd.to_numeric(gates["lam"]) * gates["open"])
+    gates = gates[gates["kind"] == "gates"]
+    chosen = [gates[:0].assign(target=""), *(pruned_by_gates(own) for _, own in gates.groupby(["experiment", "scope"]))]
+    rows = pd.concat(chosen)
+    one_run = rows.groupby(["experiment", "seed", "scope", "target"])["open"]
+    rows = rows.assign(
+        last=pd.to_numeric(rows["lam"]) * rows["open"],
+        left=one_run.transform("sum").where(rows["open"] == 1, one_run.transform("size")).where(rows["lam"] == ""),
+    )
     parts = []
     for scope in SCOPES:
-        heads = gates[gates["scope"] == scope].groupby(list(KEYS))
+        heads = rows[rows["scope"] == scope].groupby(list(KEYS))
         parts.append(heads["open"].mean().rename(f"gate_survival_{scope}"))
         parts.append(heads["last"].max().rename(f"{LAST_LAMBDA}_{scope}"))
+        fewest = heads["left"].min().rename(f"{FEWEST_HEADS}_{scope}")
+        parts += [fewest] if fewest.notna().any() else []
     return pd.concat(parts, axis=1)
 
 

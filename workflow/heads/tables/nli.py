@@ -15,7 +15,7 @@ import pandas as pd
 from heads.base.targets import CONTROL
 from heads.tables.claims import COLUMNS as CLAIM_COLUMNS
 from heads.tables.claims import claim_row, over_seeds
-from heads.tables.claims_michel import MICHEL_CLAIMS, free_share
+from heads.tables.claims_michel import MICHEL_CLAIMS, free_share, heads_that_matter, layers_with_one_head
 from heads.tables.michel import HEAD, SIGNIFICANT, checkpoints_table, heads_table, layers_table
 from heads.tables.pruning import heads_left, run_order
 from heads.tables.reading import BESIDE_ACCURACY, RUN_COLUMNS, Frames
@@ -135,5 +135,8 @@ def nli_claims_table(frames: Frames, paper: pd.DataFrame) -> pd.DataFrame:
 
 CLAIMS: dict[str, Callable[[Frames], Finding]] = {
     **MICHEL_CLAIMS,
+    "heads_that_matter": partial(heads_that_matter, noticeable=NOTICEABLE_ACCURACY),
+    "layers_with_one_head": partial(layers_with_one_head, chosen="", noticeable=NOTICEABLE_ACCURACY),
+    "layers_with_one_head_oracle": partial(layers_with_one_head, chosen="_oracle", noticeable=NOTICEABLE_ACCURACY),
     "free_share": partial(free_share, noticeable=NOTICEABLE_ACCURACY),
 }
