@@ -353,7 +353,7 @@ def _gates(folder: Path, run: Run, live: Live, rng: np.random.Generator, world: 
                 rows.append(dict(zip(GATE_COLUMNS, values, strict=True)))
     write_tsv(path / "heads.tsv", rows, GATE_COLUMNS)
     lines = []
-    for update in range(10, 310, 10):
+    for update in range(30, 310, 30):
         done = update / 300
         gates = {
             a: [[0.94 + (0.05 if h in heads else -0.93) * done for h in range(world.heads)] for heads in live[a]]

@@ -27,6 +27,7 @@ from disturbed import (
 
 from checkouts import TINY, checkout
 from heads.base.files import read_tsv
+from warm_python import warm_python
 
 TRAININGS = ("baseline", "gates", "scratch")
 SHARED = {"scratch": "gpu:2"}
@@ -102,12 +103,14 @@ def said(folder: Path) -> Path:
 
 def start(folder: Path, cluster: Cluster, *words: str) -> subprocess.Popen[bytes]:
     """Start Snakemake with the profile in a checkout."""
+    # What is killed on purpose is started as users start it; all else is forked, jobs and what they start included.
+    python = sys.executable if LONG in words else warm_python()
     # Without heads that are cut out and trained on: the tables asked for here would wait for those too.
     few = re.sub(r"(fine_tuned: ).*", r"\1{methods: [], budgets: []}", TINY.read_text(encoding="utf-8"))
     (folder / TINY.name).write_text(few.replace("trained_on_scopes: [all]", "trained_on_scopes: []"), encoding="utf-8")
     with said(folder).open("wb") as output:
         return subprocess.Popen(
-            [*WITH_US, sys.executable, "-m", "snakemake", *COMMAND, "--configfile", TINY.name, *words],
+            [*WITH_US, python, "-m", "snakemake", *COMMAND, "--configfile", TINY.name, *words],
             cwd=folder,
             env={**cluster.environment, "OMP_NUM_THREADS": "1"},
             stdout=output,

@@ -118,7 +118,8 @@ def test_gates_driven_to_numbers_of_heads_survive_as_those_under_penalties(tmp_p
     told = {row["gate_fewest_heads_all"] for row in found[True]}
     assert "36" in told or "36.0" in told, "a head that every number of heads cuts"
     assert {row["gate_fewest_heads_enc_self"] for row in found[True] if row["attention"] != "enc_self"} == {""}
-    names = {row[side] for row in table("correlations", runs, tmp_path / "c.tsv") for side in ("measure_a", "measure_b")}
+    rows = table("correlations", runs, tmp_path / "c.tsv")
+    names = {row[side] for row in rows for side in ("measure_a", "measure_b")}
     assert "gate_survival_all" in names and "gate_fewest_heads_all" not in names
 
 
