@@ -6,6 +6,7 @@ import json
 import math
 import re
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,12 +15,14 @@ import torch
 from playwright.sync_api import Page
 
 from explored_page import NARROW, ONE, ROOT, SEVERAL, WIDE, Explored, Opened, needs_browser, told
+from fake_results import World, write_results
 from heads.__main__ import main
 from heads.analysis.attention_maps import encoder_on_words, unpacked
-from heads.base.files import read_json, read_jsonl, read_tsv, read_yaml
-from heads.base.names import ATTENTIONS, SCOPES
+from heads.base.files import read_json, read_jsonl, read_tsv, read_yaml, write_yaml
+from heads.base.names import ATTENTIONS, SCOPES, TRANSLATION
 from heads.config.settings import resolve, stage_settings
 from heads.config.trainings import HardConcrete
+from heads.explore.needs import EXPLORED
 from heads.explore.page import page as page_of
 from heads.pruning.gates import is_open, probability_one, probability_open
 
@@ -314,6 +317,49 @@ def test_an_encoder_that_is_deeper_than_the_decoder_has_squares_for_its_own_laye
         page.keyboard.press(key)
         walked.append(page.evaluate("document.activeElement.dataset.head"))
     assert walked == ["dec_self.0.2", *(f"dec_enc.0.{head}" for head in range(3)), "enc_self.0.0", "enc_self.1.0"]
+
+
+def test_of_gates_driven_to_a_number_of_heads_so_many_stay(tmp_path: Path, made: Explored, opened: Opened) -> None:
+    world = World(layers=2, heads=3, lams=("0.01", "0.1"), scratch=False, driven=True)
+    runs = write_results(tmp_path / "results/driven", world)
+    settings = tmp_path / "results/driven/settings/gates.yaml"
+    write_yaml(settings, stage_settings(resolve(read_yaml(ROOT / "config.yaml"))["demo"], "gates"))
+    measures = tmp_path / "table_measures.tsv"
+    assert main(["table", "--name", "measures", "--runs", *map(str, runs), "--out", str(measures)]) == 0
+    need = EXPLORED[TRANSLATION]
+    shown = [str(run) for run in runs if need.inputs([f"x/{run.relative_to(tmp_path / 'results')}"])]
+    words = ["--runs", *shown, "--tables", str(measures), "--settings", str(settings)]
+    assert main(["explore", *words, "--out", str(made.page.with_name("explore.html.driven.html"))]) == 0
+    driven = [run for run in shown if "/gates/" in run and "keep-" in run]
+    assert len(driven) == 4
+    for run in driven:
+        name, kept = run[run.index("gates/") :], int(run.partition("keep-")[2].partition("/")[0])
+        page = opened(f".driven.html#closing={name}&trained={name}")
+        lines = read_jsonl(Path(run) / "gates.jsonl")
+        for record, line in ((0, lines[0]), (len(lines) - 1, lines[-1])):
+            page.locator("#update").fill(str(record))
+            squares = told(page, "#closing-grids", "data-value")
+            hatched = page.locator("#closing-grids .lost").evaluate_all("all => all.map(one => one.dataset.head)")
+            assert len(squares) - len(hatched) == kept
+            stay = [float(value) for head, value in squares.items() if head not in hatched]
+            assert min(stay) >= max(float(squares[head]) for head in hatched), line["update"]
+        assert f"not among the {kept} heads" in page.locator("#closing-legend").inner_text()
+        assert (
+            f"{len(squares)} trained gates, {len(hatched)} closed" in page.locator("#concrete-drawing").text_content()
+        )
+        assert f"{kept} heads: those of the largest log α." in page.locator("#concrete-told").inner_text()
+    rows = {".".join(row[key] for key in ("attention", "layer", "head")): row for row in read_tsv(measures)}
+    colours = told(opened(".driven.html"), "#grids", "aria-label")
+    least, most = min(fewest := [int(row["gate_fewest_heads_all"]) for row in rows.values()]), max(fewest)
+    assert most == 18 > least, "a head that is always cut, one that is not"
+    for head, row in rows.items():
+        told_of_it = f"stays among so few, all heads pruned {row['gate_fewest_heads_all']}"
+        assert told_of_it in colours[head]
+    page = opened(".driven.html")
+    for number, said in ((least, f"Pruning keeps it even among the last {least}."), (most, "whatever number of heads")):
+        head = next(head for head, row in rows.items() if row["gate_fewest_heads_all"] == str(number))
+        page.click(f'#grids [data-head="{head}"]')
+        assert said in page.locator("#need-told").inner_text()
 
 
 def test_a_page_of_a_baseline_alone_opens_too(made: Explored, opened: Opened) -> None:

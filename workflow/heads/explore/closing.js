@@ -17,6 +17,15 @@ function gatesAt(run, record) {
   return new Map(rows.map((row, at) => [idOf(row), bytes[record * rows.length + at] / FULL]));
 }
 
+/** The heads that pruning would leave, by id, by how far each is open: those above a bound, or as many as were asked for. */
+function staying(run, open, even) {
+  const rows = gatedRows(run), size = (row) => open.get(idOf(row)), kinds = SCOPES[run.scope];
+  if (!run.budgets.length) return new Set(rows.filter((row) => size(row) >= even).map(idOf));
+  const groups = run.budgets.length > 1 ? kinds.map((kind) => [kind]) : [kinds];
+  const largest = (group, at) => rows.filter((row) => group.includes(row.attention)).sort((a, b) => size(b) - size(a)).slice(0, run.budgets[at]);
+  return new Set(groups.flatMap(largest).map(idOf));
+}
+
 const recordOf = (run) => {
   const at = state.update === undefined ? run.updates.length - 1 : run.updates.filter((update) => update <= Number(state.update)).length - 1;
   return Math.max(at, 0);
@@ -26,7 +35,7 @@ function renderClosing() {
   const runs = experiment().closing;
   for (const id of ["closing-grids", "closing-legend"]) byId(id).hidden = !runs.length;
   if (runs.length) {
-    const run = closingRun(), record = recordOf(run), open = gatesAt(run, record), even = openAtEven(experiment().concrete);
+    const run = closingRun(), record = recordOf(run), open = gatesAt(run, record), stay = staying(run, open, openAtEven(experiment().concrete));
     const title = (one) => `${one.name}${one.name === "λ 0" ? " (control)" : ""}${one.scope === "enc_self" ? ", encoder only" : ""}`;
     fillSelect(byId("closing-run"), runs.map((one) => [one.run, title(one)]), run.run);
     Object.assign(byId("update"), { max: run.updates.length - 1, value: record });
@@ -35,10 +44,11 @@ function renderClosing() {
     byId("update-told").textContent = `update ${run.updates[record]}: ${show(total, 1)} of ${open.size} heads expected open`;
     const cell = (row) => {
       const share = open.get(idOf(row));
-      return { fill: colour(share), ink: inkOn(share), value: share, name: `open with probability ${show(share, 2)}`, lost: share < even };
+      return { fill: colour(share), ink: inkOn(share), value: share, name: `open with probability ${show(share, 2)}`, lost: !stay.has(idOf(row)) };
     };
     gridsInto(byId("closing-grids"), kindsOf(run.scope), cell, null);
-    byId("closing-legend").replaceChildren(...legend("P(gate is open)", "0", "1", "hatched: 0 is likelier than 1, so it would be pruned now"));
+    const why = run.budgets.length ? `not among the ${run.name} that are likeliest open` : "0 is likelier than 1";
+    byId("closing-legend").replaceChildren(...legend("P(gate is open)", "0", "1", `hatched: ${why}, so it would be pruned now`));
   }
   renderCurve();
   renderTranslations();

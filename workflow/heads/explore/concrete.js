@@ -63,7 +63,19 @@ function renderConcrete() {
   const formula = make("div", { class: "formula" },
     make("p", {}, "u uniform in (0, 1);  s = σ((log u − log(1 − u) + log α) / β);  gate = min(1, max(0, s (ζ − γ) + γ))"),
     make("p", {}, "P(gate > 0) = σ(log α − β log(−γ / ζ));  P(gate = 1) = σ(log α − β log((1 − γ) / (ζ − 1)))"));
-  byId("concrete-told").replaceChildren(numbers, make("p", {}, zero > one ? "After training this gate would be closed: 0 is likelier than 1." : "After training this gate would be open: 1 is likelier than 0."), make("p", { id: "trained-told" }, trained ? trainedSentence(trained) : ""), formula);
+  byId("concrete-told").replaceChildren(numbers, make("p", {}, endSentence(zero > one, trained)), make("p", { id: "trained-told" }, trained ? trainedSentence(trained) : ""), formula);
+}
+
+/** What becomes of a gate after training: alone it is open or closed, of a number of heads the largest stay. */
+function endSentence(closed, trained) {
+  if (trained?.budgets.length) return `As many gates stay open as heads were asked for, ${trained.name}: those of the largest log α${trained.budgets.length > 1 ? " of each kind" : ""}.`;
+  return closed ? "After training this gate would be closed: 0 is likelier than 1." : "After training this gate would be open: 1 is likelier than 0.";
+}
+
+/** How many of the trained gates are closed, with the distribution that is shown. */
+function closedOf(trained, shape) {
+  const ends = trained.log_alpha.map((value) => masses({ ...shape, logalpha: value }));
+  return trained.budgets.length ? ends.length - trained.budgets.reduce((sum, budget) => sum + budget, 0) : ends.filter(({ zero, one }) => zero > one).length;
 }
 
 /** Where the gate of the chosen head ended. */
@@ -112,6 +124,6 @@ function endsDrawing(shape, trained) {
   for (const value of [low, 0, high]) picture.append(draw("text", { x: x(value), y: base + 18, "text-anchor": "middle", class: "name" }, show(value, 1)));
   const names = [["closed", "gate = 0"], ["between", "between"], ["open", "gate = 1"]];
   names.forEach(([name, label], at) => picture.append(draw("rect", { x: left + 95 * at, y: base + 30, width: 12, height: 12, class: name }), draw("text", { x: left + 95 * at + 17, y: base + 40, class: "name" }, label)));
-  picture.append(draw("text", { x: right, y: base + 40, "text-anchor": "end", class: "name" }, "log α"), draw("text", { x: left, y: 12, class: "name" }, `${marks.length} trained gates, ${marks.filter((value) => masses({ ...shape, logalpha: value }).zero > masses({ ...shape, logalpha: value }).one).length} closed`));
+  picture.append(draw("text", { x: right, y: base + 40, "text-anchor": "end", class: "name" }, "log α"), draw("text", { x: left, y: 12, class: "name" }, `${marks.length} trained gates, ${trained ? closedOf(trained, shape) : 0} closed`));
   return picture;
 }

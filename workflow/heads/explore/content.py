@@ -20,8 +20,9 @@
                    written [[piece]],            the same in pieces, null for a label
                    attention [{kind: base64}]}]  by sentence, see heads.analysis.attention_maps; null where not kept
       points     [{run, series, name, scope, kept, of, bleu}]      the curves, of table_pruning.tsv, table_selection.tsv
-      closing    [{run, name, scope, updates, p_open: base64}]     bytes [updates, heads of the scope]
-      concrete   {temperature, low, high, log_alpha_init, trained [{run, name, scope, log_alpha [number]}]}
+      closing    [{run, name, scope, budgets,    heads asked for, in all or of each kind; [] under a penalty
+                   updates, p_open: base64}]     bytes [updates, heads of the scope]
+      concrete   {temperature, low, high, log_alpha_init, trained [{run, name, scope, budgets, log_alpha [number]}]}
       claims     [{topic, name, claim, rule, source, tag, paper, paper_of, ours, of, low, high, p_value, verdict,
                    figure}]                      of table_claims.tsv; figure is a path from the page or ""
     }]}
@@ -200,10 +201,15 @@ def _closing(gates: pd.DataFrame) -> list[Record]:
         open_ = ordered["p_open"].to_numpy(float)
         updates = [int(update) for update in ordered["update"].unique()]
         found.append({
-            "run": run.folder, "name": asked_of(run.target), "scope": run.scope,
+            "run": run.folder, "name": asked_of(run.target), "scope": run.scope, "budgets": _budgets(run),
             "updates": updates, "p_open": packed(open_),
         })  # fmt: skip
     return found
+
+
+def _budgets(run: Run) -> list[int]:
+    """How many heads were asked for, in all or of each kind; none under a penalty."""
+    return list(run.target.budgets) if run.target and run.target.lam is None else []
 
 
 def _concrete(heads: pd.DataFrame, distribution: HardConcrete) -> Record:
@@ -212,6 +218,7 @@ def _concrete(heads: pd.DataFrame, distribution: HardConcrete) -> Record:
             "run": run.folder,
             "name": asked_of(run.target),
             "scope": run.scope,
+            "budgets": _budgets(run),
             "log_alpha": [round(float(value), 4) for value in rows["log_alpha"]],
         }
         for run, rows in _grouped(heads)
