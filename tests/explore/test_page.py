@@ -344,9 +344,8 @@ def test_of_gates_driven_to_a_number_of_heads_so_many_stay(tmp_path: Path, made:
             stay = [float(value) for head, value in squares.items() if head not in hatched]
             assert min(stay) >= max(float(squares[head]) for head in hatched), line["update"]
         assert f"not among the {kept} heads" in page.locator("#closing-legend").inner_text()
-        assert (
-            f"{len(squares)} trained gates, {len(hatched)} closed" in page.locator("#concrete-drawing").text_content()
-        )
+        drawing = str(page.locator("#concrete-drawing").text_content())
+        assert f"{len(squares)} trained gates, {len(hatched)} closed" in drawing
         assert f"{kept} heads: those of the largest log α." in page.locator("#concrete-told").inner_text()
     rows = {".".join(row[key] for key in ("attention", "layer", "head")): row for row in read_tsv(measures)}
     colours = told(opened(".driven.html"), "#grids", "aria-label")
