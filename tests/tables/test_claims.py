@@ -278,7 +278,7 @@ def test_several_seeds_decide_together() -> None:
     # Student's interval: the standard deviation is the root of 2/3, three degrees of freedom.
     half = 3.182 * (2 / 3) ** 0.5 / 2
     assert (row["low"], row["high"], row["holds"]) == (pytest.approx(2 - half), pytest.approx(2 + half), "yes")
-    assert seeds([1.0, 2.0], ["yes", "yes"])["holds"] == "unclear"
+    assert seeds([1.0, 2.0], ["yes", "unclear"])["holds"] == "unclear"
     assert seeds([-1.0, -1.1], ["no", "unclear"])["holds"] == "no"
     assert seeds([1.0, 1.1], [TOO_FEW, TOO_FEW])["holds"] == TOO_FEW
     assert seeds([1.0, 1.1], [TOO_FEW, "yes"])["holds"] == "yes"
@@ -294,3 +294,11 @@ def test_seeds_that_agree_make_nothing_surer_than_each_of_them_is() -> None:
     assert (wide["low"], wide["high"]) == (pytest.approx(2 - 12.706), pytest.approx(2 + 12.706))
     assert seeds([0.2, 0.2], ["unclear"] * 2)["holds"] == "unclear", "by p alone"
     assert seeds([0.2, 0.2], ["yes"] * 2, ends=(0.1, 0.3))["holds"] == "yes"
+
+
+@pytest.mark.parametrize(("verdict", "sign"), [("yes", 1), ("no", -1)])
+def test_what_each_seed_says_alone_they_say_together(verdict: str, sign: int) -> None:
+    row = seeds([1.0 * sign, 3.0 * sign], [verdict] * 2)
+    assert row["holds"] == verdict and row["low"] < 0 < row["high"], "an interval over two seeds is wide"
+    assert seeds([1.0 * sign, 3.0 * sign], [verdict, "unclear"])["holds"] == "unclear"
+    assert seeds([1.0 * sign, -1.0 * sign], [verdict, "no" if verdict == "yes" else "yes"])["holds"] == "unclear"

@@ -89,10 +89,10 @@ def decided_claims(frames: Frames, *papers: pd.DataFrame) -> pd.DataFrame:
 def over_seeds(table: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     """The table after `with_spread`, each row of means with an interval over its seeds (Student's) and its own verdict.
 
-    The interval is no narrower than those of its seeds on average, since they have their test sentences and numbers of
-    heads in common, and seeds that agree on a number which none is sure of make it no surer. Counts that have to be
-    complete hold, or do not, where all seeds say so. Where no seed could tell because heads are too few, nor can their
-    mean.
+    Where all seeds alone say yes, or no, so do they together: a second training that says the same makes nothing less
+    sure, wide as an interval over two is. Else the interval decides. It is no narrower than those of its seeds on
+    average, since they have their test sentences and numbers of heads in common, and seeds that agree on a number which
+    none is sure of make it no surer. Where no seed could tell because heads are too few, nor can their mean.
     """
     parts = []
     for _, group in table.groupby(keys, sort=False, dropna=False):
@@ -108,8 +108,9 @@ def _verdict_of(seeds: pd.DataFrame) -> list[object]:
     """Ends of the interval over seeds and the verdict."""
     values, verdicts = seeds["ours"].astype(float), set(seeds["holds"])
     condition, limit = seeds["holds_if"].iloc[0], seeds["limit"].iloc[0]
+    agreed = verdicts.copy().pop() if len(verdicts) == 1 else "unclear"
     if condition == "all":
-        return [None, None, verdicts.pop() if len(verdicts) == 1 else "unclear"]
+        return [None, None, agreed]
     half = t_quantile(len(values)) * values.std(ddof=1) / len(values) ** 0.5
     lows, highs = (seeds[end].astype(float).fillna(values) for end in ("low", "high"))
     mean = Finding(
@@ -119,8 +120,8 @@ def _verdict_of(seeds: pd.DataFrame) -> list[object]:
         settled=NOT_SETTLED not in verdicts,
     )
     verdict = "unclear" if half == 0 and verdicts == {"unclear"} else holds(mean, condition, limit)
-    return [
-        mean.low,
-        mean.high,
-        TOO_FEW if verdict == "yes" and "yes" not in verdicts and TOO_FEW in verdicts else verdict,
-    ]
+    if agreed in ("yes", "no"):
+        verdict = agreed
+    elif verdict == "yes" and "yes" not in verdicts and TOO_FEW in verdicts:
+        verdict = TOO_FEW
+    return [mean.low, mean.high, verdict]
