@@ -36,7 +36,7 @@ multi30k: .venv/run-installed
 # News Commentary, downloaded; or text of your own, {train,dev,test}.{en,ru}.gz in FOLDER. With PAIR=en-de to German.
 SPLITS = $(foreach split,train dev test,$(split): $(call PART,$(split)),)
 
-# All others wait for the baseline, so that it gets a second core: 1.5 times as fast at this size.
+# Nearly all else waits for the baseline, which at this size gains by a second core.
 news: .venv/run-installed
 	@$(BIN)/python -m heads progress --cores $(CORES) -- --set-threads baseline=2 --config 'run=[news-$(PAIR)]' \
 	  'corpora={news-$(PAIR): {$(if $(FOLDER),$(SPLITS)) $(ON_DISK)}}'

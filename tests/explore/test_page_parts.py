@@ -190,7 +190,7 @@ def test_a_closing_square_tells_its_head_and_probability(opened: Opened) -> None
     page = opened("#closing=gates/all/lam-0.1/seed-1&update=10")
     titles, shares = (told(page, "#closing-grids", name) for name in ("title", "data-value"))
     assert titles["dec_enc.1.0"] == (
-        f"decoder-encoder attention, layer 2, head 1: open with probability {float(shares['dec_enc.1.0']):.2g}"
+        f"decoder-encoder attention, layer 2, head 1: open with probability {round(float(shares['dec_enc.1.0']), 2):g}"
     )
 
 

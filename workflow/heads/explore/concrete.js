@@ -74,8 +74,8 @@ function endSentence(closed, trained) {
 
 /** How many of the trained gates are closed, with the distribution that is shown. */
 function closedOf(trained, shape) {
-  const ends = trained.log_alpha.map((value) => masses({ ...shape, logalpha: value }));
-  return trained.budgets.length ? ends.length - trained.budgets.reduce((sum, budget) => sum + budget, 0) : ends.filter(({ zero, one }) => zero > one).length;
+  if (trained.budgets.length) return trained.log_alpha.length - trained.budgets.reduce((sum, budget) => sum + budget, 0);
+  return trained.log_alpha.map((value) => masses({ ...shape, logalpha: value })).filter(({ zero, one }) => zero > one).length;
 }
 
 /** Where the gate of the chosen head ended. */

@@ -201,15 +201,10 @@ def _closing(gates: pd.DataFrame) -> list[Record]:
         open_ = ordered["p_open"].to_numpy(float)
         updates = [int(update) for update in ordered["update"].unique()]
         found.append({
-            "run": run.folder, "name": asked_of(run.target), "scope": run.scope, "budgets": _budgets(run),
-            "updates": updates, "p_open": packed(open_),
+            "run": run.folder, "name": asked_of(run.target), "scope": run.scope,
+            "budgets": run.target.budgets if run.target else (), "updates": updates, "p_open": packed(open_),
         })  # fmt: skip
     return found
-
-
-def _budgets(run: Run) -> list[int]:
-    """How many heads were asked for, in all or of each kind; none under a penalty."""
-    return list(run.target.budgets) if run.target and run.target.lam is None else []
 
 
 def _concrete(heads: pd.DataFrame, distribution: HardConcrete) -> Record:
@@ -218,7 +213,7 @@ def _concrete(heads: pd.DataFrame, distribution: HardConcrete) -> Record:
             "run": run.folder,
             "name": asked_of(run.target),
             "scope": run.scope,
-            "budgets": _budgets(run),
+            "budgets": run.target.budgets if run.target else (),
             "log_alpha": [round(float(value), 4) for value in rows["log_alpha"]],
         }
         for run, rows in _grouped(heads)

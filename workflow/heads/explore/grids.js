@@ -10,18 +10,18 @@ const FUNCTION_NAMES = {
 const SIGNIFICANT = 0.01;
 
 /** A measure of which less is better: its least value is the brightest, and has the first place. */
-const isError = (key) => key === "aer" || isBudget(key);
+const isBetterSmall = (key) => key === "aer" || isBudget(key);
 
 /** Where a value stands among all of a measure, in [0, 1]; lambdas and numbers of heads by their rank, for they rise by factors. */
 function scaleOf(key) {
   const values = experiment().table.map((row) => row.values[key]).filter((value) => value !== null && value !== undefined);
-  if (isPenalty(key) || isBudget(key)) {
+  if (isSurvival(key)) {
     const steps = [...new Set(values)].sort((a, b) => (isBudget(key) ? b - a : a - b));
     return { low: steps[0], high: steps[steps.length - 1], at: (value) => (steps.length > 1 ? steps.indexOf(value) / (steps.length - 1) : 1) };
   }
   const low = Math.min(...values), high = Math.max(...values);
   const at = (value) => (high > low ? (value - low) / (high - low) : 0.5);
-  return isError(key) ? { low: high, high: low, at: (value) => 1 - at(value) } : { low, high, at };
+  return isBetterSmall(key) ? { low: high, high: low, at: (value) => 1 - at(value) } : { low, high, at };
 }
 
 /**
@@ -125,15 +125,15 @@ function renderGrids() {
     const names = Object.keys(FUNCTION_NAMES).filter((name) => one.table.some((row) => row.function === name));
     byId("legend").replaceChildren(...names.map((name) => make("span", { class: "note" }, make("span", { class: "dot", style: { background: FUNCTION_COLOURS[name] } }), FUNCTION_NAMES[name])));
   } else {
-    const scale = scaleOf(key), ends = isPenalty(key) || isBudget(key) ? ["goes first", "stays longest"] : [cellText(key, scale.low), cellText(key, scale.high)];
+    const scale = scaleOf(key), ends = isSurvival(key) ? ["goes first", "stays longest"] : [cellText(key, scale.low), cellText(key, scale.high)];
     byId("legend").replaceChildren(...legend("", ...ends, one.measures.find((each) => each.key === key).what));
   }
 }
 
-const isPenalty = (key) => key.startsWith("gate_last_lambda"), isBudget = (key) => key.startsWith("gate_fewest_heads");
+const isBudget = (key) => key.startsWith("gate_fewest_heads"), isSurvival = (key) => isBudget(key) || key.startsWith("gate_last_lambda");
 
 /** A value of a measure as text; penalties and numbers of heads are written as they were asked for. */
-const cellText = (key, value) => (isPenalty(key) || isBudget(key) ? String(value ?? "–") : show(value));
+const cellText = (key, value) => (isSurvival(key) ? String(value ?? "–") : show(value));
 
 /** A model by its name, its heads and its score. */
 const modelName = (one) => `${one.name}${one.scope === "enc_self" ? ", encoder only" : ""}: ${[...one.live].filter((digit) => digit === "1").length} heads, ${scored(one.bleu)}`;

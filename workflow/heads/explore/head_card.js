@@ -30,6 +30,9 @@ function plainly(role) {
 
 const chanceOf = (row) => (row.p_value < 0.001 ? "p < 0.001" : `p ${show(row.p_value, 3)}`);
 
+/** A measure of a head's gate among gates on all heads, else among those on the encoder's. */
+const inWidestScope = (row, name) => row.values[`${name}_all`] ?? row.values[`${name}_enc_self`];
+
 /** Whether the model can do without it, and on what that rests. */
 function needSentence(row) {
   const parts = [];
@@ -38,16 +41,15 @@ function needSentence(row) {
     const told = lost ? (sure ? "the model needs it as it stands" : `no sure loss, for p is not below ${SIGNIFICANT}`) : "nothing is lost without it";
     parts.push(`Masked alone, ${scoreName()} changes by ${scoreChange(row.bleu_change)} (${chanceOf(row)}): ${told}.`);
   }
-  const last = row.values.gate_last_lambda_all ?? row.values.gate_last_lambda_enc_self;
+  const last = inWidestScope(row, "gate_last_lambda");
   if (last !== null && last !== undefined) {
-    const most = Math.max(...experiment().table.map((one) => one.values.gate_last_lambda_all ?? one.values.gate_last_lambda_enc_self ?? 0));
+    const most = Math.max(...experiment().table.map((one) => inWidestScope(one, "gate_last_lambda") ?? 0));
     if (last === 0) parts.push("Pruning closes it at every penalty.");
     else parts.push(last === most ? `Pruning keeps it even at the largest penalty, λ ${last}.` : `Pruning keeps it up to λ ${last}, no further.`);
   }
-  const fewest = row.values.gate_fewest_heads_all ?? row.values.gate_fewest_heads_enc_self;
+  const fewest = inWidestScope(row, "gate_fewest_heads");
   if (fewest !== null && fewest !== undefined) {
-    const told = experiment().table.map((one) => one.values.gate_fewest_heads_all ?? one.values.gate_fewest_heads_enc_self);
-    const known = told.filter((value) => value !== null && value !== undefined);
+    const known = experiment().table.map((one) => inWidestScope(one, "gate_fewest_heads")).filter((value) => value !== null && value !== undefined);
     if (fewest === known.length) parts.push("Pruning cuts it whatever number of heads is asked for.");
     else parts.push(fewest === Math.min(...known) ? `Pruning keeps it even among the last ${fewest}.` : `Pruning keeps it among ${fewest} heads, not among fewer.`);
   }
@@ -57,7 +59,7 @@ function needSentence(row) {
 /** The place of a head among all of its kind by a measure, the largest first, of errors the least. */
 function placeOf(row, key) {
   const values = experiment().table.filter((one) => one.attention === row.attention).map((one) => one.values[key]).filter((value) => value !== null && value !== undefined);
-  return `${values.filter((value) => (isError(key) ? value < row.values[key] : value > row.values[key])).length + 1} of ${values.length}`;
+  return `${values.filter((value) => (isBetterSmall(key) ? value < row.values[key] : value > row.values[key])).length + 1} of ${values.length}`;
 }
 
 function measuresTable(row) {

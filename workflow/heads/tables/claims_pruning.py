@@ -39,7 +39,7 @@ def specialised_last(evidence: Evidence) -> Finding:
 
 
 def gates_between(evidence: Evidence) -> Finding:
-    """Share of the gates that end neither at 0 nor at 1, over all lambdas; units: their heads."""
+    """Share of the gates that end neither at 0 nor at 1, over all prunings; units: their heads."""
     gates = evidence.gates
     gates = pruned_by_gates(gates[gates["kind"] == "gates"]) if len(gates) else gates
     if not len(gates):
