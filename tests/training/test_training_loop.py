@@ -184,6 +184,20 @@ def test_a_line_of_the_log_tells_the_mean_loss_since_the_line_before(new_trainin
     assert len(set(losses)) == 9
 
 
+def test_the_weights_that_are_left_are_looked_at_once(new_training: New, tmp_path: Path) -> None:
+    plain = train(new_training(evaluate_every=3, plan={"updates": 8}), scripted([3.0, 2.5, 2.25, 9.0]),
+                  Unfinished(tmp_path / "plain", "one", 1e9))  # fmt: skip
+    assert plain["dev_loss"] == 2.25
+    # Averaged weights were not looked at before, nor those that a stopped training had come to.
+    averaging = new_training(evaluate_every=3, plan={"updates": 8, "average_last": 2, "average_every": 1})
+    averaged = train(averaging, scripted([3.0, 2.5, 2.25, 9.0]), Unfinished(tmp_path / "averaged", "one", 1e9))
+    assert averaged["dev_loss"] == 9.0
+    done = new_training(plan={"updates": 8})
+    done.update = 8
+    assert train(done, scripted([4.0]), Unfinished(tmp_path / "done", "one", 1e9))["dev_loss"] == 4.0
+    assert not done.model.training
+
+
 @pytest.mark.parametrize(
     ("patience", "dev", "end", "averaged"),
     [(0, [1.0] * 6, 11, (6, 8, 10)), (1, [3.0, 2.0, 2.0, 9.0], 6, (2, 4, 6)), (2, [2.0, 3.0, 2.5, 9.0], 6, (2, 4, 6))],

@@ -251,6 +251,7 @@ def train(training: Training, evaluate: Evaluate, unfinished: Unfinished) -> dic
         unfinished.resume(training)
     clock, tokens = time.monotonic(), 0
     stopped = training.update >= plan.length.updates or 0 < plan.length.patience <= training.waited
+    scores: dict[str, float] = {}
     with closing(training.prepared(training.update)) as updates:
         while not stopped:
             training.model.train()
@@ -271,7 +272,9 @@ def train(training: Training, evaluate: Evaluate, unfinished: Unfinished) -> dic
             keep(training, unfinished)
     if plan.length.average_last > 1:
         unfinished.load_average(training.model)
-    final = evaluate_once(training, evaluate)
+        scores = {}
+    # A training ends with an evaluation, which is of the very weights that are left unless they are averaged now.
+    final = scores or evaluate_once(training, evaluate)
     return {"updates": training.update, "total_updates": plan.updates_before + training.update, **final}
 
 
