@@ -56,7 +56,7 @@ class _Inexact(torch.autograd.Function):
         return (
             (slopes @ low)[: shape.numel()].view(*shape, -1).to(ctx.states_dtype) if of_states else None,
             (slopes.T @ inputs).float() if of_weight else None,
-            slopes.sum(0, dtype=torch.float32) if of_bias else None,
+            slopes.sum(0).float() if of_bias else None,
         )
 
 

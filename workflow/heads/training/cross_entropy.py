@@ -58,11 +58,13 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
             # By the likeliest piece, whose share of at least 1 / V has a logarithm.
             log_sums = logits.amax(-1).to(weight.dtype) - slope.amax(-1).to(weight.dtype).log()
             total += log_sums.sum() - (1 - smoothing) * logits.gather(1, wanted).to(weight.dtype).sum()
-            slope.scatter_add_(1, wanted, slope.new_full((), smoothing - 1).expand_as(wanted))
+            # By their places in a row: where there are two dimensions, scatter_add_ copies all of them on a CPU.
+            places = torch.arange(len(wanted), device=wanted.device) * len(weight) + wanted[:, 0]
+            slope.view(-1).index_add_(0, places, slope.new_full((), smoothing - 1).expand_as(places))
             torch.mm(slopes, low, out=of_states[first : first + rows])
             if ctx.needs_input_grad[1]:
                 of_weight += slopes.T @ part
-            of_bias += slope.sum(0, dtype=weight.dtype)
+            of_bias += slope.sum(0)  # in the precision of slopes, like that of weights: any other copies them
         # What all pieces have alike needs no logits.
         together = inputs.sum(0, dtype=weight.dtype)
         total -= evenly * (weight.sum(0) @ together + len(states) * bias.sum())
