@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import heads.model.linear
-from heads.model.linear import ROWS, Linear, filled
+from heads.model.linear import ONEDNN, ROWS, Linear, by_intel, filled, onednn_gains
 
 
 @pytest.mark.parametrize("bias", [False, True])
@@ -27,6 +27,21 @@ def test_it_is_the_formula_in_any_mode_and_precision(
         found = linear(states)
     assert found.dtype == dtype
     torch.testing.assert_close(found, torch.tensor(expected, dtype=dtype).view(2, 4, outputs))
+
+
+@pytest.mark.parametrize(("name", "expected"), [("Intel Xeon", True), ("AMD EPYC 9R14", False), ("", False)])
+def test_a_processor_is_intels_by_its_name(name: str, *, expected: bool) -> None:
+    assert by_intel({"cpu_name": name, "avx512_bf16": True}) is expected
+    assert not by_intel({"architecture": "aarch64"})
+
+
+def test_onednn_is_left_alone_where_mkl_is_quicker(monkeypatch: pytest.MonkeyPatch) -> None:
+    amd, intel = {"cpu_name": "AMD EPYC 9R14"}, {"cpu_name": "Intel Xeon"}
+    assert onednn_gains(torch.cpu.get_capabilities()) == ONEDNN
+    assert onednn_gains(amd)
+    assert not onednn_gains(intel)
+    monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda: False)
+    assert not onednn_gains(amd)
 
 
 def test_nothing_but_inference_is_left_to_onednn(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ import torch
 from filelock import lock_descriptor
 
 from heads.base.files import UserError
+from heads.model.linear import by_intel
 
 POLL_SECONDS = 2.0
 LOCK_HOMES = (Path("/dev/shm"), Path("/tmp"))
@@ -136,6 +137,6 @@ def products_dtype(precision: str, device: torch.device) -> torch.dtype:
     may hide: without it a Xeon that has both reached 84 billion operations a second in bf16 and 160 in fp32.
     """
     features = torch.cpu.get_capabilities()
-    by_amd = features.get("avx512_bf16", False) and not str(features.get("cpu_name", "")).startswith("Intel")
+    by_amd = features.get("avx512_bf16", False) and not by_intel(features)
     gains = device.type != "cpu" or by_amd or features.get("amx_bf16", False)
     return torch.bfloat16 if precision == "bf16" and gains else torch.float32
