@@ -91,6 +91,7 @@ use rule score as lrp with:
         f"{ANY_RUN}/log/lrp.txt",
     benchmark:
         f"{ANY_RUN}/bench/lrp.tsv"
+    priority: FIRST
     resources:
         mem_mb=4000,
         runtime=240,

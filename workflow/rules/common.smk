@@ -25,6 +25,9 @@ from heads.config.shown import labels_shown, sentences_shown, trees_shown
 HERE = WORKFLOW.relative_to(Path.cwd()) if WORKFLOW.is_relative_to(Path.cwd()) else WORKFLOW
 CODE = f"{HERE}/heads"
 REFERENCE = f"{HERE}/reference"
+# The priority of what takes long, trainings aside, and of what that waits for: left for the end, one of these jobs keeps a
+# core busy while the others have nothing to do.
+FIRST = 10
 
 
 def one_sentence(question):

@@ -22,8 +22,7 @@ use rule score as ablation with:
         f"{ANY_RUN}/log/ablation.txt",
     benchmark:
         f"{ANY_RUN}/bench/ablation.tsv"
-    # The longest of what the baseline's analyses wait for: left for the end it keeps one core busy and the others idle.
-    priority: 10
+    priority: FIRST
     resources:
         mem_mb=2000,
         runtime=720,

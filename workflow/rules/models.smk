@@ -36,7 +36,7 @@ rule baseline:
     wildcard_constraints:
         experiment=TRAINED_HERE,
     cache: CACHED
-    # Trainings before all else, as what is measured waits for them and fills the gaps that they leave.
+    # Trainings before what is short, which waits for them and fills the gaps that they leave.
     priority: 1
     conda:
         "../../envs/torch.yaml"
@@ -118,6 +118,7 @@ rule pruned:
     benchmark:
         f"{PRUNED}/bench/pruned.tsv"
     cache: CACHED
+    priority: FIRST
     conda:
         "../../envs/torch.yaml"
     resources:

@@ -61,6 +61,7 @@ use rule score as masked with:
         f"{BASELINE}/log/masked.txt",
     benchmark:
         f"{BASELINE}/bench/masked.tsv"
+    priority: FIRST
     resources:
         mem_mb=2000,
         runtime=720,

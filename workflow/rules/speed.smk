@@ -15,6 +15,7 @@ rule speed:
         f"{BASELINE}/log/speed.txt",
     benchmark:
         f"{BASELINE}/bench/speed.tsv"
+    priority: FIRST
     conda:
         "../../envs/torch.yaml"
     threads: 1
