@@ -17,9 +17,10 @@ from heads.model.linear import ONEDNN, ROWS, Linear, by_intel, filled, onednn_ga
 @pytest.mark.parametrize("outputs", [0, 5])
 @torch.no_grad()
 def test_it_is_the_formula_in_any_mode_and_precision(
-    *, bias: bool, dtype: torch.dtype, inference: bool, outputs: int
+    monkeypatch: pytest.MonkeyPatch, *, bias: bool, dtype: torch.dtype, inference: bool, outputs: int
 ) -> None:
     torch.manual_seed(1)
+    monkeypatch.setattr(heads.model.linear, "LEAST_PRODUCTS", 0)
     linear, states = Linear(3, outputs, bias=bias).to(dtype), torch.randn(2, 4, 3, dtype=dtype)
     weight, shift = linear.weight, linear.bias if bias else torch.zeros(outputs, dtype=dtype)
     expected = [[[weight[o] @ state + shift[o] for o in range(outputs)] for state in row] for row in states]
@@ -44,14 +45,16 @@ def test_onednn_is_left_alone_where_mkl_is_quicker(monkeypatch: pytest.MonkeyPat
     assert not onednn_gains(amd)
 
 
-def test_nothing_but_inference_is_left_to_onednn(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_but_inference_with_many_products_is_left_to_onednn(monkeypatch: pytest.MonkeyPatch) -> None:
     """A training is the same to the last bit as with torch's own."""
     torch.manual_seed(1)
-    linear, states = Linear(64, 64), torch.randn(7, 64)
+    linear, states = Linear(64, 32), torch.randn(7, 64)
     monkeypatch.setattr(heads.model.linear, "ONEDNN", True)
+    monkeypatch.setattr(heads.model.linear, "LEAST_PRODUCTS", 7 * 64 * 32)
     monkeypatch.setattr(torch.ops.mkldnn, "_linear_pointwise", lambda *_: "oneDNN")
     with torch.inference_mode():
         assert linear(states) == "oneDNN"
+        assert torch.equal(linear(states[1:]), torch.nn.functional.linear(states[1:], linear.weight, linear.bias))
     with torch.no_grad():
         assert torch.equal(linear(states), torch.nn.functional.linear(states, linear.weight, linear.bias))
 

@@ -18,30 +18,33 @@ def by_intel(features: Mapping[str, Any]) -> bool:
 def onednn_gains(features: Mapping[str, Any]) -> bool:
     """Whether oneDNN is there and multiplies quicker than MKL on a processor of these features.
 
-    On AMD's MKL leaves half of the arithmetic unused. On Intel's it takes four fifths of oneDNN's time where rows are
-    few, as in a search, and a sixth where there is one.
+    On some of AMD's MKL leaves half of the arithmetic unused, on others it is a tenth slower. On Intel's it takes four
+    fifths of oneDNN's time where rows are few, as in a search, and a sixth where there is one.
     """
     there = torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
     return there and not by_intel(features)
 
 
 ONEDNN = onednn_gains(torch.cpu.get_capabilities())
+LEAST_PRODUCTS = 2**22
+"""How many pairs of numbers are multiplied at least in what oneDNN is given: it takes 20 microseconds to begin."""
 ROWS = 64
 """What the rows of a product in bf16 on a CPU are filled up to a multiple of."""
 
 
 def linear(states: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """torch's linear map; on a CPU, in float32 and in inference mode, oneDNN multiplies where it is quicker than MKL.
+    """torch's linear map; on a CPU, in float32 and in inference mode, oneDNN multiplies where that is quicker.
 
     The result is the same up to rounding.
     """
+    # bf16 and oneDNN take no matrix without rows or columns, which a layer that lost all its heads has.
     if states.device.type != "cpu" or not weight.numel() or not states.numel():
         return F.linear(states, weight, bias)
     if torch.is_autocast_enabled("cpu"):
         inexact: Tensor = _Inexact.apply(states, weight, bias)
         return inexact
-    # oneDNN takes no matrix without rows or columns, which a layer that lost all its heads has.
-    if ONEDNN and torch.is_inference_mode_enabled() and states.dtype == weight.dtype == torch.float32:
+    many = states.numel() * len(weight) >= LEAST_PRODUCTS
+    if ONEDNN and many and torch.is_inference_mode_enabled() and states.dtype == weight.dtype == torch.float32:
         product: Tensor = torch.ops.mkldnn._linear_pointwise(states, weight, bias, "none", [], "")
         return product
     return F.linear(states, weight, bias)
