@@ -59,6 +59,14 @@ def test_nothing_but_inference_with_many_products_is_left_to_onednn(monkeypatch:
         assert torch.equal(linear(states), torch.nn.functional.linear(states, linear.weight, linear.bias))
 
 
+def test_a_graph_for_any_number_of_rows_is_exported_whoever_multiplies(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(1)
+    linear, states = Linear(64, 32), torch.randn(5, 64)
+    monkeypatch.setattr(heads.model.linear, "ONEDNN", True)
+    graph = torch.export.export(linear, (torch.randn(7, 64),), dynamic_shapes=({0: torch.export.Dim("rows")},))
+    torch.testing.assert_close(graph.module()(states), states @ linear.weight.T + linear.bias)
+
+
 @pytest.mark.parametrize("bias", [False, True])
 @pytest.mark.parametrize("outputs", [0, 5])
 @pytest.mark.parametrize("rows", [1, ROWS - 1, ROWS, ROWS + 1])

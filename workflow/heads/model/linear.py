@@ -43,8 +43,9 @@ def linear(states: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor
     if torch.is_autocast_enabled("cpu"):
         inexact: Tensor = _Inexact.apply(states, weight, bias)
         return inexact
-    many = states.numel() * len(weight) >= LEAST_PRODUCTS
-    if ONEDNN and many and torch.is_inference_mode_enabled() and states.dtype == weight.dtype == torch.float32:
+    exact = states.dtype == weight.dtype == torch.float32
+    # How many products there are is asked last: nobody knows while a graph is exported, which is not in inference mode.
+    if ONEDNN and exact and torch.is_inference_mode_enabled() and states.numel() * len(weight) >= LEAST_PRODUCTS:
         product: Tensor = torch.ops.mkldnn._linear_pointwise(states, weight, bias, "none", [], "")
         return product
     return F.linear(states, weight, bias)
