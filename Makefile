@@ -3,7 +3,6 @@ PYTHON ?= python3
 CORES ?= 2
 PAIR ?= en-ru
 BIN := .venv/bin
-ONE_THREAD := OMP_NUM_THREADS=1
 
 .PHONY: demo demo-full nli multi30k news pretrained test checks tests format settings
 
@@ -65,7 +64,7 @@ checks: .venv/test-installed
 	$(BIN)/snakemake --lint
 
 tests: .venv/test-installed
-	$(ONE_THREAD) $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 format: .venv/test-installed
 	$(BIN)/ruff format .

@@ -6,6 +6,7 @@ B 2 sentences, S 5 source and T 4 target positions, H 3 heads of E 2 dimensions,
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -31,6 +32,11 @@ LONG_SECONDS = 3600
 """For a test with all that is made for it and others: a run of the whole workflow on a machine that is busy."""
 FIRST_FREE = 4
 """The first piece id that is no padding, start, end or unknown."""
+
+
+def pytest_configure() -> None:
+    """One thread for each process of the tests, unless told otherwise: beside others two take many times as long."""
+    torch.set_num_threads(int(os.environ.setdefault("OMP_NUM_THREADS", "1")))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
