@@ -34,7 +34,7 @@ from heads.text.batches import pad
 from heads.text.special_ids import BOS, EOS, PAD, UNK
 from heads.translation.beam_search import IMPOSSIBLE, beam_search
 
-PIECES, AT_A_TIME, BEAM, STEPS, TURNS, LONGEST = 4000, 64, 4, 40, 2, 200
+PIECES, AT_A_TIME, BEAM, STEPS, TURNS, LONGEST = 4000, 64, 4, 40, 5, 200
 SHAPE = unpruned_shape(ModelSettings(layers=3, heads=4, width=128, feedforward=512, dropout=0.0), PIECES, PIECES)
 NAMES = ["<blank>", "<s>", "</s>", "<unk>", *map(str, range(UNK + 1, PIECES))]
 """What CTranslate2 calls the ids."""
