@@ -109,7 +109,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "train.jsonl": ("update", "dev_loss"),
     "heads.tsv": ("attention", "layer", "head", "log_alpha", "p_open", "open", "strictly_between"),
     "confidence.tsv": ("attention", "layer", "head", "confidence"),
-    "lrp.tsv": ("rule", "attention", "layer", "head", "relevance", "relevance_absolute"),
+    "lrp.tsv": ("rule", "attention", "layer", "head", "relevance", "relevance_of_sums", "relevance_absolute"),
     "roles.tsv": (
         *("trees", "layer", "head", "role", "name"),
         *("accuracy", "low", "high", "baseline", "excess_low", "excess_high", "cases", "reaches", "holds"),
