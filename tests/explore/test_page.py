@@ -270,8 +270,11 @@ def test_claims_stand_with_their_numbers_and_can_be_shown_by_verdict(made: Explo
     rows = page.locator("#claims-table tr.claim")
     assert rows.count() == len(made.tables["scoreboard"])
     verdicts = [row[f"verdict_{SEVERAL}"] or "not measured" for row in made.tables["scoreboard"]]
-    shown = page.locator("#claims-table .verdict").all_inner_texts()
-    assert [text.split(" ", 1)[1] for text in shown] == verdicts
+    shown = [text.partition("\n") for text in page.locator("#claims-table .verdict").all_inner_texts()]
+    assert [verdict.split(" ", 1)[1] for verdict, _, _ in shown] == verdicts
+    others = [row[f"other_readings_{SEVERAL}"] for row in made.tables["scoreboard"]]
+    assert [note for _, _, note in shown] == [other and f"other readings: {other}" for other in others]
+    assert any(others)
     page.select_option("#verdict", "no")
     assert rows.count() == verdicts.count("no") > 0
     assert page.locator('#claims-table a[href="figures/dependency_scores.png"]').count() == sum(

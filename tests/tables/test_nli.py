@@ -117,7 +117,11 @@ def test_correlations_are_of_the_ranks_of_a_classifiers_own_measures(tmp_path: P
     assert {*found["attention"]} == {"enc_self"}
     told = found.set_index(["attention", "measure_a", "measure_b"])
     assert not [pair for pair in told.index if "bleu" in " ".join(pair)]
-    for pair in (("lrp_plain", "accuracy_lost"), ("confidence", "accuracy_lost"), ("lrp_plain", "confidence")):
+    for pair in (
+        ("lrp_plain_signed_by_step", "accuracy_lost"),
+        ("confidence", "accuracy_lost"),
+        ("lrp_plain_signed_by_step", "confidence"),
+    ):
         ranks = heads[[*pair]].rank().to_numpy()
         expected = np.corrcoef(ranks.T)[0, 1]
         assert told.loc[("enc_self", *pair), "rho"] == pytest.approx(expected, abs=1e-9) and abs(expected) > 0.01

@@ -29,7 +29,8 @@ function renderClaims() {
     if (one.topic !== topic) rows.push(make("tr", { class: "topic" }, make("th", { colspan: 5, scope: "colgroup" }, one.topic)));
     topic = one.topic;
     const figure = one.figure ? (IN_REPORT ? make("span", { class: "note" }, `figure “${one.figure.split("/").pop().replace(".png", "")}” of this report`) : make("a", { href: one.figure }, "figure")) : null;
-    const verdict = make("td", { class: `verdict ${one.verdict.split(" ")[0]}` }, `${VERDICTS[one.verdict] || "–"} ${one.verdict}`);
+    const verdict = make("td", { class: `verdict ${one.verdict.split(" ")[0]}` }, `${VERDICTS[one.verdict] || "–"} ${one.verdict}`,
+      one.other_readings ? make("span", { class: "note" }, `other readings: ${one.other_readings}`) : null);
     rows.push(make("tr", { class: "claim" }, make("th", { scope: "row" }, one.name, one.rule ? make("span", { class: "note" }, ` relevance: ${one.rule}`) : null),
       make("td", { "data-label": "paper: " }, numberOf(one.paper, one.paper_of, null, null), make("span", { class: "note" }, ` ${one.source} ${one.tag}`)), make("td", { "data-label": "here: " }, numberOf(one.ours, one.of, one.low, one.high)), verdict, make("td", {}, figure)));
   }

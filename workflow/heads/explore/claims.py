@@ -12,7 +12,7 @@ from heads.explore.needs import figure_of
 from heads.explore.wording import number
 
 NUMBERS = ("paper", "paper_of", "ours", "of", "low", "high", "p_value")
-TEXTS = ("claim", "rule", "source", "tag")
+TEXTS = ("claim", "rule", "other_readings", "source", "tag")
 OF_ALL = "figures"
 """The folder of pictures of all experiments in one."""
 KEYS = ["claim", "measure", "rule"]

@@ -11,8 +11,9 @@ from heads.tables.claims_alignment import ALIGNMENT_CLAIMS
 from heads.tables.claims_michel import MICHEL_CLAIMS
 from heads.tables.claims_voita import VOITA_CLAIMS, VOITA_RELEVANCE_CLAIMS
 from heads.tables.evidence import Evidence, gather
-from heads.tables.measures import measures_table, relevance_columns
+from heads.tables.measures import measures_table
 from heads.tables.reading import Frames
+from heads.tables.relevance import relevance_columns, with_other_readings
 from heads.tables.seeds import with_spread
 from heads.tables.settling import NOT_SETTLED
 from heads.tables.verdicts import TOO_FEW, Finding, holds, t_quantile
@@ -53,7 +54,9 @@ COLUMNS = (
 
 
 def claims_table(frames: Frames, *papers: pd.DataFrame) -> pd.DataFrame:
-    """A row for each experiment, seed and claim, and for each rule of relevance where the claim is about relevance.
+    """A row for each experiment, seed and claim, and where it is about relevance for each reading of that.
+
+    `rule` is the reading, such as `plain, signed by step`, see `heads.tables.relevance`; "" of other claims.
 
     papers: the claims of each paper, what decides them and the paper's own numbers, see `voita_claims.csv` and `holds`.
     """
@@ -65,8 +68,9 @@ def claims_table(frames: Frames, *papers: pd.DataFrame) -> pd.DataFrame:
         for claim in claims:
             identity = str(claim["id"])
             if identity in RELEVANCE_CLAIMS:
-                for rule, column in relevance_columns(measures).items():
-                    rows.append({**run, **claim_row(claim, RELEVANCE_CLAIMS[identity](evidence, column)), "rule": rule})
+                for reading, column in relevance_columns(measures).items():
+                    found = claim_row(claim, RELEVANCE_CLAIMS[identity](evidence, column))
+                    rows.append({**run, **found, "rule": reading})
             else:
                 rows.append({**run, **claim_row(claim, CLAIMS[identity](evidence)), "rule": ""})
     return pd.DataFrame(rows, columns=list(COLUMNS))
@@ -81,9 +85,9 @@ def claim_row(claim: dict[str, object], finding: Finding) -> dict[str, object]:
 
 
 def decided_claims(frames: Frames, *papers: pd.DataFrame) -> pd.DataFrame:
-    """As `claims_table`, with means over several seeds and their own verdicts."""
+    """As `claims_table`, with means over several seeds and their own verdicts, and what other readings say."""
     keys = ["experiment", "claim", "measure", "rule"]
-    return over_seeds(with_spread(claims_table(frames, *papers), keys), keys)
+    return with_other_readings(over_seeds(with_spread(claims_table(frames, *papers), keys), keys))
 
 
 def over_seeds(table: pd.DataFrame, keys: list[str]) -> pd.DataFrame:

@@ -6,6 +6,7 @@ import pandas as pd
 
 from heads.tables.claims import RELEVANCE_CLAIMS, decided_claims
 from heads.tables.reading import Frames
+from heads.tables.relevance import side_by_side
 
 STATED = (
     "study",
@@ -21,19 +22,20 @@ STATED = (
     "paper",
     "paper_of",
 )
-"""Columns of the papers' files of claims, and the rule that relevance is measured by."""
-FOUND = {"ours": "ours", "of": "of", "holds": "verdict"}
+"""Columns of the papers' files of claims, and the reading of relevance that decides."""
+FOUND = {"ours": "ours", "of": "of", "holds": "verdict", "other_readings": "other_readings"}
 """What the table of claims calls what was found, and what it is here, in front of the experiment's name."""
 
 
 def scoreboard_table(frames: Frames, *papers: pd.DataFrame) -> pd.DataFrame:
-    """A row a claim in the order of `papers`: STATED, then number, out of how many and verdict of each experiment.
+    """A row a claim in the order of `papers`: STATED, then what each experiment FOUND.
 
-    Relevance is by the first rule; of several seeds there is the mean. papers and verdicts: as of
+    Relevance is read as the paper writes it, and beside the verdict stands what other readings say otherwise, see
+    `heads.tables.relevance`. Of several seeds there is the mean. papers and verdicts: as of
     `heads.tables.claims.claims_table`.
     """
     found = decided_claims(frames, *papers)
-    rule = next((rule for rule in found["rule"] if rule), "")
+    rule = next(iter(side_by_side(rule for rule in found["rule"] if rule)), "")
     board = pd.concat(papers, ignore_index=True).rename(columns={"condition": "holds_if"})
     board["rule"] = board["id"].isin(RELEVANCE_CLAIMS).map({True: rule, False: ""})
     board = board[list(STATED)]
@@ -45,6 +47,7 @@ def scoreboard_table(frames: Frames, *papers: pd.DataFrame) -> pd.DataFrame:
         own = own.assign(**{number: pd.to_numeric(own[number]) for number in ("ours", "of")})
         own = own.rename(columns={column: f"{name}_{experiment}" for column, name in FOUND.items()})
         board = board.merge(own, on=["claim", "measure", "rule"], how="left", validate="one_to_one")
+        board = board.fillna({f"other_readings_{experiment}": ""})
     return board
 
 
