@@ -86,7 +86,9 @@ class LrpSettings(Closed):
         "neurons. attnlrp: Achtibat et al. 2024; half of each product. The other way through attention: "
         "plain-softmax, z-plus-values and so on. voita-2019, voita-2021: what the authors' released code does, with "
         "its own constants; rescaled after each operation, attention by derivatives. voita-2021 costs as much as the "
-        "first four together. Figures show the first rule. lrp_conservation.tsv tells what every rule kept.",
+        "first four together. Claims are decided by plain with signed shares, the paper as written, and say where "
+        "its other shares or z-plus differ; heads are sorted and chosen by absolute shares of the first rule. "
+        "lrp_conservation.tsv tells what every rule kept.",
     )
 
 

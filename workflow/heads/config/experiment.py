@@ -111,8 +111,8 @@ class ChoiceSettings(Closed):
             "reversed",
         ),
         "Importance of Michel et al. 2019 by sentence (example, as in the paper), token, batch or signed, and each "
-        "divided by the norm of its layer; BLEU lost when masked alone; confidence; LRP by its first rule; optimal: "
-        "most importance that a number of heads or of measured seconds allows; random; reversed: "
+        "divided by the norm of its layer; BLEU lost when masked alone; confidence; LRP by absolute shares of its "
+        "first rule; optimal: most importance that a number of heads or of measured seconds allows; random; reversed: "
         "example_layer turned round.",
     )
     budgets: Budgets = setting((24, 48, 72, 96, 120), "heads kept, of all")
