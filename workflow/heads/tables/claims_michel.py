@@ -50,7 +50,7 @@ def gains_among_them(frames: Frames) -> Finding:
     encoder = _encoder(frames)
     significant = encoder[encoder["p_value"] < SIGNIFICANT]
     gains = int((significant["bleu_change"] > 0).sum())
-    # A false alarm is a gain as often as a loss.
+    # p is two-sided, and a gain is a loss as large with both sides swapped: a false alarm is either one as often.
     return share(gains, len(significant), chance=tail(gains, len(encoder), SIGNIFICANT / 2))
 
 
