@@ -23,8 +23,8 @@
       closing    [{run, name, scope, budgets,    heads asked for, in all or of each kind; [] under a penalty
                    updates, p_open: base64}]     bytes [updates, heads of the scope]
       concrete   {temperature, low, high, log_alpha_init, trained [{run, name, scope, budgets, log_alpha [number]}]}
-      claims     [{topic, name, claim, rule, source, tag, paper, paper_of, ours, of, low, high, p_value, verdict,
-                   figure}]                      of table_claims.tsv; figure is a path from the page or ""
+      claims     [{study, topic, name, claim, rule, source, tag, paper, paper_of, ours, of, relative_percent, low,
+                   high, p_value, verdict, figure}]   of table_claims.tsv; figure is a path from the page or ""
     }]}
 
 `run` is a folder such as pruned/all/lam-0.01/seed-1. Of several seeds the first is shown, and `seeds` says how many
