@@ -98,7 +98,7 @@ def test_it_is_trained_on_first_as_torch_trains_that_of_transformers(tmp_path: P
         expected = float(torch.nn.functional.cross_entropy(theirs.eval()(**batch).logits, right))
     facts = read_json(tmp_path / "tuned/model.json")
     assert facts["dev_loss"] == pytest.approx(expected, rel=1e-3)
-    assert (facts["updates"], facts["total_updates"]) == (5, 5)
+    assert (facts["updates"], facts["total_updates"], facts["pretrained"]) == (5, 5, True)
     assert [path.name for path in (tmp_path / "tuned/checkpoints").iterdir()] == ["checkpoint-00000002.safetensors"]
     assert [line["update"] for line in read_jsonl(tmp_path / "tuned/train.jsonl")] == [5]
 

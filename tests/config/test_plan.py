@@ -15,6 +15,7 @@ import yaml
 from checkouts import ROOT
 from heads.base.files import UserError, read_yaml, write_text
 from heads.base.names import KINDS
+from heads.config.corpora import compared_flags
 from heads.config.corpus_parts import download_name
 from heads.config.plan import Plan
 from heads.config.settings import merged
@@ -198,6 +199,16 @@ def test_a_corpus_is_made_of_its_text_and_each_treebank_and_other_domain_is_told
         UserError, match=r"^corpora\.plain has no test set of another domain: name its parts under out_of_domain"
     ):
         asked.out_of_domain_entry("plain")
+
+
+def test_experiments_are_held_against_numbers_of_the_paper_on_wmt_unless_their_corpus_says_another() -> None:
+    config = read_yaml(ROOT / "config.yaml")
+    asked = Plan(config)
+    entries = {name: asked.corpora[one["corpus"]] for name, one in asked.experiments.items()}
+    of_films = [name for name, one in asked.experiments.items() if one["corpus"] == "opensubtitles-en-ru"]
+    assert of_films and compared_flags({name: entries[name] for name in entries if name not in of_films}) == []
+    assert compared_flags(entries) == ["--compared-with", *(f"{name}=OpenSubtitles" for name in of_films)]
+    assert "compared_with" not in asked.corpus_entry("opensubtitles-en-ru"), "its text is none the other for it"
 
 
 def test_the_files_of_an_entry_are_its_downloads_and_what_lies_on_disk() -> None:

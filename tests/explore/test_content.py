@@ -145,9 +145,9 @@ def test_claims_have_the_numbers_and_verdicts_of_their_table(
     assert len(claims) == len(made.tables["scoreboard"]) > 50
     for claim, row in zip(claims, made.tables["scoreboard"], strict=True):
         own = table[row["claim"], row["measure"], row["rule"]]
-        for column in ("paper", "ours", "of", "low", "high", "p_value"):
+        for column in ("paper", "ours", "of", "relative_percent", "low", "high", "p_value"):
             assert claim[column] == as_number(own[column])
-        assert claim["verdict"] == (own["holds"] or "not measured")
+        assert (claim["verdict"], claim["study"]) == (own["holds"] or "not measured", row["study"])
         assert claim["other_readings"] == own["other_readings"]
 
 

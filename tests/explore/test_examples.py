@@ -146,7 +146,7 @@ def test_what_a_classifier_costs_is_told_in_points_of_accuracy(
     assert f"unpruned: 8 heads, accuracy {one['bleu']:.2f} %" in page.locator("#model option").all_inner_texts()
     assert page.locator("#curve text").all_text_contents()[-1] != "BLEU"
     assert "accuracy (%)" in page.locator("#curve text").all_text_contents()
-    assert "7 claims of Michel et al., tried" in page.inner_text("#claims-lead")
+    assert "7 claims of Michel et al. 2019, tried" in page.inner_text("#claims-lead")
 
 
 @needs_browser

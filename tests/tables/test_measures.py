@@ -138,4 +138,6 @@ def test_without_trees_all_but_the_roles_is_measured(tmp_path: Path) -> None:
     assert {row["syntactic_gain"] for row in rows} == {""} and all(row["confidence"] for row in rows)
     held = {row["measure"]: row["holds"] for row in table("claims", runs, tmp_path / "c.tsv")}
     assert not next(holds for measure, holds in held.items() if measure.startswith("syntactic heads"))
-    assert next(holds for measure, holds in held.items() if measure.startswith("models with fewer encoder"))
+    assert next(
+        holds for measure, holds in held.items() if measure.startswith("models that keep a smaller share of the")
+    )

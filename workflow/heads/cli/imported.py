@@ -44,7 +44,9 @@ def run(arguments: argparse.Namespace) -> str:
         return label_of(job.device)
     length = replace(settings, updates=settings.fine_tuning_updates)
     start = " ".join(["imported", *map(sha256_of, (bert if classifies else marian).files_of(folder))])
-    unfinished = run_job(job, model, training, length, start=start, updates_before=0, keep_at=length.keep_at)
+    unfinished = run_job(
+        job, model, training, length, start=start, updates_before=0, keep_at=length.keep_at, pretrained=True
+    )
     unfinished.write_checkpoints(arguments.checkpoints)
     unfinished.finish({"train.jsonl": arguments.history})
     return label_of(job.device)

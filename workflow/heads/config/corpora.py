@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from pydantic import Discriminator, Field, Tag, ValidationInfo
 
 from heads.base.files import UserError
-from heads.base.names import CLASSIFICATION, OUT_OF_DOMAIN, ROLES, SPLITS, TRANSLATION
+from heads.base.names import CLASSIFICATION, OUT_OF_DOMAIN, PAPER_CORPORA, ROLES, SPLITS, TRANSLATION, WMT
 from heads.config.corpus_parts import Alignment, Columns, File, FileSpec, OpusOverlap, Part, Parts, TwoFiles, keys_of
 from heads.config.examples import ExampleCleaning, ExampleColumns, Labels, Table, Tables
 from heads.config.fields import (
@@ -131,6 +131,9 @@ class FilesCorpus(_Entry):
         {}, "pairs cut from training for dev and test, and for roles lines to be parsed where roles.trees names own"
     )
     limit: Count | None = setting(None, "so many training pairs are kept, evenly from all parts")
+    compared_with: Annotated[str, one_of(*PAPER_CORPORA)] = setting(
+        WMT, "the corpus of Voita et al. whose numbers claims are held against: theirs of WMT and OpenSubtitles differ"
+    )
     lowercase: YesNo = setting(False, "true: all of its text is made lower case, that of test sets too")
     trees: File | None = setting(None, "parsed source-language sentences, for the roles of heads")
     parser_trees: File | None = setting(None, "what Stanza learns from, where roles.trees names stanza or own")
@@ -288,6 +291,13 @@ def task_of(entry: Mapping[str, Any]) -> str:
 def has_alignment(entry: Mapping[str, Any], split: str = "dev") -> bool:
     """Whether a corpus brings a word alignment of a split: the grammar's own, or an aligner's."""
     return entry["kind"] == "grammar" or split in entry.get("alignment", {})
+
+
+def compared_flags(entries: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """The flag that tells experiments, by the entries of their corpora, whose numbers are not compared with WMT's."""
+    found = {experiment: entry.get("compared_with", WMT) for experiment, entry in entries.items()}
+    others = [f"{experiment}={corpus}" for experiment, corpus in found.items() if corpus != WMT]
+    return ["--compared-with", *others] if others else []
 
 
 def downloads_of(entry: Mapping[str, Any]) -> list[str]:

@@ -30,7 +30,7 @@ from heads.config.pretrained import pretrained_files
 SCORED_KINDS = ("baseline", "pruned", "scratch", "selected", "penalty_scratch")
 """The kinds of runs that are scored; those with gates have all their heads."""
 
-PUT_ASIDE = ("trees", "parser_trees", "alignment", OUT_OF_DOMAIN)
+PUT_ASIDE = ("trees", "parser_trees", "alignment", OUT_OF_DOMAIN, "compared_with")
 """Keys of a corpus that only the rule which reads them is given, so that a change there leaves the text as it is."""
 SCORED_FILES = {
     TRANSLATION: ("bleu.json", "translations.txt"),

@@ -23,7 +23,8 @@
       closing    [{run, name, scope, budgets,    heads asked for, in all or of each kind; [] under a penalty
                    updates, p_open: base64}]     bytes [updates, heads of the scope]
       concrete   {temperature, low, high, log_alpha_init, trained [{run, name, scope, budgets, log_alpha [number]}]}
-      claims     [{topic, name, claim, rule, source, tag, paper, paper_of, ours, of, low, high, p_value, verdict,
+      claims     [{study, topic, name, claim, rule, source, tag, paper, paper_of, ours, of, relative_percent, low,
+                   high, p_value, verdict,
                    other_readings,               of relevance, that say otherwise; "" where all say the same
                    figure}]                      of table_claims.tsv; figure is a path from the page or ""
     }]}

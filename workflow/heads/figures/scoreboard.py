@@ -14,11 +14,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from heads.base.names import OURS
 from heads.figures.style import FULL_WIDTH, MINUS
 from heads.tables.reading import Frames
 from heads.tables.scoreboard import experiments_of, scoreboard_table
 from heads.tables.settling import NOT_SETTLED
-from heads.tables.verdicts import TOO_FEW
+from heads.tables.verdicts import TOO_FEW, TOO_WEAK
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,7 @@ LOOKS = {
     "no": Look("#E69F00", "✗", "it does not"),
     "unclear": Look("#F6E7B4", "?", "unclear: the interval holds the limit, or p is not below 0.05"),
     TOO_FEW: Look("#B5D9F0", "(✓)", "too few heads to tell: chance alone would do in more than one case of twenty"),
+    TOO_WEAK: Look("#DCC6E0", "∅", "model too weak to tell: it has little to lose"),
     NOT_SETTLED: Look("#D4D4D4", "…", "not settled: trainings behind it had not ended"),
     "": Look("#FFFFFF", MINUS, "not measured"),
 }
@@ -140,17 +142,27 @@ class Sheet:
         axes.text(corner[0] + size[0] - 0.05, y, text, ha="right", color=look.ink, **SMALL)
 
     def _counts(self, axes: Axes, top: float) -> None:
-        """How many claims have each verdict, which is the legend too, and how many of these hang on the reading."""
+        """How many claims of the papers have each verdict, which is the legend too, and how many each study has.
+
+        Below them, how many of these hang on the reading of relevance.
+        """
+        claims = self.board[self.board["study"] != OURS]
         axes.plot([MARGIN, self.width - MARGIN], [top, top], color="#444444", linewidth=0.8)
         for number, (verdict, look) in enumerate([*LOOKS.items(), ("", OTHERWISE)]):
             middle = top + (number + 0.8) * ROW
             axes.text(MARGIN + TOPIC_WIDTH, middle, look.meaning, **SMALL)
             for experiment, place in zip(self.experiments, self._middles(), strict=True):
-                count = (self.board[f"verdict_{experiment}"].fillna("") == verdict).sum()
+                count = (claims[f"verdict_{experiment}"].fillna("") == verdict).sum()
                 if look is OTHERWISE:
-                    count = (self.board[f"other_readings_{experiment}"] != "").sum()
+                    count = (claims[f"other_readings_{experiment}"] != "").sum()
                 self._cell(axes, place, middle, look, str(count))
-        axes.text(MARGIN, top + 0.8 * ROW, f"of {len(self.board)} claims", fontstyle="italic", color="#444444", **SMALL)
+        studies = claims["study"].value_counts(sort=False)
+        ours = len(self.board) - len(claims)
+        lines = [f"of {len(claims)} claims:"]
+        lines += [f"{count} of {str(study).removesuffix(' 2019')}" for study, count in studies.items()]
+        lines += [f"without {ours} of ours"] if ours else []
+        for number, line in enumerate(lines):
+            axes.text(MARGIN, top + (number + 0.8) * ROW, line, fontstyle="italic", color="#444444", **SMALL)
 
 
 def _header(experiment: str, seeds: int) -> list[str]:
