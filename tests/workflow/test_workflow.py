@@ -386,7 +386,7 @@ def test_the_figure_of_scores_reads_all_experiments_and_others_one(fresh: Path) 
 def test_a_missing_corpus_file_is_named_before_the_first_job(fresh: Path) -> None:
     done = snakemake(fresh, "--cores", "1", "--config", "run=[multi30k]")
     assert done.returncode != 0
-    assert "data/multi30k_en-de/train.en.gz" in done.stdout
+    assert "corpora.multi30k.train.0.source is data/multi30k_en-de/train.en.gz, which is not there:" in done.stdout
     assert "Traceback" not in done.stdout
 
 

@@ -5,7 +5,7 @@ Experiments, corpora and seeds are named as in paths; paths of folders and files
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from heads.base import criteria
@@ -24,6 +24,7 @@ from heads.base.names import (
 from heads.base.runs import Run, run_of
 from heads.base.targets import CONTROL, Target
 from heads.config import corpora, settings, sweep
+from heads.config.absent import check_there
 from heads.config.corpus_parts import download_name
 from heads.config.need import Need
 from heads.config.pretrained import pretrained_files, sized_by_folder
@@ -215,6 +216,10 @@ class Plan:
     def _files_besides(self, corpus: str, entry: Mapping[str, Any]) -> list[str]:
         """Those that an entry of a corpus names and its text is not made of."""
         return sorted({*self.files_of(entry)} - {*self.files_of(self.corpus_entry(corpus))})
+
+    def check_there(self, corpus: str, files: Sequence[str], made: Callable[[str], bool]) -> None:
+        """Raises UserError for one of the files of a corpus that is neither on disk nor made by a rule."""
+        check_there(corpus, self.corpora[corpus], files, made)
 
     def files_of(self, entry: Mapping[str, Any]) -> list[str]:
         """Downloads and local files that an entry names."""
