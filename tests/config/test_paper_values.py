@@ -86,6 +86,12 @@ def test_whatever_translates_searches_as_the_score_does(stage: str) -> None:
 def test_the_papers_experiments_change_none_of_them(name: str) -> None:
     experiment = resolve(CONFIG)[name]
     assert {path: value(experiment, path) for path in PAPER} == PAPER
+    # Numbers of heads do not follow the shares that other experiments have: sixths of 3 x 6 x 8 heads.
+    sixths = [144 * part // 6 for part in range(1, 6)]
+    assert (
+        value(experiment, "sweep.budgets.all") == value(experiment, "sweep.selection.fine_tuned.budgets") == sixths[:3]
+    )
+    assert value(experiment, "sweep.selection.budgets") == sixths
 
 
 @pytest.mark.parametrize("name", ["demo", "multi30k", "news-en-ru", "news-en-de"])

@@ -405,6 +405,45 @@ def test_numbers_of_heads_are_held_against_a_model_of_others_once_it_is_asked_fo
     assert more.pretrained_files("theirs") == [str(tmp_path / "config.json")]
 
 
+SHARES: dict[str, Any] = {
+    "budgets": {"enc_self": ["50%"], "all": ["25%", 30]},
+    "selection": {"methods": ["lrp"], "budgets": ["50%"], "fine_tuned": {"methods": ["dsp"], "budgets": ["75%"]}},
+}
+
+
+def test_a_share_is_of_the_heads_of_the_model_of_others(tmp_path: Path) -> None:
+    asked = imported_plan(tmp_path, merged(NOTHING, SHARES), **THEIR_SIZES)
+    # 8 heads of the encoder and 38 in all: 9.5, 19 and 28.5 of them.
+    pruned = [folder.split("/", 2)[2] for folder in asked.run_folders("theirs", ["pruned"])]
+    assert pruned == [
+        *(f"pruned/enc_self/{target}/seed-1" for target in ("lam-0", "keep-4")),
+        *(f"pruned/all/{target}/seed-1" for target in ("lam-0", "keep-10", "keep-30", "dsp-29")),
+    ]
+    assert asked.choices("theirs") == ["lrp-19"] and [*map(str, asked.fine_tuned("theirs"))] == ["dsp-29"]
+    assert asked.trained_on("theirs") == []
+    trained_on = merged(SHARES, {"lambdas": {"all": [0.5]}, "trained_on_scopes": ["all"]})
+    more = imported_plan(tmp_path, merged(NOTHING, trained_on), **THEIR_SIZES)
+    assert [*map(str, more.trained_on("theirs"))] == ["lam-0.5"]
+
+
+def test_shares_want_a_folder_that_tells_how_many_heads_there_are_and_numbers_do_not(tmp_path: Path) -> None:
+    silent = imported_plan(tmp_path / "silent", merged(NOTHING, SHARES))
+    said = r"^experiments\.theirs\.sweep has shares of heads, but .*config\.json does not say how many .*: copy it from"
+    with pytest.raises(UserError, match=said):
+        silent.run_folders("theirs")
+    for sweep in (SHARES, {"budgets": {"all": [30]}}):
+        absent = imported_plan(tmp_path / "gone", merged(NOTHING, sweep), **THEIR_SIZES)
+        (tmp_path / "gone/config.json").unlink()
+        (tmp_path / "gone").rmdir()
+        if sweep is SHARES:
+            with pytest.raises(
+                UserError, match=r"^experiments\.theirs\.baseline\.pretrained: .* is no folder: give one"
+            ):
+                absent.run_folders("theirs")
+        else:
+            assert "results/theirs/pruned/all/keep-30/seed-1" in absent.run_folders("theirs")
+
+
 @pytest.mark.parametrize("config", [{}, {**THEIR_SIZES, "decoder_layers": "three"}])
 def test_a_configuration_that_tells_no_numbers_of_heads_is_left_to_the_import(
     config: dict[str, Any], tmp_path: Path

@@ -32,7 +32,8 @@ def run(arguments: argparse.Namespace) -> None:
         if folder.is_dir() and read_object(folder / CONFIG).get("model_type") == "bert":
             if arguments.prefix:
                 raise UserError("--prefix is of models that translate: take it away.")
-            import_classifier(folder, arguments.output, arguments.labels)
+            if anew := import_classifier(folder, arguments.output, arguments.labels):
+                print(anew, file=sys.stderr)
             return
         if arguments.labels:
             raise UserError("--labels are of a BERT: take them away.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,10 +16,11 @@ from heads.cli._flags import add_training_arguments
 from heads.cli._job import job_of
 from heads.config.settings import section
 from heads.config.trainings import BaselineSettings, TrainingSettings
+from heads.model.encoder import Encoder
 from heads.training.devices import label_of
 from heads.training.job import run_job, save_untrained
 from heads.translation.bert_folder import read_bert
-from heads.translation.from_bert import model_of_bert
+from heads.translation.from_bert import drawn_anew, model_of_bert
 from heads.translation.from_marian import model_of_marian
 from heads.translation.marian_folder import read_marian
 
@@ -36,7 +38,14 @@ def run(arguments: argparse.Namespace) -> str:
     settings, training = section(BaselineSettings, content["baseline"]), section(TrainingSettings, content["training"])
     folder = Path(settings.pretrained)
     classifies = content.get(TASK) == CLASSIFICATION
-    model = model_of_bert(read_bert(folder), settings.labels) if classifies else model_of_marian(read_marian(folder))
+    model: Encoder
+    if classifies:
+        theirs = read_bert(folder)
+        if anew := drawn_anew(theirs):
+            print(anew, file=sys.stderr)
+        model = model_of_bert(theirs, settings.labels, arguments.seed)
+    else:
+        model = model_of_marian(read_marian(folder))
     if not settings.fine_tuning_updates:
         scores = save_untrained(job, model, training)
         arguments.checkpoints.mkdir(parents=True, exist_ok=True)

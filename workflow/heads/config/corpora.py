@@ -5,7 +5,7 @@ The Snakefile imports this module while it is parsed, so nothing heavy may be im
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,7 +14,7 @@ from pydantic import Discriminator, Field, Tag, ValidationInfo
 
 from heads.base.files import UserError
 from heads.base.names import CLASSIFICATION, OUT_OF_DOMAIN, PAPER_CORPORA, ROLES, SPLITS, TRANSLATION, WMT
-from heads.config.corpus_parts import Alignment, Columns, File, FileSpec, OpusOverlap, Part, Parts, TwoFiles, keys_of
+from heads.config.corpus_parts import Alignment, File, FileSpec, Part, Parts, TwoFiles, keys_of
 from heads.config.examples import ExampleCleaning, ExampleColumns, Labels, Table, Tables
 from heads.config.fields import (
     Closed,
@@ -254,24 +254,23 @@ def _check_columns(corpus: ExamplesCorpus) -> None:
 
 def files_of(corpus: AnyCorpus) -> Iterator[FileSpec]:
     """Every file that a corpus names, treebanks and word alignments last."""
-    if isinstance(corpus, GrammarCorpus | GrammarPairsCorpus):
+    return (file for _, file in files_by_key(corpus))
+
+
+def files_by_key(setting: Any, key: str = "") -> Iterator[tuple[str, FileSpec]]:
+    """Every file of `files_of` with the path of its key, such as `train.0.source`; of a part of a corpus as well."""
+    if isinstance(setting, FileSpec):
+        yield key, setting
         return
-    if isinstance(corpus, ExamplesCorpus):
-        yield from (part.table for parts in corpus.parts.values() for part in parts)
-        return
-    for parts in corpus.parts.values():
-        for part in parts:
-            if isinstance(part, Columns):
-                yield part.columns
-            elif isinstance(part, TwoFiles):
-                yield from (part.source, part.target)
-                if isinstance(part.overlap, OpusOverlap):
-                    yield from (part.overlap.links, part.overlap.ids)
-                elif part.overlap is not None:
-                    yield part.overlap
-    yield from (treebank for treebank in (corpus.trees, corpus.parser_trees) if treebank is not None)
-    for given in corpus.alignment.values():
-        yield from (file for file in (given.links, given.source, given.target) if file is not None)
+    inner: Iterable[tuple[object, Any]] = ()
+    if isinstance(setting, Closed):
+        inner = ((one.name, getattr(setting, one.name)) for one in fields(setting))  # type: ignore[arg-type]
+    elif isinstance(setting, Mapping):
+        inner = setting.items()
+    elif isinstance(setting, tuple):
+        inner = enumerate(setting)
+    for name, value in inner:
+        yield from files_by_key(value, f"{key}.{name}" if key else str(name))
 
 
 def has_gold(entry: Mapping[str, Any]) -> bool:
