@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from textwrap import wrap
 from typing import Any
@@ -64,8 +64,13 @@ def scoreboard(
 
     One page, whose width grows with the experiments. names: of all experiments.
     """
-    board = scoreboard_table(frames, voita, michel, alignment)
-    sheet = Sheet(frames, board)
+    seeds = frames["model.json"].groupby("experiment")["seed"].nunique()
+    return drawn(scoreboard_table(frames, voita, michel, alignment), seeds, names)
+
+
+def drawn(board: pd.DataFrame, seeds: Mapping[str, int], names: str = "") -> Figure:
+    """A scoreboard as a picture; seeds: how many each experiment has."""
+    sheet = Sheet(board, seeds)
     figure = plt.figure(figsize=(sheet.width, sheet.height))
     figure.set_layout_engine("none")
     axes = figure.add_axes((0, 0, 1, 1))
@@ -82,9 +87,8 @@ def scoreboard(
 class Sheet:
     """Where everything stands on the page, in inches from the top left."""
 
-    def __init__(self, frames: Frames, board: pd.DataFrame) -> None:
+    def __init__(self, board: pd.DataFrame, seeds: Mapping[str, int]) -> None:
         self.board, self.experiments = board, experiments_of(board)
-        seeds = frames["model.json"].groupby("experiment")["seed"].nunique()
         self.headers = [_header(name, int(seeds[name])) for name in self.experiments]
         longest = max(len(line) for header in self.headers for line in header)
         self.cell = max(CELL_WIDTH, longest * LETTER + 0.06)

@@ -8,7 +8,7 @@ import pandas as pd
 
 from heads.base.names import ATTENTIONS, SCOPES
 from heads.tables.reading import Frames, first_of, pruned_by_gates
-from heads.tables.relevance import SHARES, column_pattern
+from heads.tables.relevance import SHARES, column_pattern, is_shown, relevance_columns
 
 HEAD = ("attention", "layer", "head")
 KEYS = ("experiment", "seed", *HEAD)
@@ -30,8 +30,10 @@ def measures_table(frames: Frames) -> pd.DataFrame:
 
 
 def measure_names(table: pd.DataFrame) -> list[str]:
-    """The columns of a table of measures that are compared with each other."""
-    return [name for name in table.columns if name not in KEYS and not name.startswith(NOT_COMPARED)]
+    """The columns of a table of measures that are compared with each other; of relevance those that are shown."""
+    hidden = {column for reading, column in relevance_columns(table).items() if not is_shown(reading)}
+    columns = [name for name in table.columns if name not in KEYS and name not in hidden]
+    return [name for name in columns if not name.startswith(NOT_COMPARED)]
 
 
 def _heads(frame: pd.DataFrame, columns: Mapping[str, str]) -> pd.DataFrame:

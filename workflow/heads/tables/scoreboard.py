@@ -35,13 +35,16 @@ FOUND = {
 
 
 def scoreboard_table(frames: Frames, *papers: pd.DataFrame) -> pd.DataFrame:
+    """The board of what results say of the claims in `papers`, see `heads.tables.claims.claims_table`."""
+    return board_of(decided_claims(frames, *papers), *papers)
+
+
+def board_of(found: pd.DataFrame, *papers: pd.DataFrame) -> pd.DataFrame:
     """A row a claim in the order of `papers`: STATED, then of each experiment what FOUND has.
 
-    Relevance is read as the paper writes it, and beside the verdict stands what other readings say otherwise, see
-    `heads.tables.relevance`. Of several seeds there is the mean. papers and verdicts: as of
-    `heads.tables.claims.claims_table`.
+    found: tables of decided claims. Relevance is read as the paper writes it, and beside the verdict stands what other
+    readings say otherwise, see `heads.tables.relevance`. Of several seeds there is the mean.
     """
-    found = decided_claims(frames, *papers)
     rule = next(iter(side_by_side(rule for rule in found["rule"] if rule)), "")
     board = stated(*papers).rename(columns={"condition": "holds_if"})
     board["rule"] = board["id"].isin(RELEVANCE_CLAIMS).map({True: rule, False: ""})

@@ -1,0 +1,167 @@
+"""Decide the papers' claims again by kept tables alone: PYTHONPATH=workflow python docs/measured/decide_again.py
+
+With --scoreboard the claims that lie here are put side by side, see scoreboard/.
+
+Verdicts were corrected after some experiments had been measured whose results are gone. This takes the tables of the
+last commit before that, and gives each claim the verdict that the same number has now: by its limit with the margin,
+by the paper's corpus, by losses alone, by the share of relevance as the paper writes it. What those tables do not tell
+is left empty. P-values of BLEU in them are of the former bootstrap, which found p < .01 in 1.7 % of null pairs.
+"""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+import pandas as pd
+
+from heads.base.keeping import compress
+from heads.base.names import WMT
+from heads.figures.scoreboard import drawn
+from heads.figures.style import STYLE, save
+from heads.tables.claims import COLUMNS, MICHEL_CLAIMS, RELEVANCE_CLAIMS, claim_row, over_seeds, stated
+from heads.tables.evidence import Evidence
+from heads.tables.floor import LEAST
+from heads.tables.needs import NEEDS
+from heads.tables.reading import load_reference
+from heads.tables.relevance import relevance_columns, with_other_readings
+from heads.tables.scoreboard import board_of
+from heads.tables.seeds import with_spread
+from heads.tables.settling import NOT_SETTLED
+from heads.tables.verdicts import NOT_MEASURED, UNKNOWN, Finding
+from heads.tables.writing import write_frame
+
+BEFORE = "4c87e51"
+HERE = Path(__file__).parent
+AGAIN = ("multi30k", "news-en-ru", "pretrained")
+SHOWN = ("demo", "multi30k", "news-en-ru")
+KEYS = ["experiment", "claim", "measure", "rule"]
+SAME_HEADS = ("top_heads_differ", "relevance_confidence", "without_exception", "exception_is_first")
+"""Claims about relevance that hang on nothing but the measures of heads."""
+FROM_HEADS = {"heads_that_matter": "table1", "gains_among_them": "table1"}
+FROM_LAYERS = {"layers_with_one_head": "table2", "layers_with_one_head_oracle": "table2"}
+BY_CONTROL = "_control"
+
+
+def kept(path: str) -> pd.DataFrame:
+    """A table of that commit, or one of the papers' files; empty where there was none."""
+    found = subprocess.run(["git", "show", f"{BEFORE}:{path}"], capture_output=True, text=True, cwd=HERE, check=False)
+    if found.returncode:
+        return pd.DataFrame()
+    return pd.read_csv(io.StringIO(found.stdout), sep="\t" if path.endswith("tsv") else ",", keep_default_na=True)
+
+
+def table(experiment: str, name: str) -> pd.DataFrame:
+    """A table of an experiment, of single seeds."""
+    frame = kept(f"docs/measured/{experiment}/tables/table_{name}.tsv")
+    if frame.empty:
+        return frame
+    return frame[~frame["seed"].isin(["mean", "sd"])].assign(seed=lambda rows: rows["seed"].astype(int))
+
+
+def former_claims(experiment: str) -> pd.DataFrame:
+    """The claims as they were, with their ids."""
+    files = ("voita_claims", "michel_claims", "alignment_claims")
+    papers = pd.concat([kept(f"workflow/reference/{name}.csv") for name in files])
+    return table(experiment, "claims").merge(papers[["id", "claim", "measure"]], on=["claim", "measure"])
+
+
+def as_it_was(row: pd.Series) -> Finding:
+    """The number of a claim with all that its table tells."""
+    numbers = {name: row[name] for name in ("ours", "of", "p_value", "low", "high", "chance")}
+    return Finding(**numbers, settled=row["holds"] != NOT_SETTLED)
+
+
+def findings(experiment: str, seed: int, claim: str, former: pd.DataFrame) -> dict[str, Finding]:
+    """Our number for a claim by the reading of relevance, "" where it is not about that."""
+    rows = former[(former["seed"] == seed) & (former["id"] == claim)]
+    if claim in RELEVANCE_CLAIMS:
+        return of_relevance(experiment, seed, claim, rows)
+    if rows.empty:
+        return {"": NOT_MEASURED}
+    for asked, name in ((FROM_HEADS, "ablation.tsv"), (FROM_LAYERS, "layers_to_one.tsv")):
+        if claim in asked:
+            frame = table(experiment, f"michel_{asked[claim]}")
+            return {"": MICHEL_CLAIMS[claim]({name: frame[frame["seed"] == seed]}) if len(frame) else NOT_MEASURED}
+    return {"": as_it_was(rows.iloc[0])}
+
+
+def of_relevance(experiment: str, seed: int, claim: str, rows: pd.DataFrame) -> dict[str, Finding]:
+    """By reading; shares of sums were not kept, and those of roles hang on absolute shares alone."""
+    measures = table(experiment, "measures")
+    if measures.empty:
+        return {f"{rule}, absolute": as_it_was(row) for rule, row in rows.set_index("rule").iterrows()}
+    names = {name: f"{name.removesuffix('_signed')}_signed_by_step" for name in measures if name.endswith("_signed")}
+    names |= {name: f"{name}_absolute" for name in measures if name.startswith("lrp_") and name not in names}
+    names.pop("importance_signed", None)
+    heads = measures[measures["seed"] == seed].rename(columns=names).reset_index(drop=True)
+    if claim in SAME_HEADS:
+        nothing = pd.DataFrame()
+        evidence = Evidence(heads, nothing, nothing, nothing, nothing)
+        return {reading: RELEVANCE_CLAIMS[claim](evidence, name) for reading, name in relevance_columns(heads).items()}
+    old = rows.set_index("rule")
+    return {
+        reading: as_it_was(old.loc[reading.partition(",")[0]]) if reading.endswith("absolute") else NOT_MEASURED
+        for reading in relevance_columns(heads)
+    }
+
+
+def decided(experiment: str) -> pd.DataFrame:
+    """The table of claims of an experiment, anew."""
+    former, pruning = former_claims(experiment), table(experiment, "pruning")
+    claims = stated(*map(load_reference, NEEDS["scoreboard"].reference)).to_dict("records")
+    rows = []
+    for seed in sorted(former["seed"].unique()):
+        whole = pruning[(pruning["seed"] == seed) & (pruning["kind"] == "baseline")]["bleu"].iloc[0]
+        for claim in claims:
+            asked = claim["corpus"] in ("", WMT)
+            for rule, finding in findings(experiment, seed, claim["id"], former).items():
+                row = claim_row(claim, finding if asked else NOT_MEASURED, weak=bool(whole < LEAST))
+                beside = beside_of(claim, pruning[pruning["seed"] == seed])
+                row["relative_percent"] = 100 * row["ours"] / beside if beside else UNKNOWN
+                rows.append({"experiment": experiment, "seed": seed, **row, "rule": rule})
+    found = pd.DataFrame(rows, columns=list(COLUMNS))
+    return with_other_readings(over_seeds(with_spread(found, KEYS), KEYS))
+
+
+def beside_of(claim: dict[str, object], pruning: pd.DataFrame) -> float | None:
+    """The BLEU that a change is told against: the unpruned model's, or the control's; None where none is told."""
+    identity = str(claim["id"])
+    if not identity.startswith(("encoder_10", "encoder_5", "encoder_4", "all_", "three_quarters")):
+        return None
+    scope = "enc_self" if identity.startswith("encoder") else "all"
+    column = "bleu_control" if identity.endswith(BY_CONTROL) else "bleu"
+    rows = (
+        pruning[pruning["scope"] == scope] if identity.endswith(BY_CONTROL) else pruning[pruning["kind"] == "baseline"]
+    )
+    values = rows[column].dropna()
+    return float(values.iloc[0]) if len(values) else None
+
+
+def write_scoreboard() -> None:
+    """The board of the experiments whose claims are kept, and its picture."""
+    papers = [load_reference(name) for name in NEEDS["scoreboard"].reference]
+    read = partial(pd.read_csv, sep="\t", keep_default_na=True, dtype={"seed": str})
+    found = pd.concat([read(HERE / name / "tables" / "table_claims.tsv") for name in SHOWN])
+    found = found.fillna({"rule": "", "holds": "", "other_readings": ""})
+    board = board_of(found, *papers)
+    write_frame(HERE / "scoreboard" / "table_scoreboard.tsv", board)
+    mpl.use("Agg")
+    seeds = found[~found["seed"].isin(["mean", "sd"])].groupby("experiment")["seed"].nunique()
+    with plt.style.context(STYLE), TemporaryDirectory() as place:
+        save(drawn(board, seeds), Path(place, "x.pdf"), Path(place, "x.png"))
+        compress(Path(place, "x.png"), HERE / "scoreboard" / "scoreboard.png")
+
+
+if __name__ == "__main__":
+    if "--scoreboard" in sys.argv:
+        write_scoreboard()
+    else:
+        for each in AGAIN:
+            write_frame(HERE / each / "tables" / "table_claims.tsv", decided(each))
