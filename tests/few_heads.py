@@ -13,9 +13,9 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-from heads.model.encoder import Gates
 from heads.model.head_removal import attention_name
 from heads.model.shape import Head, ModelShape
+from heads.model.sublayers import Gates
 from heads.model.transformer import Transformer
 from heads.text.batches import Batch
 from heads.text.special_ids import BOS, EOS

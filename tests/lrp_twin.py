@@ -16,8 +16,10 @@ import torch
 from torch import Tensor, nn
 
 from heads.model.attention import Attention
-from heads.model.encoder import FeedForward, Layer, Residual, sinusoids
+from heads.model.encoder import sinusoids
+from heads.model.feedforward import FeedForward
 from heads.model.shape import ModelShape
+from heads.model.sublayers import Layer, Residual
 from heads.model.transformer import Transformer
 
 STABILISER = 1e-12
@@ -311,7 +313,7 @@ class Twin:
 
 def embedded(shape: ModelShape, matrix: Tensor, ids: Tensor) -> Tensor:
     """Embeddings, scaled where the shape says so, with positions [Q, D] of ids [Q]."""
-    signals = sinusoids(len(ids), shape.width, halves=shape.positions == "halves").to(matrix)
+    signals = sinusoids(len(ids), shape.width, layout=shape.positions).to(matrix)
     return matrix[ids] * (math.sqrt(shape.width) if shape.scaled_embedding else 1) + signals
 
 

@@ -21,9 +21,9 @@ from heads.analysis.ablation import (
     masked_alone,
 )
 from heads.analysis.metrics import paired_bootstrap
-from heads.model.encoder import Gates
 from heads.model.head_removal import prune
 from heads.model.shape import ModelShape
+from heads.model.sublayers import Gates
 from heads.model.transformer import Transformer
 from heads.pruning.selection import keep_best, reversed_scores
 

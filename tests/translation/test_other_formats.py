@@ -16,9 +16,9 @@ import torch
 import heads.translation.export
 from heads.__main__ import main
 from heads.base.files import UserError, read_json, read_tsv, write_lines
-from heads.model.encoder import layers_of
 from heads.model.folder import load_folder
 from heads.model.head_removal import prune
+from heads.model.sublayers import layers_of
 from heads.model.transformer import Transformer
 from heads.text.batches import pad
 from heads.text.special_ids import EOS
