@@ -12,8 +12,8 @@ import pytest
 import yaml
 from numpy.typing import NDArray
 
-from heads.translation.marian_items import MarianFile, new_file
-from heads.translation.marian_shape import shape_of, shapes_of
+from heads.formats.marian_items import MarianFile, new_file
+from heads.formats.marian_shape import shape_of, shapes_of
 
 FLOAT, MATRIX, TEXT = 0x404, 0x4101, 0x101
 OPTIONS: dict[str, Any] = {

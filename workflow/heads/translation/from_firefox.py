@@ -18,14 +18,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from heads.base.files import UserError
+from heads.formats.marian_file import read
+from heads.formats.marian_items import MarianFile
+from heads.formats.marian_parts import MarianParts, find_parts
+from heads.formats.marian_shape import MarianShape, check_tensors, shape_of
 from heads.model.shape import SSRU, ModelShape
 from heads.model.transformer import Transformer
 from heads.text.special_ids import BOS, PAD
 from heads.translation.from_marian import ACTIVATIONS, Numbering
-from heads.translation.marian_file import read
-from heads.translation.marian_items import MarianFile
-from heads.translation.marian_parts import MarianParts, find_parts
-from heads.translation.marian_shape import MarianShape, check_tensors, shape_of
 
 EPSILON = 1e-9
 """Of Marian's layer norms."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from heads.base.files import UserError
-from heads.translation.marian_items import OPTIONS, MarianFile
+from heads.formats.marian_items import OPTIONS, MarianFile
 
 DEFAULTS: Mapping[str, Any] = {
     "type": "amun",

@@ -14,8 +14,8 @@ from pathlib import Path
 import yaml
 
 from heads.base.files import UserError
-from heads.translation.marian_file import VERSION, ZIP
-from heads.translation.marian_shortlist import is_shortlist
+from heads.formats.marian_file import VERSION, ZIP
+from heads.formats.marian_shortlist import is_shortlist
 
 SEGMENTER = ".spm"
 OPTIMIZER = ".optimizer.npz"

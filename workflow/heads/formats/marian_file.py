@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 
 from heads.base.files import UserError, atomic_path
-from heads.translation.marian_items import (
+from heads.formats.marian_items import (
     FLOAT32,
     INT8,
     INTGEMM8,

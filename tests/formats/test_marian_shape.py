@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from heads.base.files import UserError
-from heads.translation.marian_file import read
-from heads.translation.marian_items import MarianFile, packed
-from heads.translation.marian_shape import check_tensors, shape_of, shapes_of
+from heads.formats.marian_file import read
+from heads.formats.marian_items import MarianFile, packed
+from heads.formats.marian_shape import check_tensors, shape_of, shapes_of
 from marian_files import OPTIONS, packaged, small_file
 
 HERE = Path("model.bin")
