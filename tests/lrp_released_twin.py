@@ -194,6 +194,7 @@ class ReleasedTwin(Twin):
         if isinstance(taken.part, FeedForward):
             inside = self.through_feedforward(taken.part, taken.entered, inside)
         else:
+            assert isinstance(taken.part, Attention), "the codes know no recurrent unit"
             inside, beyond, met[taken.name] = self.through_attention(taken, taken.part, inside)
         if taken.residual.pre_norm:
             inside = self.code.norm(norm, taken.stream, inside)

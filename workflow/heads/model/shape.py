@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from heads.base.files import UserError, read_json
-from heads.base.names import ATTENTIONS, CLASSIFICATION, KINDS_OF, TRANSLATION
+from heads.base.names import ATTENTIONS, CLASSIFICATION, KINDS_OF, SCOPES, TRANSLATION
 from heads.config.trainings import ModelSettings
 
 FACTS = "model.json"
@@ -100,6 +100,10 @@ class ModelShape:
     def kinds(self) -> tuple[str, ...]:
         """The kinds of attention that the model has, in the order of every table and figure."""
         return tuple(kind for kind in ATTENTIONS if self.layers(kind))
+
+    def kinds_in(self, scope: str) -> tuple[str, ...]:
+        """The kinds of attention of a pruning scope, as far as the model has them."""
+        return tuple(kind for kind in SCOPES[scope] if self.layers(kind))
 
     def layers(self, kind: str) -> int:
         """Number of layers that have this kind of attention, with heads or without."""
