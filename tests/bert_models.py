@@ -55,10 +55,13 @@ def save_tokeniser(folder: Path, *, form: str = "tokenizer.json", lowercase: boo
     return tokeniser
 
 
-def save_bert(folder: Path, kind: str = "BertForSequenceClassification", *, seed: int = 0, **changes: Any) -> Any:
-    """Write a model whose weights are all large enough to matter, norms and biases too."""
+def save_bert(
+    folder: Path, kind: str = "BertForSequenceClassification", *, seed: int = 0, pooler: bool = True, **changes: Any
+) -> Any:
+    """Write a model whose weights are all large enough to matter, norms and biases too; pooler: of a BertModel."""
     torch.manual_seed(seed)
-    model = getattr(transformers, kind)(transformers.BertConfig(**{**SIZES, **changes})).eval()
+    options = {} if pooler else {"add_pooling_layer": False}
+    model = getattr(transformers, kind)(transformers.BertConfig(**{**SIZES, **changes}), **options).eval()
     with torch.no_grad():
         for name, value in model.named_parameters():
             value.copy_(torch.randn_like(value) * 0.4 + ("LayerNorm.weight" in name))

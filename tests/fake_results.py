@@ -27,7 +27,7 @@ MEASURED = ("accuracy", "baseline", "cases", "holds", "low", "high", "excess_low
 ROLE_COLUMNS = ("trees", "layer", "head", "role", "name", *MEASURED)
 ALIGNMENT = {"trees": "gold", "sentences": 100, "measured": 98, "tree_words": 900, "aligned_words": 900}
 RULES = ("plain", "z-plus")
-LRP_COLUMNS = ("rule", "attention", "layer", "head", "relevance", "relevance_absolute", "steps")
+LRP_COLUMNS = ("rule", "attention", "layer", "head", "relevance", "relevance_of_sums", "relevance_absolute", "steps")
 SENTENCE = (
     ("the", "det", 3), ("old", "amod", 3), ("farmers", "nsubj", 4), ("sold", "root", 0), ("their", "nmod", 7),
     ("excellent", "amod", 7), ("tools", "obj", 4), ("yesterday", "advmod", 4), (".", "punct", 4),
@@ -108,7 +108,7 @@ def _model(
         _curve(path, (2000, 2700, 3000), last_fall=0.05 if run.kind == "baseline" else 0.01)
     # Of its own generator, so that the numbers of other files stay as they are.
     _bleu(path, bleu, np.random.default_rng([run.seed, *run.folder.encode()]))
-    lrp, confidence = [], []
+    lrp, confidence, signs = [], [], np.random.default_rng([run.seed, 7, *run.folder.encode()])
     for a in ATTENTIONS:
         for layer, heads in enumerate(live[a]):
             for head in heads:
@@ -116,8 +116,8 @@ def _model(
                 total = sum(weight[a][layer][h] for h in heads)
                 share = float(weight[a][layer][head] / total)
                 for rule, relevance in zip(RULES, (share, rng.dirichlet([1.0, 2.0])[0]), strict=True):
-                    signed = {"relevance": relevance - 0.1, "relevance_absolute": relevance, "steps": 50}
-                    lrp.append({"rule": rule, **where, **signed})
+                    signed = {"relevance": relevance - signs.random(), "relevance_of_sums": relevance * signs.random()}
+                    lrp.append({"rule": rule, **where, **signed, "relevance_absolute": relevance, "steps": 50})
                 confidence.append({**where, "confidence": float(rng.beta(4, 2)), "tokens": 900})
     write_tsv(path / "lrp.tsv", sorted(lrp, key=lambda row: RULES.index(row["rule"])), LRP_COLUMNS)
     write_tsv(path / "confidence.tsv", confidence, ("attention", "layer", "head", "confidence", "tokens"))

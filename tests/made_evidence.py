@@ -113,7 +113,7 @@ def swept(**models: Mapping[str, Sequence[Sequence[int]]]) -> Evidence:
         rows += [
             {**run, "attention": kind, "layer": layer, "head": head, "live": live}
             for kind in ATTENTIONS
-            for layer, heads in enumerate(kinds[kind])
+            for layer, heads in enumerate(kinds.get(kind, ()))
             for head, live in enumerate(heads)
         ]
     empty = pd.DataFrame()

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
-import pytest
 import torch
-from sacrebleu.metrics import BLEU
 
 from few_heads import USEFUL, random_batch, translator, with_useful_heads
 from heads.analysis.ablation import (
@@ -20,7 +17,6 @@ from heads.analysis.ablation import (
     kept_alone,
     masked_alone,
 )
-from heads.analysis.metrics import paired_bootstrap
 from heads.model.head_removal import prune
 from heads.model.shape import ModelShape
 from heads.model.sublayers import Gates
@@ -29,12 +25,6 @@ from heads.pruning.selection import keep_best, reversed_scores
 
 LIVE = {"enc_self": ((0, 2), ()), "dec_self": ((1,), (0, 1, 2)), "dec_enc": ((2,), (0, 1))}
 REFERENCES = [f"the {i} cats sat on mat number {i * i} and slept" for i in range(40)]
-
-
-def worsened(lines: list[str], share: float, seed: int) -> list[str]:
-    """The lines with some of their words replaced."""
-    draw = np.random.default_rng(seed)
-    return [" ".join("dog" if draw.random() < share else word for word in line.split()) for line in lines]
 
 
 def test_a_head_masked_by_its_gate_is_the_same_as_one_that_is_gone(tiny_model: Callable[..., Transformer]) -> None:
@@ -60,7 +50,7 @@ def test_masking_finds_the_only_heads_that_matter_and_all_others_change_nothing(
     tiny_model: Callable[..., Transformer],
 ) -> None:
     model = with_useful_heads(tiny_model())
-    translate = translator(model, random_batch(40, 2))
+    translate = translator(model, random_batch(150, 2))
     rows = ablation_rows(model, masked_alone(model.shape), translate, translate(None), resamples=100)
     assert all(tuple(row) == COLUMNS for row in rows)
     changes = {head: float(row["bleu_change"]) for head, row in zip(model.shape.heads(), rows, strict=True)}
@@ -80,37 +70,6 @@ def test_a_case_that_masks_nothing_is_not_translated_again(tiny_model: Callable[
     rows = ablation_rows(model, kept_alone(model.shape), translate, REFERENCES, resamples=10)
     assert len(rows) == 9
     assert len(calls) == 1 + 7  # dec_self and dec_enc of layer 0 have one head each
-
-
-def test_bleu_and_p_values_agree_with_sentences_resampled_one_by_one() -> None:
-    baseline, system = worsened(REFERENCES, 0.1, 1), worsened(REFERENCES, 0.12, 2)
-    (own, _), (bleu, p_value) = paired_bootstrap(baseline, [system], REFERENCES, 1000)
-
-    def score(lines: list[str], chosen: list[int]) -> float:
-        return float(BLEU().corpus_score([lines[i] for i in chosen], [[REFERENCES[i] for i in chosen]]).score)
-
-    everything = list(range(len(REFERENCES)))
-    assert (own, bleu) == (score(baseline, everything), score(system, everything))
-    draw = np.random.default_rng(17)
-    drawn = [draw.integers(len(REFERENCES), size=len(REFERENCES)).tolist() for _ in range(150)]
-    differences = np.abs([score(system, chosen) - score(baseline, chosen) for chosen in drawn])
-    expected = float(np.mean(differences - differences.mean() > abs(own - bleu)))
-    assert 0.01 < expected < 0.9
-    assert p_value == pytest.approx(expected, abs=5 * (expected * (1 - expected) / 150) ** 0.5)
-
-
-def test_a_system_equal_to_the_baseline_is_no_discovery_and_a_much_worse_one_is() -> None:
-    baseline = worsened(REFERENCES, 0.1, 1)
-    pairs = paired_bootstrap(baseline, [list(baseline), worsened(baseline, 0.5, 3)], REFERENCES, 200)
-    assert pairs[0] == pairs[1]
-    assert pairs[1][1] == 1
-    assert pairs[2][1] == pytest.approx(1 / 201)
-
-
-def test_p_values_are_the_same_every_time_whatever_else_is_compared() -> None:
-    baseline, other, third = (worsened(REFERENCES, share, seed) for share, seed in ((0.1, 1), (0.15, 2), (0.2, 3)))
-    first = paired_bootstrap(baseline, [other, third], REFERENCES, 200)
-    assert paired_bootstrap(baseline, [third, other], REFERENCES, 200) == [first[0], first[2], first[1]]
 
 
 def test_the_head_of_a_layer_is_chosen_on_one_set_and_scored_on_another() -> None:

@@ -15,7 +15,7 @@ from test_lrp_model import PLAIN, RULES, LiveHeads, random_batch, random_model
 from torch import Tensor, nn
 
 import heads.analysis.lrp.rows
-from heads.analysis.lrp.rows import Sums, add, conservation_rows, generated, relevance_rows, rule_of, shares
+from heads.analysis.lrp.rows import SHARES, Sums, add, conservation_rows, generated, relevance_rows, rule_of, shares
 from heads.analysis.lrp.rules import Account, Attended, Back, stabilised
 from heads.analysis.lrp.steps import HeadRelevance, head_relevance
 from heads.base.files import UserError, read_tsv, write_text
@@ -36,6 +36,11 @@ COARSE = 2e-4
 def randn(*shape: int, seed: int = 1) -> Tensor:
     """Seeded normal numbers in float64."""
     return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def values(rows: Sequence[Mapping[str, object]], column: str) -> list[float]:
+    """A column of numbers."""
+    return [float(str(row[column])) for row in rows]
 
 
 def assert_shares_out(
@@ -149,12 +154,58 @@ def test_the_table_averages_shares_over_all_steps_and_names_original_heads() -> 
     assert [row["place"] for row in conservation][:2] == ["dec_ffn.1", "dec_enc.1"]
 
 
+def test_the_three_shares_are_those_of_relevances_made_by_hand_over_the_same_steps(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Two batches; the second step cancels and the last one was not conserved, so that no share is of either."""
+    monkeypatch.setattr(heads.analysis.lrp.rows, "MOST_OFF", 1.0)
+    made = [[[3.0, -1.0, 2.0], [1.0, -1.0, 0.0], [10.0, 5.0, 5.0]], [[-6.0, 1.0, 4.0], [90.0, -7.0, 8.0]]]
+    kept = [[1.0, 1.0, 1.0], [1.0, 0.5]]
+
+    def walk(_: Transformer, batch: int, __: object) -> HeadRelevance:
+        relevance, whole = (torch.tensor(part[batch], dtype=torch.float64) for part in (made, kept))
+        found: dict[str, list[Tensor]] = {kind: [relevance[:, :0]] * 2 for kind in ATTENTIONS}
+        found["dec_enc"] = [relevance[:, :0], relevance]
+        return HeadRelevance(found, torch.ones(len(whole)), {"dec_enc.1": torch.stack([whole, 0 * whole], 1)})
+
+    monkeypatch.setattr(heads.analysis.lrp.rows, "head_relevance", walk)
+    live: LiveHeads = {"enc_self": ((), ()), "dec_self": ((), ()), "dec_enc": ((), (0, 1, 2))}
+    rows, _ = relevance_rows(random_model(pre_norm=True, live=live), [0, 1], SETTINGS)  # type: ignore[list-item]
+    # Of the steps 3 -1 2, 10 5 5 and -6 1 4, of which each layer's sums are 4, 20 and -1, of absolutes 6, 20 and 11.
+    assert values(rows, "relevance") == pytest.approx(
+        [(3 / 4 + 10 / 20 + 6) / 3, (-1 / 4 + 5 / 20 - 1) / 3, (2 / 4 + 5 / 20 - 4) / 3]
+    )
+    assert values(rows, "relevance_of_sums") == pytest.approx([7 / 23, 5 / 23, 11 / 23])
+    assert values(rows, "relevance_absolute") == pytest.approx(
+        [(3 / 6 + 10 / 20 + 6 / 11) / 3, (1 / 6 + 5 / 20 + 1 / 11) / 3, (2 / 6 + 5 / 20 + 4 / 11) / 3]
+    )
+    assert values(rows, "steps") == [3, 3, 3]
+
+
+def test_the_share_of_sums_is_the_mean_of_signed_shares_by_the_relevance_of_the_layer() -> None:
+    model, batches = random_model(pre_norm=True), [random_batch([(3, 4), (2, 2)]), random_batch([(5, 1)])]
+    rows, _ = relevance_rows(model, batches, SETTINGS)
+    for kind in ATTENTIONS:
+        steps = torch.cat([head_relevance(model.double(), batch, PLAIN).heads[kind][0] for batch in batches]).numpy()
+        expected = np.average(steps / steps.sum(1, keepdims=True), axis=0, weights=steps.sum(1))
+        own = [row for row in rows if (row["attention"], row["layer"]) == (kind, 0)]
+        assert values(own, "relevance_of_sums") == pytest.approx(expected.tolist())
+        assert values(own, "relevance_of_sums") != pytest.approx(values(own, "relevance"), rel=0.01)
+
+
+@pytest.mark.parametrize("name", ["z-plus", "voita-2019"])
+def test_a_rule_that_makes_all_parts_positive_has_signed_shares_that_are_the_absolute_ones(name: str) -> None:
+    positive = dataclasses.replace(SETTINGS, rules=(name,))
+    rows, _ = relevance_rows(random_model(pre_norm=True), [random_batch([(3, 4), (2, 2)])], positive)
+    assert values(rows, "relevance") == pytest.approx(values(rows, "relevance_absolute"))
+
+
 def test_a_layer_that_no_relevance_reaches_has_rows_of_zero_and_no_steps() -> None:
     model = random_model(pre_norm=True)
     nn.init.zeros_(model.get_parameter("decoder.0.cross_attention.output.weight"))
     rows, _ = relevance_rows(model, [random_batch([(3, 4)])], SETTINGS)
     rows = [row for row in rows if row["attention"] == "dec_enc" and row["layer"] == 0]
-    assert [(row["relevance"], row["relevance_absolute"], row["steps"]) for row in rows] == [(0.0, 0.0, 0)] * 3
+    assert [[row[name] for name in (*SHARES, "steps")] for row in rows] == [[0.0, 0.0, 0.0, 0]] * 3
 
 
 @pytest.mark.parametrize("stabiliser", [0.5, float("nan")])
@@ -262,11 +313,6 @@ def random_pairs(lengths: Sequence[tuple[int, int]]) -> list[tuple[Tensor, Tenso
     return [(batch.source[i, :n], batch.target_output[i, :m]) for i, (n, m) in enumerate(lengths)]
 
 
-def values(rows: Sequence[Mapping[str, object]], column: str) -> list[float]:
-    """A column of numbers."""
-    return [float(str(row[column])) for row in rows]
-
-
 def test_the_command_writes_the_table_of_the_generated_batches_and_tells_what_is_too_long(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -335,9 +381,9 @@ def test_the_command_makes_batches_of_as_many_tokens_as_are_asked_for(
 
 
 def test_a_step_whose_heads_cancel_in_one_layer_still_counts_in_the_others() -> None:
-    sums = Sums({("enc_self", layer): [torch.zeros(2), torch.zeros(2), torch.zeros(())] for layer in (0, 1)}, {}, "")
+    sums = Sums({("enc_self", layer): [*torch.zeros(3, 2), torch.zeros(())] for layer in (0, 1)}, {}, "")
     heads = {"enc_self": [torch.tensor([[1.0, -1.0], [3.0, 1.0]]), torch.tensor([[1.0, 3.0], [2.0, 0.0]])]}
     add(sums, HeadRelevance(heads, torch.ones(2), {}), 1e-9)
     assert sums.steps == 2
-    assert [part.tolist() for part in sums.heads["enc_self", 0]] == [[0.75, 0.25], [0.75, 0.25], 1.0]
-    assert [part.tolist() for part in sums.heads["enc_self", 1]] == [[1.25, 0.75], [1.25, 0.75], 2.0]
+    assert [part.tolist() for part in sums.heads["enc_self", 0]] == [[0.75, 0.25], [3.0, 1.0], [0.75, 0.25], 1.0]
+    assert [part.tolist() for part in sums.heads["enc_self", 1]] == [[1.25, 0.75], [3.0, 3.0], [1.25, 0.75], 2.0]

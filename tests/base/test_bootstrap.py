@@ -1,11 +1,13 @@
-"""Bootstrap over sentences, against the moments that drawing with replacement must have."""
+"""Draws of sentences, against the moments that they must have."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 
-from heads.base.bootstrap import interval, resampled_sums
+from heads.base.bootstrap import halved_sums, interval, resampled_sums
 
 
 def test_sums_of_draws_have_the_mean_and_covariance_of_drawing_with_replacement() -> None:
@@ -18,6 +20,16 @@ def test_sums_of_draws_have_the_mean_and_covariance_of_drawing_with_replacement(
     np.testing.assert_allclose(sums[:, 0] + sums[:, 2], 7 * 23)
 
 
+def test_a_coin_for_each_sentence_makes_every_set_of_them_as_likely() -> None:
+    counts = np.array([[1, 0], [2, 3], [4, 0], [8, 3]], np.float32)
+    sums = halved_sums(counts, 8000)
+    often = np.bincount(sums[:, 0].astype(int), minlength=16)
+    assert len(often) == 16
+    np.testing.assert_allclose(often, 500, atol=4 * 500**0.5)
+    taken = sums[:, 0].astype(int)
+    np.testing.assert_array_equal(sums[:, 1], 3 * ((taken >> 1 & 1) + (taken >> 3 & 1)))
+
+
 def test_every_draw_has_as_many_sentences_as_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("heads.base.bootstrap.WEIGHTS_AT_ONCE", 20)
     sums = resampled_sums(np.ones((7, 2), np.float32), 5)
@@ -25,11 +37,14 @@ def test_every_draw_has_as_many_sentences_as_there_are(monkeypatch: pytest.Monke
     assert sums.shape == (5, 2)
 
 
-def test_memory_that_holds_fewer_weights_gives_the_same_sums(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("drawn_sums", [resampled_sums, halved_sums])
+def test_memory_that_holds_fewer_weights_gives_the_same_sums(
+    monkeypatch: pytest.MonkeyPatch, drawn_sums: Callable[..., np.ndarray]
+) -> None:
     counts = np.arange(22, dtype=np.float32).reshape(11, 2)
-    at_once = resampled_sums(counts, 9)
+    at_once = drawn_sums(counts, 9)
     monkeypatch.setattr("heads.base.bootstrap.WEIGHTS_AT_ONCE", 30)
-    np.testing.assert_array_equal(resampled_sums(counts, 9), at_once)
+    np.testing.assert_array_equal(drawn_sums(counts, 9), at_once)
 
 
 def test_no_sentences_have_no_counts() -> None:

@@ -212,9 +212,10 @@ def test_every_choice_has_a_row_with_what_the_unpruned_model_scores_without_the_
         assert (row["kept"], row["of"]) == (str(len(heads)), "18")
         assert float(row["bleu"]) == pytest.approx(score, abs=1e-3)
         assert float(row["bleu_change"]) == pytest.approx(score - whole, abs=1e-3)
-        # What translates just as the unpruned model is no change; what loses so much in each draw has the least chance.
-        changed = score < whole - 20
-        assert float(row["p_value"]) == pytest.approx(1 / 200 if changed else 1.0, abs=1e-6)
+        # What translates just as the unpruned model is no change; what loses so much is sure. Draws are 199, as set.
+        p_value, changed = float(row["p_value"]), score < whole - 20
+        assert p_value <= 0.02 if changed else p_value == 1
+        assert 200 * p_value == pytest.approx(round(200 * p_value), abs=1e-4)
     assert scores[1] == scores[2] == scores[5] == round(whole, 4)
     assert len(set(scores)) >= 4
 
@@ -234,7 +235,7 @@ def test_masked_models_are_scored_by_the_beam_and_the_length_penalty_of_the_sett
 
 
 LINES = ["the old cat sees a dog .", "a dog sees the small cat .", "two birds sing in the tall tree .",
-         "we all like warm bread .", "they never came back home again ."]  # fmt: skip
+         "we all like warm bread .", "they never came back home again ."] * 4  # fmt: skip
 
 
 def with_errors(count: int) -> list[str]:
@@ -266,7 +267,7 @@ def test_every_fine_tuned_model_is_compared_with_the_unpruned_one_and_with_no_ot
     given = {
         "baseline/seed-1": (LIVE, 50, 1), "pruned/all/lam-0/seed-1": (LIVE, 57, 3),
         "pruned/all/keep-6/seed-1": (fewer, 57, 1), "selected/all/lrp-6/seed-1": (fewer, 62, 0),
-        "selected/all/random2-0/seed-1": (none, 62, 5),
+        "selected/all/random2-0/seed-1": (none, 62, 20),
     }  # fmt: skip
     folders = [folder_of(root, run, *facts) for run, facts in given.items()]
     for resamples in (99, 19):
@@ -294,5 +295,5 @@ def test_translations_of_another_number_of_sentences_are_not_compared(
     runs = [folder_of(root, run, LIVE, 5, 0) for run in ("baseline/seed-1", "selected/all/lrp-6/seed-1")]
     write_lines(runs[1] / "translations.txt", LINES[:-1])
     assert compare(runs[0], runs[1:], root) == 1
-    assert "translations.txt has 4 lines, not 5: score it again." in capsys.readouterr().err
+    assert "translations.txt has 19 lines, not 20: score it again." in capsys.readouterr().err
     assert not (root / "compared.tsv").exists()

@@ -15,6 +15,8 @@ from heads.base.files import read_json, read_jsonl, read_tsv, read_yaml, write_l
 from heads.config.settings import classifying, merged, stage_settings
 from heads.model.folder import load_classifier
 from heads.syntax.conllu import place, write_conllu
+from heads.translation.bert_folder import read_bert
+from heads.translation.from_bert import model_of_bert
 
 ROOT = Path(__file__).parents[2]
 LABELS = ("entailment", "neutral", "contradiction", "neutral")
@@ -32,12 +34,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-def encode(place: Path) -> None:
+def encode(place: Path, **baseline: Any) -> None:
     """Take the pieces of the folder `bert`, and write examples in them."""
     for split, times in SPLITS.items():
         write_lines(place / f"{split}.source.txt", EXAMPLES * times)
         write_lines(place / f"{split}.target.txt", LABELS * times)
-    run(place, "imported_bpe", "--out-folder", str(place / "bpe"))
+    run(place, "imported_bpe", "--out-folder", str(place / "bpe"), **baseline)
     for split in SPLITS:
         for side in ("source", "target"):
             text, bpe = place / f"{split}.{side}.txt", place / f"bpe/{side}.model"
@@ -98,9 +100,30 @@ def test_it_is_trained_on_first_as_torch_trains_that_of_transformers(tmp_path: P
         expected = float(torch.nn.functional.cross_entropy(theirs.eval()(**batch).logits, right))
     facts = read_json(tmp_path / "tuned/model.json")
     assert facts["dev_loss"] == pytest.approx(expected, rel=1e-3)
-    assert (facts["updates"], facts["total_updates"]) == (5, 5)
+    assert (facts["updates"], facts["total_updates"], facts["pretrained"]) == (5, 5, True)
     assert [path.name for path in (tmp_path / "tuned/checkpoints").iterdir()] == ["checkpoint-00000002.safetensors"]
     assert [line["update"] for line in read_jsonl(tmp_path / "tuned/train.jsonl")] == [5]
+
+
+def test_an_encoder_without_a_pooler_is_trained_on_with_one_that_is_drawn_from_the_seed_and_both_commands_say_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    save_tokeniser(tmp_path / "bert")
+    save_bert(tmp_path / "bert", "BertModel", pooler=False, num_attention_heads=3)
+    given = ["--pretrained", str(tmp_path / "bert"), "--output", str(tmp_path / "ours"), "--labels", "yes", "no"]
+    assert main(["import", *given]) == 0
+    said = "The model came without a pooler and a classifier: they are drawn at random, and tell nothing before"
+    assert said in capsys.readouterr().err
+    labels = ["entailment", "neutral", "contradiction"]
+    encode(tmp_path, labels=labels)
+    words = [*trained(tmp_path, "tuned"), "--checkpoints", str(tmp_path / "tuned/checkpoints")]
+    run(tmp_path, "imported", *words, labels=labels, fine_tuning_updates=1, average_last=1, patience=0)
+    assert said in capsys.readouterr().err
+    start = model_of_bert(read_bert(tmp_path / "bert"), labels, seed=1).state_dict()
+    tuned = load_classifier(tmp_path / "tuned").state_dict()
+    moved = (tuned["pooler.weight"] - start["pooler.weight"]).abs()
+    # Adam's first update moves a weight by the rate at most, of which a draw of another seed would be ten times apart.
+    assert 0 < float(moved.max()) < 0.05 * 4**-1.5 * 1.01
 
 
 def test_roles_are_measured_on_its_own_word_pieces(folder: Path, tmp_path: Path) -> None:

@@ -123,7 +123,7 @@ def test_what_the_readme_does_with_a_model_of_others_can_be_done(
 
 def test_the_imported_baseline_is_the_model_after_no_update_with_its_scores_on_dev(folder: Path) -> None:
     facts, (line,) = read_json(folder / "baseline/model.json"), read_jsonl(folder / "baseline/train.jsonl")
-    assert facts["updates"] == facts["total_updates"] == line["update"] == 0
+    assert facts["updates"] == facts["total_updates"] == line["update"] == 0 and facts["pretrained"] is True
     assert facts["dev_loss"] == line["dev_loss"]
     model = load_folder(folder / "baseline")
     source, target = (Vocabulary(folder / f"bpe/{side}.model") for side in SENTENCES)
@@ -151,7 +151,7 @@ def test_gates_on_all_train_the_one_matrix_that_is_embedding_and_projection(fold
     moved = changed(folder, made)
     assert {"source_embedding.pieces.weight", "projection.bias", "decoder.0.self_attention.query.bias"} <= moved
     assert not [name for name in moved if name in ("projection.weight", "target_embedding.pieces.weight")]
-    assert read_json(made / "model.json")["total_updates"] == 6
+    assert read_json(made / "model.json")["total_updates"] == 6 and "pretrained" not in read_json(made / "model.json")
     assert sum(int(row["open"]) for row in read_tsv(made / "heads.tsv")) == 9
 
 

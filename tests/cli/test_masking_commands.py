@@ -155,13 +155,13 @@ def test_the_head_of_a_layer_is_chosen_on_dev_and_scored_on_test_and_the_oracle_
 
 
 def test_the_other_domain_is_translated_as_far_as_the_settings_say(known: Known, tmp_path: Path) -> None:
-    wanted = references(tmp_path / "other.txt", known.right("train")[:8], 40)
-    flags = masking(known, "ablation", tmp_path, "train", wanted, sentences=8, dev_sentences=3, resamples=99)
+    wanted = references(tmp_path / "other.txt", known.right("train")[:12], 40)
+    flags = masking(known, "ablation", tmp_path, "train", wanted, sentences=12, dev_sentences=3, resamples=99)
     command("ablation_out_of_domain", **flags, masked=tmp_path / "other.tsv")
     rows = read_tsv(tmp_path / "other.tsv")
     assert len(rows) == 18
     for head in (FIRST, *KNOWN[:2]):
-        left = bleu(translations(known.ids("train", "source")[:8], {head}), known.right("train")[:8])["bleu"]
+        left = bleu(translations(known.ids("train", "source")[:12], {head}), known.right("train")[:12])["bleu"]
         assert of_head(rows, head)["bleu"] == pytest.approx(left, abs=1e-3)
     assert of_head(rows, KNOWN[3])["p_value"] == pytest.approx(1 / 100)
 

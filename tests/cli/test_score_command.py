@@ -41,12 +41,14 @@ def known(tmp_path_factory: pytest.TempPathFactory) -> Known:
     return write_known(tmp_path_factory.mktemp("results") / "known")
 
 
-def scored(known: Known, model: Path, out: Path, **translate: Any) -> tuple[list[str], dict[str, Any]]:
+def scored(
+    known: Known, model: Path, out: Path, text: Path | None = None, **translate: Any
+) -> tuple[list[str], dict[str, Any]]:
     """What the command writes: translations, and the score with its facts."""
     command("score", settings=settings(out / "settings.yaml", translate=translate), model=model,
             source=known.tokens("test", "source"), references=known.text("test", "target"),
             target_bpe=known.bpe / "target.model", translations=out / "t.txt", bleu=out / "b.json",
-            device="cpu")  # fmt: skip
+            device="cpu", **({"text": text} if text else {}))  # fmt: skip
     return read_lines(out / "t.txt"), read_json(out / "b.json")
 
 
@@ -92,6 +94,21 @@ def test_so_many_sentences_as_asked_for_are_scored_the_first_ones_against_their_
     assert lines == known.right("test")[:sentences]
     references = read_lines(known.text("test", "target"))[:sentences]
     assert (facts["sentences"], facts["bleu"]) == (sentences, pytest.approx(bleu(lines, references), abs=1e-9))
+
+
+@pytest.mark.parametrize("sentences", [0, 5])
+def test_the_source_text_is_scored_as_the_translation_of_the_same_sentences_where_it_is_given(
+    known: Known, tmp_path: Path, sentences: int
+) -> None:
+    given = tmp_path / "source.txt"
+    right, references = known.right("test"), read_lines(known.text("test", "target"))
+    lines = [*right[1:], right[0]]
+    given.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    _, facts = scored(known, known.baseline, tmp_path, text=given, sentences=sentences)
+    asked = sentences or 14
+    assert facts["copied_bleu"] == pytest.approx(bleu(lines[:asked], references[:asked]), abs=1e-9)
+    assert 0 < facts["copied_bleu"] < facts["bleu"]
+    assert "copied_bleu" not in scored(known, known.baseline, tmp_path)[1]
 
 
 @pytest.mark.parametrize("search", FOUND)

@@ -68,12 +68,11 @@ def test_only_the_bpe_stage_is_told_the_task_and_only_where_there_are_labels() -
     assert set(stage_settings(experiments["demo"], "selection")["selection"]["at_least"]) > {"dec_enc"}
 
 
-def test_budgets_of_the_defaults_are_left_out_where_an_encoder_has_fewer_heads() -> None:
+def test_shares_are_of_the_heads_of_the_encoder_alone() -> None:
     sweep = resolve(config({}))["told"]["sweep"]
-    assert sweep["budgets"] == {"all": [24, 48]}
-    assert sweep["selection"]["budgets"] == [24, 48] == sweep["selection"]["fine_tuned"]["budgets"]
-    larger = resolve(config({"model": {"layers": 12, "heads": 12, "width": 48}}))["told"]["sweep"]
-    assert larger["budgets"] == {"all": [24, 48, 72]} and larger["selection"]["budgets"] == [24, 48, 72, 96, 120]
+    assert sweep["budgets"] == {"all": [12, 24, 36]}
+    assert sweep["selection"]["budgets"] == [12, 24, 29, 36, 43]  # 60 and 90 % are 28.8 and 43.2
+    assert sweep["selection"]["fine_tuned"]["budgets"] == [12, 24, 36]
 
 
 @pytest.mark.parametrize(

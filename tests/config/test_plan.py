@@ -15,6 +15,7 @@ import yaml
 from checkouts import ROOT
 from heads.base.files import UserError, read_yaml, write_text
 from heads.base.names import KINDS
+from heads.config.corpora import compared_flags
 from heads.config.corpus_parts import download_name
 from heads.config.plan import Plan
 from heads.config.settings import merged
@@ -198,6 +199,16 @@ def test_a_corpus_is_made_of_its_text_and_each_treebank_and_other_domain_is_told
         UserError, match=r"^corpora\.plain has no test set of another domain: name its parts under out_of_domain"
     ):
         asked.out_of_domain_entry("plain")
+
+
+def test_experiments_are_held_against_numbers_of_the_paper_on_wmt_unless_their_corpus_says_another() -> None:
+    config = read_yaml(ROOT / "config.yaml")
+    asked = Plan(config)
+    entries = {name: asked.corpora[one["corpus"]] for name, one in asked.experiments.items()}
+    of_films = [name for name, one in asked.experiments.items() if one["corpus"] == "opensubtitles-en-ru"]
+    assert of_films and compared_flags({name: entries[name] for name in entries if name not in of_films}) == []
+    assert compared_flags(entries) == ["--compared-with", *(f"{name}=OpenSubtitles" for name in of_films)]
+    assert "compared_with" not in asked.corpus_entry("opensubtitles-en-ru"), "its text is none the other for it"
 
 
 def test_the_files_of_an_entry_are_its_downloads_and_what_lies_on_disk() -> None:
@@ -392,6 +403,45 @@ def test_numbers_of_heads_are_held_against_a_model_of_others_once_it_is_asked_fo
     assert str(told.value).startswith("experiments.theirs.") and said in str(told.value)
     more = imported_plan(tmp_path, whole, **{**THEIR_SIZES, "encoder_layers": 3, "decoder_attention_heads": 6})
     assert more.pretrained_files("theirs") == [str(tmp_path / "config.json")]
+
+
+SHARES: dict[str, Any] = {
+    "budgets": {"enc_self": ["50%"], "all": ["25%", 30]},
+    "selection": {"methods": ["lrp"], "budgets": ["50%"], "fine_tuned": {"methods": ["dsp"], "budgets": ["75%"]}},
+}
+
+
+def test_a_share_is_of_the_heads_of_the_model_of_others(tmp_path: Path) -> None:
+    asked = imported_plan(tmp_path, merged(NOTHING, SHARES), **THEIR_SIZES)
+    # 8 heads of the encoder and 38 in all: 9.5, 19 and 28.5 of them.
+    pruned = [folder.split("/", 2)[2] for folder in asked.run_folders("theirs", ["pruned"])]
+    assert pruned == [
+        *(f"pruned/enc_self/{target}/seed-1" for target in ("lam-0", "keep-4")),
+        *(f"pruned/all/{target}/seed-1" for target in ("lam-0", "keep-10", "keep-30", "dsp-29")),
+    ]
+    assert asked.choices("theirs") == ["lrp-19"] and [*map(str, asked.fine_tuned("theirs"))] == ["dsp-29"]
+    assert asked.trained_on("theirs") == []
+    trained_on = merged(SHARES, {"lambdas": {"all": [0.5]}, "trained_on_scopes": ["all"]})
+    more = imported_plan(tmp_path, merged(NOTHING, trained_on), **THEIR_SIZES)
+    assert [*map(str, more.trained_on("theirs"))] == ["lam-0.5"]
+
+
+def test_shares_want_a_folder_that_tells_how_many_heads_there_are_and_numbers_do_not(tmp_path: Path) -> None:
+    silent = imported_plan(tmp_path / "silent", merged(NOTHING, SHARES))
+    said = r"^experiments\.theirs\.sweep has shares of heads, but .*config\.json does not say how many .*: copy it from"
+    with pytest.raises(UserError, match=said):
+        silent.run_folders("theirs")
+    for sweep in (SHARES, {"budgets": {"all": [30]}}):
+        absent = imported_plan(tmp_path / "gone", merged(NOTHING, sweep), **THEIR_SIZES)
+        (tmp_path / "gone/config.json").unlink()
+        (tmp_path / "gone").rmdir()
+        if sweep is SHARES:
+            with pytest.raises(
+                UserError, match=r"^experiments\.theirs\.baseline\.pretrained: .* is no folder: give one"
+            ):
+                absent.run_folders("theirs")
+        else:
+            assert "results/theirs/pruned/all/keep-30/seed-1" in absent.run_folders("theirs")
 
 
 @pytest.mark.parametrize("config", [{}, {**THEIR_SIZES, "decoder_layers": "three"}])

@@ -124,7 +124,10 @@ def test_an_experiment_is_the_defaults_with_its_changes_laid_over(config: dict[s
     config["experiments"]["plain"] = None
     changed(config, "training.warmup_updates", 17)
     experiments = resolve(config)
-    assert experiments["plain"] == config["defaults"]
+    # 144 heads; 60 % of them are 86.4, 90 % are 129.6.
+    chosen = {"budgets": [36, 72, 86, 108, 130], "fine_tuned": {"budgets": [36, 72, 108]}}
+    numbers = {"sweep": {"budgets": {"all": [36, 72, 108]}, "selection": chosen}}
+    assert experiments["plain"] == merged(config["defaults"], numbers)
     assert experiments["demo"]["training"]["warmup_updates"] == 17
     assert experiments["demo"]["training"]["adam_beta2"] == config["defaults"]["training"]["adam_beta2"]
 
@@ -179,7 +182,31 @@ def test_lists_are_replaced_whole_and_nothing_given_is_changed() -> None:
         ("sweep.budgets.all", [37], r"sweep\.budgets\.all has 37, .*the 36 heads of enc_self and dec_self and dec_enc"),
         ("sweep.budgets.all", ["2-4-13"], r"sweep\.budgets\.all has 2-4-13, .*13 of the 12 heads of dec_enc"),
         ("sweep.budgets.enc_self", ["2-4-6"], r"budgets\.enc_self has 2-4-6, but enc_self is 1 kind.*one number"),
-        ("sweep.budgets.all", ["9-9"], r"sweep\.budgets\.all\.0: '9-9' is not a number of heads such as 12, or [^(]*$"),
+        ("sweep.budgets.all", ["9-9"], r"sweep\.budgets\.all\.0: '9-9' is not a number of heads such as 12, a [^(]*$"),
+        (
+            "sweep.budgets.all",
+            ["0%"],
+            r"budgets\.all\.0: '0%' is not .*, a share of them such as 25%, or three numbers",
+        ),
+        (
+            "sweep.budgets.all",
+            [0.25],
+            r"budgets\.all\.0: 0\.25 is not .*, a share of them such as 25%, or three numbers",
+        ),
+        ("sweep.budgets.all", ["25 %"], r"budgets\.all\.0: '25 %' is not a number of heads"),
+        (
+            "sweep.selection.budgets",
+            ["101%"],
+            r"'101%' is not a number of heads such as 12, or a share of .* as 25%\.$",
+        ),
+        (
+            "sweep.selection.budgets",
+            ["0.0%"],
+            r"selection\.budgets\.0: '0\.0%' is not a number of heads such as 12, or",
+        ),
+        ("sweep.selection.budgets", ["-5%"], r"selection\.budgets\.0: '-5%' is not a number of heads such as 12, or"),
+        ("sweep.selection.budgets", [0], r"selection\.budgets\.0: 0 is not a number of heads such as 12, or a share"),
+        ("sweep.selection.budgets", ["25%", 9, "25%"], r"selection\.budgets names '25%' twice: take one out"),
         ("sweep.budgets.all", [True], r"sweep\.budgets\.all\.0: True is not a number of heads"),
         ("selection.at_least", {"dec_enc": 99}, r"selection\.at_least\.dec_enc is 99, but a layer has 4 heads"),
         ("selection.at_least", {"dec_enc.7": 1}, r"selection\.at_least names dec_enc\.7, but layers go from 0 to 2"),
@@ -286,6 +313,53 @@ def test_budgets_seeds_and_what_must_be_kept_may_go_to_their_ends(sized: dict[st
     assert resolve(sized)["demo"]["sweep"]["seeds"] == [0, 2147483647]
     changed(sized, "sweep.selection.methods", ["random", "optimal_latency"])
     resolve(changed(sized, "sweep.selection.budgets", [4]))
+
+
+@pytest.mark.parametrize(
+    ("scope", "given", "numbers"),
+    [
+        ("all", ["50%", 12, "2-4-6", "100%"], [18, 12, "2-4-6", 36]),
+        ("enc_self", ["50%", "25%"], [6, 3]),
+        ("all", ["12.5%", "9.7%", "9.8%"], [5, 3, 4]),  # 4.5, 3.492, 3.528
+        ("all", ["0.01%"], [1]),
+    ],
+)
+def test_a_share_of_a_scope_is_of_its_heads_rounded_a_half_up_and_never_none(
+    sized: dict[str, Any], scope: str, given: list[Any], numbers: list[Any]
+) -> None:
+    assert resolve(changed(sized, f"sweep.budgets.{scope}", given))["demo"]["sweep"]["budgets"][scope] == numbers
+
+
+@pytest.mark.parametrize("key", ["selection", "selection.fine_tuned"])
+@pytest.mark.parametrize(
+    ("method", "given", "numbers"),
+    [
+        ("lrp", ["25%", "26%", 9, "90%", "10%"], [9, 32, 4]),  # 9, 9.36, 32.4, 3.6
+        ("lrp", ["0.01%", "100%", "12"], [1, 36, 12]),
+        ("optimal", ["10%", "26%", "50%"], [9, 18]),
+    ],
+)
+def test_shares_of_chosen_heads_that_come_to_one_number_stand_there_once_and_can_hold_what_optimal_keeps(
+    sized: dict[str, Any], key: str, method: str, given: list[Any], numbers: list[int]
+) -> None:
+    changed(sized, f"sweep.{key}.methods", [method])
+    selection = resolve(changed(sized, f"sweep.{key}.budgets", given))["demo"]["sweep"]["selection"]
+    assert (selection if key == "selection" else selection["fine_tuned"])["budgets"] == numbers
+
+
+@pytest.mark.parametrize("corpus", ["demo", "inference"])
+@pytest.mark.parametrize(("layers", "heads"), [(1, 1), (1, 2), (2, 2), (2, 3), (3, 4), (6, 8), (12, 16)])
+def test_an_experiment_of_any_size_says_nothing_of_numbers_of_heads(
+    config: dict[str, Any], corpus: str, layers: int, heads: int
+) -> None:
+    config["experiments"]["mine"] = {"corpus": corpus, "model": {"layers": layers, "heads": heads, "width": 2 * heads}}
+    sweep, there = resolve(config)["mine"]["sweep"], layers * heads * (3 if corpus == "demo" else 1)
+    of_choices = (sweep["selection"]["budgets"], sweep["selection"]["fine_tuned"]["budgets"])
+    for numbers in (*sweep["budgets"].values(), *of_choices):
+        assert numbers and all(1 <= number <= there for number in numbers) and numbers == sorted(numbers)
+    if heads >= 4:
+        assert sweep["budgets"] == {"all": [there // 4, there // 2, there * 3 // 4]}
+        assert of_choices[1] == sweep["budgets"]["all"] and {*of_choices[1]} < {*of_choices[0]}
 
 
 def test_a_lambda_from_scratch_is_one_of_the_sweep_where_any_of_its_scope_is_trained(sized: dict[str, Any]) -> None:

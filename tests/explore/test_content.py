@@ -54,7 +54,10 @@ def test_each_head_has_the_numbers_of_the_tables_and_of_several_seeds_the_first(
         assert row["bleu_change"] == as_number(without["bleu_change"])
         assert row["p_value"] == as_number(without["p_value"])
     offered = [measure["key"] for measure in data[name]["measures"]]
-    assert {"bleu_lost", "confidence", "lrp_plain", "lrp_z-plus", "gate_last_lambda_all"} <= {*offered}
+    assert {"bleu_lost", "confidence", "gate_last_lambda_all"} <= {*offered}
+    relevance = [key for key in offered if key.startswith("lrp_")]
+    plain = [f"lrp_plain_{share}" for share in ("signed_by_step", "signed_of_sums", "absolute")]
+    assert relevance == [*plain, "lrp_z-plus_absolute"]
     assert not [key for key in offered if all(row["values"].get(key) is None for row in rows)]
 
 
@@ -142,9 +145,10 @@ def test_claims_have_the_numbers_and_verdicts_of_their_table(
     assert len(claims) == len(made.tables["scoreboard"]) > 50
     for claim, row in zip(claims, made.tables["scoreboard"], strict=True):
         own = table[row["claim"], row["measure"], row["rule"]]
-        for column in ("paper", "ours", "of", "low", "high", "p_value"):
+        for column in ("paper", "ours", "of", "relative_percent", "low", "high", "p_value"):
             assert claim[column] == as_number(own[column])
-        assert claim["verdict"] == (own["holds"] or "not measured")
+        assert (claim["verdict"], claim["study"]) == (own["holds"] or "not measured", row["study"])
+        assert claim["other_readings"] == own["other_readings"]
 
 
 def test_a_claim_leads_to_its_figure_where_there_is_one(data: dict[str, Any]) -> None:

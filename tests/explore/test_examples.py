@@ -42,7 +42,13 @@ def test_heads_of_a_classifier_have_the_numbers_of_its_own_tables(made: Explored
     for row, own, without in zip(rows, measured, masked, strict=True):
         assert [str(row[key]) for key in ("attention", "layer", "head")] == ["enc_self", own["layer"], own["head"]]
         assert row["values"]["bleu_lost"] == as_number(own["accuracy_lost"]) is not None
-        for key in ("confidence", "lrp_plain", "importance_example", "positional_accuracy", "gate_last_lambda_all"):
+        for key in (
+            "confidence",
+            "lrp_plain_absolute",
+            "importance_example",
+            "positional_accuracy",
+            "gate_last_lambda_all",
+        ):
             assert row["values"][key] == as_number(own[key]) is not None
         assert (row["bleu_change"], row["p_value"]) == (
             as_number(without["accuracy_change"]),
@@ -51,7 +57,7 @@ def test_heads_of_a_classifier_have_the_numbers_of_its_own_tables(made: Explored
         assert row["roles"] and row["alignment"] is None
     said = {measure["key"]: measure["name"] + measure["what"] for measure in data[TOLD]["measures"]}
     assert not [words for words in said.values() if re.search("BLEU|piece is at|translat|next piece", words)]
-    assert said["bleu_lost"].startswith("accuracy lost") and "likeliest label" in said["lrp_plain"]
+    assert said["bleu_lost"].startswith("accuracy lost") and "likeliest label" in said["lrp_plain_absolute"]
 
 
 def test_models_of_a_classifier_have_accuracy_and_the_labels_that_they_tell(
@@ -140,7 +146,7 @@ def test_what_a_classifier_costs_is_told_in_points_of_accuracy(
     assert f"unpruned: 8 heads, accuracy {one['bleu']:.2f} %" in page.locator("#model option").all_inner_texts()
     assert page.locator("#curve text").all_text_contents()[-1] != "BLEU"
     assert "accuracy (%)" in page.locator("#curve text").all_text_contents()
-    assert "7 claims of Michel et al., tried" in page.inner_text("#claims-lead")
+    assert "7 claims of Michel et al. 2019, tried" in page.inner_text("#claims-lead")
 
 
 @needs_browser

@@ -270,8 +270,16 @@ def test_claims_stand_with_their_numbers_and_can_be_shown_by_verdict(made: Explo
     rows = page.locator("#claims-table tr.claim")
     assert rows.count() == len(made.tables["scoreboard"])
     verdicts = [row[f"verdict_{SEVERAL}"] or "not measured" for row in made.tables["scoreboard"]]
-    shown = page.locator("#claims-table .verdict").all_inner_texts()
-    assert [text.split(" ", 1)[1] for text in shown] == verdicts
+    shown = [text.partition("\n") for text in page.locator("#claims-table .verdict").all_inner_texts()]
+    assert [verdict.split(" ", 1)[1] for verdict, _, _ in shown] == verdicts
+    others = [row[f"other_readings_{SEVERAL}"] for row in made.tables["scoreboard"]]
+    assert [note for _, _, note in shown] == [other and f"other readings: {other}" for other in others]
+    assert any(others)
+    lead = page.inner_text("#claims-lead")
+    papers = "39 of Voita et al. 2019, 15 of Michel et al. 2019, 3 of Garg et al. 2019"
+    assert lead.startswith(f"Of 57 claims, {papers}, tried on") and "Besides, 2 controls of ours." in lead
+    told = [v for v, row in zip(verdicts, made.tables["scoreboard"], strict=True) if row["study"] != "ours"]
+    assert all(f" {told.count(verdict)} {verdict}" in lead for verdict in told)
     page.select_option("#verdict", "no")
     assert rows.count() == verdicts.count("no") > 0
     assert page.locator('#claims-table a[href="figures/dependency_scores.png"]').count() == sum(

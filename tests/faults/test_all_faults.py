@@ -19,6 +19,7 @@ TESTS = Path(__file__).parent.parent
 KILLED, DAMAGED, ODD = "faults/test_killed_trainings.py", "faults/test_damaged_files.py", "faults/test_odd_settings.py"
 WORKFLOW, SECURITY = "faults/test_snakemake_faults.py", "faults/test_security.py"
 DOWNLOADS, FETCH = "faults/test_downloads.py", "corpus/test_fetch.py"
+ABSENT, MODULE = "faults/test_absent_text.py", "workflow/test_module.py"
 SLURM, FILES, WAITING = "slurm/test_slurm.py", "base/test_files.py", "training/test_without_waiting.py"
 
 FAULTS: dict[str, tuple[tuple[str, str], ...]] = {
@@ -123,6 +124,17 @@ FAULTS: dict[str, tuple[tuple[str, str], ...]] = {
     "budget of more than all heads": (
         (ODD, "test_a_negative_lambda_and_a_budget_of_more_heads_than_there_are_end_in_one_sentence"),
     ),
+    "file of a corpus that is not there": (
+        (ABSENT, "test_every_file_of_a_corpus_is_named_by_its_key"),
+        (ABSENT, "test_a_file_that_is_called_nearly_so_is_named_unless_another_key_names_it"),
+        (ABSENT, "test_snakemake_says_it_before_the_first_job_and_of_what_is_asked_for_alone"),
+        (ABSENT, "test_text_that_was_made_of_files_which_are_gone_is_still_used"),
+        (ABSENT, "test_text_may_be_what_a_rule_makes_of_another_corpus"),
+        (
+            MODULE,
+            "test_a_rule_of_the_other_workflow_may_make_the_text_and_without_it_a_sentence_says_what_is_not_there",
+        ),
+    ),
     "empty corpus": ((ODD, "test_an_empty_corpus_ends_in_one_sentence"),),
     "corpus of one sentence": (
         (ODD, "test_a_corpus_of_one_sentence_is_trained_on_and_a_dev_line_of_ten_thousand_tokens_is_left_out"),
@@ -181,5 +193,5 @@ def test_nothing_is_taken_away_for_a_fault_that_is_not_counted() -> None:
 
 def test_no_test_of_a_fault_is_left_out_of_the_count() -> None:
     counted = {(file, test) for tests in FAULTS.values() for file, test in tests}
-    files = (KILLED, DAMAGED, ODD, WORKFLOW, SECURITY, DOWNLOADS)
+    files = (KILLED, DAMAGED, ODD, WORKFLOW, SECURITY, DOWNLOADS, ABSENT)
     assert {(file, test) for file in files for test in functions_of(file)} <= counted

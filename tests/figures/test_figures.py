@@ -19,7 +19,7 @@ from PIL import Image
 from fake_results import World, write_results
 from heads.__main__ import main
 from heads.base.files import read_yaml
-from heads.base.names import TRANSLATION
+from heads.base.names import ATTENTIONS, TRANSLATION
 from heads.cli.figure import FIGURES
 from heads.config.analyses import LrpSettings
 from heads.config.trainings import HardConcrete
@@ -218,13 +218,39 @@ def test_figures_have_a_name_for_every_rule_that_is_used_by_default_and_none_say
 def test_relevance_by_every_rule_stands_in_its_own_row(runs: list[Path]) -> None:
     lrp = load_runs(NEEDS["relevance_all"], runs)["lrp.tsv"]
     with styled():
-        cells = [axes for axes in draw("relevance_all", runs).axes if axes.get_ylabel() in ("", "layer")][:9]
+        figure = draw("relevance_all", runs)
+        cells = [axes for axes in figure.axes if axes.get_ylabel() in ("", "layer")][:15]
         drawn = [np.asarray(axes.collections[0].get_array()).reshape(3, 4) for axes in cells]
-    for row, rule in enumerate(("plain", "z-plus")):
+        labels = [axes.get_ylabel().replace("\n", " ") for axes in figure.axes if "LRP" in axes.get_ylabel()]
+        ends = [axes.collections[0].get_clim() for axes in cells[::3]]
+    shares = {"relevance": "signed by step", "relevance_of_sums": "signed of sums", "relevance_absolute": "absolute"}
+    shown = [*(("plain", share) for share in shares), ("z-plus", "relevance_absolute")]
+    assert labels == [*(f"LRP, plain ratio, {name}" for name in shares.values()), "LRP, z⁺"]
+    for row, (rule, share) in enumerate(shown):
         for column, attention in enumerate(("enc_self", "dec_self", "dec_enc")):
             rows = lrp[(lrp["rule"] == rule) & (lrp["attention"] == attention)]
-            for layer, head, value in rows[["layer", "head", "relevance_absolute"]].itertuples(index=False, name=None):
+            for layer, head, value in rows[["layer", "head", share]].itertuples(index=False, name=None):
                 assert drawn[3 * row + column][layer, head] == value
+        # The white of signed shares is zero.
+        assert ends[row][0] == (0 if share == "relevance_absolute" else -ends[row][1])
+
+
+def test_confidence_stands_against_relevance_in_four_readings_side_by_side(runs: list[Path]) -> None:
+    lrp = load_runs(NEEDS["relevance_all"], runs)["lrp.tsv"].sort_values(["layer", "head"])
+    with styled():
+        figure = draw("measures", runs)
+        panels = [axes for axes in figure.axes if axes.get_label() != "<colorbar>"][1:]
+        titles = [axes.get_title(loc="left") for axes in panels[:4]]
+        points = [
+            np.concatenate([np.asarray(line.get_ydata()) for line in axes.lines if "layer" in str(line.get_label())])
+            for axes in panels
+        ]
+    assert titles == ["(b) as written", "(c) signed of sums", "(d) absolute", "(e) z-plus"]
+    four = (("plain", "relevance"), ("plain", "relevance_of_sums"), ("plain", "relevance_absolute"))
+    shown = [(kind, *reading) for kind in ATTENTIONS for reading in (*four, ("z-plus", "relevance"))]
+    for drawn, (kind, rule, share) in zip(points, shown, strict=True):
+        expected = lrp[(lrp["attention"] == kind) & (lrp["rule"] == rule)][share].tolist()
+        assert drawn.tolist() == expected
 
 
 def test_no_label_of_a_rule_runs_into_the_next_one(runs: list[Path]) -> None:
@@ -236,7 +262,7 @@ def test_no_label_of_a_rule_runs_into_the_next_one(runs: list[Path]) -> None:
         figure.canvas.draw()
         labels = [axes.yaxis.label for axes in figure.axes if axes.get_ylabel() not in ("", "layer")]
         extents = sorted((extent.y0, extent.y1) for extent in (label.get_window_extent() for label in labels))
-    assert len(extents) == len(LrpSettings().rules) + 1
+    assert len(extents) == len(LrpSettings().rules) + 2 + 1, "two more shares by the paper's rule, and confidence"
     assert all(top < bottom for (_, top), (bottom, _) in pairwise(extents))
 
 
@@ -248,10 +274,10 @@ def test_correlations_stand_at_the_place_of_their_two_measures(runs: list[Path])
         written = {text.get_position(): text.get_text() for text in axes.texts}
     assert [label.get_text() for label in axes.get_xticklabels()] == names
     table = measures_table(load_runs(NEEDS["measures"], runs)).query("attention == 'enc_self'")
-    plain, confidence = table["lrp_plain"], table["confidence"]
-    row, column = names.index("confidence"), names.index("LRP plain ratio")
+    plain, confidence = table["lrp_plain_signed_by_step"], table["confidence"]
+    row, column = names.index("confidence"), names.index("LRP plain ratio, signed by step")
     above = np.corrcoef(plain.rank(), confidence.rank())[0, 1]
-    layers = [rows[["lrp_plain", "confidence"]].rank() - 2.5 for _, rows in table.groupby("layer")]
+    layers = [rows[["lrp_plain_signed_by_step", "confidence"]].rank() - 2.5 for _, rows in table.groupby("layer")]
     below = np.corrcoef(np.concatenate(layers).T)[0, 1]
     for (x, y), rho in (((column, row), below), ((row, column), above)):
         text = written[x + 0.5, y + 0.5].replace("\N{MINUS SIGN}", "-")

@@ -25,9 +25,11 @@ PAPER_MODELS = 14
 
 DRAWN: dict[str, list[int]] = {
     "head_functions": [HEADS] * 3,
-    "relevance_all": [HEADS] * 9,
-    # Twelve measures against each other, without the diagonal; heads, the most relevant of each layer, on either scale.
-    "measures": [12 * 11, *[HEADS + 1] * 3],
+    # Three shares by the paper's rule, one by the other, and confidence, of each kind.
+    "relevance_all": [HEADS] * 5 * 3,
+    # Twelve measures against each other, without the diagonal; then by kind and reading of relevance heads and the most
+    # relevant of the first layer.
+    "measures": [12 * 11, *[HEADS + 1] * 3 * 4],
     "attention_maps": [9 * 9] * 3,
     "bleu_encoder_heads": [1, 1],
     "heads_by_type": [3 * 2, 3 * PAPER_MODELS],

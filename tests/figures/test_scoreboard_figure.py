@@ -20,9 +20,9 @@ from heads.tables.needs import NEEDS
 from heads.tables.reading import load_reference
 from heads.tables.scoreboard import STATED
 from heads.tables.settling import NOT_SETTLED
-from heads.tables.verdicts import TOO_FEW, Finding, holds
+from heads.tables.verdicts import TOO_FEW, TOO_WEAK, Finding, holds
 
-VERDICTS = ("yes", "no", "unclear", TOO_FEW, NOT_SETTLED, "")
+VERDICTS = ("yes", "no", "unclear", TOO_FEW, TOO_WEAK, NOT_SETTLED, "")
 VOITA, MICHEL, ALIGNMENT = PAPERS = [load_reference(name) for name in NEEDS["scoreboard"].reference]
 MANY = ("demo", "opensubtitles-en-ru", "wmt-en-de", "anamewithoutanyhyphen")
 
@@ -36,6 +36,8 @@ def board_of(experiments: tuple[str, ...]) -> pd.DataFrame:
         board[f"ours_{experiment}"] = [row % 49 if row % 5 == 0 else v for row, v in enumerate(values)]
         board[f"of_{experiment}"] = [48.0 if row % 5 == 0 else np.nan for row in range(len(board))]
         board[f"verdict_{experiment}"] = list(islice(cycle(VERDICTS), number, number + len(board)))
+        # Often enough that each verdict is marked somewhere.
+        board[f"other_readings_{experiment}"] = ["absolute: yes" * (row % 7 == 0) for row in range(len(board))]
     return board
 
 
@@ -68,7 +70,7 @@ def test_every_claim_stands_with_the_papers_number_its_condition_and_a_cell_an_e
     names = board["name"].tolist()
     found = [line[line.index(name) :] for line in lines for name in line if name in names]
     assert [line[0] for line in found] == names
-    signs = dict(zip(VERDICTS, ("✓", "✗", "?", "(✓)", "…", "−"), strict=True))
+    signs = dict(zip(VERDICTS, ("✓", "✗", "?", "(✓)", "∅", "…", "−"), strict=True))
     words = {"at least": "≥ ", "at most": "≤ ", "above": "> ", "all": "all"}
     for line, row in zip(found, board.to_dict("records"), strict=True):
         paper = figure_of(row["paper"], row["paper_of"])
@@ -76,7 +78,8 @@ def test_every_claim_stands_with_the_papers_number_its_condition_and_a_cell_an_e
         for name in MANY[:2]:
             verdict = row[f"verdict_{name}"]
             number = figure_of(row[f"ours_{name}"], row[f"of_{name}"])
-            expected += [signs[verdict], number if verdict else ""]
+            mark = "*" if row[f"other_readings_{name}"] else ""
+            expected += [signs[verdict] + mark, number if verdict else ""]
         assert line == expected
 
 
@@ -101,12 +104,16 @@ def test_the_colour_of_a_cell_is_its_verdict_and_the_last_rows_count_them(monkey
     for experiment, column in zip(MANY, columns, strict=True):
         colours = [colour for x, _, colour in sorted(cells(axes), key=lambda cell: cell[1]) if round(x, 4) == column]
         verdicts = board[f"verdict_{experiment}"].tolist()
-        assert colours == [LOOKS[verdict].colour for verdict in [*verdicts, *VERDICTS]]
-    foot = rows_of(axes)[-len(VERDICTS) :]
-    foot[0].remove("of 59 claims")
+        assert colours == [*(LOOKS[verdict].colour for verdict in [*verdicts, *VERDICTS]), "#FFFFFF"]
+    *foot, marked = rows_of(axes)[-len(VERDICTS) - 1 :]
+    assert marked[0].startswith("of these another reading of relevance says otherwise")
+    assert marked[1:] == ["*", "9"] * len(MANY)
+    studies = ["of 57 claims:", "39 of Voita et al.", "15 of Michel et al.", "3 of Garg et al.", "without 2 of ours"]
+    for line, words in zip(foot, studies, strict=False):
+        line.remove(words)
     assert [line[0] for line in foot] == [LOOKS[verdict].meaning for verdict in VERDICTS]
     for number, experiment in enumerate(MANY):
-        count = Counter(board[f"verdict_{experiment}"])
+        count = Counter(board[board["study"] != "ours"][f"verdict_{experiment}"])
         assert [line[2 + 2 * number] for line in foot] == [str(count[verdict]) for verdict in VERDICTS]
 
 

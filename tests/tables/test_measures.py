@@ -79,8 +79,13 @@ def test_the_measures_of_a_head_are_those_of_its_files(runs: list[Path], tmp_pat
     for rule, found in zip(
         RULES, [r for r in read_tsv(baseline / "lrp.tsv") if head.items() <= r.items()], strict=True
     ):
-        assert float(row[f"lrp_{rule}"]) == pytest.approx(float(found["relevance_absolute"]), abs=1e-4)
-        assert float(row[f"lrp_{rule}_signed"]) == pytest.approx(float(found["relevance"]), abs=1e-4)
+        shares = {
+            "signed_by_step": "relevance",
+            "signed_of_sums": "relevance_of_sums",
+            "absolute": "relevance_absolute",
+        }
+        for share, column in shares.items():
+            assert float(row[f"lrp_{rule}_{share}"]) == pytest.approx(float(found[column]), abs=1e-4)
     roles = [r for r in read_tsv(baseline / "roles.tsv") if (r["layer"], r["head"]) == ("1", "3")]
     gain = max(float(r["accuracy"]) - float(r["baseline"]) for r in roles if r["role"] == "syntactic")
     offset = max(float(r["accuracy"]) for r in roles if r["role"] == "positional")
@@ -133,4 +138,6 @@ def test_without_trees_all_but_the_roles_is_measured(tmp_path: Path) -> None:
     assert {row["syntactic_gain"] for row in rows} == {""} and all(row["confidence"] for row in rows)
     held = {row["measure"]: row["holds"] for row in table("claims", runs, tmp_path / "c.tsv")}
     assert not next(holds for measure, holds in held.items() if measure.startswith("syntactic heads"))
-    assert next(holds for measure, holds in held.items() if measure.startswith("models with fewer encoder"))
+    assert next(
+        holds for measure, holds in held.items() if measure.startswith("models that keep a smaller share of the")
+    )

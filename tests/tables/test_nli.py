@@ -117,7 +117,11 @@ def test_correlations_are_of_the_ranks_of_a_classifiers_own_measures(tmp_path: P
     assert {*found["attention"]} == {"enc_self"}
     told = found.set_index(["attention", "measure_a", "measure_b"])
     assert not [pair for pair in told.index if "bleu" in " ".join(pair)]
-    for pair in (("lrp_plain", "accuracy_lost"), ("confidence", "accuracy_lost"), ("lrp_plain", "confidence")):
+    for pair in (
+        ("lrp_plain_signed_by_step", "accuracy_lost"),
+        ("confidence", "accuracy_lost"),
+        ("lrp_plain_signed_by_step", "confidence"),
+    ):
         ranks = heads[[*pair]].rank().to_numpy()
         expected = np.corrcoef(ranks.T)[0, 1]
         assert told.loc[("enc_self", *pair), "rho"] == pytest.approx(expected, abs=1e-9) and abs(expected) > 0.01
@@ -143,10 +147,12 @@ def test_a_point_of_accuracy_is_noticed_though_too_few_examples_make_it_sure(cha
     alone = {"attention": "enc_self", "bleu_change": [change] * 6, "p_value": 0.2}
     found = CLAIMS["heads_that_matter"]({"ablation.tsv": pd.DataFrame(alone)})
     assert (found.ours, found.low, found.high) == (0, 0, share(noticed, 6).high)
+    gains = pd.DataFrame({**alone, "bleu_change": [-change] * 6})
+    assert CLAIMS["heads_that_matter"]({"ablation.tsv": gains}).high == share(0, 6).high
     for chosen in ("", "_oracle"):
         cut = pd.DataFrame({f"bleu_change{chosen}": [change] * 6, f"p_value{chosen}": 0.2})
         found = CLAIMS[f"layers_with_one_head{chosen}"]({"layers_to_one.tsv": cut})
-        assert (found.ours, found.low, found.high) == pytest.approx((1, 1 - share(noticed, 6).high, 1))
+        assert (found.ours, found.low, found.high) == (1, 1 - noticed / 6, 1)
 
 
 CLAIM_WALK = [(0, 0.0, 81.0), (3, 0.5, 80.4), (6, 1.0, 78.4)]

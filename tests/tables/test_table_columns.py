@@ -15,10 +15,11 @@ from heads.base.files import write_tsv
 from heads.base.names import ATTENTIONS, SCOPES
 from heads.tables.corpus import _paper
 from heads.tables.correlations import correlations_table, rank_correlation
-from heads.tables.measures import measure_names, measures_table, relevance_columns
+from heads.tables.measures import measure_names, measures_table
 from heads.tables.parser import parser_table
 from heads.tables.pruning import heads_left, kept_share, pruning_table
 from heads.tables.reading import RUN_COLUMNS, Frames, load_reference
+from heads.tables.relevance import relevance_columns
 from heads.tables.seeds import with_spread
 
 PAPER = ("voita_table2_pruning.csv", "voita_figure7_encoder_pruning.csv")
@@ -170,7 +171,13 @@ def measured() -> Frames:
         value = number + shift
         for rule, more in (("plain", 0.1), ("z-plus", 0.2)):
             rows["lrp.tsv"].append(
-                {**head, "rule": rule, "relevance": -value - more, "relevance_absolute": value + more}
+                {
+                    **head,
+                    "rule": rule,
+                    "relevance": -value - more,
+                    "relevance_of_sums": 50 - value - more,
+                    "relevance_absolute": value + more,
+                }
             )
         rows["confidence.tsv"].append({**head, "confidence": value + 0.3})
         for form, more in (("example", 0.4), ("token", 0.5)):
@@ -202,7 +209,8 @@ def test_every_measure_of_a_head_is_the_baselines_own() -> None:
     table = measures_table(measured()).set_index(["attention", "layer", "head"])
     assert list(table.index) == HEADS
     row = table.loc["enc_self", 1, 0]
-    expected = {"lrp_plain": 3.1, "lrp_plain_signed": -3.1, "lrp_z-plus": 3.2, "lrp_z-plus_signed": -3.2,
+    expected = {"lrp_plain_signed_by_step": -3.1, "lrp_plain_signed_of_sums": 46.9, "lrp_plain_absolute": 3.1,
+                "lrp_z-plus_signed_by_step": -3.2, "lrp_z-plus_signed_of_sums": 46.8, "lrp_z-plus_absolute": 3.2,
                 "confidence": 3.3, "importance_example": 3.4, "importance_token": 3.5, "bleu_lost": 7,
                 "positional_accuracy": 0.3, "syntactic_gain": 0.2, "rare_accuracy": 0.03,
                 "gate_survival_all": 0.5, "gate_last_lambda_all": 0.1, "gate_survival_enc_self": 0,
@@ -217,12 +225,19 @@ def test_every_measure_of_a_head_is_the_baselines_own() -> None:
     assert table.loc["dec_self"][["positional_accuracy", "gate_survival_enc_self"]].isna().all(axis=None)
 
 
-def test_measures_in_other_units_and_places_are_not_compared_and_signed_relevance_is_no_relevance() -> None:
+def test_measures_in_other_units_and_places_are_not_compared_and_every_reading_of_relevance_is() -> None:
     table = measures_table(measured())
     names = measure_names(table)
     assert not {"layer", "seed", "gate_last_lambda_all", "gate_last_lambda_enc_self"} & set(names)
-    assert {"gate_survival_all", "bleu_lost", "lrp_plain_signed"} <= set(names)
-    assert relevance_columns(table) == {"plain": "lrp_plain", "z-plus": "lrp_z-plus"}
+    assert {"gate_survival_all", "bleu_lost", *relevance_columns(table).values()} <= set(names)
+    assert list(relevance_columns(table).items()) == [
+        ("plain, signed by step", "lrp_plain_signed_by_step"),
+        ("plain, signed of sums", "lrp_plain_signed_of_sums"),
+        ("plain, absolute", "lrp_plain_absolute"),
+        ("z-plus, signed by step", "lrp_z-plus_signed_by_step"),
+        ("z-plus, signed of sums", "lrp_z-plus_signed_of_sums"),
+        ("z-plus, absolute", "lrp_z-plus_absolute"),
+    ]
 
 
 def test_correlations_over_all_heads_and_within_layers_stand_in_their_own_columns() -> None:

@@ -14,11 +14,11 @@ import heads.translation.drafts
 from heads.analysis.ablation import gates_without, kept_alone, masked_alone
 from heads.model.sublayers import Gates
 from heads.model.transformer import Transformer
-from heads.text.batches import Pairs
+from heads.text.batches import Pairs, make_batch
 from heads.text.special_ids import EOS
 from heads.text.vocabulary import Tokens
 from heads.translation.beam_search import length_limit, search_pairs
-from heads.translation.drafts import Drafted
+from heads.translation.drafts import Drafted, said_again
 from heads.translation.scoring import every_pair
 
 CPU = torch.device("cpu")
@@ -66,6 +66,26 @@ def test_what_drafts_give_is_greedy_search_under_every_mask(
             cut = len(ids) == length_limit(int(pairs.source.lengths[number]) + 1) - 1
             stood.add((cut, ids == plain[number]))
     assert stood == {(False, False), (False, True), (True, False), (True, True)}
+
+
+def test_a_draft_as_long_as_its_limit_falls_by_its_last_piece_too(
+    tiny_model: Callable[..., Transformer], pairs: Pairs
+) -> None:
+    model = speaker(tiny_model, -50.0, 2)
+    said = [ids for _, ids in sorted(searched(model, pairs, 0, None).items())]
+    assert [len(ids) for ids in said] == [length_limit(int(length) + 1) - 1 for length in pairs.source.lengths]
+
+    def stood(drafts: list[list[int]]) -> list[bool]:
+        sources = [pairs.source[number] for number in range(30)]
+        batch = make_batch(sources, [np.array(ids, np.int32) for ids in drafts])
+        with torch.inference_mode():
+            memory = model.encode(batch.source, batch.source_mask, None)
+        kept: list[bool] = said_again(model, batch, memory, None).tolist()
+        return kept
+
+    assert all(stood(said))
+    assert not any(stood([[*ids[:-1], 4 + (ids[-1] == 4)] for ids in said])), "another last piece"
+    assert not any(stood([ids[:-1] for ids in said])), "an end instead of the last piece"
 
 
 def test_sentences_that_stay_are_not_searched_again_nor_read_again(

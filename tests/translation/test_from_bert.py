@@ -24,7 +24,9 @@ from heads.text.encoding import opened
 from heads.text.labels import Labels
 from heads.text.special_ids import BOS, EOS, PAD, UNK
 from heads.text.wordpieces import WordPieces, vocabulary_of
+from heads.translation.bert_folder import read_bert
 from heads.translation.classifiers import export_classifier, import_classifier
+from heads.translation.from_bert import model_of_bert
 from heads.translation.from_hub import folder_of
 from small_server import serving_folder
 
@@ -120,7 +122,8 @@ def test_a_model_without_a_classifier_gets_one_that_is_to_be_trained(tmp_path: P
     with pytest.raises(UserError, match="has no classifier, so its labels are unknown: name those that it is to learn"):
         import_classifier(folder, tmp_path / "ours")
     for out in ("ours", "again"):
-        import_classifier(folder, tmp_path / out, ["a", "b", "c", "d"])
+        said = import_classifier(folder, tmp_path / out, ["a", "b", "c", "d"])
+        assert said.startswith("The model came without a classifier: it is drawn at random,")
     ours, again = (load_classifier(tmp_path / out) for out in ("ours", "again"))
     inner = model.bert if kind == "BertForPreTraining" else model
     with torch.no_grad():
@@ -131,6 +134,45 @@ def test_a_model_without_a_classifier_gets_one_that_is_to_be_trained(tmp_path: P
     )
     assert ours.projection.weight.shape == (4, 12) and ours.projection.weight.std() > 0.005
     torch.testing.assert_close(ours.projection.weight, again.projection.weight, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("kind", ["BertModel", "BertForMaskedLM", "BertForTokenClassification"])
+def test_a_model_without_a_pooler_gets_one_that_is_to_be_trained_unless_it_has_a_classifier(
+    tmp_path: Path, kind: str
+) -> None:
+    tokeniser, folder = save_tokeniser(tmp_path / "theirs"), tmp_path / "theirs"
+    model = save_bert(folder, kind, pooler=kind != "BertModel")
+    assert not [name for name in model.state_dict() if "pooler" in name]
+    if kind == "BertForTokenClassification":
+        with pytest.raises(UserError, match=r"theirs has a classifier that reads no pooler, as that of .*: give the"):
+            import_classifier(folder, tmp_path / "ours", ["a", "b", "c"])
+        return
+    said = import_classifier(folder, tmp_path / "ours", ["a", "b", "c", "d"])
+    assert said.startswith("The model came without a pooler and a classifier: they are drawn at random,")
+    assert said in (tmp_path / "ours/README.md").read_text(encoding="utf-8")
+    ours = load_classifier(tmp_path / "ours")
+    with torch.no_grad():
+        states = (model if kind == "BertModel" else model.bert)(**encoded(tokeniser, EXAMPLES)).last_hidden_state
+        pooled = torch.tanh(states[:, 0] @ ours.pooler.weight.T + ours.pooler.bias)
+        expected = pooled @ ours.projection.weight.T + ours.projection.bias
+    found = logits_of(ours, vocabulary_of(tmp_path / "ours/source.model"))
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-5)
+    assert (expected[0] - expected[1]).abs().max() > 1e-4
+
+
+def test_what_is_drawn_anew_is_as_bert_draws_it_and_hangs_on_the_seed_alone(tmp_path: Path) -> None:
+    save_tokeniser(tmp_path)
+    save_bert(tmp_path, "BertModel", pooler=False, hidden_size=64)
+    folder = read_bert(tmp_path)
+    first, again, other = (model_of_bert(folder, ["a", "b"], seed).state_dict() for seed in (1, 1, 2))
+    drawn = {name for name in first if not torch.equal(first[name], other[name])}
+    assert drawn == {"pooler.weight", "projection.weight"}
+    assert all(torch.equal(first[name], again[name]) for name in drawn)
+    # 64 x 64 draws: their mean and spread are known to within 4 standard errors.
+    weights = first["pooler.weight"]
+    assert abs(float(weights.mean())) < 4 * 0.02 / 64 and abs(float(weights.std()) - 0.02) < 4 * 0.02 / 64 / 2**0.5
+    assert not first["pooler.bias"].any() and not first["projection.bias"].any()
+    assert not torch.equal(weights[:2], first["projection.weight"])
 
 
 @pytest.mark.filterwarnings("ignore:Initializing zero-element tensors")
@@ -219,7 +261,18 @@ def by_merges(folder: Path) -> None:
         (pickled, r"has its weights pickled, .* BertForSequenceClassification\.from_pretrained"),
         (fewer_words, r"vocabulary that does not fit its weights, 30 pieces for 31 rows: take all from the same model"),
         (by_merges, r"tokenizer\.json cuts text by BPE, not by the word pieces of a BERT"),
-        (lambda f: rename(f, ("pooler", "pouler")), r"has no weights called bert\.pooler\.dense\.weight: copy"),
+        (
+            lambda f: rename(f, ("pooler", "pouler")),
+            r"has a classifier that reads no pooler, as .*: give the folder of a BertForSequenceClassification, or",
+        ),
+        (
+            lambda f: rename(f, ("pooler.dense.bias", "pooler.dense.bios")),
+            r"has no weights called bert\.pooler\.dense\.bias: copy model\.safetensors again",
+        ),
+        (
+            lambda f: rename(f, ("classifier.bias", "classifier.bios")),
+            r"has no weights called classifier\.bias: copy model\.safetensors again",
+        ),
     ],
 )
 def test_a_folder_with_a_fault_is_refused_in_one_sentence_and_nothing_is_left(
@@ -272,6 +325,7 @@ def test_both_commands_take_a_bert(tmp_path: Path, capsys: pytest.CaptureFixture
     made(tmp_path / "theirs", {"id2label": {0: "LABEL_0", 1: "LABEL_1"}})
     given = ["import", "--pretrained", str(tmp_path / "theirs"), "--output", str(tmp_path / "ours")]
     main([*given, "--labels", "no", "yes"])
+    assert "The model came without" not in capsys.readouterr().err
     main(["export", "--model", str(tmp_path / "ours"), "--out", str(tmp_path / "back"), "--format", "huggingface"])
     assert "differs from ours by at most" in capsys.readouterr().err
     assert read_json(tmp_path / "back/config.json")["id2label"] == {"0": "no", "1": "yes"}

@@ -132,6 +132,7 @@ COMMANDS: dict[str, Mapping[str, str]] = {
         "translations": f"{RUN}/translations.txt",
         "statistics": f"{RUN}/bleu_statistics.tsv",
         "settings": f"{SETTINGS}/score.yaml",
+        "text": f"{CORPUS}/test.source.txt",
         "model": RUN,
         **TEST,
         "threads": NUMBER,

@@ -12,6 +12,7 @@ from test_commands import jobs_in
 
 from checkouts import ROOT, TINY, checkout, snakemake
 from heads.base.files import read_json, read_lines, write_text
+from heads.base.names import SPLITS
 
 LINES = re.compile(r"```python\n(.*?)```", re.DOTALL)
 OWN = """
@@ -85,6 +86,32 @@ def test_a_module_runs_and_leaves_the_rules_of_the_other_workflow_as_they_are(cl
     assert read_json(tmp_path / "results/tiny/bpe/source.json")
     assert not (clone / "results").exists()
     assert "Nothing to be done" in snakemake(tmp_path, "-n", "mine.txt", "after.txt").stdout
+
+
+MAKER = """
+
+rule text:
+    output:
+        "text/{split}.{side}",
+    shell:
+        "echo {wildcards.split} in {wildcards.side} > {output}"
+"""
+
+
+def test_a_rule_of_the_other_workflow_may_make_the_text_and_without_it_a_sentence_says_what_is_not_there(
+    clone: Path, tmp_path: Path
+) -> None:
+    parts = {split: [{"source": f"text/{split}.en", "target": f"text/{split}.de"}] for split in SPLITS}
+    entry = {"kind": "files", "source": "en", "target": "de", "cleaning": {"max_words": 9, "max_length_ratio": 4.0}}
+    own = {"corpora": {"told": {**entry, **parts}}, "experiments": {"told": {"corpus": "told"}}}
+    target = "results/corpora/told/dev.source.txt"
+    for last in ("", MAKER):
+        write_text(using(tmp_path, clone, last=last) / "mine.yaml", yaml.safe_dump(own))
+        done = snakemake(tmp_path, "--cores", "1", target)
+        if not last:
+            assert done.returncode == 1 and "corpora.told.train.0.source is text/train.en, which is not" in done.stdout
+    assert done.returncode == 0, done.stdout[-2000:]
+    assert read_lines(tmp_path / target) == ["dev in en"]
 
 
 def test_the_default_target_of_the_other_workflow_stays(clone: Path, tmp_path: Path) -> None:

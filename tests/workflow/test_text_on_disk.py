@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from checkouts import ROOT, checkout, snakemake
-from heads.base.files import read_lines
+from heads.base.files import read_lines, write_json
 from heads.base.names import SPLITS
 from heads.syntax.conllu import read_conllu
 
@@ -111,11 +111,20 @@ def test_a_model_of_others_is_taken_and_pruned_to_what_is_to_be_kept(clone: Path
 
 
 def test_without_treebanks_a_model_of_others_has_no_roles_and_all_else(clone: Path) -> None:
-    (clone / "opus").mkdir()
+    sizes = {f"{stack}_layers": 3 for stack in ("encoder", "decoder")}
+    sizes |= {f"{stack}_attention_heads": 4 for stack in ("encoder", "decoder")}
+    write_json(clone / "opus/config.json", sizes)
     words = words_for_snakemake("pretrained", "MODEL=opus", "TEXT=my texts")
     said = snakemake(clone, "-n", *words)
     assert said.returncode == 0, said.stdout[-2000:]
     jobs = dict(re.findall(r"^(\w+) +(\d+)$", said.stdout, re.MULTILINE))
+    # Three quarters, half and a quarter of 36 heads.
+    assert {*re.findall(r"gates/all/(\S+?)/seed-1/heads\.tsv", said.stdout)} == {
+        "lam-0",
+        "keep-27",
+        "keep-18",
+        "keep-9",
+    }
     assert jobs["gates"] == "4" and {"lrp", "ablation", "speed", "explore"} <= jobs.keys() and "roles" not in jobs
 
 

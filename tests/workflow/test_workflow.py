@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -17,7 +18,7 @@ from test_readme import LINES, TABLE
 
 from checkouts import ROOT, TINY, checkout, snakemake
 from heads.__main__ import main
-from heads.base.files import read_json, read_lines, read_tsv, write_json, write_lines
+from heads.base.files import read_json, read_lines, read_tsv, write_json, write_lines, write_text
 from heads.base.names import TRANSLATION
 from heads.config.corpora import local_files_of
 from heads.config.settings import resolve
@@ -81,7 +82,9 @@ def test_every_experiment_can_be_planned(fresh: Path, alone: str) -> None:
         (fresh / path).parent.mkdir(parents=True, exist_ok=True)
         (fresh / path).touch()
     for settings in resolve(config).values():
-        (fresh / settings["baseline"]["pretrained"]).mkdir(parents=True, exist_ok=True)
+        if pretrained := settings["baseline"]["pretrained"]:
+            stacks = (f"{stack}_{what}" for stack in ("encoder", "decoder") for what in ("layers", "attention_heads"))
+            write_text(fresh / pretrained / "config.json", json.dumps(dict.fromkeys(stacks, 6)))
     done = snakemake(fresh, "-n", "--config", f"run=[{','.join(experiments)}]")
     assert done.returncode == 0, done.stdout[-2000:]
     trained = re.findall(
@@ -383,7 +386,7 @@ def test_the_figure_of_scores_reads_all_experiments_and_others_one(fresh: Path) 
 def test_a_missing_corpus_file_is_named_before_the_first_job(fresh: Path) -> None:
     done = snakemake(fresh, "--cores", "1", "--config", "run=[multi30k]")
     assert done.returncode != 0
-    assert "data/multi30k_en-de/train.en.gz" in done.stdout
+    assert "corpora.multi30k.train.0.source is data/multi30k_en-de/train.en.gz, which is not there:" in done.stdout
     assert "Traceback" not in done.stdout
 
 

@@ -8,6 +8,7 @@ rule score:
         **SCORED_MODEL,
         settings=f"{SETTINGS}/score.yaml",
         source=f"{BPE}/test.source.safetensors",
+        text=corpus_file("test.source.txt"),
         target_bpe=f"{BPE}/target.model",
         references=corpus_file("test.target.txt"),
     output:
@@ -26,7 +27,7 @@ rule score:
         runtime=120,
     params:
         stage="score",
-        own=flags("model", "source", "target_bpe", "references", "translations", "bleu", "statistics"),
+        own=flags("model", "source", "text", "target_bpe", "references", "translations", "bleu", "statistics"),
     shell:
         "python -m heads {params.stage:q} --settings {input.settings:q} {params.own:q} --threads {threads}"
         " > {log:q} 2>&1"
@@ -199,10 +200,8 @@ use rule score as alignment_heads with:
         code=[
             f"{CODE}/{name}.py"
             for name in (
-                "analysis/alignment_heads",
-                "base/bootstrap",
-                "syntax/alignment",
-                "analysis/attention_weights",
+                *("analysis/alignment_heads", "base/bootstrap"),
+                *("syntax/alignment", "analysis/attention_weights"),
             )
         ],
     output:

@@ -113,6 +113,31 @@ def corpus_file(name):
     return lambda wildcards: f"{PLAN.corpus_of(wildcards.experiment)}/{name.format(**dict(wildcards.items()))}"
 
 
+class There:
+    """Files that a corpus names, looked for when Snakemake goes through them: one sentence for one that is not there.
+
+    To an error of an input function itself Snakemake would add a traceback.
+    """
+
+    def __init__(self, corpus, paths):
+        self.corpus, self.paths = corpus, paths
+
+    def __iter__(self):
+        # Rules of a workflow that uses this one may make a file too; by now all are known.
+        PLAN.check_there(self.corpus, self.paths, lambda path: any(rule.is_producer(path) for rule in workflow.rules))
+        return iter(self.paths)
+
+
+def there(files, made):
+    """Input function: files that a corpus names, as `There`; where `made` is there, Snakemake does without them."""
+
+    def asked(wildcards):
+        paths = files(wildcards)
+        return paths if Path(made.format(**dict(wildcards.items()))).exists() else There(wildcards.corpus, paths)
+
+    return asked
+
+
 def settings_fitting(stage):
     """Input function: the settings of a stage, once the target in the path was held against the model's heads."""
 

@@ -32,7 +32,7 @@ rule corpus:
     """Clean and split the text of one corpus, and count what each filter took."""
     input:
         settings=f"{CORPUS}/settings.yaml",
-        files=lambda w: PLAN.files_of(PLAN.corpus_entry(w.corpus)),
+        files=there(lambda w: PLAN.files_of(PLAN.corpus_entry(w.corpus)), f"{CORPUS}/train.source.txt"),
     output:
         # Each with a name of its own, which is what the cache knows it by.
         **{f"{split}_{side}": f"{CORPUS}/{split}.{side}.txt" for split in names.SPLITS for side in names.SIDES},
@@ -60,7 +60,7 @@ rule out_of_domain:
     """The test set of another domain that a corpus names, as plain text (Michel et al., Fig 2)."""
     input:
         settings=f"{CORPUS}/out_of_domain.yaml",
-        files=lambda w: PLAN.files_of(PLAN.out_of_domain_entry(w.corpus)),
+        files=there(lambda w: PLAN.files_of(PLAN.out_of_domain_entry(w.corpus)), f"{CORPUS}/out_of_domain.source.txt"),
     output:
         source=f"{CORPUS}/{names.OUT_OF_DOMAIN}.source.txt",
         target=f"{CORPUS}/{names.OUT_OF_DOMAIN}.target.txt",
@@ -88,7 +88,7 @@ rule trees:
     input:
         settings=f"{CORPUS}/trees.{{split}}.yaml",
         text=f"{CORPUS}/{{split}}.source.txt",
-        files=lambda w: PLAN.treebank_files(w.corpus, w.split),
+        files=there(lambda w: PLAN.treebank_files(w.corpus, w.split), f"{CORPUS}/{{split}}.conllu"),
     output:
         f"{CORPUS}/{{split}}.conllu",
     log:
@@ -110,7 +110,7 @@ rule alignment:
     input:
         **{side: f"{CORPUS}/{{split}}.{side}.txt" for side in names.SIDES},
         settings=f"{CORPUS}/alignment.{{split}}.yaml",
-        files=lambda w: PLAN.alignment_files(w.corpus, w.split),
+        files=there(lambda w: PLAN.alignment_files(w.corpus, w.split), f"{CORPUS}/{{split}}.alignment.txt"),
     output:
         **{f"{side}_words": f"{CORPUS}/{{split}}.{side}.words.txt" for side in names.SIDES},
         links=f"{CORPUS}/{{split}}.alignment.txt",

@@ -83,7 +83,7 @@ use rule figure as figure_across with:
         name="|".join(ACROSS),
     params:
         runs=lambda w: PLAN.runs_read(FIGURE_NEEDS[w.name], RUN),
-        also=[],
+        also=lambda w: COMPARED if w.name in AGAINST_CORPORA else [],
 
 
 use rule figure as animation with:

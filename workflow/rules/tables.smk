@@ -1,6 +1,9 @@
 # Tables of all experiments that `run` names, the papers' numbers beside ours.
-from heads.tables.needs import CORPUS_FILES
+from heads.config.corpora import compared_flags
+from heads.tables.needs import AGAINST_CORPORA, CORPUS_FILES
 from heads.tables.needs import NEEDS as TABLE_NEEDS
+
+COMPARED = compared_flags({e: PLAN.corpora[PLAN.experiments[e]["corpus"]] for e in RUN})
 
 
 rule tables:
@@ -42,8 +45,9 @@ rule table:
         runtime=20,
     params:
         runs=lambda w: PLAN.runs_read(TABLE_NEEDS[w.name], RUN),
+        also=lambda w: COMPARED if w.name in AGAINST_CORPORA else [],
     shell:
-        "python -m heads table --name {wildcards.name} --runs {params.runs:q} --out {output:q} > {log:q} 2>&1"
+        "python -m heads table --name {wildcards.name} --runs {params.runs:q} {params.also:q} --out {output:q} > {log:q} 2>&1"
 
 
 rule corpus_table:

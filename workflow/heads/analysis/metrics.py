@@ -11,12 +11,13 @@ from dataclasses import dataclass, field
 import numpy as np
 from mpmath import betainc
 from numpy.typing import NDArray
-from sacrebleu.metrics import BLEU as SACREBLEU
-from sacrebleu.significance import PairedTest, Result
 
-from heads.base.bootstrap import resampled_sums
+from heads.base.bootstrap import halved_sums, resampled_sums
 from heads.translation.beam_search import bleu_statistics
-from heads.translation.bleu import bleu_of
+from heads.translation.bleu import COLUMNS, bleu_of
+
+ROUNDING = 1e-9
+"""BLEU scores that differ by less are the same."""
 
 Found = tuple[float, NDArray[np.float64]]
 """A score, and the score of each draw of sentences."""
@@ -41,30 +42,44 @@ class Metric:
         return tuple(column.replace(BLEU.name, self.name) for column in columns)
 
 
-def paired_bootstrap(
+def paired_permutations(
     baseline: list[str], systems: Sequence[list[str]], references: Sequence[str], resamples: int
 ) -> list[tuple[float, float]]:
-    """BLEU and p-value against `baseline` of the baseline itself and of every system, by sacrebleu (Koehn 2004).
-
-    The draws follow sacrebleu's own seed, 12345 unless SACREBLEU_SEED says otherwise.
-    """
-    named: list[tuple[str, Sequence[str]]] = [(str(number), texts) for number, texts in enumerate([baseline, *systems])]
-    test = PairedTest(named, {"BLEU": SACREBLEU()}, [list(references)], test_type="bs", n_samples=resamples)
-    _, columns = test()
-    first, *others = [result for result in columns["BLEU"] if isinstance(result, Result)]
-    found = [(float(first.score), 1.0)]
-    for result in others:
-        # sacrebleu counts draws that exceed the difference, and gives its smallest p-value to a system that never
-        # differs at all: no draw exceeds zero by zero.
-        same = (result.score, result.mean, result.ci) == (first.score, first.mean, first.ci)
-        found.append((float(result.score), 1.0 if same or result.p_value is None else result.p_value))
+    """BLEU and two-sided p-value against `baseline` of the baseline itself and of every system, see `swapped_p`."""
+    own = _counted(baseline, references)
+    found = [(float(bleu_of(own.sum(0))), 1.0)]
+    for texts in systems:
+        # A masked head leaves most sentences as they are, and those are not counted again.
+        changed = [number for number, (text, before) in enumerate(zip(texts, baseline, strict=True)) if text != before]
+        counts = own.copy()
+        counts[changed] = _counted([texts[n] for n in changed], [references[n] for n in changed])
+        found.append((float(bleu_of(counts.sum(0))), swapped_p(own, counts, resamples)))
     return found
+
+
+def swapped_p(one: NDArray[np.float32], other: NDArray[np.float32], draws: int) -> float:
+    """Two-sided p-value of the BLEU difference of two systems by what is counted in their translations [S, C].
+
+    Were they alike, each sentence's two translations could as well have come from the other system. In each draw a coin
+    says whether they change places; p is how often BLEU then differs at least as much, the translations as they are
+    among the draws (approximate randomisation, Riezler and Maxwell 2005), so never below 1 / (draws + 1).
+    """
+    gains = other - one
+    swapped = np.concatenate([np.zeros((1, gains.shape[1])), halved_sums(gains[gains.any(1)], draws)])
+    differences = np.abs(bleu_of(other.sum(0) - swapped) - bleu_of(one.sum(0) + swapped))
+    return float(np.mean(differences >= differences[0] - ROUNDING))
 
 
 def drawn_bleu(hypotheses: Sequence[str], references: Sequence[str], resamples: int) -> Found:
     """BLEU of translations and of draws of them; of as many sentences always the same draws."""
-    counts = np.array([list(row.values()) for row in bleu_statistics(hypotheses, references)], np.float32)
+    counts = _counted(hypotheses, references)
     return float(bleu_of(counts.sum(0))), bleu_of(resampled_sums(counts, resamples))
+
+
+def _counted(hypotheses: Sequence[str], references: Sequence[str]) -> NDArray[np.float32]:
+    """What BLEU counts in each sentence [S, C]."""
+    rows = [list(row.values()) for row in bleu_statistics(hypotheses, references)]
+    return np.array(rows, np.float32).reshape(len(rows), len(COLUMNS))
 
 
 def paired_t_test(
@@ -179,5 +194,5 @@ def labels_scored(labels: Sequence[str], references: Sequence[str]) -> dict[str,
     }
 
 
-BLEU = Metric("bleu", paired_bootstrap, drawn_bleu)
+BLEU = Metric("bleu", paired_permutations, drawn_bleu)
 ACCURACY = Metric("accuracy", paired_t_test, drawn_accuracy, {"matthews": paired_correlation_test})

@@ -1,8 +1,9 @@
-"""Confidence intervals by bootstrap over sentences: the percentile method (Efron and Tibshirani 1993, ch. 13).
+"""Draws of sentences: with replacement for confidence intervals, and by a coin for each to test that nothing differs.
 
-As many sentences as there are get drawn with replacement, many times over. What is counted inside a sentence stays
-together, because the words of one sentence are not independent. The same number of sentences gives the same draws, so
-that two models are compared on the same ones. No torch.
+Intervals are by bootstrap, the percentile method (Efron and Tibshirani 1993, ch. 13): as many sentences as there are
+get drawn, many times over. What is counted inside a sentence stays together, because the words of one sentence are not
+independent. The same number of sentences gives the same draws, so that two models are compared on the same ones. No
+torch.
 
 S sentences, C counts, B draws.
 """
@@ -10,6 +11,7 @@ S sentences, C counts, B draws.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +23,29 @@ WEIGHTS_AT_ONCE = 8_000_000
 
 
 def resampled_sums(counts: NDArray[np.float32], draws: int) -> NDArray[np.float64]:
-    """Sums [B, C] of counts [S, C] over the sentences of every draw; exact up to 2^24."""
+    """Sums [B, C] of counts [S, C] over the sentences of every draw with replacement; exact up to 2^24."""
+    return _drawn_sums(counts, draws, _with_replacement)
+
+
+def halved_sums(counts: NDArray[np.float32], draws: int) -> NDArray[np.float64]:
+    """Sums [B, C] of counts [S, C] over the sentences for which a coin shows heads; exact up to 2^24."""
+    return _drawn_sums(counts, draws, _by_coin)
+
+
+def _with_replacement(generator: np.random.Generator, draws: int, sentences: int) -> NDArray[np.int64]:
+    """How often each draw has each sentence [B, S]."""
+    drawn = generator.integers(sentences, size=(draws, sentences)) + sentences * np.arange(draws)[:, None]
+    return np.bincount(drawn.ravel(), minlength=draws * sentences).reshape(draws, sentences)
+
+
+def _by_coin(generator: np.random.Generator, draws: int, sentences: int) -> NDArray[np.int64]:
+    """Whether each draw has each sentence [B, S]."""
+    return generator.integers(2, size=(draws, sentences))
+
+
+def _drawn_sums(
+    counts: NDArray[np.float32], draws: int, draw: Callable[[np.random.Generator, int, int], NDArray[np.int64]]
+) -> NDArray[np.float64]:
     generator = np.random.default_rng(SEED)
     sentences, width = counts.shape
     sums = np.zeros((draws, width))
@@ -30,9 +54,7 @@ def resampled_sums(counts: NDArray[np.float32], draws: int) -> NDArray[np.float6
     chunk = max(1, WEIGHTS_AT_ONCE // sentences)
     for first in range(0, draws, chunk):
         rows = min(chunk, draws - first)
-        drawn = generator.integers(sentences, size=(rows, sentences)) + sentences * np.arange(rows)[:, None]
-        times = np.bincount(drawn.ravel(), minlength=rows * sentences).reshape(rows, sentences)
-        sums[first : first + rows] = times.astype(np.float32) @ counts
+        sums[first : first + rows] = draw(generator, rows, sentences).astype(np.float32) @ counts
     return sums
 
 

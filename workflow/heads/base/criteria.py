@@ -26,7 +26,8 @@ MEASURED_IN = {
 }
 """By criterion, the file of the unpruned model that it reads. Importance is in its four forms, `_layer` divided by the
 l2 norm of the layer; `reversed` turns `example_layer` round, the way of Michel et al. 2019, and `optimal` takes the
-most importance, by sentence, that the limits allow. Of `random` there are several draws: random1, random2 and so on."""
+most importance, by sentence, that the limits allow; `lrp` takes absolute shares, see `heads.pruning.criteria`. Of
+`random` there are several draws: random1, random2 and so on."""
 
 
 def files_of(criteria: Iterable[str]) -> list[str]:

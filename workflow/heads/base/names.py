@@ -46,5 +46,12 @@ there from a fresh initialisation on; `penalty_scratch` is what is left of such 
 WITH_GATES = ("gates", "penalty_gates")
 """Kinds that have all their heads, open or closed."""
 
+WMT = "WMT"
+PAPER_CORPORA = (WMT, "OpenSubtitles")
+"""The corpora of Voita et al. 2019, as files of their numbers call them. Experiments are held against numbers of WMT
+unless their corpus says otherwise."""
+OURS = "ours"
+"""Whose claim it is in the place of a study: a control that no paper has."""
+
 OVER_SEEDS = MEAN, DEVIATION = ("mean", "sd")
 """What tables have as the seed of rows over several seeds."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from heads.base.names import SCOPES
+from heads.base.names import PAPER_CORPORA, SCOPES, WMT
 
 
 def add_workers_argument(parser: argparse.ArgumentParser) -> None:
@@ -37,6 +37,26 @@ def named_path(text: str) -> tuple[str, Path]:
     if not (name and equals and path):
         raise argparse.ArgumentTypeError(f"{text!r} is not NAME=PATH, such as gold=dev.conllu")
     return name, Path(path)
+
+
+def add_compared_argument(parser: argparse.ArgumentParser) -> None:
+    """The flag `--compared-with` of whatever tries the papers' claims."""
+    parser.add_argument(
+        "--compared-with",
+        type=compared_corpus,
+        nargs="+",
+        default=[],
+        metavar="EXPERIMENT=CORPUS",
+        help=f"the paper's corpus, {' or '.join(PAPER_CORPORA)}, whose numbers count for an experiment; else {WMT}",
+    )
+
+
+def compared_corpus(text: str) -> tuple[str, str]:
+    """A flag's value such as `demo=WMT`."""
+    experiment, _, corpus = text.rpartition("=")
+    if not experiment or corpus not in PAPER_CORPORA:
+        raise argparse.ArgumentTypeError(f"{text!r} is not EXPERIMENT=CORPUS, with {' or '.join(PAPER_CORPORA)}")
+    return experiment, corpus
 
 
 def add_roles_arguments(parser: argparse.ArgumentParser) -> None:

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 
 from heads.base.files import UserError, read_yaml
 from heads.base.runs import run_of
+from heads.cli._flags import add_compared_argument
 from heads.config.settings import section
 from heads.config.trainings import GatesSettings
 from heads.figures.alignment import alignment_heads
@@ -65,6 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"folders results/EXPERIMENT/RUN of one experiment; of several for {', '.join(ACROSS)}",
     )
     parser.add_argument("--settings", type=Path, help=f"settings of gates, YAML ({', '.join(FROM_SETTINGS)})")
+    add_compared_argument(parser)
     parser.add_argument("--out-pdf", required=True, type=Path, help="the PDF to write")
     parser.add_argument("--out-png", required=True, type=Path, help="the PNG to write")
     parser.add_argument("--out-gif", type=Path, help=f"the animation to write too ({', '.join(ANIMATED)})")
@@ -73,7 +75,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Read the runs, draw the figure, write it."""
     need = NEEDS[arguments.name]
-    frames = load_runs(need, arguments.runs)
+    frames = load_runs(need, arguments.runs, dict(arguments.compared_with))
     experiments = list(dict.fromkeys(run_of(folder)[0] for folder in arguments.runs))
     if len(experiments) > 1 and arguments.name not in ACROSS:
         raise UserError(f"--runs names the experiments {' and '.join(experiments)}: draw one experiment at a time.")

@@ -14,7 +14,7 @@ from heads.config.settings import section
 from heads.model.folder import load_folder
 from heads.text.vocabulary import Tokens, Vocabulary
 from heads.training.devices import label_of, pick
-from heads.translation.beam_search import bleu_statistics
+from heads.translation.beam_search import bleu, bleu_statistics
 from heads.translation.bleu import COLUMNS
 from heads.translation.scoring import scored
 
@@ -24,6 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--settings", type=Path, required=True, help="settings of the stage, YAML")
     parser.add_argument("--model", type=Path, required=True, help="folder of a trained model")
     parser.add_argument("--source", type=Path, required=True, help="token file of the source side")
+    parser.add_argument("--text", type=Path, help="plain text of the source side, to be scored as a translation")
     parser.add_argument("--references", type=Path, required=True, help="plain text of the target side")
     parser.add_argument("--target-bpe", type=Path, required=True, help="SentencePiece model of the target side")
     parser.add_argument("--translations", type=Path, required=True, help="text to write")
@@ -40,6 +41,9 @@ def run(arguments: argparse.Namespace) -> str:
     source, vocabulary = Tokens(arguments.source), Vocabulary(arguments.target_bpe)
     references = read_lines(arguments.references)
     texts, references, score = scored(model, source, references, vocabulary, settings, device)
+    if arguments.text:
+        # Whoever copies what it reads has some names and numbers right: what a translation has to be better than.
+        score["copied_bleu"] = bleu(read_lines(arguments.text)[: len(texts)], references)["bleu"]
     write_lines(arguments.translations, texts)
     if arguments.statistics:
         write_tsv(arguments.statistics, bleu_statistics(texts, references), COLUMNS)

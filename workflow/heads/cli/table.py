@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from heads.base.files import UserError
+from heads.cli._flags import add_compared_argument
 from heads.tables.gathering import TABLES, corpora_gathered, gathered
 from heads.tables.parser import parser_table
 from heads.tables.writing import write_frame
@@ -25,6 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--corpora", nargs="*", type=Path, default=[], help="corpus: the corpus folder of each experiment"
     )
+    add_compared_argument(parser)
     parser.add_argument("--out", required=True, type=Path, help="the tab-separated file to write")
 
 
@@ -37,5 +39,5 @@ def run(arguments: argparse.Namespace) -> None:
     elif not arguments.runs:
         raise UserError("--runs names no run: give folders such as results/demo/baseline/seed-1.")
     else:
-        table = gathered(arguments.name, arguments.runs)
+        table = gathered(arguments.name, arguments.runs, dict(arguments.compared_with))
     write_frame(arguments.out, table)

@@ -86,7 +86,9 @@ class LrpSettings(Closed):
         "neurons. attnlrp: Achtibat et al. 2024; half of each product. The other way through attention: "
         "plain-softmax, z-plus-values and so on. voita-2019, voita-2021: what the authors' released code does, with "
         "its own constants; rescaled after each operation, attention by derivatives. voita-2021 costs as much as the "
-        "first four together. Figures show the first rule. lrp_conservation.tsv tells what every rule kept.",
+        "first four together. Claims are decided by plain with signed shares, the paper as written, and say where "
+        "its other shares or z-plus differ; heads are sorted and chosen by absolute shares of the first rule. "
+        "lrp_conservation.tsv tells what every rule kept.",
     )
 
 
@@ -188,7 +190,9 @@ class AblationSettings(_MaskedSearch):
         0, "of the test set, and of the corpus's `out_of_domain`, a test set of another domain; 0: all"
     )
     dev_sentences: CountOrZero = setting(0, "of the dev set, on which the head to keep is chosen; 0: all")
-    resamples: Resamples = setting(1000, "paired bootstrap [second-hand]")
+    resamples: Resamples = setting(
+        10000, "OURS: permutations of the test; the paper draws a bootstrap of 1000 [second-hand]"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,6 +226,4 @@ class SelectionSettings(Closed):
         "OURS: heads that the optimal choice keeps: in each layer of a kind of attention (dec_enc: 1) or in one "
         "(dec_enc.5: 2, counted from 0). A budget that can not hold them stops with one sentence.",
     )
-    resamples: Resamples = setting(
-        1000, "draws of sacrebleu's paired bootstrap against the unpruned model [second-hand]"
-    )
+    resamples: Resamples = setting(10000, "OURS: permutations of the test, each against the unpruned model")

@@ -10,6 +10,7 @@ from heads.base.names import KINDS_OF, PARSED_TREES, SCOPES, TASK, TRANSLATION
 from heads.base.targets import Target
 from heads.config.corpora import GRAMMARS, has_gold
 from heads.config.messages import nearest
+from heads.config.sweep import in_numbers
 
 FOLDERS = ("corpora", "downloads", "figures", "tables")
 """What lies in results/ beside the experiments, so that no experiment can have such a name."""
@@ -43,9 +44,6 @@ def check_together(name: str, experiment: Mapping[str, Any], config: Mapping[str
         raise UserError(f"{where}.speed.batch_sizes goes beyond speed.sentences: take out the larger batches.")
     _check_scratch(where, experiment["sweep"])
     _check_trees(where, experiment, config["corpora"][experiment["corpus"]])
-    # How many heads an imported model has, its folder tells: `heads.config.plan` asks when it is needed.
-    if not experiment["baseline"]["pretrained"]:
-        check_heads(where, experiment, dict.fromkeys(kinds_of(experiment), (model["layers"], model["heads"])))
 
 
 def _check_scratch(where: str, sweep: Mapping[str, Any]) -> None:
@@ -92,13 +90,23 @@ def _check_trees(where: str, experiment: Mapping[str, Any], entry: Mapping[str, 
         )
 
 
-def check_heads(where: str, experiment: Mapping[str, Any], heads: Mapping[str, tuple[int, int]]) -> None:
-    """Hold all numbers of heads against those that there are: layers, and heads a layer, by kind of attention.
+def sized(where: str, experiment: Mapping[str, Any], heads: Mapping[str, tuple[int, int]]) -> dict[str, Any]:
+    """An experiment with numbers of heads in the place of shares, all held against the heads that there are.
 
-    Raises UserError where more are asked for.
+    heads: layers, and heads a layer, by kind of attention. Raises UserError where more are asked for.
     """
-    _check_budgets(where, experiment, {kind: layers * each for kind, (layers, each) in heads.items()})
-    _check_selection(where, experiment, heads)
+    of_kinds = {kind: layers * each for kind, (layers, each) in heads.items()}
+    needed = sum(_at_least(f"{where}.selection.at_least", experiment, heads).values())
+    experiment = in_numbers(experiment, of_kinds, needed)
+    _check_budgets(where, experiment, of_kinds)
+    _check_selection(where, experiment["sweep"]["selection"], sum(of_kinds.values()), needed)
+    return experiment
+
+
+def sized_by_settings(where: str, experiment: Mapping[str, Any]) -> dict[str, Any]:
+    """As `sized`, by the layers and heads of the section `model`."""
+    model = experiment["model"]
+    return sized(where, experiment, dict.fromkeys(kinds_of(experiment), (model["layers"], model["heads"])))
 
 
 def check_target(experiment: Mapping[str, Any], scope: str, target: Target) -> None:
@@ -139,11 +147,8 @@ def _check_numbers(subject: str, scope: str, numbers: Sequence[int], heads: Mapp
             )
 
 
-def _check_selection(where: str, experiment: Mapping[str, Any], heads: Mapping[str, tuple[int, int]]) -> None:
+def _check_selection(where: str, selection: Mapping[str, Any], there: int, needed: int) -> None:
     """Hold the numbers of heads to be chosen against all heads, and against what an optimal choice must keep."""
-    there = sum(layers * each for layers, each in heads.values())
-    needed = sum(_at_least(f"{where}.selection.at_least", experiment, heads).values())
-    selection = experiment["sweep"]["selection"]
     for key, sweep in (("selection", selection), ("selection.fine_tuned", selection["fine_tuned"])):
         for budget in sweep["budgets"]:
             subject = f"{where}.sweep.{key}.budgets has {budget}"

@@ -5,7 +5,7 @@ The Snakefile imports this module while it is parsed, so nothing heavy may be im
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,8 +13,8 @@ from typing import Annotated, Any
 from pydantic import Discriminator, Field, Tag, ValidationInfo
 
 from heads.base.files import UserError
-from heads.base.names import CLASSIFICATION, OUT_OF_DOMAIN, ROLES, SPLITS, TRANSLATION
-from heads.config.corpus_parts import Alignment, Columns, File, FileSpec, OpusOverlap, Part, Parts, TwoFiles, keys_of
+from heads.base.names import CLASSIFICATION, OUT_OF_DOMAIN, PAPER_CORPORA, ROLES, SPLITS, TRANSLATION, WMT
+from heads.config.corpus_parts import Alignment, File, FileSpec, Part, Parts, TwoFiles, keys_of
 from heads.config.examples import ExampleCleaning, ExampleColumns, Labels, Table, Tables
 from heads.config.fields import (
     Closed,
@@ -131,6 +131,9 @@ class FilesCorpus(_Entry):
         {}, "pairs cut from training for dev and test, and for roles lines to be parsed where roles.trees names own"
     )
     limit: Count | None = setting(None, "so many training pairs are kept, evenly from all parts")
+    compared_with: Annotated[str, one_of(*PAPER_CORPORA)] = setting(
+        WMT, "the corpus of Voita et al. whose numbers claims are held against: theirs of WMT and OpenSubtitles differ"
+    )
     lowercase: YesNo = setting(False, "true: all of its text is made lower case, that of test sets too")
     trees: File | None = setting(None, "parsed source-language sentences, for the roles of heads")
     parser_trees: File | None = setting(None, "what Stanza learns from, where roles.trees names stanza or own")
@@ -251,24 +254,23 @@ def _check_columns(corpus: ExamplesCorpus) -> None:
 
 def files_of(corpus: AnyCorpus) -> Iterator[FileSpec]:
     """Every file that a corpus names, treebanks and word alignments last."""
-    if isinstance(corpus, GrammarCorpus | GrammarPairsCorpus):
+    return (file for _, file in files_by_key(corpus))
+
+
+def files_by_key(setting: Any, key: str = "") -> Iterator[tuple[str, FileSpec]]:
+    """Every file of `files_of` with the path of its key, such as `train.0.source`; of a part of a corpus as well."""
+    if isinstance(setting, FileSpec):
+        yield key, setting
         return
-    if isinstance(corpus, ExamplesCorpus):
-        yield from (part.table for parts in corpus.parts.values() for part in parts)
-        return
-    for parts in corpus.parts.values():
-        for part in parts:
-            if isinstance(part, Columns):
-                yield part.columns
-            elif isinstance(part, TwoFiles):
-                yield from (part.source, part.target)
-                if isinstance(part.overlap, OpusOverlap):
-                    yield from (part.overlap.links, part.overlap.ids)
-                elif part.overlap is not None:
-                    yield part.overlap
-    yield from (treebank for treebank in (corpus.trees, corpus.parser_trees) if treebank is not None)
-    for given in corpus.alignment.values():
-        yield from (file for file in (given.links, given.source, given.target) if file is not None)
+    inner: Iterable[tuple[object, Any]] = ()
+    if isinstance(setting, Closed):
+        inner = ((one.name, getattr(setting, one.name)) for one in fields(setting))  # type: ignore[arg-type]
+    elif isinstance(setting, Mapping):
+        inner = setting.items()
+    elif isinstance(setting, tuple):
+        inner = enumerate(setting)
+    for name, value in inner:
+        yield from files_by_key(value, f"{key}.{name}" if key else str(name))
 
 
 def has_gold(entry: Mapping[str, Any]) -> bool:
@@ -288,6 +290,13 @@ def task_of(entry: Mapping[str, Any]) -> str:
 def has_alignment(entry: Mapping[str, Any], split: str = "dev") -> bool:
     """Whether a corpus brings a word alignment of a split: the grammar's own, or an aligner's."""
     return entry["kind"] == "grammar" or split in entry.get("alignment", {})
+
+
+def compared_flags(entries: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """The flag that tells experiments, by the entries of their corpora, whose numbers are not compared with WMT's."""
+    found = {experiment: entry.get("compared_with", WMT) for experiment, entry in entries.items()}
+    others = [f"{experiment}={corpus}" for experiment, corpus in found.items() if corpus != WMT]
+    return ["--compared-with", *others] if others else []
 
 
 def downloads_of(entry: Mapping[str, Any]) -> list[str]:

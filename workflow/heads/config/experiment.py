@@ -55,12 +55,23 @@ from heads.config.trainings import (
 Scope = Annotated[str, one_of(*SCOPES)]
 Seed = Annotated[Integer, Field(ge=0, le=2**31 - 1)]
 Lambda = Annotated[Number, Field(ge=0, le=1_000_000_000)]
+SHARE = "(100|[1-9][0-9]?([.][0-9]+)?|0[.][0-9]*[1-9][0-9]*)%"
+"""Above 0 % and at most 100 %, so that 1 is always one head and never all of them."""
 # One number as text too: what Snakemake's --config says inside of a mapping is all text.
 Budget = Annotated[
-    CountOrZero | Annotated[str, Field(pattern="^(0|[1-9][0-9]*)((-(0|[1-9][0-9]*)){2})?$")],
-    meant('a number of heads such as 12, or three numbers as text such as "4-6-8"'),
+    CountOrZero | Annotated[str, Field(pattern=f"^((0|[1-9][0-9]*)((-(0|[1-9][0-9]*)){{2}})?|{SHARE})$")],
+    meant('a number of heads such as 12, a share of them such as 25%, or three numbers as text such as "4-6-8"'),
 ]
-Budgets = Annotated[tuple[Count, ...], EachOnce()]
+Budgets = Annotated[
+    tuple[
+        Annotated[
+            Count | Annotated[str, Field(pattern=f"^([1-9][0-9]*|{SHARE})$")],
+            meant("a number of heads such as 12, or a share of them such as 25%"),
+        ],
+        ...,
+    ],
+    EachOnce(),
+]
 LAMBDAS = (0.0003, 0.001, 0.002, 0.003, 0.005, 0.01, 0.02)
 
 
@@ -85,7 +96,7 @@ class FineTunedSettings(Closed):
         ),
         "gates that are driven to a number, dsp (see gates.subset), or as in sweep.selection",
     )
-    budgets: Budgets = setting((24, 48, 72), "heads kept, of all")
+    budgets: Budgets = setting(("25%", "50%", "75%"), "heads kept, of all, as above")
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,11 +122,15 @@ class ChoiceSettings(Closed):
             "reversed",
         ),
         "Importance of Michel et al. 2019 by sentence (example, as in the paper), token, batch or signed, and each "
-        "divided by the norm of its layer; BLEU lost when masked alone; confidence; LRP by its first rule; optimal: "
-        "most importance that a number of heads or of measured seconds allows; random; reversed: "
+        "divided by the norm of its layer; BLEU lost when masked alone; confidence; LRP by absolute shares of its "
+        "first rule; optimal: most importance that a number of heads or of measured seconds allows; random; reversed: "
         "example_layer turned round.",
     )
-    budgets: Budgets = setting((24, 48, 72, 96, 120), "heads kept, of all")
+    budgets: Budgets = setting(
+        ("25%", "50%", "60%", "75%", "90%"),
+        "Heads kept, of all: numbers such as 12, or shares, which are rounded, and raised to what optimal must keep "
+        "where that is compared; OURS.",
+    )
     draws: Count = setting(5, "of random")
     fine_tuned: FineTunedSettings = section_of(
         FineTunedSettings,
@@ -139,9 +154,9 @@ class SweepSettings(Closed):
         "with lambda 0 is always made.",
     )
     budgets: Mapping[Scope, tuple[Budget, ...]] = setting(
-        {"all": (24, 48, 72)},
-        'How many heads to keep: 12 of the scope, or "4-6-8" of encoder self-, decoder self- and decoder-encoder '
-        "attention. "
+        {"all": ("25%", "50%", "75%")},
+        'How many heads to keep: 12 of the scope, 25% of it, rounded, to one head at least, or "4-6-8" of encoder '
+        "self-, decoder self- and decoder-encoder attention. "
         "Lambda is then driven until the gates expect so many open; at the end the likeliest stay, exactly so many. "
         "OURS: those that other methods are fine-tuned at.",
     )

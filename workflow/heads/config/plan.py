@@ -5,8 +5,8 @@ Experiments, corpora and seeds are named as in paths; paths of folders and files
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any
 
 from heads.base import criteria
 from heads.base.files import UserError
@@ -24,13 +24,15 @@ from heads.base.names import (
 from heads.base.runs import Run, run_of
 from heads.base.targets import CONTROL, Target
 from heads.config import corpora, settings, sweep
+from heads.config.absent import check_there
 from heads.config.corpus_parts import download_name
-from heads.config.pretrained import pretrained_files
+from heads.config.need import Need
+from heads.config.pretrained import pretrained_files, sized_by_folder
 
 SCORED_KINDS = ("baseline", "pruned", "scratch", "selected", "penalty_scratch")
 """The kinds of runs that are scored; those with gates have all their heads."""
 
-PUT_ASIDE = ("trees", "parser_trees", "alignment", OUT_OF_DOMAIN)
+PUT_ASIDE = ("trees", "parser_trees", "alignment", OUT_OF_DOMAIN, "compared_with")
 """Keys of a corpus that only the rule which reads them is given, so that a change there leaves the text as it is."""
 SCORED_FILES = {
     TRANSLATION: ("bleu.json", "translations.txt"),
@@ -42,28 +44,6 @@ ALIGNMENT_FILE = "alignment_heads.tsv"
 """What is made of a run only where there is a word alignment."""
 OUT_OF_DOMAIN_FILE = "ablation.out_of_domain.tsv"
 """What is made of a run only where there is a test set of another domain."""
-
-
-class Need(Protocol):
-    """What a table or figure reads, as `heads.tables.needs` says it."""
-
-    @property
-    def files(self) -> Mapping[str, tuple[str, ...]]:
-        """Names of files by kind of run."""
-
-    @property
-    def tasks(self) -> tuple[str, ...]:
-        """Of experiments with these tasks."""
-
-    @property
-    def optional(self) -> tuple[str, ...]:
-        """Those of them that are read where there are any."""
-
-    def wants(self, run: Run) -> bool:
-        """Whether anything of this run is read."""
-
-    def inputs(self, folders: Sequence[str], without: Collection[str] = ()) -> list[str]:
-        """The files to be read, below folders of runs."""
 
 
 class Plan:
@@ -99,7 +79,7 @@ class Plan:
     def _targets(self, experiment: str, kind: str, scope: str) -> list[Target]:
         """What is swept of one kind with gates, or of what is left by them."""
         swept = self.experiments[experiment]["sweep"]
-        targets = sweep.targets(self.experiments[experiment], scope)
+        targets = sweep.targets(self._sized(experiment), scope)
         if "scratch" in kind or "penalty" in kind:
             # The paper's comparisons are about lambdas; with a budget they are made when asked for by path.
             scopes = swept["scratch_scopes" if kind == "scratch" else "penalty_scratch_scopes"]
@@ -112,9 +92,16 @@ class Plan:
             targets += [choice for choice in self.fine_tuned(experiment) if choice.by_gates and choice not in targets]
         return targets
 
+    def _sized(self, experiment: str) -> Mapping[str, Any]:
+        """An experiment with numbers of heads in the place of shares; of an imported model its folder is asked."""
+        resolved = self.experiments[experiment]
+        if resolved["baseline"]["pretrained"] and sweep.has_shares(resolved):
+            return sized_by_folder(experiment, resolved, self.task(experiment))
+        return resolved
+
     def fine_tuned(self, experiment: str) -> list[Target]:
         """The choices of heads, such as `random2-12`, that are cut out of the baseline, which is then trained on."""
-        return sweep.choices(self.experiments[experiment], fine_tuned=True)
+        return sweep.choices(self._sized(experiment), fine_tuned=True)
 
     def task(self, experiment: str) -> str:
         """What the experiment's models are trained for."""
@@ -128,12 +115,12 @@ class Plan:
         """The lambdas whose heads are treated likewise, as targets."""
         if CHOICE_SCOPE not in self.experiments[experiment]["sweep"]["trained_on_scopes"]:
             return []
-        targets = sweep.targets(self.experiments[experiment], CHOICE_SCOPE)
+        targets = sweep.targets(self._sized(experiment), CHOICE_SCOPE)
         return [target for target in targets if target.has_penalty]
 
     def choices(self, experiment: str) -> list[str]:
         """Every choice of heads that is scored without updates; as text, for Snakemake remembers it."""
-        return [str(choice) for choice in sweep.choices(self.experiments[experiment], fine_tuned=False)]
+        return [str(choice) for choice in sweep.choices(self._sized(experiment), fine_tuned=False)]
 
     def measures(self, experiment: str, seed: str, choices: Iterable[str]) -> list[str]:
         """The files of a baseline that choices of heads are made from."""
@@ -229,6 +216,10 @@ class Plan:
     def _files_besides(self, corpus: str, entry: Mapping[str, Any]) -> list[str]:
         """Those that an entry of a corpus names and its text is not made of."""
         return sorted({*self.files_of(entry)} - {*self.files_of(self.corpus_entry(corpus))})
+
+    def check_there(self, corpus: str, files: Sequence[str], made: Callable[[str], bool]) -> None:
+        """Raises UserError for one of the files of a corpus that is neither on disk nor made by a rule."""
+        check_there(corpus, self.corpora[corpus], files, made)
 
     def files_of(self, entry: Mapping[str, Any]) -> list[str]:
         """Downloads and local files that an entry names."""

@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from heads.base import bert, marian
 from heads.base.files import UserError
-from heads.base.names import CLASSIFICATION
-from heads.config.checks import check_heads
+from heads.config.checks import sized
+from heads.formats.registry import Format, format_of
 
 
 def pretrained_files(name: str, experiment: Mapping[str, Any], task: str) -> list[str]:
@@ -17,10 +16,29 @@ def pretrained_files(name: str, experiment: Mapping[str, Any], task: str) -> lis
 
     Raises UserError if it is none, and if its model has fewer heads than the experiment would keep.
     """
-    where, folder = f"experiments.{name}", Path(experiment["baseline"]["pretrained"])
-    kind = bert if task == CLASSIFICATION else marian
-    if not folder.is_dir():
-        raise UserError(f"{where}.baseline.pretrained: {kind.not_there(folder)}")
-    if heads := kind.heads_of(folder):
-        check_heads(where, experiment, heads)
-    return [str(path) for path in kind.files_of(folder)]
+    found, folder = _format_of(name, experiment, task)
+    if heads := found.heads(folder):
+        sized(f"experiments.{name}", experiment, heads)
+    return [str(path) for path in found.files(folder)]
+
+
+def sized_by_folder(name: str, experiment: Mapping[str, Any], task: str) -> dict[str, Any]:
+    """An experiment with numbers of heads in the place of shares, by the model in that folder.
+
+    Raises UserError as `pretrained_files`, and if the folder does not tell how many heads there are.
+    """
+    found, folder = _format_of(name, experiment, task)
+    heads = found.heads(folder)
+    if not heads:
+        raise UserError(
+            f"experiments.{name}.sweep has shares of heads, but {folder} does not say how many there are: copy it from "
+            "where the model is from, or give numbers of heads."
+        )
+    return sized(f"experiments.{name}", experiment, heads)
+
+
+def _format_of(name: str, experiment: Mapping[str, Any], task: str) -> tuple[Format, Path]:
+    try:
+        return format_of(experiment["baseline"]["pretrained"], task)
+    except UserError as error:
+        raise UserError(f"experiments.{name}.baseline.pretrained: {error}") from None

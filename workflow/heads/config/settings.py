@@ -13,7 +13,7 @@ from typing import Any, TypeVar, get_type_hints
 
 from heads.base.files import UserError
 from heads.base.names import CHOICE_SCOPE, CLASSIFICATION, KINDS_OF, TASK
-from heads.config.checks import check_together
+from heads.config.checks import check_together, sized_by_settings
 from heads.config.corpora import check_corpus, task_of
 from heads.config.experiment import Config, Experiment
 from heads.config.fields import Closed
@@ -83,7 +83,7 @@ def merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any
 
 
 def resolve(config: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """All experiments of a configuration, resolved and checked.
+    """All experiments of a configuration, resolved and checked; shares are numbers of heads but of imported models.
 
     Raises UserError with one sentence that names the key and the nearest one that exists.
     """
@@ -97,7 +97,9 @@ def resolve(config: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         if entry is not None and task_of(entry) == CLASSIFICATION:
             experiment = classifying(name, experiment, changes or {})
         check_together(name, experiment, config)
-        experiments[name] = experiment
+        # How many heads an imported model has, its folder tells: `heads.config.plan` asks when it is needed.
+        trained_here = not experiment["baseline"]["pretrained"]
+        experiments[name] = sized_by_settings(f"experiments.{name}", experiment) if trained_here else experiment
     for name in config["run"]:
         if name not in experiments:
             raise UserError(f"run names {name!r}, which is not under experiments.{nearest(name, experiments)}")
@@ -105,7 +107,7 @@ def resolve(config: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def classifying(name: str, experiment: dict[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """An experiment that classifies, without what the defaults say of a decoder and of more heads than an encoder has.
+    """An experiment that classifies, without what the defaults say of a decoder and of the encoder apart.
 
     Raises UserError where its own changes say anything of the encoder apart, which is all there is.
     """
@@ -120,29 +122,7 @@ def classifying(name: str, experiment: dict[str, Any], changes: Mapping[str, Any
     at_least = experiment["selection"]["at_least"]
     kept = {key: number for key, number in at_least.items() if key.partition(".")[0] in KINDS_OF[CLASSIFICATION]}
     selection = {**experiment["selection"], "at_least": kept}
-    experiment = {**experiment, "sweep": {**sweep, **swept}, "selection": selection, TASK: CLASSIFICATION}
-    if not experiment["baseline"]["pretrained"]:
-        most, chosen = experiment["model"]["layers"] * experiment["model"]["heads"], own.get("selection", {})
-        experiment = merged(experiment, {"sweep": _fitting(experiment["sweep"], own, chosen, most)})
-    return experiment
-
-
-def _fitting(sweep: Mapping[str, Any], own: Mapping[str, Any], chosen: Mapping[str, Any], most: int) -> dict[str, Any]:
-    """Budgets of the defaults that so many heads can hold, where an experiment has none of its own."""
-
-    def within(budgets: Any, given: Any) -> Any:
-        return budgets if given is not None else [one for one in budgets if not isinstance(one, int) or one <= most]
-
-    selection, tuned = sweep["selection"], chosen.get("fine_tuned", {})
-    trained = within(selection["fine_tuned"]["budgets"], tuned.get("budgets"))
-    budgets = within(sweep["budgets"][CHOICE_SCOPE], own.get("budgets", {}).get(CHOICE_SCOPE))
-    return {
-        "budgets": {CHOICE_SCOPE: budgets},
-        "selection": {
-            "budgets": within(selection["budgets"], chosen.get("budgets")),
-            "fine_tuned": {"budgets": trained},
-        },
-    }
+    return {**experiment, "sweep": {**sweep, **swept}, "selection": selection, TASK: CLASSIFICATION}
 
 
 def stage_settings(experiment: Mapping[str, Any], stage: str) -> dict[str, Any]:

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
 from heads.base.criteria import RANDOM
+from heads.base.names import SCOPES
 from heads.base.targets import CONTROL, Target
+
+Budget = int | str
+"""How many heads to keep, as settings say it: a number, perhaps as text, a share such as 25%, or 4-6-8."""
 
 
 def targets(experiment: Mapping[str, Any], scope: str) -> list[Target]:
@@ -25,3 +30,42 @@ def choices(experiment: Mapping[str, Any], *, fine_tuned: bool) -> list[Target]:
     draws = [f"{RANDOM}{number}" for number in range(1, whole["draws"] + 1)]
     names = [name for method in sweep["methods"] for name in (draws if method == RANDOM else [method])]
     return [Target.of_choice(name, budget) for name in names for budget in sweep["budgets"]]
+
+
+def has_shares(experiment: Mapping[str, Any]) -> bool:
+    """Whether any number of heads of an experiment is a share, which its model must be known for."""
+    selection = experiment["sweep"]["selection"]
+    lists = [*experiment["sweep"]["budgets"].values(), selection["budgets"], selection["fine_tuned"]["budgets"]]
+    return any(_is_share(budget) for budgets in lists for budget in budgets)
+
+
+def in_numbers(experiment: Mapping[str, Any], heads: Mapping[str, int], needed: int) -> dict[str, Any]:
+    """An experiment with numbers of heads in the place of shares, which are of all heads, or of those of a scope.
+
+    heads: by kind of attention. needed: how many the optimal choice must keep, so that no share is fewer where that is
+    compared. Shares are rounded, a half up, to one head at least; those that come to the same stand there once.
+    """
+    sweep, there = experiment["sweep"], sum(heads.values())
+
+    def chosen(part: Mapping[str, Any]) -> dict[str, Any]:
+        least = needed if "optimal" in part["methods"] else 1
+        return {**part, "budgets": [*dict.fromkeys(int(_number(one, there, least)) for one in part["budgets"])]}
+
+    by_gates = {
+        scope: [_number(one, sum(heads.get(kind, 0) for kind in SCOPES[scope])) for one in budgets]
+        for scope, budgets in sweep["budgets"].items()
+    }
+    selection = {**chosen(sweep["selection"]), "fine_tuned": chosen(sweep["selection"]["fine_tuned"])}
+    return {**experiment, "sweep": {**sweep, "budgets": by_gates, "selection": selection}}
+
+
+def _is_share(budget: Budget) -> bool:
+    return isinstance(budget, str) and budget.endswith("%")
+
+
+def _number(budget: Budget, there: int, least: int = 1) -> Budget:
+    """A share as so many of the heads that there are; anything else as it is."""
+    if not _is_share(budget):
+        return budget
+    exact = Decimal(str(budget).removesuffix("%")) * there / 100
+    return max(least, int(exact.to_integral_value(ROUND_HALF_UP)))

@@ -11,8 +11,8 @@ import pandas as pd
 from heads.explore.needs import figure_of
 from heads.explore.wording import number
 
-NUMBERS = ("paper", "paper_of", "ours", "of", "low", "high", "p_value")
-TEXTS = ("claim", "rule", "source", "tag")
+NUMBERS = ("paper", "paper_of", "ours", "of", "relative_percent", "low", "high", "p_value")
+TEXTS = ("claim", "rule", "other_readings", "source", "tag")
 OF_ALL = "figures"
 """The folder of pictures of all experiments in one."""
 KEYS = ["claim", "measure", "rule"]
@@ -32,10 +32,10 @@ def claims_of(
     own = claims[claims["experiment"] == experiment]
     means = own[own["seed"].astype(str) == "mean"]
     own = (means if len(means) else own).fillna(dict.fromkeys((*TEXTS, "holds"), ""))
-    both = board[[*KEYS, "topic", "name"]].fillna({"rule": ""}).merge(own, on=KEYS, validate="one_to_one")
+    both = board[[*KEYS, "study", "topic", "name"]].fillna({"rule": ""}).merge(own, on=KEYS, validate="one_to_one")
     return [
         {
-            **{name: row[name] for name in ("topic", "name", *TEXTS)},
+            **{name: row[name] for name in ("study", "topic", "name", *TEXTS)},
             **{name: number(row[name]) for name in NUMBERS},
             "verdict": row["holds"] or "not measured",
             "figure": _path_of(figure_of(row["source"], row["topic"], task), experiment, figures),

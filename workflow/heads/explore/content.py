@@ -23,7 +23,9 @@
       closing    [{run, name, scope, budgets,    heads asked for, in all or of each kind; [] under a penalty
                    updates, p_open: base64}]     bytes [updates, heads of the scope]
       concrete   {temperature, low, high, log_alpha_init, trained [{run, name, scope, budgets, log_alpha [number]}]}
-      claims     [{topic, name, claim, rule, source, tag, paper, paper_of, ours, of, low, high, p_value, verdict,
+      claims     [{study, topic, name, claim, rule, source, tag, paper, paper_of, ours, of, relative_percent, low,
+                   high, p_value, verdict,
+                   other_readings,               of relevance, that say otherwise; "" where all say the same
                    figure}]                      of table_claims.tsv; figure is a path from the page or ""
     }]}
 
@@ -116,8 +118,9 @@ def _tables(task: str, tables: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataF
     named = {name: tables[own] for name, own in NLI_TABLES.items() if own in tables}
     found = {name: table.rename(columns=lambda one: re.sub("^accuracy", "bleu", one)) for name, table in named.items()}
     found["scoreboard"] = load_reference(NLI_CLAIMS)
-    # None of these claims is about relevance, which goes by a rule.
-    return found | {name: found[name].assign(rule="") for name in ("claims", "scoreboard") if name in found}
+    # None of these claims is about relevance, which has readings.
+    unread = {"rule": "", "other_readings": ""}
+    return found | {name: found[name].assign(**unread) for name in ("claims", "scoreboard") if name in found}
 
 
 def _experiment(

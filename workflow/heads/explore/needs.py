@@ -60,6 +60,7 @@ BY_TOPIC = {
     "heads masked in the order of importance": "michel_fig3",
     "other domains, other moments, speed": "michel_fig5",
     "word alignment": "alignment_heads",
+    "against a control": "bleu_encoder_heads",
 }
 """Where the place does not tell, the figure by the claim's topic."""
 

@@ -9,7 +9,8 @@ from typing import Any
 from heads.base.names import CLASSIFICATION, TRANSLATION
 from heads.base.runs import Run
 from heads.base.targets import Target
-from heads.figures.importance import rule_label
+from heads.figures.importance import reading_label
+from heads.tables.relevance import PREFIX, is_shown, reading_of
 
 SCORES = {TRANSLATION: {"name": "BLEU", "unit": ""}, CLASSIFICATION: {"name": "accuracy", "unit": "%"}}
 """What models are scored by, by what they are trained for."""
@@ -48,8 +49,14 @@ MEASURES = {
         "how far the source words it looks at most differ from a word alignment; 0: not at all",
     ),
 }
-"""By column of table_measures.tsv or alignment_heads.tsv its name and what it is; relevance has a column a rule."""
+"""By column of table_measures.tsv or alignment_heads.tsv its name and what it is; relevance has a column a reading."""
 
+HOW = {
+    "signed by step": "with its sign, mean over steps: as the paper writes it, and decided by few steps",
+    "signed of sums": "with its sign, summed over all steps before it is shared out",
+    "absolute": "absolute values, mean over steps",
+}
+"""What is said of each of `heads.tables.relevance.SHARES`."""
 
 OF_LABELS = {
     "BLEU": "accuracy",
@@ -66,9 +73,9 @@ def measure_of(column: str) -> dict[str, str] | None:
     """Key, name and meaning of a column, None for one that says the same as another."""
     if column in MEASURES:
         name, what = MEASURES[column]
-    elif column.startswith("lrp_") and not column.endswith("_signed"):
-        name = f"relevance, {rule_label(column.removeprefix('lrp_')).removeprefix('LRP, ')}"
-        what = "share of its layer in the relevance of the likeliest next piece, absolute values"
+    elif column.startswith(PREFIX) and is_shown(reading := reading_of(column)):
+        name = f"relevance, {reading_label(reading).removeprefix('LRP, ')}"
+        what = f"share of its layer in the relevance of the likeliest next piece, {HOW[reading.partition(', ')[2]]}"
     else:
         return None
     return {"key": column, "name": name, "what": what}

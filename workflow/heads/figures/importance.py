@@ -27,6 +27,7 @@ from heads.figures.style import (
     seed_note,
 )
 from heads.tables.reading import Frames, first_of
+from heads.tables.relevance import PAPERS_RULE, SHARES, is_shown
 from heads.tables.roles import FUNCTIONS
 from heads.tables.roles import head_functions as functions_of_heads
 
@@ -34,6 +35,8 @@ ENDS = {"nsubj": ("verb", "subj"), "obj": ("verb", "obj"), "amod": ("noun", "adj
 """Head and dependent of the paper's relations in words."""
 
 MEASURES = (("lrp.tsv", "relevance_absolute", "Blues"), ("confidence.tsv", "confidence", "Oranges"))
+SIGNED = "RdBu_r"
+"""The colours of what may be negative, white at zero."""
 RULE_LABELS = {
     "plain": "plain ratio",
     "plain-product": "products shared",
@@ -80,6 +83,12 @@ def rule_label(rule: str) -> str:
     return short if short.endswith("LRP") else f"LRP, {short}"
 
 
+def reading_label(reading: str) -> str:
+    """A reading of relevance as figures name it: its rule, and which share where they show several of that rule."""
+    rule, _, share = reading.partition(", ")
+    return f"{rule_label(rule)}, {share}" if rule == PAPERS_RULE else rule_label(rule)
+
+
 def importance_order(relevance: NDArray[np.float64]) -> NDArray[np.intp]:
     """Heads of every layer [layers, heads] from the most to the least relevant; ties by number."""
     return np.argsort(-relevance, axis=1, kind="stable")
@@ -88,12 +97,13 @@ def importance_order(relevance: NDArray[np.float64]) -> NDArray[np.intp]:
 def head_functions(frames: Frames, experiment: str) -> Figure:
     """Three panels of the baseline's encoder: relevance, confidence, functions; heads sorted by relevance.
 
-    Relevance is by the first rule in `lrp.tsv`, roles are those on the first trees. With several seeds, the first is
-    drawn and the title says so.
+    Relevance is the absolute share by the first rule in `lrp.tsv`, as few steps decide the mean of signed ones. Roles
+    are those on the first trees. With several seeds, the first is drawn and the title says so.
     """
     only = {name: first_seed(frame) for name, frame in frames.items()}
     only |= {name: first_of(only[name], column) for name, column in (("lrp.tsv", "rule"), ("roles.tsv", "trees"))}
-    labels = {"relevance_absolute": rule_label(only["lrp.tsv"]["rule"].iloc[0]), "confidence": "confidence"}
+    labels = {"relevance_absolute": f"{rule_label(only['lrp.tsv']['rule'].iloc[0])}, absolute"}
+    labels["confidence"] = "confidence"
     encoder = {name: only[name][only[name]["attention"] == "enc_self"] for name, _, _ in MEASURES}
     values = {column: matrix(encoder[name], column) for name, column, _ in MEASURES}
     order = importance_order(values["relevance_absolute"])
@@ -135,12 +145,18 @@ def _functions_panel(axes: Axes, frames: Frames, order: NDArray[np.intp]) -> Non
 
 
 def relevance_all(frames: Frames, experiment: str) -> Figure:
-    """All heads of the baseline: a row for the relevance by each rule and one for confidence, a column a kind.
+    """All heads of the baseline: a row for each reading of relevance and one for confidence, a column a kind.
 
-    With several seeds, the first is drawn and the title says so.
+    Of the paper's rule all shares are shown, of others the absolute one. With several seeds, the first is drawn and the
+    title says so.
     """
     lrp, confidence = first_seed(frames["lrp.tsv"]), first_seed(frames["confidence.tsv"])
-    rows = [(rule_label(str(rule)), found, *MEASURES[0][1:]) for rule, found in lrp.groupby("rule", sort=False)]
+    rows = [
+        (reading_label(f"{rule}, {name}"), found, share, MEASURES[0][2] if share == MEASURES[0][1] else SIGNED)
+        for rule, found in lrp.groupby("rule", sort=False)
+        for share, name in SHARES.items()
+        if is_shown(f"{rule}, {name}")
+    ]
     rows.append(("confidence", confidence, *MEASURES[1][1:]))
     title = f"All heads of the unpruned model, experiment “{experiment}”{seed_note(frames['lrp.tsv'])}"
     height = 0.8 + (0.3 + 0.14 * max(int(lrp["layer"].max()) + 1, 3)) * len(rows)
@@ -163,4 +179,7 @@ def relevance_all(frames: Frames, experiment: str) -> Figure:
 
 
 def _limits(column: str, values: NDArray[np.float64]) -> tuple[float, float]:
-    return (0.0, 1.0) if column == "confidence" else (min(0.0, float(values.min())), float(values.max()))
+    if column == "confidence":
+        return (0.0, 1.0)
+    most = float(np.abs(values).max())
+    return (0.0 if column == MEASURES[0][1] else -most, most)

@@ -13,11 +13,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 
 from heads.base.names import ATTENTION_LABELS, ATTENTIONS
-from heads.figures.importance import RULE_LABELS, rule_label
+from heads.figures.importance import reading_label
 from heads.figures.style import FULL_WIDTH, MINUS, first_seed, panel, seed_note, shared_legend
 from heads.tables.correlations import SIGNIFICANT, correlate
-from heads.tables.measures import measure_names, measures_table, relevance_columns
+from heads.tables.measures import measure_names, measures_table
 from heads.tables.reading import Frames
+from heads.tables.relevance import PREFIX, SIDE_BY_SIDE, is_shown, reading_of, relevance_columns, side_by_side
 
 MEASURE_LABELS = {
     "confidence": "confidence",
@@ -41,40 +42,43 @@ RING: dict[str, Any] = {"markerfacecolor": "none", "markeredgecolor": "black", "
 def measures(frames: Frames, experiment: str) -> Figure:
     """Rank correlations of all measures of encoder heads, and for each kind of attention relevance against confidence.
 
-    Correlations below the diagonal are within layers, above it over all heads. Relevance in the scatter is by the
-    first rule. With several seeds, the first is drawn and the title says so.
+    Correlations below the diagonal are within layers, above it over all heads, with the readings of relevance that
+    pictures show. The scatter has a column for each of those that stand side by side, see `heads.tables.relevance`.
+    With several seeds, the first is drawn and the title says so.
     """
     table = measures_table(frames)
     note = seed_note(table)
     table = first_seed(table)
     encoder = table[table["attention"] == "enc_self"]
     title = f"Do the measures of a head agree? Experiment “{experiment}”{note}"
-    figure = plt.figure(figsize=(FULL_WIDTH, 3.9))
+    figure = plt.figure(figsize=(FULL_WIDTH, 7.6))
     figure.suptitle(title, x=0.01, ha="left")
-    left, right = np.ravel(figure.subfigures(1, 2, width_ratios=[1.9, 1], squeeze=False))
-    names = [name for name in measure_names(table) if encoder[name].notna().any()]
-    heat = left.subplots()
-    _correlations(left, heat, encoder, names)
+    upper, lower = np.ravel(figure.subfigures(2, 1, height_ratios=[1.15, 1], squeeze=False))
+    columns = relevance_columns(table)
+    hidden = {column for reading, column in columns.items() if not is_shown(reading)}
+    names = [name for name in measure_names(table) if encoder[name].notna().any() and name not in hidden]
+    heat = upper.subplots()
+    _correlations(upper, heat, encoder, names)
     panel(heat, "a", "rank correlations of encoder heads")
-    rule, column = next(iter(relevance_columns(table).items()))
-    scatters = right.subplots(3, 1, sharex=True)
-    for each, letter, attention in zip(scatters, "bcd", ATTENTIONS, strict=True):
-        _scatter(each, table[table["attention"] == attention], column)
-        panel(each, letter, ATTENTION_LABELS[attention])
-    scatters[1].set_ylabel(f"relevance ({rule_label(rule)})")
-    scatters[2].set_xlabel("confidence")
-    shared_legend(right, list(scatters), columns=2)
+    readings = side_by_side(columns)
+    scatters = lower.subplots(3, len(readings), sharex=True, squeeze=False)
+    for row, attention in zip(scatters, ATTENTIONS, strict=True):
+        for each, reading in zip(row, readings, strict=True):
+            _scatter(each, table[table["attention"] == attention], columns[reading])
+        row[0].set_ylabel(ATTENTION_LABELS[attention].replace(" ", "\n"))
+    for each, letter, reading in zip(scatters[0], "bcde", readings, strict=False):
+        panel(each, letter, SIDE_BY_SIDE.get(reading, reading))
+    for each in scatters[-1]:
+        each.set_xlabel("confidence")
+    lower.supylabel("relevance", fontsize=8)
+    shared_legend(lower, list(np.ravel(scatters)), columns=6)
     return figure
 
 
 def _label(name: str) -> str:
-    if not name.startswith("lrp_"):
+    if not name.startswith(PREFIX):
         return MEASURE_LABELS.get(name, name)
-    rule = name.removeprefix("lrp_")
-    signed = rule.endswith("_signed")
-    rule = rule.removesuffix("_signed")
-    short = RULE_LABELS.get(rule, rule)
-    return f"{short if short.endswith('LRP') else f'LRP {short}'}{', signed' if signed else ''}"
+    return reading_label(reading_of(name)).replace("LRP, ", "LRP ")
 
 
 def _correlations(figure: SubFigure, axes: Axes, encoder: pd.DataFrame, names: Sequence[str]) -> None:

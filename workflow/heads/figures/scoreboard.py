@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from textwrap import wrap
 from typing import Any
 
@@ -14,11 +14,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from heads.base.names import OURS
 from heads.figures.style import FULL_WIDTH, MINUS
 from heads.tables.reading import Frames
 from heads.tables.scoreboard import experiments_of, scoreboard_table
 from heads.tables.settling import NOT_SETTLED
-from heads.tables.verdicts import TOO_FEW
+from heads.tables.verdicts import TOO_FEW, TOO_WEAK
 
 
 @dataclass(frozen=True)
@@ -36,16 +37,20 @@ LOOKS = {
     "no": Look("#E69F00", "✗", "it does not"),
     "unclear": Look("#F6E7B4", "?", "unclear: the interval holds the limit, or p is not below 0.05"),
     TOO_FEW: Look("#B5D9F0", "(✓)", "too few heads to tell: chance alone would do in more than one case of twenty"),
+    TOO_WEAK: Look("#DCC6E0", "∅", "model too weak to tell: it has little to lose"),
     NOT_SETTLED: Look("#D4D4D4", "…", "not settled: trainings behind it had not ended"),
     "": Look("#FFFFFF", MINUS, "not measured"),
 }
 """By verdict, in the order of the legend. Lightness and sign tell them apart without colour."""
 
+OTHERWISE = Look("#FFFFFF", "*", "of these another reading of relevance says otherwise: its sums, absolute, or z⁺")
+"""The mark beside a verdict that hangs on how relevance is read."""
+
 CONDITIONS = {"above": ">", "at least": "≥", "at most": "≤", "all": "all"}
 
 ROW, TOPIC_WIDTH, NAME_WIDTH, NUMBER_WIDTH = 0.132, 1.12, 2.72, 0.56
 """Inches: the height of a row, and widths of columns; numbers are the paper's and the condition."""
-CELL_WIDTH, LETTER, MARGIN = 0.66, 0.054, 0.07
+CELL_WIDTH, LETTER, MARGIN = 0.72, 0.054, 0.07
 """The least width of a cell, the width of a letter of small text, and what is left free at the sides."""
 TOPIC_LETTERS, HEADER_LETTERS = 20, 14
 SMALL: dict[str, Any] = {"fontsize": 6.5, "va": "center_baseline"}
@@ -88,7 +93,7 @@ class Sheet:
         self.width = max(FULL_WIDTH, beside + NAME_WIDTH)
         self.cells_from = self.width - MARGIN - cells
         lines = 3 + max(len(header) for header in self.headers) + len(board) + 2.2 * board["study"].nunique()
-        self.height = ROW * (lines + len(LOOKS) + 2)
+        self.height = ROW * (lines + len(LOOKS) + 3)
 
     def draw(self, axes: Axes) -> None:
         """All of it."""
@@ -125,7 +130,10 @@ class Sheet:
             for experiment, place in zip(self.experiments, self._middles(), strict=True):
                 verdict = row[f"verdict_{experiment}"] or ""
                 found = figure_of(row[f"ours_{experiment}"], row[f"of_{experiment}"]) if verdict else ""
-                self._cell(axes, place, middle, LOOKS[verdict], found)
+                look = LOOKS[verdict]
+                if row[f"other_readings_{experiment}"]:
+                    look = replace(look, sign=look.sign + OTHERWISE.sign)
+                self._cell(axes, place, middle, look, found)
 
     def _cell(self, axes: Axes, x: float, y: float, look: Look, text: str) -> None:
         corner, size = (x - 0.5 * self.cell + 0.02, y - 0.46 * ROW), (self.cell - 0.04, 0.92 * ROW)
@@ -134,15 +142,27 @@ class Sheet:
         axes.text(corner[0] + size[0] - 0.05, y, text, ha="right", color=look.ink, **SMALL)
 
     def _counts(self, axes: Axes, top: float) -> None:
-        """How many claims have each verdict, which is the legend too."""
+        """How many claims of the papers have each verdict, which is the legend too, and how many each study has.
+
+        Below them, how many of these hang on the reading of relevance.
+        """
+        claims = self.board[self.board["study"] != OURS]
         axes.plot([MARGIN, self.width - MARGIN], [top, top], color="#444444", linewidth=0.8)
-        for number, (verdict, look) in enumerate(LOOKS.items()):
+        for number, (verdict, look) in enumerate([*LOOKS.items(), ("", OTHERWISE)]):
             middle = top + (number + 0.8) * ROW
             axes.text(MARGIN + TOPIC_WIDTH, middle, look.meaning, **SMALL)
             for experiment, place in zip(self.experiments, self._middles(), strict=True):
-                count = (self.board[f"verdict_{experiment}"].fillna("") == verdict).sum()
+                count = (claims[f"verdict_{experiment}"].fillna("") == verdict).sum()
+                if look is OTHERWISE:
+                    count = (claims[f"other_readings_{experiment}"] != "").sum()
                 self._cell(axes, place, middle, look, str(count))
-        axes.text(MARGIN, top + 0.8 * ROW, f"of {len(self.board)} claims", fontstyle="italic", color="#444444", **SMALL)
+        studies = claims["study"].value_counts(sort=False)
+        ours = len(self.board) - len(claims)
+        lines = [f"of {len(claims)} claims:"]
+        lines += [f"{count} of {str(study).removesuffix(' 2019')}" for study, count in studies.items()]
+        lines += [f"without {ours} of ours"] if ours else []
+        for number, line in enumerate(lines):
+            axes.text(MARGIN, top + (number + 0.8) * ROW, line, fontstyle="italic", color="#444444", **SMALL)
 
 
 def _header(experiment: str, seeds: int) -> list[str]:

@@ -54,9 +54,10 @@ def read_measured(baseline: Path, targets: Sequence[Target]) -> Measured:
 def scores_of(name: str, measured: Measured) -> dict[Head, float]:
     """What a criterion but `random` ranks heads by, the best with the highest score.
 
-    Single-head ablation ranks by what is lost on the dev set; LRP by the first rule, signs left aside. The
-    signed form is ranked as its authors do, highest first, although masking such a head lowers the loss to first order.
-    Raises UserError when a head was not measured.
+    Single-head ablation ranks by what is lost on the dev set. LRP ranks by `relevance_absolute` of the first rule, and
+    not by the signed share that the paper writes, whose order few steps decide. The signed form of importance is ranked
+    as its authors do, highest first, although masking such a head lowers the loss to first order. Raises UserError when
+    a head was not measured.
     """
     if name == "reversed":
         return reversed_scores(scores_of("example_layer", measured))

@@ -11,11 +11,13 @@ from heads.tables.claims_alignment import ALIGNMENT_CLAIMS
 from heads.tables.claims_michel import MICHEL_CLAIMS
 from heads.tables.claims_voita import VOITA_CLAIMS, VOITA_RELEVANCE_CLAIMS
 from heads.tables.evidence import Evidence, gather
-from heads.tables.measures import measures_table, relevance_columns
+from heads.tables.floor import too_weak
+from heads.tables.measures import measures_table
 from heads.tables.reading import Frames
+from heads.tables.relevance import relevance_columns, with_other_readings
 from heads.tables.seeds import with_spread
 from heads.tables.settling import NOT_SETTLED
-from heads.tables.verdicts import TOO_FEW, Finding, holds, t_quantile
+from heads.tables.verdicts import NOT_MEASURED, TOO_FEW, TOO_WEAK, Finding, holds, t_quantile
 
 
 def _on_frames(claim: Callable[[Frames], Finding]) -> Callable[[Evidence], Finding]:
@@ -40,12 +42,14 @@ COLUMNS = (
     "paper_of",
     "ours",
     "of",
+    "relative_percent",
     "low",
     "high",
     "p_value",
     "chance",
     "holds_if",
     "limit",
+    "margin",
     "holds",
     "source",
     "tag",
@@ -53,37 +57,64 @@ COLUMNS = (
 
 
 def claims_table(frames: Frames, *papers: pd.DataFrame) -> pd.DataFrame:
-    """A row for each experiment, seed and claim, and for each rule of relevance where the claim is about relevance.
+    """A row for each experiment, seed and claim, and where it is about relevance for each reading of that.
 
-    papers: the claims of each paper, what decides them and the paper's own numbers, see `voita_claims.csv` and `holds`.
+    `rule` is the reading, such as `plain, signed by step`, see `heads.tables.relevance`; "" of other claims.
+
+    papers: the claims of each paper, see `stated`. A claim about one of the paper's corpora is tried on experiments
+    that are compared with that one alone, and not measured on others.
     """
-    measures, claims = measures_table(frames), pd.concat(papers).to_dict("records")
+    measures, claims = measures_table(frames), stated(*papers).to_dict("records")
     rows = []
-    for experiment, seed in frames["model.json"][["experiment", "seed"]].drop_duplicates().itertuples(index=False):
+    runs = frames["model.json"][["experiment", "seed", "compared_with"]].drop_duplicates()
+    for experiment, seed, corpus in runs.itertuples(index=False):
         evidence = gather(frames, measures, str(experiment), int(seed))
-        run = {"experiment": experiment, "seed": seed}
+        run, weak = {"experiment": experiment, "seed": seed}, too_weak(evidence.frames)
         for claim in claims:
             identity = str(claim["id"])
             if identity in RELEVANCE_CLAIMS:
-                for rule, column in relevance_columns(measures).items():
-                    rows.append({**run, **claim_row(claim, RELEVANCE_CLAIMS[identity](evidence, column)), "rule": rule})
+                for reading, column in relevance_columns(measures).items():
+                    found = claim_row(claim, RELEVANCE_CLAIMS[identity](evidence, column))
+                    rows.append({**run, **found, "rule": reading})
             else:
-                rows.append({**run, **claim_row(claim, CLAIMS[identity](evidence)), "rule": ""})
+                asked = claim["corpus"] in ("", corpus)
+                finding = CLAIMS[identity](evidence) if asked else NOT_MEASURED
+                rows.append({**run, **claim_row(claim, finding, weak=weak), "rule": ""})
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
-def claim_row(claim: dict[str, object], finding: Finding) -> dict[str, object]:
-    """What a claim states, what was found, and whether it holds, as COLUMNS."""
+def stated(*papers: pd.DataFrame) -> pd.DataFrame:
+    """The papers' claims as their files have them, such as `voita_claims.csv`, but with the limit that decides.
+
+    `study`: whose claim it is, "ours" for controls of ours. `condition` and `limit`: see `holds`. `margin`: by how much
+    a number may be worse than the limit. `corpus`: the paper's corpus that the claim is about, empty for both. `floor`:
+    whether it is about losing little, which a model that can hardly do its task (`too_weak`) would do by itself.
+    """
+    # Limits with a margin are numbers that a paper found, once: a whole interval beyond one is more than its own model
+    # could show. Draws of as many news sentences as the paper's test set has, 3,000, give BLEU +-0.2, so that with 0.25
+    # a model of the paper's number passes, and one that loses half a point more does not. Shares of rare words are
+    # surer, but of one head in one training: two of ours lie up to 0.01 apart, and texts differ by more.
+    claims = pd.concat(papers, ignore_index=True)
+    margin, corpus = claims["margin"].fillna(0.0), claims["corpus"].astype(object).fillna("")
+    limit = claims["limit"] + margin * claims["condition"].map({"at most": 1}).fillna(-1)
+    return claims.assign(limit=limit, margin=margin, corpus=corpus)
+
+
+def claim_row(claim: dict[str, object], finding: Finding, *, weak: bool = False) -> dict[str, object]:
+    """What a claim states, what was found, and whether it holds, as COLUMNS; weak: as `too_weak` says of the model."""
     condition, limit = str(claim["condition"]), claim["limit"]
-    stated = {name: claim[name] for name in ("claim", "measure", "paper", "paper_of", "limit", "source", "tag")}
+    told = {name: claim[name] for name in ("claim", "measure", "paper", "paper_of", "limit", "margin", "source", "tag")}
     found = {name: getattr(finding, name) for name in ("ours", "of", "low", "high", "p_value", "chance")}
-    return {**stated, **found, "holds_if": condition, "holds": holds(finding, condition, limit)}  # type: ignore[arg-type]
+    verdict = holds(finding, condition, limit)  # type: ignore[arg-type]
+    if verdict and weak and claim["floor"] == "yes":
+        verdict = TOO_WEAK
+    return {**told, **found, "relative_percent": finding.relative, "holds_if": condition, "holds": verdict}
 
 
 def decided_claims(frames: Frames, *papers: pd.DataFrame) -> pd.DataFrame:
-    """As `claims_table`, with means over several seeds and their own verdicts."""
+    """As `claims_table`, with means over several seeds and their own verdicts, and what other readings say."""
     keys = ["experiment", "claim", "measure", "rule"]
-    return over_seeds(with_spread(claims_table(frames, *papers), keys), keys)
+    return with_other_readings(over_seeds(with_spread(claims_table(frames, *papers), keys), keys))
 
 
 def over_seeds(table: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
@@ -92,7 +123,8 @@ def over_seeds(table: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     Where all seeds alone say yes, or no, so do they together: a second training that says the same makes nothing less
     sure, wide as an interval over two is. Else the interval decides. It is no narrower than those of its seeds on
     average, since they have their test sentences and numbers of heads in common, and seeds that agree on a number which
-    none is sure of make it no surer. Where no seed could tell because heads are too few, nor can their mean.
+    none is sure of make it no surer. Where no seed could tell because heads are too few, nor can their mean; nor where
+    the model of one was too weak.
     """
     parts = []
     for _, group in table.groupby(keys, sort=False, dropna=False):
@@ -108,7 +140,7 @@ def _verdict_of(seeds: pd.DataFrame) -> list[object]:
     """Ends of the interval over seeds and the verdict."""
     values, verdicts = seeds["ours"].astype(float), set(seeds["holds"])
     condition, limit = seeds["holds_if"].iloc[0], seeds["limit"].iloc[0]
-    agreed = verdicts.copy().pop() if len(verdicts) == 1 else "unclear"
+    agreed = TOO_WEAK if TOO_WEAK in verdicts else verdicts.copy().pop() if len(verdicts) == 1 else "unclear"
     if condition == "all":
         return [None, None, agreed]
     half = t_quantile(len(values)) * values.std(ddof=1) / len(values) ** 0.5
@@ -120,7 +152,7 @@ def _verdict_of(seeds: pd.DataFrame) -> list[object]:
         settled=NOT_SETTLED not in verdicts,
     )
     verdict = "unclear" if half == 0 and verdicts == {"unclear"} else holds(mean, condition, limit)
-    if agreed in ("yes", "no"):
+    if agreed in ("yes", "no", TOO_WEAK):
         verdict = agreed
     elif verdict == "yes" and "yes" not in verdicts and TOO_FEW in verdicts:
         verdict = TOO_FEW

@@ -35,22 +35,20 @@ PAPERS_ORDER = "example"
 
 
 def heads_that_matter(frames: Frames, noticeable: float = NOTICEABLE) -> Finding:
-    """Share of the encoder heads that change BLEU significantly, for better or worse, when masked alone.
+    """Share of the encoder heads that lower BLEU significantly when masked alone.
 
-    Not significant is not harmless: the upper end is of those, too, that change it noticeably on too few sentences.
+    Not significant is not harmless: the upper end is of those, too, that lower it noticeably on too few sentences.
     """
-    encoder = _encoder(frames)
-    sure = encoder["p_value"] < SIGNIFICANT
-    possible = sure | (encoder["bleu_change"].abs() > noticeable)
-    return _between(int(sure.sum()), int(possible.sum()), len(encoder))
+    sure, possible, of = _losses(_encoder(frames), "", noticeable)
+    return replace(share(sure, of), high=share(possible, of).high)
 
 
 def gains_among_them(frames: Frames) -> Finding:
-    """Share of gains among those; chance: so many significant gains, were all of them false alarms."""
+    """Share of gains among those that change it significantly; chance: so many gains, were all of them false alarms."""
     encoder = _encoder(frames)
     significant = encoder[encoder["p_value"] < SIGNIFICANT]
     gains = int((significant["bleu_change"] > 0).sum())
-    # A false alarm is a gain as often as a loss.
+    # p is two-sided, and a gain is a loss as large with both sides swapped: a false alarm is either one as often.
     return share(gains, len(significant), chance=tail(gains, len(encoder), SIGNIFICANT / 2))
 
 
@@ -62,19 +60,18 @@ def _encoder(frames: Frames) -> pd.DataFrame:
 def layers_with_one_head(frames: Frames, chosen: str, noticeable: float = NOTICEABLE) -> Finding:
     """Share of the layers that lose nothing significant when cut to one head; chosen: "" on dev, "_oracle" on test.
 
-    The lower end is without those that lose something noticeable on too few sentences.
+    The lower end is without those that lose something noticeable on too few sentences. These are all the layers that
+    there are, not draws from many: which of them lose is all that is unsure.
     """
-    layers = frames["layers_to_one.tsv"]
-    change = layers[f"bleu_change{chosen}"]
-    losses = (layers[f"p_value{chosen}"] < SIGNIFICANT) & (change < 0)
-    possible = losses | (change < -noticeable)
-    lost = _between(int(losses.sum()), int(possible.sum()), len(layers))
-    return replace(lost, ours=1 - lost.ours, low=1 - lost.high, high=1 - lost.low)
+    sure, possible, of = _losses(frames["layers_to_one.tsv"], chosen, noticeable)
+    return Finding(1 - sure / of, low=1 - possible / of, high=1 - sure / of) if of else NOT_MEASURED
 
 
-def _between(sure: int, possible: int, of: int) -> Finding:
-    """The share that is sure, its lower end, and the upper end of the share that is possible."""
-    return replace(share(sure, of), high=share(possible, of).high)
+def _losses(rows: pd.DataFrame, suffix: str, noticeable: float) -> tuple[int, int, int]:
+    """How many rows lose significantly, how many lose so or noticeably, and how many there are."""
+    change = rows[f"bleu_change{suffix}"]
+    sure = (rows[f"p_value{suffix}"] < SIGNIFICANT) & (change < 0)
+    return int(sure.sum()), int((sure | (change < -noticeable)).sum()), len(rows)
 
 
 def free_share(frames: Frames, noticeable: float = NOTICEABLE) -> Finding:
@@ -105,7 +102,8 @@ def importance_over_ablation(frames: Frames) -> Finding:
     walk = _walk(frames, "ablation", "all")
     between = walk[(walk["share"] > 0) & (walk["share"] < 1)]
     ours, low, high = (float(between[f"bleu_behind{end}"].mean()) for end in ("", "_low", "_high"))
-    return Finding(ours, low=low, high=high)
+    full = between["unmasked"].where(between["unmasked"] > 0).max()
+    return Finding(ours, low=low, high=high, relative=100 * ours / float(full))
 
 
 def kept_of_kind(frames: Frames, attention: str, masked: float) -> Finding:
@@ -115,10 +113,10 @@ def kept_of_kind(frames: Frames, attention: str, masked: float) -> Finding:
 
 def source_needed_most(frames: Frames, masked: float) -> Finding:
     """Share of BLEU kept where either kind of self-attention is masked, the lower of both, minus that where
-    decoder-encoder attention is."""
+    decoder-encoder attention is; not measured where a model lacks one of the three kinds."""
     source = kept_of_kind(frames, "dec_enc", masked)
-    own = [kept_of_kind(frames, kind, masked) for kind in ("enc_self", "dec_self")]
-    return min((difference(found, source) for found in own), key=lambda found: found.ours)
+    own = [difference(kept_of_kind(frames, kind, masked), source) for kind in ("enc_self", "dec_self")]
+    return NOT_MEASURED if any(np.isnan(found.ours) for found in own) else min(own, key=lambda found: found.ours)
 
 
 def correlation_across_domains(frames: Frames) -> Finding:

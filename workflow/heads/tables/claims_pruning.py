@@ -57,7 +57,7 @@ def change_at(evidence: Evidence, scope: str, share: float, *, control: bool) ->
     full, swept = _full(evidence, scope, control=control), evidence.pruned(scope)
     if full is None or not len(swept) or swept["share"].min() > share:
         return NOT_MEASURED
-    return of_draws(_line(full, swept, share) - full)
+    return _relative_to(full, of_draws(_line(full, swept, share) - full))
 
 
 def _full(evidence: Evidence, scope: str, *, control: bool) -> Scores | None:
@@ -66,6 +66,11 @@ def _full(evidence: Evidence, scope: str, *, control: bool) -> Scores | None:
     controls = (runs["kind"] == "pruned") & (runs["scope"] == scope) & is_control(runs)
     rows = runs[controls if control else runs["kind"] == "baseline"]
     return np.asarray(rows["scores"].iloc[0]) if len(rows) else None
+
+
+def _relative_to(full: Scores | None, change: Finding) -> Finding:
+    """A change of BLEU with what it is in percent of a whole model's; without that where there is none, or no BLEU."""
+    return change if full is None or full[0] <= 0 else replace(change, relative=100 * change.ours / float(full[0]))
 
 
 def _line(full: Scores, swept: pd.DataFrame, share: float) -> Scores:
@@ -78,18 +83,23 @@ def _line(full: Scores, swept: pd.DataFrame, share: float) -> Scores:
 
 
 def most_encoder_heads_free(evidence: Evidence, encoder: float, decoder: float) -> Finding:
-    """BLEU minus the baseline's, of the largest model pruned of all kinds with at most these shares of the heads."""
+    """BLEU minus the baseline's, of the largest model pruned of all kinds with at most these shares of the heads.
+
+    Not measured without an encoder or a decoder that has heads.
+    """
     full, swept = _full(evidence, "all", control=False), evidence.pruned("all")
     if full is None or not len(swept):
         return NOT_MEASURED
     of_encoder = swept[original("enc_self")]
+    if not of_encoder.all() or (of_encoder == swept["of"]).any():
+        return NOT_MEASURED
     few = (swept["enc_self"] <= encoder * of_encoder) & (
         swept["dec_self"] + swept["dec_enc"] <= decoder * (swept["of"] - of_encoder)
     )
     if not few.any():
         return NOT_MEASURED
     largest = swept[few].sort_values("total", ascending=False, kind="stable").iloc[0]
-    return of_draws(largest["scores"] - full)
+    return _relative_to(full, of_draws(largest["scores"] - full))
 
 
 def scratch_not_better(evidence: Evidence) -> Finding:
@@ -103,7 +113,9 @@ def scratch_not_better(evidence: Evidence) -> Finding:
 def scratch_gain(evidence: Evidence, scope: str) -> Finding:
     """Mean BLEU of models pruned in a scope minus that of the same heads from scratch."""
     gains, settled = _gains(evidence, scope)
-    return replace(of_draws(gains.mean(0)), settled=settled) if len(gains) else NOT_MEASURED
+    if not len(gains):
+        return NOT_MEASURED
+    return replace(_relative_to(_full(evidence, scope, control=False), of_draws(gains.mean(0))), settled=settled)
 
 
 def _gains(evidence: Evidence, scope: str) -> tuple[NDArray[np.float64], bool]:
@@ -133,27 +145,29 @@ def penalty_gain(evidence: Evidence) -> Finding:
         full = _full(evidence, run["scope"], control=False) if full is None else full
         if full is not None and len(swept) and swept["share"].min() <= run["share"]:
             gains.append(_line(full, swept, run["share"]) - run["scores"])
-    return of_draws(np.mean(gains, 0)) if gains else NOT_MEASURED
+    if not gains:
+        return NOT_MEASURED
+    return _relative_to(_full(evidence, "", control=False), of_draws(np.mean(gains, 0)))
 
 
 def encoder_fewest(evidence: Evidence) -> Finding:
-    """Models in which fewer encoder heads are left than heads of either other kind.
+    """Models that keep a smaller share of the encoder heads than of those of any other kind that the model has.
 
-    p: how often shuffled kinds put the encoder so far behind the nearer of the other two, a mean over the sweep. The
+    p: how often shuffled kinds put the encoder so far behind the nearest of the others, a mean over the sweep. The
     count itself would not tell much: in one case of three or four the encoder is last everywhere by chance.
     """
-    heads, live = _survival(evidence)
-    if not live.size:
+    there = tuple(kind for kind in ATTENTIONS if kind in {*evidence.model["attention"]})
+    heads, live = _survival(evidence, there)
+    if not live.size or there[0] != "enc_self" or len(there) < 2:
         return NOT_MEASURED
-    kinds = heads["attention"].map(ATTENTIONS.index).to_numpy()
 
     def behind(shares: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.asarray((shares[..., 1:, :].min(-2) - shares[..., 0, :]).mean(-1))
+        return np.asarray(shares[..., 1:, :].min(-2) - shares[..., 0, :])
 
-    p_value = shuffled_p(behind, live, kinds)
-    left = evidence.swept
-    fewest = left["enc_self"] < left[["dec_self", "dec_enc"]].min(axis=1)
-    return Finding(float(fewest.sum()), len(fewest), p_value=p_value)
+    kinds = heads["attention"].map(ATTENTIONS.index).to_numpy()
+    p_value = shuffled_p(lambda shares: np.asarray(behind(shares).mean(-1)), live, kinds)
+    own = np.stack([live[kinds == kind].mean(0) for kind in np.unique(kinds)])
+    return Finding(float((behind(own) > 0).sum()), live.shape[1], p_value=p_value)
 
 
 def more_left(evidence: Evidence, most: str, least: str) -> Finding:
@@ -172,6 +186,8 @@ def low_minus_high(evidence: Evidence, attention: str, *, sign: int) -> Finding:
         return NOT_MEASURED
     layers = heads["layer"].to_numpy(int)
     count = layers.max() + 1
+    if count < 2:
+        return NOT_MEASURED
     third = count // 3 if count % 3 == 0 else 1
     return _difference(live, sign * np.where(layers < third, 1, np.where(layers >= count - third, -1, 0)))
 
@@ -191,9 +207,12 @@ def nearly_equal(evidence: Evidence, one: str, other: str) -> Finding:
     return of_draws(np.abs(shares[:, 0] - shares[:, 1]).mean(-1))
 
 
-def _survival(evidence: Evidence, kinds: tuple[str, ...] = ATTENTIONS) -> tuple[pd.DataFrame, NDArray[np.int_]]:
-    """The heads of some kinds, and whether each is left in each model of the sweep [heads, models]."""
+def _survival(evidence: Evidence, kinds: tuple[str, ...]) -> tuple[pd.DataFrame, NDArray[np.int_]]:
+    """The heads of some kinds, and whether each is left in each model of the sweep [heads, models].
+
+    No heads at all where the models lack one of the kinds, which is no kind that lost its heads.
+    """
     model = evidence.model.merge(evidence.swept[[*RUN_COLUMNS, "target"]], on=list(RUN_COLUMNS))
-    model = model[model["attention"].isin(kinds)]
+    model = model[model["attention"].isin(kinds if {*kinds} <= {*model["attention"]} else ())]
     live = model.pivot(index=HEAD, columns="target", values="live")
     return live.index.to_frame(index=False), live.to_numpy(int)

@@ -12,7 +12,7 @@ from heads.base.bootstrap import interval, resampled_sums
 from heads.tables.pruning import heads_left, kept_share
 from heads.tables.reading import RUN_COLUMNS, Frames, first_of, pruned_by_gates
 from heads.tables.roles import head_functions
-from heads.tables.settling import falls, longer_than_scratch, pair_of
+from heads.tables.settling import falls, pair_of, unlike_scratch
 from heads.tables.verdicts import UNKNOWN, Finding
 from heads.translation.bleu import bleu_of
 
@@ -121,7 +121,7 @@ def gather(frames: Frames, measures: pd.DataFrame, experiment: str, seed: int) -
     keys = list(RUN_COLUMNS)
     scores = _scores(mine["bleu.json"], mine["bleu_statistics.tsv"])
     # Pruned and from scratch are compared after equally many updates.
-    unlike = longer_than_scratch(mine["model.json"])
+    unlike = unlike_scratch(mine["model.json"])
     scores = scores[[run not in unlike for run in scores[keys].itertuples(index=False, name=None)]]
     left = heads_left(model)
     runs = left.assign(share=kept_share(left)).merge(scores, on=keys)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -87,10 +87,10 @@ MEASURES = ("measure_a", "measure_b")
 """Columns whose cells are names of columns."""
 
 
-def gathered(name: str, runs: Sequence[Path]) -> pd.DataFrame:
-    """The table of a name in TABLES, out of the folders of runs."""
+def gathered(name: str, runs: Sequence[Path], compared_with: Mapping[str, str] | None = None) -> pd.DataFrame:
+    """The table of a name in TABLES, out of the folders of runs; compared_with: as in `load_runs`."""
     need = NEEDS[name]
-    frames = load_runs(need, runs)
+    frames = load_runs(need, runs, compared_with)
     table = TABLES[name](frames, *(load_reference(reference) for reference in need.reference))
     table = with_spread(table, KEYS[name]) if name in KEYS else table
     measures = {column: table[column].str.replace("bleu", need.score) for column in MEASURES if column in table}

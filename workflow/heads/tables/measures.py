@@ -8,6 +8,7 @@ import pandas as pd
 
 from heads.base.names import ATTENTIONS, SCOPES
 from heads.tables.reading import Frames, first_of, pruned_by_gates
+from heads.tables.relevance import SHARES, column_pattern
 
 HEAD = ("attention", "layer", "head")
 KEYS = ("experiment", "seed", *HEAD)
@@ -31,12 +32,6 @@ def measures_table(frames: Frames) -> pd.DataFrame:
 def measure_names(table: pd.DataFrame) -> list[str]:
     """The columns of a table of measures that are compared with each other."""
     return [name for name in table.columns if name not in KEYS and not name.startswith(NOT_COMPARED)]
-
-
-def relevance_columns(table: pd.DataFrame) -> dict[str, str]:
-    """By rule of propagation, the column with its absolute relevance, in the order of the files."""
-    names = [name for name in table.columns if name.startswith("lrp_") and not name.endswith("_signed")]
-    return {name.removeprefix("lrp_"): name for name in names}
 
 
 def _heads(frame: pd.DataFrame, columns: Mapping[str, str]) -> pd.DataFrame:
@@ -94,7 +89,7 @@ def _gate_survival(frames: Frames) -> pd.DataFrame:
 
 
 SOURCES: tuple[Callable[[Frames], pd.DataFrame], ...] = (
-    lambda frames: _spread(frames["lrp.tsv"], "rule", {"relevance_absolute": "lrp_{}", "relevance": "lrp_{}_signed"}),
+    lambda frames: _spread(frames["lrp.tsv"], "rule", {share: column_pattern(share) for share in SHARES}),
     lambda frames: _heads(frames["confidence.tsv"], {"confidence": "confidence"}),
     lambda frames: _spread(frames["importance.tsv"], "form", {"importance_normalised": "importance_{}"}),
     lambda frames: -_heads(frames["ablation.tsv"], {"bleu_change": "bleu_lost"}),

@@ -136,7 +136,8 @@ NEEDS: dict[str, Need] = {
         (),
         {
             "baseline": (
-                *("model.json", "ablation.tsv", "layers_to_one.tsv", "masking_curve.tsv", "speed.tsv"),
+                *("model.json", "accuracy.json"),
+                *("ablation.tsv", "layers_to_one.tsv", "masking_curve.tsv", "speed.tsv"),
                 "ablation.out_of_domain.tsv",
             )
         },
@@ -148,6 +149,9 @@ NEEDS: dict[str, Need] = {
     "scoreboard": CLAIMS,
 }
 """By name of the table. `corpus` is not among them: it reads no runs, see `heads.tables.corpus`."""
+
+AGAINST_CORPORA = ("claims", "scoreboard")
+"""Tables, and the figure of that name, in which claims about one of the paper's corpora are tried."""
 
 CORPUS_FILES = {
     "corpus": ("{split}.source.txt", "{split}.target.txt", "filters.tsv"),

@@ -14,8 +14,9 @@ import pandas as pd
 
 from heads.base.targets import CONTROL
 from heads.tables.claims import COLUMNS as CLAIM_COLUMNS
-from heads.tables.claims import claim_row, over_seeds
+from heads.tables.claims import claim_row, over_seeds, stated
 from heads.tables.claims_michel import MICHEL_CLAIMS, free_share, heads_that_matter, layers_with_one_head
+from heads.tables.floor import too_weak
 from heads.tables.michel import HEAD, SIGNIFICANT, checkpoints_table, heads_table, layers_table
 from heads.tables.pruning import heads_left, run_order
 from heads.tables.reading import BESIDE_ACCURACY, RUN_COLUMNS, Frames
@@ -120,13 +121,13 @@ def _key(row: dict[str, Any]) -> tuple[Any, ...]:
 
 def nli_claims_table(frames: Frames, paper: pd.DataFrame) -> pd.DataFrame:
     """A row for each experiment, seed and claim of Michel et al. about BERT, decided as those about translation are."""
-    claims, rows = paper.to_dict("records"), []
+    claims, rows = stated(paper).to_dict("records"), []
     for experiment, seed in frames["model.json"][["experiment", "seed"]].drop_duplicates().itertuples(index=False):
         mine = {
             name: frame[(frame["experiment"] == experiment) & (frame["seed"] == seed)] for name, frame in frames.items()
         }
         for claim in claims:
-            found = claim_row(claim, CLAIMS[str(claim["id"])](mine))
+            found = claim_row(claim, CLAIMS[str(claim["id"])](mine), weak=too_weak(mine))
             rows.append({"experiment": experiment, "seed": seed, **found, "rule": ""})
     keys = ["experiment", "claim", "measure"]
     table = over_seeds(with_spread(pd.DataFrame(rows, columns=list(CLAIM_COLUMNS)), keys), keys)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from heads.base.files import UserError, read_json, read_jsonl, read_tsv
+from heads.base.names import WMT
 from heads.base.runs import Run, run_of
 from heads.base.targets import CONTROL, Target
 from heads.model.shape import shape_of
@@ -46,7 +47,8 @@ Frames = dict[str, pd.DataFrame]
 
 def _bleu(path: Path) -> Iterator[Record]:
     content = read_json(path)
-    yield {key: content[key] for key in COLUMNS["bleu.json"]}
+    # Scores of before have no copied source.
+    yield {"copied_bleu": None, **{key: content[key] for key in COLUMNS["bleu.json"] if key in content}}
 
 
 def _accuracy(path: Path) -> Iterator[Record]:
@@ -66,6 +68,8 @@ def _model(path: Path) -> Iterator[Record]:
             "live": int((attention, layer, head) in live),
             "dev_loss": content["dev_loss"],
             "total_updates": content["total_updates"],
+            # Facts of before do not tell; of models whose attention has biases none was trained here from the start.
+            "pretrained": int(content.get("pretrained", shape.attention_biases)),
         }
 
 
@@ -102,14 +106,14 @@ def _statistics(path: Path) -> Iterator[Record]:
 
 
 COLUMNS: dict[str, tuple[str, ...]] = {
-    "bleu.json": ("bleu", "sentences", "signature"),
+    "bleu.json": ("bleu", "sentences", "signature", "copied_bleu"),
     "bleu_statistics.tsv": ("statistics",),
     "accuracy.json": ("accuracy", "matthews", "majority", "examples"),
-    "model.json": ("attention", "layer", "head", "live", "dev_loss", "total_updates"),
+    "model.json": ("attention", "layer", "head", "live", "dev_loss", "total_updates", "pretrained"),
     "train.jsonl": ("update", "dev_loss"),
     "heads.tsv": ("attention", "layer", "head", "log_alpha", "p_open", "open", "strictly_between"),
     "confidence.tsv": ("attention", "layer", "head", "confidence"),
-    "lrp.tsv": ("rule", "attention", "layer", "head", "relevance", "relevance_absolute"),
+    "lrp.tsv": ("rule", "attention", "layer", "head", "relevance", "relevance_of_sums", "relevance_absolute"),
     "roles.tsv": (
         *("trees", "layer", "head", "role", "name"),
         *("accuracy", "low", "high", "baseline", "excess_low", "excess_high", "cases", "reaches", "holds"),
@@ -168,13 +172,14 @@ READERS: dict[str, Callable[[Path], Iterator[Record]]] = {
 }
 
 
-def load_runs(need: Need, folders: Sequence[Path]) -> Frames:
+def load_runs(need: Need, folders: Sequence[Path], compared_with: Mapping[str, str] | None = None) -> Frames:
     """Read what `need` asks for from run folders such as `results/demo/baseline/seed-1`.
 
     Runs that `need` does not ask for are passed over. Every frame has RUN_COLUMNS and the columns of its file, also
     when it has no rows; what the files call by the score of `need` is called by BLEU there. Optional files are passed
-    over where they are missing. Raises UserError for a path that is no
-    run, a missing file or a missing column.
+    over where they are missing. That of `model.json` has `compared_with` besides: the paper's corpus whose numbers an
+    experiment is held against, WMT where compared_with has none for it. Raises UserError for a path that is no run, a
+    missing file or a missing column.
     """
     records: dict[str, list[Record]] = {name: [] for names in need.files.values() for name in names}
     for folder in folders:
@@ -185,7 +190,13 @@ def load_runs(need: Need, folders: Sequence[Path]) -> Frames:
                 if name in need.optional and not (folder / name).exists():
                     continue
                 records[name] += _records(folder / name, identity, need.score)
-    return {name: frame_of(rows, (*RUN_COLUMNS, *columns_of(name, need.score))) for name, rows in records.items()}
+    frames = {name: frame_of(rows, (*RUN_COLUMNS, *columns_of(name, need.score))) for name, rows in records.items()}
+    if "model.json" in frames:
+        model = frames["model.json"]
+        frames["model.json"] = model.assign(
+            compared_with=[(compared_with or {}).get(e, WMT) for e in model["experiment"]]
+        )
+    return frames
 
 
 def named_run(folder: Path) -> tuple[str, Run]:

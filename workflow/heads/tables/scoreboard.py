@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pandas as pd
 
-from heads.tables.claims import RELEVANCE_CLAIMS, decided_claims
+from heads.tables.claims import RELEVANCE_CLAIMS, decided_claims, stated
 from heads.tables.reading import Frames
+from heads.tables.relevance import side_by_side
 
 STATED = (
     "study",
@@ -16,25 +17,33 @@ STATED = (
     "rule",
     "holds_if",
     "limit",
+    "margin",
     "source",
     "tag",
     "paper",
     "paper_of",
 )
-"""Columns of the papers' files of claims, and the rule that relevance is measured by."""
-FOUND = {"ours": "ours", "of": "of", "holds": "verdict"}
+"""Columns of the papers' files of claims, and the reading of relevance that decides."""
+FOUND = {
+    "ours": "ours",
+    "of": "of",
+    "relative_percent": "relative_percent",
+    "holds": "verdict",
+    "other_readings": "other_readings",
+}
 """What the table of claims calls what was found, and what it is here, in front of the experiment's name."""
 
 
 def scoreboard_table(frames: Frames, *papers: pd.DataFrame) -> pd.DataFrame:
-    """A row a claim in the order of `papers`: STATED, then number, out of how many and verdict of each experiment.
+    """A row a claim in the order of `papers`: STATED, then of each experiment what FOUND has.
 
-    Relevance is by the first rule; of several seeds there is the mean. papers and verdicts: as of
+    Relevance is read as the paper writes it, and beside the verdict stands what other readings say otherwise, see
+    `heads.tables.relevance`. Of several seeds there is the mean. papers and verdicts: as of
     `heads.tables.claims.claims_table`.
     """
     found = decided_claims(frames, *papers)
-    rule = next((rule for rule in found["rule"] if rule), "")
-    board = pd.concat(papers, ignore_index=True).rename(columns={"condition": "holds_if"})
+    rule = next(iter(side_by_side(rule for rule in found["rule"] if rule)), "")
+    board = stated(*papers).rename(columns={"condition": "holds_if"})
     board["rule"] = board["id"].isin(RELEVANCE_CLAIMS).map({True: rule, False: ""})
     board = board[list(STATED)]
     for experiment, rows in found.groupby("experiment", sort=False):
@@ -42,9 +51,10 @@ def scoreboard_table(frames: Frames, *papers: pd.DataFrame) -> pd.DataFrame:
         own = rows[of_all_seeds] if of_all_seeds.any() else rows
         own = own[["claim", "measure", "rule", *FOUND]]
         # A mean over seeds that count out of different numbers is out of None.
-        own = own.assign(**{number: pd.to_numeric(own[number]) for number in ("ours", "of")})
+        own = own.assign(**{number: pd.to_numeric(own[number]) for number in ("ours", "of", "relative_percent")})
         own = own.rename(columns={column: f"{name}_{experiment}" for column, name in FOUND.items()})
         board = board.merge(own, on=["claim", "measure", "rule"], how="left", validate="one_to_one")
+        board = board.fillna({f"other_readings_{experiment}": ""})
     return board
 
 

@@ -13,7 +13,7 @@ NEVER_AVERAGED = ("paper", "p_value", "low", "high", "chance")
 
 FACTS = (
     *("layer", "head", "head_chosen", "head_oracle", "best_head", "other_head", "offset", "masked", "draw"),
-    *("layers", "heads", "of", "sentences", "limit"),
+    *("layers", "heads", "of", "sentences", "limit", "margin"),
 )
 """Numbers that are names or sizes: the mean of two head numbers is no head."""
 

@@ -53,7 +53,7 @@ def method_of(target: Target) -> str:
 def selection_table(frames: Frames) -> pd.DataFrame:
     """A row for every choice and seed, as COLUMNS.
 
-    frames: `masked.tsv` and `compared.tsv` of the baselines. The p-value is of a paired bootstrap against the unpruned
+    frames: `masked.tsv` and `compared.tsv` of the baselines. The p-value is of permutations against the unpruned
     model. Each row is put beside the control and the random choices of the same treatment and number of updates.
     """
     masked = frames["masked.tsv"].assign(updates=0, treatment=MASKED)

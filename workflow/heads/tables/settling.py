@@ -12,6 +12,7 @@ LAST = 0.1
 """The share of all updates that a model's weights have had over which the fall is measured."""
 LEVELLED = 2.0
 """Percent of the dev loss; a training that still falls by more has not ended. Ours: the papers stop by eye."""
+FROM_SCRATCH = ("scratch", "penalty_scratch")
 SETTLED, NOT_SETTLED = "settled", "not settled"
 
 
@@ -29,17 +30,21 @@ def falls(curves: pd.DataFrame, model: pd.DataFrame) -> dict[tuple[object, ...],
     return found
 
 
-def longer_than_scratch(model: pd.DataFrame) -> set[tuple[object, ...]]:
-    """The runs of heads cut out and trained on whose updates, all told, are more than those of the same from scratch.
+def unlike_scratch(model: pd.DataFrame) -> set[tuple[object, ...]]:
+    """The runs that a comparison after equally many updates, one side of them from scratch, has to do without.
 
-    model: as in `falls`.
+    Those of heads cut out and trained on whose updates, all told, are more than those of the same from scratch; and all
+    from scratch where the unpruned model is pretrained, for nobody counted the updates that it came with.
+    model: as in `falls`, and whether a model is `pretrained`.
     """
     totals = model.groupby(list(RUN_COLUMNS), sort=False)["total_updates"].first().to_dict()
     scratch = {(experiment, *rest): total for (experiment, kind, *rest), total in totals.items() if kind == "scratch"}
+    pretrained = {*model[model["pretrained"] == 1]["experiment"]}
     return {
         (experiment, kind, *rest)
         for (experiment, kind, *rest), total in totals.items()
-        if kind == "selected" and total > scratch.get((experiment, *rest), math.inf)
+        if (kind == "selected" and total > scratch.get((experiment, *rest), math.inf))
+        or (kind in FROM_SCRATCH and experiment in pretrained)
     }
 
 

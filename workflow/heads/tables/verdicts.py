@@ -11,6 +11,7 @@ from heads.tables.settling import NOT_SETTLED
 
 UNKNOWN = float("nan")
 TOO_FEW = "too few heads to tell"
+TOO_WEAK = "model too weak to tell"
 
 STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
 """The quantile 0.975 of Student's t distribution with one degree of freedom and more."""
@@ -31,7 +32,7 @@ class Finding:
     of: out of how many, where something is counted. p_value: where the number was tested against no effect. low, high:
     the ends of its 95 % interval. chance: how likely the condition is to be met where there is nothing to be found,
     such as by two unrelated measures on as many heads. settled: whether the trainings behind it had ended, where that
-    could change it.
+    could change it. relative: percent of the score that the number is a change of, where it is one.
     """
 
     ours: float
@@ -41,6 +42,7 @@ class Finding:
     high: float = UNKNOWN
     chance: float = UNKNOWN
     settled: bool = True
+    relative: float = UNKNOWN
 
 
 NOT_MEASURED = Finding(UNKNOWN)

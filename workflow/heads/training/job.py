@@ -87,7 +87,8 @@ def frozen_beside(scope: str, model: Encoder) -> tuple[nn.Module, ...]:
 def save_untrained(job: Job, model: Encoder, settings: TrainingSettings) -> dict[str, float]:
     """Write the folder of a model that was trained elsewhere, as one after no update; gives its scores on dev."""
     scores = _evaluation(job, model, settings)(model.to(job.device), None)
-    save_folder(model, job.model, {"updates": 0, "total_updates": 0, **scores}, job.provenance)
+    facts = {"updates": 0, "total_updates": 0, "pretrained": True, **scores}
+    save_folder(model, job.model, facts, job.provenance)
     return scores
 
 
@@ -101,8 +102,11 @@ def run_job(
     updates_before: int,
     keep_at: tuple[int, ...] = (),
     pruning: Pruning | None = None,
+    pretrained: bool = False,
 ) -> Unfinished:
     """Train a model and write its folder; `start` tells what the training began from.
+
+    pretrained: the model came with updates that are not counted, which its facts tell.
 
     Returns the folder of the unfinished training, to be finished when the caller has written its own outputs too. Only
     the first of several processes comes back. Raises UserError when the loss is no number.
@@ -121,7 +125,7 @@ def run_job(
     job.processes.leave()
     if not job.processes.first:
         sys.exit()  # the first process writes what is left to write
-    save_folder(training.model, job.model, facts, job.provenance)
+    save_folder(training.model, job.model, facts | ({"pretrained": True} if pretrained else {}), job.provenance)
     return unfinished
 
 

@@ -17,8 +17,9 @@ from heads.text.labels import Labels, write_labels
 from heads.text.vocabulary import facts_beside
 from heads.text.wordpieces import WordPieces, vocabulary_of, write_word_pieces
 from heads.translation.bert_folder import BertFolder, read_bert
-from heads.translation.export import TOLERANCE, exported_already, head_table, new_folder
-from heads.translation.from_bert import labels_of, model_of_bert, order_of
+from heads.translation.export import TOLERANCE, exported_already, new_folder
+from heads.translation.export_page import head_table
+from heads.translation.from_bert import drawn_anew, labels_of, model_of_bert, order_of
 from heads.translation.importing import write_origin
 from heads.translation.model_folder import PRETRAINED, VOCABULARIES, vocabulary_folder
 from heads.translation.to_bert import agreement_of_bert, write_bert
@@ -27,11 +28,11 @@ FORMATS = ("folder", "huggingface")
 SOURCE, TARGET = VOCABULARIES
 
 
-def import_classifier(pretrained: Path, out: Path, labels: Sequence[str] = ()) -> None:
+def import_classifier(pretrained: Path, out: Path, labels: Sequence[str] = ()) -> str:
     """Write the model of a folder of transformers, with its word pieces and labels, to the new folder `out`.
 
-    labels: in the order of its classifier, or those that it is to learn; without any, those of its config.json. Raises
-    UserError for what is no such folder.
+    labels: in the order of its classifier, or those that it is to learn; without any, those of its config.json.
+    Returned is what `drawn_anew` says of it. Raises UserError for what is no such folder.
     """
     folder = read_bert(pretrained)
     model = model_of_bert(folder, labels)
@@ -39,7 +40,9 @@ def import_classifier(pretrained: Path, out: Path, labels: Sequence[str] = ()) -
         write_pieces_and_labels(folder, stage, labels)
         facts = {"experiment": "imported", "run": folder.path.resolve().name, "updates": 0, "total_updates": 0}
         save_folder(model, stage, facts, made_by())
-        write_text(stage / "README.md", _page(model.shape, facts, Labels(stage / TARGET).words, FOLDER_USE))
+        use = "\n\n".join(filter(None, [FOLDER_USE, anew := drawn_anew(folder)]))
+        write_text(stage / "README.md", _page(model.shape, facts, Labels(stage / TARGET).words, use))
+    return anew
 
 
 def write_pieces_and_labels(folder: BertFolder, place: Path, labels: Sequence[str] = ()) -> None:

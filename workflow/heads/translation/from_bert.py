@@ -16,22 +16,22 @@ from heads.base.files import UserError
 from heads.base.marian import CONFIG
 from heads.model.classifier import Classifier
 from heads.model.shape import LEARNED, ModelShape, full_heads, kinds_of
-from heads.translation.bert_folder import BertFolder
+from heads.translation.bert_folder import SAVED_BY, BertFolder
 
 SPECIAL = ("[PAD]", "[CLS]", "[SEP]", "[UNK]")
 """In the order of our special ids."""
 NAMELESS = re.compile("LABEL_[0-9]+")
 """What transformers calls a label that nobody named."""
 LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
-CLASSIFIER = "classifier"
+CLASSIFIER, POOLER = "classifier", "bert.pooler.dense"
 SPREAD = 0.02
-"""Standard deviation of a classifier that is still to be trained (Devlin et al. 2019, as released)."""
+"""Standard deviation of what is still to be trained (Devlin et al. 2019, as released)."""
 OUTSIDE = {
     "source_embedding.pieces": "bert.embeddings.word_embeddings",
     "source_embedding.positions": "bert.embeddings.position_embeddings",
     "source_embedding.types": "bert.embeddings.token_type_embeddings",
     "source_embedding.norm": "bert.embeddings.LayerNorm",
-    "pooler": "bert.pooler.dense",
+    "pooler": POOLER,
     "projection": CLASSIFIER,
 }
 """Ours and theirs, of what no layer has."""
@@ -48,19 +48,20 @@ LAYER = {
 PIECES = "source_embedding.pieces.weight"
 
 
-def model_of_bert(folder: BertFolder, labels: Sequence[str] = ()) -> Classifier:
+def model_of_bert(folder: BertFolder, labels: Sequence[str] = (), seed: int = 0) -> Classifier:
     """Our model, in evaluation mode; `labels` as of `labels_of`.
 
-    A folder without a classifier gets one that is still to be trained. Raises UserError where weights are missing or do
-    not fit the rest.
+    What `lacking` names is drawn from the seed and still to be trained. Raises UserError where weights are missing or
+    do not fit the rest.
     """
     names = labels_of(folder, labels)
     model = Classifier(shape_of_bert(folder, len(names))).eval()
     expected, tensors = model.state_dict(), dict(folder.tensors)
-    if f"{CLASSIFIER}.weight" not in tensors:
-        drawn = torch.Generator().manual_seed(0)
-        tensors[f"{CLASSIFIER}.weight"] = torch.randn(len(names), model.shape.width, generator=drawn) * SPREAD
-        tensors[f"{CLASSIFIER}.bias"] = torch.zeros(len(names))
+    drawn = torch.Generator().manual_seed(seed)
+    for part in lacking(folder):
+        rows = len(names) if part == CLASSIFIER else model.shape.width
+        tensors[f"{part}.weight"] = torch.randn(rows, model.shape.width, generator=drawn) * SPREAD
+        tensors[f"{part}.bias"] = torch.zeros(rows)
     weights = {ours: _taken(folder, tensors, theirs) for ours, theirs in names_of(model.shape)}
     if len(weights[PIECES]) != len(folder.pieces):
         raise UserError(
@@ -74,6 +75,33 @@ def model_of_bert(folder: BertFolder, labels: Sequence[str] = ()) -> Classifier:
             raise UserError(f"{folder.path}: the weights of {name} are {sizes}, as {CONFIG} would have it.")
     model.load_state_dict(weights)
     return model
+
+
+def lacking(folder: BertFolder) -> list[str]:
+    """Which of classifier and pooler a folder does not have, as an encoder alone has neither; by their names there.
+
+    Raises UserError for a classifier without a pooler: it was trained to read something else.
+    """
+    absent = [one for one in (CLASSIFIER, POOLER) if not {f"{one}.weight", f"{one}.bias"} & {*folder.tensors}]
+    if absent == [POOLER]:
+        raise UserError(
+            f"{folder.path} has a classifier that reads no pooler, as that of a BertForTokenClassification: give the "
+            f"folder of a {SAVED_BY}, or of a model without a classifier, which gets both anew."
+        )
+    return absent
+
+
+def drawn_anew(folder: BertFolder) -> str:
+    """What to say of a folder that lacks something; empty for one that is whole."""
+    absent = lacking(folder)
+    if not absent:
+        return ""
+    if POOLER not in absent:
+        return "The model came without a classifier: it is drawn at random, and tells nothing before it is trained."
+    return (
+        "The model came without a pooler and a classifier: they are drawn at random, and tell nothing before they are "
+        "trained."
+    )
 
 
 def order_of(folder: BertFolder) -> list[int]:

@@ -7,7 +7,7 @@ V tokens of a vocabulary, D width.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,14 +18,20 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from heads.base.files import UserError
+from heads.base.names import SIDES
+from heads.formats.firefox import files_of
 from heads.formats.marian_file import read
 from heads.formats.marian_items import MarianFile
 from heads.formats.marian_parts import MarianParts, find_parts
 from heads.formats.marian_shape import MarianShape, check_tensors, shape_of
 from heads.model.shape import SSRU, ModelShape
 from heads.model.transformer import Transformer
+from heads.text.renumbering import renumbered
 from heads.text.special_ids import BOS, PAD
+from heads.text.vocabulary import ROWS, write_model
 from heads.translation.from_marian import ACTIVATIONS, Numbering
+from heads.translation.importing import write_origin
+from heads.translation.model_folder import EARLY_STOPPING
 
 EPSILON = 1e-9
 """Of Marian's layer norms."""
@@ -203,6 +209,15 @@ def _norm(ours: str, theirs: str, *, pre_norm: bool) -> Iterator[tuple[str, str]
         yield f"{ours}.{part}", f"{theirs}_ln_{word}{'_pre' if pre_norm else ''}"
 
 
-def segmenters_of(folder: FirefoxFolder) -> Sequence[bytes]:
-    """The SentencePiece models of source and target."""
-    return [path.read_bytes() for path in folder.parts.vocabularies]
+def write_firefox_vocabularies(folder: FirefoxFolder, place: Path) -> None:
+    """Write both SentencePiece models into a folder, and into one inside it what the model came with."""
+    for side, ours, path in zip(SIDES, folder.numberings, folder.parts.vocabularies, strict=True):
+        model = renumbered(path.read_bytes(), ours.names, path)
+        write_model(place / f"{side}.model", model, {ROWS: len(ours.rows)})
+    files = files_of(folder.parts.model)
+    # All of it: an export back to Marian leaves what it did not change as it was.
+    write_origin(folder.path, files, [path.name for path in files], place, {"prefix": "", **GREEDY})
+
+
+GREEDY = {"num_beams": 1, "length_penalty": 1, EARLY_STOPPING: False}
+"""How Firefox searches."""

@@ -1,8 +1,19 @@
-"""The table of a model's heads: each head's share of the relevance of its layer, averaged over generation steps.
+"""The table of a model's heads: each head's share of the relevance of its layer, over all generation steps.
 
-Two shares are kept apart, since relevance may be negative: signed, R / sum of R, as the paper writes it, and absolute,
-|R| / sum of |R|. Both sum to one over the heads of a layer. The mean of signed shares depends on the few steps where a
-layer's positive and negative relevance nearly cancel; the absolute ones have no such steps.
+Relevance R of a head in a step is that of its neurons, summed with their signs. As it may be negative there are three
+shares, each of which sums to one over the heads of a layer:
+
+    relevance            mean over steps of R / sum of R over heads. The paper as written (sec. 4): a share of every
+                         step, and their average. Few steps, where a layer's relevance nearly cancels, decide it.
+    relevance_of_sums    sum of R over steps / the same summed over heads. Signed and robust: each step weighs by the
+                         relevance of its layer, the part of the step's top-1 logit that comes through these heads. So a
+                         large logit weighs more, one that nearly cancels hardly at all, a negative part against the
+                         others. It breaks down only where a layer's relevance cancels over all steps together.
+    relevance_absolute   mean over steps of |R| / sum of |R| over heads. Every step weighs alike; signs are lost.
+
+Under rules that give all heads of a step relevance of one sign, such as `z-plus` and the authors' released code, whose
+parts are both made positive, the first and the last are the same. All three are of the same steps: those that were
+conserved and have shares, see `shares`.
 """
 
 from __future__ import annotations
@@ -30,7 +41,8 @@ from heads.model.transformer import Transformer
 from heads.text.batches import Batch, make_batch
 from heads.translation.beam_search import greedy
 
-COLUMNS = ("rule", "attention", "layer", "head", "relevance", "relevance_absolute", "steps")
+SHARES = ("relevance", "relevance_of_sums", "relevance_absolute")
+COLUMNS = ("rule", "attention", "layer", "head", *SHARES, "steps")
 CONSERVATION_COLUMNS = (
     "rule", "conservation", "place", "under_way", "absorbed", "largest_deviation", "steps_off", "steps",
 )  # fmt: skip
@@ -80,7 +92,7 @@ class Sums:
     """What is summed up over generation steps for one rule."""
 
     heads: dict[tuple[str, int], list[Tensor]]
-    """By attention and layer: signed and absolute shares [H], and how many steps had shares."""
+    """By attention and layer: signed shares, relevance itself and absolute shares [H]; how many steps had shares."""
     places: dict[str, tuple[Tensor, Tensor]]
     """By sub-layer, from the top: shares under way and absorbed, steps that are off [3], and the largest deviation."""
     conservation: str
@@ -124,7 +136,7 @@ def relevance_rows(model: Encoder, batches: Iterable[Batch], settings: LrpSettin
     found = {
         name: Sums(
             {
-                (kind, layer): [torch.zeros(size, dtype=torch.float64) for size in (len(heads),) * 2 + ((),)]
+                (kind, layer): [torch.zeros(size, dtype=torch.float64) for size in (len(heads),) * 3 + ((),)]
                 for kind in ATTENTIONS
                 for layer, heads in enumerate(live[kind])
             },
@@ -137,7 +149,7 @@ def relevance_rows(model: Encoder, batches: Iterable[Batch], settings: LrpSettin
         for name, rule in rules.items():
             add(found[name], head_relevance(model, batch, rule), settings.stabiliser)
     return (
-        [row for name, sums in found.items() for row in _rows(name, model, sums)],
+        [row for name, sums in found.items() for row in _rows(name, model, sums, settings.stabiliser)],
         [row for name, sums in found.items() for row in conservation_rows(name, sums)],
     )
 
@@ -151,8 +163,10 @@ def add(sums: Sums, found: HeadRelevance, stabiliser: float) -> None:
         for deviation in deviations.values():
             kept &= deviation <= TOLERANCE
     for (kind, layer), before in sums.heads.items():
-        parts = [part[kept].sum(0).cpu() for part in shares(found.heads[kind][layer], stabiliser)]
-        sums.heads[kind, layer] = [old + new for old, new in zip(before, parts, strict=True)]
+        relevance = found.heads[kind][layer][kept]
+        signed, absolute, usable = shares(relevance, stabiliser)
+        parts = (signed, relevance[usable], absolute, usable)
+        sums.heads[kind, layer] = [old + part.sum(0).cpu() for old, part in zip(before, parts, strict=True)]
     for place, amounts in found.places.items():
         total, largest = sums.places.get(place, (torch.zeros(3, dtype=torch.float64), torch.tensor(0.0)))
         off = ~(deviations[place] <= TOLERANCE)
@@ -161,14 +175,15 @@ def add(sums: Sums, found: HeadRelevance, stabiliser: float) -> None:
         sums.places[place] = (total + found_here, torch.maximum(largest, deviations[place].max().cpu()))
 
 
-def _rows(rule: str, model: Encoder, sums: Sums) -> list[Row]:
-    """One row a head; zero where no step had shares."""
+def _rows(rule: str, model: Encoder, sums: Sums, stabiliser: float) -> list[Row]:
+    """One row a head; zero where no step had shares, and of sums where those cancel."""
     rows: list[Row] = []
-    for (kind, layer), (signed, absolute, steps) in sums.heads.items():
-        for place, head in enumerate(model.shape.live_heads[kind][layer]):
-            count = int(steps)
-            mean = (float(signed[place]) / max(count, 1), float(absolute[place]) / max(count, 1))
-            rows.append(dict(zip(COLUMNS, (rule, kind, layer, head, *mean, count), strict=True)))
+    for (kind, layer), (signed, summed, absolute, steps) in sums.heads.items():
+        count = int(steps)
+        of_sums = shares(summed[None], stabiliser)[0][0]
+        columns = (signed / max(count, 1), of_sums, absolute / max(count, 1))
+        for head, values in zip(model.shape.live_heads[kind][layer], torch.stack(columns, 1).tolist(), strict=True):
+            rows.append(dict(zip(COLUMNS, (rule, kind, layer, head, *values, count), strict=True)))
     return rows
 
 

@@ -1,0 +1,78 @@
+"""Relevance has several readings, each a rule of propagation and a share: their names, and which one decides a claim.
+
+A reading is written `plain, signed by step`; its column of measures is `lrp_plain_signed_by_step`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Any
+
+import pandas as pd
+
+SHARES = {"relevance": "signed by step", "relevance_of_sums": "signed of sums", "relevance_absolute": "absolute"}
+"""By column of `lrp.tsv` the share that stands there; `heads.analysis.lrp.rows` says what each is."""
+PAPERS_RULE = "plain"
+PREFIX = "lrp_"
+
+SIDE_BY_SIDE = {
+    "plain, signed by step": "as written",
+    "plain, signed of sums": "signed of sums",
+    "plain, absolute": "absolute",
+    "z-plus, signed by step": "z-plus",
+}
+"""By reading its short name. The first is the paper as it is written (Voita et al., sec. 4 and app. A.2), and decides;
+the next two are its rule by shares that few steps can not decide; the last stands for the authors' released code, which
+makes all parts positive, so that its shares are the same with and without signs."""
+
+
+def relevance_columns(table: pd.DataFrame) -> dict[str, str]:
+    """By reading, its column in a table of measures, in the order of the files."""
+    return {reading_of(name): name for name in table.columns if name.startswith(PREFIX)}
+
+
+def column_pattern(share: str) -> str:
+    """The column of measures for a share of SHARES, with a gap for the rule."""
+    return f"{PREFIX}{{}}_{SHARES[share].replace(' ', '_')}"
+
+
+def reading_of(column: str) -> str:
+    """The reading of a column of measures."""
+    rule, _, share = column.removeprefix(PREFIX).partition("_")
+    return f"{rule}, {share.replace('_', ' ')}"
+
+
+def is_shown(reading: str) -> bool:
+    """Whether pictures show this reading: those of the paper's rule, and of each other rule the absolute share."""
+    rule, _, share = reading.partition(", ")
+    return rule == PAPERS_RULE or share == SHARES["relevance_absolute"]
+
+
+def side_by_side(readings: Iterable[str]) -> list[str]:
+    """Those of SIDE_BY_SIDE that are among `readings`, or else the first; the first of them decides."""
+    there = list(dict.fromkeys(readings))
+    return [reading for reading in SIDE_BY_SIDE if reading in there] or there[:1]
+
+
+def with_other_readings(claims: pd.DataFrame) -> pd.DataFrame:
+    """A table of claims with `other_readings` after `holds`: what others say where that which decides says otherwise.
+
+    Such as `absolute: yes, z-plus: unclear`; empty where all say the same, and beside all verdicts that do not decide.
+    """
+    decides, *others = side_by_side(reading for reading in claims["rule"] if reading) or [""]
+    rows = claims.fillna({"holds": ""}).to_dict("records")
+    said = {_key(row, row["rule"]): row["holds"] for row in rows}
+
+    def note(row: Mapping[Hashable, Any]) -> str:
+        told = {SIDE_BY_SIDE[other]: said.get(_key(row, other), row["holds"]) for other in others}
+        differing = {name: verdict or "not measured" for name, verdict in told.items() if verdict != row["holds"]}
+        return ", ".join(f"{name}: {verdict}" for name, verdict in differing.items())
+
+    noted = claims.copy()
+    notes = [note(row) if row["rule"] == decides else "" for row in rows]
+    noted.insert(claims.columns.get_loc("holds") + 1, "other_readings", notes)
+    return noted
+
+
+def _key(row: Mapping[Hashable, Any], reading: str) -> tuple[Any, ...]:
+    return (*(row[name] for name in ("experiment", "seed", "claim", "measure")), reading)
