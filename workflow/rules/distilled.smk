@@ -1,10 +1,11 @@
 # Text without a parallel corpus: a model of others, and what it translates itself.
+DISTILLATIONS = Asked(PLAN.distillations)
 
 
 rule model_of_others:
     """Take a model of others as one of ours, for no experiment in particular."""
     input:
-        lambda w: PLAN.files_of_model(w.model),
+        lambda w: DISTILLATIONS.files_of_model(w.model),
     output:
         directory("results/models/{model}"),
     log:
@@ -12,14 +13,14 @@ rule model_of_others:
     benchmark:
         "results/models/bench/{model}.tsv"
     wildcard_constraints:
-        model=any_of(PLAN.models),
+        model=any_of(DISTILLATIONS.models),
     conda:
         "../../envs/torch.yaml"
     resources:
         mem_mb=2000,
         runtime=10,
     params:
-        pretrained=lambda w: PLAN.models[w.model],
+        pretrained=lambda w: DISTILLATIONS.models[w.model],
     shell:
         "python -m heads import --pretrained {params.pretrained:q} --output {output:q} > {log:q} 2>&1"
 
@@ -27,8 +28,8 @@ rule model_of_others:
 rule distilled:
     """Have a model translate sentences, to train on (sequence-level knowledge distillation)."""
     input:
-        model=lambda w: PLAN.model_of_distilled(w.part),
-        text=lambda w: PLAN.text_of_distilled(w.part),
+        model=lambda w: DISTILLATIONS.model_of(w.part),
+        text=lambda w: DISTILLATIONS.text_of(w.part),
     output:
         source="results/distilled/{part}.source.txt",
         target="results/distilled/{part}.target.txt",
@@ -37,7 +38,7 @@ rule distilled:
     benchmark:
         "results/distilled/bench/{part}.tsv"
     wildcard_constraints:
-        part=any_of(PLAN.distilled),
+        part=any_of(DISTILLATIONS.parts),
     priority: 2
     conda:
         "../../envs/torch.yaml"
@@ -46,9 +47,9 @@ rule distilled:
         mem_mb=2000,
         runtime=720,
     params:
-        sentences=lambda w: PLAN.distilled[w.part].sentences,
-        after=lambda w: PLAN.distilled[w.part].after,
-        text=lambda w: PLAN.flags_of_distilled(w.part),
+        sentences=lambda w: DISTILLATIONS.parts[w.part].sentences,
+        after=lambda w: DISTILLATIONS.parts[w.part].after,
+        text=lambda w: DISTILLATIONS.flags_of(w.part),
         own=flags("model", "source", "target"),
     shell:
         "python -m heads distilled --sentences {params.sentences} --after {params.after} {params.text:q} --threads {threads} {params.own:q}"

@@ -6,12 +6,10 @@ Experiments, corpora and seeds are named as in paths; paths of folders and files
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from heads.base import criteria
 from heads.base.files import UserError
-from heads.base.firefox import slug
 from heads.base.names import (
     CHOICE_SCOPE,
     CLASSIFICATION,
@@ -28,9 +26,9 @@ from heads.base.targets import CONTROL, Target
 from heads.config import corpora, settings, sweep
 from heads.config.absent import check_there
 from heads.config.corpus_parts import download_name
+from heads.config.distillations import Distillations
 from heads.config.need import Need
 from heads.config.pretrained import pretrained_files, sized_by_folder
-from heads.formats.registry import format_of
 
 SCORED_KINDS = ("baseline", "pruned", "scratch", "selected", "penalty_scratch")
 """The kinds of runs that are scored; those with gates have all their heads."""
@@ -63,10 +61,7 @@ class Plan:
         self.checksums = {
             download_name(url): sha256 for entry in entries for url, sha256 in corpora.checksums_of(entry).items()
         }
-
-        # What models of others translate, by the name of its files, and these models by the name of their folder.
-        self.distilled = {name: part for entry in entries for name, part in corpora.distilled_of(entry).items()}
-        self.models = {slug(part.distilled_by): part.distilled_by for part in self.distilled.values()}
+        self.distillations = Distillations(entries)
 
     # Runs
 
@@ -170,26 +165,6 @@ class Plan:
     def pretrained_files(self, experiment: str) -> list[str]:
         """The files of the folder that an experiment's baseline is taken from. Raises UserError if it does not fit."""
         return pretrained_files(experiment, self.experiments[experiment], self.task(experiment))
-
-    def files_of_model(self, model: str) -> list[str]:
-        """The files that a model of others is taken from, by the name of its folder below results/models."""
-        found, folder = format_of(self.models[model])
-        return [str(path) for path in found.files(folder)]
-
-    def model_of_distilled(self, part: str) -> str:
-        """The folder of the model that translates."""
-        return f"results/models/{slug(self.distilled[part].distilled_by)}"
-
-    def text_of_distilled(self, part: str) -> list[str]:
-        """The file of the sentences that are translated, itself or its download; none of documentation."""
-        source = self.distilled[part].source
-        return [] if source is None else [str(source.on_disk(Path("results/downloads")))]
-
-    def flags_of_distilled(self, part: str) -> list[str]:
-        """The same as flags of the command."""
-        source = self.distilled[part].source
-        member = ["--member", source.member] if source and source.member else []
-        return [word for path in self.text_of_distilled(part) for word in ("--text", path)] + member
 
     # Corpora
 

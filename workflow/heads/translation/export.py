@@ -70,20 +70,17 @@ def export(
         if form == "folder":
             save_folder(model, stage, facts, facts["provenance"])
         else:
-            searched = searched_with(score, about)
-            difference = (
-                _write_marian(form, model, place / PRETRAINED, stage, pairs_of(model, vocabularies[0], sentences))
-                if form in OF_MARIAN
-                else _write_other(form, model, vocabularies, stage, sentences, quantization, aligning, searched)
-            )
+            pairs = pairs_of(model, vocabularies[0], sentences)
+            if form in OF_MARIAN:
+                difference = _write_marian(form, model, place / PRETRAINED, stage, pairs)
+            else:
+                told = (quantization, aligning, searched_with(score, about))
+                difference = _write_other(form, model, vocabularies, stage, pairs, *told)
             write_tsv(stage / HEADS, head_rows(model.shape), COLUMNS)
             write_json(stage / "origin.json", facts["provenance"])
-        # transformers' folder has them by its own names.
-        for name in VOCABULARIES if form not in ("huggingface", *OF_MARIAN) else ():
-            # What imported vocabularies lack is told beside them.
-            told = form == "folder" or about is not None
-            for path in (place / name, *([facts_beside(place / name)] if told else [])):
-                shutil.copyfile(path, stage / path.name)
+        # transformers' and Marian's folders have them by their own names.
+        if form not in ("huggingface", *OF_MARIAN):
+            _copy_vocabularies(place, stage, with_facts=form == "folder" or about is not None)
         if about is not None and form not in OF_MARIAN:
             shutil.copytree(place / PRETRAINED, stage / PRETRAINED)
         if score is not None:
@@ -99,13 +96,12 @@ def _write_other(
     model: Transformer,
     vocabularies: Sequence[Vocabulary],
     stage: Path,
-    sentences: Sequence[str],
+    pairs: Sequence[Pair],
     quantization: str,
     aligning: Sequence[AligningHead] | None,
     searched: tuple[int, float],
 ) -> float:
     """Write the model as others read it, and find how far it is from ours. Raises ArithmeticError if that is far."""
-    pairs = pairs_of(model, vocabularies[0], sentences)
     if form == "ctranslate2":
         write_ctranslate2(model, vocabularies, stage, quantization, aligning)
         difference = agreement_of_ctranslate2(model, vocabularies, stage, pairs)
@@ -118,6 +114,13 @@ def _write_other(
     if quantization == "float32" and not difference <= TOLERANCE:
         raise ArithmeticError(f"the exported model's log-probabilities differ from ours by {difference}")
     return difference
+
+
+def _copy_vocabularies(place: Path, stage: Path, *, with_facts: bool) -> None:
+    """Copy both SentencePiece models, and what is told beside them: what imported ones lack."""
+    for name in VOCABULARIES:
+        for path in (place / name, *([facts_beside(place / name)] if with_facts else [])):
+            shutil.copyfile(path, stage / path.name)
 
 
 def _write_marian(form: str, model: Transformer, came_with: Path, stage: Path, pairs: Sequence[Pair]) -> float:
