@@ -91,6 +91,12 @@ def test_only_what_has_other_weights_gets_other_bytes(tmp_path: Path) -> None:
     assert after.data == bytes([1, 0, 3, 4, 0, 129]) + before.data[6:]
     doubled = file.with_tensors({"encoder_l1_W": before.floats() * 2}).items["encoder_l1_W"]
     assert doubled.data == before.data[:6] + struct.pack("<f", 2) + LEFT
+    # Without the largest weight the others keep their numbers, and weights between two numbers have others.
+    tensors["encoder_l1_W"][2] = 0
+    assert file.with_tensors(tensors).items["encoder_l1_W"].data == bytes([1, 0, 0, 4, 0, 0]) + before.data[6:]
+    tensors["encoder_l1_W"][0, 0] = 0.3
+    between = file.with_tensors(tensors).items["encoder_l1_W"]
+    assert between.multiplier() == 127 and between.quantised().tolist() == [[38, 0, 0], [127, 0, 0]]
     # A multiplier that Marian did not take from the largest weight stays where nothing is changed.
     odd = read(saved(tmp_path, laid_out([(b"W", MATRIX, (1, 2), struct.pack("<bbf", 3, 5, 2)), KNOWN[-1]])))
     assert odd.with_tensors(odd.tensors()) == odd

@@ -84,8 +84,9 @@ class MarianFile:
     def with_tensors(self, tensors: Mapping[str, NDArray[np.float32]]) -> MarianFile:
         """The same file with other numbers in some tensors, each in its own type and shape.
 
-        A tensor whose numbers are as they were keeps its bytes. Raises ValueError for one that the file has not, or
-        has in another shape.
+        A tensor whose numbers are as they were keeps its bytes, and an 8-bit matrix its multiplier as long as that
+        gives all its numbers without rounding: where a head becomes zeros, the others stay as they are. Raises
+        ValueError for one that the file has not, or has in another shape.
         """
         items = dict(self.items)
         for name, numbers in tensors.items():
@@ -93,7 +94,8 @@ class MarianFile:
             if item is None or name == OPTIONS or item.shape != numbers.shape:
                 raise ValueError(f"{name} of {numbers.shape} is no tensor of this file")
             if not np.array_equal(item.floats(), numbers):
-                made = packed(name, numbers, item.kind).data
+                kept = item.multiplier() if item.kind == INTGEMM8 else None
+                made = packed(name, numbers, item.kind, kept).data
                 used = used_bytes(item.kind, item.shape)
                 items[name] = replace(item, data=made[:used] + item.data[used:])
         return MarianFile(items, self.gap)
@@ -108,24 +110,39 @@ def new_file(
     return MarianFile({**items, OPTIONS: Item(OPTIONS, INT8, (len(text),), text)})
 
 
-def packed(name: str, numbers: NDArray[np.float32], kind: int) -> Item:
-    """A tensor in one of the types of weights, padded with zeros as Marian does. Raises ValueError for what is not
-    finite or, as an 8-bit matrix, has not two dimensions.
+def packed(name: str, numbers: NDArray[np.float32], kind: int, multiplier: float | None = None) -> Item:
+    """A tensor in one of the types of weights, padded with zeros as Marian does.
+
+    multiplier: of an 8-bit matrix, taken where it gives all numbers without rounding. Raises ValueError for what is
+    not finite or, as an 8-bit matrix, has not two dimensions.
     """
     if not np.isfinite(numbers).all():
         raise ValueError(f"{name} holds what is no finite number")
     if kind == INTGEMM8:
         if numbers.ndim != 2:
             raise ValueError(f"{name} of {numbers.shape} is no matrix")
-        largest = np.abs(numbers).max()
-        # A matrix of zeros, of an attention without heads, has no largest weight to scale by.
-        multiplier = np.float32(LARGEST) / largest if largest > 0 else np.float32(1)
-        matrix = (numbers if EMBEDDING in name else numbers.T) * multiplier
-        whole = np.clip(np.rint(matrix), -LARGEST, LARGEST).astype(np.int8)
-        data = whole.tobytes() + np.float32(multiplier).astype("<f4").tobytes()
+        matrix = numbers if EMBEDDING in name else numbers.T
+        by = _largest_multiplier(numbers) if multiplier is None else np.float32(multiplier)
+        whole = _rounded(matrix, by)
+        if multiplier is not None and not np.array_equal(whole.astype(np.float32) / by, matrix):
+            by = _largest_multiplier(numbers)
+            whole = _rounded(matrix, by)
+        data = whole.tobytes() + by.astype("<f4").tobytes()
     else:
         data = numbers.astype("<f4").tobytes()
     return Item(name, kind, numbers.shape, data + bytes(aligned(len(data)) - len(data)))
+
+
+def _largest_multiplier(numbers: NDArray[np.float32]) -> np.float32:
+    """That by which the largest weight becomes the largest number, as Marian takes it."""
+    largest = np.abs(numbers).max()
+    # A matrix of zeros, of an attention without heads, has no largest weight to scale by.
+    return np.float32(LARGEST) / largest if largest > 0 else np.float32(1)
+
+
+def _rounded(numbers: NDArray[np.float32], multiplier: np.float32) -> NDArray[np.int8]:
+    whole: NDArray[np.int8] = np.clip(np.rint(numbers * multiplier), -LARGEST, LARGEST).astype(np.int8)
+    return whole
 
 
 def used_bytes(kind: int, shape: tuple[int, ...]) -> int:
