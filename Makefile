@@ -4,7 +4,7 @@ CORES ?= 2
 PAIR ?= en-ru
 BIN := .venv/bin
 
-.PHONY: demo demo-full nli multi30k news pretrained test checks tests format settings
+.PHONY: demo demo-full firefox nli multi30k news pretrained test checks tests format settings
 
 demo: .venv/run-installed
 	@$(BIN)/python -m heads progress --cores $(CORES)
@@ -51,6 +51,18 @@ pretrained: .venv/run-installed
 	@$(BIN)/python -m heads progress --cores $(CORES) -- --config 'run=[pretrained]' \
 	  'corpora={pretrained: {source: $(SOURCE), target: $(TARGET), $(SPLITS) $(ON_DISK)}}' \
 	  'experiments={pretrained: {$(KEEPS) $(PARSED) baseline: {pretrained: "$(MODEL)", prefix: "$(PREFIX)"}}}'
+
+# The translator in Firefox, from the package that is installed with it, trained on with its own translations: of the text
+# SOURCE, or else of the documentation of Python packages. TEXT has {dev,test}.{en,pt}.gz, with references.
+TEXTS = [{source: "$(TEXT)/$(1).$(firstword $(subst -, ,$(PAIR))).gz", target: "$(TEXT)/$(1).$(lastword $(subst -, ,$(PAIR))).gz"}]
+DISTILLED = train: [{distilled_by: "firefox/$(PAIR)"$(comma) sentences: $(SENTENCES)$(if $(SOURCE),$(comma) source: "$(SOURCE)")}]
+SENTENCES = 12000
+
+firefox: PAIR = en-pt
+firefox: SOURCE =
+firefox: .venv/run-installed
+	@$(BIN)/python -m heads progress --cores $(CORES) -- --config 'run=[firefox-$(PAIR)]' \
+	  'corpora={firefox-$(PAIR): {$(DISTILLED)$(comma) $(if $(TREES),trees: "$(TREES)"$(comma)) $(if $(TEXT),dev: $(call TEXTS,dev)$(comma) test: $(call TEXTS,test))}}'
 
 # Both at once: the checks take one core for a while, the tests do not always have work for all.
 test: .venv/test-installed

@@ -23,9 +23,9 @@ from heads.model.transformer import Transformer
 from heads.text.special_ids import BOS, EOS
 from heads.translation.beam_search import LENGTH_OFFSET, NEVER, beam_search, length_limit, penalty
 from heads.translation.from_marian import numberings_of
-from heads.translation.importing import import_model
 from heads.translation.marian_folder import read_marian
 from heads.translation.model_folder import early_stopping_of, load_vocabularies, search_of
+from heads.translation.readers import import_model
 
 Rows = tuple[tuple[int, ...], tuple[int, ...]]
 Hypotheses = list[list[int]]
@@ -72,7 +72,7 @@ def main() -> None:
     with gzip.open(arguments.source, "rt", encoding="utf-8") as text:
         lines = [line.strip() for line in text][: arguments.sentences]
     with TemporaryDirectory() as place:
-        import_model(arguments.model, Path(place) / "ours")
+        import_model(str(arguments.model), Path(place) / "ours")
         ours = load_folder(Path(place) / "ours").eval()
         vocabulary, _ = load_vocabularies(Path(place) / "ours", ours)
         beam, alpha = search_of(Path(place) / "ours")

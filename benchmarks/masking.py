@@ -20,9 +20,9 @@ from torch import Tensor
 
 from heads.analysis.ablation import gates_without, masked_alone
 from heads.config.trainings import ModelSettings
-from heads.model.encoder import Gates
 from heads.model.folder import load_folder
 from heads.model.shape import Head, unpruned_shape
+from heads.model.sublayers import Gates
 from heads.model.transformer import Transformer
 from heads.text.batches import cut, pad
 from heads.text.special_ids import EOS

@@ -27,8 +27,9 @@ import heads.translation.beam_search
 from heads.analysis.speed import ending_after
 from heads.config.trainings import ModelSettings
 from heads.model.attention import Attention
-from heads.model.encoder import Layer, layers_of, sinusoids
+from heads.model.encoder import sinusoids
 from heads.model.shape import unpruned_shape
+from heads.model.sublayers import Layer, layers_of
 from heads.model.transformer import Transformer
 from heads.text.batches import pad
 from heads.text.special_ids import BOS, EOS, PAD, UNK

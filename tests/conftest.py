@@ -169,8 +169,8 @@ def new_training(
 ) -> Callable[..., Training]:
     """Builds a training of a tiny float32 model on reversed digits, the same for the same arguments.
 
-    scope and lam: with them it has gates, which learn all the time or for learning_updates; dropout, plan: a change of
-    the model and of LengthSettings; all other keywords replace settings of the training.
+    scope and lam: with them it has gates, which learn all the time or for learning_updates; dropout, model, plan:
+    changes of the model and of LengthSettings; all other keywords replace settings of the training.
     """
 
     def build(
@@ -181,17 +181,18 @@ def new_training(
         plan: Mapping[str, int] = MappingProxyType({}),
         learning_updates: int | None = None,
         updates_before: int = 0,
+        model: Mapping[str, Any] = MappingProxyType({}),
         **changes: Any,
     ) -> Training:
         torch.manual_seed(5)
-        model = Transformer(tiny_shape(dropout=dropout, attention_dropout=dropout))
+        built = Transformer(tiny_shape(dropout=dropout, attention_dropout=dropout, **model))
         pruning = None
         if scope:
-            gates, penalty = HeadGates(model.shape, scope, lopsided), Penalty(torch.tensor([lam]))
+            gates, penalty = HeadGates(built.shape, scope, lopsided), Penalty(torch.tensor([lam]))
             learning = length(**plan).updates if learning_updates is None else learning_updates
             pruning = Pruning(gates, penalty, learning_rate=0.05, record_every=3, updates=learning, frozen=())
         settings = training_settings(**changes)
         whole = Plan(settings, length(**plan), seed=7, updates_before=updates_before, device=torch.device("cpu"))
-        return Training(model, digit_pairs(count=60), whole, pruning)
+        return Training(built, digit_pairs(count=60), whole, pruning)
 
     return build

@@ -13,14 +13,19 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-from heads.model.encoder import Gates
 from heads.model.head_removal import attention_name
-from heads.model.shape import Head, ModelShape
+from heads.model.shape import Head, ModelShape, full_heads
+from heads.model.sublayers import Gates
 from heads.model.transformer import Transformer
 from heads.text.batches import Batch
 from heads.text.special_ids import BOS, EOS
 from heads.translation.beam_search import greedy
 
+RECURRENT: dict[str, Any] = {
+    "decoder_past": "ssru",
+    "live_heads": full_heads(layers=2, heads=3, kinds=("enc_self", "dec_enc")),
+}
+"""What the tiny model has otherwise whose decoder has no self-attention."""
 USEFUL: tuple[Head, ...] = (("enc_self", 1, 2), ("dec_self", 0, 1), ("dec_enc", 0, 0), ("dec_enc", 1, 1))
 """The heads that matter: as many as differ in attention, layer and number."""
 FAINT = 1e-4

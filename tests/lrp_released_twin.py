@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from heads.model.attention import Attention
-from heads.model.encoder import FeedForward
+from heads.model.feedforward import FeedForward
 from heads.model.transformer import Transformer
 from lrp_twin import Matrices, Sum, Twin
 
@@ -194,6 +194,7 @@ class ReleasedTwin(Twin):
         if isinstance(taken.part, FeedForward):
             inside = self.through_feedforward(taken.part, taken.entered, inside)
         else:
+            assert isinstance(taken.part, Attention), "the codes know no recurrent unit"
             inside, beyond, met[taken.name] = self.through_attention(taken, taken.part, inside)
         if taken.residual.pre_norm:
             inside = self.code.norm(norm, taken.stream, inside)

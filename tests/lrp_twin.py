@@ -16,8 +16,11 @@ import torch
 from torch import Tensor, nn
 
 from heads.model.attention import Attention
-from heads.model.encoder import FeedForward, Layer, Residual, sinusoids
+from heads.model.encoder import sinusoids
+from heads.model.feedforward import FeedForward
 from heads.model.shape import ModelShape
+from heads.model.ssru import Ssru
+from heads.model.sublayers import Layer, Residual
 from heads.model.transformer import Transformer
 
 STABILISER = 1e-12
@@ -183,13 +186,13 @@ class Sum:
 
     name: str
     residual: Residual
-    part: Attention | FeedForward
+    part: Attention | FeedForward | Ssru
     stream: Tensor
     entered: Tensor
     attended: Tensor
     change: Tensor
     outputs: list[Tensor]
-    """[Q, E], of each head; empty for a feed-forward part."""
+    """[Q, E], of each head; empty for other parts."""
 
 
 class Twin:
@@ -206,7 +209,8 @@ class Twin:
         self.encoder_top, self.memory = states, model.encoder_norm(states)
         states = embedded(model.shape, model.target_embedding.pieces.weight, target)
         for layer in cast(list[Layer], model.decoder):
-            states = self.attend("decoder", f"dec_self.{layer.index}", states, layer)
+            past = self.remember if model.shape.recurrent else self.attend
+            states = past("decoder", f"dec_self.{layer.index}", states, layer)
             states = self.attend("decoder", f"dec_enc.{layer.index}", states, layer)
             states = self.transform("decoder", f"dec_ffn.{layer.index}", states, layer)
         self.decoder_top, self.output = states, model.decoder_norm(states)
@@ -230,6 +234,17 @@ class Twin:
             per_head.append(scores.softmax(-1) @ (attended @ value[0].T + value[1]))
         change = torch.cat(per_head, -1) @ part.output.weight.T + rows_of(part.output, slice(None))[1]
         self.sums[side].append(Sum(name, residual, part, stream, entered, attended, change, per_head))
+        return residual.leave(stream, change)
+
+    def remember(self, side: str, name: str, stream: Tensor, layer: Layer) -> Tensor:
+        """A recurrent unit forward, from its formula."""
+        part, residual = layer.recurrence, layer.recurrence_residual
+        entered = residual.norm(stream) if residual.pre_norm else stream
+        cells = [torch.zeros_like(stream[0])]
+        for forget, candidate in zip(*gates_and_candidates(part, entered), strict=True):
+            cells.append(forget * cells[-1] + (1 - forget) * candidate)
+        change = torch.stack(cells[1:]).clamp(min=0)
+        self.sums[side].append(Sum(name, residual, part, stream, entered, entered, change, []))
         return residual.leave(stream, change)
 
     def transform(self, side: str, name: str, stream: Tensor, layer: Layer) -> Tensor:
@@ -272,6 +287,8 @@ class Twin:
         stream, change = self.rule.fork(taken.stream, taken.change, relevance)
         if isinstance(taken.part, FeedForward):
             inside = self.through_feedforward(taken.part, taken.entered, change)
+        elif isinstance(taken.part, Ssru):
+            inside = self.through_recurrence(taken.part, taken.entered, change)
         else:
             inside, attended, met[taken.name] = self.through_attention(taken, taken.part, change)
             if taken.name.startswith("dec_enc"):
@@ -287,6 +304,17 @@ class Twin:
         hidden = part.activate(part.inner(inputs))
         relevance = self.rule.matrix(hidden, part.outer.weight, part.outer.bias, relevance)
         return self.rule.matrix(inputs, part.inner.weight, part.inner.bias, relevance)
+
+    def through_recurrence(self, part: Ssru, inputs: Tensor, relevance: Tensor) -> Tensor:
+        """Back through cells that are sums of what is left of earlier candidates; gates count as constants."""
+        forget, candidates = gates_and_candidates(part, inputs)
+        at_candidates = torch.zeros_like(candidates)
+        for now, neuron in itertools.product(range(len(inputs)), range(inputs.shape[1])):
+            left = [float(forget[then + 1 : now + 1, neuron].prod()) for then in range(now + 1)]
+            given = [(1 - forget[then, neuron]) * factor * candidates[then, neuron] for then, factor in enumerate(left)]
+            shared = self.rule.share(torch.stack(given)[None], torch.zeros(1).to(inputs), relevance[now, neuron][None])
+            at_candidates[: now + 1, neuron] += shared
+        return self.rule.matrix(inputs, part.candidate.weight, None, at_candidates)
 
     def through_attention(self, taken: Sum, part: Attention, relevance: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Back through an attention: relevance of asking states [Q, D], of attended ones [K, D], met at heads [H]."""
@@ -311,8 +339,14 @@ class Twin:
 
 def embedded(shape: ModelShape, matrix: Tensor, ids: Tensor) -> Tensor:
     """Embeddings, scaled where the shape says so, with positions [Q, D] of ids [Q]."""
-    signals = sinusoids(len(ids), shape.width, halves=shape.positions == "halves").to(matrix)
+    signals = sinusoids(len(ids), shape.width, layout=shape.positions).to(matrix)
     return matrix[ids] * (math.sqrt(shape.width) if shape.scaled_embedding else 1) + signals
+
+
+def gates_and_candidates(part: Ssru, inputs: Tensor) -> tuple[Tensor, Tensor]:
+    """Forget gates and candidates [Q, D] of a recurrent unit that was given `inputs`."""
+    forget = 1 / (1 + (-(inputs @ part.forget.weight.T + part.forget.bias)).exp())
+    return forget, inputs @ part.candidate.weight.T
 
 
 def rows_of(linear: nn.Linear, rows: slice) -> tuple[Tensor, Tensor]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -74,21 +75,24 @@ def write_experiment(folder: Path) -> Experiment:
     return made
 
 
-def opinionated(*, seed: int, eos: float = 0.0) -> Transformer:
-    """A model of random weights, none of them small, that ends its sentences more or less willingly."""
+def opinionated(*, seed: int, eos: float = 0.0, **changes: Any) -> Transformer:
+    """A model of random weights, none of them small, that ends its sentences more or less willingly.
+
+    changes: of its shape.
+    """
     torch.manual_seed(seed)
-    shape = ModelShape(
-        width=10,
-        head_width=2,
-        feedforward=7,
-        dropout=0.0,
-        pre_norm=True,
-        source_pieces=PIECES["source"],
-        target_pieces=PIECES["target"],
-        original_heads=3,
-        live_heads=full_heads(layers=2, heads=3),
-    )
-    model = Transformer(shape).eval()
+    values = {
+        "width": 10,
+        "head_width": 2,
+        "feedforward": 7,
+        "dropout": 0.0,
+        "pre_norm": True,
+        "source_pieces": PIECES["source"],
+        "target_pieces": PIECES["target"],
+        "original_heads": 3,
+        "live_heads": full_heads(layers=2, heads=3),
+    }
+    model = Transformer(ModelShape(**{**values, **changes})).eval()
     for value in model.parameters():
         value.data += 0.5 * torch.randn(value.shape)
     model.projection.bias.data[EOS] += eos

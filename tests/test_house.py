@@ -26,6 +26,7 @@ SNAKEFILES = (ROOT / "Snakefile", WORKFLOW / "Snakefile", *sorted(WORKFLOW.glob(
 
 ROOMS = (
     "base",
+    "formats",
     "config",
     "text",
     "model",
@@ -44,7 +45,7 @@ ROOMS = (
 )
 """A room imports only from those before it; one inside another may be imported by that other as well."""
 
-WITHOUT_TORCH = ("base", "config", "corpus", "corpus.grammar", "tables", "figures", "explore")
+WITHOUT_TORCH = ("base", "formats", "config", "corpus", "corpus.grammar", "tables", "figures", "explore")
 """Rooms without torch, and single modules of the others that are."""
 MODULES_WITHOUT_TORCH = (
     "text.vocabulary",

@@ -17,9 +17,9 @@ from heads.analysis.ablation import (
     kept_alone,
     masked_alone,
 )
-from heads.model.encoder import Gates
 from heads.model.head_removal import prune
 from heads.model.shape import ModelShape
+from heads.model.sublayers import Gates
 from heads.model.transformer import Transformer
 from heads.pruning.selection import keep_best, reversed_scores
 

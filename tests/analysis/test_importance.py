@@ -10,9 +10,9 @@ import torch
 
 from few_heads import USEFUL, random_batch, with_useful_heads
 from heads.analysis.importance import COLUMNS, FORMS, importance_rows
-from heads.model.encoder import Gates
 from heads.model.head_removal import prune
 from heads.model.shape import Head
+from heads.model.sublayers import Gates
 from heads.model.transformer import Transformer
 from heads.pruning.selection import keep_best
 from heads.text.batches import Batch, make_batch

@@ -14,8 +14,8 @@ from heads.analysis.lrp.rows import generated, relevance_rows, rule_of
 from heads.analysis.lrp.steps import head_relevance
 from heads.config.analyses import LrpSettings
 from heads.model.classifier import Classifier
-from heads.model.encoder import Layer
 from heads.model.shape import ModelShape
+from heads.model.sublayers import Layer
 from heads.text.batches import Batch, Examples
 from heads.text.special_ids import BOS, EOS
 from heads.text.vocabulary import Tokens

@@ -14,6 +14,7 @@ from torch import Tensor
 from heads.analysis.lrp.rows import rule_of
 from heads.analysis.lrp.rules import AtAttention, Attended, AttentionBack, PlainRatio
 from heads.analysis.lrp.steps import head_relevance
+from heads.base.files import UserError
 from heads.base.names import ATTENTIONS
 from heads.model.shape import ModelShape, full_heads
 from heads.model.transformer import Transformer
@@ -34,6 +35,7 @@ RULES = {
 }
 LiveHeads = dict[str, tuple[tuple[int, ...], ...]]
 HEADLESS: LiveHeads = {"enc_self": ((0, 1, 2), ()), "dec_self": ((), (2,)), "dec_enc": ((1,), ())}
+RECURRENT: LiveHeads = {"enc_self": ((0, 1, 2), ()), "dec_self": (), "dec_enc": ((1,), (0, 2))}
 
 
 IMPORTED: dict[str, Any] = {
@@ -49,6 +51,7 @@ IMPORTED: dict[str, Any] = {
 def random_model(*, pre_norm: bool, live: LiveHeads | None = None, **changes: Any) -> Transformer:
     """Two layers of width 6, three heads of width 2, feed-forward 7; norms and biases as if trained."""
     live = live or full_heads(layers=2, heads=3)
+    changes["decoder_past"] = "self_attention" if live["dec_self"] else "ssru"
     model = Transformer(ModelShape(6, 2, 7, 0.0, pre_norm, 11, 13, 3, live, **changes)).double().eval()
     generator = torch.Generator().manual_seed(5)
     with torch.no_grad():
@@ -88,7 +91,7 @@ def twin_heads(model: Transformer, batch: Batch, rule: Matrices) -> list[tuple[d
 
 @pytest.mark.parametrize("name", RULES)
 @pytest.mark.parametrize("order", ["pre-norm", "post-norm"])
-@pytest.mark.parametrize("live", [None, HEADLESS], ids=["all-heads", "layers-without-heads"])
+@pytest.mark.parametrize("live", [None, HEADLESS, RECURRENT], ids=["all-heads", "layers-without-heads", "recurrent"])
 @pytest.mark.parametrize("changes", [{}, IMPORTED], ids=["ours", "imported"])
 @torch.no_grad()
 def test_the_walk_of_all_steps_equals_a_plain_walk_of_each(
@@ -101,16 +104,24 @@ def test_the_walk_of_all_steps_equals_a_plain_walk_of_each(
     assert len(found.logits) == len(expected) == 8
     for step, (met, _, logit) in enumerate(expected):
         torch.testing.assert_close(float(found.logits[step]), logit)
-        for kind, layer in itertools.product(ATTENTIONS, range(2)):
+        for kind, layer in itertools.product(model.shape.kinds, range(2)):
             torch.testing.assert_close(
                 found.heads[kind][layer][step], met[f"{kind}.{layer}"].double(), rtol=1e-6, atol=1e-8
             )
 
 
+@pytest.mark.parametrize("name", ["voita-2019", "voita-2021"])
+def test_rules_of_released_codes_know_no_recurrent_decoder_and_say_so(name: str) -> None:
+    model = random_model(pre_norm=True, live=RECURRENT)
+    with pytest.raises(UserError, match=r"know no recurrent decoder: leave them out of lrp\.rules\.$"):
+        head_relevance(model, random_batch([(3, 4)]), rule_of(name, 1e-13))
+
+
 @pytest.mark.parametrize("order", ["pre-norm", "post-norm"])
+@pytest.mark.parametrize("live", [None, RECURRENT], ids=["attention", "recurrent"])
 @torch.no_grad()
-def test_source_and_prefix_embeddings_together_receive_the_logit(order: str) -> None:
-    model, batch = random_model(pre_norm=order == "pre-norm"), random_batch([(3, 4), (2, 2)])
+def test_source_and_prefix_embeddings_together_receive_the_logit(order: str, live: LiveHeads | None) -> None:
+    model, batch = random_model(pre_norm=order == "pre-norm", live=live), random_batch([(3, 4), (2, 2)])
     for _, left, logit in twin_heads(model, batch, Plain()):
         assert left == pytest.approx(logit, rel=1e-6)
     assert largest_deviation(model, batch) < 1e-7

@@ -14,9 +14,9 @@ from heads.analysis.masking import answers_of, load_with_heads
 from heads.analysis.masking_curve import Row, ablation_order, by_attention, curve_rows, importance_orders, random_orders
 from heads.base.files import UserError, write_lines
 from heads.config.analyses import TranslateSettings
-from heads.model.encoder import Gates
 from heads.model.folder import save_folder
 from heads.model.shape import Head
+from heads.model.sublayers import Gates
 from heads.model.transformer import Transformer
 from heads.pruning.selection import random_scores, ranked
 from heads.translation.beam_search import bleu, bleu_statistics

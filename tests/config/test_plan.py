@@ -428,7 +428,7 @@ def test_a_share_is_of_the_heads_of_the_model_of_others(tmp_path: Path) -> None:
 
 def test_shares_want_a_folder_that_tells_how_many_heads_there_are_and_numbers_do_not(tmp_path: Path) -> None:
     silent = imported_plan(tmp_path / "silent", merged(NOTHING, SHARES))
-    said = r"^experiments\.theirs\.sweep has shares of heads, but .*config\.json does not say how many .*: copy it from"
+    said = r"^experiments\.theirs\.sweep has shares of heads, but .*silent does not say how many .*: copy it from"
     with pytest.raises(UserError, match=said):
         silent.run_folders("theirs")
     for sweep in (SHARES, {"budgets": {"all": [30]}}):

@@ -14,7 +14,8 @@ import torch
 
 from heads.base.files import UserError, read_json, write_json
 from heads.model.checkpoint import load_tensors, save_tensors
-from heads.model.encoder import FeedForward, sinusoids
+from heads.model.encoder import sinusoids
+from heads.model.feedforward import FeedForward
 from heads.model.folder import load_folder, save_folder
 from heads.model.head_removal import check_equal, head_rows, prune
 from heads.model.shape import ModelShape, shape_of
@@ -51,6 +52,7 @@ def test_files_of_models_that_are_trained_here_tell_nothing_of_what_only_importe
     assert told == {field.name for field in fields(ModelShape)} - {
         *("attention_biases", "activation", "positions", "scaled_embedding", "norm_epsilon"),
         *("tied_projection", "shared_embedding", "labels", "token_types", "max_positions", "embedding_norm"),
+        "decoder_past",
     }
     names = set(tiny_model().state_dict())
     assert {"source_embedding.pieces.weight", "target_embedding.pieces.weight", "projection.weight"} < names
@@ -123,7 +125,7 @@ def test_decoding_step_by_step_gives_what_all_at_once_gives(tiny_model: Build, t
 
 
 def test_positions_in_halves_are_the_same_waves_in_another_order() -> None:
-    signals = sinusoids(5, 6, 2, halves=True)
+    signals = sinusoids(5, 6, 2, layout="halves")
     for place in range(5):
         for wave in range(3):
             angle = (place + 2) / 10_000 ** (2 * wave / 6)

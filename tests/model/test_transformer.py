@@ -14,8 +14,9 @@ from torch import Tensor
 
 from heads.base.names import ATTENTIONS
 from heads.model.attention import Attention, attention_weights
-from heads.model.encoder import Layer, Residual, sinusoids
+from heads.model.encoder import sinusoids
 from heads.model.shape import ModelShape
+from heads.model.sublayers import Layer, Pass, Residual, run_through
 from heads.model.transformer import Transformer
 from heads.text.batches import Batch
 
@@ -253,9 +254,7 @@ def test_a_decoder_layer_equals_its_slow_twin(
     layer: Any = tiny_model(pre_norm=norm == "pre").decoder[1]
     queries, memory, mask = states
     expected = slow_layer(layer, queries, memory, mask[:, None].expand(B, Q, K), norm)
-    seen, source = mask[:, None, None, :], layer.cross_attention.project(memory)
-    result = layer.attend("dec_self", queries, layer.self_key_values(queries), None, None, causal=True)
-    result = layer.transform(layer.attend("dec_enc", result, source, None, None, mask=seen), None)
+    result = run_through(layer.parts, queries, Pass(mask=mask[:, None, None, :], memory=memory))
     torch.testing.assert_close(result, expected)
 
 

@@ -33,8 +33,8 @@ from heads.base.files import read_tsv, write_json, write_text, write_tsv
 from heads.base.targets import Target
 from heads.config.analyses import LrpSettings
 from heads.config.trainings import HardConcrete, LengthSettings, SubsetSettings, TrainingSettings
-from heads.model.encoder import Gates
 from heads.model.shape import Head, ModelShape
+from heads.model.sublayers import Gates
 from heads.model.transformer import Transformer
 from heads.pruning.gates import HeadGates, TrainableGates, budgets_of
 from heads.pruning.penalty import DrivenPenalty, Penalty

@@ -14,8 +14,8 @@ from torch import Tensor
 from few_heads import USEFUL, distance, random_batch, with_useful_heads
 from heads.base.files import UserError
 from heads.config.trainings import SubsetSettings
-from heads.model.encoder import Gates
 from heads.model.shape import ModelShape
+from heads.model.sublayers import Gates
 from heads.model.transformer import Transformer
 from heads.pruning.selection import keep_best, random_scores
 from heads.pruning.subset_gates import SubsetGates, exact_top, gumbel, relaxed_top

@@ -16,9 +16,10 @@ from few_heads import KNOWN, hand_made, sentences
 from heads.analysis.ablation import gates_without
 from heads.base.targets import Target
 from heads.config.trainings import HardConcrete, TrainingSettings
-from heads.model.encoder import Encoder, Gates
+from heads.model.encoder import Encoder
 from heads.model.head_removal import prune
 from heads.model.shape import Head, ModelShape
+from heads.model.sublayers import Gates
 from heads.model.transformer import Transformer
 from heads.pruning.gates import HeadGates, budgets_of, gate_rows, is_open
 from heads.text.batches import read_pairs

@@ -23,7 +23,7 @@ from heads.config.analyses import SpeedSettings
 from heads.figures.needs import NEEDS
 from heads.figures.selection import verdict
 from heads.figures.style import styled
-from heads.model.encoder import Gates
+from heads.model.sublayers import Gates
 from heads.model.transformer import Transformer
 from heads.tables.reading import load_runs
 from heads.tables.selection import method_of, selection_table

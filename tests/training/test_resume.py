@@ -15,7 +15,8 @@ from torch import Tensor
 
 from heads.base.files import UserError, read_jsonl
 from heads.model.checkpoint import load_tensors
-from heads.model.encoder import Encoder, Gates
+from heads.model.encoder import Encoder
+from heads.model.sublayers import Gates
 from heads.training.checkpointing import Unfinished, checkpoints_in, fingerprint
 from heads.training.loop import Row, Training, train
 

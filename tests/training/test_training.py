@@ -18,8 +18,9 @@ from heads.base.names import SCOPES
 from heads.base.targets import Target
 from heads.config.trainings import GatesSettings, TrainingSettings
 from heads.model.checkpoint import load_tensors
-from heads.model.encoder import Encoder, Gates
+from heads.model.encoder import Encoder
 from heads.model.shape import ModelShape
+from heads.model.sublayers import Gates
 from heads.model.transformer import Transformer
 from heads.pruning.subset_gates import SubsetGates
 from heads.text.batches import Batch, Pairs, cut, read_pairs

@@ -16,7 +16,8 @@ from torch import Tensor
 
 from heads.base.files import read_jsonl
 from heads.config.trainings import HardConcrete
-from heads.model.encoder import Encoder, Gates
+from heads.model.encoder import Encoder
+from heads.model.sublayers import Gates
 from heads.model.transformer import Transformer
 from heads.pruning.gates import HeadGates
 from heads.pruning.penalty import Penalty

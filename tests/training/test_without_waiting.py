@@ -23,8 +23,9 @@ from heads.base.files import read_jsonl
 from heads.base.targets import Target
 from heads.config.trainings import GatesSettings, LengthSettings, ModelSettings, SubsetSettings, TrainingSettings
 from heads.model.checkpoint import load_tensors
-from heads.model.encoder import Encoder, Gates, sinusoids
+from heads.model.encoder import Encoder, sinusoids
 from heads.model.shape import unpruned_shape
+from heads.model.sublayers import Gates
 from heads.model.transformer import Transformer
 from heads.text.batches import Batch, Pairs
 from heads.training import cross_entropy, devices

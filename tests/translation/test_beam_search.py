@@ -13,9 +13,10 @@ import torch
 from safetensors.numpy import save_file
 from torch import Tensor
 
+import heads.model.kept
 import heads.model.transformer
 import heads.translation.beam_search
-from few_heads import hand_made, sentences
+from few_heads import RECURRENT, hand_made, sentences
 from heads.base.names import ATTENTIONS
 from heads.model.shape import ModelShape
 from heads.model.transformer import Transformer
@@ -48,8 +49,8 @@ def sources() -> tuple[Tensor, Tensor]:
 def talker(tiny_model: Build) -> Callable[..., Transformer]:
     """Builds a model with strong opinions, that ends its sentences more or less willingly."""
 
-    def build(*, eos: float, seed: int = 1, pieces: int = 11) -> Transformer:
-        model = tiny_model(seed=seed, target_pieces=pieces)
+    def build(*, eos: float, seed: int = 1, pieces: int = 11, **changes: Any) -> Transformer:
+        model = tiny_model(seed=seed, target_pieces=pieces, **changes)
         model.projection.weight.data *= 2
         model.projection.bias.data[EOS] += eos
         return model
@@ -94,13 +95,14 @@ def slow_beam(model: Transformer, source: Tensor, limit: int, beam: int, alpha: 
     return max(finished)[1]
 
 
+@pytest.mark.parametrize("changes", [{}, RECURRENT], ids=["attention", "recurrent"])
 def test_greedy_search_equals_taking_the_likeliest_piece_without_a_cache(
-    talker: Build, sources: tuple[Tensor, Tensor]
+    talker: Build, sources: tuple[Tensor, Tensor], changes: dict[str, Any]
 ) -> None:
     ids, mask = sources
     endings = set()
     for seed in range(8):
-        model = talker(eos=1.0, seed=seed)
+        model = talker(eos=1.0, seed=seed, **changes)
         results = greedy(model, ids, mask)
         for row, result in enumerate(results):
             limit = length_limit(LENGTHS[row])
@@ -134,7 +136,11 @@ def test_a_beam_that_holds_everything_finds_the_best_of_all_translations(
 
 @pytest.mark.parametrize("beam", [1, 2, 3])
 @pytest.mark.parametrize(("alpha", "offset"), [(0.0, 5), (0.9, 5), (4.0, 5), (1.0, 0)])
-@pytest.mark.parametrize("staying", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize(
+    ("staying", "changes"),
+    [(0.0, {}), (0.5, {}), (1.0, {}), (0.5, RECURRENT)],
+    ids=["leaving", "later", "staying", "recurrent"],
+)
 def test_a_narrow_beam_equals_lists_of_hypotheses_that_are_never_stopped_early(
     talker: Build,
     sources: tuple[Tensor, Tensor],
@@ -143,6 +149,7 @@ def test_a_narrow_beam_equals_lists_of_hypotheses_that_are_never_stopped_early(
     alpha: float,
     offset: int,
     staying: float,
+    changes: dict[str, Any],
 ) -> None:
     """Whether sentences that are over leave at once, later, or with the last; each has a limit of its own.
 
@@ -152,7 +159,7 @@ def test_a_narrow_beam_equals_lists_of_hypotheses_that_are_never_stopped_early(
     monkeypatch.setattr(heads.translation.beam_search, "length_limit", lambda length: length + 2)
     ids, mask = sources
     for seed in range(6):
-        model = talker(eos=1.5, seed=seed)
+        model = talker(eos=1.5, seed=seed, **changes)
         limits = [(ids[row][mask[row]], LENGTHS[row] + 2) for row in range(3)]
         expected = [slow_beam(model, *each, beam, alpha, offset) for each in limits]
         if beam == 1:
@@ -194,12 +201,18 @@ def test_the_length_penalty_is_the_formula_of_wu_et_al(length: int, alpha: float
 
 @torch.no_grad()
 @pytest.mark.parametrize("room", [1, 2, 8])
+@pytest.mark.parametrize("changes", [{}, RECURRENT], ids=["attention", "recurrent"])
 def test_hypotheses_that_change_their_places_and_sentences_that_leave_keep_their_past(
-    tiny_model: Build, sources: tuple[Tensor, Tensor], monkeypatch: pytest.MonkeyPatch, room: int
+    tiny_model: Build,
+    sources: tuple[Tensor, Tensor],
+    monkeypatch: pytest.MonkeyPatch,
+    room: int,
+    changes: dict[str, Any],
 ) -> None:
     """Every step against a whole forward pass over each hypothesis, whose pieces and parents are drawn."""
-    monkeypatch.setattr(heads.model.transformer, "ROOM", room)
-    (ids, mask), model = sources, tiny_model()
+    for module in (heads.model.transformer, heads.model.kept):
+        monkeypatch.setattr(module, "ROOM", room)
+    (ids, mask), model = sources, tiny_model(**changes)
     generator = torch.Generator().manual_seed(4)
     cache = model.start_cache(model.encode(ids, mask), mask, 4)
     sentences, histories = [0, 1, 2], torch.full((3, 4, 0), BOS)
@@ -223,7 +236,8 @@ def test_a_past_that_nobody_has_any_more_is_forgotten(
     tiny_model: Build, sources: tuple[Tensor, Tensor], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where all go on from one, a step leaves one key of its four, besides those since the last time."""
-    monkeypatch.setattr(heads.model.transformer, "ROOM", 2)
+    for module in (heads.model.transformer, heads.model.kept):
+        monkeypatch.setattr(module, "ROOM", 2)
     (ids, mask), model = sources, tiny_model()
     cache = model.start_cache(model.encode(ids, mask), mask, 4)
     sizes = []

@@ -12,7 +12,7 @@ from safetensors.numpy import save_file
 
 import heads.translation.drafts
 from heads.analysis.ablation import gates_without, kept_alone, masked_alone
-from heads.model.encoder import Gates
+from heads.model.sublayers import Gates
 from heads.model.transformer import Transformer
 from heads.text.batches import Pairs, make_batch
 from heads.text.special_ids import EOS

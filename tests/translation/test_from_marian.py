@@ -25,9 +25,9 @@ from heads.translation.beam_search import LENGTH_OFFSET, NEVER, beam_search, len
 from heads.translation.export import export
 from heads.translation.from_hub import folder_of
 from heads.translation.from_marian import Numbering, numberings_of
-from heads.translation.importing import import_model
 from heads.translation.marian_folder import read_marian
 from heads.translation.model_folder import search_of
+from heads.translation.readers import import_model
 from heads.translation.stream import open_translator
 from marian_models import SENTENCES, save_marian, save_tokeniser, transformers
 from small_server import serving_folder
@@ -56,7 +56,7 @@ def pair(
     """Their model, ours, and how its pieces are numbered."""
     folder = tmp_path_factory.mktemp("marian")
     _, theirs = made(folder / "theirs", SHAPES[request.param])
-    import_model(folder / "theirs", folder / "ours")
+    import_model(str(folder / "theirs"), folder / "ours")
     return theirs, load_folder(folder / "ours"), numberings_of(read_marian(folder / "theirs"))
 
 
@@ -127,7 +127,7 @@ def test_the_search_finds_what_transformers_finds(
 def test_pieces_are_those_of_the_tokeniser(kind: str, *, separate: bool, tmp_path: Path) -> None:
     tokeniser = save_tokeniser(tmp_path / "theirs", kind=kind, separate=separate)
     save_marian(tmp_path / "theirs", share_encoder_decoder_embeddings=not separate)
-    import_model(tmp_path / "theirs", tmp_path / "ours")
+    import_model(str(tmp_path / "theirs"), tmp_path / "ours")
     numberings = numberings_of(read_marian(tmp_path / "theirs"))
     draw = np.random.default_rng(1)
     letters = [*"abcdefghijklmnopqrstuvwxyzäüß .,!?", "☃", "  ", "É", "ﬁ"]
@@ -252,7 +252,7 @@ def test_a_folder_that_is_no_marian_model_is_one_sentence_and_leaves_nothing(
 def test_a_folder_that_is_there_already_is_not_written_over(good: Path, tmp_path: Path) -> None:
     (tmp_path / "ours").mkdir()
     with pytest.raises(UserError, match="is already there"):
-        import_model(good, tmp_path / "ours")
+        import_model(str(good), tmp_path / "ours")
 
 
 def test_where_a_model_is_from_and_its_licence_go_along_into_exports(
@@ -279,7 +279,7 @@ def test_where_a_model_is_from_and_its_licence_go_along_into_exports(
 def test_an_imported_model_is_searched_as_its_authors_do_until_an_experiment_scored_it(
     good: Path, tmp_path: Path
 ) -> None:
-    import_model(good, tmp_path / "ours")
+    import_model(str(good), tmp_path / "ours")
     device = torch.device("cpu")
     how: dict[str, Any] = {"beam": 4, "length_penalty": 2.0, "batch_tokens": 100, "max_pieces": 50}
     known = open_translator(tmp_path / "ours", device, **how)
@@ -299,7 +299,7 @@ def test_an_imported_model_is_searched_as_its_authors_do_until_an_experiment_sco
 def test_a_length_penalty_of_zero_is_no_missing_one(good: Path, tmp_path: Path) -> None:
     folder, config = spoilt(good, tmp_path, "config.json")
     generating(config, length_penalty=0.0, num_beams=None)
-    import_model(folder, tmp_path / "ours")
+    import_model(str(folder), tmp_path / "ours")
     assert search_of(tmp_path / "ours") == (1, 0.0)
 
 
@@ -308,10 +308,10 @@ def test_a_language_is_named_by_a_prefix_that_every_source_sentence_begins_with(
     tokeniser = save_tokeniser(folder, languages=[">>deu<<", ">>nld<<"])
     save_marian(folder)
     with pytest.raises(UserError, match="into several languages: give one of them as the prefix, as >>deu<<, >>nld<<"):
-        import_model(folder, tmp_path / "none")
+        import_model(str(folder), tmp_path / "none")
     with pytest.raises(UserError, match="has no prefix >>fra<<: known are >>deu<<, >>nld<<"):
-        import_model(folder, tmp_path / "none", ">>fra<<")
-    import_model(folder, tmp_path / "ours", ">>nld<<")
+        import_model(str(folder), tmp_path / "none", ">>fra<<")
+    import_model(str(folder), tmp_path / "ours", ">>nld<<")
     source, target = (Vocabulary(tmp_path / f"ours/{side}.model") for side in ("source", "target"))
     ours, _ = numberings_of(read_marian(folder))
     for text in SENTENCES["source"]:
@@ -324,7 +324,7 @@ def test_a_language_is_named_by_a_prefix_that_every_source_sentence_begins_with(
 
 def test_text_comes_back_from_pieces_as_the_tokeniser_gives_it_back(good: Path, tmp_path: Path) -> None:
     tokeniser = transformers.MarianTokenizer.from_pretrained(good)
-    import_model(good, tmp_path / "ours")
+    import_model(str(good), tmp_path / "ours")
     target, (_, ours) = Vocabulary(tmp_path / "ours/target.model"), numberings_of(read_marian(good))
     draw = np.random.default_rng(3)
     sentences = [draw.integers(UNK + 1, len(target), 9).tolist() for _ in range(50)]
@@ -341,7 +341,7 @@ def test_a_name_on_the_hub_is_fetched_file_by_file_and_without_a_network_told_wh
     name = Path("Some-Lab/opus-mt-en-de")
     with serving_folder(tmp_path / "site") as hub:
         with folder_of(name, hub) as folder:
-            import_model(folder, tmp_path / "ours")
+            import_model(str(folder), tmp_path / "ours")
         (tmp_path / "site/Some-Lab/opus-mt-en-de/resolve/main/source.spm").unlink()
         with pytest.raises(UserError, match=r"fetch config\.json, vocab\.json.*answers 404"), folder_of(name, hub):
             pass

@@ -26,8 +26,8 @@ from heads.text.vocabulary import Vocabulary
 from heads.translation.agreement import log_probabilities, pairs_of
 from heads.translation.beam_search import NEVER, beam_search
 from heads.translation.export import export
-from heads.translation.importing import import_model
 from heads.translation.model_folder import early_stopping_of, length_offset_of, load_vocabularies, search_of
+from heads.translation.readers import import_model
 from heads.translation.to_ctranslate2 import agreement_of_ctranslate2, write_ctranslate2
 from heads.translation.to_huggingface import write_huggingface
 from heads.translation.to_onnx import agreement_of_onnx, write_onnx
@@ -47,7 +47,7 @@ def imported(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     folder = tmp_path_factory.mktemp("imported")
     save_tokeniser(folder / "theirs", languages=[">>deu<<"])
     save_marian(folder / "theirs", **request.param)
-    import_model(folder / "theirs", folder / "ours", ">>deu<<")
+    import_model(str(folder / "theirs"), folder / "ours", ">>deu<<")
     model = prune(load_folder(folder / "ours"), CUT)
     save_folder(model, folder / "ours", {"experiment": "imported", "run": "cut"}, provenance())
     return folder / "ours"
@@ -101,7 +101,7 @@ def test_the_script_beside_the_graphs_ends_as_early_as_the_model_does(tmp_path: 
 
     save_tokeniser(tmp_path / "theirs")
     save_marian(tmp_path / "theirs", biases=0.4)
-    import_model(tmp_path / "theirs", tmp_path / "ours")
+    import_model(str(tmp_path / "theirs"), tmp_path / "ours")
     model = load_folder(tmp_path / "ours")
     write_onnx(model, tmp_path)
     graphs, draw = Model(tmp_path), np.random.default_rng(5)
@@ -193,7 +193,7 @@ def test_an_imported_model_goes_back_to_transformers_with_its_tokeniser(imported
     assert config["share_encoder_decoder_embeddings"] and config["tie_word_embeddings"]
     assert generation["num_beams"] == 4 and [UNK] in generation["bad_words_ids"]
     assert read_json(tmp_path / "back/pretrained/about.json")["prefix"] == ">>deu<<"
-    import_model(tmp_path / "back", tmp_path / "again", ">>deu<<")
+    import_model(str(tmp_path / "back"), tmp_path / "again", ">>deu<<")
     again = load_folder(tmp_path / "again")
     for pair in pairs_of(model, source, ()):
         torch.testing.assert_close(log_probabilities(again, pair), log_probabilities(model, pair), rtol=0, atol=2e-5)

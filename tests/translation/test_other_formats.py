@@ -14,11 +14,12 @@ import pytest
 import torch
 
 import heads.translation.export
+from few_heads import RECURRENT
 from heads.__main__ import main
 from heads.base.files import UserError, read_json, read_tsv, write_lines
-from heads.model.encoder import layers_of
 from heads.model.folder import load_folder
 from heads.model.head_removal import prune
+from heads.model.sublayers import layers_of
 from heads.model.transformer import Transformer
 from heads.text.batches import pad
 from heads.text.special_ids import EOS
@@ -27,6 +28,7 @@ from heads.translation.agreement import largest_difference, log_probabilities, p
 from heads.translation.beam_search import NEVER, beam_search
 from heads.translation.export import export
 from heads.translation.to_ctranslate2 import agreement_of_ctranslate2, write_ctranslate2
+from heads.translation.to_huggingface import write_huggingface
 from heads.translation.to_onnx import agreement_of_onnx, write_onnx
 from model_folders import OPEN, SOURCE, Experiment, opinionated, write_experiment
 
@@ -122,6 +124,36 @@ def test_onnx_graphs_give_every_piece_our_probability_and_the_script_finds_our_t
         by_penalty[alpha, offset] = found
     assert cut is not OPEN or len({len(each) for each in by_penalty[0.6, 5]}) > 1
     assert cut is not None or by_penalty[1.0, 0] != by_penalty[1.0, 5]
+
+
+def test_graphs_of_a_recurrent_decoder_give_our_probabilities_and_the_script_finds_our_translations(
+    experiment: Experiment, tmp_path: Path
+) -> None:
+    from heads.translation.translate_onnx import Model
+
+    known, cut = vocabularies(experiment), {kind: OPEN[kind] for kind in ("enc_self", "dec_enc")}
+    lengths = set()
+    for number, positions in enumerate(("tensor2tensor", "interleaved")):
+        model, folder = prune(opinionated(seed=number, positions=positions, **RECURRENT), cut), tmp_path / positions
+        folder.mkdir()
+        write_onnx(model, folder)
+        for sentences in ((), SOURCE):
+            assert agreement_of_onnx(model, folder, pairs_of(model, known[0], sentences)) < 2e-5
+        found = [Model(folder).translate([*ids, EOS], 4, 0.6, 5, NEVER) for ids in known[0].encode(SOURCE)]
+        assert found == ours(model, experiment)
+        lengths |= {len(each) for each in found}
+    assert len(lengths) > 1
+
+
+def test_what_other_formats_have_no_recurrent_decoder_for_is_refused(experiment: Experiment, tmp_path: Path) -> None:
+    model = opinionated(seed=1, pre_norm=False, **RECURRENT)
+    with pytest.raises(UserError, match=r"^CTranslate2 has no recurrent decoder.*: export it with --format onnx\.$"):
+        write_ctranslate2(model, vocabularies(experiment), tmp_path)
+    with pytest.raises(UserError, match=r"^transformers' Marian has no recurrent decoder.*: export it otherwise\.$"):
+        write_huggingface(model, vocabularies(experiment), (4, 0.6), tmp_path)
+    other = opinionated(seed=1, pre_norm=False, positions="tensor2tensor")
+    with pytest.raises(UserError, match=r"Marian has not the position signals of this model: export it otherwise\.$"):
+        write_huggingface(other, vocabularies(experiment), (4, 0.6), tmp_path)
 
 
 def test_the_script_beside_the_graphs_translates_a_text_without_this_project(

@@ -11,8 +11,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from torch import Tensor
 
 from heads.analysis.metrics import BLEU, Metric
-from heads.model.encoder import Encoder, Gates
+from heads.model.encoder import Encoder
 from heads.model.shape import Head, ModelShape
+from heads.model.sublayers import Gates
 
 Translate = Callable[[Gates | None], list[str]]
 """Translates, or classifies, always the same lines, with these gates on the heads (None: all open)."""

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from heads.analysis.attention_maps import Classified, Translated
-from heads.base.names import ATTENTIONS
 from heads.config.analyses import TranslateSettings
 from heads.model.attention import Trace
 from heads.model.encoder import Encoder
@@ -95,14 +94,15 @@ def attend_translating(
         batch = make_batch(pieces, [np.array(ids, np.int32) for ids in written]).to(device)
         trace: Trace = {}
         model(batch.source, batch.source_mask, batch.target_input, trace=trace)
-        found = {kind: live_weights(trace, model.shape, kind) for kind in ATTENTIONS}
+        found = {kind: live_weights(trace, model.shape, kind) for kind in model.shape.kinds}
         arrays = {kind: None if one is None else one.float().cpu().numpy() for kind, one in found.items()}
         for row, (member, target) in enumerate(zip(members, written, strict=True)):
             read, wrote = len(pieces[row]) + 1, len(target) + 1
             sizes = {"enc_self": (read, read), "dec_self": (wrote, wrote), "dec_enc": (wrote, read)}
             weights = {
                 kind: np.zeros((0, queries, keys), np.float32) if array is None else array[row, :, :queries, :keys]
-                for (kind, array), (queries, keys) in zip(arrays.items(), sizes.values(), strict=True)
+                for kind, array in arrays.items()
+                for queries, keys in [sizes[kind]]
             }
             yield Translated(sentences[member], target, weights)
 

@@ -15,7 +15,6 @@ from statistics import median, stdev
 import torch
 
 from heads.analysis.speed import Clock, device_name, rounds, source_batches, translate_all
-from heads.base.names import ATTENTIONS
 from heads.config.analyses import SpeedSettings
 from heads.model.encoder import Encoder
 from heads.model.head_removal import prune
@@ -38,7 +37,7 @@ def latency_rows(
     """
     size = max(settings.batch_sizes)
     batches = source_batches(source, model, settings, size, device)
-    kinds = [kind for kind in ATTENTIONS if model.shape.layers(kind)]
+    kinds = model.shape.kinds
     models = {"": model} | {kind: without(model, kind) for kind in kinds}
     work = {name: partial(translate_all, one, batches, settings) for name, one in models.items()}
     for warm_up in work.values():

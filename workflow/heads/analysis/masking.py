@@ -12,8 +12,9 @@ from heads.analysis.ablation import Translate
 from heads.analysis.metrics import ACCURACY, BLEU, Metric
 from heads.base.files import UserError, read_lines
 from heads.config.analyses import TranslateSettings
-from heads.model.encoder import Encoder, Gates
+from heads.model.encoder import Encoder
 from heads.model.folder import load_model
+from heads.model.sublayers import Gates
 from heads.model.transformer import Transformer
 from heads.text.batches import Pairs, cut, pad
 from heads.text.labels import Labels

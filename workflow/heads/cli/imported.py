@@ -1,28 +1,23 @@
-"""Take a model of transformers, Marian's or a BERT, as the unpruned one: as it is, or trained on here first."""
+"""Take a model of others, such as Firefox's or OPUS-MT's, as the unpruned one: as it is, or trained on here first."""
 
 from __future__ import annotations
 
 import argparse
 import json
-import sys
 from dataclasses import replace
 from pathlib import Path
 
-from heads.base import bert, marian
 from heads.base.files import write_lines
-from heads.base.names import CLASSIFICATION, TASK
+from heads.base.names import TASK, TRANSLATION
 from heads.base.seals import sha256_of
 from heads.cli._flags import add_training_arguments
 from heads.cli._job import job_of
 from heads.config.settings import section
 from heads.config.trainings import BaselineSettings, TrainingSettings
-from heads.model.encoder import Encoder
+from heads.formats.registry import format_of
 from heads.training.devices import label_of
 from heads.training.job import run_job, save_untrained
-from heads.translation.bert_folder import read_bert
-from heads.translation.from_bert import drawn_anew, model_of_bert
-from heads.translation.from_marian import model_of_marian
-from heads.translation.marian_folder import read_marian
+from heads.translation.readers import READERS, Wishes
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,23 +31,15 @@ def run(arguments: argparse.Namespace) -> str:
     job = job_of(arguments)
     content = job.content
     settings, training = section(BaselineSettings, content["baseline"]), section(TrainingSettings, content["training"])
-    folder = Path(settings.pretrained)
-    classifies = content.get(TASK) == CLASSIFICATION
-    model: Encoder
-    if classifies:
-        theirs = read_bert(folder)
-        if anew := drawn_anew(theirs):
-            print(anew, file=sys.stderr)
-        model = model_of_bert(theirs, settings.labels, arguments.seed)
-    else:
-        model = model_of_marian(read_marian(folder))
+    found, folder = format_of(settings.pretrained, content.get(TASK, TRANSLATION))
+    model = READERS[found.name].model(folder, Wishes(labels=settings.labels, seed=arguments.seed))
     if not settings.fine_tuning_updates:
         scores = save_untrained(job, model, training)
         arguments.checkpoints.mkdir(parents=True, exist_ok=True)
         write_lines(arguments.history, [json.dumps({"update": 0, "updates": 0, **scores})])
         return label_of(job.device)
     length = replace(settings, updates=settings.fine_tuning_updates)
-    start = " ".join(["imported", *map(sha256_of, (bert if classifies else marian).files_of(folder))])
+    start = " ".join(["imported", *map(sha256_of, found.files(folder))])
     unfinished = run_job(
         job, model, training, length, start=start, updates_before=0, keep_at=length.keep_at, pretrained=True
     )

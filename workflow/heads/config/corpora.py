@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,7 +15,7 @@ from pydantic import Discriminator, Field, Tag, ValidationInfo
 
 from heads.base.files import UserError
 from heads.base.names import CLASSIFICATION, OUT_OF_DOMAIN, PAPER_CORPORA, ROLES, SPLITS, TRANSLATION, WMT
-from heads.config.corpus_parts import Alignment, File, FileSpec, Part, Parts, TwoFiles, keys_of
+from heads.config.corpus_parts import Alignment, Distilled, File, FileSpec, Part, Parts, TwoFiles, keys_of
 from heads.config.examples import ExampleCleaning, ExampleColumns, Labels, Table, Tables
 from heads.config.fields import (
     Closed,
@@ -262,6 +263,9 @@ def files_by_key(setting: Any, key: str = "") -> Iterator[tuple[str, FileSpec]]:
     if isinstance(setting, FileSpec):
         yield key, setting
         return
+    if isinstance(setting, Distilled):
+        yield from files_by_key(setting.files, key)
+        return
     inner: Iterable[tuple[object, Any]] = ()
     if isinstance(setting, Closed):
         inner = ((one.name, getattr(setting, one.name)) for one in fields(setting))  # type: ignore[arg-type]
@@ -301,7 +305,15 @@ def compared_flags(entries: Mapping[str, Mapping[str, Any]]) -> list[str]:
 
 def downloads_of(entry: Mapping[str, Any]) -> list[str]:
     """The distinct URLs of an entry in their order, for the `download` rule."""
-    return list(dict.fromkeys(file.url for file in files_of(parse_corpus(entry)) if file.url))
+    raw = [part.source for part in distilled_of(entry).values() if part.source]
+    return list(dict.fromkeys(file.url for file in [*files_of(parse_corpus(entry)), *raw] if file.url))
+
+
+def distilled_of(entry: Mapping[str, Any]) -> dict[str, Distilled]:
+    """The distilled parts of an entry by what their files are called."""
+    corpus = parse_corpus(entry)
+    parts = chain.from_iterable(corpus.parts.values()) if isinstance(corpus, FilesCorpus) else ()
+    return {part.name: part for part in parts if isinstance(part, Distilled)}
 
 
 def checksums_of(entry: Mapping[str, Any]) -> dict[str, str]:

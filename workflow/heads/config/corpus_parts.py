@@ -12,7 +12,9 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, ValidationInfo
 
-from heads.config.fields import Closed, CountOrZero, Text, YesNo, required, setting
+from heads.base.firefox import slug
+from heads.base.names import SIDES
+from heads.config.fields import Closed, Count, CountOrZero, Text, YesNo, required, setting
 from heads.config.messages import fault
 
 READABLE_LENGTH = 80
@@ -144,15 +146,49 @@ class TestSet(Closed):
     sacrebleu: Text = required("a test set of `sacrebleu --list`, such as wmt14/full")
 
 
+DISTILLED = Path("results", "distilled")
+"""Where the text of distilled parts is made."""
+
+
+@dataclass(frozen=True, slots=True)
+class Distilled(Closed):
+    """A part whose target a model has translated (sequence-level knowledge distillation, Kim and Rush 2016).
+
+    Its source sentences are those of a file, or of the documentation of the Python packages that are installed.
+    """
+
+    distilled_by: Text = required("the model that translates: a folder, or a name such as firefox/en-pt")
+    sentences: Count = required("how many are translated, drawn from all that are clean and distinct")
+    after: CountOrZero = setting(0, "how many are passed over first, so that several parts share none")
+    source: File | None = setting(
+        None, "a file with a sentence a line; without it, the documentation of installed Python packages"
+    )
+
+    @property
+    def name(self) -> str:
+        """What its files are called by: the model, and a short hash of all that they hang on."""
+        content = f"{self.distilled_by} {self.sentences} {self.after} {self.source or ''}"
+        return f"{slug(self.distilled_by)}-{hashlib.sha256(content.encode()).hexdigest()[:10]}"
+
+    @property
+    def files(self) -> TwoFiles:
+        """The text that is made of it."""
+        source, target = (FileSpec(path=DISTILLED / f"{self.name}.{side}.txt") for side in SIDES)
+        return TwoFiles(source=source, target=target)
+
+
 def _shape(value: Any) -> str:
     keys = keys_of(value)
+    if "distilled_by" in keys:
+        return "<distilled>"
     return "<test set>" if "sacrebleu" in keys else "<columns>" if "columns" in keys else "<two files>"
 
 
 Part = Annotated[
     Annotated[TwoFiles, Tag("<two files>")]
     | Annotated[Columns, Tag("<columns>")]
-    | Annotated[TestSet, Tag("<test set>")],
+    | Annotated[TestSet, Tag("<test set>")]
+    | Annotated[Distilled, Tag("<distilled>")],
     Discriminator(_shape),
 ]
 Parts = Annotated[tuple[Part, ...], Field(min_length=1)]

@@ -26,6 +26,7 @@ from heads.base.targets import CONTROL, Target
 from heads.config import corpora, settings, sweep
 from heads.config.absent import check_there
 from heads.config.corpus_parts import download_name
+from heads.config.distillations import Distillations
 from heads.config.need import Need
 from heads.config.pretrained import pretrained_files, sized_by_folder
 
@@ -60,6 +61,7 @@ class Plan:
         self.checksums = {
             download_name(url): sha256 for entry in entries for url, sha256 in corpora.checksums_of(entry).items()
         }
+        self.distillations = Distillations(entries)
 
     # Runs
 

@@ -15,7 +15,7 @@ from typing import IO, Any, NamedTuple
 from xml.etree import ElementTree
 
 from heads.base.files import UserError
-from heads.config.corpus_parts import Columns, FileSpec, OpusOverlap, Part, TestSet, TwoFiles
+from heads.config.corpus_parts import Columns, Distilled, FileSpec, OpusOverlap, Part, TestSet, TwoFiles
 from heads.corpus.fetch import open_bytes
 
 SEGMENT = re.compile(r"\s*<seg\b[^>]*>(.*)</seg>\s*")
@@ -49,6 +49,8 @@ def open_pairs(part: Part, downloads: Path, languages: tuple[str, str]) -> Itera
     """
     if isinstance(part, TestSet):
         part = sacrebleu_files(part.sacrebleu, languages)
+    if isinstance(part, Distilled):
+        part = part.files
     if isinstance(part, Columns):
         yield from column_pairs(part, downloads)
         return

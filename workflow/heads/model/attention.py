@@ -41,6 +41,14 @@ class KeyValues:
         start = end - newer.keys.shape[2]
         self.keys[:, :, start:end], self.values[:, :, start:end] = newer.keys, newer.values
 
+    def joined(self, newer: KeyValues) -> KeyValues:
+        """These and newer ones behind them."""
+        return KeyValues(torch.cat([self.keys, newer.keys], 2), torch.cat([self.values, newer.values], 2))
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Both by name; nothing where there are no heads."""
+        return {"keys": self.keys, "values": self.values} if self.keys.shape[1] else {}
+
     def rows(self, index: Tensor) -> KeyValues:
         """The batch members `index`, in that order."""
         return KeyValues(self.keys.index_select(0, index), self.values.index_select(0, index))

@@ -11,9 +11,10 @@ from torch import Tensor, nn
 
 from heads.model.attention import Trace
 from heads.model.dropout import drop
-from heads.model.encoder import Embedding, Encoder, Gates, Layer, final_norm, sinusoids
+from heads.model.encoder import Embedding, Encoder, final_norm, sinusoids
 from heads.model.linear import Linear
 from heads.model.shape import LEARNED, ModelShape
+from heads.model.sublayers import Gates, Layer
 from heads.text.special_ids import EOS
 
 
@@ -21,8 +22,8 @@ class ExampleEmbedding(Embedding):
     """Embeddings of pieces, of positions, learnt or sinusoidal, and of what sentence a piece is of, with a norm."""
 
     def __init__(self, shape: ModelShape) -> None:
-        halves = shape.positions == "halves"
-        super().__init__(shape.source_pieces, shape.width, shape.dropout, scaled=shape.scaled_embedding, halves=halves)
+        scaled, layout = shape.scaled_embedding, shape.positions
+        super().__init__(shape.source_pieces, shape.width, shape.dropout, scaled=scaled, layout=layout)
         self.positions = self.table(shape.max_positions) if shape.positions == LEARNED else None
         self.types = self.table(shape.token_types) if shape.token_types else None
         self.norm = nn.LayerNorm(shape.width, eps=shape.norm_epsilon) if shape.embedding_norm else nn.Identity()
@@ -43,7 +44,7 @@ class ExampleEmbedding(Embedding):
             states = (states + self.positions(where)) * self.factor
         else:
             signals = (first_position, states.dtype, states.device)
-            states = states * self.factor + sinusoids(ids.shape[1], self.width, *signals, halves=self.halves)
+            states = states * self.factor + sinusoids(ids.shape[1], self.width, *signals, layout=self.layout)
         return drop(self.norm(states), self.dropout, training=self.training)
 
 
@@ -59,7 +60,7 @@ class Classifier(Encoder):
     def __init__(self, shape: ModelShape) -> None:
         super().__init__(shape)
         self.source_embedding = ExampleEmbedding(shape)
-        self.encoder = nn.ModuleList(Layer(shape, i, decoder=False) for i in range(shape.layers("enc_self")))
+        self.encoder = nn.ModuleList(Layer(shape, i, decoder=False) for i in range(shape.encoder_layers))
         self.encoder_norm = final_norm(shape)
         self.pooler = Linear(shape.width, shape.width)
         self.projection = Linear(shape.width, shape.labels)

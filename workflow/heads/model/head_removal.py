@@ -110,7 +110,7 @@ def open_heads_of(rows: Iterable[Mapping[str, str]], shape: ModelShape) -> dict[
             raise UserError(f"row {number} tells of {_words(head)} again: {WAY_OUT}")
         stays[head] = is_open
     kinds = {kind for kind, _, _ in stays}
-    if kinds not in map(set, SCOPES.values()):
+    if kinds not in [{*shape.kinds_in(scope)} for scope in SCOPES]:
         raise UserError(f"rows are of {' and '.join(sorted(kinds)) or 'no attention'}, which is no scope: {WAY_OUT}")
     live = {*shape.heads(kinds)}
     if missing := live - stays.keys():
@@ -136,8 +136,8 @@ def read_open_heads(table: Path, shape: ModelShape) -> dict[str, list[list[bool]
     except UserError as error:
         raise UserError(f"{table}: {error}") from error
     run = run_at(table.parent)
-    expected = () if run is None else SCOPES[run.scope or "all"] if run.kind in WITH_GATES else ATTENTIONS
-    if missing := {kind for kind in expected if shape.layers(kind)} - {row["attention"] for row in rows}:
+    expected = () if run is None else shape.kinds_in(run.scope or "all") if run.kind in WITH_GATES else shape.kinds
+    if missing := {*expected} - {row["attention"] for row in rows}:
         raise UserError(f"{table}: no row tells of {' and '.join(sorted(missing))}: {WAY_OUT}")
     return open_heads
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from heads.base.files import UserError, read_json
-from heads.base.names import ATTENTIONS, CLASSIFICATION, KINDS_OF, TRANSLATION
+from heads.base.names import ATTENTIONS, CLASSIFICATION, KINDS_OF, SCOPES, TRANSLATION
 from heads.config.trainings import ModelSettings
 
 FACTS = "model.json"
@@ -17,8 +17,11 @@ Head = tuple[str, int, int]
 ACTIVATIONS = ("relu", "silu", "gelu")
 """What feed-forward layers may have between their two maps; gelu by the normal distribution itself."""
 LEARNED = "learned"
-POSITIONS = ("interleaved", "halves", LEARNED)
-"""Sines in the even columns and cosines in the odd ones; sines in the first half and cosines in the second; a table."""
+SSRU = "ssru"
+PASTS = ("self_attention", SSRU)
+"""How a decoder's layers mix what was written so far: by attention to it, or by a recurrent unit without heads."""
+POSITIONS = ("interleaved", "halves", "tensor2tensor", LEARNED)
+"""The layouts of `heads.model.encoder.sinusoids`, and a table."""
 NO_SHAPE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
 """What comes of reading a shape from what is none."""
 
@@ -58,6 +61,7 @@ class ModelShape:
     max_positions: int = 0
     """How many are learnt."""
     embedding_norm: bool = False
+    decoder_past: str = "self_attention"
 
     def __post_init__(self) -> None:
         """Raises ValueError for words that are not known here, and for what cannot be one."""
@@ -67,6 +71,8 @@ class ModelShape:
             raise ValueError("positions are learnt where it is told how many, by models that classify")
         if self.labels and (self.labels != self.target_pieces or self.layers("dec_self") or self.layers("dec_enc")):
             raise ValueError("a model that classifies has labels alone behind its encoder")
+        if self.decoder_past not in PASTS or self.layers("dec_self") != self.decoder_layers * (not self.recurrent):
+            raise ValueError("a decoder's layers all have self-attention, or all have a recurrent unit")
         if self.shared_embedding and self.source_pieces != self.target_pieces:
             raise ValueError("a shared embedding is of one vocabulary")
 
@@ -74,6 +80,30 @@ class ModelShape:
     def classifies(self) -> bool:
         """Whether it is of a model that tells labels, and does not translate."""
         return self.labels > 0
+
+    @property
+    def recurrent(self) -> bool:
+        """Whether the decoder has a recurrent unit where others have self-attention."""
+        return self.decoder_past == SSRU
+
+    @property
+    def encoder_layers(self) -> int:
+        """The depth of the encoder."""
+        return self.layers("enc_self")
+
+    @property
+    def decoder_layers(self) -> int:
+        """The depth of the decoder, all of whose layers attend to the encoder; 0 where there is none."""
+        return self.layers("dec_enc")
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of attention that the model has, in the order of every table and figure."""
+        return tuple(kind for kind in ATTENTIONS if self.layers(kind))
+
+    def kinds_in(self, scope: str) -> tuple[str, ...]:
+        """The kinds of attention of a pruning scope, as far as the model has them."""
+        return tuple(kind for kind in SCOPES[scope] if self.layers(kind))
 
     def layers(self, kind: str) -> int:
         """Number of layers that have this kind of attention, with heads or without."""

@@ -11,68 +11,63 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from heads.model.attention import KeyValues, Trace
-from heads.model.encoder import Encoder, Gates, Layer, embedding_of, final_norm, layers_of, to_attention
+from heads.model.attention import Trace
+from heads.model.encoder import Encoder, embedding_of, final_norm, to_attention
+from heads.model.kept import ROOM, Kept
 from heads.model.linear import Linear
 from heads.model.shape import ModelShape
+from heads.model.sublayers import Gates, Layer, Pass, Step, parts_of, run_through
 from heads.model.tied import TiedLinear
-
-ROOM = 8
-"""For how many more steps a cache has room when it is copied, which also leaves out what nobody needs."""
 
 
 @dataclass
 class DecoderCache:
-    """What incremental decoding keeps of B sentences with N hypotheses each, whose newest pieces go on together.
+    """What incremental decoding keeps of B sentences with N hypotheses each, whose newest pieces go on together."""
 
-    Keys and values stay where a step wrote them: all hypotheses of a sentence attend to the same ones, and each sees
-    those of its own past. So a hypothesis changes its place without them, and a past that several share stands there
-    once.
-    """
-
-    own: list[KeyValues]
-    """Each layer's own [B, H, R, E], of which the first K are written."""
-    source: list[KeyValues]
+    kept: list[Kept]
+    """By sub-layer of the decoder."""
     source_mask: Tensor
     seen: Tensor
-    """[B, N, K] which of the keys are of each hypothesis' past."""
+    """[B, N, K] which of the pieces so far are of each hypothesis' past; see `heads.model.kept.OwnPast`."""
+    room: int
+    """For how many pieces there is room."""
     steps: int = 0
 
     def reorder(self, parents: Tensor) -> None:
         """Put at each place [B, N] of a sentence a hypothesis that goes on from the one at place `parents`."""
         self.seen = self.seen.gather(1, parents[:, :, None].expand_as(self.seen))
+        for kept in self.kept:
+            kept.reorder(parents)
 
     def keep(self, rows: Tensor) -> None:
         """Go on with these sentences only, in that order."""
-        self.source = [kept.rows(rows) for kept in self.source]
         self.source_mask = self.source_mask[rows]
+        for kept in self.kept:
+            kept.keep(rows)
         self._tidy(rows)
 
     def _tidy(self, rows: Tensor) -> None:
-        """Copy the own keys and values of these sentences, without a past that no hypothesis has any more."""
+        """Of the own past of these sentences leave out what no hypothesis has any more."""
         seen = self.seen[rows]
         used = seen.any(1)
         # Sentences that need fewer keys than others keep some that nobody sees.
         places = used.byte().sort(dim=1, stable=True, descending=True).indices[:, : int(used.sum(1).max())]
         self.seen = seen.gather(2, places[:, None].expand(-1, seen.shape[1], -1))
         with_room = F.pad(places, (0, ROOM * seen.shape[1]))
-        self.own = [kept.taken(rows, with_room) for kept in self.own]
+        self.room = with_room.shape[1]
+        for kept in self.kept:
+            kept.tidy(rows, with_room)
 
-    def advance(self) -> Tensor | None:
-        """Begin a step; which of the keys [B, 1, N, K] each hypothesis may see then, None if all."""
+    def advance(self, gates: Gates | None) -> Step:
+        """Begin a step; what it is to know."""
         count, places, written = self.seen.shape
-        if self.own and written + places > self.own[0].keys.shape[2]:
+        if written + places > self.room:
             self._tidy(torch.arange(count, device=self.seen.device))
         themselves = torch.eye(places, dtype=torch.bool, device=self.seen.device).expand(count, -1, -1)
         self.seen = torch.cat([self.seen, themselves], 2)
         self.steps += 1
-        return self.seen[:, None] if places > 1 else None
-
-    def attended(self, layer: int, newest: KeyValues) -> KeyValues:
-        """A layer's own keys and values of all steps, with the newest [B, H, N, E]."""
-        written = self.seen.shape[2]
-        self.own[layer].write(newest, written)
-        return self.own[layer].first(written)
+        visible = self.seen[:, None] if places > 1 else None
+        return Step(gates, mask=to_attention(self.source_mask), visible=visible, end=self.seen.shape[2])
 
 
 class Transformer(Encoder):
@@ -83,8 +78,8 @@ class Transformer(Encoder):
         self.source_embedding = embedding_of(shape, shape.source_pieces)
         shared = shape.shared_embedding
         self.target_embedding = embedding_of(shape, self.source_embedding.pieces if shared else shape.target_pieces)
-        self.encoder = nn.ModuleList(Layer(shape, i, decoder=False) for i in range(shape.layers("enc_self")))
-        self.decoder = nn.ModuleList(Layer(shape, i, decoder=True) for i in range(shape.layers("dec_self")))
+        self.encoder = nn.ModuleList(Layer(shape, i, decoder=False) for i in range(shape.encoder_layers))
+        self.decoder = nn.ModuleList(Layer(shape, i, decoder=True) for i in range(shape.decoder_layers))
         self.encoder_norm, self.decoder_norm = final_norm(shape), final_norm(shape)
         self.projection = (
             TiedLinear(self.target_embedding.pieces)
@@ -101,16 +96,9 @@ class Transformer(Encoder):
         gates: Gates | None = None,
         trace: Trace | None = None,
     ) -> Tensor:
-        """Target ids [B, T], all at once, to states [B, T, D]; a position sees itself and what is before it.
-
-        Padding stands after the real tokens, so the causal mask alone hides it from them.
-        """
-        states = self.target_embedding(target)
-        mask = to_attention(source_mask)
-        for layer in layers_of(self.decoder):
-            states = layer.attend("dec_self", states, None, gates, trace, causal=True)
-            states = layer.attend("dec_enc", states, layer.cross_attention.project(memory), gates, trace, mask=mask)
-            states = layer.transform(states, trace)
+        """Target ids [B, T], all at once, to states [B, T, D]; a position sees itself and what is before it."""
+        seen = Pass(gates, trace, to_attention(source_mask), memory)
+        states = run_through(parts_of(self.decoder), self.target_embedding(target), seen)
         if trace is not None:
             trace["decoder_norm.input"] = states
         normed: Tensor = self.decoder_norm(states)
@@ -118,21 +106,16 @@ class Transformer(Encoder):
 
     def start_cache(self, memory: Tensor, source_mask: Tensor, hypotheses: int = 1) -> DecoderCache:
         """An empty cache for decoding from `memory` [B, S, D] token by token, with so many hypotheses a sentence."""
-        source = [layer.cross_attention.project(memory) for layer in layers_of(self.decoder)]
-        width, room = self.shape.head_width, ROOM * hypotheses
-        rooms = [memory.new_empty(len(memory), len(live), room, width) for live in self.shape.live_heads["dec_self"]]
         seen = source_mask.new_empty(len(memory), hypotheses, 0)
-        return DecoderCache([KeyValues(room, room.clone()) for room in rooms], source, source_mask, seen)
+        kept = [part.start(memory, hypotheses) for part in parts_of(self.decoder)]
+        return DecoderCache(kept, source_mask, seen, ROOM * hypotheses)
 
     def decode_next(self, tokens: Tensor, cache: DecoderCache, gates: Gates | None = None) -> Tensor:
         """Logits [B, N, V] for what follows the hypotheses' newest `tokens` [B, N], which the cache is given."""
         states = self.target_embedding(tokens.flatten()[:, None], cache.steps).view(*tokens.shape, -1)
-        visible, mask = cache.advance(), to_attention(cache.source_mask)
-        for index, layer in enumerate(layers_of(self.decoder)):
-            attended = cache.attended(index, layer.self_key_values(states))
-            states = layer.attend("dec_self", states, attended, gates, None, mask=visible)
-            states = layer.attend("dec_enc", states, cache.source[index], gates, None, mask=mask)
-            states = layer.transform(states, None)
+        now = cache.advance(gates)
+        for part, kept in zip(parts_of(self.decoder), cache.kept, strict=True):
+            states = part.step(states, kept, now)
         logits: Tensor = self.projection(self.decoder_norm(states))
         return logits
 

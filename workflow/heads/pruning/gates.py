@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from heads.base.files import UserError
-from heads.base.names import ATTENTIONS, SCOPES
+from heads.base.names import ATTENTIONS
 from heads.base.targets import Target
 from heads.config.trainings import HardConcrete
 from heads.model.shape import ModelShape
@@ -68,10 +68,12 @@ class Budget:
 def budgets_of(target: Target, scope: str, model: ModelShape) -> tuple[Budget, ...]:
     """Budgets of `keep-12`, one for the whole scope, or `keep-4-6-8`, one for each kind in the order of ATTENTIONS.
 
+    Kinds that the model has not count for nothing.
+
     Raises UserError for a budget of more heads than there are, and for as many numbers as fit no scope.
     """
     numbers = target.budgets
-    kinds = SCOPES[scope]
+    kinds = model.kinds_in(scope)
     if len(numbers) not in (1, len(kinds)):
         raise UserError(f"{target} has {len(numbers)} budgets, but the scope {scope} takes 1 or {len(kinds)}.")
     groups = [kinds] if len(numbers) == 1 else [(kind,) for kind in kinds]
@@ -120,7 +122,7 @@ class HeadGates(TrainableGates):
         super().__init__()
         self.shape, self.budgets = shape, tuple(budgets)
         self.log_alpha = nn.ParameterDict()
-        for kind in SCOPES[scope]:
+        for kind in model.kinds_in(scope):
             for layer, live in enumerate(model.live_heads[kind]):
                 self.log_alpha[f"{kind}:{layer}"] = nn.Parameter(torch.full((len(live),), shape.log_alpha_init))
 

@@ -14,7 +14,6 @@ import torch
 from torch import Tensor, nn
 
 from heads.base.files import UserError
-from heads.base.names import SCOPES
 from heads.config.trainings import SubsetSettings
 from heads.model.shape import ModelShape
 from heads.pruning.gates import TrainableGates
@@ -56,7 +55,7 @@ class SubsetGates(TrainableGates):
         """updates: how many there will be; the gates cool down over the settings' share of them."""
         super().__init__()
         self.settings, self.budget, self.cooldown = settings, budget, settings.cooldown_share * updates
-        self.sizes = {kind: [len(live) for live in model.live_heads[kind]] for kind in SCOPES[scope]}
+        self.sizes = {kind: [len(live) for live in model.live_heads[kind]] for kind in model.kinds_in(scope)}
         heads = sum(sum(sizes) for sizes in self.sizes.values())
         if not 1 <= budget <= heads:
             raise UserError(

@@ -8,7 +8,8 @@ import torch
 import torch.nn.functional as F
 
 from heads.config.trainings import TrainingSettings
-from heads.model.encoder import Encoder, Gates
+from heads.model.encoder import Encoder
+from heads.model.sublayers import Gates
 from heads.model.transformer import Transformer
 from heads.text.batches import Pairs
 from heads.text.vocabulary import Vocabulary

@@ -23,7 +23,8 @@ from torch import Tensor, nn
 
 from heads.base.pool import ahead
 from heads.config.trainings import LengthSettings, TrainingSettings
-from heads.model.encoder import Encoder, Gates
+from heads.model.encoder import Encoder
+from heads.model.sublayers import Gates
 from heads.pruning.gates import TrainableGates
 from heads.pruning.penalty import Penalty
 from heads.text.batches import Batch, Pairs, cut, moved

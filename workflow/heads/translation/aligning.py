@@ -9,8 +9,8 @@ from pathlib import Path
 import torch
 
 from heads.base.files import UserError, read_tsv
-from heads.model.encoder import layers_of
 from heads.model.shape import ModelShape
+from heads.model.sublayers import layers_of
 from heads.model.transformer import Transformer
 
 ROWS = "alignment_heads.tsv"

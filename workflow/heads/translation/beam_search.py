@@ -17,7 +17,7 @@ import torch
 from sacrebleu.metrics import BLEU
 from torch import Tensor
 
-from heads.model.encoder import Gates
+from heads.model.sublayers import Gates
 from heads.model.transformer import DecoderCache, Transformer
 from heads.text.batches import Pairs
 from heads.text.special_ids import BOS, EOS, PAD, UNK

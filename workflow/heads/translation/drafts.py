@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from heads.model.encoder import Gates
+from heads.model.sublayers import Gates
 from heads.model.transformer import Transformer
 from heads.text.batches import Batch, Pairs, cut, make_batch
 from heads.translation.beam_search import NEVER_SAID, length_limit, search_pairs

@@ -9,42 +9,21 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from heads.base.files import UserError, write_sealed_json, write_text
+from heads.base.files import UserError, write_sealed_json
 from heads.base.marian import DESCRIBING, LICENCES, VOCAB, files_of
 from heads.base.names import SIDES
-from heads.base.provenance import made_by
 from heads.base.seals import sha256_of
-from heads.model.folder import save_folder
 from heads.text.renumbering import renumbered
 from heads.text.vocabulary import PREFIX, ROWS, write_model
 from heads.translation.beam_search import NEVER
-from heads.translation.export import new_folder, page, use_of
-from heads.translation.from_marian import Numbering, model_of_marian, numberings_of
-from heads.translation.marian_folder import MarianFolder, read_marian
-from heads.translation.model_folder import ABOUT, EARLY_STOPPING, PRETRAINED, about_of
+from heads.translation.from_marian import Numbering, numberings_of
+from heads.translation.marian_folder import MarianFolder
+from heads.translation.model_folder import ABOUT, EARLY_STOPPING, PRETRAINED
 
 SEARCH: Mapping[str, int | bool] = {"num_beams": 1, "length_penalty": 1, EARLY_STOPPING: False}
 """What is known of a model's search, and what transformers takes for what generation_config.json leaves out."""
 LANGUAGE = re.compile(">>.+<<")
 """A piece that names the language to translate into."""
-
-
-def import_model(pretrained: Path, out: Path, prefix: str = "") -> None:
-    """Write the model of a folder of transformers, with all that translating with it takes, to the new folder `out`.
-
-    prefix: the piece that each source sentence is to begin with. Raises UserError for what is no such folder.
-    """
-    folder = read_marian(pretrained)
-    model = model_of_marian(folder)
-    origin = made_by()
-    with new_folder(out) as stage:
-        write_vocabularies(folder, stage, prefix)
-        facts = {"experiment": "imported", "run": folder.path.resolve().name, "updates": 0, "total_updates": 0}
-        save_folder(model, stage, facts, origin)
-        parameters = sum(value.numel() for value in model.parameters())
-        about = about_of(stage)
-        use = use_of("folder", origin, None, None, about)
-        write_text(stage / "README.md", page(model.shape, parameters, facts, None, use, about))
 
 
 def write_vocabularies(folder: MarianFolder, place: Path, prefix: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from heads.config.analyses import TranslateSettings
-from heads.model.encoder import Gates
+from heads.model.sublayers import Gates
 from heads.model.transformer import Transformer
 from heads.text.batches import Pairs
 from heads.text.vocabulary import Tokens, Vocabulary

@@ -17,8 +17,9 @@ from torch import Tensor, nn
 
 from heads.base.files import UserError
 from heads.model.attention import Attention
-from heads.model.encoder import Layer, layers_of, sinusoids
+from heads.model.encoder import sinusoids
 from heads.model.shape import ModelShape
+from heads.model.sublayers import CrossAttention, FeedForwardPart, Layer, SelfAttention, layers_of
 from heads.model.transformer import Transformer
 from heads.text.special_ids import BOS, EOS, UNK
 from heads.text.vocabulary import Vocabulary
@@ -26,6 +27,14 @@ from heads.translation.agreement import POSITIONS, Pair, largest_difference
 from heads.translation.aligning import AligningHead, aligning_first
 
 ACTIVATIONS = {"relu": "RELU", "silu": "SWISH", "gelu": "GELU"}
+PARTS = {
+    "enc_self": "self_attention",
+    "enc_ffn": "ffn",
+    "dec_self": "self_attention",
+    "dec_enc": "attention",
+    "dec_ffn": "ffn",
+}
+"""What CTranslate2 calls our sub-layers."""
 QUANTIZATIONS = ("float32", "float16", "bfloat16", "int16", "int8", "int8_float16", "int8_bfloat16")
 
 
@@ -49,6 +58,8 @@ def write_ctranslate2(
         raise UserError(
             'ctranslate2 is not installed: pip install "heads[ctranslate2]", or export otherwise.'
         ) from error
+    if model.shape.recurrent:
+        raise UserError("CTranslate2 has no recurrent decoder, as this model has: export it with --format onnx.")
     names = [[vocabulary.piece(number) for number in range(len(vocabulary))] for vocabulary in vocabularies]
     model, places = aligning_first(model, aligning or ())
     spec = _described(model, specs)
@@ -90,13 +101,13 @@ def _described(model: Transformer, specs: Any) -> Any:
         for stack, kinds in (("encoder", ("enc_self",)), ("decoder", ("dec_self", "dec_enc")))
     }
     make = {
-        "encoder": (specs.TransformerEncoderSpec, shape.layers("enc_self")),
-        "decoder": (specs.TransformerDecoderSpec, shape.layers("dec_self")),
+        "encoder": (specs.TransformerEncoderSpec, shape.encoder_layers),
+        "decoder": (specs.TransformerDecoderSpec, shape.decoder_layers),
     }
     how = {"pre_norm": shape.pre_norm, "head_dim": shape.head_width}
     how["activation"] = getattr(specs.Activation, ACTIVATIONS[shape.activation])
     spec = specs.TransformerSpec(*(kind(layers, most[stack], **how) for stack, (kind, layers) in make.items()))
-    positions = _numbers(sinusoids(POSITIONS, shape.width, halves=shape.positions == "halves"))
+    positions = _numbers(sinusoids(POSITIONS, shape.width, layout=shape.positions))
     for name, stack in (("encoder", spec.encoder), ("decoder", spec.decoder)):
         stack.position_encodings.encodings = positions
         stack.scale_embeddings = shape.scaled_embedding
@@ -111,17 +122,18 @@ def _described(model: Transformer, specs: Any) -> Any:
 
 
 def _put_layer(spec: Any, layer: Layer, heads: int, shape: ModelShape) -> None:
-    _put_attention(spec.self_attention, layer.self_residual.norm, layer.self_attention, heads, shape)
-    if layer.self_kind == "dec_self":
-        _put_attention(spec.attention, layer.cross_residual.norm, layer.cross_attention, heads, shape)
-    _put_norm(spec.ffn.layer_norm, layer.feedforward_residual.norm)
-    _put(spec.ffn.linear_0, layer.feedforward.inner.weight, layer.feedforward.inner.bias)
-    _put(spec.ffn.linear_1, layer.feedforward.outer.weight, layer.feedforward.outer.bias)
+    for part in layer.parts:
+        described = getattr(spec, PARTS[part.kind])
+        _put_norm(described.layer_norm, part.residual.norm)
+        if isinstance(part, FeedForwardPart):
+            _put(described.linear_0, part.feedforward.inner.weight, part.feedforward.inner.bias)
+            _put(described.linear_1, part.feedforward.outer.weight, part.feedforward.outer.bias)
+        elif isinstance(part, SelfAttention | CrossAttention):
+            _put_attention(described, part.attention, heads, shape)
 
 
-def _put_attention(spec: Any, norm: nn.Module, ours: Attention, heads: int, shape: ModelShape) -> None:
+def _put_attention(spec: Any, ours: Attention, heads: int, shape: ModelShape) -> None:
     """Matrices with zeros for the missing heads, joined as CTranslate2 has them: all three, or keys and values."""
-    _put_norm(spec.layer_norm, norm)
     rows = heads * shape.head_width
     maps = [ours.query, ours.key, ours.value]
     for linear, parts in zip(spec.linear, [maps] if len(spec.linear) == 2 else [maps[:1], maps[1:]], strict=False):

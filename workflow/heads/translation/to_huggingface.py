@@ -84,6 +84,10 @@ def _check(shape: ModelShape) -> None:
             "the model normalises before each sub-layer, and Marian after it: export it with --format ctranslate2 or "
             "onnx, or train one with model.pre_norm false."
         )
+    if shape.recurrent:
+        raise UserError("transformers' Marian has no recurrent decoder, as this model has: export it otherwise.")
+    if shape.positions == "tensor2tensor":
+        raise UserError("transformers' Marian has not the position signals of this model: export it otherwise.")
     if shape.original_heads * shape.head_width != shape.width:
         raise UserError("the heads do not make up the model's width, as Marian's do: export it otherwise.")
     if shape.norm_epsilon != EPSILON:

@@ -1,6 +1,6 @@
 """A trained model as two ONNX graphs, encoder and one step of the decoder, and a script that translates with them.
 
-B batch, S source length, D width, V vocabulary. An attention without heads has no keys and values, so none stand among
+B batch, S source length, D width, V vocabulary. An attention without heads keeps nothing, so nothing of it stands among
 inputs and outputs.
 """
 
@@ -19,8 +19,9 @@ import torch
 from torch import Tensor, nn
 
 from heads.base.files import UserError
-from heads.model.attention import KeyValues
-from heads.model.encoder import Embedding, Layer, layers_of, sinusoids
+from heads.model.encoder import Embedding, sinusoids
+from heads.model.kept import Kept
+from heads.model.sublayers import Pass, Step, parts_of, run_through
 from heads.model.transformer import Transformer
 from heads.text.special_ids import BOS, EOS
 from heads.translation.agreement import POSITIONS, Pair, largest_difference
@@ -41,43 +42,35 @@ class _Encoder(nn.Module):
         """States, then keys and values [B, H, S, E] of each attention to them that has heads."""
         positions = self.get_buffer("positions")[: source.shape[1]]
         states = _embedded(self.model.source_embedding, source, positions)
-        for layer in layers_of(self.model.encoder):
-            states = layer.attend("enc_self", states, None, None, None, mask=source_mask[:, None, None])
-            states = layer.transform(states, None)
+        states = run_through(parts_of(self.model.encoder), states, Pass(mask=source_mask[:, None, None]))
         memory = self.model.encoder_norm(states)
-        attended = [layer.cross_attention.project(memory) for layer in _attending(self.model, "dec_enc")]
-        return [memory, *(part for each in attended for part in (each.keys, each.values))]
+        kept = [part.start(memory, 1) for part in parts_of(self.model.decoder)]
+        return [memory, *(tensor for each in kept if each.of_source for tensor in each.tensors().values())]
 
 
 class _Step(nn.Module):
-    """The newest pieces [B, 1], their position [1], the source's mask, keys and values, and the decoder's own so far.
+    """The newest pieces [B, 1], their position [1], the source's mask, keys and values, and the decoder's own past.
 
-    To logits [B, V] and the decoder's own keys and values, one longer.
+    To logits [B, V] and the decoder's own past with the newest: keys and values, one longer, or states.
     """
 
     def __init__(self, model: Transformer) -> None:
         super().__init__()
         self.model = model
+        self.kept = _kept(model)
+        self.names = [[*each.tensors()] for each in self.kept]
         self.register_buffer("positions", _positions(model))
 
     def forward(
         self, piece: Tensor, position: Tensor, source_mask: Tensor, source: list[Tensor], own: list[Tensor]
     ) -> tuple[Tensor, list[Tensor]]:
-        """Keys and values come and go as lists, in the order of layers."""
+        """What is kept comes and goes as lists, in the order of layers."""
         states = _embedded(self.model.target_embedding, piece, self.get_buffer("positions")[position])
-        left, grown = {"dec_enc": list(source), "dec_self": list(own)}, []
-        for layer in layers_of(self.model.decoder):
-            attended = None
-            if layer.self_attention.heads:
-                newest, before = layer.self_key_values(states), _next(left["dec_self"])
-                attended = KeyValues(
-                    torch.cat([before.keys, newest.keys], 2), torch.cat([before.values, newest.values], 2)
-                )
-                grown += [attended.keys, attended.values]
-            states = layer.attend("dec_self", states, attended, None, None)
-            attended = _next(left["dec_enc"]) if layer.cross_attention.heads else None
-            states = layer.attend("dec_enc", states, attended, None, None, mask=source_mask[:, None, None])
-            states = layer.transform(states, None)
+        now, left, grown = Step(mask=source_mask[:, None, None]), (list(own), list(source)), []
+        for part, names, kept in zip(parts_of(self.model.decoder), self.names, self.kept, strict=True):
+            kept = kept.filled([left[kept.of_source].pop(0) for _ in names])
+            states = part.step(states, kept, now)
+            grown += [] if kept.of_source else list(kept.tensors().values())
         return self.model.projection(self.model.decoder_norm(states))[:, 0], grown
 
 
@@ -91,28 +84,23 @@ def write_onnx(model: Transformer, folder: Path) -> None:
         import onnxscript  # noqa: F401 - torch needs it
     except ImportError as error:
         raise UserError(f'{error.name} is not installed: pip install "heads[onnx]", or export otherwise.') from error
-    live = model.shape.live_heads
-    names = {
-        kind: [
-            f"{word}_{part}_{layer}" for layer, heads in enumerate(live[kind]) if heads for part in ("keys", "values")
-        ]
-        for kind, word in (("dec_enc", "source"), ("dec_self", "own"))
-    }
-
-    def some(kind: str, length: int) -> list[Tensor]:
-        """Keys and values of two sentences."""
-        sizes = [len(heads) for heads in live[kind] for _ in range(2) if heads]
-        return [torch.zeros(2, size, length, model.shape.head_width) for size in sizes]
-
+    source, own = (
+        {
+            f"{word}_{name}_{part.index}": tensor
+            for part, kept in zip(parts_of(model.decoder), _kept(model), strict=True)
+            if kept.of_source == (word == "source")
+            for name, tensor in kept.tensors().items()
+        }
+        for word in ("source", "own")
+    )
     batch, length, past = (torch.export.Dim(name) for name in ("batch", "source_length", "past"))
     mask, of_mask = torch.ones(2, 5, dtype=torch.bool), {0: batch, 1: length}
     _write(
         folder / "encoder.onnx",
         _Encoder(model),
         {"source": (torch.full((2, 5), EOS), of_mask), "source_mask": (mask, of_mask)},
-        ["memory", *names["dec_enc"]],
+        ["memory", *source],
     )
-    source, own = some("dec_enc", 5), some("dec_self", 3)
     _write(
         folder / "step.onnx",
         _Step(model),
@@ -120,11 +108,11 @@ def write_onnx(model: Transformer, folder: Path) -> None:
             "piece": (torch.full((2, 1), BOS), {0: batch}),
             "position": (torch.tensor([3]), None),
             "source_mask": (mask, of_mask),
-            "source": (source, [{0: batch, 2: length}] * len(source)),
-            "own": (own, [{0: batch, 2: past}] * len(own)),
+            "source": ([*source.values()], [{0: batch, 2: length}] * len(source)),
+            "own": ([*own.values()], [{0: batch, 2: past} if each.ndim == 4 else {0: batch} for each in own.values()]),
         },
-        ["logits", *(f"new_{name}" for name in names["dec_self"])],
-        [*names["dec_enc"], *names["dec_self"]],
+        ["logits", *(f"new_{name}" for name in own)],
+        [*source, *own],
     )
     shutil.copyfile(SCRIPT, folder / "translate.py")
 
@@ -175,7 +163,7 @@ def agreement_of_onnx(model: Transformer, folder: Path, pairs: Sequence[Pair]) -
 
 def _positions(model: Transformer) -> Tensor:
     """Position signals [POSITIONS, D]."""
-    return sinusoids(POSITIONS, model.shape.width, halves=model.shape.positions == "halves").float()
+    return sinusoids(POSITIONS, model.shape.width, layout=model.shape.positions).float()
 
 
 def _embedded(embedding: Embedding, ids: Tensor, positions: Tensor) -> Tensor:
@@ -184,12 +172,7 @@ def _embedded(embedding: Embedding, ids: Tensor, positions: Tensor) -> Tensor:
     return states + positions
 
 
-def _attending(model: Transformer, kind: str) -> list[Layer]:
-    """The decoder's layers that have heads of a kind."""
-    layers = layers_of(model.decoder)
-    return [layer for layer, live in zip(layers, model.shape.live_heads[kind], strict=True) if live]
-
-
-def _next(left: list[Tensor]) -> KeyValues:
-    """The next keys and values of a row of tensors, which are taken from it."""
-    return KeyValues(left.pop(0), left.pop(0))
+def _kept(model: Transformer) -> list[Kept]:
+    """What the decoder's sub-layers keep of two sentences of five pieces, as examples."""
+    memory = torch.zeros(2, 5, model.shape.width)
+    return [part.start(memory, 1) for part in parts_of(model.decoder)]

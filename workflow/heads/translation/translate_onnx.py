@@ -44,7 +44,9 @@ class Model:
         found = self.encoder.run(None, {name: value for name, value in given.items() if name in wanted})
         state = dict(zip(self.attended, found, strict=True)) | {"source_mask": mask}
         state = {name: np.repeat(value, rows, 0) for name, value in state.items()}
-        return state | {each.name: np.zeros((rows, each.shape[1], 0, each.shape[3]), np.float32) for each in self.own}
+        # Keys and values of no piece yet; a recurrent state has a fixed size.
+        sizes = {each.name: [size if isinstance(size, int) else 0 for size in each.shape[1:]] for each in self.own}
+        return state | {name: np.zeros((rows, *size), np.float32) for name, size in sizes.items()}
 
     def next(self, pieces: list[int], position: int, state: dict[str, Any]) -> NDArray[np.float32]:
         """Log-probabilities [hypotheses, vocabulary] of what follows; their past goes into the state."""

@@ -42,6 +42,7 @@ from heads.analysis.lrp.rules import (
     unchanged,
 )
 from heads.analysis.lrp.split import SplitMap, ThroughSoftmax, matrix
+from heads.base.files import UserError
 
 
 def whole(account: Account) -> int:
@@ -87,6 +88,10 @@ class Relevances:
         """See `Rule`: scaled to what came in. Their second such factor is one for want of signs."""
         factor = total([before], 2) / total(after, 2)
         return tuple(part * factor for part in after)
+
+    def weighting(self, seen: Attended) -> AttentionBack:
+        """See `Rule`. Raises UserError: the released codes know no recurrent unit."""
+        raise UserError("the rules voita-2019 and voita-2021 know no recurrent decoder: leave them out of lrp.rules.")
 
     def activation(self, sums: Tensor, hidden: Tensor) -> Back:
         """See `heads.analysis.lrp.rules.Rule`."""

@@ -183,6 +183,9 @@ class Rule(Protocol):
     def attention(self, seen: Attended) -> AttentionBack:
         """The way back through an attention."""
 
+    def weighting(self, seen: Attended) -> AttentionBack:
+        """The same where weights count as constants, whatever the rule does with those of a softmax."""
+
 
 class Multipliers:
     """What rules have in common that carry multipliers and share a logit out as it is."""
@@ -211,6 +214,10 @@ class Multipliers:
         # An activation that is zero at zero is a slope there, and neither has relevance.
         slope = torch.where(sums == 0, 0.0, hidden / sums)
         return lambda multiplier, account: multiplier * first(slope, multiplier)
+
+    def weighting(self, seen: Attended) -> AttentionBack:
+        """See `Rule`."""
+        return values_alone(seen)
 
 
 def through_weights(seen: Attended, multiplier: Tensor) -> tuple[Tensor, Tensor]:

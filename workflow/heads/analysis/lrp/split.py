@@ -14,7 +14,7 @@ Letters of shapes as in `heads.analysis.lrp.rules`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
@@ -195,6 +195,10 @@ class SignSplit(Multipliers):
             return AtAttention(passed, *(softmax.at_keys_and_queries(up, down) if softmax else ()))
 
         return back
+
+    def weighting(self, seen: Attended) -> AttentionBack:
+        """See `heads.analysis.lrp.rules.Rule`."""
+        return replace(self, through_softmax=False).attention(seen)
 
 
 class ThroughSoftmax:

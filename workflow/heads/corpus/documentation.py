@@ -1,0 +1,61 @@
+"""English sentences that are on every machine: the documentation inside the Python packages that are installed.
+
+Docstrings are read from the source files without importing them. What is left of a docstring is prose: sentences of
+plain words that begin with a capital and end with a full stop.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sysconfig
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+PROSE = re.compile(r"[A-Z][A-Za-z0-9 ,;:'()%-]*[a-z0-9)][.!?]")
+"""A sentence of plain words: no code, no markup, no paths."""
+WORD = re.compile(r"[A-Za-z][a-z'-]*[,;:.!?)]?|\(?[A-Za-z][a-z'-]*|[0-9]+[,.]?")
+BREAK = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
+CODE = (">>>", "::", ":param", ":return", "@", "----", "====", "```", "Parameters", "Returns")
+"""A paragraph with one of these is no prose."""
+WORDS = (5, 40)
+"""Fewest and most words of a sentence."""
+
+
+def documentation(folder: Path | None = None) -> Iterator[str]:
+    """The distinct sentences of all packages in a folder, that of this Python's packages by default, in one order."""
+    seen: set[str] = set()
+    for path in sorted((folder or Path(sysconfig.get_path("purelib"))).rglob("*.py")):
+        for text in docstrings(path):
+            for sentence in sentences(text):
+                if sentence not in seen:
+                    seen.add(sentence)
+                    yield sentence
+
+
+def docstrings(path: Path) -> Iterator[str]:
+    """The docstrings of a source file; none of one that Python cannot read."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(path.read_bytes())
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            text = ast.get_docstring(node)
+            if text:
+                yield text
+
+
+def sentences(text: str) -> Iterator[str]:
+    """The sentences of prose in a docstring."""
+    for paragraph in re.split(r"\n\s*\n", text):
+        if any(mark in paragraph for mark in CODE):
+            continue
+        for sentence in BREAK.split(" ".join(paragraph.split())):
+            words = sentence.split(" ")
+            plain = sum(WORD.fullmatch(word) is not None for word in words)
+            if WORDS[0] <= len(words) <= WORDS[1] and plain >= 0.9 * len(words) and PROSE.fullmatch(sentence):
+                yield sentence

@@ -1,0 +1,128 @@
+"""Which files of a folder are a Marian model's: weights, vocabularies of source and target, shortlist.
+
+Folders of Firefox, translateLocally and Bergamot have them under names of their own; a `config*.yml` or `decoder.yml`,
+where there is one, says which is which under `models`, `vocabs` and `shortlist`.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from heads.base.files import UserError
+from heads.formats.marian_file import VERSION, ZIP
+from heads.formats.marian_shortlist import is_shortlist
+
+SEGMENTER = ".spm"
+OPTIMIZER = ".optimizer.npz"
+"""How the file of an optimizer's state ends, which Marian writes beside the model that it trains."""
+PACKED = (".gz", ".zst")
+SOURCES, TARGETS = ("src", "source"), ("trg", "tgt", "target")
+"""How the names of two vocabularies begin."""
+
+
+@dataclass(frozen=True, slots=True)
+class MarianParts:
+    """The files of a model."""
+
+    model: Path
+    vocabularies: tuple[Path, Path]
+    """SentencePiece models of source and target, often the same file."""
+    shortlist: Path | None
+
+
+def is_marian(place: Path) -> bool:
+    """Whether a path is a model's file of Marian, or a folder with one."""
+    return _is_model(place) or (place.is_dir() and bool(_models(place)))
+
+
+def find_parts(place: Path) -> MarianParts:
+    """The files of the model in a folder, or of the model's file `place` in its folder.
+
+    Raises UserError where one is missing, or where several could be meant.
+    """
+    if not place.is_dir() and not _is_model(place):
+        raise UserError(f"{place} is no model of Marian: give its .bin or .npz, or the folder with it.")
+    folder = place if place.is_dir() else place.parent
+    return MarianParts(_model(folder) if place.is_dir() else place, _vocabularies(folder), _shortlist(folder))
+
+
+def _is_model(path: Path) -> bool:
+    """Whether a file begins as a model of Marian does."""
+    if path.suffix not in (".bin", ".npz") or path.name.endswith(OPTIMIZER) or not path.is_file():
+        return False
+    with path.open("rb") as stream:
+        start = stream.read(8)
+    return start.startswith(ZIP) if path.suffix == ".npz" else start == struct.pack("<Q", VERSION)
+
+
+def _models(folder: Path) -> list[Path]:
+    return [path for path in sorted(folder.iterdir()) if _is_model(path)]
+
+
+def _told(folder: Path, key: str) -> list[list[Path]]:
+    """Files of the folder that its settings list under a key; settings that are no YAML list nothing.
+
+    Settings may name them by paths of the machine that they were written on.
+    """
+    found = []
+    for path in sorted(folder.glob("*.yml")):
+        try:
+            content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError, yaml.YAMLError):
+            continue
+        names = content.get(key) if isinstance(content, dict) else None
+        named = [Path(name).name for name in names if isinstance(name, str)] if isinstance(names, list) else []
+        found.append([folder / name for name in named if (folder / name).is_file()])
+    return found
+
+
+def _model(folder: Path) -> Path:
+    """The only model of a folder, or the only one that settings name. Raises UserError where it cannot be told."""
+    named = {path for paths in _told(folder, "models") for path in paths if _is_model(path)}
+    found = sorted(named) or _models(folder)
+    if len(found) > 1:
+        raise UserError(f"{folder} has several models, {_names(found)}: give the path of one.")
+    if not found:
+        raise UserError(f"{folder} has no model of Marian, a .bin or .npz: {_way_out(folder)}.")
+    return found[0]
+
+
+def _vocabularies(folder: Path) -> tuple[Path, Path]:
+    """SentencePiece models of source and target. Raises UserError where they cannot be told, or are of another kind."""
+    pairs = {(paths[0], paths[1]) for paths in _told(folder, "vocabs") if len(paths) == 2}
+    found = sorted(folder.glob(f"*{SEGMENTER}"))
+    sources, targets = ([path for path in found if path.name.startswith(start)] for start in (SOURCES, TARGETS))
+    if len(pairs) != 1 and len(sources) == len(targets) == 1:
+        pairs = {(sources[0], targets[0])}
+    if len(pairs) != 1 and len(found) == 1:
+        pairs = {(found[0], found[0])}
+    if len(pairs) != 1 and found:
+        raise UserError(f"{folder} has {_names(found)}: call source and target srcvocab.spm and trgvocab.spm.")
+    if not pairs:
+        raise UserError(f"{folder} has no vocabulary, *{SEGMENTER}: {_way_out(folder)}.")
+    (pair,) = pairs
+    if other := [path for path in pair if path.suffix != SEGMENTER]:
+        raise UserError(f"{other[0]} is no vocabulary of SentencePiece: of Marian's only *{SEGMENTER} are read.")
+    return pair
+
+
+def _shortlist(folder: Path) -> Path | None:
+    """The only shortlist in binary form, or the only one that settings name."""
+    named = {path for paths in _told(folder, "shortlist") for path in paths if is_shortlist(path)}
+    found = sorted(named) or [path for path in sorted(folder.glob("*.bin")) if is_shortlist(path)]
+    return found[0] if len(found) == 1 else None
+
+
+def _names(paths: Sequence[Path]) -> str:
+    return ", ".join(path.name for path in paths)
+
+
+def _way_out(folder: Path) -> str:
+    """What to do where a file is missing; those that Firefox is given come packed."""
+    wrapped = [path for path in sorted(folder.glob("*")) if path.suffix in PACKED]
+    return f"unpack {_names(wrapped)}" if wrapped else "copy it from where the model is from"

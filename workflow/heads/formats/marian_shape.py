@@ -1,0 +1,221 @@
+"""What a Marian model is: from the options of its training to sizes, and to the names and shapes of its tensors.
+
+Source: src/models/transformer.h, src/rnn/cells.h, and defaults of src/common/config_parser.cpp of browsermt/marian-dev.
+V pieces, D width, F of the feed-forward layers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from heads.base.files import UserError
+from heads.formats.marian_items import OPTIONS, MarianFile
+
+DEFAULTS: Mapping[str, Any] = {
+    "type": "amun",
+    "enc-depth": 1,
+    "dec-depth": 1,
+    "transformer-heads": 8,
+    "dim-emb": 512,
+    "transformer-dim-ffn": 2048,
+    "transformer-ffn-activation": "swish",
+    "transformer-ffn-depth": 2,
+    "transformer-preprocess": "",
+    "transformer-postprocess": "dan",
+    "transformer-postprocess-emb": "d",
+    "transformer-postprocess-top": "",
+    "transformer-decoder-autoreg": "self-attention",
+    "dec-cell": "gru",
+    "layer-normalization": False,
+    "tied-embeddings": False,
+    "tied-embeddings-src": False,
+    "tied-embeddings-all": False,
+    "output-omit-bias": False,
+}
+"""What Marian takes for an option that a file leaves out."""
+KNOWN: Mapping[str, tuple[str | int, ...]] = {
+    "type": ("transformer",),
+    "transformer-ffn-activation": ("relu", "swish", "gelu"),
+    "transformer-ffn-depth": (2,),
+    "transformer-decoder-autoreg": ("self-attention", "rnn"),
+}
+"""Of these options only these values are read."""
+COUNTS = ("enc-depth", "dec-depth", "transformer-heads", "dim-emb", "transformer-dim-ffn")
+FLAGS = ("layer-normalization", "tied-embeddings", "tied-embeddings-src", "tied-embeddings-all", "output-omit-bias")
+OFF = (
+    *("transformer-no-projection", "transformer-pool", "transformer-train-position-embeddings", "transformer-no-bias"),
+    *("transformer-train-positions", "transformer-tied-layers", "transformer-no-affine", "transformer-rnn-projection"),
+    *("transformer-decoder-dim-ffn", "transformer-decoder-ffn-depth", "ulr", "right-left", "lemma-dim-emb"),
+)
+"""Options that make another model of it, unless they are absent, false, zero or empty."""
+NORMS = {("", "an"): False, ("n", "a"): True}
+"""Whether norms come first, by what is done before and after a sub-layer; dropout, `d`, does nothing by now."""
+ALPHA = "_QuantMultA"
+"""How the name of an activation's multiplier ends: it is no part of the model."""
+
+
+@dataclass(frozen=True, slots=True)
+class MarianShape:
+    """Sizes and kinds of a Transformer of Marian. Head width is width / heads; positions are sines, then cosines."""
+
+    encoder_layers: int
+    decoder_layers: int
+    heads: int
+    width: int
+    feed_forward: int
+    activation: str
+    """relu, swish or gelu."""
+    pre_norm: bool
+    """Norms come before each sub-layer, not behind its sum with its input."""
+    final_norm: bool
+    """Each stack ends with a norm of its own."""
+    recurrent: bool
+    """The decoder has SSRU layers where others have self-attention."""
+    recurrent_norm: bool
+    """An SSRU norms what its two matrices give."""
+    vocabularies: tuple[int, int]
+    """Pieces of source and target."""
+    one_embedding: bool
+    """Source and target share theirs."""
+    tied_output: bool
+    """The target's embedding gives the logits as well."""
+    output_bias: bool
+
+
+def shape_of(path: Path, options: Mapping[str, Any]) -> MarianShape:
+    """What a model is by its options. Raises UserError, in the name of its file, for one that is not read."""
+    told = {**DEFAULTS, **options}
+    _check(path, told)
+    pre_norm, final_norm = _norms(path, told)
+    recurrent = told["transformer-decoder-autoreg"] == "rnn"
+    if recurrent and told["dec-cell"] != "ssru":
+        _refuse(path, "dec-cell", told["dec-cell"], "of recurrent layers only ssru is read")
+    sizes: Any = told.get("dim-vocabs")
+    if not isinstance(sizes, list) or len(sizes) != 2 or not all(map(_is_count, sizes)):
+        _refuse(path, "dim-vocabs", sizes, "two sizes, of source and target, are wanted")
+    one_embedding = told["tied-embeddings-all"] or told["tied-embeddings-src"]
+    if one_embedding and sizes[0] != sizes[1]:
+        _refuse(path, "dim-vocabs", sizes, "one embedding for both sides wants one size")
+    return MarianShape(
+        encoder_layers=told["enc-depth"],
+        decoder_layers=told["dec-depth"],
+        heads=told["transformer-heads"],
+        width=told["dim-emb"],
+        feed_forward=told["transformer-dim-ffn"],
+        activation=told["transformer-ffn-activation"],
+        pre_norm=pre_norm,
+        final_norm=final_norm,
+        recurrent=recurrent,
+        recurrent_norm=recurrent and told["layer-normalization"],
+        vocabularies=(sizes[0], sizes[1]),
+        one_embedding=one_embedding,
+        tied_output=told["tied-embeddings-all"] or told["tied-embeddings"],
+        output_bias=not told["output-omit-bias"],
+    )
+
+
+def shapes_of(model: MarianShape) -> dict[str, tuple[int, ...]]:
+    """The shape of each tensor by its name; matrices are input x output."""
+    width, (source, target) = model.width, model.vocabularies
+    embeddings = {"Wemb": source} if model.one_embedding else {"encoder_Wemb": source, "decoder_Wemb": target}
+    shapes: dict[str, tuple[int, ...]] = {name: (size, width) for name, size in embeddings.items()}
+    if not model.tied_output:
+        shapes["decoder_ff_logit_out_W"] = (width, target)
+    if model.output_bias:
+        shapes["decoder_ff_logit_out_b"] = (1, target)
+    for stack, layers in (("encoder", model.encoder_layers), ("decoder", model.decoder_layers)):
+        if model.final_norm:
+            shapes |= _norm(f"{stack}_top", "", width)
+        for layer in range(1, layers + 1):
+            before = f"{stack}_l{layer}"
+            recurrent = stack == "decoder" and model.recurrent
+            shapes |= _ssru(model, f"{before}_rnn") if recurrent else _attention(model, f"{before}_self")
+            if stack == "decoder":
+                shapes |= _attention(model, f"{before}_context")
+            shapes |= _feed_forward(model, f"{before}_ffn")
+    return shapes
+
+
+def check_tensors(path: Path, file: MarianFile, model: MarianShape) -> None:
+    """Raises UserError unless a file has each tensor of the model in its shape, and none besides."""
+    if model.encoder_layers + model.decoder_layers > len(file.items):
+        raise UserError(f"{path} has fewer tensors than layers: copy it again.")
+    found = {name: item.shape for name, item in file.items.items() if name != OPTIONS and not name.endswith(ALPHA)}
+    wanted = shapes_of(model)
+    for name in sorted(found.keys() | wanted.keys()):
+        if name not in wanted:
+            raise UserError(f"{path} has {name}, which its options do not tell of: only plain Transformers are read.")
+        if name not in found:
+            raise UserError(f"{path} lacks {name}, which its options tell of: copy it again.")
+        if found[name] != wanted[name]:
+            raise UserError(f"{path}: {name} is {found[name]}, by its options {wanted[name]}: copy it again.")
+
+
+def _check(path: Path, told: Mapping[str, Any]) -> None:
+    """Raises UserError for an option that is not read, or of which Marian itself would make nothing."""
+    for key, values in KNOWN.items():
+        if told[key] not in values:
+            _refuse(path, key, told[key], f"only {' or '.join(map(str, values))} is read")
+    for key in OFF:
+        if told.get(key):
+            _refuse(path, key, told[key], "only models without it are read")
+    for key in COUNTS:
+        if not _is_count(told[key]):
+            _refuse(path, key, told[key], "a number above 0 is wanted")
+    for key in FLAGS:
+        if not isinstance(told[key], bool):
+            _refuse(path, key, told[key], "true or false is wanted")
+    if told["dim-emb"] % told["transformer-heads"] or told["dim-emb"] % 2:
+        _refuse(path, "dim-emb", told["dim-emb"], "one is wanted that is even and that transformer-heads divides")
+
+
+def _refuse(path: Path, key: str, value: object, wanted: str) -> None:
+    """Raises UserError for an option."""
+    raise UserError(f"{path} was trained with {key} {value!r}: {wanted}.")
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value > 0
+
+
+def _norms(path: Path, told: Mapping[str, Any]) -> tuple[bool, bool]:
+    """Whether norms come first, and whether each stack ends with one."""
+    keys = [f"transformer-{name}" for name in ("preprocess", "postprocess", "postprocess-emb", "postprocess-top")]
+    before, after, embedding, top = (str(told[key]).replace("d", "") for key in keys)
+    if (before, after) not in NORMS:
+        _refuse(path, keys[1], f"{told[keys[0]]} ... {told[keys[1]]}", "norms are wanted as '' ... dan, or n ... da")
+    if embedding:
+        _refuse(path, keys[2], told[keys[2]], "nothing but dropout is wanted behind embeddings")
+    if top not in ("", "n"):
+        _refuse(path, keys[3], told[keys[3]], "at most a norm is wanted")
+    return NORMS[before, after], top == "n"
+
+
+def _norm(name: str, ending: str, width: int) -> Iterator[tuple[str, tuple[int, int]]]:
+    """A layer norm's scale and bias."""
+    return ((f"{name}_ln_{part}{ending}", (1, width)) for part in ("scale", "bias"))
+
+
+def _attention(model: MarianShape, name: str) -> dict[str, tuple[int, ...]]:
+    width = model.width
+    affine = {f"{name}_{letter}{part}": (width if letter == "W" else 1, width) for letter in "Wb" for part in "qkvo"}
+    return {**affine, **dict(_norm(f"{name}_Wo", "_pre" if model.pre_norm else "", width))}
+
+
+def _feed_forward(model: MarianShape, name: str) -> dict[str, tuple[int, ...]]:
+    width, inner = model.width, model.feed_forward
+    affine = {"W1": (width, inner), "b1": (1, inner), "W2": (inner, width), "b2": (1, width)}
+    norm = _norm(f"{name}_ffn", "_pre" if model.pre_norm else "", width)
+    return {**{f"{name}_{part}": shape for part, shape in affine.items()}, **dict(norm)}
+
+
+def _ssru(model: MarianShape, name: str) -> dict[str, tuple[int, ...]]:
+    width = model.width
+    parts = {"W": (width, width), "Wf": (width, width), "bf": (1, width)}
+    if model.recurrent_norm:
+        parts |= {"gamma": (1, width), "gammaf": (1, width)}
+    norm = _norm(name, "_pre", width) if model.pre_norm else _norm(f"{name}_ffn", "", width)
+    return {**{f"{name}_{part}": shape for part, shape in parts.items()}, **dict(norm)}

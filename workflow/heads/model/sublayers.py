@@ -1,0 +1,280 @@
+"""The sub-layers that layers are lists of, each with its norm and residual sum, behind one protocol.
+
+`forward` takes all positions at once. While decoding, `start` gives what a sub-layer keeps of a sentence, and `step`
+takes the newest token of every hypothesis with it. Whatever goes over a model (search, gates, relevance, export) goes
+over its sub-layers.
+
+Letters of shapes as in `heads.model.encoder`; and N hypotheses of a sentence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from torch import Tensor, nn
+
+from heads.model.attention import Attention, KeyValues, Trace
+from heads.model.dropout import drop
+from heads.model.feedforward import FeedForward
+from heads.model.kept import Kept, Nothing, OfMemory, OwnPast, Recurrent
+from heads.model.shape import ModelShape
+from heads.model.ssru import Ssru
+
+Gates = Mapping[str, Sequence[Tensor]]
+"""For each gated kind of attention, one tensor [H] a layer, in the order of the layer's live heads."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """What sub-layers are told of a pass over all positions of a batch."""
+
+    gates: Gates | None = None
+    trace: Trace | None = None
+    mask: Tensor | None = None
+    """Which source tokens are real, as `heads.model.attention` takes it."""
+    memory: Tensor | None = None
+    """The encoder's states [B, S, D], for a decoder."""
+
+    def gate(self, kind: str, index: int) -> Tensor | None:
+        """The gates [H] of one attention, if it has any."""
+        return self.gates[kind][index] if self.gates and kind in self.gates else None
+
+
+@dataclass(frozen=True, slots=True)
+class Step(Pass):
+    """What they are told of one step of decoding. mask: as in a pass; memory: not looked at again."""
+
+    visible: Tensor | None = None
+    """[B, 1, N, K] which tokens of the decoder are of each hypothesis' past; None if all are."""
+    end: int = 0
+    """How many tokens of the decoder there are with the newest; 0 where keys and values have no room, and grow."""
+
+
+class Residual(nn.Module):
+    """Layer norm and residual sum around a sub-layer, in either order."""
+
+    def __init__(self, shape: ModelShape) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(shape.width, eps=shape.norm_epsilon)
+        self.dropout, self.pre_norm = shape.dropout, shape.pre_norm
+
+    def enter(self, states: Tensor) -> Tensor:
+        """What the sub-layer is given."""
+        return self.norm(states) if self.pre_norm else states
+
+    def leave(self, states: Tensor, change: Tensor) -> Tensor:
+        """The sum of the stream and the sub-layer's output."""
+        summed = states + drop(change, self.dropout, training=self.training)
+        return summed if self.pre_norm else self.norm(summed)
+
+
+class SubLayer(Protocol):
+    """One part of a layer, from states [B, Q, D] to states [B, Q, D]."""
+
+    @property
+    def kind(self) -> str:
+        """What it is called in traces, tables and gates, where it has any: a kind of attention, or its own word."""
+
+    @property
+    def index(self) -> int:
+        """The number of its layer."""
+
+    @property
+    def residual(self) -> Residual:
+        """The norm and the residual sum around it."""
+
+    def forward(self, states: Tensor, seen: Pass) -> Tensor:
+        """All positions at once."""
+
+    def start(self, memory: Tensor, hypotheses: int) -> Kept:
+        """What is kept of sentences with encoder states [B, S, D] before their first token is decoded."""
+
+    def step(self, states: Tensor, kept: Kept, now: Step) -> Tensor:
+        """The newest token of each hypothesis, states [B, N, D]."""
+
+
+def name_of(part: SubLayer) -> str:
+    """The name of a sub-layer inside its model."""
+    return f"{part.kind}.{part.index}"
+
+
+def noted(part: SubLayer, states: Tensor, seen: Pass) -> None:
+    """Leave what a sub-layer is given in the trace, if there is one."""
+    if seen.trace is not None:
+        seen.trace[f"{name_of(part)}.input"] = states
+
+
+@dataclass(frozen=True, slots=True)
+class SelfAttention:
+    """Attention to the tokens of the own sentence; in a decoder each sees none behind itself."""
+
+    kind: str
+    index: int
+    attention: Attention
+    residual: Residual
+    causal: bool
+
+    def forward(self, states: Tensor, seen: Pass) -> Tensor:
+        """See `SubLayer`. Padding stands behind the real tokens, so that the causal mask alone hides it from them."""
+        noted(self, states, seen)
+        return attended(self, states, None, seen, None if self.causal else seen.mask, causal=self.causal)
+
+    def start(self, memory: Tensor, hypotheses: int) -> OwnPast:
+        """See `SubLayer`."""
+        return OwnPast.empty(memory, self.attention.heads, self.attention.head_width, hypotheses)
+
+    def step(self, states: Tensor, kept: Kept, now: Step) -> Tensor:
+        """See `SubLayer`."""
+        if self.attention.heads == 0:
+            return self.residual.leave(states, self.attention.without_heads(states))
+        assert isinstance(kept, OwnPast)
+        entered = self.residual.enter(states)
+        past = kept.extended(self.attention.project(entered), now.end)
+        change = self.attention(entered, past, gate=now.gate(self.kind, self.index), mask=now.visible)
+        return self.residual.leave(states, change)
+
+
+@dataclass(frozen=True, slots=True)
+class CrossAttention:
+    """Attention of the decoder to the encoder's states (the paper's decoder-encoder attention)."""
+
+    kind: str
+    index: int
+    attention: Attention
+    residual: Residual
+
+    def forward(self, states: Tensor, seen: Pass) -> Tensor:
+        """See `SubLayer`."""
+        assert seen.memory is not None
+        noted(self, states, seen)
+        memory = self.attention.project(seen.memory) if self.attention.heads else None
+        return attended(self, states, memory, seen, seen.mask)
+
+    def start(self, memory: Tensor, hypotheses: int) -> OfMemory:
+        """See `SubLayer`."""
+        return OfMemory(self.attention.project(memory))
+
+    def step(self, states: Tensor, kept: Kept, now: Step) -> Tensor:
+        """See `SubLayer`."""
+        assert isinstance(kept, OfMemory)
+        return attended(self, states, kept.attended, now, now.mask)
+
+
+def attended(
+    part: SelfAttention | CrossAttention,
+    states: Tensor,
+    to: KeyValues | None,
+    seen: Pass,
+    mask: Tensor | None,
+    *,
+    causal: bool = False,
+) -> Tensor:
+    """States after an attention to keys and values, or to themselves; without heads only a bias is added, if any."""
+    attention, residual = part.attention, part.residual
+    if attention.heads == 0:
+        return residual.leave(states, attention.without_heads(states))
+    gate = seen.gate(part.kind, part.index)
+    change = attention(
+        residual.enter(states), to, mask=mask, causal=causal, gate=gate, trace=seen.trace, name=name_of(part)
+    )
+    return residual.leave(states, change)
+
+
+@dataclass(frozen=True, slots=True)
+class Recurrence:
+    """A recurrent unit in the place of the decoder's self-attention: it carries the past along, without heads."""
+
+    index: int
+    ssru: Ssru
+    residual: Residual
+    kind: str = "dec_ssru"
+
+    def forward(self, states: Tensor, seen: Pass) -> Tensor:
+        """See `SubLayer`."""
+        noted(self, states, seen)
+        return self.residual.leave(states, self.ssru(self.residual.enter(states)))
+
+    def start(self, memory: Tensor, hypotheses: int) -> Recurrent:
+        """See `SubLayer`."""
+        return Recurrent(memory.new_zeros(memory.shape[0], hypotheses, memory.shape[-1]))
+
+    def step(self, states: Tensor, kept: Kept, now: Step) -> Tensor:
+        """See `SubLayer`."""
+        assert isinstance(kept, Recurrent)
+        change, kept.state = self.ssru.step(self.residual.enter(states), kept.state)
+        return self.residual.leave(states, change)
+
+
+@dataclass(frozen=True, slots=True)
+class FeedForwardPart:
+    """The feed-forward network of a layer."""
+
+    kind: str
+    index: int
+    feedforward: FeedForward
+    residual: Residual
+
+    def forward(self, states: Tensor, seen: Pass) -> Tensor:
+        """See `SubLayer`."""
+        noted(self, states, seen)
+        return self.residual.leave(states, self.feedforward(self.residual.enter(states)))
+
+    def start(self, memory: Tensor, hypotheses: int) -> Nothing:
+        """See `SubLayer`."""
+        return Nothing()
+
+    def step(self, states: Tensor, kept: Kept, now: Step) -> Tensor:
+        """See `SubLayer`."""
+        return self.forward(states, now)
+
+
+class Layer(nn.Module):
+    """A layer of the encoder, or of the decoder: its modules, and the sub-layers that they make."""
+
+    def __init__(self, shape: ModelShape, index: int, *, decoder: bool) -> None:
+        super().__init__()
+        self.index = index
+
+        def attention(kind: str) -> Attention:
+            heads = len(shape.live_heads[kind][index])
+            return Attention(
+                shape.width, heads, shape.head_width, shape.attention_dropout, biases=shape.attention_biases
+            )
+
+        stack = "dec" if decoder else "enc"
+        self.parts: tuple[SubLayer, ...]
+        """In the order in which they take their turns."""
+        if decoder and shape.recurrent:
+            self.recurrence, self.recurrence_residual = Ssru(shape.width), Residual(shape)
+            first: SubLayer = Recurrence(index, self.recurrence, self.recurrence_residual)
+        else:
+            kind = f"{stack}_self"
+            self.self_attention, self.self_residual = attention(kind), Residual(shape)
+            first = SelfAttention(kind, index, self.self_attention, self.self_residual, decoder)
+        middle: tuple[SubLayer, ...] = ()
+        if decoder:
+            self.cross_attention, self.cross_residual = attention("dec_enc"), Residual(shape)
+            middle = (CrossAttention("dec_enc", index, self.cross_attention, self.cross_residual),)
+        self.feedforward = FeedForward(shape.width, shape.feedforward, shape.dropout, shape.activation)
+        self.feedforward_residual = Residual(shape)
+        last = FeedForwardPart(f"{stack}_ffn", index, self.feedforward, self.feedforward_residual)
+        self.parts = (first, *middle, last)
+
+
+def layers_of(stack: nn.ModuleList) -> list[Layer]:
+    """The layers of an encoder or decoder, with their type."""
+    return [layer for layer in stack if isinstance(layer, Layer)]
+
+
+def parts_of(stack: nn.ModuleList) -> list[SubLayer]:
+    """The sub-layers of an encoder or decoder, from the bottom to the top."""
+    return [part for layer in layers_of(stack) for part in layer.parts]
+
+
+def run_through(parts: Sequence[SubLayer], states: Tensor, seen: Pass) -> Tensor:
+    """States [B, Q, D] after a stack of sub-layers."""
+    for part in parts:
+        states = part.forward(states, seen)
+    return states

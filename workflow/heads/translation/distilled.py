@@ -1,0 +1,58 @@
+"""Text that a model has translated itself, to train on where there is no other (Kim and Rush 2016, sec. 3.2).
+
+What is translated goes to a file beside the text block by block, so that a run that was stopped goes on.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from pathlib import Path
+
+from heads.base.files import UserError, write_lines
+from heads.corpus.clean import normalise
+from heads.translation.stream import Tell, Translator, translated
+
+WORDS = (3, 60)
+"""Fewest and most words of a source sentence."""
+BLOCK_LINES = 1000
+
+
+def drawn(lines: Iterable[str], number: int, after: int = 0) -> list[str]:
+    """So many of the distinct sentences of a text behind the first `after`, in an order that hangs on themselves alone.
+
+    Raises UserError where there are fewer.
+    """
+    clean = {line for line in map(normalise, lines) if WORDS[0] <= len(line.split()) <= WORDS[1]}
+    if len(clean) < after + number:
+        raise UserError(
+            f"there are {len(clean)} distinct sentences of {WORDS[0]} to {WORDS[1]} words to be translated, and not "
+            f"{after + number}: ask for fewer, or give more text."
+        )
+    return sorted(clean, key=lambda line: hashlib.sha256(line.encode()).digest())[after : after + number]
+
+
+def write_distilled(sources: list[str], translator: Translator, source: Path, target: Path, tell: Tell) -> None:
+    """Write the sentences that have a translation, and these, a line each."""
+    unfinished = target.with_suffix(".unfinished")
+    done = _done(unfinished)
+    with unfinished.open("a", encoding="utf-8", newline="\n") as stream:
+        for block in translated(iter(sources[len(done) :]), translator, block_lines=BLOCK_LINES, tell=tell):
+            stream.write("".join(f"{line}\n" for line in block))
+            stream.flush()
+            done += block
+            tell(f"{len(done)} of {len(sources)} sentences")
+    pairs = [(one, other) for one, other in zip(sources, done, strict=True) if other.strip()]
+    write_lines(source, [one for one, _ in pairs])
+    write_lines(target, [other for _, other in pairs])
+    unfinished.unlink()
+
+
+def _done(unfinished: Path) -> list[str]:
+    """Translations of a run that was stopped; a line that was cut off, and its block, are made again."""
+    if not unfinished.exists():
+        return []
+    lines = unfinished.read_text(encoding="utf-8").split("\n")[:-1]
+    whole = lines[: len(lines) // BLOCK_LINES * BLOCK_LINES]
+    unfinished.write_text("".join(f"{line}\n" for line in whole), encoding="utf-8", newline="\n")
+    return whole

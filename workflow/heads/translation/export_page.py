@@ -1,0 +1,182 @@
+"""The page that goes with an exported model: what it is, where it is from, how whoever reads it translates with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from heads.base.names import ATTENTION_LABELS
+from heads.model.shape import ModelShape
+from heads.translation.model_folder import EARLY_STOPPING, PRETRAINED
+
+SEARCH = (4, 0.6)
+"""Beam and length penalty of a model that was never scored."""
+
+
+def searched_with(score: Mapping[str, Any] | None, about: Mapping[str, Any] | None) -> tuple[int, float]:
+    """Beam and length penalty that a model was scored with, or else its authors use."""
+    if score is None:
+        return (about["num_beams"], about["length_penalty"]) if about else SEARCH
+    return score["beam"], score["length_penalty"]
+
+
+def page(
+    shape: ModelShape,
+    parameters: int,
+    facts: Mapping[str, Any],
+    score: Mapping[str, Any] | None,
+    use: str,
+    about: Mapping[str, Any] | None = None,
+) -> str:
+    """What a stranger should know of an exported model, as Markdown.
+
+    use: how it translates. about: of the model of others that it was made from, if it was.
+    """
+    return f"""# {facts["experiment"]}/{facts["run"]}
+
+A Transformer that translates, {parameters:,} parameters.
+
+## Attention heads left
+
+{head_table(shape)}
+
+Layers count from 0. The other heads are cut out of the matrices.
+
+## Score
+
+{_score_text(score)}
+{_origin_text(about)}
+## Use
+
+{use}
+Text is UTF-8, a sentence a line. Nothing else of the experiment is needed, and no file here is a pickle.
+"""
+
+
+def use_of(
+    form: str,
+    origin: Mapping[str, Any],
+    score: Mapping[str, Any] | None,
+    difference: float | None,
+    about: Mapping[str, Any] | None = None,
+) -> str:
+    """How an exported model translates, as Markdown: where our own command is from, or what others' programs need."""
+    changed = ", with changes that were not committed" if origin["changed_since_commit"] else ""
+    versions = ", ".join(f"{name} {origin[name]}" for name in ("python", "torch", "sentencepiece"))
+    code = f"the code that trained the model, commit `{origin['commit']}`{changed}, with {versions}"
+    if form == "folder":
+        known = "" if score or about else " --beam {} --length-penalty {}".format(*SEARCH)
+        return f"""    python -m heads translate --model FOLDER{known} < source.txt > translations.txt
+
+FOLDER is this one, and `model.json` lists the heads that are left. The command is there once `pip install .` was run in
+{code}."""
+    beam, alpha = searched_with(score, about)
+    theirs = score is None and bool(about)
+    how = USES[form].format(
+        beam=beam,
+        alpha=alpha,
+        ours="as ours" if theirs else OURS.format(alpha=alpha),
+        search=THEIR_SEARCH.format(ends=str(about.get(EARLY_STOPPING, False)).lower()) if theirs and about else "",
+    )
+    return f"""{how}
+Written by {code}. When it was, no log-probability of a piece was further than {difference:.1e} nats from those of the
+model in that code. `heads.tsv` lists the heads that are left, `origin.json` where all came from."""
+
+
+OURS = "ours were divided by ((5 + length) / 6) ** {alpha}"
+
+THEIR_SEARCH = " --length-offset 0 --early-stopping {ends}"
+
+ONNX_USE = """    pip install onnxruntime sentencepiece numpy
+    python translate.py --beam {beam} --length-penalty {alpha}{search} < source.txt > translations.txt
+
+`encoder.onnx` takes ids of pieces with the end sign, `step.onnx` the newest piece of every hypothesis and what encoder
+and earlier steps left; `translate.py` shows how."""
+
+MARIAN_USE = """Files and names are those that the model came with, so that whatever read it reads this folder: Firefox,
+translateLocally, Bergamot, Marian. Heads that are cut out are zero rows of the output projection, as Marian has as many
+in every layer: it is no smaller and no faster."""
+
+NPZ_USE = """`model.npz` has plain float32 numbers under Marian's names, for `numpy.load` or Marian itself. Heads that
+are cut out are zero rows of the output projection: it is no smaller and no faster."""
+
+HUGGINGFACE_USE = """    pip install transformers sentencepiece torch
+
+```python
+from transformers import MarianMTModel, MarianTokenizer
+
+tokenizer, model = (kind.from_pretrained(".") for kind in (MarianTokenizer, MarianMTModel))
+batch = tokenizer(["A sentence.", "Another one."], return_tensors="pt", padding=True)
+print(tokenizer.batch_decode(model.generate(**batch), skip_special_tokens=True, use_source_tokenizer=False))
+```
+
+Heads that are cut out are zeros there, as Marian has as many in every layer: it is no smaller and no faster.
+transformers divides scores by length ** length_penalty, {ours}; the beam is {beam}."""
+
+CTRANSLATE2_USE = """    pip install ctranslate2 sentencepiece
+
+```python
+import ctranslate2, sentencepiece
+
+source, target = (sentencepiece.SentencePieceProcessor(model_file=f"{{side}}.model") for side in ("source", "target"))
+translator = ctranslate2.Translator(".")
+pieces = [source.encode(line, out_type=str) for line in ["A sentence.", "Another one."]]
+for result in translator.translate_batch(pieces, beam_size={beam}, disable_unk=True):
+    print(target.decode(result.hypotheses[0]))
+```
+
+CTranslate2 divides scores by length ** length_penalty, {ours}."""
+
+USES = {
+    "onnx": ONNX_USE,
+    "ctranslate2": CTRANSLATE2_USE,
+    "huggingface": HUGGINGFACE_USE,
+    "marian": MARIAN_USE,
+    "npz": NPZ_USE,
+}
+"""By format."""
+
+ALIGNMENT_USE = """
+
+`alignment_heads` in `config.json` lists the decoder-encoder heads that align words, [layer, head] in the numbers of
+this model, from 0, the best one first. Those of the best one's layer are what `translate_batch(...,
+return_attention=True)` gives the mean attention of: a row a target piece, a column a source piece.
+"""
+
+
+def head_table(shape: ModelShape) -> str:
+    """How many heads are left in each layer, as Markdown."""
+    deepest = max(shape.layers(kind) for kind in ATTENTION_LABELS)
+    rows = [["attention", *map(str, range(deepest)), "all"]]
+    rows.append(["---"] * len(rows[0]))
+    for attention, label in ATTENTION_LABELS.items():
+        if not shape.layers(attention):
+            continue
+        left = [len(layer) for layer in shape.live_heads[attention]]
+        lacking = [""] * (deepest - len(left))
+        rows.append([label, *map(str, left), *lacking, f"{sum(left)} of {shape.original_heads * len(left)}"])
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def _origin_text(about: Mapping[str, Any] | None) -> str:
+    if about is None:
+        return ""
+    licence = f"under the licence {about['license']}" if about["license"] else "whose page names no licence"
+    prefix = f" Each source sentence begins with `{about['prefix']}`." if about["prefix"] else ""
+    return f"""
+## Origin
+
+Made from the Marian model {about["name"]}, {licence}; what came with it is in `{PRETRAINED}/`.{prefix}
+Its authors search with a beam of {about["num_beams"]} and divide scores by length ** {about["length_penalty"]}, and so
+does `heads translate`; an experiment divides by ((5 + length) / 6) to a power of its own. Unknown pieces are never
+written.
+"""
+
+
+def _score_text(score: Mapping[str, Any] | None) -> str:
+    if score is None:
+        return "It was not scored."
+    return (
+        f"BLEU {score['bleu']:.2f} on {score['sentences']} sentences of the {score['split']} set, with a beam of "
+        f"{score['beam']} and length penalty {score['length_penalty']}.\nsacrebleu: `{score['signature']}`"
+    )

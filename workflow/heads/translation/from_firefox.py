@@ -1,0 +1,223 @@
+"""A model of Marian's own format, such as Firefox's translators, as one of ours: the same function.
+
+Marian starts its decoder from a zero embedding and pads with nothing of its own: our start and padding are rows of
+zeros, and their logits lie so low that no other token loses any chance that a float could tell.
+V tokens of a vocabulary, D width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import sentencepiece
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from heads.base.files import UserError
+from heads.base.names import SIDES
+from heads.formats.firefox import files_of
+from heads.formats.marian_file import read
+from heads.formats.marian_items import MarianFile
+from heads.formats.marian_parts import MarianParts, find_parts
+from heads.formats.marian_shape import MarianShape, check_tensors, shape_of
+from heads.model.shape import SSRU, ModelShape
+from heads.model.transformer import Transformer
+from heads.text.renumbering import renumbered
+from heads.text.special_ids import BOS, PAD
+from heads.text.vocabulary import ROWS, write_model
+from heads.translation.from_marian import ACTIVATIONS, Numbering
+from heads.translation.importing import write_origin
+from heads.translation.model_folder import EARLY_STOPPING
+
+EPSILON = 1e-9
+"""Of Marian's layer norms."""
+NEVER_LIKELY = -100.0
+"""The bias of a logit that Marian does not have: small enough for any chance, large enough for label smoothing."""
+NOTHING = -1
+"""The row of a token that Marian does not have."""
+STACKS = {"encoder": ("self",), "decoder": ("self", "context")}
+PARTS = {"query": "q", "key": "k", "value": "v", "output": "o"}
+
+
+@dataclass(frozen=True, slots=True)
+class FirefoxFolder:
+    """A folder of such a model, read and checked."""
+
+    path: Path
+    parts: MarianParts
+    file: MarianFile
+    shape: MarianShape
+    numberings: tuple[Numbering, Numbering]
+
+
+def read_firefox(place: Path) -> FirefoxFolder:
+    """Read a folder of Firefox, translateLocally, Bergamot or Marian itself, or the model's file in it.
+
+    Raises UserError for what is no such model, or damaged, or of a kind that ours cannot be.
+    """
+    parts = find_parts(place)
+    file = read(parts.model)
+    try:
+        options = file.options()
+    except ValueError as error:
+        raise UserError(f"{parts.model} {error}: give a model as Marian saves it.") from None
+    shape = shape_of(parts.model, options)
+    check_tensors(parts.model, file, shape)
+    if shape.recurrent_norm or shape.final_norm != shape.pre_norm:
+        raise UserError(f"{parts.model} has layer norms where no model here has any: only others can be read.")
+    numberings = [_numbering(path, size) for path, size in zip(parts.vocabularies, shape.vocabularies, strict=True)]
+    return FirefoxFolder(parts.model.parent, parts, file, shape, (numberings[0], numberings[1]))
+
+
+def _numbering(path: Path, size: int) -> Numbering:
+    """Ours of the tokens of a SentencePiece model, which numbers them as Marian does: V + 2 of them.
+
+    Raises UserError where the model has another number of tokens, or no end or unknown token.
+    """
+    processor = sentencepiece.SentencePieceProcessor()
+    try:
+        processor.load_from_serialized_proto(path.read_bytes())
+    except (OSError, RuntimeError):
+        raise UserError(f"{path} is no SentencePiece model, or is damaged: copy it again.") from None
+    pieces = [str(processor.id_to_piece(number)) for number in range(processor.get_piece_size())]
+    eos, unk = processor.eos_id(), processor.unk_id()
+    if len(pieces) > size or min(eos, unk) < 0:
+        raise UserError(f"{path} has {len(pieces)} tokens, and its model {size}: take both from the same place.")
+    # Marian rounds the size of a vocabulary up; what is beyond its last token is never said.
+    others = [number for number in range(size) if number not in (eos, unk)]
+    names = [*pieces, *(f"<unused {number}>" for number in range(len(pieces), size))]
+    pad, start = (next(name for name in (word, f"{word[:-1]} of ours>") if name not in pieces) for word in WORDS)
+    rows = (NOTHING, NOTHING, eos, unk, *others)
+    return Numbering(rows, (pad, start, *(names[number] for number in rows[2:])))
+
+
+WORDS = ("<pad>", "<s>")
+
+
+def our_shape(folder: FirefoxFolder) -> ModelShape:
+    """Our shape of it."""
+    theirs = folder.shape
+    heads = tuple(range(theirs.heads))
+    layers = {"enc_self": theirs.encoder_layers, "dec_self": theirs.decoder_layers * (not theirs.recurrent)}
+    return ModelShape(
+        width=theirs.width,
+        head_width=theirs.width // theirs.heads,
+        feedforward=theirs.feed_forward,
+        dropout=0.0,
+        pre_norm=theirs.pre_norm,
+        source_pieces=len(folder.numberings[0].rows),
+        target_pieces=len(folder.numberings[1].rows),
+        original_heads=theirs.heads,
+        live_heads={kind: (heads,) * count for kind, count in {**layers, "dec_enc": theirs.decoder_layers}.items()},
+        attention_biases=True,
+        activation=ACTIVATIONS[theirs.activation],
+        positions="tensor2tensor",
+        norm_epsilon=EPSILON,
+        tied_projection=theirs.tied_output,
+        shared_embedding=theirs.one_embedding,
+        decoder_past=SSRU if theirs.recurrent else "self_attention",
+    )
+
+
+def model_of_firefox(folder: FirefoxFolder) -> Transformer:
+    """Our model, in evaluation mode."""
+    tensors = folder.file.tensors()
+    model = Transformer(our_shape(folder)).eval()
+    weights = {ours: _weight(tensors[theirs], ours) for ours, theirs in names_of(folder.shape)}
+    weights |= _embeddings(folder, tensors)
+    expected = model.state_dict()
+    model.load_state_dict({name: weights[name] for name in expected})
+    return model
+
+
+def _weight(theirs: NDArray[np.float32], name: str) -> Tensor:
+    """Matrices of Marian are input x output, vectors 1 x output."""
+    plain = torch.from_numpy(np.array(theirs))
+    return plain.flatten() if theirs.shape[0] == 1 and not name.endswith("projection.weight") else plain.T.contiguous()
+
+
+def _embeddings(folder: FirefoxFolder, tensors: dict[str, NDArray[np.float32]]) -> dict[str, Tensor]:
+    """Both embeddings and the projection, with our own tokens among their rows."""
+    theirs, (source, target) = folder.shape, folder.numberings
+    one = tensors["Wemb"] if theirs.one_embedding else None
+    found = {
+        "source_embedding.pieces.weight": _rows(tensors["encoder_Wemb"] if one is None else one, source),
+        "target_embedding.pieces.weight": _rows(tensors["decoder_Wemb"] if one is None else one, target),
+    }
+    output = found["target_embedding.pieces.weight"]
+    if not theirs.tied_output:
+        output = _rows(np.ascontiguousarray(tensors["decoder_ff_logit_out_W"].T), target)
+    size = theirs.vocabularies[1]
+    bias = tensors["decoder_ff_logit_out_b"] if theirs.output_bias else np.zeros((1, size), np.float32)
+    found |= {"projection.weight": output, "projection.bias": _rows(bias.T, target).flatten()}
+    found["projection.bias"][[PAD, BOS]] = NEVER_LIKELY
+    return found
+
+
+def _rows(matrix: NDArray[np.float32], numbering: Numbering) -> Tensor:
+    """Rows [V] in our order, zeros for what Marian does not have."""
+    rows = torch.tensor(numbering.rows)
+    found = torch.from_numpy(np.array(matrix))[rows.clamp(min=0)]
+    found[rows == NOTHING] = 0.0
+    return found
+
+
+def names_of(shape: MarianShape) -> Iterator[tuple[str, str]]:
+    """Our and their name of every weight of a layer, and of a norm behind a stack."""
+    for stack, layers in (("encoder", shape.encoder_layers), ("decoder", shape.decoder_layers)):
+        for layer in range(layers):
+            ours, theirs = f"{stack}.{layer}", f"{stack}_l{layer + 1}"
+            for kind in STACKS[stack]:
+                recurrent = kind == "self" and stack == "decoder" and shape.recurrent
+                yield from _recurrence(ours, theirs) if recurrent else _attention(ours, theirs, kind)
+                yield from _norm(
+                    f"{ours}.{_residual(kind, recurrent=recurrent)}.norm",
+                    f"{theirs}_rnn" + "_ffn" * (not shape.pre_norm) if recurrent else f"{theirs}_{kind}_Wo",
+                    pre_norm=shape.pre_norm,
+                )
+            for part, number in (("inner", 1), ("outer", 2)):
+                yield f"{ours}.feedforward.{part}.weight", f"{theirs}_ffn_W{number}"
+                yield f"{ours}.feedforward.{part}.bias", f"{theirs}_ffn_b{number}"
+            yield from _norm(f"{ours}.feedforward_residual.norm", f"{theirs}_ffn_ffn", pre_norm=shape.pre_norm)
+        if shape.final_norm:
+            yield from _norm(f"{stack}_norm", f"{stack}_top", pre_norm=False)
+
+
+def _residual(kind: str, *, recurrent: bool) -> str:
+    return "recurrence_residual" if recurrent else "cross_residual" if kind == "context" else "self_residual"
+
+
+def _attention(ours: str, theirs: str, kind: str) -> Iterator[tuple[str, str]]:
+    module = "cross_attention" if kind == "context" else "self_attention"
+    for part, letter in PARTS.items():
+        yield f"{ours}.{module}.{part}.weight", f"{theirs}_{kind}_W{letter}"
+        yield f"{ours}.{module}.{part}.bias", f"{theirs}_{kind}_b{letter}"
+
+
+def _recurrence(ours: str, theirs: str) -> Iterator[tuple[str, str]]:
+    yield f"{ours}.recurrence.candidate.weight", f"{theirs}_rnn_W"
+    yield f"{ours}.recurrence.forget.weight", f"{theirs}_rnn_Wf"
+    yield f"{ours}.recurrence.forget.bias", f"{theirs}_rnn_bf"
+
+
+def _norm(ours: str, theirs: str, *, pre_norm: bool) -> Iterator[tuple[str, str]]:
+    for part, word in (("weight", "scale"), ("bias", "bias")):
+        yield f"{ours}.{part}", f"{theirs}_ln_{word}{'_pre' if pre_norm else ''}"
+
+
+def write_firefox_vocabularies(folder: FirefoxFolder, place: Path) -> None:
+    """Write both SentencePiece models into a folder, and into one inside it what the model came with."""
+    for side, ours, path in zip(SIDES, folder.numberings, folder.parts.vocabularies, strict=True):
+        model = renumbered(path.read_bytes(), ours.names, path)
+        write_model(place / f"{side}.model", model, {ROWS: len(ours.rows)})
+    files = files_of(folder.parts.model)
+    # All of it: an export back to Marian leaves what it did not change as it was.
+    write_origin(folder.path, files, [path.name for path in files], place, {"prefix": "", **GREEDY})
+
+
+GREEDY = {"num_beams": 1, "length_penalty": 1, EARLY_STOPPING: False}
+"""How Firefox searches."""

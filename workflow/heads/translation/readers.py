@@ -1,0 +1,101 @@
+"""What reads the formats of `heads.formats.registry`: a model of others, and its vocabularies, as ours."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from heads.base.files import UserError, write_text
+from heads.base.provenance import made_by
+from heads.formats.registry import format_of
+from heads.model.encoder import Encoder
+from heads.model.folder import save_folder
+from heads.translation.bert_folder import read_bert
+from heads.translation.classifiers import write_pieces_and_labels
+from heads.translation.export import new_folder
+from heads.translation.export_page import page, use_of
+from heads.translation.from_bert import drawn_anew, model_of_bert
+from heads.translation.from_firefox import model_of_firefox, read_firefox, write_firefox_vocabularies
+from heads.translation.from_marian import model_of_marian
+from heads.translation.importing import write_vocabularies
+from heads.translation.marian_folder import read_marian
+from heads.translation.model_folder import about_of
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What an import is told besides the folder."""
+
+    prefix: str = ""
+    """What each source sentence begins with."""
+    labels: Sequence[str] = ()
+    seed: int = 0
+    """Of weights that the model came without."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """How a format is read."""
+
+    model: Callable[[Path, Wishes], Encoder]
+    """The model, in evaluation mode."""
+    vocabularies: Callable[[Path, Path, Wishes], None]
+    """Writes the vocabularies of a folder into another, and beside them what the model came with."""
+
+
+def _bert(folder: Path, wishes: Wishes) -> Encoder:
+    theirs = read_bert(folder)
+    if anew := drawn_anew(theirs):
+        print(anew, file=sys.stderr)
+    return model_of_bert(theirs, wishes.labels, wishes.seed)
+
+
+def _no_prefix(wishes: Wishes) -> None:
+    if wishes.prefix:
+        raise UserError("this model has one target language: leave the prefix out.")
+
+
+def _firefox_vocabularies(folder: Path, place: Path, wishes: Wishes) -> None:
+    _no_prefix(wishes)
+    write_firefox_vocabularies(read_firefox(folder), place)
+
+
+def _marian(folder: Path, wishes: Wishes) -> Encoder:
+    return model_of_marian(read_marian(folder))
+
+
+def _firefox(folder: Path, wishes: Wishes) -> Encoder:
+    return model_of_firefox(read_firefox(folder))
+
+
+READERS = {
+    "bert": Reader(
+        _bert, lambda folder, place, wishes: write_pieces_and_labels(read_bert(folder), place, wishes.labels)
+    ),
+    "marian": Reader(
+        _marian, lambda folder, place, wishes: write_vocabularies(read_marian(folder), place, wishes.prefix)
+    ),
+    "firefox": Reader(_firefox, _firefox_vocabularies),
+}
+"""By the name of the format."""
+
+
+def import_model(pretrained: str, out: Path, prefix: str = "") -> None:
+    """Write a model of others that translates, with all that translating with it takes, to the new folder `out`.
+
+    pretrained: its folder, or a name such as firefox/en-pt. prefix: the piece that each source sentence is to begin
+    with. Raises UserError for what is no such model.
+    """
+    found, folder = format_of(pretrained)
+    reader, wishes = READERS[found.name], Wishes(prefix)
+    model, origin = reader.model(folder, wishes), made_by()
+    with new_folder(out) as stage:
+        reader.vocabularies(folder, stage, wishes)
+        about = about_of(stage)
+        facts = {"experiment": "imported", "run": (about or {})["name"], "updates": 0, "total_updates": 0}
+        save_folder(model, stage, facts, origin)
+        parameters = sum(value.numel() for value in model.parameters())
+        use = use_of("folder", origin, None, None, about)
+        write_text(stage / "README.md", page(model.shape, parameters, facts, None, use, about))

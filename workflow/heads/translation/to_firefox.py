@@ -1,0 +1,115 @@
+"""A model that came from Marian's own format back into it: a folder that its engines read, or plain float32.
+
+What did not change has the bytes it came with. Heads that were removed are zero rows of the output projection, since
+Marian has as many heads in every layer: the file is no smaller, but its engines translate as the pruned model does.
+E width of one head.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from heads.base.files import UserError
+from heads.formats.firefox import files_of
+from heads.formats.marian_file import write
+from heads.model.head_removal import attention_name
+from heads.model.shape import ModelShape
+from heads.model.transformer import Transformer
+from heads.translation.agreement import Pair, largest_difference, log_probabilities
+from heads.translation.from_firefox import NOTHING, FirefoxFolder, model_of_firefox, names_of, our_shape, read_firefox
+from heads.translation.from_marian import Numbering
+from heads.translation.model_folder import ABOUT
+
+PLAIN = "model.npz"
+Numbers = NDArray[np.float32]
+
+
+def write_firefox(model: Transformer, came_with: Path, folder: Path, *, plain: bool = False) -> None:
+    """Write the model, and all files that its engine wants, into a folder.
+
+    came_with: the folder that an import has kept beside the vocabularies. plain: float32 numbers under Marian's names,
+    as a `.npz`, in place of the types that it came in. Raises UserError for a model that did not come from Marian.
+    """
+    origin = _origin(model.shape, came_with)
+    file = origin.file.with_tensors(tensors_of(model, origin))
+    for path in files_of(origin.parts.model):
+        if path != origin.parts.model and path.name != ABOUT:
+            shutil.copyfile(path, folder / path.name)
+    write(folder / (PLAIN if plain else origin.parts.model.name), file)
+
+
+def _origin(shape: ModelShape, came_with: Path) -> FirefoxFolder:
+    try:
+        origin = read_firefox(came_with)
+    except UserError:
+        raise UserError(
+            "the model did not come from Marian's own format, whose files would be written: export it otherwise."
+        ) from None
+    whole = our_shape(origin)
+    if (whole.width, whole.target_pieces, whole.recurrent) != (shape.width, shape.target_pieces, shape.recurrent):
+        raise UserError(f"{came_with} is of another model than this one: export it from where it was trained.")
+    return origin
+
+
+def agreement_of_firefox(model: Transformer, folder: Path, pairs: Sequence[Pair]) -> float:
+    """The largest difference of a target token's log-probability between our model and that of a folder, read anew."""
+    theirs = model_of_firefox(read_firefox(folder))
+    return largest_difference(model, pairs, [log_probabilities(theirs, pair) for pair in pairs])
+
+
+def tensors_of(model: Transformer, origin: FirefoxFolder) -> dict[str, Numbers]:
+    """Our weights under Marian's names and in its shapes; removed heads are as they came, but give nothing out."""
+    weights, before = model.state_dict(), origin.file.tensors()
+    found = {theirs: _turned(weights[ours]) for ours, theirs in names_of(origin.shape)}
+    live = model.shape.live_heads
+    prefixes = {attention_name(kind, i): heads for kind in model.shape.kinds for i, heads in enumerate(live[kind])}
+    width = model.shape.head_width
+    for ours, theirs in names_of(origin.shape):
+        prefix, _, part = ours.rpartition(".")[0].rpartition(".")
+        if prefix in prefixes and found[theirs].shape != before[theirs].shape:
+            columns = [head * width + place for head in prefixes[prefix] for place in range(width)]
+            whole = np.array(before[theirs])
+            if part == "output":
+                whole[:] = 0
+                whole[columns] = found[theirs]
+            else:
+                whole[:, columns] = found[theirs]
+            found[theirs] = whole
+    return found | _embeddings(weights, origin, before)
+
+
+def _turned(ours: Tensor) -> Numbers:
+    """A weight as Marian has it: input x output, or 1 x output."""
+    plain: Numbers = ours.detach().cpu().float().numpy()
+    return plain[None] if plain.ndim == 1 else np.ascontiguousarray(plain.T)
+
+
+def _embeddings(weights: dict[str, Tensor], origin: FirefoxFolder, before: dict[str, Numbers]) -> dict[str, Numbers]:
+    shape, (source, target) = origin.shape, origin.numberings
+    sides = [("Wemb", "source", source)] if shape.one_embedding else [
+        ("encoder_Wemb", "source", source), ("decoder_Wemb", "target", target)
+    ]  # fmt: skip
+    found = {
+        name: _placed(weights[f"{side}_embedding.pieces.weight"], rows, before[name]) for name, side, rows in sides
+    }
+    if not shape.tied_output:
+        name = "decoder_ff_logit_out_W"
+        found[name] = np.ascontiguousarray(_placed(weights["projection.weight"], target, before[name].T).T)
+    if shape.output_bias:
+        name = "decoder_ff_logit_out_b"
+        found[name] = _placed(weights["projection.bias"][:, None], target, before[name].T).T
+    return found
+
+
+def _placed(ours: Tensor, numbering: Numbering, before: Numbers) -> Numbers:
+    """Our rows in Marian's order."""
+    found, plain = np.array(before), ours.detach().cpu().float().numpy()
+    theirs = np.array(numbering.rows)
+    found[theirs[theirs != NOTHING]] = plain[theirs != NOTHING]
+    return found

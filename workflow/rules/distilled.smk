@@ -1,0 +1,56 @@
+# Text without a parallel corpus: a model of others, and what it translates itself.
+DISTILLATIONS = Asked(PLAN.distillations)
+
+
+rule model_of_others:
+    """Take a model of others as one of ours, for no experiment in particular."""
+    input:
+        lambda w: DISTILLATIONS.files_of_model(w.model),
+    output:
+        directory("results/models/{model}"),
+    log:
+        "results/models/log/{model}.txt",
+    benchmark:
+        "results/models/bench/{model}.tsv"
+    wildcard_constraints:
+        model=any_of(DISTILLATIONS.models),
+    conda:
+        "../../envs/torch.yaml"
+    resources:
+        mem_mb=2000,
+        runtime=10,
+    params:
+        pretrained=lambda w: DISTILLATIONS.models[w.model],
+    shell:
+        "python -m heads import --pretrained {params.pretrained:q} --output {output:q} > {log:q} 2>&1"
+
+
+rule distilled:
+    """Have a model translate sentences, to train on (sequence-level knowledge distillation)."""
+    input:
+        model=lambda w: DISTILLATIONS.model_of(w.part),
+        text=lambda w: DISTILLATIONS.text_of(w.part),
+    output:
+        source="results/distilled/{part}.source.txt",
+        target="results/distilled/{part}.target.txt",
+    log:
+        "results/distilled/log/{part}.txt",
+    benchmark:
+        "results/distilled/bench/{part}.tsv"
+    wildcard_constraints:
+        part=any_of(DISTILLATIONS.parts),
+    priority: 2
+    conda:
+        "../../envs/torch.yaml"
+    threads: 1
+    resources:
+        mem_mb=2000,
+        runtime=720,
+    params:
+        sentences=lambda w: DISTILLATIONS.parts[w.part].sentences,
+        after=lambda w: DISTILLATIONS.parts[w.part].after,
+        text=lambda w: DISTILLATIONS.flags_of(w.part),
+        own=flags("model", "source", "target"),
+    shell:
+        "python -m heads distilled --sentences {params.sentences} --after {params.after} {params.text:q} --threads {threads} {params.own:q}"
+        " > {log:q} 2>&1"
