@@ -16,6 +16,8 @@ TRAININGS = {"baseline", "imported", "gates", "scratch", "selected", "penalty_ga
 ABLATIONS = {"ablation", "ablation_out_of_domain"}
 ALONE = {*TRAININGS, *ABLATIONS, "download", "parser", "speed", "latency"}
 ALONE |= {"masking_curve", "checkpoints", "masked"}
+# Once for a model of others, and what waits for it stands between two that would be one group.
+ALONE |= {"model_of_others", "distilled"}
 PAPERS = ("wmt-en-ru", "wmt-en-de", "wmt-en-fr", "opensubtitles-en-ru")
 
 
