@@ -146,6 +146,12 @@ class TestSet(Closed):
     sacrebleu: Text = required("a test set of `sacrebleu --list`, such as wmt14/full")
 
 
+def _as_number(value: Any) -> Any:
+    return int(value) if isinstance(value, str) and value.isdigit() else value
+
+
+Told = Annotated[Count, BeforeValidator(_as_number, json_schema_input_type=Count)]
+"""A number that may be told as text, as inside the braces of --config all is."""
 DISTILLED = Path("results", "distilled")
 """Where the text of distilled parts is made."""
 
@@ -158,7 +164,7 @@ class Distilled(Closed):
     """
 
     distilled_by: Text = required("the model that translates: a folder, or a name such as firefox/en-pt")
-    sentences: Count = required("how many are translated, drawn from all that are clean and distinct")
+    sentences: Told = required("how many are translated, drawn from all that are clean and distinct")
     after: CountOrZero = setting(0, "how many are passed over first, so that several parts share none")
     source: File | None = setting(
         None, "a file with a sentence a line; without it, the documentation of installed Python packages"
