@@ -17,7 +17,7 @@ PROSE = re.compile(r"[A-Z][A-Za-z0-9 ,;:'()%-]*[a-z0-9)][.!?]")
 """A sentence of plain words: no code, no markup, no paths."""
 WORD = re.compile(r"[A-Za-z][a-z'-]*[,;:.!?)]?|\(?[A-Za-z][a-z'-]*|[0-9]+[,.]?")
 BREAK = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
-CODE = (">>>", "::", ":param", ":return", "@", "----", "====", "```", "Parameters", "Returns")
+CODE = (">>>", "::", ":param", ":return", "@", "----", "====", "```")
 """A paragraph with one of these is no prose."""
 WORDS = (5, 40)
 """Fewest and most words of a sentence."""

