@@ -106,6 +106,8 @@ def without(folder: Path, kinds: Sequence[str]) -> list[Path]:
         facts = read_json(run / "model.json")
         live = facts["shape"]["live_heads"]
         facts["shape"]["live_heads"] = {kind: [] if kind in kinds else layers for kind, layers in live.items()}
+        if kinds == ("dec_self",):
+            facts["shape"]["decoder_past"] = "ssru"
         write_json(run / "model.json", facts)
         for path in run.glob("*.tsv"):
             rows = read_tsv(path)

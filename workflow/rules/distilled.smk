@@ -52,5 +52,5 @@ rule distilled:
         text=lambda w: DISTILLATIONS.flags_of(w.part),
         own=flags("model", "source", "target"),
     shell:
-        "python -m heads distilled --sentences {params.sentences} --after {params.after} {params.text:q} --threads {threads} {params.own:q}"
+        "python -m heads distilled --sentences {params.sentences:q} --after {params.after:q} {params.text:q} --threads {threads} {params.own:q}"
         " > {log:q} 2>&1"
