@@ -33,17 +33,17 @@ from heads.training.loop import Plan, Training
 SENTENCES, SHORTEST, LONGEST, UPDATES, WARM = 4000, 8, 20, 40, 3
 
 
-def random_pairs(bpe: BpeSettings, folder: Path) -> Pairs:
-    """Sentences of random pieces."""
+def random_pairs(bpe: BpeSettings, folder: Path, shortest: int = SHORTEST, longest: int = LONGEST) -> Pairs:
+    """Sentences of random subwords, as many of each length."""
     generator, sides = np.random.default_rng(1), []
     for side, pieces in (("source", bpe.source_pieces), ("target", bpe.target_pieces)):
-        lengths = generator.integers(SHORTEST, LONGEST + 1, SENTENCES)
+        lengths = generator.integers(shortest, longest + 1, SENTENCES)
         ids = generator.integers(EOS + 1, pieces, int(lengths.sum())).astype(np.int32)
         path = folder / f"{side}.safetensors"
         save_file({"ids": ids, "offsets": np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)}, path)
         sides.append(Tokens(path))
     source, target = sides
-    return Pairs(source, target, LONGEST)
+    return Pairs(source, target, longest)
 
 
 def operations(model: Encoder, pairs: Pairs, members: np.ndarray) -> float:

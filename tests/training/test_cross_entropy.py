@@ -28,6 +28,7 @@ def test_the_loss_and_its_gradients_are_those_of_torch(
     monkeypatch: pytest.MonkeyPatch, rows: int, smoothing: float, size: float
 ) -> None:
     """Size 30 makes shares so small that they have no logarithm in float64."""
+    monkeypatch.setattr(cross_entropy, "LEAST_TOKENS", 1)
     monkeypatch.setitem(cross_entropy.CHUNK, "cpu", rows * V + 2)
     (states, weight, bias), targets = inputs(size=size, dtype=torch.float64)
     expected = F.cross_entropy(F.linear(states, weight, bias), targets, label_smoothing=smoothing, reduction="sum")
@@ -42,11 +43,26 @@ def test_the_loss_and_its_gradients_are_those_of_torch(
 
 
 def test_rows_of_which_one_is_more_than_a_core_holds_are_taken_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cross_entropy, "LEAST_TOKENS", 1)
     monkeypatch.setitem(cross_entropy.CHUNK, "cpu", V - 1)
     (states, weight, bias), targets = inputs(size=1.0, dtype=torch.float64)
     found = smoothed_cross_entropy(states, weight, bias, targets, 0.2, torch.float64)
     expected = F.cross_entropy(F.linear(states, weight, bias), targets, label_smoothing=0.2, reduction="sum")
     torch.testing.assert_close(found, expected)
+
+
+def test_a_large_vocabulary_is_multiplied_by_no_fewer_than_256_tokens_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(cross_entropy.CHUNK, "cpu", 2 * V)
+    sizes, multiply = [], torch.addmm
+
+    def counted(bias: Tensor, rows: Tensor, matrix: Tensor) -> Tensor:
+        sizes.append(len(rows))
+        return multiply(bias, rows, matrix)
+
+    monkeypatch.setattr(torch, "addmm", counted)
+    states, weight, bias = torch.randn(600, D), torch.randn(V, D), torch.zeros(V)
+    smoothed_cross_entropy(states, weight, bias, torch.zeros(600, dtype=torch.int64), 0.1, torch.float32)
+    assert sizes == [256, 256, 88]
 
 
 def test_products_of_bf16_are_right_to_its_eight_bits_and_gradients_keep_their_type() -> None:
@@ -72,6 +88,7 @@ def test_products_of_bf16_on_a_cpu_have_one_number_of_rows_and_what_fills_them_c
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """oneDNN compiles a product for each number of rows."""
+    monkeypatch.setattr(cross_entropy, "LEAST_TOKENS", 1)
     monkeypatch.setitem(cross_entropy.CHUNK, "cpu", 100 * V)
     sizes, multiply = [], torch.addmm
 

@@ -76,6 +76,7 @@ def on_meta(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch, "autocast", lambda *_, **__: nullcontext())
     monkeypatch.setattr(torch, "is_autocast_enabled", lambda _: False)
     monkeypatch.setattr(torch.optim, "Adam", lambda *groups, **rest: adam(*groups, **{**rest, "fused": False}))
+    monkeypatch.setattr(cross_entropy, "LEAST_TOKENS", 1)
     monkeypatch.setitem(cross_entropy.CHUNK, "meta", 100)
     monkeypatch.setitem(devices.LENGTH_MULTIPLE, "meta", 8)
 

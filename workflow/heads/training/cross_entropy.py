@@ -16,6 +16,8 @@ from heads.model.linear import ROWS, filled
 
 CHUNK = {"cpu": 2**20, "cuda": 2**27}
 """Logits that are held at once, by the kind of device: what stays in a core's cache, or fills a GPU."""
+LEAST_TOKENS = 256
+"""Held at once all the same: each part is added to the gradient of the matrix, which is large with the vocabulary."""
 
 
 def smoothed_cross_entropy(
@@ -44,7 +46,7 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         """The sum; its gradients are found on the way."""
         few_sizes = dtype is torch.bfloat16 and states.device.type == "cpu"  # see `heads.model.linear`
         multiple = ROWS if few_sizes else 1
-        rows = max(1, CHUNK[states.device.type] // len(weight) // multiple) * multiple
+        rows = max(LEAST_TOKENS, CHUNK[states.device.type] // len(weight) // multiple * multiple)
         evenly = smoothing / len(weight)
         inputs, low, low_bias = filled(states) if few_sizes else states.to(dtype), weight.to(dtype), bias.to(dtype)
         of_states, of_weight, of_bias = torch.empty_like(inputs), torch.zeros_like(weight), torch.zeros_like(bias)

@@ -1,0 +1,110 @@
+"""How fast Firefox's translator is trained with gates, beside the matrix products of such an update alone.
+
+Run: PYTHONPATH=workflow python benchmarks/firefox.py. One thread. Random sentences of 20 to 40 subwords; batches and
+scopes are those of the experiment firefox-en-pt. All kinds take turns, so that a busy machine slows them alike.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import torch
+from torch import Tensor, nn
+from train import random_pairs
+
+from heads.base.files import read_yaml
+from heads.base.targets import Target
+from heads.config.settings import resolve, section
+from heads.config.trainings import BpeSettings, GatesSettings, LengthSettings, TrainingSettings
+from heads.formats.registry import format_of
+from heads.model.transformer import Transformer
+from heads.text.batches import Pairs
+from heads.training.job import frozen_beside, pruning_of
+from heads.training.loop import Plan, Training
+from heads.translation.from_firefox import model_of_firefox, read_firefox
+
+UPDATES, WARM = 8, 2
+NAME, EXPERIMENT = "firefox/en-pt", "firefox-en-pt"
+
+
+def trainings(model: Transformer, pairs: Pairs) -> dict[str, Training]:
+    """A training with gates of each scope, in fp32 and in bf16."""
+    experiment = resolve(read_yaml(Path(__file__).parents[1] / "config.yaml"))[EXPERIMENT]
+    settings, gates = section(TrainingSettings, experiment["training"]), section(GatesSettings, experiment["gates"])
+    length, found = LengthSettings(gates.updates, 0, 1, 1), {}
+    for scope in ("enc_self", "all"):
+        for precision in ("fp32", "bf16"):
+            own = deepcopy(model).train()
+            pruning = pruning_of(own, scope, Target.parse("lam-0.01"), gates, frozen_beside(scope, own))
+            plan = Plan(replace(settings, precision=precision), length, 1, 0, torch.device("cpu"))
+            found[f"{scope}, {precision}"] = Training(own, pairs, plan, pruning)
+    return found
+
+
+def sizes(model: Transformer) -> tuple[list[torch.Size], list[torch.Size]]:
+    """Sizes of all matrices that source tokens are multiplied by, and of those of target tokens."""
+    stacks = [[p.shape for p in part.parameters() if p.dim() == 2] for part in (model.encoder, model.decoder)]
+    return stacks[0], [*stacks[1], model.projection.weight.shape]
+
+
+class Products:
+    """The products of an update without anything between them: forward, and two backward where a weight learns."""
+
+    def __init__(self, model: Transformer, *, decoder_learns: bool) -> None:
+        self.sides = [
+            [(torch.randn(shape), learns) for shape in part]
+            for part, learns in zip(sizes(model), (True, decoder_learns), strict=True)
+        ]
+
+    def once(self, tokens: tuple[int, int]) -> None:
+        """All products, of as many tokens of each side."""
+        for rows, side in zip(tokens, self.sides, strict=True):
+            inputs: dict[int, Tensor] = {}
+            for weight, learns in side:
+                width = weight.shape[1]
+                states = inputs.setdefault(width, torch.randn(rows, width))
+                slopes = states @ weight.T
+                slopes @ weight
+                if learns:
+                    slopes.T @ states
+
+
+def main() -> None:
+    """Print CPU milliseconds an update, target tokens a CPU second, and the products' own time, by kind."""
+    torch.set_num_threads(1)
+    _, place = format_of(NAME)
+    model: nn.Module = model_of_firefox(read_firefox(place))
+    assert isinstance(model, Transformer)
+    with TemporaryDirectory() as folder:
+        pieces = BpeSettings(source_pieces=model.shape.source_pieces, target_pieces=model.shape.target_pieces)
+        pairs = random_pairs(pieces, Path(folder), shortest=20, longest=40)
+        kinds = trainings(model, pairs)
+        alone = {"enc_self": Products(model, decoder_learns=False), "all": Products(model, decoder_learns=True)}
+        seconds, tokens = dict.fromkeys([*kinds, *alone], 0.0), 0
+        for number, members in zip(range(WARM + UPDATES), next(iter(kinds.values())).updates(0), strict=False):
+            rows = (int((pairs.source.lengths[members] + 1).sum()), int((pairs.target.lengths[members] + 1).sum()))
+            calls: dict[str, Callable[[], object]] = {
+                name: partial(training.step, members) for name, training in kinds.items()
+            }
+            calls |= {scope: partial(products.once, rows) for scope, products in alone.items()}
+            for name, call in calls.items():
+                started = time.process_time()
+                call()
+                seconds[name] += (time.process_time() - started) * (number >= WARM)
+            tokens += rows[1] * (number >= WARM)
+    for name, spent in seconds.items():
+        products = seconds[name.split(",")[0]]
+        print(
+            f"{name:15} {1000 * spent / UPDATES:7.1f} CPU ms an update  {tokens / spent:8,.0f} target tokens/s  "
+            f"{spent / products:5.2f} times the products in fp32"
+        )
+
+
+if __name__ == "__main__":
+    main()
