@@ -56,7 +56,7 @@ pretrained: .venv/run-installed
 # SOURCE, or else of the documentation of Python packages. TEXT has {dev,test}.{en,pt}.gz, with references.
 TEXTS = [{source: "$(TEXT)/$(1).$(firstword $(subst -, ,$(PAIR))).gz", target: "$(TEXT)/$(1).$(lastword $(subst -, ,$(PAIR))).gz"}]
 DISTILLED = train: [{distilled_by: "firefox/$(PAIR)"$(comma) sentences: $(SENTENCES)$(if $(SOURCE),$(comma) source: "$(SOURCE)")}]
-SENTENCES = 12000
+SENTENCES = 18000
 
 firefox: PAIR = en-pt
 firefox: SOURCE =
