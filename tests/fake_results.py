@@ -13,6 +13,8 @@ import numpy as np
 
 from heads.analysis.alignment_heads import COLUMNS as ALIGNMENT_HEADS
 from heads.analysis.attention_maps import packed
+from heads.analysis.cross_attention_roles import COLUMNS as CROSS_ATTENTION_ROLES
+from heads.analysis.cross_attention_roles import ROLES as CROSS_ROLES
 from heads.base.files import write_json, write_lines, write_tsv
 from heads.base.names import ATTENTIONS, SCOPES
 from heads.base.runs import Run
@@ -131,6 +133,7 @@ def _model(
     write_tsv(path / "positions.tsv", stand, ("trees", "relation", "position", "arcs"))
     # Of its own generator, as above.
     _alignment(path, live["dec_enc"], np.random.default_rng([run.seed, 6, *run.folder.encode()]))
+    _cross_attention(path, live["dec_enc"], np.random.default_rng([run.seed, 7, *run.folder.encode()]))
     if run.kind in ("baseline", "pruned"):
         # Of their own generator, as above.
         _maps(path, live, np.random.default_rng([run.seed, 5, *run.folder.encode()]))
@@ -184,6 +187,21 @@ def _alignment(path: Path, live: list[list[int]], rng: np.random.Generator) -> N
                 counts = {"links": 900, "target_words": 950, "pairs": 100, "aligns": int(aligns)}
                 rows.append({**where, "offset_aer": 0.55, **gain, **counts})
     write_tsv(path / "alignment_heads.tsv", rows, ALIGNMENT_HEADS)
+
+
+def _cross_attention(path: Path, live: list[list[int]], rng: np.random.Generator) -> None:
+    """The first head of the first layer looks at what was written last, all of the second at what is being written."""
+    rows: list[Row] = []
+    for role in CROSS_ROLES:
+        for layer, heads in enumerate(live):
+            for head in heads:
+                holds = role == ("written last" if (layer, head) == (0, 0) else "being written" if layer else "")
+                share = float(rng.uniform(0.5, 0.9) if holds else rng.uniform(0.0, 0.25))
+                ends = {"low": share - 0.02, "high": share + 0.02, "offset": 0, "offset_share": 0.2}
+                gain = {"gain_low": share - 0.22, "gain_high": share - 0.18, "cases": 900, "pairs": 100}
+                told = {"linked_by": "1.0 being written", "told": 2.5, "holds": int(holds)}
+                rows.append({"layer": layer, "head": head, "role": role, "share": share, **ends, **gain, **told})
+    write_tsv(path / "cross_attention_roles.tsv", rows, CROSS_ATTENTION_ROLES)
 
 
 def _maps(path: Path, live: Live, rng: np.random.Generator) -> None:

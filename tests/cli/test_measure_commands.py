@@ -125,6 +125,35 @@ def aligned(
     return read_tsv(out / "out.tsv")
 
 
+def looked(known: Known, out: Path, **links: Path) -> dict[tuple[str, str, str], dict[str, str]]:
+    """What `cross_attention_roles` writes of dev, by layer, head and role."""
+    texts = {side: known.text("dev", side) for side in LETTERS}
+    words = {f"{side}_words": path for side, path in texts.items()} if links else {}
+    bpe = {f"{side}_bpe": known.bpe / f"{side}.model" for side in LETTERS}
+    command("cross_attention_roles", settings=settings(out / "s.yaml", alignment_heads={}), **texts, **words, **links,
+            **bpe, model=known.baseline, out=out / "out.tsv", device="cpu")  # fmt: skip
+    return {(row["layer"], row["head"], row["role"]): row for row in read_tsv(out / "out.tsv")}
+
+
+def test_known_heads_look_at_the_source_of_the_word_being_written_and_of_the_next(known: Known, tmp_path: Path) -> None:
+    """Links say that each word translates the one at its own place, where the known head of the second layer looks."""
+    pairs = known.pairs("dev")
+    write_lines(tmp_path / "links", [" ".join(f"{i}-{i}" for i in range(min(map(len, pair)))) for pair in pairs])
+    rows = looked(known, tmp_path, links=tmp_path / "links")
+    assert {place for place, row in rows.items() if row["share"] == "1"} == {
+        ("1", "1", "being written"), ("0", "0", "written next"),
+    }  # fmt: skip
+    assert rows["1", "1", "being written"]["cases"] == str(sum(min(map(len, pair)) for pair in pairs))
+    assert {row["linked_by"] for row in rows.values()} == {"given"}
+
+
+def test_without_links_heads_are_held_against_the_best_aligner_among_them(known: Known, tmp_path: Path) -> None:
+    rows = looked(known, tmp_path)
+    assert len(rows) == 18
+    assert all(row["linked_by"][:3] != f"{row['layer']}.{row['head']}" and row["told"] for row in rows.values())
+    assert len({row["linked_by"] for row in rows.values()}) == 2
+
+
 @pytest.mark.parametrize("sentences", [0, 4])
 def test_known_heads_align_words_with_the_places_that_they_look_at_over_as_many_pairs_as_the_settings_say(
     known: Known, tmp_path: Path, sentences: int

@@ -63,7 +63,7 @@ def test_every_table_but_those_of_single_heads_tells_the_spread(tmp_path: Path) 
     runs = write_results(tmp_path / "x", World(lams=("0.1",), seeds=(3, 5)))
     # Claims, whose means have verdicts of their own: test_claims.py and test_scoreboard.py.
     assert set(TABLES) - set(KEYS) == {
-        *("measures", "role_drift", "michel_table1", "claims", "scoreboard"),
+        *("measures", "role_drift", "cross_attention", "michel_table1", "claims", "scoreboard"),
         *("nli_measures", "nli_heads", "nli_claims"),
     }
     for name, keys in ((name, keys) for name, keys in KEYS.items() if TRANSLATION in TABLE_NEEDS[name].tasks):

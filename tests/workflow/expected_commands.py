@@ -163,6 +163,14 @@ COMMANDS: dict[str, Mapping[str, str]] = {
         **{f"{side}-words": f"{CORPUS}/dev.{side}.words.txt" for side in SIDES},
         "links": f"{CORPUS}/dev.alignment.txt",
     },
+    "cross_attention_roles": {
+        **measured("cross_attention_roles", RUN, "cross_attention_roles.tsv"),
+        "settings": f"{SETTINGS}/alignment_heads.yaml",
+        **{f"{side}-bpe": f"{BPE}/{side}.model" for side in SIDES},
+        **{side: f"{CORPUS}/dev.{side}.txt" for side in SIDES},
+        **{f"{side}-words": f"{{{side}_words}}" for side in SIDES},
+        "links": "{links}",
+    },
     "maps": {
         **measured("maps", RUN, "maps.json"),
         "source-bpe": f"{BPE}/source.model",
@@ -384,6 +392,7 @@ READ = {
     "relevance_all": (FIRST,),
     "attention_maps": (FIRST,),
     "alignment_heads": (FIRST, "pruned/all/lam-*", "pruned/all/keep-*"),
+    "cross_attention": (FIRST,),
     "bleu_encoder_heads": (FIRST, "pruned/enc_self/lam-*", "pruned/enc_self/keep-*"),
     "functions_retained": (FIRST, "pruned/*/lam-*", "pruned/*/keep-*", "scratch/*/lam-*"),
     "heads_by_type": (FIRST, "pruned/all/lam-*", "pruned/all/keep-*"),

@@ -115,6 +115,7 @@ def planned(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def jobs(planned: Path) -> list[Job]:
     """All jobs of two whole experiments, and those of two others up to roles, of one up to its score and maps."""
     further = [f"results/{name}/baseline/seed-1/roles.tsv" for name in ("near", "taken")]
+    further += ["results/near/baseline/seed-1/cross_attention_roles.tsv"]  # without a word alignment
     further += [f"results/told/baseline/seed-1/{name}" for name in ("accuracy.json", "maps.json")]
     words = ["--configfile", str(TINY), "planned.yaml", "--", "all", *further]
     done = snakemake(planned, "-n", "-p", "--forceall", *words)
@@ -169,7 +170,10 @@ def runs_told(job: Job, jobs: list[Job], whose: Mapping[str, str]) -> dict[str, 
     reads = READ.get(whose.get("name", ""), ())
     parsed = PARSED.get((experiment, whose.get("parsed", "")), "")
     pruned = ["pruned/all/lam-*", "pruned/all/keep-*"]
+    aligned = {"source_words": "source.words", "target_words": "target.words", "links": "alignment"}
+    linked = f"results/corpora/{whose['corpus']}/dev.{{}}.txt" if experiment in ("tiny", "far") else ""
     return {
+        **{flag: linked.format(name) for flag, name in aligned.items()},
         "trees": trees,
         "chosen_heads": chosen_heads(whose),
         "shown": EXAMPLES[0] if experiment == "told" else trees.split(" ")[0].partition("=")[2],

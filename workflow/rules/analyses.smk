@@ -221,6 +221,42 @@ use rule score as alignment_heads with:
         ),
 
 
+use rule score as cross_attention_roles with:
+    """Of which target token cross-attention heads look at the source: the one being written, the last, the next."""
+    input:
+        **SCORED_MODEL,
+        settings=f"{SETTINGS}/alignment_heads.yaml",
+        source_bpe=f"{BPE}/source.model",
+        target_bpe=f"{BPE}/target.model",
+        source=corpus_file("dev.source.txt"),
+        target=corpus_file("dev.target.txt"),
+        source_words=lambda w: PLAN.if_aligned(w.experiment, "source.words"),
+        target_words=lambda w: PLAN.if_aligned(w.experiment, "target.words"),
+        links=lambda w: PLAN.if_aligned(w.experiment, "alignment"),
+        code=[
+            f"{CODE}/{name}.py"
+            for name in (
+                *("analysis/cross_attention_roles", "base/bootstrap"),
+                *("syntax/alignment", "analysis/attention_weights"),
+            )
+        ],
+    output:
+        out=f"{ANY_RUN}/cross_attention_roles.tsv",
+    log:
+        f"{ANY_RUN}/log/cross_attention_roles.txt",
+    benchmark:
+        f"{ANY_RUN}/bench/cross_attention_roles.tsv"
+    resources:
+        mem_mb=4000,
+        runtime=60,
+    params:
+        stage="cross_attention_roles",
+        own=flags(
+            *("model", "source_bpe", "target_bpe", "source", "target", "source_words", "target_words"),
+            *("links", "out"),
+        ),
+
+
 use rule score as maps with:
     """Attention maps of a few sentences while the model translates them or tells their label, for looking at."""
     input:

@@ -16,6 +16,7 @@ from heads.config.settings import section
 from heads.config.trainings import GatesSettings
 from heads.figures.alignment import alignment_heads
 from heads.figures.closing import gates_closing, write_animation
+from heads.figures.cross_attention import cross_attention
 from heads.figures.dependencies import dependency_scores, relative_positions
 from heads.figures.dynamics import dynamics
 from heads.figures.functions import functions_retained
@@ -42,6 +43,7 @@ FIGURES: dict[str, Callable[..., Figure]] = {
     "hard_concrete": hard_concrete,
     "attention_maps": attention_maps,
     "alignment_heads": alignment_heads,
+    "cross_attention": cross_attention,
     "bleu_encoder_heads": bleu_encoder_heads,
     "functions_retained": functions_retained,
     "heads_by_type": heads_by_type,

@@ -242,6 +242,10 @@ class Plan:
         """Whether the experiment's corpus brings a word alignment of dev."""
         return corpora.has_alignment(self._entry(experiment))
 
+    def if_aligned(self, experiment: str, name: str) -> str | list[str]:
+        """The file of dev text that belongs to its word alignment, such as `source.words`; none where there is none."""
+        return f"{self.corpus_of(experiment)}/dev.{name}.txt" if self.has_alignment(experiment) else []
+
     def alignment_of(self, experiment: str) -> str:
         """The word alignment of dev. Raises UserError where the corpus brings none."""
         if not self.has_alignment(experiment):

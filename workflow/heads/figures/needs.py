@@ -20,6 +20,7 @@ NEEDS: dict[str, Need] = {
     "hard_concrete": Need((*ENCODER, *ALL), {"gates": ("heads.tsv",)}, (), driven=True, tasks=EITHER),
     "attention_maps": Need((), {"baseline": ("roles.tsv", "model.json", "maps.json")}, ()),
     "alignment_heads": Need(ALL, dict.fromkeys(("baseline", "pruned"), ("alignment_heads.tsv",)), (), driven=True),
+    "cross_attention": TABLE_NEEDS["cross_attention"],
     "bleu_encoder_heads": Need(
         ENCODER, {"baseline": BLEU, "pruned": BLEU}, ("voita_figure7_encoder_pruning.csv",), driven=True
     ),

@@ -20,6 +20,7 @@ from heads.figures.style import (
     TYPE_MARKERS,
     mean_line,
     new_figure,
+    none_here,
     over_seeds,
     panel,
     shared_legend,
@@ -220,6 +221,10 @@ def heads_by_layer(frames: Frames, paper: pd.DataFrame, experiment: str) -> Figu
             strict=True,
         ):
             chosen = models[models["attention"] == attention]
+            if chosen.empty:
+                none_here(each)
+                panel(each, next(letters), f"{ATTENTION_LABELS[attention]}, {source}")
+                continue
             names = sorted(chosen["layers"].unique(), key=lambda name: float(name.split("+")[0]))
             colours = sns.color_palette("viridis", n_colors=len(names) + 1)
             for name, colour, marker in zip(names, colours, "osD^vPX*" * len(names), strict=False):

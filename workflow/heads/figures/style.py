@@ -146,6 +146,12 @@ def panel(axes: Axes, letter: str, title: str) -> None:
     axes.set_title(f"({letter}) {title}")
 
 
+def none_here(axes: Axes) -> None:
+    """Say in a panel that the model has no attention of its kind."""
+    axes.text(0.5, 0.5, "the model has none", ha="center", va="center", transform=axes.transAxes)
+    axes.set(xticks=[], yticks=[])
+
+
 def shared_legend(figure: Figure | SubFigure, axes: Sequence[Axes], columns: int) -> None:
     """One legend below all panels, each label once."""
     found = {label: handle for each in axes for handle, label in zip(*each.get_legend_handles_labels(), strict=True)}

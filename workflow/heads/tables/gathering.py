@@ -12,6 +12,7 @@ from heads.tables.alignment import alignment_table
 from heads.tables.claims import decided_claims
 from heads.tables.corpus import corpus_table
 from heads.tables.correlations import correlations_table
+from heads.tables.cross_attention import cross_attention_table
 from heads.tables.dynamics import dynamics_table
 from heads.tables.measures import measures_table
 from heads.tables.michel import checkpoints_table, curve_table, heads_table, layers_table
@@ -37,6 +38,7 @@ TABLES: dict[str, Callable[..., pd.DataFrame]] = {
     "roles": roles_table,
     "dynamics": dynamics_table,
     "alignment": alignment_table,
+    "cross_attention": cross_attention_table,
     "speed": speed_table,
     "role_drift": role_drift_table,
     "michel_table1": heads_table,

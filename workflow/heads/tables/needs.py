@@ -105,6 +105,7 @@ NEEDS: dict[str, Need] = {
     ),
     "dynamics": Need((), {"baseline": ("dynamics.tsv",)}, (), tasks=EITHER),
     "alignment": Need(BOTH, dict.fromkeys(("baseline", "pruned", "scratch"), (ALIGNED, "model.json")), (), driven=True),
+    "cross_attention": Need((), {"baseline": ("cross_attention_roles.tsv",)}, ()),
     "speed": Need((), {"baseline": ("speed.tsv",)}, ("michel_table4_speed.csv",)),
     "michel_table1": Need((), {"baseline": ("ablation.tsv", "ablation.dev.tsv")}, ("michel_table1_heads.csv",)),
     "michel_table2": Need((), {"baseline": ("layers_to_one.tsv",)}, ("michel_tables2_5_layers.csv",)),

@@ -37,7 +37,7 @@ TEXT = {
     "relation",
     "signature",
 }
-TEXT |= {"step", "run", "device", "form", "order", "target"}
+TEXT |= {"linked_by", "step", "run", "device", "form", "order", "target"}
 OBJECTS = {"maps", "statistics"}
 
 Record = dict[str, Any]
@@ -127,6 +127,10 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "alignment_heads.tsv": (
         *("step", "layer", "head", "aer", "aer_low", "aer_high", "precision", "recall"),
         *("offset", "offset_aer", "gain", "gain_low", "gain_high", "links", "pairs", "aligns"),
+    ),
+    "cross_attention_roles.tsv": (
+        *("layer", "head", "role", "share", "low", "high", "offset", "offset_share"),
+        *("gain_low", "gain_high", "cases", "pairs", "linked_by", "told", "holds"),
     ),
     "gates.jsonl": ("update", "attention", "layer", "head", "p_open"),
     "maps.json": ("maps",),

@@ -1,0 +1,218 @@
+"""Roles of cross-attention heads: the source of the token being written, of the last one, of the next. No torch.
+
+The decoder reads the reference. At step t, which writes target subword t, a head looks at the source subword of its
+largest weight. The role's share is that of steps where this is linked with target subword t (being written), t-1
+(written last) or t+1 (written next). A step for which there is no such target subword, or no link of it, is no case. A
+head that looks mostly at the source's end sign looks nowhere.
+
+Links are given ones between words, each of which links all subwords of its two words; or else the model's own: its best
+aligner, the head and role whose source subword tells most of the subword that it would be linked with, links each of
+these with the subword that it looks at. The aligner itself is held against the best of the other heads. How much is
+told, in nats a subword, is the mean of log p(target | source) / p(target), where p counts the same steps of all other
+sentences, smoothed by one occurrence of each target subword's own share, so that a new pair tells nothing and not minus
+infinity. The more it is, the more can the model's own links be trusted.
+
+Beside each share stands the best that one fixed offset could do on the same cases, source subword t + k in step t.
+Intervals are by bootstrap over pairs, the best offset found anew in every draw. A head has a role if the interval
+supports that its share is by the margin larger than the best offset's.
+
+N heads, T target and S source subwords, P pairs, K offsets.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heads.analysis.alignment_heads import Gold
+from heads.analysis.roles import NOWHERE, ROUNDING, Floats, Row, Whole
+from heads.base.bootstrap import interval, resampled_sums
+from heads.config.analyses import AlignmentHeadsSettings
+
+COLUMNS = (
+    "layer",
+    "head",
+    "role",
+    "share",
+    "low",
+    "high",
+    "offset",
+    "offset_share",
+    "gain_low",
+    "gain_high",
+    "cases",
+    "pairs",
+    "linked_by",
+    "told",
+    "holds",
+)
+ROLES = {"being written": 0, "written last": -1, "written next": 1}
+"""How far the target subword that a role is about lies behind the one that the step writes."""
+GIVEN = "given"
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """A pair: its subwords, the source subword that each head looks at in each step [N, T], and the links [S, T]."""
+
+    source: Whole
+    target: Whole
+    at: Whole
+    """NOWHERE where most weight lies on the end sign."""
+    linked: NDArray[np.bool_] | None = None
+
+
+def between_subwords(gold: Gold) -> NDArray[np.bool_]:
+    """Links between words as links between all of their subwords [S, T]."""
+    source, target = gold.source.membership > 0, gold.target.membership > 0
+    return np.asarray(source.T.astype(int) @ gold.linked @ target > 0)
+
+
+class Aligner(NamedTuple):
+    """A head, by its place, that links target subwords with what it looks at under a role, and how much that tells."""
+
+    head: int
+    role: str
+    told: float
+
+
+def looked_at(weights: NDArray[np.floating]) -> Whole:
+    """The source subword that heads look at by weights [N, T, S] without the end sign's column, [N, T]."""
+    best = weights.argmax(-1)
+    return np.where(weights.max(-1) >= 1 - weights.sum(-1), best, NOWHERE)
+
+
+def about(role: str, steps: int) -> tuple[slice, slice]:
+    """The steps of a role that have a case, and the target subwords that they are about."""
+    shift = ROLES[role]
+    own = slice(max(0, -shift), steps - max(0, shift))
+    return own, slice(own.start + shift, own.stop + shift)
+
+
+def aligners(pairs: Sequence[Looked]) -> list[Aligner]:
+    """Every head, by its place, under the role in which it tells most of the target subword; the best first."""
+    best = []
+    for head in range(pairs[0].at.shape[0]):
+        told = {role: told_by(pairs, head, role) for role in ROLES}
+        role = max(told, key=told.__getitem__)
+        best.append(Aligner(head, role, told[role]))
+    return sorted(best, key=lambda aligner: -aligner.told)
+
+
+def told_by(pairs: Sequence[Looked], head: int, role: str) -> float:
+    """How much the source subword that a head looks at tells of the target subword that a role is about, in nats."""
+    seen = [_seen(pair, head, role) for pair in pairs]
+    joint, sources, targets = Counter[tuple[int, int]](), Counter[int](), Counter[int]()
+    for steps in seen:
+        joint.update(steps)
+        sources.update(source for source, _ in steps)
+        targets.update(target for _, target in steps)
+    nats = 0.0
+    for steps in seen:
+        own = Counter(steps), Counter(source for source, _ in steps), Counter(target for _, target in steps)
+        others = targets.total() - len(steps)
+        for source, target in steps:
+            if share := (targets[target] - own[2][target]) / max(others, 1):
+                together, alone = joint[source, target] - own[0][source, target], sources[source] - own[1][source]
+                nats += math.log((together + share) / (alone + 1) / share)
+    return nats / max(targets.total(), 1)
+
+
+def _seen(pair: Looked, head: int, role: str) -> list[tuple[int, int]]:
+    """The source subword that a head looks at in each step and the target subword that a role is about, as ids."""
+    own, wanted = about(role, len(pair.target))
+    at, target = pair.at[head, own], pair.target[wanted]
+    there = at != NOWHERE
+    return list(zip(pair.source[at[there]].tolist(), target[there].tolist(), strict=True))
+
+
+def linked_by(pair: Looked, head: int, role: str) -> NDArray[np.bool_]:
+    """The links [S, T] that a head makes of a pair under a role."""
+    links = np.zeros((len(pair.source), len(pair.target)), bool)
+    own, wanted = about(role, len(pair.target))
+    at, places = pair.at[head, own], np.arange(len(pair.target))[wanted]
+    links[at[at != NOWHERE], places[at != NOWHERE]] = True
+    return links
+
+
+def cross_attention_roles(
+    pairs: Sequence[Looked], heads: Sequence[tuple[int, int]], settings: AlignmentHeadsSettings
+) -> list[Row]:
+    """Every head under each role, as rows of COLUMNS; heads are layer and original number in the order of `Looked.at`.
+
+    Links are given with all pairs or with none; a model with a single head has none of its own to be held against.
+    """
+    if not heads or not pairs:
+        return []
+    everyone = range(len(heads))
+    if pairs[0].linked is not None:
+        given = [pair.linked for pair in pairs if pair.linked is not None]
+        return [row for role in ROLES for row in _rows(pairs, given, role, heads, everyone, settings, GIVEN, None)]
+    if len(heads) == 1:
+        return []
+    first, second = aligners(pairs)[:2]
+    rows: list[Row] = []
+    for role in ROLES:
+        others = [head for head in everyone if head != first.head]
+        for by, measured in ((first, others), (second, [first.head])):
+            layer, number = heads[by.head]
+            links, name = [linked_by(pair, by.head, by.role) for pair in pairs], f"{layer}.{number} {by.role}"
+            rows += _rows(pairs, links, role, heads, measured, settings, name, by.told)
+    return sorted(rows, key=lambda row: ([*ROLES].index(str(row["role"])), row["layer"], row["head"]))
+
+
+def _rows(
+    pairs: Sequence[Looked],
+    links: Sequence[NDArray[np.bool_]],
+    role: str,
+    heads: Sequence[tuple[int, int]],
+    measured: Sequence[int],
+    settings: AlignmentHeadsSettings,
+    name: str,
+    told: float | None,
+) -> list[Row]:
+    """Those heads under one role that are `measured`, by links of a name."""
+    cases, hits = _hits(pairs, links, role)
+    offsets, found = _by_offset(links, role)
+    columns = np.concatenate([cases[:, None], hits[:, measured], found], 1).astype(np.float32)
+    sums = np.concatenate([columns.sum(0, dtype=float)[None], resampled_sums(columns, settings.bootstrap)])
+    shares = np.divide(sums[:, 1:], sums[:, :1], out=np.full_like(sums[:, 1:], np.nan), where=sums[:, :1] > 0)
+    own, by_offset = shares[:, : len(measured)], shares[:, len(measured) :]
+    best = by_offset.max(1, keepdims=True)
+    (low, high), (gain_low, gain_high) = interval(own[1:]), interval((own - best)[1:])
+    beside, facts = (offsets[int(by_offset[0].argmax())], float(best[0, 0])), (int(sums[0, 0]), len(pairs), name, told)
+    rows: list[Row] = []
+    for place, head in enumerate(measured):
+        shown = (float(own[0, place]), float(low[place]), float(high[place]))
+        ends = (float(gain_low[place]), float(gain_high[place]))
+        holds = int(gain_low[place] - settings.margin >= -ROUNDING)
+        rows.append(dict(zip(COLUMNS, (*heads[head], role, *shown, *beside, *ends, *facts, holds), strict=True)))
+    return rows
+
+
+def _hits(pairs: Sequence[Looked], links: Sequence[NDArray[np.bool_]], role: str) -> tuple[Floats, Floats]:
+    """By pair the cases of a role [P], and those in which heads look at what is linked [P, N]."""
+    cases, hits = [], []
+    for pair, linked in zip(pairs, links, strict=True):
+        own, wanted = about(role, len(pair.target))
+        at, part = pair.at[:, own], linked[:, wanted]
+        cases.append(part.any(0).sum())
+        hits.append((part[at, np.arange(part.shape[1])] & (at != NOWHERE)).sum(1))
+    return np.array(cases, float), np.array(hits, float)
+
+
+def _by_offset(links: Sequence[NDArray[np.bool_]], role: str) -> tuple[list[int], Floats]:
+    """Offsets of links, and by pair the cases of a role in which each of them would hit, [P, K]."""
+    found = []
+    for linked in links:
+        own, wanted = about(role, linked.shape[1])
+        source, case = np.nonzero(linked[:, wanted])
+        found.append(Counter((source - (case + own.start)).tolist()))
+    offsets = sorted(set().union(*found)) or [0]
+    return offsets, np.array([[one[offset] for offset in offsets] for one in found], float)

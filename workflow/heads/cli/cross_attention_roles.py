@@ -1,0 +1,93 @@
+"""`cross_attention_roles`: at the source of which target token heads look: being written, last or next."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from heads.analysis.alignment_heads import Gold
+from heads.analysis.alignment_pairs import golds_of
+from heads.analysis.attention_weights import attend_to_source
+from heads.analysis.cross_attention_roles import COLUMNS, Looked, between_subwords, cross_attention_roles, looked_at
+from heads.base.files import UserError, read_yaml, write_tsv
+from heads.cli._flags import add_device_arguments
+from heads.config.analyses import AlignmentHeadsSettings
+from heads.config.settings import section
+from heads.model.folder import load_folder
+from heads.syntax.alignment import Words
+from heads.syntax.pharaoh import Lines, aligned_pairs, lines_of
+from heads.text.vocabulary import Vocabulary
+from heads.training.devices import label_of, pick
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Flags of `python -m heads cross_attention_roles`."""
+    parser.add_argument("--model", type=Path, required=True, help="folder of a trained model")
+    parser.add_argument("--settings", type=Path, required=True, help="settings of the stage, YAML")
+    for side in ("source", "target"):
+        parser.add_argument(f"--{side}-bpe", type=Path, required=True, help=f"{side} SentencePiece model")
+        parser.add_argument(f"--{side}", type=Path, required=True, help=f"plain text of the {side} sentences")
+        parser.add_argument(f"--{side}-words", type=Path, help="with --links: the same with blanks between words")
+    parser.add_argument(
+        "--links", type=Path, help="word alignment in Pharaoh format; without one the model's own best aligner links"
+    )
+    parser.add_argument("--out", type=Path, required=True, help="table to write")
+    add_device_arguments(parser)
+
+
+def run(arguments: argparse.Namespace) -> str:
+    """Measure and write the table."""
+    settings = section(AlignmentHeadsSettings, read_yaml(arguments.settings)["alignment_heads"])
+    vocabularies = [Vocabulary(path) for path in (arguments.source_bpe, arguments.target_bpe)]
+    texts = [lines_of(path) for path in (arguments.source, arguments.target)]
+    given = arguments.links is not None
+    if given:
+        words = [lines_of(path) for path in (arguments.source_words, arguments.target_words)]
+        linked = aligned_pairs(lines_of(arguments.links), texts, words)
+        golds = golds_of(linked, vocabularies, settings, str(arguments.links))
+    else:
+        golds = unlinked(texts, vocabularies, settings)
+    device = pick(arguments.device, arguments.threads)
+    model = load_folder(arguments.model).to(device)
+    heads = [(layer, head) for _, layer, head in model.shape.heads(("dec_enc",))]
+    attended = attend_to_source(model, [(gold.source, gold.target) for gold in golds], settings.batch_tokens)
+    pairs = [
+        Looked(
+            np.asarray(golds[number].source.pieces, np.int64),
+            np.asarray(golds[number].target.pieces, np.int64),
+            looked_at(weights[:, :-1]),
+            between_subwords(golds[number]) if given else None,
+        )
+        for number, weights in attended
+    ]
+    write_tsv(arguments.out, cross_attention_roles(pairs, heads, settings), COLUMNS)
+    return label_of(device)
+
+
+def unlinked(
+    texts: Sequence[Lines], vocabularies: Sequence[Vocabulary], settings: AlignmentHeadsSettings
+) -> list[Gold]:
+    """The first pairs of a text without links, in subwords, those with too long a side left out.
+
+    Raises UserError where no pair is left.
+    """
+    encoded = [
+        vocabulary.encode(text.lines[: settings.sentences or None])
+        for text, vocabulary in zip(texts, vocabularies, strict=True)
+    ]
+    pairs = [
+        Gold(_unparsed(number, source), _unparsed(number, target), np.zeros((0, 0), bool))
+        for number, (source, target) in enumerate(zip(*encoded, strict=True))
+        if all(0 < len(ids) <= settings.max_pieces for ids in (source, target))
+    ]
+    if not pairs:
+        raise UserError(f"{texts[0].name} has no sentence of at most {settings.max_pieces} subwords: raise max_pieces.")
+    return pairs
+
+
+def _unparsed(number: int, ids: Sequence[int]) -> Words:
+    """A sentence in subwords of which no word is known."""
+    return Words(number, (), (), np.array(ids, np.int32), np.zeros((0, len(ids))))
