@@ -122,6 +122,21 @@ def test_what_nothing_contributed_to_is_absorbed_and_not_lost(name: str) -> None
     torch.testing.assert_close(account.absorbed, (multiplier * outputs).sum(-1))
 
 
+@pytest.mark.parametrize(("least", "lowered"), [(1e-16, 0.0), (1e-11, 0.5)])
+@pytest.mark.parametrize("name", ["z-plus", "alpha-beta"])
+def test_what_a_recurrent_unit_nearly_forgot_keeps_no_relevance_back(name: str, least: float, lowered: float) -> None:
+    """Of two candidates the older one, which lowers, has next to no weight; below the stabiliser it counts as none."""
+    values = torch.tensor([-1.0, 2.0], dtype=torch.float64)[None, None, :, None]
+    weights = torch.tensor([[1.0, 0.0], [least, 0.7]], dtype=torch.float64)[None, None]
+    outputs = weights @ values
+    back = rule_of(name, 1e-12).weighting(Attended(values, values, values, weights, outputs, own=True))
+    multiplier, account = torch.ones(1, 1, 2, 1, 1, dtype=torch.float64), Account(torch.zeros(1, 1))
+    multiplier[:, :, 0] = 0.0
+    received = back(multiplier, account).values.flatten() * values.flatten() / outputs[0, 0, 1, 0]
+    share = lowered if name == "alpha-beta" else 0.0
+    torch.testing.assert_close(received, torch.tensor([share, 1 - share], dtype=torch.float64), rtol=1e-10, atol=0.0)
+
+
 def test_the_stabiliser_moves_a_denominator_away_from_zero_and_upwards_at_zero() -> None:
     denominators = torch.tensor([-2.0, -0.0, 0.0, 3.0], dtype=torch.float64)
     expected = torch.tensor([-2.25, 0.25, 0.25, 3.25], dtype=torch.float64)

@@ -2,11 +2,12 @@
 
 An output's relevance goes with weight alpha to the inputs that raised it, in the ratio of what they added, and with
 weight beta to those that lowered it. Shares are added (alpha + beta = 1): z-plus has alpha 1 and beta 0, alpha-beta a
-half each. Where all contributions have one sign, that side gets all; under z-plus an output that nothing raised keeps
-its relevance to itself, and the account takes it. Biases take no part. Bach et al. speak of layers of weighted sums;
-how a Transformer's other operations are made into such is ours: a layer norm by its derivative at a fixed standard
-deviation, a residual sum by its two summands, an attention by its derivatives at queries, keys and values. The codes
-that Voita et al. released start from the same equation and do otherwise: see `heads.analysis.lrp.released`.
+half each. Where all contributions have one sign, up to a share of `stabiliser`, that side gets all; under z-plus an
+output that nothing raised keeps its relevance to itself, and the account takes it. Biases take no part. Bach et al.
+speak of layers of weighted sums; how a Transformer's other operations are made into such is ours: a layer norm by its
+derivative at a fixed standard deviation, a residual sum by its two summands, an attention by its derivatives at
+queries, keys and values. The codes that Voita et al. released start from the same equation and do otherwise: see
+`heads.analysis.lrp.released`.
 
 Letters of shapes as in `heads.analysis.lrp.rules`.
 """
@@ -31,7 +32,6 @@ from heads.analysis.lrp.rules import (
     at_values,
     first,
     slope_of,
-    stabilised,
     unchanged,
 )
 
@@ -109,13 +109,16 @@ class SignSplit(Multipliers):
 
     def _split(self, raised: Tensor, lowered: Tensor, outputs: Tensor) -> Split:
         """For outputs [B, Q, ...] to which all that raises or lowers them contributed `raised` and `lowered`."""
-        no_raising, no_lowering = raised <= 0, lowered >= 0
+        # Sums of one sign never cancel, so nothing is added to them. A side that is next to nothing counts as none: a
+        # recurrent unit's first candidates, long forgotten, would be the half of an output.
+        least = self.stabiliser * (raised - lowered)
+        no_raising, no_lowering = raised <= least, -lowered <= least
         alpha = torch.where(no_lowering, 1.0, self.alpha) if self.alpha < 1 else torch.ones_like(raised)
-        up = torch.where(no_raising, 0.0, alpha * outputs / stabilised(raised, self.stabiliser))
+        up = torch.where(no_raising, 0.0, alpha * outputs / raised)
         lost, down = no_raising, None
         if self.alpha < 1:
             beta = torch.where(no_raising, 1.0, 1 - self.alpha)
-            down = torch.where(no_lowering, 0.0, beta * outputs / stabilised(lowered, self.stabiliser))
+            down = torch.where(no_lowering, 0.0, beta * outputs / lowered)
             lost = no_raising & no_lowering
         ended = outputs * lost
         kept = ended if ended.any() else None
