@@ -388,6 +388,7 @@ READ = {
     "relative_positions": (FIRST,),
     "dependency_scores": (FIRST,),
     "hard_concrete": ("gates/*/lam-*", "gates/*/keep-*"),
+    "heads_needed": (FIRST, "gates/*/lam-*", "gates/*/keep-*"),
     "head_functions": (FIRST,),
     "relevance_all": (FIRST,),
     "attention_maps": (FIRST,),

@@ -25,6 +25,7 @@ from heads.figures.importance import head_functions, relevance_all
 from heads.figures.maps import attention_maps
 from heads.figures.measures import measures
 from heads.figures.michel import FIGURES as MICHEL_FIGURES
+from heads.figures.needed import heads_needed
 from heads.figures.needs import ACROSS, ANIMATED, FROM_SETTINGS, NEEDS
 from heads.figures.nli import FIGURES as NLI_FIGURES
 from heads.figures.pruning import bleu_encoder_heads, bleu_scratch, heads_by_layer, heads_by_type
@@ -34,6 +35,7 @@ from heads.figures.style import save, styled
 from heads.tables.reading import load_reference, load_runs
 
 FIGURES: dict[str, Callable[..., Figure]] = {
+    "heads_needed": heads_needed,
     "head_functions": head_functions,
     "relevance_all": relevance_all,
     "measures": measures,

@@ -9,6 +9,13 @@ BLEU = ("bleu.json", "model.json")
 ENCODER, ALL = ("enc_self",), ("all",)
 
 NEEDS: dict[str, Need] = {
+    "heads_needed": Need(
+        (*ENCODER, *ALL),
+        {"baseline": ("roles.tsv", "cross_attention_roles.tsv", "ablation.tsv"), "gates": ("heads.tsv",)},
+        (),
+        driven=True,
+        optional=("roles.tsv",),
+    ),
     "head_functions": Need(
         (), {"baseline": ("model.json", "lrp.tsv", "confidence.tsv", "roles.tsv")}, (), tasks=EITHER
     ),

@@ -1,0 +1,116 @@
+"""Which heads a model needs: what each head does, how long its gate stays open, and what masking it alone costs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from heads.base.names import ATTENTION_LABELS
+from heads.figures.importance import relation_label
+from heads.figures.style import MINUS, colour_bar, first_seed, heat_map, matrix, new_figure, none_here, panel
+from heads.tables.reading import Frames, first_of, pruned_by_gates
+
+KINDS = {"enc_self": "enc_self", "dec_enc": "all"}
+"""The kinds of attention that are shown, each with the scope of the prunings that its gates are taken from."""
+OFFSET_LABELS = {"-1": "previous", "0": "itself", "+1": "next", "-2": "2 before", "+2": "2 after"}
+CROSS_LABELS = {
+    "being written": "source of\nthis token",
+    "written last": "source of\nthe last",
+    "written next": "source of\nthe next",
+}
+USUALLY = 0.5
+"""The share of cases from which on a head is said to do something."""
+SURE = 0.01
+"""The p-value below which masking a head alone is said to cost BLEU."""
+DARK = 0.6
+"""The share of prunings above which a cell is dark, so that what is written in it is white."""
+
+
+def heads_needed(frames: Frames, experiment: str) -> Figure:
+    """Two grids, encoder and cross-attention: the darker a head, the more of the prunings leave its gate open.
+
+    Prunings are all of the scope (the encoder's alone; all kinds for cross-attention), over all seeds. A head says what
+    it looks at in at least half of the cases, and below it what masking it alone changes BLEU by, where p < 0.01. Both
+    are of the first seed. frames: `heads.tsv`, `roles.tsv` (perhaps without rows), `cross_attention_roles.tsv`,
+    `ablation.tsv`.
+    """
+    stays, doing = survival(frames["heads.tsv"]), {**_encoder(frames["roles.tsv"]), **_cross(frames)}
+    cost = first_seed(frames["ablation.tsv"]).set_index(["attention", "layer", "head"])
+    layers = [
+        1 + int(cost.loc[kind].index.get_level_values("layer").max()) if kind in cost.index else 1 for kind in KINDS
+    ]
+    title = f"Which heads does the model need? Experiment “{experiment}”"
+    grid = {"height_ratios": [max(each, 2) for each in layers]}
+    figure, axes = new_figure(0.9 + 0.5 * sum(max(each, 2) for each in layers), title, nrows=2, gridspec_kw=grid)
+    for each, kind, letter in zip(axes[:, 0], KINDS, "ab", strict=True):
+        panel(
+            each, letter, f"{ATTENTION_LABELS[kind]}; gates on {'the encoder' if KINDS[kind] == kind else 'all kinds'}"
+        )
+        own = stays[stays["attention"] == kind]
+        if own.empty:
+            none_here(each)
+            continue
+        cells = heat_map(each, matrix(own, "open"), limits=(0.0, 1.0), colours="Greens")
+        for layer, head, share in own[["layer", "head", "open"]].itertuples(index=False):
+            _cell(each, layer, head, doing.get((kind, layer, head), ""), _change(cost, (kind, layer, head)), share)
+        heads = own["head"].nunique()
+        each.set_xticks(np.arange(heads) + 0.5, [str(head + 1) for head in range(heads)])
+        each.set(ylabel="layer", xlabel="head")
+        colour_bar(figure, cells, [each], "prunings in which it stays", aspect=10)
+    return figure
+
+
+def survival(gates: pd.DataFrame) -> pd.DataFrame:
+    """The share `open` of prunings that leave each head, with `attention`, `layer` and `head`; kinds as in KINDS."""
+    parts = []
+    for kind, scope in KINDS.items():
+        own = pruned_by_gates(gates[(gates["kind"] == "gates") & (gates["scope"] == scope)])
+        parts.append(own[own["attention"] == kind])
+    return pd.concat(parts).groupby(["attention", "layer", "head"], as_index=False)["open"].mean()
+
+
+def _encoder(roles: pd.DataFrame) -> dict[tuple[str, int, int], str]:
+    """What encoder heads usually look at: an offset, or a relation or the rarest subword as far as they hold it."""
+    if roles.empty:
+        return {}
+    rows = first_of(first_seed(roles), "trees")
+    held = (rows["role"] == "positional") | (rows["role"].isin(["syntactic", "rare"]) & (rows["holds"] == 1))
+    rows = (
+        rows[held & (rows["accuracy"] >= USUALLY)]
+        .sort_values("accuracy")
+        .drop_duplicates(["layer", "head"], keep="last")
+    )
+    found = rows[["layer", "head", "role", "name", "accuracy"]].itertuples(index=False)
+    return {("enc_self", layer, head): f"{_role(role, name)}\n{share:.0%}" for layer, head, role, name, share in found}
+
+
+def _role(role: str, name: str) -> str:
+    if role == "positional":
+        return OFFSET_LABELS.get(name, name.replace("-", MINUS))
+    return relation_label(name, short=False) if role == "syntactic" else "rarest"
+
+
+def _cross(frames: Frames) -> dict[tuple[str, int, int], str]:
+    """Of which target token cross-attention heads usually look at the source."""
+    rows = first_seed(frames["cross_attention_roles.tsv"])
+    rows = rows[rows["share"] >= USUALLY].sort_values("share").drop_duplicates(["layer", "head"], keep="last")
+    found = rows[["layer", "head", "role", "share"]].itertuples(index=False)
+    return {("dec_enc", layer, head): f"{CROSS_LABELS[role]} {share:.0%}" for layer, head, role, share in found}
+
+
+def _change(cost: pd.DataFrame, place: tuple[str, int, int]) -> str:
+    """What masking a head alone changes BLEU by, where that is sure."""
+    if place not in cost.index or not cost.loc[place, "p_value"] < SURE:
+        return ""
+    return f"{cost.loc[place, 'bleu_change']:+.1f} BLEU".replace("-", MINUS)
+
+
+def _cell(axes: Axes, layer: int, head: int, doing: str, change: str, share: float) -> None:
+    colour = "white" if share > DARK else "black"
+    style: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 5.5, "linespacing": 0.95, "color": colour}
+    axes.text(head + 0.5, layer + (0.62 if change else 0.5), doing, **style)
+    axes.text(head + 0.5, layer + 0.2, change, **style | {"fontsize": 5})
