@@ -371,6 +371,7 @@ LAM, BUDGET, FIRST = ("gates/*/lam-*", "pruned/*/lam-*", "scratch/*/lam-*"), "*/
 READ = {
     # By table and figure, the runs that it reads, as patterns of their folders.
     "pruning": (FIRST, *LAM, *DRIVEN),
+    "spare": (FIRST, "pruned/*/lam-*", "pruned/*/keep-*"),
     "dependencies": (FIRST,),
     "roles": (FIRST, "pruned/*/lam-*", "pruned/*/keep-*", "scratch/*"),
     "alignment": (FIRST, "pruned/*/lam-*", "pruned/*/keep-*", "scratch/*"),

@@ -21,8 +21,16 @@ from heads.base.provenance import PACKAGES, machine
 RESULTS, LOGS = Path("results"), Path(".snakemake/log")
 
 PICTURES = (
-    *("bleu_encoder_heads", "bleu_scratch", "heads_by_type", "heads_by_layer", "head_functions"),
-    *("functions_retained", "dynamics", "alignment_heads", "selection", "michel_fig1", "michel_fig3"),
+    *("heads_needed", "bleu_encoder_heads", "bleu_scratch", "heads_by_type", "heads_by_layer", "head_functions"),
+    *(
+        "functions_retained",
+        "dynamics",
+        "alignment_heads",
+        "cross_attention",
+        "selection",
+        "michel_fig1",
+        "michel_fig3",
+    ),
     *("nli_heads", "nli_masking_curve", "nli_pruning", "nli_selection"),
 )
 """The figures that tell an experiment's story; only as PNG."""

@@ -119,7 +119,7 @@ def gather(frames: Frames, measures: pd.DataFrame, experiment: str, seed: int) -
     model, roles = mine["model.json"][with_heads], first_of(mine["roles.tsv"], "trees")
     functions = head_functions({"model.json": model, "roles.tsv": roles})
     keys = list(RUN_COLUMNS)
-    scores = _scores(mine["bleu.json"], mine["bleu_statistics.tsv"])
+    scores = scores_of(mine["bleu.json"], mine["bleu_statistics.tsv"])
     # Pruned and from scratch are compared after equally many updates.
     unlike = unlike_scratch(mine["model.json"])
     scores = scores[[run not in unlike for run in scores[keys].itertuples(index=False, name=None)]]
@@ -136,7 +136,8 @@ def gather(frames: Frames, measures: pd.DataFrame, experiment: str, seed: int) -
     return Evidence(own(measures), runs, model, functions, roles, mine["heads.tsv"], mine)
 
 
-def _scores(bleu: pd.DataFrame, statistics: pd.DataFrame) -> pd.DataFrame:
+def scores_of(bleu: pd.DataFrame, statistics: pd.DataFrame) -> pd.DataFrame:
+    """`scores` of every run: BLEU of all test sentences, then of each draw of them; see `Scores`."""
     both = bleu[[*RUN_COLUMNS, "bleu"]].merge(statistics, on=list(RUN_COLUMNS))
     scores = [
         np.concatenate([[whole], bleu_of(resampled_sums(counts.astype(np.float32), DRAWS))])

@@ -30,10 +30,12 @@ from heads.tables.roles import dependencies_table, role_drift_table, roles_table
 from heads.tables.scoreboard import scoreboard_table
 from heads.tables.seeds import with_spread
 from heads.tables.selection import selection_table
+from heads.tables.spare import spare_table
 from heads.tables.speed import speed_table
 
 TABLES: dict[str, Callable[..., pd.DataFrame]] = {
     "pruning": pruning_table,
+    "spare": spare_table,
     "dependencies": dependencies_table,
     "roles": roles_table,
     "dynamics": dynamics_table,
@@ -64,6 +66,7 @@ TABLES: dict[str, Callable[..., pd.DataFrame]] = {
 
 KEYS = {
     "pruning": ("experiment", "kind", "scope", "lam", "keep"),
+    "spare": ("experiment", "scope", "against", "most_bleu_lost"),
     "dependencies": ("experiment", "relation", "direction"),
     "roles": ("experiment", "kind", "scope", "lam", "keep"),
     "dynamics": ("experiment", "update", "finished", "role", "name"),

@@ -90,6 +90,7 @@ NEEDS: dict[str, Need] = {
         ("voita_table2_pruning.csv", "voita_figure7_encoder_pruning.csv"),
         driven=True,
     ),
+    "spare": Need(BOTH, dict.fromkeys(("baseline", "pruned"), (*SCORED, "model.json")), (), driven=True),
     "dependencies": Need(
         (), {"baseline": ("roles.tsv", "alignment.tsv")}, ("voita_table1_dependencies.csv",), tasks=EITHER
     ),

@@ -1,0 +1,76 @@
+"""How many heads a model can spare: the most that are gone from a pruned model at a given loss of BLEU."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from heads.base.bootstrap import interval
+from heads.base.names import SCOPES
+from heads.tables.evidence import ROUNDING, scores_of
+from heads.tables.pruning import heads_left, original, run_order
+from heads.tables.reading import RUN_COLUMNS, Frames, is_control, pruned_by_gates
+
+LOSSES = (0.15, 0.25, 0.5, 1.0)
+"""BLEU that may be lost; the paper's headlines are 0.15 with 10 of 48 encoder heads and 0.25 with 4."""
+AGAINST = ("control", "unpruned")
+COLUMNS = (
+    *("experiment", "seed", "scope", "against", "most_bleu_lost", "gone", "gone_surely", "gone_perhaps", "of"),
+    *("bleu_change", "bleu_low", "bleu_high", "lam", "keep"),
+)
+
+
+def spare_table(frames: Frames) -> pd.DataFrame:
+    """A row for each experiment, seed, scope, model to compare with, and loss of BLEU that may not be exceeded.
+
+    `gone`: the most heads of the scope that are gone from a model that gates pruned and whose BLEU is at most
+    `most_bleu_lost` below; 0 where none is. `gone_surely` and `gone_perhaps`: the same where the 95 % interval of the
+    change lies above that whole, or reaches it. `bleu_change` to `keep` are of the model of `gone`. The control was
+    trained on for as long without a penalty. Intervals are by bootstrap over test sentences.
+
+    frames: `bleu.json`, `bleu_statistics.tsv` and `model.json`.
+    """
+    left = heads_left(frames["model.json"])
+    runs = left.merge(scores_of(frames["bleu.json"], frames["bleu_statistics.tsv"]), on=list(RUN_COLUMNS))
+    rows: list[dict[str, Any]] = []
+    for _, own in runs.groupby(["experiment", "seed"], sort=False):
+        for scope in SCOPES:
+            rows += _rows(own, scope)
+    return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def _rows(own: pd.DataFrame, scope: str) -> Iterator[dict[str, Any]]:
+    """Those of one experiment, seed and scope."""
+    pruned = own[(own["kind"] == "pruned") & (own["scope"] == scope)]
+    full = {"control": pruned[is_control(pruned)], "unpruned": own[own["kind"] == "baseline"]}
+    swept = run_order(pruned_by_gates(pruned))
+    if swept.empty:
+        return
+    kinds = SCOPES[scope]
+    of = int(swept[[original(kind) for kind in kinds]].iloc[0].sum())
+    gone = of - swept[[*kinds]].sum(axis=1).to_numpy(int)
+    for against in AGAINST:
+        if full[against].empty:
+            continue
+        changes = np.stack(swept["scores"].tolist()) - full[against]["scores"].iloc[0]
+        low, high = interval(changes[:, 1:].T)
+        for loss in LOSSES:
+            fine = [ends >= -loss - ROUNDING for ends in (changes[:, 0], low, high)]
+            most, surely, perhaps = (int(gone[are].max(initial=0)) for are in fine)
+            best = [place for place in np.flatnonzero(fine[0]) if gone[place] == most][:1]
+            model = {
+                name: value
+                for place in best
+                for name, value in {
+                    **{"bleu_change": changes[place, 0], "bleu_low": low[place], "bleu_high": high[place]},
+                    **swept.iloc[place][["lam", "keep"]],
+                }.items()
+            }
+            yield {
+                **dict(zip(("experiment", "seed"), own[["experiment", "seed"]].iloc[0], strict=True)),
+                **{"scope": scope, "against": against, "most_bleu_lost": loss, "of": of},
+                **{"gone": most, "gone_surely": surely, "gone_perhaps": perhaps, **model},
+            }
