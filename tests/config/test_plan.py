@@ -46,6 +46,7 @@ CORPORA: dict[str, Any] = {
         "parser_trees": {"url": LEARNT},
         "out_of_domain": OTHER,
     },
+    "written": {**TEXT, "source": "en", "trees": {"grammar": 7}},
 }
 NOTHING = {
     "seeds": [1],
@@ -193,6 +194,8 @@ def test_a_corpus_is_made_of_its_text_and_each_treebank_and_other_domain_is_told
     assert asked.treebank_entry("rich", "train") == {**TEXT, "parser_trees": rich["parser_trees"]}
     for split in ("dev", "test"):
         assert asked.alignment_entry("rich", split) == {**TEXT, "alignment": {split: rich["alignment"][split]}}
+    assert asked.treebank_entry("written", "dev") == CORPORA["written"]
+    assert asked.corpus_entry("written") == {**TEXT, "source": "en"}
     assert asked.alignment_entry("plain", "dev") == TEXT
     assert asked.corpus_entry("held") == {**TEXT, "hold_out": {"roles": 5}}
     with pytest.raises(
@@ -225,6 +228,7 @@ def test_the_files_of_an_entry_are_its_downloads_and_what_lies_on_disk() -> None
     assert asked.alignment_files("rich", "test") == ["texts/test.links"]
     assert asked.alignment_files("plain", "dev") == asked.alignment_files("demo", "dev") == []
     assert asked.treebank_files("plain", "dev") == asked.treebank_files("demo", "train") == []
+    assert asked.treebank_files("written", "dev") == []
 
 
 def test_every_url_is_downloaded_under_its_name_with_the_checksum_that_is_known() -> None:
@@ -239,6 +243,7 @@ EXPERIMENTS = {
     "full": {"corpus": "rich", "roles": ALL},
     "gold": {"corpus": "rich", "roles": GOLD},
     "given": {"corpus": "plain", "roles": OWN, "parser": {"model": "stanza"}},
+    "told": {"corpus": "written", "roles": GOLD},
 }
 
 
@@ -246,8 +251,8 @@ def test_an_experiment_has_the_trees_and_the_domain_that_its_corpus_and_its_pars
     asked = plan(**EXPERIMENTS)
     names = ["one", *EXPERIMENTS]
     assert asked.run == names
-    assert [name for name in names if asked.has_gold(name)] == ["one", "full", "gold"]
-    assert [name for name in names if asked.has_trees(name)] == ["one", "held", "full", "gold", "given"]
+    assert [name for name in names if asked.has_gold(name)] == ["one", "full", "gold", "told"]
+    assert [name for name in names if asked.has_trees(name)] == ["one", "held", "full", "gold", "given", "told"]
     assert [name for name in names if asked.has_out_of_domain(name)] == ["full", "gold"]
     assert asked.with_scored_parser(names) == ["one", "full"] and asked.with_scored_parser(["gold", "given"]) == []
     assert [name for name in names if asked.has_alignment(name)] == ["one", "full", "gold"]
@@ -261,6 +266,7 @@ def test_an_experiment_has_the_trees_and_the_domain_that_its_corpus_and_its_pars
         "full": [],
         "gold": [],
         "given": ["alignment_heads.tsv", "ablation.out_of_domain.tsv"],
+        "told": ["alignment_heads.tsv", "ablation.out_of_domain.tsv"],
     }
     needed = Need((), {"baseline": ("alignment_heads.tsv",)}, ())
     assert asked.runs_read(needed, names) == [f"results/{name}/baseline/seed-1" for name in ("one", "full", "gold")]
@@ -277,6 +283,7 @@ def test_roles_are_measured_on_the_trees_that_there_are_in_the_order_of_the_sett
     assert full == [("own", own), ("gold", gold.format("rich")), ("stanza", stanza)]
     assert asked.tree_files("held") == {"own": "results/held/parser/own.conllu"}
     assert asked.tree_files("gold") == {"gold": gold.format("rich")}
+    assert asked.tree_files("told") == {"gold": gold.format("written")}
     no_gold = r"^corpora\.plain has no gold trees: .* or own under experiments\.{}\.roles\.trees\.$"
     for name, question in (("bare", asked.tree_files), ("bare", asked.gold_trees), ("given", asked.gold_trees)):
         with pytest.raises(UserError, match=no_gold.format(name)):

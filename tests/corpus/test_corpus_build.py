@@ -398,6 +398,13 @@ def test_overlaps_one_a_line_must_be_numbers_and_as_many_as_the_lines(data: Path
         ({"trees": {"url": "ftp://example.org/x"}}, "does not begin with http"),
         ({"trees": {"url": "https://x", "path": "y"}}, "one of the keys path and url"),
         ({"trees": {"path": "y", "sha256": "abc"}}, "is not 64 small hexadecimal digits"),
+        ({"trees": {"grammar": 0}}, r"corpus\.trees\.grammar: 0 is less than the minimum of 1"),
+        ({"trees": {"grammar": 9, "url": "https://x"}}, r"^corpus\.trees\.url does not go with grammar: keep one"),
+        (
+            {"trees": {"grammar": 9}, "source": "pt"},
+            r"^The pt-de corpus has trees\.grammar, but the grammar writes trees of en alone: name a treebank",
+        ),
+        ({"parser_trees": {"grammar": 9}}, r"corpus\.parser_trees\.grammar is not a setting"),
     ],
 )
 def test_keys_that_contradict_each_other_are_named(data: Path, changes: Entry, words: str) -> None:
@@ -615,3 +622,41 @@ def test_trees_that_a_corpus_does_not_have_are_refused(data: Path, tmp_path: Pat
     with pytest.raises(UserError, match=f"no trees for {split}"):
         ask_for_trees(data, tmp_path, entry(data, trees=None if split == "dev" else "t.conllu"), split)
     assert not list(tmp_path.glob("*.conllu"))
+
+
+def tree_lines(data: Path, tmp_path: Path, count: int | str) -> list[list[list[str]]]:
+    """By sentence the columns of each word, as the command writes them for `trees: {grammar: count}`."""
+    written = ask_for_trees(data, tmp_path, entry(data, trees={"grammar": count}), "dev").read_text(encoding="utf-8")
+    words = [[line.split("\t") for line in one.split("\n") if line[:1].isdigit()] for one in written.split("\n\n")]
+    return [sentence for sentence in words if sentence]
+
+
+def test_the_grammar_writes_so_many_distinct_trees_each_with_one_root_the_same_each_time(
+    data: Path, tmp_path: Path
+) -> None:
+    found = tree_lines(data, tmp_path, 40)
+    assert found == tree_lines(data, tmp_path, "40")
+    assert found[:15] == tree_lines(data, tmp_path, 15)
+    assert len({tuple(word[1] for word in sentence) for sentence in found}) == len(found) == 40
+    for sentence in found:
+        heads = {word[0]: word[6] for word in sentence}
+        assert [word[7] == "root" for word in sentence] == [head == "0" for head in heads.values()]
+        assert [*heads.values()].count("0") == 1
+        for word in heads:
+            path = [word]
+            while path[-1] != "0":
+                path.append(heads[path[-1]])
+                assert len(path) <= len(sentence) + 1, "a word hangs on itself"
+
+
+def test_no_sentence_that_heads_are_measured_on_is_trained_on_in_a_corpus_of_the_grammar(
+    data: Path, tmp_path: Path
+) -> None:
+    """Of the same seed, so that one stream gives both: a text may be made of such a corpus."""
+    out = ask_for_trees(data, tmp_path, entry(data, trees={"grammar": 25}), "dev")
+    measured = [tree.text for tree in read_conllu(out)]
+    pairs = {"train": 900, "dev": 25, "test": 1}
+    grammar = {"kind": "grammar", "source": "en", "target": "ru", "seed": 1, "pairs": pairs}
+    build({**grammar, "cleaning": {"max_words": 100, "max_length_ratio": 9.0}}, tmp_path / "out", tmp_path)
+    assert not {*measured} & {*read_lines(tmp_path / "out/train.source.txt")}
+    assert measured == read_lines(tmp_path / "out/dev.source.txt"), "they are the demo's"

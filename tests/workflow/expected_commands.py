@@ -333,6 +333,7 @@ TREES = {
     "gold=results/corpora/grounds/dev.conllu",
     "near": "own=results/near/parser/own.conllu",
     "taken": "own=results/taken/parser/own.conllu",
+    "mine": "gold=results/corpora/mixed/dev.conllu",
 }
 PARSED = {
     ("tiny", "stanza"): "results/corpora/tiny/dev.conllu",

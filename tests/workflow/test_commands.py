@@ -36,6 +36,7 @@ from heads.config.settings import merged, resolve
 
 # `far`: text in files with a treebank of its own, one to learn a parser from, lines held out to be parsed and another
 # domain; two seeds. `near`: only the treebank that a parser learns from, so that roles are measured on parsed dev text.
+# `mine`: text in files, with trees of the grammar.
 TEXTS = {split: [{side: f"{split}.{side}" for side in ("source", "target")}] for split in ("train", "dev", "test")}
 FILES = {"kind": "files", "source": "de", "target": "en", "folder": "texts", "parser_trees": "learn.conllu"}
 CLEANING = {"max_words": 60, "max_length_ratio": 4.0}
@@ -48,6 +49,7 @@ FAR = {
     "hold_out": {"roles": 70},
     "out_of_domain": [{"source": "o.de", "target": "o.en"}],
 }
+MINE = {"kind": "files", "source": "en", "target": "de", "folder": "texts", **TEXTS, "cleaning": CLEANING}
 LABELLED = {"kind": "grammar_pairs", "source": "en", "seed": 1, "pairs": {"train": 90, "dev": 9, "test": 9}}
 SWEEP = {
     "seeds": [1, 2],
@@ -64,16 +66,22 @@ SWEEP = {
 }
 PLANNED = {
     "run": ["tiny", "far"],
-    "corpora": {"grounds": FAR, "bare": {**FILES, **TEXTS, "cleaning": CLEANING}, "labelled": LABELLED},
+    "corpora": {
+        "grounds": FAR,
+        "bare": {**FILES, **TEXTS, "cleaning": CLEANING},
+        "mixed": {**MINE, "trees": {"grammar": 7}},
+        "labelled": LABELLED,
+    },
     "experiments": {
         "far": {"corpus": "grounds", "roles": {"trees": ["own", "stanza", "gold"]}, "sweep": SWEEP},
         "near": {"corpus": "bare", "roles": {"trees": ["gold", "own"]}},
         "taken": {"corpus": "bare", "baseline": {"pretrained": "marian"}, "roles": {"trees": ["own"]}},
+        "mine": {"corpus": "mixed", "roles": {"trees": ["gold"]}},
         "told": {"corpus": "labelled"},
     },
 }
-CORPORA = {"tiny": "tiny", "far": "grounds", "near": "bare", "taken": "bare", "told": "labelled"}
-LANGUAGES = {"tiny": "en", "far": "de", "near": "de", "taken": "de", "told": "en"}
+CORPORA = {"tiny": "tiny", "far": "grounds", "near": "bare", "taken": "bare", "mine": "mixed", "told": "labelled"}
+LANGUAGES = {"tiny": "en", "far": "de", "near": "de", "taken": "de", "mine": "en", "told": "en"}
 MARIAN = ("config.json", "model-00001-of-00002.safetensors", "model.safetensors.index.json", "source.spm")
 
 
@@ -100,7 +108,7 @@ class Job:
 
 @pytest.fixture(scope="module")
 def planned(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A checkout with the five experiments, and nothing done."""
+    """A checkout with the six experiments, and nothing done."""
     folder = checkout(tmp_path_factory.mktemp("planned"))
     given = ("learn.conllu", "gold.conllu", "dev.links", "dev.cut", "o.de", "o.en")
     for name in (*given, *(f"{s}.{t}" for s in TEXTS for t in TEXTS["dev"][0])):
@@ -113,8 +121,8 @@ def planned(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def jobs(planned: Path) -> list[Job]:
-    """All jobs of two whole experiments, and those of two others up to roles, of one up to its score and maps."""
-    further = [f"results/{name}/baseline/seed-1/roles.tsv" for name in ("near", "taken")]
+    """All jobs of two whole experiments, and those of three others up to roles, of one up to its score and maps."""
+    further = [f"results/{name}/baseline/seed-1/roles.tsv" for name in ("near", "taken", "mine")]
     further += ["results/near/baseline/seed-1/cross_attention_roles.tsv"]  # without a word alignment
     further += [f"results/told/baseline/seed-1/{name}" for name in ("accuracy.json", "maps.json")]
     words = ["--configfile", str(TINY), "planned.yaml", "--", "all", *further]
@@ -286,6 +294,8 @@ def test_settings_files_hold_what_config_yaml_says_of_their_stage_or_corpus(plan
         "results/corpora/grounds/out_of_domain.yaml": {**grounds, "out_of_domain": FAR["out_of_domain"]},
         "results/corpora/grounds/trees.dev.yaml": {**grounds, "trees": "gold.conllu"},
         "results/corpora/grounds/trees.train.yaml": {**grounds, "parser_trees": "learn.conllu"},
+        "results/corpora/mixed/settings.yaml": MINE,
+        "results/corpora/mixed/trees.dev.yaml": {**MINE, "trees": {"grammar": 7}},
         "results/corpora/grounds/alignment.dev.yaml": {**grounds, "alignment": FAR["alignment"]},
     }
     done = snakemake(planned, "--cores", "2", "--configfile", str(TINY), "planned.yaml", "--", *expected)

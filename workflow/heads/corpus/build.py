@@ -117,8 +117,13 @@ def raw_pairs(corpus: Corpus, split: str, downloads: Path) -> Iterator[RawPair]:
 
 def grammar_pairs(corpus: GrammarCorpus, split: str, *, with_trees: bool = False) -> Iterator[grammar.Pair]:
     """The first `pairs[split]` pairs of the stream that belong to the split; the same at every call."""
-    stream = grammar.stream(corpus.seed, with_trees=with_trees)
-    return islice((pair for pair in stream if grammar.split_of(pair.target) == split), getattr(corpus.pairs, split))
+    return islice(pairs_of_split(corpus.seed, split, with_trees=with_trees), getattr(corpus.pairs, split))
+
+
+def pairs_of_split(seed: int, split: str, *, with_trees: bool) -> Iterator[grammar.Pair]:
+    """The pairs of the stream that belong to the split, without end."""
+    stream = grammar.stream(seed, with_trees=with_trees)
+    return (pair for pair in stream if grammar.split_of(pair.target) == split)
 
 
 def build_splits(

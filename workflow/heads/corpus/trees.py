@@ -1,18 +1,23 @@
-"""The gold dependency trees of a corpus: those of the grammar's own sentences, or a treebank in their place."""
+"""The gold dependency trees of a corpus: those of the grammar's sentences, or a treebank in their place."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 from heads.base.files import UserError, atomic_path, open_text
 from heads.config.corpora import FilesCorpus, GrammarCorpus, GrammarPairsCorpus
-from heads.corpus.build import grammar_pairs
+from heads.config.corpus_parts import GrammarTrees
+from heads.corpus.build import grammar_pairs, pairs_of_split
 from heads.corpus.examples import grammar_inferences
 from heads.corpus.fetch import open_bytes
 from heads.corpus.pairs import BROKEN_FILE
 from heads.corpus.splits import check_file
-from heads.syntax.conllu import Sentence, read_conllu
+from heads.syntax.conllu import Sentence, read_conllu, write_conllu
+
+SEED = 1
+"""Of the sentences in place of a treebank: the demo's, whose dev sentences the first of them are."""
 
 
 def grammar_trees(corpus: GrammarCorpus, split: str, text: Path) -> Iterator[Sentence]:
@@ -40,13 +45,21 @@ def grammar_pair_trees(corpus: GrammarPairsCorpus, split: str, text: Path) -> It
             yield pair.hypothesis.tree
 
 
-def copy_treebank(corpus: FilesCorpus, split: str, downloads: Path, out: Path) -> None:
-    """Copy a treebank of a corpus in files, unpacked, once it has been read through without a fault.
+def held_out_trees(count: int) -> Iterator[Sentence]:
+    """The trees of so many distinct sentences, none of which any corpus of the grammar trains on."""
+    return (pair.tree for pair in islice(pairs_of_split(SEED, "dev", with_trees=True), count))
+
+
+def write_treebank(corpus: FilesCorpus, split: str, downloads: Path, out: Path) -> None:
+    """Write a treebank of a corpus in files: the grammar's, or a copy, unpacked, once it has been read without a fault.
 
     In the place of dev stands the treebank under `trees`, in that of train the one under `parser_trees`. Raises
     UserError that names the treebank where it is missing, damaged, not CoNLL-U or empty.
     """
     treebank_file = {"dev": corpus.trees, "train": corpus.parser_trees}.get(split)
+    if isinstance(treebank_file, GrammarTrees):
+        write_conllu(out, held_out_trees(treebank_file.grammar))
+        return
     if treebank_file is None:
         raise UserError(
             f"The {corpus.source}-{corpus.target} corpus has no trees for {split}: "
