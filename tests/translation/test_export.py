@@ -87,6 +87,21 @@ def test_the_page_counts_the_heads_left_and_names_score_origin_and_command(
         assert text in page
 
 
+@pytest.mark.parametrize("against", ["references", "unpruned model"])
+def test_the_page_calls_a_score_fidelity_where_a_model_wrote_the_targets(
+    experiment: Experiment, tmp_path: Path, against: str
+) -> None:
+    score = experiment.pruned / "bleu.json"
+    before = read_json(score)
+    write_json(score, {**before, "against": against})
+    export(experiment.pruned, tmp_path / "out")
+    write_json(score, before)
+    page = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
+    fidelity = against != "references"
+    assert ("\nBLEU (fidelity) 12.35 on 7" in page) == ("are what the unpruned model wrote, not" in page) == fidelity
+    assert ("\nBLEU 12.35 on 7" in page) == (not fidelity)
+
+
 def test_the_facts_about_a_model_travel_with_it(experiment: Experiment, tmp_path: Path) -> None:
     export(experiment.pruned, tmp_path / "out")
     before, after = (read_json(folder / "model.json") for folder in (experiment.pruned, tmp_path / "out"))
