@@ -95,7 +95,12 @@ def _bleu(run: Path, bleu: float, against: str, rng: np.random.Generator) -> Non
     """About this score, by sentences of ten words of which so many n-grams are right."""
     total = np.array([10, 9, 8, 7])
     counts = np.c_[np.full((500, 2), 10), rng.binomial(total, bleu / 100, (500, 4)), np.tile(total, (500, 1))]
-    facts = {"bleu": float(bleu_of(counts.sum(0))), "signature": "nrefs:1|tok:13a", "split": "test", "sentences": 500}
+    facts: Row = {
+        "bleu": float(bleu_of(counts.sum(0))),
+        "signature": "nrefs:1|tok:13a",
+        "split": "test",
+        "sentences": 500,
+    }
     chrf = {"chrf": 40 + facts["bleu"] / 2, "chrf_signature": "nrefs:1|nc:6"}
     write_json(run / "bleu.json", {**facts, **chrf, "against": against})
     write_tsv(run / "bleu_statistics.tsv", [dict(zip(STATISTICS, row, strict=True)) for row in counts], STATISTICS)

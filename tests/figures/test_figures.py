@@ -118,7 +118,7 @@ def test_bleu_is_called_fidelity_wherever_a_figure_names_it_if_a_model_wrote_the
     world = World(layers=2, heads=3, lams=("0.1",), against=against)
     with styled():
         figure = draw(name, write_results(tmp_path / "told", world))
-        texts = [str(text.get_text()) for text in figure.findobj(Text)]  # type: ignore[attr-defined]
+        texts = [str(text.get_text()) for text in figure.findobj(Text)]
     named = [text for text in texts if "BLEU" in text]
     assert named and not [text for text in texts if "accuracy (%)" in text]
     qualified = [text.count("BLEU (fidelity)") == text.count("BLEU") for text in named]

@@ -12,7 +12,7 @@ import torch
 
 import heads.translation.export
 from heads.__main__ import main
-from heads.base.files import UserError, read_json, write_text
+from heads.base.files import UserError, read_json, write_json, write_text
 from heads.model.folder import load_folder
 from heads.translation.export import export
 from heads.translation.model_folder import load_vocabularies, search_of

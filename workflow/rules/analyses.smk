@@ -31,7 +31,7 @@ rule score:
             *flags("model", "source", "text", "target_bpe", "references", "translations", "bleu", "statistics")(
                 wildcards, input, output
             ),
-            *PLAN.against_flags(wildcards.experiment),
+            *DISTILLATIONS.against_flags(PLAN.experiments[wildcards.experiment]),
         ],
     shell:
         "python -m heads {params.stage:q} --settings {input.settings:q} {params.own:q} --threads {threads}"

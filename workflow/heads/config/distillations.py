@@ -8,6 +8,7 @@ from typing import Any
 
 from heads.base.files import UserError
 from heads.base.firefox import slug
+from heads.base.names import UNPRUNED
 from heads.config.corpora import FilesCorpus, distilled_of, parse_corpus
 from heads.config.corpus_parts import Distilled
 from heads.formats.registry import format_of
@@ -56,6 +57,15 @@ class Distillations:
         source = self.parts[part].source
         member = ["--member", source.member] if source and source.member else []
         return [word for path in self.text_of(part) for word in ("--text", path)] + member
+
+    def against_flags(self, experiment: Mapping[str, Any]) -> list[str]:
+        """What tells the command that scores a resolved experiment which model wrote the targets of test.
+
+        Nothing for references, so that what was scored before is not scored again.
+        """
+        writer = self.writers[experiment["corpus"]]
+        own = writer == experiment["baseline"]["pretrained"]
+        return ["--against", UNPRUNED if own else f"model {writer}"] if writer else []
 
 
 def writer_of_test(corpus: str, entry: Mapping[str, Any]) -> str:

@@ -16,12 +16,10 @@ from heads.base.names import (
     KINDS,
     OUT_OF_DOMAIN,
     PARSED_TREES,
-    REFERENCES,
     ROLES,
     SCOPES,
     TASK,
     TRANSLATION,
-    UNPRUNED,
 )
 from heads.base.runs import Run, run_of
 from heads.base.targets import CONTROL, Target
@@ -173,19 +171,6 @@ class Plan:
     def corpus_of(self, experiment: str) -> str:
         """The folder of the corpus that an experiment uses."""
         return f"results/corpora/{self.experiments[experiment]['corpus']}"
-
-    def against(self, experiment: str) -> str:
-        """What scores on the test set are against: references of people, or what a model wrote, such as its own."""
-        resolved = self.experiments[experiment]
-        writer = self.distillations.writers[resolved["corpus"]]
-        if not writer:
-            return REFERENCES
-        return UNPRUNED if writer == resolved["baseline"]["pretrained"] else f"model {writer}"
-
-    def against_flags(self, experiment: str) -> list[str]:
-        """The same as flags of the command that scores; none for references, so that nothing old is scored again."""
-        against = self.against(experiment)
-        return [] if against == REFERENCES else ["--against", against]
 
     def language(self, experiment: str) -> str:
         """The source language."""
