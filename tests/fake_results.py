@@ -16,7 +16,7 @@ from heads.analysis.attention_maps import packed
 from heads.analysis.cross_attention_roles import COLUMNS as CROSS_ATTENTION_ROLES
 from heads.analysis.cross_attention_roles import ROLES as CROSS_ROLES
 from heads.base.files import write_json, write_lines, write_tsv
-from heads.base.names import ATTENTIONS, SCOPES
+from heads.base.names import ATTENTIONS, REFERENCES, SCOPES
 from heads.base.runs import Run
 from heads.base.targets import Target
 from heads.translation.bleu import COLUMNS as STATISTICS
@@ -51,6 +51,7 @@ class World:
     trees: bool = True
     driven: bool = False
     """Whether gates were driven to the numbers of heads that the penalties leave."""
+    against: str = REFERENCES
 
 
 def write_results(folder: Path, world: World) -> list[Path]:
@@ -90,12 +91,18 @@ def _curve(path: Path, updates: Sequence[int], *, last_fall: float) -> None:
     write_lines(path / "train.jsonl", lines)
 
 
-def _bleu(run: Path, bleu: float, rng: np.random.Generator) -> None:
+def _bleu(run: Path, bleu: float, against: str, rng: np.random.Generator) -> None:
     """About this score, by sentences of ten words of which so many n-grams are right."""
     total = np.array([10, 9, 8, 7])
     counts = np.c_[np.full((500, 2), 10), rng.binomial(total, bleu / 100, (500, 4)), np.tile(total, (500, 1))]
-    facts = {"bleu": float(bleu_of(counts.sum(0))), "signature": "nrefs:1|tok:13a", "split": "test", "sentences": 500}
-    write_json(run / "bleu.json", facts)
+    facts: Row = {
+        "bleu": float(bleu_of(counts.sum(0))),
+        "signature": "nrefs:1|tok:13a",
+        "split": "test",
+        "sentences": 500,
+    }
+    chrf = {"chrf": 40 + facts["bleu"] / 2, "chrf_signature": "nrefs:1|nc:6"}
+    write_json(run / "bleu.json", {**facts, **chrf, "against": against})
     write_tsv(run / "bleu_statistics.tsv", [dict(zip(STATISTICS, row, strict=True)) for row in counts], STATISTICS)
 
 
@@ -109,7 +116,7 @@ def _model(
     if run.kind != "pruned":
         _curve(path, (2000, 2700, 3000), last_fall=0.05 if run.kind == "baseline" else 0.01)
     # Of its own generator, so that the numbers of other files stay as they are.
-    _bleu(path, bleu, np.random.default_rng([run.seed, *run.folder.encode()]))
+    _bleu(path, bleu, world.against, np.random.default_rng([run.seed, *run.folder.encode()]))
     lrp, confidence, signs = [], [], np.random.default_rng([run.seed, 7, *run.folder.encode()])
     for a in ATTENTIONS:
         for layer, heads in enumerate(live[a]):

@@ -262,9 +262,23 @@ def test_the_pruning_table_is_shown_in_columns_of_one_width(results: Path, capsy
     pruning_table(results)
     show(results / "tables/table_pruning.tsv")
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split() for line in lines] == [
+    assert [line.split() for line in lines[:-1]] == [
         [*COLUMNS[:-1]], *([f"{name[:5]}{row}" for name in COLUMNS[:-1]] for row in (1, 22))]  # fmt: skip
-    assert len({len(line) for line in lines}) == 1
+    assert len({len(line) for line in lines[:-1]}) == 1
+    assert lines[-1].startswith("bleu against the again1 or the again22 is fidelity")
+
+
+@pytest.mark.parametrize("against", [("references", "references"), ("unpruned model", "references")])
+def test_a_table_says_at_its_end_whether_a_score_is_fidelity(
+    results: Path, capsys: pytest.CaptureFixture[str], against: tuple[str, str]
+) -> None:
+    rows = [{**dict.fromkeys(COLUMNS, "1"), "against": one} for one in (*against, "")]
+    write_tsv(results / "tables/table_pruning.tsv", rows, COLUMNS)
+    show(results / "tables/table_pruning.tsv")
+    head, *told = capsys.readouterr().out.splitlines()
+    assert [line.rpartition("  ")[2].strip() for line in told[:2]] == [*against] and head.endswith("against")
+    said = ["bleu against the unpruned model is fidelity: how much is as it wrote, not how good."]
+    assert told[3:] == (said if "unpruned model" in against else [])
 
 
 def test_a_run_is_snakemake_to_the_end_then_its_report_then_the_table(

@@ -42,13 +42,13 @@ def known(tmp_path_factory: pytest.TempPathFactory) -> Known:
 
 
 def scored(
-    known: Known, model: Path, out: Path, text: Path | None = None, **translate: Any
+    known: Known, model: Path, out: Path, text: Path | None = None, against: str = "", **translate: Any
 ) -> tuple[list[str], dict[str, Any]]:
     """What the command writes: translations, and the score with its facts."""
     command("score", settings=settings(out / "settings.yaml", translate=translate), model=model,
             source=known.tokens("test", "source"), references=known.text("test", "target"),
             target_bpe=known.bpe / "target.model", translations=out / "t.txt", bleu=out / "b.json",
-            device="cpu", **({"text": text} if text else {}))  # fmt: skip
+            device="cpu", **({"text": text} if text else {}), **({"against": against} if against else {}))  # fmt: skip
     return read_lines(out / "t.txt"), read_json(out / "b.json")
 
 
@@ -94,6 +94,24 @@ def test_so_many_sentences_as_asked_for_are_scored_the_first_ones_against_their_
     assert lines == known.right("test")[:sentences]
     references = read_lines(known.text("test", "target"))[:sentences]
     assert (facts["sentences"], facts["bleu"]) == (sentences, pytest.approx(bleu(lines, references), abs=1e-9))
+
+
+@pytest.mark.parametrize("sentences", [0, 5])
+def test_chrf_stands_beside_bleu_with_a_signature_of_its_own(known: Known, tmp_path: Path, sentences: int) -> None:
+    lines, facts = scored(known, known.baseline, tmp_path, sentences=sentences)
+    metric = sacrebleu.CHRF()
+    expected = metric.corpus_score(lines, [read_lines(known.text("test", "target"))[: sentences or 14]]).score
+    assert facts["chrf"] == pytest.approx(expected, abs=1e-9) and 60 < expected < 95 and expected != facts["bleu"]
+    assert facts["chrf_signature"] == str(metric.get_signature()) != facts["signature"]
+
+
+@pytest.mark.parametrize("given", ["", "unpruned model"])
+def test_a_score_says_what_it_is_against_references_unless_told_otherwise(
+    known: Known, tmp_path: Path, capsys: pytest.CaptureFixture[str], given: str
+) -> None:
+    facts = scored(known, known.baseline, tmp_path, against=given, sentences=1)[1]
+    assert facts["against"] == (given or "references")
+    assert f"against the {given or 'references'}\n" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("sentences", [0, 5])

@@ -214,6 +214,61 @@ def test_experiments_are_held_against_numbers_of_the_paper_on_wmt_unless_their_c
     assert "compared_with" not in asked.corpus_entry("opensubtitles-en-ru"), "its text is none the other for it"
 
 
+WRITTEN = {"distilled_by": "firefox/en-pt", "sentences": 5}
+PEOPLES: dict[str, Any] = {"source": "c.de", "target": "c.en"}
+OTHERS = {**WRITTEN, "distilled_by": "opus"}
+
+
+@pytest.mark.parametrize(
+    ("corpus", "pretrained", "against"),
+    [
+        ({"test": [PEOPLES]}, "firefox/en-pt", "references"),
+        (
+            {"train": [WRITTEN], "dev": [WRITTEN], "test": [PEOPLES, {"sacrebleu": "wmt14"}]},
+            "firefox/en-pt",
+            "references",
+        ),
+        ({"test": [WRITTEN, {**WRITTEN, "after": 5}]}, "firefox/en-pt", "unpruned model"),
+        ({"test": [WRITTEN]}, "", "model firefox/en-pt"),
+        ({"test": [OTHERS]}, "firefox/en-pt", "model opus"),
+        ({"train": [WRITTEN], "test": None, "hold_out": {"test": 2}}, "firefox/en-pt", "unpruned model"),
+        ({"train": [WRITTEN, PEOPLES]}, "firefox/en-pt", "references"),
+    ],
+)
+def test_scores_are_against_references_or_against_the_model_that_wrote_the_targets_of_test(
+    corpus: dict[str, Any], pretrained: str, against: str
+) -> None:
+    found = of_corpus(corpus, pretrained)
+    told = {name: found.distillations.against_flags(found.experiments[name]) for name in ("one", "two")}
+    assert told == {"one": [], "two": [] if against == "references" else ["--against", against]}
+
+
+@pytest.mark.parametrize(
+    "corpus",
+    [
+        {"test": [WRITTEN, PEOPLES]},
+        {"test": [PEOPLES, WRITTEN]},
+        {"test": [WRITTEN, OTHERS]},
+        {"train": [PEOPLES, WRITTEN], "test": None, "hold_out": {"test": 2}},
+    ],
+)
+def test_a_test_set_with_targets_by_several_writers_is_refused(corpus: dict[str, Any]) -> None:
+    with pytest.raises(UserError, match=r"^corpora\.written\.test has targets by several writers.*\.$"):
+        of_corpus(corpus, "firefox/en-pt")
+
+
+def of_corpus(corpus: Mapping[str, Any], pretrained: str) -> Plan:
+    """A plan whose experiment `two` has the corpus `written`, which is TEXT with these keys; None takes a key away."""
+    entry = {key: value for key, value in {**TEXT, **corpus}.items() if value is not None}
+    config = merged(read_yaml(ROOT / "config.yaml"), {"corpora": {"written": entry}})
+    two = {"corpus": "written", "baseline": {"pretrained": pretrained}, "roles": OWN, "sweep": NOTHING}
+    config["experiments"] = {
+        "one": {"corpus": "demo", "sweep": NOTHING},
+        "two": {**two, "parser": {"model": "stanza"}},
+    }
+    return Plan({**config, "run": ["one", "two"]})
+
+
 def test_the_files_of_an_entry_are_its_downloads_and_what_lies_on_disk() -> None:
     asked, text = plan(), below("texts", "a.de", "a.en", "b.de", "b.en")
     gold, learnt, links = (f"results/downloads/{download_name(url)}" for url in (URL, LEARNT, LINKS))

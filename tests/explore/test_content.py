@@ -15,7 +15,7 @@ import pytest
 from explored_page import ONE, SEVERAL, Explored, data_of
 from heads.__main__ import main
 from heads.analysis.attention_maps import unpacked
-from heads.base.files import read_json, read_jsonl, read_tsv
+from heads.base.files import read_json, read_jsonl, read_tsv, write_json
 from heads.base.names import ATTENTIONS, CLASSIFICATION, SCOPES, TRANSLATION
 from heads.explore.needs import BY_TOPIC, NLI_CLAIMS, PICTURES, figure_of
 from heads.explore.page import as_data
@@ -220,6 +220,26 @@ def test_heads_have_their_rates_of_alignment_by_the_first_step(made: Explored, d
                 assert own[name] == float(row[column])
             assert own["aer"] == float(row["aer"]) and own["recall"] == float(row["recall"])
             assert found[place]["values"]["aer"] == own["aer"]
+
+
+@pytest.mark.parametrize("against", ["references", "unpruned model"])
+def test_the_page_calls_a_score_fidelity_where_a_model_wrote_the_targets(
+    made: Explored, tmp_path: Path, against: str
+) -> None:
+    run = tmp_path / ONE / "baseline" / "seed-1"
+    shutil.copytree(made.results / ONE / "baseline/seed-1", run)
+    write_json(run / "bleu.json", {**read_json(run / "bleu.json"), "against": against})
+    words = ["--settings", str(made.results / ONE / "settings" / "gates.yaml"), "--out", str(tmp_path / "x.html")]
+    words += ["--tables", str(made.results / "tables" / "table_measures.tsv")]
+    assert main(["explore", "--runs", str(run), *words]) == 0
+    (one,) = data_of(tmp_path / "x.html")
+    name, told = (
+        ("BLEU", "") if against == "references" else ("BLEU (fidelity)", "against what the unpruned model wrote, ")
+    )
+    assert one["score"] == {"name": name, "unit": ""} and one["signature"] == f"{told}nrefs:1|tok:13a"
+    (lost,) = (measure for measure in one["measures"] if measure["key"] == "bleu_lost")
+    assert lost["name"] == f"{name} lost when masked alone"
+    assert lost["what"] == f"test {name} of the model less its {name} without this one head"
 
 
 def test_an_experiment_without_an_alignment_offers_no_error_rate(made: Explored, tmp_path: Path) -> None:

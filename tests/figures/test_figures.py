@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure
-from matplotlib.text import Annotation
+from matplotlib.text import Annotation, Text
 from numpy.typing import NDArray
 from PIL import Image
 
@@ -105,6 +105,24 @@ def test_poor_data_still_gives_a_figure_in_which_every_panel_shows_something_or_
         bare = pixels(figure)
     # Not the frame and its words alone, which are there without any data.
     assert whole.shape != bare.shape or (np.abs(whole - bare) > 60).any(-1).mean() > 0.001
+
+
+OF_BLEU = ("bleu_encoder_heads", "bleu_scratch", "selection", *(f"michel_fig{number}" for number in range(1, 6)))
+
+
+@pytest.mark.parametrize("name", [*OF_BLEU, "measures"])
+@pytest.mark.parametrize("against", ["references", "unpruned model", "model firefox/en-pt"])
+def test_bleu_is_called_fidelity_wherever_a_figure_names_it_if_a_model_wrote_the_targets(
+    name: str, against: str, tmp_path: Path
+) -> None:
+    world = World(layers=2, heads=3, lams=("0.1",), against=against)
+    with styled():
+        figure = draw(name, write_results(tmp_path / "told", world))
+        texts = [str(text.get_text()) for text in figure.findobj(Text)]
+    named = [text for text in texts if "BLEU" in text]
+    assert named and not [text for text in texts if "accuracy (%)" in text]
+    qualified = [text.count("BLEU (fidelity)") == text.count("BLEU") for text in named]
+    assert qualified == [against != "references"] * len(named), named
 
 
 def test_the_encoder_curve_goes_through_the_points_of_the_table(runs: list[Path]) -> None:

@@ -74,11 +74,11 @@ def test_a_head_says_what_it_usually_looks_at_and_what_masking_it_costs_where_th
         cost.loc[here, ["bleu_change", "p_value"]] = -1.25, p_value
     with styled():
         encoder, decoder = heads_needed(frames, "rich").axes[:2]
-    assert written(encoder, 0, 1) == ["next\n86%", "−1.2 BLEU"]
+    assert written(encoder, 0, 1) == ["next\n86%", "−1.2"]
     assert written(encoder, 1, 2) == []
     assert written(encoder, 2, 0) == ["obj→verb\n70%"]
     assert written(encoder, 2, 2) == []
-    assert written(decoder, 1, 3) == ["source of\nthe last 90%", "−1.2 BLEU"]
+    assert written(decoder, 1, 3) == ["source of\nthe last 90%", "−1.2"]
 
 
 def test_without_trees_heads_say_nothing_of_what_they_look_at(frames: Frames) -> None:

@@ -74,7 +74,12 @@ def pruning() -> tuple[pd.DataFrame, dict[tuple[Any, ...], float]]:
     """The table, and the score of every run; no two differ by as much as two others."""
     made = list(scope_runs())
     scores = {tuple(one.values()): 40 + number**2 / 100 for number, one in enumerate(made)}
-    bleu = [{**one, "bleu": scores[tuple(one.values())], "sentences": 9, "signature": "s"} for one in made]
+    facts = {"sentences": 9, "signature": "s"}
+    bleu = [
+        {**one, "bleu": score, "chrf": 100 - score, "against": f"{one['kind']}'s", **facts}
+        for one in made
+        for score in [scores[tuple(one.values())]]
+    ]
     gates = [
         {**one, "kind": "gates", "strictly_between": int(head <= number % 7)}
         for number, one in enumerate(made)
@@ -101,7 +106,7 @@ def test_each_pruned_model_stands_beside_its_own_relatives_and_their_distance_is
             relatives["scratch"] = {**one, "kind": "scratch"}
             relatives["trained_on"] = {**one, "kind": "selected"}
         others = {name: scores.get(tuple(relative.values())) for name, relative in relatives.items()}
-        assert row["bleu"] == ours
+        assert (row["bleu"], row["chrf"], row["against"]) == (ours, 100 - ours, f"{one['kind']}'s")
         for name in ("baseline", "control", "scratch"):
             other = others.get(name)
             if other is None:
@@ -149,7 +154,8 @@ def test_rows_follow_lambda_as_a_number_and_budgets_from_large_to_small() -> Non
         run(*BASELINE),
         run("pruned", "enc_self", "1", ""),
     ]
-    bleu = pd.DataFrame([{**one, "bleu": 1.0, "sentences": 1, "signature": ""} for one in made])
+    facts = {"bleu": 1.0, "chrf": 2.0, "against": "references", "sentences": 1, "signature": ""}
+    bleu = pd.DataFrame([{**one, **facts} for one in made])
     gates = pd.DataFrame(columns=[*RUN_COLUMNS, "strictly_between"])
     curves = pd.DataFrame(columns=[*RUN_COLUMNS, "update", "dev_loss"])
     frames = {"bleu.json": bleu, "model.json": models(made), "heads.tsv": gates, "train.jsonl": curves}

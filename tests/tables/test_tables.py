@@ -11,7 +11,7 @@ from safetensors.numpy import save_file
 
 from fake_results import World, write_results
 from heads.__main__ import main
-from heads.base.files import UserError, read_json, read_tsv, write_lines, write_tsv
+from heads.base.files import UserError, read_json, read_tsv, write_json, write_lines, write_tsv
 from heads.base.names import TRANSLATION
 from heads.tables.corpus import corpus_table
 from heads.tables.needs import NEEDS
@@ -93,6 +93,19 @@ def test_the_pruning_table_counts_heads_and_sets_each_model_beside_its_relatives
     gates = read_tsv(folder / "gates/all/lam-0.1/seed-2/heads.tsv")
     assert row["gates_strictly_between"] == str(sum(int(gate["strictly_between"]) for gate in gates))
     assert next(r for r in rows if r["scope"] == "enc_self")["bleu_scratch"] == ""
+
+
+def test_scores_of_before_chrf_are_against_references_and_others_against_what_they_say(tmp_path: Path) -> None:
+    runs = write_results(tmp_path / "x", World(lams=("0.1",), scratch=False, seeds=(1, 2), against="unpruned model"))
+    scores = {run: read_json(run / "bleu.json") for run in runs if (run / "bleu.json").exists()}
+    rows = table("pruning", runs, tmp_path / "new.tsv")
+    assert {row["against"] for row in rows if row["seed"] != "sd"} == {"unpruned model"}
+    found = {f"{row['kind']} {row['scope']} {row['lam']} {row['seed']}": row["chrf"] for row in rows}
+    assert found["baseline   2"] == f"{scores[tmp_path / 'x/baseline/seed-2']['chrf']:.2f}"
+    for run, score in scores.items():
+        write_json(run / "bleu.json", {name: score[name] for name in ("bleu", "signature", "split", "sentences")})
+    rows = table("pruning", runs, tmp_path / "old.tsv")
+    assert {(row["against"], row["chrf"]) for row in rows if row["seed"] != "sd"} == {("references", "")}
 
 
 @pytest.mark.parametrize(("share", "kept"), [(1.0, 144), (0.45, 58), (0.0, 26)])

@@ -12,7 +12,7 @@ import torch
 
 import heads.translation.export
 from heads.__main__ import main
-from heads.base.files import UserError, read_json, write_text
+from heads.base.files import UserError, read_json, write_json, write_text
 from heads.model.folder import load_folder
 from heads.translation.export import export
 from heads.translation.model_folder import load_vocabularies, search_of
@@ -85,6 +85,21 @@ def test_the_page_counts_the_heads_left_and_names_score_origin_and_command(
     origin = read_json(experiment.pruned / "model.json")["provenance"]
     for text in ("BLEU 12.35 on 7 sentences", "nrefs:1|tok:13a", origin["commit"], "heads translate --model FOLDER <"):
         assert text in page
+
+
+@pytest.mark.parametrize("against", ["references", "unpruned model"])
+def test_the_page_calls_a_score_fidelity_where_a_model_wrote_the_targets(
+    experiment: Experiment, tmp_path: Path, against: str
+) -> None:
+    score = experiment.pruned / "bleu.json"
+    before = read_json(score)
+    write_json(score, {**before, "against": against})
+    export(experiment.pruned, tmp_path / "out")
+    write_json(score, before)
+    page = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
+    fidelity = against != "references"
+    assert ("\nBLEU (fidelity) 12.35 on 7" in page) == ("are what the unpruned model wrote, not" in page) == fidelity
+    assert ("\nBLEU 12.35 on 7" in page) == (not fidelity)
 
 
 def test_the_facts_about_a_model_travel_with_it(experiment: Experiment, tmp_path: Path) -> None:

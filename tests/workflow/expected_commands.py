@@ -48,6 +48,16 @@ COMMANDS: dict[str, Mapping[str, str]] = {
     "out_of_domain_settings": {"out": f"{CORPUS}/out_of_domain.yaml", "content": ELSEWHERE},
     "trees_settings": {"out": f"{CORPUS}/trees.{{split}}.yaml", "content": ELSEWHERE},
     "download": {"out": "results/downloads/{file}", "url": ELSEWHERE, "sha256": ELSEWHERE},
+    "model_of_others": {"output": "results/models/{model}", "pretrained": "marian"},
+    "distilled": {
+        "target": "results/distilled/{part}.target.txt",
+        "source": "results/distilled/{part}.source.txt",
+        "model": "results/models/marian",
+        "text": "texts/unwritten",
+        "sentences": "5",
+        "after": "2",
+        "threads": NUMBER,
+    },
     "corpus": {
         "settings": f"{CORPUS}/settings.yaml",
         "downloads": "results/downloads",
@@ -133,6 +143,7 @@ COMMANDS: dict[str, Mapping[str, str]] = {
         "statistics": f"{RUN}/bleu_statistics.tsv",
         "settings": f"{SETTINGS}/score.yaml",
         "text": f"{CORPUS}/test.source.txt",
+        "against": "{against}",
         "model": RUN,
         **TEST,
         "threads": NUMBER,
@@ -334,6 +345,7 @@ TREES = {
     "near": "own=results/near/parser/own.conllu",
     "taken": "own=results/taken/parser/own.conllu",
     "mine": "gold=results/corpora/mixed/dev.conllu",
+    "echo": "own=results/echo/parser/own.conllu",
 }
 PARSED = {
     ("tiny", "stanza"): "results/corpora/tiny/dev.conllu",

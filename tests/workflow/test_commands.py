@@ -50,6 +50,8 @@ FAR = {
     "out_of_domain": [{"source": "o.de", "target": "o.en"}],
 }
 MINE = {"kind": "files", "source": "en", "target": "de", "folder": "texts", **TEXTS, "cleaning": CLEANING}
+# `echo`: what it is scored on is what its own unpruned model translates.
+WRITTEN = [{"distilled_by": "marian", "sentences": 5, "after": 2, "source": "unwritten"}]
 LABELLED = {"kind": "grammar_pairs", "source": "en", "seed": 1, "pairs": {"train": 90, "dev": 9, "test": 9}}
 SWEEP = {
     "seeds": [1, 2],
@@ -70,6 +72,7 @@ PLANNED = {
         "grounds": FAR,
         "bare": {**FILES, **TEXTS, "cleaning": CLEANING},
         "mixed": {**MINE, "trees": {"grammar": 7}},
+        "written": {**FILES, **TEXTS, "test": WRITTEN, "cleaning": CLEANING},
         "labelled": LABELLED,
     },
     "experiments": {
@@ -77,11 +80,13 @@ PLANNED = {
         "near": {"corpus": "bare", "roles": {"trees": ["gold", "own"]}},
         "taken": {"corpus": "bare", "baseline": {"pretrained": "marian"}, "roles": {"trees": ["own"]}},
         "mine": {"corpus": "mixed", "roles": {"trees": ["gold"]}},
+        "echo": {"corpus": "written", "baseline": {"pretrained": "marian"}, "roles": {"trees": ["own"]}},
         "told": {"corpus": "labelled"},
     },
 }
-CORPORA = {"tiny": "tiny", "far": "grounds", "near": "bare", "taken": "bare", "mine": "mixed", "told": "labelled"}
-LANGUAGES = {"tiny": "en", "far": "de", "near": "de", "taken": "de", "mine": "en", "told": "en"}
+CORPORA = {"tiny": "tiny", "far": "grounds", "near": "bare", "taken": "bare", "mine": "mixed", "echo": "written"}
+CORPORA |= {"told": "labelled"}
+LANGUAGES = {"tiny": "en", "far": "de", "near": "de", "taken": "de", "mine": "en", "echo": "de", "told": "en"}
 MARIAN = ("config.json", "model-00001-of-00002.safetensors", "model.safetensors.index.json", "source.spm")
 
 
@@ -110,7 +115,7 @@ class Job:
 def planned(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A checkout with the six experiments, and nothing done."""
     folder = checkout(tmp_path_factory.mktemp("planned"))
-    given = ("learn.conllu", "gold.conllu", "dev.links", "dev.cut", "o.de", "o.en")
+    given = ("learn.conllu", "gold.conllu", "dev.links", "dev.cut", "o.de", "o.en", "unwritten")
     for name in (*given, *(f"{s}.{t}" for s in TEXTS for t in TEXTS["dev"][0])):
         write_text(folder / "texts" / name, "")
     for name in MARIAN:
@@ -121,9 +126,10 @@ def planned(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def jobs(planned: Path) -> list[Job]:
-    """All jobs of two whole experiments, and those of three others up to roles, of one up to its score and maps."""
+    """All jobs of two whole experiments, those of three others up to roles, of two up to scores or maps."""
     further = [f"results/{name}/baseline/seed-1/roles.tsv" for name in ("near", "taken", "mine")]
     further += ["results/near/baseline/seed-1/cross_attention_roles.tsv"]  # without a word alignment
+    further += ["results/echo/baseline/seed-1/bleu.json"]
     further += [f"results/told/baseline/seed-1/{name}" for name in ("accuracy.json", "maps.json")]
     words = ["--configfile", str(TINY), "planned.yaml", "--", "all", *further]
     done = snakemake(planned, "-n", "-p", "--forceall", *words)
@@ -183,6 +189,7 @@ def runs_told(job: Job, jobs: list[Job], whose: Mapping[str, str]) -> dict[str, 
     return {
         **{flag: linked.format(name) for flag, name in aligned.items()},
         "trees": trees,
+        "against": "unpruned model" if experiment == "echo" else "",
         "chosen_heads": chosen_heads(whose),
         "shown": EXAMPLES[0] if experiment == "told" else trees.split(" ")[0].partition("=")[2],
         "shown_labels": EXAMPLES[1] if experiment == "told" else "",
@@ -249,7 +256,7 @@ def test_a_command_that_is_told_the_folder_of_a_model_waits_for_its_weights_and_
     whole, wrong = ("model.safetensors", "model.json"), []
     read = {"model": whole, "start-model": whole, "unpruned": whole[1:]}
     for job in jobs:
-        if job.rule in ("bpe", "parser_model", "parser"):
+        if job.rule in ("bpe", "parser_model", "parser", "distilled"):
             continue
         files = {f"{job.flags[flag]}/{name}" for flag, names in read.items() if flag in job.flags for name in names}
         of_models = {path for path in (*job.inputs, *job.outputs) if Path(path).name in whole}

@@ -27,7 +27,12 @@ rule score:
         runtime=120,
     params:
         stage="score",
-        own=flags("model", "source", "text", "target_bpe", "references", "translations", "bleu", "statistics"),
+        own=lambda wildcards, input, output: [
+            *flags("model", "source", "text", "target_bpe", "references", "translations", "bleu", "statistics")(
+                wildcards, input, output
+            ),
+            *DISTILLATIONS.against_flags(PLAN.experiments[wildcards.experiment]),
+        ],
     shell:
         "python -m heads {params.stage:q} --settings {input.settings:q} {params.own:q} --threads {threads}"
         " > {log:q} 2>&1"

@@ -53,5 +53,10 @@ unless their corpus says otherwise."""
 OURS = "ours"
 """Whose claim it is in the place of a study: a control that no paper has."""
 
+REFERENCES, UNPRUNED = "references", "unpruned model"
+"""What scores of the test set are against: targets that people wrote, or that the model itself wrote before pruning."""
+FIDELITY = "BLEU (fidelity)"
+"""What BLEU is called against anything but references: how much is as a model wrote it, not how good it is."""
+
 OVER_SEEDS = MEAN, DEVIATION = ("mean", "sd")
 """What tables have as the seed of rows over several seeds."""

@@ -19,6 +19,7 @@ from logging import LogRecord
 from pathlib import Path
 
 from heads.base.files import UserError, read_jsonl, read_tsv, read_yaml
+from heads.base.names import REFERENCES
 
 OTHER_JOB = 40
 """What a job that is no training weighs, in updates of a training."""
@@ -37,7 +38,7 @@ LINES_ON_FAILURE = 40
 SHOWN = {
     "table_pruning.tsv": (
         *("experiment", "kind", "scope", "lam", "keep", "seed", "enc_self", "dec_self", "dec_enc", "total"),
-        *("bleu", "bleu_scratch", "bleu_control", "bleu_baseline"),
+        *("bleu", "bleu_scratch", "bleu_control", "bleu_baseline", "against"),
     ),
     "table_nli_pruning.tsv": (
         *("experiment", "kind", "method", "lam", "keep", "seed", "total", "accuracy", "matthews"),
@@ -143,9 +144,11 @@ def tick(progress: Progress, ended: threading.Event) -> None:
 
 
 def show(table: Path) -> None:
-    """Print the main columns of a table in SHOWN, aligned."""
+    """Print the main columns of a table in SHOWN, aligned, and what scores are that are against no references."""
     shown = SHOWN[table.name]
     rows = [{name: row[name] for name in shown} for row in read_tsv(table)]
     widths = {name: max(len(name), *(len(row[name]) for row in rows)) for name in shown}
     for row in [{name: name for name in shown}, *rows]:
         print("  ".join(row[name].rjust(widths[name]) for name in shown))
+    if others := {row["against"] for row in rows if "against" in row} - {REFERENCES, ""}:
+        print(f"bleu against the {' or the '.join(sorted(others))} is fidelity: how much is as it wrote, not how good.")

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from heads.base.files import read_lines, read_yaml, write_json, write_lines, write_tsv
+from heads.base.names import REFERENCES
 from heads.base.provenance import made_by
 from heads.cli._flags import add_device_arguments
 from heads.config.analyses import TranslateSettings
@@ -18,6 +19,8 @@ from heads.translation.beam_search import bleu, bleu_statistics
 from heads.translation.bleu import COLUMNS
 from heads.translation.scoring import scored
 
+SCORES = (("BLEU", "bleu", "signature"), ("chrF", "chrf", "chrf_signature"))
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Flags of `python -m heads score`."""
@@ -26,6 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--source", type=Path, required=True, help="token file of the source side")
     parser.add_argument("--text", type=Path, help="plain text of the source side, to be scored as a translation")
     parser.add_argument("--references", type=Path, required=True, help="plain text of the target side")
+    parser.add_argument("--against", default=REFERENCES, help="what that text is, if a model and not people wrote it")
     parser.add_argument("--target-bpe", type=Path, required=True, help="SentencePiece model of the target side")
     parser.add_argument("--translations", type=Path, required=True, help="text to write")
     parser.add_argument("--bleu", type=Path, required=True, help="score to write, JSON")
@@ -48,6 +52,7 @@ def run(arguments: argparse.Namespace) -> str:
     if arguments.statistics:
         write_tsv(arguments.statistics, bleu_statistics(texts, references), COLUMNS)
     made = made_by(device=label_of(device), threads=arguments.threads)
-    write_json(arguments.bleu, {**score, "provenance": made})
-    print(f"BLEU {score['bleu']:.2f} {score['signature']}", file=sys.stderr)
+    write_json(arguments.bleu, {**score, "against": arguments.against, "provenance": made})
+    told = (f"{name} {score[key]:.2f} {score[signature]}" for name, key, signature in SCORES)
+    print(f"{', '.join(told)}, against the {arguments.against}", file=sys.stderr)
     return label_of(device)

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from heads.base.files import UserError
 from heads.base.firefox import slug
-from heads.config.corpora import distilled_of
+from heads.base.names import UNPRUNED
+from heads.config.corpora import FilesCorpus, distilled_of, parse_corpus
+from heads.config.corpus_parts import Distilled
 from heads.formats.registry import format_of
 
 
 class Distillations:
     """The distilled parts of some corpora by the name of their files, and their models by the name of a folder."""
 
-    def __init__(self, entries: Iterable[Mapping[str, Any]]) -> None:
-        """entries: of corpora. Raises UserError for two models whose folders would have one name."""
-        self.parts = {name: part for entry in entries for name, part in distilled_of(entry).items()}
+    def __init__(self, corpora: Mapping[str, Mapping[str, Any]]) -> None:
+        """corpora: entries by name.
+
+        Raises UserError for two models whose folders would have one name, and for a test set as `writer_of_test` does.
+        """
+        self.writers = {corpus: writer_of_test(corpus, entry) for corpus, entry in corpora.items()}
+        self.parts = {name: part for entry in corpora.values() for name, part in distilled_of(entry).items()}
         self.models: dict[str, str] = {}
         for part in self.parts.values():
             other = self.models.setdefault(slug(part.distilled_by), part.distilled_by)
@@ -51,3 +57,30 @@ class Distillations:
         source = self.parts[part].source
         member = ["--member", source.member] if source and source.member else []
         return [word for path in self.text_of(part) for word in ("--text", path)] + member
+
+    def against_flags(self, experiment: Mapping[str, Any]) -> list[str]:
+        """What tells the command that scores a resolved experiment which model wrote the targets of test.
+
+        Nothing for references, so that what was scored before is not scored again.
+        """
+        writer = self.writers[experiment["corpus"]]
+        own = writer == experiment["baseline"]["pretrained"]
+        return ["--against", UNPRUNED if own else f"model {writer}"] if writer else []
+
+
+def writer_of_test(corpus: str, entry: Mapping[str, Any]) -> str:
+    """The model that wrote the targets of a test set, which may be cut from train; "" where people did.
+
+    Raises UserError where there are several writers: a score would be against all of them at once.
+    """
+    content = parse_corpus(entry)
+    if not isinstance(content, FilesCorpus):
+        return ""
+    parts = content.test or content.train
+    first, *others = dict.fromkeys(part.distilled_by if isinstance(part, Distilled) else "" for part in parts)
+    if others:
+        raise UserError(
+            f"corpora.{corpus}.test has targets by several writers, so that a score would be neither quality nor "
+            "fidelity: name parts there that are all distilled_by one model, or none (else it is cut from train)."
+        )
+    return first

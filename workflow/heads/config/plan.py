@@ -61,7 +61,7 @@ class Plan:
         self.checksums = {
             download_name(url): sha256 for entry in entries for url, sha256 in corpora.checksums_of(entry).items()
         }
-        self.distillations = Distillations(entries)
+        self.distillations = Distillations(self.corpora)
 
     # Runs
 

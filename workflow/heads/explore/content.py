@@ -2,7 +2,8 @@
 
     {"experiments": [{
       name, task, seed, seeds, heads, bleu, sentences_scored, signature
-      score      {name, unit}                    what models are scored by; `bleu` is that score wherever it stands
+      score      {name, unit}                    what models are scored by; `bleu` is that score wherever it stands,
+                                                 and is called fidelity where it is against no references of people
       measures   [{key, name, what}]             what heads can be coloured by, in the order of the choice
       table      [{attention, layer, head,       all heads of the unpruned model, kinds, layers, heads in rising order
                    values {key: number},         the cells of table_measures.tsv
@@ -47,7 +48,7 @@ import pandas as pd
 
 from heads.analysis.attention_maps import packed
 from heads.base.files import UserError
-from heads.base.names import CLASSIFICATION, SCOPES, TRANSLATION
+from heads.base.names import CLASSIFICATION, FIDELITY, REFERENCES, SCOPES, TRANSLATION
 from heads.base.runs import Run
 from heads.base.targets import Target
 from heads.config.trainings import HardConcrete
@@ -107,7 +108,7 @@ def _frames(task: str, runs: Sequence[Path]) -> Frames:
     if task == CLASSIFICATION:
         scores = frames["accuracy.json"].rename(columns={"accuracy": "bleu", "examples": "sentences"})
         told = [f"the likeliest label alone has {share:.1f} %" for share in scores["majority"]]
-        frames["bleu.json"] = scores.assign(signature=told)
+        frames["bleu.json"] = scores.assign(signature=told, against=REFERENCES)
     return frames
 
 
@@ -139,18 +140,20 @@ def _experiment(
 
     mine = {file: own(frame) for file, frame in frames.items()}
     base = mine["bleu.json"][mine["bleu.json"]["kind"] == "baseline"].iloc[0]
+    against = "" if base["against"] == REFERENCES else f"against what the {base['against']} wrote, "
+    score = SCORES[task] | ({"name": FIDELITY} if against else {})
     own_tables = {key: own(table) for key, table in tables.items() if "seed" in table}
     return {
         "name": name,
         "task": task,
-        "score": SCORES[task],
+        "score": score,
         "seed": seed,
         "seeds": int(models["seed"].nunique()),
         "heads": int(models["head"].max()) + 1,
         "bleu": round(float(base["bleu"]), 2),
         "sentences_scored": int(base["sentences"]),
-        "signature": str(base["signature"]),
-        "measures": measures_of(task, own_tables.get("measures"), mine["alignment_heads.tsv"]),
+        "signature": f"{against}{base['signature']}",
+        "measures": measures_of(task, score["name"], own_tables.get("measures"), mine["alignment_heads.tsv"]),
         "table": head_rows(mine, own_tables),
         "sentences": [{key: one[key] for key in SHOWN if key in one} for one in _maps_of(mine, "baseline")],
         "models": _models(mine, ANSWER[task]),

@@ -20,12 +20,12 @@ ALIGNMENT |= {"precision": "precision", "recall": "recall"}
 """What is told of a head's word alignment, and its column in `alignment_heads.tsv`."""
 
 
-def measures_of(task: str, *tables: pd.DataFrame | None) -> list[dict[str, str]]:
+def measures_of(task: str, score: str, *tables: pd.DataFrame | None) -> list[dict[str, str]]:
     """The measures that any head has a number of, in the order of MEASURES, rules of relevance last."""
     known = [table for table in tables if table is not None]
     found = {column: measure_of(column) for table in known for column in table.columns if table[column].notna().any()}
     order = [*MEASURES, *(column for column in found if column not in MEASURES)]
-    return [worded(measure, task) for column in order if (measure := found.get(column))]
+    return [worded(measure, task, score) for column in order if (measure := found.get(column))]
 
 
 def head_rows(frames: Frames, tables: Mapping[str, pd.DataFrame]) -> list[dict[str, Any]]:

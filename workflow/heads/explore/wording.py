@@ -59,7 +59,6 @@ HOW = {
 """What is said of each of `heads.tables.relevance.SHARES`."""
 
 OF_LABELS = {
-    "BLEU": "accuracy",
     "on all kinds of attention": "on all heads",
     "heads of all kinds of attention": "heads",
     "by sentence": "by example",
@@ -81,10 +80,10 @@ def measure_of(column: str) -> dict[str, str] | None:
     return {"key": column, "name": name, "what": what}
 
 
-def worded(measure: Mapping[str, str], task: str) -> dict[str, str]:
-    """A measure in the words for models that are trained for this task."""
+def worded(measure: Mapping[str, str], task: str, score: str) -> dict[str, str]:
+    """A measure in the words for models that are trained for this task and scored by this."""
     said = dict(measure)
-    for translated, told in OF_LABELS.items() if task == CLASSIFICATION else ():
+    for translated, told in {"BLEU": score, **(OF_LABELS if task == CLASSIFICATION else {})}.items():
         said |= {part: said[part].replace(translated, told) for part in ("name", "what")}
     return said
 

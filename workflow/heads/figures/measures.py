@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -14,7 +14,7 @@ from matplotlib.figure import Figure, SubFigure
 
 from heads.base.names import ATTENTION_LABELS, ATTENTIONS
 from heads.figures.importance import reading_label
-from heads.figures.style import FULL_WIDTH, MINUS, first_seed, panel, seed_note, shared_legend
+from heads.figures.style import FULL_WIDTH, MINUS, first_seed, panel, score_name, seed_note, shared_legend
 from heads.tables.correlations import SIGNIFICANT, correlate
 from heads.tables.measures import measure_names, measures_table
 from heads.tables.reading import Frames
@@ -58,7 +58,7 @@ def measures(frames: Frames, experiment: str) -> Figure:
     hidden = {column for reading, column in columns.items() if not is_shown(reading)}
     names = [name for name in measure_names(table) if encoder[name].notna().any() and name not in hidden]
     heat = upper.subplots()
-    _correlations(upper, heat, encoder, names)
+    _correlations(upper, heat, encoder, {name: _label(name).replace("BLEU", score_name(frames)) for name in names})
     panel(heat, "a", "rank correlations of encoder heads")
     readings = side_by_side(columns)
     scatters = lower.subplots(3, len(readings), sharex=True, squeeze=False)
@@ -81,7 +81,8 @@ def _label(name: str) -> str:
     return reading_label(reading_of(name)).replace("LRP, ", "LRP ")
 
 
-def _correlations(figure: SubFigure, axes: Axes, encoder: pd.DataFrame, names: Sequence[str]) -> None:
+def _correlations(figure: SubFigure, axes: Axes, encoder: pd.DataFrame, labels: Mapping[str, str]) -> None:
+    names = list(labels)
     place = {name: number for number, name in enumerate(names)}
     values = np.full((len(names), len(names)), np.nan)
     for row in pd.DataFrame(correlate(encoder, names)).to_dict("records"):
@@ -94,10 +95,9 @@ def _correlations(figure: SubFigure, axes: Axes, encoder: pd.DataFrame, names: S
     bar = figure.colorbar(axes.collections[0], ax=axes, label="Spearman’s ρ", shrink=0.6, aspect=28, pad=0.02)
     bar.outline.set_visible(False)
     bar.set_ticks([-1, -0.5, 0, 0.5, 1])
-    labels = [_label(name) for name in names]
     ticks = np.arange(len(names)) + 0.5
-    axes.set_xticks(ticks, labels, rotation=45, ha="right", rotation_mode="anchor")
-    axes.set_yticks(ticks, labels, rotation=0)
+    axes.set_xticks(ticks, labels.values(), rotation=45, ha="right", rotation_mode="anchor")
+    axes.set_yticks(ticks, labels.values(), rotation=0)
     axes.tick_params(length=0, labelsize=6)
     axes.grid(visible=False)
     axes.set_xlabel("below the diagonal: within layers; above: over all layers; bold: p < 0.05")

@@ -23,6 +23,7 @@ from heads.figures.style import (
     mean_line,
     new_figure,
     panel,
+    score_name,
     seed_note,
     shared_legend,
     spread_note,
@@ -30,7 +31,6 @@ from heads.figures.style import (
 from heads.tables.michel import LEAST_BLEU, SIGNIFICANT, with_unmasked
 from heads.tables.reading import Frames
 
-CHANGE = "BLEU change without the head"
 ORDER_STYLES: dict[str, dict[str, Any]] = {
     "example": {"label": "importance", "color": OURS, "marker": "o"},
     "ablation": {"label": "each head masked alone, dev", "color": "#D55E00", "marker": "s"},
@@ -63,7 +63,7 @@ def fig1(frames: Frames, paper: pd.DataFrame, experiment: str) -> Figure:
     histogram(axes[3], change, paper["significant"] == 1, bins_of(change), TYPE_COLOURS["enc_self"])
     panel(axes[3], "d", "paper, encoder self")
     axes[0].set_ylabel("heads")
-    figure.supxlabel(f"{CHANGE}; dark: p < {SIGNIFICANT}", fontsize=7)
+    figure.supxlabel(f"{score_name(frames)} change without the head; dark: p < {SIGNIFICANT}", fontsize=7)
     return figure
 
 
@@ -85,12 +85,9 @@ def histogram(axes: Axes, change: pd.Series, significant: pd.Series, bins: list[
     axes.text(0.04, 0.96, note, transform=axes.transAxes, ha="left", va="top", fontsize=6, path_effects=HALO)
 
 
-def fig2(frames: Frames, experiment: str, *, score: str = "BLEU") -> Figure:
-    """What a head's absence costs on another domain, else on dev, against test; beside it, the same near zero.
-
-    score: what frames call BLEU.
-    """
-    change = f"{score} change without the head"
+def fig2(frames: Frames, experiment: str) -> Figure:
+    """What a head's absence costs on another domain, else on dev, against test; beside it, the same near zero."""
+    change = f"{score_name(frames)} change without the head"
     keys = ["seed", "attention", "layer", "head"]
     other = frames["ablation.out_of_domain.tsv"]
     compared = frames["ablation.dev.tsv"] if other.empty else other
@@ -125,10 +122,8 @@ def _pearson(heads: pd.DataFrame) -> str:
     return f"{first.corr(second):.2f}"
 
 
-def fig3(
-    frames: Frames, experiment: str, *, score: str = "BLEU", free: int = FREE_PERCENT, corner: str = "upper right"
-) -> Figure:
-    """BLEU, or `score`, as more and more heads are masked, by importance and by ablation; beside it, forms of it."""
+def fig3(frames: Frames, experiment: str, *, free: int = FREE_PERCENT, corner: str = "upper right") -> Figure:
+    """The score as more and more heads are masked, by importance and by ablation; beside it, forms of it."""
     rows = _walks(frames["masking_curve.tsv"], ["order", "attention"])
     rows = rows[rows["attention"] == "all"]
     title = f"Masking heads in the order of a score, experiment “{experiment}”{spread_note(rows)}"
@@ -141,7 +136,7 @@ def fig3(
         each.axvline(free, color="#666666", linewidth=0.9, linestyle=":")
         each.text(free + 1, foot, "free in the paper", fontsize=5.5, path_effects=HALO)
         _percent(each, "heads masked, of all")
-    axes[0].set_ylabel(f"{score}, test set")
+    axes[0].set_ylabel(f"{score_name(frames)}, test set")
     axes[0].legend(loc=corner, fontsize=6)
     axes[1].legend(loc=corner, fontsize=6, title="absolute value of every", title_fontsize=6)
     panel(axes[0], "a", "by which score")
@@ -164,18 +159,16 @@ def fig4(frames: Frames, experiment: str) -> Figure:
     _percent(axes[0], "heads masked, of this kind")
     axes[1].xaxis.set_major_locator(MaxNLocator(integer=True))
     axes[1].set_xlabel("heads masked")
-    axes[0].set_ylabel("BLEU, test set")
+    axes[0].set_ylabel(f"{score_name(frames)}, test set")
     panel(axes[0], "a", "by share")
     panel(axes[1], "b", "by number")
     shared_legend(figure, list(axes), columns=4)
     return figure
 
 
-def fig5(frames: Frames, experiment: str, *, score: str = "BLEU") -> Figure:
-    """The curve by importance at several checkpoints of training: BLEU, and the share of each checkpoint's own BLEU.
-
-    score: what frames call BLEU.
-    """
+def fig5(frames: Frames, experiment: str) -> Figure:
+    """The curve by importance at several checkpoints of training: the score, and the share of each one's own score."""
+    score = score_name(frames)
     rows = _walks(first_seed(frames["checkpoints.tsv"]), ["update", "finished"])
     title = f"When heads become dispensable, experiment “{experiment}”{seed_note(frames['checkpoints.tsv'])}"
     figure, (axes,) = new_figure(2.7, title, ncols=2, width_ratios=[1, 1.15])

@@ -11,7 +11,17 @@ from matplotlib.figure import Figure
 
 from heads.base.names import ATTENTION_LABELS
 from heads.figures.importance import relation_label
-from heads.figures.style import MINUS, colour_bar, first_seed, heat_map, matrix, new_figure, none_here, panel
+from heads.figures.style import (
+    MINUS,
+    colour_bar,
+    first_seed,
+    heat_map,
+    matrix,
+    new_figure,
+    none_here,
+    panel,
+    score_name,
+)
 from heads.tables.reading import Frames, first_of, pruned_by_gates
 
 KINDS = {"enc_self": "enc_self", "dec_enc": "all"}
@@ -36,7 +46,7 @@ def heads_needed(frames: Frames, experiment: str) -> Figure:
     Prunings are all of the scope (the encoder's alone; all kinds for cross-attention), over all seeds. A head says what
     it looks at in at least half of the cases, and below it what masking it alone changes BLEU by, where p < 0.01. Both
     are of the first seed. frames: `heads.tsv`, `roles.tsv` (perhaps without rows), `cross_attention_roles.tsv`,
-    `ablation.tsv`.
+    `ablation.tsv` and `bleu.json`.
     """
     stays, doing = survival(frames["heads.tsv"]), {**_encoder(frames["roles.tsv"]), **_cross(frames)}
     cost = first_seed(frames["ablation.tsv"]).set_index(["attention", "layer", "head"])
@@ -44,6 +54,7 @@ def heads_needed(frames: Frames, experiment: str) -> Figure:
         1 + int(cost.loc[kind].index.get_level_values("layer").max()) if kind in cost.index else 1 for kind in KINDS
     ]
     title = f"Which heads does the model need? Experiment “{experiment}”"
+    label = f"head; number in a cell: change of {score_name(frames)} without that head alone, p < {SURE}"
     grid = {"height_ratios": [max(each, 2) for each in layers]}
     figure, axes = new_figure(0.9 + 0.5 * sum(max(each, 2) for each in layers), title, nrows=2, gridspec_kw=grid)
     for each, kind, letter in zip(axes[:, 0], KINDS, "ab", strict=True):
@@ -59,7 +70,7 @@ def heads_needed(frames: Frames, experiment: str) -> Figure:
             _cell(each, layer, head, doing.get((kind, layer, head), ""), _change(cost, (kind, layer, head)), share)
         heads = own["head"].nunique()
         each.set_xticks(np.arange(heads) + 0.5, [str(head + 1) for head in range(heads)])
-        each.set(ylabel="layer", xlabel="head")
+        each.set(ylabel="layer", xlabel=label)
         colour_bar(figure, cells, [each], "prunings in which it stays", aspect=10)
     return figure
 
@@ -106,7 +117,7 @@ def _change(cost: pd.DataFrame, place: tuple[str, int, int]) -> str:
     """What masking a head alone changes BLEU by, where that is sure."""
     if place not in cost.index or not cost.loc[place, "p_value"] < SURE:
         return ""
-    return f"{cost.loc[place, 'bleu_change']:+.1f} BLEU".replace("-", MINUS)
+    return f"{cost.loc[place, 'bleu_change']:+.1f}".replace("-", MINUS)
 
 
 def _cell(axes: Axes, layer: int, head: int, doing: str, change: str, share: float) -> None:

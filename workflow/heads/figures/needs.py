@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from heads.tables.needs import EITHER, NLI, Need
+from heads.tables.needs import BOTH, EITHER, MEASURED, NLI, Need
 from heads.tables.needs import NEEDS as TABLE_NEEDS
 
-BLEU = ("bleu.json", "model.json")
+SCORE = "bleu.json"
+"""What tells what scores are against; figures that show only other files of scores read it too."""
+BLEU = (SCORE, "model.json")
 ENCODER, ALL = ("enc_self",), ("all",)
 
 NEEDS: dict[str, Need] = {
     "heads_needed": Need(
         (*ENCODER, *ALL),
-        {"baseline": ("roles.tsv", "cross_attention_roles.tsv", "ablation.tsv"), "gates": ("heads.tsv",)},
+        {"baseline": ("roles.tsv", "cross_attention_roles.tsv", "ablation.tsv", SCORE), "gates": ("heads.tsv",)},
         (),
         driven=True,
         optional=("roles.tsv",),
@@ -20,7 +22,13 @@ NEEDS: dict[str, Need] = {
         (), {"baseline": ("model.json", "lrp.tsv", "confidence.tsv", "roles.tsv")}, (), tasks=EITHER
     ),
     "relevance_all": Need((), {"baseline": ("lrp.tsv", "confidence.tsv")}, ()),
-    "measures": TABLE_NEEDS["measures"],
+    "measures": Need(
+        BOTH,
+        {**MEASURED, "baseline": (*MEASURED["baseline"], SCORE)},
+        (),
+        optional=("roles.tsv",),
+        driven=True,
+    ),
     "relative_positions": Need((), {"baseline": ("positions.tsv",)}, ("voita_table1_dependencies.csv",), tasks=EITHER),
     "dynamics": TABLE_NEEDS["dynamics"],
     "dependency_scores": TABLE_NEEDS["dependencies"],
@@ -46,16 +54,16 @@ NEEDS: dict[str, Need] = {
     "bleu_scratch": Need(
         ALL, {"baseline": BLEU, "pruned": BLEU, "scratch": ("bleu.json",)}, ("voita_table2_pruning.csv",), driven=True
     ),
-    "michel_fig1": Need((), {"baseline": ("ablation.tsv",)}, ("michel_table1_heads.csv",)),
+    "michel_fig1": Need((), {"baseline": ("ablation.tsv", SCORE)}, ("michel_table1_heads.csv",)),
     "michel_fig2": Need(
         (),
-        {"baseline": ("ablation.tsv", "ablation.dev.tsv", "ablation.out_of_domain.tsv")},
+        {"baseline": ("ablation.tsv", "ablation.dev.tsv", "ablation.out_of_domain.tsv", SCORE)},
         (),
         optional=("ablation.out_of_domain.tsv",),
     ),
-    "michel_fig3": Need((), {"baseline": ("masking_curve.tsv",)}, ()),
-    "michel_fig4": Need((), {"baseline": ("masking_curve.tsv",)}, ()),
-    "michel_fig5": Need((), {"baseline": ("checkpoints.tsv",)}, ()),
+    "michel_fig3": Need((), {"baseline": ("masking_curve.tsv", SCORE)}, ()),
+    "michel_fig4": Need((), {"baseline": ("masking_curve.tsv", SCORE)}, ()),
+    "michel_fig5": Need((), {"baseline": ("checkpoints.tsv", SCORE)}, ()),
     "nli_heads": Need(
         (),
         {"baseline": ("ablation.tsv", "layers_to_one.tsv")},
@@ -79,7 +87,7 @@ NEEDS: dict[str, Need] = {
         tasks=NLI,
     ),
     "nli_selection": TABLE_NEEDS["nli_selection"],
-    "selection": TABLE_NEEDS["selection"],
+    "selection": Need((), {"baseline": ("masked.tsv", "compared.tsv", SCORE)}, ()),
     "scoreboard": TABLE_NEEDS["scoreboard"],
     "gates_closing": Need(ALL, {"gates": ("gates.jsonl",)}, (), driven=True, tasks=EITHER),
 }

@@ -13,6 +13,7 @@ from matplotlib.ticker import MaxNLocator
 from heads.figures.michel import bins_of, fig2, fig3, fig5, histogram
 from heads.figures.selection import selection
 from heads.figures.style import (
+    ACCURACY,
     OURS,
     PAPER_COLOURS,
     PAPER_MARKERS,
@@ -28,7 +29,6 @@ from heads.tables.michel import SIGNIFICANT
 from heads.tables.pruning import heads_left
 from heads.tables.reading import RUN_COLUMNS, Frames, has_penalty, is_control
 
-SCORE = "accuracy (%)"
 FREE_PERCENT = 40
 """What the paper masks of BERT on MNLI without a noticeable loss (Fig 3)."""
 
@@ -40,14 +40,14 @@ def nli_heads(frames: Frames, paper: pd.DataFrame, experiment: str) -> Figure:
     figure, (axes,) = new_figure(2.4, title, ncols=2)
     change = heads["bleu_change"]
     histogram(axes[0], change, heads["p_value"] < SIGNIFICANT, bins_of(change), TYPE_COLOURS["enc_self"])
-    axes[0].set(xlabel=f"change of {SCORE} without the head; dark: p < {SIGNIFICANT}", ylabel="heads")
+    axes[0].set(xlabel=f"change of {ACCURACY} without the head; dark: p < {SIGNIFICANT}", ylabel="heads")
     panel(axes[0], "a", "each head masked alone")
     layers = first_seed(frames["layers_to_one.tsv"])
     _layers(axes[1], layers["layer"], layers["bleu_change"], "ours, head chosen on dev", OURS, "o")
     style = (f"paper, {paper['model'].iloc[0]} on {paper['task'].iloc[0]}", next(iter(PAPER_COLOURS.values())))
     _layers(axes[1], paper["layer"], paper["accuracy_change"], *style, next(iter(PAPER_MARKERS.values())))
     axes[1].axhline(0, color="#666666", linewidth=0.9)
-    axes[1].set(xlabel="depth of the layer, first to last", ylabel=f"change of {SCORE}")
+    axes[1].set(xlabel="depth of the layer, first to last", ylabel=f"change of {ACCURACY}")
     axes[1].legend(fontsize=6)
     panel(axes[1], "b", "each layer cut to one head")
     return figure
@@ -80,7 +80,7 @@ def nli_pruning(frames: Frames, experiment: str) -> Figure:
         if len(rows):
             axes.axhline(rows["accuracy"].mean(), color="#666666", linewidth=0.9, linestyle=dashes, label=label)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.set(xlabel=f"heads left, of {int(runs['of'].max())}", ylabel=f"{SCORE}, test set")
+    axes.set(xlabel=f"heads left, of {int(runs['of'].max())}", ylabel=f"{ACCURACY}, test set")
     axes.invert_xaxis()
     axes.legend(fontsize=6)
     return figure
@@ -88,10 +88,10 @@ def nli_pruning(frames: Frames, experiment: str) -> Figure:
 
 FIGURES: dict[str, Callable[..., Figure]] = {
     "nli_heads": nli_heads,
-    "nli_domains": partial(fig2, score=SCORE),
-    "nli_masking_curve": partial(fig3, score=SCORE, free=FREE_PERCENT, corner="lower left"),
-    "nli_checkpoints": partial(fig5, score=SCORE),
+    "nli_domains": fig2,
+    "nli_masking_curve": partial(fig3, free=FREE_PERCENT, corner="lower left"),
+    "nli_checkpoints": fig5,
     "nli_pruning": nli_pruning,
-    "nli_selection": partial(selection, score=SCORE),
+    "nli_selection": selection,
 }
 """Where a figure is drawn as that of translations is, by the same function."""

@@ -23,6 +23,7 @@ from heads.figures.style import (
     none_here,
     over_seeds,
     panel,
+    score_name,
     shared_legend,
     spread_note,
 )
@@ -61,10 +62,10 @@ def _level_lines(axes: Axes, runs: pd.DataFrame) -> None:
         axes.axhline(control.mean(), color="#666666", linewidth=0.9, linestyle=(0, (4, 2)), label="control, λ = 0")
 
 
-def _shares(axes: Axes, xlabel: str) -> None:
+def _shares(axes: Axes, xlabel: str, ylabel: str) -> None:
     axes.axhline(0, color="#666666", linewidth=0.9)
     axes.xaxis.set_major_formatter(PercentFormatter(1))
-    axes.set(xlim=(1.03, -0.03), xlabel=xlabel, ylabel="BLEU minus unpruned model")
+    axes.set(xlim=(1.03, -0.03), xlabel=xlabel, ylabel=ylabel)
 
 
 def _label_targets(axes: Axes, points: pd.DataFrame, x: str) -> None:
@@ -82,23 +83,23 @@ def _label_targets(axes: Axes, points: pd.DataFrame, x: str) -> None:
 
 def bleu_encoder_heads(frames: Frames, paper: pd.DataFrame, experiment: str) -> Figure:
     """BLEU against encoder heads left when only the encoder is pruned; beside it, the loss against the paper's."""
-    runs = with_bleu(frames)
+    runs, score = with_bleu(frames), score_name(frames)
     title = f"Pruning encoder heads only, experiment “{experiment}”{spread_note(runs)}"
     figure, (axes,) = new_figure(2.7, title, ncols=2)
     pruned = _pruned(runs)
     _level_lines(axes[0], runs)
     mean_line(axes[0], pruned, "enc_self", "bleu", marker="o", color=OURS, label="this experiment")
     most = int(runs[original("enc_self")].max())
-    axes[0].set(xlim=(most * 1.05, -most * 0.05), xlabel=f"encoder heads left, of {most}", ylabel="BLEU, test set")
+    axes[0].set(xlim=(most * 1.05, -most * 0.05), xlabel=f"encoder heads left, of {most}", ylabel=f"{score}, test set")
     axes[0].xaxis.set_major_locator(MaxNLocator(integer=True))
     axes[0].margins(y=0.12)
     _label_targets(axes[0], pruned, "enc_self")
-    panel(axes[0], "a", "BLEU")
+    panel(axes[0], "a", score)
     _compare(axes[1], pruned.assign(share=pruned["enc_self"] / most, loss=pruned["bleu"] - pruned["baseline"]))
     for corpus, rows in paper.groupby("corpus", sort=False):
         change = rows["bleu"] - rows.loc[rows["enc_self"].idxmax(), "bleu"]
         _paper_line(axes[1], rows["enc_self"] / rows["of"], change, str(corpus))
-    _shares(axes[1], "encoder heads left")
+    _shares(axes[1], "encoder heads left", f"{score} minus unpruned model")
     panel(axes[1], "b", "change; paper: Fig 7")
     shared_legend(figure, list(axes), columns=3)
     return figure
@@ -120,7 +121,7 @@ def _paper_line(axes: Axes, x: pd.Series, y: pd.Series, corpus: str) -> None:
 
 def bleu_scratch(frames: Frames, paper: pd.DataFrame, experiment: str) -> Figure:
     """Pruned models against the same heads trained from scratch: BLEU, and the gain beside the paper's Table 2."""
-    runs = with_bleu(frames)
+    runs, score = with_bleu(frames), score_name(frames)
     title = f"Pruned, or the same heads from scratch? Experiment “{experiment}”{spread_note(runs)}"
     figure, (axes,) = new_figure(2.7, title, ncols=2)
     pruned = _pruned(runs)
@@ -134,19 +135,18 @@ def bleu_scratch(frames: Frames, paper: pd.DataFrame, experiment: str) -> Figure
         style = {"marker": "X", "markersize": 5.5, "color": "#D55E00", "label": "same heads, from scratch"}
         mean_line(axes[0], pruned, "total", "bleu_scratch", **style, **points)
     most = int(runs["of"].max())
-    axes[0].set(xlim=(most * 1.05, -most * 0.05), xlabel=f"heads left, of {most}", ylabel="BLEU, test set")
+    axes[0].set(xlim=(most * 1.05, -most * 0.05), xlabel=f"heads left, of {most}", ylabel=f"{score}, test set")
     axes[0].xaxis.set_major_locator(MaxNLocator(integer=True))
     axes[0].margins(y=0.12)
     _label_targets(axes[0], pruned.assign(bleu=pruned[["bleu", "bleu_scratch"]].min(axis=1)), "total")
-    panel(axes[0], "a", "BLEU")
+    panel(axes[0], "a", score)
     gain = pruned.assign(share=pruned["total"] / most, loss=pruned["bleu"] - pruned["bleu_scratch"]).dropna(
         subset="loss"
     )
     _compare(axes[1], gain)
     for corpus, rows in paper.dropna(subset="bleu_scratch").groupby("corpus", sort=False):
         _paper_line(axes[1], rows["total"] / rows["of"], rows["bleu"] - rows["bleu_scratch"], str(corpus))
-    _shares(axes[1], "heads left")
-    axes[1].set_ylabel("BLEU minus from scratch")
+    _shares(axes[1], "heads left", f"{score} minus from scratch")
     panel(axes[1], "b", "gain over scratch; paper: Table 2")
     shared_legend(figure, list(axes), columns=4)
     return figure

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from heads.figures.style import MINUS, new_figure, panel, shared_legend, spread_note
+from heads.figures.style import MINUS, new_figure, panel, score_name, shared_legend, spread_note
 from heads.tables.reading import Frames
 from heads.tables.selection import MASKED, OWN_TRAINING, TRAINED_ON, selection_table
 
@@ -49,12 +49,9 @@ WORDS = {"gates": "gates", "dsp": "subset pruning", "example_layer": "importance
 """How methods are called in a sentence; all others by their label."""
 
 
-def selection(frames: Frames, experiment: str, *, score: str = "BLEU") -> Figure:
-    """BLEU against heads kept, a line for each method and a band for random choices; left masked, right trained on.
-
-    score: what frames call BLEU.
-    """
-    table = selection_table(frames)
+def selection(frames: Frames, experiment: str) -> Figure:
+    """BLEU against heads kept, a line for each method and a band for random choices; left masked, right trained on."""
+    table, score = selection_table(frames), score_name(frames)
     title = f"Ways to choose the heads that stay, experiment “{experiment}”{spread_note(table)}"
     sentence = textwrap.fill(verdict(table).replace("BLEU", score), 118)
     # The empty lines keep room for the sentence, which is not bold.

@@ -23,6 +23,8 @@ from matplotlib.figure import Figure, SubFigure
 from numpy.typing import NDArray
 
 from heads.base.files import atomic_path
+from heads.base.names import FIDELITY, REFERENCES
+from heads.tables.reading import Frames
 
 STYLE = Path(__file__).parents[2] / "report" / "style.mplstyle"
 FULL_WIDTH = 6.3
@@ -48,6 +50,7 @@ OURS, PAPER_COLOURS = "#000000", {"WMT": "#0072B2", "OpenSubtitles": "#E69F00"}
 PAPER_MARKERS = {"WMT": "s", "OpenSubtitles": "^"}
 HALO = [patheffects.withStroke(linewidth=1.4, foreground="white")]
 """Keeps small text readable where a line runs through it."""
+ACCURACY = "accuracy (%)"
 MINUS = "\N{MINUS SIGN}"
 
 
@@ -106,6 +109,13 @@ def matrix(frame: pd.DataFrame, column: str) -> NDArray[np.float64]:
 def first_seed(frame: pd.DataFrame) -> pd.DataFrame:
     """The rows of the smallest seed."""
     return frame[frame["seed"] == frame["seed"].min()]
+
+
+def score_name(frames: Frames) -> str:
+    """What a figure calls the scores of its models, which frames call BLEU."""
+    if "bleu.json" not in frames:
+        return ACCURACY
+    return "BLEU" if (frames["bleu.json"]["against"] == REFERENCES).all() else FIDELITY
 
 
 def seed_note(frame: pd.DataFrame) -> str:

@@ -31,6 +31,8 @@ COLUMNS = (
     "kept_share_of_scope",
     "gates_strictly_between",
     "bleu",
+    "against",
+    "chrf",
     "bleu_trained_on",
     "bleu_scratch",
     "bleu_control",
@@ -123,7 +125,7 @@ def pruning_table(frames: Frames, table2: pd.DataFrame, figure7: pd.DataFrame) -
         rows.append(
             {
                 **row,
-                **{column: measured[column] for column in ("bleu", "sentences", "signature")},
+                **{column: measured[column] for column in ("bleu", "against", "chrf", "sentences", "signature")},
                 "kept_share_of_scope": share,
                 "dev_loss_fall_percent": ends[0],
                 "dev_loss_fall_percent_trained_on": ends[1],

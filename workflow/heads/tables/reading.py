@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from heads.base.files import UserError, read_json, read_jsonl, read_tsv
-from heads.base.names import WMT
+from heads.base.names import REFERENCES, WMT
 from heads.base.runs import Run, run_of
 from heads.base.targets import CONTROL, Target
 from heads.model.shape import shape_of
@@ -36,6 +36,7 @@ TEXT = {
     "name",
     "relation",
     "signature",
+    "against",
 }
 TEXT |= {"linked_by", "step", "run", "device", "form", "order", "target"}
 OBJECTS = {"maps", "statistics"}
@@ -47,8 +48,9 @@ Frames = dict[str, pd.DataFrame]
 
 def _bleu(path: Path) -> Iterator[Record]:
     content = read_json(path)
-    # Scores of before have no copied source.
-    yield {"copied_bleu": None, **{key: content[key] for key in COLUMNS["bleu.json"] if key in content}}
+    # Scores of before have neither chrF nor a copied source, and do not say what they are against.
+    before = {"chrf": None, "against": REFERENCES, "copied_bleu": None}
+    yield {**before, **{key: content[key] for key in COLUMNS["bleu.json"] if key in content}}
 
 
 def _accuracy(path: Path) -> Iterator[Record]:
@@ -106,7 +108,7 @@ def _statistics(path: Path) -> Iterator[Record]:
 
 
 COLUMNS: dict[str, tuple[str, ...]] = {
-    "bleu.json": ("bleu", "sentences", "signature", "copied_bleu"),
+    "bleu.json": ("bleu", "chrf", "against", "sentences", "signature", "copied_bleu"),
     "bleu_statistics.tsv": ("statistics",),
     "accuracy.json": ("accuracy", "matthews", "majority", "examples"),
     "model.json": ("attention", "layer", "head", "live", "dev_loss", "total_updates", "pretrained"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from heads.base.names import ATTENTION_LABELS
+from heads.base.names import ATTENTION_LABELS, FIDELITY, REFERENCES
 from heads.model.shape import ModelShape
 from heads.translation.model_folder import EARLY_STOPPING, PRETRAINED
 
@@ -176,7 +176,10 @@ written.
 def _score_text(score: Mapping[str, Any] | None) -> str:
     if score is None:
         return "It was not scored."
+    against = score.get("against", REFERENCES)
+    name = "BLEU" if against == REFERENCES else FIDELITY
+    written = "" if against == REFERENCES else f"Its targets are what the {against} wrote, not references of people.\n"
     return (
-        f"BLEU {score['bleu']:.2f} on {score['sentences']} sentences of the {score['split']} set, with a beam of "
-        f"{score['beam']} and length penalty {score['length_penalty']}.\nsacrebleu: `{score['signature']}`"
+        f"{name} {score['bleu']:.2f} on {score['sentences']} sentences of the {score['split']} set, with a beam of "
+        f"{score['beam']} and length penalty {score['length_penalty']}.\n{written}sacrebleu: `{score['signature']}`"
     )

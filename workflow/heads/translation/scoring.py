@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+from sacrebleu.metrics import CHRF
 
 from heads.config.analyses import TranslateSettings
 from heads.model.sublayers import Gates
@@ -42,6 +43,13 @@ def searched(
     )
 
 
+def chrf(hypotheses: Sequence[str], references: Sequence[str]) -> dict[str, Any]:
+    """Corpus chrF of detokenised text (0 to 100) by sacrebleu, with its signature."""
+    metric = CHRF()
+    score = metric.corpus_score(list(hypotheses), [list(references)])
+    return {"chrf": float(score.score), "chrf_signature": str(metric.get_signature())}
+
+
 def scored(
     model: Transformer,
     source: Tokens,
@@ -50,7 +58,7 @@ def scored(
     settings: TranslateSettings,
     device: torch.device,
 ) -> tuple[list[str], list[str], dict[str, Any]]:
-    """Translations of the first `settings.sentences` sentences (0: all), their references, and BLEU with its search."""
+    """Translations of the first `settings.sentences` sentences (0: all), their references, BLEU and chrF."""
     numbers, texts = searched(model, every_pair(source), vocabulary, settings, device)
     own = [references[i] for i in numbers]
     facts = {
@@ -59,4 +67,4 @@ def scored(
         "beam": settings.beam,
         "length_penalty": settings.length_penalty,
     }
-    return texts, own, {**bleu(texts, own), **facts}
+    return texts, own, {**bleu(texts, own), **chrf(texts, own), **facts}
