@@ -68,12 +68,35 @@ def test_roles_are_those_of_the_file_with_their_intervals_and_only_where_there_a
     for row in data[SEVERAL]["table"]:
         own = [one for one in file if [one["layer"], one["head"]] == [str(row["layer"]), str(row["head"])]]
         expected = [one for one in own if row["attention"] == "enc_self" and int(one["cases"])]
+        if row["attention"] == "dec_enc":
+            continue
         assert [role["name"] for role in row["roles"]] == [one["name"] for one in expected]
         for role, one in zip(row["roles"], expected, strict=True):
             for column in ("accuracy", "low", "high", "baseline"):
                 assert role[column] == as_number(one[column])
             assert role["holds"] == (one["holds"] == "1")
     assert not any(role["role"] == "syntactic" for row in data[ONE]["table"] for role in row["roles"])
+
+
+def test_cross_attention_heads_have_the_roles_of_their_file_and_a_word_for_what_they_hold(
+    made: Explored, data: dict[str, Any]
+) -> None:
+    file = read_tsv(made.results / SEVERAL / "baseline/seed-1/cross_attention_roles.tsv")
+    words = {"being written": "now", "written last": "last", "written next": "next", "": ""}
+    seen = set()
+    for row in (row for row in data[SEVERAL]["table"] if row["attention"] == "dec_enc"):
+        own = [one for one in file if [one["layer"], one["head"]] == [str(row["layer"]), str(row["head"])]]
+        found = {role["name"]: role for role in row["roles"]}
+        assert {*found} == {one["role"] for one in own}
+        for one in own:
+            role = found[one["role"]]
+            assert role["label"] == f"the source of the token {one['role']}" and role["cases"] == int(one["cases"])
+            numbers = [role[name] for name in ("accuracy", "low", "high", "baseline")]
+            assert numbers == [float(one[name]) for name in ("share", "low", "high", "offset_share")]
+            assert role["holds"] == (one["holds"] == "1")
+        assert row["label"] == words[next((one["role"] for one in own if one["holds"] == "1"), "")]
+        seen.add(row["label"])
+    assert seen == {"now", "last", ""}
 
 
 def test_decoder_encoder_heads_have_their_alignment_by_the_first_step_and_what_aligns_is_a_function(

@@ -1,4 +1,4 @@
-"""The pairs that alignment heads are measured on, out of those that a word alignment is of."""
+"""The pairs that cross-attention heads are measured on, with the links of a word alignment or without any."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 from heads.analysis.alignment_heads import Gold
 from heads.base.files import UserError
 from heads.config.analyses import AlignmentHeadsSettings
-from heads.syntax.alignment import usable_pairs, words_of
-from heads.syntax.pharaoh import AlignedPair
+from heads.syntax.alignment import Words, usable_pairs, words_of
+from heads.syntax.pharaoh import AlignedPair, Lines
 from heads.text.vocabulary import Vocabulary
 
 
@@ -46,3 +46,29 @@ def golds_of(
             linked[link] = True
         golds.append(Gold(source, target, linked))
     return golds
+
+
+def unlinked(
+    texts: Sequence[Lines], vocabularies: Sequence[Vocabulary], settings: AlignmentHeadsSettings
+) -> list[Gold]:
+    """The first pairs of a text without links, in subwords, those with too long a side left out.
+
+    Raises UserError where no pair is left.
+    """
+    encoded = [
+        vocabulary.encode(text.lines[: settings.sentences or None])
+        for text, vocabulary in zip(texts, vocabularies, strict=True)
+    ]
+    pairs = [
+        Gold(_unparsed(number, source), _unparsed(number, target), np.zeros((0, 0), bool))
+        for number, (source, target) in enumerate(zip(*encoded, strict=True))
+        if all(0 < len(ids) <= settings.max_pieces for ids in (source, target))
+    ]
+    if not pairs:
+        raise UserError(f"{texts[0].name} has no sentence of at most {settings.max_pieces} subwords: raise max_pieces.")
+    return pairs
+
+
+def _unparsed(number: int, ids: Sequence[int]) -> Words:
+    """A sentence in subwords of which no word is known."""
+    return Words(number, (), (), np.array(ids, np.int32), np.zeros((0, len(ids))))

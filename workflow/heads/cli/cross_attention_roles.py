@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
-from heads.analysis.alignment_heads import Gold
-from heads.analysis.alignment_pairs import golds_of
+from heads.analysis.alignment_pairs import golds_of, unlinked
 from heads.analysis.attention_weights import attend_to_source
 from heads.analysis.cross_attention_roles import COLUMNS, Looked, between_subwords, cross_attention_roles, looked_at
-from heads.base.files import UserError, read_yaml, write_tsv
+from heads.base.files import read_yaml, write_tsv
 from heads.cli._flags import add_device_arguments
 from heads.config.analyses import AlignmentHeadsSettings
 from heads.config.settings import section
 from heads.model.folder import load_folder
-from heads.syntax.alignment import Words
-from heads.syntax.pharaoh import Lines, aligned_pairs, lines_of
+from heads.syntax.pharaoh import aligned_pairs, lines_of
 from heads.text.vocabulary import Vocabulary
 from heads.training.devices import label_of, pick
 
@@ -65,29 +62,3 @@ def run(arguments: argparse.Namespace) -> str:
     ]
     write_tsv(arguments.out, cross_attention_roles(pairs, heads, settings), COLUMNS)
     return label_of(device)
-
-
-def unlinked(
-    texts: Sequence[Lines], vocabularies: Sequence[Vocabulary], settings: AlignmentHeadsSettings
-) -> list[Gold]:
-    """The first pairs of a text without links, in subwords, those with too long a side left out.
-
-    Raises UserError where no pair is left.
-    """
-    encoded = [
-        vocabulary.encode(text.lines[: settings.sentences or None])
-        for text, vocabulary in zip(texts, vocabularies, strict=True)
-    ]
-    pairs = [
-        Gold(_unparsed(number, source), _unparsed(number, target), np.zeros((0, 0), bool))
-        for number, (source, target) in enumerate(zip(*encoded, strict=True))
-        if all(0 < len(ids) <= settings.max_pieces for ids in (source, target))
-    ]
-    if not pairs:
-        raise UserError(f"{texts[0].name} has no sentence of at most {settings.max_pieces} subwords: raise max_pieces.")
-    return pairs
-
-
-def _unparsed(number: int, ids: Sequence[int]) -> Words:
-    """A sentence in subwords of which no word is known."""
-    return Words(number, (), (), np.array(ids, np.int32), np.zeros((0, len(ids))))

@@ -9,7 +9,8 @@
                    values {key: number},         the cells of table_measures.tsv
                    bleu_change, p_value,         of table_michel_table1.tsv
                    function, label,              as in the paper's Figs 1 and 2; "" outside the encoder. Heads of
-                                                 alignment_heads.tsv have the function alignment or other
+                                                 alignment_heads.tsv have the function alignment or other, those of
+                                                 cross_attention_roles.tsv the label now, last or next
                    alignment {aer, low, high, precision, recall, offset, offset_aer, pairs, aligns},     by its first
                                                  step; or null. aer stands in values too
                    roles [{role, name, label, accuracy, low, high, baseline, cases, holds}]}]

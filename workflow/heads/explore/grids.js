@@ -117,7 +117,8 @@ function renderGrids() {
   fillSelect(byId("measure"), [...(one.table.some((row) => row.function) ? [["function", "role"]] : []), ...one.measures.map((each) => [each.key, each.name])], key);
   fillSelect(byId("model"), one.models.filter((each) => each.kind !== "scratch" || each === model()).map((each) => [each.run, modelName(each)]), model().run);
   gridsInto(byId("grids"), kindsOf(), measuredCell(key, scaleOf(key), model()), chooseHead);
-  const notes = [`● ${scoreName()} falls without it (p < 0.01)`, ...(one.table.some((row) => row.label) ? ["a word on a square: its role as in the paper’s Figs 1 and 2, such as o→v, object to verb"] : [])];
+  const notes = [`● ${scoreName()} falls without it (p < 0.01)`, ...(one.table.some((row) => row.label && !row.roles.some(isCross)) ? ["a word on a square: its role as in the paper’s Figs 1 and 2, such as o→v, object to verb"] : [])];
+  if (one.table.some((row) => row.label && row.roles.some(isCross))) notes.push("now, last, next: looks at the source of the target token being written, written last, written next");
   if (one.table.some((row) => row.alignment?.aligns)) notes.push("align: looks at the word to be translated");
   if (model().live.includes("0")) notes.push("hatched: not in the chosen model");
   byId("marks").textContent = notes.join("; ") + ".";

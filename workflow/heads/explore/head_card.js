@@ -1,5 +1,8 @@
 // What is known of one head, in words and in numbers.
 
+/** Whether a role is of a cross-attention head: of which target token it looks at the source. */
+const isCross = (role) => role.role === "cross";
+
 /** What the head does, by the roles that it was tried on; for the decoder by what it looks at on this page's sentences. */
 function roleSentence(row) {
   if (!row.roles.length) return null;
@@ -8,7 +11,7 @@ function roleSentence(row) {
   if (held.length) return `It has a role. It ${held.map(told).join("; it ")}.`;
   const gain = (role) => role.accuracy - (role.baseline ?? 1);
   const best = row.roles.reduce((first, role) => (gain(role) > gain(first) ? role : first));
-  return `None of the paper’s roles. The closest: it ${told(best)}.`;
+  return `${isCross(best) ? "None of the roles tried" : "None of the paper’s roles"}. The closest: it ${told(best)}.`;
 }
 
 /** How far the words that it looks at are from those that a word alignment names. */
@@ -89,7 +92,7 @@ const titleOf = (row) => sentenceCase(headName(row));
 /** All numbers of a head in short, for the tip. */
 function tipOf(row) {
   const best = [...row.roles].sort((a, b) => (b.holds - a.holds) || (b.accuracy - (b.baseline ?? 0.9)) - (a.accuracy - (a.baseline ?? 0.9))).slice(0, 3);
-  const parts = [make("strong", {}, titleOf(row)), row.label ? make("div", {}, `in the paper’s figure: ${row.label}`) : row.alignment?.aligns ? make("div", {}, "role: alignment head") : null];
+  const parts = [make("strong", {}, titleOf(row)), row.label ? make("div", {}, `${row.roles.some(isCross) ? "role" : "in the paper’s figure"}: ${row.label}`) : row.alignment?.aligns ? make("div", {}, "role: alignment head") : null];
   parts.push(measuresTable(row), best.length ? rolesTable(best) : null, row.alignment ? alignmentTable(row.alignment) : null);
   return parts.filter(Boolean);
 }

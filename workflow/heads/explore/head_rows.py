@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 
+from heads.explore.needs import CROSS_ATTENTION
 from heads.explore.wording import MEASURES, measure_of, number, worded
 from heads.figures.importance import function_label, relation_label
 from heads.figures.style import MINUS
@@ -14,7 +15,12 @@ from heads.tables.reading import Frames, first_of
 from heads.tables.roles import head_functions
 
 HEAD = ["attention", "layer", "head"]
+NOTHING = pd.DataFrame()
 ROLE = ("accuracy", "low", "high", "baseline")
+CROSS = {"accuracy": "share", "low": "low", "high": "high", "baseline": "offset_share"}
+"""The same of cross-attention heads, and its column in `cross_attention_roles.tsv`."""
+CROSS_WORDS = {"being written": "now", "written last": "last", "written next": "next"}
+"""What is written on a cross-attention head that looks at the source of such a target token."""
 ALIGNMENT = {"aer": "aer", "low": "aer_low", "high": "aer_high", "offset": "offset", "offset_aer": "offset_aer"}
 ALIGNMENT |= {"precision": "precision", "recall": "recall"}
 """What is told of a head's word alignment, and its column in `alignment_heads.tsv`."""
@@ -38,6 +44,8 @@ def head_rows(frames: Frames, tables: Mapping[str, pd.DataFrame]) -> list[dict[s
     masked = _by_head(tables.get("michel_table1"))
     roles = frames["roles.tsv"][frames["roles.tsv"]["kind"] == "baseline"]
     known = _roles(first_of(roles, "trees")) if len(roles) else {}
+    if len(cross := frames.get(CROSS_ATTENTION, NOTHING)):
+        known |= _cross_roles(cross)
     functions = _functions(heads, roles) if len(roles) else {}
     links = frames["alignment_heads.tsv"]
     aligned = _alignments(links) if len(links) else {}
@@ -103,6 +111,26 @@ def _roles(roles: pd.DataFrame) -> dict[tuple[str, int, int], tuple[list[dict[st
             for row in rows[(rows["cases"] > 0) & rows["accuracy"].notna()].to_dict("records")
         ]
         found["enc_self", int(layer), int(head)] = (tried, function_label(rows).replace("\n", " "))
+    return found
+
+
+def _cross_roles(rows: pd.DataFrame) -> dict[tuple[str, int, int], tuple[list[dict[str, Any]], str]]:
+    """By cross-attention head the roles that it was tried on, and a word for the one that it holds most clearly."""
+    found = {}
+    for (layer, head), own in rows[rows["cases"] > 0].groupby(["layer", "head"]):
+        tried = [
+            {
+                "role": "cross",
+                "name": row["role"],
+                "label": f"the source of the token {row['role']}",
+                **{name: number(row[column]) for name, column in CROSS.items()},
+                "cases": int(row["cases"]),
+                "holds": bool(row["holds"]),
+            }
+            for row in own.to_dict("records")
+        ]
+        held = sorted((role for role in tried if role["holds"]), key=lambda role: role["accuracy"])
+        found["dec_enc", int(layer), int(head)] = (tried, CROSS_WORDS[held[-1]["name"]] if held else "")
     return found
 
 

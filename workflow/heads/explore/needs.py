@@ -5,18 +5,23 @@ from __future__ import annotations
 from heads.base.names import CLASSIFICATION, TRANSLATION
 from heads.tables.needs import BOTH, Need
 
+CROSS_ATTENTION = "cross_attention_roles.tsv"
+"""Of which target token cross-attention heads look at the source; of models that translate."""
 SCORE_FILES = {TRANSLATION: "bleu.json", CLASSIFICATION: "accuracy.json"}
 EXPLORED = {
     task: Need(
         BOTH,
         {
-            "baseline": ("model.json", score, "roles.tsv", "alignment_heads.tsv", "maps.json"),
+            "baseline": (
+                *("model.json", score, "roles.tsv", "alignment_heads.tsv", "maps.json"),
+                *((CROSS_ATTENTION,) if task == TRANSLATION else ()),
+            ),
             "gates": ("heads.tsv", "gates.jsonl"),
             "pruned": ("model.json", score, "maps.json"),
             "scratch": ("model.json", score),
         },
         (),
-        optional=("roles.tsv", "alignment_heads.tsv"),
+        optional=("roles.tsv", "alignment_heads.tsv", CROSS_ATTENTION),
         driven=True,
         tasks=(task,),
     )

@@ -1,0 +1,73 @@
+# What cross-attention heads look at: how well they align words, and of which target token they look at the source.
+
+
+use rule score as alignment_heads with:
+    """How well decoder-encoder heads agree with a word alignment (error rate of Och and Ney 2003)."""
+    input:
+        **SCORED_MODEL,
+        settings=f"{SETTINGS}/alignment_heads.yaml",
+        source_bpe=f"{BPE}/source.model",
+        target_bpe=f"{BPE}/target.model",
+        source=corpus_file("dev.source.txt"),
+        target=corpus_file("dev.target.txt"),
+        source_words=corpus_file("dev.source.words.txt"),
+        target_words=corpus_file("dev.target.words.txt"),
+        links=lambda w: PLAN.alignment_of(w.experiment),
+        code=[
+            f"{CODE}/{name}.py"
+            for name in (
+                *("analysis/alignment_heads", "base/bootstrap"),
+                *("syntax/alignment", "analysis/attention_weights"),
+            )
+        ],
+    output:
+        out=f"{ANY_RUN}/alignment_heads.tsv",
+    log:
+        f"{ANY_RUN}/log/alignment_heads.txt",
+    benchmark:
+        f"{ANY_RUN}/bench/alignment_heads.tsv"
+    resources:
+        mem_mb=4000,
+        runtime=60,
+    params:
+        stage="alignment_heads",
+        own=flags(
+            *("model", "source_bpe", "target_bpe", "source", "target", "source_words", "target_words"),
+            *("links", "out"),
+        ),
+
+
+use rule score as cross_attention_roles with:
+    """Of which target token cross-attention heads look at the source: the one being written, the last, the next."""
+    input:
+        **SCORED_MODEL,
+        settings=f"{SETTINGS}/alignment_heads.yaml",
+        source_bpe=f"{BPE}/source.model",
+        target_bpe=f"{BPE}/target.model",
+        source=corpus_file("dev.source.txt"),
+        target=corpus_file("dev.target.txt"),
+        source_words=lambda w: PLAN.if_aligned(w.experiment, "source.words"),
+        target_words=lambda w: PLAN.if_aligned(w.experiment, "target.words"),
+        links=lambda w: PLAN.if_aligned(w.experiment, "alignment"),
+        code=[
+            f"{CODE}/{name}.py"
+            for name in (
+                *("analysis/cross_attention_roles", "base/bootstrap"),
+                *("syntax/alignment", "analysis/attention_weights"),
+            )
+        ],
+    output:
+        out=f"{ANY_RUN}/cross_attention_roles.tsv",
+    log:
+        f"{ANY_RUN}/log/cross_attention_roles.txt",
+    benchmark:
+        f"{ANY_RUN}/bench/cross_attention_roles.tsv"
+    resources:
+        mem_mb=4000,
+        runtime=60,
+    params:
+        stage="cross_attention_roles",
+        own=flags(
+            *("model", "source_bpe", "target_bpe", "source", "target", "source_words", "target_words"),
+            *("links", "out"),
+        ),
