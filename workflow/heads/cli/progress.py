@@ -27,3 +27,4 @@ def run(arguments: argparse.Namespace) -> None:
         if table.exists():
             progress.show(table)
     print(f"\ntables   {progress.RESULTS}/tables\nfigures  {progress.RESULTS}/figures\nreport   {report}")
+    print(f"page     {progress.RESULTS}/explore.html, to look around in: a double click opens it")
