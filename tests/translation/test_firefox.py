@@ -145,17 +145,19 @@ def test_a_model_that_did_not_come_from_marian_is_not_written_as_one(tmp_path: P
         write_firefox(model, tmp_path, tmp_path)
 
 
-def test_a_pair_that_the_package_lacks_says_what_to_put_where() -> None:
-    with pytest.raises(
-        UserError, match=r"firefox/en-fr is not in the installed package, which has en-pt, pt-en: put its"
-    ):
-        place_of("firefox/en-fr")
-
-
-def test_a_package_that_is_not_there_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("heads.base.firefox.find_spec", lambda name: None)
-    with pytest.raises(UserError, match="in a package that is not installed: pip install"):
-        place_of("firefox/en-pt")
+@pytest.mark.parametrize("name", ["firefox/en-fr", "firefox/en-pt"])
+def test_a_pair_that_neither_the_package_nor_the_cache_has_says_what_to_run_or_to_put_where(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    if name == "firefox/en-pt":
+        assert place_of(name).is_dir()
+        monkeypatch.setattr("heads.base.firefox.find_spec", lambda name: None)
+    with pytest.raises(UserError) as told:
+        place_of(name)
+    said = str(told.value)
+    assert said.startswith(f'{name} is not on this machine: run "python -m heads import --pretrained {name} --output ')
+    assert 'pip install "heads[firefox]"' in said and said.endswith(f"into {tmp_path / 'heads' / name}, unpacked.")
 
 
 def test_a_prefix_is_refused(tmp_path: Path) -> None:

