@@ -35,8 +35,12 @@ FORMATS = ("folder", "ctranslate2", "onnx", "huggingface", "marian", "npz")
 """Our own folder, and what others read."""
 OF_MARIAN = ("marian", "npz")
 """Marian's own format, as the model came, and its plain float32."""
-TOLERANCE = 1e-4
-"""How far a log-probability of an exported model in 32 bits may lie from ours, in nats: rounding and no more."""
+TOLERANCE = 1e-3
+"""How far a log-probability of an exported model in 32 bits may lie from ours, in nats: rounding and no more.
+
+On random subwords, which a model that has converged expects by tens of nats less than others, rounding alone makes
+1.6e-4 of Firefox's translator in ONNX Runtime; a head in the wrong place makes whole nats.
+"""
 
 
 def export(
