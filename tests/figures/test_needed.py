@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -86,3 +87,12 @@ def test_without_trees_heads_say_nothing_of_what_they_look_at(frames: Frames) ->
     with styled():
         encoder = heads_needed(bare, "rich").axes[0]
     assert not [text for text in encoder.texts if "%" in text.get_text()]
+
+
+def test_without_prunings_of_all_kinds_cross_attention_heads_are_there_without_a_colour(frames: Frames) -> None:
+    gates = frames["heads.tsv"]
+    with styled():
+        encoder, decoder = heads_needed({**frames, "heads.tsv": gates[gates["scope"] != "all"]}, "rich").axes[:2]
+        drawn: list[Any] = [np.asarray(axes.collections[0].get_array(), float) for axes in (encoder, decoder)]
+    assert np.isfinite(drawn[0]).all() and np.isnan(drawn[1]).all() and drawn[1].size == 12
+    assert [text for text in decoder.texts if "source of" in text.get_text()]

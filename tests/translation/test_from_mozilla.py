@@ -155,17 +155,8 @@ def test_a_server_that_says_something_else_or_nothing_is_told(mozilla: Mozilla, 
 def test_planning_asks_no_network_and_says_what_to_run_first(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("urllib.request.urlopen", lambda *args, **flags: pytest.fail("asked the network"))
     parts = {name: [{"distilled_by": NAME, "sentences": 3}] for name in ("train", "dev", "test")}
-    plan = Distillations(
-        [
-            {
-                "kind": "files",
-                "source": "en",
-                "target": "de",
-                "cleaning": {"max_words": 9, "max_length_ratio": 2.0},
-                **parts,
-            }
-        ]
-    )
+    cleaning = {"max_words": 9, "max_length_ratio": 2.0}
+    plan = Distillations({"mine": {"kind": "files", "source": "en", "target": "de", "cleaning": cleaning, **parts}})
     with pytest.raises(
         UserError, match=r"^distilled_by: firefox/en-de is not on this machine: run .python -m heads import"
     ):

@@ -43,10 +43,10 @@ DARK = 0.6
 def heads_needed(frames: Frames, experiment: str) -> Figure:
     """Two grids, encoder and cross-attention: the darker a head, the more of the prunings leave its gate open.
 
-    Prunings are all of the scope (the encoder's alone; all kinds for cross-attention), over all seeds. A head says what
-    it looks at in at least half of the cases, and below it what masking it alone changes BLEU by, where p < 0.01. Both
-    are of the first seed. frames: `heads.tsv`, `roles.tsv` (perhaps without rows), `cross_attention_roles.tsv`,
-    `ablation.tsv` and `bleu.json`.
+    Cells are white where nothing was pruned in the scope. Prunings are all of the scope (the encoder's alone; all kinds
+    for cross-attention), over all seeds. A head says what it looks at in at least half of the cases, and below it what
+    masking it alone changes BLEU by, where p < 0.01. Both are of the first seed. frames: `heads.tsv`, `roles.tsv`
+    (perhaps without rows), `cross_attention_roles.tsv`, `ablation.tsv` and `bleu.json`.
     """
     stays, doing = survival(frames["heads.tsv"]), {**_encoder(frames["roles.tsv"]), **_cross(frames)}
     cost = first_seed(frames["ablation.tsv"]).set_index(["attention", "layer", "head"])
@@ -61,10 +61,11 @@ def heads_needed(frames: Frames, experiment: str) -> Figure:
         panel(
             each, letter, f"{ATTENTION_LABELS[kind]}; gates on {'the encoder' if KINDS[kind] == kind else 'all kinds'}"
         )
-        own = stays[stays["attention"] == kind]
-        if own.empty:
+        if kind not in cost.index:
             none_here(each)
             continue
+        places = cost.loc[kind].reset_index()[["layer", "head"]].assign(attention=kind)
+        own = places.merge(stays, how="left", on=["attention", "layer", "head"])
         cells = heat_map(each, matrix(own, "open"), limits=(0.0, 1.0), colours="Greens")
         for layer, head, share in own[["layer", "head", "open"]].itertuples(index=False):
             _cell(each, layer, head, doing.get((kind, layer, head), ""), _change(cost, (kind, layer, head)), share)
