@@ -72,7 +72,7 @@ def heads_needed(frames: Frames, experiment: str) -> Figure:
         heads = own["head"].nunique()
         each.set_xticks(np.arange(heads) + 0.5, [str(head + 1) for head in range(heads)])
         each.set(ylabel="layer", xlabel=label)
-        colour_bar(figure, cells, [each], "prunings in which it stays", aspect=10)
+    colour_bar(figure, cells, [*axes[:, 0]], "share of prunings in which the head stays", aspect=24)
     return figure
 
 
