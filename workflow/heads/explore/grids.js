@@ -84,7 +84,7 @@ const measuredCell = (key, scale, one) => (row) => {
 };
 
 /** What a head does in a word or two, "" for none. */
-const roleOf = (row) => row.label || (row.alignment?.aligns ? "align" : "");
+const roleOf = (row) => (row.alignment?.aligns ? "align" : row.label);
 
 const measureName = (key) => (key === "function" ? "role" : experiment().measures.find((one) => one.key === key)?.name);
 

@@ -92,7 +92,7 @@ const titleOf = (row) => sentenceCase(headName(row));
 /** All numbers of a head in short, for the tip. */
 function tipOf(row) {
   const best = [...row.roles].sort((a, b) => (b.holds - a.holds) || (b.accuracy - (b.baseline ?? 0.9)) - (a.accuracy - (a.baseline ?? 0.9))).slice(0, 3);
-  const parts = [make("strong", {}, titleOf(row)), row.label ? make("div", {}, `${row.roles.some(isCross) ? "role" : "in the paper’s figure"}: ${row.label}`) : row.alignment?.aligns ? make("div", {}, "role: alignment head") : null];
+  const parts = [make("strong", {}, titleOf(row)), row.alignment?.aligns ? make("div", {}, "role: alignment head") : row.label ? make("div", {}, `${row.roles.some(isCross) ? "role" : "in the paper’s figure"}: ${row.label}`) : null];
   parts.push(measuresTable(row), best.length ? rolesTable(best) : null, row.alignment ? alignmentTable(row.alignment) : null);
   return parts.filter(Boolean);
 }
