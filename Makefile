@@ -55,14 +55,16 @@ pretrained: .venv/run-installed
 # The translator in Firefox, from the package that is installed with it, trained on with its own translations: of the text
 # SOURCE, or else of the documentation of Python packages. TEXT has {dev,test}.{en,pt}.gz, with references.
 TEXTS = [{source: "$(TEXT)/$(1).$(firstword $(subst -, ,$(PAIR))).gz", target: "$(TEXT)/$(1).$(lastword $(subst -, ,$(PAIR))).gz"}]
-DISTILLED = train: [{distilled_by: "firefox/$(PAIR)"$(comma) sentences: $(SENTENCES)$(if $(SOURCE),$(comma) source: "$(SOURCE)")}]
-SENTENCES = 18000
+SOURCE_pt-en = results/corpora/firefox-en-pt/train.target.txt
+READ = $(or $(SOURCE),$(SOURCE_$(PAIR)))
+DISTILLED = $(if $(SOURCE)$(SENTENCES),train: [{distilled_by: "firefox/$(PAIR)"$(comma) \
+  sentences: $(or $(SENTENCES),18000)$(if $(READ),$(comma) source: "$(READ)")}]$(comma))
 
 firefox: PAIR = en-pt
 firefox: SOURCE =
 firefox: .venv/run-installed
 	@$(BIN)/python -m heads progress --cores $(CORES) -- --config 'run=[firefox-$(PAIR)]' \
-	  'corpora={firefox-$(PAIR): {$(DISTILLED)$(comma) $(if $(TREES),trees: "$(TREES)"$(comma)) $(if $(TEXT),dev: $(call TEXTS,dev)$(comma) test: $(call TEXTS,test))}}'
+	  'corpora={firefox-$(PAIR): {$(DISTILLED) $(if $(TREES),trees: "$(TREES)"$(comma)) $(if $(TEXT),dev: $(call TEXTS,dev)$(comma) test: $(call TEXTS,test))}}'
 
 # Both at once: the checks take one core for a while, the tests do not always have work for all.
 test: .venv/test-installed

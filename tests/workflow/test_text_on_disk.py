@@ -12,9 +12,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import yaml
 
 from checkouts import ROOT, checkout, snakemake
-from heads.base.files import read_lines, write_json
+from heads.base.files import read_lines, read_yaml, write_json
 from heads.base.names import SPLITS
 from heads.syntax.conllu import read_conllu
 
@@ -163,3 +164,31 @@ def test_heads_of_firefox_are_measured_on_sentences_of_the_grammar_or_of_a_file_
         assert jobs["trees"] == "1" and int(jobs["roles"]) >= 10 and of_trees <= made
     else:
         assert not {"trees", "roles"} & jobs.keys() and not of_trees & made
+
+
+DOCUMENTED = "results/corpora/firefox-en-pt/train.target.txt"
+
+
+@pytest.mark.parametrize(
+    ("given", "train"),
+    [
+        ([], None),
+        (["PAIR=pt-en"], None),
+        (["SENTENCES=20"], {"sentences": 20}),
+        (["SOURCE=mine.gz"], {"sentences": 18000, "source": "mine.gz"}),
+        (["PAIR=pt-en", "SENTENCES=20"], {"sentences": 20, "source": DOCUMENTED}),
+        (["PAIR=pt-en", "SOURCE=meu.gz", "SENTENCES=20"], {"sentences": 20, "source": "meu.gz"}),
+    ],
+)
+def test_firefox_translates_the_text_that_is_named_and_never_english_into_english(
+    given: list[str], train: dict[str, object] | None
+) -> None:
+    """Without words about it, what config.yaml says: from Portuguese, what the other model made of documentation."""
+    words = words_for_snakemake("firefox", *given)
+    (laid,) = (yaml.safe_load(word.removeprefix("corpora=")) for word in words if word.startswith("corpora="))
+    ((name, entry),) = laid.items()
+    pair = "pt-en" if "PAIR=pt-en" in given else "en-pt"
+    assert name == f"firefox-{pair}"
+    assert entry.get("train") == (None if train is None else [{"distilled_by": f"firefox/{pair}", **train}])
+    (part,) = read_yaml(ROOT / "config.yaml")["corpora"]["firefox-pt-en"]["train"]
+    assert part["source"] == DOCUMENTED
