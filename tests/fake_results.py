@@ -15,7 +15,7 @@ from heads.analysis.alignment_heads import COLUMNS as ALIGNMENT_HEADS
 from heads.analysis.attention_maps import packed
 from heads.analysis.cross_attention_roles import COLUMNS as CROSS_ATTENTION_ROLES
 from heads.analysis.cross_attention_roles import ROLES as CROSS_ROLES
-from heads.base.files import write_json, write_lines, write_tsv
+from heads.base.files import read_json, read_tsv, write_json, write_lines, write_tsv
 from heads.base.names import ATTENTIONS, REFERENCES, SCOPES
 from heads.base.runs import Run
 from heads.base.targets import Target
@@ -391,3 +391,22 @@ def _gates(folder: Path, run: Run, live: Live, rng: np.random.Generator, world: 
     write_json(path / "model.json", {"shape": shape, "dev_loss": 1.0, "total_updates": 3300})
     _curve(path, (100, 200, 300), last_fall=0.01 if run.scope == "all" else 0.05)
     return path
+
+
+def write_results_without(folder: Path, kinds: Sequence[str]) -> list[Path]:
+    """Results of models that never had some kinds of attention."""
+    runs = write_results(folder, World(layers=2, heads=3, lams=("0.01", "0.1")))
+    for run in runs:
+        facts = read_json(run / "model.json")
+        live = facts["shape"]["live_heads"]
+        facts["shape"]["live_heads"] = {kind: [] if kind in kinds else layers for kind, layers in live.items()}
+        if kinds == ("dec_self",):
+            facts["shape"]["decoder_past"] = "ssru"
+        write_json(run / "model.json", facts)
+        for path in run.glob("*.tsv"):
+            rows = read_tsv(path)
+            if rows and "attention" in rows[0]:
+                write_tsv(path, [row for row in rows if row["attention"] not in kinds], tuple(rows[0]))
+        if "dec_enc" in kinds:
+            (run / "alignment_heads.tsv").unlink(missing_ok=True)
+    return runs

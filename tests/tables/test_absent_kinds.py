@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fake_results import World, write_results
-from heads.base.files import read_json, read_tsv, write_json, write_tsv
+from fake_results import World, write_results, write_results_without
+from heads.base.files import read_json, write_json
 from heads.base.names import ATTENTIONS
 from heads.tables import claims_pruning as claims
 from heads.tables.claims_michel import MICHEL_CLAIMS, source_needed_most
@@ -99,25 +99,6 @@ def test_which_kind_needs_its_heads_most_is_not_told_of_two() -> None:
         assert np.isnan(source_needed_most(curve(*({*ATTENTIONS} - {missing})), 0.8).ours), missing
 
 
-def without(folder: Path, kinds: Sequence[str]) -> list[Path]:
-    """Results of models that never had some kinds of attention."""
-    runs = write_results(folder, World(layers=2, heads=3, lams=("0.01", "0.1")))
-    for run in runs:
-        facts = read_json(run / "model.json")
-        live = facts["shape"]["live_heads"]
-        facts["shape"]["live_heads"] = {kind: [] if kind in kinds else layers for kind, layers in live.items()}
-        if kinds == ("dec_self",):
-            facts["shape"]["decoder_past"] = "ssru"
-        write_json(run / "model.json", facts)
-        for path in run.glob("*.tsv"):
-            rows = read_tsv(path)
-            if rows and "attention" in rows[0]:
-                write_tsv(path, [row for row in rows if row["attention"] not in kinds], tuple(rows[0]))
-        if "dec_enc" in kinds:
-            (run / "alignment_heads.tsv").unlink(missing_ok=True)
-    return runs
-
-
 ASKED = {
     ("dec_self",): {"source_over_self", "self_near_source", "self_in_low_layers", "decoder_keeps",
                     "source_needed_most"},
@@ -133,7 +114,7 @@ def test_the_table_of_claims_is_made_of_models_without_a_kind_and_leaves_its_cla
 ) -> None:
     whole, less = (
         {(row["claim"], row["measure"], row["rule"]): row for row in gathered("claims", runs).to_dict("records")}
-        for runs in (without(tmp_path / "whole", ()), without(tmp_path / "less", kinds))
+        for runs in (write_results_without(tmp_path / "whole", ()), write_results_without(tmp_path / "less", kinds))
     )
     told = pd.concat([load_reference(name) for name in NEEDS["claims"].reference])
     names = {(row["claim"], row["measure"]): row["id"] for row in told.to_dict("records")}

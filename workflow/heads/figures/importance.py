@@ -145,7 +145,7 @@ def _functions_panel(axes: Axes, frames: Frames, order: NDArray[np.intp]) -> Non
 
 
 def relevance_all(frames: Frames, experiment: str) -> Figure:
-    """All heads of the baseline: a row for each reading of relevance and one for confidence, a column a kind.
+    """All heads of the baseline: a row for each reading of relevance and one for confidence, a column for each kind.
 
     Of the paper's rule all shares are shown, of others the absolute one. With several seeds, the first is drawn and the
     title says so.
@@ -160,16 +160,19 @@ def relevance_all(frames: Frames, experiment: str) -> Figure:
     rows.append(("confidence", confidence, *MEASURES[1][1:]))
     title = f"All heads of the unpruned model, experiment “{experiment}”{seed_note(frames['lrp.tsv'])}"
     height = 0.8 + (0.3 + 0.14 * max(int(lrp["layer"].max()) + 1, 3)) * len(rows)
-    figure, axes = new_figure(height, title, nrows=len(rows), ncols=3, sharex=True, sharey=True)
+    depths = confidence.groupby("attention")["layer"].max()
+    kinds = [kind for kind in ATTENTIONS if kind in depths]
+    shared = {"sharex": True, "sharey": depths.nunique() == 1}
+    figure, axes = new_figure(height, title, nrows=len(rows), ncols=len(kinds), **shared)
     for row, (label, measured, column, colours) in zip(axes, rows, strict=True):
         limits = _limits(column, measured[column].to_numpy(float))
-        for each, attention in zip(row, ATTENTIONS, strict=True):
+        for each, attention in zip(row, kinds, strict=True):
             values = matrix(measured[measured["attention"] == attention], column)
             cells = heat_map(each, values, limits=limits, colours=colours)
             each.set_xticks(np.arange(values.shape[1]) + 0.5, [str(head + 1) for head in range(values.shape[1])])
         # A label is written along its bar, which is no longer than that.
         colour_bar(figure, cells, list(row), fill(label, 13), aspect=8)
-    for each, letter, attention in zip(axes[0], "abc", ATTENTIONS, strict=True):
+    for each, letter, attention in zip(axes[0], "abc", kinds, strict=False):
         panel(each, letter, ATTENTION_LABELS[attention])
     for each in axes[:, 0]:
         each.set_ylabel("layer")

@@ -61,8 +61,9 @@ def measures(frames: Frames, experiment: str) -> Figure:
     _correlations(upper, heat, encoder, {name: _label(name).replace("BLEU", score_name(frames)) for name in names})
     panel(heat, "a", "rank correlations of encoder heads")
     readings = side_by_side(columns)
-    scatters = lower.subplots(3, len(readings), sharex=True, squeeze=False)
-    for row, attention in zip(scatters, ATTENTIONS, strict=True):
+    kinds = [attention for attention in ATTENTIONS if (table["attention"] == attention).any()]
+    scatters = lower.subplots(len(kinds), len(readings), sharex=True, squeeze=False)
+    for row, attention in zip(scatters, kinds, strict=True):
         for each, reading in zip(row, readings, strict=True):
             _scatter(each, table[table["attention"] == attention], columns[reading])
         row[0].set_ylabel(ATTENTION_LABELS[attention].replace(" ", "\n"))
