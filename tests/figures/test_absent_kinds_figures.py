@@ -46,3 +46,15 @@ def test_relevance_shows_all_layers_of_each_kind_that_there_is(runs: list[Path])
         grids = [axes for axes in figure.axes if axes.collections and round(axes.get_xlim()[1]) == 3]
         depths = [round(axes.get_ylim()[1]) for axes in grids]
     assert depths and depths == [2, 1] * (len(depths) // 2)
+
+
+def test_a_kind_that_is_not_there_has_no_line_at_zero(runs: list[Path]) -> None:
+    with styled():
+        ours, paper = FIGURES["heads_by_type"](
+            load_runs(NEEDS["heads_by_type"], runs), load_reference("voita_figure9_types.csv"), "less"
+        ).axes[:2]
+        drawn, theirs = ({str(line.get_label()) for line in axes.lines} for axes in (ours, paper))
+    assert (
+        ATTENTION_LABELS[LACKED] not in drawn and {ATTENTION_LABELS["enc_self"], ATTENTION_LABELS["dec_enc"]} <= drawn
+    )
+    assert ATTENTION_LABELS[LACKED] in theirs

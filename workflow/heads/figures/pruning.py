@@ -153,7 +153,7 @@ def bleu_scratch(frames: Frames, paper: pd.DataFrame, experiment: str) -> Figure
 
 
 def heads_by_type(frames: Frames, paper: pd.DataFrame, experiment: str) -> Figure:
-    """Heads left of each kind of attention against heads pruned of all; beside it, the paper's WMT models."""
+    """Heads left of each kind of attention that there is against heads pruned; beside it, the paper's WMT models."""
     runs = heads_left(frames["model.json"])
     ours = _from_unpruned_on(runs.assign(pruned=runs["of"] - runs["total"]))
     theirs = paper[paper["corpus"] == "WMT"].assign(seed=0, target=paper["pruned"])
@@ -161,7 +161,11 @@ def heads_by_type(frames: Frames, paper: pd.DataFrame, experiment: str) -> Figur
     figure, (axes,) = new_figure(2.6, title, ncols=2)
     for each, models in zip(axes, (ours, theirs), strict=True):
         most = int(models["of"].max())
+        own = [*map(original, ATTENTIONS)]
+        counted = {*own} <= {*models}
         for attention in ATTENTIONS:
+            if counted and not models[original(attention)].any():
+                continue
             _lines(
                 each,
                 models,
@@ -170,8 +174,7 @@ def heads_by_type(frames: Frames, paper: pd.DataFrame, experiment: str) -> Figur
                 TYPE_MARKERS[attention],
                 ATTENTION_LABELS[attention],
             )
-        own = [*map(original, ATTENTIONS)]
-        of_kind = int(models[own].max(axis=None)) if {*own} <= {*models} else most // len(ATTENTIONS)
+        of_kind = int(models[own].max(axis=None)) if counted else most // len(ATTENTIONS)
         each.set(xlabel=f"heads pruned, of {most}", ylabel=f"heads left, of {of_kind}")
         _from_zero(each, most, of_kind)
     panel(axes[0], "a", "this experiment")
