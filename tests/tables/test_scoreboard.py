@@ -9,11 +9,11 @@ import heads.tables.scoreboard
 from fake_results import World, write_results
 from heads.__main__ import main
 from heads.base.files import read_tsv
-from heads.figures.scoreboard import figure_of
+from heads.figures.scoreboard import LOOKS, figure_of
 from heads.tables.claims import RELEVANCE_CLAIMS, stated
 from heads.tables.needs import NEEDS
 from heads.tables.reading import load_reference
-from heads.tables.scoreboard import FOUND, scoreboard_table
+from heads.tables.scoreboard import FOUND, board_of, scoreboard_table
 
 SEVERAL, ONE = "regains", "demo"
 """Experiments of two seeds and of one; a word in the first one's name asks for other decimals where it stands alone."""
@@ -77,6 +77,19 @@ def test_seeds_that_count_out_of_different_numbers_have_a_mean_that_is_out_of_no
     (cells,) = scoreboard_table({}, paper).to_dict("records")
     assert figure_of(cells["ours_x"], cells["of_x"]) == "0.50"
     assert cells["verdict_x"] == "unclear"
+
+
+def test_relevance_by_other_rules_than_the_papers_is_not_measured_and_the_picture_says_so(
+    tables: dict[str, list[dict[str, str]]],
+) -> None:
+    found = pd.DataFrame(tables["claims"])
+    lacking = (found["experiment"] == ONE) & found["rule"].str.startswith("plain")
+    assert lacking.any()
+    board = board_of(found[~lacking], *map(load_reference, NEEDS["scoreboard"].reference))
+    about = board["rule"] != ""
+    assert (board.loc[about, f"verdict_{ONE}"] == "").all() and board.loc[about, f"ours_{ONE}"].isna().all()
+    assert (board.loc[about, f"verdict_{SEVERAL}"] != "").any() and (board.loc[~about, f"verdict_{ONE}"] != "").any()
+    assert set(board[f"verdict_{ONE}"]) <= {*LOOKS}
 
 
 def test_names_for_a_picture_are_short_and_tell_rows_apart_together_with_the_measure() -> None:

@@ -57,7 +57,8 @@ def board_of(found: pd.DataFrame, *papers: pd.DataFrame) -> pd.DataFrame:
         own = own.assign(**{number: pd.to_numeric(own[number]) for number in ("ours", "of", "relative_percent")})
         own = own.rename(columns={column: f"{name}_{experiment}" for column, name in FOUND.items()})
         board = board.merge(own, on=["claim", "measure", "rule"], how="left", validate="one_to_one")
-        board = board.fillna({f"other_readings_{experiment}": ""})
+        # Where relevance was not measured as the paper writes it there is no row.
+        board = board.fillna({f"{FOUND[column]}_{experiment}": "" for column in ("holds", "other_readings")})
     return board
 
 
