@@ -94,5 +94,6 @@ def test_without_prunings_of_all_kinds_cross_attention_heads_are_there_without_a
     with styled():
         encoder, decoder = heads_needed({**frames, "heads.tsv": gates[gates["scope"] != "all"]}, "rich").axes[:2]
         drawn: list[Any] = [np.asarray(axes.collections[0].get_array(), float) for axes in (encoder, decoder)]
+        assert ["was not pruned" in axes.get_title(loc="left") for axes in (encoder, decoder)] == [False, True]
     assert np.isfinite(drawn[0]).all() and np.isnan(drawn[1]).all() and drawn[1].size == 12
     assert [text for text in decoder.texts if "source of" in text.get_text()]

@@ -58,9 +58,9 @@ def heads_needed(frames: Frames, experiment: str) -> Figure:
     grid = {"height_ratios": [max(each, 2) for each in layers]}
     figure, axes = new_figure(0.9 + 0.5 * sum(max(each, 2) for each in layers), title, nrows=2, gridspec_kw=grid)
     for each, kind, letter in zip(axes[:, 0], KINDS, "ab", strict=True):
-        panel(
-            each, letter, f"{ATTENTION_LABELS[kind]}; gates on {'the encoder' if KINDS[kind] == kind else 'all kinds'}"
-        )
+        gates = f"gates on {'the encoder' if KINDS[kind] == kind else 'all kinds'}"
+        pruned = (stays["attention"] == kind).any()
+        panel(each, letter, f"{ATTENTION_LABELS[kind]}; {gates if pruned else 'was not pruned'}")
         if kind not in cost.index:
             none_here(each)
             continue
