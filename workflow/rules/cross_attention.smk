@@ -17,7 +17,7 @@ use rule score as alignment_heads with:
             f"{CODE}/{name}.py"
             for name in (
                 *("analysis/alignment_heads", "base/bootstrap"),
-                *("syntax/alignment", "analysis/attention_weights"),
+                *("analysis/alignment_pairs", "syntax/alignment", "analysis/attention_weights"),
             )
         ],
     output:
@@ -53,7 +53,7 @@ use rule score as cross_attention_roles with:
             f"{CODE}/{name}.py"
             for name in (
                 *("analysis/cross_attention_roles", "base/bootstrap"),
-                *("syntax/alignment", "analysis/attention_weights"),
+                *("analysis/alignment_pairs", "syntax/alignment", "analysis/attention_weights"),
             )
         ],
     output:

@@ -22,7 +22,9 @@ from heads.figures.style import (
     panel,
     score_name,
 )
-from heads.tables.reading import Frames, first_of, pruned_by_gates
+from heads.tables.measures import HEAD, gate_survival
+from heads.tables.michel import SIGNIFICANT
+from heads.tables.reading import Frames, first_of
 
 KINDS = {"enc_self": "enc_self", "dec_enc": "all"}
 """The kinds of attention that are shown, each with the scope of the prunings that its gates are taken from."""
@@ -34,8 +36,6 @@ CROSS_LABELS = {
 }
 USUALLY = 0.5
 """The share of cases from which on a head is said to do something."""
-SURE = 0.01
-"""The p-value below which masking a head alone is said to cost BLEU."""
 DARK = 0.6
 """The share of prunings above which a cell is dark, so that what is written in it is white."""
 
@@ -49,12 +49,12 @@ def heads_needed(frames: Frames, experiment: str) -> Figure:
     (perhaps without rows), `cross_attention_roles.tsv`, `ablation.tsv` and `bleu.json`.
     """
     stays, doing = survival(frames["heads.tsv"]), {**_encoder(frames["roles.tsv"]), **_cross(frames)}
-    cost = first_seed(frames["ablation.tsv"]).set_index(["attention", "layer", "head"])
+    cost = first_seed(frames["ablation.tsv"]).set_index([*HEAD])
     layers = [
         1 + int(cost.loc[kind].index.get_level_values("layer").max()) if kind in cost.index else 1 for kind in KINDS
     ]
     title = f"Which heads does the model need? Experiment “{experiment}”"
-    label = f"head; number in a cell: change of {score_name(frames)} without that head alone, p < {SURE}"
+    label = f"head; number in a cell: change of {score_name(frames)} without that head alone, p < {SIGNIFICANT}"
     grid = {"height_ratios": [max(each, 2) for each in layers]}
     figure, axes = new_figure(0.9 + 0.5 * sum(max(each, 2) for each in layers), title, nrows=2, gridspec_kw=grid)
     for each, kind, letter in zip(axes[:, 0], KINDS, "ab", strict=True):
@@ -65,7 +65,7 @@ def heads_needed(frames: Frames, experiment: str) -> Figure:
             none_here(each)
             continue
         places = cost.loc[kind].reset_index()[["layer", "head"]].assign(attention=kind)
-        own = places.merge(stays, how="left", on=["attention", "layer", "head"])
+        own = places.merge(stays, how="left", on=[*HEAD])
         cells = heat_map(each, matrix(own, "open"), limits=(0.0, 1.0), colours="Greens")
         for layer, head, share in own[["layer", "head", "open"]].itertuples(index=False):
             _cell(each, layer, head, doing.get((kind, layer, head), ""), _change(cost, (kind, layer, head)), share)
@@ -78,11 +78,12 @@ def heads_needed(frames: Frames, experiment: str) -> Figure:
 
 def survival(gates: pd.DataFrame) -> pd.DataFrame:
     """The share `open` of prunings that leave each head, with `attention`, `layer` and `head`; kinds as in KINDS."""
-    parts = []
-    for kind, scope in KINDS.items():
-        own = pruned_by_gates(gates[(gates["kind"] == "gates") & (gates["scope"] == scope)])
-        parts.append(own[own["attention"] == kind])
-    return pd.concat(parts).groupby(["attention", "layer", "head"], as_index=False)["open"].mean()
+    shares = gate_survival({"heads.tsv": gates}).groupby(level=[*HEAD]).mean().reset_index()
+    parts = [
+        shares[shares["attention"] == kind].rename(columns={f"gate_survival_{scope}": "open"})[[*HEAD, "open"]]
+        for kind, scope in KINDS.items()
+    ]
+    return pd.concat(parts).dropna(subset="open")
 
 
 def _encoder(roles: pd.DataFrame) -> dict[tuple[str, int, int], str]:
@@ -116,7 +117,7 @@ def _cross(frames: Frames) -> dict[tuple[str, int, int], str]:
 
 def _change(cost: pd.DataFrame, place: tuple[str, int, int]) -> str:
     """What masking a head alone changes BLEU by, where that is sure."""
-    if place not in cost.index or not cost.loc[place, "p_value"] < SURE:
+    if place not in cost.index or not cost.loc[place, "p_value"] < SIGNIFICANT:
         return ""
     return f"{cost.loc[place, 'bleu_change']:+.1f}".replace("-", MINUS)
 

@@ -65,7 +65,7 @@ def _role_accuracies(frames: Frames) -> pd.DataFrame:
     return best.reindex(columns=list(names)).rename(columns=names)
 
 
-def _gate_survival(frames: Frames) -> pd.DataFrame:
+def gate_survival(frames: Frames) -> pd.DataFrame:
     """For each scope the share of its prunings (`pruned_by_gates`) that leave the gate open, and the hardest of them.
 
     That is the largest lambda, 0 if none; of an experiment without lambdas the fewest heads, the number of all if none.
@@ -96,6 +96,6 @@ SOURCES: tuple[Callable[[Frames], pd.DataFrame], ...] = (
     lambda frames: _spread(frames["importance.tsv"], "form", {"importance_normalised": "importance_{}"}),
     lambda frames: -_heads(frames["ablation.tsv"], {"bleu_change": "bleu_lost"}),
     _role_accuracies,
-    _gate_survival,
+    gate_survival,
 )
 """Each gives a frame with the index KEYS and a column for each of its measures."""

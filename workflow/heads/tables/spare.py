@@ -60,15 +60,11 @@ def _rows(own: pd.DataFrame, scope: str) -> Iterator[dict[str, Any]]:
         for loss in LOSSES:
             fine = [ends >= -loss - ROUNDING for ends in (changes[:, 0], low, high)]
             most, surely, perhaps = (int(gone[are].max(initial=0)) for are in fine)
-            best = [place for place in np.flatnonzero(fine[0]) if gone[place] == most][:1]
-            model = {
-                name: value
-                for place in best
-                for name, value in {
-                    **{"bleu_change": changes[place, 0], "bleu_low": low[place], "bleu_high": high[place]},
-                    **swept.iloc[place][["lam", "keep"]],
-                }.items()
-            }
+            model = {}
+            if fine[0].any():
+                place = int(np.where(fine[0], gone, -1).argmax())
+                model = {"bleu_change": changes[place, 0], "bleu_low": low[place], "bleu_high": high[place]}
+                model |= dict(swept.iloc[place][["lam", "keep"]])
             yield {
                 **dict(zip(("experiment", "seed"), own[["experiment", "seed"]].iloc[0], strict=True)),
                 **{"scope": scope, "against": against, "most_bleu_lost": loss, "of": of},
