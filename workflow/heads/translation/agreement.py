@@ -23,6 +23,9 @@ MOST = 400
 POSITIONS = 1024
 """Pieces of the longest sentence that formats of others are given positions for."""
 
+TOLERANCE, SHARE = 1e-4, 1e-5
+"""How far a log-probability of an exported model in 32 bits may lie from ours: nats, or a share of the largest."""
+
 
 def pairs_of(model: Transformer, vocabulary: Vocabulary, sentences: Sequence[str]) -> list[Pair]:
     """Sentences with our own translations of them, or, without any, pairs of random pieces of many lengths.
@@ -51,6 +54,14 @@ def log_probabilities(model: Transformer, pair: Pair) -> Tensor:
     states = model(batch.source, batch.source_mask, batch.target_input)
     found: Tensor = model.projection(states)[0].log_softmax(-1)
     return found.gather(1, batch.target_output.T)[:, 0]
+
+
+def rounding_of(model: Transformer, pairs: Sequence[Pair]) -> float:
+    """How far rounding to 32 bits, which is relative, may take the log-probabilities of these pairs, in nats.
+
+    Random subwords have some of tens of nats in a model that has converged.
+    """
+    return max(TOLERANCE, SHARE * max(float(log_probabilities(model, pair).abs().max()) for pair in pairs))
 
 
 def largest_difference(model: Transformer, pairs: Sequence[Pair], theirs: Sequence[Tensor]) -> float:

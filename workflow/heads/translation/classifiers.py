@@ -16,8 +16,9 @@ from heads.model.shape import ModelShape, facts_of
 from heads.text.labels import Labels, write_labels
 from heads.text.vocabulary import facts_beside
 from heads.text.wordpieces import WordPieces, vocabulary_of, write_word_pieces
+from heads.translation.agreement import TOLERANCE
 from heads.translation.bert_folder import BertFolder, read_bert
-from heads.translation.export import TOLERANCE, exported_already, new_folder
+from heads.translation.export import exported_already, new_folder
 from heads.translation.export_page import head_table
 from heads.translation.from_bert import drawn_anew, labels_of, model_of_bert, order_of
 from heads.translation.importing import write_origin

@@ -14,7 +14,7 @@ from heads.model.head_removal import COLUMNS, head_rows
 from heads.model.shape import facts_of
 from heads.model.transformer import Transformer
 from heads.text.vocabulary import Vocabulary, facts_beside
-from heads.translation.agreement import Pair, pairs_of
+from heads.translation.agreement import Pair, pairs_of, rounding_of
 from heads.translation.aligning import ROWS, AligningHead, aligning_heads
 from heads.translation.export_page import ALIGNMENT_USE, page, searched_with, use_of
 from heads.translation.model_folder import (
@@ -35,12 +35,6 @@ FORMATS = ("folder", "ctranslate2", "onnx", "huggingface", "marian", "npz")
 """Our own folder, and what others read."""
 OF_MARIAN = ("marian", "npz")
 """Marian's own format, as the model came, and its plain float32."""
-TOLERANCE = 1e-3
-"""How far a log-probability of an exported model in 32 bits may lie from ours, in nats: rounding and no more.
-
-On random subwords, which a model that has converged expects by tens of nats less than others, rounding alone makes
-1.6e-4 of Firefox's translator in ONNX Runtime; a head in the wrong place makes whole nats.
-"""
 
 
 def export(
@@ -115,7 +109,7 @@ def _write_other(
     else:
         write_onnx(model, stage)
         difference = agreement_of_onnx(model, stage, pairs)
-    if quantization == "float32" and not difference <= TOLERANCE:
+    if quantization == "float32" and not difference <= rounding_of(model, pairs):
         raise ArithmeticError(f"the exported model's log-probabilities differ from ours by {difference}")
     return difference
 
@@ -131,7 +125,7 @@ def _write_marian(form: str, model: Transformer, came_with: Path, stage: Path, p
     """Write the model into Marian's own format, and find how far that is from ours; rounding to 8 bits may be far."""
     write_firefox(model, came_with, stage, plain=form == "npz")
     difference = agreement_of_firefox(model, stage, pairs)
-    if form == "npz" and not difference <= TOLERANCE:
+    if form == "npz" and not difference <= rounding_of(model, pairs):
         raise ArithmeticError(f"the exported model's log-probabilities differ from ours by {difference}")
     return difference
 
