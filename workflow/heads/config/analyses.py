@@ -75,7 +75,11 @@ class LrpSettings(Closed):
 
     sentences: CountOrZero = setting(0, "of the dev set, all their generation steps [second-hand]; 0: all")
     batch_tokens: Count = setting(1000, "source tokens at once")
-    stabiliser: Positive = setting(1e-12, "OURS: the paper writes none; added with the denominator's sign, in float64")
+    stabiliser: Positive = setting(
+        1e-12,
+        "OURS: the paper writes none; in float64, added to a denominator with its sign. z-plus and alpha-beta add nothing: "
+        "to them a side of a sum below this share of the whole counts as none.",
+    )
     rules: Annotated[tuple[Annotated[str, one_of(*LRP_RULES)], ...], Field(min_length=1), EachOnce()] = setting(
         ("plain", "z-plus", "alpha-beta", "attnlrp", "plain-product", "voita-2019"),
         "How relevance is shared out, and what attention weights get of it. plain: the paper's ratio (app. A.2) "

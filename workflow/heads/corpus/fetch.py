@@ -83,9 +83,10 @@ def fetch(
         furthest = max(furthest, size_of(part))
         failures += 1
         if failures >= attempts:
+            kept = f"; the {size_of(part)} bytes that came are kept" if size_of(part) else ""
             raise UserError(
-                f"{url} cannot be fetched after {attempts} attempts without progress ({reason}): check the "
-                f"network and run again, the {size_of(part)} bytes that came are kept."
+                f"{url} cannot be fetched after {attempts} attempts without progress ({reason}): check the network and "
+                f"run again{kept}."
             )
         sleep(first_wait_seconds * 2 ** (failures - 1))
     checksum = check_sha256(url, part, path, sha256)
