@@ -53,7 +53,8 @@ pretrained: .venv/run-installed
 	  'experiments={pretrained: {$(KEEPS) $(PARSED) baseline: {pretrained: "$(MODEL)", prefix: "$(PREFIX)"}}}'
 
 # The translator in Firefox, from the package that is installed with it, trained on with its own translations: of the text
-# SOURCE, or else of the documentation of Python packages. TEXT has {dev,test}.{en,pt}.gz, with references.
+# SOURCE, or else of the documentation of Python packages. TEXT has {dev,test}.{en,pt}.gz, with references; then it is done at
+# length, with six and six lambdas and two seeds.
 TEXTS = [{source: "$(TEXT)/$(1).$(firstword $(subst -, ,$(PAIR))).gz", target: "$(TEXT)/$(1).$(lastword $(subst -, ,$(PAIR))).gz"}]
 SOURCE_pt-en = results/corpora/firefox-en-pt/train.target.txt
 READ = $(or $(SOURCE),$(SOURCE_$(PAIR)))
@@ -63,7 +64,7 @@ DISTILLED = $(if $(SOURCE)$(SENTENCES),train: [{distilled_by: "firefox/$(PAIR)"$
 firefox: PAIR = en-pt
 firefox: SOURCE =
 firefox: .venv/run-installed
-	@$(BIN)/python -m heads progress --cores $(CORES) -- --config 'run=[firefox-$(PAIR)]' \
+	@$(BIN)/python -m heads progress --cores $(CORES) -- $(if $(TEXT),--configfile config/firefox-full.yaml) --config 'run=[firefox-$(PAIR)]' \
 	  'corpora={firefox-$(PAIR): {$(DISTILLED) $(if $(TREES),trees: "$(TREES)"$(comma)) $(if $(TEXT),dev: $(call TEXTS,dev)$(comma) test: $(call TEXTS,test))}}'
 
 # Both at once: the checks take one core for a while, the tests do not always have work for all.

@@ -17,6 +17,7 @@ import yaml
 from checkouts import ROOT, checkout, snakemake
 from heads.base.files import read_lines, read_yaml, write_json
 from heads.base.names import SPLITS
+from heads.config.settings import merged, resolve
 from heads.syntax.conllu import read_conllu
 
 TREE = "1\t{}\t_\tX\t_\t_\t0\troot\t_\t_\n2\tcats\t_\tX\t_\t_\t1\tobj\t_\t_\n\n"
@@ -192,3 +193,19 @@ def test_firefox_translates_the_text_that_is_named_and_never_english_into_englis
     assert entry.get("train") == (None if train is None else [{"distilled_by": f"firefox/{pair}", **train}])
     (part,) = read_yaml(ROOT / "config.yaml")["corpora"]["firefox-pt-en"]["train"]
     assert part["source"] == DOCUMENTED
+
+
+@pytest.mark.parametrize("pair", ["en-pt", "pt-en"])
+def test_firefox_is_measured_at_length_on_a_text_with_references_and_within_an_hour_without(pair: str) -> None:
+    """At length: six and six lambdas, two seeds, a head budget, BLEU of the text that is named."""
+    name, config = f"firefox-{pair}", read_yaml(ROOT / "config.yaml")
+    words = words_for_snakemake("firefox", f"PAIR={pair}", "TEXT=my texts")
+    at_length = resolve(merged(config, read_yaml(ROOT / words[words.index("--configfile") + 1])))[name]
+    assert [len(at_length["sweep"]["lambdas"][scope]) for scope in ("enc_self", "all")] == [6, 6]
+    assert at_length["sweep"]["seeds"] == [1, 2] and at_length["sweep"]["selection"]["fine_tuned"]["budgets"]
+    (laid,) = (yaml.safe_load(word.removeprefix("corpora=")) for word in words if word.startswith("corpora="))
+    source, target = pair.split("-")
+    assert laid[name]["test"] == [{"source": f"my texts/test.{source}.gz", "target": f"my texts/test.{target}.gz"}]
+    short = resolve(config)[name]["sweep"]
+    assert [len(short["lambdas"][scope]) for scope in ("enc_self", "all")] == [3, 3] and short["seeds"] == [1]
+    assert "--configfile" not in words_for_snakemake("firefox", f"PAIR={pair}")
