@@ -107,8 +107,8 @@ def test_a_stage_is_told_the_sections_that_its_command_reads_and_no_other(config
     expected = {name: dict(experiment[name]) for name in SECTIONS_READ[stage]}
     if stage == "baseline":
         # Of imports a training is told nothing, so that it does not run again because there are such.
-        taken_out = [expected["baseline"].pop(key) for key in ("pretrained", "fine_tuning_updates", "labels", "prefix")]
-        assert taken_out == ["", 0, [], ""]
+        of_imports = ("pretrained", "fine_tuning_updates", "decoder", "new_weights_rate", "labels", "prefix")
+        assert [expected["baseline"].pop(key) for key in of_imports] == ["", 0, "", 10.0, [], ""]
     assert stage_settings(experiment, stage) == expected
 
 
@@ -160,6 +160,13 @@ def test_lists_are_replaced_whole_and_nothing_given_is_changed() -> None:
         ("baseline.keep_at", [7, 9999], r"baseline\.keep_at has 9999, but the training ends before"),
         ("baseline.keep_at", [0], r"baseline\.keep_at\.0"),
         ("baseline.fine_tuning_updates", 5, r"baseline\.fine_tuning_updates is of imported models: name one as pretr"),
+        ("baseline.decoder", "self_attention", r"baseline\.decoder is of imported models: name one as pretrained"),
+        (
+            "baseline",
+            {"pretrained": "there", "decoder": "self_attention"},
+            r"baseline\.decoder makes new weights.*: say under fine_tuning_updates for how long",
+        ),
+        ("baseline.decoder", "lstm", r"baseline\.decoder is 'lstm'.*self_attention"),
         ("baseline.labels", ["a", "b"], r"baseline\.labels is of imported models: name one as pretrained, or take it"),
         ("baseline.prefix", ">>ru<<", r"baseline\.prefix is of imported models: name one as pretrained, or take it"),
         (

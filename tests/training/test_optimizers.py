@@ -13,7 +13,7 @@ from heads.model.shape import ModelShape
 from heads.model.transformer import Transformer
 from heads.training.job import frozen_beside
 from heads.training.loop import Training
-from heads.training.optimizers import Muon, Optimizers
+from heads.training.optimizers import Muon, NewWeights, Optimizers
 
 New = Callable[..., Training]
 MEMBERS = np.arange(9)
@@ -100,3 +100,26 @@ def test_training_with_muon_lowers_the_loss(new_training: New) -> None:
     training = new_training(optimizer="muon", learning_rate_scale=0.3)
     losses = [float(training.step(np.arange(30))["loss"]) for _ in range(40)]
     assert losses[-1] < 0.7 * losses[0]
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "muon"])
+def test_new_weights_go_by_a_multiple_of_the_rate_and_by_adam(
+    tiny_model: Callable[..., Transformer], training_settings: Callable[..., TrainingSettings], optimizer: str
+) -> None:
+    """Adam's first step is as long as the rate, whatever the gradient is."""
+    model = tiny_model()
+    new = tuple(value for name, value in model.named_parameters() if name.startswith("decoder.0.self_attention."))
+    settings = training_settings(optimizer=optimizer, adam_epsilon=1e-12)
+    optimizers = Optimizers(model, settings, (), 0.0, torch.float32, NewWeights(new, 7.0))
+    before = {name: value.detach().clone() for name, value in model.named_parameters()}
+    for value in model.parameters():
+        value.grad = torch.rand_like(value) + 1
+    optimizers.step(0.01)
+    moved = {name: before[name] - value.detach() for name, value in model.named_parameters()}
+    fresh = {id(value) for value in new}
+    for name, value in model.named_parameters():
+        if id(value) in fresh:
+            torch.testing.assert_close(moved[name], torch.full_like(value, 0.07), rtol=1e-3, atol=1e-6)
+        elif optimizer == "adam" or not name.startswith(("encoder.", "decoder.")):
+            torch.testing.assert_close(moved[name], torch.full_like(value, 0.01), rtol=1e-3, atol=1e-6)
+    assert len(list(optimizers.parameters())) == len(before), "each parameter is moved by one optimiser"

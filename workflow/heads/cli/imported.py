@@ -15,8 +15,10 @@ from heads.cli._job import job_of
 from heads.config.settings import section
 from heads.config.trainings import BaselineSettings, TrainingSettings
 from heads.formats.registry import format_of
+from heads.model.grown import with_self_attention
 from heads.training.devices import label_of
 from heads.training.job import run_job, save_untrained
+from heads.training.optimizers import NO_NEW_WEIGHTS, NewWeights
 from heads.translation.readers import READERS, Wishes
 
 
@@ -38,10 +40,14 @@ def run(arguments: argparse.Namespace) -> str:
         arguments.checkpoints.mkdir(parents=True, exist_ok=True)
         write_lines(arguments.history, [json.dumps({"update": 0, "updates": 0, **scores})])
         return label_of(job.device)
+    new = NO_NEW_WEIGHTS
+    if settings.decoder:
+        model, parameters = with_self_attention(model, arguments.seed)
+        new = NewWeights(parameters, settings.new_weights_rate)
     length = replace(settings, updates=settings.fine_tuning_updates)
     start = " ".join(["imported", *map(sha256_of, found.files(folder))])
     unfinished = run_job(
-        job, model, training, length, start=start, updates_before=0, keep_at=length.keep_at, pretrained=True
+        job, model, training, length, start=start, updates_before=0, keep_at=length.keep_at, pretrained=True, new=new
     )
     unfinished.write_checkpoints(arguments.checkpoints)
     unfinished.finish({"train.jsonl": arguments.history})

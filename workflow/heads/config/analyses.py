@@ -77,8 +77,8 @@ class LrpSettings(Closed):
     batch_tokens: Count = setting(1000, "source tokens at once")
     stabiliser: Positive = setting(
         1e-12,
-        "OURS: the paper writes none; in float64, added to a denominator with its sign. z-plus and alpha-beta add nothing: "
-        "to them a side of a sum below this share of the whole counts as none.",
+        "OURS: the paper writes none; in float64, added to a denominator with its sign. z-plus and alpha-beta add "
+        "nothing; to them a side of a sum below this share of the whole is none.",
     )
     rules: Annotated[tuple[Annotated[str, one_of(*LRP_RULES)], ...], Field(min_length=1), EachOnce()] = setting(
         ("plain", "z-plus", "alpha-beta", "attnlrp", "plain-product", "voita-2019"),

@@ -63,9 +63,14 @@ def kinds_of(experiment: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _check_import(where: str, baseline: Mapping[str, Any]) -> None:
     """Hold what only imported models have, and what only trained ones have, against the other."""
-    for key in ("fine_tuning_updates", "labels", "prefix"):
+    for key in ("fine_tuning_updates", "decoder", "labels", "prefix"):
         if baseline[key] and not baseline["pretrained"]:
             raise UserError(f"{where}.baseline.{key} is of imported models: name one as pretrained, or take it out.")
+    if baseline["decoder"] and not baseline["fine_tuning_updates"]:
+        raise UserError(
+            f"{where}.baseline.decoder makes new weights, which know nothing yet: say under fine_tuning_updates for "
+            "how long they are to be trained."
+        )
     if baseline["keep_at"] and baseline["pretrained"] and not baseline["fine_tuning_updates"]:
         raise UserError(
             f"{where}.baseline.keep_at is of trainings, and a pretrained model has none here: empty it, or say how "

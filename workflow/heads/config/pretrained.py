@@ -8,7 +8,7 @@ from typing import Any
 
 from heads.base.files import UserError
 from heads.config.checks import sized
-from heads.formats.registry import Format, format_of
+from heads.formats.registry import Format, Heads, format_of
 
 
 def pretrained_files(name: str, experiment: Mapping[str, Any], task: str) -> list[str]:
@@ -17,7 +17,7 @@ def pretrained_files(name: str, experiment: Mapping[str, Any], task: str) -> lis
     Raises UserError if it is none, and if its model has fewer heads than the experiment would keep.
     """
     found, folder = _format_of(name, experiment, task)
-    if heads := found.heads(folder):
+    if heads := _heads_of(name, experiment, found, folder):
         sized(f"experiments.{name}", experiment, heads)
     return [str(path) for path in found.files(folder)]
 
@@ -28,13 +28,26 @@ def sized_by_folder(name: str, experiment: Mapping[str, Any], task: str) -> dict
     Raises UserError as `pretrained_files`, and if the folder does not tell how many heads there are.
     """
     found, folder = _format_of(name, experiment, task)
-    heads = found.heads(folder)
+    heads = _heads_of(name, experiment, found, folder)
     if not heads:
         raise UserError(
             f"experiments.{name}.sweep has shares of heads, but {folder} does not say how many there are: copy it from "
             "where the model is from, or give numbers of heads."
         )
     return sized(f"experiments.{name}", experiment, heads)
+
+
+def _heads_of(name: str, experiment: Mapping[str, Any], found: Format, folder: Path) -> Heads:
+    """The heads of that model, with those that its decoder is to be given. Raises UserError if it has some already."""
+    heads = found.heads(folder)
+    if not experiment["baseline"]["decoder"] or not heads:
+        return heads
+    if "dec_self" in heads:
+        raise UserError(
+            f"experiments.{name}.baseline.decoder is for decoders without self-attention, and that of {folder} has it: "
+            "take it out."
+        )
+    return {**heads, "dec_self": heads["dec_enc"]}
 
 
 def _format_of(name: str, experiment: Mapping[str, Any], task: str) -> tuple[Format, Path]:

@@ -141,6 +141,13 @@ class BaselineSettings(UnprunedSettings):
     fine_tuning_updates: CountOrZero = setting(
         0, "OURS: so long that model is first trained on this corpus, in place of updates; 0: it is taken as it is"
     )
+    decoder: Annotated[str, one_of("", "self_attention")] = setting(
+        "",
+        "OURS: self_attention, new, in the place of that model's recurrent units, to be trained here; empty: as it is",
+    )
+    new_weights_rate: Positive = setting(
+        10.0, "OURS: the learning rate of such new weights, in multiples of that of all others"
+    )
     labels: Annotated[tuple[Name, ...], EachOnce()] = setting(
         (), "of such a BERT, in the order of its classifier; empty: as its config.json calls them"
     )

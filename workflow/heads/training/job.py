@@ -29,6 +29,7 @@ from heads.training.devices import pick
 from heads.training.distributed import Processes, joined, launch
 from heads.training.evaluation import classification, evaluation
 from heads.training.loop import Evaluate, Plan, Pruning, Training, train
+from heads.training.optimizers import NO_NEW_WEIGHTS, NewWeights
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +104,7 @@ def run_job(
     keep_at: tuple[int, ...] = (),
     pruning: Pruning | None = None,
     pretrained: bool = False,
+    new: NewWeights = NO_NEW_WEIGHTS,
 ) -> Unfinished:
     """Train a model and write its folder; `start` tells what the training began from.
 
@@ -112,7 +114,7 @@ def run_job(
     the first of several processes comes back. Raises UserError when the loss is no number.
     """
     pairs = read_pairs(job.data, "train", settings.max_pieces, labelled=model.shape.classifies)
-    plan = Plan(settings, length, job.seed, updates_before, job.device, keep_at, job.processes)
+    plan = Plan(settings, length, job.seed, updates_before, job.device, keep_at, job.processes, new)
     training = Training(model, pairs, plan, pruning)
     unfinished = _taken_up(job, start)
     if pairs.left_out:

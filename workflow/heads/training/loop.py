@@ -33,7 +33,7 @@ from heads.training.cross_entropy import smoothed_cross_entropy
 from heads.training.devices import LENGTH_MULTIPLE, products_dtype
 from heads.training.distributed import Processes
 from heads.training.losses import Losses
-from heads.training.optimizers import Optimizers
+from heads.training.optimizers import NO_NEW_WEIGHTS, NewWeights, Optimizers
 
 Update = tuple[NDArray[np.int64], list[Batch]]
 """The pairs of an update, and the micro-batches of this process, on the CPU."""
@@ -71,6 +71,7 @@ class Plan:
     keep_at: tuple[int, ...] = ()
     """Updates after which the weights are kept."""
     processes: Processes = field(default_factory=Processes)
+    new: NewWeights = NO_NEW_WEIGHTS
 
 
 def learning_rate(update: int, settings: TrainingSettings) -> float:
@@ -102,7 +103,7 @@ class Training:
             for module in pruning.frozen:
                 module.requires_grad_(requires_grad=False)
         gates, gate_rate = (pruning.gates.parameters(), pruning.learning_rate) if pruning else ((), 0.0)
-        self.optimizers = Optimizers(model, settings, gates, gate_rate, self.dtype)
+        self.optimizers = Optimizers(model, settings, gates, gate_rate, self.dtype, plan.new)
 
     def seed_dropout(self) -> None:
         """Noise of its own for each process, since they see different sentences."""

