@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -45,24 +46,28 @@ def test_shares_of_heads_are_of_those_that_the_decoder_will_have() -> None:
     assert budgets == [{"keep-32"}, {"keep-40"}], "half of 48 and 16 heads, and of 48, 16 and 16"
 
 
-def test_a_decoder_that_has_self_attention_is_refused_before_anything_runs(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize("kinds", [("enc_self", "dec_self", "dec_enc"), ("enc_self",)])
+def test_a_decoder_that_has_self_attention_and_a_model_without_decoder_are_refused_before_anything_runs(
+    monkeypatch: pytest.MonkeyPatch, kinds: tuple[str, ...]
 ) -> None:
-    monkeypatch.setattr("heads.config.pretrained.format_of", lambda *_: (Theirs(), Path("theirs")))
+    monkeypatch.setattr("heads.config.pretrained.format_of", lambda *_: (Theirs(kinds), Path("theirs")))
     laid = {"experiments": {"firefox-en-pt": settings("self_attention")}}
     with pytest.raises(
-        UserError, match=r"^experiments\.firefox-en-pt\.baseline\.decoder is for decoders without self-"
+        UserError, match=r"^experiments\.firefox-en-pt\.baseline\.decoder is for a decoder without self-"
     ):
         Plan(merged(read_yaml(ROOT / "config.yaml"), laid)).run_folders("firefox-en-pt")
 
 
+@dataclass(frozen=True)
 class Theirs:
-    """A format whose models have all kinds of attention."""
+    """A format whose models have these kinds of attention."""
+
+    kinds: tuple[str, ...]
 
     def heads(self, folder: Path) -> dict[str, tuple[int, int]]:
         """Of two layers with three heads."""
         assert folder == Path("theirs")
-        return dict.fromkeys(("enc_self", "dec_self", "dec_enc"), (2, 3))
+        return dict.fromkeys(self.kinds, (2, 3))
 
 
 def test_the_command_trains_new_self_attention_at_a_rate_of_its_own_and_keeps_all_else(tmp_path: Path) -> None:

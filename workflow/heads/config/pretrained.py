@@ -38,13 +38,13 @@ def sized_by_folder(name: str, experiment: Mapping[str, Any], task: str) -> dict
 
 
 def _heads_of(name: str, experiment: Mapping[str, Any], found: Format, folder: Path) -> Heads:
-    """The heads of that model, with those that its decoder is to be given. Raises UserError if it has some already."""
+    """The heads of that model, with those that its decoder is to be given. Raises UserError if it can have none."""
     heads = found.heads(folder)
     if not experiment["baseline"]["decoder"] or not heads:
         return heads
-    if "dec_self" in heads:
+    if "dec_self" in heads or "dec_enc" not in heads:
         raise UserError(
-            f"experiments.{name}.baseline.decoder is for decoders without self-attention, and that of {folder} has it: "
+            f"experiments.{name}.baseline.decoder is for a decoder without self-attention, and {folder} has none such: "
             "take it out."
         )
     return {**heads, "dec_self": heads["dec_enc"]}
