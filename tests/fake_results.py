@@ -114,7 +114,7 @@ def _model(
     updates = {"baseline": 3000, "pruned": 3300, "scratch": 3300}[run.kind]
     write_json(path / "model.json", {"shape": shape, "dev_loss": float(1 + rng.random()), "total_updates": updates})
     if run.kind != "pruned":
-        _curve(path, (2000, 2700, 3000), last_fall=0.05 if run.kind == "baseline" else 0.01)
+        _curve(path, (2000, 2700, 3000), last_fall=0.05 if run.kind == "baseline" else 0.005)
     # Of its own generator, so that the numbers of other files stay as they are.
     _bleu(path, bleu, world.against, np.random.default_rng([run.seed, *run.folder.encode()]))
     lrp, confidence, signs = [], [], np.random.default_rng([run.seed, 7, *run.folder.encode()])
@@ -389,7 +389,7 @@ def _gates(folder: Path, run: Run, live: Live, rng: np.random.Generator, world: 
     full = {a: [list(range(world.heads))] * world.layers for a in ATTENTIONS}
     shape = facts_with_shape(full, original_heads=world.heads)
     write_json(path / "model.json", {"shape": shape, "dev_loss": 1.0, "total_updates": 3300})
-    _curve(path, (100, 200, 300), last_fall=0.01 if run.scope == "all" else 0.05)
+    _curve(path, (100, 200, 300), last_fall=0.005 if run.scope == "all" else 0.05)
     return path
 
 

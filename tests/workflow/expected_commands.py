@@ -381,9 +381,11 @@ CHOICES = {
 
 DRIVEN = ("gates/*/keep-*", "pruned/*/keep-*", "selected/*/lam-*", "selected/*/keep-*")
 LAM, BUDGET, FIRST = ("gates/*/lam-*", "pruned/*/lam-*", "scratch/*/lam-*"), "*/keep-*", "baseline/*"
+CURVES = (FIRST, LAM[0], LAM[2], DRIVEN[0], *DRIVEN[2:])
 READ = {
     # By table and figure, the runs that it reads, as patterns of their folders.
     "pruning": (FIRST, *LAM, *DRIVEN),
+    "scratch_curve": CURVES,
     "spare": (FIRST, "pruned/*/lam-*", "pruned/*/keep-*"),
     "dependencies": (FIRST,),
     "roles": (FIRST, "pruned/*/lam-*", "pruned/*/keep-*", "scratch/*"),
@@ -413,6 +415,7 @@ READ = {
     "heads_by_type": (FIRST, "pruned/all/lam-*", "pruned/all/keep-*"),
     "heads_by_layer": (FIRST, "pruned/all/lam-*", "pruned/all/keep-*"),
     "bleu_scratch": (FIRST, "pruned/all/lam-*", "pruned/all/keep-*", "scratch/all/lam-*"),
+    "scratch_curves": CURVES,
     "michel_fig1": (FIRST,),
     "michel_fig2": (FIRST,),
     "michel_fig3": (FIRST,),

@@ -30,6 +30,7 @@ from heads.figures.needs import ACROSS, ANIMATED, FROM_SETTINGS, NEEDS
 from heads.figures.nli import FIGURES as NLI_FIGURES
 from heads.figures.pruning import bleu_encoder_heads, bleu_scratch, heads_by_layer, heads_by_type
 from heads.figures.scoreboard import scoreboard
+from heads.figures.scratch import scratch_curves
 from heads.figures.selection import selection
 from heads.figures.style import save, styled
 from heads.tables.reading import load_reference, load_runs
@@ -51,6 +52,7 @@ FIGURES: dict[str, Callable[..., Figure]] = {
     "heads_by_type": heads_by_type,
     "heads_by_layer": heads_by_layer,
     "bleu_scratch": bleu_scratch,
+    "scratch_curves": scratch_curves,
     **MICHEL_FIGURES,
     **NLI_FIGURES,
     "selection": selection,

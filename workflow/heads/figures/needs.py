@@ -54,6 +54,7 @@ NEEDS: dict[str, Need] = {
     "bleu_scratch": Need(
         ALL, {"baseline": BLEU, "pruned": BLEU, "scratch": ("bleu.json",)}, ("voita_table2_pruning.csv",), driven=True
     ),
+    "scratch_curves": TABLE_NEEDS["scratch_curve"],
     "michel_fig1": Need((), {"baseline": ("ablation.tsv", SCORE)}, ("michel_table1_heads.csv",)),
     "michel_fig2": Need(
         (),

@@ -28,6 +28,7 @@ from heads.tables.pruning import pruning_table
 from heads.tables.reading import load_reference, load_runs
 from heads.tables.roles import dependencies_table, role_drift_table, roles_table
 from heads.tables.scoreboard import scoreboard_table
+from heads.tables.scratch_curve import scratch_curve_table
 from heads.tables.seeds import with_spread
 from heads.tables.selection import selection_table
 from heads.tables.spare import spare_table
@@ -35,6 +36,7 @@ from heads.tables.speed import speed_table
 
 TABLES: dict[str, Callable[..., pd.DataFrame]] = {
     "pruning": pruning_table,
+    "scratch_curve": scratch_curve_table,
     "spare": spare_table,
     "dependencies": dependencies_table,
     "roles": roles_table,
@@ -66,6 +68,7 @@ TABLES: dict[str, Callable[..., pd.DataFrame]] = {
 
 KEYS = {
     "pruning": ("experiment", "kind", "scope", "lam", "keep"),
+    "scratch_curve": ("experiment", "scope", "lam", "keep"),
     "spare": ("experiment", "scope", "against", "most_bleu_lost"),
     "dependencies": ("experiment", "relation", "direction"),
     "roles": ("experiment", "kind", "scope", "lam", "keep"),

@@ -80,7 +80,9 @@ def _rows(path: Path) -> Iterator[Record]:
 
 
 def _curve(path: Path) -> Iterator[Record]:
-    yield from read_jsonl(path)
+    # Not all trainings translate the dev set on the way.
+    for line in read_jsonl(path):
+        yield {"dev_bleu": None, **line}
 
 
 def _gates(path: Path) -> Iterator[Record]:
@@ -112,7 +114,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "bleu_statistics.tsv": ("statistics",),
     "accuracy.json": ("accuracy", "matthews", "majority", "examples"),
     "model.json": ("attention", "layer", "head", "live", "dev_loss", "total_updates", "pretrained"),
-    "train.jsonl": ("update", "dev_loss"),
+    "train.jsonl": ("update", "dev_loss", "dev_bleu"),
     "heads.tsv": ("attention", "layer", "head", "log_alpha", "p_open", "open", "strictly_between"),
     "confidence.tsv": ("attention", "layer", "head", "confidence"),
     "lrp.tsv": ("rule", "attention", "layer", "head", "relevance", "relevance_of_sums", "relevance_absolute"),

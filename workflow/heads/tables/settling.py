@@ -10,9 +10,8 @@ from heads.tables.reading import RUN_COLUMNS
 
 LAST = 0.1
 """The share of all updates that a model's weights have had over which the fall is measured."""
-LEVELLED = 2.0
+LEVELLED = 1.0
 """Percent of the dev loss; a training that still falls by more has not ended. Ours: the papers stop by eye."""
-FROM_SCRATCH = ("scratch", "penalty_scratch")
 SETTLED, NOT_SETTLED = "settled", "not settled"
 
 
@@ -33,8 +32,9 @@ def falls(curves: pd.DataFrame, model: pd.DataFrame) -> dict[tuple[object, ...],
 def unlike_scratch(model: pd.DataFrame) -> set[tuple[object, ...]]:
     """The runs that a comparison after equally many updates, one side of them from scratch, has to do without.
 
-    Those of heads cut out and trained on whose updates, all told, are more than those of the same from scratch; and all
-    from scratch where the unpruned model is pretrained, for nobody counted the updates that it came with.
+    Those of heads cut out and trained on whose updates, all told, are more than those of the same from scratch. Where
+    the unpruned model is pretrained nobody counted the updates that it came with: there only trainings that levelled
+    can be compared, so gates trained with their penalty from scratch, which are compared as they are, are among them.
     model: as in `falls`, and whether a model is `pretrained`.
     """
     totals = model.groupby(list(RUN_COLUMNS), sort=False)["total_updates"].first().to_dict()
@@ -44,7 +44,7 @@ def unlike_scratch(model: pd.DataFrame) -> set[tuple[object, ...]]:
         (experiment, kind, *rest)
         for (experiment, kind, *rest), total in totals.items()
         if (kind == "selected" and total > scratch.get((experiment, *rest), math.inf))
-        or (kind in FROM_SCRATCH and experiment in pretrained)
+        or (kind == "penalty_scratch" and experiment in pretrained)
     }
 
 

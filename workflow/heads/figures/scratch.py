@@ -1,0 +1,47 @@
+"""Heads that pruning left, trained from random weights: their dev loss and BLEU as far as they were trained."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+import seaborn as sns
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from heads.figures.style import OURS, new_figure, panel, seed_note, shared_legend
+from heads.tables.reading import Frames
+from heads.tables.scratch_curve import BETTER, curves_of, scratch_curve_table
+
+LABELS = {"dev_loss": "dev loss, nats a subword", "dev_bleu": "BLEU, dev set"}
+
+
+def scratch_curves(frames: Frames, experiment: str) -> Figure:
+    """Each model from scratch against its updates; level lines: the pruned model with these heads, and the unpruned."""
+    rows, curves = scratch_curve_table(frames), curves_of(frames)
+    rows = rows[rows["seed"] == rows["seed"].min()].sort_values("heads", ascending=False)
+    title = f"When does training from scratch catch up? Experiment “{experiment}”{seed_note(frames['train.jsonl'])}"
+    figure, (axes,) = new_figure(2.9, title, ncols=2)
+    colours = sns.color_palette("viridis", len(rows))
+    for each, letter, score in zip(axes, "ab", BETTER, strict=True):
+        each.set(xlabel="updates from scratch", ylabel=LABELS[score])
+        panel(each, letter, LABELS[score].split(",")[0])
+        for row, colour in zip(rows.to_dict("records"), colours, strict=True):
+            curve = curves[row["experiment"], "scratch", row["scope"], "", row["lam"], row["keep"], row["seed"]]
+            if curve[score].notna().any():
+                own = f"{row['heads']} heads"
+                each.plot(curve["update"], curve[score], color=colour, label=f"{own}, from scratch")
+                _level(each, row[f"{score}_pruned"], color=colour, linestyle="--", label=f"{own}, pruned")
+        if each.lines:
+            _level(each, rows[f"{score}_unpruned"].iloc[0], color=OURS, linestyle=":", label="unpruned")
+        else:
+            each.text(0.5, 0.5, "not measured", ha="center", va="center", transform=each.transAxes)
+    axes[0].set_yscale("log")
+    shared_legend(figure, list(axes), columns=4)
+    return figure
+
+
+def _level(axes: Axes, value: float, **style: Any) -> None:
+    """A line across the panel, where there is anything to show."""
+    if not pd.isna(value):
+        axes.axhline(value, linewidth=0.9, **style)

@@ -1,0 +1,71 @@
+"""When heads trained from random weights catch up with the same heads as pruning left them: by their dev curves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+
+from heads.tables.pruning import heads_left, run_order
+from heads.tables.reading import RUN_COLUMNS, Frames
+from heads.tables.settling import LAST, fall_of
+
+Curves = dict[tuple[object, ...], pd.DataFrame]
+"""By the values of RUN_COLUMNS, the looks at the dev set of one training, in their order."""
+BETTER = {"dev_loss": -1, "dev_bleu": 1}
+"""Scores on the dev set, and whether more or less of them is better."""
+COLUMNS = (
+    *("experiment", "scope", "lam", "keep", "seed", "heads", "of", "updates_scratch"),
+    *(f"{score}{of}" for score in BETTER for of in ("_unpruned", "_pruned", "_scratch", "_caught_up_at")),
+    *("dev_loss_fall_percent_scratch", "dev_bleu_rise_scratch"),
+)
+
+
+def scratch_curve_table(frames: Frames) -> pd.DataFrame:
+    """A row for each model that was trained from scratch with the heads of a pruned one.
+
+    `dev_loss_pruned` and `dev_bleu_pruned` are of the pruned model at its end; of the same heads cut out of the
+    unpruned model and trained on, where that was done. `_caught_up_at`: the first update after which scratch is no
+    worse, empty where it never was. How steep scratch still is: the percent of its dev loss and the BLEU that its last
+    tenth brought.
+
+    frames: `train.jsonl` and `model.json` of all these runs and of the unpruned model.
+    """
+    curves = curves_of(frames)
+    left = run_order(heads_left(frames["model.json"]))
+    rows = []
+    for row in left[left["kind"] == "scratch"].to_dict("records"):
+        run = tuple(row[column] for column in RUN_COLUMNS)
+        own = {"heads": row["total"], **{column: row[column] for column in COLUMNS if column in row}}
+        rows.append(own | _compared(curves, run))
+    return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def curves_of(frames: Frames) -> Curves:
+    """The curves of all runs whose `train.jsonl` is in frames."""
+    by_run = frames["train.jsonl"].groupby(list(RUN_COLUMNS), sort=False)
+    return {run: curve.sort_values("update") for run, curve in by_run}
+
+
+def pruned_curve(curves: Curves, run: tuple[object, ...]) -> pd.DataFrame | None:
+    """The curve of the pruned model with the heads of a run from scratch: of its gates, if it was not trained on."""
+    experiment, _, *rest = run
+    found = [curves.get((experiment, kind, *rest)) for kind in ("selected", "gates")]
+    return next((curve for curve in found if curve is not None), None)
+
+
+def _compared(curves: Curves, run: tuple[object, ...]) -> dict[str, Any]:
+    """What a row tells of the curve of a run from scratch beside its pruned and its unpruned model."""
+    scratch, pruned = curves[run], pruned_curve(curves, run)
+    unpruned = curves.get((run[0], "baseline", "", "", "", "", run[-1]))
+    last = int(scratch["update"].iloc[-1])
+    told: dict[str, Any] = {"updates_scratch": last, "dev_loss_fall_percent_scratch": fall_of(scratch, last)}
+    for score, sign in BETTER.items():
+        ends = {"unpruned": unpruned, "pruned": pruned, "scratch": scratch}
+        told |= {f"{score}_{name}": None if curve is None else curve[score].iloc[-1] for name, curve in ends.items()}
+        if pruned is not None:
+            there = scratch[sign * (scratch[score] - pruned[score].iloc[-1]) >= 0]["update"]
+            told[f"{score}_caught_up_at"] = None if there.empty else int(there.iloc[0])
+    before = scratch[scratch["update"] <= (1 - LAST) * last]
+    told["dev_bleu_rise_scratch"] = None if before.empty else scratch["dev_bleu"].iloc[-1] - before["dev_bleu"].iloc[-1]
+    return told
