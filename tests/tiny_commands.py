@@ -68,7 +68,8 @@ def words_of(
     shared = ["--settings", "settings.yaml", "--model", ".", "--history", "log.jsonl"]
     own = {
         "baseline": ["--checkpoints", "checkpoints"],
-        "gates": ["--heads", "heads.tsv", "--gates-log", "gates.jsonl"],
+        "gates": (with_gates := ["--heads", "heads.tsv", "--gates-log", "gates.jsonl"]),
+        "penalty_gates": with_gates,
     }
     paths = [word if word.startswith("--") else str(folder / word) for word in [*shared, *own.get(stage, [])]]
     inputs = ["--data", str(data), "--references", str(data / "dev.txt"), "--seed", "1", "--device", "cpu"]

@@ -76,11 +76,15 @@ def test_fine_tuning_goes_on_where_the_schedule_of_its_start_ended_and_scratch_s
     }
     heads = ["--heads", str(folders["gates"] / "heads.tsv")]
     folders["selected"] = command("selected", data, training, *start, *heads, selected=gates)
-    folders["scratch"] = command("scratch", data, training, "--unpruned", start[-1], *heads)
-    numbers = {"baseline": (1, 2, 3), "gates": (4, 5), "selected": (4, 5), "scratch": (1, 2)}
+    faster = {"learning_rate_factor": 3.0}
+    folders["scratch"] = command("scratch", data, training, "--unpruned", start[-1], *heads, scratch=faster)
+    anew = ["--unpruned", start[-1], "--scope=all", "--target=lam-1"]
+    folders["penalty_gates"] = command("penalty_gates", data, training, *anew, scratch=faster)
+    numbers = {"baseline": (1, 2, 3), "gates": (4, 5), "selected": (4, 5), "scratch": (1, 2), "penalty_gates": (1, 2)}
     for stage, folder in folders.items():
         rates = [row["learning_rate"] for row in read_jsonl(folder / "log.jsonl")]
-        assert rates == [learning_rate(number, training) for number in numbers[stage]], stage
+        times = 3.0 if numbers[stage] == (1, 2) else 1.0
+        assert rates == pytest.approx([times * learning_rate(number, training) for number in numbers[stage]]), stage
         assert read_json(folder / "model.json")["total_updates"] == numbers[stage][-1]
 
 

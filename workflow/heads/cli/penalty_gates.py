@@ -13,7 +13,7 @@ from heads.base.targets import Target
 from heads.cli._flags import add_gate_arguments
 from heads.cli._job import job_of
 from heads.config.settings import section
-from heads.config.trainings import GatesSettings, LengthSettings, TrainingSettings
+from heads.config.trainings import GatesSettings, ScratchSettings, TrainingSettings
 from heads.model.shape import shape_of
 from heads.model.transformer import Transformer
 from heads.pruning.gates import COLUMNS, gate_rows
@@ -31,9 +31,9 @@ def run(arguments: argparse.Namespace) -> str:
     """Train a new model with gates, for as long as models from scratch are trained; all of it learns."""
     job = job_of(arguments)
     content = job.content
-    length = replace(section(LengthSettings, content["scratch"]), patience=0)
+    length = replace(section(ScratchSettings, content["scratch"]), patience=0)
     settings = replace(section(GatesSettings, content["gates"]), updates=length.updates)
-    training = section(TrainingSettings, content["training"])
+    training = length.trained_by(section(TrainingSettings, content["training"]))
     torch.manual_seed(arguments.seed)
     model = Transformer(shape_of(arguments.unpruned))
     target = Target.parse(arguments.target, by_gates=True)

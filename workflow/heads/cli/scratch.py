@@ -10,7 +10,7 @@ import torch
 from heads.cli._flags import add_training_arguments
 from heads.cli._job import job_of
 from heads.config.settings import section
-from heads.config.trainings import LengthSettings, TrainingSettings
+from heads.config.trainings import ScratchSettings, TrainingSettings
 from heads.model.build import model_of
 from heads.model.head_removal import pruned_shape, read_open_heads
 from heads.model.shape import shape_of
@@ -32,8 +32,9 @@ def run(arguments: argparse.Namespace) -> str:
     unpruned = shape_of(arguments.unpruned)
     shape = pruned_shape(unpruned, read_open_heads(arguments.heads, unpruned))
     torch.manual_seed(arguments.seed)
-    training, length = section(TrainingSettings, content["training"]), section(LengthSettings, content["scratch"])
+    settings = section(ScratchSettings, content["scratch"])
+    training = settings.trained_by(section(TrainingSettings, content["training"]))
     start = f"scratch {sorted(shape.live_heads.items())}"
-    unfinished = run_job(job, model_of(shape), training, length, start=start, updates_before=0)
+    unfinished = run_job(job, model_of(shape), training, settings, start=start, updates_before=0)
     unfinished.finish({"train.jsonl": arguments.history})
     return label_of(job.device)

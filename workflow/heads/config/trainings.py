@@ -5,7 +5,7 @@ The defaults are the paper's values. The order of keys is that of config.yaml an
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 from pydantic import Field
@@ -212,6 +212,13 @@ class ScratchSettings(LengthSettings):
     patience: CountOrZero = setting(20, "as in baseline")
     average_last: Count = setting(5, "as in baseline")
     average_every: Count = setting(2048, "as in baseline")
+    learning_rate_factor: Positive = setting(
+        1.0, "OURS: the rate in multiples of that of training, where that one is for a model that came trained"
+    )
+
+    def trained_by(self, training: TrainingSettings) -> TrainingSettings:
+        """These settings at the learning rate of models from scratch."""
+        return replace(training, learning_rate_scale=training.learning_rate_scale * self.learning_rate_factor)
 
 
 @dataclass(frozen=True, slots=True)
