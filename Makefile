@@ -4,7 +4,7 @@ CORES ?= 2
 PAIR ?= en-ru
 BIN := .venv/bin
 
-.PHONY: demo demo-full firefox nli multi30k news pretrained test checks tests format settings
+.PHONY: demo demo-full firefox firefox-grown firefox-scratch nli multi30k news pretrained test checks tests format settings
 
 demo: .venv/run-installed
 	@$(BIN)/python -m heads progress --cores $(CORES)
@@ -59,13 +59,20 @@ TEXTS = [{source: "$(TEXT)/$(1).$(firstword $(subst -, ,$(PAIR))).gz", target: "
 SOURCE_pt-en = results/corpora/firefox-en-pt/train.target.txt
 READ = $(or $(SOURCE),$(SOURCE_$(PAIR)))
 DISTILLED = $(if $(SOURCE)$(SENTENCES),train: [{distilled_by: "firefox/$(PAIR)"$(comma) \
-  sentences: $(or $(SENTENCES),18000)$(if $(READ),$(comma) source: "$(READ)")}]$(comma))
+  sentences: $(or $(SENTENCES),$(MANY))$(if $(READ),$(comma) source: "$(READ)")}]$(comma))
 
-firefox: PAIR = en-pt
-firefox: SOURCE =
-firefox: .venv/run-installed
-	@$(BIN)/python -m heads progress --cores $(CORES) -- $(if $(TEXT),--configfile config/firefox-full.yaml) --config 'run=[firefox-$(PAIR)]' \
-	  'corpora={firefox-$(PAIR): {$(DISTILLED) $(if $(TREES),trees: "$(TREES)"$(comma)) $(if $(TEXT),dev: $(call TEXTS,dev)$(comma) test: $(call TEXTS,test))}}'
+# The same with self-attention grown into its decoder, and models that learn its translations from nothing: both on more of them.
+FIREFOX = firefox firefox-grown firefox-scratch
+$(FIREFOX): PAIR = en-pt
+$(FIREFOX): SOURCE =
+$(FIREFOX): MANY = 40000
+$(FIREFOX): CORPUS = firefox-long
+firefox: MANY = 18000
+firefox: CORPUS = firefox
+firefox: AT_LENGTH = $(if $(TEXT),--configfile config/firefox-full.yaml)
+$(FIREFOX): .venv/run-installed
+	@$(BIN)/python -m heads progress --cores $(CORES) -- $(AT_LENGTH) --config 'run=[$@-$(PAIR)]' \
+	  'corpora={$(CORPUS)-$(PAIR): {$(DISTILLED) $(if $(TREES),trees: "$(TREES)"$(comma)) $(if $(TEXT),dev: $(call TEXTS,dev)$(comma) test: $(call TEXTS,test))}}'
 
 # Both at once: the checks take one core for a while, the tests do not always have work for all.
 test: .venv/test-installed

@@ -94,7 +94,8 @@ def test_the_command_trains_new_self_attention_at_a_rate_of_its_own_and_keeps_al
         assert main(["imported", *words]) == 0
         models[name] = load_folder(folder)
     grown, old = models["grown"], models["old"].state_dict()
-    assert read_json(tmp_path / "grown/model.json")["pretrained"] is True
+    facts = read_json(tmp_path / "grown/model.json")
+    assert facts["pretrained"] is facts["grown"] is True
     assert {kind: grown.shape.layers(kind) for kind in grown.shape.kinds} == {
         "enc_self": 6,
         "dec_self": 2,

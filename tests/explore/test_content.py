@@ -265,6 +265,18 @@ def test_the_page_calls_a_score_fidelity_where_a_model_wrote_the_targets(
     assert lost["what"] == f"test {name} of the model less its {name} without this one head"
 
 
+def test_the_page_says_that_self_attention_was_grown_into_a_decoder(made: Explored, tmp_path: Path) -> None:
+    run = tmp_path / ONE / "baseline" / "seed-1"
+    shutil.copytree(made.results / ONE / "baseline/seed-1", run)
+    settings = ["--settings", str(made.results / ONE / "settings" / "gates.yaml"), "--out", str(tmp_path / "x.html")]
+    notes = []
+    for grown in (False, True):
+        write_json(run / "model.json", {**read_json(run / "model.json"), "grown": grown})
+        assert main(["explore", "--runs", str(run), *settings]) == 0
+        notes += [one["note"] for one in data_of(tmp_path / "x.html")]
+    assert notes[0] == "" and "self-attention is young" in notes[1]
+
+
 def test_an_experiment_without_an_alignment_offers_no_error_rate(made: Explored, tmp_path: Path) -> None:
     run = tmp_path / ONE / "baseline" / "seed-1"
     shutil.copytree(made.results / ONE / "baseline/seed-1", run)

@@ -103,6 +103,8 @@ def test_every_make_target_of_the_readme_does_what_it_is_for(command: str) -> No
         "demo-full": " -- --configfile config/demo-full.yaml",
         "nli": "--config 'run=[nli]'",
         "firefox": "--config 'run=[firefox-en-pt]'",
+        "firefox-grown": "--config 'run=[firefox-grown-en-pt]'",
+        "firefox-scratch": "--config 'run=[firefox-scratch-en-pt]'",
     }
     assert expected[target] in last and all(word.partition("=")[2] in last for word in given)
 

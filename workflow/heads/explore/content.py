@@ -1,7 +1,8 @@
 """The data of the page, as JSON: what tables and runs already hold, brought together by experiment.
 
     {"experiments": [{
-      name, task, seed, seeds, heads, bleu, sentences_scored, signature
+      name, task, seed, seeds, heads, bleu, sentences_scored, signature,
+      note                                       what else must be known of the model, or ""
       score      {name, unit}                    what models are scored by; `bleu` is that score wherever it stands,
                                                  and is called fidelity where it is against no references of people
       measures   [{key, name, what}]             what heads can be coloured by, in the order of the choice
@@ -57,7 +58,7 @@ from heads.explore.claims import claims_of
 from heads.explore.curves import points_of
 from heads.explore.head_rows import head_rows, measures_of
 from heads.explore.needs import EXPLORED, NLI_CLAIMS, NLI_TABLES
-from heads.explore.wording import SCORES, asked_of, name_of, run_in
+from heads.explore.wording import GROWN, SCORES, asked_of, name_of, run_in
 from heads.model.shape import shape_of
 from heads.tables.reading import Frames, load_reference, load_runs, named_run
 
@@ -154,6 +155,7 @@ def _experiment(
         "bleu": round(float(base["bleu"]), 2),
         "sentences_scored": int(base["sentences"]),
         "signature": f"{against}{base['signature']}",
+        "note": GROWN if models["grown"].any() else "",
         "measures": measures_of(task, score["name"], own_tables.get("measures"), mine["alignment_heads.tsv"]),
         "table": head_rows(mine, own_tables),
         "sentences": [{key: one[key] for key in SHOWN if key in one} for one in _maps_of(mine, "baseline")],

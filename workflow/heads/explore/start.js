@@ -20,7 +20,7 @@ function renderTop() {
   fillSelect(byId("experiment"), DATA.experiments.map((each) => [each.name, each.name]), one.name);
   byId("views").replaceChildren(...Object.entries(VIEWS).map(([id, name]) => make("a", { href: `#view=${id}`, "data-focus": `view ${id}`, "aria-current": state.view === id, onclick: (event) => { event.preventDefault(); change({ view: id }); goToView(); } }, name)));
   const seeds = one.seeds > 1 ? ` Of ${one.seeds} seeds, seed ${one.seed} is shown.` : "";
-  byId("footer").textContent = `${sentenceCase(one.score.name)} on ${one.sentences_scored} test ${wording().given}s, ${one.signature}.${seeds} Layers, heads and ${wording().given}s are counted from 1 here and from 0 in addresses and files. The address of this page holds all that is chosen.`;
+  byId("footer").textContent = `${sentenceCase(one.score.name)} on ${one.sentences_scored} test ${wording().given}s, ${one.signature}.${seeds}${one.note} Layers, heads and ${wording().given}s are counted from 1 here and from 0 in addresses and files. The address of this page holds all that is chosen.`;
 }
 
 const goToView = () => { if (VIEWS[state.view]) byId(state.view).scrollIntoView(); };

@@ -14,6 +14,8 @@ from heads.tables.relevance import PREFIX, is_shown, reading_of
 
 SCORES = {TRANSLATION: {"name": "BLEU", "unit": ""}, CLASSIFICATION: {"name": "accuracy", "unit": "%"}}
 """What models are scored by, by what they are trained for."""
+GROWN = " The decoder’s self-attention is young, trained here in the place of recurrent units; the rest came trained."
+"""Of a model that was given self-attention."""
 KINDS = {"baseline": "unpruned", "pruned": "pruned", "scratch": "from scratch"}
 MEASURES = {
     "gate_last_lambda_all": (

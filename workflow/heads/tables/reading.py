@@ -72,6 +72,7 @@ def _model(path: Path) -> Iterator[Record]:
             "total_updates": content["total_updates"],
             # Facts of before do not tell; of models whose attention has biases none was trained here from the start.
             "pretrained": int(content.get("pretrained", shape.attention_biases)),
+            "grown": int(content.get("grown", False)),
         }
 
 
@@ -80,9 +81,9 @@ def _rows(path: Path) -> Iterator[Record]:
 
 
 def _curve(path: Path) -> Iterator[Record]:
-    # Not all trainings translate the dev set on the way.
+    # Not all trainings score the dev set on the way, and what they have is called by their task.
     for line in read_jsonl(path):
-        yield {"dev_bleu": None, **line}
+        yield {"dev_bleu": None, "dev_accuracy": None, **line}
 
 
 def _gates(path: Path) -> Iterator[Record]:
@@ -113,7 +114,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "bleu.json": ("bleu", "chrf", "against", "sentences", "signature", "copied_bleu"),
     "bleu_statistics.tsv": ("statistics",),
     "accuracy.json": ("accuracy", "matthews", "majority", "examples"),
-    "model.json": ("attention", "layer", "head", "live", "dev_loss", "total_updates", "pretrained"),
+    "model.json": ("attention", "layer", "head", "live", "dev_loss", "total_updates", "pretrained", "grown"),
     "train.jsonl": ("update", "dev_loss", "dev_bleu"),
     "heads.tsv": ("attention", "layer", "head", "log_alpha", "p_open", "open", "strictly_between"),
     "confidence.tsv": ("attention", "layer", "head", "confidence"),

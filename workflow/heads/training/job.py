@@ -108,7 +108,8 @@ def run_job(
 ) -> Unfinished:
     """Train a model and write its folder; `start` tells what the training began from.
 
-    pretrained: the model came with updates that are not counted, which its facts tell.
+    pretrained: the model came with updates that are not counted, which its facts tell, as that it was grown where some
+    of its weights are new.
 
     Returns the folder of the unfinished training, to be finished when the caller has written its own outputs too. Only
     the first of several processes comes back. Raises UserError when the loss is no number.
@@ -127,7 +128,8 @@ def run_job(
     job.processes.leave()
     if not job.processes.first:
         sys.exit()  # the first process writes what is left to write
-    save_folder(training.model, job.model, facts | ({"pretrained": True} if pretrained else {}), job.provenance)
+    came = {"pretrained": pretrained, "grown": bool(new.parameters)}
+    save_folder(training.model, job.model, facts | {key: True for key, is_so in came.items() if is_so}, job.provenance)
     return unfinished
 
 
