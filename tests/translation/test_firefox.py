@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from heads.base.files import UserError
-from heads.base.firefox import place_of
+from heads.base.packaged import place_of
 from heads.base.provenance import made_by
 from heads.corpus.documentation import sentences
 from heads.formats.marian_file import read
@@ -157,7 +157,7 @@ def test_a_pair_that_neither_the_package_nor_the_cache_has_says_what_to_run_or_t
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     if name == "firefox/en-pt":
         assert place_of(name).is_dir()
-        monkeypatch.setattr("heads.base.firefox.find_spec", lambda name: None)
+        monkeypatch.setattr("heads.base.packaged.find_spec", lambda name: None)
     with pytest.raises(UserError) as told:
         place_of(name)
     said = str(told.value)

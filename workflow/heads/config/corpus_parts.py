@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, ValidationInfo
 
-from heads.base.firefox import slug
 from heads.base.names import SIDES
+from heads.base.packaged import slug
 from heads.config.fields import Closed, Count, CountOrZero, Text, YesNo, required, setting
 from heads.config.messages import fault
 

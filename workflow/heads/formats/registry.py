@@ -11,8 +11,8 @@ from pathlib import Path
 
 from heads.base import bert, marian
 from heads.base.files import UserError
-from heads.base.firefox import place_of
 from heads.base.names import CLASSIFICATION, TRANSLATION
+from heads.base.packaged import place_of
 from heads.formats import firefox
 
 Heads = dict[str, tuple[int, int]]

@@ -27,7 +27,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from heads.base.files import UserError
-from heads.base.firefox import NAME, cache_of, not_there, place_of
+from heads.base.packaged import NAME, cache_of, not_there, place_of
 from heads.base.seals import sha256_of
 from heads.corpus.fetch import fetch
 from heads.translation.export import new_folder

