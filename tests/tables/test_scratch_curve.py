@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from matplotlib.axes import Axes
 
@@ -74,7 +75,7 @@ def panels(frames: Frames) -> list[Axes]:
 
 
 def lines(axes: Axes) -> dict[str, list[float]]:
-    return {str(line.get_label()): [float(value) for value in line.get_ydata()] for line in axes.lines}
+    return {str(line.get_label()): np.asarray(line.get_ydata(), dtype=float).tolist() for line in axes.lines}
 
 
 def test_the_figure_shows_the_curve_between_the_two_levels(folder: Path) -> None:
