@@ -8,12 +8,13 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullFormatter
 
-from heads.figures.style import OURS, new_figure, panel, seed_note, shared_legend
+from heads.figures.style import OURS, new_figure, none_here, panel, seed_note, shared_legend
 from heads.tables.reading import Frames
 from heads.tables.scratch_curve import BETTER, curves_of, scratch_curve_table
 
-LABELS = {"dev_loss": "dev loss, nats a subword", "dev_bleu": "BLEU, dev set"}
+LABELS = {"dev_loss": "dev loss, nats a subword", "dev_bleu": "BLEU, against the dev set's targets"}
 
 
 def scratch_curves(frames: Frames, experiment: str) -> Figure:
@@ -35,8 +36,11 @@ def scratch_curves(frames: Frames, experiment: str) -> Figure:
         if each.lines:
             _level(each, rows[f"{score}_unpruned"].iloc[0], color=OURS, linestyle=":", label="unpruned")
         else:
-            each.text(0.5, 0.5, "not measured", ha="center", va="center", transform=each.transAxes)
+            none_here(each, "not measured")
     axes[0].set_yscale("log")
+    axes[0].yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes[0].yaxis.set_major_formatter("{x:g}")
+    axes[0].yaxis.set_minor_formatter(NullFormatter())
     shared_legend(figure, list(axes), columns=4)
     return figure
 

@@ -156,9 +156,9 @@ def panel(axes: Axes, letter: str, title: str) -> None:
     axes.set_title(f"({letter}) {title}")
 
 
-def none_here(axes: Axes) -> None:
-    """Say in a panel that the model has no attention of its kind."""
-    axes.text(0.5, 0.5, "the model has none", ha="center", va="center", transform=axes.transAxes)
+def none_here(axes: Axes, said: str = "the model has none") -> None:
+    """Say in a panel that there is nothing to show, such as that the model has no attention of its kind."""
+    axes.text(0.5, 0.5, said, ha="center", va="center", transform=axes.transAxes)
     axes.set(xticks=[], yticks=[])
 
 

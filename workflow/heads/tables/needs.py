@@ -77,9 +77,6 @@ CLAIMS = Need(
 )
 """Of both tables of claims."""
 
-SCRATCH_CURVE = Need(BOTH, {**dict.fromkeys(("baseline", "gates", "scratch", "selected"), TRAINED)}, (), driven=True)
-"""Of the table and the figure of curves from scratch."""
-
 NEEDS: dict[str, Need] = {
     "pruning": Need(
         BOTH,
@@ -93,7 +90,7 @@ NEEDS: dict[str, Need] = {
         ("voita_table2_pruning.csv", "voita_figure7_encoder_pruning.csv"),
         driven=True,
     ),
-    "scratch_curve": SCRATCH_CURVE,
+    "scratch_curve": Need(BOTH, dict.fromkeys(("baseline", "gates", "scratch", "selected"), TRAINED), (), driven=True),
     "spare": Need(BOTH, dict.fromkeys(("baseline", "pruned"), (*SCORED, "model.json")), (), driven=True),
     "dependencies": Need(
         (), {"baseline": ("roles.tsv", "alignment.tsv")}, ("voita_table1_dependencies.csv",), tasks=EITHER

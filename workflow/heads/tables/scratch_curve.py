@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from heads.tables.pruning import heads_left, run_order
+from heads.tables.pruning import heads_left
 from heads.tables.reading import RUN_COLUMNS, Frames
 from heads.tables.settling import LAST, fall_of
 
@@ -32,7 +32,7 @@ def scratch_curve_table(frames: Frames) -> pd.DataFrame:
     frames: `train.jsonl` and `model.json` of all these runs and of the unpruned model.
     """
     curves = curves_of(frames)
-    left = run_order(heads_left(frames["model.json"]))
+    left = heads_left(frames["model.json"])
     rows = []
     for row in left[left["kind"] == "scratch"].to_dict("records"):
         run = tuple(row[column] for column in RUN_COLUMNS)
@@ -47,7 +47,7 @@ def curves_of(frames: Frames) -> Curves:
     return {run: curve.sort_values("update") for run, curve in by_run}
 
 
-def pruned_curve(curves: Curves, run: tuple[object, ...]) -> pd.DataFrame | None:
+def _pruned_curve(curves: Curves, run: tuple[object, ...]) -> pd.DataFrame | None:
     """The curve of the pruned model with the heads of a run from scratch: of its gates, if it was not trained on."""
     experiment, _, *rest = run
     found = [curves.get((experiment, kind, *rest)) for kind in ("selected", "gates")]
@@ -56,7 +56,7 @@ def pruned_curve(curves: Curves, run: tuple[object, ...]) -> pd.DataFrame | None
 
 def _compared(curves: Curves, run: tuple[object, ...]) -> dict[str, Any]:
     """What a row tells of the curve of a run from scratch beside its pruned and its unpruned model."""
-    scratch, pruned = curves[run], pruned_curve(curves, run)
+    scratch, pruned = curves[run], _pruned_curve(curves, run)
     unpruned = curves.get((run[0], "baseline", "", "", "", "", run[-1]))
     last = int(scratch["update"].iloc[-1])
     told: dict[str, Any] = {"updates_scratch": last, "dev_loss_fall_percent_scratch": fall_of(scratch, last)}
