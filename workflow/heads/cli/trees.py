@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from heads.base.files import UserError, read_yaml
-from heads.config.corpora import ExamplesCorpus, GrammarCorpus, GrammarPairsCorpus, parse_corpus
+from heads.base.files import read_yaml
+from heads.config.corpora import GrammarCorpus, GrammarPairsCorpus, parse_corpus
 from heads.corpus.splits import text_name
 from heads.corpus.trees import grammar_pair_trees, grammar_trees, write_treebank
 from heads.syntax.conllu import write_conllu
@@ -28,9 +28,5 @@ def run(arguments: argparse.Namespace) -> None:
         write_conllu(arguments.out, grammar_trees(corpus, arguments.split, text))
     elif isinstance(corpus, GrammarPairsCorpus):
         write_conllu(arguments.out, grammar_pair_trees(corpus, arguments.split, text))
-    elif isinstance(corpus, ExamplesCorpus):
-        raise UserError(
-            f"The {corpus.languages} corpus of labelled examples brings no trees: take grammar_pairs for some."
-        )
     else:
         write_treebank(corpus, arguments.split, arguments.downloads, arguments.out)

@@ -27,7 +27,7 @@ from heads.config.corpus_parts import (
     TwoFiles,
     keys_of,
 )
-from heads.config.examples import ExampleCleaning, ExampleColumns, Labels, Table, Tables
+from heads.config.examples import ExampleCleaning, ExampleColumns, ExamplePart, ExampleParts, Labels, Table
 from heads.config.fields import (
     Closed,
     Count,
@@ -161,7 +161,7 @@ class FilesCorpus(_Entry):
 
 @dataclass(frozen=True, slots=True)
 class ExamplesCorpus(_Entry):
-    """Labelled examples in tables: two sentences and a label, or one sentence and a label.
+    """Labelled examples in tables, or of the grammar: two sentences and a label, or one sentence and a label.
 
     `labels` has the label of every word that stands in the column of labels, apart from those of `unlabelled`, whose
     examples are left out. `hold_out` is as of FilesCorpus.
@@ -171,20 +171,23 @@ class ExamplesCorpus(_Entry):
     source: Language = required("the language of the sentences")
     columns: ExampleColumns = required("where the tables have sentences and labels")
     labels: Labels = required("the labels as a list, or by the words that the tables have in their place")
-    train: Tables = required("tables to train on, one behind the other")
+    train: ExampleParts = required("tables to train on, one behind the other")
     cleaning: ExampleCleaning = required("what is taken out of training")
     folder: Text = setting(".", "where paths begin")
     unlabelled: tuple[Text, ...] = setting((), "words in place of a label, whose examples are left out everywhere")
-    dev: Tables = setting((), "to tune on; without any, hold_out says how many")
-    test: Tables = setting((), "to score on; without any, hold_out says how many")
-    out_of_domain: Tables = setting((), "a test set of another domain, for Michel et al.'s Fig 2")
+    dev: ExampleParts = setting((), "to tune on; without any, hold_out says how many")
+    test: ExampleParts = setting((), "to score on; without any, hold_out says how many")
+    out_of_domain: ExampleParts = setting((), "a test set of another domain, for Michel et al.'s Fig 2")
     hold_out: Annotated[Mapping[Annotated[str, one_of("dev", "test")], Count], Field(min_length=1)] = setting(
         {}, "examples cut from training for dev and test"
     )
     limit: Count | None = setting(None, "so many training examples are kept, evenly from all tables")
+    trees: Treebank | None = setting(
+        None, "parsed sentences of the language, for the roles of heads; or grammar: N, so many of the embedded grammar"
+    )
 
     @property
-    def parts(self) -> dict[str, Sequence[Table]]:
+    def parts(self) -> dict[str, Sequence[ExamplePart]]:
         """The tables by split, and those under `out_of_domain`."""
         return {split: getattr(self, split) for split in (*SPLITS, OUT_OF_DOMAIN)}
 
@@ -241,7 +244,7 @@ def check_corpus(corpus: AnyCorpus) -> None:
                     f"The {pair} corpus asks for min_overlap, but not every train part has an overlap file: "
                     "give each part its overlap or take min_overlap out of cleaning."
                 )
-    if isinstance(corpus, FilesCorpus) and isinstance(corpus.trees, GrammarTrees) and corpus.source != "en":
+    if isinstance(corpus.trees, GrammarTrees) and corpus.source != "en":
         raise UserError(
             f"The {pair} corpus has trees.grammar, but the grammar writes trees of en alone: "
             "name a treebank under trees, or take the key out."
@@ -258,7 +261,7 @@ def _check_columns(corpus: ExamplesCorpus) -> None:
     used = [
         *columns.sentences,
         columns.label,
-        *(name for parts in corpus.parts.values() for p in parts for name in p.only),
+        *(name for parts in corpus.parts.values() for p in parts if isinstance(p, Table) for name in p.only),
     ]
     if len({isinstance(name, str) for name in used}) > 1:
         raise UserError(

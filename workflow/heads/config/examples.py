@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag
 
-from heads.config.corpus_parts import File
+from heads.config.corpus_parts import File, Told, keys_of
 from heads.config.fields import Closed, Count, CountOrZero, Name, Text, YesNo, meant, required, setting
 from heads.config.messages import fault
 
@@ -46,6 +46,13 @@ class Table(Closed):
 
 
 @dataclass(frozen=True, slots=True)
+class GrammarExamples(Closed):
+    """A part that the embedded grammar writes: premises and hypotheses, see `heads.corpus.grammar.inference`."""
+
+    grammar: Told = required("how many pairs, best a multiple of nine; the first are the same at every number")
+
+
+@dataclass(frozen=True, slots=True)
 class ExampleCleaning(Closed):
     """Limits of the filters, see `heads.corpus.examples`."""
 
@@ -77,4 +84,8 @@ Labels = Annotated[
     AfterValidator(_several),
 ]
 """The label of each word that stands in a table in its place."""
-Tables = Annotated[tuple[Table, ...], Field(min_length=1)]
+ExamplePart = Annotated[
+    Annotated[GrammarExamples, Tag("<grammar>")] | Annotated[Table, Tag("<table>")],
+    Discriminator(lambda value: "<grammar>" if "grammar" in keys_of(value) else "<table>"),
+]
+ExampleParts = Annotated[tuple[ExamplePart, ...], Field(min_length=1)]

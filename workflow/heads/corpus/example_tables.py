@@ -12,13 +12,17 @@ from pathlib import Path
 from typing import NamedTuple
 
 from heads.base.files import UserError
+from heads.base.names import OUT_OF_DOMAIN
 from heads.config.corpora import ExamplesCorpus
-from heads.config.examples import Table
+from heads.config.examples import GrammarExamples, Table
 from heads.config.messages import nearest
+from heads.corpus.grammar.inference import LABELS, first_of_split
 from heads.corpus.pairs import read_text
 
 TAB = "\t"
 ORDER = ("premise", "hypothesis")
+SEED = 1
+"""Of the pairs of the grammar, as in the corpus that has no others."""
 
 
 class Example(NamedTuple):
@@ -43,13 +47,27 @@ class _Places(NamedTuple):
 
 
 def read_examples(corpus: ExamplesCorpus, split: str, downloads: Path) -> Iterator[Example]:
-    """The examples of all tables of a split in their order, sentences as they are written there.
+    """The examples of all tables of a split in their order, sentences as they are written there, or of the grammar.
 
     Raises UserError, naming file and line, for a missing or damaged file, text that is not UTF-8, a column that is not
     there, a line of another number of columns, a label that the settings do not explain and an empty sentence.
     """
     for part in corpus.parts[split]:
-        yield from _of_table(corpus, part, downloads)
+        if isinstance(part, GrammarExamples):
+            yield from _of_grammar(corpus, part, split)
+        else:
+            yield from _of_table(corpus, part, downloads)
+
+
+def _of_grammar(corpus: ExamplesCorpus, part: GrammarExamples, split: str) -> Iterator[Example]:
+    """Pairs of the grammar that no other split has. Raises UserError where it would not fit the corpus."""
+    if len(corpus.columns.sentences) != 2 or not {*LABELS} <= {*corpus.labels.values()}:
+        raise UserError(
+            f"The {corpus.languages} corpus cannot have pairs of the grammar under {split}: they have two sentences "
+            f"and the labels {', '.join(LABELS)}."
+        )
+    for pair in first_of_split(SEED, "test" if split == OUT_OF_DOMAIN else split, part.grammar):
+        yield Example(tuple(pair.text.split(TAB)), pair.label)
 
 
 def _of_table(corpus: ExamplesCorpus, part: Table, downloads: Path) -> Iterator[Example]:

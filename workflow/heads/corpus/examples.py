@@ -22,16 +22,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 
 from heads.base.files import UserError, write_lines
 from heads.base.names import OUT_OF_DOMAIN, ROLES, SPLITS
 from heads.config.corpora import ExamplesCorpus, GrammarPairsCorpus
-from heads.corpus import grammar
 from heads.corpus.clean import CONTROL, HoldOut, Pair, evenly, filter_rows, fingerprint, normalise
 from heads.corpus.example_tables import TAB, Example, read_examples
-from heads.corpus.grammar.inference import Inference, squares
+from heads.corpus.grammar.inference import Inference, first_of_split
 from heads.corpus.splits import check_splits, text_name, write_split
 
 FILTERS = ("unlabelled", "control", "max_words", "duplicate", "leakage", "limit")
@@ -78,8 +77,7 @@ def build_grammar_pairs(corpus: GrammarPairsCorpus, stage: Path) -> list[dict[st
 
 def grammar_inferences(corpus: GrammarPairsCorpus, split: str, *, with_trees: bool = False) -> Iterator[Inference]:
     """The first `pairs[split]` pairs of a split, whose squares stand in it whole; the same at every call."""
-    found = (nine for nine in squares(corpus.seed, with_trees=with_trees) if grammar.split_of(nine[0].text) == split)
-    return islice(chain.from_iterable(found), getattr(corpus.pairs, split))
+    return first_of_split(corpus.seed, split, getattr(corpus.pairs, split), with_trees=with_trees)
 
 
 def write_out_of_domain(corpus: ExamplesCorpus, stage: Path, downloads: Path) -> int:

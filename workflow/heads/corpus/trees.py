@@ -7,7 +7,7 @@ from itertools import islice
 from pathlib import Path
 
 from heads.base.files import UserError, atomic_path, open_text
-from heads.config.corpora import FilesCorpus, GrammarCorpus, GrammarPairsCorpus
+from heads.config.corpora import ExamplesCorpus, FilesCorpus, GrammarCorpus, GrammarPairsCorpus
 from heads.config.corpus_parts import GrammarTrees
 from heads.corpus.build import grammar_pairs, pairs_of_split
 from heads.corpus.examples import grammar_inferences
@@ -50,19 +50,20 @@ def held_out_trees(count: int) -> Iterator[Sentence]:
     return (pair.tree for pair in islice(pairs_of_split(SEED, "dev", with_trees=True), count))
 
 
-def write_treebank(corpus: FilesCorpus, split: str, downloads: Path, out: Path) -> None:
+def write_treebank(corpus: FilesCorpus | ExamplesCorpus, split: str, downloads: Path, out: Path) -> None:
     """Write a treebank of a corpus in files: the grammar's, or a copy, unpacked, once it has been read without a fault.
 
     In the place of dev stands the treebank under `trees`, in that of train the one under `parser_trees`. Raises
     UserError that names the treebank where it is missing, damaged, not CoNLL-U or empty.
     """
-    treebank_file = {"dev": corpus.trees, "train": corpus.parser_trees}.get(split)
+    learnt = corpus.parser_trees if isinstance(corpus, FilesCorpus) else None
+    treebank_file = {"dev": corpus.trees, "train": learnt}.get(split)
     if isinstance(treebank_file, GrammarTrees):
         write_conllu(out, held_out_trees(treebank_file.grammar))
         return
     if treebank_file is None:
         raise UserError(
-            f"The {corpus.source}-{corpus.target} corpus has no trees for {split}: "
+            f"The {corpus.languages} corpus has no trees for {split}: "
             "name a treebank under trees and ask for dev, or under parser_trees and ask for train."
         )
     check_file(treebank_file, downloads)

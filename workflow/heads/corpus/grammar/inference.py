@@ -21,8 +21,10 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import chain, islice
 
 from heads.corpus.distinct import SeenBefore
+from heads.corpus.grammar import split_of
 from heads.corpus.grammar.contrasts import Draws
 from heads.corpus.grammar.english import Node, in_order, leaf, surface, tree
 from heads.corpus.grammar.lexicon import load
@@ -87,6 +89,12 @@ def squares(seed: int, *, with_trees: bool = True) -> Iterator[tuple[Inference, 
             continue
         if square and all(seen.add(pair.premise.text) for pair in square[::3]):
             yield square
+
+
+def first_of_split(seed: int, split: str, count: int, *, with_trees: bool = False) -> Iterator[Inference]:
+    """The first so many pairs of a split, whose squares stand in it whole; the same at every call."""
+    found = (nine for nine in squares(seed, with_trees=with_trees) if split_of(nine[0].text) == split)
+    return islice(chain.from_iterable(found), count)
 
 
 def square_of(scene: Scene, *, with_trees: bool) -> tuple[Inference, ...]:
