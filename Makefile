@@ -4,7 +4,7 @@ CORES ?= 2
 PAIR ?= en-ru
 BIN := .venv/bin
 
-.PHONY: demo demo-full firefox firefox-grown firefox-scratch nli multi30k news pretrained test checks tests format settings
+.PHONY: demo demo-full firefox firefox-grown firefox-scratch bert nli multi30k news pretrained test checks tests format settings
 
 demo: .venv/run-installed
 	@$(BIN)/python -m heads progress --cores $(CORES)
@@ -73,6 +73,17 @@ firefox: AT_LENGTH = $(if $(TEXT),--configfile config/firefox-full.yaml)
 $(FIREFOX): .venv/run-installed
 	@$(BIN)/python -m heads progress --cores $(CORES) -- $(AT_LENGTH) --config 'run=[$@-$(PAIR)]' \
 	  'corpora={$(CORPUS)-$(PAIR): {$(DISTILLED) $(if $(TREES),trees: "$(TREES)"$(comma)) $(if $(TEXT),dev: $(call TEXTS,dev)$(comma) test: $(call TEXTS,test))}}'
+
+# MiniLM, a pretrained BERT of 72 heads, from the package that is installed with it: fine-tuned and pruned on the grammar's pairs;
+# on SICK's, with {train,dev,test}.tsv.gz in the folder TEXT; or on those of another task by its name, such as TASK=mnli.
+TASK = $(if $(TEXT),sick)
+TSV = $(1): [{table: "$(TEXT)/$(1).tsv.gz"}]
+SICK = columns: {label: entailment_judgment}$(comma) \
+  $(call TSV,train)$(comma) $(call TSV,dev)$(comma) $(call TSV,test)$(comma)
+
+bert: .venv/run-installed
+	@$(BIN)/python -m heads progress --cores $(CORES) -- --config 'run=[minilm$(if $(TASK),-$(TASK))]' \
+	  'corpora={sick: {$(if $(TEXT),$(SICK)) $(if $(TREES),trees: "$(TREES)")}}'
 
 # Both at once: the checks take one core for a while, the tests do not always have work for all.
 test: .venv/test-installed

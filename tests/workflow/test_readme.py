@@ -102,6 +102,7 @@ def test_every_make_target_of_the_readme_does_what_it_is_for(command: str) -> No
         "pretrained": "--config 'run=[pretrained]'",
         "demo-full": " -- --configfile config/demo-full.yaml",
         "nli": "--config 'run=[nli]'",
+        "bert": "--config 'run=[minilm-sick]'",
         "firefox": "--config 'run=[firefox-en-pt]'",
         "firefox-grown": "--config 'run=[firefox-grown-en-pt]'",
         "firefox-scratch": "--config 'run=[firefox-scratch-en-pt]'",

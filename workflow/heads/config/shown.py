@@ -19,6 +19,6 @@ def labels_shown(plan: Plan, experiment: str) -> list[str]:
 
 
 def trees_shown(plan: Plan, experiment: str) -> list[str]:
-    """The gold trees of the examples' sentences, one behind the other; nothing where there are none, or of other text."""
+    """The gold trees of the examples' sentences, one behind the other; nothing where there are none of them."""
     kind = plan.corpora[plan.experiments[experiment]["corpus"]]["kind"]
     return [plan.gold_trees(experiment)] if kind == "grammar_pairs" else []
