@@ -41,6 +41,7 @@ ROOMS = (
     "tables",
     "figures",
     "explore",
+    "one_model",
     "cli",
 )
 """A room imports only from those before it; one inside another may be imported by that other as well."""

@@ -6,13 +6,8 @@ import argparse
 import sys
 from pathlib import Path
 
-from heads.base.files import UserError
-from heads.base.marian import CONFIG
-from heads.translation.classifiers import import_classifier
-from heads.translation.from_hub import folder_of
-from heads.translation.from_mozilla import place_with_network
-from heads.translation.marian_folder import read_object
-from heads.translation.readers import import_model
+from heads.base.names import TRANSLATION
+from heads.translation.opening import import_any
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,14 +27,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Write the folder and say how to use it."""
-    with folder_of(place_with_network(arguments.pretrained.as_posix())) as folder:
-        if (folder / CONFIG).is_file() and read_object(folder / CONFIG).get("model_type") == "bert":
-            if arguments.prefix:
-                raise UserError("--prefix is of models that translate: take it away.")
-            if anew := import_classifier(folder, arguments.output, arguments.labels):
-                print(anew, file=sys.stderr)
-            return
-        if arguments.labels:
-            raise UserError("--labels are of a BERT: take them away.")
-        import_model(str(folder), arguments.output, arguments.prefix)
-    print(f"python -m heads translate --model {arguments.output} < source.txt", file=sys.stderr)
+    task = import_any(arguments.pretrained.as_posix(), arguments.output, arguments.prefix, arguments.labels)
+    if task == TRANSLATION:
+        print(f"python -m heads translate --model {arguments.output} < source.txt", file=sys.stderr)

@@ -1,0 +1,60 @@
+"""The one public function: what every head of a model does on a text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pandas as pd
+
+from heads.explore.page import page
+from heads.one_model.measuring import Measuring, Tell, Text, checked
+from heads.one_model.page import content_of, table_of
+from heads.training.devices import pick
+from heads.translation.opening import opened
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """What was found: `heads` has a row a head, `html` is a page to look around in, which a notebook shows."""
+
+    heads: pd.DataFrame
+    html: str
+
+    def _repr_html_(self) -> str:
+        """The table, as notebooks show it."""
+        return str(self.heads.to_html(index=False))
+
+
+def inspect(
+    model: str | Path,
+    sentences: Sequence[str],
+    *,
+    references: Sequence[str] | None = None,
+    trees: str | Path | None = None,
+    masked: int = Text.masked,
+    prefix: str = "",
+    device: str = "auto",
+    threads: int = 1,
+    tell: Tell = lambda _: None,
+) -> Inspection:
+    """Measure every head of a translation model on sentences of its source language.
+
+    model: a run of ours, an exported folder, Marian's own folder, one of transformers, a name on the hub, or
+    firefox/en-pt. references: their translations; without any the model's own stand in their place, and scores are
+    fidelity to them. trees: a CoNLL-U file, for syntactic heads. masked: in so many sentences each head is masked
+    alone. prefix: what each source sentence begins with. Raises UserError for a model or text that cannot be used.
+    """
+    checked(sentences, references)
+    text = Text(sentences, references, Path(trees) if trees else None, masked)
+    # The page says what the model is called, whatever its folder is.
+    name = re.sub(r"[^\w.-]+", "-", str(model).rstrip("/")).strip("-.") or "model"
+    with opened(str(model), prefix) as folder, TemporaryDirectory() as place:
+        run = Path(place) / "results" / name / "baseline" / "seed-1"
+        Measuring(folder, text, run, pick(device, threads), tell).measure()
+        found: dict[str, Any] = content_of(run)
+    return Inspection(pd.DataFrame(table_of(found)), page(found))

@@ -1,0 +1,223 @@
+"""All measures of one model's heads on one text, as the files that a run of the workflow has."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import redirect_stderr
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from io import StringIO
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from heads.analysis.ablation import ablation_rows, columns_of, masked_alone
+from heads.analysis.alignment_pairs import unlinked
+from heads.analysis.attention_weights import attend_to_source
+from heads.analysis.confidence import COLUMNS as CONFIDENCE_COLUMNS
+from heads.analysis.confidence import confidence
+from heads.analysis.cross_attention_roles import COLUMNS as CROSS_COLUMNS
+from heads.analysis.cross_attention_roles import Looked, cross_attention_roles, looked_at
+from heads.analysis.importance import COLUMNS as IMPORTANCE_COLUMNS
+from heads.analysis.importance import importance_rows
+from heads.analysis.lrp.rows import COLUMNS as RELEVANCE_COLUMNS
+from heads.analysis.lrp.rows import generated, relevance_rows
+from heads.analysis.maps_of_text import maps_of_sentences
+from heads.analysis.masking import answers_of
+from heads.analysis.role_trees import roles_on_trees
+from heads.analysis.roles import COLUMNS as ROLE_COLUMNS
+from heads.analysis.roles import frequency_ranks
+from heads.base.bootstrap import interval
+from heads.base.files import UserError, read_json, write_json, write_lines, write_text, write_tsv
+from heads.base.names import REFERENCES, UNPRUNED
+from heads.config.analyses import (
+    AblationSettings,
+    AlignmentHeadsSettings,
+    LrpSettings,
+    MapsSettings,
+    RolesSettings,
+    TranslateSettings,
+)
+from heads.model.folder import load_folder
+from heads.model.shape import FACTS
+from heads.model.sublayers import Gates
+from heads.model.transformer import Transformer
+from heads.syntax.conllu import write_conllu
+from heads.syntax.pharaoh import lines_of
+from heads.syntax.tokenising import words_of_text
+from heads.text.batches import Batch, Pairs, measured_pairs
+from heads.text.encoding import encode_file
+from heads.text.vocabulary import Tokens
+from heads.translation.model_folder import VOCABULARIES, load_vocabularies, vocabulary_folder
+from heads.translation.scoring import every_pair, scored, searched
+
+INTERVAL = ("bleu_change_low", "bleu_change_high")
+"""Of what is lost with a head: 95 % by paired bootstrap over sentences."""
+DRAWS = 1000
+STEPS = {
+    "translating": "_score",
+    "confidence": "_confidence",
+    "where encoder heads look": "_roles",
+    "where cross-attention looks": "_cross_attention",
+    "importance": "_importance",
+    "relevance": "_relevance",
+    "each head masked alone": "_masked",
+    "attention maps": "_maps",
+}
+"""What is measured, and the method that does it."""
+Tell = Callable[[str], None]
+GREEDY = TranslateSettings(beam=1, length_penalty=0.0, batch_tokens=2048)
+ROLES = RolesSettings(batch_tokens=2048)
+WITHOUT_TREES = replace(ROLES, relations=())
+MAPS = MapsSettings(sentences=12, min_words=5, max_words=16)
+
+
+@dataclass(frozen=True)
+class Text:
+    """What a model is measured on. Without references its own translations stand in their place."""
+
+    sentences: Sequence[str]
+    references: Sequence[str] | None = None
+    trees: Path | None = None
+    masked: int = 25
+    """Of so many sentences each head is masked alone."""
+    relevance: int = 10
+    """Of so many sentences relevance is measured."""
+
+
+@dataclass(frozen=True)
+class Measuring:
+    """A model, a text, and the folder of the run that is written, `results/NAME/baseline/seed-1`."""
+
+    model_folder: Path
+    text: Text
+    run: Path
+    device: torch.device
+    tell: Tell = field(default=lambda _: None)
+
+    def measure(self) -> None:
+        """Write every file that the page and the table of heads are made of. Raises UserError for a text too short."""
+        self._lay_out()
+        for what, stage in STEPS.items():
+            self.tell(what)
+            getattr(self, stage)()
+
+    @cached_property
+    def model(self) -> Transformer:
+        """The model, on the device."""
+        return load_folder(self.model_folder).to(self.device)
+
+    @property
+    def bpe(self) -> Path:
+        """Where vocabularies lie, and the text in subwords."""
+        return self.run.parent.parent / "bpe"
+
+    @property
+    def pairs(self) -> Pairs:
+        """The text with its references, or what stands in their place."""
+        return measured_pairs(self.bpe / "source.safetensors", self.bpe / "target.safetensors")
+
+    def batches(self, tokens: int, most: int | None = None) -> Iterator[Batch]:
+        """Sentences of like lengths."""
+        return (batch for _, batch in self.pairs.in_order(tokens, most))
+
+    def _lay_out(self) -> None:
+        """Put model and vocabularies where those of a run lie."""
+        self.run.mkdir(parents=True)
+        # What exported folders do not tell of the training of their model is not shown either.
+        write_json(self.run / FACTS, {"dev_loss": None, "total_updates": 0, **read_json(self.model_folder / FACTS)})
+        shutil.copytree(vocabulary_folder(self.model_folder), self.bpe, ignore=shutil.ignore_patterns("*.safetensors"))
+
+    def _score(self) -> None:
+        source, target = load_vocabularies(self.model_folder, self.model)
+        write_lines(self.bpe / "source.txt", self.text.sentences)
+        encode_file(self.bpe / "source.txt", source, self.bpe / "source.safetensors")
+        tokens = Tokens(self.bpe / "source.safetensors")
+        references, against = self.text.references, REFERENCES
+        if references is None:
+            references = searched(self.model, every_pair(tokens), target, GREEDY, self.device)[1]
+            against = UNPRUNED
+        write_lines(self.bpe / "target.txt", references)
+        encode_file(self.bpe / "target.txt", target, self.bpe / "target.safetensors")
+        score = scored(self.model, tokens, references, target, GREEDY, self.device)[2]
+        write_json(self.run / "bleu.json", {**score, "against": against})
+
+    def _confidence(self) -> None:
+        write_tsv(self.run / "confidence.tsv", confidence(self.model, self.batches(2048)), CONFIDENCE_COLUMNS)
+
+    def _roles(self) -> None:
+        """By the trees that are given, or else by the place of words alone."""
+        trees, settings = self.text.trees, ROLES
+        if trees is None:
+            settings, trees = WITHOUT_TREES, self.bpe / "words.conllu"
+            write_conllu(trees, map(words_of_text, self.text.sentences))
+        source = load_vocabularies(self.model_folder, self.model)[0]
+        ranks = frequency_ranks(Tokens(self.bpe / "source.safetensors").ids, len(source))
+        with redirect_stderr(StringIO() if settings is WITHOUT_TREES else sys.stderr):
+            rows = roles_on_trees(self.model, {"gold": trees}, source, ranks, settings)[0]
+        write_tsv(self.run / "roles.tsv", rows, ("trees", *ROLE_COLUMNS))
+
+    def _cross_attention(self) -> None:
+        settings = AlignmentHeadsSettings(batch_tokens=2048)
+        vocabularies = load_vocabularies(self.model_folder, self.model)
+        texts = [lines_of(path) for path in self._both_texts()]
+        golds = unlinked(texts, vocabularies, settings)
+        heads = [(layer, head) for _, layer, head in self.model.shape.heads(("dec_enc",))]
+        attended = attend_to_source(self.model, [(gold.source, gold.target) for gold in golds], settings.batch_tokens)
+        pairs = [
+            Looked(
+                np.asarray(golds[number].source.pieces, np.int64),
+                np.asarray(golds[number].target.pieces, np.int64),
+                looked_at(weights[:, :-1]),
+                None,
+            )
+            for number, weights in attended
+        ]
+        write_tsv(self.run / "cross_attention_roles.tsv", cross_attention_roles(pairs, heads, settings), CROSS_COLUMNS)
+
+    def _both_texts(self) -> list[Path]:
+        return [self.bpe / name.replace(".model", ".txt") for name in VOCABULARIES]
+
+    def _importance(self) -> None:
+        rows = importance_rows(self.model, self.batches(1024), label_smoothing=0.0)
+        write_tsv(self.run / "importance.tsv", rows, IMPORTANCE_COLUMNS)
+
+    def _relevance(self) -> None:
+        settings = LrpSettings(rules=("z-plus",))
+        batches = (generated(self.model, batch.to(self.device)) for batch in self.batches(300, self.text.relevance))
+        write_tsv(self.run / "lrp.tsv", relevance_rows(self.model, batches, settings)[0], RELEVANCE_COLUMNS)
+
+    def _masked(self) -> None:
+        search = AblationSettings(sentences=self.text.masked, beam=1, batch_tokens=4096)
+        source, references = self.bpe / "source.safetensors", self.bpe / "target.txt"
+        answers = partial(answers_of, self.model, self.device, source, references, self.bpe / VOCABULARIES[1])
+        translate, wanted, metric = answers(search, much_alike=True)
+        texts: list[list[str]] = []
+
+        def remembered(gates: Gates | None) -> list[str]:
+            texts.append(translate(gates))
+            return texts[-1]
+
+        cases = masked_alone(self.model.shape)
+        rows = ablation_rows(self.model, cases, remembered, wanted, metric, resamples=search.resamples)
+        (_, whole), *drawn = (metric.drawn(own, wanted, DRAWS) for own in texts)
+        for row, (_, without) in zip(rows, drawn, strict=True):
+            row |= dict(zip(INTERVAL, map(float, interval(without - whole)), strict=True))
+        write_tsv(self.run / "ablation.tsv", rows, (*columns_of(metric), *INTERVAL))
+
+    def _maps(self) -> None:
+        source, target = (self.bpe / name for name in VOCABULARIES)
+        found = maps_of_sentences(self.model, source, target, self.bpe / "source.txt", MAPS, GREEDY)
+        write_text(self.run / "maps.json", json.dumps(found, ensure_ascii=False) + "\n")
+
+
+def checked(sentences: Sequence[str], references: Sequence[str] | None) -> None:
+    """Raise UserError for a text that nothing can be measured on."""
+    if not sentences:
+        raise UserError("The text has no sentence: give a file with one a line.")
+    if references is not None and len(references) != len(sentences):
+        raise UserError(f"The text has {len(sentences)} lines and its references {len(references)}: give as many.")

@@ -1,0 +1,45 @@
+"""What was measured of one model's heads: as rows, and as the page to look around in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from heads.base.runs import run_of
+from heads.config.trainings import HardConcrete
+from heads.explore.content import content
+from heads.one_model.measuring import INTERVAL
+from heads.one_model.sentences import in_words
+from heads.tables.gathering import gathered
+
+Record = dict[str, Any]
+
+
+def content_of(run: Path) -> Record:
+    """What the page shows of the one run that `heads.one_model.measuring` wrote, and a sentence a head."""
+    name, described = run_of(str(run))
+    masked = pd.read_csv(run / "ablation.tsv", sep="\t").assign(experiment=name, seed=described.seed)
+    tables = {"measures": gathered("measures", [run]), "michel_table1": masked}
+    found = content([run], tables, {name: HardConcrete()}, [])
+    (shown,) = found["experiments"]
+    for row, own in zip(shown["table"], masked.to_dict("records"), strict=True):
+        row |= {column: round(own[column], 2) for column in INTERVAL}
+        row["in_words"] = in_words(row, shown["score"]["name"])
+    return found
+
+
+def table_of(found: Mapping[str, Any]) -> list[Record]:
+    """A row a head, layers and heads counted from 1: what it does in words, then every number measured of it."""
+    (shown,) = found["experiments"]
+    measures = [measure["key"] for measure in shown["measures"] if measure["key"] != "bleu_lost"]
+    return [
+        {
+            **{"attention": row["attention"], "layer": row["layer"] + 1, "head": row["head"] + 1},
+            **{column: row[column] for column in ("in_words", "bleu_change", *INTERVAL, "p_value")},
+            **{key: row["values"].get(key) for key in measures},
+        }
+        for row in shown["table"]
+    ]

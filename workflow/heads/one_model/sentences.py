@@ -1,0 +1,61 @@
+"""What a head does, in plain words: where it looks, and what is lost without it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+OFTEN = 0.5
+"""What a head does in fewer cases is no habit."""
+SURE = 0.05
+"""A loss that is likelier than this by chance may be none."""
+OFFSETS = {
+    "-2": "the second subword before",
+    "-1": "the previous subword",
+    "0": "the subword itself",
+    "+1": "the next subword",
+    "+2": "the second subword after",
+}
+Row = Mapping[str, Any]
+
+
+def in_words(row: Row, score: str) -> str:
+    """Two sentences about a head. row: of `heads.explore.head_rows`; score: what translations are scored by."""
+    return f"{_where_it_looks(row)}. {_what_is_lost(row, score)}."
+
+
+def _where_it_looks(row: Row) -> str:
+    """Its habit: a relation if it holds one, else a fixed place, a rare subword or the source of a target subword."""
+    tried = sorted(row["roles"], key=lambda role: -float(role["accuracy"]))
+    relations = [role for role in tried if role["role"] == "syntactic" and role["holds"]]
+    others = [role for role in tried if role["role"] in ("positional", "rare", "cross")]
+    if relations:
+        return f"Follows {relations[0]['label']} in {_percent(relations[0])} of cases"
+    if others and (others[0]["accuracy"] >= OFTEN or others[0]["holds"]):
+        return f"Looks at {_place(others[0])} in {_percent(others[0])} of cases"
+    facts = [f"{_percent(others[0])} at {_place(others[0])}"] if others else []
+    if (sure := row["values"].get("confidence")) is not None:
+        facts.append(f"confidence {sure:.2f}")
+    return f"Has no fixed place to look at ({', '.join(facts)})"
+
+
+def _place(role: Row) -> str:
+    """What it looks at there."""
+    label = str(role["label"])
+    if role["role"] == "positional":
+        return OFFSETS.get(role["name"], label)
+    if role["role"] == "rare":
+        return "the rarest subword" if role["name"] == "rarest" else "one of the two rarest subwords"
+    return label.replace("token", "subword")
+
+
+def _what_is_lost(row: Row, score: str) -> str:
+    """What masking it alone costs, where that can be told from chance."""
+    change = float(row["bleu_change"])
+    if row["p_value"] >= SURE:
+        return "Masked alone it costs nothing measurable"
+    return f"Masked alone it {'costs' if change < 0 else 'gains'} {abs(change):.1f} {score}"
+
+
+def _percent(role: Row) -> str:
+    return f"{100 * float(role['accuracy']):.0f} %"

@@ -1,0 +1,51 @@
+"""Any model that can be read, as a folder of ours: a run, an exported folder, or what others made."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from heads.base.files import UserError
+from heads.base.marian import CONFIG
+from heads.base.names import CLASSIFICATION, TRANSLATION
+from heads.model.folder import WEIGHTS
+from heads.model.shape import FACTS
+from heads.translation.classifiers import import_classifier
+from heads.translation.from_hub import folder_of
+from heads.translation.from_mozilla import place_with_network
+from heads.translation.marian_folder import read_object
+from heads.translation.readers import import_model
+
+
+def import_any(name: str, out: Path, prefix: str = "", labels: Sequence[str] = ()) -> str:
+    """Write a model of others to the new folder `out`, as one that can be pruned; give its task.
+
+    name: a folder (Marian's, or of save_pretrained), a name on the hub, or one such as firefox/en-pt. prefix: what each
+    source sentence begins with. labels: of a BERT, in the order of its classifier. What was drawn at random is said.
+    Raises UserError for what cannot be read, and for a prefix or labels that do not go with it.
+    """
+    with folder_of(place_with_network(name)) as folder:
+        if (folder / CONFIG).is_file() and read_object(folder / CONFIG).get("model_type") == "bert":
+            if prefix:
+                raise UserError("--prefix is of models that translate: take it away.")
+            if anew := import_classifier(folder, out, labels):
+                print(anew, file=sys.stderr)
+            return CLASSIFICATION
+        if labels:
+            raise UserError("--labels are of a BERT: take them away.")
+        import_model(str(folder), out, prefix)
+        return TRANSLATION
+
+
+@contextmanager
+def opened(name: str, prefix: str = "", labels: Sequence[str] = ()) -> Iterator[Path]:
+    """A folder of ours with the model of this name: its own, or one in a temporary place. Raises as `import_any`."""
+    if (Path(name) / WEIGHTS).is_file() and (Path(name) / FACTS).is_file():
+        yield Path(name)
+        return
+    with TemporaryDirectory() as place:
+        import_any(name, folder := Path(place) / "model", prefix, labels)
+        yield folder
