@@ -15,7 +15,7 @@ from heads import cli
 from heads.base.files import UserError
 from heads.base.provenance import record
 
-FOR_PEOPLE = ("export", "import", "inspect", "keep", "progress", "translate", "why")
+FOR_PEOPLE = ("export", "import", "inspect", "keep", "progress", "prune", "translate", "why")
 """Commands that no rule calls."""
 
 INTERRUPTED = 130

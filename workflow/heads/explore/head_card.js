@@ -102,6 +102,7 @@ function renderCard() {
   const live = isLive(model(), row);
   const parts = [make("h3", {}, titleOf(row))];
   if (roleOf(row)) parts.push(make("p", { class: "badge" }, roleOf(row)));
+  if (row.in_words) parts.push(make("p", { id: "in-words" }, row.in_words));
   parts.push(make("h4", {}, "What does it do?"));
   if (roleSentence(row)) parts.push(make("p", { id: "role-told" }, roleSentence(row)));
   if (row.alignment) parts.push(make("p", { id: "alignment-told" }, alignmentSentence(row)));

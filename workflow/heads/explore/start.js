@@ -2,6 +2,9 @@
 
 const VIEWS = { heads: "Heads", attention: "What they look at", closing: "Gates closing", concrete: "The gate’s distribution", claims: "The papers’ claims" };
 
+/** Whether an experiment has what a part of the page shows: of a model that was only looked at nothing was pruned. */
+const isThere = (one, id) => ({ closing: one.closing.length || one.points.length, concrete: one.concrete.trained.length, claims: one.claims.length })[id] !== 0;
+
 function renderTop() {
   const one = experiment(), tested = one.table.filter((row) => row.p_value !== null);
   const needed = tested.filter((row) => row.p_value < SIGNIFICANT && row.bleu_change < 0).length;
@@ -16,9 +19,10 @@ function renderTop() {
   byId("sentence-name").textContent = sentenceCase(wording().given);
   byId("curve-lead").textContent = `Each mark is a model. Choose one to see its heads above and its ${wording().answer} below.`;
   byId("summary").textContent = parts.join(" ");
+  for (const id of Object.keys(VIEWS)) byId(id).hidden = !isThere(one, id);
   byId("experiment-choice").hidden = DATA.experiments.length < 2;
   fillSelect(byId("experiment"), DATA.experiments.map((each) => [each.name, each.name]), one.name);
-  byId("views").replaceChildren(...Object.entries(VIEWS).map(([id, name]) => make("a", { href: `#view=${id}`, "data-focus": `view ${id}`, "aria-current": state.view === id, onclick: (event) => { event.preventDefault(); change({ view: id }); goToView(); } }, name)));
+  byId("views").replaceChildren(...Object.entries(VIEWS).filter(([id]) => isThere(one, id)).map(([id, name]) => make("a", { href: `#view=${id}`, "data-focus": `view ${id}`, "aria-current": state.view === id, onclick: (event) => { event.preventDefault(); change({ view: id }); goToView(); } }, name)));
   const seeds = one.seeds > 1 ? ` Of ${one.seeds} seeds, seed ${one.seed} is shown.` : "";
   byId("footer").textContent = `${sentenceCase(one.score.name)} on ${one.sentences_scored} test ${wording().given}s, ${one.signature}.${seeds}${one.note} Layers, heads and ${wording().given}s are counted from 1 here and from 0 in addresses and files. The address of this page holds all that is chosen.`;
 }

@@ -7,8 +7,6 @@ from typing import Any
 
 OFTEN = 0.5
 """What a head does in fewer cases is no habit."""
-SURE = 0.05
-"""A loss that is likelier than this by chance may be none."""
 OFFSETS = {
     "-2": "the second subword before",
     "-1": "the previous subword",
@@ -50,11 +48,12 @@ def _place(role: Row) -> str:
 
 
 def _what_is_lost(row: Row, score: str) -> str:
-    """What masking it alone costs, where that can be told from chance."""
-    change = float(row["bleu_change"])
-    if row["p_value"] >= SURE:
+    """What masking it alone costs, with its interval, where that can be told from chance."""
+    change, low, high = (float(row[column]) for column in ("bleu_change", "bleu_change_low", "bleu_change_high"))
+    if low <= 0 <= high:
         return "Masked alone it costs nothing measurable"
-    return f"Masked alone it {'costs' if change < 0 else 'gains'} {abs(change):.1f} {score}"
+    near, far = sorted((abs(low), abs(high)))
+    return f"Masked alone it {'costs' if change < 0 else 'gains'} {abs(change):.1f} {score} ({near:.1f} to {far:.1f})"
 
 
 def _percent(role: Row) -> str:

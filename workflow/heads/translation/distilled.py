@@ -23,13 +23,19 @@ def drawn(lines: Iterable[str], number: int, after: int = 0) -> list[str]:
 
     Raises UserError where there are fewer.
     """
-    clean = {line for line in map(normalise, lines) if WORDS[0] <= len(line.split()) <= WORDS[1]}
+    clean = distinct(lines)
     if len(clean) < after + number:
         raise UserError(
             f"there are {len(clean)} distinct sentences of {WORDS[0]} to {WORDS[1]} words to be translated, and not "
             f"{after + number}: ask for fewer, or give more text."
         )
-    return sorted(clean, key=lambda line: hashlib.sha256(line.encode()).digest())[after : after + number]
+    return clean[after : after + number]
+
+
+def distinct(lines: Iterable[str]) -> list[str]:
+    """The distinct sentences of a text, neither too short nor too long, in an order that hangs on them alone."""
+    clean = {line for line in map(normalise, lines) if WORDS[0] <= len(line.split()) <= WORDS[1]}
+    return sorted(clean, key=lambda line: hashlib.sha256(line.encode()).digest())
 
 
 def write_distilled(sources: list[str], translator: Translator, source: Path, target: Path, tell: Tell) -> None:

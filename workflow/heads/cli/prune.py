@@ -1,0 +1,60 @@
+"""Make a translation model smaller: close heads while it is trained on its own translations of a text.
+
+heads prune firefox/en-pt text.en --keep 32 -o small
+heads prune firefox/en-pt text.en --loss 0.5 -o small
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from functools import partial
+from pathlib import Path
+
+from heads.base.files import UserError, read_lines
+from heads.cli._flags import add_device_arguments
+from heads.one_model.shrinking import shrunk, speed_won
+from heads.one_model.told import as_told, wish_of
+from heads.one_model.workplace import Workplace, fingerprint_of
+from heads.translation.export import FORMATS, export
+from heads.translation.opening import opened
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Flags of `heads prune`."""
+    parser.add_argument("model", help="a folder, a name on the hub, or firefox/en-pt")
+    parser.add_argument("text", type=Path, help="sentences of its source language, one a line; a tenth is held out")
+    parser.add_argument("-o", "--output", type=Path, required=True, help="folder to make")
+    size = parser.add_mutually_exclusive_group(required=True)
+    size.add_argument("--keep", help="so many heads, such as 24, or encoder=12 to prune the encoder alone")
+    size.add_argument("--loss", type=float, help="BLEU that it may lose at most on held-out sentences")
+    parser.add_argument(
+        "--format", choices=FORMATS, default=FORMATS[0], help="who is to read it; default: folder, ours"
+    )
+    parser.add_argument("--sentences", type=int, default=20000, help="read so many of the text at most (20000)")
+    parser.add_argument("--updates", type=int, default=400, help="of the training with gates (400)")
+    parser.add_argument("--prefix", default="", help='what each source sentence begins with, such as ">>ru<<"')
+    add_device_arguments(parser)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Prune, write the folder, say what was lost and won; stopped, the same command goes on."""
+    if arguments.output.exists():
+        raise UserError(f"{arguments.output} is already there: delete it or give another folder.")
+    wish, lines = wish_of(arguments.keep, arguments.loss, arguments.updates), read_lines(arguments.text)
+    asked = {
+        "model": arguments.model,
+        "text": fingerprint_of(lines),
+        "most": arguments.sentences,
+        "updates": wish.updates,
+    }
+    place = Workplace(arguments.output.with_name(f".{arguments.output.name}.unfinished"), asked)
+    tell = partial(print, file=sys.stderr, flush=True)
+    with opened(arguments.model, arguments.prefix) as folder:
+        place.lay_out(folder)
+    place.translate(lines, arguments.sentences, arguments.device, tell)
+    smaller, lost = shrunk(place, wish, arguments.device, arguments.threads, tell)
+    export(smaller, arguments.output, arguments.format)
+    for line in as_told(place, wish.scope, lost, speed_won(place, smaller, arguments.device, 1)):
+        tell(line)
+    place.remove()

@@ -1,0 +1,200 @@
+"""One model made smaller on a text of its own: gates trained on its own translations, and a control for as long.
+
+No parallel text is needed: what the model makes of the text is what it is to say with fewer heads as well.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import torch
+
+from heads.analysis.masking_curve import compared
+from heads.analysis.metrics import BLEU
+from heads.analysis.speed import clock_of, compare, contestant
+from heads.base.files import UserError, read_lines, write_tsv
+from heads.base.names import SCOPES, SIDES
+from heads.base.provenance import made_by
+from heads.base.targets import CONTROL, Target
+from heads.config.analyses import SpeedSettings, TranslateSettings
+from heads.config.trainings import GatesSettings, LengthSettings, TrainingSettings
+from heads.model.folder import WEIGHTS, load_folder, save_folder
+from heads.model.head_removal import COLUMNS as HEAD_COLUMNS
+from heads.model.head_removal import check_equal, head_rows, prune, read_open_heads
+from heads.model.shape import facts_of, shape_of
+from heads.one_model.workplace import Workplace
+from heads.pruning.gates import COLUMNS, gate_rows
+from heads.text.vocabulary import Tokens, Vocabulary
+from heads.training.devices import label_of, pick
+from heads.training.job import Job, begin, frozen_beside, pruning_of, run_job
+from heads.translation.model_folder import VOCABULARIES
+from heads.translation.scoring import every_pair, searched
+from heads.translation.stream import Tell
+
+GREEDY = TranslateSettings(beam=1, length_penalty=0.0, batch_tokens=2048)
+TRAINING = TrainingSettings(
+    batch_tokens=1024,
+    micro_batch_tokens=1024,
+    label_smoothing=0.0,
+    learning_rate_scale=0.00071,  # peak 0.0001
+    warmup_updates=50,
+    decay_share=1.0,
+    evaluate_every=100,
+    dev_bleu_sentences=0,
+)
+SHARES = (0.75, 0.5, 0.375, 0.25, 0.125)
+"""Of all heads; the sizes that are tried, the largest first, where it is told what may be lost and not what is kept."""
+DRAWS = 1000
+SPEED = SpeedSettings(batch_sizes=(1, 16), sentences=48, repeats=3, beam=1)
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What is to be left: `keep` heads of a scope, or as few as lose at most `loss` BLEU against the control."""
+
+    scope: str
+    keep: int | None
+    loss: float | None
+    updates: int
+
+    def sizes(self, heads: int) -> list[int]:
+        """The numbers of heads that are tried, largest first. Raises UserError for more than there are."""
+        if self.keep is not None and not 0 < self.keep < heads:
+            raise UserError(f"--keep {self.keep} is not between 0 and {heads}, the heads that the model has there.")
+        return [self.keep] if self.keep is not None else [round(share * heads) for share in SHARES]
+
+
+@dataclass(frozen=True)
+class Loss:
+    """BLEU lost by pruning, against the control, with its 95 % interval, and the BLEU of both against the model."""
+
+    kept: int
+    pruned: float
+    control: float
+    change: float
+    low: float
+    high: float
+
+
+def gates_settings(updates: int) -> GatesSettings:
+    """Of both trainings."""
+    return GatesSettings(updates=updates, average_last=1, gate_learning_rate=0.1, record_every=20, settled_share=0.34)
+
+
+def shrunk(place: Workplace, wish: Wish, device: str, threads: int, tell: Tell) -> tuple[Path, Loss]:
+    """The folder of the smallest model that fits the wish, and what it lost on held-out sentences.
+
+    Raises UserError where even the largest that is tried loses more than is allowed.
+    """
+    shape = shape_of(place.baseline)
+    heads = len(shape.heads(SCOPES[wish.scope]))
+    best: tuple[Path, Loss] | None = None
+    for kept in wish.sizes(heads):
+        tell(f"training with {kept} of {heads} heads, and the control")
+        _train_both(place, wish, Target.parse(f"keep-{kept}", by_gates=True), device, threads)
+        folder = _smaller(place, wish.scope, Target.parse(f"keep-{kept}", by_gates=True))
+        lost = _loss(place, wish.scope, folder, kept, "dev" if wish.loss is not None else "test", device)
+        tell(f"{kept} of {heads} heads: {lost.change:+.2f} BLEU ({lost.low:+.2f} to {lost.high:+.2f})")
+        if wish.loss is not None and -lost.change > wish.loss:
+            break
+        best = folder, lost
+    if best is None:
+        raise UserError(f"Without a quarter of its heads the model loses more than {wish.loss} BLEU: allow more.")
+    folder, lost = best
+    return folder, lost if wish.loss is None else _loss(place, wish.scope, folder, lost.kept, "test", device)
+
+
+def _train_both(place: Workplace, wish: Wish, target: Target, device: str, threads: int) -> None:
+    """Train with gates and without a penalty, side by side where there are two threads."""
+    waiting = [one for one in (CONTROL, target) if not (_run(place, "gates", wish.scope, one) / "heads.tsv").is_file()]
+    each = max(1, threads // max(1, len(waiting)))
+    asked = [(place.folder, place.results, wish, str(one), device, each) for one in waiting]
+    if threads < 2 or len(asked) < 2:
+        for one in asked:
+            train_one(*one)
+        return
+    with ProcessPoolExecutor(len(asked), mp_context=multiprocessing.get_context("spawn")) as pool:
+        for done in [pool.submit(train_one, *one) for one in asked]:
+            done.result()
+
+
+def train_one(folder: Path, results: Path, wish: Wish, asked: str, device: str, threads: int) -> None:
+    """Train the model on with gates; a training that was stopped goes on."""
+    target = Target.parse(asked, by_gates=True)
+    settings, bpe = gates_settings(wish.updates), results / "bpe"
+    out = results / "gates" / wish.scope / str(target) / "seed-1"
+    own, processes = begin(device, threads, 1)
+    job = Job(
+        content={"training": asdict(TRAINING), "gates": asdict(settings), "task": "translation"},
+        data=bpe,
+        references=bpe / "dev.target.txt",
+        model=out,
+        seed=1,
+        save_every_seconds=60,
+        device=own,
+        processes=processes,
+        provenance=made_by(seed=1, device=label_of(own), threads=threads, processes=1),
+    )
+    model = load_folder(results / "baseline" / "seed-1")
+    pruning = pruning_of(model, wish.scope, target, settings, frozen_beside(wish.scope, model))
+    length = LengthSettings(settings.updates, 0, settings.average_last, settings.average_every)
+    unfinished = run_job(
+        job, model, TRAINING, length, start=f"{folder.name} {target}", updates_before=0, pruning=pruning
+    )
+    write_tsv(out / "heads.tsv", gate_rows(pruning.gates, model.shape), COLUMNS)
+    unfinished.finish({"train.jsonl": out / "train.jsonl", "gates.jsonl": out / "gates.jsonl"})
+
+
+def _run(place: Workplace, kind: str, scope: str, target: Target) -> Path:
+    return place.results / kind / scope / str(target) / "seed-1"
+
+
+def _smaller(place: Workplace, scope: str, target: Target) -> Path:
+    """The folder of a trained model without the heads whose gates closed."""
+    gates, out = (_run(place, kind, scope, target) for kind in ("gates", "pruned"))
+    if not (out / WEIGHTS).is_file():
+        model = load_folder(gates, with_closed=True)
+        open_heads = read_open_heads(gates / "heads.tsv", model.shape)
+        smaller = prune(model, open_heads)
+        check_equal(model, smaller, open_heads)
+        out.mkdir(parents=True, exist_ok=True)
+        save_folder(smaller, out, facts_of(gates), made_by())
+        write_tsv(out / "heads.tsv", head_rows(smaller.shape), HEAD_COLUMNS)
+    return out
+
+
+def _loss(place: Workplace, scope: str, folder: Path, kept: int, split: str, device: str) -> Loss:
+    """What a pruned model lost by the control, on the sentences of a split that are held out."""
+    references = read_lines(place.text(split, SIDES[1]))
+    both = (folder, _run(place, "gates", scope, CONTROL))
+    pruned, control = (BLEU.drawn(_translations(place, one, split, device), references, DRAWS) for one in both)
+    return Loss(kept, pruned[0], control[0], *compared(pruned, control))
+
+
+def _translations(place: Workplace, folder: Path, split: str, device: str) -> Sequence[str]:
+    on = pick(device, 1)
+    model, vocabulary = load_folder(folder).to(on), Vocabulary(place.bpe / VOCABULARIES[1])
+    return searched(model, every_pair(Tokens(place.tokens(split, SIDES[0]))), vocabulary, GREEDY, on)[1]
+
+
+def speed_won(place: Workplace, folder: Path, device: str, threads: int) -> dict[int, tuple[float, float, float]]:
+    """By batch size how many times as fast as the model the smaller one is: median and ends of three rounds."""
+    on, source = pick(device, threads), place.tokens("test", SIDES[0])
+    most = len(Tokens(source).lengths)
+    settings = SpeedSettings(
+        batch_sizes=tuple(size for size in SPEED.batch_sizes if size <= most), sentences=min(most, SPEED.sentences),
+        repeats=SPEED.repeats, beam=1, length_penalty=0.0,
+    )  # fmt: skip
+    folders = {"model": place.baseline, "smaller": folder}
+    contestants = {name: contestant(one, source, settings, on) for name, one in folders.items()}
+    with torch.inference_mode():
+        rows = compare(contestants, Tokens(source), settings, on, clock_of(on))
+    return {
+        int(str(row["batch_sentences"])): tuple(float(str(row[f"ratio{end}"])) for end in ("", "_low", "_high"))  # type: ignore[misc]
+        for row in rows
+        if row["run"] == "smaller"
+    }

@@ -1,0 +1,43 @@
+"""What `heads prune` is told, and what it tells in the end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from heads.base.files import UserError, read_lines
+from heads.base.names import SCOPES, SIDES
+from heads.model.shape import shape_of
+from heads.one_model.shrinking import Loss, Wish
+from heads.one_model.workplace import Workplace
+
+PARTS = {"all": "all", "encoder": "enc_self"}
+"""What --keep calls the heads that have gates."""
+
+
+def wish_of(keep: str | None, loss: float | None, updates: int) -> Wish:
+    """The wish that the flags tell. Raises UserError for a word that is no number, and for a loss of nothing."""
+    if loss is not None and loss <= 0:
+        raise UserError(f"--loss {loss} is not above 0: give BLEU that may be lost, such as 0.5.")
+    if updates < 1:
+        raise UserError(f"--updates {updates} is not above 0.")
+    if keep is None:
+        return Wish("all", None, loss, updates)
+    part, _, number = keep.rpartition("=")
+    if (part or "all") not in PARTS or not number.isdecimal():
+        raise UserError(f"--keep {keep} is not a number of heads such as 24 or encoder=12.")
+    return Wish(PARTS[part or "all"], int(number), None, updates)
+
+
+def as_told(place: Workplace, scope: str, lost: Loss, speed: Mapping[int, tuple[float, float, float]]) -> Iterator[str]:
+    """What was lost, on what, and what speed was won, a line each."""
+    heads = len(shape_of(place.baseline).heads(SCOPES[scope]))
+    sentences = len(read_lines(place.text("test", SIDES[0])))
+    yield (
+        f"{lost.kept} of {heads} heads are left. On {sentences} held-out sentences, by BLEU against what the model "
+        f"itself writes, it has {lost.pruned:.1f}, and {lost.control:.1f} with all heads after the same training: "
+        f"{lost.change:+.2f} (95 % interval {lost.low:+.2f} to {lost.high:+.2f})."
+    )
+    for size, (ratio, low, high) in speed.items():
+        won = "no faster" if low <= 1 <= high else "slower" if high < 1 else "faster"
+        at_once = "1 sentence" if size == 1 else f"{size} sentences"
+        yield f"{at_once} at once: {ratio:.2f} times its speed ({low:.2f} to {high:.2f} in three rounds), {won}."

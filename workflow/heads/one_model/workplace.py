@@ -1,0 +1,99 @@
+"""Where one model is made smaller: a folder that a later try goes on in, laid out as the workflow's results are."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from heads.base.files import UserError, read_json, write_json
+from heads.base.names import SIDES, SPLITS
+from heads.model.folder import WEIGHTS
+from heads.model.shape import FACTS
+from heads.text.encoding import encode_file
+from heads.text.vocabulary import Vocabulary
+from heads.training.devices import pick
+from heads.translation.distilled import distinct, write_distilled
+from heads.translation.model_folder import VOCABULARIES, vocabulary_folder
+from heads.translation.stream import Tell, open_translator
+
+ASKED = "asked.json"
+MOST_HELD_OUT = 1000
+"""Sentences that are kept from training at most; else it is a tenth."""
+LEAST = 50
+"""Fewest distinct sentences; of fewer nothing can be told."""
+
+
+class Workplace:
+    """The folder of one pruning. `baseline` has the model, `bpe` vocabularies and the text in subwords."""
+
+    def __init__(self, folder: Path, asked: dict[str, object]) -> None:
+        """asked: all that the result hangs on. Raises UserError where the folder was left by another wish."""
+        self.folder = folder
+        self.results = folder / "results" / "model"
+        self.baseline, self.bpe = self.results / "baseline" / "seed-1", self.results / "bpe"
+        told = json.loads(json.dumps(asked))
+        if (folder / ASKED).is_file() and read_json(folder / ASKED) != told:
+            raise UserError(
+                f"{folder} was left by a pruning of another model, text or size: go on with that or delete it."
+            )
+        folder.mkdir(parents=True, exist_ok=True)
+        write_json(folder / ASKED, told)
+
+    def lay_out(self, model: Path) -> None:
+        """Copy the model and its vocabularies to where those of a run lie."""
+        if (self.baseline / FACTS).is_file():
+            return
+        own = vocabulary_folder(model)
+        shutil.copytree(own, self.bpe, ignore=shutil.ignore_patterns(WEIGHTS), dirs_exist_ok=True)
+        self.baseline.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(model / WEIGHTS, self.baseline / WEIGHTS)
+        # Last, as the sign that the rest is there.
+        shutil.copyfile(model / FACTS, self.baseline / FACTS)
+
+    def remove(self) -> None:
+        """Take the folder away, when all is done."""
+        shutil.rmtree(self.folder)
+
+    def text(self, split: str, side: str) -> Path:
+        """The plain text of a split."""
+        return self.bpe / f"{split}.{side}.txt"
+
+    def tokens(self, split: str, side: str) -> Path:
+        """The same in subwords."""
+        return self.bpe / f"{split}.{side}.safetensors"
+
+    def translate(self, lines: Sequence[str], most: int, device: str, tell: Tell) -> dict[str, int]:
+        """Let the model translate the text, and give the number of sentences by split."""
+        sizes = {}
+        for split, sources in splits_of(lines, most).items():
+            source, target = (self.text(split, side) for side in SIDES)
+            if not target.is_file():
+                translator = open_translator(
+                    self.baseline, pick(device, 1), beam=1, length_penalty=0.0, batch_tokens=3000, max_pieces=200
+                )
+                write_distilled(sources, translator, source, target, tell)
+            for side, name in zip(SIDES, VOCABULARIES, strict=True):
+                encode_file(self.text(split, side), Vocabulary(self.bpe / name), self.tokens(split, side))
+            sizes[split] = len(sources)
+        return sizes
+
+
+def splits_of(lines: Sequence[str], most: int) -> dict[str, list[str]]:
+    """The distinct sentences of a text: a tenth is held out, half of it to choose a size by, half to be told of.
+
+    Raises UserError where there are too few.
+    """
+    chosen = distinct(lines)[:most]
+    if len(chosen) < LEAST:
+        raise UserError(f"The text has {len(chosen)} distinct sentences of 3 to 60 words: give at least {LEAST}.")
+    half = min(MOST_HELD_OUT, len(chosen) // 10) // 2
+    parts = (chosen[2 * half :], chosen[:half], chosen[half : 2 * half])
+    return dict(zip(SPLITS, parts, strict=True))
+
+
+def fingerprint_of(lines: Sequence[str]) -> str:
+    """What tells one text from another."""
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
