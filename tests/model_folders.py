@@ -19,6 +19,7 @@ from heads.model.transformer import Transformer
 from heads.text.encoding import encode_file
 from heads.text.special_ids import EOS
 from heads.text.vocabulary import Tokens, Vocabulary, train_bpe
+from heads.translation.stream import open_translator, translated
 
 SOURCE = ("the cat sees a small dog .", "a white house stands here , near the old river !", "dogs bark loudly .")
 TARGET = ("кот видит маленькую собаку .", "белый дом стоит тут , у старой реки !", "собаки громко лают .")
@@ -97,3 +98,10 @@ def opinionated(*, seed: int, eos: float = 0.0, **changes: Any) -> Transformer:
         value.data += 0.5 * torch.randn(value.shape)
     model.projection.bias.data[EOS] += eos
     return model
+
+
+def greedy(folder: Path, lines: list[str]) -> list[str]:
+    """Greedy translations by the model of a folder."""
+    torch.set_num_threads(1)
+    one = open_translator(folder, torch.device("cpu"), beam=1, length_penalty=0.0, batch_tokens=40, max_pieces=90)
+    return [line for block in translated(lines, one, block_lines=50, tell=print) for line in block]

@@ -1,8 +1,9 @@
-"""The command line: `python -m heads STAGE --long-flags`, or `heads STAGE`, one file of `heads.cli` a stage."""
+"""The command line: `heads COMMAND --long-flags`, or `python -m heads COMMAND`; one file of `heads.cli` a command."""
 
 from __future__ import annotations
 
 import argparse
+import ast
 import gc
 import importlib
 import os
@@ -15,8 +16,16 @@ from heads import cli
 from heads.base.files import UserError
 from heads.base.provenance import record
 
-FOR_PEOPLE = ("export", "import", "inspect", "keep", "progress", "prune", "translate", "why")
-"""Commands that no rule calls."""
+GROUPS = {
+    "look": ("inspect",),
+    "prune": ("prune",),
+    "translate": ("translate", "import", "export"),
+    "workflow": ("progress", "keep", "why"),
+}
+"""Commands that no rule calls, by what people want."""
+FOR_PEOPLE = tuple(name for names in GROUPS.values() for name in names)
+STAGE = "stage"
+"""In front of the name of a stage, which goes without it as well."""
 
 INTERRUPTED = 130
 """The exit status of what was stopped from the keyboard, as shells have it."""
@@ -54,11 +63,18 @@ def run(words: list[str]) -> int:
     """Run the stage that the first word names; gives the exit status."""
     program = "heads" if Path(sys.argv[0]).name == "heads" else "python -m heads"
     stages = sorted(module.name for module in pkgutil.iter_modules(cli.__path__) if not module.name.startswith("_"))
-    parser = argparse.ArgumentParser(prog=program, description=__doc__, allow_abbrev=False)
-    parser.add_argument("stage", choices=stages, metavar="STAGE", help=", ".join(stages))
+    if words[:1] == [STAGE]:
+        words, told = words[1:], "stages of the workflow: " + ", ".join(sorted({*stages} - {*FOR_PEOPLE}))
+    else:
+        told = _commands()
+    parser = argparse.ArgumentParser(
+        prog=program, description=told, allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("stage", choices=stages, metavar="COMMAND", help="its own flags: COMMAND --help")
     stage = parser.parse_args(words[:1]).stage
     module = imported(stage)
-    stage_parser = argparse.ArgumentParser(prog=f"{program} {stage}", description=module.__doc__)
+    plain = argparse.RawDescriptionHelpFormatter
+    stage_parser = argparse.ArgumentParser(prog=f"{program} {stage}", description=module.__doc__, formatter_class=plain)
     module.add_arguments(stage_parser)
     given = stage_parser.parse_args(words[1:])
     try:
@@ -74,6 +90,17 @@ def run(words: list[str]) -> int:
         had = {name: getattr(given, name, None) for name in ("seed", "threads", "processes")}
         print(record(device=device, **had), file=sys.stderr)
     return 0
+
+
+def _commands() -> str:
+    """What `heads --help` says: the commands for people, in groups, with the first line of what each says of itself."""
+    lines = []
+    for group, names in GROUPS.items():
+        lines.append(f"{group}:")
+        for name in names:
+            tree = ast.parse((Path(cli.__path__[0]) / f"{name}.py").read_text(encoding="utf-8"))
+            lines.append(f"  {name:<11}{str(ast.get_docstring(tree)).splitlines()[0]}")
+    return "\n".join([*lines, f"  {STAGE} NAME One stage of the workflow; {STAGE} --help names them."])
 
 
 def imported(stage: str) -> ModuleType:

@@ -1,4 +1,7 @@
-"""Export a trained model to a folder that needs nothing else of the experiment: ours, CTranslate2's or ONNX."""
+"""Export a trained model to a folder that needs nothing else of the experiment: ours, CTranslate2's or ONNX.
+
+heads export --model results/demo/pruned/all/lam-0.1/seed-1 --format ctranslate2 --out small
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Make a model of others, such as Firefox's, OPUS-MT's or a BERT, into a folder that can be pruned."""
+"""Make a model of others, such as Firefox's, OPUS-MT's or a BERT, into a folder that can be pruned.
+
+heads import --pretrained firefox/en-pt --output my-model
+"""
 
 from __future__ import annotations
 

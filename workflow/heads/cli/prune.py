@@ -13,9 +13,9 @@ from pathlib import Path
 
 from heads.base.files import UserError, read_lines
 from heads.cli._flags import add_device_arguments
-from heads.one_model.shrinking import shrunk, speed_won
+from heads.one_model.shrinking import heads_of, shrunk, speed_won
 from heads.one_model.told import as_told, wish_of
-from heads.one_model.workplace import Workplace, fingerprint_of
+from heads.one_model.workplace import Workplace, fingerprint_of, splits_of
 from heads.translation.export import FORMATS, export
 from heads.translation.opening import opened
 
@@ -42,17 +42,14 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.output.exists():
         raise UserError(f"{arguments.output} is already there: delete it or give another folder.")
     wish, lines = wish_of(arguments.keep, arguments.loss, arguments.updates), read_lines(arguments.text)
-    asked = {
-        "model": arguments.model,
-        "text": fingerprint_of(lines),
-        "most": arguments.sentences,
-        "updates": wish.updates,
-    }
-    place = Workplace(arguments.output.with_name(f".{arguments.output.name}.unfinished"), asked)
+    splits = splits_of(lines, arguments.sentences)
     tell = partial(print, file=sys.stderr, flush=True)
     with opened(arguments.model, arguments.prefix) as folder:
+        wish.sizes(heads_of(folder, wish.scope))
+        asked = {"model": arguments.model, "text": fingerprint_of(splits), "updates": wish.updates}
+        place = Workplace(arguments.output.with_name(f".{arguments.output.name}.unfinished"), asked)
         place.lay_out(folder)
-    place.translate(lines, arguments.sentences, arguments.device, tell)
+    place.translate(splits, arguments.device, tell)
     smaller, lost = shrunk(place, wish, arguments.device, arguments.threads, tell)
     export(smaller, arguments.output, arguments.format)
     for line in as_told(place, wish.scope, lost, speed_won(place, smaller, arguments.device, 1)):

@@ -1,4 +1,7 @@
-"""Translate plain text with any trained model: sentences in, a line each, and their translations out."""
+"""Translate plain text with any trained model: sentences in, a line each, and their translations out.
+
+heads translate --model my-model < source.txt
+"""
 
 from __future__ import annotations
 

@@ -85,13 +85,17 @@ def gates_settings(updates: int) -> GatesSettings:
     return GatesSettings(updates=updates, average_last=1, gate_learning_rate=0.1, record_every=20, settled_share=0.34)
 
 
+def heads_of(folder: Path, scope: str) -> int:
+    """How many heads of a scope the model of a folder has."""
+    return len(shape_of(folder).heads(SCOPES[scope]))
+
+
 def shrunk(place: Workplace, wish: Wish, device: str, threads: int, tell: Tell) -> tuple[Path, Loss]:
     """The folder of the smallest model that fits the wish, and what it lost on held-out sentences.
 
     Raises UserError where even the largest that is tried loses more than is allowed.
     """
-    shape = shape_of(place.baseline)
-    heads = len(shape.heads(SCOPES[wish.scope]))
+    heads = heads_of(place.baseline, wish.scope)
     best: tuple[Path, Loss] | None = None
     for kept in wish.sizes(heads):
         tell(f"training with {kept} of {heads} heads, and the control")

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from heads.base.files import UserError, read_lines
-from heads.base.names import SCOPES, SIDES
-from heads.model.shape import shape_of
-from heads.one_model.shrinking import Loss, Wish
+from heads.base.names import SIDES
+from heads.one_model.shrinking import Loss, Wish, heads_of
 from heads.one_model.workplace import Workplace
 
 PARTS = {"all": "all", "encoder": "enc_self"}
@@ -30,7 +29,7 @@ def wish_of(keep: str | None, loss: float | None, updates: int) -> Wish:
 
 def as_told(place: Workplace, scope: str, lost: Loss, speed: Mapping[int, tuple[float, float, float]]) -> Iterator[str]:
     """What was lost, on what, and what speed was won, a line each."""
-    heads = len(shape_of(place.baseline).heads(SCOPES[scope]))
+    heads = heads_of(place.baseline, scope)
     sentences = len(read_lines(place.text("test", SIDES[0])))
     yield (
         f"{lost.kept} of {heads} heads are left. On {sentences} held-out sentences, by BLEU against what the model "

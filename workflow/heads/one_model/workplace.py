@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from heads.base.files import UserError, read_json, write_json
@@ -65,10 +65,9 @@ class Workplace:
         """The same in subwords."""
         return self.bpe / f"{split}.{side}.safetensors"
 
-    def translate(self, lines: Sequence[str], most: int, device: str, tell: Tell) -> dict[str, int]:
-        """Let the model translate the text, and give the number of sentences by split."""
-        sizes = {}
-        for split, sources in splits_of(lines, most).items():
+    def translate(self, splits: Mapping[str, list[str]], device: str, tell: Tell) -> None:
+        """Let the model translate the text of every split, once."""
+        for split, sources in splits.items():
             source, target = (self.text(split, side) for side in SIDES)
             if not target.is_file():
                 translator = open_translator(
@@ -77,8 +76,6 @@ class Workplace:
                 write_distilled(sources, translator, source, target, tell)
             for side, name in zip(SIDES, VOCABULARIES, strict=True):
                 encode_file(self.text(split, side), Vocabulary(self.bpe / name), self.tokens(split, side))
-            sizes[split] = len(sources)
-        return sizes
 
 
 def splits_of(lines: Sequence[str], most: int) -> dict[str, list[str]]:
@@ -94,6 +91,6 @@ def splits_of(lines: Sequence[str], most: int) -> dict[str, list[str]]:
     return dict(zip(SPLITS, parts, strict=True))
 
 
-def fingerprint_of(lines: Sequence[str]) -> str:
+def fingerprint_of(splits: Mapping[str, list[str]]) -> str:
     """What tells one text from another."""
-    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(splits).encode()).hexdigest()

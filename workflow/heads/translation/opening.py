@@ -11,7 +11,8 @@ from tempfile import TemporaryDirectory
 from heads.base.files import UserError
 from heads.base.marian import CONFIG
 from heads.base.names import CLASSIFICATION, TRANSLATION
-from heads.model.folder import WEIGHTS
+from heads.model.encoder import Encoder
+from heads.model.folder import WEIGHTS, load_model
 from heads.model.shape import FACTS
 from heads.translation.classifiers import import_classifier
 from heads.translation.from_hub import folder_of
@@ -49,3 +50,9 @@ def opened(name: str, prefix: str = "", labels: Sequence[str] = ()) -> Iterator[
     with TemporaryDirectory() as place:
         import_any(name, folder := Path(place) / "model", prefix, labels)
         yield folder
+
+
+def load(name: str | Path, prefix: str = "", labels: Sequence[str] = ()) -> Encoder:
+    """The model of this name, on the CPU and in evaluation mode. name: as of `import_any`, or a folder of ours."""
+    with opened(str(name), prefix, labels) as folder:
+        return load_model(folder)

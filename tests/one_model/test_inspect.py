@@ -1,0 +1,196 @@
+"""One model, looked at: numbers of its heads by other ways to them, sentences about heads, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sacrebleu
+
+from heads.__main__ import main
+from heads.base.files import read_lines, read_tsv, write_lines
+from heads.model.folder import load_folder, save_folder
+from heads.model.head_removal import prune
+from heads.model.shape import full_heads
+from heads.one_model.inspecting import inspect
+from heads.one_model.sentences import in_words
+from heads.translation.export import export
+from model_folders import SOURCE, TARGET, Experiment, greedy, write_experiment
+
+TEXT = [*SOURCE, "a white dog .", "the old house stands near the river .", "cats see dogs ."]
+DATA = re.compile(r'id="data">(.*?)</script>', re.DOTALL)
+SPOKEN = ("bleu_change", "bleu_change_low", "bleu_change_high")
+
+
+@pytest.fixture(scope="module")
+def experiment(tmp_path_factory: pytest.TempPathFactory) -> Experiment:
+    return write_experiment(tmp_path_factory.mktemp("results") / "tiny")
+
+
+@pytest.fixture(scope="module")
+def inspected(experiment: Experiment, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of an exported model, whose own translations stand for references."""
+    place = tmp_path_factory.mktemp("inspected")
+    export(experiment.baseline, place / "model")
+    write_lines(place / "text.en", TEXT)
+    page = place / "heads.html"
+    assert main(["inspect", *map(str, (place / "model", place / "text.en", "-o", page)), "--masked", "6"]) == 0
+    return page
+
+
+def content(page: Path) -> Any:
+    return json.loads(DATA.findall(page.read_text("utf-8"))[0])["experiments"][0]
+
+
+def test_what_a_head_costs_is_what_a_model_without_it_loses(
+    experiment: Experiment, inspected: Path, tmp_path: Path
+) -> None:
+    rows = read_tsv(inspected.with_suffix(".tsv"))
+    model = load_folder(experiment.baseline)
+    assert [(row["attention"], int(row["layer"]) - 1, int(row["head"]) - 1) for row in rows] == [*model.shape.heads()]
+    whole, changes = greedy(experiment.baseline, TEXT), set()
+    for number in (0, 4, 7, 13, len(rows) - 1):
+        row = rows[number]
+        kind, layer, head = row["attention"], int(row["layer"]) - 1, int(row["head"]) - 1
+        left = {one: [list(layers) for layers in heads] for one, heads in full(model).items()}
+        left[kind][layer][head] = False
+        folder = tmp_path / "bpe" / "runs" / str(number)
+        save_folder(prune(model, left), folder, {"updates": 5}, {})
+        for path in experiment.bpe.iterdir():
+            (tmp_path / "bpe" / path.name).write_bytes(path.read_bytes()) if path.is_file() else None
+        without = greedy(folder, TEXT)
+        change = sacrebleu.corpus_bleu(without, [whole]).score - sacrebleu.corpus_bleu(whole, [whole]).score
+        assert float(row["bleu_change"]) == pytest.approx(change, abs=0.01)
+        assert float(row["bleu_change_low"]) <= change + 0.01
+        assert float(row["bleu_change_high"]) >= change - 0.01
+        changes.add(round(change, 2))
+    assert len(changes) > 1
+
+
+def full(model: Any) -> dict[str, list[list[bool]]]:
+    shape = model.shape
+    return {kind: [[True] * shape.original_heads for _ in layers] for kind, layers in full_heads(
+        layers=2, heads=shape.original_heads).items()}  # fmt: skip
+
+
+def test_page_and_table_say_the_same_of_every_head(inspected: Path) -> None:
+    rows, shown = read_tsv(inspected.with_suffix(".tsv")), content(inspected)["table"]
+    assert [row["in_words"] for row in rows] == [row["in_words"] for row in shown]
+    assert [float(row["confidence"]) for row in rows] == pytest.approx([row["values"]["confidence"] for row in shown])
+    assert all(0 < float(row["confidence"]) <= 1 for row in rows)
+    assert content(inspected)["score"]["name"] == "BLEU (fidelity)"
+    assert content(inspected)["bleu"] == 100
+
+
+def test_with_references_the_score_is_bleu_against_them(experiment: Experiment) -> None:
+    references = [*greedy(experiment.baseline, TEXT)[:4], *TARGET[:2]]
+    found = inspect(experiment.baseline, TEXT, references=references, masked=3, device="cpu")
+    told = sacrebleu.corpus_bleu(greedy(experiment.baseline, TEXT), [references]).score
+    assert 1 < told < 99
+    (shown,) = json.loads(DATA.findall(found.html)[0])["experiments"]
+    assert shown["bleu"] == pytest.approx(told, abs=0.01)
+    assert '"name":"BLEU"' in found.html
+    assert len(found.heads) == 18
+    assert "<table" in found._repr_html_()
+
+
+def test_relations_come_from_the_trees_that_are_given(experiment: Experiment, tmp_path: Path) -> None:
+    tree = "\n".join(
+        "\t".join([str(n), word, word, "X", "_", "_", str(head), relation, "_", "_"])
+        for n, (word, head, relation) in enumerate(
+            [("the", 2, "det"), ("cat", 3, "nsubj"), ("sees", 0, "root"), ("a", 6, "det"), ("small", 6, "amod"),
+             ("dog", 3, "obj"), (".", 3, "punct")], 1
+        )
+    )  # fmt: skip
+    (tmp_path / "trees.conllu").write_text(f"{tree}\n\n" * 60, "utf-8")
+    with_trees = inspect(experiment.baseline, TEXT, trees=tmp_path / "trees.conllu", masked=2, device="cpu").heads
+    without = inspect(experiment.baseline, TEXT, masked=2, device="cpu").heads
+    encoder = with_trees["attention"] == "enc_self"
+    assert with_trees[encoder]["syntactic_gain"].notna().all()
+    assert "syntactic_gain" not in without or without["syntactic_gain"].isna().all()
+
+
+def row(**changes: Any) -> dict[str, Any]:
+    return {"roles": [], "values": {"confidence": 0.375}, "bleu_change": 0.0, "bleu_change_low": 0.0,
+            "bleu_change_high": 0.0} | changes  # fmt: skip
+
+
+def role(role: str, name: str, accuracy: float, *, holds: bool = False, label: str = "") -> dict[str, Any]:
+    return {"role": role, "name": name, "accuracy": accuracy, "holds": holds, "label": label}
+
+
+@pytest.mark.parametrize(
+    ("roles", "told"),
+    [
+        ([role("positional", "-1", 0.894)], "Looks at the previous subword in 89 % of cases."),
+        ([role("positional", "+1", 0.72), role("positional", "0", 0.1)], "Looks at the next subword in 72 % of cases."),
+        ([role("rare", "rarest", 0.5)], "Looks at the rarest subword in 50 % of cases."),
+        (
+            [role("cross", "written last", 0.3, holds=True, label="the source of the token written last")],
+            "Looks at the source of the subword written last in 30 % of cases.",
+        ),
+        (
+            [role("positional", "-1", 0.9), role("syntactic", "obj", 0.6, holds=True, label="obj→verb")],
+            "Follows obj→verb in 60 % of cases.",
+        ),
+        (
+            [role("positional", "0", 0.49)],
+            "Has no fixed place to look at (49 % at the subword itself, confidence 0.38).",
+        ),
+        ([role("positional_words", "0", 0.9)], "Has no fixed place to look at (confidence 0.38)."),
+    ],
+)
+def test_the_habit_of_a_head_in_words(roles: list[dict[str, Any]], told: str) -> None:
+    assert in_words(row(roles=roles), "BLEU") == f"{told} Masked alone it costs nothing measurable."
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ((-1.24, -2.04, -0.31), "costs 1.2 BLEU (0.3 to 2.0)"),
+        ((-1.24, -2.04, 0.31), "costs nothing measurable"),
+        ((0.66, 0.11, 1.5), "gains 0.7 BLEU (0.1 to 1.5)"),
+    ],
+)
+def test_what_masking_costs_in_words(change: tuple[float, ...], told: str) -> None:
+    assert in_words(row(**dict(zip(SPOKEN, change, strict=True))), "BLEU").endswith(f". Masked alone it {told}.")
+
+
+@pytest.mark.parametrize(
+    ("text", "flags", "told"),
+    [
+        ([], (), "The text has no sentence: give a file with one a line."),
+        (TEXT, ("--references", "{references}"), "The text has 6 lines and its references 2: give as many."),
+        (TEXT, ("-o", "{folder}/heads.tsv"), "is the page, and ends in .html"),
+    ],
+)
+def test_what_cannot_be_inspected_gets_a_sentence(
+    experiment: Experiment, tmp_path: Path, capsys: pytest.CaptureFixture[str], text: list[str],
+    flags: tuple[str, ...], told: str,
+) -> None:  # fmt: skip
+    write_lines(tmp_path / "text.en", text)
+    write_lines(tmp_path / "references", TARGET[:2])
+    given = [one.format(folder=tmp_path, references=tmp_path / "references") for one in flags]
+    flags = ("-o", str(tmp_path / "heads.html"), *given)
+    assert main(["inspect", str(experiment.baseline), str(tmp_path / "text.en"), *flags]) == 1
+    said = capsys.readouterr().err
+    assert told in said
+    assert "Traceback" not in said
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith("heads")]
+
+
+def test_a_model_that_is_nowhere_gets_a_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_lines(tmp_path / "text.en", TEXT)
+    assert main(["inspect", str(tmp_path / "none"), str(tmp_path / "text.en"), "-o", str(tmp_path / "h.html")]) == 1
+    assert str(tmp_path / "none") in capsys.readouterr().err
+
+
+def test_lines_beyond_the_number_asked_for_are_not_read(experiment: Experiment, tmp_path: Path) -> None:
+    write_lines(tmp_path / "text.en", TEXT)
+    asked = [str(experiment.baseline), str(tmp_path / "text.en"), "-o", str(tmp_path / "h.html"), "--masked", "2"]
+    assert main(["inspect", *asked, "--sentences", "4"]) == 0
+    assert content(tmp_path / "h.html")["sentences_scored"] == 4
+    assert len(read_lines(tmp_path / "text.en")) == 6

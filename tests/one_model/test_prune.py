@@ -1,0 +1,220 @@
+"""One model made smaller: what is left, what is told of the loss, a run that goes on, and what is refused."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import sacrebleu
+
+from heads.__main__ import main
+from heads.base.files import UserError, read_lines, write_lines
+from heads.base.targets import Target
+from heads.model.folder import load_folder
+from heads.one_model import shrinking
+from heads.one_model.shrinking import Loss, Wish, shrunk
+from heads.one_model.told import as_told, wish_of
+from heads.one_model.workplace import Workplace, splits_of
+from heads.translation.export import export
+from model_folders import Experiment, greedy, write_experiment
+
+LINES = [
+    f"{what} {animal} {does} {where} ."
+    for what, animal, does, where in itertools.product(
+        ("a small", "the old", "a white"),
+        ("dog", "cat", "house"),
+        ("sees", "stands", "barks"),
+        ("here", "near the river"),
+    )
+]
+"""54 sentences."""
+
+
+@pytest.fixture(scope="module")
+def experiment(tmp_path_factory: pytest.TempPathFactory) -> Experiment:
+    return write_experiment(tmp_path_factory.mktemp("results") / "tiny")
+
+
+@pytest.fixture
+def model(experiment: Experiment, tmp_path: Path) -> Path:
+    export(experiment.baseline, tmp_path / "model")
+    write_lines(tmp_path / "text.en", LINES * 2)
+    return tmp_path / "model"
+
+
+def pruned(model: Path, *flags: str, updates: int = 12) -> int:
+    text, out = model.parent / "text.en", model.parent / "small"
+    return main(["prune", str(model), str(text), "-o", str(out), "--updates", str(updates), "--device", "cpu", *flags])
+
+
+def heads_of(folder: Path) -> dict[str, int]:
+    shape = load_folder(folder).shape
+    return {kind: len(shape.heads((kind,))) for kind in ("enc_self", "dec_self", "dec_enc")}
+
+
+def test_a_model_keeps_the_heads_asked_for_and_what_is_told_is_what_it_lost(
+    model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert pruned(model, "--keep", "encoder=2") == 0
+    told = capsys.readouterr().err
+    small = model.parent / "small"
+    assert heads_of(small) == {"enc_self": 2, "dec_self": 6, "dec_enc": 6}
+    held_out = splits_of(LINES, 20000)["test"]
+    wanted = greedy(model, held_out)
+    own = sacrebleu.corpus_bleu(greedy(small, held_out), [wanted]).score
+    found = re.search(
+        r"2 of 6 heads are left. On (\d+) held-out .* it has ([\d.]+), and ([\d.]+) with all .*: ([-+][\d.]+) \(", told
+    )
+    assert found
+    assert int(found[1]) == len(held_out) == 2
+    assert float(found[2]) == pytest.approx(own, abs=0.06)
+    assert float(found[4]) == pytest.approx(float(found[2]) - float(found[3]), abs=0.11)
+    assert "1 sentence at once: " in told
+    assert not (model.parent / ".small.unfinished").exists()
+
+
+def test_a_run_that_was_stopped_goes_on_and_ends_with_the_same_model(
+    model: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trained: list[str] = []
+    whole = shrinking.train_one
+
+    def counted(*given: Any) -> None:
+        trained.append(given[3])
+        whole(*given)
+
+    monkeypatch.setattr(shrinking, "train_one", counted)
+    assert pruned(model, "--keep", "9") == 0
+    (model.parent / "small").rename(model.parent / "first")
+    trained.clear()
+
+    def stopped(*given: Any) -> None:
+        if given[3] != "lam-0":
+            raise KeyboardInterrupt
+        counted(*given)
+
+    monkeypatch.setattr(shrinking, "train_one", stopped)
+    assert pruned(model, "--keep", "9") == 130
+    assert not (model.parent / "small").exists()
+    monkeypatch.setattr(shrinking, "train_one", counted)
+    assert pruned(model, "--keep", "9") == 0
+    assert trained == ["lam-0", "keep-9"]
+    assert (model.parent / "small" / "model.safetensors").read_bytes() == (
+        model.parent / "first" / "model.safetensors"
+    ).read_bytes()
+    assert sum(heads_of(model.parent / "small").values()) == 9
+
+
+def test_what_another_wish_left_is_not_gone_on_with(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Workplace(model.parent / ".small.unfinished", {"model": "another"})
+    assert pruned(model, "--keep", "9") == 1
+    assert ".small.unfinished was left by a pruning of another model, text or size" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("lost", "kept", "tried"),
+    [
+        ({14: 0.1, 9: 0.4, 7: 0.6, 4: 0.2, 2: 0.2}, 9, [14, 9, 7]),
+        ({14: -0.3, 9: 0.0, 7: 0.1, 4: 0.5, 2: 0.5}, 2, [14, 9, 7, 4, 2]),
+    ],
+)
+def test_of_the_sizes_tried_the_smallest_that_loses_no_more_is_taken(
+    experiment: Experiment, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, lost: dict[int, float], kept: int,
+    tried: list[int],
+) -> None:  # fmt: skip
+    place, seen = SimpleNamespace(baseline=experiment.baseline), []
+    measured: list[tuple[int, str]] = []
+
+    def loss(_place: Any, _scope: str, folder: Path, heads: int, split: str, _device: str) -> Loss:
+        measured.append((heads, split))
+        return Loss(heads, 90 - lost[heads], 90, -lost[heads], -lost[heads] - 1, -lost[heads] + 1)
+
+    monkeypatch.setattr(shrinking, "_train_both", lambda _place, _wish, target, *_: seen.append(target))
+    monkeypatch.setattr(shrinking, "_smaller", lambda _place, scope, target: tmp_path / scope / str(target))
+    monkeypatch.setattr(shrinking, "_loss", loss)
+    folder, found = shrunk(place, Wish("all", None, 0.5, 1), "cpu", 1, lambda _: None)  # type: ignore[arg-type]
+    assert (folder.name, found.kept) == (f"keep-{kept}", kept)
+    assert seen == [Target.parse(f"keep-{size}", by_gates=True) for size in tried]
+    # Chosen on one half of what is held out, told of the other.
+    assert measured == [*((size, "dev") for size in tried), (kept, "test")]
+
+
+def test_where_every_size_loses_too_much_it_is_said(experiment: Experiment, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = SimpleNamespace(baseline=experiment.baseline)
+    for name, found in (("_train_both", None), ("_smaller", Path()), ("_loss", Loss(14, 88, 90, -2, -3, -1))):
+        monkeypatch.setattr(shrinking, name, lambda *_, found=found: found)
+    with pytest.raises(UserError, match=r"loses more than 0\.5 BLEU: allow more"):
+        shrunk(place, Wish("all", None, 0.5, 1), "cpu", 1, lambda _: None)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("keep", "loss", "wish"),
+    [("24", None, Wish("all", 24, None, 7)), ("encoder=12", None, Wish("enc_self", 12, None, 7)),
+     (None, 0.5, Wish("all", None, 0.5, 7))],
+)  # fmt: skip
+def test_wishes(keep: str | None, loss: float | None, wish: Wish) -> None:
+    assert wish_of(keep, loss, 7) == wish
+
+
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [
+        (("--keep", "many"), "--keep many is not a number of heads such as 24 or encoder=12."),
+        (("--keep", "decoder=3"), "--keep decoder=3 is not a number of heads such as 24 or encoder=12."),
+        (("--keep", "18"), "--keep 18 is not between 0 and 18, the heads that the model has there."),
+        (("--keep", "0"), "--keep 0 is not between 0 and 18"),
+        (("--loss", "0"), "--loss 0.0 is not above 0"),
+        (("--keep", "3", "--updates", "0"), "--updates 0 is not above 0."),
+    ],
+)
+def test_what_cannot_be_pruned_gets_a_sentence(
+    model: Path, capsys: pytest.CaptureFixture[str], flags: tuple[str, ...], told: str
+) -> None:
+    assert pruned(model, *flags) == 1
+    said = capsys.readouterr().err
+    assert told in said
+    assert "Traceback" not in said
+    assert {path.name for path in model.parent.iterdir()} == {"model", "text.en"}
+
+
+def test_a_text_of_too_few_sentences_gets_one(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_lines(model.parent / "text.en", LINES[:49] * 9)
+    assert pruned(model, "--keep", "3") == 1
+    assert "The text has 49 distinct sentences of 3 to 60 words: give at least 50." in capsys.readouterr().err
+    assert {path.name for path in model.parent.iterdir()} == {"model", "text.en"}
+
+
+def test_a_tenth_is_held_out_once_and_in_two_halves() -> None:
+    parts = splits_of([f"the number {one} is even ." for one in range(40000)], 20000)
+    assert {split: len(lines) for split, lines in parts.items()} == {"train": 19000, "dev": 500, "test": 500}
+    assert len({*parts["train"], *parts["dev"], *parts["test"]}) == 20000
+    few = splits_of(LINES * 3, 20000)
+    assert {split: len(lines) for split, lines in few.items()} == {"train": 50, "dev": 2, "test": 2}
+
+
+@pytest.mark.parametrize(
+    ("ratio", "told"),
+    [((1.2, 1.1, 1.3), "faster"), ((1.01, 0.98, 1.02), "no faster"), ((0.9, 0.8, 0.95), "slower")],
+)
+def test_what_speed_was_won_is_said_and_if_none_was_that(
+    experiment: Experiment, tmp_path: Path, ratio: tuple[float, float, float], told: str
+) -> None:
+    place = SimpleNamespace(baseline=experiment.baseline, text=lambda *_: tmp_path / "text")
+    write_lines(tmp_path / "text", LINES[:3])
+    lost = Loss(3, 80, 90, -10, -12, -8)
+    first, second = as_told(place, "enc_self", lost, {16: ratio})  # type: ignore[arg-type]
+    assert first.startswith("3 of 6 heads are left. On 3 held-out sentences")
+    assert "80.0, and 90.0 with all heads" in first
+    assert "-10.00 (95 % interval -12.00 to -8.00)" in first
+    spread = f"{ratio[0]:.2f} times its speed ({ratio[1]:.2f} to {ratio[2]:.2f} in three rounds)"
+    assert second == f"16 sentences at once: {spread}, {told}."
+
+
+def test_the_text_stays_as_it_is(model: Path) -> None:
+    before = read_lines(model.parent / "text.en")
+    assert pruned(model, "--keep", "17", updates=2) == 0
+    assert read_lines(model.parent / "text.en") == before
