@@ -7,16 +7,22 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import sacrebleu
 
 from heads.__main__ import main
+from heads.analysis.ablation import gates_without
 from heads.base.files import read_lines, read_tsv, write_lines
 from heads.model.folder import load_folder, save_folder
 from heads.model.head_removal import prune
 from heads.model.shape import full_heads
 from heads.one_model.inspecting import inspect
 from heads.one_model.sentences import in_words
+from heads.text.batches import pad
+from heads.text.special_ids import EOS
+from heads.text.vocabulary import Vocabulary
+from heads.translation.beam_search import beam_search
 from heads.translation.export import export
 from model_folders import SOURCE, TARGET, Experiment, greedy, write_experiment
 
@@ -194,3 +200,27 @@ def test_lines_beyond_the_number_asked_for_are_not_read(experiment: Experiment, 
     assert main(["inspect", *asked, "--sentences", "4"]) == 0
     assert content(tmp_path / "h.html")["sentences_scored"] == 4
     assert len(read_lines(tmp_path / "text.en")) == 6
+
+
+def test_causal_gates_are_told_and_checked_by_masking(experiment: Experiment) -> None:
+    found = inspect(experiment.baseline, TEXT, masked=2, causal=True, device="cpu")
+    effects = list(found.heads["effect"])
+    assert set(effects) <= {"facilitates", "interferes", "irrelevant"}
+    words = {"facilitates": "helps.", "interferes": "is in the way.", "irrelevant": "neither helps nor is in the way."}
+    told = [words[effect] for effect in effects]
+    assert [text.partition(" By causal gates it ")[2] for text in found.heads["in_words"]] == told
+    number = effects.count("irrelevant")
+    assert number
+    model = load_folder(experiment.baseline)
+    whole = greedy(experiment.baseline, TEXT)
+    masked = [head for head, effect in zip(model.shape.heads(), effects, strict=True) if effect == "irrelevant"]
+    tokens = Vocabulary(experiment.bpe / "source.model").encode(TEXT)
+    source = [np.append(np.array(ids, np.int32), EOS) for ids in tokens]
+    ids, mask = pad(source)
+    decoded = Vocabulary(experiment.bpe / "target.model").decode(
+        beam_search(model, ids, mask, beam=1, length_penalty=0.0, gates=gates_without(model, masked))
+    )
+    change = sacrebleu.corpus_bleu(decoded, [whole]).score - sacrebleu.corpus_bleu(whole, [whole]).score
+    assert found.notes[0] == f"{number} heads masked at once (irrelevant): {change:+.1f} BLEU"
+    randoms = [note for note in found.notes if f"{number} heads masked at once (random" in note]
+    assert len(randoms) == 3

@@ -27,6 +27,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--masked", type=int, default=Text.masked, help=f"mask each head alone in so many ({Text.masked})"
     )
+    parser.add_argument(
+        "--causal", action="store_true", help="fit causal gates too: which heads help, interfere or do neither"
+    )
     parser.add_argument("--prefix", default="", help='what each source sentence begins with, such as ">>ru<<"')
     add_device_arguments(parser)
 
@@ -38,13 +41,14 @@ def run(arguments: argparse.Namespace) -> None:
         raise UserError(f"{arguments.output} is the page, and ends in .html; the table is written beside it.")
     sentences = read_lines(arguments.text)[: arguments.sentences]
     references = arguments.references and read_lines(arguments.references)[: arguments.sentences]
-    with Progress(sys.stderr, len(STEPS)) as progress:
+    with Progress(sys.stderr, len(STEPS) + arguments.causal) as progress:
         found = inspect(
             arguments.model,
             sentences,
             references=references,
             trees=arguments.trees,
             masked=arguments.masked,
+            causal=arguments.causal,
             prefix=arguments.prefix,
             device=arguments.device,
             threads=arguments.threads,
@@ -52,4 +56,4 @@ def run(arguments: argparse.Namespace) -> None:
         )
     write_text(arguments.output, found.html)
     write_text(table, found.heads.to_csv(sep="\t", index=False, lineterminator="\n"))
-    print(f"{arguments.output} and {table}", file=sys.stderr)
+    print("\n".join([*found.notes, f"{arguments.output} and {table}"]), file=sys.stderr)

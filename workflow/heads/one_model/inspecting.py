@@ -13,7 +13,7 @@ import pandas as pd
 
 from heads.explore.page import page
 from heads.one_model.measuring import Measuring, Tell, Text, checked
-from heads.one_model.page import content_of, table_of
+from heads.one_model.page import content_of, notes_of, table_of
 from heads.training.devices import pick
 from heads.translation.opening import opened
 
@@ -24,6 +24,8 @@ class Inspection:
 
     heads: pd.DataFrame
     html: str
+    notes: Sequence[str] = ()
+    """How causal gates were checked, a line each."""
 
     def _repr_html_(self) -> str:
         """The table, as notebooks show it."""
@@ -37,6 +39,7 @@ def inspect(
     references: Sequence[str] | None = None,
     trees: str | Path | None = None,
     masked: int = Text.masked,
+    causal: bool = False,
     prefix: str = "",
     device: str = "auto",
     threads: int = 1,
@@ -47,14 +50,16 @@ def inspect(
     model: a run of ours, an exported folder, Marian's own folder, one of transformers, a name on the hub, or
     firefox/en-pt. references: their translations; without any the model's own stand in their place, and scores are
     fidelity to them. trees: a CoNLL-U file, for syntactic heads. masked: in so many sentences each head is masked
-    alone. prefix: what each source sentence begins with. Raises UserError for a model or text that cannot be used.
+    alone. causal: fit causal gates as well (Nam et al. 2025), which takes minutes more. prefix: what each source
+    sentence begins with. Raises UserError for a model or text that cannot be used.
     """
     checked(sentences, references)
-    text = Text(sentences, references, Path(trees) if trees else None, masked)
+    text = Text(sentences, references, Path(trees) if trees else None, masked, causal=causal)
     # The page says what the model is called, whatever its folder is.
     name = re.sub(r"[^\w.-]+", "-", str(model).rstrip("/")).strip("-.") or "model"
     with opened(str(model), prefix) as folder, TemporaryDirectory() as place:
         run = Path(place) / "results" / name / "baseline" / "seed-1"
         Measuring(folder, text, run, pick(device, threads), tell).measure()
         found: dict[str, Any] = content_of(run)
-    return Inspection(pd.DataFrame(table_of(found)), page(found))
+        notes = notes_of(run)
+    return Inspection(pd.DataFrame(table_of(found)), page(found), notes)

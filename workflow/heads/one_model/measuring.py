@@ -15,9 +15,11 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from heads.analysis.ablation import ablation_rows, columns_of, masked_alone
+from heads.analysis.ablation import ablation_rows, columns_of, gates_without, masked_alone
 from heads.analysis.alignment_pairs import unlinked
 from heads.analysis.attention_weights import attend_to_source
+from heads.analysis.causal_gating import COLUMNS as CAUSAL_COLUMNS
+from heads.analysis.causal_gating import INTERFERES, IRRELEVANT, causal_rows
 from heads.analysis.confidence import COLUMNS as CONFIDENCE_COLUMNS
 from heads.analysis.confidence import confidence
 from heads.analysis.cross_attention_roles import COLUMNS as CROSS_COLUMNS
@@ -69,6 +71,11 @@ STEPS = {
     "attention maps": "_maps",
 }
 """What is measured, and the method that does it."""
+CAUSAL = {"causal gates": "_causal"}
+CAUSAL_FILE, CHECK_FILE = "causal.tsv", "causal_check.tsv"
+CHECK_COLUMNS = ("masked", "heads", "bleu", "bleu_change")
+RANDOM_DRAWS = 3
+"""Of as many heads, beside those that causal gates call irrelevant."""
 Tell = Callable[[str], None]
 GREEDY = TranslateSettings(beam=1, length_penalty=0.0, batch_tokens=2048)
 ROLES = RolesSettings(batch_tokens=2048)
@@ -87,6 +94,8 @@ class Text:
     """Of so many sentences each head is masked alone."""
     relevance: int = 10
     """Of so many sentences relevance is measured."""
+    causal: bool = False
+    """Whether causal gates are fitted as well."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +111,7 @@ class Measuring:
     def measure(self) -> None:
         """Write every file that the page and the table of heads are made of. Raises UserError for a text too short."""
         self._lay_out()
-        for what, stage in STEPS.items():
+        for what, stage in (STEPS | (CAUSAL if self.text.causal else {})).items():
             self.tell(what)
             getattr(self, stage)()
 
@@ -208,6 +217,30 @@ class Measuring:
         for row, (_, without) in zip(rows, drawn, strict=True):
             row |= dict(zip(INTERVAL, map(float, interval(without - whole)), strict=True))
         write_tsv(self.run / "ablation.tsv", rows, (*columns_of(metric), *INTERVAL))
+
+    def _causal(self) -> None:
+        """Fit causal gates, and mask at once what they call irrelevant or interfering, and as many random heads."""
+        batches = list(self.batches(600))
+        order = np.random.default_rng(1).permutation(len(batches))
+        rows = causal_rows(self.model, [batches[place] for place in order])
+        write_tsv(self.run / CAUSAL_FILE, rows, CAUSAL_COLUMNS)
+        heads = self.model.shape.heads()
+        called = {effect: [head for head, row in zip(heads, rows, strict=True) if row["effect"] == effect] for effect in
+                  (IRRELEVANT, INTERFERES)}  # fmt: skip
+        for draw in range(1, RANDOM_DRAWS + 1):
+            chosen = np.random.default_rng(draw).permutation(len(heads))[: len(called[IRRELEVANT])]
+            called[f"random {draw}"] = [heads[place] for place in chosen]
+        search = AblationSettings(sentences=0, beam=1, length_penalty=0.0, batch_tokens=2048)
+        source, references = self.bpe / "source.safetensors", self.bpe / "target.txt"
+        translate, wanted, metric = answers_of(
+            self.model, self.device, source, references, self.bpe / VOCABULARIES[1], search
+        )
+        whole = metric.drawn(translate(None), wanted, 1)[0]
+        check: list[dict[str, object]] = []
+        for what, masked in called.items():
+            score = metric.drawn(translate(gates_without(self.model, masked)), wanted, 1)[0]
+            check.append(dict(zip(CHECK_COLUMNS, (what, len(masked), score, score - whole), strict=True)))
+        write_tsv(self.run / CHECK_FILE, check, CHECK_COLUMNS)
 
     def _maps(self) -> None:
         source, target = (self.bpe / name for name in VOCABULARIES)

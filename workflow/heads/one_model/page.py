@@ -8,11 +8,12 @@ from typing import Any
 
 import pandas as pd
 
+from heads.base.files import read_tsv
 from heads.base.runs import run_of
 from heads.config.trainings import HardConcrete
 from heads.explore.content import content
-from heads.one_model.measuring import INTERVAL
-from heads.one_model.sentences import in_words
+from heads.one_model.measuring import CAUSAL_FILE, CHECK_FILE, INTERVAL
+from heads.one_model.sentences import EFFECTS_IN_WORDS, in_words
 from heads.tables.gathering import gathered
 
 Record = dict[str, Any]
@@ -28,6 +29,10 @@ def content_of(run: Path) -> Record:
     for row, own in zip(shown["table"], masked.to_dict("records"), strict=True):
         row |= {column: round(own[column], 2) for column in INTERVAL}
         row["in_words"] = in_words(row, shown["score"]["name"])
+    if (run / CAUSAL_FILE).is_file():
+        for row, own in zip(shown["table"], read_tsv(run / CAUSAL_FILE), strict=True):
+            row["effect"] = own["effect"]
+            row["in_words"] += f" By causal gates it {EFFECTS_IN_WORDS[own['effect']]}."
     return found
 
 
@@ -39,7 +44,19 @@ def table_of(found: Mapping[str, Any]) -> list[Record]:
         {
             **{"attention": row["attention"], "layer": row["layer"] + 1, "head": row["head"] + 1},
             **{column: row[column] for column in ("in_words", "bleu_change", *INTERVAL, "p_value")},
+            **{key: row[key] for key in ("effect",) if key in row},
             **{key: row["values"].get(key) for key in measures},
         }
         for row in shown["table"]
+    ]
+
+
+def notes_of(run: Path) -> list[str]:
+    """What comes of masking at once all heads that causal gates call alike, and as many random ones; a line each."""
+    if not (run / CHECK_FILE).is_file():
+        return []
+    return [
+        f"{row['heads']} heads masked at once ({row['masked']}): {float(row['bleu_change']):+.1f} BLEU"
+        for row in read_tsv(run / CHECK_FILE)
+        if int(row["heads"])
     ]

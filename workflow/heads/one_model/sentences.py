@@ -14,6 +14,12 @@ OFFSETS = {
     "+1": "the next subword",
     "+2": "the second subword after",
 }
+EFFECTS_IN_WORDS = {
+    "facilitates": "helps",
+    "interferes": "is in the way",
+    "irrelevant": "neither helps nor is in the way",
+}
+"""What causal gates call a head."""
 Row = Mapping[str, Any]
 
 

@@ -1,0 +1,97 @@
+"""Causal head gating: which heads help, which are in the way, and which do neither (Nam et al. 2025, 2505.13737).
+
+All weights stay as they are; a soft gate on each head is fitted to the loss of a text. From there it is fitted twice
+more, with a nudge towards open and with one towards closed. What stays open under the second facilitates, what closes
+under the first interferes, and what goes where it is nudged is irrelevant. Nothing is removed from the model: a gate
+only scales what a head gives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import cycle, islice
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from heads.model.encoder import Encoder
+from heads.text.batches import Batch
+
+EFFECTS = FACILITATES, INTERFERES, IRRELEVANT = "facilitates", "interferes", "irrelevant"
+COLUMNS = ("attention", "layer", "head", "gate", "gate_nudged_open", "gate_nudged_closed", "effect")
+"""Of each live head; gates are between 0 and 1."""
+
+Logits = dict[str, list[Tensor]]
+Row = dict[str, str | int | float]
+
+
+@dataclass(frozen=True, slots=True)
+class CausalSettings:
+    """How gates are fitted. The nudge is the paper's lambda; the rest is ours, for some hundred sentences."""
+
+    updates: int = 60
+    """Of each of the three fits."""
+    nudge: float = 0.002
+    rate: float = 0.2
+    start: float = 2.0
+    """The logit that all gates have at first."""
+    farthest: float = 5.0
+    """Beyond this logit, on either side, a nudge pushes no further."""
+
+
+DEFAULT = CausalSettings()
+
+
+def causal_rows(model: Encoder, batches: Sequence[Batch], settings: CausalSettings = DEFAULT) -> list[Row]:
+    """A row of COLUMNS for every live head. The model stays as it is."""
+    first = {
+        kind: [torch.full((len(heads),), settings.start) for heads in layers]
+        for kind, layers in model.shape.live_heads.items()
+    }
+    fitted = _fit(model, batches, first, 0.0, settings)
+    opened = _fit(model, batches, fitted, -settings.nudge, settings)
+    closed = _fit(model, batches, fitted, settings.nudge, settings)
+    return [
+        _row(kind, layer, head, [float(torch.sigmoid(found[kind][layer][place])) for found in (fitted, opened, closed)])
+        for kind, layers in model.shape.live_heads.items()
+        for layer, heads in enumerate(layers)
+        for place, head in enumerate(heads)
+    ]
+
+
+def _row(kind: str, layer: int, head: int, gates: list[float]) -> Row:
+    return dict(zip(COLUMNS, (kind, layer, head, *gates, effect_of(*gates[1:])), strict=True))
+
+
+def effect_of(nudged_open: float, nudged_closed: float) -> str:
+    """What a head does, by its gate under either nudge."""
+    if nudged_closed >= 1 / 2:
+        return FACILITATES
+    return INTERFERES if nudged_open < 1 / 2 else IRRELEVANT
+
+
+def _fit(model: Encoder, batches: Sequence[Batch], start: Logits, nudge: float, settings: CausalSettings) -> Logits:
+    """The logits of gates after so many updates; nudge: above 0 towards closed, below towards open."""
+    device = model.projection.weight.device
+    logits = {kind: [one.clone().to(device).requires_grad_() for one in layers] for kind, layers in start.items()}
+    flat = [one for layers in logits.values() for one in layers if len(one)]
+    optimizer = torch.optim.Adam(flat, lr=settings.rate)
+    for batch in islice(cycle(batches), settings.updates):
+        with torch.enable_grad():
+            pushed = torch.cat(flat).clamp(-settings.farthest, settings.farthest).sum()
+            loss = _loss(model, batch.to(device), logits) + nudge * pushed
+        # Of the gates alone: weights are not to gather gradients.
+        for one, gradient in zip(flat, torch.autograd.grad(loss, flat), strict=True):
+            one.grad = gradient
+        optimizer.step()
+    return {kind: [one.detach().cpu() for one in layers] for kind, layers in logits.items()}
+
+
+def _loss(model: Encoder, batch: Batch, logits: Logits) -> Tensor:
+    """The mean loss of a token under soft gates."""
+    gates = {kind: [torch.sigmoid(one) for one in layers] for kind, layers in logits.items()}
+    states = model(batch.source, batch.source_mask, batch.target_input, gates)
+    scores = model.projection(states[batch.target_mask])
+    return F.cross_entropy(scores, batch.target_output[batch.target_mask])
