@@ -17,6 +17,7 @@ from heads.config.corpus_parts import download_name
 from heads.corpus.alignments import alignment_of
 from heads.corpus.build import build, build_out_of_domain
 from heads.corpus.splits import OUT_OF_DOMAIN_NAMES, OUTPUT_NAMES
+from heads.corpus.trees import write_treebank
 
 Entry = dict[str, Any]
 HEADER = "id\tverdict\tfirst\tsecond\tnote"
@@ -306,3 +307,53 @@ def test_every_corpus_of_examples_in_config_yaml_can_be_read_and_says_where_it_c
 def test_examples_have_no_words_to_align(data: Path, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="has labels in place of translations"):
         alignment_of(parse_corpus(entry(data)), "dev", [data / "dev.tsv", data / "dev.tsv"], tmp_path)
+
+
+NAMED_ALIKE: Entry = {"E": "entailment", "N": "neutral", "C": "contradiction"}
+
+
+def test_parts_of_the_grammar_are_the_first_pairs_of_its_own_corpus(data: Path, tmp_path: Path) -> None:
+    own = {"kind": "grammar_pairs", "source": "en", "seed": 1, "pairs": {"train": 27, "dev": 9, "test": 18}}
+    parts = {
+        "train": [{"table": "train.tsv"}, {"grammar": 18}],
+        "dev": [{"grammar": 9}],
+        "out_of_domain": [{"grammar": "18"}],
+        "cleaning": {"max_words": 60},
+    }
+    given = entry(data, labels=NAMED_ALIKE, **parts)
+    written = {split: examples(own, tmp_path / "own", split) for split in ("train", "dev", "test")}
+    found = examples(given, tmp_path / "out", "train")
+    assert [label for _, label in found[:3]] == ["entailment", "neutral", "contradiction"]
+    assert found[3:] == written["train"][:18]
+    assert examples(given, tmp_path / "out", "dev") == written["dev"]
+    build_out_of_domain(given, tmp_path / "out", tmp_path)
+    texts = (read_lines(tmp_path / "out" / name) for name in OUT_OF_DOMAIN_NAMES)
+    assert list(zip(*texts, strict=True)) == written["test"]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"train": [{"grammar": 9}]},
+        {"train": [{"grammar": 9}], "labels": {**NAMED_ALIKE, "N": "undecided"}},
+        {"train": [{"grammar": 9}], "labels": NAMED_ALIKE, "columns": {"premise": "first", "label": "verdict"}},
+    ],
+)
+def test_pairs_of_the_grammar_are_refused_where_labels_or_columns_are_others(
+    data: Path, tmp_path: Path, changes: Entry
+) -> None:
+    words = "cannot have pairs of the grammar under train: they have two sentences and the labels entailment, contrad"
+    refused(entry(data, **changes), tmp_path / "out", words)
+
+
+def test_a_corpus_of_examples_may_bring_trees(data: Path, tmp_path: Path) -> None:
+    tree = "1\tDogs\tdog\tNOUN\t_\t_\t2\tnsubj\t_\t_\n2\tbark\tbark\tVERB\t_\t_\t0\troot\t_\t_\n\n"
+    (data / "trees.conllu").write_text(tree, encoding="utf-8")
+    given = parse_corpus(entry(data, trees="trees.conllu"))
+    assert isinstance(given, ExamplesCorpus)
+    write_treebank(given, "dev", tmp_path, tmp_path / "dev.conllu")
+    assert (tmp_path / "dev.conllu").read_text(encoding="utf-8") == tree
+    with pytest.raises(UserError, match="The en corpus has no trees for train"):
+        write_treebank(given, "train", tmp_path, tmp_path / "train.conllu")
+    with pytest.raises(UserError, match=r"The de corpus has trees\.grammar, but the grammar writes trees of en alone"):
+        parse_corpus(entry(data, source="de", trees={"grammar": 3}))
