@@ -310,6 +310,7 @@ def test_examples_have_no_words_to_align(data: Path, tmp_path: Path) -> None:
 
 
 NAMED_ALIKE: Entry = {"E": "entailment", "N": "neutral", "C": "contradiction"}
+UNDECIDED: Entry = {**NAMED_ALIKE, "N": "undecided"}
 
 
 def test_parts_of_the_grammar_are_the_first_pairs_of_its_own_corpus(data: Path, tmp_path: Path) -> None:
@@ -335,7 +336,7 @@ def test_parts_of_the_grammar_are_the_first_pairs_of_its_own_corpus(data: Path, 
     "changes",
     [
         {"train": [{"grammar": 9}]},
-        {"train": [{"grammar": 9}], "labels": {**NAMED_ALIKE, "N": "undecided"}},
+        {"train": [{"grammar": 9}], "labels": UNDECIDED},
         {"train": [{"grammar": 9}], "labels": NAMED_ALIKE, "columns": {"premise": "first", "label": "verdict"}},
     ],
 )
