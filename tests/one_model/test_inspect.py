@@ -89,6 +89,7 @@ def test_page_and_table_say_the_same_of_every_head(inspected: Path) -> None:
     assert all(0 < float(row["confidence"]) <= 1 for row in rows)
     assert content(inspected)["score"]["name"] == "BLEU (fidelity)"
     assert content(inspected)["bleu"] == 100
+    assert content(inspected)["parts"] == ["heads", "attention"]
 
 
 def test_with_references_the_score_is_bleu_against_them(experiment: Experiment) -> None:

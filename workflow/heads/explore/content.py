@@ -88,9 +88,9 @@ def content(
         raise UserError(f"--settings lacks {missing[0]}: give results/{missing[0]}/settings/gates.yaml too.")
     frames = {
         task: _frames(task, [folder for folder, (name, _) in named.items() if tasks.get(name) == task])
-        for task in EXPLORED
+        for task in {*tasks.values()}
     }
-    of_task, every = {task: _tables(task, tables) for task in EXPLORED}, list(figures)
+    of_task, every = {task: _tables(task, tables) for task in frames}, list(figures)
     return {
         "experiments": [
             _experiment(name, task, frames[task], of_task[task], distributions[name], every)

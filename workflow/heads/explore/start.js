@@ -2,8 +2,8 @@
 
 const VIEWS = { heads: "Heads", attention: "What they look at", closing: "Gates closing", concrete: "The gate’s distribution", claims: "The papers’ claims" };
 
-/** Whether an experiment has what a part of the page shows: of a model that was only looked at nothing was pruned. */
-const isThere = (one, id) => ({ closing: one.closing.length || one.points.length, concrete: one.concrete.trained.length, claims: one.claims.length })[id] !== 0;
+/** Whether a part of the page is shown: of a model that was only looked at nothing was pruned. */
+const isThere = (one, id) => !one.parts || one.parts.includes(id);
 
 function renderTop() {
   const one = experiment(), tested = one.table.filter((row) => row.p_value !== null);

@@ -17,6 +17,8 @@ from heads.one_model.sentences import EFFECTS_IN_WORDS, in_words
 from heads.tables.gathering import gathered
 
 Record = dict[str, Any]
+PARTS = ("heads", "attention")
+"""Of the page; the others are about models that were pruned."""
 
 
 def content_of(run: Path) -> Record:
@@ -26,6 +28,7 @@ def content_of(run: Path) -> Record:
     tables = {"measures": gathered("measures", [run]), "michel_table1": masked}
     found = content([run], tables, {name: HardConcrete()}, [])
     (shown,) = found["experiments"]
+    shown["parts"] = PARTS
     for row, own in zip(shown["table"], masked.to_dict("records"), strict=True):
         row |= {column: round(own[column], 2) for column in INTERVAL}
         row["in_words"] = in_words(row, shown["score"]["name"])
