@@ -66,3 +66,13 @@ def test_a_package_that_was_not_installed_is_one_sentence_with_what_to_install(
     code = f"import sys; sys.modules['{package}'] = None; from heads.__main__ import main"
     done = run(installed, [sys.executable, "-c", f"{code}; sys.exit(main(['{stage}', '-h']))"])
     assert (done.returncode, done.stderr) == (1, f"error: {package} is not installed: pip install 'heads[{extra}]'\n")
+
+
+def test_a_model_is_inspected_by_the_installed_command(installed: Path, tmp_path: Path) -> None:
+    export(write_experiment(tmp_path / "tiny").baseline, tmp_path / "mine")
+    (tmp_path / "text").write_text("".join(f"{line}\n" for line in SOURCE), encoding="utf-8")
+    flags = [str(tmp_path / "mine"), str(tmp_path / "text"), "-o", str(tmp_path / "heads.html"), "--masked", "2"]
+    done = run(installed, [sys.executable, str(installed / "bin/heads"), "inspect", *flags, "--device", "cpu"])
+    assert done.returncode == 0, done.stderr
+    assert len((tmp_path / "heads.tsv").read_text(encoding="utf-8").splitlines()) == 19
+    assert "</html>" in (tmp_path / "heads.html").read_text(encoding="utf-8")
