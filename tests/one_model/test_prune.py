@@ -218,3 +218,21 @@ def test_the_text_stays_as_it_is(model: Path) -> None:
     before = read_lines(model.parent / "text.en")
     assert pruned(model, "--keep", "17", updates=2) == 0
     assert read_lines(model.parent / "text.en") == before
+
+
+def test_what_is_lost_is_told_by_the_control(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    wanted = ["a small dog barks here .", "the old cat sees a house .", "a white house stands near the river ."]
+    said = {
+        "small": ["a small dog barks .", "the old cat sees a house .", "a house stands near a river ."],
+        "lam-0": ["a small dog barks here .", "the cat sees a house .", "a white house stands near the river ."],
+        "model": wanted,
+    }
+    write_lines(tmp_path / "text", wanted)
+    place = SimpleNamespace(text=lambda *_: tmp_path / "text", results=tmp_path / "r", baseline=tmp_path / "model")
+    monkeypatch.setattr(
+        shrinking, "_translations", lambda _, folder, *__: next(said[part] for part in folder.parts if part in said)
+    )
+    found = shrinking._loss(place, "all", tmp_path / "small", 5, "test", "cpu")  # type: ignore[arg-type]
+    pruned, control = (sacrebleu.corpus_bleu(said[name], [wanted]).score for name in ("small", "lam-0"))
+    assert (found.pruned, found.control, found.change) == pytest.approx((pruned, control, pruned - control), abs=0.01)
+    assert found.low <= found.change <= found.high
