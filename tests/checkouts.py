@@ -12,6 +12,15 @@ from pathlib import Path
 from warm_python import warm_python
 
 ROOT = Path(__file__).parent.parent
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+"""What people read: README and the pages that it leads to."""
+
+
+def documents() -> str:
+    """The text of all of them."""
+    return "\n".join(path.read_text(encoding="utf-8") for path in DOCUMENTS)
+
+
 PARTS = ("Snakefile", "config.yaml", "config", "workflow", "profiles", "envs")
 TINY = Path(__file__).parent / "workflow/tiny.yaml"
 SECONDS = 3000

@@ -12,6 +12,7 @@ import pytest
 import torch
 import yaml
 
+from checkouts import ROOT, documents
 from heads.__main__ import main
 from heads.base.files import read_json, read_jsonl, read_tsv, read_yaml, write_lines, write_text
 from heads.config.settings import merged, stage_settings
@@ -20,7 +21,6 @@ from heads.model.folder import load_folder
 from heads.text.vocabulary import Vocabulary
 from marian_models import SENTENCES, save_marian, save_tokeniser, transformers
 
-ROOT = Path(__file__).parents[2]
 SPLITS = {"train": 6, "dev": 1}
 
 
@@ -80,9 +80,7 @@ def cut_out(folder: Path) -> Path:
     return small
 
 
-README_RUNS = re.findall(
-    r"^python (-m heads|benchmarks/exported.py) (.*opus.*)$", (ROOT / "README.md").read_text("utf-8"), re.MULTILINE
-)
+README_RUNS = re.findall(r"^python (-m heads|benchmarks/exported.py) (.*opus.*)$", documents(), re.MULTILINE)
 
 
 def test_what_the_readme_does_with_a_model_of_others_can_be_done(

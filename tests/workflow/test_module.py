@@ -44,8 +44,8 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def using(place: Path, clone: Path, *, first: str = "", last: str = "") -> Path:
-    """A folder with the Snakefile that the README shows and settings of its own."""
-    [lines] = LINES.findall((ROOT / "README.md").read_text(encoding="utf-8"))
+    """A folder with the Snakefile that docs/use.md shows and settings of its own."""
+    [lines] = LINES.findall((ROOT / "docs/use.md").read_text(encoding="utf-8"))
     assert lines.count("path/to/clone") == 2
     write_text(place / "Snakefile", first + lines.replace("path/to/clone", str(clone)) + last)
     shutil.copy(TINY, place / "mine.yaml")
@@ -53,7 +53,7 @@ def using(place: Path, clone: Path, *, first: str = "", last: str = "") -> Path:
 
 
 def test_the_readme_and_the_instructions_show_the_same_lines() -> None:
-    shown = [LINES.findall((ROOT / name).read_text(encoding="utf-8")) for name in ("README.md", "config/README.md")]
+    shown = [LINES.findall((ROOT / name).read_text(encoding="utf-8")) for name in ("docs/use.md", "config/README.md")]
     assert shown[0] == shown[1] and len(shown[0]) == 1
 
 

@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from checkouts import ROOT, checkout, snakemake
+from checkouts import DOCUMENTS, ROOT, checkout, documents, snakemake
 from heads.config import settings
 from heads.config.corpora import parse_corpus
 from test_house import ROOMS
 
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+README = documents()
 LINES = [line for block in re.findall(r"```sh\n(.*?)```", README, re.DOTALL) for line in block.splitlines()]
 TABLE = re.findall(r"\| `(snakemake [^`]+)` \|", README)
 ASKED = [line for line in [*LINES, *TABLE] if "snakemake" in shlex.split(line, comments=True)]
@@ -118,16 +118,24 @@ def test_the_settings_that_the_readme_shows_are_settings() -> None:
     assert parse_corpus(config["corpora"]["my-examples"]).source == "en"
 
 
-def test_every_picture_and_file_that_the_readme_links_is_there() -> None:
-    links = [link for link in re.findall(r"\]\(([^)#]+)\)", README) if "://" not in link]
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_every_picture_and_file_that_is_linked_is_there(path: Path) -> None:
+    links = re.findall(r"\]\(([^)#]+)\)", path.read_text(encoding="utf-8"))
+    assert [link for link in links if "://" not in link and not (path.parent / link).exists()] == []
+
+
+def test_the_readme_is_short_moves_and_leads_to_every_page() -> None:
+    text = DOCUMENTS[0].read_text(encoding="utf-8")
+    links = re.findall(r"\]\(([^)#]+)\)", text)
+    assert len(text.splitlines()) <= 185
     assert any(link.endswith(".gif") for link in links)
-    assert [link for link in links if not (ROOT / link).exists()] == []
+    assert {str(path.relative_to(ROOT)) for path in DOCUMENTS[1:]} <= {*links}
 
 
 def test_the_map_of_the_code_has_every_room_in_order_and_ways_whose_files_hand_over() -> None:
-    rooms = re.findall(r"^(\w+)/  ", README.partition("## A map of the code")[2], re.MULTILINE)
+    rooms = re.findall(r"^(\w+)/  ", README.partition("## A map of the code")[2].partition("\n# ")[0], re.MULTILINE)
     assert rooms == [room for room in ROOMS if "." not in room]
-    ways = re.findall(r"^- \*\*(.+?)\*\*: ((?:.|\n  )+)", README, re.MULTILINE)[-4:]
+    ways = re.findall(r"^- \*\*(.+?)\*\*: ((?:.|\n  )+)", README.partition("Four ways through it")[2], re.MULTILINE)[:4]
     for name, way in ways:
         files = re.findall(r"`([\w./]+\.(?:py|smk|yaml))`", way)
         assert 4 <= len(files) <= 5, name
