@@ -11,9 +11,10 @@ from tempfile import TemporaryDirectory
 from heads.base.files import UserError
 from heads.base.marian import CONFIG
 from heads.base.names import CLASSIFICATION, TRANSLATION
+from heads.base.packaged import MINILM
 from heads.model.encoder import Encoder
 from heads.model.folder import WEIGHTS, load_model
-from heads.model.shape import FACTS
+from heads.model.shape import FACTS, shape_of
 from heads.translation.classifiers import import_classifier
 from heads.translation.from_hub import folder_of
 from heads.translation.from_mozilla import place_with_network
@@ -29,7 +30,7 @@ def import_any(name: str, out: Path, prefix: str = "", labels: Sequence[str] = (
     Raises UserError for what cannot be read, and for a prefix or labels that do not go with it.
     """
     with folder_of(place_with_network(name)) as folder:
-        if (folder / CONFIG).is_file() and read_object(folder / CONFIG).get("model_type") == "bert":
+        if is_bert(folder):
             if prefix:
                 raise UserError("--prefix is of models that translate: take it away.")
             if anew := import_classifier(folder, out, labels):
@@ -39,6 +40,23 @@ def import_any(name: str, out: Path, prefix: str = "", labels: Sequence[str] = (
             raise UserError("--labels are of a BERT: take them away.")
         import_model(str(folder), out, prefix)
         return TRANSLATION
+
+
+@contextmanager
+def opened_translator(name: str, prefix: str = "") -> Iterator[Path]:
+    """As `opened`. Raises UserError for a model that does not translate."""
+    folder = Path(name) if Path(name).is_dir() or name == MINILM else None
+    if folder and (name == MINILM or is_bert(folder)):
+        raise UserError(f"{name} is a BERT, which does not translate: make bert fine-tunes, measures and prunes one.")
+    with opened(name, prefix) as own:
+        if shape_of(own).classifies:
+            raise UserError(f"{name} is of a model that classifies, and does not translate: give one that does.")
+        yield own
+
+
+def is_bert(folder: Path) -> bool:
+    """Whether a folder of transformers is of a BERT."""
+    return (folder / CONFIG).is_file() and read_object(folder / CONFIG).get("model_type") == "bert"
 
 
 @contextmanager
