@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import re
 from pathlib import Path
 from types import SimpleNamespace
@@ -22,6 +23,7 @@ from heads.one_model.workplace import Workplace, splits_of
 from heads.translation.export import export
 from model_folders import Experiment, greedy, write_experiment
 
+DATA = re.compile(r'id="data">(.*?)</script>', re.DOTALL)
 LINES = [
     f"{what} {animal} {does} {where} ."
     for what, animal, does, where in itertools.product(
@@ -74,6 +76,12 @@ def test_a_model_keeps_the_heads_asked_for_and_what_is_told_is_what_it_lost(
     assert float(found[2]) == pytest.approx(own, abs=0.06)
     assert float(found[4]) == pytest.approx(float(found[2]) - float(found[3]), abs=0.11)
     assert "1 sentence at once: " in told
+    (shown,) = json.loads(DATA.findall((model.parent / "small.html").read_text("utf-8"))[0])["experiments"]
+    assert [(one["scope"], one["kept"], one["series"]) for one in shown["points"]] == [
+        ("", 18, "unpruned"), ("enc_self", 18, "control"), ("enc_self", 14, "pruned")]  # fmt: skip
+    assert shown["points"][2]["bleu"] == pytest.approx(own, abs=0.01)
+    assert [one["updates"][-1] for one in shown["closing"]] == [12, 12]
+    assert len(shown["models"]) == 3
     assert not (model.parent / ".small.unfinished").exists()
 
 
@@ -134,10 +142,10 @@ def test_of_the_sizes_tried_the_smallest_that_loses_no_more_is_taken(
         return Loss(heads, 90 - lost[heads], 90, -lost[heads], -lost[heads] - 1, -lost[heads] + 1)
 
     monkeypatch.setattr(shrinking, "_train_both", lambda _place, _wish, target, *_: seen.append(target))
-    monkeypatch.setattr(shrinking, "_smaller", lambda _place, scope, target: tmp_path / scope / str(target))
+    monkeypatch.setattr(shrinking, "smaller", lambda _place, scope, target: tmp_path / scope / str(target))
     monkeypatch.setattr(shrinking, "_loss", loss)
-    folder, found = shrunk(place, Wish("all", None, 0.5, 1), "cpu", 1, lambda _: None)  # type: ignore[arg-type]
-    assert (folder.name, found.kept) == (f"keep-{kept}", kept)
+    folder, found, sizes = shrunk(place, Wish("all", None, 0.5, 1), "cpu", 1, lambda _: None)  # type: ignore[arg-type]
+    assert (folder.name, found.kept, sizes) == (f"keep-{kept}", kept, tried)
     assert seen == [Target.parse(f"keep-{size}", by_gates=True) for size in tried]
     # Chosen on one half of what is held out, told of the other.
     assert measured == [*((size, "dev") for size in tried), (kept, "test")]
@@ -145,7 +153,7 @@ def test_of_the_sizes_tried_the_smallest_that_loses_no_more_is_taken(
 
 def test_where_every_size_loses_too_much_it_is_said(experiment: Experiment, monkeypatch: pytest.MonkeyPatch) -> None:
     place = SimpleNamespace(baseline=experiment.baseline)
-    for name, found in (("_train_both", None), ("_smaller", Path()), ("_loss", Loss(14, 88, 90, -2, -3, -1))):
+    for name, found in (("_train_both", None), ("smaller", Path()), ("_loss", Loss(14, 88, 90, -2, -3, -1))):
         monkeypatch.setattr(shrinking, name, lambda *_, found=found: found)
     with pytest.raises(UserError, match=r"loses more than 0\.5 BLEU: allow more"):
         shrunk(place, Wish("all", None, 0.5, 1), "cpu", 1, lambda _: None)  # type: ignore[arg-type]

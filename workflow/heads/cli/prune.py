@@ -11,8 +11,10 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from heads.base.files import UserError, read_lines
+from heads.base.files import UserError, read_lines, write_text
 from heads.cli._flags import add_device_arguments
+from heads.one_model.inspecting import shown_name
+from heads.one_model.pruned_page import pruned_page
 from heads.one_model.shrinking import heads_of, shrunk, speed_won
 from heads.one_model.told import as_told, wish_of
 from heads.one_model.workplace import Workplace, fingerprint_of, splits_of
@@ -24,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Flags of `heads prune`."""
     parser.add_argument("model", help="a folder, a name on the hub, or firefox/en-pt")
     parser.add_argument("text", type=Path, help="sentences of its source language, one a line; a tenth is held out")
-    parser.add_argument("-o", "--output", type=Path, required=True, help="folder to make")
+    parser.add_argument("-o", "--output", type=Path, required=True, help="folder to make, with a page beside it")
     size = parser.add_mutually_exclusive_group(required=True)
     size.add_argument("--keep", help="so many heads, such as 24, or encoder=12 to prune the encoder alone")
     size.add_argument("--loss", type=float, help="BLEU that it may lose at most on held-out sentences")
@@ -50,8 +52,10 @@ def run(arguments: argparse.Namespace) -> None:
         place = Workplace(arguments.output.with_name(f".{arguments.output.name}.unfinished"), asked)
         place.lay_out(folder)
     place.translate(splits, arguments.device, tell)
-    smaller, lost = shrunk(place, wish, arguments.device, arguments.threads, tell)
+    smaller, lost, tried = shrunk(place, wish, arguments.device, arguments.threads, tell)
+    shown = pruned_page(place, shown_name(arguments.model), wish.scope, tried, arguments.device, tell)
     export(smaller, arguments.output, arguments.format)
+    write_text(arguments.output.with_name(f"{arguments.output.name}.html"), shown)
     for line in as_told(place, wish.scope, lost, speed_won(place, smaller, arguments.device, 1)):
         tell(line)
     place.remove()

@@ -55,11 +55,15 @@ def inspect(
     """
     checked(sentences, references)
     text = Text(sentences, references, Path(trees) if trees else None, masked, causal=causal)
-    # The page says what the model is called, whatever its folder is.
-    name = re.sub(r"[^\w.-]+", "-", str(model).rstrip("/")).strip("-.") or "model"
+    name = shown_name(str(model))
     with opened_translator(str(model), prefix) as folder, TemporaryDirectory() as place:
         run = Path(place) / "results" / name / "baseline" / "seed-1"
         Measuring(folder, text, run, pick(device, threads), tell).measure()
-        found: dict[str, Any] = content_of(run)
+        found: dict[str, Any] = content_of([run])
         notes = notes_of(run)
     return Inspection(pd.DataFrame(table_of(found)), page(found), notes)
+
+
+def shown_name(model: str) -> str:
+    """What the page calls a model."""
+    return re.sub(r"[^\w.-]+", "-", model.rstrip("/")).strip("-.") or "model"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +21,20 @@ PARTS = ("heads", "attention")
 """Of the page; the others are about models that were pruned."""
 
 
-def content_of(run: Path) -> Record:
-    """What the page shows of the one run that `heads.one_model.measuring` wrote, and a sentence a head."""
+def content_of(runs: Sequence[Path], parts: Sequence[str] = PARTS) -> Record:
+    """What the page shows of runs, and a sentence a head.
+
+    runs: the one that `heads.one_model.measuring` wrote, and those that were pruned from it. parts: of the page.
+    """
+    run = runs[0]
     name, described = run_of(str(run))
     masked = pd.read_csv(run / "ablation.tsv", sep="\t").assign(experiment=name, seed=described.seed)
-    tables = {"measures": gathered("measures", [run]), "michel_table1": masked}
-    found = content([run], tables, {name: HardConcrete()}, [])
+    tables = {"measures": gathered("measures", runs), "michel_table1": masked}
+    if len(runs) > 1:
+        tables["pruning"] = gathered("pruning", runs)
+    found = content(runs, tables, {name: HardConcrete()}, [])
     (shown,) = found["experiments"]
-    shown["parts"] = PARTS
+    shown["parts"] = parts
     for row, own in zip(shown["table"], masked.to_dict("records"), strict=True):
         row |= {column: round(own[column], 2) for column in INTERVAL}
         row["in_words"] = in_words(row, shown["score"]["name"])

@@ -90,17 +90,19 @@ def heads_of(folder: Path, scope: str) -> int:
     return len(shape_of(folder).heads(SCOPES[scope]))
 
 
-def shrunk(place: Workplace, wish: Wish, device: str, threads: int, tell: Tell) -> tuple[Path, Loss]:
-    """The folder of the smallest model that fits the wish, and what it lost on held-out sentences.
+def shrunk(place: Workplace, wish: Wish, device: str, threads: int, tell: Tell) -> tuple[Path, Loss, list[int]]:
+    """The folder of the smallest model that fits the wish, what it lost on held-out sentences, and all sizes tried.
 
     Raises UserError where even the largest that is tried loses more than is allowed.
     """
     heads = heads_of(place.baseline, wish.scope)
     best: tuple[Path, Loss] | None = None
+    tried: list[int] = []
     for kept in wish.sizes(heads):
+        tried.append(kept)
         tell(f"training with {kept} of {heads} heads, and the control")
         _train_both(place, wish, Target.parse(f"keep-{kept}", by_gates=True), device, threads)
-        folder = _smaller(place, wish.scope, Target.parse(f"keep-{kept}", by_gates=True))
+        folder = smaller(place, wish.scope, Target.parse(f"keep-{kept}", by_gates=True))
         lost = _loss(place, wish.scope, folder, kept, "dev" if wish.loss is not None else "test", device)
         tell(f"{kept} of {heads} heads: {lost.change:+.2f} BLEU ({lost.low:+.2f} to {lost.high:+.2f})")
         if wish.loss is not None and -lost.change > wish.loss:
@@ -109,12 +111,16 @@ def shrunk(place: Workplace, wish: Wish, device: str, threads: int, tell: Tell) 
     if best is None:
         raise UserError(f"Without a quarter of its heads the model loses more than {wish.loss} BLEU: allow more.")
     folder, lost = best
-    return folder, lost if wish.loss is None else _loss(place, wish.scope, folder, lost.kept, "test", device)
+    if wish.loss is not None:
+        lost = _loss(place, wish.scope, folder, lost.kept, "test", device)
+    return folder, lost, tried
 
 
 def _train_both(place: Workplace, wish: Wish, target: Target, device: str, threads: int) -> None:
     """Train with gates and without a penalty, side by side where there are two threads."""
-    waiting = [one for one in (CONTROL, target) if not (_run(place, "gates", wish.scope, one) / "heads.tsv").is_file()]
+    waiting = [
+        one for one in (CONTROL, target) if not (run_of_target(place, "gates", wish.scope, one) / "heads.tsv").is_file()
+    ]
     each = max(1, threads // max(1, len(waiting)))
     asked = [(place.folder, place.results, wish, str(one), device, each) for one in waiting]
     if threads < 2 or len(asked) < 2:
@@ -153,28 +159,29 @@ def train_one(folder: Path, results: Path, wish: Wish, asked: str, device: str, 
     unfinished.finish({"train.jsonl": out / "train.jsonl", "gates.jsonl": out / "gates.jsonl"})
 
 
-def _run(place: Workplace, kind: str, scope: str, target: Target) -> Path:
+def run_of_target(place: Workplace, kind: str, scope: str, target: Target) -> Path:
+    """The folder of a run of this kind."""
     return place.results / kind / scope / str(target) / "seed-1"
 
 
-def _smaller(place: Workplace, scope: str, target: Target) -> Path:
+def smaller(place: Workplace, scope: str, target: Target) -> Path:
     """The folder of a trained model without the heads whose gates closed."""
-    gates, out = (_run(place, kind, scope, target) for kind in ("gates", "pruned"))
+    gates, out = (run_of_target(place, kind, scope, target) for kind in ("gates", "pruned"))
     if not (out / WEIGHTS).is_file():
         model = load_folder(gates, with_closed=True)
         open_heads = read_open_heads(gates / "heads.tsv", model.shape)
-        smaller = prune(model, open_heads)
-        check_equal(model, smaller, open_heads)
+        pruned = prune(model, open_heads)
+        check_equal(model, pruned, open_heads)
         out.mkdir(parents=True, exist_ok=True)
-        save_folder(smaller, out, facts_of(gates), made_by())
-        write_tsv(out / "heads.tsv", head_rows(smaller.shape), HEAD_COLUMNS)
+        save_folder(pruned, out, facts_of(gates), made_by())
+        write_tsv(out / "heads.tsv", head_rows(pruned.shape), HEAD_COLUMNS)
     return out
 
 
 def _loss(place: Workplace, scope: str, folder: Path, kept: int, split: str, device: str) -> Loss:
     """What a pruned model lost by the control, on the sentences of a split that are held out."""
     references = read_lines(place.text(split, SIDES[1]))
-    both = (folder, _run(place, "gates", scope, CONTROL))
+    both = (folder, run_of_target(place, "gates", scope, CONTROL))
     pruned, control = (BLEU.drawn(_translations(place, one, split, device), references, DRAWS) for one in both)
     return Loss(kept, pruned[0], control[0], *compared(pruned, control))
 
