@@ -20,6 +20,7 @@ from checkouts import ROOT, TINY, checkout, snakemake
 from heads.__main__ import main
 from heads.base.files import read_json, read_lines, read_tsv, write_json, write_lines, write_text
 from heads.base.names import TRANSLATION
+from heads.base.packaged import place_of
 from heads.config.corpora import local_files_of
 from heads.config.settings import resolve
 from heads.figures.needs import ACROSS, ANIMATED
@@ -82,7 +83,8 @@ def test_every_experiment_can_be_planned(fresh: Path, alone: str) -> None:
         (fresh / path).parent.mkdir(parents=True, exist_ok=True)
         (fresh / path).touch()
     for settings in resolve(config).values():
-        if pretrained := settings["baseline"]["pretrained"]:
+        # Those that go by a name come in packages.
+        if (pretrained := settings["baseline"]["pretrained"]) and not place_of(pretrained).is_dir():
             stacks = (f"{stack}_{what}" for stack in ("encoder", "decoder") for what in ("layers", "attention_heads"))
             write_text(fresh / pretrained / "config.json", json.dumps(dict.fromkeys(stacks, 6)))
     done = snakemake(fresh, "-n", "--config", f"run=[{','.join(experiments)}]")

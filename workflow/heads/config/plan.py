@@ -55,6 +55,7 @@ class Plan:
         self.experiments = settings.resolve(config)
         self.corpora: Mapping[str, Mapping[str, Any]] = config["corpora"]
         self.run: list[str] = config["run"]
+        self._by_folder: dict[str, Mapping[str, Any]] = {}
         entries = self.corpora.values()
         # Every URL that a corpus names, and the checksums that the settings give, by the name of the downloaded file.
         self.downloads = {download_name(url): url for entry in entries for url in corpora.downloads_of(entry)}
@@ -97,9 +98,12 @@ class Plan:
     def _sized(self, experiment: str) -> Mapping[str, Any]:
         """An experiment with numbers of heads in the place of shares; of an imported model its folder is asked."""
         resolved = self.experiments[experiment]
-        if resolved["baseline"]["pretrained"] and sweep.has_shares(resolved):
-            return sized_by_folder(experiment, resolved, self.task(experiment))
-        return resolved
+        if not (resolved["baseline"]["pretrained"] and sweep.has_shares(resolved)):
+            return resolved
+        # Asked hundreds of times, and a folder may take a twentieth of a second.
+        if experiment not in self._by_folder:
+            self._by_folder[experiment] = sized_by_folder(experiment, resolved, self.task(experiment))
+        return self._by_folder[experiment]
 
     def fine_tuned(self, experiment: str) -> list[Target]:
         """The choices of heads, such as `random2-12`, that are cut out of the baseline, which is then trained on."""

@@ -42,7 +42,7 @@ def pruned_page(place: Workplace, name: str, scope: str, sizes: Sequence[int], d
     Measuring(place.baseline, text, baseline, on, tell).measure()
     write_text(baseline / "train.jsonl", json.dumps({"update": 0, "updates": 0, "dev_loss": None}) + "\n")
     runs = [baseline]
-    for target in (CONTROL, *(Target.parse(f"keep-{kept}", by_gates=True) for kept in sizes)):
+    for target in (CONTROL, *(Target.of_choice("gates", kept) for kept in sizes)):
         tell(f"what it translates: {target}")
         smaller(place, scope, target)
         for kind in ("gates", "pruned"):

@@ -101,8 +101,8 @@ def shrunk(place: Workplace, wish: Wish, device: str, threads: int, tell: Tell) 
     for kept in wish.sizes(heads):
         tried.append(kept)
         tell(f"training with {kept} of {heads} heads, and the control")
-        _train_both(place, wish, Target.parse(f"keep-{kept}", by_gates=True), device, threads)
-        folder = smaller(place, wish.scope, Target.parse(f"keep-{kept}", by_gates=True))
+        _train_both(place, wish, Target.of_choice("gates", kept), device, threads)
+        folder = smaller(place, wish.scope, Target.of_choice("gates", kept))
         lost = _loss(place, wish.scope, folder, kept, "dev" if wish.loss is not None else "test", device)
         tell(f"{kept} of {heads} heads: {lost.change:+.2f} BLEU ({lost.low:+.2f} to {lost.high:+.2f})")
         if wish.loss is not None and -lost.change > wish.loss:
