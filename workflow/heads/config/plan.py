@@ -100,8 +100,7 @@ class Plan:
         resolved = self.experiments[experiment]
         if not (resolved["baseline"]["pretrained"] and sweep.has_shares(resolved)):
             return resolved
-        # Asked hundreds of times, and a folder may take a twentieth of a second.
-        if experiment not in self._by_folder:
+        if experiment not in self._by_folder:  # asked hundreds of times, and a folder may take a twentieth of a second
             self._by_folder[experiment] = sized_by_folder(experiment, resolved, self.task(experiment))
         return self._by_folder[experiment]
 
