@@ -66,7 +66,8 @@ def run(words: list[str]) -> int:
     if words[:1] == [STAGE]:
         words, told = words[1:], "stages of the workflow: " + ", ".join(sorted({*stages} - {*FOR_PEOPLE}))
     else:
-        told = _commands()
+        # Every job of the workflow comes this way: help is read from the commands where it is asked for.
+        told = _commands() if words[:1] in ([], ["-h"], ["--help"]) else ""
     parser = argparse.ArgumentParser(
         prog=program, description=told, allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter
     )

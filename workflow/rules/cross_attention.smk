@@ -52,7 +52,7 @@ use rule score as cross_attention_roles with:
         code=[
             f"{CODE}/{name}.py"
             for name in (
-                *("analysis/cross_attention_roles", "base/bootstrap"),
+                *("analysis/cross_attention_roles", "analysis/cross_attention_pairs", "base/bootstrap"),
                 *("analysis/alignment_pairs", "syntax/alignment", "analysis/attention_weights"),
             )
         ],

@@ -5,11 +5,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-import numpy as np
-
 from heads.analysis.alignment_pairs import golds_of, unlinked
-from heads.analysis.attention_weights import attend_to_source
-from heads.analysis.cross_attention_roles import COLUMNS, Looked, between_subwords, cross_attention_roles, looked_at
+from heads.analysis.cross_attention_pairs import roles_of_cross_attention
+from heads.analysis.cross_attention_roles import COLUMNS
 from heads.base.files import read_yaml, write_tsv
 from heads.cli._flags import add_device_arguments
 from heads.config.analyses import AlignmentHeadsSettings
@@ -49,16 +47,6 @@ def run(arguments: argparse.Namespace) -> str:
         golds = unlinked(texts, vocabularies, settings)
     device = pick(arguments.device, arguments.threads)
     model = load_folder(arguments.model).to(device)
-    heads = [(layer, head) for _, layer, head in model.shape.heads(("dec_enc",))]
-    attended = attend_to_source(model, [(gold.source, gold.target) for gold in golds], settings.batch_tokens)
-    pairs = [
-        Looked(
-            np.asarray(golds[number].source.pieces, np.int64),
-            np.asarray(golds[number].target.pieces, np.int64),
-            looked_at(weights[:, :-1]),
-            between_subwords(golds[number]) if given else None,
-        )
-        for number, weights in attended
-    ]
-    write_tsv(arguments.out, cross_attention_roles(pairs, heads, settings), COLUMNS)
+    rows = roles_of_cross_attention(model, golds, settings, linked=given)
+    write_tsv(arguments.out, rows, COLUMNS)
     return label_of(device)

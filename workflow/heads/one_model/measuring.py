@@ -17,13 +17,12 @@ import torch
 
 from heads.analysis.ablation import ablation_rows, columns_of, gates_without, masked_alone
 from heads.analysis.alignment_pairs import unlinked
-from heads.analysis.attention_weights import attend_to_source
 from heads.analysis.causal_gating import COLUMNS as CAUSAL_COLUMNS
 from heads.analysis.causal_gating import INTERFERES, IRRELEVANT, causal_rows
 from heads.analysis.confidence import COLUMNS as CONFIDENCE_COLUMNS
 from heads.analysis.confidence import confidence
+from heads.analysis.cross_attention_pairs import roles_of_cross_attention
 from heads.analysis.cross_attention_roles import COLUMNS as CROSS_COLUMNS
-from heads.analysis.cross_attention_roles import Looked, cross_attention_roles, looked_at
 from heads.analysis.importance import COLUMNS as IMPORTANCE_COLUMNS
 from heads.analysis.importance import importance_rows
 from heads.analysis.lrp.rows import COLUMNS as RELEVANCE_COLUMNS
@@ -55,7 +54,7 @@ from heads.text.batches import Batch, Pairs, measured_pairs
 from heads.text.encoding import encode_file
 from heads.text.vocabulary import Tokens
 from heads.translation.model_folder import VOCABULARIES, load_vocabularies, vocabulary_folder
-from heads.translation.scoring import every_pair, scored, searched
+from heads.translation.scoring import every_pair, score_of_texts, searched
 
 INTERVAL = ("bleu_change_low", "bleu_change_high")
 """Of what is lost with a head: 95 % by paired bootstrap over sentences."""
@@ -146,13 +145,13 @@ class Measuring:
         write_lines(self.bpe / "source.txt", self.text.sentences)
         encode_file(self.bpe / "source.txt", source, self.bpe / "source.safetensors")
         tokens = Tokens(self.bpe / "source.safetensors")
+        texts = searched(self.model, every_pair(tokens), target, GREEDY, self.device)[1]
         references, against = self.text.references, REFERENCES
         if references is None:
-            references = searched(self.model, every_pair(tokens), target, GREEDY, self.device)[1]
-            against = UNPRUNED
+            references, against = texts, UNPRUNED
         write_lines(self.bpe / "target.txt", references)
         encode_file(self.bpe / "target.txt", target, self.bpe / "target.safetensors")
-        score = scored(self.model, tokens, references, target, GREEDY, self.device)[2]
+        score = score_of_texts(texts, references, GREEDY)
         write_json(self.run / "bleu.json", {**score, "against": against})
 
     def _confidence(self) -> None:
@@ -175,18 +174,8 @@ class Measuring:
         vocabularies = load_vocabularies(self.model_folder, self.model)
         texts = [lines_of(path) for path in self._both_texts()]
         golds = unlinked(texts, vocabularies, settings)
-        heads = [(layer, head) for _, layer, head in self.model.shape.heads(("dec_enc",))]
-        attended = attend_to_source(self.model, [(gold.source, gold.target) for gold in golds], settings.batch_tokens)
-        pairs = [
-            Looked(
-                np.asarray(golds[number].source.pieces, np.int64),
-                np.asarray(golds[number].target.pieces, np.int64),
-                looked_at(weights[:, :-1]),
-                None,
-            )
-            for number, weights in attended
-        ]
-        write_tsv(self.run / "cross_attention_roles.tsv", cross_attention_roles(pairs, heads, settings), CROSS_COLUMNS)
+        rows = roles_of_cross_attention(self.model, golds, settings, linked=False)
+        write_tsv(self.run / "cross_attention_roles.tsv", rows, CROSS_COLUMNS)
 
     def _both_texts(self) -> list[Path]:
         return [self.bpe / name.replace(".model", ".txt") for name in VOCABULARIES]

@@ -20,12 +20,13 @@ from heads.base.files import UserError, read_lines, write_tsv
 from heads.base.names import SCOPES, SIDES
 from heads.base.provenance import made_by
 from heads.base.targets import CONTROL, Target
-from heads.config.analyses import SpeedSettings, TranslateSettings
+from heads.config.analyses import SpeedSettings
 from heads.config.trainings import GatesSettings, LengthSettings, TrainingSettings
 from heads.model.folder import WEIGHTS, load_folder, save_folder
 from heads.model.head_removal import COLUMNS as HEAD_COLUMNS
 from heads.model.head_removal import check_equal, head_rows, prune, read_open_heads
 from heads.model.shape import facts_of, shape_of
+from heads.one_model.measuring import GREEDY
 from heads.one_model.workplace import Workplace
 from heads.pruning.gates import COLUMNS, gate_rows
 from heads.text.vocabulary import Tokens, Vocabulary
@@ -35,7 +36,6 @@ from heads.translation.model_folder import VOCABULARIES
 from heads.translation.scoring import every_pair, searched
 from heads.translation.stream import Tell
 
-GREEDY = TranslateSettings(beam=1, length_penalty=0.0, batch_tokens=2048)
 TRAINING = TrainingSettings(
     batch_tokens=1024,
     micro_batch_tokens=1024,

@@ -61,10 +61,15 @@ def scored(
     """Translations of the first `settings.sentences` sentences (0: all), their references, BLEU and chrF."""
     numbers, texts = searched(model, every_pair(source), vocabulary, settings, device)
     own = [references[i] for i in numbers]
+    return texts, own, score_of_texts(texts, own, settings)
+
+
+def score_of_texts(texts: Sequence[str], references: Sequence[str], settings: TranslateSettings) -> dict[str, Any]:
+    """BLEU and chrF of translations, and by which search they were made."""
     facts = {
         "split": "test",
         "sentences": len(texts),
         "beam": settings.beam,
         "length_penalty": settings.length_penalty,
     }
-    return texts, own, {**bleu(texts, own), **chrf(texts, own), **facts}
+    return {**bleu(texts, references), **chrf(texts, references), **facts}
