@@ -16,7 +16,7 @@ from heads.model.transformer import Transformer
 def roles_of_cross_attention(
     model: Transformer, golds: Sequence[Gold], settings: AlignmentHeadsSettings, *, linked: bool
 ) -> list[Row]:
-    """Every head under each role. linked: by the links of the pairs, else by those of the best aligner among the heads."""
+    """Every head under each role. linked: by the links of the pairs, else by those of the heads' best aligner."""
     heads = [(layer, head) for _, layer, head in model.shape.heads(("dec_enc",))]
     attended = attend_to_source(model, [(gold.source, gold.target) for gold in golds], settings.batch_tokens)
     pairs = [
