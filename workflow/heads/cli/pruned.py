@@ -5,11 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from heads.base.files import write_tsv
-from heads.base.provenance import made_by
-from heads.model.folder import load_model, save_folder
-from heads.model.head_removal import COLUMNS, check_equal, head_rows, prune, read_open_heads
-from heads.model.shape import facts_of
+from heads.pruning.removal import remove_closed
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,9 +18,4 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Write the smaller model and the table of all heads of the original."""
-    model = load_model(arguments.start_model, with_closed=True)
-    open_heads = read_open_heads(arguments.gates, model.shape)
-    smaller = prune(model, open_heads)
-    check_equal(model, smaller, open_heads)
-    save_folder(smaller, arguments.model, facts_of(arguments.start_model), made_by())
-    write_tsv(arguments.heads, head_rows(smaller.shape), COLUMNS)
+    remove_closed(arguments.start_model, arguments.gates, arguments.model, arguments.heads)

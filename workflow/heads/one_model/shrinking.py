@@ -22,13 +22,12 @@ from heads.base.provenance import made_by
 from heads.base.targets import CONTROL, Target
 from heads.config.analyses import SpeedSettings
 from heads.config.trainings import GatesSettings, LengthSettings, TrainingSettings
-from heads.model.folder import WEIGHTS, load_folder, save_folder
-from heads.model.head_removal import COLUMNS as HEAD_COLUMNS
-from heads.model.head_removal import check_equal, head_rows, prune, read_open_heads
-from heads.model.shape import facts_of, shape_of
+from heads.model.folder import WEIGHTS, load_folder
+from heads.model.shape import shape_of
 from heads.one_model.measuring import GREEDY
 from heads.one_model.workplace import Workplace
 from heads.pruning.gates import COLUMNS, gate_rows
+from heads.pruning.removal import remove_closed
 from heads.text.vocabulary import Tokens, Vocabulary
 from heads.training.devices import label_of, pick
 from heads.training.job import Job, begin, frozen_beside, pruning_of, run_job
@@ -168,13 +167,8 @@ def smaller(place: Workplace, scope: str, target: Target) -> Path:
     """The folder of a trained model without the heads whose gates closed."""
     gates, out = (run_of_target(place, kind, scope, target) for kind in ("gates", "pruned"))
     if not (out / WEIGHTS).is_file():
-        model = load_folder(gates, with_closed=True)
-        open_heads = read_open_heads(gates / "heads.tsv", model.shape)
-        pruned = prune(model, open_heads)
-        check_equal(model, pruned, open_heads)
         out.mkdir(parents=True, exist_ok=True)
-        save_folder(pruned, out, facts_of(gates), made_by())
-        write_tsv(out / "heads.tsv", head_rows(pruned.shape), HEAD_COLUMNS)
+        remove_closed(gates, gates / "heads.tsv", out, out / "heads.tsv")
     return out
 
 

@@ -1,0 +1,24 @@
+"""From a model trained with gates to a smaller one on disk."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from heads.base.files import write_tsv
+from heads.base.provenance import made_by
+from heads.model.folder import load_model, save_folder
+from heads.model.head_removal import COLUMNS, check_equal, head_rows, prune, read_open_heads
+from heads.model.shape import facts_of
+
+
+def remove_closed(start: Path, gates: Path, out: Path, heads: Path) -> None:
+    """Write the model of a folder without the heads that its table of gates calls closed, and a table of all heads.
+
+    The smaller model is checked to be the same function. Raises UserError for a table that is of another model.
+    """
+    model = load_model(start, with_closed=True)
+    open_heads = read_open_heads(gates, model.shape)
+    smaller = prune(model, open_heads)
+    check_equal(model, smaller, open_heads)
+    save_folder(smaller, out, facts_of(start), made_by())
+    write_tsv(heads, head_rows(smaller.shape), COLUMNS)
