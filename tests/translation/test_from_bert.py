@@ -25,8 +25,8 @@ from heads.text.labels import Labels
 from heads.text.special_ids import BOS, EOS, PAD, UNK
 from heads.text.wordpieces import WordPieces, vocabulary_of
 from heads.translation.bert_folder import read_bert
-from heads.translation.classifiers import export_classifier, import_classifier
-from heads.translation.from_bert import model_of_bert
+from heads.translation.encoders_alone import export_alone, import_bert
+from heads.translation.from_bert import labels_of, model_of_bert
 from heads.translation.from_hub import folder_of
 from small_server import serving_folder
 
@@ -69,7 +69,7 @@ def theirs(model: Any, tokeniser: Any, lines: tuple[str, ...] = EXAMPLES) -> Ten
 @pytest.mark.parametrize("form", FORMS)
 def test_pieces_and_logits_are_those_of_transformers(tmp_path: Path, form: str) -> None:
     tokeniser, model = made(tmp_path / "theirs", FORMS[form])
-    import_classifier(tmp_path / "theirs", tmp_path / "ours")
+    import_bert(tmp_path / "theirs", tmp_path / "ours")
     vocabulary = vocabulary_of(tmp_path / "ours/source.model")
     ids = [[tokeniser.convert_ids_to_tokens(n) for n in tokeniser(*line.split("\t")).input_ids] for line in EXAMPLES]
     assert [[vocabulary.piece(n) for n in row] for row in vocabulary.encode(EXAMPLES)] == ids
@@ -82,7 +82,7 @@ def test_pieces_and_logits_are_those_of_transformers(tmp_path: Path, form: str) 
 
 def test_special_pieces_stand_where_ours_do_and_every_other_keeps_its_text(tmp_path: Path) -> None:
     made(tmp_path / "theirs", {})
-    import_classifier(tmp_path / "theirs", tmp_path / "ours")
+    import_bert(tmp_path / "theirs", tmp_path / "ours")
     vocabulary = WordPieces(tmp_path / "ours/source.model")
     assert [vocabulary.piece(n) for n in (PAD, BOS, EOS, UNK)] == ["[PAD]", "[CLS]", "[SEP]", "[UNK]"]
     assert {vocabulary.piece(n) for n in range(len(vocabulary))} == {*PIECES}
@@ -98,7 +98,7 @@ def test_special_pieces_stand_where_ours_do_and_every_other_keeps_its_text(tmp_p
 
 def test_a_span_is_of_the_characters_of_its_piece(tmp_path: Path) -> None:
     made(tmp_path / "theirs", {})
-    import_classifier(tmp_path / "theirs", tmp_path / "ours")
+    import_bert(tmp_path / "theirs", tmp_path / "ours")
     sentence = "The  dogs, sleeping"
     ids, spans = vocabulary_of(tmp_path / "ours/source.model").spans(sentence)
     assert [sentence[start:end].lower() for start, end in spans] == ["the", "dog", "s", ",", "sleep", "ing"]
@@ -107,11 +107,11 @@ def test_a_span_is_of_the_characters_of_its_piece(tmp_path: Path) -> None:
 
 def test_the_labels_are_those_of_its_config_in_its_order_or_those_given(tmp_path: Path) -> None:
     made(tmp_path / "theirs", {})
-    import_classifier(tmp_path / "theirs", tmp_path / "ours")
+    import_bert(tmp_path / "theirs", tmp_path / "ours")
     assert Labels(tmp_path / "ours/target.model").words == ["neutral", "entailment", "contradiction"]
     labels = opened(tmp_path / "ours/target.model").arrays(["contradiction", "entailment"])[0]
     assert labels.tolist() == [2, 1]
-    import_classifier(tmp_path / "theirs", tmp_path / "named", ["yes", "maybe", "no"])
+    import_bert(tmp_path / "theirs", tmp_path / "named", ["yes", "maybe", "no"])
     assert Labels(tmp_path / "named/target.model").words == ["yes", "maybe", "no"]
 
 
@@ -120,9 +120,9 @@ def test_a_model_without_a_classifier_gets_one_that_is_to_be_trained(tmp_path: P
     tokeniser, folder = save_tokeniser(tmp_path / "theirs"), tmp_path / "theirs"
     model = save_bert(folder, kind)
     with pytest.raises(UserError, match="has no classifier, so its labels are unknown: name those that it is to learn"):
-        import_classifier(folder, tmp_path / "ours")
+        labels_of(read_bert(folder))
     for out in ("ours", "again"):
-        said = import_classifier(folder, tmp_path / out, ["a", "b", "c", "d"])
+        said = import_bert(folder, tmp_path / out, ["a", "b", "c", "d"])
         assert said.startswith("The model came without a classifier: it is drawn at random,")
     ours, again = (load_classifier(tmp_path / out) for out in ("ours", "again"))
     inner = model.bert if kind == "BertForPreTraining" else model
@@ -145,9 +145,9 @@ def test_a_model_without_a_pooler_gets_one_that_is_to_be_trained_unless_it_has_a
     assert not [name for name in model.state_dict() if "pooler" in name]
     if kind == "BertForTokenClassification":
         with pytest.raises(UserError, match=r"theirs has a classifier that reads no pooler, as that of .*: give the"):
-            import_classifier(folder, tmp_path / "ours", ["a", "b", "c"])
+            import_bert(folder, tmp_path / "ours", ["a", "b", "c"])
         return
-    said = import_classifier(folder, tmp_path / "ours", ["a", "b", "c", "d"])
+    said = import_bert(folder, tmp_path / "ours", ["a", "b", "c", "d"])
     assert said.startswith("The model came without a pooler and a classifier: they are drawn at random,")
     assert said in (tmp_path / "ours/README.md").read_text(encoding="utf-8")
     ours = load_classifier(tmp_path / "ours")
@@ -180,13 +180,13 @@ def test_what_is_drawn_anew_is_as_bert_draws_it_and_hangs_on_the_seed_alone(tmp_
 def test_a_model_goes_back_to_transformers_with_zeros_for_heads_that_were_cut_out(tmp_path: Path, left: str) -> None:
     cut = left == "few"
     tokeniser, original = made(tmp_path / "theirs", {})
-    import_classifier(tmp_path / "theirs", tmp_path / "ours")
+    import_bert(tmp_path / "theirs", tmp_path / "ours")
     folder, model = tmp_path / "ours", load_classifier(tmp_path / "ours")
     if cut:
         model = prune(model, {"enc_self": [[True, False], [False, True], [False, False]]})
         assert isinstance(model, Classifier)
         save_folder(model, folder, facts_of(folder), facts_of(folder)["provenance"])
-    difference = export_classifier(folder, tmp_path / "back", "huggingface", examples=EXAMPLES)
+    difference = export_alone(folder, tmp_path / "back", "huggingface", examples=EXAMPLES)
     assert difference is not None and difference < 1e-5
     back = transformers.BertForSequenceClassification.from_pretrained(tmp_path / "back").eval()
     read = transformers.AutoTokenizer.from_pretrained(tmp_path / "back")
@@ -199,7 +199,7 @@ def test_a_model_goes_back_to_transformers_with_zeros_for_heads_that_were_cut_ou
     first, second = back.bert.encoder.layer[1].attention.self.query.weight.split(6)
     assert bool((first == 0).all()) is cut and bool((second != 0).all())
     assert bool((back.bert.encoder.layer[2].attention.self.query.weight == 0).all()) is cut
-    import_classifier(tmp_path / "back", tmp_path / "round")
+    import_bert(tmp_path / "back", tmp_path / "round")
     again = logits_of(load_classifier(tmp_path / "round"), vocabulary_of(tmp_path / "round/source.model"))
     torch.testing.assert_close(again, ours, rtol=0, atol=1e-5)
 
@@ -281,7 +281,7 @@ def test_a_folder_with_a_fault_is_refused_in_one_sentence_and_nothing_is_left(
     made(tmp_path / "theirs", {})
     spoil(tmp_path / "theirs")
     with pytest.raises(UserError, match=words) as caught:
-        import_classifier(tmp_path / "theirs", tmp_path / "ours")
+        import_bert(tmp_path / "theirs", tmp_path / "ours")
     assert "\n" not in str(caught.value)
     assert [path.name for path in tmp_path.iterdir()] == ["theirs"]
 
@@ -289,9 +289,9 @@ def test_a_folder_with_a_fault_is_refused_in_one_sentence_and_nothing_is_left(
 def test_a_folder_that_is_not_there_says_what_to_fetch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UserError, match=r"fetch config\.json, .*vocab\.txt or .*huggingface\.co/some/bert/tree/main"):
-        import_classifier(Path("some/bert"), tmp_path / "ours")
+        import_bert(Path("some/bert"), tmp_path / "ours")
     with pytest.raises(UserError, match="is no folder: give one as save_pretrained writes it of a BertFor"):
-        import_classifier(tmp_path / "bert", tmp_path / "ours")
+        import_bert(tmp_path / "bert", tmp_path / "ours")
 
 
 @pytest.mark.parametrize("form", ["tokenizer.json", "vocab.txt"])
@@ -301,7 +301,7 @@ def test_a_name_on_the_hub_is_fetched_file_by_file(tmp_path: Path, monkeypatch: 
     tokeniser, model = made(files, {"form": form})
     with serving_folder(tmp_path / "site") as hub:
         with folder_of(Path("Some-Lab/bert"), hub) as folder:
-            import_classifier(folder, tmp_path / "ours")
+            import_bert(folder, tmp_path / "ours")
         (files / "model.safetensors").unlink()
         with (
             pytest.raises(UserError, match=r"fetch config\.json, .*vocab\.txt or .*answers 404"),
@@ -314,7 +314,7 @@ def test_a_name_on_the_hub_is_fetched_file_by_file(tmp_path: Path, monkeypatch: 
 
 def test_a_damaged_vocabulary_is_refused(tmp_path: Path) -> None:
     made(tmp_path / "theirs", {})
-    import_classifier(tmp_path / "theirs", tmp_path / "ours")
+    import_bert(tmp_path / "theirs", tmp_path / "ours")
     path = tmp_path / "ours/source.model"
     path.write_bytes(path.read_bytes().replace(b"cat", b"cot"))
     with pytest.raises(UserError, match=r"source\.model holds no word pieces, or .* is damaged"):

@@ -39,7 +39,7 @@ Row = dict[str, str | int | float]
 
 def gates_without(model: Encoder, masked: Collection[Head]) -> dict[str, list[Tensor]]:
     """Gates, where the model is, that close the live heads `masked` and leave all others open."""
-    make = model.projection.weight.new_tensor
+    make = next(model.parameters()).new_tensor
     return {
         kind: [make([float((kind, layer, head) not in masked) for head in live]) for layer, live in enumerate(layers)]
         for kind, layers in model.shape.live_heads.items()

@@ -32,14 +32,14 @@ def live_weights(trace: Trace, shape: ModelShape, attention: str) -> Tensor | No
 def attend(model: Encoder, sentences: Sequence[Words], batch_tokens: int) -> Iterator[SentenceAttention]:
     """Each sentence with its encoder self-attention [N, P, P], heads in the order of `ModelShape.heads`.
 
-    The model, in evaluation mode, reads the sentence and the end sign; one that classifies reads the start sign before
-    it and no second sentence. Rows and columns of these signs are dropped and weights are not scaled up again.
+    The model, in evaluation mode, reads the sentence and the end sign; an encoder alone reads the start sign before it
+    and no second sentence. Rows and columns of these signs are dropped and weights are not scaled up again.
     Sentences come by length, in batches of about `batch_tokens` pieces. Nothing comes of a model without a live
     head in its encoder.
     """
     device = next(model.parameters()).device
     lengths = np.array([len(sentence.pieces) for sentence in sentences], np.int64)
-    start = [BOS] if model.shape.classifies else []
+    start = [BOS] if model.shape.alone else []
     for members in cut(np.argsort(lengths, kind="stable"), lengths, batch_tokens):
         source, mask = pad([np.array([*start, *sentences[i].pieces, EOS], np.int32) for i in members])
         trace: Trace = {}

@@ -91,7 +91,7 @@ def source_batches(
     if count < size:
         raise UserError(f"speed.batch_sizes has {size}, but there are only {count} sentences: take it out.")
     order = np.argsort(source.lengths[:count], kind="stable")
-    ends = np.array([] if unpruned.shape.classifies else [EOS], np.int32)
+    ends = np.array([] if unpruned.shape.alone else [EOS], np.int32)
     batches = []
     for start in range(0, count, size):
         ids, mask = (part.to(device) for part in pad([np.append(source[i], ends) for i in order[start : start + size]]))
@@ -124,7 +124,7 @@ def ending_after(model: Encoder, pieces: int) -> Iterator[None]:
 
     Labels are told at once by themselves.
     """
-    if model.shape.classifies:
+    if model.shape.alone:
         yield
         return
     steps = count_from(1)

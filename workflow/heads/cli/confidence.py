@@ -30,7 +30,7 @@ def run(arguments: argparse.Namespace) -> str:
     settings = section(ConfidenceSettings, read_yaml(arguments.settings)["confidence"])
     device = pick(arguments.device, arguments.threads)
     model = load_model(arguments.model).to(device)
-    pairs = measured_pairs(arguments.source, arguments.target, labelled=model.shape.classifies)
+    pairs = measured_pairs(arguments.source, arguments.target, labelled=model.shape.alone)
     batches = (batch for _, batch in pairs.in_order(settings.batch_tokens, settings.sentences or None))
     write_tsv(arguments.out, confidence(model, batches), COLUMNS)
     return label_of(device)

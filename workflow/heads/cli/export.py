@@ -11,7 +11,7 @@ from pathlib import Path
 
 from heads.base.files import UserError, read_lines
 from heads.model.shape import shape_of
-from heads.translation.classifiers import export_classifier
+from heads.translation.encoders_alone import export_alone
 from heads.translation.export import FORMATS, export
 from heads.translation.to_ctranslate2 import QUANTIZATIONS
 
@@ -50,16 +50,17 @@ def run(arguments: argparse.Namespace) -> None:
         raise UserError(
             f"{arguments.model} is no folder: give that of a run in results/EXPERIMENT, or an exported one."
         )
-    classifies = shape_of(arguments.model).classifies
-    if classifies:
-        difference = export_classifier(arguments.model, arguments.out, form, examples=sentences)
+    shape = shape_of(arguments.model)
+    if shape.alone:
+        difference = export_alone(arguments.model, arguments.out, form, examples=sentences)
     else:
         told = {"sentences": sentences, "quantization": quantization, "alignment": arguments.alignment}
         difference = export(arguments.model, arguments.out, form, **told)
-    if classifies and difference is None:
+    if shape.alone and difference is None:
         print(f"{arguments.out}: README.md in it tells what it is", file=sys.stderr)
     elif difference is None:
         print(f"python -m heads translate --model {arguments.out} < source.txt", file=sys.stderr)
     else:
-        farthest = f"{arguments.out} differs from ours by at most {difference:.1e} nats a piece"
+        of = "in a part of a vector of length 1" if shape.embeds else "nats a piece"
+        farthest = f"{arguments.out} differs from ours by at most {difference:.1e} {of}"
         print(f"{farthest}; its README.md tells how to use it", file=sys.stderr)

@@ -1,13 +1,16 @@
-"""The model of a shape: one that classifies where the shape has labels, else one that translates."""
+"""The model of a shape: one that translates where it has a decoder, else one that classifies or embeds."""
 
 from __future__ import annotations
 
 from heads.model.classifier import Classifier
 from heads.model.encoder import Encoder
+from heads.model.sentence_encoder import SentenceEncoder
 from heads.model.shape import ModelShape
 from heads.model.transformer import Transformer
 
 
 def model_of(shape: ModelShape) -> Encoder:
     """A fresh model of this shape."""
-    return Classifier(shape) if shape.classifies else Transformer(shape)
+    if shape.alone:
+        return Classifier(shape) if shape.classifies else SentenceEncoder(shape)
+    return Transformer(shape)

@@ -54,17 +54,14 @@ def token_types(ids: Tensor) -> Tensor:
     return (ends.cumsum(1) - ends).clamp(max=1)
 
 
-class Classifier(Encoder):
-    """Encoder of an example whose first state, pooled, tells its label."""
+class ExampleEncoder(Encoder):
+    """What models that read examples have in common: all but what is made of the last states."""
 
     def __init__(self, shape: ModelShape) -> None:
         super().__init__(shape)
         self.source_embedding = ExampleEmbedding(shape)
         self.encoder = nn.ModuleList(Layer(shape, i, decoder=False) for i in range(shape.encoder_layers))
         self.encoder_norm = final_norm(shape)
-        self.pooler = Linear(shape.width, shape.width)
-        self.projection = Linear(shape.width, shape.labels)
-        self.initialise()
 
     def forward(
         self,
@@ -74,11 +71,29 @@ class Classifier(Encoder):
         gates: Gates | None = None,
         trace: Trace | None = None,
     ) -> Tensor:
-        """The pooled state [B, 1, D] of examples [B, S], of which `projection` makes the logits of their one answer.
+        """The one state [B, 1, D] of examples [B, S], of which `projection` makes their answer.
 
         target: not read, as a label is told at once.
         """
-        first = self.encode(source, source_mask, gates, trace)[:, :1]
+        return self.summed_up(self.encode(source, source_mask, gates, trace), source_mask, trace)
+
+    def summed_up(self, states: Tensor, source_mask: Tensor, trace: Trace | None = None) -> Tensor:
+        """The one state [B, 1, D] of the last states [B, S, D] of examples with this mask [B, S]."""
+        raise NotImplementedError
+
+
+class Classifier(ExampleEncoder):
+    """Encoder of an example whose first state, pooled, tells its label."""
+
+    def __init__(self, shape: ModelShape) -> None:
+        super().__init__(shape)
+        self.pooler = Linear(shape.width, shape.width)
+        self.projection = Linear(shape.width, shape.labels)
+        self.initialise()
+
+    def summed_up(self, states: Tensor, source_mask: Tensor, trace: Trace | None = None) -> Tensor:  # noqa: ARG002
+        """That of the start alone, pooled."""
+        first = states[:, :1]
         if trace is not None:
             trace["pooler.input"] = first
         pooled: Tensor = self.pooler(first).tanh()

@@ -12,7 +12,7 @@ from heads.base.files import UserError, write_sealed_json
 from heads.base.names import WITH_GATES
 from heads.model.build import model_of
 from heads.model.checkpoint import load_tensors, save_tensors
-from heads.model.classifier import Classifier
+from heads.model.classifier import Classifier, ExampleEncoder
 from heads.model.encoder import Encoder
 from heads.model.head_removal import prune, read_open_heads, run_at
 from heads.model.shape import FACTS, NO_SHAPE, ModelShape
@@ -62,14 +62,23 @@ def load_folder(folder: Path, *, with_closed: bool = False) -> Transformer:
     """The model of a folder, as `load_model` gives it. Raises UserError where it does not translate."""
     model = load_model(folder, with_closed=with_closed)
     if not isinstance(model, Transformer):
-        raise UserError(f"{folder} is of a model that classifies, and does not translate: give another run.")
+        does = "classifies" if model.shape.classifies else "embeds sentences"
+        raise UserError(f"{folder} is of a model that {does}, and does not translate: give another run.")
     return model
 
 
 def load_classifier(folder: Path) -> Classifier:
     """The model of a folder, as `load_model` gives it. Raises UserError where it does not classify."""
-    model = load_model(folder)
+    model = load_alone(folder)
     if not isinstance(model, Classifier):
+        raise UserError(f"{folder} is of a model that embeds sentences, and tells no labels: give another run.")
+    return model
+
+
+def load_alone(folder: Path) -> ExampleEncoder:
+    """The model of a folder, as `load_model` gives it. Raises UserError where it has a decoder."""
+    model = load_model(folder)
+    if not isinstance(model, ExampleEncoder):
         raise UserError(f"{folder} is of a model that translates, and tells no labels: give another run.")
     return model
 

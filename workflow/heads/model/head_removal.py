@@ -56,7 +56,7 @@ def prune(model: Model, open_heads: OpenHeads) -> Model:
                     if name in weights:
                         weights[name] = weights[name][columns]
             weights[f"{prefix}.output.weight"] = weights[f"{prefix}.output.weight"][:, columns]
-    smaller.to(model.projection.weight).load_state_dict(weights)
+    smaller.to(next(model.parameters())).load_state_dict(weights)
     return smaller.train(model.training)
 
 

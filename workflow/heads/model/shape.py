@@ -55,7 +55,7 @@ class ModelShape:
     shared_embedding: bool = False
     """The source's embedding is the target's."""
     labels: int = 0
-    """How many there are to tell apart; 0: the model translates. One that classifies has no heads but the encoder's."""
+    """How many there are to tell apart; 0: the model translates, or embeds sentences if it has no decoder."""
     token_types: int = 0
     """Vectors for the first and the second sentence of an example, if there are any."""
     max_positions: int = 0
@@ -67,8 +67,8 @@ class ModelShape:
         """Raises ValueError for words that are not known here, and for what cannot be one."""
         if self.activation not in ACTIVATIONS or self.positions not in POSITIONS:
             raise ValueError(f"{self.activation} and {self.positions} are not both known")
-        if (self.positions == LEARNED) != (self.max_positions > 0) or (self.positions == LEARNED and not self.labels):
-            raise ValueError("positions are learnt where it is told how many, by models that classify")
+        if (self.positions == LEARNED) != (self.max_positions > 0) or (self.positions == LEARNED and not self.alone):
+            raise ValueError("positions are learnt where it is told how many, by encoders alone")
         if self.labels and (self.labels != self.target_pieces or self.layers("dec_self") or self.layers("dec_enc")):
             raise ValueError("a model that classifies has labels alone behind its encoder")
         if self.decoder_past not in PASTS or self.layers("dec_self") != self.decoder_layers * (not self.recurrent):
@@ -77,9 +77,19 @@ class ModelShape:
             raise ValueError("a shared embedding is of one vocabulary")
 
     @property
+    def alone(self) -> bool:
+        """Whether it is of an encoder without a decoder, which reads examples: one that classifies or embeds."""
+        return not self.decoder_layers
+
+    @property
     def classifies(self) -> bool:
         """Whether it is of a model that tells labels, and does not translate."""
         return self.labels > 0
+
+    @property
+    def embeds(self) -> bool:
+        """Whether it is of a model that makes one vector of a sentence."""
+        return self.alone and not self.classifies
 
     @property
     def recurrent(self) -> bool:

@@ -114,7 +114,7 @@ def run_job(
     Returns the folder of the unfinished training, to be finished when the caller has written its own outputs too. Only
     the first of several processes comes back. Raises UserError when the loss is no number.
     """
-    pairs = read_pairs(job.data, "train", settings.max_pieces, labelled=model.shape.classifies)
+    pairs = read_pairs(job.data, "train", settings.max_pieces, labelled=model.shape.alone)
     plan = Plan(settings, length, job.seed, updates_before, job.device, keep_at, job.processes, new)
     training = Training(model, pairs, plan, pruning)
     unfinished = _taken_up(job, start)
@@ -147,7 +147,7 @@ def _taken_up(job: Job, start: str) -> Unfinished:
 
 
 def _evaluation(job: Job, model: Encoder, settings: TrainingSettings) -> Evaluate:
-    pairs = read_pairs(job.data, "dev", settings.max_pieces, labelled=model.shape.classifies)
+    pairs = read_pairs(job.data, "dev", settings.max_pieces, labelled=model.shape.alone)
     if model.shape.classifies:
         return classification(pairs, settings, job.device)
     vocabulary = Vocabulary(job.data / "target.model")

@@ -1,4 +1,4 @@
-"""A BERT of transformers as a classifier of ours: the same logits, with its pieces renumbered.
+"""A BERT of transformers as a classifier or sentence encoder of ours: the same states, with its pieces renumbered.
 
 Ours have padding, start, separator and unknown at ids of their own, where BERT has [PAD], [CLS], [SEP] and [UNK].
 V pieces of the vocabulary, D width.
@@ -7,15 +7,19 @@ V pieces of the vocabulary, D width.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeVar
 
 import torch
 from torch import Tensor
 
 from heads.base.files import UserError
 from heads.base.marian import CONFIG
+from heads.base.names import CLASSIFICATION, KINDS_OF
 from heads.model.classifier import Classifier
-from heads.model.shape import LEARNED, ModelShape, full_heads, kinds_of
+from heads.model.encoder import Encoder
+from heads.model.sentence_encoder import SentenceEncoder
+from heads.model.shape import LEARNED, ModelShape, full_heads
 from heads.translation.bert_folder import SAVED_BY, BertFolder
 
 SPECIAL = ("[PAD]", "[CLS]", "[SEP]", "[UNK]")
@@ -46,6 +50,9 @@ LAYER = {
     "feedforward_residual.norm": "output.LayerNorm",
 }
 PIECES = "source_embedding.pieces.weight"
+EMBEDDING = ("embedding",)
+"""What stands in the place of labels where a model tells none."""
+Model = TypeVar("Model", bound=Encoder)
 
 
 def model_of_bert(folder: BertFolder, labels: Sequence[str] = (), seed: int = 0) -> Classifier:
@@ -55,13 +62,23 @@ def model_of_bert(folder: BertFolder, labels: Sequence[str] = (), seed: int = 0)
     do not fit the rest.
     """
     names = labels_of(folder, labels)
-    model = Classifier(shape_of_bert(folder, len(names))).eval()
-    expected, tensors = model.state_dict(), dict(folder.tensors)
+    model, tensors = Classifier(shape_of_bert(folder, len(names))), dict(folder.tensors)
     drawn = torch.Generator().manual_seed(seed)
     for part in lacking(folder):
         rows = len(names) if part == CLASSIFIER else model.shape.width
         tensors[f"{part}.weight"] = torch.randn(rows, model.shape.width, generator=drawn) * SPREAD
         tensors[f"{part}.bias"] = torch.zeros(rows)
+    return _filled(model, folder, tensors)
+
+
+def sentence_encoder_of_bert(folder: BertFolder) -> SentenceEncoder:
+    """Our model of a BERT without a classifier, in evaluation mode. Raises UserError as `model_of_bert` does."""
+    return _filled(SentenceEncoder(shape_of_bert(folder, 0)), folder, folder.tensors)
+
+
+def _filled(model: Model, folder: BertFolder, tensors: Mapping[str, Tensor]) -> Model:
+    """The model with weights by their names there, in evaluation mode."""
+    expected = model.state_dict()
     weights = {ours: _taken(folder, tensors, theirs) for ours, theirs in names_of(model.shape)}
     if len(weights[PIECES]) != len(folder.pieces):
         raise UserError(
@@ -74,11 +91,11 @@ def model_of_bert(folder: BertFolder, labels: Sequence[str] = (), seed: int = 0)
             sizes = " and not ".join(" x ".join(map(str, part.shape)) for part in (weights[name], value))
             raise UserError(f"{folder.path}: the weights of {name} are {sizes}, as {CONFIG} would have it.")
     model.load_state_dict(weights)
-    return model
+    return model.eval()
 
 
 def lacking(folder: BertFolder) -> list[str]:
-    """Which of classifier and pooler a folder does not have, as an encoder alone has neither; by their names there.
+    """Which of classifier and pooler a folder does not have, as an encoder may have neither; by their names there.
 
     Raises UserError for a classifier without a pooler: it was trained to read something else.
     """
@@ -137,7 +154,7 @@ def labels_of(folder: BertFolder, given: Sequence[str] = ()) -> tuple[str, ...]:
 
 
 def shape_of_bert(folder: BertFolder, labels: int) -> ModelShape:
-    """Our shape of it. Raises UserError for what ours cannot have."""
+    """Our shape of it, with so many labels or none. Raises UserError for what ours cannot have."""
     config = folder.config
     width, heads = config["hidden_size"], config["num_attention_heads"]
     if width % heads:
@@ -150,9 +167,9 @@ def shape_of_bert(folder: BertFolder, labels: int) -> ModelShape:
         attention_dropout=float(config["attention_probs_dropout_prob"]),
         pre_norm=False,
         source_pieces=len(folder.pieces),
-        target_pieces=labels,
+        target_pieces=labels or len(EMBEDDING),
         original_heads=heads,
-        live_heads=full_heads(layers=config["num_hidden_layers"], heads=heads, kinds=kinds_of(labels)),
+        live_heads=full_heads(layers=config["num_hidden_layers"], heads=heads, kinds=KINDS_OF[CLASSIFICATION]),
         attention_biases=True,
         activation=config["hidden_act"],
         positions=LEARNED,
@@ -168,6 +185,8 @@ def shape_of_bert(folder: BertFolder, labels: int) -> ModelShape:
 def names_of(shape: ModelShape) -> Iterator[tuple[str, str]]:
     """Our and their name of every weight."""
     for ours, theirs in OUTSIDE.items():
+        if theirs in (POOLER, CLASSIFIER) and not shape.classifies:
+            continue
         table = ours in ("source_embedding.pieces", "source_embedding.positions", "source_embedding.types")
         for part in ("weight",) if table else ("weight", "bias"):
             yield f"{ours}.{part}", f"{theirs}.{part}"
@@ -177,7 +196,7 @@ def names_of(shape: ModelShape) -> Iterator[tuple[str, str]]:
                 yield f"encoder.{layer}.{ours}.{part}", f"bert.encoder.layer.{layer}.{theirs}.{part}"
 
 
-def _taken(folder: BertFolder, tensors: dict[str, Tensor], name: str) -> Tensor:
+def _taken(folder: BertFolder, tensors: Mapping[str, Tensor], name: str) -> Tensor:
     if name not in tensors:
         raise UserError(f"{folder.path} has no weights called {name}: copy model.safetensors again.")
     return tensors[name]

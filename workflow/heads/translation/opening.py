@@ -15,7 +15,7 @@ from heads.base.packaged import MINILM
 from heads.model.encoder import Encoder
 from heads.model.folder import WEIGHTS, load_model
 from heads.model.shape import FACTS, shape_of
-from heads.translation.classifiers import import_classifier
+from heads.translation.encoders_alone import import_bert
 from heads.translation.from_hub import folder_of
 from heads.translation.from_mozilla import place_with_network
 from heads.translation.marian_folder import read_object
@@ -23,7 +23,7 @@ from heads.translation.readers import import_model
 
 
 def import_any(name: str, out: Path, prefix: str = "", labels: Sequence[str] = ()) -> str:
-    """Write a model of others to the new folder `out`, as one that can be pruned; give its task.
+    """Write a model of others to the new folder `out`, as one that can be pruned; give its task, labels or none.
 
     name: a folder (Marian's, or of save_pretrained), a name on the hub, or one such as firefox/en-pt. prefix: what each
     source sentence begins with. labels: of a BERT, in the order of its classifier. What was drawn at random is said.
@@ -33,7 +33,7 @@ def import_any(name: str, out: Path, prefix: str = "", labels: Sequence[str] = (
         if is_bert(folder):
             if prefix:
                 raise UserError("--prefix is of models that translate: take it away.")
-            if anew := import_classifier(folder, out, labels):
+            if anew := import_bert(folder, out, labels):
                 print(anew, file=sys.stderr)
             return CLASSIFICATION
         if labels:

@@ -13,10 +13,10 @@ from heads.formats.registry import format_of
 from heads.model.encoder import Encoder
 from heads.model.folder import save_folder
 from heads.translation.bert_folder import read_bert
-from heads.translation.classifiers import write_pieces_and_labels
+from heads.translation.encoders_alone import write_pieces_and_labels
 from heads.translation.export import new_folder
 from heads.translation.export_page import page, use_of
-from heads.translation.from_bert import drawn_anew, model_of_bert
+from heads.translation.from_bert import drawn_anew, labels_of, model_of_bert
 from heads.translation.from_firefox import model_of_firefox, read_firefox, write_firefox_vocabularies
 from heads.translation.from_marian import model_of_marian
 from heads.translation.importing import write_vocabularies
@@ -52,6 +52,11 @@ def _bert(folder: Path, wishes: Wishes) -> Encoder:
     return model_of_bert(theirs, wishes.labels, wishes.seed)
 
 
+def _bert_vocabulary(folder: Path, place: Path, wishes: Wishes) -> None:
+    theirs = read_bert(folder)
+    write_pieces_and_labels(theirs, place, labels_of(theirs, wishes.labels))
+
+
 def _no_prefix(wishes: Wishes) -> None:
     if wishes.prefix:
         raise UserError("this model has one target language: leave the prefix out.")
@@ -71,9 +76,7 @@ def _firefox(folder: Path, wishes: Wishes) -> Encoder:
 
 
 READERS = {
-    "bert": Reader(
-        _bert, lambda folder, place, wishes: write_pieces_and_labels(read_bert(folder), place, wishes.labels)
-    ),
+    "bert": Reader(_bert, _bert_vocabulary),
     "marian": Reader(
         _marian, lambda folder, place, wishes: write_vocabularies(read_marian(folder), place, wishes.prefix)
     ),

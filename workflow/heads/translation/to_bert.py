@@ -1,4 +1,4 @@
-"""A classifier of ours as transformers' BertForSequenceClassification with its tokeniser, equal in every logit.
+"""An encoder of ours as a BERT of transformers with its tokeniser, equal in every logit or vector.
 
 BERT has as many heads in every layer: those that are cut out have zeros in its matrices, which add nothing.
 """
@@ -17,35 +17,42 @@ from torch import Tensor
 from heads.base.bert import WORD_PIECES
 from heads.base.files import UserError, write_json
 from heads.base.marian import CONFIG, TOKENIZER, WEIGHTS
-from heads.model.classifier import Classifier
+from heads.model.classifier import ExampleEncoder
 from heads.model.shape import LEARNED, ModelShape
 from heads.text.special_ids import BOS, EOS, PAD, UNK
 from heads.text.wordpieces import WordPieces
-from heads.translation.bert_folder import read_bert
-from heads.translation.from_bert import SPECIAL, model_of_bert, names_of
+from heads.translation.bert_folder import PREFIX, SAVED_BY, read_bert
+from heads.translation.from_bert import SPECIAL, model_of_bert, names_of, sentence_encoder_of_bert
 from heads.translation.to_huggingface import with_all_heads
 
 LONGEST, EXAMPLES = 40, 16
 
 
-def write_bert(model: Classifier, vocabulary: WordPieces, labels: Sequence[str], folder: Path) -> None:
+def write_bert(model: ExampleEncoder, vocabulary: WordPieces, labels: Sequence[str], folder: Path) -> None:
     """Write config, weights and tokeniser into a folder; `labels` in the order of the logits.
 
+    A classifier becomes a BertForSequenceClassification, a sentence encoder a BertModel without a pooler.
     Raises UserError for a model that BERT cannot express.
     """
     shape = model.shape
     _check(shape)
     write_json(folder / CONFIG, config_of(shape, labels))
+    write_tokenizer(shape, vocabulary, folder)
+    state = {name: value.detach().cpu() for name, value in model.state_dict().items()}
+    whole = with_all_heads(shape, state)
+    bare = "" if shape.classifies else PREFIX
+    tensors = {theirs.removeprefix(bare): whole[ours].contiguous() for ours, theirs in names_of(shape)}
+    save_file(tensors, folder / WEIGHTS, metadata={"format": "pt"})
+
+
+def write_tokenizer(shape: ModelShape, vocabulary: WordPieces, folder: Path) -> None:
+    """Write the tokeniser, with our ids, into a folder."""
     write_json(folder / WORD_PIECES, described(vocabulary))
     special = dict(zip(("pad_token", "cls_token", "sep_token", "unk_token"), SPECIAL, strict=True))
     write_json(
         folder / TOKENIZER,
         {"tokenizer_class": "BertTokenizer", "model_max_length": shape.max_positions, **special},
     )
-    state = {name: value.detach().cpu() for name, value in model.state_dict().items()}
-    whole = with_all_heads(shape, state)
-    tensors = {theirs: whole[ours].contiguous() for ours, theirs in names_of(shape)}
-    save_file(tensors, folder / WEIGHTS, metadata={"format": "pt"})
 
 
 def _check(shape: ModelShape) -> None:
@@ -69,8 +76,12 @@ def _check(shape: ModelShape) -> None:
 
 def config_of(shape: ModelShape, labels: Sequence[str]) -> dict[str, Any]:
     """What config.json says."""
+    told = {
+        "id2label": {str(number): label for number, label in enumerate(labels)},
+        "label2id": {label: number for number, label in enumerate(labels)},
+    }
     return {
-        "architectures": ["BertForSequenceClassification"],
+        "architectures": [SAVED_BY if shape.classifies else "BertModel"],
         "model_type": "bert",
         "vocab_size": shape.source_pieces,
         "hidden_size": shape.width,
@@ -84,8 +95,7 @@ def config_of(shape: ModelShape, labels: Sequence[str]) -> dict[str, Any]:
         "type_vocab_size": shape.token_types,
         "layer_norm_eps": shape.norm_epsilon,
         "pad_token_id": PAD,
-        "id2label": {str(number): label for number, label in enumerate(labels)},
-        "label2id": {label: number for number, label in enumerate(labels)},
+        **(told if shape.classifies else {}),
     }
 
 
@@ -105,14 +115,14 @@ def described(vocabulary: WordPieces) -> dict[str, Any]:
 
 
 @torch.inference_mode()
-def agreement_of_bert(model: Classifier, folder: Path, examples: Sequence[Sequence[int]]) -> float:
-    """The largest difference of a label's log-probability between our model and that of a folder, read anew."""
-    theirs = model_of_bert(read_bert(folder))
-    given = examples or _random_examples(model.shape)
-    return max(float((_log_probabilities(model, ids) - _log_probabilities(theirs, ids)).abs().max()) for ids in given)
+def agreement_of_bert(model: ExampleEncoder, folder: Path, examples: Sequence[Sequence[int]]) -> float:
+    """The largest difference of a label's log-probability, or of a part of a vector, from the model of a folder."""
+    saved = read_bert(folder)
+    theirs = model_of_bert(saved) if model.shape.classifies else sentence_encoder_of_bert(saved)
+    return max(float((_answer(model, ids) - _answer(theirs, ids)).abs().max()) for ids in examples)
 
 
-def _random_examples(shape: ModelShape) -> list[list[int]]:
+def random_examples(shape: ModelShape) -> list[list[int]]:
     """Two sentences of random pieces, framed, of many lengths."""
     draw = torch.Generator().manual_seed(0)
     longest = min(LONGEST, (shape.max_positions - 3) // 2)
@@ -124,7 +134,7 @@ def _random_examples(shape: ModelShape) -> list[list[int]]:
     return [[BOS, *sentence(), EOS, *sentence(), EOS] for _ in range(EXAMPLES)]
 
 
-def _log_probabilities(model: Classifier, ids: Sequence[int]) -> Tensor:
+def _answer(model: ExampleEncoder, ids: Sequence[int]) -> Tensor:
     source = torch.tensor([[*ids]])
-    found: Tensor = model.projection(model(source, source > PAD))[0, 0].log_softmax(-1)
-    return found
+    found: Tensor = model.projection(model(source, source > PAD))[0, 0]
+    return found.log_softmax(-1) if model.shape.classifies else found

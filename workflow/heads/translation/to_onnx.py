@@ -79,11 +79,7 @@ def write_onnx(model: Transformer, folder: Path) -> None:
 
     Raises UserError where what makes ONNX is not installed.
     """
-    try:
-        import onnxruntime  # noqa: F401 - the command checks what it wrote
-        import onnxscript  # noqa: F401 - torch needs it
-    except ImportError as error:
-        raise UserError(f'{error.name} is not installed: pip install "heads[onnx]", or export otherwise.') from error
+    need_libraries()
     source, own = (
         {
             f"{word}_{name}_{part.index}": tensor
@@ -95,13 +91,13 @@ def write_onnx(model: Transformer, folder: Path) -> None:
     )
     batch, length, past = (torch.export.Dim(name) for name in ("batch", "source_length", "past"))
     mask, of_mask = torch.ones(2, 5, dtype=torch.bool), {0: batch, 1: length}
-    _write(
+    write_graph(
         folder / "encoder.onnx",
         _Encoder(model),
         {"source": (torch.full((2, 5), EOS), of_mask), "source_mask": (mask, of_mask)},
         ["memory", *source],
     )
-    _write(
+    write_graph(
         folder / "step.onnx",
         _Step(model),
         {
@@ -117,7 +113,16 @@ def write_onnx(model: Transformer, folder: Path) -> None:
     shutil.copyfile(SCRIPT, folder / "translate.py")
 
 
-def _write(
+def need_libraries() -> None:
+    """Raise UserError where what makes ONNX is not installed."""
+    try:
+        import onnxruntime  # noqa: F401 - the command checks what it wrote
+        import onnxscript  # noqa: F401 - torch needs it
+    except ImportError as error:
+        raise UserError(f'{error.name} is not installed: pip install "heads[onnx]", or export otherwise.') from error
+
+
+def write_graph(
     path: Path, module: nn.Module, inputs: Mapping[str, tuple[Any, Any]], outputs: list[str], lists: Sequence[str] = ()
 ) -> None:
     """Write a graph; `inputs` have an example and which of its dimensions vary, those of lists are called `lists`."""

@@ -1,4 +1,4 @@
-"""A BERT of transformers into a folder of ours, and a classifier of ours into one of transformers."""
+"""A BERT of transformers into a folder of ours, and an encoder of ours alone into one of others."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import Any
 from heads.base.bert import DESCRIBING, files_of
 from heads.base.files import UserError, write_json, write_text, write_tsv
 from heads.base.provenance import made_by
-from heads.model.folder import HEADS, load_classifier, save_folder
+from heads.model.encoder import Encoder
+from heads.model.folder import HEADS, load_alone, save_folder
 from heads.model.head_removal import COLUMNS, head_rows
 from heads.model.shape import ModelShape, facts_of
 from heads.text.labels import Labels, write_labels
@@ -18,52 +19,66 @@ from heads.text.vocabulary import facts_beside
 from heads.text.wordpieces import WordPieces, vocabulary_of, write_word_pieces
 from heads.translation.agreement import TOLERANCE
 from heads.translation.bert_folder import BertFolder, read_bert
+from heads.translation.encoder_to_onnx import agreement_of_encoder, write_encoder
+from heads.translation.encoder_uses import FOLDER_USE, use_of
 from heads.translation.export import exported_already, new_folder
 from heads.translation.export_page import head_table
-from heads.translation.from_bert import drawn_anew, labels_of, model_of_bert, order_of
+from heads.translation.from_bert import (
+    CLASSIFIER,
+    EMBEDDING,
+    drawn_anew,
+    labels_of,
+    lacking,
+    model_of_bert,
+    order_of,
+    sentence_encoder_of_bert,
+)
 from heads.translation.importing import write_origin
 from heads.translation.model_folder import PRETRAINED, VOCABULARIES, vocabulary_folder
-from heads.translation.to_bert import agreement_of_bert, write_bert
+from heads.translation.to_bert import agreement_of_bert, random_examples, write_bert, write_tokenizer
 
-FORMATS = ("folder", "huggingface")
+FORMATS = ("folder", "huggingface", "onnx")
 SOURCE, TARGET = VOCABULARIES
 
 
-def import_classifier(pretrained: Path, out: Path, labels: Sequence[str] = ()) -> str:
+def import_bert(pretrained: Path, out: Path, labels: Sequence[str] = ()) -> str:
     """Write the model of a folder of transformers, with its word pieces and labels, to the new folder `out`.
 
-    labels: in the order of its classifier, or those that it is to learn; without any, those of its config.json.
-    Returned is what `drawn_anew` says of it. Raises UserError for what is no such folder.
+    labels: in the order of its classifier, or those that it is to learn; without any, those of its config.json. One
+    without a classifier embeds sentences where no labels are given. Returned is what `drawn_anew` says of it. Raises
+    UserError for what is no such folder.
     """
     folder = read_bert(pretrained)
-    model = model_of_bert(folder, labels)
+    embeds = not labels and CLASSIFIER in lacking(folder)
+    model: Encoder = sentence_encoder_of_bert(folder) if embeds else model_of_bert(folder, labels)
+    anew = "" if embeds else drawn_anew(folder)
     with new_folder(out) as stage:
-        write_pieces_and_labels(folder, stage, labels)
+        write_pieces_and_labels(folder, stage, EMBEDDING if embeds else labels_of(folder, labels))
         facts = {"experiment": "imported", "run": folder.path.resolve().name, "updates": 0, "total_updates": 0}
         save_folder(model, stage, facts, made_by())
-        use = "\n\n".join(filter(None, [FOLDER_USE, anew := drawn_anew(folder)]))
+        use = "\n\n".join(filter(None, [FOLDER_USE, anew]))
         write_text(stage / "README.md", _page(model.shape, facts, Labels(stage / TARGET).words, use))
     return anew
 
 
-def write_pieces_and_labels(folder: BertFolder, place: Path, labels: Sequence[str] = ()) -> None:
+def write_pieces_and_labels(folder: BertFolder, place: Path, labels: Sequence[str]) -> None:
     """Write word pieces and labels into a folder, and into one inside it what the model came with."""
     pieces = folder.pieces
     write_word_pieces(place / SOURCE, folder.word_pieces, [pieces[number] for number in order_of(folder)])
-    write_labels(labels_of(folder, labels), place / TARGET)
+    write_labels(labels, place / TARGET)
     write_origin(folder.path, files_of(folder.path), DESCRIBING, place, {})
 
 
-def export_classifier(folder: Path, out: Path, form: str = "folder", *, examples: Sequence[str] = ()) -> float | None:
-    """Write the classifier of a run's folder, with all that classifying with it takes, to the new folder `out`.
+def export_alone(folder: Path, out: Path, form: str = "folder", *, examples: Sequence[str] = ()) -> float | None:
+    """Write the encoder of a run's folder, with all that using it takes, to the new folder `out`.
 
     examples: lines of one sentence, or two with a tab between them, on which a format of others is held against our own
-    model; random pieces without any. Returned is the largest difference of a log-probability in nats. Raises UserError
-    if `out` is already there, and where a format cannot express the model.
+    model; random pieces without any. Returned is the largest difference of a log-probability in nats, or of a part of
+    a vector. Raises UserError if `out` is already there, and where a format cannot express the model.
     """
-    model, place = load_classifier(folder), vocabulary_folder(folder)
+    model, place = load_alone(folder), vocabulary_folder(folder)
     vocabulary, labels = vocabulary_of(place / SOURCE), Labels(place / TARGET)
-    expected = (model.shape.source_pieces, model.shape.labels)
+    expected = (model.shape.source_pieces, model.shape.target_pieces)
     if (len(vocabulary), len(labels)) != expected:
         raise UserError(
             f"{place} has {len(vocabulary)} pieces and {len(labels)} labels, but {folder} was trained with "
@@ -83,41 +98,31 @@ def export_classifier(folder: Path, out: Path, form: str = "folder", *, examples
         else:
             if not isinstance(vocabulary, WordPieces):
                 raise UserError(f"{folder} has pieces of its own, and no BERT's: export it with --format folder.")
-            write_bert(model, vocabulary, labels.words, stage)
-            difference = agreement_of_bert(model, stage, vocabulary.encode(examples))
+            given = vocabulary.encode(examples) or random_examples(model.shape)
+            if form == "onnx":
+                write_tokenizer(model.shape, vocabulary, stage)
+                write_encoder(model, stage)
+                difference = agreement_of_encoder(model, stage, given)
+            else:
+                write_bert(model, vocabulary, labels.words, stage)
+                difference = agreement_of_bert(model, stage, given)
             if not difference <= TOLERANCE:
-                raise ArithmeticError(f"the exported model's log-probabilities differ from ours by {difference}")
+                raise ArithmeticError(f"what the exported model says differs from ours by {difference}")
             write_tsv(stage / HEADS, head_rows(model.shape), COLUMNS)
             write_json(stage / "origin.json", facts["provenance"])
         if (place / PRETRAINED).is_dir():
             shutil.copytree(place / PRETRAINED, stage / PRETRAINED)
-        use = FOLDER_USE if difference is None else HUGGINGFACE_USE.format(difference=difference)
+        use = use_of(form, model.shape, difference)
         write_text(stage / "README.md", _page(model.shape, facts, labels.words, use))
     return difference
 
 
-FOLDER_USE = """`source.model` holds its pieces, `target.model` its labels in the order of the logits."""
-
-HUGGINGFACE_USE = """    pip install transformers torch
-
-```python
-from transformers import AutoTokenizer, BertForSequenceClassification
-
-tokenizer, model = AutoTokenizer.from_pretrained("."), BertForSequenceClassification.from_pretrained(".")
-batch = tokenizer(["A sentence."], ["What it is held against."], return_tensors="pt", padding=True)
-print([model.config.id2label[int(row.argmax())] for row in model(**batch).logits])
-```
-
-Heads that are cut out are zeros there, as BERT has as many in every layer: it is no smaller and no faster. When it was
-written, no log-probability of a label was further than {difference:.1e} nats from those of the model it was made from.
-`heads.tsv` lists the heads that are left, `origin.json` where all came from."""
-
-
 def _page(shape: ModelShape, facts: Mapping[str, Any], labels: Sequence[str], use: str) -> str:
-    """What a stranger should know of a classifier, as Markdown."""
+    """What a stranger should know of an encoder, as Markdown."""
+    does = f"tells {', '.join(labels)} apart" if shape.classifies else "makes one vector of a sentence"
     return f"""# {facts.get("experiment", "a run")}/{facts.get("run", "")}
 
-An encoder that tells {", ".join(labels)} apart.
+An encoder that {does}.
 
 ## Attention heads left
 
