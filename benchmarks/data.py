@@ -95,7 +95,8 @@ def first_update(folder: Path) -> None:
     from heads.model.shape import ModelShape, full_heads
     from heads.model.transformer import Transformer
     from heads.text.batches import read_pairs
-    from heads.training.loop import Plan, Training
+    from heads.training.loop import Training
+    from heads.training.schedule import TrainingPlan
 
     torch.set_num_threads(1)
     for side in PIECES:
@@ -118,7 +119,7 @@ def first_update(folder: Path) -> None:
         dev_bleu_sentences=0,
     )
     length = LengthSettings(updates=1, patience=0, average_last=1, average_every=1)
-    plan = Plan(settings, length, seed=1, updates_before=0, device=torch.device("cpu"))
+    plan = TrainingPlan(settings, length, seed=1, updates_before=0, device=torch.device("cpu"))
     training = Training(Transformer(shape), read_pairs(folder, "train", settings.max_pieces), plan)
     training.step(next(training.updates(0)))
 

@@ -26,7 +26,8 @@ from heads.formats.registry import format_of
 from heads.model.transformer import Transformer
 from heads.text.batches import Pairs
 from heads.training.job import frozen_beside, pruning_of
-from heads.training.loop import Plan, Training
+from heads.training.loop import Training
+from heads.training.schedule import TrainingPlan
 from heads.translation.from_firefox import model_of_firefox, read_firefox
 
 UPDATES, WARM = 8, 2
@@ -42,7 +43,7 @@ def trainings(model: Transformer, pairs: Pairs) -> dict[str, Training]:
         for precision in ("fp32", "bf16"):
             own = deepcopy(model).train()
             pruning = pruning_of(own, scope, Target.parse("lam-0.01"), gates, frozen_beside(scope, own))
-            plan = Plan(replace(settings, precision=precision), length, 1, 0, torch.device("cpu"))
+            plan = TrainingPlan(replace(settings, precision=precision), length, 1, 0, torch.device("cpu"))
             found[f"{scope}, {precision}"] = Training(own, pairs, plan, pruning)
     return found
 

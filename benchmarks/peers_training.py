@@ -31,7 +31,8 @@ from heads.text.batches import Batch, Pairs
 from heads.text.encoding import encode_file
 from heads.text.special_ids import BOS, EOS, PAD
 from heads.text.vocabulary import Tokens, Vocabulary, train_bpe
-from heads.training.loop import Plan, Training
+from heads.training.loop import Training
+from heads.training.schedule import TrainingPlan
 
 PIECES, LONGEST = 4000, 100
 MODEL = ModelSettings(layers=3, heads=4, width=128, feedforward=512, dropout=0.1, pre_norm=False)
@@ -156,7 +157,7 @@ def compare(folder: Path, updates: int, attention_dropout: float) -> None:
     for precision in ("fp32", "bf16"):
         ours = Transformer(first.shape)
         ours.load_state_dict(first.state_dict())
-        plan = Plan(replace(TRAINING, precision=precision), length, 1, 0, torch.device("cpu"))
+        plan = TrainingPlan(replace(TRAINING, precision=precision), length, 1, 0, torch.device("cpu"))
         trainings[f"ours {precision}"] = Training(ours.train(), pairs, plan)
     optimizer = torch.optim.Adam(theirs.train().parameters(), betas=(0.9, 0.98), eps=1e-9, fused=True)
     step = their_step(theirs, optimizer, pairs)

@@ -28,7 +28,8 @@ from heads.text.batches import Pairs
 from heads.text.special_ids import EOS
 from heads.text.vocabulary import Tokens
 from heads.training.job import frozen_beside, pruning_of
-from heads.training.loop import Plan, Training
+from heads.training.loop import Training
+from heads.training.schedule import TrainingPlan
 
 SENTENCES, SHORTEST, LONGEST, UPDATES, WARM = 4000, 8, 20, 40, 3
 
@@ -68,7 +69,7 @@ def trainings(pairs: Pairs) -> dict[str, Training]:
         model = Transformer(unpruned_shape(sizes, bpe.source_pieces, bpe.target_pieces)).train()
         target, frozen = Target.parse("lam-0.01"), frozen_beside(scope, model) if scope else ()
         pruning = pruning_of(model, scope, target, gates, frozen) if scope else None
-        return Training(model, pairs, Plan(replace(settings, **changes), length, 1, 0, cpu), pruning)
+        return Training(model, pairs, TrainingPlan(replace(settings, **changes), length, 1, 0, cpu), pruning)
 
     return {
         "fp32, adam": training(precision="fp32", optimizer="adam"),

@@ -24,7 +24,8 @@ from heads.pruning.gates import HeadGates
 from heads.pruning.penalty import Penalty
 from heads.text.batches import Batch, Pairs, make_batch
 from heads.text.vocabulary import Tokens
-from heads.training.loop import Plan, Pruning, Training
+from heads.training.loop import Pruning, Training
+from heads.training.schedule import TrainingPlan
 from not_tested import pytest_sessionfinish  # noqa: F401 - a hook
 
 LONG = ("slurm", "workflow", "faults")
@@ -192,7 +193,9 @@ def new_training(
             learning = length(**plan).updates if learning_updates is None else learning_updates
             pruning = Pruning(gates, penalty, learning_rate=0.05, record_every=3, updates=learning, frozen=())
         settings = training_settings(**changes)
-        whole = Plan(settings, length(**plan), seed=7, updates_before=updates_before, device=torch.device("cpu"))
+        whole = TrainingPlan(
+            settings, length(**plan), seed=7, updates_before=updates_before, device=torch.device("cpu")
+        )
         return Training(built, digit_pairs(count=60), whole, pruning)
 
     return build

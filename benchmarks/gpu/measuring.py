@@ -30,7 +30,8 @@ from heads.text.special_ids import EOS
 from heads.text.vocabulary import Tokens
 from heads.training.devices import label_of
 from heads.training.job import frozen_beside, pruning_of
-from heads.training.loop import Plan, Training
+from heads.training.loop import Training
+from heads.training.schedule import TrainingPlan
 
 SEED = 1
 UPDATES_PLANNED = 10_000
@@ -147,4 +148,4 @@ def new_training(sizes: Sizes, pairs: Pairs, device: torch.device, batch_tokens:
     frozen = frozen_beside(scope, model) if scope else ()
     pruning = pruning_of(model, scope, Target.parse("lam-0.01"), gates, frozen) if scope else None
     length = LengthSettings(UPDATES_PLANNED, 0, 1, 1)
-    return Training(model, pairs, Plan(settings, length, SEED, 0, device), pruning)
+    return Training(model, pairs, TrainingPlan(settings, length, SEED, 0, device), pruning)

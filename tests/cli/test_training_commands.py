@@ -16,7 +16,7 @@ from heads.model.checkpoint import load_tensors
 from heads.model.shape import ModelShape
 from heads.model.transformer import Transformer
 from heads.text.batches import Pairs
-from heads.training.loop import learning_rate
+from heads.training.schedule import learning_rate
 from tiny_commands import command, started, write_data
 
 New = Callable[..., TrainingSettings]

@@ -21,7 +21,8 @@ from heads.model.shape import ModelShape
 from heads.model.transformer import Transformer
 from heads.pruning.gates import probability_open
 from heads.text.batches import Pairs
-from heads.training.loop import Plan, Training, learning_rate
+from heads.training.loop import Training
+from heads.training.schedule import TrainingPlan, learning_rate
 
 CONFIG = read_yaml(Path(__file__).parents[2] / "config.yaml")
 PAPER = {
@@ -140,7 +141,7 @@ def test_a_training_of_the_defaults_has_the_papers_optimiser_and_schedule(
     tiny_shape: Callable[..., ModelShape], length: Callable[..., LengthSettings], digit_pairs: Callable[..., Pairs]
 ) -> None:
     settings = section(TrainingSettings, CONFIG["defaults"]["training"])
-    plan = Plan(settings, length(), seed=1, updates_before=0, device=torch.device("cpu"))
+    plan = TrainingPlan(settings, length(), seed=1, updates_before=0, device=torch.device("cpu"))
     training = Training(Transformer(tiny_shape()), digit_pairs(count=9), plan)
     (adam,) = training.optimizers.each
     (group,) = adam.param_groups

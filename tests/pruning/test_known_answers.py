@@ -41,7 +41,8 @@ from heads.pruning.penalty import DrivenPenalty, Penalty
 from heads.pruning.subset_gates import SubsetGates
 from heads.text.batches import Batch, Pairs, make_batch
 from heads.text.vocabulary import Tokens
-from heads.training.loop import Plan, Pruning, Training
+from heads.training.loop import Pruning, Training
+from heads.training.schedule import TrainingPlan
 from heads.translation.beam_search import greedy
 
 KEEP = len(KNOWN)
@@ -215,7 +216,7 @@ def test_gates_that_are_trained_to_leave_as_many_heads_leave_the_known_ones(
     pruning = Pruning(gates, penalty, learning_rate=0.2, record_every=1000, updates=updates, frozen=frozen)
     settings = training_settings(batch_tokens=60, micro_batch_tokens=60, learning_rate_scale=0.001)
     length = LengthSettings(updates, 0, 1, 1000)
-    training = Training(model, pairs(tmp_path, 200), Plan(settings, length, 7, 0, torch.device("cpu")), pruning)
+    training = Training(model, pairs(tmp_path, 200), TrainingPlan(settings, length, 7, 0, torch.device("cpu")), pruning)
     for members, _ in zip(training.updates(0), range(updates), strict=False):
         training.step(members)
     left = torch.cat([gate for layers in gates.binary().values() for gate in layers]).tolist()

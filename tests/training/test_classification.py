@@ -22,8 +22,9 @@ from heads.text.vocabulary import Vocabulary
 from heads.training.checkpointing import Unfinished
 from heads.training.evaluation import classification
 from heads.training.job import frozen_beside
-from heads.training.loop import Plan, Pruning, Training, train
+from heads.training.loop import Pruning, Training, train
 from heads.training.optimizers import hidden_matrices
+from heads.training.schedule import TrainingPlan
 from tiny_examples import write_examples
 
 New = Callable[..., Training]
@@ -56,7 +57,7 @@ def new_training(
             gates = HeadGates(model.shape, "all", lopsided)
             pruning = Pruning(gates, Penalty(torch.tensor([lam])), 0.05, 3, updates, frozen_beside("all", model))
         settings = training_settings(**{"batch_tokens": 120, "micro_batch_tokens": 50, "max_pieces": 40, **changes})
-        plan = Plan(settings, length(updates=updates), seed=7, updates_before=0, device=CPU)
+        plan = TrainingPlan(settings, length(updates=updates), seed=7, updates_before=0, device=CPU)
         return Training(model, read_pairs(bpe, "train", 40, labelled=True), plan, pruning)
 
     return build

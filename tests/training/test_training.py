@@ -29,7 +29,8 @@ from heads.training.checkpointing import Unfinished
 from heads.training.devices import LENGTH_MULTIPLE
 from heads.training.evaluation import evaluation
 from heads.training.job import pruning_of
-from heads.training.loop import Evaluate, Row, Training, learning_rate, train
+from heads.training.loop import Evaluate, Row, Training, train
+from heads.training.schedule import learning_rate
 from tiny_commands import command, started, write_data
 
 New = Callable[..., Training]

@@ -31,8 +31,9 @@ from heads.text.batches import Batch, Pairs
 from heads.training import cross_entropy, devices
 from heads.training.checkpointing import Unfinished, checkpoints_in
 from heads.training.job import frozen_beside, pruning_of
-from heads.training.loop import Plan, Row, Training, Update, train
+from heads.training.loop import Row, Training, Update, train
 from heads.training.losses import Losses
+from heads.training.schedule import TrainingPlan
 
 New = Callable[..., Training]
 META = torch.device("meta")
@@ -103,7 +104,9 @@ def test_no_kind_of_update_waits_for_the_device(
     gates = GatesSettings(updates=2, settled_share=0.5, subset=SubsetSettings(straight_through=True))
     pruning = pruning_of(model, scope, target, gates, frozen_beside(scope, model)) if scope else None
     settings = training_settings(batch_tokens=150, **{"micro_batch_tokens": 150, **changes})
-    training = Training(model, digit_pairs(count=60), Plan(settings, LengthSettings(2, 0, 1, 1), 7, 0, META), pruning)
+    training = Training(
+        model, digit_pairs(count=60), TrainingPlan(settings, LengthSettings(2, 0, 1, 1), 7, 0, META), pruning
+    )
     updates = training.prepared(0)
     with NotWaiting():
         for _ in range(2):  # the gates have settled in the second
@@ -218,7 +221,7 @@ def test_a_loss_that_is_no_number_is_found_before_anything_is_kept_and_names_its
     how = {"plan": {"updates": 11}, **how}
     save_every, keep_at = how.pop("save_every", 1e9), how.pop("keep_at", ())
     training = unwaited(spoilt_at(new_training(**how), 5))
-    training.plan = Plan(training.plan.training, training.plan.length, 7, 0, training.plan.device, keep_at)
+    training.plan = TrainingPlan(training.plan.training, training.plan.length, 7, 0, training.plan.device, keep_at)
     with pytest.raises(FloatingPointError, match=r"the loss is inf at update 5$"):
         run(training, tmp_path / "unfinished", save_every)
     assert training.update == reached

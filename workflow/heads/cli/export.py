@@ -11,8 +11,8 @@ from pathlib import Path
 
 from heads.base.files import UserError, read_lines
 from heads.model.shape import shape_of
-from heads.translation.encoders_alone import export_alone
-from heads.translation.export import FORMATS, export
+from heads.translation.encoders_alone import export_any
+from heads.translation.export import FORMATS
 from heads.translation.to_ctranslate2 import QUANTIZATIONS
 
 
@@ -51,11 +51,8 @@ def run(arguments: argparse.Namespace) -> None:
             f"{arguments.model} is no folder: give that of a run in results/EXPERIMENT, or an exported one."
         )
     shape = shape_of(arguments.model)
-    if shape.alone:
-        difference = export_alone(arguments.model, arguments.out, form, examples=sentences)
-    else:
-        told = {"sentences": sentences, "quantization": quantization, "alignment": arguments.alignment}
-        difference = export(arguments.model, arguments.out, form, **told)
+    told = {"sentences": sentences, "quantization": quantization, "alignment": arguments.alignment}
+    difference = export_any(arguments.model, arguments.out, form, **told)
     if shape.alone and difference is None:
         print(f"{arguments.out}: README.md in it tells what it is", file=sys.stderr)
     elif difference is None:

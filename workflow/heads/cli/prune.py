@@ -18,8 +18,9 @@ from heads.one_model.pruned_page import pruned_page
 from heads.one_model.shrinking import heads_of, shrunk, speed_won
 from heads.one_model.told import as_told, wish_of
 from heads.one_model.workplace import Workplace, fingerprint_of, splits_of
-from heads.translation.export import FORMATS, export
-from heads.translation.opening import opened_translator
+from heads.translation.encoders_alone import export_any
+from heads.translation.export import FORMATS
+from heads.translation.opening import opened_without_labels
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,15 +47,15 @@ def run(arguments: argparse.Namespace) -> None:
     wish, lines = wish_of(arguments.keep, arguments.loss, arguments.updates), read_lines(arguments.text)
     splits = splits_of(lines, arguments.sentences)
     tell = partial(print, file=sys.stderr, flush=True)
-    with opened_translator(arguments.model, arguments.prefix) as folder:
+    with opened_without_labels(arguments.model, arguments.prefix) as folder:
         wish.sizes(heads_of(folder, wish.scope))
         asked = {"model": arguments.model, "text": fingerprint_of(splits), "updates": wish.updates}
         place = Workplace(arguments.output.with_name(f".{arguments.output.name}.unfinished"), asked)
         place.lay_out(folder)
-    place.translate(splits, arguments.device, tell)
+    place.answer(splits, arguments.device, tell)
     smaller, lost, tried = shrunk(place, wish, arguments.device, arguments.threads, tell)
     shown = pruned_page(place, shown_name(arguments.model), wish.scope, tried, arguments.device, tell)
-    export(smaller, arguments.output, arguments.format)
+    export_any(smaller, arguments.output, arguments.format)
     write_text(arguments.output.with_name(f"{arguments.output.name}.html"), shown)
     for line in as_told(place, wish.scope, lost, speed_won(place, smaller, arguments.device, 1)):
         tell(line)

@@ -11,18 +11,21 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import numpy as np
 import torch
 
+from heads.analysis.embedding import cosines, vectors
 from heads.analysis.masking_curve import compared
 from heads.analysis.metrics import BLEU
 from heads.analysis.speed import clock_of, compare, contestant
+from heads.base.bootstrap import interval, resampled_sums
 from heads.base.files import UserError, read_lines, write_tsv
 from heads.base.names import SCOPES, SIDES
 from heads.base.provenance import made_by
 from heads.base.targets import CONTROL, Target
 from heads.config.analyses import SpeedSettings
 from heads.config.trainings import GatesSettings, LengthSettings, TrainingSettings
-from heads.model.folder import WEIGHTS, load_folder
+from heads.model.folder import WEIGHTS, load_folder, load_model
 from heads.model.shape import shape_of
 from heads.one_model.measuring import GREEDY
 from heads.one_model.workplace import Workplace
@@ -69,7 +72,7 @@ class Wish:
 
 @dataclass(frozen=True)
 class Loss:
-    """BLEU lost by pruning, against the control, with its 95 % interval, and the BLEU of both against the model."""
+    """What was lost by pruning, against the control, with its 95 % interval, and what both have against the model."""
 
     kept: int
     pruned: float
@@ -77,6 +80,8 @@ class Loss:
     change: float
     low: float
     high: float
+    metric: str = "BLEU"
+    """Of an encoder it is the cosine in percent, and the control is the model itself."""
 
 
 def gates_settings(updates: int) -> GatesSettings:
@@ -99,27 +104,31 @@ def shrunk(place: Workplace, wish: Wish, device: str, threads: int, tell: Tell) 
     tried: list[int] = []
     for kept in wish.sizes(heads):
         tried.append(kept)
-        tell(f"training with {kept} of {heads} heads, and the control")
+        tell(f"training with {kept} of {heads} heads{', and the control' * needs_control(place)}")
         _train_both(place, wish, Target.of_choice("gates", kept), device, threads)
         folder = smaller(place, wish.scope, Target.of_choice("gates", kept))
         lost = _loss(place, wish.scope, folder, kept, "dev" if wish.loss is not None else "test", device)
-        tell(f"{kept} of {heads} heads: {lost.change:+.2f} BLEU ({lost.low:+.2f} to {lost.high:+.2f})")
+        tell(f"{kept} of {heads} heads: {lost.change:+.2f} {lost.metric} ({lost.low:+.2f} to {lost.high:+.2f})")
         if wish.loss is not None and -lost.change > wish.loss:
             break
         best = folder, lost
     if best is None:
-        raise UserError(f"Without a quarter of its heads the model loses more than {wish.loss} BLEU: allow more.")
+        raise UserError(f"Without a quarter of its heads the model loses more than {wish.loss}: allow more.")
     folder, lost = best
     if wish.loss is not None:
         lost = _loss(place, wish.scope, folder, lost.kept, "test", device)
     return folder, lost, tried
 
 
+def needs_control(place: Workplace) -> bool:
+    """Whether all heads are trained on for as long: the vectors of an encoder are held against its own as they are."""
+    return not shape_of(place.baseline).embeds
+
+
 def _train_both(place: Workplace, wish: Wish, target: Target, device: str, threads: int) -> None:
     """Train with gates and without a penalty, side by side where there are two threads."""
-    waiting = [
-        one for one in (CONTROL, target) if not (run_of_target(place, "gates", wish.scope, one) / "heads.tsv").is_file()
-    ]
+    trained = [CONTROL] * needs_control(place) + [target]
+    waiting = [one for one in trained if not (run_of_target(place, "gates", wish.scope, one) / "heads.tsv").is_file()]
     each = max(1, threads // max(1, len(waiting)))
     asked = [(place.folder, place.results, wish, str(one), device, each) for one in waiting]
     if threads < 2 or len(asked) < 2:
@@ -148,7 +157,7 @@ def train_one(folder: Path, results: Path, wish: Wish, asked: str, device: str, 
         processes=processes,
         provenance=made_by(seed=1, device=label_of(own), threads=threads, processes=1),
     )
-    model = load_folder(results / "baseline" / "seed-1")
+    model = load_model(results / "baseline" / "seed-1")
     pruning = pruning_of(model, wish.scope, target, settings, frozen_beside(wish.scope, model))
     length = LengthSettings(settings.updates, 0, settings.average_last, settings.average_every)
     unfinished = run_job(
@@ -174,10 +183,22 @@ def smaller(place: Workplace, scope: str, target: Target) -> Path:
 
 def _loss(place: Workplace, scope: str, folder: Path, kept: int, split: str, device: str) -> Loss:
     """What a pruned model lost by the control, on the sentences of a split that are held out."""
+    if not needs_control(place):
+        return _turned(place, folder, kept, split, device)
     references = read_lines(place.text(split, SIDES[1]))
     both = (folder, run_of_target(place, "gates", scope, CONTROL))
     pruned, control = (BLEU.drawn(_translations(place, one, split, device), references, DRAWS) for one in both)
     return Loss(kept, pruned[0], control[0], *compared(pruned, control))
+
+
+def _turned(place: Workplace, folder: Path, kept: int, split: str, device: str) -> Loss:
+    """How far the vectors of a pruned encoder are from those of the model."""
+    on, tokens = pick(device, 1), Tokens(place.tokens(split, SIDES[0]))
+    whole, pruned = (vectors(load_model(one).to(on), tokens, on) for one in (place.baseline, folder))
+    near = cosines(pruned, whole)
+    low, high = interval(resampled_sums(near[:, None].astype(np.float32), DRAWS)[:, 0] / len(near))
+    mean = float(near.mean())
+    return Loss(kept, mean, 100.0, mean - 100, float(low) - 100, float(high) - 100, "points of cosine")
 
 
 def _translations(place: Workplace, folder: Path, split: str, device: str) -> Sequence[str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from heads.base.files import UserError, read_lines
 from heads.base.names import SIDES
-from heads.one_model.shrinking import Loss, Wish, heads_of
+from heads.one_model.shrinking import Loss, Wish, heads_of, needs_control
 from heads.one_model.workplace import Workplace
 
 PARTS = {"all": "all", "encoder": "enc_self"}
@@ -31,11 +31,18 @@ def as_told(place: Workplace, scope: str, lost: Loss, speed: Mapping[int, tuple[
     """What was lost, on what, and what speed was won, a line each."""
     heads = heads_of(place.baseline, scope)
     sentences = len(read_lines(place.text("test", SIDES[0])))
-    yield (
-        f"{lost.kept} of {heads} heads are left. On {sentences} held-out sentences, by BLEU against what the model "
-        f"itself writes, it has {lost.pruned:.1f}, and {lost.control:.1f} with all heads after the same training: "
-        f"{lost.change:+.2f} (95 % interval {lost.low:+.2f} to {lost.high:+.2f})."
-    )
+    left, ends = f"{lost.kept} of {heads} heads are left.", f"95 % interval {lost.low:+.2f} to {lost.high:+.2f}"
+    if needs_control(place):
+        yield (
+            f"{left} On {sentences} held-out sentences, by BLEU against what the model itself writes, it has "
+            f"{lost.pruned:.1f}, and {lost.control:.1f} with all heads after the same training: {lost.change:+.2f} "
+            f"({ends})."
+        )
+    else:
+        yield (
+            f"{left} On {sentences} held-out sentences its vectors have a cosine of {lost.pruned / 100:.3f} with those "
+            f"of the model: {lost.change:+.2f} points of 100 ({ends})."
+        )
     for size, (ratio, low, high) in speed.items():
         won = "no faster" if low <= 1 <= high else "slower" if high < 1 else "faster"
         at_once = "1 sentence" if size == 1 else f"{size} sentences"

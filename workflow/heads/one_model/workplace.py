@@ -8,14 +8,14 @@ import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from heads.base.files import UserError, read_json, write_json
+from heads.base.files import UserError, read_json, write_json, write_lines
 from heads.base.names import SIDES, SPLITS
 from heads.model.folder import WEIGHTS
-from heads.model.shape import FACTS
-from heads.text.encoding import encode_file
-from heads.text.vocabulary import Vocabulary
+from heads.model.shape import FACTS, shape_of
+from heads.text.encoding import encode_file, opened
 from heads.training.devices import pick
 from heads.translation.distilled import distinct, write_distilled
+from heads.translation.from_bert import EMBEDDING
 from heads.translation.model_folder import VOCABULARIES, vocabulary_folder
 from heads.translation.stream import Tell, open_translator
 
@@ -65,17 +65,21 @@ class Workplace:
         """The same in subwords."""
         return self.bpe / f"{split}.{side}.safetensors"
 
-    def translate(self, splits: Mapping[str, list[str]], device: str, tell: Tell) -> None:
-        """Let the model translate the text of every split, once."""
+    def answer(self, splits: Mapping[str, list[str]], device: str, tell: Tell) -> None:
+        """Let the model translate the text of every split, once; one that embeds sentences has nothing to write."""
+        embeds = shape_of(self.baseline).embeds
         for split, sources in splits.items():
             source, target = (self.text(split, side) for side in SIDES)
-            if not target.is_file():
+            if embeds:
+                write_lines(source, sources)
+                write_lines(target, [*EMBEDDING] * len(sources))
+            elif not target.is_file():
                 translator = open_translator(
                     self.baseline, pick(device, 1), beam=1, length_penalty=0.0, batch_tokens=3000, max_pieces=200
                 )
                 write_distilled(sources, translator, source, target, tell)
             for side, name in zip(SIDES, VOCABULARIES, strict=True):
-                encode_file(self.text(split, side), Vocabulary(self.bpe / name), self.tokens(split, side))
+                encode_file(self.text(split, side), opened(self.bpe / name), self.tokens(split, side))
 
 
 def splits_of(lines: Sequence[str], most: int) -> dict[str, list[str]]:

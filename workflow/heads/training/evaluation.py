@@ -1,4 +1,4 @@
-"""How good a model is while it trains: dev loss, and BLEU of greedy translations of dev sentences, or accuracy."""
+"""How good a model is while it trains: dev loss, and BLEU of greedy translations of dev sentences, accuracy, cosine."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from heads.model.sublayers import Gates
 from heads.model.transformer import Transformer
 from heads.text.batches import Pairs
 from heads.text.vocabulary import Vocabulary
+from heads.training.drift import drift
 from heads.training.loop import Evaluate
 from heads.translation.beam_search import bleu, translate_pairs
 
@@ -54,6 +55,18 @@ def classification(pairs: Pairs, settings: TrainingSettings, device: torch.devic
     def evaluate(model: Encoder, gates: Gates | None) -> dict[str, float]:
         loss, right = measured(model, pairs, gates, settings, device)
         return {"dev_loss": loss, "dev_accuracy": round(100 * right, 2)}
+
+    return evaluate
+
+
+def fidelity(pairs: Pairs, first: Encoder, settings: TrainingSettings, device: torch.device) -> Evaluate:
+    """A function that gives dev loss, the mean of `drift` from the `first` model, and the mean cosine in percent."""
+
+    @torch.no_grad()
+    def evaluate(model: Encoder, gates: Gates | None) -> dict[str, float]:
+        batches = pairs.in_order(settings.micro_batch_tokens)
+        mean = float(torch.cat([drift(model, first, batch.to(device), gates) for _, batch in batches]).mean())
+        return {"dev_loss": mean, "dev_cosine": round(100 * (1 - mean), 2)}
 
     return evaluate
 

@@ -27,9 +27,10 @@ from heads.text.vocabulary import Vocabulary
 from heads.training.checkpointing import Follower, Unfinished, fingerprint
 from heads.training.devices import pick
 from heads.training.distributed import Processes, joined, launch
-from heads.training.evaluation import classification, evaluation
-from heads.training.loop import Evaluate, Plan, Pruning, Training, train
+from heads.training.evaluation import classification, evaluation, fidelity
+from heads.training.loop import Evaluate, Pruning, Training, train
 from heads.training.optimizers import NO_NEW_WEIGHTS, NewWeights
+from heads.training.schedule import TrainingPlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,14 +116,14 @@ def run_job(
     the first of several processes comes back. Raises UserError when the loss is no number.
     """
     pairs = read_pairs(job.data, "train", settings.max_pieces, labelled=model.shape.alone)
-    plan = Plan(settings, length, job.seed, updates_before, job.device, keep_at, job.processes, new)
+    plan = TrainingPlan(settings, length, job.seed, updates_before, job.device, keep_at, job.processes, new)
     training = Training(model, pairs, plan, pruning)
     unfinished = _taken_up(job, start)
     if pairs.left_out:
         print(f"{pairs.left_out} training pairs are longer than max_pieces and left out", flush=True)
     try:
         with unfinished.stopping_on_term():
-            facts = train(training, _evaluation(job, model, settings), unfinished)
+            facts = train(training, _evaluation(job, model, settings, training.first), unfinished)
     except FloatingPointError as error:
         raise UserError(f"{job.model}: {error}: lower training.learning_rate_scale in config.yaml.") from error
     job.processes.leave()
@@ -146,8 +147,10 @@ def _taken_up(job: Job, start: str) -> Unfinished:
     return Unfinished(folder, identity, job.save_every_seconds)
 
 
-def _evaluation(job: Job, model: Encoder, settings: TrainingSettings) -> Evaluate:
+def _evaluation(job: Job, model: Encoder, settings: TrainingSettings, first: Encoder | None = None) -> Evaluate:
     pairs = read_pairs(job.data, "dev", settings.max_pieces, labelled=model.shape.alone)
+    if first is not None:
+        return fidelity(pairs, first, settings, job.device)
     if model.shape.classifies:
         return classification(pairs, settings, job.device)
     vocabulary = Vocabulary(job.data / "target.model")

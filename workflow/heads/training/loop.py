@@ -13,7 +13,7 @@ import math
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from heads.base.pool import ahead
-from heads.config.trainings import LengthSettings, TrainingSettings
+from heads.config.trainings import LengthSettings
 from heads.model.encoder import Encoder
 from heads.model.sublayers import Gates
 from heads.pruning.gates import TrainableGates
@@ -31,9 +31,10 @@ from heads.text.batches import Batch, Pairs, cut, moved
 from heads.training.checkpointing import Unfinished
 from heads.training.cross_entropy import smoothed_cross_entropy
 from heads.training.devices import LENGTH_MULTIPLE, products_dtype
-from heads.training.distributed import Processes
+from heads.training.drift import beginning, drift
 from heads.training.losses import Losses
-from heads.training.optimizers import NO_NEW_WEIGHTS, NewWeights, Optimizers
+from heads.training.optimizers import Optimizers
+from heads.training.schedule import TrainingPlan
 
 Update = tuple[NDArray[np.int64], list[Batch]]
 """The pairs of an update, and the micro-batches of this process, on the CPU."""
@@ -59,35 +60,10 @@ class Pruning:
     """Parts of the model that do not learn: all of the decoder when only the encoder is pruned."""
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """One training: settings, length, seed, and how many updates its schedule has behind it already."""
-
-    training: TrainingSettings
-    length: LengthSettings
-    seed: int
-    updates_before: int
-    device: torch.device
-    keep_at: tuple[int, ...] = ()
-    """Updates after which the weights are kept."""
-    processes: Processes = field(default_factory=Processes)
-    new: NewWeights = NO_NEW_WEIGHTS
-
-
-def learning_rate(update: int, settings: TrainingSettings) -> float:
-    """Linear warm-up, then the inverse square root (Voita et al. 2019, sec. 3.2: no factor for the width)."""
-    return float(settings.learning_rate_scale * min(update**-0.5, update * settings.warmup_updates**-1.5))
-
-
-def decay(update: int, updates: int, share: float) -> float:
-    """What the rate is multiplied by: one, and over the last `share` of all updates a straight line towards zero."""
-    return min(1.0, (updates - update + 1) / (share * updates + 1)) if share else 1.0
-
-
 class Training:
     """A model being trained; everything that a resumed run needs is in `state`."""
 
-    def __init__(self, model: Encoder, pairs: Pairs, plan: Plan, pruning: Pruning | None = None) -> None:
+    def __init__(self, model: Encoder, pairs: Pairs, plan: TrainingPlan, pruning: Pruning | None = None) -> None:
         self.model, self.pairs, self.plan, self.pruning = model.to(plan.device), pairs, plan, pruning
         self.update, self.best, self.waited, self.losses = 0, math.inf, 0, Losses()
         # What a GPU found is read no sooner than it is needed; it goes on with the next update meanwhile.
@@ -103,6 +79,7 @@ class Training:
             for module in pruning.frozen:
                 module.requires_grad_(requires_grad=False)
         gates, gate_rate = (pruning.gates.parameters(), pruning.learning_rate) if pruning else ((), 0.0)
+        self.first = beginning(self.model, plan.device)
         self.optimizers = Optimizers(model, settings, gates, gate_rate, self.dtype, plan.new)
 
     def seed_dropout(self) -> None:
@@ -139,7 +116,7 @@ class Training:
         batches: of these pairs, where they were prepared. Raises FloatingPointError for a loss that is no number: on a
         CPU before any weight has changed, on a GPU when the losses are next read.
         """
-        pruning, rate = self.pruning, self.schedule()
+        pruning, rate = self.pruning, self.plan.rate(self.update + 1)
         settled = pruning is not None and self.update >= pruning.updates
         self.optimizers.zero_grad()
         gates = None
@@ -160,12 +137,6 @@ class Training:
             pruning.penalty.adjust(pruning.gates, self.update / pruning.updates)
         return row
 
-    def schedule(self) -> float:
-        """The learning rate of the model's parameters in the next update."""
-        settings, before, number = self.plan.training, self.plan.updates_before, self.update + 1
-        rate = learning_rate(before + number, settings) * decay(number, self.plan.length.updates, settings.decay_share)
-        return rate * min(1.0, number / settings.rewarm_updates) if before and settings.rewarm_updates else rate
-
     def cross_entropy(self, members: NDArray[np.int64], batches: Sequence[Batch], gates: Gates | None) -> Tensor:
         """The mean [] over target tokens of these pairs in nats, its gradient added to the parameters."""
         processes = self.plan.processes
@@ -180,8 +151,13 @@ class Training:
         return processes.sum(total)
 
     def loss_sum(self, batch: Batch, gates: Gates | None) -> Tensor:
-        """Label-smoothed cross-entropy in nats, summed over the real target tokens of a batch on the CPU."""
+        """Label-smoothed cross-entropy in nats, summed over the real target tokens of a batch on the CPU.
+
+        Of a model that embeds sentences it is how far their vectors moved, as nothing else is known of them.
+        """
         model, device, smoothing = self.model, self.plan.device, self.plan.training.label_smoothing
+        if self.first is not None:
+            return drift(model, self.first, batch.to(device), gates).sum()
         # Where the real tokens stand is asked of the CPU: a GPU would have to be waited for.
         real = batch.target_mask.flatten().nonzero()[:, 0]
         targets = moved(batch.target_output.flatten()[real], device)

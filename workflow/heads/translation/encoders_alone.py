@@ -13,7 +13,7 @@ from heads.base.provenance import made_by
 from heads.model.encoder import Encoder
 from heads.model.folder import HEADS, load_alone, save_folder
 from heads.model.head_removal import COLUMNS, head_rows
-from heads.model.shape import ModelShape, facts_of
+from heads.model.shape import ModelShape, facts_of, shape_of
 from heads.text.labels import Labels, write_labels
 from heads.text.vocabulary import facts_beside
 from heads.text.wordpieces import WordPieces, vocabulary_of, write_word_pieces
@@ -21,7 +21,7 @@ from heads.translation.agreement import TOLERANCE
 from heads.translation.bert_folder import BertFolder, read_bert
 from heads.translation.encoder_to_onnx import agreement_of_encoder, write_encoder
 from heads.translation.encoder_uses import FOLDER_USE, use_of
-from heads.translation.export import exported_already, new_folder
+from heads.translation.export import export, exported_already, new_folder
 from heads.translation.export_page import head_table
 from heads.translation.from_bert import (
     CLASSIFIER,
@@ -115,6 +115,13 @@ def export_alone(folder: Path, out: Path, form: str = "folder", *, examples: Seq
         use = use_of(form, model.shape, difference)
         write_text(stage / "README.md", _page(model.shape, facts, labels.words, use))
     return difference
+
+
+def export_any(folder: Path, out: Path, form: str, *, sentences: Sequence[str] = (), **told: Any) -> float | None:
+    """Write any model of a run's folder to the new folder `out`, by `export`, which takes `told`, or `export_alone`."""
+    if shape_of(folder).alone:
+        return export_alone(folder, out, form, examples=sentences)
+    return export(folder, out, form, sentences=sentences, **told)
 
 
 def _page(shape: ModelShape, facts: Mapping[str, Any], labels: Sequence[str], use: str) -> str:

@@ -11,7 +11,6 @@ from tempfile import TemporaryDirectory
 from heads.base.files import UserError
 from heads.base.marian import CONFIG
 from heads.base.names import CLASSIFICATION, TRANSLATION
-from heads.base.packaged import MINILM
 from heads.model.encoder import Encoder
 from heads.model.folder import WEIGHTS, load_model
 from heads.model.shape import FACTS, shape_of
@@ -43,14 +42,14 @@ def import_any(name: str, out: Path, prefix: str = "", labels: Sequence[str] = (
 
 
 @contextmanager
-def opened_translator(name: str, prefix: str = "") -> Iterator[Path]:
-    """As `opened`. Raises UserError for a model that does not translate."""
-    folder = Path(name) if Path(name).is_dir() or name == MINILM else None
-    if folder and (name == MINILM or is_bert(folder)):
-        raise UserError(f"{name} is a BERT, which does not translate: make bert fine-tunes, measures and prunes one.")
+def opened_without_labels(name: str, prefix: str = "") -> Iterator[Path]:
+    """As `opened`. Raises UserError for a model that tells labels, of which examples with labels would be needed."""
     with opened(name, prefix) as own:
         if shape_of(own).classifies:
-            raise UserError(f"{name} is of a model that classifies, and does not translate: give one that does.")
+            raise UserError(
+                f"{name} is of a model that classifies, for which text alone is too little: make bert fine-tunes, "
+                "measures and prunes one, give here one that translates or embeds sentences."
+            )
         yield own
 
 

@@ -1,0 +1,42 @@
+"""What one training is told, and its learning rate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import torch
+
+from heads.config.trainings import LengthSettings, TrainingSettings
+from heads.training.distributed import Processes
+from heads.training.optimizers import NO_NEW_WEIGHTS, NewWeights
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingPlan:
+    """One training: settings, length, seed, and how many updates its schedule has behind it already."""
+
+    training: TrainingSettings
+    length: LengthSettings
+    seed: int
+    updates_before: int
+    device: torch.device
+    keep_at: tuple[int, ...] = ()
+    """Updates after which the weights are kept."""
+    processes: Processes = field(default_factory=Processes)
+    new: NewWeights = NO_NEW_WEIGHTS
+
+    def rate(self, update: int) -> float:
+        """The learning rate of the model's parameters in this update, the first being 1."""
+        settings, before = self.training, self.updates_before
+        rate = learning_rate(before + update, settings) * decay(update, self.length.updates, settings.decay_share)
+        return rate * min(1.0, update / settings.rewarm_updates) if before and settings.rewarm_updates else rate
+
+
+def learning_rate(update: int, settings: TrainingSettings) -> float:
+    """Linear warm-up, then the inverse square root (Voita et al. 2019, sec. 3.2: no factor for the width)."""
+    return float(settings.learning_rate_scale * min(update**-0.5, update * settings.warmup_updates**-1.5))
+
+
+def decay(update: int, updates: int, share: float) -> float:
+    """What the rate is multiplied by: one, and over the last `share` of all updates a straight line towards zero."""
+    return min(1.0, (updates - update + 1) / (share * updates + 1)) if share else 1.0
