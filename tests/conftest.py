@@ -26,7 +26,7 @@ from heads.text.batches import Batch, Pairs, make_batch
 from heads.text.vocabulary import Tokens
 from heads.training.loop import Pruning, Training
 from heads.training.schedule import TrainingPlan
-from not_tested import pytest_sessionfinish  # noqa: F401 - a hook
+from last_words import pytest_sessionfinish  # noqa: F401 - a hook
 
 LONG = ("slurm", "workflow", "faults")
 LONG_SECONDS = 3600

@@ -10,12 +10,14 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
 from heads.__main__ import FOR_PEOPLE
 from heads.base.files import read_lines, read_yaml
 from heads.config.settings import STAGE_SECTIONS
+from last_words import costs
 
 ROOT = Path(__file__).parent.parent
 WORKFLOW = ROOT / "workflow"
@@ -361,7 +363,7 @@ def test_three(): ...
 
 @pytest.mark.parametrize("workers", [[], ["-n", "1"]])
 def test_what_was_skipped_and_what_to_install_are_the_last_words(tmp_path: Path, workers: list[str]) -> None:
-    (tmp_path / "conftest.py").write_text("from not_tested import pytest_sessionfinish\n", encoding="utf-8")
+    (tmp_path / "conftest.py").write_text("from last_words import pytest_sessionfinish\n", encoding="utf-8")
     (tmp_path / "test_some.py").write_text(SKIPPING, encoding="utf-8")
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", *workers, "test_some.py"]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
@@ -372,6 +374,17 @@ def test_what_was_skipped_and_what_to_install_are_the_last_words(tmp_path: Path,
         "  1 test of test_some.py: no disk",
         "  3 tests of test_some.py: no munged here: apt-get install munge",
     ]
+
+
+def test_what_files_cost_is_told_by_all_that_was_done_for_their_tests(capsys: pytest.CaptureFixture[str]) -> None:
+    def took(seconds: float, node: str, when: Literal["setup", "call", "teardown"] = "call") -> pytest.TestReport:
+        return pytest.TestReport(node, ("", 0, ""), {}, "passed", None, when, duration=seconds)
+
+    reports = [took(1, f"tests/a/test_{number}.py::test_one") for number in range(10)]
+    reports += [took(20, "tests/test_long.py::test_one[a::b]", "setup"), took(10, "tests/test_long.py::test_two")]
+    told = [*costs(reports)]
+    assert len(told) == 10
+    assert told[:2] == ["    30 s, 75%: tests/test_long.py", "     1 s,  2%: tests/a/test_0.py"]
 
 
 @pytest.mark.parametrize(("user", "status"), [("0", "0"), ("0", "1"), ("1000", "0")])

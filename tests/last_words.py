@@ -1,4 +1,4 @@
-"""The last words of a run of the tests: what was skipped, and what to install so that it is not."""
+"""The last words of a run of the tests: which files took longest, what was skipped, and what to install for it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,11 @@ from collections.abc import Generator, Iterable, Iterator
 from pathlib import Path
 
 import pytest
+
+MOST = 10
+"""Files whose cost is told."""
+WORTH_TELLING = 60
+"""Seconds; of a run of fewer nobody asks where they went."""
 
 
 def skipped(reports: Iterable[pytest.TestReport]) -> Iterator[str]:
@@ -19,12 +24,28 @@ def skipped(reports: Iterable[pytest.TestReport]) -> Iterator[str]:
         yield f"  {count} {'test' if count == 1 else 'tests'} of {file}: {reason}"
 
 
+def costs(reports: Iterable[pytest.TestReport]) -> Iterator[str]:
+    """A line for each of the files that took longest, with its seconds and their share of all."""
+    seconds: Counter[str] = Counter()
+    for report in reports:
+        seconds[Path(report.nodeid.partition("::")[0]).as_posix()] += report.duration
+    for file, own in seconds.most_common(MOST):
+        yield f"  {own:4.0f} s, {own / seconds.total():3.0%}: {file}"
+
+
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session) -> Generator[None, object, object]:
     """Say it below everything else, where it is not overlooked."""
     result = yield
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
-    if reporter is not None and (lines := list(skipped(reporter.stats.get("skipped", ())))):
+    if reporter is None:
+        return result
+    timed = [report for some in reporter.stats.values() for report in some if isinstance(report, pytest.TestReport)]
+    if sum(report.duration for report in timed) > WORTH_TELLING:
+        reporter.write_line("WHAT TOOK LONGEST:")
+        for line in costs(timed):
+            reporter.write_line(line)
+    if lines := list(skipped(reporter.stats.get("skipped", ()))):
         reporter.write_line("NOT TESTED HERE:", yellow=True)
         for line in lines:
             reporter.write_line(line)
