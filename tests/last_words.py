@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Generator, Iterable, Iterator
 from pathlib import Path
 
@@ -26,11 +26,11 @@ def skipped(reports: Iterable[pytest.TestReport]) -> Iterator[str]:
 
 def costs(reports: Iterable[pytest.TestReport]) -> Iterator[str]:
     """A line for each of the files that took longest, with its seconds and their share of all."""
-    seconds: Counter[str] = Counter()
+    seconds: defaultdict[str, float] = defaultdict(float)
     for report in reports:
         seconds[Path(report.nodeid.partition("::")[0]).as_posix()] += report.duration
-    for file, own in seconds.most_common(MOST):
-        yield f"  {own:4.0f} s, {own / seconds.total():3.0%}: {file}"
+    for file, own in sorted(seconds.items(), key=lambda item: -item[1])[:MOST]:
+        yield f"  {own:4.0f} s, {own / sum(seconds.values()):3.0%}: {file}"
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
