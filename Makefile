@@ -40,7 +40,7 @@ news: .venv/run-installed
 	@$(BIN)/python -m heads progress --cores $(CORES) -- --set-threads baseline=2 --config 'run=[news-$(PAIR)]' \
 	  'corpora={news-$(PAIR): {$(if $(FOLDER),$(SPLITS)) $(ON_DISK)}}'
 
-# A model of others, a folder as transformers' save_pretrained writes it, on {train,dev,test}.{en,de}.gz in the folder TEXT.
+# A model of others, a folder as transformers' save_pretrained writes it or a name on the hub, fetched once, on {train,dev,test}.{en,de}.gz in the folder TEXT.
 KEEPS = $(if $(KEEP),sweep: {budgets: {all: [$(KEEP)]}}$(comma))
 PARSED = $(if $(PARSER_TREES),roles: {trees: [gold$(comma) own]}$(comma))
 
@@ -48,6 +48,8 @@ pretrained: PAIR = en-de
 pretrained: FOLDER = $(TEXT)
 pretrained: .venv/run-installed
 	@$(if $(and $(MODEL),$(TEXT)),,$(error make pretrained needs MODEL=FOLDER, the model, and TEXT=FOLDER with {train,dev,test}.{en,de}.gz))
+	@test -d "$(MODEL)" || { made=$$(mktemp -d) && $(BIN)/python -m heads import --pretrained "$(MODEL)" --prefix "$(PREFIX)" \
+	  --output "$$made/model" && rm -r "$$made"; }
 	@$(BIN)/python -m heads progress --cores $(CORES) -- --config 'run=[pretrained]' \
 	  'corpora={pretrained: {source: $(SOURCE), target: $(TARGET), $(SPLITS) $(ON_DISK)}}' \
 	  'experiments={pretrained: {$(KEEPS) $(PARSED) baseline: {pretrained: "$(MODEL)", prefix: "$(PREFIX)"}}}'

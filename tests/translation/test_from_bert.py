@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -297,17 +298,15 @@ def test_a_folder_that_is_not_there_says_what_to_fetch(tmp_path: Path, monkeypat
 @pytest.mark.parametrize("form", ["tokenizer.json", "vocab.txt"])
 def test_a_name_on_the_hub_is_fetched_file_by_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     files = tmp_path / "site/Some-Lab/bert/resolve/main"
     tokeniser, model = made(files, {"form": form})
     with serving_folder(tmp_path / "site") as hub:
-        with folder_of(Path("Some-Lab/bert"), hub) as folder:
-            import_bert(folder, tmp_path / "ours")
+        import_bert(folder_of(Path("Some-Lab/bert"), hub), tmp_path / "ours")
         (files / "model.safetensors").unlink()
-        with (
-            pytest.raises(UserError, match=r"fetch config\.json, .*vocab\.txt or .*answers 404"),
-            folder_of(Path("Some-Lab/bert"), hub),
-        ):
-            pass
+        shutil.rmtree(tmp_path / "cache")
+        with pytest.raises(UserError, match=r"fetch config\.json, .*vocab\.txt or .*answers 404"):
+            folder_of(Path("Some-Lab/bert"), hub)
     ours = logits_of(load_classifier(tmp_path / "ours"), vocabulary_of(tmp_path / "ours/source.model"))
     torch.testing.assert_close(ours, theirs(model, tokeniser), rtol=0, atol=1e-5)
 

@@ -16,6 +16,7 @@ import torch
 
 from heads.__main__ import main
 from heads.base.files import UserError, read_json, write_json
+from heads.formats.registry import format_of
 from heads.model.folder import load_folder
 from heads.model.transformer import Transformer
 from heads.text.batches import make_batch
@@ -338,18 +339,23 @@ def test_a_name_on_the_hub_is_fetched_file_by_file_and_without_a_network_told_wh
     monkeypatch.chdir(tmp_path)
     shutil.copytree(good, tmp_path / "site/Some-Lab/opus-mt-en-de/resolve/main")
     (tmp_path / "site/Some-Lab/opus-mt-en-de/resolve/main/tokenizer_config.json").unlink()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     name = Path("Some-Lab/opus-mt-en-de")
     with serving_folder(tmp_path / "site") as hub:
-        with folder_of(name, hub) as folder:
-            import_model(str(folder), tmp_path / "ours")
+        folder = folder_of(name, hub)
+        import_model(str(name), tmp_path / "ours")
         (tmp_path / "site/Some-Lab/opus-mt-en-de/resolve/main/source.spm").unlink()
-        with pytest.raises(UserError, match=r"fetch config\.json, vocab\.json.*answers 404"), folder_of(name, hub):
-            pass
-    assert not folder.exists() and "imported/opus-mt-en-de" in (tmp_path / "ours/README.md").read_text(encoding="utf-8")
+        assert folder_of(name, hub) == folder == tmp_path / "cache/heads/hub" / name
+        assert format_of(name.as_posix())[1] == folder  # as planning finds it
+        shutil.rmtree(folder)
+        with pytest.raises(UserError, match=r"fetch config\.json, vocab\.json.*answers 404"):
+            folder_of(name, hub)
+    assert not [*folder.parent.iterdir()]
+    assert "imported/opus-mt-en-de" in (tmp_path / "ours/README.md").read_text(encoding="utf-8")
     said = (
-        r"no folder: fetch config\.json, vocab\.json, source\.spm, target\.spm.*from https://huggingface\.co/Some-Lab"
+        r"no folder: where there is a network run .*, or fetch config\.json, vocab\.json, source\.spm, target\.spm.*"
+        r"from https://huggingface\.co/Some-Lab"
     )
-    with pytest.raises(UserError, match=said), folder_of(name, hub):
-        pass
-    with folder_of(good) as itself:
-        assert itself == good
+    with pytest.raises(UserError, match=said):
+        folder_of(name, hub)
+    assert folder_of(good) == good

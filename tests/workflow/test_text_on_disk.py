@@ -133,6 +133,13 @@ def test_without_treebanks_a_model_of_others_has_no_roles_and_all_else(clone: Pa
     assert jobs["gates"] == "4" and {"lrp", "ablation", "speed", "explore"} <= jobs.keys() and "roles" not in jobs
 
 
+def test_a_model_that_is_no_folder_is_fetched_before_anything_is_planned() -> None:
+    command = ["make", "pretrained", "MODEL=Some-Lab/opus-mt-de-en", "TEXT=texts", "-n"]
+    said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=60).stdout
+    fetched, planned = said.index('import --pretrained "Some-Lab/opus-mt-de-en"'), said.index("heads progress")
+    assert said.index('test -d "Some-Lab/opus-mt-de-en" ||') < fetched < planned
+
+
 @pytest.mark.parametrize("given", [[], ["MODEL=opus"], ["TEXT=texts"]])
 def test_make_pretrained_says_what_it_needs(given: list[str]) -> None:
     command = ["make", "pretrained", *given, "-n"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from heads.base.marian import CONFIG, HUB, HUB_NAME, INDEX, LICENCES, TOKENIZER, WEIGHTS
+from heads.base.marian import CONFIG, HUB, HUB_NAME, INDEX, LICENCES, TOKENIZER, WEIGHTS, by_import
 
 WORD_PIECES, VOCAB = "tokenizer.json", "vocab.txt"
 """Either holds the vocabulary; the first one tells besides how text is cut."""
@@ -35,6 +35,6 @@ def not_there(folder: Path) -> str:
     if not HUB_NAME.fullmatch(name):
         return f"{folder} is no folder: give one as save_pretrained writes it of a BertForSequenceClassification."
     return (
-        f"{folder} is no folder: fetch {CONFIG}, {TOKENIZER}, {VOCAB} or {WORD_PIECES}, and {WEIGHTS} from "
-        f"{HUB}/{name}/tree/main into it."
+        f"{folder} is no folder: {by_import(name)}, or fetch {CONFIG}, {TOKENIZER}, {VOCAB} or {WORD_PIECES}, and "
+        f"{WEIGHTS} from {HUB}/{name}/tree/main into it."
     )

