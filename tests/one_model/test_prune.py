@@ -13,6 +13,7 @@ import pytest
 import sacrebleu
 
 from heads.__main__ import main
+from heads.analysis.metrics import BLEU
 from heads.base.files import UserError, read_lines, write_lines
 from heads.base.targets import Target
 from heads.model.folder import load_folder
@@ -237,9 +238,13 @@ def test_what_is_lost_is_told_by_the_control(monkeypatch: pytest.MonkeyPatch, tm
     }
     write_lines(tmp_path / "text", wanted)
     place = SimpleNamespace(text=lambda *_: tmp_path / "text", results=tmp_path / "r", baseline=tmp_path / "model")
-    monkeypatch.setattr(
-        shrinking, "_translations", lambda _, folder, *__: next(said[part] for part in folder.parts if part in said)
-    )
+
+    def answering(_place: Any, folder: Path, *_: Any) -> Any:
+        answers = next(said[part] for part in folder.parts if part in said)
+        return lambda _gates: answers, wanted, BLEU
+
+    monkeypatch.setattr(shrinking, "answering", answering)
+    monkeypatch.setattr(shrinking, "needs_control", lambda _: True)
     found = shrinking._loss(place, "all", tmp_path / "small", 5, "test", "cpu")  # type: ignore[arg-type]
     pruned, control = (sacrebleu.corpus_bleu(said[name], [wanted]).score for name in ("small", "lam-0"))
     assert (found.pruned, found.control, found.change) == pytest.approx((pruned, control, pruned - control), abs=0.01)

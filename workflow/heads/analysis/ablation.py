@@ -10,13 +10,13 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from torch import Tensor
 
-from heads.analysis.metrics import BLEU, Metric
+from heads.analysis.metrics import BLEU, Answers, Metric
 from heads.model.encoder import Encoder
 from heads.model.shape import Head, ModelShape
 from heads.model.sublayers import Gates
 
-Translate = Callable[[Gates | None], list[str]]
-"""Translates, or classifies, always the same lines, with these gates on the heads (None: all open)."""
+Translate = Callable[[Gates | None], Answers]
+"""Translates, classifies or embeds always the same lines, with these gates on the heads (None: all open)."""
 
 COLUMNS = ("attention", "layer", "head", "bleu", "bleu_change", "p_value")
 """These and all below are named after the metric."""
@@ -67,7 +67,7 @@ def ablation_rows(
     model: Encoder,
     cases: Mapping[Head, Collection[Head]],
     translate: Translate,
-    references: Sequence[str],
+    references: Answers,
     metric: Metric = BLEU,
     *,
     resamples: int,

@@ -1,11 +1,9 @@
-"""Vectors of sentences under any gates, and how near they are to those of the unpruned model.
+"""Vectors of sentences under any gates.
 
 No file is opened here. N sentences, D width.
 """
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -31,10 +29,4 @@ def vectors(
         made = model(source, mask, None, gates)[:, 0].float().cpu().numpy()
         for member, vector in zip(members, made, strict=True):
             found[member] = vector
-    return found
-
-
-def cosines(some: Sequence[NDArray[np.float32]], others: Sequence[NDArray[np.float32]]) -> NDArray[np.float64]:
-    """The cosine [N] in percent of each vector with its counterpart; all are of length 1."""
-    found: NDArray[np.float64] = 100 * (np.array(some, np.float64) * np.array(others, np.float64)).sum(1)
     return found

@@ -1,4 +1,4 @@
-"""A model whose heads are masked, and its answers to one text under any gates: translations, or labels."""
+"""A model whose heads are masked, and its answers to one text under any gates: translations, labels or vectors."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ import numpy as np
 import torch
 
 from heads.analysis.ablation import Translate
-from heads.analysis.metrics import ACCURACY, BLEU, Metric
+from heads.analysis.embedding import vectors
+from heads.analysis.metrics import ACCURACY, BLEU, COSINE, Answers, Metric
 from heads.base.files import UserError, read_lines
 from heads.config.analyses import TranslateSettings
 from heads.model.encoder import Encoder
 from heads.model.folder import load_model
+from heads.model.sentence_encoder import SentenceEncoder
 from heads.model.sublayers import Gates
 from heads.model.transformer import Transformer
 from heads.text.batches import Pairs, cut, pad
@@ -43,9 +45,9 @@ def answers_of(
     search: TranslateSettings,
     *,
     much_alike: bool = False,
-) -> tuple[Translate, list[str], Metric]:
-    """How to translate or classify the first `search.sentences` of a text (0: all) with the model, their references,
-    and by what they are scored.
+) -> tuple[Translate, Answers, Metric]:
+    """How to translate, classify or embed the first `search.sentences` of a text (0: all) with the model, their
+    references, and by what they are scored. References of vectors are those of the model as it is.
 
     target_bpe: the vocabulary of the target, or its labels. much_alike: that most translations stay as the first call
     gives them, so that greedy search is the quicker for them. Raises UserError when text and references differ in
@@ -63,6 +65,9 @@ def answers_of(
             drafted = Drafted(model, pairs, device, batch_tokens=search.batch_tokens, limit=search.sentences)
             return partial(_drafted, drafted, vocabulary), lines, BLEU
         return partial(_translated, model, pairs, vocabulary, search, device), lines, BLEU
+    if isinstance(model, SentenceEncoder):
+        embed = partial(vectors, model, tokens, device, len(lines))
+        return embed, embed(None), COSINE
     labels = Labels(target_bpe)
     return partial(classified, model, tokens, labels, device, search.batch_tokens, len(lines)), lines, ACCURACY
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from heads.analysis.ablation import Translate, gates_without
 from heads.analysis.importance import FORMS
-from heads.analysis.metrics import ACCURACY, BLEU, Found, Metric
+from heads.analysis.metrics import ACCURACY, BLEU, COSINE, Answers, Found, Metric
 from heads.base.bootstrap import interval
 from heads.base.names import ATTENTIONS
 from heads.model.encoder import Encoder
@@ -46,7 +46,7 @@ def importance_orders(rows: Sequence[Mapping[str, object]]) -> dict[str, Scores]
 
 def ablation_order(rows: Sequence[Mapping[str, object]]) -> Scores:
     """What is lost when a head is missing, of rows of `heads.analysis.ablation`."""
-    (column,) = (f"{one.name}_change" for one in (BLEU, ACCURACY) if f"{one.name}_change" in rows[0])
+    (column,) = (f"{one.name}_change" for one in (BLEU, ACCURACY, COSINE) if f"{one.name}_change" in rows[0])
     return {head: -change for head, change in scores_of(rows, column).items()}
 
 
@@ -90,7 +90,7 @@ def curve_rows(
     model: Encoder,
     walks: Mapping[tuple[str, str], Scores],
     translate: Translate,
-    references: Sequence[str],
+    references: Answers,
     metric: Metric = BLEU,
     *,
     step: float,

@@ -1,4 +1,5 @@
-"""What answers of models are scored by, and how sure a difference is: BLEU of translations, accuracy of labels.
+"""What answers of models are scored by, and how sure a difference is: BLEU of translations, accuracy of labels, cosine
+of vectors.
 
 No file is opened here. S answers, N systems.
 """
@@ -7,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from mpmath import betainc
@@ -21,7 +23,9 @@ ROUNDING = 1e-9
 
 Found = tuple[float, NDArray[np.float64]]
 """A score, and the score of each draw of sentences."""
-Paired = Callable[[list[str], Sequence[list[str]], Sequence[str], int], list[tuple[float, float]]]
+Answers = Sequence[Any]
+"""To one text: translations or labels, or vectors [D] of length 1."""
+Paired = Callable[[Answers, Sequence[Answers], Answers, int], list[tuple[float, float]]]
 """Score and p-value against a baseline of the baseline itself and of every system; last how many draws."""
 
 
@@ -32,7 +36,7 @@ class Metric:
     name: str
     """As columns of tables have it."""
     paired: Paired
-    drawn: Callable[[Sequence[str], Sequence[str], int], Found]
+    drawn: Callable[[Answers, Answers, int], Found]
     """The score of answers and of so many draws of them; of as many answers always the same draws."""
     beside: Mapping[str, Paired] = field(default_factory=dict)
     """Other scores of the same answers that are told beside it, by name."""
@@ -43,7 +47,7 @@ class Metric:
 
 
 def paired_permutations(
-    baseline: list[str], systems: Sequence[list[str]], references: Sequence[str], resamples: int
+    baseline: Sequence[str], systems: Sequence[Sequence[str]], references: Sequence[str], resamples: int
 ) -> list[tuple[float, float]]:
     """BLEU and two-sided p-value against `baseline` of the baseline itself and of every system, see `swapped_p`."""
     own = _counted(baseline, references)
@@ -83,8 +87,8 @@ def _counted(hypotheses: Sequence[str], references: Sequence[str]) -> NDArray[np
 
 
 def paired_t_test(
-    baseline: list[str],
-    systems: Sequence[list[str]],
+    baseline: Sequence[str],
+    systems: Sequence[Sequence[str]],
     references: Sequence[str],
     _resamples: int = 0,
 ) -> list[tuple[float, float]]:
@@ -124,6 +128,31 @@ def _right(labels: Sequence[str], references: Sequence[str]) -> NDArray[np.float
     return np.array([label == wanted for label, wanted in zip(labels, references, strict=True)], float)
 
 
+def paired_cosines(
+    baseline: Answers, systems: Sequence[Answers], references: Answers, _resamples: int = 0
+) -> list[tuple[float, float]]:
+    """Mean cosine in percent and two-sided p-value against `baseline` of the baseline itself and of every system.
+
+    By Student's t of the differences of sentences; nothing is drawn.
+    """
+    own = cosines(baseline, references)
+    others = [cosines(vectors, references) for vectors in systems]
+    return [(float(own.mean()), 1.0), *((float(other.mean()), t_test(other - own)) for other in others)]
+
+
+def drawn_cosine(vectors: Answers, references: Answers, resamples: int) -> Found:
+    """Mean cosine in percent of vectors and of draws of them."""
+    each = cosines(vectors, references)
+    sums = resampled_sums(each[:, None].astype(np.float32), resamples)[:, 0]
+    return float(each.mean()), sums / len(each)
+
+
+def cosines(some: Answers, others: Answers) -> NDArray[np.float64]:
+    """The cosine [S] in percent of each vector with its counterpart; all are of length 1."""
+    found: NDArray[np.float64] = 100 * (np.array(some, np.float64) * np.array(others, np.float64)).sum(1)
+    return found
+
+
 def matthews(labels: Sequence[str], references: Sequence[str]) -> float:
     """Matthews' correlation of labels with references, from -1 to 1, of any number of classes (Gorodkin 2004).
 
@@ -133,8 +162,8 @@ def matthews(labels: Sequence[str], references: Sequence[str]) -> float:
 
 
 def paired_correlation_test(
-    baseline: list[str],
-    systems: Sequence[list[str]],
+    baseline: Sequence[str],
+    systems: Sequence[Sequence[str]],
     references: Sequence[str],
     _resamples: int = 0,
 ) -> list[tuple[float, float]]:
@@ -196,3 +225,5 @@ def labels_scored(labels: Sequence[str], references: Sequence[str]) -> dict[str,
 
 BLEU = Metric("bleu", paired_permutations, drawn_bleu)
 ACCURACY = Metric("accuracy", paired_t_test, drawn_accuracy, {"matthews": paired_correlation_test})
+COSINE = Metric("cosine", paired_cosines, drawn_cosine)
+"""Of vectors with those of the unpruned model, which are the references."""

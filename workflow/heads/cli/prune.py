@@ -20,7 +20,7 @@ from heads.one_model.told import as_told, wish_of
 from heads.one_model.workplace import Workplace, fingerprint_of, splits_of
 from heads.translation.encoders_alone import export_any
 from heads.translation.export import FORMATS
-from heads.translation.opening import opened_without_labels
+from heads.translation.opening import opened
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> None:
     wish, lines = wish_of(arguments.keep, arguments.loss, arguments.updates), read_lines(arguments.text)
     splits = splits_of(lines, arguments.sentences)
     tell = partial(print, file=sys.stderr, flush=True)
-    with opened_without_labels(arguments.model, arguments.prefix) as folder:
+    with opened(arguments.model, arguments.prefix) as folder:
         wish.sizes(heads_of(folder, wish.scope))
         asked = {"model": arguments.model, "text": fingerprint_of(splits), "updates": wish.updates}
         place = Workplace(arguments.output.with_name(f".{arguments.output.name}.unfinished"), asked)

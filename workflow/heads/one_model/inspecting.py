@@ -15,7 +15,7 @@ from heads.explore.page import page
 from heads.one_model.measuring import Measuring, Tell, Text, checked
 from heads.one_model.page import content_of, notes_of, table_of
 from heads.training.devices import pick
-from heads.translation.opening import opened_without_labels
+from heads.translation.opening import opened
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def inspect(
     checked(sentences, references)
     text = Text(sentences, references, Path(trees) if trees else None, masked, causal=causal)
     name = shown_name(str(model))
-    with opened_without_labels(str(model), prefix) as folder, TemporaryDirectory() as place:
+    with opened(str(model), prefix) as folder, TemporaryDirectory() as place:
         run = Path(place) / "results" / name / "baseline" / "seed-1"
         Measuring(folder, text, run, pick(device, threads), tell).measure()
         found: dict[str, Any] = content_of([run])

@@ -27,8 +27,8 @@ from heads.analysis.importance import COLUMNS as IMPORTANCE_COLUMNS
 from heads.analysis.importance import importance_rows
 from heads.analysis.lrp.rows import COLUMNS as RELEVANCE_COLUMNS
 from heads.analysis.lrp.rows import generated, relevance_rows
-from heads.analysis.maps_of_text import maps_of_sentences
 from heads.analysis.masking import answers_of
+from heads.analysis.metrics import Answers
 from heads.analysis.role_trees import roles_on_trees
 from heads.analysis.roles import COLUMNS as ROLE_COLUMNS
 from heads.analysis.roles import frequency_ranks
@@ -39,28 +39,28 @@ from heads.config.analyses import (
     AblationSettings,
     AlignmentHeadsSettings,
     LrpSettings,
-    MapsSettings,
     RolesSettings,
-    TranslateSettings,
 )
-from heads.model.folder import load_folder
+from heads.model.encoder import Encoder
+from heads.model.folder import load_model
 from heads.model.shape import FACTS
 from heads.model.sublayers import Gates
 from heads.model.transformer import Transformer
+from heads.one_model.answering import maps_of_any, score_of_answers, told_by
 from heads.syntax.conllu import write_conllu
 from heads.syntax.pharaoh import lines_of
 from heads.syntax.tokenising import words_of_text
 from heads.text.batches import Batch, Pairs, measured_pairs
-from heads.text.encoding import encode_file
+from heads.text.encoding import encode_file, opened
 from heads.text.vocabulary import Tokens
+from heads.text.wordpieces import vocabulary_of
 from heads.translation.model_folder import VOCABULARIES, load_vocabularies, vocabulary_folder
-from heads.translation.scoring import every_pair, score_of_texts, searched
 
 INTERVAL = ("bleu_change_low", "bleu_change_high")
 """Of what is lost with a head: 95 % by paired bootstrap over sentences."""
 DRAWS = 1000
 STEPS = {
-    "translating": "_score",
+    "what it answers": "_score",
     "confidence": "_confidence",
     "where encoder heads look": "_roles",
     "where cross-attention looks": "_cross_attention",
@@ -70,16 +70,17 @@ STEPS = {
     "attention maps": "_maps",
 }
 """What is measured, and the method that does it."""
+OF_TRANSLATORS = ("_cross_attention",)
+OF_ANSWERS = ("_importance", "_relevance")
+"""What a vector has none of: a loss against an answer, and a logit to explain."""
 CAUSAL = {"causal gates": "_causal"}
 CAUSAL_FILE, CHECK_FILE = "causal.tsv", "causal_check.tsv"
 CHECK_COLUMNS = ("masked", "heads", "bleu", "bleu_change")
 RANDOM_DRAWS = 3
 """Of as many heads, beside those that causal gates call irrelevant."""
 Tell = Callable[[str], None]
-GREEDY = TranslateSettings(beam=1, length_penalty=0.0, batch_tokens=2048)
 ROLES = RolesSettings(batch_tokens=2048)
 WITHOUT_TREES = replace(ROLES, relations=())
-MAPS = MapsSettings(sentences=12, min_words=5, max_words=16)
 
 
 @dataclass(frozen=True)
@@ -110,14 +111,23 @@ class Measuring:
     def measure(self) -> None:
         """Write every file that the page and the table of heads are made of. Raises UserError for a text too short."""
         self._lay_out()
+        shape = self.model.shape
+        skipped = (*(OF_TRANSLATORS if shape.alone else ()), *(OF_ANSWERS if shape.embeds else ()))
         for what, stage in (STEPS | (CAUSAL if self.text.causal else {})).items():
-            self.tell(what)
-            getattr(self, stage)()
+            if stage not in skipped:
+                self.tell(what)
+                getattr(self, stage)()
 
     @cached_property
-    def model(self) -> Transformer:
+    def model(self) -> Encoder:
         """The model, on the device."""
-        return load_folder(self.model_folder).to(self.device)
+        return load_model(self.model_folder).to(self.device)
+
+    @property
+    def translator(self) -> Transformer:
+        """The model, where it is one that translates."""
+        assert isinstance(self.model, Transformer)
+        return self.model
 
     @property
     def bpe(self) -> Path:
@@ -127,7 +137,8 @@ class Measuring:
     @property
     def pairs(self) -> Pairs:
         """The text with its references, or what stands in their place."""
-        return measured_pairs(self.bpe / "source.safetensors", self.bpe / "target.safetensors")
+        alone = self.model.shape.alone
+        return measured_pairs(self.bpe / "source.safetensors", self.bpe / "target.safetensors", labelled=alone)
 
     def batches(self, tokens: int, most: int | None = None) -> Iterator[Batch]:
         """Sentences of like lengths."""
@@ -141,18 +152,18 @@ class Measuring:
         shutil.copytree(vocabulary_folder(self.model_folder), self.bpe, ignore=shutil.ignore_patterns("*.safetensors"))
 
     def _score(self) -> None:
-        source, target = load_vocabularies(self.model_folder, self.model)
+        """Let the model answer; without references its answers stand in their place."""
+        source, target = (opened(self.bpe / name) for name in VOCABULARIES)
         write_lines(self.bpe / "source.txt", self.text.sentences)
         encode_file(self.bpe / "source.txt", source, self.bpe / "source.safetensors")
-        tokens = Tokens(self.bpe / "source.safetensors")
-        texts = searched(self.model, every_pair(tokens), target, GREEDY, self.device)[1]
+        answers = told_by(self.model, Tokens(self.bpe / "source.safetensors"), self.bpe / VOCABULARIES[1], self.device)
         references, against = self.text.references, REFERENCES
         if references is None:
-            references, against = texts, UNPRUNED
+            references, against = answers, UNPRUNED
         write_lines(self.bpe / "target.txt", references)
         encode_file(self.bpe / "target.txt", target, self.bpe / "target.safetensors")
-        score = score_of_texts(texts, references, GREEDY)
-        write_json(self.run / "bleu.json", {**score, "against": against})
+        name, score = score_of_answers(self.model.shape, answers, references)
+        write_json(self.run / f"{name}.json", {**score, "against": against})
 
     def _confidence(self) -> None:
         write_tsv(self.run / "confidence.tsv", confidence(self.model, self.batches(2048)), CONFIDENCE_COLUMNS)
@@ -163,7 +174,7 @@ class Measuring:
         if trees is None:
             settings, trees = WITHOUT_TREES, self.bpe / "words.conllu"
             write_conllu(trees, map(words_of_text, self.text.sentences))
-        source = load_vocabularies(self.model_folder, self.model)[0]
+        source = vocabulary_of(self.bpe / VOCABULARIES[0])
         ranks = frequency_ranks(Tokens(self.bpe / "source.safetensors").ids, len(source))
         with redirect_stderr(StringIO() if settings is WITHOUT_TREES else sys.stderr):
             rows = roles_on_trees(self.model, {"gold": trees}, source, ranks, settings)[0]
@@ -171,10 +182,10 @@ class Measuring:
 
     def _cross_attention(self) -> None:
         settings = AlignmentHeadsSettings(batch_tokens=2048)
-        vocabularies = load_vocabularies(self.model_folder, self.model)
+        vocabularies = load_vocabularies(self.model_folder, self.translator)
         texts = [lines_of(path) for path in self._both_texts()]
         golds = unlinked(texts, vocabularies, settings)
-        rows = roles_of_cross_attention(self.model, golds, settings, linked=False)
+        rows = roles_of_cross_attention(self.translator, golds, settings, linked=False)
         write_tsv(self.run / "cross_attention_roles.tsv", rows, CROSS_COLUMNS)
 
     def _both_texts(self) -> list[Path]:
@@ -194,9 +205,9 @@ class Measuring:
         source, references = self.bpe / "source.safetensors", self.bpe / "target.txt"
         answers = partial(answers_of, self.model, self.device, source, references, self.bpe / VOCABULARIES[1])
         translate, wanted, metric = answers(search, much_alike=True)
-        texts: list[list[str]] = []
+        texts: list[Answers] = []
 
-        def remembered(gates: Gates | None) -> list[str]:
+        def remembered(gates: Gates | None) -> Answers:
             texts.append(translate(gates))
             return texts[-1]
 
@@ -232,8 +243,7 @@ class Measuring:
         write_tsv(self.run / CHECK_FILE, check, CHECK_COLUMNS)
 
     def _maps(self) -> None:
-        source, target = (self.bpe / name for name in VOCABULARIES)
-        found = maps_of_sentences(self.model, source, target, self.bpe / "source.txt", MAPS, GREEDY)
+        found = maps_of_any(self.model, self.bpe)
         write_text(self.run / "maps.json", json.dumps(found, ensure_ascii=False) + "\n")
 
 

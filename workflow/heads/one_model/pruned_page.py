@@ -9,20 +9,21 @@ from pathlib import Path
 
 import torch
 
-from heads.analysis.maps_of_text import maps_of_sentences
+from heads.analysis.embedding import vectors
+from heads.analysis.metrics import COSINE, cosines
 from heads.base.files import read_lines, write_json, write_text
 from heads.base.names import SIDES, UNPRUNED
 from heads.base.targets import CONTROL, Target
 from heads.explore.page import page
-from heads.model.folder import load_folder
-from heads.one_model.measuring import GREEDY, MAPS, Measuring, Text
+from heads.model.folder import load_model
+from heads.one_model.answering import maps_of_any, score_of_answers, told_by
+from heads.one_model.measuring import Measuring, Text
 from heads.one_model.page import content_of
 from heads.one_model.shrinking import run_of_target, smaller
 from heads.one_model.workplace import Workplace
-from heads.text.vocabulary import Tokens, Vocabulary
+from heads.text.vocabulary import Tokens
 from heads.training.devices import pick
 from heads.translation.model_folder import VOCABULARIES
-from heads.translation.scoring import scored
 from heads.translation.stream import Tell
 
 SENTENCES = 200
@@ -49,16 +50,19 @@ def pruned_page(place: Workplace, name: str, scope: str, sizes: Sequence[int], d
             trained = run_of_target(place, kind, scope, target)
             runs.append(folder / trained.relative_to(place.results))
             shutil.copytree(trained, runs[-1], ignore=shutil.ignore_patterns("*.safetensors"))
-        _answers(place.results / runs[-1].relative_to(folder), runs[-1], folder / "bpe", on)
+        _answers(place, place.results / runs[-1].relative_to(folder), runs[-1], folder / "bpe", on)
     return page(content_of(runs, PARTS))
 
 
-def _answers(model_folder: Path, run: Path, bpe: Path, device: torch.device) -> None:
-    """Write what a pruned model scores by what the unpruned one writes, and its translations and attention."""
-    model = load_folder(model_folder).to(device)
-    source, target = (bpe / name for name in VOCABULARIES)
-    tokens, wanted = Tokens(bpe / "source.safetensors"), read_lines(bpe / "target.txt")
-    score = scored(model, tokens, wanted, Vocabulary(target), GREEDY, device)[2]
-    write_json(run / "bleu.json", {**score, "against": UNPRUNED})
-    found = maps_of_sentences(model, source, target, bpe / "source.txt", MAPS, GREEDY)
-    write_text(run / "maps.json", json.dumps(found, ensure_ascii=False) + "\n")
+def _answers(place: Workplace, model_folder: Path, run: Path, bpe: Path, device: torch.device) -> None:
+    """Write what a pruned model scores by what the unpruned one answers, its answers and its attention."""
+    model, tokens = load_model(model_folder).to(device), Tokens(bpe / "source.safetensors")
+    if model.shape.embeds:
+        whole, smaller = (vectors(one, tokens, device) for one in (load_model(place.baseline).to(device), model))
+        score = {COSINE.name: float(cosines(smaller, whole).mean()), "examples": len(whole)}
+        name = COSINE.name
+    else:
+        answers = told_by(model, tokens, bpe / VOCABULARIES[1], device)
+        name, score = score_of_answers(model.shape, answers, read_lines(bpe / "target.txt"))
+    write_json(run / f"{name}.json", {**score, "against": UNPRUNED})
+    write_text(run / "maps.json", json.dumps(maps_of_any(model, bpe), ensure_ascii=False) + "\n")

@@ -6,36 +6,33 @@ No parallel text is needed: what the model makes of the text is what it is to sa
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-import numpy as np
 import torch
 
-from heads.analysis.embedding import cosines, vectors
+from heads.analysis.ablation import Translate
+from heads.analysis.masking import answers_of
 from heads.analysis.masking_curve import compared
-from heads.analysis.metrics import BLEU
+from heads.analysis.metrics import ACCURACY, BLEU, COSINE, Answers, Metric
 from heads.analysis.speed import clock_of, compare, contestant
-from heads.base.bootstrap import interval, resampled_sums
-from heads.base.files import UserError, read_lines, write_tsv
+from heads.base.files import UserError, write_tsv
 from heads.base.names import SCOPES, SIDES
 from heads.base.provenance import made_by
 from heads.base.targets import CONTROL, Target
-from heads.config.analyses import SpeedSettings
+from heads.config.analyses import AblationSettings, SpeedSettings
 from heads.config.trainings import GatesSettings, LengthSettings, TrainingSettings
-from heads.model.folder import WEIGHTS, load_folder, load_model
+from heads.model.folder import WEIGHTS, load_model
 from heads.model.shape import shape_of
-from heads.one_model.measuring import GREEDY
+from heads.one_model.answering import GREEDY
 from heads.one_model.workplace import Workplace
 from heads.pruning.gates import COLUMNS, gate_rows
 from heads.pruning.removal import remove_closed
-from heads.text.vocabulary import Tokens, Vocabulary
+from heads.text.vocabulary import Tokens
 from heads.training.devices import label_of, pick
 from heads.training.job import Job, begin, frozen_beside, pruning_of, run_job
 from heads.translation.model_folder import VOCABULARIES
-from heads.translation.scoring import every_pair, searched
 from heads.translation.stream import Tell
 
 TRAINING = TrainingSettings(
@@ -51,6 +48,7 @@ TRAINING = TrainingSettings(
 SHARES = (0.75, 0.5, 0.375, 0.25, 0.125)
 """Of all heads; the sizes that are tried, the largest first, where it is told what may be lost and not what is kept."""
 DRAWS = 1000
+SEARCH = AblationSettings(sentences=0, beam=1, length_penalty=0.0, batch_tokens=GREEDY.batch_tokens)
 SPEED = SpeedSettings(batch_sizes=(1, 16), sentences=48, repeats=3, beam=1)
 
 
@@ -70,9 +68,13 @@ class Wish:
         return [self.keep] if self.keep is not None else [round(share * heads) for share in SHARES]
 
 
+UNITS = {BLEU.name: "BLEU", ACCURACY.name: "points of accuracy", COSINE.name: "points of cosine"}
+"""What is lost, as it is told."""
+
+
 @dataclass(frozen=True)
 class Loss:
-    """What was lost by pruning, against the control, with its 95 % interval, and what both have against the model."""
+    """What was lost by pruning, against the control, with its 95 % interval, and what both score against the model."""
 
     kept: int
     pruned: float
@@ -80,8 +82,8 @@ class Loss:
     change: float
     low: float
     high: float
-    metric: str = "BLEU"
-    """Of an encoder it is the cosine in percent, and the control is the model itself."""
+    metric: str = BLEU.name
+    """Of the cosine, which is in percent, the control is the model itself."""
 
 
 def gates_settings(updates: int) -> GatesSettings:
@@ -108,12 +110,14 @@ def shrunk(place: Workplace, wish: Wish, device: str, threads: int, tell: Tell) 
         _train_both(place, wish, Target.of_choice("gates", kept), device, threads)
         folder = smaller(place, wish.scope, Target.of_choice("gates", kept))
         lost = _loss(place, wish.scope, folder, kept, "dev" if wish.loss is not None else "test", device)
-        tell(f"{kept} of {heads} heads: {lost.change:+.2f} {lost.metric} ({lost.low:+.2f} to {lost.high:+.2f})")
+        tell(f"{kept} of {heads} heads: {lost.change:+.2f} {UNITS[lost.metric]} ({lost.low:+.2f} to {lost.high:+.2f})")
         if wish.loss is not None and -lost.change > wish.loss:
             break
         best = folder, lost
     if best is None:
-        raise UserError(f"Without a quarter of its heads the model loses more than {wish.loss}: allow more.")
+        raise UserError(
+            f"Without a quarter of its heads the model loses more than {wish.loss} {UNITS[lost.metric]}: allow more."
+        )
     folder, lost = best
     if wish.loss is not None:
         lost = _loss(place, wish.scope, folder, lost.kept, "test", device)
@@ -183,28 +187,17 @@ def smaller(place: Workplace, scope: str, target: Target) -> Path:
 
 def _loss(place: Workplace, scope: str, folder: Path, kept: int, split: str, device: str) -> Loss:
     """What a pruned model lost by the control, on the sentences of a split that are held out."""
-    if not needs_control(place):
-        return _turned(place, folder, kept, split, device)
-    references = read_lines(place.text(split, SIDES[1]))
-    both = (folder, run_of_target(place, "gates", scope, CONTROL))
-    pruned, control = (BLEU.drawn(_translations(place, one, split, device), references, DRAWS) for one in both)
-    return Loss(kept, pruned[0], control[0], *compared(pruned, control))
+    control = run_of_target(place, "gates", scope, CONTROL) if needs_control(place) else place.baseline
+    (whole, wanted, metric), (smaller, _, _) = (answering(place, one, split, device) for one in (control, folder))
+    pruned, unpruned = (metric.drawn(answer(None), wanted, DRAWS) for answer in (smaller, whole))
+    return Loss(kept, pruned[0], unpruned[0], *compared(pruned, unpruned), metric.name)
 
 
-def _turned(place: Workplace, folder: Path, kept: int, split: str, device: str) -> Loss:
-    """How far the vectors of a pruned encoder are from those of the model."""
-    on, tokens = pick(device, 1), Tokens(place.tokens(split, SIDES[0]))
-    whole, pruned = (vectors(load_model(one).to(on), tokens, on) for one in (place.baseline, folder))
-    near = cosines(pruned, whole)
-    low, high = interval(resampled_sums(near[:, None].astype(np.float32), DRAWS)[:, 0] / len(near))
-    mean = float(near.mean())
-    return Loss(kept, mean, 100.0, mean - 100, float(low) - 100, float(high) - 100, "points of cosine")
-
-
-def _translations(place: Workplace, folder: Path, split: str, device: str) -> Sequence[str]:
+def answering(place: Workplace, folder: Path, split: str, device: str) -> tuple[Translate, Answers, Metric]:
+    """How a model answers the sentences of a split, what the unpruned one answers, and the metric of the two."""
     on = pick(device, 1)
-    model, vocabulary = load_folder(folder).to(on), Vocabulary(place.bpe / VOCABULARIES[1])
-    return searched(model, every_pair(Tokens(place.tokens(split, SIDES[0]))), vocabulary, GREEDY, on)[1]
+    source, target = place.tokens(split, SIDES[0]), place.text(split, SIDES[1])
+    return answers_of(load_model(folder).to(on), on, source, target, place.bpe / VOCABULARIES[1], SEARCH)
 
 
 def speed_won(place: Workplace, folder: Path, device: str, threads: int) -> dict[int, tuple[float, float, float]]:

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from heads.analysis.metrics import ACCURACY, BLEU, COSINE
 from heads.base.files import UserError, read_lines
 from heads.base.names import SIDES
 from heads.one_model.shrinking import Loss, Wish, heads_of, needs_control
 from heads.one_model.workplace import Workplace
 
+AGAINST = {
+    BLEU.name: "BLEU against what the model itself writes",
+    ACCURACY.name: "accuracy against the labels that the model itself gives",
+    COSINE.name: "the cosine in percent with the vectors of the model itself",
+}
+"""What the loss is told by."""
 PARTS = {"all": "all", "encoder": "enc_self"}
 """What --keep calls the heads that have gates."""
 
@@ -31,18 +38,15 @@ def as_told(place: Workplace, scope: str, lost: Loss, speed: Mapping[int, tuple[
     """What was lost, on what, and what speed was won, a line each."""
     heads = heads_of(place.baseline, scope)
     sentences = len(read_lines(place.text("test", SIDES[0])))
-    left, ends = f"{lost.kept} of {heads} heads are left.", f"95 % interval {lost.low:+.2f} to {lost.high:+.2f}"
+    change = f"{lost.change:+.2f} (95 % interval {lost.low:+.2f} to {lost.high:+.2f})."
+    said = (
+        f"{lost.kept} of {heads} heads are left. On {sentences} held-out sentences, by {AGAINST[lost.metric]}, it has "
+    )
     if needs_control(place):
-        yield (
-            f"{left} On {sentences} held-out sentences, by BLEU against what the model itself writes, it has "
-            f"{lost.pruned:.1f}, and {lost.control:.1f} with all heads after the same training: {lost.change:+.2f} "
-            f"({ends})."
-        )
+        said += f"{lost.pruned:.1f}, and {lost.control:.1f} with all heads after the same training: {change}"
     else:
-        yield (
-            f"{left} On {sentences} held-out sentences its vectors have a cosine of {lost.pruned / 100:.3f} with those "
-            f"of the model: {lost.change:+.2f} points of 100 ({ends})."
-        )
+        said += f"{lost.pruned:.1f}, and as it was 100: {change}"
+    yield said
     for size, (ratio, low, high) in speed.items():
         won = "no faster" if low <= 1 <= high else "slower" if high < 1 else "faster"
         at_once = "1 sentence" if size == 1 else f"{size} sentences"

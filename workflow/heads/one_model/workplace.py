@@ -10,12 +10,13 @@ from pathlib import Path
 
 from heads.base.files import UserError, read_json, write_json, write_lines
 from heads.base.names import SIDES, SPLITS
-from heads.model.folder import WEIGHTS
+from heads.model.folder import WEIGHTS, load_model
 from heads.model.shape import FACTS, shape_of
+from heads.one_model.answering import told_by
 from heads.text.encoding import encode_file, opened
+from heads.text.vocabulary import Tokens
 from heads.training.devices import pick
 from heads.translation.distilled import distinct, write_distilled
-from heads.translation.from_bert import EMBEDDING
 from heads.translation.model_folder import VOCABULARIES, vocabulary_folder
 from heads.translation.stream import Tell, open_translator
 
@@ -66,13 +67,12 @@ class Workplace:
         return self.bpe / f"{split}.{side}.safetensors"
 
     def answer(self, splits: Mapping[str, list[str]], device: str, tell: Tell) -> None:
-        """Let the model translate the text of every split, once; one that embeds sentences has nothing to write."""
-        embeds = shape_of(self.baseline).embeds
+        """Let the model translate or label the text of every split, once; one that embeds has nothing to write."""
+        alone = shape_of(self.baseline).alone
         for split, sources in splits.items():
             source, target = (self.text(split, side) for side in SIDES)
-            if embeds:
-                write_lines(source, sources)
-                write_lines(target, [*EMBEDDING] * len(sources))
+            if alone:
+                self._label(split, sources, device)
             elif not target.is_file():
                 translator = open_translator(
                     self.baseline, pick(device, 1), beam=1, length_penalty=0.0, batch_tokens=3000, max_pieces=200
@@ -80,6 +80,14 @@ class Workplace:
                 write_distilled(sources, translator, source, target, tell)
             for side, name in zip(SIDES, VOCABULARIES, strict=True):
                 encode_file(self.text(split, side), opened(self.bpe / name), self.tokens(split, side))
+
+    def _label(self, split: str, examples: list[str], device: str) -> None:
+        """Write examples of a split, and what an encoder alone tells of them."""
+        write_lines(self.text(split, SIDES[0]), examples)
+        encode_file(self.text(split, SIDES[0]), opened(self.bpe / VOCABULARIES[0]), self.tokens(split, SIDES[0]))
+        on, tokens = pick(device, 1), Tokens(self.tokens(split, SIDES[0]))
+        told = told_by(load_model(self.baseline).to(on), tokens, self.bpe / VOCABULARIES[1], on)
+        write_lines(self.text(split, SIDES[1]), told)
 
 
 def splits_of(lines: Sequence[str], most: int) -> dict[str, list[str]]:

@@ -13,7 +13,7 @@ from heads.base.marian import CONFIG
 from heads.base.names import CLASSIFICATION, TRANSLATION
 from heads.model.encoder import Encoder
 from heads.model.folder import WEIGHTS, load_model
-from heads.model.shape import FACTS, shape_of
+from heads.model.shape import FACTS
 from heads.translation.encoders_alone import import_bert
 from heads.translation.from_hub import folder_of
 from heads.translation.from_mozilla import place_with_network
@@ -39,18 +39,6 @@ def import_any(name: str, out: Path, prefix: str = "", labels: Sequence[str] = (
         raise UserError("--labels are of a BERT: take them away.")
     import_model(str(folder), out, prefix)
     return TRANSLATION
-
-
-@contextmanager
-def opened_without_labels(name: str, prefix: str = "") -> Iterator[Path]:
-    """As `opened`. Raises UserError for a model that tells labels, of which examples with labels would be needed."""
-    with opened(name, prefix) as own:
-        if shape_of(own).classifies:
-            raise UserError(
-                f"{name} is of a model that classifies, for which text alone is too little: make bert fine-tunes, "
-                "measures and prunes one, give here one that translates or embeds sentences."
-            )
-        yield own
 
 
 def is_bert(folder: Path) -> bool:

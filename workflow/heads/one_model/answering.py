@@ -1,0 +1,56 @@
+"""What a model makes of a text, whatever it was trained for: translations, labels or vectors, their score and maps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from heads.analysis.maps_of_text import maps_of_lines, maps_of_sentences
+from heads.analysis.masking import classified
+from heads.analysis.metrics import ACCURACY, BLEU, COSINE, labels_scored
+from heads.config.analyses import MapsSettings, TranslateSettings
+from heads.model.encoder import Encoder
+from heads.model.shape import ModelShape
+from heads.model.transformer import Transformer
+from heads.text.labels import Labels
+from heads.text.vocabulary import Tokens, Vocabulary
+from heads.translation.model_folder import VOCABULARIES
+from heads.translation.scoring import every_pair, score_of_texts, searched
+
+GREEDY = TranslateSettings(beam=1, length_penalty=0.0, batch_tokens=2048)
+MAPS = MapsSettings(sentences=12, min_words=5, max_words=16)
+
+
+def told_by(model: Encoder, tokens: Tokens, target: Path, device: torch.device) -> Sequence[str]:
+    """What a model writes of a text, greedily, or which labels it tells; a word that is always the same for vectors.
+
+    target: its vocabulary of answers.
+    """
+    if isinstance(model, Transformer):
+        return searched(model, every_pair(tokens), Vocabulary(target), GREEDY, device)[1]
+    labels, count = Labels(target), len(tokens.lengths)
+    if model.shape.embeds:
+        return labels.words * count
+    return classified(model, tokens, labels, device, GREEDY.batch_tokens, count)
+
+
+def score_of_answers(
+    shape: ModelShape, answers: Sequence[str], references: Sequence[str]
+) -> tuple[str, dict[str, Any]]:
+    """The name of the metric of such a model, and all that its file tells of a score."""
+    if shape.embeds:
+        return COSINE.name, {COSINE.name: 100.0, "examples": len(answers)}
+    if shape.classifies:
+        return ACCURACY.name, labels_scored(answers, references)
+    return BLEU.name, score_of_texts(answers, references, GREEDY)
+
+
+def maps_of_any(model: Encoder, bpe: Path) -> list[dict[str, Any]]:
+    """Attention of some sentences of a text that lies in a folder with its vocabularies and answers."""
+    source, target = (bpe / name for name in VOCABULARIES)
+    if isinstance(model, Transformer):
+        return maps_of_sentences(model, source, target, bpe / "source.txt", MAPS, GREEDY)
+    return maps_of_lines(model, source, target, bpe / "source.txt", bpe / "target.txt", None, MAPS, GREEDY.batch_tokens)
