@@ -195,18 +195,6 @@ def test_a_model_that_is_nowhere_gets_a_sentence(tmp_path: Path, capsys: pytest.
     assert str(tmp_path / "none") in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", ["minilm", "folder"])
-def test_a_bert_is_not_inspected_and_what_to_do_with_it_is_said(
-    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    write_lines(tmp_path / "text.en", TEXT)
-    (tmp_path / "folder").mkdir()
-    (tmp_path / "folder/config.json").write_text('{"model_type": "bert"}', encoding="utf-8")
-    model = name if name == "minilm" else str(tmp_path / name)
-    assert main(["inspect", model, str(tmp_path / "text.en"), "-o", str(tmp_path / "h.html")]) == 1
-    assert f"{model} is a BERT, which does not translate: make bert fine-tunes" in capsys.readouterr().err
-
-
 def test_lines_beyond_the_number_asked_for_are_not_read(experiment: Experiment, tmp_path: Path) -> None:
     write_lines(tmp_path / "text.en", TEXT)
     asked = [str(experiment.baseline), str(tmp_path / "text.en"), "-o", str(tmp_path / "h.html"), "--masked", "2"]

@@ -1,0 +1,137 @@
+"""Encoders alone, looked at and made smaller: every number by transformers' own model with matrices set to zero."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+
+from bert_models import LABELS, encoded, save_bert, save_tokeniser, transformers
+from heads.__main__ import main
+from heads.base.files import read_tsv, write_lines
+from heads.one_model.workplace import splits_of
+
+DATA = re.compile(r'id="data">(.*?)</script>', re.DOTALL)
+EMBEDS, TELLS = "BertModel", "BertForSequenceClassification"
+LINES = [
+    " ".join(words)
+    for words in itertools.product(
+        ("the", "a", "white"), ("cat", "dog", "house"), ("saw", "sleep", "unable"), ("the house .", "a dog .", "caf .")
+    )
+]
+"""81 sentences of the words that the tiny tokeniser knows."""
+HEADS = [(layer, head) for layer in range(3) for head in range(2)]
+
+
+def made(folder: Path, kind: str) -> tuple[Any, Any]:
+    return save_tokeniser(folder), save_bert(folder, kind)
+
+
+def read(folder: Path, kind: str, masked: tuple[int, int] | None = None) -> Any:
+    """The model of a folder, where what one head says is thrown away behind it."""
+    model = getattr(transformers, kind).from_pretrained(folder).eval()
+    if masked:
+        dense = getattr(model, "bert", model).encoder.layer[masked[0]].attention.output.dense
+        with torch.no_grad():
+            dense.weight[:, 6 * masked[1] : 6 * masked[1] + 6] = 0
+    return model
+
+
+@torch.no_grad()
+def vectors(model: Any, tokeniser: Any, lines: list[str]) -> NDArray[np.float64]:
+    means = [model(**encoded(tokeniser, (line,))).last_hidden_state[0].double().mean(0).numpy() for line in lines]
+    return np.array([mean / np.sqrt((mean**2).sum()) for mean in means])
+
+
+@torch.no_grad()
+def told(model: Any, tokeniser: Any, lines: list[str]) -> NDArray[np.str_]:
+    return np.array([LABELS[int(model(**encoded(tokeniser, (line,))).logits.argmax())].lower() for line in lines])
+
+
+def run(what: str, folder: Path, *flags: str) -> int:
+    return main([what, str(folder), str(folder.parent / "text.txt"), *flags, "--device", "cpu"])
+
+
+def shown(page: Path) -> Any:
+    return json.loads(DATA.findall(page.read_text("utf-8"))[0])["experiments"][0]
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    write_lines(tmp_path / "text.txt", LINES)
+    return tmp_path
+
+
+def test_what_a_head_costs_a_sentence_is_how_far_its_vector_turns_without_it(place: Path) -> None:
+    page = place / "heads.html"
+    tokeniser, model = made(place / "theirs", EMBEDS)
+    assert run("inspect", place / "theirs", "-o", str(page), "--masked", "20") == 0
+    rows, lines = read_tsv(page.with_suffix(".tsv")), LINES[:20]
+    assert [(int(row["layer"]) - 1, int(row["head"]) - 1) for row in rows] == HEADS
+    whole = vectors(model, tokeniser, lines)
+    for row, head in zip(rows, HEADS, strict=True):
+        smaller = vectors(read(place / "theirs", EMBEDS, head), tokeniser, lines)
+        change = 100 * float((whole * smaller).sum(1).mean()) - 100
+        assert float(row["score_change"]) == pytest.approx(change, abs=0.006)
+        assert float(row["score_change_low"]) <= change + 0.006
+        assert float(row["score_change_high"]) >= change - 0.006
+    assert min(float(row["score_change"]) for row in rows) < -0.05
+    assert (shown(page)["metric"]["name"], shown(page)["score"]) == ("cosine", 100)
+    assert "importance_example" not in rows[0] and "confidence" in rows[0]
+
+
+def test_an_encoder_keeps_the_heads_asked_for_and_what_is_told_is_the_cosine(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    small = place / "small"
+    tokeniser, model = made(place / "theirs", EMBEDS)
+    flags = ("-o", str(small), "--keep", "3", "--updates", "6", "--format", "huggingface")
+    assert run("prune", place / "theirs", *flags) == 0
+    said = capsys.readouterr().err
+    assert len([row for row in read_tsv(small / "heads.tsv") if row["live"] == "1"]) == 3
+    held_out = splits_of(LINES, 20000)["test"]
+    near = (vectors(model, tokeniser, held_out) * vectors(read(small, EMBEDS), tokeniser, held_out)).sum(1)
+    found = re.search(
+        r"3 of 6 heads are left. On (\d+) held-out .* it has ([\d.]+), and as it was 100: (-[\d.]+)", said
+    )
+    assert found and int(found[1]) == len(held_out)
+    assert float(found[2]) == pytest.approx(100 * near.mean(), abs=0.06)
+    assert float(found[3]) == pytest.approx(100 * near.mean() - 100, abs=0.006)
+    points = [(one["kept"], one["series"]) for one in shown(place / "small.html")["points"]]
+    assert points == [(6, "unpruned"), (3, "pruned")]
+    assert not (place / ".small.unfinished").exists()
+
+
+def test_what_a_head_costs_a_classifier_is_counted_by_labels(place: Path) -> None:
+    page, lines = place / "heads.html", LINES[:30]
+    tokeniser, model = made(place / "theirs", TELLS)
+    before = told(model, tokeniser, lines)
+    wanted = np.concatenate([before[:20], before[:19:-1]])
+    write_lines(place / "labels.txt", wanted.tolist())
+    flags = ("-o", str(page), "--masked", "0", "--sentences", "30", "--references", str(place / "labels.txt"))
+    assert run("inspect", place / "theirs", *flags) == 0
+    rows, whole = read_tsv(page.with_suffix(".tsv")), np.mean(before == wanted)
+    assert shown(page)["score"] == pytest.approx(100 * whole, abs=0.01)
+    for row, head in zip(rows, HEADS, strict=True):
+        now = np.mean(told(read(place / "theirs", TELLS, head), tokeniser, lines) == wanted)
+        assert float(row["score_change"]) == pytest.approx(100 * (now - whole), abs=0.01)
+    assert {"importance_example", "confidence"} <= rows[0].keys()
+
+
+def test_a_classifier_is_held_against_what_it_told_itself(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    small = place / "small"
+    tokeniser, model = made(place / "theirs", TELLS)
+    flags = ("-o", str(small), "--keep", "2", "--updates", "6", "--format", "huggingface")
+    assert run("prune", place / "theirs", *flags) == 0
+    held_out = splits_of(LINES, 20000)["test"]
+    same = np.mean(told(model, tokeniser, held_out) == told(read(small, TELLS), tokeniser, held_out))
+    said = capsys.readouterr().err
+    found = re.search(r"by accuracy against the labels that .* it has ([\d.]+), and ([\d.]+) with", said)
+    assert found and float(found[1]) == pytest.approx(100 * same, abs=0.06)
