@@ -17,7 +17,6 @@ from fake_labels import write_told
 from fake_results import World, write_results
 from heads.__main__ import main
 from heads.base.files import read_tsv, read_yaml, write_yaml
-from heads.base.names import CLASSIFICATION, TRANSLATION
 from heads.config.settings import resolve, stage_settings
 from heads.explore.needs import EXPLORED, TABLES
 from heads.tables.needs import NEEDS
@@ -45,26 +44,19 @@ def explored(results: Path) -> Explored:
     """Make three experiments up and call every command that leads to the page."""
     runs = write_results(results / SEVERAL, World(layers=2, heads=3, lams=("0.01", "0.1"), seeds=(1, 2)))
     runs += write_results(results / ONE, World(layers=3, heads=2, lams=("0.03",), trees=False))
-    told = write_told(results / TOLD, World(layers=2, heads=4, lams=("0.03", "0.1")))
-    of_task = {TRANSLATION: runs, CLASSIFICATION: told}
+    runs += write_told(results / TOLD, World(layers=2, heads=4, lams=("0.03", "0.1")))
     config = resolve(read_yaml(ROOT / "config.yaml"))
     settings = [results / name / "settings" / "gates.yaml" for name in (SEVERAL, ONE, TOLD)]
     for path in settings:
         write_yaml(path, stage_settings(config["demo"], "gates"))
     tables = {name: results / "tables" / f"table_{name}.tsv" for name in TABLES}
     for name, path in tables.items():
-        (task,) = NEEDS[name].tasks
-        read = [str(run) for run in of_task[task] if NEEDS[name].inputs([f"x/{run.relative_to(results)}"])]
+        read = [str(run) for run in runs if NEEDS[name].inputs([f"x/{run.relative_to(results)}"])]
         assert main(["table", "--name", name, "--runs", *read, "--out", str(path)]) == 0
-    drawn = (f"{SEVERAL}/measures", "dependency_scores", f"{TOLD}/nli_heads")
+    drawn = (f"{SEVERAL}/measures", "dependency_scores", f"{TOLD}/michel_fig1")
     figures = [results / "figures" / f"{name}.png" for name in drawn]
     page = results / "explore.html"
-    shown = [
-        str(run)
-        for task, made in of_task.items()
-        for run in made
-        if EXPLORED[task].inputs([f"x/{run.relative_to(results)}"])
-    ]
+    shown = [str(run) for run in runs if EXPLORED.inputs([f"x/{run.relative_to(results)}"])]
     words = ["--tables", *map(str, tables.values()), "--settings", *map(str, settings), "--figures", *map(str, figures)]
     assert main(["explore", "--runs", *shown, *words, "--out", str(page)]) == 0
     return Explored(page, {name: read_tsv(path) for name, path in tables.items()}, results)

@@ -22,7 +22,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 
 from heads.base.keeping import compress
-from heads.base.names import WMT
+from heads.base.names import BLEU, WMT
 from heads.figures.scoreboard import drawn
 from heads.figures.style import STYLE, save
 from heads.tables.claims import COLUMNS, MICHEL_CLAIMS, RELEVANCE_CLAIMS, claim_row, over_seeds, stated
@@ -58,10 +58,11 @@ def kept(path: str) -> pd.DataFrame:
 
 
 def table(experiment: str, name: str) -> pd.DataFrame:
-    """A table of an experiment, of single seeds."""
+    """A table of an experiment, of single seeds, with what scores are called now."""
     frame = kept(f"docs/measured/{experiment}/tables/table_{name}.tsv")
     if frame.empty:
         return frame
+    frame = frame.rename(columns=lambda column: column.replace("bleu", "score")).assign(metric=BLEU)
     return frame[~frame["seed"].isin(["mean", "sd"])].assign(seed=lambda rows: rows["seed"].astype(int))
 
 
@@ -115,10 +116,11 @@ def of_relevance(experiment: str, seed: int, claim: str, rows: pd.DataFrame) -> 
 def decided(experiment: str) -> pd.DataFrame:
     """The table of claims of an experiment, anew."""
     former, pruning = former_claims(experiment), table(experiment, "pruning")
-    claims = stated(*map(load_reference, NEEDS["scoreboard"].reference)).to_dict("records")
+    claims = stated(*map(load_reference, NEEDS["scoreboard"].reference))
+    claims = claims[claims["metric"] == BLEU].to_dict("records")
     rows = []
     for seed in sorted(former["seed"].unique()):
-        whole = pruning[(pruning["seed"] == seed) & (pruning["kind"] == "baseline")]["bleu"].iloc[0]
+        whole = pruning[(pruning["seed"] == seed) & (pruning["kind"] == "baseline")]["score"].iloc[0]
         for claim in claims:
             asked = claim["corpus"] in ("", WMT)
             for rule, finding in findings(experiment, seed, claim["id"], former).items():
@@ -136,7 +138,7 @@ def beside_of(claim: dict[str, object], pruning: pd.DataFrame) -> float | None:
     if not identity.startswith(("encoder_10", "encoder_5", "encoder_4", "all_", "three_quarters")):
         return None
     scope = "enc_self" if identity.startswith("encoder") else "all"
-    column = "bleu_control" if identity.endswith(BY_CONTROL) else "bleu"
+    column = "score_control" if identity.endswith(BY_CONTROL) else "score"
     rows = (
         pruning[pruning["scope"] == scope] if identity.endswith(BY_CONTROL) else pruning[pruning["kind"] == "baseline"]
     )

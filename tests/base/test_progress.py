@@ -249,7 +249,7 @@ def test_a_line_is_rewritten_in_place_on_a_terminal_and_new_every_half_minute_el
     assert (capsys.readouterr().out, waits) == (said, [seconds] * 3)
 
 
-COLUMNS = (*module.SHOWN["table_pruning.tsv"], "dev_loss")
+COLUMNS = (*module.SHOWN, "dev_loss")
 
 
 def pruning_table(results: Path) -> None:
@@ -265,7 +265,7 @@ def test_the_pruning_table_is_shown_in_columns_of_one_width(results: Path, capsy
     assert [line.split() for line in lines[:-1]] == [
         [*COLUMNS[:-1]], *([f"{name[:5]}{row}" for name in COLUMNS[:-1]] for row in (1, 22))]  # fmt: skip
     assert len({len(line) for line in lines[:-1]}) == 1
-    assert lines[-1].startswith("bleu against the again1 or the again22 is fidelity")
+    assert lines[-1].startswith("BLEU against the again1 or the again22 is fidelity")
 
 
 @pytest.mark.parametrize("against", [("references", "references"), ("unpruned model", "references")])
@@ -277,8 +277,17 @@ def test_a_table_says_at_its_end_whether_a_score_is_fidelity(
     show(results / "tables/table_pruning.tsv")
     head, *told = capsys.readouterr().out.splitlines()
     assert [line.rpartition("  ")[2].strip() for line in told[:2]] == [*against] and head.endswith("against")
-    said = ["bleu against the unpruned model is fidelity: how much is as it wrote, not how good."]
+    said = ["BLEU against the unpruned model is fidelity: how much is as it wrote, not how good."]
     assert told[3:] == (said if "unpruned model" in against else [])
+
+
+def test_columns_that_no_model_has_are_not_shown(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of translation models there is neither Matthews' correlation nor a likeliest label."""
+    lacking = dict.fromkeys(("matthews", "majority"), "")
+    rows = [{**dict.fromkeys(COLUMNS, "1"), **lacking, "score_scratch": cell} for cell in ("", "2")]
+    write_tsv(results / "tables/table_pruning.tsv", rows, COLUMNS)
+    show(results / "tables/table_pruning.tsv")
+    assert capsys.readouterr().out.split("\n")[0].split() == [name for name in module.SHOWN if name not in lacking]
 
 
 def test_a_run_is_snakemake_to_the_end_then_its_report_then_the_table(
@@ -292,4 +301,4 @@ def test_a_run_is_snakemake_to_the_end_then_its_report_then_the_table(
     assert asked == [first, [*first, "--report", str(results / "report.html")]]
     said = capsys.readouterr().out
     assert "exper22" in said
-    assert said.index("bleu_control") < said.index(f"tables   {results}/tables")
+    assert said.index("score_control") < said.index(f"tables   {results}/tables")

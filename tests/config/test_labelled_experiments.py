@@ -48,6 +48,7 @@ def test_a_model_that_classifies_is_pruned_in_one_scope_and_scored_by_accuracy()
         *(f"selected/all/{target}/seed-1" for target in ("lam-0", "keep-3")),
     ]
     assert plan.scored_files("told") == ("accuracy.json", "predictions.txt")
+    assert plan.lacking("told")[:2] == ["bleu.json", "bleu_statistics.tsv"]
     assert plan.scored_files("demo") == ("bleu.json", "translations.txt")
 
 

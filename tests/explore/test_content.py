@@ -16,8 +16,8 @@ from explored_page import ONE, SEVERAL, Explored, data_of
 from heads.__main__ import main
 from heads.analysis.attention_maps import unpacked
 from heads.base.files import read_json, read_jsonl, read_tsv, write_json
-from heads.base.names import ATTENTIONS, CLASSIFICATION, SCOPES, TRANSLATION
-from heads.explore.needs import BY_TOPIC, NLI_CLAIMS, PICTURES, figure_of
+from heads.base.names import ATTENTIONS, CLASSIFICATION, SCOPES
+from heads.explore.needs import BY_TOPIC, PICTURES, figure_of
 from heads.explore.page import as_data
 from heads.figures.needs import NEEDS as FIGURE_NEEDS
 from heads.tables.needs import CLAIMS
@@ -51,10 +51,10 @@ def test_each_head_has_the_numbers_of_the_tables_and_of_several_seeds_the_first(
         assert place == [own[key] for key in ("attention", "layer", "head")]
         values = {key: value for key, value in row["values"].items() if key != "aer"}
         assert values == {key: as_number(own[key]) for key in values}
-        assert row["bleu_change"] == as_number(without["bleu_change"])
+        assert row["score_change"] == as_number(without["score_change"])
         assert row["p_value"] == as_number(without["p_value"])
     offered = [measure["key"] for measure in data[name]["measures"]]
-    assert {"bleu_lost", "confidence", "gate_last_lambda_all"} <= {*offered}
+    assert {"score_lost", "confidence", "gate_last_lambda_all"} <= {*offered}
     relevance = [key for key in offered if key.startswith("lrp_")]
     plain = [f"lrp_plain_{share}" for share in ("signed_by_step", "signed_of_sums", "absolute")]
     assert relevance == [*plain, "lrp_z-plus_absolute"]
@@ -127,7 +127,7 @@ def test_models_have_their_live_heads_and_attention_but_the_control_and_the_narr
         live = read_json(folder / "model.json")["shape"]["live_heads"]
         digits = "".join(str(int(head in layer)) for kind in ATTENTIONS for layer in live[kind] for head in range(3))
         assert model["live"] == digits
-        assert model["bleu"] == pytest.approx(read_json(folder / "bleu.json")["bleu"], abs=0.005)
+        assert model["score"] == pytest.approx(read_json(folder / "bleu.json")["bleu"], abs=0.005)
         if model["attention"]:
             kept.append(model["run"])
             assert model["attention"] == [one["weights"] for one in read_json(folder / "maps.json")]
@@ -149,14 +149,14 @@ def test_gates_are_in_the_order_of_the_heads_at_every_record(made: Explored, dat
 def test_points_have_heads_and_bleu_of_the_table_of_pruning(made: Explored, data: dict[str, Any]) -> None:
     rows, points = of(made.tables["pruning"], SEVERAL), data[SEVERAL]["points"]
     pruned = [point for point in points if point["series"] in ("unpruned", "control", "pruned")]
-    assert [[str(p["kept"]), f"{p['bleu']:.2f}", p["scope"]] for p in pruned] == [
-        [row["total"], row["bleu"], row["scope"]] for row in rows
+    assert [[str(p["kept"]), f"{p['score']:.2f}", p["scope"]] for p in pruned] == [
+        [row["total"], row["score"], row["scope"]] for row in rows
     ]
-    scratch = [f"{point['bleu']:.2f}" for point in points if point["series"] == "from scratch"]
-    assert scratch == [row["bleu_scratch"] for row in rows if row["bleu_scratch"]] and len(scratch) == 2
-    masked = {point["name"]: point["bleu"] for point in points if point["series"] == "random, masked"}
+    scratch = [f"{point['score']:.2f}" for point in points if point["series"] == "from scratch"]
+    assert scratch == [row["score_scratch"] for row in rows if row["score_scratch"]] and len(scratch) == 2
+    masked = {point["name"]: point["score"] for point in points if point["series"] == "random, masked"}
     chosen = [row for row in of(made.tables["selection"], SEVERAL) if row["treatment"] == "masked"]
-    assert masked == {f"{r['target']}, masked": float(r["bleu"]) for r in chosen if r["method"] == "random"} != {}
+    assert masked == {f"{r['target']}, masked": float(r["score"]) for r in chosen if r["method"] == "random"} != {}
 
 
 @pytest.mark.parametrize(("name", "seed"), [(SEVERAL, "mean"), (ONE, "1")])
@@ -165,8 +165,9 @@ def test_claims_have_the_numbers_and_verdicts_of_their_table(
 ) -> None:
     table = {(row["claim"], row["measure"], row["rule"]): row for row in of(made.tables["claims"], name, seed)}
     claims = data[name]["claims"]
-    assert len(claims) == len(made.tables["scoreboard"]) > 50
-    for claim, row in zip(claims, made.tables["scoreboard"], strict=True):
+    board = [row for row in made.tables["scoreboard"] if row["metric"] == "bleu"]
+    assert len(claims) == len(board) > 50
+    for claim, row in zip(claims, board, strict=True):
         own = table[row["claim"], row["measure"], row["rule"]]
         for column in ("paper", "ours", "of", "relative_percent", "low", "high", "p_value"):
             assert claim[column] == as_number(own[column])
@@ -186,12 +187,11 @@ def test_a_claim_leads_to_its_figure_where_there_is_one(data: dict[str, Any]) ->
 def test_every_topic_has_a_figure_that_the_workflow_draws() -> None:
     papers = pd.concat([load_reference(name) for name in CLAIMS.reference])
     assert {*papers["topic"]} == {*BY_TOPIC}
-    assert all(task in FIGURE_NEEDS[name].tasks for task, names in PICTURES.items() for name in names)
-    assert figure_of("Voita et al., sec. 6.3.2; Fig 9, WMT", "which heads stay", TRANSLATION) == "heads_by_type"
-    assert figure_of("Michel et al., Table 1", "", TRANSLATION) == ""
-    told = {(source, topic) for source, topic in load_reference(NLI_CLAIMS)[["source", "topic"]].to_numpy()}
-    assert {figure_of(*claim, CLASSIFICATION) for claim in told} == {*PICTURES[CLASSIFICATION]}
-    assert figure_of("Voita et al., Fig 9", "which heads stay", CLASSIFICATION) == ""
+    assert {*PICTURES} <= {*FIGURE_NEEDS}
+    assert figure_of("Voita et al., sec. 6.3.2; Fig 9, WMT", "which heads stay") == "heads_by_type"
+    assert figure_of("Michel et al., Table 1", "") == ""
+    told = load_reference("michel_nli_claims.csv")[["source", "topic"]].to_numpy()
+    assert all(CLASSIFICATION in FIGURE_NEEDS[figure_of(*claim)].tasks for claim in told)
 
 
 def test_what_stands_between_script_tags_can_not_end_them() -> None:
@@ -259,8 +259,8 @@ def test_the_page_calls_a_score_fidelity_where_a_model_wrote_the_targets(
     name, told = (
         ("BLEU", "") if against == "references" else ("BLEU (fidelity)", "against what the unpruned model wrote, ")
     )
-    assert one["score"] == {"name": name, "unit": ""} and one["signature"] == f"{told}nrefs:1|tok:13a"
-    (lost,) = (measure for measure in one["measures"] if measure["key"] == "bleu_lost")
+    assert one["metric"] == {"name": name, "unit": ""} and one["signature"] == f"{told}nrefs:1|tok:13a"
+    (lost,) = (measure for measure in one["measures"] if measure["key"] == "score_lost")
     assert lost["name"] == f"{name} lost when masked alone"
     assert lost["what"] == f"test {name} of the model less its {name} without this one head"
 

@@ -28,7 +28,7 @@ def data(made: Explored) -> dict[str, dict[str, Any]]:
 def test_experiments_stand_in_the_order_of_their_runs_each_with_its_own_score(data: dict[str, Any]) -> None:
     assert [*data] == [SEVERAL, ONE, TOLD]
     for name, one in data.items():
-        assert (one["task"], one["score"]["name"]) == (
+        assert (one["task"], one["metric"]["name"]) == (
             ("classification", "accuracy") if name == TOLD else ("translation", "BLEU")
         )
     assert data[TOLD]["signature"] == f"the likeliest label alone has {MAJORITY} %"
@@ -37,11 +37,11 @@ def test_experiments_stand_in_the_order_of_their_runs_each_with_its_own_score(da
 
 def test_heads_of_a_classifier_have_the_numbers_of_its_own_tables(made: Explored, data: dict[str, Any]) -> None:
     rows = data[TOLD]["table"]
-    measured, masked = (of(made.tables[table], TOLD) for table in ("nli_measures", "nli_heads"))
+    measured, masked = (of(made.tables[table], TOLD) for table in ("measures", "michel_table1"))
     assert len(rows) == len(measured) == len(masked) == 8
     for row, own, without in zip(rows, measured, masked, strict=True):
         assert [str(row[key]) for key in ("attention", "layer", "head")] == ["enc_self", own["layer"], own["head"]]
-        assert row["values"]["bleu_lost"] == as_number(own["accuracy_lost"]) is not None
+        assert row["values"]["score_lost"] == as_number(own["score_lost"]) is not None
         for key in (
             "confidence",
             "lrp_plain_absolute",
@@ -50,14 +50,14 @@ def test_heads_of_a_classifier_have_the_numbers_of_its_own_tables(made: Explored
             "gate_last_lambda_all",
         ):
             assert row["values"][key] == as_number(own[key]) is not None
-        assert (row["bleu_change"], row["p_value"]) == (
-            as_number(without["accuracy_change"]),
+        assert (row["score_change"], row["p_value"]) == (
+            as_number(without["score_change"]),
             as_number(without["p_value"]),
         )
         assert row["roles"] and row["alignment"] is None
     said = {measure["key"]: measure["name"] + measure["what"] for measure in data[TOLD]["measures"]}
     assert not [words for words in said.values() if re.search("BLEU|piece is at|translat|next piece", words)]
-    assert said["bleu_lost"].startswith("accuracy lost") and "likeliest label" in said["lrp_plain_absolute"]
+    assert said["score_lost"].startswith("accuracy lost") and "likeliest label" in said["lrp_plain_absolute"]
 
 
 def test_models_of_a_classifier_have_accuracy_and_the_labels_that_they_tell(
@@ -66,7 +66,7 @@ def test_models_of_a_classifier_have_accuracy_and_the_labels_that_they_tell(
     models = {model["run"]: model for model in data[TOLD]["models"]}
     for run, model in models.items():
         folder = made.results / TOLD / run
-        assert model["bleu"] == pytest.approx(read_json(folder / "accuracy.json")["accuracy"], abs=0.005)
+        assert model["score"] == pytest.approx(read_json(folder / "accuracy.json")["accuracy"], abs=0.005)
         live = read_json(folder / "model.json")["shape"]["live_heads"]["enc_self"]
         assert model["live"] == "".join(str(int(head in layer)) for layer in live for head in range(4))
         assert model["translations"] == (None if model["kind"] == "scratch" else ["contradiction", "neutral"])
@@ -77,28 +77,28 @@ def test_models_of_a_classifier_have_accuracy_and_the_labels_that_they_tell(
 
 def test_points_of_a_classifier_have_the_accuracy_of_its_own_tables(made: Explored, data: dict[str, Any]) -> None:
     points = data[TOLD]["points"]
-    rows = of(made.tables["nli_pruning"], TOLD)
+    rows = of(made.tables["pruning"], TOLD)
     pruned = [point for point in points if point["series"] in ("unpruned", "control", "pruned")]
-    assert [(p["kept"], p["of"], p["bleu"]) for p in pruned] == [
-        (int(row["total"]), 8, float(row["accuracy"])) for row in rows
+    assert [(p["kept"], p["of"], p["score"]) for p in pruned] == [
+        (int(row["total"]), 8, float(row["score"])) for row in rows
     ]
-    scratch = [point["bleu"] for point in points if point["series"] == "from scratch"]
-    assert scratch == [float(row["accuracy_scratch"]) for row in rows if row["accuracy_scratch"]] and len(scratch) == 2
-    masked = {point["name"]: point["bleu"] for point in points if point["series"] == "random, masked"}
-    chosen = [row for row in of(made.tables["nli_selection"], TOLD) if row["treatment"] == "masked"]
-    assert masked == {f"{r['target']}, masked": float(r["accuracy"]) for r in chosen if r["method"] == "random"} != {}
+    scratch = [point["score"] for point in points if point["series"] == "from scratch"]
+    assert scratch == [float(row["score_scratch"]) for row in rows if row["score_scratch"]] and len(scratch) == 2
+    masked = {point["name"]: point["score"] for point in points if point["series"] == "random, masked"}
+    chosen = [row for row in of(made.tables["selection"], TOLD) if row["treatment"] == "masked"]
+    assert masked == {f"{r['target']}, masked": float(r["score"]) for r in chosen if r["method"] == "random"} != {}
 
 
 def test_claims_of_a_classifier_are_those_of_its_table_and_lead_to_its_figures(
     made: Explored, data: dict[str, Any]
 ) -> None:
-    table = {row["measure"]: row for row in of(made.tables["nli_claims"], TOLD)}
+    table = {row["measure"]: row for row in of(made.tables["claims"], TOLD)}
     claims = data[TOLD]["claims"]
     assert len(claims) == len(table) == 7
     for claim in claims:
         own = next(row for row in table.values() if row["claim"] == claim["claim"] and row["source"] == claim["source"])
         assert (claim["ours"], claim["verdict"]) == (as_number(own["ours"]), own["holds"] or "not measured")
-    assert {claim["figure"] for claim in claims} == {f"figures/{TOLD}/nli_heads.png", ""}
+    assert {claim["figure"] for claim in claims} == {f"figures/{TOLD}/michel_fig1.png", ""}
     assert len({claim["topic"] for claim in claims}) == 3
 
 
@@ -134,19 +134,19 @@ def test_what_a_classifier_costs_is_told_in_points_of_accuracy(
 ) -> None:
     page = opened(BARE)
     one = data[TOLD]
-    assert f"The classification model “{TOLD}” has 8 heads and {one['bleu']:.2f} % accuracy." in page.inner_text(
+    assert f"The classification model “{TOLD}” has 8 heads and {one['score']:.2f} % accuracy." in page.inner_text(
         "#summary"
     )
     footer = page.inner_text("#footer")
     assert footer.startswith(f"Accuracy on 500 test examples, the likeliest label alone has {MAJORITY} %.")
     row = one["table"][5]
     page.click('#grids [data-head="enc_self.1.1"]')
-    change = f"{row['bleu_change']:+.2f}".replace("-", "−")
+    change = f"{row['score_change']:+.2f}".replace("-", "−")
     assert page.inner_text("#need-told").startswith(f"Masked alone, accuracy changes by {change} points (p")
-    assert f"unpruned: 8 heads, accuracy {one['bleu']:.2f} %" in page.locator("#model option").all_inner_texts()
+    assert f"unpruned: 8 heads, accuracy {one['score']:.2f} %" in page.locator("#model option").all_inner_texts()
     assert page.locator("#curve text").all_text_contents()[-1] != "BLEU"
     assert "accuracy (%)" in page.locator("#curve text").all_text_contents()
-    assert "7 claims of Michel et al. 2019, tried" in page.inner_text("#claims-lead")
+    assert "7 claims of Michel et al. 2019, BERT, tried" in page.inner_text("#claims-lead")
 
 
 @needs_browser

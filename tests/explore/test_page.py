@@ -19,7 +19,7 @@ from fake_results import World, write_results
 from heads.__main__ import main
 from heads.analysis.attention_maps import encoder_on_words, unpacked
 from heads.base.files import read_json, read_jsonl, read_tsv, read_yaml, write_yaml
-from heads.base.names import ATTENTIONS, SCOPES, TRANSLATION
+from heads.base.names import ATTENTIONS, SCOPES
 from heads.config.settings import resolve, stage_settings
 from heads.config.trainings import HardConcrete
 from heads.explore.needs import EXPLORED
@@ -208,7 +208,7 @@ def test_the_address_restores_all_that_was_chosen(opened: Opened) -> None:
     page.click('#grids [data-head="dec_enc.1.0"]')
     page.click("#compare")
     page.click('#grids [data-head="enc_self.0.1"]')
-    for place, value in (("measure", "bleu_lost"), ("sentence", "1"), ("unit", "pieces"), ("drawing", "lines")):
+    for place, value in (("measure", "score_lost"), ("sentence", "1"), ("unit", "pieces"), ("drawing", "lines")):
         page.select_option(f"#{place}", value)
     page.locator('[data-panel="enc_self.0.1"] .token').nth(2).click()
     page.select_option("#closing-run", "gates/enc_self/lam-0.1/seed-1")
@@ -268,23 +268,24 @@ def test_the_distribution_is_the_one_that_gates_are_trained_with(opened: Opened,
 def test_claims_stand_with_their_numbers_and_can_be_shown_by_verdict(made: Explored, opened: Opened) -> None:
     page = opened()
     rows = page.locator("#claims-table tr.claim")
-    assert rows.count() == len(made.tables["scoreboard"])
-    verdicts = [row[f"verdict_{SEVERAL}"] or "not measured" for row in made.tables["scoreboard"]]
+    board = [row for row in made.tables["scoreboard"] if row["metric"] == "bleu"]
+    assert rows.count() == len(board)
+    verdicts = [row[f"verdict_{SEVERAL}"] or "not measured" for row in board]
     shown = [text.partition("\n") for text in page.locator("#claims-table .verdict").all_inner_texts()]
     assert [verdict.split(" ", 1)[1] for verdict, _, _ in shown] == verdicts
-    others = [row[f"other_readings_{SEVERAL}"] for row in made.tables["scoreboard"]]
+    others = [row[f"other_readings_{SEVERAL}"] for row in board]
     assert [note for _, _, note in shown] == [other and f"other readings: {other}" for other in others]
     assert any(others)
     lead = page.inner_text("#claims-lead")
     papers = "39 of Voita et al. 2019, 15 of Michel et al. 2019, 3 of Garg et al. 2019"
     assert lead.startswith(f"Of 57 claims, {papers}, tried on") and "Besides, 2 controls of ours." in lead
-    told = [v for v, row in zip(verdicts, made.tables["scoreboard"], strict=True) if row["study"] != "ours"]
+    told = [v for v, row in zip(verdicts, board, strict=True) if row["study"] != "ours"]
     assert all(f" {told.count(verdict)} {verdict}" in lead for verdict in told)
     page.select_option("#verdict", "no")
     assert rows.count() == verdicts.count("no") > 0
     assert page.locator('#claims-table a[href="figures/dependency_scores.png"]').count() == sum(
         "Table 1" in row["source"] and row["source"].startswith("Voita") and verdict == "no"
-        for row, verdict in zip(made.tables["scoreboard"], verdicts, strict=True)
+        for row, verdict in zip(board, verdicts, strict=True)
     )
 
 
@@ -334,7 +335,7 @@ def test_of_gates_driven_to_a_number_of_heads_so_many_stay(tmp_path: Path, made:
     write_yaml(settings, stage_settings(resolve(read_yaml(ROOT / "config.yaml"))["demo"], "gates"))
     measures = tmp_path / "table_measures.tsv"
     assert main(["table", "--name", "measures", "--runs", *map(str, runs), "--out", str(measures)]) == 0
-    need = EXPLORED[TRANSLATION]
+    need = EXPLORED
     shown = [str(run) for run in runs if need.inputs([f"x/{run.relative_to(tmp_path / 'results')}"])]
     words = ["--runs", *shown, "--tables", str(measures), "--settings", str(settings)]
     assert main(["explore", *words, "--out", str(made.page.with_name("explore.html.driven.html"))]) == 0

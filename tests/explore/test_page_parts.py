@@ -86,17 +86,17 @@ def test_a_measure_that_a_head_lacks_is_not_read_out_as_a_number(opened: Opened)
 def test_a_head_is_called_needed_only_where_its_loss_is_sure(made: Explored, opened: Opened) -> None:
     page = opened()
     rows = [row for row in made.tables["michel_table1"] if (row["experiment"], row["seed"]) == (SEVERAL, "1")]
-    sure = [row for row in rows if float(row["p_value"]) < 0.01 and float(row["bleu_change"]) < 0]
+    sure = [row for row in rows if float(row["p_value"]) < 0.01 and float(row["score_change"]) < 0]
     assert 0 < len(sure) < len(rows)
     assert f"{len(sure)} of them clearly cost BLEU" in page.locator("#summary").inner_text()
     seen = set()
     for row in rows:
         page.click(f'#grids [data-head="{row["attention"]}.{row["layer"]}.{row["head"]}"]')
         said = page.locator("#need-told").inner_text()
-        verdict = "needs it" if row in sure else "no sure loss" if float(row["bleu_change"]) < 0 else "nothing is lost"
+        verdict = "needs it" if row in sure else "no sure loss" if float(row["score_change"]) < 0 else "nothing is lost"
         chance = "(p < 0.001)" if float(row["p_value"]) < 0.001 else f"(p {float(row['p_value']):.3f})"
         assert verdict in said and chance in said
-        assert chance in str(page.locator("#card [data-measure=bleu_lost] td").first.text_content())
+        assert chance in str(page.locator("#card [data-measure=score_lost] td").first.text_content())
         seen.add(verdict)
     assert len(seen) == 3
 
@@ -126,7 +126,7 @@ def test_no_two_series_of_the_curve_are_told_apart_by_colour_alone(opened: Opene
 def test_models_far_below_stand_in_their_order_too(opened: Opened) -> None:
     page = opened("#closing=gates/all/lam-0.1/seed-1")
     drawn = page.locator("#curve .point").evaluate_all(
-        "all => all.map(one => [Number(one.dataset.bleu), Number(one.firstChild.getAttribute('cy'))])"
+        "all => all.map(one => [Number(one.dataset.score), Number(one.firstChild.getAttribute('cy'))])"
     )
     heights = [height for _, height in sorted(drawn)]
     assert heights == sorted(heights, reverse=True)

@@ -27,7 +27,7 @@ from heads.figures import closing, importance, maps, pruning
 from heads.figures.needs import ACROSS, ANIMATED, FROM_SETTINGS, NEEDS
 from heads.figures.style import FUNCTION_COLOURS, styled
 from heads.tables.measures import measures_table
-from heads.tables.reading import Frames, load_reference, load_runs
+from heads.tables.reading import SCORED, Frames, load_reference, load_runs
 
 WORLD = World(layers=3, heads=4, lams=("0.01", "0.1"))
 POOR = World(layers=2, heads=3, lams=("99",), scratch=False, trees=False)
@@ -107,7 +107,7 @@ def test_poor_data_still_gives_a_figure_in_which_every_panel_shows_something_or_
     assert whole.shape != bare.shape or (np.abs(whole - bare) > 60).any(-1).mean() > 0.001
 
 
-OF_BLEU = ("bleu_encoder_heads", "bleu_scratch", "selection", *(f"michel_fig{number}" for number in range(1, 6)))
+OF_BLEU = ("bleu_encoder_heads", "score_scratch", "selection", *(f"michel_fig{number}" for number in range(1, 6)))
 
 
 @pytest.mark.parametrize("name", [*OF_BLEU, "measures"])
@@ -131,16 +131,18 @@ def test_the_encoder_curve_goes_through_the_points_of_the_table(runs: list[Path]
         curve = next(line for line in figure.axes[0].lines if line.get_label() == "this experiment")
         drawn = set(zip(*(np.asarray(values, float) for values in curve.get_data()), strict=True))
     frames = load_runs(NEEDS["bleu_encoder_heads"], runs)
-    model, bleu = frames["model.json"], frames["bleu.json"]
+    model, bleu = frames["model.json"], frames[SCORED]
     expected = set()
     for lam in WORLD.lams:
         live = model[(model["lam"] == lam) & (model["attention"] == "enc_self")]["live"].sum()
-        expected.add((float(live), float(bleu[bleu["lam"] == lam]["bleu"].iloc[0])))
+        expected.add((float(live), float(bleu[bleu["lam"] == lam]["score"].iloc[0])))
     assert drawn == expected
 
 
 def test_lambdas_are_written_below_the_bars_over_seeds() -> None:
-    points = pd.DataFrame({"lam": ["0.1", "0.1", "0.2", "0.2"], "left": [8, 6, 2, 2], "bleu": [30.0, 34.0, 20.0, 20.0]})
+    points = pd.DataFrame(
+        {"lam": ["0.1", "0.1", "0.2", "0.2"], "left": [8, 6, 2, 2], "score": [30.0, 34.0, 20.0, 20.0]}
+    )
     points = points.assign(keep="", target="λ " + points["lam"])
     with styled():
         axes = plt.figure().add_subplot(xlim=(10, 0), ylim=(0, 40))
@@ -163,14 +165,14 @@ def test_where_no_lambda_was_swept_the_models_that_have_a_number_of_heads_are_sh
     encoder, everywhere = live_of(driven, "enc_self"), live_of(driven, "all")
     assert len(encoder) == len(everywhere) == 3
     with styled():
-        shown = {name: draw(name, driven).axes for name in NEEDS if NEEDS[name].driven and name != "nli_pruning"}
+        shown = {name: draw(name, driven).axes for name in NEEDS if NEEDS[name].driven}
     curve = next(line for line in shown["bleu_encoder_heads"][0].lines if line.get_label() == "this experiment")
     assert sorted(np.asarray(curve.get_xdata(), int)) == sorted(encoder.values())
     by_type = {str(line.get_label()): line for line in shown["heads_by_type"][0].lines}
     left = np.asarray(by_type["encoder self-attention"].get_ydata(), int).tolist()
     assert left == [12, *sorted(everywhere.values(), reverse=True)]
     assert all(np.size(line.get_xdata()) == 4 for line in shown["heads_by_layer"][0].lines)
-    pruned = next(line for line in shown["bleu_scratch"][0].lines if line.get_label() == "pruned")
+    pruned = next(line for line in shown["score_scratch"][0].lines if line.get_label() == "pruned")
     assert np.size(pruned.get_xdata()) == 3
     for axes, models in ((shown["functions_retained"][0], encoder), (shown["functions_retained"][2], everywhere)):
         ticks = [label.get_text() for label in axes.get_xticklabels()]

@@ -72,7 +72,7 @@ def test_a_head_says_what_it_usually_looks_at_and_what_masking_it_costs_where_th
     cross.loc[(cross["layer"] == 1) & (cross["head"] == 3) & (cross["role"] == "written last"), "share"] = 0.9
     for kind, place, p_value in (("enc_self", (0, 1), 0.001), ("enc_self", (2, 2), 0.02), ("dec_enc", (1, 3), 0.009)):
         here = (cost["attention"] == kind) & (cost["layer"] == place[0]) & (cost["head"] == place[1])
-        cost.loc[here, ["bleu_change", "p_value"]] = -1.25, p_value
+        cost.loc[here, ["score_change", "p_value"]] = -1.25, p_value
     with styled():
         encoder, decoder = heads_needed(frames, "rich").axes[:2]
     assert written(encoder, 0, 1) == ["next\n86%", "−1.2"]

@@ -34,7 +34,7 @@ DRAWN: dict[str, list[int]] = {
     "bleu_encoder_heads": [1, 1],
     "heads_by_type": [3 * 2, 3 * PAPER_MODELS],
     "heads_by_layer": [2 * 2, 3 * PAPER_MODELS] * 2,
-    "bleu_scratch": [1, 0],
+    "score_scratch": [1, 0],
     "michel_fig1": [HEADS, HEADS, HEADS, 96],
     "michel_fig3": [4 * STEPS, 5 * STEPS],
     "michel_fig4": [4 * STEPS] * 2,
@@ -77,7 +77,7 @@ def test_a_figure_shows_all_that_there_is_of_poor_data(name: str, poor: list[Pat
 
 
 def test_a_single_pruned_model_stands_at_its_own_heads_and_bleu(poor: list[Path]) -> None:
-    for figure, scope in (("bleu_encoder_heads", "enc_self"), ("bleu_scratch", "all")):
+    for figure, scope in (("bleu_encoder_heads", "enc_self"), ("score_scratch", "all")):
         (run,) = (path for path in poor if path.parts[-4:-1] == ("pruned", scope, "lam-99"))
         left = drawn(figure, poor)[0]
         (point,) = (line for line in left.lines if line.get_label() in ("this experiment", "pruned"))

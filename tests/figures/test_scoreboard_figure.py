@@ -23,14 +23,14 @@ from heads.tables.settling import NOT_SETTLED
 from heads.tables.verdicts import TOO_FEW, TOO_WEAK, Finding, holds
 
 VERDICTS = ("yes", "no", "unclear", TOO_FEW, TOO_WEAK, NOT_SETTLED, "")
-VOITA, MICHEL, ALIGNMENT = PAPERS = [load_reference(name) for name in NEEDS["scoreboard"].reference]
+PAPERS = [load_reference(name) for name in NEEDS["scoreboard"].reference]
 MANY = ("demo", "opensubtitles-en-ru", "wmt-en-de", "anamewithoutanyhyphen")
 
 
 def board_of(experiments: tuple[str, ...]) -> pd.DataFrame:
     """Every verdict in turn, beginning with another one in each column; numbers of up to four digits, and counts."""
-    board = pd.concat(PAPERS, ignore_index=True).rename(columns={"condition": "holds_if"}).assign(rule="")
-    board = board[list(STATED)]
+    board = pd.concat(PAPERS, ignore_index=True).rename(columns={"condition": "holds_if"})
+    board = board.assign(rule="", metric="bleu")[list(STATED)]
     for number, experiment in enumerate(experiments):
         values = [-10.0 * number - row - 0.253 for row in range(len(board))]
         board[f"ours_{experiment}"] = [row % 49 if row % 5 == 0 else v for row, v in enumerate(values)]
@@ -47,7 +47,7 @@ def page(monkeypatch: pytest.MonkeyPatch, board: pd.DataFrame, seeds: int = 1) -
     frame = pd.DataFrame([{"experiment": name, "seed": seed} for name in names for seed in range(seeds)])
     monkeypatch.setattr(drawing, "scoreboard_table", lambda frames, *papers: board)
     with styled():
-        figure = drawing.scoreboard({"model.json": frame}, VOITA, MICHEL, ALIGNMENT, ", ".join(names))
+        figure = drawing.scoreboard({"model.json": frame}, *PAPERS, ", ".join(names))
         (axes,) = figure.axes
         FigureCanvasAgg(figure).draw()
         return axes
@@ -97,7 +97,7 @@ def cells(axes: Axes) -> list[tuple[float, float, str]]:
 
 def test_the_colour_of_a_cell_is_its_verdict_and_the_last_rows_count_them(monkeypatch: pytest.MonkeyPatch) -> None:
     board = board_of(MANY)
-    board[f"verdict_{MANY[2]}"] = ["yes"] * 50 + ["no"] * 9
+    board[f"verdict_{MANY[2]}"] = ["yes"] * 50 + ["no"] * 16
     axes = page(monkeypatch, board)
     columns = sorted({round(x, 4) for x, _, _ in cells(axes)})
     assert len(columns) == len(MANY)
@@ -107,8 +107,9 @@ def test_the_colour_of_a_cell_is_its_verdict_and_the_last_rows_count_them(monkey
         assert colours == [*(LOOKS[verdict].colour for verdict in [*verdicts, *VERDICTS]), "#FFFFFF"]
     *foot, marked = rows_of(axes)[-len(VERDICTS) - 1 :]
     assert marked[0].startswith("of these another reading of relevance says otherwise")
-    assert marked[1:] == ["*", "9"] * len(MANY)
-    studies = ["of 57 claims:", "39 of Voita et al.", "15 of Michel et al.", "3 of Garg et al.", "without 2 of ours"]
+    assert marked[1:] == ["*", "10"] * len(MANY)
+    studies = ["of 64 claims:", "39 of Voita et al.", "15 of Michel et al.", "3 of Garg et al.",
+               "7 of Michel et al., BERT", "without 2 of ours"]  # fmt: skip
     for line, words in zip(foot, studies, strict=False):
         line.remove(words)
     assert [line[0] for line in foot] == [LOOKS[verdict].meaning for verdict in VERDICTS]

@@ -28,7 +28,7 @@ from model_folders import SOURCE, TARGET, Experiment, greedy, write_experiment
 
 TEXT = [*SOURCE, "a white dog .", "the old house stands near the river .", "cats see dogs ."]
 DATA = re.compile(r'id="data">(.*?)</script>', re.DOTALL)
-SPOKEN = ("bleu_change", "bleu_change_low", "bleu_change_high")
+SPOKEN = ("score_change", "score_change_low", "score_change_high")
 
 
 @pytest.fixture(scope="module")
@@ -69,9 +69,9 @@ def test_what_a_head_costs_is_what_a_model_without_it_loses(
             (tmp_path / "bpe" / path.name).write_bytes(path.read_bytes()) if path.is_file() else None
         without = greedy(folder, TEXT)
         change = sacrebleu.corpus_bleu(without, [whole]).score - sacrebleu.corpus_bleu(whole, [whole]).score
-        assert float(row["bleu_change"]) == pytest.approx(change, abs=0.01)
-        assert float(row["bleu_change_low"]) <= change + 0.01
-        assert float(row["bleu_change_high"]) >= change - 0.01
+        assert float(row["score_change"]) == pytest.approx(change, abs=0.01)
+        assert float(row["score_change_low"]) <= change + 0.01
+        assert float(row["score_change_high"]) >= change - 0.01
         changes.add(round(change, 2))
     assert len(changes) > 1
 
@@ -88,7 +88,7 @@ def test_page_and_table_say_the_same_of_every_head(inspected: Path) -> None:
     assert [float(row["confidence"]) for row in rows] == pytest.approx([row["values"]["confidence"] for row in shown])
     assert all(0 < float(row["confidence"]) <= 1 for row in rows)
     assert content(inspected)["score"]["name"] == "BLEU (fidelity)"
-    assert content(inspected)["bleu"] == 100
+    assert content(inspected)["score"] == 100
     assert content(inspected)["parts"] == ["heads", "attention"]
 
 
@@ -98,7 +98,7 @@ def test_with_references_the_score_is_bleu_against_them(experiment: Experiment) 
     told = sacrebleu.corpus_bleu(greedy(experiment.baseline, TEXT), [references]).score
     assert 1 < told < 99
     (shown,) = json.loads(DATA.findall(found.html)[0])["experiments"]
-    assert shown["bleu"] == pytest.approx(told, abs=0.01)
+    assert shown["score"] == pytest.approx(told, abs=0.01)
     assert '"name":"BLEU"' in found.html
     assert len(found.heads) == 18
     assert "<table" in found._repr_html_()
@@ -121,8 +121,8 @@ def test_relations_come_from_the_trees_that_are_given(experiment: Experiment, tm
 
 
 def row(**changes: Any) -> dict[str, Any]:
-    return {"roles": [], "values": {"confidence": 0.375}, "bleu_change": 0.0, "bleu_change_low": 0.0,
-            "bleu_change_high": 0.0} | changes  # fmt: skip
+    return {"roles": [], "values": {"confidence": 0.375}, "score_change": 0.0, "score_change_low": 0.0,
+            "score_change_high": 0.0} | changes  # fmt: skip
 
 
 def role(role: str, name: str, accuracy: float, *, holds: bool = False, label: str = "") -> dict[str, Any]:

@@ -80,7 +80,7 @@ def test_a_model_keeps_the_heads_asked_for_and_what_is_told_is_what_it_lost(
     (shown,) = json.loads(DATA.findall((model.parent / "small.html").read_text("utf-8"))[0])["experiments"]
     assert [(one["scope"], one["kept"], one["series"]) for one in shown["points"]] == [
         ("", 18, "unpruned"), ("enc_self", 18, "control"), ("enc_self", 14, "pruned")]  # fmt: skip
-    assert shown["points"][2]["bleu"] == pytest.approx(own, abs=0.01)
+    assert shown["points"][2]["score"] == pytest.approx(own, abs=0.01)
     assert [one["updates"][-1] for one in shown["closing"]] == [12, 12]
     assert len(shown["models"]) == 3
     assert not (model.parent / ".small.unfinished").exists()

@@ -13,12 +13,13 @@ import pytest
 from fake_results import RULES, World, write_results
 from heads.__main__ import main
 from heads.base.files import read_tsv
-from heads.base.names import ATTENTIONS
-from heads.tables.claims import CLAIMS, RELEVANCE_CLAIMS, over_seeds
+from heads.base.names import ACCURACY, ATTENTIONS, BLEU
+from heads.tables.claims import CLAIMS, RELEVANCE_CLAIMS, over_seeds, stated
 from heads.tables.claims_heads import AGREES, CONFIDENT, EXCEPTIONS
+from heads.tables.claims_michel import MICHEL_CLAIMS
 from heads.tables.evidence import DRAWS, gather, of_draws
 from heads.tables.needs import NEEDS
-from heads.tables.reading import RUN_COLUMNS, Frames, load_reference, load_runs
+from heads.tables.reading import RUN_COLUMNS, SCORED, Frames, load_reference, load_runs
 from heads.tables.seeds import with_spread
 from heads.tables.settling import NOT_SETTLED
 from heads.tables.verdicts import TOO_FEW, Finding, holds
@@ -47,8 +48,11 @@ def test_a_claim_holds_by_its_condition(finding: Finding, condition: str, limit:
 
 def test_every_claim_of_the_papers_is_tried_and_told_apart() -> None:
     papers = pd.concat([load_reference(name) for name in NEEDS["claims"].reference])
-    assert sorted(papers["id"]) == sorted([*CLAIMS, *RELEVANCE_CLAIMS])
-    assert not papers.duplicated(["claim", "measure"]).any(), "what tells rows of several seeds apart"
+    papers = stated(papers)
+    translators = papers[papers["metric"] == BLEU]
+    assert sorted(translators["id"]) == sorted([*CLAIMS, *RELEVANCE_CLAIMS])
+    assert {*papers.loc[papers["metric"] == ACCURACY, "id"]} < {*MICHEL_CLAIMS}
+    assert not papers.duplicated(["metric", "claim", "measure"]).any(), "what tells rows of several seeds apart"
 
 
 def test_limits_that_chance_is_computed_for_are_those_that_decide() -> None:
@@ -70,16 +74,16 @@ def test_a_number_that_was_derived_here_says_so_and_one_that_was_read_tells_wher
 def test_the_papers_numbers_of_pruned_models_are_those_of_its_tables() -> None:
     paper = PAPER.set_index("id")["paper"]
     table2 = load_reference("voita_table2_pruning.csv")
-    gains = (table2["bleu"] - table2["bleu_scratch"]).dropna()
+    gains = (table2["score"] - table2["score_scratch"]).dropna()
     assert paper["scratch_gain"] == pytest.approx(gains.mean(), abs=5e-3)
     assert (paper["scratch_not_better"], len(gains)) == ((gains >= 0).sum(), 7)
     wmt = table2[table2["corpus"] == "WMT"].set_index("total")
-    assert paper["all_58_of_144"] == pytest.approx(wmt["bleu"][58] - wmt["bleu"][144])
+    assert paper["all_58_of_144"] == pytest.approx(wmt["score"][58] - wmt["score"][144])
     free = wmt[(wmt["enc_self"] <= 14) & (wmt["dec_self"] + wmt["dec_enc"] <= 61)]
-    expected = wmt["bleu"][75] - wmt["bleu"][144]
+    expected = wmt["score"][75] - wmt["score"][144]
     assert free.index.max() == 75
     assert paper[["all_75_of_144", "three_quarters_of_encoder"]].tolist() == pytest.approx([expected] * 2)
-    figure7 = load_reference("voita_figure7_encoder_pruning.csv").set_index(["corpus", "enc_self"])["bleu"]
+    figure7 = load_reference("voita_figure7_encoder_pruning.csv").set_index(["corpus", "enc_self"])["score"]
     for name, corpus, left in (("encoder_10_of_48", "WMT", 10), ("encoder_5_of_48", "WMT", 5),
                                ("encoder_4_of_48", "OpenSubtitles", 4)):  # fmt: skip
         assert paper[name] == pytest.approx(figure7[corpus, left] - figure7[corpus, 48]), name
@@ -136,7 +140,9 @@ def made_frames() -> Frames:
         rng = np.random.default_rng(number)
         correct = rng.binomial([10, 9, 8, 7], 0.3 + 0.02 * number, (60, 4))
         counts = np.c_[np.full((60, 2), 10), correct, np.tile([10, 9, 8, 7], (60, 1))]
-        bleu.append({**identity, "bleu": float(bleu_of(counts.sum(0))), "sentences": 60, "signature": "s"})
+        bleu.append(
+            {**identity, "metric": BLEU, "score": float(bleu_of(counts.sum(0))), "sentences": 60, "signature": "s"}
+        )
         statistics.append({**identity, "statistics": counts})
         model += [
             {**identity, "attention": attention, "layer": 0, "head": head, "dev_loss": 1.0, "total_updates": 9,
@@ -146,7 +152,7 @@ def made_frames() -> Frames:
             if kind != "scratch"
         ]  # fmt: skip
     roles = pd.DataFrame(columns=[*RUN_COLUMNS, "trees", "layer", "head", "role", "name", "reaches", "holds"])
-    frames = {"bleu.json": bleu, "bleu_statistics.tsv": statistics, "model.json": model}
+    frames = {SCORED: bleu, "bleu_statistics.tsv": statistics, "model.json": model}
     return {**{name: pd.DataFrame(rows) for name, rows in frames.items()}, "roles.tsv": roles,
             "heads.tsv": pd.DataFrame(columns=list(RUN_COLUMNS)),
             "train.jsonl": pd.DataFrame(columns=[*RUN_COLUMNS, "update", "dev_loss"])}  # fmt: skip
@@ -157,8 +163,8 @@ def test_evidence_is_of_one_experiment_and_seed_and_sets_each_model_beside_its_o
     measures = pd.DataFrame({"experiment": ["x", "y", "y"], "seed": [2, 1, 2], "lrp": [3.0, 4.0, 5.0]})
     found = gather(frames, measures, "y", 2)
     scores = {
-        (row["kind"], row["scope"], row["lam"]): row["bleu"]
-        for row in frames["bleu.json"].query("experiment == 'y' and seed == 2").to_dict("records")
+        (row["kind"], row["scope"], row["lam"]): row["score"]
+        for row in frames[SCORED].query("experiment == 'y' and seed == 2").to_dict("records")
     }
     runs = {(row["kind"], row["scope"], row["lam"]): row for row in found.runs.to_dict("records")}
     assert runs.keys() == {run for run in scores if run[0] != "scratch"}
@@ -170,7 +176,7 @@ def test_evidence_is_of_one_experiment_and_seed_and_sets_each_model_beside_its_o
     assert runs["pruned", "enc_self", "0.1"]["share"] == 0.5 and found.heads["lrp"].tolist() == [5]
     assert {len(frame) for frame in (found.functions, found.roles)} == {0}
     assert {name: len(frame) for name, frame in found.frames.items()} == {
-        "bleu.json": 7, "bleu_statistics.tsv": 7, "model.json": 5 * 6, "roles.tsv": 0, "heads.tsv": 0,
+        SCORED: 7, "bleu_statistics.tsv": 7, "model.json": 5 * 6, "roles.tsv": 0, "heads.tsv": 0,
         "train.jsonl": 0}  # fmt: skip
 
 
@@ -189,7 +195,7 @@ def test_the_draws_of_two_models_are_of_the_same_sentences() -> None:
     low, high = np.quantile(differences, [0.025, 0.975])
     assert (finding.low, finding.high) == pytest.approx((low, high), abs=0.12 * (high - low))
     twice = frames["bleu_statistics.tsv"].assign(
-        statistics=[frames["bleu_statistics.tsv"]["statistics"][0]] * len(frames["bleu.json"])
+        statistics=[frames["bleu_statistics.tsv"]["statistics"][0]] * len(frames[SCORED])
     )
     same = gather({**frames, "bleu_statistics.tsv": twice}, pd.DataFrame({"experiment": [], "seed": []}), "x", 1).runs
     np.testing.assert_array_equal(same["scores"].iloc[0][1:], same["scores"].iloc[-1][1:])
@@ -272,8 +278,8 @@ def test_the_claims_table_holds_the_number_its_interval_and_the_papers(
     rows: list[dict[str, str]], tmp_path: Path
 ) -> None:
     runs = write_results(tmp_path / "first", WORLD)
-    scores = load_runs(NEEDS["pruning"], runs)["bleu.json"].query("scope == 'all' and lam != '0' and seed == 1")
-    pruned, scratch = (scores[scores["kind"] == kind].set_index("lam")["bleu"] for kind in ("pruned", "scratch"))
+    scores = load_runs(NEEDS["pruning"], runs)[SCORED].query("scope == 'all' and lam != '0' and seed == 1")
+    pruned, scratch = (scores[scores["kind"] == kind].set_index("lam")["score"] for kind in ("pruned", "scratch"))
     row = next(r for r in rows if r["seed"] == "1" and r["measure"] == "mean BLEU minus that from scratch")
     assert float(row["ours"]) == pytest.approx((pruned - scratch).mean(), rel=1e-3)
     assert float(row["low"]) < float(row["ours"]) < float(row["high"])

@@ -15,24 +15,25 @@ from fake_labels import write_told
 from fake_results import World, write_results
 from heads.__main__ import main
 from heads.base.files import read_json, read_tsv, write_json, write_tsv
+from heads.base.names import ACCURACY, BLEU
 from heads.tables.claims import over_seeds
 from heads.tables.floor import too_weak
 from heads.tables.gathering import gathered
 from heads.tables.needs import NEEDS
-from heads.tables.reading import load_reference
+from heads.tables.reading import SCORED, load_reference
 from heads.tables.seeds import with_spread
 from heads.tables.verdicts import TOO_WEAK
 
 
 def classifier(accuracy: float, majority: float, examples: int) -> dict[str, pd.DataFrame]:
-    row = {"kind": "baseline", "accuracy": accuracy, "majority": majority, "examples": examples}
-    return {"accuracy.json": pd.DataFrame([row, {**row, "kind": "pruned", "accuracy": 0.0}])}
+    row = {"kind": "baseline", "metric": ACCURACY, "score": accuracy, "majority": majority, "sentences": examples}
+    return {SCORED: pd.DataFrame([row, {**row, "kind": "pruned", "score": 0.0}])}
 
 
 def translator(bleu: float, copied: float | None) -> dict[str, pd.DataFrame]:
-    row = {"kind": "baseline", "bleu": bleu, "copied_bleu": copied}
-    frame = pd.DataFrame([row, {**row, "kind": "pruned", "bleu": 0.0}])
-    return {"bleu.json": frame.astype({"copied_bleu": float})}
+    row = {"kind": "baseline", "metric": BLEU, "score": bleu, "copied_bleu": copied}
+    frame = pd.DataFrame([row, {**row, "kind": "pruned", "score": 0.0}])
+    return {SCORED: frame.astype({"copied_bleu": float})}
 
 
 @pytest.mark.parametrize(("majority", "examples"), [(40, 500), (50, 100), (70, 1000)])
@@ -58,7 +59,7 @@ def test_a_translator_needs_five_bleu_and_twice_what_its_source_scores_as_the_tr
 
 
 def test_a_model_that_was_not_scored_is_not_called_weak() -> None:
-    assert not too_weak({}) and not too_weak({"bleu.json": translator(1.0, 0.0)["bleu.json"][1:]})
+    assert not too_weak({}) and not too_weak({SCORED: translator(1.0, 0.0)[SCORED][1:]})
 
 
 def harmless(runs: Sequence[Path], score: str) -> None:
@@ -97,7 +98,7 @@ def test_a_classifier_that_always_says_the_likeliest_label_loses_nothing_and_sho
     for run in runs:
         if (run / "accuracy.json").exists():
             write_json(run / "accuracy.json", {**read_json(run / "accuracy.json"), "accuracy": accuracy})
-    found = verdicts_of(gathered("nli_claims", runs).to_dict("records"), "michel_nli_claims.csv")
+    found = verdicts_of(gathered("claims", runs).to_dict("records"), "michel_nli_claims.csv")
     assert {name: found[name] for name in LITTLE} == dict.fromkeys(LITTLE, said)
     assert found["importance_over_ablation"] != TOO_WEAK != found["faster_in_larger_batches"]
 
@@ -126,7 +127,7 @@ def test_a_translator_of_hardly_any_bleu_answers_no_claim_about_losing_little(
 
 
 def test_only_claims_that_a_model_without_anything_to_lose_would_meet_have_a_floor() -> None:
-    for name in (*NEEDS["claims"].reference, *NEEDS["nli_claims"].reference):
+    for name in NEEDS["claims"].reference:
         rows = load_reference(name)
         assert set(rows["floor"]) <= {"yes", "no"}
         for row in rows[rows["floor"] == "yes"].to_dict("records"):

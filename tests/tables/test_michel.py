@@ -13,13 +13,13 @@ from matplotlib.colors import to_rgba
 from fake_results import World, write_results
 from heads.__main__ import main
 from heads.base.files import read_tsv
-from heads.base.names import ATTENTIONS
+from heads.base.names import ATTENTIONS, BLEU
 from heads.figures import michel
 from heads.figures.needs import NEEDS
 from heads.figures.style import TYPE_COLOURS, styled
 from heads.tables.michel import checkpoints_table, heads_table, layers_table
 from heads.tables.needs import NEEDS as TABLE_NEEDS
-from heads.tables.reading import load_reference, load_runs
+from heads.tables.reading import MATTHEWS, load_reference, load_runs
 
 WORLD = World(layers=3, heads=4, lams=("0.01",), seeds=(1, 2))
 
@@ -37,10 +37,10 @@ def table(name: str, runs: list[Path], out: Path) -> list[dict[str, str]]:
 def test_the_papers_tables_say_what_its_text_says() -> None:
     heads, layers = load_reference("michel_table1_heads.csv"), load_reference("michel_tables2_5_layers.csv")
     significant = heads[heads["significant"] == 1]
-    assert (len(heads), len(significant), int((significant["bleu_change"] > 0).sum())) == (96, 8, 4)
+    assert (len(heads), len(significant), int((significant["score_change"] > 0).sum())) == (96, 8, 4)
     assert (len(layers), int((layers["significant"] == 0).sum())) == (18, 9), "half of the layers survive (sec. 3.3)"
-    worst = layers.loc[layers["bleu_change"].idxmin()]
-    assert (worst["attention"], worst["layer"], worst["bleu_change"]) == ("dec_enc", 5, -18.89)
+    worst = layers.loc[layers["score_change"].idxmin()]
+    assert (worst["attention"], worst["layer"], worst["score_change"]) == ("dec_enc", 5, -18.89)
 
 
 def test_the_table_of_heads_holds_ours_with_their_dev_change_and_then_the_papers(
@@ -53,53 +53,55 @@ def test_the_table_of_heads_holds_ours_with_their_dev_change_and_then_the_papers
     row = next(r for r in ours if r["seed"] == "2" and place.items() <= r.items())
     for name, suffix in (("ablation.tsv", ""), ("ablation.dev.tsv", "_dev")):
         measured = next(r for r in read_tsv(runs[1] / name) if place.items() <= r.items())
-        assert float(row[f"bleu_change{suffix}"]) == pytest.approx(float(measured["bleu_change"]), abs=0.006)
+        assert float(row[f"score_change{suffix}"]) == pytest.approx(float(measured["bleu_change"]), abs=0.006)
         assert row[f"significant{suffix}"] == str(int(float(measured["p_value"]) < 0.01))
 
 
 @pytest.mark.parametrize(("layers", "paper"), [(3, [0, 3, 5]), (6, [0, 1, 2, 3, 4, 5]), (2, [0, 5]), (1, [0])])
 def test_a_layer_stands_beside_the_papers_layer_of_the_same_depth(layers: int, paper: list[int]) -> None:
-    values = dict.fromkeys(("bleu", "bleu_change", "p_value", "bleu_change_oracle", "p_value_oracle"), 0.0)
+    values = dict.fromkeys(("score", "score_change", "p_value", "score_change_oracle", "p_value_oracle"), 0.0)
     found = pd.DataFrame(
-        [{"experiment": "e", "seed": 1, "attention": "dec_enc", "layer": n, "heads": 4, "head_chosen": 0,
-          "head_oracle": 1, **values} for n in range(layers)]
+        [{"experiment": "e", "seed": 1, "metric": BLEU, "attention": "dec_enc", "layer": n, "heads": 4,
+          "head_chosen": 0, "head_oracle": 1, **values} for n in range(layers)]
     )  # fmt: skip
     reference = load_reference("michel_tables2_5_layers.csv")
     result = layers_table({"layers_to_one.tsv": found}, reference)
     assert result["paper_layer"].tolist() == paper
-    assert result["paper_bleu_change_oracle"].iloc[0] == 0.24
-    assert layers == 1 or result["paper_bleu_change"].iloc[-1] == -18.89
+    assert result["paper_score_change_oracle"].iloc[0] == 0.24
+    assert layers == 1 or result["paper_score_change"].iloc[-1] == -18.89
 
 
 def test_the_curve_says_how_much_of_its_own_start_is_kept(runs: list[Path], tmp_path: Path) -> None:
     rows = table("michel_masking_curve", runs, tmp_path / "t.tsv")
     row = next(r for r in rows if (r["order"], r["attention"], r["masked"], r["seed"]) == ("token", "all", "3", "1"))
     # fake_results: the second order falls by 2 k^2 from 92.
-    assert (row["bleu"], row["bleu_change"], row["masked_percent"]) == ("74.00", "-18.00", "75.0")
+    assert (row["score"], row["score_change"], row["masked_percent"]) == ("74.00", "-18.00", "75.0")
     assert float(row["kept_percent"]) == pytest.approx(100 * 74 / 92, abs=0.05)
     assert sum(r["seed"] == "mean" for r in rows) == 10 * 5
 
 
 def rows_of(*rows: tuple[object, ...], columns: str) -> pd.DataFrame:
-    return pd.DataFrame(rows, columns=columns.split()).assign(experiment="e", seed=1)
+    return pd.DataFrame(rows, columns=columns.split()).assign(
+        experiment="e", seed=1, metric=BLEU, **dict.fromkeys(MATTHEWS, np.nan)
+    )
 
 
 def test_a_heads_row_holds_its_change_on_test_and_that_on_dev_and_is_significant_below_one_in_a_hundred() -> None:
-    columns = "attention layer head bleu bleu_change p_value"
+    columns = "attention layer head score score_change p_value"
     test = rows_of(("enc_self", 0, 0, 30.5, 0.5, 0.0099), ("enc_self", 0, 1, 28.0, -2.0, 0.01), columns=columns)
     dev = rows_of(("enc_self", 0, 1, 40.0, -1.0, 0.001), ("enc_self", 0, 0, 41.25, 0.25, 0.9), columns=columns)
     paper = load_reference("michel_table1_heads.csv")
     first, second, *rest = heads_table({"ablation.tsv": test, "ablation.dev.tsv": dev}, paper).to_dict("records")
-    names = ("bleu_change", "p_value", "significant", "bleu_change_dev", "p_value_dev", "significant_dev")
+    names = ("score_change", "p_value", "significant", "score_change_dev", "p_value_dev", "significant_dev")
     assert [first[name] for name in names] == [0.5, 0.0099, 1, 0.25, 0.9, 0]
     assert [second[name] for name in names] == [-2.0, 0.01, 0, -1.0, 0.001, 1]
-    assert (rest[5]["bleu_change"], rest[5]["significant"], rest[5]["tag"]) == (-0.53, 1, "[second-hand]")
+    assert (rest[5]["score_change"], rest[5]["significant"], rest[5]["tag"]) == (-0.53, 1, "[second-hand]")
 
 
 def test_a_layers_row_keeps_the_head_chosen_on_dev_apart_from_the_oracle_and_from_the_paper() -> None:
-    chosen = {"heads": 4, "head_chosen": 2, "bleu_change": -3.0, "p_value": 0.02}
-    oracle = {"head_oracle": 1, "bleu_change_oracle": -1.0, "p_value_oracle": 0.002}
-    layer = {"experiment": "e", "seed": 1, "attention": "enc_self", "layer": 0, **chosen, **oracle}
+    chosen = {"heads": 4, "head_chosen": 2, "score_change": -3.0, "p_value": 0.02}
+    oracle = {"head_oracle": 1, "score_change_oracle": -1.0, "p_value_oracle": 0.002}
+    layer = {"experiment": "e", "seed": 1, "metric": BLEU, "attention": "enc_self", "layer": 0, **chosen, **oracle}
     rows = pd.DataFrame([layer, layer | {"layer": 1}])
     first, last = layers_table({"layers_to_one.tsv": rows}, load_reference("michel_tables2_5_layers.csv")).to_dict(
         "records"
@@ -108,9 +110,9 @@ def test_a_layers_row_keeps_the_head_chosen_on_dev_apart_from_the_oracle_and_fro
     assert (first["significant"], first["significant_oracle"]) == (0, 1)
     paper = (
         "paper_layer",
-        "paper_bleu_change",
+        "paper_score_change",
         "paper_significant",
-        "paper_bleu_change_oracle",
+        "paper_score_change_oracle",
         "paper_significant_oracle",
     )
     assert [first[name] for name in paper] == [0, -1.96, 1, -1.31, 1]
@@ -119,8 +121,8 @@ def test_a_layers_row_keeps_the_head_chosen_on_dev_apart_from_the_oracle_and_fro
 
 def test_the_table_of_moments_tells_the_share_of_each_moments_own_bleu_beside_the_papers_epoch() -> None:
     """Steps of a quarter, of which the second, 50 %, and not the first, 25 %, is nearest to the paper's 40 %."""
-    columns = "update epoch finished order attention masked of share bleu"
-    columns += " bleu_change_low bleu_change_high bleu_kept_low bleu_kept_high"
+    columns = "update epoch finished order attention masked of share score"
+    columns += " score_change_low score_change_high score_kept_low score_kept_high"
     steps = [(0, 0.0), (3, 0.25), (6, 0.5), (9, 0.75), (12, 1.0)]
     walks = (
         (70, 7.5, 0, (20.0, 19.0, 16.0, 5.0, 0.0)),
@@ -142,16 +144,16 @@ def test_the_table_of_moments_tells_the_share_of_each_moments_own_bleu_beside_th
     ends = table[(table["update"] == 70) & (table["masked"] == 3)].iloc[0]
     assert (ends["kept_percent_low"], ends["kept_percent_high"]) == (12.5, 25)
     last = table[table["update"] == 130].set_index("masked_percent")
-    assert (last.loc[50, "bleu_change"], last.loc[50, "bleu_change_low"], last.loc[50, "bleu_change_high"]) == (
+    assert (last.loc[50, "score_change"], last.loc[50, "score_change_low"], last.loc[50, "score_change_high"]) == (
         -10,
         -2,
         -1,
     )
     # 7.5 is 1.3 times less than 10 and 1.5 times more than 5; 14 is nearer to 10 than to 20 either way.
     assert table.groupby("update")["paper_epoch"].first().to_dict() == {20: 1, 70: 10, 130: 10}
-    beside = table[table["masked"] == 0].set_index("update")["paper_bleu"]
+    beside = table[table["masked"] == 0].set_index("update")["paper_score"]
     assert beside.to_dict() == {70: 30.6, 20: 3.0, 130: 30.6}
-    assert table["paper_bleu"].notna().sum() == 3
+    assert table["paper_score"].notna().sum() == 3
     band = table.dropna(subset="paper_kept_percent_low")
     assert band[["update", "masked"]].to_numpy().tolist() == [[70, 6], [130, 6]], "not before epoch 10"
     assert band[["paper_kept_percent_low", "paper_kept_percent_high"]].to_numpy().tolist() == [[85, 90]] * 2
@@ -159,7 +161,7 @@ def test_the_table_of_moments_tells_the_share_of_each_moments_own_bleu_beside_th
 
 def test_the_papers_moments_are_those_of_its_figure() -> None:
     paper = load_reference("michel_figure5_moments.csv")
-    bleu = dict(zip(paper["epoch"], paper["bleu"], strict=True))
+    bleu = dict(zip(paper["epoch"], paper["score"], strict=True))
     assert bleu == {1: 3.0, 2: 6.2, 3: 18.1, 5: 26.9, 10: 30.6, 20: 34.5, 30: 34.7, 40: 34.9}
     assert (paper["kept_percent_low"].notna() == (paper["epoch"] >= 10)).all()
 
@@ -168,7 +170,7 @@ def test_moments_of_several_seeds_are_averaged(runs: list[Path], tmp_path: Path)
     rows = table("michel_checkpoints", runs, tmp_path / "t.tsv")
     assert {row["seed"] for row in rows} == {"1", "2", "mean", "sd"}
     row = next(r for r in rows if (r["seed"], r["update"], r["masked"]) == ("mean", "30", "3"))
-    assert (row["bleu"], row["bleu_change"], row["masked_percent"]) == ("83.00", "-9.00", "75.0")
+    assert (row["score"], row["score_change"], row["masked_percent"]) == ("83.00", "-9.00", "75.0")
     assert (row["epoch"], row["paper_epoch"]) == ("7.5", "10")
 
 
@@ -202,7 +204,7 @@ def test_the_second_figure_tells_the_correlation_of_what_it_shows(runs: list[Pat
     assert len(drawn[0]) == 36 > len(drawn[1])
     keys = ["attention", "layer", "head"]
     test, dev = (
-        frames[name].query("seed == 1").set_index(keys)["bleu_change"] for name in ("ablation.tsv", "ablation.dev.tsv")
+        frames[name].query("seed == 1").set_index(keys)["score_change"] for name in ("ablation.tsv", "ablation.dev.tsv")
     )
     assert sorted(map(tuple, drawn[0].tolist())) == sorted(zip(dev, test[dev.index], strict=True)), (
         "x is dev, y is test"
@@ -244,9 +246,9 @@ def test_random_orders_are_a_mean_within_the_best_and_the_worst_of_them(runs: li
     frames = load_runs(NEEDS["michel_fig3"], runs[:1])
     curve = frames["masking_curve.tsv"]
     first = curve[curve["order"] == "random-1"]
-    other = first.assign(order="random-2", bleu=first["bleu"] + 2 * first["masked"])
+    other = first.assign(order="random-2", score=first["score"] + 2 * first["masked"])
     with styled():
-        axes = michel.fig3({"masking_curve.tsv": pd.concat([curve, other])}, "first").axes[0]
+        axes = michel.fig3({**frames, "masking_curve.tsv": pd.concat([curve, other])}, "first").axes[0]
         (line,) = (line for line in axes.lines if line.get_label() == "random, 2 orders")
         corners = {tuple(point) for point in axes.collections[0].get_paths()[0].vertices.tolist()}  # type: ignore[union-attr]
     assert np.asarray(line.get_ydata()).tolist() == [92 - 7 * k**2 + k for k in range(5)]
@@ -282,5 +284,5 @@ def test_a_moment_without_any_bleu_has_no_share_of_it(runs: list[Path]) -> None:
 
 
 def test_every_item_of_the_paper_has_a_name_with_its_number() -> None:
-    assert {f"michel_fig{number}" for number in range(1, 6)} == set(michel.FIGURES) <= set(NEEDS)
+    assert {"michel_layers", *(f"michel_fig{number}" for number in range(1, 6))} == set(michel.FIGURES) <= set(NEEDS)
     assert {"michel_table1", "michel_table2", "michel_masking_curve", "michel_checkpoints"} <= set(TABLE_NEEDS)

@@ -13,7 +13,7 @@ import pytest
 from fake_results import World, write_results
 from heads.__main__ import main
 from heads.base.files import read_tsv, write_tsv
-from heads.base.names import ATTENTIONS
+from heads.base.names import ATTENTIONS, BLEU
 from heads.tables.claims_michel import MICHEL_CLAIMS, share, tail
 from heads.tables.needs import NEEDS
 from heads.tables.reading import COLUMNS, Frames, frame_of, load_reference
@@ -50,16 +50,25 @@ def verdict(claim: str, **rows: Sequence[dict[str, Any]]) -> str:
 def masked(*heads: tuple[float, float], attention: str = "enc_self") -> list[dict[str, Any]]:
     """A row for each head's change and p value."""
     return [
-        {"attention": attention, "layer": 0, "head": head, "bleu": 30 + change, "bleu_change": change, "p_value": p}
+        {
+            "attention": attention,
+            "layer": 0,
+            "head": head,
+            "metric": BLEU,
+            "score": 30 + change,
+            "score_change": change,
+            "p_value": p,
+        }
         for head, (change, p) in enumerate(heads)
     ]
 
 
 def layers(*changes: tuple[float, float], oracle: tuple[float, float] = (0.1, UNSURE)) -> list[dict[str, Any]]:
     """A row for each layer's change and p value when its head was chosen on dev; `oracle` for all when on test."""
-    made = dict(zip(("bleu_change_oracle", "p_value_oracle"), oracle, strict=True))
+    made = dict(zip(("score_change_oracle", "p_value_oracle"), oracle, strict=True))
     return [
-        {"attention": "dec_enc", "layer": n, "bleu_change": c, "p_value": p, **made} for n, (c, p) in enumerate(changes)
+        {"attention": "dec_enc", "layer": n, "metric": BLEU, "score_change": c, "p_value": p, **made}
+        for n, (c, p) in enumerate(changes)
     ]
 
 
@@ -76,11 +85,12 @@ def walk(
     of = len(bleu) - 1
     gaps = behind or [0.0] * len(bleu)
     return [
-        {"order": order, "attention": attention, "masked": k, "of": of, "share": k / of, "bleu": value,
-         "bleu_change_low": value - bleu[0] - margin * (k > 0), "bleu_change_high": value - bleu[0] + margin * (k > 0),
-         "bleu_kept_low": value / (bleu[0] or nan) - margin * (k > 0) / 25,
-         "bleu_kept_high": value / (bleu[0] or nan) + margin * (k > 0) / 25,
-         "bleu_behind": gaps[k], "bleu_behind_low": gaps[k] - 2, "bleu_behind_high": gaps[k] + 1, **facts}
+        {"order": order, "attention": attention, "masked": k, "of": of, "share": k / of, "metric": BLEU, "score": value,
+         "score_change_low": value - bleu[0] - margin * (k > 0),
+         "score_change_high": value - bleu[0] + margin * (k > 0),
+         "score_kept_low": value / (bleu[0] or nan) - margin * (k > 0) / 25,
+         "score_kept_high": value / (bleu[0] or nan) + margin * (k > 0) / 25,
+         "score_behind": gaps[k], "score_behind_low": gaps[k] - 2, "score_behind_high": gaps[k] + 1, **facts}
         for k, value in enumerate(bleu)
     ]  # fmt: skip
 
@@ -124,11 +134,11 @@ def test_the_papers_numbers_are_those_of_its_tables() -> None:
     paper = REFERENCE["paper"]
     heads, table5 = load_reference("michel_table1_heads.csv"), load_reference("michel_tables2_5_layers.csv")
     significant = heads[heads["significant"] == 1]
-    losses = (significant["bleu_change"] < 0).sum()
+    losses = (significant["score_change"] < 0).sum()
     assert (losses, len(heads)) == (4, 96) and paper["heads_that_matter"] == pytest.approx(losses / 96, abs=5e-5)
-    assert paper["gains_among_them"] == (significant["bleu_change"] > 0).mean()
+    assert paper["gains_among_them"] == (significant["score_change"] > 0).mean()
     for claim, suffix in (("layers_with_one_head", ""), ("layers_with_one_head_oracle", "_oracle")):
-        lost = (table5[f"significant{suffix}"] == 1) & (table5[f"bleu_change{suffix}"] < 0)
+        lost = (table5[f"significant{suffix}"] == 1) & (table5[f"score_change{suffix}"] < 0)
         assert paper[claim] == pytest.approx(1 - lost.mean(), abs=5e-5)
     speed = load_reference("michel_table4_speed.csv").set_index("batch_sentences")["gain_percent"].dropna()
     assert paper["faster_in_larger_batches"] == pytest.approx((speed[64] - speed[1]) / 100)
@@ -272,7 +282,7 @@ def test_the_correlation_across_domains_joins_heads_by_their_place_and_has_fishe
     rows = masked(*((float(c), 1.0) for c in changes))
     elsewhere = masked(*((float(c), 1.0) for c in changes + draw.normal(size=40)))
     found = finding("correlation_across_domains", ablation=rows, ablation_out_of_domain=elsewhere[::-1])
-    r = np.corrcoef(changes, [row["bleu_change"] for row in elsewhere])[0, 1]
+    r = np.corrcoef(changes, [row["score_change"] for row in elsewhere])[0, 1]
     assert found.ours == pytest.approx(r)
     assert np.arctanh([found.low, found.high]) == pytest.approx(
         np.arctanh(r) + np.array([-1, 1]) * 1.96 / 37**0.5, rel=1e-4

@@ -84,7 +84,7 @@ def test_the_scoreboard_has_the_verdict_of_the_paper_as_written_and_what_others_
     )
     rows += claims(("x", 1, "", "yes"), about=RARE)
     found = with_other_readings(pd.DataFrame(rows[::order]))
-    found = found.assign(relative_percent=None)
+    found = found.assign(relative_percent=None, metric="bleu")
     monkeypatch.setattr(heads.tables.scoreboard, "decided_claims", lambda *_: found)
     relevance, rare = scoreboard_table({}, PAPER.reset_index(drop=True)).to_dict("records")
     assert (relevance["rule"], rare["rule"]) == (WRITTEN, "")

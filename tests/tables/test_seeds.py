@@ -24,8 +24,8 @@ from heads.tables.writing import write_frame
 
 KEY = ("experiment", "lam")
 FRAME = pd.DataFrame(
-    {"experiment": "x", "lam": ["0.1", "0.3", "0.1", "0.3"], "seed": [1, 1, 2, 2], "bleu": [20.0, 10.0, 23.0, np.nan],
-     "layer": [2, 1, 2, 0], "of": 36, "holds": ["yes", "no", "yes", "yes"], "paper_bleu": [30.0, 30.0, 30.0, 29.0]}
+    {"experiment": "x", "lam": ["0.1", "0.3", "0.1", "0.3"], "seed": [1, 1, 2, 2], "score": [20.0, 10.0, 23.0, np.nan],
+     "layer": [2, 1, 2, 0], "of": 36, "holds": ["yes", "no", "yes", "yes"], "paper_score": [30.0, 30.0, 30.0, 29.0]}
 )  # fmt: skip
 
 
@@ -35,18 +35,18 @@ def test_mean_and_sample_deviation_follow_the_seeds_of_each_group(tmp_path: Path
     assert [(r["lam"], r["seed"]) for r in rows] == [
         (lam, s) for lam in ("0.1", "0.3") for s in ("1", "2", "mean", "sd")
     ]
-    assert [r["bleu"] for r in rows[:4]] == ["20.00", "23.00", "21.50", f"{sqrt(1.5**2 + 1.5**2):.2f}"]
+    assert [r["score"] for r in rows[:4]] == ["20.00", "23.00", "21.50", f"{sqrt(1.5**2 + 1.5**2):.2f}"]
     # One seed has no score: the mean is that of the other one, and a deviation needs two.
-    assert [r["bleu"] for r in rows[4:]] == ["10.00", "", "10.00", ""]
+    assert [r["score"] for r in rows[4:]] == ["10.00", "", "10.00", ""]
 
 
 def test_names_and_the_papers_numbers_are_kept_where_seeds_agree_and_never_averaged(tmp_path: Path) -> None:
     write_frame(tmp_path / "t.tsv", with_spread(FRAME, KEY))
     agree, differ = (r for r in read_tsv(tmp_path / "t.tsv") if r["seed"] == "mean")
-    assert [agree[c] for c in ("layer", "of", "holds", "paper_bleu")] == ["2", "36", "yes", "30.00"]
-    assert [differ[c] for c in ("layer", "of", "holds", "paper_bleu")] == ["", "36", "", ""]
+    assert [agree[c] for c in ("layer", "of", "holds", "paper_score")] == ["2", "36", "yes", "30.00"]
+    assert [differ[c] for c in ("layer", "of", "holds", "paper_score")] == ["", "36", "", ""]
     deviations = [r for r in read_tsv(tmp_path / "t.tsv") if r["seed"] == "sd"]
-    assert {r[c] for r in deviations for c in ("layer", "of", "holds", "paper_bleu")} == {""}
+    assert {r[c] for r in deviations for c in ("layer", "of", "holds", "paper_score")} == {""}
 
 
 def test_a_table_of_one_seed_is_left_as_it_is() -> None:
@@ -64,7 +64,6 @@ def test_every_table_but_those_of_single_heads_tells_the_spread(tmp_path: Path) 
     # Claims, whose means have verdicts of their own: test_claims.py and test_scoreboard.py.
     assert set(TABLES) - set(KEYS) == {
         *("measures", "role_drift", "cross_attention", "michel_table1", "claims", "scoreboard"),
-        *("nli_measures", "nli_heads", "nli_claims"),
     }
     for name, keys in ((name, keys) for name, keys in KEYS.items() if TRANSLATION in TABLE_NEEDS[name].tasks):
         frame = TABLES[name](load_runs(TABLE_NEEDS[name], runs), *map(load_reference, TABLE_NEEDS[name].reference))
@@ -78,12 +77,12 @@ def test_a_curve_runs_through_the_means_and_its_bars_are_deviations() -> None:
             "target": ["0.1", "0.1", "0.3", "0.3"],
             "seed": [1, 2, 1, 2],
             "left": [8, 6, 2, 2],
-            "bleu": [30.0, 34.0, 20.0, 21.0],
+            "score": [30.0, 34.0, 20.0, 21.0],
         }
     )
     with styled():
         axes = plt.subplots()[1]
-        mean_line(axes, points, "left", "bleu", color="black", marker="o")
+        mean_line(axes, points, "left", "score", color="black", marker="o")
         (x, y) = (np.asarray(values, float).tolist() for values in axes.lines[0].get_data())
         upright = axes.collections[1].get_segments()  # type: ignore[attr-defined]
     assert (x, y) == ([2, 7], [20.5, 32])
@@ -91,7 +90,7 @@ def test_a_curve_runs_through_the_means_and_its_bars_are_deviations() -> None:
     assert heights == {7: pytest.approx(sqrt(8)), 2: pytest.approx(sqrt(0.5))}
 
 
-@pytest.mark.parametrize("name", ["bleu_encoder_heads", "bleu_scratch", "heads_by_type", "heads_by_layer"])
+@pytest.mark.parametrize("name", ["bleu_encoder_heads", "score_scratch", "heads_by_type", "heads_by_layer"])
 def test_figures_of_several_seeds_say_so(name: str, tmp_path: Path) -> None:
     runs = write_results(tmp_path / "x", World(lams=("0.1",), seeds=(3, 5)))
     with styled():

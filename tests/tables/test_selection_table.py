@@ -88,22 +88,22 @@ def test_a_row_is_put_beside_random_draws_of_as_many_heads_that_were_treated_ali
         only(table, "keep-4", "trained on"),
         only(table, "token-9", "masked"),
     )
-    assert gates["bleu_random_mean"] == pytest.approx(80 + 2 + 9 + 1)
+    assert gates["score_random_mean"] == pytest.approx(80 + 2 + 9 + 1)
     assert (gates["random_draws"], gates["draws_below"], few["draws_below"]) == (3, 1, 3)
     assert only(table, "reversed-4", "masked")["draws_below"] == 3
-    assert masked["bleu_minus_random_mean"] == pytest.approx(30 + 9 - (10 + 2 + 9))
+    assert masked["score_minus_random_mean"] == pytest.approx(30 + 9 - (10 + 2 + 9))
     for row in (
         only(table, "random2-9", "trained on"),
         only(table, "lam-0", "trained on"),
         only(table, "keep-9", "own training"),
     ):
-        assert np.isnan(row[["random_draws", "draws_below", "bleu_minus_random_low"]].astype(float)).all()
+        assert np.isnan(row[["random_draws", "draws_below", "score_minus_random_low"]].astype(float)).all()
 
 
 def test_the_difference_from_one_more_random_draw_has_an_interval_by_students_t(table: pd.DataFrame) -> None:
     """Draws of 91, 92 and 93: a deviation of 1, 2 degrees of freedom, whose quantile tables give as 4.303."""
     row = only(table, "lrp-9", "trained on")
-    ends = [row["bleu_minus_random_low"], row["bleu_minus_random_high"]]
+    ends = [row["score_minus_random_low"], row["score_minus_random_high"]]
     assert ends == pytest.approx([0.5 - 4.303 * (4 / 3) ** 0.5, 0.5 + 4.303 * (4 / 3) ** 0.5], abs=1e-3)
     # The oracle: of sets of four numbers that nothing tells apart, the first lies outside for one in twenty.
     drawn = np.random.default_rng(4).normal(size=(4000, 4))
@@ -116,15 +116,15 @@ def test_the_difference_from_one_more_random_draw_has_an_interval_by_students_t(
 def test_gates_are_told_as_cut_out_and_trained_on_and_as_they_come_out_of_their_own_training(
     table: pd.DataFrame,
 ) -> None:
-    both = {treatment: only(table, "dsp-4", treatment)["bleu"] for treatment in ("trained on", "own training")}
+    both = {treatment: only(table, "dsp-4", treatment)["score"] for treatment in ("trained on", "own training")}
     assert both == {"trained on": 82.5 + 4 + 5 + 1, "own training": 75 + 4 + 1}
 
 
 def test_the_control_stands_beside_models_that_were_treated_alike(table: pd.DataFrame) -> None:
-    assert only(table, "dsp-9", "trained on")["bleu_minus_control"] == pytest.approx(82.5 + 9 - 93.5)
-    assert only(table, "dsp-9", "own training")["bleu_minus_control"] == pytest.approx(75 + 9 - 93)
-    assert np.isnan(only(table, "token-9", "masked")["bleu_control"])
-    assert set(table["bleu_baseline"]) == {93.0, 94.0}
+    assert only(table, "dsp-9", "trained on")["score_minus_control"] == pytest.approx(82.5 + 9 - 93.5)
+    assert only(table, "dsp-9", "own training")["score_minus_control"] == pytest.approx(75 + 9 - 93)
+    assert np.isnan(only(table, "token-9", "masked")["score_control"])
+    assert set(table["score_baseline"]) == {93.0, 94.0}
 
 
 def test_the_table_command_adds_mean_and_spread_over_seeds(runs: list[Path], tmp_path: Path) -> None:
@@ -132,7 +132,7 @@ def test_the_table_command_adds_mean_and_spread_over_seeds(runs: list[Path], tmp
     assert main(words) == 0
     rows = [row for row in read_tsv(tmp_path / "t.tsv") if (row["target"], row["treatment"]) == ("dsp-4", "trained on")]
     assert [row["seed"] for row in rows] == ["1", "2", "mean", "sd"]
-    assert rows[2]["bleu"] == f"{82.5 + 4 + 5 + 1.5:.2f}"
+    assert rows[2]["score"] == f"{82.5 + 4 + 5 + 1.5:.2f}"
 
 
 def test_the_sentence_gives_each_method_its_difference_from_the_mean_of_the_draws_and_its_rank(

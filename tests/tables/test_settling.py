@@ -77,5 +77,5 @@ def test_where_heads_were_cut_out_and_trained_on_it_is_that_training_which_settl
     falls = [pair[f"dev_loss_fall_percent{side}"] for side in ("", "_trained_on", "_scratch")]
     assert falls == pytest.approx([10, 0.9, 0.6])
     assert (pair["pair"], rows["pruned", "all", "0.3"]["pair"]) == ("settled", "not settled")
-    assert pair["bleu_trained_on"] == 95.5
-    assert pair["bleu_trained_on_minus_scratch"] == pytest.approx(95.5 - pair["bleu_scratch"])
+    assert pair["score_trained_on"] == 95.5
+    assert pair["score_trained_on_minus_scratch"] == pytest.approx(95.5 - pair["score_scratch"])

@@ -61,7 +61,7 @@ def test_the_most_heads_are_gone_of_the_models_that_lose_no_more(
     gone = [8 - left(frames, 3, "enc_self", lam) for lam in LAMS]
     assert gone[0] < gone[1] < gone[2]
     where: dict[str, Any] = {"seed": 3, "scope": "enc_self", "against": "unpruned"}
-    found = {loss: row(table, most_bleu_lost=loss, **where) for loss in spare.LOSSES}
+    found = {loss: row(table, most_score_lost=loss, **where) for loss in spare.LOSSES}
     columns = ("gone_surely", "gone", "gone_perhaps")
     assert [[found[loss][name] for name in columns] for loss in spare.LOSSES] == [
         [gone[0], gone[0], gone[0]], [gone[0], gone[0], gone[1]],
@@ -69,7 +69,7 @@ def test_the_most_heads_are_gone_of_the_models_that_lose_no_more(
     ]  # fmt: skip
     best = found[0.5]
     assert (best["lam"], best["of"]) == ("0.01", 8)
-    assert [best[name] for name in ("bleu_change", "bleu_low", "bleu_high")] == pytest.approx([-0.3, -0.6, -0.2])
+    assert [best[name] for name in ("score_change", "score_low", "score_high")] == pytest.approx([-0.3, -0.6, -0.2])
 
 
 def test_against_the_control_the_same_draws_are_set_against_each_other(
@@ -80,7 +80,7 @@ def test_against_the_control_the_same_draws_are_set_against_each_other(
     given(monkeypatch, {**scores, ("all", "0"): [20.0, 18.0, 22.0]}, [30.0, 29.0, 31.0])
     table = spare.spare_table(frames)
     fewest = max(8 * len(ATTENTIONS) - left(frames, 5, "all", lam) for lam in LAMS)
-    found = row(table, seed=5, scope="all", against="control", most_bleu_lost=0.15)
-    assert found["gone_surely"] == found["gone"] == fewest and found["bleu_low"] == pytest.approx(-0.1)
-    unpruned = row(table, seed=5, scope="all", against="unpruned", most_bleu_lost=1.0)
-    assert unpruned["gone"] == unpruned["gone_perhaps"] == 0 and np.isnan(unpruned["bleu_change"])
+    found = row(table, seed=5, scope="all", against="control", most_score_lost=0.15)
+    assert found["gone_surely"] == found["gone"] == fewest and found["score_low"] == pytest.approx(-0.1)
+    unpruned = row(table, seed=5, scope="all", against="unpruned", most_score_lost=1.0)
+    assert unpruned["gone"] == unpruned["gone_perhaps"] == 0 and np.isnan(unpruned["score_change"])

@@ -12,13 +12,13 @@ import pandas as pd
 import pytest
 
 from heads.base.files import write_tsv
-from heads.base.names import ATTENTIONS, SCOPES
+from heads.base.names import ATTENTIONS, BLEU, SCOPES
 from heads.tables.corpus import _paper
 from heads.tables.correlations import correlations_table, rank_correlation
 from heads.tables.measures import measure_names, measures_table
 from heads.tables.parser import parser_table
 from heads.tables.pruning import heads_left, kept_share, pruning_table
-from heads.tables.reading import RUN_COLUMNS, Frames, load_reference
+from heads.tables.reading import RUN_COLUMNS, SCORED, Frames, load_reference
 from heads.tables.relevance import relevance_columns
 from heads.tables.seeds import with_spread
 
@@ -76,7 +76,7 @@ def pruning() -> tuple[pd.DataFrame, dict[tuple[Any, ...], float]]:
     scores = {tuple(one.values()): 40 + number**2 / 100 for number, one in enumerate(made)}
     facts = {"sentences": 9, "signature": "s"}
     bleu = [
-        {**one, "bleu": score, "chrf": 100 - score, "against": f"{one['kind']}'s", **facts}
+        {**one, "metric": BLEU, "score": score, "chrf": 100 - score, "against": f"{one['kind']}'s", **facts}
         for one in made
         for score in [scores[tuple(one.values())]]
     ]
@@ -86,7 +86,7 @@ def pruning() -> tuple[pd.DataFrame, dict[tuple[Any, ...], float]]:
         if one["kind"] == "pruned"
         for head in range(9)
     ]
-    frames = {"bleu.json": pd.DataFrame(bleu), "heads.tsv": pd.DataFrame(gates),
+    frames = {SCORED: pd.DataFrame(bleu), "heads.tsv": pd.DataFrame(gates),
               "model.json": models(one for one in made if one["kind"] in ("baseline", "pruned")),
               "train.jsonl": pd.DataFrame(columns=[*RUN_COLUMNS, "update", "dev_loss"])}  # fmt: skip
     return pruning_table(frames, *map(load_reference, PAPER)), scores
@@ -106,17 +106,17 @@ def test_each_pruned_model_stands_beside_its_own_relatives_and_their_distance_is
             relatives["scratch"] = {**one, "kind": "scratch"}
             relatives["trained_on"] = {**one, "kind": "selected"}
         others = {name: scores.get(tuple(relative.values())) for name, relative in relatives.items()}
-        assert (row["bleu"], row["chrf"], row["against"]) == (ours, 100 - ours, f"{one['kind']}'s")
+        assert (row["score"], row["chrf"], row["against"]) == (ours, 100 - ours, f"{one['kind']}'s")
         for name in ("baseline", "control", "scratch"):
             other = others.get(name)
             if other is None:
-                assert pd.isna(row[f"bleu_{name}"]) and pd.isna(row[f"bleu_minus_{name}"])
+                assert pd.isna(row[f"score_{name}"]) and pd.isna(row[f"score_minus_{name}"])
             else:
-                assert (row[f"bleu_{name}"], row[f"bleu_minus_{name}"]) == (other, pytest.approx(ours - other))
+                assert (row[f"score_{name}"], row[f"score_minus_{name}"]) == (other, pytest.approx(ours - other))
         on, scratch = others.get("trained_on"), others.get("scratch")
-        assert pd.isna(row["bleu_trained_on"]) if on is None else row["bleu_trained_on"] == on
+        assert pd.isna(row["score_trained_on"]) if on is None else row["score_trained_on"] == on
         if on is not None and scratch is not None:
-            assert row["bleu_trained_on_minus_scratch"] == pytest.approx(on - scratch)
+            assert row["score_trained_on_minus_scratch"] == pytest.approx(on - scratch)
 
 
 def test_shares_are_of_the_heads_in_scope_and_gates_are_those_of_the_same_run(
@@ -138,12 +138,12 @@ def test_models_of_the_encoder_stand_beside_figure_7_and_all_others_beside_table
     pruning: tuple[pd.DataFrame, dict[tuple[Any, ...], float]],
 ) -> None:
     table = pruning[0].query("experiment == 'x' and seed == 1").set_index(["kind", "scope", "lam", "keep"])
-    columns = ["paper_item", "paper_corpus", "paper_kept", "paper_of", "paper_bleu", "paper_bleu_minus_baseline"]
+    columns = ["paper_item", "paper_corpus", "paper_kept", "paper_of", "paper_score", "paper_score_minus_baseline"]
     encoder, whole = table.loc["pruned", "enc_self", "0.1", ""], table.loc["pruned", "all", "0.1", ""]
     assert encoder[columns].tolist() == ["Fig 7", "WMT", 12, 48, 29.45, pytest.approx(-0.15)]
-    assert pd.isna(encoder["paper_bleu_minus_scratch"]) and encoder["paper_tag"] == "[fig]"
+    assert pd.isna(encoder["paper_score_minus_scratch"]) and encoder["paper_tag"] == "[fig]"
     assert whole[columns].tolist() == ["Table 2", "WMT", 75, 144, 29.62, pytest.approx(0.02)]
-    assert whole["paper_bleu_minus_scratch"] == pytest.approx(29.62 - 29.47)
+    assert whole["paper_score_minus_scratch"] == pytest.approx(29.62 - 29.47)
     assert whole["paper_tag"] == "[blog], heads [D]"
     assert table.loc["baseline", "", "", ""][columns[:4]].tolist() == ["Table 2", "WMT", 144, 144]
 
@@ -154,11 +154,11 @@ def test_rows_follow_lambda_as_a_number_and_budgets_from_large_to_small() -> Non
         run(*BASELINE),
         run("pruned", "enc_self", "1", ""),
     ]
-    facts = {"bleu": 1.0, "chrf": 2.0, "against": "references", "sentences": 1, "signature": ""}
+    facts = {"metric": BLEU, "score": 1.0, "chrf": 2.0, "against": "references", "sentences": 1, "signature": ""}
     bleu = pd.DataFrame([{**one, **facts} for one in made])
     gates = pd.DataFrame(columns=[*RUN_COLUMNS, "strictly_between"])
     curves = pd.DataFrame(columns=[*RUN_COLUMNS, "update", "dev_loss"])
-    frames = {"bleu.json": bleu, "model.json": models(made), "heads.tsv": gates, "train.jsonl": curves}
+    frames = {SCORED: bleu, "model.json": models(made), "heads.tsv": gates, "train.jsonl": curves}
     table = pruning_table(frames, *map(load_reference, PAPER))
     order = table[["scope", "lam", "keep"]].agg(" ".join, axis=1).str.strip().tolist()
     assert order == ["", "enc_self 1", "all 0", "all 0.03", "all 0.1", "all  12", "all  9"]
@@ -190,7 +190,9 @@ def measured() -> Frames:
             rows["importance.tsv"].append(
                 {**head, "form": form, "importance": 1000 + value, "importance_normalised": value + more}
             )
-        rows["ablation.tsv"].append({**head, "bleu": 900 + value, "bleu_change": value - 10, "p_value": 0.5})
+        rows["ablation.tsv"].append(
+            {**head, "metric": BLEU, "score": 900 + value, "score_change": value - 10, "p_value": 0.5}
+        )
         if place[0] == "enc_self":
             for role, name, accuracy, baseline in (
                 ("positional", "-1", 0.1 * number, np.nan), ("positional", "+1", 0.05, np.nan),
@@ -217,14 +219,14 @@ def test_every_measure_of_a_head_is_the_baselines_own() -> None:
     row = table.loc["enc_self", 1, 0]
     expected = {"lrp_plain_signed_by_step": -3.1, "lrp_plain_signed_of_sums": 46.9, "lrp_plain_absolute": 3.1,
                 "lrp_z-plus_signed_by_step": -3.2, "lrp_z-plus_signed_of_sums": 46.8, "lrp_z-plus_absolute": 3.2,
-                "confidence": 3.3, "importance_example": 3.4, "importance_token": 3.5, "bleu_lost": 7,
+                "confidence": 3.3, "importance_example": 3.4, "importance_token": 3.5, "score_lost": 7,
                 "positional_accuracy": 0.3, "syntactic_gain": 0.2, "rare_accuracy": 0.03,
                 "gate_survival_all": 0.5, "gate_last_lambda_all": 0.1, "gate_survival_enc_self": 0,
                 "gate_last_lambda_enc_self": 0}  # fmt: skip
     assert row[list(expected)].astype(float).to_dict() == pytest.approx(expected)
     # A head whose loss raises BLEU by two has lost minus two.
-    assert table.loc["dec_self", 1, 0]["bleu_lost"] == 10 - 9
-    assert table.loc["dec_enc", 0, 0]["bleu_lost"] == 10 - 12
+    assert table.loc["dec_self", 1, 0]["score_lost"] == 10 - 9
+    assert table.loc["dec_enc", 0, 0]["score_lost"] == 10 - 12
     lambdas = [table.loc[place][["gate_survival_all", "gate_last_lambda_all"]].tolist() for place in HEADS[:5]]
     assert lambdas == [[1, 0.3], [1, 0.3], [0.5, 0.1], [0.5, 0.1], [0, 0]]
     assert table.loc["enc_self", 0, 0][["gate_survival_enc_self", "gate_last_lambda_enc_self"]].tolist() == [1, 0.2]
@@ -236,7 +238,7 @@ def test_measures_in_other_units_and_places_are_not_compared_and_readings_of_rel
     names = measure_names(table)
     assert not {"layer", "seed", "gate_last_lambda_all", "gate_last_lambda_enc_self"} & set(names)
     shown = {"lrp_plain_signed_by_step", "lrp_plain_signed_of_sums", "lrp_plain_absolute", "lrp_z-plus_absolute"}
-    assert {"gate_survival_all", "bleu_lost"} <= set(names)
+    assert {"gate_survival_all", "score_lost"} <= set(names)
     assert {name for name in names if name.startswith("lrp_")} == shown
     assert list(relevance_columns(table).items()) == [
         ("plain, signed by step", "lrp_plain_signed_by_step"),

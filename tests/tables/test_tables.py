@@ -16,7 +16,7 @@ from heads.base.names import TRANSLATION
 from heads.tables.corpus import corpus_table
 from heads.tables.needs import NEEDS
 from heads.tables.pruning import nearest_paper_row
-from heads.tables.reading import REFERENCE, frame_of, load_reference, load_runs
+from heads.tables.reading import REFERENCE, SCORED, frame_of, load_reference, load_runs
 from heads.tables.roles import function_of, head_functions
 from heads.tables.writing import write_frame
 
@@ -71,8 +71,8 @@ def test_every_number_of_the_papers_says_where_it_was_read() -> None:
 
 def test_the_inputs_that_a_table_names_are_all_that_it_reads(runs: list[Path]) -> None:
     for name, need in ((name, need) for name, need in NEEDS.items() if TRANSLATION in need.tasks):
-        inputs = need.inputs([str(run) for run in runs], without=["ablation.out_of_domain.tsv"])
-        read = {Path(path).name for path in inputs}
+        inputs = need.inputs([str(run) for run in runs], without=["ablation.out_of_domain.tsv", "accuracy.json"])
+        read = {SCORED if path.endswith("bleu.json") else Path(path).name for path in inputs}
         assert set(load_runs(need, runs)) - {"ablation.out_of_domain.tsv"} == read, name
         assert all(Path(path).exists() for path in inputs)
 
@@ -88,11 +88,11 @@ def test_the_pruning_table_counts_heads_and_sets_each_model_beside_its_relatives
     assert [int(row[a]) for a in live] == [sum(map(len, layers)) for layers in live.values()]
     score = {kind: read_json(folder / kind / "seed-2/bleu.json")["bleu"] for kind in
              ("pruned/all/lam-0.1", "scratch/all/lam-0.1", "pruned/all/lam-0", "baseline")}  # fmt: skip
-    cells = [row[c] for c in ("bleu", "bleu_scratch", "bleu_control", "bleu_baseline")]
+    cells = [row[c] for c in ("score", "score_scratch", "score_control", "score_baseline")]
     assert cells == [f"{value:.2f}" for value in score.values()]
     gates = read_tsv(folder / "gates/all/lam-0.1/seed-2/heads.tsv")
     assert row["gates_strictly_between"] == str(sum(int(gate["strictly_between"]) for gate in gates))
-    assert next(r for r in rows if r["scope"] == "enc_self")["bleu_scratch"] == ""
+    assert next(r for r in rows if r["scope"] == "enc_self")["score_scratch"] == ""
 
 
 def test_scores_of_before_chrf_are_against_references_and_others_against_what_they_say(tmp_path: Path) -> None:
@@ -183,8 +183,8 @@ def test_the_corpus_table_counts_pairs_words_and_pieces(tmp_path: Path, monkeypa
 
 
 def test_numbers_are_written_with_the_decimals_of_their_kind(tmp_path: Path) -> None:
-    columns = ("seed", "bleu", "bleu_minus_control", "gain_points", "tag")
-    frame = frame_of([{"seed": 1, "bleu": 27.1, "bleu_minus_control": -0.001, "gain_points": None}], columns[:4])
+    columns = ("seed", "bleu", "score_minus_control", "gain_points", "tag")
+    frame = frame_of([{"seed": 1, "bleu": 27.1, "score_minus_control": -0.001, "gain_points": None}], columns[:4])
     write_frame(tmp_path / "t.tsv", frame.assign(tag="[fig]"))
     assert (tmp_path / "t.tsv").read_text() == "\t".join(columns) + "\n1\t27.10\t0.00\t\t[fig]\n"
 

@@ -45,8 +45,12 @@ def test_every_run_that_is_scored_has_a_label_for_every_example(told_run: Path) 
     assert len(scored) == 1 + 3 + 1 + 4
     for path in scored:
         assert len(read_lines(path.parent / "predictions.txt")) == 36 == read_json(path)["examples"]
-    rows = read_tsv(told_run / "results/tables/table_nli_pruning.tsv")
-    assert {row["kind"] for row in rows} == {"baseline", "pruned"} and len(rows) == 4
+    rows = read_tsv(told_run / "results/tables/table_pruning.tsv")
+    assert (
+        {row["metric"] for row in rows} == {"accuracy"}
+        and {row["kind"] for row in rows} == {"baseline", "pruned"}
+        and len(rows) == 4
+    )
     assert [float(row["majority"]) for row in rows] == pytest.approx([100 / 3] * 4, abs=0.01)
 
 
@@ -63,14 +67,14 @@ def test_the_course_of_a_training_ends_with_what_confidence_and_roles_say_of_the
 
 def test_the_page_of_a_classifier_alone_has_its_labels_and_the_attention_of_its_pruned_models(told_run: Path) -> None:
     (one,) = data_of(told_run / "results/explore.html")
-    assert (one["task"], one["score"]) == ("classification", {"name": "accuracy", "unit": "%"})
+    assert (one["task"], one["metric"]) == ("classification", {"name": "accuracy", "unit": "%"})
     assert len(one["sentences"]) == 3 and all(sum(map(bool, each["tree_heads"])) > 5 for each in one["sentences"])
     shown = {model["run"]: model for model in one["models"] if model["attention"]}
     assert {*shown} == {f"{run}/seed-1" for run in ("baseline", "pruned/all/lam-0.5", "pruned/all/keep-2")}
     labels = {"entailment", "neutral", "contradiction"}
     assert all({*model["translations"]} <= labels for model in shown.values())
     assert len(one["claims"]) == 7 and {claim["figure"] for claim in one["claims"]} == {
-        f"figures/told/nli_{name}.png" for name in ("checkpoints", "domains", "heads", "masking_curve")
+        f"figures/told/michel_fig{number}.png" for number in (1, 2, 3, 5)
     }
 
 
@@ -85,12 +89,15 @@ def test_both_tasks_are_planned_side_by_side(tmp_path: Path) -> None:
     words = ("-n", "--configfile", str(TINY), str(TOLD), "--config", "run=[tiny,told]")
     done = snakemake(folder, *words)
     assert done.returncode == 0, done.stdout[-2000:]
-    for name in ("table_pruning", "table_nli_pruning", "table_roles", "explore.html"):
+    for name in ("table_pruning", "table_roles", "explore.html"):
         assert name in done.stdout
     page = re.findall(r"^rule explore:\n    input: (.*)$", done.stdout, re.MULTILINE)[0].split(", ")
     for run in ("tiny/baseline", "told/baseline", "tiny/pruned/all/lam-50", "told/pruned/all/lam-0.5"):
         assert f"results/{run}/seed-1/maps.json" in page
-    assert {"results/told/baseline/seed-1/accuracy.json", "results/tables/table_nli_measures.tsv"} <= {*page}
-    assert [path for path in page if path.startswith("results/figures/told/")] == [
-        f"results/figures/told/nli_{name}.png" for name in ("checkpoints", "domains", "heads", "masking_curve")
-    ]
+    assert {"results/told/baseline/seed-1/accuracy.json", "results/tables/table_measures.tsv"} <= {*page}
+    drawn = {f"results/figures/told/michel_fig{number}.png" for number in (1, 2, 3, 5)}
+    assert drawn <= {*page} and "results/figures/told/michel_fig4.png" not in page
+    scores = {"results/told/baseline/seed-1/accuracy.json", "results/tiny/baseline/seed-1/bleu.json"}
+    for name in ("pruning", "claims"):
+        rule = rf"^rule table:\n    input: (.*)\n    output: results/tables/table_{name}\.tsv"
+        assert scores <= {*re.findall(rule, done.stdout, re.MULTILINE)[0].split(", ")}

@@ -159,10 +159,10 @@ def test_the_table_of_pruning_holds_the_score_and_the_heads_of_every_run(
         live = read_json(Path(f"results/tiny/{run}/model.json"))["shape"]["live_heads"]
         heads = {kind: sum(map(len, layers)) for kind, layers in live.items()}
         assert {kind: int(row[kind]) for kind in heads} == heads and int(row["total"]) == sum(heads.values())
-        beside = {"bleu": run, "bleu_baseline": "baseline/seed-1"}
+        beside = {"score": run, "score_baseline": "baseline/seed-1"}
         if row["scope"]:
-            beside |= {"bleu_scratch": run.replace("pruned", "scratch"), "bleu_control": CONTROL.format(**row)}
-            beside |= {"bleu_trained_on": run.replace("pruned", "selected")}
+            beside |= {"score_scratch": run.replace("pruned", "scratch"), "score_control": CONTROL.format(**row)}
+            beside |= {"score_trained_on": run.replace("pruned", "selected")}
         for column, other in beside.items():
             assert row[column] == (f"{scores[other]:.2f}" if other in scores else ""), (run, column)
 

@@ -1,14 +1,13 @@
 # A page to look around in, of all experiments that `run` names.
-from heads.explore.needs import EXPLORED, NLI_CLAIMS, PICTURES, TABLES
+from heads.explore.needs import EXPLORED, PICTURES, TABLES
 
-SHOWN = {e: EXPLORED[PLAN.task(e)] for e in RUN}
-DRAWN = {e: [name for name in PICTURES[PLAN.task(e)] if PLAN.runs_read(FIGURE_NEEDS[name], [e])] for e in RUN}
+DRAWN = {e: [name for name in PICTURES if PLAN.runs_read(FIGURE_NEEDS[name], [e])] for e in RUN}
 
 
 rule explore:
     """One HTML file with heads, attention, gates, models and claims, to be opened by a double click."""
     input:
-        runs=[path for e, need in SHOWN.items() for path in PLAN.inputs_read(need, [e])],
+        runs=PLAN.inputs_read(EXPLORED, RUN),
         tables=[f"results/tables/table_{name}.tsv" for name in TABLES if PLAN.runs_read(TABLE_NEEDS[name], RUN)],
         settings=[f"results/{e}/settings/gates.yaml" for e in RUN],
         figures=sorted(
@@ -18,7 +17,6 @@ rule explore:
                 for name in names
             }
         ),
-        claims=f"{REFERENCE}/{NLI_CLAIMS}",
         code=sorted(
             str(path)
             for pattern in ("explore/*.*", "tables/reading.py", "tables/roles.py", "figures/importance.py")
@@ -41,7 +39,7 @@ rule explore:
         mem_mb=2000,
         runtime=20,
     params:
-        runs=[folder for e, need in SHOWN.items() for folder in PLAN.runs_read(need, [e])],
+        runs=PLAN.runs_read(EXPLORED, RUN),
     shell:
         "python -m heads explore --runs {params.runs:q} --tables {input.tables:q} --settings {input.settings:q}"
         " --figures {input.figures:q} --out {output:q} > {log:q} 2>&1"

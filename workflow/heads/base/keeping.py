@@ -21,7 +21,7 @@ from heads.base.provenance import PACKAGES, machine
 RESULTS, LOGS = Path("results"), Path(".snakemake/log")
 
 PICTURES = (
-    *("heads_needed", "bleu_encoder_heads", "bleu_scratch", "heads_by_type", "heads_by_layer", "head_functions"),
+    *("heads_needed", "bleu_encoder_heads", "score_scratch", "heads_by_type", "heads_by_layer", "head_functions"),
     *(
         "functions_retained",
         "dynamics",
@@ -30,8 +30,8 @@ PICTURES = (
         "selection",
         "michel_fig1",
         "michel_fig3",
+        "michel_layers",
     ),
-    *("nli_heads", "nli_masking_curve", "nli_pruning", "nli_selection"),
 )
 """The figures that tell an experiment's story; only as PNG."""
 

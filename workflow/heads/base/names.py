@@ -38,6 +38,21 @@ TASK = "task"
 """What settings of stages tell where the target is no text."""
 TRANSLATION, CLASSIFICATION = "translation", "classification"
 """What models are trained for: to write the target, or to tell the label of an example."""
+METRICS = BLEU, ACCURACY = ("bleu", "accuracy")
+"""What tables have as the `metric` of a `score`."""
+TASK_OF = {BLEU: TRANSLATION, ACCURACY: CLASSIFICATION}
+SCORES = {metric: f"{metric}.json" for metric in METRICS}
+"""By metric the file of a run that has its score."""
+SCORED_FILES = {
+    TRANSLATION: (SCORES[BLEU], "translations.txt"),
+    CLASSIFICATION: (SCORES[ACCURACY], "predictions.txt"),
+}
+"""What is made of every run that is scored."""
+ONLY_OF = {
+    TRANSLATION: (SCORES[BLEU], "bleu_statistics.tsv", "cross_attention_roles.tsv"),
+    CLASSIFICATION: (SCORES[ACCURACY],),
+}
+"""Files that are made of runs with this task alone."""
 KINDS_OF = {TRANSLATION: ATTENTIONS, CLASSIFICATION: ("enc_self",)}
 """The kinds of attention that models have, by what they are trained for."""
 KINDS = ("baseline", "gates", "pruned", "scratch", "selected", "penalty_gates", "penalty_scratch")

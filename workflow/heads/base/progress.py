@@ -35,17 +35,11 @@ TRAININGS = {
 """Rules that train, and where the settings say for how long."""
 RESULTS = Path("results")
 LINES_ON_FAILURE = 40
-SHOWN = {
-    "table_pruning.tsv": (
-        *("experiment", "kind", "scope", "lam", "keep", "seed", "enc_self", "dec_self", "dec_enc", "total"),
-        *("bleu", "bleu_scratch", "bleu_control", "bleu_baseline", "against"),
-    ),
-    "table_nli_pruning.tsv": (
-        *("experiment", "kind", "method", "lam", "keep", "seed", "total", "accuracy", "matthews"),
-        *("accuracy_scratch", "accuracy_control", "accuracy_baseline", "majority"),
-    ),
-}
-"""Columns of the tables of pruning that are printed at the end."""
+SHOWN = (
+    *("experiment", "kind", "scope", "lam", "keep", "seed", "enc_self", "dec_self", "dec_enc", "total", "metric"),
+    *("score", "matthews", "score_scratch", "score_control", "score_baseline", "majority", "against"),
+)
+"""Columns of the table of pruning that are printed at the end, but for those without a cell."""
 
 
 class Progress:
@@ -144,11 +138,12 @@ def tick(progress: Progress, ended: threading.Event) -> None:
 
 
 def show(table: Path) -> None:
-    """Print the main columns of a table in SHOWN, aligned, and what scores are that are against no references."""
-    shown = SHOWN[table.name]
-    rows = [{name: row[name] for name in shown} for row in read_tsv(table)]
+    """Print the main columns of the table of pruning, aligned, and what scores are that are against no references."""
+    read = read_tsv(table)
+    shown = [name for name in SHOWN if any(row[name] for row in read)]
+    rows = [{name: row[name] for name in shown} for row in read]
     widths = {name: max(len(name), *(len(row[name]) for row in rows)) for name in shown}
     for row in [{name: name for name in shown}, *rows]:
         print("  ".join(row[name].rjust(widths[name]) for name in shown))
-    if others := {row["against"] for row in rows if "against" in row} - {REFERENCES, ""}:
-        print(f"bleu against the {' or the '.join(sorted(others))} is fidelity: how much is as it wrote, not how good.")
+    if others := {row["against"] for row in read} - {REFERENCES, ""}:
+        print(f"BLEU against the {' or the '.join(sorted(others))} is fidelity: how much is as it wrote, not how good.")

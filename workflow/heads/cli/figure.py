@@ -27,8 +27,7 @@ from heads.figures.measures import measures
 from heads.figures.michel import FIGURES as MICHEL_FIGURES
 from heads.figures.needed import heads_needed
 from heads.figures.needs import ACROSS, ANIMATED, FROM_SETTINGS, NEEDS
-from heads.figures.nli import FIGURES as NLI_FIGURES
-from heads.figures.pruning import bleu_encoder_heads, bleu_scratch, heads_by_layer, heads_by_type
+from heads.figures.pruning import bleu_encoder_heads, heads_by_layer, heads_by_type, score_scratch
 from heads.figures.scoreboard import scoreboard
 from heads.figures.scratch import scratch_curves
 from heads.figures.selection import selection
@@ -51,10 +50,9 @@ FIGURES: dict[str, Callable[..., Figure]] = {
     "functions_retained": functions_retained,
     "heads_by_type": heads_by_type,
     "heads_by_layer": heads_by_layer,
-    "bleu_scratch": bleu_scratch,
+    "score_scratch": score_scratch,
     "scratch_curves": scratch_curves,
     **MICHEL_FIGURES,
-    **NLI_FIGURES,
     "selection": selection,
     "scoreboard": scoreboard,
     "gates_closing": gates_closing,

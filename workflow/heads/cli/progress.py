@@ -23,8 +23,7 @@ def run(arguments: argparse.Namespace) -> None:
     print(f"done in {progress.clock(time.monotonic() - started)}", flush=True)
     report = progress.RESULTS / "report.html"
     progress.follow([*words, "--report", str(report)])
-    for table in (progress.RESULTS / "tables" / name for name in progress.SHOWN):
-        if table.exists():
-            progress.show(table)
+    if (table := progress.RESULTS / "tables/table_pruning.tsv").exists():
+        progress.show(table)
     print(f"\ntables   {progress.RESULTS}/tables\nfigures  {progress.RESULTS}/figures\nreport   {report}")
     print(f"page     {progress.RESULTS}/explore.html, to look around in: a double click opens it")

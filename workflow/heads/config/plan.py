@@ -12,12 +12,13 @@ from heads.base import criteria
 from heads.base.files import UserError
 from heads.base.names import (
     CHOICE_SCOPE,
-    CLASSIFICATION,
     KINDS,
+    ONLY_OF,
     OUT_OF_DOMAIN,
     PARSED_TREES,
     ROLES,
     SCOPES,
+    SCORED_FILES,
     TASK,
     TRANSLATION,
 )
@@ -35,10 +36,6 @@ SCORED_KINDS = ("baseline", "pruned", "scratch", "selected", "penalty_scratch")
 
 PUT_ASIDE = ("trees", "parser_trees", "alignment", OUT_OF_DOMAIN, "compared_with")
 """Keys of a corpus that only the rule which reads them is given, so that a change there leaves the text as it is."""
-SCORED_FILES = {
-    TRANSLATION: ("bleu.json", "translations.txt"),
-    CLASSIFICATION: ("accuracy.json", "predictions.txt"),
-}
 ROLE_FILES = {"roles.tsv", "alignment.tsv", "positions.tsv", "dynamics.tsv"}
 """What is made of a run only where there are trees."""
 ALIGNMENT_FILE = "alignment_heads.tsv"
@@ -341,10 +338,11 @@ class Plan:
         ]
 
     def lacking(self, experiment: str) -> list[str]:
-        """Files that the runs of an experiment do not have: what needs trees, an alignment, or another domain."""
+        """Files that the runs of an experiment do not have: another task's, or what needs trees and the like."""
         had = {
             "roles.tsv": self.has_trees(experiment),
             ALIGNMENT_FILE: self.has_alignment(experiment),
             OUT_OF_DOMAIN_FILE: self.has_out_of_domain(experiment),
         }
-        return [name for name, there in had.items() if not there]
+        others = [name for task, names in ONLY_OF.items() if task != self.task(experiment) for name in names]
+        return others + [name for name, there in had.items() if not there]

@@ -15,16 +15,15 @@ NUMBERS = ("paper", "paper_of", "ours", "of", "relative_percent", "low", "high",
 TEXTS = ("claim", "rule", "other_readings", "source", "tag")
 OF_ALL = "figures"
 """The folder of pictures of all experiments in one."""
-KEYS = ["claim", "measure", "rule"]
+KEYS = ["metric", "claim", "measure", "rule"]
 
 
 def claims_of(
-    experiment: str, task: str, claims: pd.DataFrame | None, board: pd.DataFrame | None, figures: Sequence[str]
+    experiment: str, claims: pd.DataFrame | None, board: pd.DataFrame | None, figures: Sequence[str]
 ) -> list[dict[str, Any]]:
     """A row a claim in the order of the scoreboard; see `heads.explore.content`.
 
-    task: what the experiment's models are trained for. claims, board: table_claims.tsv and table_scoreboard.tsv of all
-    experiments, or what stands in their place. Of several seeds there is the mean.
+    claims, board: table_claims.tsv and table_scoreboard.tsv of all experiments. Of several seeds there is the mean.
     figures: paths of pictures from the page, of this experiment or of all in one picture.
     """
     if claims is None or board is None:
@@ -38,7 +37,7 @@ def claims_of(
             **{name: row[name] for name in ("study", "topic", "name", *TEXTS)},
             **{name: number(row[name]) for name in NUMBERS},
             "verdict": row["holds"] or "not measured",
-            "figure": _path_of(figure_of(row["source"], row["topic"], task), experiment, figures),
+            "figure": _path_of(figure_of(row["source"], row["topic"]), experiment, figures),
         }
         for row in both.to_dict("records")
     ]

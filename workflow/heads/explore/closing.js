@@ -94,25 +94,25 @@ function renderCurve() {
   if (!points.length) return byId("curve").replaceChildren(make("p", {}, "No model was pruned."));
   const width = Math.max(330, Math.min(900, byId("curve").clientWidth || 900)), height = 340, left = 62, right = 14, top = 12, bottom = 44;
   const shown = points.filter((point) => !point.series.endsWith("masked"));
-  const highest = Math.max(...points.map((point) => point.bleu)), lowest = Math.min(...shown.map((point) => point.bleu));
+  const highest = Math.max(...points.map((point) => point.score)), lowest = Math.min(...shown.map((point) => point.score));
   const floor = Math.max(0, lowest - SQUEEZED_BELOW * (highest - lowest || 1));
   const most = Math.max(...points.map((point) => point.of));
   const x = (kept) => left + (width - left - right) * kept / most;
-  const deepest = Math.min(floor, ...points.map((point) => point.bleu)), line = height - bottom - (deepest < floor ? SQUEEZED : 0);
-  const y = (bleu) => (bleu < floor ? line + SQUEEZED * (floor - bleu) / (floor - deepest) : top + (line - top) * (highest - bleu) / (highest - floor || 1));
+  const deepest = Math.min(floor, ...points.map((point) => point.score)), line = height - bottom - (deepest < floor ? SQUEEZED : 0);
+  const y = (score) => (score < floor ? line + SQUEEZED * (floor - score) / (floor - deepest) : top + (line - top) * (highest - score) / (highest - floor || 1));
   const picture = draw("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "group", "aria-label": `${scoreName()} against heads left` });
   for (const at of range(5)) {
-    const kept = Math.round(most * at / 4), bleu = floor + (highest - floor) * at / 4;
+    const kept = Math.round(most * at / 4), score = floor + (highest - floor) * at / 4;
     picture.append(draw("line", { x1: x(kept), x2: x(kept), y1: top, y2: height - bottom, class: "rule" }), draw("text", { x: x(kept), y: height - bottom + 16, "text-anchor": "middle", class: "name" }, kept));
-    picture.append(draw("line", { x1: left, x2: width - right, y1: y(bleu), y2: y(bleu), class: "rule" }), draw("text", { x: left - 6, y: y(bleu) + 4, "text-anchor": "end", class: "name" }, show(bleu, 1)));
+    picture.append(draw("line", { x1: left, x2: width - right, y1: y(score), y2: y(score), class: "rule" }), draw("text", { x: left - 6, y: y(score) + 4, "text-anchor": "end", class: "name" }, show(score, 1)));
   }
   if (deepest < floor) picture.append(draw("rect", { x: left, y: line, width: width - left - right, height: SQUEEZED, class: "squeezed" }), draw("text", { x: left - 6, y: y(deepest) + 4, "text-anchor": "end", class: "name" }, show(deepest, 1)));
-  picture.append(draw("text", { x: (left + width) / 2, y: height - 8, "text-anchor": "middle", class: "name" }, "heads left"), draw("text", { x: 12, y: height / 2, transform: `rotate(-90 12 ${height / 2})`, "text-anchor": "middle", class: "name" }, spaced(scoreName(), experiment().score.unit && `(${experiment().score.unit})`)));
+  picture.append(draw("text", { x: (left + width) / 2, y: height - 8, "text-anchor": "middle", class: "name" }, "heads left"), draw("text", { x: 12, y: height / 2, transform: `rotate(-90 12 ${height / 2})`, "text-anchor": "middle", class: "name" }, spaced(scoreName(), experiment().metric.unit && `(${experiment().metric.unit})`)));
   for (const series of ["pruned", "from scratch"]) {
     const joined = points.filter((point) => point.series === series).sort((a, b) => a.kept - b.kept);
-    picture.append(draw("polyline", { points: joined.map((point) => `${x(point.kept)},${y(point.bleu)}`).join(" "), class: "curve", style: { stroke: SERIES[series][0] } }));
+    picture.append(draw("polyline", { points: joined.map((point) => `${x(point.kept)},${y(point.score)}`).join(" "), class: "curve", style: { stroke: SERIES[series][0] } }));
   }
-  for (const point of points) picture.append(pointOf(point, x(point.kept), y(point.bleu)));
+  for (const point of points) picture.append(pointOf(point, x(point.kept), y(point.score)));
   const present = Object.keys(SERIES).filter((name) => points.some((point) => point.series === name));
   const key = (name) => make("span", { class: "note" }, draw("svg", { width: 16, height: 14, "aria-hidden": "true", class: "key" }, mark(SERIES[name][1], 8, 7, 4, seriesColour(name))), name);
   const notes = deepest < floor ? [make("span", { class: "note" }, `grey band: the scale is squeezed below ${show(floor, 1)}`)] : [];
@@ -123,11 +123,11 @@ const seriesColour = (name) => (name === "unpruned" ? "var(--text)" : SERIES[nam
 
 function pointOf(point, x, y) {
   const known = experiment().models.some((one) => one.run === point.run);
-  const name = `${point.name}: ${point.kept} of ${point.of} heads, ${scored(point.bleu)}`;
+  const name = `${point.name}: ${point.kept} of ${point.of} heads, ${scored(point.score)}`;
   const choose = () => choosePoint(point, known);
   const press = (event) => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); choose(); } };
   const chosen = point.run && point.run === marked();
-  const group = draw("g", { class: `point${chosen ? " chosen" : ""}`, tabindex: 0, role: "button", "aria-label": name, "data-run": point.run, "data-series": point.series, "data-bleu": point.bleu, "data-kept": point.kept, "data-focus": `point ${point.name}`, onclick: choose, onkeydown: press, onpointerenter: () => showTip(group, name), onpointerleave: hideTip, onfocus: () => showTip(group, name), onblur: hideTip });
+  const group = draw("g", { class: `point${chosen ? " chosen" : ""}`, tabindex: 0, role: "button", "aria-label": name, "data-run": point.run, "data-series": point.series, "data-score": point.score, "data-kept": point.kept, "data-focus": `point ${point.name}`, onclick: choose, onkeydown: press, onpointerenter: () => showTip(group, name), onpointerleave: hideTip, onfocus: () => showTip(group, name), onblur: hideTip });
   group.append(draw("circle", { cx: x, cy: y, r: 13, class: "halo" }), mark(SERIES[point.series][1], x, y, 5, seriesColour(point.series)));
   return group;
 }
@@ -146,7 +146,7 @@ function choosePoint(point, known) {
 function renderTranslations() {
   const place = byId("translations"), number = sentenceNumber(), sentence = experiment().sentences[number];
   const shown = experiment().models.find((one) => one.run === marked()) || model();
-  const parts = [make("p", { id: "marked-model" }, make("strong", {}, modelName(shown)), `, ${scoreName()} ${scoreChange(shown.bleu - experiment().bleu)} against the unpruned model.`)];
+  const parts = [make("p", { id: "marked-model" }, make("strong", {}, modelName(shown)), `, ${scoreName()} ${scoreChange(shown.score - experiment().score)} against the unpruned model.`)];
   if (place.dataset.unknown) parts.push(make("p", { class: "warning" }, place.dataset.unknown));
   const translated = [experiment().models[0], ...(shown === experiment().models[0] ? [] : [shown])];
   if (sentence) {

@@ -1,14 +1,14 @@
 """The data of the page, as JSON: what tables and runs already hold, brought together by experiment.
 
     {"experiments": [{
-      name, task, seed, seeds, heads, bleu, sentences_scored, signature,
+      name, task, seed, seeds, heads, score, sentences_scored, signature,
       note                                       what else must be known of the model, or ""
-      score      {name, unit}                    what models are scored by; `bleu` is that score wherever it stands,
-                                                 and is called fidelity where it is against no references of people
+      metric     {name, unit}                    what models are scored by; BLEU is called fidelity where it is
+                                                 against no references of people
       measures   [{key, name, what}]             what heads can be coloured by, in the order of the choice
       table      [{attention, layer, head,       all heads of the unpruned model, kinds, layers, heads in rising order
                    values {key: number},         the cells of table_measures.tsv
-                   bleu_change, p_value,         of table_michel_table1.tsv
+                   score_change, p_value,        of table_michel_table1.tsv
                    function, label,              as in the paper's Figs 1 and 2; "" outside the encoder. Heads of
                                                  alignment_heads.tsv have the function alignment or other, those of
                                                  cross_attention_roles.tsv the label now, last or next
@@ -17,12 +17,12 @@
                    roles [{role, name, label, accuracy, low, high, baseline, cases, holds}]}]
       sentences  [{number, words, relations, tree_heads, pieces, membership,
                    wanted}]                      of maps.json; wanted is of examples alone: the label in the corpus
-      models     [{run, name, kind, scope, asked, bleu,
+      models     [{run, name, kind, scope, asked, score,
                    live "1101…",                 a digit a head, in the order of `table`
                    translations [text],          by sentence, or the labels told; null where none were kept
                    written [[piece]],            the same in pieces, null for a label
                    attention [{kind: base64}]}]  by sentence, see heads.analysis.attention_maps; null where not kept
-      points     [{run, series, name, scope, kept, of, bleu}]      the curves, of table_pruning.tsv, table_selection.tsv
+      points     [{run, series, name, scope, kept, of, score}]     the curves, of table_pruning.tsv, table_selection.tsv
       closing    [{run, name, scope, budgets,    heads asked for, in all or of each kind; [] under a penalty
                    updates, p_open: base64}]     bytes [updates, heads of the scope]
       concrete   {temperature, low, high, log_alpha_init, trained [{run, name, scope, budgets, log_alpha [number]}]}
@@ -34,14 +34,12 @@
 
 `run` is a folder such as pruned/all/lam-0.01/seed-1. Of several seeds the first is shown, and `seeds` says how many
 there are. Numbers are those of the tables, null where they have none. Attention is kept of the unpruned model and of
-the models pruned in the widest scope, translations of all that were pruned. Of experiments that classify the same is
-read from what stands in the place of these files and tables (`heads.explore.needs`): all heads are of one kind, and
-`signature` tells what the likeliest label alone scores.
+the models pruned in the widest scope, translations of all that were pruned. Of models that classify `signature` tells
+what the likeliest label alone scores.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -50,17 +48,16 @@ import pandas as pd
 
 from heads.analysis.attention_maps import packed
 from heads.base.files import UserError
-from heads.base.names import CLASSIFICATION, FIDELITY, REFERENCES, SCOPES, TRANSLATION
+from heads.base.names import ACCURACY, CLASSIFICATION, FIDELITY, REFERENCES, SCOPES, TASK_OF, TRANSLATION
 from heads.base.runs import Run
 from heads.base.targets import Target
 from heads.config.trainings import HardConcrete
 from heads.explore.claims import claims_of
 from heads.explore.curves import points_of
 from heads.explore.head_rows import head_rows, measures_of
-from heads.explore.needs import EXPLORED, NLI_CLAIMS, NLI_TABLES
-from heads.explore.wording import GROWN, SCORES, asked_of, name_of, run_in
-from heads.model.shape import shape_of
-from heads.tables.reading import Frames, load_reference, load_runs, named_run
+from heads.explore.needs import EXPLORED
+from heads.explore.wording import GROWN, METRICS, asked_of, name_of, run_in
+from heads.tables.reading import SCORED, Frames, load_runs, named_run
 
 SHOWN = ("number", "words", "relations", "tree_heads", "pieces", "membership", "wanted")
 ANSWER = {TRANSLATION: "translation", CLASSIFICATION: "label"}
@@ -81,54 +78,21 @@ def content(
     where the distribution of an experiment is missing.
     """
     named = {folder: named_run(folder) for folder in runs}
-    tasks = {name: _task(folder) for folder, (name, run) in named.items() if run.kind == "baseline"}
-    if not tasks:
+    names = [name for name, run in named.values() if run.kind == "baseline"]
+    if not names:
         raise UserError("--runs names no baseline: give one, such as results/demo/baseline/seed-1.")
-    if missing := [name for name in tasks if name not in distributions]:
+    if missing := [name for name in names if name not in distributions]:
         raise UserError(f"--settings lacks {missing[0]}: give results/{missing[0]}/settings/gates.yaml too.")
-    frames = {
-        task: _frames(task, [folder for folder, (name, _) in named.items() if tasks.get(name) == task])
-        for task in {*tasks.values()}
-    }
-    of_task, every = {task: _tables(task, tables) for task in frames}, list(figures)
+    frames = load_runs(EXPLORED, [folder for folder, (name, _) in named.items() if name in names])
     return {
         "experiments": [
-            _experiment(name, task, frames[task], of_task[task], distributions[name], every)
-            for name, task in tasks.items()
+            _experiment(name, frames, tables, distributions[name], list(figures)) for name in dict.fromkeys(names)
         ]
     }
 
 
-def _task(folder: Path) -> str:
-    """What the model of a run is trained for."""
-    return CLASSIFICATION if shape_of(folder).classifies else TRANSLATION
-
-
-def _frames(task: str, runs: Sequence[Path]) -> Frames:
-    """The files of runs of this task; scores are called by BLEU, and stand in the place of bleu.json."""
-    frames = load_runs(EXPLORED[task], runs)
-    if task == CLASSIFICATION:
-        scores = frames["accuracy.json"].rename(columns={"accuracy": "bleu", "examples": "sentences"})
-        told = [f"the likeliest label alone has {share:.1f} %" for share in scores["majority"]]
-        frames["bleu.json"] = scores.assign(signature=told, against=REFERENCES)
-    return frames
-
-
-def _tables(task: str, tables: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
-    """The tables about models of this task, by the names of those about translation and in their columns."""
-    if task == TRANSLATION:
-        return dict(tables)
-    named = {name: tables[own] for name, own in NLI_TABLES.items() if own in tables}
-    found = {name: table.rename(columns=lambda one: re.sub("^accuracy", "bleu", one)) for name, table in named.items()}
-    found["scoreboard"] = load_reference(NLI_CLAIMS)
-    # None of these claims is about relevance, which has readings.
-    unread = {"rule": "", "other_readings": ""}
-    return found | {name: found[name].assign(**unread) for name in ("claims", "scoreboard") if name in found}
-
-
 def _experiment(
     name: str,
-    task: str,
     frames: Frames,
     tables: Mapping[str, pd.DataFrame],
     distribution: HardConcrete,
@@ -141,29 +105,33 @@ def _experiment(
         return frame[(frame["experiment"] == name) & (frame["seed"].astype(str) == str(seed))]
 
     mine = {file: own(frame) for file, frame in frames.items()}
-    base = mine["bleu.json"][mine["bleu.json"]["kind"] == "baseline"].iloc[0]
+    base = mine[SCORED][mine[SCORED]["kind"] == "baseline"].iloc[0]
+    task = TASK_OF[base["metric"]]
     against = "" if base["against"] == REFERENCES else f"against what the {base['against']} wrote, "
-    score = SCORES[task] | ({"name": FIDELITY} if against else {})
+    metric = METRICS[base["metric"]] | ({"name": FIDELITY} if against else {})
+    told = (
+        f"the likeliest label alone has {base['majority']:.1f} %" if base["metric"] == ACCURACY else base["signature"]
+    )
     own_tables = {key: own(table) for key, table in tables.items() if "seed" in table}
     return {
         "name": name,
         "task": task,
-        "score": score,
+        "metric": metric,
         "seed": seed,
         "seeds": int(models["seed"].nunique()),
         "heads": int(models["head"].max()) + 1,
-        "bleu": round(float(base["bleu"]), 2),
+        "score": round(float(base["score"]), 2),
         "sentences_scored": int(base["sentences"]),
-        "signature": f"{against}{base['signature']}",
+        "signature": f"{against}{told}",
         "note": GROWN if models["grown"].any() else "",
-        "measures": measures_of(task, score["name"], own_tables.get("measures"), mine["alignment_heads.tsv"]),
+        "measures": measures_of(task, metric["name"], own_tables.get("measures"), mine["alignment_heads.tsv"]),
         "table": head_rows(mine, own_tables),
         "sentences": [{key: one[key] for key in SHOWN if key in one} for one in _maps_of(mine, "baseline")],
         "models": _models(mine, ANSWER[task]),
         "points": points_of(own_tables),
         "closing": _closing(mine["gates.jsonl"]),
         "concrete": _concrete(mine["heads.tsv"], distribution),
-        "claims": claims_of(name, task, tables.get("claims"), tables.get("scoreboard"), figures),
+        "claims": claims_of(name, tables.get("claims"), tables.get("scoreboard"), figures),
     }
 
 
@@ -184,7 +152,7 @@ def _maps_of(frames: Frames, kind: str) -> list[Record]:
 
 def _models(frames: Frames, answer: str) -> list[Record]:
     """answer: what maps call what a model makes of a sentence."""
-    bleu = {run: rows["bleu"].iloc[0] for run, rows in _grouped(frames["bleu.json"])}
+    scores = {run: rows["score"].iloc[0] for run, rows in _grouped(frames[SCORED])}
     maps = {run: rows["maps"].iloc[0] for run, rows in _grouped(frames["maps.json"])}
     widest = "all" if any(run.scope == "all" for run in maps) else "enc_self"
     found = []
@@ -193,7 +161,7 @@ def _models(frames: Frames, answer: str) -> list[Record]:
         whole = kept and (run.scope in (None, widest)) and not (run.target and run.target.is_control)
         found.append({
             "run": run.folder, "name": name_of(run), "kind": run.kind, "scope": run.scope or "",
-            "asked": asked_of(run.target), "bleu": round(float(bleu[run]), 2),
+            "asked": asked_of(run.target), "score": round(float(scores[run]), 2),
             "live": "".join(str(int(live)) for live in rows["live"]),
             "translations": [one[answer] for one in kept] if kept else None,
             "written": [one.get("target_pieces") for one in kept] if kept else None,

@@ -1,4 +1,4 @@
-"""The points of the curves of BLEU, or of what else models are scored by, against heads left."""
+"""The points of the curves of scores against heads left."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from heads.base.targets import Target
 from heads.explore.wording import asked_of, name_of, number, run_in
 from heads.tables.reading import is_control
 
-OTHER_SCORES = {"bleu_scratch": ("from scratch", "scratch"), "bleu_trained_on": ("same heads, trained on", "selected")}
+OTHER_SCORES = {
+    "score_scratch": ("from scratch", "scratch"),
+    "score_trained_on": ("same heads, trained on", "selected"),
+}
 """By column of table_pruning.tsv the series, and the kind of the run that has this score."""
 
 
@@ -31,12 +34,14 @@ def _pruned(table: pd.DataFrame) -> list[dict[str, Any]]:
         run = run_in(row)
         series = "unpruned" if run.kind == "baseline" else "control" if control else "pruned"
         place = {"scope": row["scope"], "kept": int(row["total"]), "of": int(row["of"])}
-        points.append({"run": run.folder, "series": series, "name": name_of(run), **place, "bleu": number(row["bleu"])})
+        points.append(
+            {"run": run.folder, "series": series, "name": name_of(run), **place, "score": number(row["score"])}
+        )
         for column, (name, kind) in OTHER_SCORES.items():
             if series == "pruned" and number(row[column]) is not None:
                 folder = run.folder.replace("pruned", kind, 1)
                 found = {"run": folder, "series": name, "name": f"{name}, {asked_of(run.target)}"}
-                points.append({**found, **place, "bleu": number(row[column])})
+                points.append({**found, **place, "score": number(row[column])})
     return points
 
 
@@ -55,7 +60,7 @@ def _chosen(table: pd.DataFrame) -> list[dict[str, Any]]:
                 "scope": "all",
                 "kept": int(row["kept"]),
                 "of": int(row["of"]),
-                "bleu": number(row["bleu"]),
+                "score": number(row["score"]),
             }
         )
     return points

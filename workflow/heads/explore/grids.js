@@ -69,7 +69,7 @@ function gridOf(kind, choose) {
 /** What a square of the first part shows: the measure, what the head does, and whether the chosen model has it. */
 const measuredCell = (key, scale, one) => (row) => {
   const live = isLive(one, row);
-  const marked = row.p_value !== null && row.p_value < SIGNIFICANT && row.bleu_change < 0;
+  const marked = row.p_value !== null && row.p_value < SIGNIFICANT && row.score_change < 0;
   const role = roleOf(row);
   const notes = [role ? `role ${role}` : "", marked ? `${scoreName()} falls without it` : "", live ? "" : "not in the chosen model"];
   const told = { text: role, marked, lost: !live };
@@ -137,4 +137,4 @@ const isBudget = (key) => key.startsWith("gate_fewest_heads"), isSurvival = (key
 const cellText = (key, value) => (isSurvival(key) ? String(value ?? "–") : show(value));
 
 /** A model by its name, its heads and its score. */
-const modelName = (one) => `${one.name}${one.scope === "enc_self" ? ", encoder only" : ""}: ${[...one.live].filter((digit) => digit === "1").length} heads, ${scored(one.bleu)}`;
+const modelName = (one) => `${one.name}${one.scope === "enc_self" ? ", encoder only" : ""}: ${[...one.live].filter((digit) => digit === "1").length} heads, ${scored(one.score)}`;

@@ -39,10 +39,10 @@ const inWidestScope = (row, name) => row.values[`${name}_all`] ?? row.values[`${
 /** Whether the model can do without it, and on what that rests. */
 function needSentence(row) {
   const parts = [];
-  if (row.bleu_change !== null) {
-    const sure = row.p_value < SIGNIFICANT, lost = row.bleu_change < 0;
+  if (row.score_change !== null) {
+    const sure = row.p_value < SIGNIFICANT, lost = row.score_change < 0;
     const told = lost ? (sure ? "the model needs it as it stands" : `no sure loss, for p is not below ${SIGNIFICANT}`) : "nothing is lost without it";
-    parts.push(`Masked alone, ${scoreName()} changes by ${scoreChange(row.bleu_change)} (${chanceOf(row)}): ${told}.`);
+    parts.push(`Masked alone, ${scoreName()} changes by ${scoreChange(row.score_change)} (${chanceOf(row)}): ${told}.`);
   }
   const last = inWidestScope(row, "gate_last_lambda");
   if (last !== null && last !== undefined) {
@@ -73,7 +73,7 @@ function measuresTable(row) {
 }
 
 /** Chance alone gives as large a loss with this p; other measures have none. */
-const certaintyOf = (row, key) => (key === "bleu_lost" && row.p_value !== null ? ` (${chanceOf(row)})` : null);
+const certaintyOf = (row, key) => (key === "score_lost" && row.p_value !== null ? ` (${chanceOf(row)})` : null);
 
 function alignmentTable({ aer, low, high, precision, recall, offset, offset_aer }) {
   const cells = [percent(aer, 1), `${percent(low, 1)} to ${percent(high, 1)}`, `${percent(offset_aer, 1)} (${signed(offset)})`, percent(precision, 1), percent(recall, 1)];

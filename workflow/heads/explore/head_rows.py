@@ -61,7 +61,7 @@ def head_rows(frames: Frames, tables: Mapping[str, pd.DataFrame]) -> list[dict[s
             {
                 **dict(zip(HEAD, place, strict=True)),
                 "values": values | ({"aer": links_of["aer"]} if links_of else {}),
-                "bleu_change": number(without.get("bleu_change")),
+                "score_change": number(without.get("score_change")),
                 "p_value": number(without.get("p_value")),
                 "function": functions.get(place, ""),
                 "label": label,

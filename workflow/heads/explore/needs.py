@@ -2,51 +2,31 @@
 
 from __future__ import annotations
 
-from heads.base.names import CLASSIFICATION, TRANSLATION
-from heads.tables.needs import BOTH, Need
+from heads.tables.needs import BOTH, EITHER, SCORE, Need
 
 CROSS_ATTENTION = "cross_attention_roles.tsv"
 """Of which target token cross-attention heads look at the source; of models that translate."""
-SCORE_FILES = {TRANSLATION: "bleu.json", CLASSIFICATION: "accuracy.json"}
-EXPLORED = {
-    task: Need(
-        BOTH,
-        {
-            "baseline": (
-                *("model.json", score, "roles.tsv", "alignment_heads.tsv", "maps.json"),
-                *((CROSS_ATTENTION,) if task == TRANSLATION else ()),
-            ),
-            "gates": ("heads.tsv", "gates.jsonl"),
-            "pruned": ("model.json", score, "maps.json"),
-            "scratch": ("model.json", score),
-        },
-        (),
-        optional=("roles.tsv", "alignment_heads.tsv", CROSS_ATTENTION),
-        driven=True,
-        tasks=(task,),
-    )
-    for task, score in SCORE_FILES.items()
-}
-"""By what models are trained for."""
-
-NLI_TABLES = {
-    "measures": "nli_measures",
-    "michel_table1": "nli_heads",
-    "pruning": "nli_pruning",
-    "selection": "nli_selection",
-    "claims": "nli_claims",
-}
-"""By table about models that translate the one about models that classify."""
-TABLES = (*NLI_TABLES, "scoreboard", *NLI_TABLES.values())
+EXPLORED = Need(
+    BOTH,
+    {
+        "baseline": ("model.json", *SCORE, "roles.tsv", "alignment_heads.tsv", "maps.json", CROSS_ATTENTION),
+        "gates": ("heads.tsv", "gates.jsonl"),
+        "pruned": ("model.json", *SCORE, "maps.json"),
+        "scratch": ("model.json", *SCORE),
+    },
+    (),
+    optional=("roles.tsv", "alignment_heads.tsv", CROSS_ATTENTION),
+    driven=True,
+    tasks=EITHER,
+)
+TABLES = ("measures", "michel_table1", "pruning", "selection", "claims", "scoreboard")
 """The tables that the page shows; without one of them it is made too, and shows less."""
-NLI_CLAIMS = "michel_nli_claims.csv"
-"""What is claimed of models that classify, which have no scoreboard; below workflow/reference."""
 
 BY_PLACE = {
     ("Voita", "Fig 10"): "heads_by_layer",
     ("Voita", "Fig 9"): "heads_by_type",
     ("Voita", "Fig 8"): "functions_retained",
-    ("Voita", "Table 2"): "bleu_scratch",
+    ("Voita", "Table 2"): "score_scratch",
     ("Voita", "Table 1"): "dependency_scores",
     ("Michel", "Fig 4"): "michel_fig4",
     ("Michel", "Fig 2"): "michel_fig2",
@@ -69,23 +49,11 @@ BY_TOPIC = {
 }
 """Where the place does not tell, the figure by the claim's topic."""
 
-NLI_FIGURES = {
-    "michel_fig1": "nli_heads",
-    "michel_fig2": "nli_domains",
-    "michel_fig3": "nli_masking_curve",
-    "michel_fig5": "nli_checkpoints",
-}
-"""By figure about models that translate the one about models that classify."""
-
-PICTURES = {
-    TRANSLATION: tuple(dict.fromkeys((*BY_PLACE.values(), *BY_TOPIC.values()))),
-    CLASSIFICATION: tuple(NLI_FIGURES.values()),
-}
-"""All figures that a claim leads to, by what models are trained for."""
+PICTURES = tuple(dict.fromkeys((*BY_PLACE.values(), *BY_TOPIC.values())))
+"""All figures that a claim leads to."""
 
 
-def figure_of(source: str, topic: str, task: str) -> str:
+def figure_of(source: str, topic: str) -> str:
     """The name of the figure that a claim rests on; "" for a topic that has none."""
     named = [name for (paper, place), name in BY_PLACE.items() if source.startswith(paper) and place in source]
-    name = next(iter(named), BY_TOPIC.get(topic, ""))
-    return NLI_FIGURES.get(name, "") if task == CLASSIFICATION else name
+    return next(iter(named), BY_TOPIC.get(topic, ""))

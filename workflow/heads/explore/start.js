@@ -7,14 +7,14 @@ const isThere = (one, id) => !one.parts || one.parts.includes(id);
 
 function renderTop() {
   const one = experiment(), tested = one.table.filter((row) => row.p_value !== null);
-  const needed = tested.filter((row) => row.p_value < SIGNIFICANT && row.bleu_change < 0).length;
-  const parts = [`The ${one.task} model “${one.name}” has ${one.table.length} heads and ${spaced(show(one.bleu, 2), one.score.unit, one.score.name)}.`];
-  if (tested.length) parts.push(`Masked one at a time, ${needed} of them clearly cost ${one.score.name} (p < ${SIGNIFICANT}); of the other ${tested.length - needed} none is surely missed.`);
-  const cheap = one.models.filter((each) => each.kind === "pruned" && each.live.includes("0") && each.bleu > one.bleu - 1);
+  const needed = tested.filter((row) => row.p_value < SIGNIFICANT && row.score_change < 0).length;
+  const parts = [`The ${one.task} model “${one.name}” has ${one.table.length} heads and ${spaced(show(one.score, 2), one.metric.unit, one.metric.name)}.`];
+  if (tested.length) parts.push(`Masked one at a time, ${needed} of them clearly cost ${one.metric.name} (p < ${SIGNIFICANT}); of the other ${tested.length - needed} none is surely missed.`);
+  const cheap = one.models.filter((each) => each.kind === "pruned" && each.live.includes("0") && each.score > one.score - 1);
   const kept = (each) => [...each.live].filter((digit) => digit === "1").length;
   if (cheap.length) {
     const least = cheap.reduce((best, each) => (kept(each) < kept(best) ? each : best));
-    parts.push(`Pruned together, ${one.table.length - kept(least)} heads go for less than one ${one.score.unit ? "point of " : ""}${one.score.name} (${show(least.bleu, 2)} with ${kept(least)} left).`);
+    parts.push(`Pruned together, ${one.table.length - kept(least)} heads go for less than one ${one.metric.unit ? "point of " : ""}${one.metric.name} (${show(least.score, 2)} with ${kept(least)} left).`);
   }
   byId("sentence-name").textContent = sentenceCase(wording().given);
   byId("curve-lead").textContent = `Each mark is a model. Choose one to see its heads above and its ${wording().answer} below.`;
@@ -24,7 +24,7 @@ function renderTop() {
   fillSelect(byId("experiment"), DATA.experiments.map((each) => [each.name, each.name]), one.name);
   byId("views").replaceChildren(...Object.entries(VIEWS).filter(([id]) => isThere(one, id)).map(([id, name]) => make("a", { href: `#view=${id}`, "data-focus": `view ${id}`, "aria-current": state.view === id, onclick: (event) => { event.preventDefault(); change({ view: id }); goToView(); } }, name)));
   const seeds = one.seeds > 1 ? ` Of ${one.seeds} seeds, seed ${one.seed} is shown.` : "";
-  byId("footer").textContent = `${sentenceCase(one.score.name)} on ${one.sentences_scored} test ${wording().given}s, ${one.signature}.${seeds}${one.note} Layers, heads and ${wording().given}s are counted from 1 here and from 0 in addresses and files. The address of this page holds all that is chosen.`;
+  byId("footer").textContent = `${sentenceCase(one.metric.name)} on ${one.sentences_scored} test ${wording().given}s, ${one.signature}.${seeds}${one.note} Layers, heads and ${wording().given}s are counted from 1 here and from 0 in addresses and files. The address of this page holds all that is chosen.`;
 }
 
 const goToView = () => { if (VIEWS[state.view]) byId(state.view).scrollIntoView(); };

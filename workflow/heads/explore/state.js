@@ -26,9 +26,9 @@ const experiment = () => DATA.experiments.find((one) => one.name === state.exper
 const wording = () => WORDS[experiment().task];
 
 /** The name of what models are scored by, a score with it, and a difference of scores. */
-const scoreName = () => experiment().score.name;
-const scored = (value) => spaced(scoreName(), show(value, 2), experiment().score.unit);
-const scoreChange = (value) => `${signed(value)}${experiment().score.unit ? " points" : ""}`;
+const scoreName = () => experiment().metric.name;
+const scored = (value) => spaced(scoreName(), show(value, 2), experiment().metric.unit);
+const scoreChange = (value) => `${signed(value)}${experiment().metric.unit ? " points" : ""}`;
 
 /** What is found once for each experiment. */
 function remembered(find) {
@@ -76,7 +76,7 @@ const defaultClosing = remembered((one) => {
 
 /** The head that tells most: with a role, with the largest gain on a relation; else the one that costs most BLEU. */
 const defaultHead = remembered((one) => {
-  const worth = (row) => (row.label ? 1000 : 0) + 100 * (row.values.syntactic_gain ?? -1) + (row.values.bleu_lost ?? 0) / 1000;
+  const worth = (row) => (row.label ? 1000 : 0) + 100 * (row.values.syntactic_gain ?? -1) + (row.values.score_lost ?? 0) / 1000;
   return idOf(one.table.reduce((best, row) => (worth(row) > worth(best) ? row : best)));
 });
 

@@ -6,14 +6,14 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from heads.base.names import CLASSIFICATION, TRANSLATION
+from heads.base.names import ACCURACY, BLEU, CLASSIFICATION
 from heads.base.runs import Run
 from heads.base.targets import Target
 from heads.figures.importance import reading_label
 from heads.tables.relevance import PREFIX, is_shown, reading_of
 
-SCORES = {TRANSLATION: {"name": "BLEU", "unit": ""}, CLASSIFICATION: {"name": "accuracy", "unit": "%"}}
-"""What models are scored by, by what they are trained for."""
+METRICS = {BLEU: {"name": "BLEU", "unit": ""}, ACCURACY: {"name": "accuracy", "unit": "%"}}
+"""How the page calls what models are scored by."""
 GROWN = " The decoder’s self-attention is young, trained here in the place of recurrent units; the rest came trained."
 """Of a model that was given self-attention."""
 KINDS = {"baseline": "unpruned", "pruned": "pruned", "scratch": "from scratch"}
@@ -34,7 +34,7 @@ MEASURES = {
         "stays among so few, encoder pruned",
         "the fewest encoder heads among which pruning the encoder leaves it; the number of all: it never does",
     ),
-    "bleu_lost": ("BLEU lost when masked alone", "test BLEU of the model less its BLEU without this one head"),
+    "score_lost": ("BLEU lost when masked alone", "test BLEU of the model less its BLEU without this one head"),
     "confidence": ("confidence", "mean of the largest attention weight, the end sign left out"),
     "importance_example": (
         "importance (Michel et al.)",

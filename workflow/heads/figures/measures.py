@@ -26,7 +26,7 @@ MEASURE_LABELS = {
     "importance_token": "importance, token",
     "importance_batch": "importance, batch",
     "importance_signed": "importance, signed",
-    "bleu_lost": "BLEU lost alone",
+    "score_lost": "BLEU lost alone",
     "positional_accuracy": "best position",
     "syntactic_gain": "syntactic gain",
     "rare_accuracy": "rare words",

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-from heads.base.names import ATTENTION_LABELS, ATTENTIONS
+from heads.base.names import ACCURACY, ATTENTION_LABELS, ATTENTIONS, BLEU
 from heads.figures.style import (
     HALO,
     OURS,
@@ -28,7 +28,7 @@ from heads.figures.style import (
     shared_legend,
     spread_note,
 )
-from heads.tables.michel import LEAST_BLEU, SIGNIFICANT, with_unmasked
+from heads.tables.michel import LEAST, SIGNIFICANT, with_unmasked
 from heads.tables.reading import Frames
 
 ORDER_STYLES: dict[str, dict[str, Any]] = {
@@ -42,26 +42,33 @@ FORM_STYLES: dict[str, dict[str, Any]] = {
     "batch": {"label": "batch", "color": "#009E73", "marker": "v"},
     "signed": {"label": "nothing: signed sum", "color": "#CC79A7", "marker": "X"},
 }
-FREE_PERCENT = 20
-"""What the paper masks of its WMT model without a noticeable loss (Fig 3)."""
+FREE_PERCENT = {BLEU: 20, ACCURACY: 40}
+"""What the paper masks of its WMT model, and of BERT on MNLI, without a noticeable loss (Fig 3)."""
 
 
 def fig1(frames: Frames, paper: pd.DataFrame, experiment: str) -> Figure:
-    """How many heads change BLEU by how much when masked alone, by kind of attention, beside the paper's Table 1."""
+    """How many heads change the score by how much when masked alone, by kind of attention, beside the paper's Table 1.
+
+    The paper has no numbers of single heads of BERT.
+    """
     heads = first_seed(frames["ablation.tsv"])
     title = f"One head masked at a time, experiment “{experiment}”{seed_note(frames['ablation.tsv'])}"
-    figure, (axes,) = new_figure(2.1, title, ncols=4, width_ratios=[1, 1, 1, 1.15])
-    bins = bins_of(heads["bleu_change"])
-    kinds = [heads[heads["attention"] == kind] for kind in ATTENTIONS]
-    for each, letter, kind, rows in zip(axes, "abc", ATTENTIONS, kinds, strict=False):
-        histogram(each, rows["bleu_change"], rows["p_value"] < SIGNIFICANT, bins, TYPE_COLOURS[kind])
+    paper = paper[paper["metric"].isin(heads["metric"])]
+    kinds = [kind for kind in ATTENTIONS if len(paper) or (heads["attention"] == kind).any()]
+    widths = [*(1.0 for _ in kinds), *([1.15] if len(paper) else [])]
+    figure, (axes,) = new_figure(2.1, title, ncols=len(widths), width_ratios=widths)
+    bins, own = bins_of(heads["score_change"]), axes[: len(kinds)]
+    for each, letter, kind in zip(own, "abc", kinds, strict=False):
+        rows = heads[heads["attention"] == kind]
+        histogram(each, rows["score_change"], rows["p_value"] < SIGNIFICANT, bins, TYPE_COLOURS[kind])
         panel(each, letter, ATTENTION_LABELS[kind].removesuffix("-attention").removesuffix(" attention"))
-    most = max(each.get_ylim()[1] for each in axes[:3])
-    for each in axes[:3]:
+    most = max(each.get_ylim()[1] for each in own)
+    for each in own:
         each.set_ylim(0, most)
-    change = paper["bleu_change"]
-    histogram(axes[3], change, paper["significant"] == 1, bins_of(change), TYPE_COLOURS["enc_self"])
-    panel(axes[3], "d", "paper, encoder self")
+    if len(paper):
+        change = paper["score_change"]
+        histogram(axes[-1], change, paper["significant"] == 1, bins_of(change), TYPE_COLOURS["enc_self"])
+        panel(axes[-1], "d", "paper, encoder self")
     axes[0].set_ylabel("heads")
     figure.supxlabel(f"{score_name(frames)} change without the head; dark: p < {SIGNIFICANT}", fontsize=7)
     return figure
@@ -92,20 +99,20 @@ def fig2(frames: Frames, experiment: str) -> Figure:
     other = frames["ablation.out_of_domain.tsv"]
     compared = frames["ablation.dev.tsv"] if other.empty else other
     where, name = ("on other sentences", "dev") if other.empty else ("in another domain", "other domain")
-    both = frames["ablation.tsv"][[*keys, "bleu_change"]].merge(
-        compared[[*keys, "bleu_change"]], on=keys, suffixes=("_test", "_compared")
+    both = frames["ablation.tsv"][[*keys, "score_change"]].merge(
+        compared[[*keys, "score_change"]], on=keys, suffixes=("_test", "_compared")
     )
     heads = first_seed(both)
     title = f"Does a head matter as much {where}? Experiment “{experiment}”{seed_note(both)}"
     figure, (axes,) = new_figure(2.9, title, ncols=2)
-    values = heads[["bleu_change_compared", "bleu_change_test"]].to_numpy(float)
+    values = heads[["score_change_compared", "score_change_test"]].to_numpy(float)
     reach = max(1.5 * float(np.median(np.abs(values))), 1e-6)
     near = heads[(np.abs(values) <= reach).all(axis=1)]
     for each, drawn in zip(axes, (heads, near), strict=True):
         for kind, rows in drawn.groupby("attention", sort=False):
             label = f"{ATTENTION_LABELS[str(kind)]}, r = {_pearson(rows)}"
             style: dict[str, Any] = {"color": TYPE_COLOURS[str(kind)], "label": label, "alpha": 0.85}
-            each.plot(rows["bleu_change_compared"], rows["bleu_change_test"], TYPE_MARKERS[str(kind)], **style)
+            each.plot(rows["score_change_compared"], rows["score_change_test"], TYPE_MARKERS[str(kind)], **style)
         each.axline((0, 0), slope=1, color="#666666", linewidth=0.9)
         each.xaxis.set_major_locator(MaxNLocator(nbins=5))
         each.set(xlabel=f"{change}, {name}", ylabel=f"{change}, test")
@@ -116,23 +123,26 @@ def fig2(frames: Frames, experiment: str) -> Figure:
 
 
 def _pearson(heads: pd.DataFrame) -> str:
-    first, second = heads["bleu_change_compared"], heads["bleu_change_test"]
+    first, second = heads["score_change_compared"], heads["score_change_test"]
     if len(heads) < 3 or not first.std() or not second.std():
         return "–"
     return f"{first.corr(second):.2f}"
 
 
-def fig3(frames: Frames, experiment: str, *, free: int = FREE_PERCENT, corner: str = "upper right") -> Figure:
+def fig3(frames: Frames, experiment: str) -> Figure:
     """The score as more and more heads are masked, by importance and by ablation; beside it, forms of it."""
     rows = _walks(frames["masking_curve.tsv"], ["order", "attention"])
     rows = rows[rows["attention"] == "all"]
     title = f"Masking heads in the order of a score, experiment “{experiment}”{spread_note(rows)}"
     figure, (axes,) = new_figure(3.0, title, ncols=2, sharey=True)
-    foot = 1 if corner == "upper right" else rows["bleu"].max()
+    told = (rows["metric"] == ACCURACY).any()
+    free = FREE_PERCENT[ACCURACY if told else BLEU]
+    # Labels are guessed at worst, so that their curves leave room below.
+    foot, corner = (rows["score"].max(), "lower left") if told else (1, "upper right")
     for each, styles in zip(axes, (ORDER_STYLES, FORM_STYLES), strict=True):
         _random(each, rows)
         for order, style in styles.items():
-            mean_line(each, rows[rows["order"] == order], "masked_percent", "bleu", **style)
+            mean_line(each, rows[rows["order"] == order], "masked_percent", "score", **style)
         each.axvline(free, color="#666666", linewidth=0.9, linestyle=":")
         each.text(free + 1, foot, "free in the paper", fontsize=5.5, path_effects=HALO)
         _percent(each, "heads masked, of all")
@@ -145,7 +155,7 @@ def fig3(frames: Frames, experiment: str, *, free: int = FREE_PERCENT, corner: s
 
 
 def fig4(frames: Frames, experiment: str) -> Figure:
-    """BLEU as heads of one kind of attention are masked by importance, by their share and by their number."""
+    """The score as heads of one kind of attention are masked by importance, by their share and by their number."""
     rows = _walks(frames["masking_curve.tsv"], ["order", "attention"])
     rows = rows[rows["order"] == rows["order"].iloc[0]]
     title = f"Masking heads of one kind of attention, experiment “{experiment}”{spread_note(rows)}"
@@ -153,9 +163,9 @@ def fig4(frames: Frames, experiment: str) -> Figure:
     for each, x in zip(axes, ("masked_percent", "masked"), strict=True):
         for kind in ATTENTIONS:
             style = {"color": TYPE_COLOURS[kind], "marker": TYPE_MARKERS[kind], "label": ATTENTION_LABELS[kind]}
-            mean_line(each, rows[rows["attention"] == kind], x, "bleu", **style)
+            mean_line(each, rows[rows["attention"] == kind], x, "score", **style)
         everywhere: dict[str, Any] = {"color": OURS, "marker": ".", "linestyle": "--", "label": "all kinds together"}
-        mean_line(each, rows[rows["attention"] == "all"], x, "bleu", **everywhere)
+        mean_line(each, rows[rows["attention"] == "all"], x, "score", **everywhere)
     _percent(axes[0], "heads masked, of this kind")
     axes[1].xaxis.set_major_locator(MaxNLocator(integer=True))
     axes[1].set_xlabel("heads masked")
@@ -175,21 +185,19 @@ def fig5(frames: Frames, experiment: str) -> Figure:
     checkpoints = [part for _, part in rows.groupby(["finished", "update"])]
     colours = sns.color_palette("viridis_r", n_colors=len(checkpoints) + 1)[1:]
     for part, colour in zip(checkpoints, colours, strict=True):
-        axes[0].plot(part["masked_percent"], part["bleu"], marker="o", color=colour, label=_checkpoint(part))
+        axes[0].plot(part["masked_percent"], part["score"], marker="o", color=colour, label=_checkpoint(part))
     _percent(axes[0], "heads masked, of all")
     axes[0].set_ylabel(f"{score}, test set")
     axes[0].legend(title="after update")
     panel(axes[0], "a", score)
-    kept = np.array(
-        [part["kept_percent"].where(part["unmasked"] >= LEAST_BLEU).to_numpy(float) for part in checkpoints]
-    )
+    kept = np.array([part["kept_percent"].where(part["unmasked"] >= LEAST).to_numpy(float) for part in checkpoints])
     sns.heatmap(np.array(kept), ax=axes[1], vmin=0, vmax=100, cmap="viridis", linewidths=0.4, cbar=False)
     for (row, place), value in np.ndenumerate(kept):
         colour = "black" if value > 60 else "white"
         if np.isnan(value):
             continue
         axes[1].text(place + 0.5, row + 0.5, f"{value:.0f}", ha="center", va="center", fontsize=5.5, color=colour)
-    labels = [f"{_checkpoint(part)}\n({part['bleu'].iloc[0]:.1f})" for part in checkpoints]
+    labels = [f"{_checkpoint(part)}\n({part['score'].iloc[0]:.1f})" for part in checkpoints]
     axes[1].set_yticks(np.arange(len(checkpoints)) + 0.5, labels, rotation=0)
     shares = checkpoints[0]["masked_percent"]
     axes[1].set_xticks(np.arange(len(shares)) + 0.5, [f"{share:.0f}" for share in shares], rotation=0)
@@ -198,6 +206,29 @@ def fig5(frames: Frames, experiment: str) -> Figure:
     axes[1].grid(visible=False)
     colour_bar(figure, axes[1].collections[0], [axes[1]], f"% of its own {score} kept", aspect=18)
     panel(axes[1], "b", "kept")
+    return figure
+
+
+def layers(frames: Frames, translators: pd.DataFrame, bert: pd.DataFrame, experiment: str) -> Figure:
+    """What each layer loses with one head alone, the best on dev, by kind of attention; beside it the paper's model."""
+    rows, paper = first_seed(frames["layers_to_one.tsv"]), pd.concat([translators, bert])
+    paper = paper[paper["metric"].isin(rows["metric"])]
+    kinds = [kind for kind in ATTENTIONS if (rows["attention"] == kind).any()]
+    title = f"Each layer cut to one head, experiment “{experiment}”{seed_note(frames['layers_to_one.tsv'])}"
+    figure, (axes,) = new_figure(2.4, title, ncols=len(kinds), sharey=True)
+    lines = {
+        "ours, head chosen on dev": (rows, OURS, "o"),
+        f"paper, {paper['model'].iloc[0]} on {paper['pair'].iloc[0]}": (paper, "#0072B2", "s"),
+    }
+    for each, letter, kind in zip(axes, "abc", kinds, strict=False):
+        for label, (models, colour, marker) in lines.items():
+            own = models[models["attention"] == kind]
+            each.plot(own["layer"] / max(own["layer"].max(), 1), own["score_change"], marker, color=colour, label=label)
+        each.axhline(0, color="#666666", linewidth=0.9)
+        each.set_xlabel("depth of the layer, first to last")
+        panel(each, letter, ATTENTION_LABELS[kind])
+    axes[0].set_ylabel(f"change of {score_name(frames)}")
+    shared_legend(figure, [axes[0]], columns=2)
     return figure
 
 
@@ -216,7 +247,7 @@ def _random(axes: Axes, rows: pd.DataFrame) -> None:
     random = rows[rows["order"].str.startswith("random-")]
     if not len(random):
         return
-    found = random.groupby("masked_percent")["bleu"].agg(["mean", "min", "max"])
+    found = random.groupby("masked_percent")["score"].agg(["mean", "min", "max"])
     axes.fill_between(found.index, found["min"], found["max"], color="#BBBBBB", alpha=0.45, linewidth=0)
     axes.plot(found.index, found["mean"], color="#888888", label=f"random, {random['order'].nunique()} orders")
 
@@ -232,5 +263,6 @@ FIGURES: dict[str, Callable[..., Figure]] = {
     "michel_fig3": fig3,
     "michel_fig4": fig4,
     "michel_fig5": fig5,
+    "michel_layers": layers,
 }
-"""By the number of the paper's figure that each is the counterpart of."""
+"""By the number of the paper's figure that each is the counterpart of; layers are in its tables."""

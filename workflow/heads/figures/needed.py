@@ -45,8 +45,8 @@ def heads_needed(frames: Frames, experiment: str) -> Figure:
 
     Cells are white where nothing was pruned in the scope. Prunings are all of the scope (the encoder's alone; all kinds
     for cross-attention), over all seeds. A head says what it looks at in at least half of the cases, and below it what
-    masking it alone changes BLEU by, where p < 0.01. Both are of the first seed. frames: `heads.tsv`, `roles.tsv`
-    (perhaps without rows), `cross_attention_roles.tsv`, `ablation.tsv` and `bleu.json`.
+    masking it alone changes the score by, where p < 0.01. Both are of the first seed. frames: `heads.tsv`, `roles.tsv`
+    (perhaps without rows), `cross_attention_roles.tsv`, `ablation.tsv` and scores.
     """
     stays, doing = survival(frames["heads.tsv"]), {**_encoder(frames["roles.tsv"]), **_cross(frames)}
     cost = first_seed(frames["ablation.tsv"]).set_index([*HEAD])
@@ -116,10 +116,10 @@ def _cross(frames: Frames) -> dict[tuple[str, int, int], str]:
 
 
 def _change(cost: pd.DataFrame, place: tuple[str, int, int]) -> str:
-    """What masking a head alone changes BLEU by, where that is sure."""
+    """What masking a head alone changes the score by, where that is sure."""
     if place not in cost.index or not cost.loc[place, "p_value"] < SIGNIFICANT:
         return ""
-    return f"{cost.loc[place, 'bleu_change']:+.1f}".replace("-", MINUS)
+    return f"{cost.loc[place, 'score_change']:+.1f}".replace("-", MINUS)
 
 
 def _cell(axes: Axes, layer: int, head: int, doing: str, change: str, share: float) -> None:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from heads.tables.needs import BOTH, EITHER, MEASURED, NLI, Need
+from heads.tables.needs import BOTH, EITHER, MEASURED, SCORE, Need
 from heads.tables.needs import NEEDS as TABLE_NEEDS
 
-SCORE = "bleu.json"
-"""What tells what scores are against; figures that show only other files of scores read it too."""
-BLEU = (SCORE, "model.json")
+SCORED = (*SCORE, "model.json")
+"""The score tells what scores are against; figures that show only other files of scores read it too."""
 ENCODER, ALL = ("enc_self",), ("all",)
 
 NEEDS: dict[str, Need] = {
     "heads_needed": Need(
         (*ENCODER, *ALL),
-        {"baseline": ("roles.tsv", "cross_attention_roles.tsv", "ablation.tsv", SCORE), "gates": ("heads.tsv",)},
+        {"baseline": ("roles.tsv", "cross_attention_roles.tsv", "ablation.tsv", *SCORE), "gates": ("heads.tsv",)},
         (),
         driven=True,
         optional=("roles.tsv",),
@@ -24,7 +23,7 @@ NEEDS: dict[str, Need] = {
     "relevance_all": Need((), {"baseline": ("lrp.tsv", "confidence.tsv")}, ()),
     "measures": Need(
         BOTH,
-        {**MEASURED, "baseline": (*MEASURED["baseline"], SCORE)},
+        {**MEASURED, "baseline": (*MEASURED["baseline"], *SCORE)},
         (),
         optional=("roles.tsv",),
         driven=True,
@@ -37,7 +36,7 @@ NEEDS: dict[str, Need] = {
     "alignment_heads": Need(ALL, dict.fromkeys(("baseline", "pruned"), ("alignment_heads.tsv",)), (), driven=True),
     "cross_attention": TABLE_NEEDS["cross_attention"],
     "bleu_encoder_heads": Need(
-        ENCODER, {"baseline": BLEU, "pruned": BLEU}, ("voita_figure7_encoder_pruning.csv",), driven=True
+        ENCODER, {"baseline": SCORED, "pruned": SCORED}, ("voita_figure7_encoder_pruning.csv",), driven=True
     ),
     "functions_retained": Need(
         (*ENCODER, *ALL),
@@ -51,44 +50,29 @@ NEEDS: dict[str, Need] = {
     "heads_by_layer": Need(
         ALL, {"baseline": ("model.json",), "pruned": ("model.json",)}, ("voita_figure10_layers.csv",), driven=True
     ),
-    "bleu_scratch": Need(
-        ALL, {"baseline": BLEU, "pruned": BLEU, "scratch": ("bleu.json",)}, ("voita_table2_pruning.csv",), driven=True
+    "score_scratch": Need(
+        ALL,
+        {"baseline": SCORED, "pruned": SCORED, "scratch": SCORE},
+        ("voita_table2_pruning.csv",),
+        driven=True,
+        tasks=EITHER,
     ),
     "scratch_curves": TABLE_NEEDS["scratch_curve"],
-    "michel_fig1": Need((), {"baseline": ("ablation.tsv", SCORE)}, ("michel_table1_heads.csv",)),
+    "michel_fig1": Need((), {"baseline": ("ablation.tsv", *SCORE)}, ("michel_table1_heads.csv",), tasks=EITHER),
     "michel_fig2": Need(
         (),
-        {"baseline": ("ablation.tsv", "ablation.dev.tsv", "ablation.out_of_domain.tsv", SCORE)},
+        {"baseline": ("ablation.tsv", "ablation.dev.tsv", "ablation.out_of_domain.tsv", *SCORE)},
         (),
         optional=("ablation.out_of_domain.tsv",),
+        tasks=EITHER,
     ),
-    "michel_fig3": Need((), {"baseline": ("masking_curve.tsv", SCORE)}, ()),
-    "michel_fig4": Need((), {"baseline": ("masking_curve.tsv", SCORE)}, ()),
-    "michel_fig5": Need((), {"baseline": ("checkpoints.tsv", SCORE)}, ()),
-    "nli_heads": Need(
-        (),
-        {"baseline": ("ablation.tsv", "layers_to_one.tsv")},
-        ("michel_tables3_6_bert_layers.csv",),
-        tasks=NLI,
+    "michel_fig3": Need((), {"baseline": ("masking_curve.tsv", *SCORE)}, (), tasks=EITHER),
+    "michel_fig4": Need((), {"baseline": ("masking_curve.tsv", *SCORE)}, ()),
+    "michel_fig5": Need((), {"baseline": ("checkpoints.tsv", *SCORE)}, (), tasks=EITHER),
+    "michel_layers": Need(
+        (), {"baseline": ("layers_to_one.tsv", *SCORE)}, TABLE_NEEDS["michel_table2"].reference, tasks=EITHER
     ),
-    "nli_domains": Need(
-        (),
-        {"baseline": ("ablation.tsv", "ablation.dev.tsv", "ablation.out_of_domain.tsv")},
-        (),
-        optional=("ablation.out_of_domain.tsv",),
-        tasks=NLI,
-    ),
-    "nli_masking_curve": TABLE_NEEDS["nli_masking_curve"],
-    "nli_checkpoints": TABLE_NEEDS["nli_checkpoints"],
-    "nli_pruning": Need(
-        ALL,
-        dict.fromkeys(("baseline", "scratch", "pruned"), ("accuracy.json", "model.json")),
-        (),
-        driven=True,
-        tasks=NLI,
-    ),
-    "nli_selection": TABLE_NEEDS["nli_selection"],
-    "selection": Need((), {"baseline": ("masked.tsv", "compared.tsv", SCORE)}, ()),
+    "selection": Need((), {"baseline": ("masked.tsv", "compared.tsv", *SCORE)}, (), tasks=EITHER),
     "scoreboard": TABLE_NEEDS["scoreboard"],
     "gates_closing": Need(ALL, {"gates": ("gates.jsonl",)}, (), driven=True, tasks=EITHER),
 }

@@ -28,16 +28,17 @@ from heads.figures.style import (
     spread_note,
 )
 from heads.tables.pruning import heads_left, original
-from heads.tables.reading import RUN_COLUMNS, Frames, in_order, is_control, pruned_by_gates
+from heads.tables.reading import RUN_COLUMNS, SCORED, Frames, in_order, is_control, pruned_by_gates
 
 
-def with_bleu(frames: Frames) -> pd.DataFrame:
-    """Heads left and BLEU of baseline and pruned runs, with `bleu_scratch` and the BLEU of the seed's `baseline`."""
+def with_scores(frames: Frames) -> pd.DataFrame:
+    """Heads left and scores of baseline and pruned runs, with `score_scratch` and that of the seed's `baseline`."""
     keys = list(RUN_COLUMNS)
-    bleu = frames["bleu.json"][[*keys, "bleu"]]
-    scratch = bleu[bleu["kind"] == "scratch"].assign(kind="pruned").rename(columns={"bleu": "bleu_scratch"})
-    merged = heads_left(frames["model.json"]).merge(bleu, on=keys).merge(scratch, on=keys, how="left")
-    baselines = bleu[bleu["kind"] == "baseline"].set_index("seed")["bleu"]
+    scores = frames[SCORED][[*keys, "metric", "score", "majority"]]
+    scratch = scores[scores["kind"] == "scratch"].assign(kind="pruned").rename(columns={"score": "score_scratch"})
+    merged = heads_left(frames["model.json"]).merge(scores, on=keys)
+    merged = merged.merge(scratch[[*keys, "score_scratch"]], on=keys, how="left")
+    baselines = scores[scores["kind"] == "baseline"].set_index("seed")["score"]
     return merged.assign(baseline=merged["seed"].map(baselines))
 
 
@@ -54,12 +55,14 @@ def _from_unpruned_on(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def _level_lines(axes: Axes, runs: pd.DataFrame) -> None:
-    """Horizontal lines at the mean BLEU of the baselines and of the controls."""
-    baseline, control = runs[runs["kind"] == "baseline"]["bleu"], runs[_is_control(runs)]["bleu"]
+    """Horizontal lines at the mean scores of the baselines and of the controls; of labels, at that of the likeliest."""
+    baseline, control = runs[runs["kind"] == "baseline"]["score"], runs[_is_control(runs)]["score"]
     if len(baseline):
         axes.axhline(baseline.mean(), color="#666666", linewidth=0.9, label="unpruned model")
     if len(control):
         axes.axhline(control.mean(), color="#666666", linewidth=0.9, linestyle=(0, (4, 2)), label="control, λ = 0")
+    if runs["majority"].notna().any():
+        axes.axhline(runs["majority"].mean(), color="#666666", linewidth=0.9, linestyle=":", label="likeliest label")
 
 
 def _shares(axes: Axes, xlabel: str, ylabel: str) -> None:
@@ -70,34 +73,34 @@ def _shares(axes: Axes, xlabel: str, ylabel: str) -> None:
 
 def _label_targets(axes: Axes, points: pd.DataFrame, x: str) -> None:
     """Write what gates were told below the mean of all seeds and its bar, but for those near one already written."""
-    means, spread = over_seeds(points, [x, "bleu"])
+    means, spread = over_seeds(points, [x, "score"])
     width, height = (abs(high - low) for low, high in (axes.get_xlim(), axes.get_ylim()))
     style: dict[str, Any] = {"fontsize": 5, "ha": "center", "va": "top", "path_effects": HALO}
     written: list[tuple[float, float]] = []
     for target in reversed(in_order(points)):
-        left, bleu = means.loc[target, x], means.loc[target, "bleu"] - spread.loc[target, "bleu"]
-        if all(abs(left - a) > 0.12 * width or abs(bleu - b) > 0.06 * height for a, b in written):
-            written.append((left, bleu))
-            axes.annotate(target, (left, bleu), (0, -4), textcoords="offset points", **style)
+        left, low = means.loc[target, x], means.loc[target, "score"] - spread.loc[target, "score"]
+        if all(abs(left - a) > 0.12 * width or abs(low - b) > 0.06 * height for a, b in written):
+            written.append((left, low))
+            axes.annotate(target, (left, low), (0, -4), textcoords="offset points", **style)
 
 
 def bleu_encoder_heads(frames: Frames, paper: pd.DataFrame, experiment: str) -> Figure:
     """BLEU against encoder heads left when only the encoder is pruned; beside it, the loss against the paper's."""
-    runs, score = with_bleu(frames), score_name(frames)
+    runs, score = with_scores(frames), score_name(frames)
     title = f"Pruning encoder heads only, experiment “{experiment}”{spread_note(runs)}"
     figure, (axes,) = new_figure(2.7, title, ncols=2)
     pruned = _pruned(runs)
     _level_lines(axes[0], runs)
-    mean_line(axes[0], pruned, "enc_self", "bleu", marker="o", color=OURS, label="this experiment")
+    mean_line(axes[0], pruned, "enc_self", "score", marker="o", color=OURS, label="this experiment")
     most = int(runs[original("enc_self")].max())
     axes[0].set(xlim=(most * 1.05, -most * 0.05), xlabel=f"encoder heads left, of {most}", ylabel=f"{score}, test set")
     axes[0].xaxis.set_major_locator(MaxNLocator(integer=True))
     axes[0].margins(y=0.12)
     _label_targets(axes[0], pruned, "enc_self")
     panel(axes[0], "a", score)
-    _compare(axes[1], pruned.assign(share=pruned["enc_self"] / most, loss=pruned["bleu"] - pruned["baseline"]))
+    _compare(axes[1], pruned.assign(share=pruned["enc_self"] / most, loss=pruned["score"] - pruned["baseline"]))
     for corpus, rows in paper.groupby("corpus", sort=False):
-        change = rows["bleu"] - rows.loc[rows["enc_self"].idxmax(), "bleu"]
+        change = rows["score"] - rows.loc[rows["enc_self"].idxmax(), "score"]
         _paper_line(axes[1], rows["enc_self"] / rows["of"], change, str(corpus))
     _shares(axes[1], "encoder heads left", f"{score} minus unpruned model")
     panel(axes[1], "b", "change; paper: Fig 7")
@@ -119,35 +122,36 @@ def _paper_line(axes: Axes, x: pd.Series, y: pd.Series, corpus: str) -> None:
     axes.plot(x, y, label=f"paper, {corpus}", **style)
 
 
-def bleu_scratch(frames: Frames, paper: pd.DataFrame, experiment: str) -> Figure:
-    """Pruned models against the same heads trained from scratch: BLEU, and the gain beside the paper's Table 2."""
-    runs, score = with_bleu(frames), score_name(frames)
+def score_scratch(frames: Frames, paper: pd.DataFrame, experiment: str) -> Figure:
+    """Pruned models against the same heads trained from scratch: scores, and the gain beside the paper's Table 2."""
+    runs, score = with_scores(frames), score_name(frames)
     title = f"Pruned, or the same heads from scratch? Experiment “{experiment}”{spread_note(runs)}"
     figure, (axes,) = new_figure(2.7, title, ncols=2)
     pruned = _pruned(runs)
     _level_lines(axes[0], runs)
-    means = over_seeds(pruned, ["total", "bleu", "bleu_scratch"])[0]
-    axes[0].vlines(means["total"], means["bleu_scratch"], means["bleu"], color="#BBBBBB", linewidth=0.8)
+    means = over_seeds(pruned, ["total", "score", "score_scratch"])[0]
+    axes[0].vlines(means["total"], means["score_scratch"], means["score"], color="#BBBBBB", linewidth=0.8)
     points: dict[str, Any] = {"linestyle": "none", "markeredgecolor": "white", "markeredgewidth": 0.4}
     colour = TYPE_COLOURS["enc_self"]
-    mean_line(axes[0], pruned, "total", "bleu", marker="o", color=colour, label="pruned", **points)
-    if pruned["bleu_scratch"].notna().any():
+    mean_line(axes[0], pruned, "total", "score", marker="o", color=colour, label="pruned", **points)
+    if pruned["score_scratch"].notna().any():
         style = {"marker": "X", "markersize": 5.5, "color": "#D55E00", "label": "same heads, from scratch"}
-        mean_line(axes[0], pruned, "total", "bleu_scratch", **style, **points)
+        mean_line(axes[0], pruned, "total", "score_scratch", **style, **points)
     most = int(runs["of"].max())
     axes[0].set(xlim=(most * 1.05, -most * 0.05), xlabel=f"heads left, of {most}", ylabel=f"{score}, test set")
     axes[0].xaxis.set_major_locator(MaxNLocator(integer=True))
     axes[0].margins(y=0.12)
-    _label_targets(axes[0], pruned.assign(bleu=pruned[["bleu", "bleu_scratch"]].min(axis=1)), "total")
+    _label_targets(axes[0], pruned.assign(score=pruned[["score", "score_scratch"]].min(axis=1)), "total")
     panel(axes[0], "a", score)
-    gain = pruned.assign(share=pruned["total"] / most, loss=pruned["bleu"] - pruned["bleu_scratch"]).dropna(
+    gain = pruned.assign(share=pruned["total"] / most, loss=pruned["score"] - pruned["score_scratch"]).dropna(
         subset="loss"
     )
     _compare(axes[1], gain)
-    for corpus, rows in paper.dropna(subset="bleu_scratch").groupby("corpus", sort=False):
-        _paper_line(axes[1], rows["total"] / rows["of"], rows["bleu"] - rows["bleu_scratch"], str(corpus))
+    paper = paper[paper["metric"].isin(runs["metric"])]
+    for corpus, rows in paper.dropna(subset="score_scratch").groupby("corpus", sort=False):
+        _paper_line(axes[1], rows["total"] / rows["of"], rows["score"] - rows["score_scratch"], str(corpus))
     _shares(axes[1], "heads left", f"{score} minus from scratch")
-    panel(axes[1], "b", "gain over scratch; paper: Table 2")
+    panel(axes[1], "b", f"gain over scratch{'; paper: Table 2' if len(paper) else ''}")
     shared_legend(figure, list(axes), columns=4)
     return figure
 

@@ -57,15 +57,14 @@ SMALL: dict[str, Any] = {"fontsize": 6.5, "va": "center_baseline"}
 RULE = "#C8C8C8"
 
 
-def scoreboard(
-    frames: Frames, voita: pd.DataFrame, michel: pd.DataFrame, alignment: pd.DataFrame, names: str
-) -> Figure:
+def scoreboard(frames: Frames, *papers_and_names: Any) -> Figure:
     """The table of `heads.tables.scoreboard` to be taken in at a glance, and how many claims have each verdict.
 
-    One page, whose width grows with the experiments. names: of all experiments.
+    One page, whose width grows with the experiments. papers_and_names: the papers' claims, and of all experiments.
     """
+    *papers, names = papers_and_names
     seeds = frames["model.json"].groupby("experiment")["seed"].nunique()
-    return drawn(scoreboard_table(frames, voita, michel, alignment), seeds, names)
+    return drawn(scoreboard_table(frames, *papers), seeds, names)
 
 
 def drawn(board: pd.DataFrame, seeds: Mapping[str, int], names: str = "") -> Figure:
@@ -163,7 +162,7 @@ class Sheet:
         studies = claims["study"].value_counts(sort=False)
         ours = len(self.board) - len(claims)
         lines = [f"of {len(claims)} claims:"]
-        lines += [f"{count} of {str(study).removesuffix(' 2019')}" for study, count in studies.items()]
+        lines += [f"{count} of {str(study).replace(' 2019', '')}" for study, count in studies.items()]
         lines += [f"without {ours} of ours"] if ours else []
         for number, line in enumerate(lines):
             axes.text(MARGIN, top + (number + 0.8) * ROW, line, fontstyle="italic", color="#444444", **SMALL)

@@ -1,4 +1,4 @@
-"""Ways to choose heads side by side: BLEU against heads kept, without updates and after fine-tuning."""
+"""Ways to choose heads side by side: scores against heads kept, without updates and after fine-tuning."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ WORDS = {"gates": "gates", "dsp": "subset pruning", "example_layer": "importance
 
 
 def selection(frames: Frames, experiment: str) -> Figure:
-    """BLEU against heads kept, a line for each method and a band for random choices; left masked, right trained on."""
+    """Scores against heads kept, a line for each method and a band for random choices; left masked, right tuned."""
     table, score = selection_table(frames), score_name(frames)
     title = f"Ways to choose the heads that stay, experiment “{experiment}”{spread_note(table)}"
     sentence = textwrap.fill(verdict(table).replace("BLEU", score), 118)
@@ -59,7 +59,7 @@ def selection(frames: Frames, experiment: str) -> Figure:
     figure.text(0.01, 0.945, sentence, fontsize=7, va="top")
     treatments = (table[table["treatment"] == MASKED], table[table["treatment"] == TRAINED_ON])
     for each, rows in zip(axes, treatments, strict=True):
-        _levels(each, rows, float(table["bleu_baseline"].mean()))
+        _levels(each, rows, float(table["score_baseline"].mean()))
         _band(each, rows[rows["method"] == "random"])
         for method, (label, style) in STYLES.items():
             _line(each, rows[rows["method"] == method], label.replace("BLEU", score), style)
@@ -86,7 +86,7 @@ def verdict(table: pd.DataFrame) -> str:
     rivals = rivals[~rivals["method"].isin(["reversed", "control"])]
     if rivals.empty:
         return "Whether chosen heads do better than random ones was not measured: none were trained on beside draws."
-    columns = ["bleu_minus_random_mean", "bleu_minus_random_low", "bleu_minus_random_high", "draws_below"]
+    columns = ["score_minus_random_mean", "score_minus_random_low", "score_minus_random_high", "draws_below"]
     means = rivals.groupby(["kept", "method"])[columns].mean()
     draws = rivals["random_draws"].min()
     parts = []
@@ -99,30 +99,30 @@ def verdict(table: pd.DataFrame) -> str:
             for gain, low, high, below in [found.loc[name]]
         ]
         parts.append(f"at {kept:.0f} heads {', '.join(named)}")
-    better = int((means["bleu_minus_random_low"] > 0).sum())
+    better = int((means["score_minus_random_low"] > 0).sum())
     return (
         f"BLEU above the mean of {draws:.0f} random choices that were trained on alike, a 95 % interval for one more "
         f"of them, and how many it is above: {'; '.join(parts)}. {better} of {len(means)} intervals lie above zero."
     )
 
 
-def _points(bleu: float) -> str:
-    return f"{'+' if bleu >= 0 else MINUS}{abs(bleu):.1f}"
+def _points(gain: float) -> str:
+    return f"{'+' if gain >= 0 else MINUS}{abs(gain):.1f}"
 
 
 def with_start(rows: pd.DataFrame, points: pd.DataFrame) -> pd.DataFrame:
     """Points by heads kept; where nothing was trained the unpruned model, with all its heads, is the last of them."""
-    ordered = points[["kept", "bleu"]].sort_values("kept", kind="stable")
+    ordered = points[["kept", "score"]].sort_values("kept", kind="stable")
     if rows["treatment"].iloc[0] != MASKED:
         return ordered
-    start = {"kept": [rows["of"].max()], "bleu": [rows["bleu_baseline"].mean()]}
+    start = {"kept": [rows["of"].max()], "score": [rows["score_baseline"].mean()]}
     return pd.concat([ordered, pd.DataFrame(start)], ignore_index=True)
 
 
 def _levels(axes: Axes, rows: pd.DataFrame, unpruned: float) -> None:
     style: dict[str, Any] = {"color": "#666666", "linewidth": 0.9, "zorder": 1}
     axes.axhline(unpruned, label="unpruned model", **style)
-    control = rows[rows["method"] == "control"]["bleu"]
+    control = rows[rows["method"] == "control"]["score"]
     if len(control):
         axes.axhline(control.mean(), linestyle=(0, (4, 2)), label="control, all heads trained on", **style)
 
@@ -131,13 +131,13 @@ def _band(axes: Axes, rows: pd.DataFrame) -> None:
     if rows.empty:
         return
     by_number = rows.groupby("kept", as_index=False)
-    low, mean, high = (with_start(rows, by_number["bleu"].agg(how)) for how in ("min", "mean", "max"))
+    low, mean, high = (with_start(rows, by_number["score"].agg(how)) for how in ("min", "mean", "max"))
     draws = int(rows["draw"].nunique())
     axes.fill_between(
-        mean["kept"], low["bleu"], high["bleu"], color="#BBBBBB", alpha=0.45, linewidth=0, zorder=1,
+        mean["kept"], low["score"], high["score"], color="#BBBBBB", alpha=0.45, linewidth=0, zorder=1,
         label=f"random, {draws} draws",
     )  # fmt: skip
-    axes.plot(mean["kept"], mean["bleu"], color="black", linestyle=(0, (5, 1.5)), zorder=4, label="random, mean")
+    axes.plot(mean["kept"], mean["score"], color="black", linestyle=(0, (5, 1.5)), zorder=4, label="random, mean")
     _marks(axes, rows, {"color": "#777777", "marker": ".", "markersize": 4, "zorder": 2})
 
 
@@ -145,9 +145,9 @@ def _line(axes: Axes, rows: pd.DataFrame, label: str, style: dict[str, Any]) -> 
     """Through the means over seeds; filled marks differ from the unpruned model with p below 0.05, hollow ones not."""
     if rows.empty:
         return
-    means = with_start(rows, rows.groupby("target", sort=False)[["kept", "bleu"]].mean())
+    means = with_start(rows, rows.groupby("target", sort=False)[["kept", "score"]].mean())
     line = {key: value for key, value in style.items() if key not in ("marker", "markersize")}
-    axes.plot(means["kept"], means["bleu"], **line)
+    axes.plot(means["kept"], means["score"], **line)
     _marks(axes, rows, style)
     shown = {"linestyle": "-", **style}
     axes.add_line(Line2D([], [], label=label, **shown))
@@ -156,5 +156,5 @@ def _line(axes: Axes, rows: pd.DataFrame, label: str, style: dict[str, Any]) -> 
 def _marks(axes: Axes, rows: pd.DataFrame, style: dict[str, Any]) -> None:
     mark = {key: value for key, value in style.items() if key != "linewidth"} | {"linestyle": "none"}
     sure = rows["p_value"] < SIGNIFICANT
-    axes.plot(rows["kept"][sure], rows["bleu"][sure], **mark)
-    axes.plot(rows["kept"][~sure], rows["bleu"][~sure], markerfacecolor="white", **mark)
+    axes.plot(rows["kept"][sure], rows["score"][sure], **mark)
+    axes.plot(rows["kept"][~sure], rows["score"][~sure], markerfacecolor="white", **mark)

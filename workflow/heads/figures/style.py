@@ -23,8 +23,8 @@ from matplotlib.figure import Figure, SubFigure
 from numpy.typing import NDArray
 
 from heads.base.files import atomic_path
-from heads.base.names import FIDELITY, REFERENCES
-from heads.tables.reading import Frames
+from heads.base.names import ACCURACY, FIDELITY, REFERENCES
+from heads.tables.reading import SCORED, Frames
 
 STYLE = Path(__file__).parents[2] / "report" / "style.mplstyle"
 FULL_WIDTH = 6.3
@@ -50,7 +50,6 @@ OURS, PAPER_COLOURS = "#000000", {"WMT": "#0072B2", "OpenSubtitles": "#E69F00"}
 PAPER_MARKERS = {"WMT": "s", "OpenSubtitles": "^"}
 HALO = [patheffects.withStroke(linewidth=1.4, foreground="white")]
 """Keeps small text readable where a line runs through it."""
-ACCURACY = "accuracy (%)"
 MINUS = "\N{MINUS SIGN}"
 
 
@@ -112,10 +111,11 @@ def first_seed(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def score_name(frames: Frames) -> str:
-    """What a figure calls the scores of its models, which frames call BLEU."""
-    if "bleu.json" not in frames:
-        return ACCURACY
-    return "BLEU" if (frames["bleu.json"]["against"] == REFERENCES).all() else FIDELITY
+    """What a figure calls the scores of its models."""
+    scores = frames[SCORED]
+    if (scores["metric"] == ACCURACY).any():
+        return "accuracy (%)"
+    return "BLEU" if (scores["against"] == REFERENCES).all() else FIDELITY
 
 
 def seed_note(frame: pd.DataFrame) -> str:

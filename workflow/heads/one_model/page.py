@@ -12,8 +12,8 @@ from heads.base.files import read_tsv
 from heads.base.runs import run_of
 from heads.config.trainings import HardConcrete
 from heads.explore.content import content
-from heads.one_model.measuring import CAUSAL_FILE, CHECK_FILE, INTERVAL
-from heads.one_model.sentences import EFFECTS_IN_WORDS, in_words
+from heads.one_model.measuring import CAUSAL_FILE, CHECK_FILE
+from heads.one_model.sentences import CHANGE, EFFECTS_IN_WORDS, in_words
 from heads.tables.gathering import gathered
 
 Record = dict[str, Any]
@@ -28,7 +28,8 @@ def content_of(runs: Sequence[Path], parts: Sequence[str] = PARTS) -> Record:
     """
     run = runs[0]
     name, described = run_of(str(run))
-    masked = pd.read_csv(run / "ablation.tsv", sep="\t").assign(experiment=name, seed=described.seed)
+    masked = pd.read_csv(run / "ablation.tsv", sep="\t").rename(columns=lambda column: column.replace("bleu", "score"))
+    masked = masked.assign(experiment=name, seed=described.seed)
     tables = {"measures": gathered("measures", runs), "michel_table1": masked}
     if len(runs) > 1:
         tables["pruning"] = gathered("pruning", runs)
@@ -36,8 +37,8 @@ def content_of(runs: Sequence[Path], parts: Sequence[str] = PARTS) -> Record:
     (shown,) = found["experiments"]
     shown["parts"] = parts
     for row, own in zip(shown["table"], masked.to_dict("records"), strict=True):
-        row |= {column: round(own[column], 2) for column in INTERVAL}
-        row["in_words"] = in_words(row, shown["score"]["name"])
+        row |= {column: round(own[column], 2) for column in CHANGE[1:]}
+        row["in_words"] = in_words(row, shown["metric"]["name"])
     if (run / CAUSAL_FILE).is_file():
         for row, own in zip(shown["table"], read_tsv(run / CAUSAL_FILE), strict=True):
             row["effect"] = own["effect"]
@@ -48,11 +49,11 @@ def content_of(runs: Sequence[Path], parts: Sequence[str] = PARTS) -> Record:
 def table_of(found: Mapping[str, Any]) -> list[Record]:
     """A row a head, layers and heads counted from 1: what it does in words, then every number measured of it."""
     (shown,) = found["experiments"]
-    measures = [measure["key"] for measure in shown["measures"] if measure["key"] != "bleu_lost"]
+    measures = [measure["key"] for measure in shown["measures"] if measure["key"] != "score_lost"]
     return [
         {
             **{"attention": row["attention"], "layer": row["layer"] + 1, "head": row["head"] + 1},
-            **{column: row[column] for column in ("in_words", "bleu_change", *INTERVAL, "p_value")},
+            **{column: row[column] for column in ("in_words", *CHANGE, "p_value")},
             **{key: row[key] for key in ("effect",) if key in row},
             **{key: row["values"].get(key) for key in measures},
         }

@@ -20,6 +20,8 @@ EFFECTS_IN_WORDS = {
     "irrelevant": "neither helps nor is in the way",
 }
 """What causal gates call a head."""
+CHANGE = ("score_change", "score_change_low", "score_change_high")
+"""What masking a head alone changes, with its 95 % interval."""
 Row = Mapping[str, Any]
 
 
@@ -55,7 +57,7 @@ def _place(role: Row) -> str:
 
 def _what_is_lost(row: Row, score: str) -> str:
     """What masking it alone costs, with its interval, where that can be told from chance."""
-    change, low, high = (float(row[column]) for column in ("bleu_change", "bleu_change_low", "bleu_change_high"))
+    change, low, high = (float(row[column]) for column in CHANGE)
     if low <= 0 <= high:
         return "Masked alone it costs nothing measurable"
     near, far = sorted((abs(low), abs(high)))

@@ -6,14 +6,14 @@ from collections.abc import Callable
 
 import pandas as pd
 
-from heads.base.names import MEAN, OVER_SEEDS
+from heads.base.names import BLEU, MEAN, OVER_SEEDS
 from heads.tables.claims_alignment import ALIGNMENT_CLAIMS
 from heads.tables.claims_michel import MICHEL_CLAIMS
 from heads.tables.claims_voita import VOITA_CLAIMS, VOITA_RELEVANCE_CLAIMS
 from heads.tables.evidence import Evidence, gather
 from heads.tables.floor import too_weak
 from heads.tables.measures import measures_table
-from heads.tables.reading import Frames
+from heads.tables.reading import SCORED, Frames
 from heads.tables.relevance import relevance_columns, with_other_readings
 from heads.tables.seeds import with_spread
 from heads.tables.settling import NOT_SETTLED
@@ -35,6 +35,7 @@ RELEVANCE_CLAIMS: dict[str, Callable[[Evidence, str], Finding]] = {**VOITA_RELEV
 COLUMNS = (
     "experiment",
     "seed",
+    "metric",
     "claim",
     "measure",
     "rule",
@@ -56,21 +57,25 @@ COLUMNS = (
 )
 
 
+PAPERS = ("paper", "paper_of", "limit", "margin", "source", "tag")
+
+
 def claims_table(frames: Frames, *papers: pd.DataFrame) -> pd.DataFrame:
     """A row for each experiment, seed and claim, and where it is about relevance for each reading of that.
 
     `rule` is the reading, such as `plain, signed by step`, see `heads.tables.relevance`; "" of other claims.
 
     papers: the claims of each paper, see `stated`. A claim about one of the paper's corpora is tried on experiments
-    that are compared with that one alone, and not measured on others.
+    that are compared with that one alone, and not measured on others; one about a metric on models scored by it.
     """
-    measures, claims = measures_table(frames), stated(*papers).to_dict("records")
+    measures, claims = measures_table(frames), stated(*papers)
+    metrics = dict(frames[SCORED][["experiment", "metric"]].itertuples(index=False))
     rows = []
     runs = frames["model.json"][["experiment", "seed", "compared_with"]].drop_duplicates()
     for experiment, seed, corpus in runs.itertuples(index=False):
         evidence = gather(frames, measures, str(experiment), int(seed))
         run, weak = {"experiment": experiment, "seed": seed}, too_weak(evidence.frames)
-        for claim in claims:
+        for claim in claims[claims["metric"] == metrics[experiment]].to_dict("records"):
             identity = str(claim["id"])
             if identity in RELEVANCE_CLAIMS:
                 for reading, column in relevance_columns(measures).items():
@@ -89,6 +94,7 @@ def stated(*papers: pd.DataFrame) -> pd.DataFrame:
     `study`: whose claim it is, "ours" for controls of ours. `condition` and `limit`: see `holds`. `margin`: by how much
     a number may be worse than the limit. `corpus`: the paper's corpus that the claim is about, empty for both. `floor`:
     whether it is about losing little, which a model that can hardly do its task (`too_weak`) would do by itself.
+    `metric`: of the models that it is about, BLEU where a file does not say.
     """
     # Limits with a margin are numbers that a paper found, once: a whole interval beyond one is more than its own model
     # could show. Draws of as many news sentences as the paper's test set has, 3,000, give BLEU +-0.2, so that with 0.25
@@ -97,13 +103,14 @@ def stated(*papers: pd.DataFrame) -> pd.DataFrame:
     claims = pd.concat(papers, ignore_index=True)
     margin, corpus = claims["margin"].fillna(0.0), claims["corpus"].astype(object).fillna("")
     limit = claims["limit"] + margin * claims["condition"].map({"at most": 1}).fillna(-1)
-    return claims.assign(limit=limit, margin=margin, corpus=corpus)
+    metric = claims.get("metric", pd.Series(BLEU, claims.index)).astype(object).fillna(BLEU)
+    return claims.assign(limit=limit, margin=margin, corpus=corpus, metric=metric)
 
 
 def claim_row(claim: dict[str, object], finding: Finding, *, weak: bool = False) -> dict[str, object]:
     """What a claim states, what was found, and whether it holds, as COLUMNS; weak: as `too_weak` says of the model."""
     condition, limit = str(claim["condition"]), claim["limit"]
-    told = {name: claim[name] for name in ("claim", "measure", "paper", "paper_of", "limit", "margin", "source", "tag")}
+    told = {name: claim[name] for name in ("metric", "claim", "measure", *PAPERS)}
     found = {name: getattr(finding, name) for name in ("ours", "of", "low", "high", "p_value", "chance")}
     verdict = holds(finding, condition, limit)  # type: ignore[arg-type]
     if verdict and weak and claim["floor"] == "yes":

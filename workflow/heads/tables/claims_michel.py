@@ -1,4 +1,4 @@
-"""What Michel et al. 2019 claim of a translation model, and a number for each claim from our own runs.
+"""What Michel et al. 2019 claim of translation models and of BERT, and a number for each claim from our own runs.
 
 Every function is given the frames of one experiment and seed, by the names of their files; a file that is missing has
 no rows, and then the claim is not measured.
@@ -15,12 +15,13 @@ from math import comb
 import numpy as np
 import pandas as pd
 
-from heads.tables.michel import LEAST_BLEU, SIGNIFICANT, with_unmasked
+from heads.base.names import ACCURACY, BLEU
+from heads.tables.michel import LEAST, SIGNIFICANT, with_unmasked
 from heads.tables.reading import Frames
 from heads.tables.verdicts import NOT_MEASURED, UNKNOWN, Finding
 
-NOTICEABLE = 0.25
-"""BLEU that may be lost unnoticed: our bound, the paper gives none."""
+NOTICEABLE = {BLEU: 0.25, ACCURACY: 1.0}
+"""Points that may be lost unnoticed, by metric: our bounds, the paper gives none."""
 
 EARLY_EPOCHS = 10
 """From here on the paper's model keeps 85 to 90 % of its BLEU with 40 % of its heads masked (Fig 5)."""
@@ -34,12 +35,12 @@ NORMAL = 1.959964
 PAPERS_ORDER = "example"
 
 
-def heads_that_matter(frames: Frames, noticeable: float = NOTICEABLE) -> Finding:
-    """Share of the encoder heads that lower BLEU significantly when masked alone.
+def heads_that_matter(frames: Frames) -> Finding:
+    """Share of the encoder heads that lower the score significantly when masked alone.
 
     Not significant is not harmless: the upper end is of those, too, that lower it noticeably on too few sentences.
     """
-    sure, possible, of = _losses(_encoder(frames), "", noticeable)
+    sure, possible, of = _losses(_encoder(frames), "")
     return replace(share(sure, of), high=share(possible, of).high)
 
 
@@ -47,7 +48,7 @@ def gains_among_them(frames: Frames) -> Finding:
     """Share of gains among those that change it significantly; chance: so many gains, were all of them false alarms."""
     encoder = _encoder(frames)
     significant = encoder[encoder["p_value"] < SIGNIFICANT]
-    gains = int((significant["bleu_change"] > 0).sum())
+    gains = int((significant["score_change"] > 0).sum())
     # p is two-sided, and a gain is a loss as large with both sides swapped: a false alarm is either one as often.
     return share(gains, len(significant), chance=tail(gains, len(encoder), SIGNIFICANT / 2))
 
@@ -57,34 +58,37 @@ def _encoder(frames: Frames) -> pd.DataFrame:
     return heads[heads["attention"] == "enc_self"]
 
 
-def layers_with_one_head(frames: Frames, chosen: str, noticeable: float = NOTICEABLE) -> Finding:
+def layers_with_one_head(frames: Frames, chosen: str) -> Finding:
     """Share of the layers that lose nothing significant when cut to one head; chosen: "" on dev, "_oracle" on test.
 
     The lower end is without those that lose something noticeable on too few sentences. These are all the layers that
     there are, not draws from many: which of them lose is all that is unsure.
     """
-    sure, possible, of = _losses(frames["layers_to_one.tsv"], chosen, noticeable)
+    sure, possible, of = _losses(frames["layers_to_one.tsv"], chosen)
     return Finding(1 - sure / of, low=1 - possible / of, high=1 - sure / of) if of else NOT_MEASURED
 
 
-def _losses(rows: pd.DataFrame, suffix: str, noticeable: float) -> tuple[int, int, int]:
+def _losses(rows: pd.DataFrame, suffix: str) -> tuple[int, int, int]:
     """How many rows lose significantly, how many lose so or noticeably, and how many there are."""
-    change = rows[f"bleu_change{suffix}"]
+    change = rows[f"score_change{suffix}"]
     sure = (rows[f"p_value{suffix}"] < SIGNIFICANT) & (change < 0)
-    return int(sure.sum()), int((sure | (change < -noticeable)).sum()), len(rows)
+    return int(sure.sum()), int((sure | (change < -rows["metric"].map(NOTICEABLE))).sum()), len(rows)
 
 
-def free_share(frames: Frames, noticeable: float = NOTICEABLE) -> Finding:
-    """The share of all heads that are masked by importance where BLEU first falls noticeably, between two steps.
+def free_share(frames: Frames) -> Finding:
+    """The share of all heads that are masked by importance where the score first falls noticeably, between two steps.
 
-    Its ends are where the ends of the interval of BLEU's change do.
+    Its ends are where the ends of the interval of the change do.
     """
     walk = _walk(frames, PAPERS_ORDER, "all")
+    if walk.empty:
+        return NOT_MEASURED
+    noticeable = NOTICEABLE[walk["metric"].iloc[0]]
     ends = [
         _crossing(walk["share"], walk[column], noticeable)
-        for column in ("bleu_change", "bleu_change_low", "bleu_change_high")
+        for column in ("score_change", "score_change_low", "score_change_high")
     ]
-    return Finding(ends[0], low=ends[1], high=ends[2]) if len(walk) else NOT_MEASURED
+    return Finding(ends[0], low=ends[1], high=ends[2])
 
 
 def _crossing(shares: pd.Series, change: pd.Series, noticeable: float) -> float:
@@ -97,22 +101,22 @@ def _crossing(shares: pd.Series, change: pd.Series, noticeable: float) -> float:
 
 
 def importance_over_ablation(frames: Frames) -> Finding:
-    """BLEU by the paper's importance minus that by single heads masked on dev, a mean over the steps between none and
-    all heads; so are the ends, which encloses the mean at least as often as each of them."""
+    """The score by the paper's importance minus that by single heads masked on dev, a mean over the steps between none
+    and all heads; so are the ends, which encloses the mean at least as often as each of them."""
     walk = _walk(frames, "ablation", "all")
     between = walk[(walk["share"] > 0) & (walk["share"] < 1)]
-    ours, low, high = (float(between[f"bleu_behind{end}"].mean()) for end in ("", "_low", "_high"))
+    ours, low, high = (float(between[f"score_behind{end}"].mean()) for end in ("", "_low", "_high"))
     full = between["unmasked"].where(between["unmasked"] > 0).max()
     return Finding(ours, low=low, high=high, relative=100 * ours / float(full))
 
 
 def kept_of_kind(frames: Frames, attention: str, masked: float) -> Finding:
-    """Share of BLEU kept with so large a share of the heads of one kind masked by importance."""
+    """Share of the score kept with so large a share of the heads of one kind masked by importance."""
     return kept_at(_walk(frames, PAPERS_ORDER, attention), masked)
 
 
 def source_needed_most(frames: Frames, masked: float) -> Finding:
-    """Share of BLEU kept where either kind of self-attention is masked, the lower of both, minus that where
+    """Share of the score kept where either kind of self-attention is masked, the lower of both, minus that where
     decoder-encoder attention is; not measured where a model lacks one of the three kinds."""
     source = kept_of_kind(frames, "dec_enc", masked)
     own = [difference(kept_of_kind(frames, kind, masked), source) for kind in ("enc_self", "dec_self")]
@@ -125,14 +129,14 @@ def correlation_across_domains(frames: Frames) -> Finding:
     both = frames["ablation.tsv"].merge(frames["ablation.out_of_domain.tsv"], on=keys, suffixes=("", "_other"))
     if len(both) <= 3:
         return NOT_MEASURED
-    r = float(both["bleu_change"].corr(both["bleu_change_other"]))
+    r = float(both["score_change"].corr(both["score_change_other"]))
     with np.errstate(divide="ignore"):
         low, high = np.tanh(np.arctanh(r) + np.array([-1, 1]) * NORMAL / (len(both) - 3) ** 0.5)
     return Finding(r, low=float(low), high=float(high))
 
 
 def kept_late(frames: Frames, masked: float) -> Finding:
-    """Share of BLEU kept with so many heads masked by importance: the least of all checkpoints from epoch 10 on."""
+    """Share of the score kept with so many heads masked by importance: the least of checkpoints from epoch 10 on."""
     late = [part for part in _checkpoints(frames) if part["epoch"].iloc[0] >= EARLY_EPOCHS]
     return min((kept_at(part, masked) for part in late), key=lambda found: found.ours, default=NOT_MEASURED)
 
@@ -153,9 +157,9 @@ def kept_more_and_more(frames: Frames, masked: float) -> Finding:
 
 
 def _checkpoints(frames: Frames) -> list[pd.DataFrame]:
-    """The walks at each checkpoint that has BLEU to lose, in the order of training, the finished model last."""
+    """The walks at each checkpoint that has a score to lose, in the order of training, the finished model last."""
     rows = with_unmasked(frames["checkpoints.tsv"], ["finished", "update"])
-    return [part for _, part in rows[rows["unmasked"] >= LEAST_BLEU].groupby(["finished", "update"])]
+    return [part for _, part in rows[rows["unmasked"] >= LEAST].groupby(["finished", "update"])]
 
 
 def faster_in_larger_batches(frames: Frames) -> Finding:
@@ -186,7 +190,7 @@ def _walk(frames: Frames, order: str, attention: str) -> pd.DataFrame:
 
 
 def kept_at(walk: pd.DataFrame, masked: float) -> Finding:
-    """Share of BLEU kept with a share of the heads of a walk masked, on the line between the two nearest steps."""
+    """Share of the score kept with a share of the heads of a walk masked, on the line between the two nearest steps."""
     if not len(walk) or walk["unmasked"].iloc[0] <= 0:
         return NOT_MEASURED
     ours, low, high = (

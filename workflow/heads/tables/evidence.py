@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from heads.base.bootstrap import interval, resampled_sums
 from heads.tables.pruning import heads_left, kept_share
-from heads.tables.reading import RUN_COLUMNS, Frames, first_of, pruned_by_gates
+from heads.tables.reading import RUN_COLUMNS, SCORED, Frames, first_of, pruned_by_gates
 from heads.tables.roles import head_functions
 from heads.tables.settling import falls, pair_of, unlike_scratch
 from heads.tables.verdicts import UNKNOWN, Finding
@@ -32,7 +32,7 @@ BASELINE: Model = ("baseline", "", "", "")
 ROUNDING = 1e-9
 
 Scores = NDArray[np.float64]
-"""BLEU of one model [1+B]: of all test sentences, then of each draw of them; [1] where only the score is known."""
+"""Scores of one model [1+B]: of all test sentences, then of each draw of them; [1] where only the score is known."""
 Places = set[tuple[int, int]]
 """Layers and heads of the encoder."""
 
@@ -119,10 +119,11 @@ def gather(frames: Frames, measures: pd.DataFrame, experiment: str, seed: int) -
     model, roles = mine["model.json"][with_heads], first_of(mine["roles.tsv"], "trees")
     functions = head_functions({"model.json": model, "roles.tsv": roles})
     keys = list(RUN_COLUMNS)
-    scores = scores_of(mine["bleu.json"], mine["bleu_statistics.tsv"])
+    scores = scores_of(mine[SCORED], mine["bleu_statistics.tsv"])
     # Pruned and from scratch are compared after equally many updates.
     unlike = unlike_scratch(mine["model.json"])
-    scores = scores[[run not in unlike for run in scores[keys].itertuples(index=False, name=None)]]
+    alike = [run not in unlike for run in scores[keys].itertuples(index=False, name=None)]
+    scores = scores[np.array(alike, bool)]
     left = heads_left(model)
     runs = left.assign(share=kept_share(left)).merge(scores, on=keys)
     for kind, name in (("selected", "scores_trained_on"), ("scratch", "scores_scratch")):
@@ -136,12 +137,12 @@ def gather(frames: Frames, measures: pd.DataFrame, experiment: str, seed: int) -
     return Evidence(own(measures), runs, model, functions, roles, mine["heads.tsv"], mine)
 
 
-def scores_of(bleu: pd.DataFrame, statistics: pd.DataFrame) -> pd.DataFrame:
+def scores_of(scored: pd.DataFrame, statistics: pd.DataFrame) -> pd.DataFrame:
     """`scores` of every run: BLEU of all test sentences, then of each draw of them; see `Scores`."""
-    both = bleu[[*RUN_COLUMNS, "bleu"]].merge(statistics, on=list(RUN_COLUMNS))
+    both = scored[[*RUN_COLUMNS, "score"]].merge(statistics, on=list(RUN_COLUMNS))
     scores = [
         np.concatenate([[whole], bleu_of(resampled_sums(counts.astype(np.float32), DRAWS))])
-        for whole, counts in zip(both["bleu"], both["statistics"], strict=True)
+        for whole, counts in zip(both["score"], both["statistics"], strict=True)
     ]
     return both[list(RUN_COLUMNS)].assign(scores=pd.Series(scores, index=both.index, dtype=object))
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from heads.base.names import BLEU
 from heads.tables.claims_michel import share
-from heads.tables.reading import Frames
+from heads.tables.reading import SCORED, Frames
 
 LEAST = 5.0
 """BLEU of a translator; ours, as is the next."""
@@ -18,18 +21,15 @@ def too_weak(frames: Frames) -> bool:
     above the share of them that the likeliest label has. A translator is below LEAST, or below TIMES_COPIED the BLEU of
     the copied source; where that was not scored, below LEAST alone. A model without a score is not called weak.
     """
-    for name, weak in (("accuracy.json", _guesses), ("bleu.json", _hardly_translates)):
-        scores = frames.get(name)
-        if scores is not None:
-            own = scores[scores["kind"] == "baseline"]
-            return any(weak(row) for row in own.to_dict("records"))
-    return False
+    if SCORED not in frames:
+        return False
+    scores = frames[SCORED]
+    return any(_is_weak(row) for row in scores[scores["kind"] == "baseline"].to_dict("records"))
 
 
-def _guesses(score: dict[str, float]) -> bool:
-    right = round(score["accuracy"] * score["examples"] / 100)
-    return not 100 * share(right, int(score["examples"])).low > score["majority"]
-
-
-def _hardly_translates(score: dict[str, float]) -> bool:
-    return score["bleu"] < LEAST or score["bleu"] < TIMES_COPIED * score["copied_bleu"]
+def _is_weak(row: dict[str, Any]) -> bool:
+    score = row["score"]
+    if row["metric"] == BLEU:
+        return bool(score < LEAST or score < TIMES_COPIED * row["copied_bleu"])
+    of = int(row["sentences"])
+    return not 100 * share(round(score * of / 100), of).low > row["majority"]

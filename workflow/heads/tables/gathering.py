@@ -17,13 +17,6 @@ from heads.tables.dynamics import dynamics_table
 from heads.tables.measures import measures_table
 from heads.tables.michel import checkpoints_table, curve_table, heads_table, layers_table
 from heads.tables.needs import NEEDS
-from heads.tables.nli import (
-    nli_checkpoints_table,
-    nli_claims_table,
-    nli_heads_table,
-    nli_layers_table,
-    nli_pruning_table,
-)
 from heads.tables.pruning import pruning_table
 from heads.tables.reading import load_reference, load_runs
 from heads.tables.roles import dependencies_table, role_drift_table, roles_table
@@ -52,16 +45,6 @@ TABLES: dict[str, Callable[..., pd.DataFrame]] = {
     "measures": measures_table,
     "correlations": correlations_table,
     "selection": selection_table,
-    "nli_pruning": nli_pruning_table,
-    "nli_measures": measures_table,
-    "nli_correlations": correlations_table,
-    "nli_heads": nli_heads_table,
-    "nli_layers": nli_layers_table,
-    "nli_masking_curve": curve_table,
-    "nli_checkpoints": nli_checkpoints_table,
-    "nli_selection": selection_table,
-    "nli_speed": speed_table,
-    "nli_claims": nli_claims_table,
     "claims": decided_claims,
     "scoreboard": scoreboard_table,
 }
@@ -69,7 +52,7 @@ TABLES: dict[str, Callable[..., pd.DataFrame]] = {
 KEYS = {
     "pruning": ("experiment", "kind", "scope", "lam", "keep"),
     "scratch_curve": ("experiment", "scope", "lam", "keep"),
-    "spare": ("experiment", "scope", "against", "most_bleu_lost"),
+    "spare": ("experiment", "scope", "against", "most_score_lost"),
     "dependencies": ("experiment", "relation", "direction"),
     "roles": ("experiment", "kind", "scope", "lam", "keep"),
     "dynamics": ("experiment", "update", "finished", "role", "name"),
@@ -80,19 +63,9 @@ KEYS = {
     "michel_checkpoints": ("experiment", "update", "finished", "masked"),
     "correlations": ("experiment", "attention", "measure_a", "measure_b"),
     "selection": ("experiment", "target", "treatment", "updates"),
-    "nli_pruning": ("experiment", "kind", "scope", "method", "lam", "keep"),
-    "nli_correlations": ("experiment", "attention", "measure_a", "measure_b"),
-    "nli_layers": ("experiment", "attention", "layer"),
-    "nli_masking_curve": ("experiment", "order", "attention", "masked"),
-    "nli_checkpoints": ("experiment", "update", "finished", "masked"),
-    "nli_selection": ("experiment", "target", "treatment", "updates"),
-    "nli_speed": ("experiment", "device", "kind", "scope", "lam", "keep", "batch_sentences"),
 }
 """What rows agree in that differ only by their seed. Not single heads: head 3 of one seed is not that of another. Both
 tables of claims see to their seeds themselves, for a mean has a verdict of its own."""
-
-MEASURES = ("measure_a", "measure_b")
-"""Columns whose cells are names of columns."""
 
 
 def gathered(name: str, runs: Sequence[Path], compared_with: Mapping[str, str] | None = None) -> pd.DataFrame:
@@ -100,9 +73,7 @@ def gathered(name: str, runs: Sequence[Path], compared_with: Mapping[str, str] |
     need = NEEDS[name]
     frames = load_runs(need, runs, compared_with)
     table = TABLES[name](frames, *(load_reference(reference) for reference in need.reference))
-    table = with_spread(table, KEYS[name]) if name in KEYS else table
-    measures = {column: table[column].str.replace("bleu", need.score) for column in MEASURES if column in table}
-    return table.assign(**measures).rename(columns=lambda column: column.replace("bleu", need.score))
+    return with_spread(table, KEYS[name]) if name in KEYS else table
 
 
 def corpora_gathered(experiments: Sequence[Path], corpora: Sequence[Path]) -> pd.DataFrame:

@@ -14,14 +14,14 @@ HEAD = ("attention", "layer", "head")
 KEYS = ("experiment", "seed", *HEAD)
 LAST_LAMBDA = "gate_last_lambda"
 FEWEST_HEADS = "gate_fewest_heads"
-NOT_COMPARED = (LAST_LAMBDA, FEWEST_HEADS, "positional_words_accuracy")
-"""Columns that begin so say the same as another measure in other units, of words in place of pieces."""
+NOT_COMPARED = ("metric", LAST_LAMBDA, FEWEST_HEADS, "positional_words_accuracy")
+"""Columns that begin so are no measure, or say the same as another in other units, of words in place of pieces."""
 
 
 def measures_table(frames: Frames) -> pd.DataFrame:
     """One row a head of each baseline: KEYS, then a column a measure; empty where the measure has no such heads.
 
-    frames: what `NEEDS["measures"]` reads. A new measure is one line in SOURCES.
+    `metric` is of the score that is lost. frames: what `NEEDS["measures"]` reads. A new measure is one line in SOURCES.
     """
     joined = pd.concat([source(frames) for source in SOURCES], axis=1).reset_index()
     place = joined["attention"].map(ATTENTIONS.index)
@@ -91,10 +91,11 @@ def gate_survival(frames: Frames) -> pd.DataFrame:
 
 
 SOURCES: tuple[Callable[[Frames], pd.DataFrame], ...] = (
+    lambda frames: _heads(frames["ablation.tsv"], {"metric": "metric"}),
     lambda frames: _spread(frames["lrp.tsv"], "rule", {share: column_pattern(share) for share in SHARES}),
     lambda frames: _heads(frames["confidence.tsv"], {"confidence": "confidence"}),
     lambda frames: _spread(frames["importance.tsv"], "form", {"importance_normalised": "importance_{}"}),
-    lambda frames: -_heads(frames["ablation.tsv"], {"bleu_change": "bleu_lost"}),
+    lambda frames: -_heads(frames["ablation.tsv"], {"score_change": "score_lost"}),
     _role_accuracies,
     gate_survival,
 )

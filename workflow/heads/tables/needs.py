@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from heads.base.names import CLASSIFICATION, TRANSLATION
+from heads.base.names import CLASSIFICATION, SCORES, TRANSLATION
 from heads.base.runs import Run, run_of
 
 
@@ -26,11 +26,6 @@ class Need:
     driven: bool = False
     tasks: tuple[str, ...] = (TRANSLATION,)
 
-    @property
-    def score(self) -> str:
-        """What its files have in the place of `bleu`: the score of these tasks."""
-        return "accuracy" if self.tasks == (CLASSIFICATION,) else "bleu"
-
     def wants(self, run: Run) -> bool:
         """Whether anything of this run is read."""
         target = run.target
@@ -48,7 +43,9 @@ class Need:
 
 
 BOTH = ("enc_self", "all")
-NLI, EITHER = (CLASSIFICATION,), (TRANSLATION, CLASSIFICATION)
+EITHER = (TRANSLATION, CLASSIFICATION)
+SCORE = tuple(SCORES.values())
+"""The score of a run, which lies in one of these."""
 MEASURED = {
     "baseline": ("lrp.tsv", "confidence.tsv", "roles.tsv", "importance.tsv", "ablation.tsv"),
     "gates": ("heads.tsv",),
@@ -58,7 +55,7 @@ MEASURED = {
 MICHEL = ("layers_to_one.tsv", "masking_curve.tsv", "checkpoints.tsv", "speed.tsv", "ablation.out_of_domain.tsv")
 """What the claims of Michel et al. are read from, besides single heads masked."""
 ALIGNED = "alignment_heads.tsv"
-SCORED = ("bleu.json", "bleu_statistics.tsv")
+SCORED = (*SCORE, "bleu_statistics.tsv")
 TRAINED = ("model.json", "train.jsonl")
 
 CLAIMS = Need(
@@ -71,9 +68,10 @@ CLAIMS = Need(
         "selected": (*SCORED, *TRAINED),
         "penalty_scratch": (*SCORED, "model.json"),
     },
-    ("voita_claims.csv", "michel_claims.csv", "alignment_claims.csv"),
+    ("voita_claims.csv", "michel_claims.csv", "alignment_claims.csv", "michel_nli_claims.csv"),
     optional=("roles.tsv", *MICHEL, ALIGNED),
     driven=True,
+    tasks=EITHER,
 )
 """Of both tables of claims."""
 
@@ -81,14 +79,13 @@ NEEDS: dict[str, Need] = {
     "pruning": Need(
         BOTH,
         {
-            "baseline": ("bleu.json", "model.json", "train.jsonl"),
-            "gates": ("heads.tsv", "train.jsonl", "model.json"),
-            "pruned": ("bleu.json", "model.json"),
-            "scratch": ("bleu.json", "model.json", "train.jsonl"),
-            "selected": ("bleu.json", "model.json", "train.jsonl"),
+            **dict.fromkeys(("baseline", "scratch", "selected"), (*SCORE, *TRAINED)),
+            "gates": ("heads.tsv", *TRAINED),
+            "pruned": (*SCORE, "model.json"),
         },
         ("voita_table2_pruning.csv", "voita_figure7_encoder_pruning.csv"),
         driven=True,
+        tasks=EITHER,
     ),
     "scratch_curve": Need(BOTH, dict.fromkeys(("baseline", "gates", "scratch", "selected"), TRAINED), (), driven=True),
     "spare": Need(BOTH, dict.fromkeys(("baseline", "pruned"), (*SCORED, "model.json")), (), driven=True),
@@ -108,46 +105,21 @@ NEEDS: dict[str, Need] = {
     "dynamics": Need((), {"baseline": ("dynamics.tsv",)}, (), tasks=EITHER),
     "alignment": Need(BOTH, dict.fromkeys(("baseline", "pruned", "scratch"), (ALIGNED, "model.json")), (), driven=True),
     "cross_attention": Need((), {"baseline": ("cross_attention_roles.tsv",)}, ()),
-    "speed": Need((), {"baseline": ("speed.tsv",)}, ("michel_table4_speed.csv",)),
-    "michel_table1": Need((), {"baseline": ("ablation.tsv", "ablation.dev.tsv")}, ("michel_table1_heads.csv",)),
-    "michel_table2": Need((), {"baseline": ("layers_to_one.tsv",)}, ("michel_tables2_5_layers.csv",)),
-    "michel_masking_curve": Need((), {"baseline": ("masking_curve.tsv",)}, ()),
-    "michel_checkpoints": Need((), {"baseline": ("checkpoints.tsv",)}, ("michel_figure5_moments.csv",)),
-    "measures": Need(BOTH, MEASURED, (), optional=("roles.tsv",), driven=True),
-    "correlations": Need(BOTH, MEASURED, (), optional=("roles.tsv",), driven=True),
-    "selection": Need((), {"baseline": ("masked.tsv", "compared.tsv")}, ()),
-    "nli_pruning": Need(
-        ("all",),
-        {
-            **dict.fromkeys(("baseline", "scratch", "selected"), ("accuracy.json", "model.json", "train.jsonl")),
-            "gates": ("heads.tsv", "train.jsonl", "model.json"),
-            "pruned": ("accuracy.json", "model.json"),
-        },
-        (),
-        driven=True,
-        tasks=NLI,
+    "speed": Need((), {"baseline": ("speed.tsv",)}, ("michel_table4_speed.csv",), tasks=EITHER),
+    "michel_table1": Need(
+        (), {"baseline": ("ablation.tsv", "ablation.dev.tsv")}, ("michel_table1_heads.csv",), tasks=EITHER
     ),
-    "nli_measures": Need(("all",), MEASURED, (), optional=("roles.tsv",), driven=True, tasks=NLI),
-    "nli_correlations": Need(("all",), MEASURED, (), optional=("roles.tsv",), driven=True, tasks=NLI),
-    "nli_heads": Need((), {"baseline": ("ablation.tsv", "ablation.dev.tsv")}, (), tasks=NLI),
-    "nli_layers": Need((), {"baseline": ("layers_to_one.tsv",)}, ("michel_tables3_6_bert_layers.csv",), tasks=NLI),
-    "nli_masking_curve": Need((), {"baseline": ("masking_curve.tsv",)}, (), tasks=NLI),
-    "nli_checkpoints": Need((), {"baseline": ("checkpoints.tsv",)}, (), tasks=NLI),
-    "nli_selection": Need((), {"baseline": ("masked.tsv", "compared.tsv")}, (), tasks=NLI),
-    "nli_speed": Need((), {"baseline": ("speed.tsv",)}, ("michel_table4_speed.csv",), tasks=NLI),
-    "nli_claims": Need(
+    "michel_table2": Need(
         (),
-        {
-            "baseline": (
-                *("model.json", "accuracy.json"),
-                *("ablation.tsv", "layers_to_one.tsv", "masking_curve.tsv", "speed.tsv"),
-                "ablation.out_of_domain.tsv",
-            )
-        },
-        ("michel_nli_claims.csv",),
-        optional=("ablation.out_of_domain.tsv",),
-        tasks=NLI,
+        {"baseline": ("layers_to_one.tsv",)},
+        ("michel_tables2_5_layers.csv", "michel_tables3_6_bert_layers.csv"),
+        tasks=EITHER,
     ),
+    "michel_masking_curve": Need((), {"baseline": ("masking_curve.tsv",)}, (), tasks=EITHER),
+    "michel_checkpoints": Need((), {"baseline": ("checkpoints.tsv",)}, ("michel_figure5_moments.csv",), tasks=EITHER),
+    "measures": Need(BOTH, MEASURED, (), optional=("roles.tsv",), driven=True, tasks=EITHER),
+    "correlations": Need(BOTH, MEASURED, (), optional=("roles.tsv",), driven=True, tasks=EITHER),
+    "selection": Need((), {"baseline": ("masked.tsv", "compared.tsv")}, (), tasks=EITHER),
     "claims": CLAIMS,
     "scoreboard": CLAIMS,
 }

@@ -1,4 +1,4 @@
-"""The table of pruning: BLEU and heads left for every pruned model (Voita et al., Table 2 and Fig 7)."""
+"""The table of pruning: scores and heads left for every pruned model (Voita et al., Table 2 and Fig 7)."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import Any
 
 import pandas as pd
 
-from heads.base.names import ATTENTIONS, SCOPES
+from heads.base.names import ATTENTIONS, BLEU, SCOPES
 from heads.base.targets import CONTROL, Target
-from heads.tables.reading import RUN_COLUMNS, Frames
+from heads.tables.reading import RUN_COLUMNS, SCORED, Frames
 from heads.tables.settling import falls, pair_of
 
 Key = tuple[Any, ...]
@@ -18,9 +18,9 @@ PAPER_COLUMNS = (
     "paper_corpus",
     "paper_kept",
     "paper_of",
-    "paper_bleu",
-    "paper_bleu_minus_baseline",
-    "paper_bleu_minus_scratch",
+    "paper_score",
+    "paper_score_minus_baseline",
+    "paper_score_minus_scratch",
     "paper_tag",
 )
 COLUMNS = (
@@ -30,17 +30,21 @@ COLUMNS = (
     "of",
     "kept_share_of_scope",
     "gates_strictly_between",
-    "bleu",
+    "metric",
+    "score",
     "against",
     "chrf",
-    "bleu_trained_on",
-    "bleu_scratch",
-    "bleu_control",
-    "bleu_baseline",
-    "bleu_minus_scratch",
-    "bleu_trained_on_minus_scratch",
-    "bleu_minus_control",
-    "bleu_minus_baseline",
+    "matthews",
+    "majority",
+    "score_trained_on",
+    "score_scratch",
+    "score_control",
+    "score_baseline",
+    "score_minus_trained_on",
+    "score_minus_scratch",
+    "score_trained_on_minus_scratch",
+    "score_minus_control",
+    "score_minus_baseline",
     "dev_loss",
     "dev_loss_fall_percent",
     "dev_loss_fall_percent_trained_on",
@@ -97,14 +101,14 @@ def kept_share(left: pd.DataFrame) -> pd.Series:
 
 
 def pruning_table(frames: Frames, table2: pd.DataFrame, figure7: pd.DataFrame) -> pd.DataFrame:
-    """A row a baseline or pruned model, with its BLEU, the BLEU of what it is to be compared with, and the paper's.
+    """A row a baseline or pruned model, with its score, that of what it is to be compared with, and the paper's BLEU.
 
-    frames: `bleu.json` and `model.json` of baseline, pruned, selected and from-scratch runs, `heads.tsv` of gates runs,
+    frames: scores and `model.json` of baseline, pruned, selected and from-scratch runs, `heads.tsv` of gates runs,
     `train.jsonl` of all trainings. `trained_on` is the same heads cut out of the baseline, which was then trained on. A
     pair of that, or else of pruned, and from scratch is settled where the dev loss of both levelled.
-    table2, figure7: the paper's numbers; the WMT row nearest by share of heads kept is put beside ours.
+    table2, figure7: the paper's numbers; the WMT row nearest by share of heads kept is put beside a translator of ours.
     """
-    bleu = {_key(row): row for row in frames["bleu.json"].to_dict("records")}
+    scores = {_key(row): row for row in frames[SCORED].to_dict("records")}
     between = frames["heads.tsv"].groupby(list(RUN_COLUMNS))["strictly_between"].sum().to_dict()
     fall = falls(frames["train.jsonl"], frames["model.json"])
     left = heads_left(frames["model.json"])
@@ -112,30 +116,31 @@ def pruning_table(frames: Frames, table2: pd.DataFrame, figure7: pd.DataFrame) -
     rows = []
     for row, share in zip(left.to_dict("records"), kept_share(left), strict=True):
         experiment, kind, scope, _, lam, keep, seed = _key(row)
-        measured = bleu[_key(row)]
+        measured = scores[_key(row)]
         others = {
             "trained_on": (experiment, "selected", scope, "", lam, keep, seed),
             "scratch": (experiment, "scratch", scope, "", lam, keep, seed),
             "control": (experiment, "pruned", scope, *CONTROL.columns, seed),
             "baseline": (experiment, "baseline", "", "", "", "", seed),
         }
-        compared = {name: bleu[key]["bleu"] if key in bleu else None for name, key in others.items()}
+        compared = {name: scores[key]["score"] if key in scores else None for name, key in others.items()}
         ends, pair = ([fall.get(_key(row)), None, None], "") if kind == "baseline" else pair_of(fall, _key(row))
         paper = figure7 if scope == "enc_self" else table2
+        of_paper = nearest_paper_row(paper[paper["corpus"] == "WMT"], share) if measured["metric"] == BLEU else {}
         rows.append(
             {
                 **row,
-                **{column: measured[column] for column in ("bleu", "against", "chrf", "sentences", "signature")},
+                **{column: measured[column] for column in COLUMNS if column in measured},
                 "kept_share_of_scope": share,
                 "dev_loss_fall_percent": ends[0],
                 "dev_loss_fall_percent_trained_on": ends[1],
                 "dev_loss_fall_percent_scratch": ends[2],
                 "pair": pair,
-                "bleu_trained_on_minus_scratch": _difference(compared["trained_on"], compared["scratch"]),
+                "score_trained_on_minus_scratch": _difference(compared["trained_on"], compared["scratch"]),
                 "gates_strictly_between": between.get((experiment, "gates", scope, "", lam, keep, seed)),
-                **{f"bleu_{name}": value for name, value in compared.items()},
-                **{f"bleu_minus_{name}": _difference(measured["bleu"], value) for name, value in compared.items()},
-                **nearest_paper_row(paper[paper["corpus"] == "WMT"], share),
+                **{f"score_{name}": value for name, value in compared.items()},
+                **{f"score_minus_{name}": _difference(measured["score"], value) for name, value in compared.items()},
+                **of_paper,
             }
         )
     return pd.DataFrame(rows, columns=list(COLUMNS))
@@ -147,15 +152,15 @@ def nearest_paper_row(paper: pd.DataFrame, share: float) -> dict[str, Any]:
     shares = paper[kept] / paper["of"]
     full = paper.loc[shares.idxmax()]
     row = paper.loc[(shares - share).abs().sort_values(kind="stable").index[0]]
-    scratch = row.get("bleu_scratch")
+    scratch = row.get("score_scratch")
     values = (
         "Table 2" if kept == "total" else "Fig 7",
         row["corpus"],
         row[kept],
         row["of"],
-        row["bleu"],
-        row["bleu"] - full["bleu"],
-        _difference(row["bleu"], scratch),
+        row["score"],
+        row["score"] - full["score"],
+        _difference(row["score"], scratch),
         f"{row['tag']}, heads {row['total_tag']}" if kept == "total" else row["tag"],
     )
     return dict(zip(PAPER_COLUMNS, values, strict=True))

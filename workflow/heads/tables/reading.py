@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from heads.base.files import UserError, read_json, read_jsonl, read_tsv
-from heads.base.names import REFERENCES, WMT
+from heads.base.names import ACCURACY, BLEU, CLASSIFICATION, METRICS, ONLY_OF, REFERENCES, SCORES, TRANSLATION, WMT
 from heads.base.runs import Run, run_of
 from heads.base.targets import CONTROL, Target
 from heads.model.shape import shape_of
@@ -37,25 +37,31 @@ TEXT = {
     "relation",
     "signature",
     "against",
+    "metric",
 }
 TEXT |= {"linked_by", "step", "run", "device", "form", "order", "target"}
 OBJECTS = {"maps", "statistics"}
 
 Record = dict[str, Any]
 Frames = dict[str, pd.DataFrame]
-"""Data frames by the name of the file they were read from, such as `bleu.json`."""
+"""Data frames by the name of the file they were read from, such as `heads.tsv`; scores of all metrics are in SCORED."""
+SCORED = "score"
 
 
-def _bleu(path: Path) -> Iterator[Record]:
-    content = read_json(path)
+def _score(path: Path) -> Iterator[Record]:
+    content, metric = read_json(path), path.stem
     # Scores of before have neither chrF nor a copied source, and do not say what they are against.
-    before = {"chrf": None, "against": REFERENCES, "copied_bleu": None}
-    yield {**before, **{key: content[key] for key in COLUMNS["bleu.json"] if key in content}}
+    told = dict.fromkeys(COLUMNS[SCORED]) | {"metric": metric, "against": REFERENCES, "signature": ""}
+    size = content["sentences" if metric == BLEU else "examples"]
+    yield told | {"score": content[metric], "sentences": size, **{key: content[key] for key in told if key in content}}
 
 
-def _accuracy(path: Path) -> Iterator[Record]:
-    content = read_json(path)
-    yield {key: content[key] for key in COLUMNS["accuracy.json"]}
+def _scored(path: Path) -> Iterator[Record]:
+    # Files name their columns after the metric, and have Matthews' correlation beside accuracy.
+    for row in read_tsv(path):
+        metric = ACCURACY if ACCURACY in row else BLEU
+        named = {name.replace(metric, "score"): value for name, value in row.items()}
+        yield {"metric": metric, **dict.fromkeys(MATTHEWS), **named}
 
 
 def _model(path: Path) -> Iterator[Record]:
@@ -110,10 +116,10 @@ def _statistics(path: Path) -> Iterator[Record]:
     yield {"statistics": np.array([[int(row[name]) for name in STATISTICS] for row in read_tsv(path)])}
 
 
+MATTHEWS = ("matthews", "matthews_change", "matthews_p_value")
 COLUMNS: dict[str, tuple[str, ...]] = {
-    "bleu.json": ("bleu", "chrf", "against", "sentences", "signature", "copied_bleu"),
+    SCORED: (*("metric", "score", "against", "chrf", "matthews", "majority", "sentences", "signature", "copied_bleu"),),
     "bleu_statistics.tsv": ("statistics",),
-    "accuracy.json": ("accuracy", "matthews", "majority", "examples"),
     "model.json": ("attention", "layer", "head", "live", "dev_loss", "total_updates", "pretrained", "grown"),
     "train.jsonl": ("update", "dev_loss", "dev_bleu"),
     "heads.tsv": ("attention", "layer", "head", "log_alpha", "p_open", "open", "strictly_between"),
@@ -142,22 +148,22 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "importance.tsv": ("attention", "layer", "head", "form", "importance", "importance_normalised"),
     **dict.fromkeys(
         ("ablation.tsv", "ablation.dev.tsv", "ablation.out_of_domain.tsv"),
-        ("attention", "layer", "head", "bleu", "bleu_change", "p_value"),
+        ("attention", "layer", "head", "metric", "score", "score_change", "p_value", *MATTHEWS),
     ),
     "layers_to_one.tsv": (
-        *("attention", "layer", "heads", "head_chosen", "bleu", "bleu_change", "p_value"),
-        *("head_oracle", "bleu_oracle", "bleu_change_oracle", "p_value_oracle"),
+        *("attention", "layer", "heads", "metric", "head_chosen", "score", "score_change", "p_value"),
+        *("head_oracle", "score_oracle", "score_change_oracle", "p_value_oracle"),
     ),
-    "masked.tsv": ("target", "kept", "of", "bleu", "bleu_change", "p_value"),
-    "compared.tsv": ("run", "kept", "of", "updates", "bleu", "bleu_change", "p_value"),
+    "masked.tsv": ("target", "kept", "of", "metric", "score", "score_change", "p_value"),
+    "compared.tsv": ("run", "kept", "of", "updates", "metric", "score", "score_change", "p_value"),
     "masking_curve.tsv": (
-        *("order", "attention", "masked", "of", "share", "bleu"),
-        *("bleu_change_low", "bleu_change_high", "bleu_kept_low", "bleu_kept_high"),
-        *("bleu_behind", "bleu_behind_low", "bleu_behind_high"),
+        *("order", "attention", "masked", "of", "share", "metric", "score"),
+        *("score_change_low", "score_change_high", "score_kept_low", "score_kept_high"),
+        *("score_behind", "score_behind_low", "score_behind_high"),
     ),
     "checkpoints.tsv": (
-        *("update", "epoch", "finished", "order", "attention", "masked", "of", "share", "bleu"),
-        *("bleu_change_low", "bleu_change_high", "bleu_kept_low", "bleu_kept_high"),
+        *("update", "epoch", "finished", "order", "attention", "masked", "of", "share", "metric", "score"),
+        *("score_change_low", "score_change_high", "score_kept_low", "score_kept_high"),
     ),
     "speed.tsv": (
         *("run", "batch_sentences", "repeats", "examples_per_second", "examples_per_second_sd"),
@@ -165,14 +171,9 @@ COLUMNS: dict[str, tuple[str, ...]] = {
         *("parameters", "disk_mb", "peak_memory_mb", "device"),
     ),
 }
-BESIDE_ACCURACY = dict.fromkeys(
-    ("ablation.tsv", "ablation.dev.tsv", "ablation.out_of_domain.tsv"),
-    ("matthews", "matthews_change", "matthews_p_value"),
-)
-"""What these files have besides where models classify."""
 READERS: dict[str, Callable[[Path], Iterator[Record]]] = {
-    "bleu.json": _bleu,
-    "accuracy.json": _accuracy,
+    **dict.fromkeys(SCORES.values(), _score),
+    **{name: _scored for name, columns in COLUMNS.items() if "metric" in columns and name != SCORED},
     "model.json": _model,
     "gates.jsonl": _gates,
     "train.jsonl": _curve,
@@ -185,21 +186,23 @@ def load_runs(need: Need, folders: Sequence[Path], compared_with: Mapping[str, s
     """Read what `need` asks for from run folders such as `results/demo/baseline/seed-1`.
 
     Runs that `need` does not ask for are passed over. Every frame has RUN_COLUMNS and the columns of its file, also
-    when it has no rows; what the files call by the score of `need` is called by BLEU there. Optional files are passed
-    over where they are missing. That of `model.json` has `compared_with` besides: the paper's corpus whose numbers an
-    experiment is held against, WMT where compared_with has none for it. Raises UserError for a path that is no run, a
-    missing file or a missing column.
+    when it has no rows; what files call by BLEU or accuracy is `score` there, and `metric` says which. Optional files
+    are passed over where they are missing, as are those of another task than the run's. That of `model.json` has
+    `compared_with` besides: the paper's corpus whose numbers an experiment is held against, WMT where compared_with has
+    none for it. Raises UserError for a path that is no run, a missing file or a missing column.
     """
-    records: dict[str, list[Record]] = {name: [] for names in need.files.values() for name in names}
+    records: dict[str, list[Record]] = {_frame(name): [] for names in need.files.values() for name in names}
     for folder in folders:
         experiment, run = named_run(folder)
         if need.wants(run):
             identity = {"experiment": experiment, **run.columns}
+            classifies = (folder / SCORES[ACCURACY]).exists()
+            passed_over = ONLY_OF[TRANSLATION if classifies else CLASSIFICATION]
             for name in need.files[run.kind]:
-                if name in need.optional and not (folder / name).exists():
+                if name in passed_over or (name in need.optional and not (folder / name).exists()):
                     continue
-                records[name] += _records(folder / name, identity, need.score)
-    frames = {name: frame_of(rows, (*RUN_COLUMNS, *columns_of(name, need.score))) for name, rows in records.items()}
+                records[_frame(name)] += _records(folder / name, identity)
+    frames = {name: frame_of(rows, (*RUN_COLUMNS, *COLUMNS[name])) for name, rows in records.items()}
     if "model.json" in frames:
         model = frames["model.json"]
         frames["model.json"] = model.assign(
@@ -216,18 +219,17 @@ def named_run(folder: Path) -> tuple[str, Run]:
         raise UserError(f"{error}: give folders such as results/demo/baseline/seed-1.") from error
 
 
-def columns_of(name: str, score: str) -> tuple[str, ...]:
-    """The columns of a file of runs that have this score, as frames call them."""
-    return (*COLUMNS[name], *(BESIDE_ACCURACY.get(name, ()) if score == "accuracy" else ()))
+def _frame(name: str) -> str:
+    """The name of the frame that a file is read into."""
+    return SCORED if name in SCORES.values() else name
 
 
-def _records(path: Path, run: Record, score: str) -> list[Record]:
+def _records(path: Path, run: Record) -> list[Record]:
     if not path.exists():
         raise UserError(f"{path} does not exist: run the stage that makes it, or leave this run out.")
     read = READERS.get(path.name, _rows)
     try:
-        columns = {column: column.replace("bleu", score) for column in columns_of(path.name, score)}
-        return [{**run, **{column: row[named] for column, named in columns.items()}} for row in read(path)]
+        return [{**run, **{column: row[column] for column in COLUMNS[_frame(path.name)]}} for row in read(path)]
     except (KeyError, ValueError, TypeError) as error:
         raise UserError(f"{path} is not as expected ({error!r}): delete it and run its stage again.") from error
 
@@ -277,10 +279,15 @@ def first_of(frame: pd.DataFrame, column: str) -> pd.DataFrame:
 
 
 def load_reference(name: str) -> pd.DataFrame:
-    """One file of the papers' numbers; text that is missing is "", a number that is missing NaN."""
+    """One file of the papers' numbers; text that is missing is "", a number that is missing NaN.
+
+    Scores are named as those of runs are, with their `metric` beside.
+    """
     path = REFERENCE / name
     if not path.exists():
         raise UserError(f"{path} is not there: tables and figures are made in a checkout of the workflow.")
     frame = pd.read_csv(path)
+    if metric := next((one for one in METRICS if any(column.startswith(one) for column in frame)), None):
+        frame = frame.rename(columns=lambda column: column.replace(metric, "score")).assign(metric=metric)
     text = frame.select_dtypes(exclude="number").columns
     return frame.assign(**{column: frame[column].fillna("") for column in text})

@@ -12,6 +12,7 @@ STATED = (
     "study",
     "topic",
     "name",
+    "metric",
     "claim",
     "measure",
     "rule",
@@ -40,7 +41,7 @@ def scoreboard_table(frames: Frames, *papers: pd.DataFrame) -> pd.DataFrame:
 
 
 def board_of(found: pd.DataFrame, *papers: pd.DataFrame) -> pd.DataFrame:
-    """A row a claim in the order of `papers`: STATED, then of each experiment what FOUND has.
+    """A row a claim about a metric of `found`, in the order of `papers`: STATED, then what FOUND has of experiments.
 
     found: tables of decided claims. Relevance is read as the paper writes it, and beside the verdict stands what other
     readings say otherwise, see `heads.tables.relevance`. Of several seeds there is the mean.
@@ -48,15 +49,15 @@ def board_of(found: pd.DataFrame, *papers: pd.DataFrame) -> pd.DataFrame:
     rule = next(iter(side_by_side(rule for rule in found["rule"] if rule)), "")
     board = stated(*papers).rename(columns={"condition": "holds_if"})
     board["rule"] = board["id"].isin(RELEVANCE_CLAIMS).map({True: rule, False: ""})
-    board = board[list(STATED)]
+    board = board.loc[board["metric"].isin(found["metric"]), list(STATED)]
     for experiment, rows in found.groupby("experiment", sort=False):
         of_all_seeds = rows["seed"] == "mean"
         own = rows[of_all_seeds] if of_all_seeds.any() else rows
-        own = own[["claim", "measure", "rule", *FOUND]]
+        own = own[["metric", "claim", "measure", "rule", *FOUND]]
         # A mean over seeds that count out of different numbers is out of None.
         own = own.assign(**{number: pd.to_numeric(own[number]) for number in ("ours", "of", "relative_percent")})
         own = own.rename(columns={column: f"{name}_{experiment}" for column, name in FOUND.items()})
-        board = board.merge(own, on=["claim", "measure", "rule"], how="left", validate="one_to_one")
+        board = board.merge(own, on=["metric", "claim", "measure", "rule"], how="left", validate="one_to_one")
         # Where relevance was not measured as the paper writes it there is no row.
         board = board.fillna({f"{FOUND[column]}_{experiment}": "" for column in ("holds", "other_readings")})
     return board

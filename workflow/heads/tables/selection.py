@@ -1,4 +1,4 @@
-"""The table of ways to choose heads: BLEU at equal numbers of heads, without updates and after equally many."""
+"""The table of ways to choose heads: scores at equal numbers of heads, without updates and after equally many."""
 
 from __future__ import annotations
 
@@ -20,18 +20,19 @@ COLUMNS = (
     "kept",
     "of",
     "updates",
-    "bleu",
-    "bleu_baseline",
-    "bleu_minus_baseline",
-    "bleu_control",
-    "bleu_minus_control",
+    "metric",
+    "score",
+    "score_baseline",
+    "score_minus_baseline",
+    "score_control",
+    "score_minus_control",
     "p_value",
     "random_draws",
     "draws_below",
-    "bleu_random_mean",
-    "bleu_minus_random_mean",
-    "bleu_minus_random_low",
-    "bleu_minus_random_high",
+    "score_random_mean",
+    "score_minus_random_mean",
+    "score_minus_random_low",
+    "score_minus_random_high",
 )
 GROUP = ["experiment", "seed", "kept", "treatment", "updates"]
 """Whose draws of random heads a row is put beside."""
@@ -62,22 +63,34 @@ def selection_table(frames: Frames) -> pd.DataFrame:
     compared = compared.assign(
         target=[str(run.target) for run in runs], treatment=[TREATMENTS[run.kind] for run in runs]
     )
-    shared = ["experiment", "seed", "target", "treatment", "kept", "of", "updates", "bleu", "bleu_change", "p_value"]
+    shared = [
+        "experiment",
+        "seed",
+        "target",
+        "treatment",
+        "kept",
+        "of",
+        "updates",
+        "metric",
+        "score",
+        "score_change",
+        "p_value",
+    ]
     table = pd.concat([masked[shared], compared[shared]], ignore_index=True)
     targets = [Target.parse(text) for text in table["target"]]
     table["method"] = [method_of(target) for target in targets]
     table["draw"] = pd.Series([target.draw for target in targets], dtype=float)
-    table = table.rename(columns={"bleu_change": "bleu_minus_baseline"})
-    table["bleu_baseline"] = table["bleu"] - table["bleu_minus_baseline"]
+    table = table.rename(columns={"score_change": "score_minus_baseline"})
+    table["score_baseline"] = table["score"] - table["score_minus_baseline"]
     return with_random(with_control(table))[list(COLUMNS)]
 
 
 def with_control(table: pd.DataFrame) -> pd.DataFrame:
-    """The table with the BLEU of the control of the same experiment, seed, treatment and updates, if there is one."""
+    """The table with the score of the control of the same experiment, seed, treatment and updates, if there is one."""
     keys = ["experiment", "seed", "treatment", "updates"]
-    control = table[table["method"] == "control"][[*keys, "bleu"]].rename(columns={"bleu": "bleu_control"})
+    control = table[table["method"] == "control"][[*keys, "score"]].rename(columns={"score": "score_control"})
     merged = table.merge(control, on=keys, how="left")
-    return merged.assign(bleu_minus_control=merged["bleu"] - merged["bleu_control"])
+    return merged.assign(score_minus_control=merged["score"] - merged["score_control"])
 
 
 def with_random(table: pd.DataFrame) -> pd.DataFrame:
@@ -88,22 +101,22 @@ def with_random(table: pd.DataFrame) -> pd.DataFrame:
     the mean. The test sentences are not taken for chance.
     """
     random = table[table["method"] == "random"]
-    draws = random.groupby(GROUP)["bleu"].agg(["size", "mean", "std"]).reset_index()
-    scores = random.groupby(GROUP)["bleu"].apply(list).rename("scores").reset_index()
+    draws = random.groupby(GROUP)["score"].agg(["size", "mean", "std"]).reset_index()
+    scores = random.groupby(GROUP)["score"].apply(list).rename("scores").reset_index()
     merged = table.merge(draws, on=GROUP, how="left").merge(scores, on=GROUP, how="left")
     other = (merged["method"] != "random") & merged["size"].notna()
     below = [
-        sum(score < bleu for score in found) if compared else None
-        for bleu, found, compared in zip(merged["bleu"], merged["scores"], other, strict=True)
+        sum(draw < score for draw in found) if compared else None
+        for score, found, compared in zip(merged["score"], merged["scores"], other, strict=True)
     ]
-    gain = (merged["bleu"] - merged["mean"]).where(other)
+    gain = (merged["score"] - merged["mean"]).where(other)
     quantiles = {size: t_quantile(int(size)) for size in draws["size"].unique()}
     margin = merged["std"] * np.sqrt(1 + 1 / merged["size"]) * merged["size"].map(quantiles)
     return merged.assign(
         random_draws=merged["size"].where(other),
         draws_below=pd.Series(below, index=merged.index, dtype=float),
-        bleu_random_mean=merged["mean"].where(other),
-        bleu_minus_random_mean=gain,
-        bleu_minus_random_low=gain - margin,
-        bleu_minus_random_high=gain + margin,
+        score_random_mean=merged["mean"].where(other),
+        score_minus_random_mean=gain,
+        score_minus_random_low=gain - margin,
+        score_minus_random_high=gain + margin,
     )

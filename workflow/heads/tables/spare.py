@@ -1,4 +1,4 @@
-"""How many heads a model can spare: the most that are gone from a pruned model at a given loss of BLEU."""
+"""How many heads a model can spare: the most that are gone from a pruned model at a given loss of its score."""
 
 from __future__ import annotations
 
@@ -9,32 +9,43 @@ import numpy as np
 import pandas as pd
 
 from heads.base.bootstrap import interval
-from heads.base.names import SCOPES
+from heads.base.names import BLEU, SCOPES
 from heads.tables.evidence import ROUNDING, scores_of
 from heads.tables.pruning import heads_left, original, run_order
-from heads.tables.reading import RUN_COLUMNS, Frames, is_control, pruned_by_gates
+from heads.tables.reading import RUN_COLUMNS, SCORED, Frames, is_control, pruned_by_gates
 
 LOSSES = (0.15, 0.25, 0.5, 1.0)
 """BLEU that may be lost; the paper's headlines are 0.15 with 10 of 48 encoder heads and 0.25 with 4."""
 AGAINST = ("control", "unpruned")
 COLUMNS = (
-    *("experiment", "seed", "scope", "against", "most_bleu_lost", "gone", "gone_surely", "gone_perhaps", "of"),
-    *("bleu_change", "bleu_low", "bleu_high", "lam", "keep"),
+    *(
+        "experiment",
+        "seed",
+        "scope",
+        "metric",
+        "against",
+        "most_score_lost",
+        "gone",
+        "gone_surely",
+        "gone_perhaps",
+        "of",
+    ),
+    *("score_change", "score_low", "score_high", "lam", "keep"),
 )
 
 
 def spare_table(frames: Frames) -> pd.DataFrame:
-    """A row for each experiment, seed, scope, model to compare with, and loss of BLEU that may not be exceeded.
+    """A row for each experiment, seed, scope, model to compare with, and loss of score that may not be exceeded.
 
-    `gone`: the most heads of the scope that are gone from a model that gates pruned and whose BLEU is at most
-    `most_bleu_lost` below; 0 where none is. `gone_surely` and `gone_perhaps`: the same where the 95 % interval of the
-    change lies above that whole, or reaches it. `bleu_change` to `keep` are of the model of `gone`. The control was
+    `gone`: the most heads of the scope that are gone from a model that gates pruned and whose score is at most
+    `most_score_lost` below; 0 where none is. `gone_surely` and `gone_perhaps`: the same where the 95 % interval of the
+    change lies above that whole, or reaches it. `score_change` to `keep` are of the model of `gone`. The control was
     trained on for as long without a penalty. Intervals are by bootstrap over test sentences.
 
-    frames: `bleu.json`, `bleu_statistics.tsv` and `model.json`.
+    frames: scores, which are BLEU, `bleu_statistics.tsv` and `model.json`.
     """
     left = heads_left(frames["model.json"])
-    runs = left.merge(scores_of(frames["bleu.json"], frames["bleu_statistics.tsv"]), on=list(RUN_COLUMNS))
+    runs = left.merge(scores_of(frames[SCORED], frames["bleu_statistics.tsv"]), on=list(RUN_COLUMNS))
     rows: list[dict[str, Any]] = []
     for _, own in runs.groupby(["experiment", "seed"], sort=False):
         for scope in SCOPES:
@@ -63,10 +74,10 @@ def _rows(own: pd.DataFrame, scope: str) -> Iterator[dict[str, Any]]:
             model = {}
             if fine[0].any():
                 place = int(np.where(fine[0], gone, -1).argmax())
-                model = {"bleu_change": changes[place, 0], "bleu_low": low[place], "bleu_high": high[place]}
+                model = {"score_change": changes[place, 0], "score_low": low[place], "score_high": high[place]}
                 model |= dict(swept.iloc[place][["lam", "keep"]])
             yield {
                 **dict(zip(("experiment", "seed"), own[["experiment", "seed"]].iloc[0], strict=True)),
-                **{"scope": scope, "against": against, "most_bleu_lost": loss, "of": of},
+                **{"scope": scope, "metric": BLEU, "against": against, "most_score_lost": loss, "of": of},
                 **{"gone": most, "gone_surely": surely, "gone_perhaps": perhaps, **model},
             }

@@ -1,4 +1,4 @@
-"""Tables of classifiers: accuracy by its own name, what rows are compared with, the paper's layers beside ours."""
+"""Tables with classifiers in them: their metric, what rows are compared with, the paper's layers beside ours."""
 
 from __future__ import annotations
 
@@ -11,14 +11,16 @@ import pandas as pd
 import pytest
 
 from fake_labels import write_told
-from fake_results import World
-from heads.base.files import UserError, write_json, write_lines, write_tsv
+from fake_results import World, write_results
+from heads.base.files import write_json, write_lines, write_tsv
+from heads.base.names import ACCURACY, BLEU
+from heads.base.runs import run_of
 from heads.model.shape import ModelShape, full_heads
-from heads.tables.claims_michel import share
+from heads.tables.claims_michel import MICHEL_CLAIMS, share
 from heads.tables.gathering import gathered
+from heads.tables.michel import PAPER
 from heads.tables.needs import NEEDS
-from heads.tables.nli import CLAIMS
-from heads.tables.reading import load_runs
+from heads.tables.reading import COLUMNS
 
 SCORES = {
     "baseline/seed-1": 81.0,
@@ -87,25 +89,26 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 
 def test_each_pruned_model_stands_beside_what_it_is_to_be_compared_with(runs: list[Path]) -> None:
-    table = gathered("nli_pruning", runs).set_index(["kind", "lam", "keep"])
+    table = gathered("pruning", runs).set_index(["kind", "lam", "keep"])
     assert len(table) == 4
     row = table.loc["pruned", "0.1", ""]
     assert (row["total"], row["of"], row["gates_strictly_between"]) == (3, 6, 2)
-    assert (row["accuracy"], row["matthews"], row["majority"]) == (79.0, 0.79, 40.0)
+    assert (row["metric"], row["score"], row["matthews"], row["majority"]) == (ACCURACY, 79.0, 0.79, 40.0)
     others = {"trained_on": 80.5, "scratch": 70.0, "control": 82.5, "baseline": 81.0}
-    assert {name: row[f"accuracy_{name}"] for name in others} == others
-    assert {name: row[f"accuracy_minus_{name}"] for name in others} == {
+    assert {name: row[f"score_{name}"] for name in others} == others
+    assert {name: row[f"score_minus_{name}"] for name in others} == {
         name: pytest.approx(79.0 - score) for name, score in others.items()
     }
-    assert table.loc["pruned", "", "2"]["accuracy_minus_baseline"] == pytest.approx(-4.0)
-    assert table.loc["baseline"].iloc[0]["accuracy_minus_baseline"] == 0
-    assert pd.isna(table.loc["pruned", "", "2"]["accuracy_scratch"])
+    assert table.loc["pruned", "", "2"]["score_minus_baseline"] == pytest.approx(-4.0)
+    assert table.loc["baseline"].iloc[0]["score_minus_baseline"] == 0
+    assert pd.isna(table.loc["pruned", "", "2"]["score_scratch"])
+    assert table["paper_tag"].isna().all() and table["sentences"].tolist() == [50] * 4
 
 
 def test_single_heads_have_accuracy_and_no_rows_of_a_paper_without_numbers(runs: list[Path]) -> None:
-    table = gathered("nli_heads", runs)
-    assert len(table) == 6 and not [name for name in table if "bleu" in name]
-    assert set(table["accuracy_change"]) == {-1.5} and set(table["accuracy_change_dev"]) == {0.5}
+    table = gathered("michel_table1", runs)
+    assert len(table) == 6 and {*table["metric"]} == {ACCURACY}
+    assert set(table["score_change"]) == {-1.5} and set(table["score_change_dev"]) == {0.5}
     assert table["significant"].tolist() == [1, 0, 0] * 2
     assert set(table["matthews_change"]) == {-0.015} and set(table["matthews"]) == {0.7}
     assert table["matthews_significant"].tolist() == [1] * 3 + [0] * 3
@@ -113,13 +116,12 @@ def test_single_heads_have_accuracy_and_no_rows_of_a_paper_without_numbers(runs:
 
 def test_correlations_are_of_the_ranks_of_a_classifiers_own_measures(tmp_path: Path) -> None:
     runs = write_told(tmp_path / "told", World(layers=2, heads=4, lams=("0.1",)))
-    found, heads = gathered("nli_correlations", runs), gathered("nli_measures", runs)
+    found, heads = gathered("correlations", runs), gathered("measures", runs)
     assert {*found["attention"]} == {"enc_self"}
     told = found.set_index(["attention", "measure_a", "measure_b"])
-    assert not [pair for pair in told.index if "bleu" in " ".join(pair)]
     for pair in (
-        ("lrp_plain_signed_by_step", "accuracy_lost"),
-        ("confidence", "accuracy_lost"),
+        ("lrp_plain_signed_by_step", "score_lost"),
+        ("confidence", "score_lost"),
         ("lrp_plain_signed_by_step", "confidence"),
     ):
         ranks = heads[[*pair]].rank().to_numpy()
@@ -129,29 +131,40 @@ def test_correlations_are_of_the_ranks_of_a_classifiers_own_measures(tmp_path: P
 
 
 def test_layers_stand_beside_berts_at_the_same_depth(runs: list[Path]) -> None:
-    table = gathered("nli_layers", runs)
+    table = gathered("michel_table2", runs)
     assert table["paper_layer"].tolist() == [0, 11]
-    assert table["paper_accuracy_change"].tolist() == [-0.01, -0.15]
-    assert table["paper_accuracy_change_oracle"].tolist() == [-0.01, -0.12]
-    assert table["accuracy_change_oracle"].tolist() == [0.5, 0.5]
+    assert table["paper_score_change"].tolist() == [-0.01, -0.15]
+    assert table["paper_score_change_oracle"].tolist() == [-0.01, -0.12]
+    assert table["score_change_oracle"].tolist() == [0.5, 0.5]
 
 
-def test_a_table_of_translations_does_not_take_a_classifier_for_one(runs: list[Path]) -> None:
-    with pytest.raises(UserError, match=r"ablation.tsv is not as expected"):
-        load_runs(NEEDS["michel_table1"], runs)
+def test_translators_and_classifiers_share_tables_each_with_its_metric_and_the_numbers_of_the_paper_about_it(
+    runs: list[Path], tmp_path: Path
+) -> None:
+    both = [*runs, *write_results(tmp_path / "written", World(layers=3, heads=2, lams=("0.1",)))]
+    metrics = {"told": {ACCURACY}, "written": {BLEU}}
+    for name in ("pruning", "michel_table1", "michel_table2"):
+        table = gathered(name, [run for run in both if NEEDS[name].wants(run_of(run)[1])])
+        ours = table[~table["experiment"].str.startswith(PAPER)]
+        assert {one: {*rows["metric"]} for one, rows in ours.groupby("experiment")} == metrics
+        alone = gathered(name, [run for run in runs if NEEDS[name].wants(run_of(run)[1])])
+        told = ours[ours["experiment"] == "told"].reset_index(drop=True)
+        pd.testing.assert_frame_equal(told.astype(object), alone.astype(object))
+    layers = gathered("michel_table2", [run for run in both if run.parent.name == "baseline"])
+    assert layers[layers["attention"] == "enc_self"]["paper_layer"].tolist() == [0, 11, 0, 3, 5]
 
 
 @pytest.mark.parametrize(("change", "noticed"), [(-0.9, 0), (-1.1, 6)])
 def test_a_point_of_accuracy_is_noticed_though_too_few_examples_make_it_sure(change: float, noticed: int) -> None:
     """Of translations a quarter of a point of BLEU is."""
-    alone = {"attention": "enc_self", "bleu_change": [change] * 6, "p_value": 0.2}
-    found = CLAIMS["heads_that_matter"]({"ablation.tsv": pd.DataFrame(alone)})
+    alone = {"attention": "enc_self", "metric": ACCURACY, "score_change": [change] * 6, "p_value": 0.2}
+    found = MICHEL_CLAIMS["heads_that_matter"]({"ablation.tsv": pd.DataFrame(alone)})
     assert (found.ours, found.low, found.high) == (0, 0, share(noticed, 6).high)
-    gains = pd.DataFrame({**alone, "bleu_change": [-change] * 6})
-    assert CLAIMS["heads_that_matter"]({"ablation.tsv": gains}).high == share(0, 6).high
+    gains = pd.DataFrame({**alone, "score_change": [-change] * 6})
+    assert MICHEL_CLAIMS["heads_that_matter"]({"ablation.tsv": gains}).high == share(0, 6).high
     for chosen in ("", "_oracle"):
-        cut = pd.DataFrame({f"bleu_change{chosen}": [change] * 6, f"p_value{chosen}": 0.2})
-        found = CLAIMS[f"layers_with_one_head{chosen}"]({"layers_to_one.tsv": cut})
+        cut = pd.DataFrame({"metric": ACCURACY, f"score_change{chosen}": [change] * 6, f"p_value{chosen}": 0.2})
+        found = MICHEL_CLAIMS[f"layers_with_one_head{chosen}"]({"layers_to_one.tsv": cut})
         assert (found.ours, found.low, found.high) == (1, 1 - noticed / 6, 1)
 
 
@@ -180,7 +193,9 @@ def test_claims_about_classifiers_have_verdicts_of_their_own(runs: list[Path]) -
         for run, heads, ratio in (("baseline/seed-1", 6, 1.0), ("pruned/all/lam-0.1/seed-1", 3, 1 + gain))
     ]
     write_tsv(baseline / "speed.tsv", rows, speed)
-    table = gathered("nli_claims", runs)
+    for name in ("lrp.tsv", "confidence.tsv", "importance.tsv"):
+        write_tsv(baseline / name, [], COLUMNS[name])
+    table = gathered("claims", [run for run in runs if NEEDS["claims"].wants(run_of(run)[1])])
     found = {row["claim"]: row for row in table.to_dict("records") if "test set itself" not in row["measure"]}
     assert found["40 % of the heads can be masked without a noticeable loss"]["ours"] == pytest.approx(0.6)
     ours = found["Most heads can be spared one at a time"]
