@@ -95,7 +95,7 @@ def test_an_encoder_keeps_the_heads_asked_for_and_what_is_told_is_the_cosine(
     flags = ("-o", str(small), "--keep", "3", "--updates", "6", "--format", "huggingface")
     assert run("prune", place / "theirs", *flags) == 0
     said = capsys.readouterr().err
-    assert len([row for row in read_tsv(small / "heads.tsv") if row["live"] == "1"]) == 3
+    assert len([row for row in read_tsv(small / "heads.tsv") if row["open"] == "1"]) == 3
     held_out = splits_of(LINES, 20000)["test"]
     near = (vectors(model, tokeniser, held_out) * vectors(read(small, EMBEDS), tokeniser, held_out)).sum(1)
     found = re.search(

@@ -118,7 +118,9 @@ def attend_classifying(model: Encoder, examples: Sequence[Words], batch_tokens: 
     for members in cut(np.argsort(lengths, kind="stable"), lengths, batch_tokens):
         source, mask = (tensor.to(device) for tensor in pad([examples[i].pieces for i in members]))
         trace: Trace = {}
-        labels = model.projection(model(source, mask, None, None, trace))[:, 0].argmax(-1).tolist()
+        answers = model.projection(model(source, mask, None, None, trace))[:, 0]
+        # A vector is no choice between labels, but has one word that always stands for it.
+        labels = [0] * len(members) if model.shape.embeds else answers.argmax(-1).tolist()
         found = live_weights(trace, model.shape, "enc_self")
         weights = (
             np.zeros((len(members), 0, *source.shape[1:] * 2), np.float32)

@@ -36,11 +36,11 @@ PARSED_TREES = ("stanza", "own")
 SIDES = ("source", "target")
 TASK = "task"
 """What settings of stages tell where the target is no text."""
-TRANSLATION, CLASSIFICATION = "translation", "classification"
-"""What models are trained for: to write the target, or to tell the label of an example."""
-METRICS = BLEU, ACCURACY = ("bleu", "accuracy")
+TRANSLATION, CLASSIFICATION, EMBEDDING = "translation", "classification", "embedding"
+"""What models are trained for: to write the target, to tell the label of an example, or to make one vector of it."""
+METRICS = BLEU, ACCURACY, COSINE = ("bleu", "accuracy", "cosine")
 """What tables have as the `metric` of a `score`."""
-TASK_OF = {BLEU: TRANSLATION, ACCURACY: CLASSIFICATION}
+TASK_OF = {BLEU: TRANSLATION, ACCURACY: CLASSIFICATION, COSINE: EMBEDDING}
 SCORES = {metric: f"{metric}.json" for metric in METRICS}
 """By metric the file of a run that has its score."""
 SCORED_FILES = {
@@ -51,6 +51,7 @@ SCORED_FILES = {
 ONLY_OF = {
     TRANSLATION: (SCORES[BLEU], "bleu_statistics.tsv", "cross_attention_roles.tsv"),
     CLASSIFICATION: (SCORES[ACCURACY],),
+    EMBEDDING: (SCORES[COSINE],),
 }
 """Files that are made of runs with this task alone."""
 KINDS_OF = {TRANSLATION: ATTENTIONS, CLASSIFICATION: ("enc_self",)}

@@ -48,7 +48,17 @@ import pandas as pd
 
 from heads.analysis.attention_maps import packed
 from heads.base.files import UserError
-from heads.base.names import ACCURACY, CLASSIFICATION, FIDELITY, REFERENCES, SCOPES, TASK_OF, TRANSLATION
+from heads.base.names import (
+    ACCURACY,
+    BLEU,
+    CLASSIFICATION,
+    EMBEDDING,
+    FIDELITY,
+    REFERENCES,
+    SCOPES,
+    TASK_OF,
+    TRANSLATION,
+)
 from heads.base.runs import Run
 from heads.base.targets import Target
 from heads.config.trainings import HardConcrete
@@ -60,7 +70,7 @@ from heads.explore.wording import GROWN, METRICS, asked_of, name_of, run_in
 from heads.tables.reading import SCORED, Frames, load_runs, named_run
 
 SHOWN = ("number", "words", "relations", "tree_heads", "pieces", "membership", "wanted")
-ANSWER = {TRANSLATION: "translation", CLASSIFICATION: "label"}
+ANSWER = {TRANSLATION: "translation", CLASSIFICATION: "label", EMBEDDING: "label"}
 """What models make of a sentence, by what they are trained for."""
 Record = dict[str, Any]
 
@@ -108,7 +118,7 @@ def _experiment(
     base = mine[SCORED][mine[SCORED]["kind"] == "baseline"].iloc[0]
     task = TASK_OF[base["metric"]]
     against = "" if base["against"] == REFERENCES else f"against what the {base['against']} wrote, "
-    metric = METRICS[base["metric"]] | ({"name": FIDELITY} if against else {})
+    metric = METRICS[base["metric"]] | ({"name": FIDELITY} if against and base["metric"] == BLEU else {})
     told = (
         f"the likeliest label alone has {base['majority']:.1f} %" if base["metric"] == ACCURACY else base["signature"]
     )

@@ -6,13 +6,17 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from heads.base.names import ACCURACY, BLEU, CLASSIFICATION
+from heads.base.names import ACCURACY, BLEU, COSINE, TRANSLATION
 from heads.base.runs import Run
 from heads.base.targets import Target
 from heads.figures.importance import reading_label
 from heads.tables.relevance import PREFIX, is_shown, reading_of
 
-METRICS = {BLEU: {"name": "BLEU", "unit": ""}, ACCURACY: {"name": "accuracy", "unit": "%"}}
+METRICS = {
+    BLEU: {"name": "BLEU", "unit": ""},
+    ACCURACY: {"name": "accuracy", "unit": "%"},
+    COSINE: {"name": "cosine", "unit": "%"},
+}
 """How the page calls what models are scored by."""
 GROWN = " The decoder’s self-attention is young, trained here in the place of recurrent units; the rest came trained."
 """Of a model that was given self-attention."""
@@ -85,7 +89,7 @@ def measure_of(column: str) -> dict[str, str] | None:
 def worded(measure: Mapping[str, str], task: str, score: str) -> dict[str, str]:
     """A measure in the words for models that are trained for this task and scored by this."""
     said = dict(measure)
-    for translated, told in {"BLEU": score, **(OF_LABELS if task == CLASSIFICATION else {})}.items():
+    for translated, told in {"BLEU": score, **(OF_LABELS if task != TRANSLATION else {})}.items():
         said |= {part: said[part].replace(translated, told) for part in ("name", "what")}
     return said
 

@@ -71,7 +71,7 @@ STEPS = {
 }
 """What is measured, and the method that does it."""
 OF_TRANSLATORS = ("_cross_attention",)
-OF_ANSWERS = ("_importance", "_relevance")
+OF_ANSWERS = {"_importance": ("importance.tsv", IMPORTANCE_COLUMNS), "_relevance": ("lrp.tsv", RELEVANCE_COLUMNS)}
 """What a vector has none of: a loss against an answer, and a logit to explain."""
 CAUSAL = {"causal gates": "_causal"}
 CAUSAL_FILE, CHECK_FILE = "causal.tsv", "causal_check.tsv"
@@ -117,6 +117,8 @@ class Measuring:
             if stage not in skipped:
                 self.tell(what)
                 getattr(self, stage)()
+            elif stage in OF_ANSWERS:
+                write_tsv(self.run / OF_ANSWERS[stage][0], [], OF_ANSWERS[stage][1])
 
     @cached_property
     def model(self) -> Encoder:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,9 @@ def content_of(runs: Sequence[Path], parts: Sequence[str] = PARTS) -> Record:
     """
     run = runs[0]
     name, described = run_of(str(run))
-    masked = pd.read_csv(run / "ablation.tsv", sep="\t").rename(columns=lambda column: column.replace("bleu", "score"))
+    masked = pd.read_csv(run / "ablation.tsv", sep="\t").rename(
+        columns=lambda column: re.sub("^(bleu|accuracy|cosine)", "score", column)
+    )
     masked = masked.assign(experiment=name, seed=described.seed)
     tables = {"measures": gathered("measures", runs), "michel_table1": masked}
     if len(runs) > 1:

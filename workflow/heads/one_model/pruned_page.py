@@ -19,7 +19,7 @@ from heads.model.folder import load_model
 from heads.one_model.answering import maps_of_any, score_of_answers, told_by
 from heads.one_model.measuring import Measuring, Text
 from heads.one_model.page import content_of
-from heads.one_model.shrinking import run_of_target, smaller
+from heads.one_model.shrinking import needs_control, run_of_target, smaller
 from heads.one_model.workplace import Workplace
 from heads.text.vocabulary import Tokens
 from heads.training.devices import pick
@@ -43,8 +43,9 @@ def pruned_page(place: Workplace, name: str, scope: str, sizes: Sequence[int], d
     Measuring(place.baseline, text, baseline, on, tell).measure()
     write_text(baseline / "train.jsonl", json.dumps({"update": 0, "updates": 0, "dev_loss": None}) + "\n")
     runs = [baseline]
-    for target in (CONTROL, *(Target.of_choice("gates", kept) for kept in sizes)):
-        tell(f"what it translates: {target}")
+    control = [CONTROL] * needs_control(place)
+    for target in (*control, *(Target.of_choice("gates", kept) for kept in sizes)):
+        tell(f"what it answers: {target}")
         smaller(place, scope, target)
         for kind in ("gates", "pruned"):
             trained = run_of_target(place, kind, scope, target)

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from heads.base.files import UserError, read_json, read_jsonl, read_tsv
-from heads.base.names import ACCURACY, BLEU, CLASSIFICATION, METRICS, ONLY_OF, REFERENCES, SCORES, TRANSLATION, WMT
+from heads.base.names import BLEU, METRICS, ONLY_OF, REFERENCES, SCORES, TASK_OF, TRANSLATION, WMT
 from heads.base.runs import Run, run_of
 from heads.base.targets import CONTROL, Target
 from heads.model.shape import shape_of
@@ -59,7 +59,7 @@ def _score(path: Path) -> Iterator[Record]:
 def _scored(path: Path) -> Iterator[Record]:
     # Files name their columns after the metric, and have Matthews' correlation beside accuracy.
     for row in read_tsv(path):
-        metric = ACCURACY if ACCURACY in row else BLEU
+        metric = next(name for name in METRICS if name in row)
         named = {name.replace(metric, "score"): value for name, value in row.items()}
         yield {"metric": metric, **dict.fromkeys(MATTHEWS), **named}
 
@@ -196,8 +196,7 @@ def load_runs(need: Need, folders: Sequence[Path], compared_with: Mapping[str, s
         experiment, run = named_run(folder)
         if need.wants(run):
             identity = {"experiment": experiment, **run.columns}
-            classifies = (folder / SCORES[ACCURACY]).exists()
-            passed_over = ONLY_OF[TRANSLATION if classifies else CLASSIFICATION]
+            passed_over = _of_other_tasks(folder)
             for name in need.files[run.kind]:
                 if name in passed_over or (name in need.optional and not (folder / name).exists()):
                     continue
@@ -209,6 +208,12 @@ def load_runs(need: Need, folders: Sequence[Path], compared_with: Mapping[str, s
             compared_with=[(compared_with or {}).get(e, WMT) for e in model["experiment"]]
         )
     return frames
+
+
+def _of_other_tasks(folder: Path) -> list[str]:
+    """Files that a run is not asked for, as its model is scored by another metric than they are of."""
+    own = next((TASK_OF[metric] for metric, file in SCORES.items() if (folder / file).exists()), TRANSLATION)
+    return [name for task, names in ONLY_OF.items() if task != own for name in names]
 
 
 def named_run(folder: Path) -> tuple[str, Run]:
