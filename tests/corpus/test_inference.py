@@ -224,14 +224,14 @@ def test_no_word_or_pair_of_words_of_a_sentence_is_commoner_under_one_label() ->
 
 
 def test_the_words_of_both_sentences_help_but_do_not_solve_it(pairs: tuple[list[Inference], list[Inference]]) -> None:
-    assert 0.5 < guessed(*pairs, both) < 0.8
+    assert 0.6 < guessed(*pairs, both) < 0.85
 
 
 def test_the_words_of_both_sentences_do_not_help_where_they_are_shared(
     pairs: tuple[list[Inference], list[Inference]],
 ) -> None:
-    shared = [square for square in islice(squares(5), 600) if shares_its_words(square)]
-    assert 60 < len(shared) < 180
+    shared = [square for square in islice(squares(5), 1500) if shares_its_words(square)]
+    assert 60 < len(shared) < 150
     assert abs(guessed(pairs[0], [*chain.from_iterable(shared)], both) - 1 / 3) < 0.05
 
 
@@ -239,6 +239,17 @@ def test_the_words_of_both_sentences_hardly_say_who_is_older(pairs: tuple[list[I
     compared = [*chain.from_iterable(of_template(TEMPLATES[-1], 100))]
     assert " than " in compared[0].premise.text
     assert guessed(pairs[0], compared, both) < 0.45
+
+
+def test_where_its_clause_stands_in_the_premise_does_not_tell_the_label() -> None:
+    met = Counter[tuple[int, str]]()
+    for pair in chain.from_iterable(of_template(TEMPLATES[0], 1500)):
+        keys = [meaning(clause)[0] for clause in clauses(pair.premise.text)]
+        if len(keys) == len(LABELS):
+            [asked] = clauses(pair.hypothesis.text)
+            met[keys.index(meaning(asked)[0]), pair.label] += 1
+    assert len(met) == 9 and met.total() > 500
+    assert max(met.values()) < 1.4 * min(met.values())
 
 
 def test_the_same_seed_writes_the_same() -> None:

@@ -31,7 +31,7 @@ LABELS = (ENTAILMENT, CONTRADICTION, NEUTRAL) = ("entailment", "contradiction", 
 """By the state of the hypothesis's topic in the premise."""
 ASSERTED, EXCLUDED, OPEN, ASKED, DENIED = range(5)
 TOPICS = range(3)
-SHARED, BRIEF, DENYING = 0.2, 0.8, 0.3
+SHARED, BRIEF, DENYING = 0.07, 0.95, 0.3
 """Shares: of scenes whose topics share words; of the others, of those silent on what is open; of denied hypotheses."""
 CAPACITY = 10_000_000
 
@@ -39,7 +39,7 @@ TEMPLATES = tuple(tuple(cells[:5]) for cells in rows("templates.tsv"))
 """Clauses about a topic that is asserted, excluded and open in a premise, asked for and denied in a hypothesis."""
 
 # No singular ends in -s and no noun begins with a vowel; all plurals are made with -s.
-PEOPLE = ("boy", "girl", "doctor", "teacher", "soldier", "farmer", "student", "singer")
+PEOPLE: tuple[str, ...] = ("boy", "girl", "doctor", "teacher", "soldier", "farmer", "student", "singer")
 PEOPLE += ("nurse", "lawyer", "guard", "king")
 ALONE = {"sleep": "slept", "sing": "sang", "dance": "danced", "laugh": "laughed", "work": "worked", "wait": "waited"}
 ALONE |= {"cry": "cried", "smile": "smiled"}
