@@ -75,9 +75,9 @@ def build_grammar_pairs(corpus: GrammarPairsCorpus, stage: Path) -> list[dict[st
     return rows
 
 
-def grammar_inferences(corpus: GrammarPairsCorpus, split: str, *, with_trees: bool = False) -> Iterator[Inference]:
+def grammar_inferences(corpus: GrammarPairsCorpus, split: str) -> Iterator[Inference]:
     """The first `pairs[split]` pairs of a split, whose squares stand in it whole; the same at every call."""
-    return first_of_split(corpus.seed, split, getattr(corpus.pairs, split), with_trees=with_trees)
+    return first_of_split(corpus.seed, split, getattr(corpus.pairs, split))
 
 
 def write_out_of_domain(corpus: ExamplesCorpus, stage: Path, downloads: Path) -> int:

@@ -33,14 +33,12 @@ def grammar_trees(corpus: GrammarCorpus, split: str, text: Path) -> Iterator[Sen
 
 def grammar_pair_trees(corpus: GrammarPairsCorpus, split: str, text: Path) -> Iterator[Sentence]:
     """The trees of premise and hypothesis of each line of `text`, one behind the other."""
-    pairs = grammar_inferences(corpus, split, with_trees=True)
+    pairs = grammar_inferences(corpus, split)
     with open_text(text) as stream:
         for number, line in enumerate(stream, 1):
             pair = next(pairs, None)
             if pair is None or pair.text != line.removesuffix("\n"):
                 raise UserError(f"{text}, line {number} does not come from this grammar corpus: build the corpus anew.")
-            assert pair.premise.tree is not None
-            assert pair.hypothesis.tree is not None
             yield pair.premise.tree
             yield pair.hypothesis.tree
 
