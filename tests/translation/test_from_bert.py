@@ -20,10 +20,11 @@ from heads.model.classifier import Classifier
 from heads.model.folder import load_classifier, save_folder
 from heads.model.head_removal import prune
 from heads.model.shape import facts_of
+from heads.text.bytepieces import vocabulary_of
 from heads.text.encoding import opened
 from heads.text.labels import Labels
 from heads.text.special_ids import BOS, EOS, PAD, UNK
-from heads.text.wordpieces import WordPieces, vocabulary_of
+from heads.text.wordpieces import WordPieces
 from heads.translation.bert_folder import read_bert
 from heads.translation.classifiers import export_classifier, import_classifier
 from heads.translation.from_bert import model_of_bert

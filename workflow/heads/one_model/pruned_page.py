@@ -19,7 +19,8 @@ from heads.one_model.measuring import GREEDY, MAPS, Measuring, Text
 from heads.one_model.page import content_of
 from heads.one_model.shrinking import run_of_target, smaller
 from heads.one_model.workplace import Workplace
-from heads.text.vocabulary import Tokens, Vocabulary
+from heads.text.bytepieces import vocabulary_of
+from heads.text.vocabulary import Tokens
 from heads.training.devices import pick
 from heads.translation.model_folder import VOCABULARIES
 from heads.translation.scoring import scored
@@ -58,7 +59,7 @@ def _answers(model_folder: Path, run: Path, bpe: Path, device: torch.device) -> 
     model = load_folder(model_folder).to(device)
     source, target = (bpe / name for name in VOCABULARIES)
     tokens, wanted = Tokens(bpe / "source.safetensors"), read_lines(bpe / "target.txt")
-    score = scored(model, tokens, wanted, Vocabulary(target), GREEDY, device)[2]
+    score = scored(model, tokens, wanted, vocabulary_of(target), GREEDY, device)[2]
     write_json(run / "bleu.json", {**score, "against": UNPRUNED})
     found = maps_of_sentences(model, source, target, bpe / "source.txt", MAPS, GREEDY)
     write_text(run / "maps.json", json.dumps(found, ensure_ascii=False) + "\n")

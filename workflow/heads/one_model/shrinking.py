@@ -28,7 +28,8 @@ from heads.one_model.measuring import GREEDY
 from heads.one_model.workplace import Workplace
 from heads.pruning.gates import COLUMNS, gate_rows
 from heads.pruning.removal import remove_closed
-from heads.text.vocabulary import Tokens, Vocabulary
+from heads.text.bytepieces import vocabulary_of
+from heads.text.vocabulary import Tokens
 from heads.training.devices import label_of, pick
 from heads.training.job import Job, begin, frozen_beside, pruning_of, run_job
 from heads.translation.model_folder import VOCABULARIES
@@ -182,7 +183,7 @@ def _loss(place: Workplace, scope: str, folder: Path, kept: int, split: str, dev
 
 def _translations(place: Workplace, folder: Path, split: str, device: str) -> Sequence[str]:
     on = pick(device, 1)
-    model, vocabulary = load_folder(folder).to(on), Vocabulary(place.bpe / VOCABULARIES[1])
+    model, vocabulary = load_folder(folder).to(on), vocabulary_of(place.bpe / VOCABULARIES[1])
     return searched(model, every_pair(Tokens(place.tokens(split, SIDES[0]))), vocabulary, GREEDY, on)[1]
 
 

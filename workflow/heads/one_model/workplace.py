@@ -12,8 +12,8 @@ from heads.base.files import UserError, read_json, write_json
 from heads.base.names import SIDES, SPLITS
 from heads.model.folder import WEIGHTS
 from heads.model.shape import FACTS
+from heads.text.bytepieces import vocabulary_of
 from heads.text.encoding import encode_file
-from heads.text.vocabulary import Vocabulary
 from heads.training.devices import pick
 from heads.translation.distilled import distinct, write_distilled
 from heads.translation.model_folder import VOCABULARIES, vocabulary_folder
@@ -75,7 +75,7 @@ class Workplace:
                 )
                 write_distilled(sources, translator, source, target, tell)
             for side, name in zip(SIDES, VOCABULARIES, strict=True):
-                encode_file(self.text(split, side), Vocabulary(self.bpe / name), self.tokens(split, side))
+                encode_file(self.text(split, side), vocabulary_of(self.bpe / name), self.tokens(split, side))
 
 
 def splits_of(lines: Sequence[str], most: int) -> dict[str, list[str]]:

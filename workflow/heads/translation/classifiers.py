@@ -13,9 +13,10 @@ from heads.base.provenance import made_by
 from heads.model.folder import HEADS, load_classifier, save_folder
 from heads.model.head_removal import COLUMNS, head_rows
 from heads.model.shape import ModelShape, facts_of
+from heads.text.bytepieces import vocabulary_of
 from heads.text.labels import Labels, write_labels
 from heads.text.vocabulary import facts_beside
-from heads.text.wordpieces import WordPieces, vocabulary_of, write_word_pieces
+from heads.text.wordpieces import WordPieces, write_word_pieces
 from heads.translation.agreement import TOLERANCE
 from heads.translation.bert_folder import BertFolder, read_bert
 from heads.translation.export import exported_already, new_folder
