@@ -72,7 +72,7 @@ def onnx(folder: Path, target: Vocabulary) -> Way:
     """As the script beside an export does, a line at a time."""
     from heads.translation.translate_onnx import Model, Segmenter
 
-    model, source = Model(folder), Segmenter(folder)
+    model, source = Model(folder), Segmenter(folder, "source")
 
     def translate(lines: Sequence[str]) -> list[str]:
         found = [model.translate([*source.encode(line), EOS], 1, 1.0, 0, "false") for line in lines]

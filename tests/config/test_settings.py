@@ -107,8 +107,11 @@ def test_a_stage_is_told_the_sections_that_its_command_reads_and_no_other(config
     expected = {name: dict(experiment[name]) for name in SECTIONS_READ[stage]}
     if stage == "baseline":
         # Of imports a training is told nothing, so that it does not run again because there are such.
-        of_imports = ("pretrained", "fine_tuning_updates", "decoder", "new_weights_rate", "labels", "prefix")
-        assert [expected["baseline"].pop(key) for key in of_imports] == ["", 0, "", 10.0, [], ""]
+        of_imports = (
+            *("pretrained", "fine_tuning_updates", "decoder", "new_weights_rate", "labels", "prefix"),
+            *("source_language", "target_language"),
+        )
+        assert [expected["baseline"].pop(key) for key in of_imports] == ["", 0, "", 10.0, [], "", "", ""]
     assert stage_settings(experiment, stage) == expected
 
 
@@ -168,6 +171,7 @@ def test_lists_are_replaced_whole_and_nothing_given_is_changed() -> None:
         ),
         ("baseline.decoder", "lstm", r"baseline\.decoder is 'lstm'.*self_attention"),
         ("baseline.labels", ["a", "b"], r"baseline\.labels is of imported models: name one as pretrained, or take it"),
+        ("baseline.target_language", "de", r"baseline\.target_language is of imported models: name one as pretrained"),
         ("baseline.prefix", ">>ru<<", r"baseline\.prefix is of imported models: name one as pretrained, or take it"),
         (
             "baseline",

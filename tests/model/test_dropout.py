@@ -68,9 +68,9 @@ def test_the_gradient_passes_where_values_do() -> None:
     torch.testing.assert_close(states.grad, found.detach())
 
 
-def test_an_embedding_is_dropped_together_with_its_position() -> None:
+def test_an_embedding_is_dropped_together_with_its_position(tiny_shape: Callable[..., ModelShape]) -> None:
     torch.manual_seed(1)
-    embedding, ids = Embedding(9, 24, P), torch.arange(60).reshape(3, 20) % 9
+    embedding, ids = Embedding(tiny_shape(width=24, dropout=P), 9), torch.arange(60).reshape(3, 20) % 9
     assert_each_on_its_own(assert_dropped(embedding(ids), embedding.eval()(ids)).flatten(0, 1))
 
 

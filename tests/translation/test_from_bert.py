@@ -21,10 +21,11 @@ from heads.model.classifier import Classifier
 from heads.model.folder import load_classifier, save_folder
 from heads.model.head_removal import prune
 from heads.model.shape import facts_of
+from heads.text.bytepieces import vocabulary_of
 from heads.text.encoding import opened
 from heads.text.labels import Labels
 from heads.text.special_ids import BOS, EOS, PAD, UNK
-from heads.text.wordpieces import WordPieces, vocabulary_of
+from heads.text.wordpieces import WordPieces
 from heads.translation.bert_folder import read_bert
 from heads.translation.encoders_alone import export_alone, import_bert
 from heads.translation.from_bert import labels_of, model_of_bert

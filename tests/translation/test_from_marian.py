@@ -165,7 +165,11 @@ def spoilt(good: Path, tmp_path: Path, name: str) -> tuple[Path, Path]:
 
 
 BAD: dict[str, tuple[str, Callable[[Path], Any], str]] = {
-    "another model": ("config.json", lambda p: changed(p, model_type="t5"), "config.json is of t5, not of marian"),
+    "another model": (
+        "config.json",
+        lambda p: changed(p, model_type="t5"),
+        "config.json is of t5, which is not read here: marian, m2m",
+    ),
     "no segmenter": ("source.spm", Path.unlink, "has no source.spm: copy it from where the model is from"),
     "no vocabulary": ("vocab.json", Path.unlink, "has no vocab.json"),
     "a segmenter that is none": ("target.spm", lambda p: p.write_bytes(b"\xff" * 50), "target.spm is no SentencePiece"),

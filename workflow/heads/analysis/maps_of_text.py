@@ -16,9 +16,9 @@ from heads.model.transformer import Transformer
 from heads.syntax.alignment import Words, words_of
 from heads.syntax.conllu import Sentence, read_conllu
 from heads.syntax.tokenising import words_of_text
+from heads.text.bytepieces import vocabulary_of
 from heads.text.labels import Labels
 from heads.text.vocabulary import Vocabulary
-from heads.text.wordpieces import vocabulary_of
 
 
 def maps_of_sentences(
@@ -30,7 +30,7 @@ def maps_of_sentences(
     search: TranslateSettings,
 ) -> list[dict[str, Any]]:
     """As of `heads.analysis.attention_maps.maps`; sentences: trees, CoNLL-U, or plain lines in a .txt."""
-    source, target = Vocabulary(source_bpe), Vocabulary(target_bpe)
+    source, target = vocabulary_of(source_bpe), vocabulary_of(target_bpe)
     is_text = sentences.suffix == ".txt"
     lines = map(words_of_text, read_lines(sentences)) if is_text else read_conllu(sentences)
     shown = sentences_to_show(words_of(lines, source), settings)

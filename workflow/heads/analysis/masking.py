@@ -19,6 +19,7 @@ from heads.model.sentence_encoder import SentenceEncoder
 from heads.model.sublayers import Gates
 from heads.model.transformer import Transformer
 from heads.text.batches import Pairs, cut, pad
+from heads.text.bytepieces import vocabulary_of
 from heads.text.labels import Labels
 from heads.text.vocabulary import Tokens, Vocabulary
 from heads.translation.drafts import Drafted
@@ -60,7 +61,7 @@ def answers_of(
         )
     lines = lines[: search.sentences or None]
     if isinstance(model, Transformer):
-        pairs, vocabulary = every_pair(tokens), Vocabulary(target_bpe)
+        pairs, vocabulary = every_pair(tokens), vocabulary_of(target_bpe)
         if much_alike and search.beam == 1:
             drafted = Drafted(model, pairs, device, batch_tokens=search.batch_tokens, limit=search.sentences)
             return partial(_drafted, drafted, vocabulary), lines, BLEU

@@ -19,6 +19,13 @@ def add_device_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--threads", type=int, default=1, help="CPU threads for torch")
 
 
+def add_language_arguments(parser: argparse.ArgumentParser) -> None:
+    """The flags by which a model of several languages is told which to translate."""
+    parser.add_argument("--prefix", default="", help='what each source sentence begins with, such as ">>ru<<"')
+    parser.add_argument("--source-language", default="", help="of M2M100, NLLB or mBART: en, eng_Latn or en_XX")
+    parser.add_argument("--target-language", default="", help="of M2M100, NLLB or mBART: de, deu_Latn or de_DE")
+
+
 def add_masking_arguments(parser: argparse.ArgumentParser) -> None:
     """Flags of every command that translates with masked heads."""
     parser.add_argument("--settings", type=Path, required=True, help="settings of the stage, YAML")

@@ -14,7 +14,7 @@ from heads.config.analyses import AlignmentHeadsSettings
 from heads.config.settings import section
 from heads.model.folder import load_folder
 from heads.syntax.pharaoh import aligned_pairs, lines_of
-from heads.text.vocabulary import Vocabulary
+from heads.text.bytepieces import vocabulary_of
 from heads.training.devices import label_of, pick
 
 
@@ -39,7 +39,7 @@ def run(arguments: argparse.Namespace) -> str:
     texts = [lines_of(path) for path in (arguments.source, arguments.target)]
     words = [lines_of(path) for path in (arguments.source_words, arguments.target_words)]
     pairs = aligned_pairs(lines_of(arguments.links), texts, words)
-    vocabularies = [Vocabulary(path) for path in (arguments.source_bpe, arguments.target_bpe)]
+    vocabularies = [vocabulary_of(path) for path in (arguments.source_bpe, arguments.target_bpe)]
     golds = golds_of(pairs, vocabularies, settings, str(arguments.links))
     device = pick(arguments.device, arguments.threads)
     model = load_folder(arguments.model).to(device)

@@ -14,7 +14,7 @@ from heads.config.analyses import AlignmentHeadsSettings
 from heads.config.settings import section
 from heads.model.folder import load_folder
 from heads.syntax.pharaoh import aligned_pairs, lines_of
-from heads.text.vocabulary import Vocabulary
+from heads.text.bytepieces import vocabulary_of
 from heads.training.devices import label_of, pick
 
 
@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> str:
     """Measure and write the table."""
     settings = section(AlignmentHeadsSettings, read_yaml(arguments.settings)["alignment_heads"])
-    vocabularies = [Vocabulary(path) for path in (arguments.source_bpe, arguments.target_bpe)]
+    vocabularies = [vocabulary_of(path) for path in (arguments.source_bpe, arguments.target_bpe)]
     texts = [lines_of(path) for path in (arguments.source, arguments.target)]
     given = arguments.links is not None
     if given:

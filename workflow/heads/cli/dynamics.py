@@ -15,8 +15,8 @@ from heads.config.analyses import ConfidenceSettings, RolesSettings
 from heads.config.settings import section
 from heads.model.folder import load_model
 from heads.text.batches import measured_pairs
+from heads.text.bytepieces import vocabulary_of
 from heads.text.vocabulary import Tokens
-from heads.text.wordpieces import vocabulary_of
 from heads.training.checkpointing import course_of
 from heads.training.devices import label_of, pick
 

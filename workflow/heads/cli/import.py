@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 from heads.base.names import TRANSLATION
+from heads.cli._flags import add_language_arguments
 from heads.translation.opening import import_any
 
 
@@ -22,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a folder (Marian, save_pretrained), a name on the hub, or a pair of Firefox's such as firefox/en-de",
     )
     parser.add_argument("--output", type=Path, required=True, help="folder to make")
-    parser.add_argument("--prefix", default="", help='what each source sentence begins with, such as ">>ru<<"')
+    add_language_arguments(parser)
     parser.add_argument(
         "--labels", nargs="+", default=(), help="of a BERT, in the order of its classifier, where it does not name them"
     )
@@ -30,6 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Write the folder and say how to use it."""
-    task = import_any(arguments.pretrained.as_posix(), arguments.output, arguments.prefix, arguments.labels)
+    told = (arguments.prefix, arguments.labels, (arguments.source_language, arguments.target_language))
+    task = import_any(arguments.pretrained.as_posix(), arguments.output, *told)
     if task == TRANSLATION:
         print(f"python -m heads translate --model {arguments.output} < source.txt", file=sys.stderr)

@@ -34,7 +34,8 @@ def run(arguments: argparse.Namespace) -> str:
     content = job.content
     settings, training = section(BaselineSettings, content["baseline"]), section(TrainingSettings, content["training"])
     found, folder = format_of(settings.pretrained, content.get(TASK, TRANSLATION))
-    model = READERS[found.name].model(folder, Wishes(labels=settings.labels, seed=arguments.seed))
+    languages = (settings.source_language, settings.target_language)
+    model = READERS[found.name].model(folder, Wishes("", settings.labels, arguments.seed, *languages))
     if not settings.fine_tuning_updates:
         scores = save_untrained(job, model, training)
         arguments.checkpoints.mkdir(parents=True, exist_ok=True)

@@ -24,5 +24,6 @@ def run(arguments: argparse.Namespace) -> None:
     content = read_yaml(arguments.settings)
     settings = section(BaselineSettings, content["baseline"])
     found, folder = format_of(settings.pretrained, content.get(TASK, TRANSLATION))
-    wishes = Wishes(settings.prefix, settings.labels)
+    languages = (settings.source_language, settings.target_language)
+    wishes = Wishes(settings.prefix, settings.labels, 0, *languages)
     READERS[found.name].vocabularies(folder, arguments.out_folder, wishes)

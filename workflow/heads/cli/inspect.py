@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from heads.base.files import UserError, read_lines, write_text
-from heads.cli._flags import add_device_arguments
+from heads.cli._flags import add_device_arguments, add_language_arguments
 from heads.one_model.inspecting import inspect
 from heads.one_model.measuring import STEPS, Text
 from heads.one_model.progress import Progress
@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--causal", action="store_true", help="fit causal gates too: which heads help, interfere or do neither"
     )
-    parser.add_argument("--prefix", default="", help='what each source sentence begins with, such as ">>ru<<"')
+    add_language_arguments(parser)
     add_device_arguments(parser)
 
 
@@ -50,6 +50,7 @@ def run(arguments: argparse.Namespace) -> None:
             masked=arguments.masked,
             causal=arguments.causal,
             prefix=arguments.prefix,
+            languages=(arguments.source_language, arguments.target_language),
             device=arguments.device,
             threads=arguments.threads,
             tell=progress.tell,

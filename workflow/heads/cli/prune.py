@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from heads.base.files import UserError, read_lines, write_text
-from heads.cli._flags import add_device_arguments
+from heads.cli._flags import add_device_arguments, add_language_arguments
 from heads.one_model.inspecting import shown_name
 from heads.one_model.pruned_page import pruned_page
 from heads.one_model.shrinking import heads_of, shrunk, speed_won
@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--sentences", type=int, default=20000, help="read so many of the text at most (20000)")
     parser.add_argument("--updates", type=int, default=400, help="of the training with gates (400)")
-    parser.add_argument("--prefix", default="", help='what each source sentence begins with, such as ">>ru<<"')
+    add_language_arguments(parser)
     add_device_arguments(parser)
 
 
@@ -46,10 +46,12 @@ def run(arguments: argparse.Namespace) -> None:
         raise UserError(f"{arguments.output} is already there: delete it or give another folder.")
     wish, lines = wish_of(arguments.keep, arguments.loss, arguments.updates), read_lines(arguments.text)
     splits = splits_of(lines, arguments.sentences)
+    languages = (arguments.source_language, arguments.target_language)
     tell = partial(print, file=sys.stderr, flush=True)
-    with opened(arguments.model, arguments.prefix) as folder:
+    with opened(arguments.model, arguments.prefix, languages=languages) as folder:
         wish.sizes(heads_of(folder, wish.scope))
         asked = {"model": arguments.model, "text": fingerprint_of(splits), "updates": wish.updates}
+        asked |= {"languages": " ".join(languages)} if any(languages) else {}
         place = Workplace(arguments.output.with_name(f".{arguments.output.name}.unfinished"), asked)
         place.lay_out(folder)
     place.answer(splits, arguments.device, tell)

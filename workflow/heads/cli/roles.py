@@ -13,8 +13,8 @@ from heads.config.analyses import RolesSettings
 from heads.config.settings import section
 from heads.model.folder import load_model
 from heads.syntax.alignment import ALIGNMENT_COLUMNS
+from heads.text.bytepieces import vocabulary_of
 from heads.text.vocabulary import Tokens
-from heads.text.wordpieces import vocabulary_of
 from heads.training.devices import label_of, pick
 
 

@@ -13,7 +13,8 @@ from heads.cli._flags import add_device_arguments
 from heads.config.analyses import TranslateSettings
 from heads.config.settings import section
 from heads.model.folder import load_folder
-from heads.text.vocabulary import Tokens, Vocabulary
+from heads.text.bytepieces import vocabulary_of
+from heads.text.vocabulary import Tokens
 from heads.training.devices import label_of, pick
 from heads.translation.beam_search import bleu, bleu_statistics
 from heads.translation.bleu import COLUMNS
@@ -42,7 +43,7 @@ def run(arguments: argparse.Namespace) -> str:
     device = pick(arguments.device, arguments.threads)
     settings = section(TranslateSettings, read_yaml(arguments.settings)["translate"])
     model = load_folder(arguments.model).to(device)
-    source, vocabulary = Tokens(arguments.source), Vocabulary(arguments.target_bpe)
+    source, vocabulary = Tokens(arguments.source), vocabulary_of(arguments.target_bpe)
     references = read_lines(arguments.references)
     texts, references, score = scored(model, source, references, vocabulary, settings, device)
     if arguments.text:

@@ -63,7 +63,7 @@ def kinds_of(experiment: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _check_import(where: str, baseline: Mapping[str, Any]) -> None:
     """Hold what only imported models have, and what only trained ones have, against the other."""
-    for key in ("fine_tuning_updates", "decoder", "labels", "prefix"):
+    for key in ("fine_tuning_updates", "decoder", "labels", "prefix", "source_language", "target_language"):
         if baseline[key] and not baseline["pretrained"]:
             raise UserError(f"{where}.baseline.{key} is of imported models: name one as pretrained, or take it out.")
     if baseline["decoder"] and not baseline["fine_tuning_updates"]:

@@ -47,7 +47,10 @@ STAGE_SECTIONS: dict[str, tuple[str, ...]] = {
     "checkpoints": ("checkpoints", "importance", "training"),
 }
 """Which sections of an experiment each stage is given; a change elsewhere can not rerun it."""
-OF_IMPORTS = ("pretrained", "fine_tuning_updates", "decoder", "new_weights_rate", "labels", "prefix")
+OF_IMPORTS = (
+    *("pretrained", "fine_tuning_updates", "decoder", "new_weights_rate", "labels", "prefix"),
+    *("source_language", "target_language"),
+)
 """Keys of the section `baseline` that the stage of that name is not given: it is not run where they say anything."""
 
 

@@ -135,8 +135,8 @@ class BaselineSettings(UnprunedSettings):
     pretrained: Text = setting(
         "",
         "OURS: a folder as transformers' save_pretrained writes it of a MarianMTModel with its tokeniser (OPUS-MT's), "
-        "or of a BERT where the corpus has labels, whose vocabularies and weights stand in for bpe, model and this "
-        "training; empty: train",
+        "of an M2M100, NLLB, BART or mBART, or of a BERT where the corpus has labels, whose vocabularies and weights "
+        "stand in for bpe, model and this training; empty: train",
     )
     fine_tuning_updates: CountOrZero = setting(
         0, "OURS: so long that model is first trained on this corpus, in place of updates; 0: it is taken as it is"
@@ -154,6 +154,8 @@ class BaselineSettings(UnprunedSettings):
     prefix: Text = setting(
         "", 'what each source sentence begins with where that model knows several target languages, such as ">>ru<<"'
     )
+    source_language: Text = setting("", "what that model calls it, if it knows many: en, eng_Latn or en_XX")
+    target_language: Text = setting("", "the same of the target: de, deu_Latn or de_DE")
 
 
 @dataclass(frozen=True, slots=True)

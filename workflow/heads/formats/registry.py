@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from heads.base import bert, marian
+from heads.base import bert, fairseq, marian
 from heads.base.files import UserError
 from heads.base.names import CLASSIFICATION, TRANSLATION
 from heads.base.packaged import place_of
@@ -41,6 +41,7 @@ def _has_config(folder: Path) -> bool:
 
 FORMATS = (
     Format("bert", CLASSIFICATION, _has_config, bert.files_of, bert.heads_of, bert.not_there),
+    Format("fairseq", TRANSLATION, fairseq.fits, fairseq.files_of, marian.heads_of, fairseq.not_there),
     Format("firefox", TRANSLATION, firefox.fits, firefox.files_of, firefox.heads_of, marian.not_there),
     Format("marian", TRANSLATION, _has_config, marian.files_of, marian.heads_of, marian.not_there),
 )

@@ -6,46 +6,28 @@ start is BOS and separator EOS. Letters of shapes as in `heads.model.encoder`.
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor, nn
 
 from heads.model.attention import Trace
 from heads.model.dropout import drop
-from heads.model.encoder import Embedding, Encoder, final_norm, sinusoids
+from heads.model.encoder import Embedding, Encoder, final_norm
 from heads.model.linear import Linear
-from heads.model.shape import LEARNED, ModelShape
+from heads.model.shape import ModelShape
 from heads.model.sublayers import Gates, Layer
 from heads.text.special_ids import EOS
 
 
 class ExampleEmbedding(Embedding):
-    """Embeddings of pieces, of positions, learnt or sinusoidal, and of what sentence a piece is of, with a norm."""
+    """Embeddings of pieces and positions, and of what sentence a piece is of."""
 
     def __init__(self, shape: ModelShape) -> None:
-        scaled, layout = shape.scaled_embedding, shape.positions
-        super().__init__(shape.source_pieces, shape.width, shape.dropout, scaled=scaled, layout=layout)
-        self.positions = self.table(shape.max_positions) if shape.positions == LEARNED else None
+        super().__init__(shape, shape.source_pieces)
         self.types = self.table(shape.token_types) if shape.token_types else None
-        self.norm = nn.LayerNorm(shape.width, eps=shape.norm_epsilon) if shape.embedding_norm else nn.Identity()
 
-    def table(self, rows: int) -> nn.Embedding:
-        """Vectors as long as those of pieces are at first."""
-        made = nn.Embedding(rows, self.width)
-        nn.init.normal_(made.weight, std=self.width**-0.5)
-        return made
-
-    def forward(self, ids: Tensor, first_position: int = 0) -> Tensor:
-        """Ids [B, S] to states [B, S, D]. `first_position` is where they begin."""
-        states = self.pieces(ids)
-        if self.types is not None:
-            states = states + self.types(token_types(ids))
-        where = torch.arange(first_position, first_position + ids.shape[1], device=ids.device)
-        if self.positions is not None:
-            states = (states + self.positions(where)) * self.factor
-        else:
-            signals = (first_position, states.dtype, states.device)
-            states = states * self.factor + sinusoids(ids.shape[1], self.width, *signals, layout=self.layout)
-        return drop(self.norm(states), self.dropout, training=self.training)
+    def vectors(self, ids: Tensor) -> Tensor:
+        """Of ids [B, S], without positions [B, S, D]."""
+        pieces = super().vectors(ids)
+        return pieces if self.types is None else pieces + self.types(token_types(ids))
 
 
 def token_types(ids: Tensor) -> Tensor:

@@ -19,36 +19,59 @@ from torch import Tensor, nn
 from heads.model.attention import Trace
 from heads.model.dropout import drop
 from heads.model.linear import Linear
-from heads.model.shape import ModelShape
+from heads.model.shape import LEARNED, ModelShape
 from heads.model.sublayers import Gates, Pass, parts_of, run_through
 from heads.model.tied import TiedEmbedding, TiedLinear
+from heads.text.special_ids import BOS
 
 CPU = torch.device("cpu")
 Pieces = nn.Embedding | TiedEmbedding
 
 
 class Embedding(nn.Module):
-    """Piece embeddings scaled by sqrt(D) plus sinusoidal positions (Vaswani et al. 2017, sec. 3.5)."""
+    """Piece embeddings scaled by sqrt(D) plus positions, sinusoidal (Vaswani et al. 2017, sec. 3.5) or learnt."""
 
-    def __init__(
-        self, pieces: int | Pieces, width: int, dropout: float, *, scaled: bool = True, layout: str = "interleaved"
-    ) -> None:
+    def __init__(self, shape: ModelShape, pieces: int | Pieces, start: int = 0) -> None:
         """pieces: how many there are, or those of another embedding whose matrix this one has too.
 
-        layout: of positions, see `sinusoids`.
+        start: the id whose vector a decoder's start has, if it has none of its own.
         """
         super().__init__()
-        self.pieces = nn.Embedding(pieces, width) if isinstance(pieces, int) else TiedEmbedding(pieces)
-        self.width, self.dropout = width, dropout
-        self.factor, self.layout = math.sqrt(width) if scaled else 1.0, layout
-        if isinstance(pieces, int):
-            nn.init.normal_(self.pieces.weight, std=width**-0.5)
+        self.width, self.dropout, self.start = shape.width, shape.dropout, start
+        self.factor = math.sqrt(shape.width) if shape.scaled_embedding else 1.0
+        self.first_position, self.layout = shape.first_position, shape.positions
+        self.pieces = self.table(pieces) if isinstance(pieces, int) else TiedEmbedding(pieces)
+        self.positions = self.table(shape.max_positions) if shape.positions == LEARNED else None
+        self.norm = nn.LayerNorm(shape.width, eps=shape.norm_epsilon) if shape.embedding_norm else nn.Identity()
+
+    def table(self, rows: int) -> nn.Embedding:
+        """Vectors that are about as long as 1 at first."""
+        made = nn.Embedding(rows, self.width)
+        nn.init.normal_(made.weight, std=self.width**-0.5)
+        return made
+
+    def vectors(self, ids: Tensor) -> Tensor:
+        """Of ids [B, Q], without positions [B, Q, D]."""
+        found: Tensor = self.pieces(torch.where(ids == BOS, self.start, ids) if self.start else ids)
+        return found
+
+    def signals(self, length: int, first: int = 0) -> Tensor:
+        """Of positions [length, D], of which `first` is where they begin in a sentence."""
+        weight = self.pieces.weight
+        if self.positions is not None:
+            signals: Tensor = self.positions(torch.arange(first, first + length, device=weight.device))
+            return signals
+        where = (self.first_position + first, weight.dtype, weight.device)
+        return sinusoids(length, self.width, *where, layout=self.layout)
+
+    def at(self, ids: Tensor, signals: Tensor) -> Tensor:
+        """States [B, Q, D] of ids [B, Q] at positions with these signals [Q, D]."""
+        states: Tensor = self.norm(self.vectors(ids) * self.factor + signals)
+        return states
 
     def forward(self, ids: Tensor, first_position: int = 0) -> Tensor:
         """Ids [B, Q] to states [B, Q, D]; `first_position` is where the first of them stands in its sentence."""
-        states = self.pieces(ids) * self.factor
-        where = (first_position, states.dtype, states.device)
-        states = states + sinusoids(ids.shape[1], self.width, *where, layout=self.layout)
+        states = self.at(ids, self.signals(ids.shape[1], first_position))
         return drop(states, self.dropout, training=self.training)
 
 
@@ -85,11 +108,6 @@ def to_attention(source_mask: Tensor) -> Tensor | None:
     if source_mask.device.type == "cpu" and bool(source_mask.all()):
         return None
     return source_mask[:, None, None, :]
-
-
-def embedding_of(shape: ModelShape, pieces: int | Pieces) -> Embedding:
-    """An embedding with sinusoidal positions, as a shape says."""
-    return Embedding(pieces, shape.width, shape.dropout, scaled=shape.scaled_embedding, layout=shape.positions)
 
 
 def final_norm(shape: ModelShape) -> nn.Module:

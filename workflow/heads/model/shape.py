@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -62,13 +63,23 @@ class ModelShape:
     """How many are learnt."""
     embedding_norm: bool = False
     decoder_past: str = "self_attention"
+    first_position: int = 0
+    """Of the first piece, where positions are not learnt."""
+    start_piece: int = 0
+    """The id whose embedding the decoder's start has; 0: one of its own."""
+    first_piece: int = 0
+    """The id that every translation begins with, such as its language's; 0: any."""
+    fixed_bias: bool = False
+    """The projection's bias does not learn: it only keeps ids away that are no pieces."""
 
     def __post_init__(self) -> None:
         """Raises ValueError for words that are not known here, and for what cannot be one."""
         if self.activation not in ACTIVATIONS or self.positions not in POSITIONS:
             raise ValueError(f"{self.activation} and {self.positions} are not both known")
-        if (self.positions == LEARNED) != (self.max_positions > 0) or (self.positions == LEARNED and not self.alone):
-            raise ValueError("positions are learnt where it is told how many, by encoders alone")
+        if (self.positions == LEARNED) != (self.max_positions > 0):
+            raise ValueError("positions are learnt where it is told how many")
+        if not all(0 <= piece < max(1, self.target_pieces) for piece in (self.start_piece, self.first_piece)):
+            raise ValueError("what a translation begins with is a piece of its vocabulary")
         if self.labels and (self.labels != self.target_pieces or self.layers("dec_self") or self.layers("dec_enc")):
             raise ValueError("a model that classifies has labels alone behind its encoder")
         if self.decoder_past not in PASTS or self.layers("dec_self") != self.decoder_layers * (not self.recurrent):
@@ -90,6 +101,11 @@ class ModelShape:
     def embeds(self) -> bool:
         """Whether it is of a model that makes one vector of a sentence."""
         return self.alone and not self.classifies
+
+    @property
+    def longest(self) -> int:
+        """How many pieces a text may have, its end counted: as many as positions are learnt."""
+        return self.max_positions or sys.maxsize
 
     @property
     def recurrent(self) -> bool:

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from heads.model.attention import Trace
-from heads.model.encoder import Encoder, embedding_of, final_norm, to_attention
+from heads.model.encoder import Embedding, Encoder, final_norm, to_attention
 from heads.model.kept import ROOM, Kept
 from heads.model.linear import Linear
 from heads.model.shape import ModelShape
@@ -75,9 +75,9 @@ class Transformer(Encoder):
 
     def __init__(self, shape: ModelShape) -> None:
         super().__init__(shape)
-        self.source_embedding = embedding_of(shape, shape.source_pieces)
-        shared = shape.shared_embedding
-        self.target_embedding = embedding_of(shape, self.source_embedding.pieces if shared else shape.target_pieces)
+        self.source_embedding = Embedding(shape, shape.source_pieces)
+        pieces = self.source_embedding.pieces if shape.shared_embedding else shape.target_pieces
+        self.target_embedding = Embedding(shape, pieces, shape.start_piece)
         self.encoder = nn.ModuleList(Layer(shape, i, decoder=False) for i in range(shape.encoder_layers))
         self.decoder = nn.ModuleList(Layer(shape, i, decoder=True) for i in range(shape.decoder_layers))
         self.encoder_norm, self.decoder_norm = final_norm(shape), final_norm(shape)
@@ -86,6 +86,8 @@ class Transformer(Encoder):
             if shape.tied_projection
             else Linear(shape.width, shape.target_pieces)
         )
+        if shape.fixed_bias:
+            self.projection.bias.requires_grad = False
         self.initialise()
 
     def decode(

@@ -15,8 +15,9 @@ from heads.config.analyses import MapsSettings, TranslateSettings
 from heads.model.encoder import Encoder
 from heads.model.shape import ModelShape
 from heads.model.transformer import Transformer
+from heads.text.bytepieces import vocabulary_of
 from heads.text.labels import Labels
-from heads.text.vocabulary import Tokens, Vocabulary
+from heads.text.vocabulary import Tokens
 from heads.translation.model_folder import VOCABULARIES
 from heads.translation.scoring import every_pair, score_of_texts, searched
 
@@ -30,7 +31,7 @@ def told_by(model: Encoder, tokens: Tokens, target: Path, device: torch.device) 
     target: its vocabulary of answers.
     """
     if isinstance(model, Transformer):
-        return searched(model, every_pair(tokens), Vocabulary(target), GREEDY, device)[1]
+        return searched(model, every_pair(tokens), vocabulary_of(target), GREEDY, device)[1]
     labels, count = Labels(target), len(tokens.lengths)
     if model.shape.embeds:
         return labels.words * count

@@ -16,6 +16,7 @@ from heads.one_model.measuring import Measuring, Tell, Text, checked
 from heads.one_model.page import content_of, notes_of, table_of
 from heads.training.devices import pick
 from heads.translation.opening import opened
+from heads.translation.readers import NO_LANGUAGES
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,7 @@ def inspect(
     masked: int = Text.masked,
     causal: bool = False,
     prefix: str = "",
+    languages: tuple[str, str] = NO_LANGUAGES,
     device: str = "auto",
     threads: int = 1,
     tell: Tell = lambda _: None,
@@ -51,12 +53,13 @@ def inspect(
     firefox/en-pt. references: their translations; without any the model's own stand in their place, and scores are
     fidelity to them. trees: a CoNLL-U file, for syntactic heads. masked: in so many sentences each head is masked
     alone. causal: fit causal gates as well (Nam et al. 2025), which takes minutes more. prefix: what each source
-    sentence begins with. Raises UserError for a model or text that cannot be used.
+    sentence begins with. languages: of source and target, as a model of many calls them. Raises UserError for a model
+    or text that cannot be used.
     """
     checked(sentences, references)
     text = Text(sentences, references, Path(trees) if trees else None, masked, causal=causal)
     name = shown_name(str(model))
-    with opened(str(model), prefix) as folder, TemporaryDirectory() as place:
+    with opened(str(model), prefix, languages=languages) as folder, TemporaryDirectory() as place:
         run = Path(place) / "results" / name / "baseline" / "seed-1"
         Measuring(folder, text, run, pick(device, threads), tell).measure()
         found: dict[str, Any] = content_of([run])

@@ -51,9 +51,9 @@ from heads.syntax.conllu import write_conllu
 from heads.syntax.pharaoh import lines_of
 from heads.syntax.tokenising import words_of_text
 from heads.text.batches import Batch, Pairs, measured_pairs
+from heads.text.bytepieces import vocabulary_of
 from heads.text.encoding import encode_file, opened
 from heads.text.vocabulary import Tokens
-from heads.text.wordpieces import vocabulary_of
 from heads.translation.model_folder import VOCABULARIES, load_vocabularies, vocabulary_folder
 
 INTERVAL = ("bleu_change_low", "bleu_change_high")

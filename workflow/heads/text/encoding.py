@@ -17,9 +17,9 @@ from safetensors.numpy import save_file
 from heads.base.files import UserError, atomic_path, read_json
 from heads.base.pool import in_order
 from heads.base.seals import blocks, sealed
+from heads.text.bytepieces import vocabulary_of
 from heads.text.labels import LABELS, Labels
 from heads.text.vocabulary import ID, OFFSET, batched_lines, facts_beside
-from heads.text.wordpieces import vocabulary_of
 
 
 class Encodes(Protocol):

@@ -6,7 +6,7 @@ unknown ones; rows that the SentencePiece model has no piece for get one that is
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -15,10 +15,11 @@ from heads.base.files import UserError
 from heads.text.special_ids import BOS, EOS, PAD, UNK
 
 
-def renumbered(content: bytes, pieces: Sequence[str], origin: Path) -> bytes:
+def renumbered(content: bytes, pieces: Sequence[str], origin: Path, signs: Collection[int] = ()) -> bytes:
     """The SentencePiece model of `content`, read from `origin`, with `pieces` as the names of its first ids.
 
-    The first four of them are padding, start, end and unknown. Raises UserError for what is no such model.
+    The first four of them are padding, start, end and unknown; `signs` are more that stand for no text. Raises
+    UserError for what is no such model.
     """
     try:
         message: Any = import_module("google.protobuf.message")
@@ -36,7 +37,7 @@ def renumbered(content: bytes, pieces: Sequence[str], origin: Path) -> bytes:
         raise UserError(f"{origin} is no SentencePiece model, or is damaged: copy it again.")
     # A model of merges would merge through pieces that are never to be used; one of chances leaves them out.
     never = kind.UNUSED if model.trainer_spec.model_type == written.TrainerSpec.UNIGRAM else kind.CONTROL
-    special = {PAD: kind.CONTROL, BOS: kind.CONTROL, EOS: kind.CONTROL, UNK: kind.UNKNOWN}
+    special = {**dict.fromkeys((PAD, BOS, EOS, *signs), kind.CONTROL), UNK: kind.UNKNOWN}
     found = [
         cut_out[piece]
         if piece in cut_out and number not in special

@@ -13,9 +13,11 @@ from typing import Any
 
 from heads.base.files import UserError, read_json
 from heads.base.seals import checksum
-from heads.text.vocabulary import CHECKSUM, FRAMED, Span, Vocabulary, facts_beside, write_model
+from heads.text.vocabulary import CHECKSUM, FRAMED, PREFIX, Span, Vocabulary, facts_beside, write_model
 
 WORD_PIECES = "word_pieces"
+FRAMED_WORDS: Mapping[str, Any] = {WORD_PIECES: True, FRAMED: True}
+"""What is told of the word pieces of a BERT."""
 GOES_ON, BLANK = "##", "\u2581"
 """What stands before a piece that goes on with a word, in its vocabulary, and before any other, where it is shown."""
 
@@ -29,14 +31,16 @@ def library() -> Any:
 
 
 class WordPieces(Vocabulary):
-    """The word pieces of an imported model, framed as of examples."""
+    """The word pieces of an imported model, framed as of examples, or behind what its texts begin with."""
 
     def __init__(self, model: Path) -> None:
-        self.path, self.framed = model, True
+        self.path = model
         try:
             content = model.read_bytes()
-            if read_json(facts_beside(model))[CHECKSUM] != checksum([content]):
+            facts = read_json(facts_beside(model))
+            if facts[CHECKSUM] != checksum([content]):
                 raise ValueError("its checksum is wrong")
+            self.framed, self.prefix = bool(facts.get(FRAMED)), [int(number) for number in facts.get(PREFIX, [])]
             self.tokenizer: Any = library().Tokenizer.from_str(content.decode("utf-8"))
             self.size = int(self.tokenizer.get_vocab_size())
         except UserError:
@@ -49,7 +53,7 @@ class WordPieces(Vocabulary):
             ) from error
 
     def _plain(self, sentences: Iterable[str]) -> list[list[int]]:
-        return [list(one.ids) for one in self.tokenizer.encode_batch(list(sentences))]
+        return [[*self.prefix, *one.ids] for one in self.tokenizer.encode_batch(list(sentences))]
 
     def piece(self, index: int) -> str:
         """The written form of one piece."""
@@ -67,10 +71,13 @@ class WordPieces(Vocabulary):
     def spans(self, sentence: str) -> tuple[list[int], list[Span]]:
         """Piece ids of a sentence, and the characters each piece covers."""
         cut = self.tokenizer.encode(sentence)
-        return list(cut.ids), [(int(start), int(end)) for start, end in cut.offsets]
+        spans = [(int(start), int(end)) for start, end in cut.offsets]
+        return [*self.prefix, *cut.ids], [(0, 0)] * len(self.prefix) + spans
 
 
-def write_word_pieces(model: Path, described: Mapping[str, Any], order: Sequence[str]) -> None:
+def write_word_pieces(
+    model: Path, described: Mapping[str, Any], order: Sequence[str], facts: Mapping[str, Any] = FRAMED_WORDS
+) -> None:
     """Write a description of `tokenizers` with the pieces numbered by their place in `order`.
 
     No piece is put before or behind a text, and none is cut off: that is left to who makes examples of texts.
@@ -86,9 +93,4 @@ def write_word_pieces(model: Path, described: Mapping[str, Any], order: Sequence
         "added_tokens": [{**one, "id": number[one["content"]]} for one in added],
         "model": {**described["model"], "vocab": number},
     }
-    write_model(model, json.dumps(changed, ensure_ascii=False).encode(), {WORD_PIECES: True, FRAMED: True})
-
-
-def vocabulary_of(model: Path) -> Vocabulary:
-    """The vocabulary that a file holds: word pieces, or a SentencePiece model. Raises UserError where it is damaged."""
-    return WordPieces(model) if read_json(facts_beside(model)).get(WORD_PIECES) else Vocabulary(model)
+    write_model(model, json.dumps(changed, ensure_ascii=False).encode(), facts)

@@ -23,7 +23,7 @@ from heads.model.transformer import Transformer
 from heads.pruning.penalty import gates_and_penalty
 from heads.pruning.subset_gates import SubsetGates
 from heads.text.batches import read_pairs
-from heads.text.vocabulary import Vocabulary
+from heads.text.bytepieces import vocabulary_of
 from heads.training.checkpointing import Follower, Unfinished, fingerprint
 from heads.training.devices import pick
 from heads.training.distributed import Processes, joined, launch
@@ -153,5 +153,5 @@ def _evaluation(job: Job, model: Encoder, settings: TrainingSettings, first: Enc
         return fidelity(pairs, first, settings, job.device)
     if model.shape.classifies:
         return classification(pairs, settings, job.device)
-    vocabulary = Vocabulary(job.data / "target.model")
+    vocabulary = vocabulary_of(job.data / "target.model")
     return evaluation(pairs, read_lines(job.references), vocabulary, settings, job.device)

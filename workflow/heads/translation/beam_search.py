@@ -44,6 +44,11 @@ def length_limit(source_length: int) -> int:
     return 2 * source_length + 10
 
 
+def limits_of(model: Transformer, source_mask: Tensor) -> list[int]:
+    """The same of each source sentence [B, S], by a model that may have learnt few positions."""
+    return [min(length_limit(length), model.shape.longest) for length in source_mask.sum(1).tolist()]
+
+
 @dataclass
 class _Search:
     """State of the b sentences that are still in the batch: [b, N] unless said otherwise."""
@@ -80,9 +85,8 @@ def beam_search(
 
     A beam of one is greedy search, which ends at its first end whatever longer translations are divided by.
     """
-    device, count = source.device, source.shape[0]
+    device, count, limits = source.device, source.shape[0], limits_of(model, source_mask)
     length_penalty = length_penalty if beam > 1 else 0.0
-    limits = [length_limit(length) for length in source_mask.sum(1).tolist()]
     cache = model.start_cache(model.encode(source, source_mask, gates), source_mask, beam)
     search = _Search(
         torch.arange(count, device=device),
@@ -96,9 +100,10 @@ def beam_search(
     for step in range(1, max(limits) + 1):
         log_probs = model.decode_next(search.live_tokens[:, :, -1], cache, gates).float().log_softmax(-1)
         log_probs.index_fill_(2, never, IMPOSSIBLE)
+        if step == 1:
+            _begin(log_probs, model.shape.first_piece)
         if step >= min(limits):
-            goes_on = torch.arange(log_probs.shape[2], device=device) != EOS
-            log_probs.masked_fill_((search.limit == step)[:, None, None] & goes_on, IMPOSSIBLE)
+            _end(log_probs, search.limit == step)
         _extend(search, cache, log_probs, best, step=step, divisor=penalty(step, length_penalty, length_offset))
         longest = search.limit if early_stopping == NEVER else step
         attainable = search.live_scores[:, 0] / penalty(longest, length_penalty, length_offset)
@@ -115,6 +120,18 @@ def beam_search(
             search.keep(rows)
             cache.keep(rows)
     return best
+
+
+def _begin(log_probs: Tensor, piece: int) -> None:
+    """Leave nothing of log_probs [b, N, V] but the piece that every translation begins with, which is certain."""
+    if piece:
+        log_probs.fill_(IMPOSSIBLE)[:, :, piece] = 0.0
+
+
+def _end(log_probs: Tensor, over: Tensor) -> None:
+    """Leave sentences that are over [b] nothing of log_probs [b, N, V] but their ends."""
+    goes_on = torch.arange(log_probs.shape[2], device=log_probs.device) != EOS
+    log_probs.masked_fill_(over[:, None, None] & goes_on, IMPOSSIBLE)
 
 
 def penalty(length: Any, alpha: float, offset: int = LENGTH_OFFSET) -> Any:

@@ -16,7 +16,7 @@ from torch import Tensor
 from heads.model.sublayers import Gates
 from heads.model.transformer import Transformer
 from heads.text.batches import Batch, Pairs, cut, make_batch
-from heads.translation.beam_search import NEVER_SAID, length_limit, search_pairs
+from heads.translation.beam_search import NEVER_SAID, limits_of, search_pairs
 
 VERIFIED_TOKENS = 1000
 """Source tokens of a batch whose drafts are verified: few, so that little of it is padding."""
@@ -83,7 +83,9 @@ def said_again(model: Transformer, batch: Batch, memory: Tensor, gates: Gates | 
     logits[:, list(NEVER_SAID)] = -torch.inf
     same = torch.ones_like(batch.target_mask)
     same[batch.target_mask] = logits.argmax(-1) == batch.target_output[batch.target_mask]
+    if model.shape.first_piece:
+        same[:, 0] = True
     # At its limit a search ends, whatever is likeliest.
-    limits = torch.tensor([length_limit(length) for length in batch.source_mask.sum(1).tolist()], device=same.device)
+    limits = torch.tensor(limits_of(model, batch.source_mask), device=same.device)
     same |= torch.arange(same.shape[1], device=same.device) >= limits[:, None] - 1
     return same.all(1)

@@ -14,9 +14,10 @@ from heads.model.encoder import Encoder
 from heads.model.folder import HEADS, load_alone, save_folder
 from heads.model.head_removal import COLUMNS, head_rows
 from heads.model.shape import ModelShape, facts_of, shape_of
+from heads.text.bytepieces import vocabulary_of
 from heads.text.labels import Labels, write_labels
 from heads.text.vocabulary import facts_beside
-from heads.text.wordpieces import WordPieces, vocabulary_of, write_word_pieces
+from heads.text.wordpieces import WordPieces, write_word_pieces
 from heads.translation.agreement import TOLERANCE
 from heads.translation.bert_folder import BertFolder, read_bert
 from heads.translation.encoder_to_onnx import agreement_of_encoder, write_encoder

@@ -8,11 +8,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from heads.base import fairseq
 from heads.base.files import UserError, write_json, write_text, write_tsv
 from heads.model.folder import HEADS, load_folder, save_folder
 from heads.model.head_removal import COLUMNS, head_rows
 from heads.model.shape import facts_of
 from heads.model.transformer import Transformer
+from heads.text.bytepieces import BytePieces
 from heads.text.vocabulary import Vocabulary, facts_beside
 from heads.translation.agreement import Pair, pairs_of, rounding_of
 from heads.translation.aligning import ROWS, AligningHead, aligning_heads
@@ -27,6 +29,7 @@ from heads.translation.model_folder import (
     vocabulary_folder,
 )
 from heads.translation.to_ctranslate2 import agreement_of_ctranslate2, write_ctranslate2
+from heads.translation.to_fairseq import agreement_of_fairseq, write_fairseq
 from heads.translation.to_firefox import agreement_of_firefox, write_firefox
 from heads.translation.to_huggingface import agreement_of_huggingface, write_huggingface
 from heads.translation.to_onnx import agreement_of_onnx, write_onnx
@@ -72,7 +75,7 @@ def export(
             if form in OF_MARIAN:
                 difference = _write_marian(form, model, place / PRETRAINED, stage, pairs)
             else:
-                told = (quantization, aligning, searched_with(score, about))
+                told = (quantization, aligning, searched_with(score, about), place / PRETRAINED)
                 difference = _write_other(form, model, vocabularies, stage, pairs, *told)
             write_tsv(stage / HEADS, head_rows(model.shape), COLUMNS)
             write_json(stage / "origin.json", facts["provenance"])
@@ -98,14 +101,23 @@ def _write_other(
     quantization: str,
     aligning: Sequence[AligningHead] | None,
     searched: tuple[int, float],
+    came_with: Path,
 ) -> float:
-    """Write the model as others read it, and find how far it is from ours. Raises ArithmeticError if that is far."""
+    """Write the model as others read it, and find how far it is from ours. Raises ArithmeticError if that is far.
+
+    came_with: where there is what an imported model came with; that of a model of fairseq's goes back with it.
+    """
     if form == "ctranslate2":
         write_ctranslate2(model, vocabularies, stage, quantization, aligning)
         difference = agreement_of_ctranslate2(model, vocabularies, stage, pairs)
+    elif form == "huggingface" and fairseq.fits(came_with):
+        write_fairseq(model, came_with, searched, stage)
+        difference = agreement_of_fairseq(model, stage, pairs)
     elif form == "huggingface":
         write_huggingface(model, vocabularies, searched, stage)
         difference = agreement_of_huggingface(model, stage, pairs)
+    elif isinstance(vocabularies[0], BytePieces):
+        raise UserError("the script beside ONNX graphs cuts no text into a BART's pieces: export it otherwise.")
     else:
         write_onnx(model, stage)
         difference = agreement_of_onnx(model, stage, pairs)

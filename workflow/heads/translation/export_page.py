@@ -71,17 +71,33 @@ def use_of(
 FOLDER is this one, and `model.json` lists the heads that are left. The command is there once `pip install .` was run in
 {code}."""
     beam, alpha = searched_with(score, about)
-    theirs = score is None and bool(about)
-    how = USES[form].format(
+    theirs, told = score is None and bool(about), about or {}
+    ends = str(told.get(EARLY_STOPPING, False)).lower()
+    how = _how(form, told).format(
         beam=beam,
         alpha=alpha,
         ours="as ours" if theirs else OURS.format(alpha=alpha),
-        search=THEIR_SEARCH.format(ends=str(about.get(EARLY_STOPPING, False)).lower()) if theirs and about else "",
+        search=THEIR_SEARCH.format(ends=ends) if theirs else "",
+        languages=LANGUAGES.format(**told) if told.get("source_language") else "",
+        first=f'["{told["prefix"]}"] + ' if told.get("prefix") else "",
+        forced=FORCED.format(**told) if told.get("target_prefix") else "",
     )
     return f"""{how}
 Written by {code}. When it was, no log-probability of a piece was further than {difference:.1e} nats from those of the
 model in that code. `heads.tsv` lists the heads that are left, `origin.json` where all came from."""
 
+
+def _how(form: str, about: Mapping[str, Any]) -> str:
+    """How others' programs translate, with blanks for what is told of the model."""
+    if form == "huggingface" and "model_type" in about:
+        return FAIRSEQ_USE
+    return USES["bytes" if form == "ctranslate2" and about.get("model_type") == "bart" else form]
+
+
+LANGUAGES = ', src_lang="{source_language}", tgt_lang="{target_language}"'
+FORCED = ', target_prefix=[["{target_prefix}"]] * len(pieces)'
+MODEL_TYPES = {"marian": "Marian", "m2m_100": "M2M100", "bart": "BART", "mbart": "mBART"}
+"""What models of others are called, by transformers' word."""
 
 OURS = "ours were divided by ((5 + length) / 6) ** {alpha}"
 
@@ -113,6 +129,21 @@ print(tokenizer.batch_decode(model.generate(**batch), skip_special_tokens=True, 
 Heads that are cut out are zeros there, as Marian has as many in every layer: it is no smaller and no faster.
 transformers divides scores by length ** length_penalty, {ours}; the beam is {beam}."""
 
+FAIRSEQ_USE = """    pip install transformers sentencepiece torch
+
+```python
+from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+
+tokenizer = AutoTokenizer.from_pretrained("."{languages})
+model = AutoModelForSeq2SeqLM.from_pretrained(".")
+batch = tokenizer(["A sentence.", "Another one."], return_tensors="pt", padding=True)
+print(tokenizer.batch_decode(model.generate(**batch), skip_special_tokens=True))
+```
+
+Ids and tokeniser are those that the model came with. Heads that are cut out are zeros there, as transformers has as
+many in every layer: it is no smaller and no faster. transformers divides scores by length ** length_penalty, {ours};
+the beam is {beam}."""
+
 CTRANSLATE2_USE = """    pip install ctranslate2 sentencepiece
 
 ```python
@@ -120,9 +151,23 @@ import ctranslate2, sentencepiece
 
 source, target = (sentencepiece.SentencePieceProcessor(model_file=f"{{side}}.model") for side in ("source", "target"))
 translator = ctranslate2.Translator(".")
-pieces = [source.encode(line, out_type=str) for line in ["A sentence.", "Another one."]]
-for result in translator.translate_batch(pieces, beam_size={beam}, disable_unk=True):
+pieces = [{first}source.encode(line, out_type=str) for line in ["A sentence.", "Another one."]]
+for result in translator.translate_batch(pieces, beam_size={beam}, disable_unk=True{forced}):
     print(target.decode(result.hypotheses[0]))
+```
+
+CTranslate2 divides scores by length ** length_penalty, {ours}."""
+
+BYTES_USE = """    pip install ctranslate2 tokenizers
+
+```python
+import ctranslate2, tokenizers
+
+source, target = (tokenizers.Tokenizer.from_file(f"{{side}}.model") for side in ("source", "target"))
+translator = ctranslate2.Translator(".")
+pieces = [{first}source.encode(line).tokens for line in ["A sentence.", "Another one."]]
+for result in translator.translate_batch(pieces, beam_size={beam}, disable_unk=True{forced}):
+    print(target.decode([target.token_to_id(piece) for piece in result.hypotheses[0]]))
 ```
 
 CTranslate2 divides scores by length ** length_penalty, {ours}."""
@@ -130,11 +175,12 @@ CTranslate2 divides scores by length ** length_penalty, {ours}."""
 USES = {
     "onnx": ONNX_USE,
     "ctranslate2": CTRANSLATE2_USE,
+    "bytes": BYTES_USE,
     "huggingface": HUGGINGFACE_USE,
     "marian": MARIAN_USE,
     "npz": NPZ_USE,
 }
-"""By format."""
+"""By format; `bytes` is CTranslate2's of pieces that are merged from bytes."""
 
 ALIGNMENT_USE = """
 
@@ -163,10 +209,12 @@ def _origin_text(about: Mapping[str, Any] | None) -> str:
         return ""
     licence = f"under the licence {about['license']}" if about["license"] else "whose page names no licence"
     prefix = f" Each source sentence begins with `{about['prefix']}`." if about["prefix"] else ""
+    prefix += f" Each translation begins with `{about['target_prefix']}`." if about.get("target_prefix") else ""
+    kind = MODEL_TYPES[about.get("model_type", "marian")]
     return f"""
 ## Origin
 
-Made from the Marian model {about["name"]}, {licence}; what came with it is in `{PRETRAINED}/`.{prefix}
+Made from the {kind} model {about["name"]}, {licence}; what came with it is in `{PRETRAINED}/`.{prefix}
 Its authors search with a beam of {about["num_beams"]} and divide scores by length ** {about["length_penalty"]}, and so
 does `heads translate`; an experiment divides by ((5 + length) / 6) to a power of its own. Unknown pieces are never
 written.

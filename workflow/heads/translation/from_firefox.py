@@ -29,14 +29,12 @@ from heads.model.transformer import Transformer
 from heads.text.renumbering import renumbered
 from heads.text.special_ids import BOS, PAD
 from heads.text.vocabulary import ROWS, write_model
-from heads.translation.from_marian import ACTIVATIONS, Numbering
+from heads.translation.from_marian import ACTIVATIONS, NEVER_LIKELY, Numbering
 from heads.translation.importing import write_origin
 from heads.translation.model_folder import EARLY_STOPPING
 
 EPSILON = 1e-9
 """Of Marian's layer norms."""
-NEVER_LIKELY = -100.0
-"""The bias of a logit that Marian does not have: small enough for any chance, large enough for label smoothing."""
 NOTHING = -1
 """The row of a token that Marian does not have."""
 STACKS = {"encoder": ("self",), "decoder": ("self", "context")}

@@ -1,10 +1,10 @@
-"""A Marian model or a BERT from the hub of Hugging Face, file by file into this machine's cache."""
+"""A model that translates or a BERT from the hub of Hugging Face, file by file into this machine's cache."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from heads.base import bert, marian
+from heads.base import bert, fairseq, marian
 from heads.base.files import UserError
 from heads.base.marian import CONFIG, GENERATION, HUB, LICENCES, NEEDED, TOKENIZER, WEIGHTS
 from heads.base.packaged import cache_of_hub
@@ -12,10 +12,11 @@ from heads.corpus.fetch import fetch
 from heads.translation.export import new_folder
 from heads.translation.marian_folder import read_object
 
-FILES = {marian: (*NEEDED[1:], WEIGHTS), bert: (WEIGHTS,)}
+FILES = {marian: (*NEEDED[1:], WEIGHTS), bert: (WEIGHTS,), fairseq: (WEIGHTS,)}
 IF_THERE = {
     marian: (GENERATION, TOKENIZER, LICENCES[0]),
     bert: (TOKENIZER, bert.WORD_PIECES, bert.VOCAB, LICENCES[0]),
+    fairseq: (*fairseq.DESCRIBING[1:], LICENCES[0]),
 }
 """Besides config.json, which tells of what kind a model is."""
 
@@ -33,7 +34,8 @@ def folder_of(pretrained: Path, hub: str = HUB) -> Path:
         kind = marian
         try:
             fetch(f"{hub}/{name}/resolve/main/{CONFIG}", folder / CONFIG, sha256=None, attempts=2)
-            kind = bert if read_object(folder / CONFIG).get("model_type") == "bert" else marian
+            told = read_object(folder / CONFIG).get("model_type")
+            kind = bert if told == "bert" else fairseq if fairseq.fits(folder) else marian
             for file in FILES[kind]:
                 fetch(f"{hub}/{name}/resolve/main/{file}", folder / file, sha256=None, attempts=2)
         except UserError as error:

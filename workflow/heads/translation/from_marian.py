@@ -1,9 +1,9 @@
-"""A Marian model of transformers as one of ours: the same function, with its pieces renumbered.
+"""A Marian, M2M100, BART or mBART of transformers as one of ours: the same function, with its pieces renumbered.
 
 Ours have padding, start, end and unknown at ids of their own. Marian starts its decoder with the padding piece, so that
 both our padding and our start have its row, each with half of its chance: what is left to all other pieces is the same.
-Our own exports start from a piece of its own.
-B batch, V pieces of a vocabulary, D width.
+Our own exports start from a piece of its own. The others start with the end: our start has the end's embedding, and no
+chance. B batch, V pieces of a vocabulary, D width.
 """
 
 from __future__ import annotations
@@ -11,20 +11,32 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from heads.base.files import UserError
 from heads.base.marian import CONFIG, TARGET_VOCAB, VOCAB
-from heads.model.shape import ModelShape
+from heads.model.shape import LEARNED, ModelShape
 from heads.model.transformer import Transformer
-from heads.text.special_ids import BOS, PAD
+from heads.text.special_ids import BOS, EOS, PAD
 from heads.translation.marian_folder import MarianFolder
 
 ACTIVATIONS = {"relu": "relu", "silu": "silu", "swish": "silu", "gelu": "gelu"}
 """By transformers' words for them, ours."""
 ATTENTIONS = {"self_attention": "self_attn", "cross_attention": "encoder_attn"}
+LAYOUTS: Mapping[str, Mapping[str, Any]] = {
+    "marian": {"pre_norm": False, "positions": "halves"},
+    "m2m_100": {"pre_norm": True, "positions": "tensor2tensor"},
+    "bart": {"pre_norm": False, "positions": LEARNED, "embedding_norm": True},
+    "mbart": {"pre_norm": True, "positions": LEARNED, "embedding_norm": True},
+}
+"""How models of transformers are built, by their `model_type`."""
+OFFSET = 2
+"""How many rows of learnt positions stand before that of the first piece."""
+NEVER_LIKELY = -100.0
+"""The bias of a logit that a model does not have: small enough for any chance, large enough for label smoothing."""
 PROJECTIONS = {"query": "q_proj", "key": "k_proj", "value": "v_proj", "output": "out_proj"}
 NORMS = {
     "self_residual.norm": "self_attn_layer_norm",
@@ -48,18 +60,19 @@ class Numbering:
 
 
 def numbering(pieces: Sequence[str], *, pad: int, start: int, eos: int, unk: int) -> Numbering:
-    """Ours of a vocabulary [V] with these special ids: V + 1 of them where padding and start are one piece there."""
+    """Ours of a vocabulary [V] with these special ids: V + 1 of them where the start is padding or end there."""
     others = [number for number in range(len(pieces)) if number not in (pad, start, eos, unk)]
     rows = (pad, start, eos, unk, *others)
     names = [pieces[number] for number in rows]
-    if start == pad:
+    if start in (pad, eos):
         names[BOS] = next(name for name in ("<s>", "<start>", "<start of target>") if name not in pieces)
     return Numbering(rows, tuple(names))
 
 
 def numberings_of(folder: MarianFolder) -> tuple[Numbering, Numbering]:
-    """Ours of source and target. Raises UserError where the special pieces are not as Marian has them."""
+    """Ours of source and target. Raises UserError where the special pieces are not as such a model has them."""
     config, where = folder.config, folder.path / CONFIG
+    marian = config["model_type"] == "marian"
     pad, start, eos = (config[f"{name}_token_id"] for name in ("pad", "decoder_start", "eos"))
     found = []
     for pieces in folder.vocabularies:
@@ -67,7 +80,7 @@ def numberings_of(folder: MarianFolder) -> tuple[Numbering, Numbering]:
             raise UserError(f"{folder.path / VOCAB} has no <unk>: copy it again.")
         unk = pieces.index("<unk>")
         there = all(isinstance(number, int) and 0 <= number < len(pieces) for number in (pad, start, eos))
-        if not there or len({pad, eos, unk}) < 3 or start in (eos, unk):
+        if not there or len({pad, eos, unk}) < 3 or start == unk or (marian and start == eos):
             raise UserError(
                 f"{where}: padding {pad}, the decoder's start {start} and the end {eos} are not ids of their own in "
                 f"{folder.path / VOCAB}: copy both again."
@@ -81,9 +94,9 @@ def numberings_of(folder: MarianFolder) -> tuple[Numbering, Numbering]:
 
 
 def shape_of_marian(
-    folder: MarianFolder, matrices: Mapping[str, Tensor], numberings: tuple[Numbering, Numbering]
+    folder: MarianFolder, matrices: Mapping[str, Tensor], numberings: tuple[Numbering, Numbering], first: int = 0
 ) -> ModelShape:
-    """Our shape of it. Raises UserError for what ours cannot have."""
+    """Our shape of it. first: our id of what translations begin with. Raises UserError for what ours cannot have."""
     config, where = folder.config, folder.path / CONFIG
     for part in ("attention_heads", "ffn_dim"):
         if config[f"encoder_{part}"] != config[f"decoder_{part}"]:
@@ -95,7 +108,10 @@ def shape_of_marian(
     if config["activation_function"] not in ACTIVATIONS:
         known = ", ".join(ACTIVATIONS)
         raise UserError(f"{where}: activation_function is {config['activation_function']!r}, and not one of {known}.")
-    layers = {kind: config[f"{stack}_layers"] for kind, stack in STACKS.items()}
+    kind, layout = config["model_type"], LAYOUTS[config["model_type"]]
+    if kind == "m2m_100" and width % 2:
+        raise UserError(f"{where}: d_model {width} is odd, and positions here are sines and as many cosines.")
+    layers = {part: config[f"{stack}_layers"] for part, stack in STACKS.items()}
     source, target, projection = (matrices[name] for name in (SOURCE, TARGET, PROJECTION))
     return ModelShape(
         width=width,
@@ -103,29 +119,41 @@ def shape_of_marian(
         feedforward=config["encoder_ffn_dim"],
         dropout=float(config["dropout"]),
         attention_dropout=float(config["attention_dropout"]),
-        pre_norm=False,
+        pre_norm=layout["pre_norm"],
         source_pieces=len(numberings[0].rows),
         target_pieces=len(numberings[1].rows),
         original_heads=heads,
-        live_heads={kind: (tuple(range(heads)),) * layers[kind] for kind in STACKS},
+        live_heads={part: (tuple(range(heads)),) * layers[part] for part in STACKS},
         attention_biases=True,
         activation=ACTIVATIONS[config["activation_function"]],
-        positions="halves",
+        positions=layout["positions"],
         scaled_embedding=bool(config["scale_embedding"]),
         tied_projection=projection is target,
         shared_embedding=source is target and numberings[0].rows == numberings[1].rows,
+        max_positions=config["max_position_embeddings"] if layout["positions"] == LEARNED else 0,
+        embedding_norm="embedding_norm" in layout,
+        # They are counted from behind that of padding.
+        first_position=config["pad_token_id"] + 1 if kind == "m2m_100" else 0,
+        start_piece=EOS if numberings[1].rows[BOS] == numberings[1].rows[EOS] else 0,
+        first_piece=first,
+        fixed_bias=kind == "m2m_100",
     )
 
 
 STACKS = {"enc_self": "encoder", "dec_self": "decoder", "dec_enc": "decoder"}
 
 
-def model_of_marian(folder: MarianFolder) -> Transformer:
-    """Our model, in evaluation mode. Raises UserError where weights are missing or do not fit the rest."""
+def model_of_marian(folder: MarianFolder, first: int = 0) -> Transformer:
+    """Our model, in evaluation mode. Raises UserError where weights are missing or do not fit the rest.
+
+    first: our id of what every translation begins with.
+    """
     matrices, numberings = matrices_of(folder), numberings_of(folder)
     source, target = numberings
-    model = Transformer(shape_of_marian(folder, matrices, numberings)).eval()
+    model = Transformer(shape_of_marian(folder, matrices, numberings, first)).eval()
     weights = {ours: _taken(folder, folder.tensors.get(theirs), theirs) for ours, theirs in names_of(model.shape)}
+    for ours in weights.keys() & {"source_embedding.positions.weight", "target_embedding.positions.weight"}:
+        weights[ours] = weights[ours][OFFSET:]
     for ours, name, rows in (
         ("source_embedding.pieces.weight", SOURCE, source.rows),
         ("target_embedding.pieces.weight", TARGET, target.rows),
@@ -139,6 +167,8 @@ def model_of_marian(folder: MarianFolder) -> Transformer:
     weights["projection.bias"] = bias[list(target.rows)]
     if target.rows[PAD] == target.rows[BOS]:
         weights["projection.bias"][[PAD, BOS]] -= math.log(2)
+    if target.rows[EOS] == target.rows[BOS]:
+        weights["projection.bias"][BOS] = NEVER_LIKELY
     expected = model.state_dict()
     for name, value in expected.items():
         if weights[name].shape != value.shape:
@@ -149,7 +179,13 @@ def model_of_marian(folder: MarianFolder) -> Transformer:
 
 
 def names_of(shape: ModelShape) -> Iterator[tuple[str, str]]:
-    """Our and their name of every weight of a layer."""
+    """Our and their name of every weight but the matrices of pieces and the logits' bias."""
+    for side, stack in (("source", "encoder"), ("target", "decoder")):
+        if shape.positions == LEARNED:
+            yield f"{side}_embedding.positions.weight", f"model.{stack}.embed_positions.weight"
+        norms = [(f"{side}_embedding.norm", "layernorm_embedding")] * shape.embedding_norm
+        for ours, theirs in (*norms, *[(f"{stack}_norm", "layer_norm")] * shape.pre_norm):
+            yield from ((f"{ours}.{part}", f"model.{stack}.{theirs}.{part}") for part in ("weight", "bias"))
     for stack, kind in (("encoder", "enc_self"), ("decoder", "dec_self")):
         for layer in range(shape.layers(kind)):
             for ours, theirs in _layer_names(decoder=stack == "decoder"):

@@ -39,10 +39,12 @@ def write_vocabularies(folder: MarianFolder, place: Path, prefix: str) -> None:
             told[PREFIX] = first
         model = renumbered(content, ours.names, folder.path / f"{side}.spm")
         write_model(place / f"{side}.model", model, told)
-    write_origin(folder.path, files_of(folder.path), DESCRIBING, place, {"prefix": prefix, **_search_of(folder)})
+    write_origin(
+        folder.path, files_of(folder.path), DESCRIBING, place, {"prefix": prefix, **searched_by_its_authors(folder)}
+    )
 
 
-def _search_of(folder: MarianFolder) -> dict[str, Any]:
+def searched_by_its_authors(folder: MarianFolder) -> dict[str, Any]:
     """How its authors search. Raises UserError for what no search can follow."""
     search = {key: folder.generation.get(key) for key in SEARCH}
     search = {key: SEARCH[key] if value is None else value for key, value in search.items()}

@@ -84,19 +84,22 @@ def read_marian(folder: Path) -> MarianFolder:
     config = read_object(folder / CONFIG)
     if config.get("model_type") != "marian":
         kind = config.get("model_type", "no model that it names")
-        raise UserError(f"{folder / CONFIG} is of {kind}, not of marian: give the folder of a MarianMTModel.")
+        raise UserError(
+            f"{folder / CONFIG} is of {kind}, which is not read here: marian, m2m_100 (M2M100 and NLLB), bart, mbart "
+            "and bert are."
+        )
     for name in NEEDED:
         if not (folder / name).is_file():
             raise UserError(f"{folder} has no {name}: copy it from where the model is from.")
     config = {**DEFAULTS, **config}
     check_numbers(folder / CONFIG, config, WHOLE, SHARES)
     separate = (folder / TOKENIZER).is_file() and read_object(folder / TOKENIZER).get("separate_vocabs", False)
-    source = _vocabulary(folder / VOCAB)
+    source = read_vocabulary(folder / VOCAB)
     return MarianFolder(
         folder,
         config,
         read_object(folder / GENERATION) if (folder / GENERATION).is_file() else config,
-        (source, _vocabulary(folder / TARGET_VOCAB) if separate else source),
+        (source, read_vocabulary(folder / TARGET_VOCAB) if separate else source),
         ((folder / SOURCE_SPM).read_bytes(), (folder / TARGET_SPM).read_bytes()),
         read_weights(folder, "MarianMTModel"),
     )
@@ -125,7 +128,7 @@ def read_object(path: Path) -> dict[str, Any]:
     return content
 
 
-def _vocabulary(path: Path) -> list[str]:
+def read_vocabulary(path: Path) -> list[str]:
     """[V] the names of pieces by id."""
     ids = read_object(path)
     if not all(isinstance(number, int) for number in ids.values()) or sorted(ids.values()) != [*range(len(ids))]:

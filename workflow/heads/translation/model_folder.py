@@ -10,6 +10,7 @@ from typing import Any
 from heads.base.files import UserError, read_json
 from heads.base.names import SIDES
 from heads.model.transformer import Transformer
+from heads.text.bytepieces import vocabulary_of
 from heads.text.vocabulary import Vocabulary
 from heads.translation.beam_search import LENGTH_OFFSET, NEVER
 
@@ -38,7 +39,7 @@ def vocabulary_folder(folder: Path) -> Path:
 def load_vocabularies(folder: Path, model: Transformer) -> tuple[Vocabulary, Vocabulary]:
     """The vocabularies of source and target, which must have as many pieces as the folder's model knows."""
     place = vocabulary_folder(folder)
-    source, target = (Vocabulary(place / name) for name in VOCABULARIES)
+    source, target = (vocabulary_of(place / name) for name in VOCABULARIES)
     expected = model.shape.source_pieces, model.shape.target_pieces
     if (len(source), len(target)) != expected:
         raise UserError(

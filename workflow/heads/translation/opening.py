@@ -18,26 +18,29 @@ from heads.translation.encoders_alone import import_bert
 from heads.translation.from_hub import folder_of
 from heads.translation.from_mozilla import place_with_network
 from heads.translation.marian_folder import read_object
-from heads.translation.readers import import_model
+from heads.translation.readers import NO_LANGUAGES, import_model
 
 
-def import_any(name: str, out: Path, prefix: str = "", labels: Sequence[str] = ()) -> str:
+def import_any(
+    name: str, out: Path, prefix: str = "", labels: Sequence[str] = (), languages: tuple[str, str] = NO_LANGUAGES
+) -> str:
     """Write a model of others to the new folder `out`, as one that can be pruned; give its task, labels or none.
 
     name: a folder (Marian's, or of save_pretrained), a name on the hub, or one such as firefox/en-pt. prefix: what each
-    source sentence begins with. labels: of a BERT, in the order of its classifier. What was drawn at random is said.
-    Raises UserError for what cannot be read, and for a prefix or labels that do not go with it.
+    source sentence begins with. labels: of a BERT, in the order of its classifier. languages: of source and target, as
+    a model of many calls them. What was drawn at random is said. Raises UserError for what cannot be read, and for a
+    prefix, labels or languages that do not go with it.
     """
     folder = folder_of(place_with_network(name))
     if is_bert(folder):
-        if prefix:
-            raise UserError("--prefix is of models that translate: take it away.")
+        if prefix or any(languages):
+            raise UserError("--prefix and languages are of models that translate: take them away.")
         if anew := import_bert(folder, out, labels):
             print(anew, file=sys.stderr)
         return CLASSIFICATION
     if labels:
         raise UserError("--labels are of a BERT: take them away.")
-    import_model(str(folder), out, prefix)
+    import_model(str(folder), out, prefix, languages)
     return TRANSLATION
 
 
@@ -47,17 +50,21 @@ def is_bert(folder: Path) -> bool:
 
 
 @contextmanager
-def opened(name: str, prefix: str = "", labels: Sequence[str] = ()) -> Iterator[Path]:
+def opened(
+    name: str, prefix: str = "", labels: Sequence[str] = (), languages: tuple[str, str] = NO_LANGUAGES
+) -> Iterator[Path]:
     """A folder of ours with the model of this name: its own, or one in a temporary place. Raises as `import_any`."""
     if (Path(name) / WEIGHTS).is_file() and (Path(name) / FACTS).is_file():
         yield Path(name)
         return
     with TemporaryDirectory() as place:
-        import_any(name, folder := Path(place) / "model", prefix, labels)
+        import_any(name, folder := Path(place) / "model", prefix, labels, languages)
         yield folder
 
 
-def load(name: str | Path, prefix: str = "", labels: Sequence[str] = ()) -> Encoder:
+def load(
+    name: str | Path, prefix: str = "", labels: Sequence[str] = (), languages: tuple[str, str] = NO_LANGUAGES
+) -> Encoder:
     """The model of this name, on the CPU and in evaluation mode. name: as of `import_any`, or a folder of ours."""
-    with opened(str(name), prefix, labels) as folder:
+    with opened(str(name), prefix, labels, languages) as folder:
         return load_model(folder)

@@ -16,12 +16,16 @@ from heads.translation.bert_folder import read_bert
 from heads.translation.encoders_alone import write_pieces_and_labels
 from heads.translation.export import new_folder
 from heads.translation.export_page import page, use_of
+from heads.translation.fairseq_folder import read_fairseq
 from heads.translation.from_bert import drawn_anew, labels_of, model_of_bert
 from heads.translation.from_firefox import model_of_firefox, read_firefox, write_firefox_vocabularies
 from heads.translation.from_marian import model_of_marian
 from heads.translation.importing import write_vocabularies
+from heads.translation.importing_fairseq import beginnings_of, write_fairseq_vocabularies
 from heads.translation.marian_folder import read_marian
 from heads.translation.model_folder import about_of
+
+NO_LANGUAGES = ("", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +37,9 @@ class Wishes:
     labels: Sequence[str] = ()
     seed: int = 0
     """Of weights that the model came without."""
+    source_language: str = ""
+    target_language: str = ""
+    """As a model of many languages calls them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +64,36 @@ def _bert_vocabulary(folder: Path, place: Path, wishes: Wishes) -> None:
     write_pieces_and_labels(theirs, place, labels_of(theirs, wishes.labels))
 
 
-def _no_prefix(wishes: Wishes) -> None:
+def _no_prefix(wishes: Wishes, why: str) -> None:
     if wishes.prefix:
-        raise UserError("this model has one target language: leave the prefix out.")
+        raise UserError(f"this model {why}: leave the prefix out.")
+
+
+def _no_languages(wishes: Wishes) -> None:
+    if wishes.source_language or wishes.target_language:
+        raise UserError("--source-language and --target-language are of M2M100, NLLB and mBART: leave them out.")
 
 
 def _firefox_vocabularies(folder: Path, place: Path, wishes: Wishes) -> None:
-    _no_prefix(wishes)
+    _no_prefix(wishes, "has one target language")
+    _no_languages(wishes)
     write_firefox_vocabularies(read_firefox(folder), place)
+
+
+def _marian_vocabularies(folder: Path, place: Path, wishes: Wishes) -> None:
+    _no_languages(wishes)
+    write_vocabularies(read_marian(folder), place, wishes.prefix)
+
+
+def _fairseq_vocabularies(folder: Path, place: Path, wishes: Wishes) -> None:
+    _no_prefix(wishes, "is told its languages by --source-language and --target-language")
+    write_fairseq_vocabularies(read_fairseq(folder), place, wishes.source_language, wishes.target_language)
+
+
+def _fairseq(folder: Path, wishes: Wishes) -> Encoder:
+    theirs = read_fairseq(folder)
+    begins = beginnings_of(theirs, wishes.source_language, wishes.target_language)
+    return model_of_marian(theirs, begins.target if begins.forced else 0)
 
 
 def _marian(folder: Path, wishes: Wishes) -> Encoder:
@@ -77,22 +106,22 @@ def _firefox(folder: Path, wishes: Wishes) -> Encoder:
 
 READERS = {
     "bert": Reader(_bert, _bert_vocabulary),
-    "marian": Reader(
-        _marian, lambda folder, place, wishes: write_vocabularies(read_marian(folder), place, wishes.prefix)
-    ),
+    "fairseq": Reader(_fairseq, _fairseq_vocabularies),
+    "marian": Reader(_marian, _marian_vocabularies),
     "firefox": Reader(_firefox, _firefox_vocabularies),
 }
 """By the name of the format."""
 
 
-def import_model(pretrained: str, out: Path, prefix: str = "") -> None:
+def import_model(pretrained: str, out: Path, prefix: str = "", languages: tuple[str, str] = NO_LANGUAGES) -> None:
     """Write a model of others that translates, with all that translating with it takes, to the new folder `out`.
 
     pretrained: its folder, or a name such as firefox/en-pt. prefix: the piece that each source sentence is to begin
-    with. Raises UserError for what is no such model.
+    with. languages: of source and target, as a model of many calls them. Raises UserError for what is no such model.
     """
     found, folder = format_of(pretrained)
-    reader, wishes = READERS[found.name], Wishes(prefix)
+    source, target = languages
+    reader, wishes = READERS[found.name], Wishes(prefix, source_language=source, target_language=target)
     model, origin = reader.model(folder, wishes), made_by()
     with new_folder(out) as stage:
         reader.vocabularies(folder, stage, wishes)

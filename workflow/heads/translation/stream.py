@@ -43,15 +43,20 @@ class Translator:
     early_stopping: bool | str = NEVER
 
     def parts(self, ids: list[int]) -> list[list[int]]:
-        """A sentence of piece ids as parts of at most `max_pieces`, cut before words and of similar length."""
-        found, rest = [], ids
-        while len(rest) > self.max_pieces:
-            size = math.ceil(len(rest) / math.ceil(len(rest) / self.max_pieces))
-            starts = (i for i in range(size, 0, -1) if self.source.piece(rest[i]).startswith(WORD_START))
+        """A sentence of piece ids as parts of at most `max_pieces`, cut before words and of similar length.
+
+        Each begins with what the sentence does; that and the end are not counted, but for how many positions there are.
+        """
+        prefix = self.source.prefix
+        found, rest = [], ids[len(prefix) :]
+        most = min(self.max_pieces, self.model.shape.longest - len(prefix) - 1)
+        while len(rest) > most:
+            size = math.ceil(len(rest) / math.ceil(len(rest) / most))
+            starts = (i for i in range(size, 0, -1) if self.source.pieces([rest[i]])[0].startswith(WORD_START))
             size = next(starts, size)
-            found.append(rest[:size])
+            found.append([*prefix, *rest[:size]])
             rest = rest[size:]
-        return [*found, rest] if rest else []
+        return [*found, [*prefix, *rest]] if rest else []
 
     def translate(self, sentences: list[list[list[int]]]) -> list[str]:
         """The plain text of every sentence, given as its parts; a sentence without parts gives an empty text."""

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from heads.base.files import UserError
 from heads.model.attention import Attention
-from heads.model.encoder import sinusoids
+from heads.model.encoder import Embedding
 from heads.model.shape import ModelShape
 from heads.model.sublayers import CrossAttention, FeedForwardPart, Layer, SelfAttention, layers_of
 from heads.model.transformer import Transformer
@@ -104,19 +104,21 @@ def _described(model: Transformer, specs: Any) -> Any:
         "encoder": (specs.TransformerEncoderSpec, shape.encoder_layers),
         "decoder": (specs.TransformerDecoderSpec, shape.decoder_layers),
     }
-    how = {"pre_norm": shape.pre_norm, "head_dim": shape.head_width}
+    how = {"pre_norm": shape.pre_norm, "head_dim": shape.head_width, "layernorm_embedding": shape.embedding_norm}
     how["activation"] = getattr(specs.Activation, ACTIVATIONS[shape.activation])
     spec = specs.TransformerSpec(*(kind(layers, most[stack], **how) for stack, (kind, layers) in make.items()))
-    positions = _numbers(sinusoids(POSITIONS, shape.width, layout=shape.positions))
-    for name, stack in (("encoder", spec.encoder), ("decoder", spec.decoder)):
-        stack.position_encodings.encodings = positions
+    for name, side, stack in (("encoder", "source", spec.encoder), ("decoder", "target", spec.decoder)):
+        embedding: Embedding = getattr(model, f"{side}_embedding")
+        stack.position_encodings.encodings = _numbers(embedding.signals(min(POSITIONS, shape.longest)))
         stack.scale_embeddings = shape.scaled_embedding
+        if shape.embedding_norm:
+            _put_norm(stack.layernorm_embedding, embedding.norm)
+        described = stack.embeddings[0] if name == "encoder" else stack.embeddings
+        _put(described, embedding.vectors(torch.arange(len(embedding.pieces.weight))))
         for described, layer in zip(stack.layer, layers_of(getattr(model, name)), strict=True):
             _put_layer(described, layer, most[name], shape)
         if shape.pre_norm:
             _put_norm(stack.layer_norm, getattr(model, f"{name}_norm"))
-    _put(spec.encoder.embeddings[0], model.source_embedding.pieces.weight)
-    _put(spec.decoder.embeddings, model.target_embedding.pieces.weight)
     _put(spec.decoder.projection, model.projection.weight, model.projection.bias)
     return spec
 

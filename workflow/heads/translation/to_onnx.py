@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from heads.base.files import UserError
-from heads.model.encoder import Embedding, sinusoids
+from heads.model.encoder import Embedding
 from heads.model.kept import Kept
 from heads.model.sublayers import Pass, Step, parts_of, run_through
 from heads.model.transformer import Transformer
@@ -36,12 +36,12 @@ class _Encoder(nn.Module):
     def __init__(self, model: Transformer) -> None:
         super().__init__()
         self.model = model
-        self.register_buffer("positions", _positions(model))
+        self.register_buffer("positions", _positions(model, model.source_embedding))
 
     def forward(self, source: Tensor, source_mask: Tensor) -> list[Tensor]:
         """States, then keys and values [B, H, S, E] of each attention to them that has heads."""
         positions = self.get_buffer("positions")[: source.shape[1]]
-        states = _embedded(self.model.source_embedding, source, positions)
+        states = self.model.source_embedding.at(source, positions)
         states = run_through(parts_of(self.model.encoder), states, Pass(mask=source_mask[:, None, None]))
         memory = self.model.encoder_norm(states)
         kept = [part.start(memory, 1) for part in parts_of(self.model.decoder)]
@@ -59,13 +59,13 @@ class _Step(nn.Module):
         self.model = model
         self.kept = _kept(model)
         self.names = [[*each.tensors()] for each in self.kept]
-        self.register_buffer("positions", _positions(model))
+        self.register_buffer("positions", _positions(model, model.target_embedding))
 
     def forward(
         self, piece: Tensor, position: Tensor, source_mask: Tensor, source: list[Tensor], own: list[Tensor]
     ) -> tuple[Tensor, list[Tensor]]:
         """What is kept comes and goes as lists, in the order of layers."""
-        states = _embedded(self.model.target_embedding, piece, self.get_buffer("positions")[position])
+        states = self.model.target_embedding.at(piece, self.get_buffer("positions")[position])
         now, left, grown = Step(mask=source_mask[:, None, None]), (list(own), list(source)), []
         for part, names, kept in zip(parts_of(self.model.decoder), self.names, self.kept, strict=True):
             kept = kept.filled([left[kept.of_source].pop(0) for _ in names])
@@ -166,15 +166,9 @@ def agreement_of_onnx(model: Transformer, folder: Path, pairs: Sequence[Pair]) -
     return largest_difference(model, pairs, found)
 
 
-def _positions(model: Transformer) -> Tensor:
-    """Position signals [POSITIONS, D]."""
-    return sinusoids(POSITIONS, model.shape.width, layout=model.shape.positions).float()
-
-
-def _embedded(embedding: Embedding, ids: Tensor, positions: Tensor) -> Tensor:
-    """States [B, Q, D] of ids [B, Q] at positions [Q, D]."""
-    states: Tensor = embedding.pieces(ids) * embedding.factor
-    return states + positions
+def _positions(model: Transformer, embedding: Embedding) -> Tensor:
+    """Position signals [POSITIONS, D], or fewer where no more are learnt."""
+    return embedding.signals(min(POSITIONS, model.shape.longest)).detach().float()
 
 
 def _kept(model: Transformer) -> list[Kept]:

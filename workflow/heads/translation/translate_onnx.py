@@ -62,11 +62,20 @@ class Model:
         state = self.start(source, 1)
         return np.concatenate([self.next([piece], number, state) for number, piece in enumerate(target)])
 
-    def translate(self, source: list[int], beam: int, length_penalty: float, offset: int, ends: str) -> list[int]:
+    def translate(
+        self,
+        source: list[int],
+        beam: int,
+        length_penalty: float,
+        offset: int,
+        ends: str,
+        first: list[int] | None = None,
+    ) -> list[int]:
         """The best translation of one sentence; scores are divided by ((offset + length) / (offset + 1)) ** penalty.
 
         ends: `early_stopping` of transformers. "never", when no other can be better; "false", when the worst of as many
-        finished ones as the beam is no worse than the best open one now; "true", when there are as many.
+        finished ones as the beam is no worse than the best open one now; "true", when there are as many. first: the
+        piece that every translation begins with, if there is one.
         """
         state, limit = self.start(source, beam), 2 * len(source) + 10
         best, done = -np.inf, list[int]()
@@ -75,6 +84,8 @@ class Model:
         for step in range(1, limit + 1):
             totals = self.next([pieces[-1] for pieces in hypotheses], step - 1, state) + scores[:, None]
             totals[:, [PAD, BOS, UNK] if step < limit else np.arange(totals.shape[1]) != EOS] += NEVER
+            if step == 1 and first:
+                totals = np.where(np.arange(totals.shape[1]) == first[0], scores[:, None], scores[:, None] + NEVER)
             order = np.argsort(-totals, axis=None, kind="stable")[: 2 * beam]
             parents, pieces = np.unravel_index(order, totals.shape)
             for place in np.flatnonzero(pieces[:beam] == EOS):
@@ -93,11 +104,11 @@ class Model:
 
 
 class Segmenter:
-    """SentencePiece; of a model that was imported `source.json` tells which pieces are known and what comes first."""
+    """SentencePiece; of an imported model a file beside it tells which pieces are known and what comes first."""
 
-    def __init__(self, folder: Path) -> None:
-        self.processor = sentencepiece.SentencePieceProcessor(model_file=str(folder / "source.model"))
-        beside = folder / "source.json"
+    def __init__(self, folder: Path, side: str) -> None:
+        self.processor = sentencepiece.SentencePieceProcessor(model_file=str(folder / f"{side}.model"))
+        beside = folder / f"{side}.json"
         told = json.loads(beside.read_text(encoding="utf-8")) if beside.exists() else {}
         known = range(UNK + 1, told.get("pieces", 0))
         self.known = {self.processor.id_to_piece(number): number for number in known}
@@ -121,13 +132,12 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     arguments = parser.parse_args()
     model = Model(folder, arguments.threads)
-    source = Segmenter(folder)
-    target = sentencepiece.SentencePieceProcessor(model_file=str(folder / "target.model"))
+    source, target = (Segmenter(folder, side) for side in ("source", "target"))
     for line in sys.stdin:
         ids = [*source.encode(line.rstrip("\n")), EOS]
         divided = (arguments.length_penalty, arguments.length_offset)
-        found = model.translate(ids, arguments.beam, *divided, arguments.early_stopping)
-        print(target.decode(found), flush=True)
+        found = model.translate(ids, arguments.beam, *divided, arguments.early_stopping, target.first)
+        print(target.processor.decode(found), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,113 @@
+"""M2M100, NLLB, BART and mBART of random weights with tokenisers, as transformers saves them: the import's oracle."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import tokenizers
+import torch
+from transformers.models.m2m_100 import tokenization_m2m_100 as m2m100
+from transformers.models.mbart50 import tokenization_mbart50 as mbart50
+from transformers.models.nllb import tokenization_nllb as nllb
+
+from marian_models import SENTENCES, pieces_of, segmenter, transformers
+
+SIZES: dict[str, Any] = {
+    "d_model": 12,
+    "encoder_layers": 2,
+    "decoder_layers": 3,
+    "encoder_attention_heads": 3,
+    "decoder_attention_heads": 3,
+    "encoder_ffn_dim": 14,
+    "decoder_ffn_dim": 14,
+    "dropout": 0.1,
+    "max_position_embeddings": 64,
+}
+CLASSES = {
+    "m2m100": transformers.M2M100ForConditionalGeneration,
+    "nllb": transformers.M2M100ForConditionalGeneration,
+    "bart": transformers.BartForConditionalGeneration,
+    "mbart": transformers.MBartForConditionalGeneration,
+}
+LANGUAGES = {"m2m100": ("en", "de"), "nllb": ("eng_Latn", "deu_Latn"), "mbart": ("en_XX", "de_DE"), "bart": ("", "")}
+"""Source and target as each calls them."""
+ALL_LANGUAGES = {
+    "m2m100": [f"__{code}__" for code in m2m100.FAIRSEQ_LANGUAGE_CODES["m2m100"]],
+    "nllb": [*nllb.FAIRSEQ_LANGUAGE_CODES],
+    "mbart": [*mbart50.FAIRSEQ_LANGUAGE_CODES],
+}
+TEXTS = [*SENTENCES["source"], *SENTENCES["target"]]
+SPECIAL = ["<s>", "<pad>", "</s>", "<unk>"]
+
+
+def save_pieces(folder: Path, family: str, kind: str = "bpe") -> None:
+    """Write what a folder on the hub has for a tokeniser, by hand."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if family == "bart":
+        made = tokenizers.ByteLevelBPETokenizer()
+        made.train_from_iterator(TEXTS * 9, vocab_size=300, special_tokens=SPECIAL, show_progress=False)
+        made.save_model(str(folder))
+        return
+    content = segmenter(TEXTS, 90, kind)
+    (folder / "sentencepiece.bpe.model").write_bytes(content)
+    if family == "m2m100":
+        # In an order of its own, and without some pieces that are cut out of texts.
+        names = sorted(pieces_of(content), key=lambda piece: (-len(piece), piece))[3:]
+        numbered = {name: number for number, name in enumerate([*SPECIAL, *names[::2], *names[1::2]])}
+        (folder / "vocab.json").write_text(json.dumps(numbered), encoding="utf-8")
+    listed = {"additional_special_tokens": ALL_LANGUAGES[family]}
+    (folder / "special_tokens_map.json").write_text(json.dumps(listed), encoding="utf-8")
+
+
+def pieces_in(folder: Path, family: str) -> int:
+    """How many ids a folder's tokeniser has, languages and the mask among them."""
+    if (folder / "vocab.json").is_file():
+        number = len(json.loads((folder / "vocab.json").read_text(encoding="utf-8")))
+    else:
+        number = len(pieces_of((folder / "sentencepiece.bpe.model").read_bytes())) + len(SPECIAL)
+    return number + len(ALL_LANGUAGES.get(family, ())) + 1
+
+
+def save_model(folder: Path, family: str, *, seed: int = 1, extra: int = 2, ending: float = 1.0, **changes: Any) -> Any:
+    """Write a model beside the pieces of a folder, none of its numbers zero; gives it as it is read again.
+
+    extra: rows without a piece. ending: what is added to the logit of the end. changes: of its configuration.
+    """
+    kind = CLASSES[family]
+    told: dict[str, Any] = {"vocab_size": pieces_in(folder, family) + extra, "forced_eos_token_id": None}
+    if family == "mbart":
+        told["decoder_start_token_id"] = 2
+    torch.manual_seed(seed)
+    model = kind(kind.config_class(**{**SIZES, **told, **changes})).eval()
+    with torch.no_grad():
+        for name, value in model.named_parameters():
+            # Pieces that weigh more than layers would be said again and again.
+            size = 0.3 if value.dim() == 1 else 0.2 if "shared" in name or "lm_head" in name else 0.8
+            value += size * torch.randn(value.shape)
+        if family in ("bart", "mbart"):
+            model.final_logits_bias += 0.5 * torch.randn(model.final_logits_bias.shape)
+        # So that translations end by themselves: where they are cut off, the end costs nothing in transformers.
+        if family == "bart":
+            model.final_logits_bias[0, 2] += ending
+        else:
+            shift = model.get_decoder().layer_norm.bias
+            model.lm_head.weight[2] += ending * shift / shift.dot(shift)
+    model.generation_config.num_beams, model.generation_config.max_length = 4, None
+    if family == "bart":
+        model.generation_config.forced_bos_token_id = 0
+    model.save_pretrained(folder)
+    return kind.from_pretrained(folder).eval()
+
+
+def save_folder(folder: Path, family: str, **changes: Any) -> Any:
+    """Write pieces and a model; gives the model."""
+    save_pieces(folder, family)
+    return save_model(folder, family, **changes)
+
+
+def in_their_ids(rows: Sequence[int], ids: Sequence[int]) -> list[int]:
+    """Their ids of ours."""
+    return [rows[number] for number in ids]

@@ -1,0 +1,68 @@
+"""Pieces that are merged from bytes (Radford et al. 2019, sec. 2.2), as BART has them, cut by `tokenizers`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from heads.base.files import UserError, read_json
+from heads.text.vocabulary import PREFIX, Vocabulary, facts_beside
+from heads.text.wordpieces import BLANK, WORD_PIECES, WordPieces, library, write_word_pieces
+
+BYTES = "byte_pieces"
+DESCRIBED = "tokenizer.json"
+
+
+class BytePieces(WordPieces):
+    """The byte pieces of an imported model."""
+
+    def pieces(self, ids: Iterable[int]) -> list[str]:
+        """What every piece looks like; a blank in front of it is a low line, U+2581."""
+        decode = self.tokenizer.decoder.decode
+        texts = [str(decode([self.piece(int(number))])) for number in ids]
+        return [BLANK + text[1:] if text.startswith(" ") else text for text in texts]
+
+
+def described_pieces(folder: Path, vocab: str, merges: str) -> dict[str, Any]:
+    """What `tokenizers` reads of a folder that has it, or has a vocabulary and merges, by the names of these files.
+
+    Raises UserError where it is damaged.
+    """
+    tokenizers, path = library(), folder / DESCRIBED
+    try:
+        if path.is_file():
+            made = tokenizers.Tokenizer.from_str(path.read_text(encoding="utf-8"))
+        else:
+            path = folder / merges
+            made = tokenizers.Tokenizer(tokenizers.models.BPE.from_file(str(folder / vocab), str(path)))
+            made.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+            made.decoder = tokenizers.decoders.ByteLevel()
+            made.add_special_tokens([sign for sign in SIGNS if made.token_to_id(sign) is not None])
+        described: dict[str, Any] = json.loads(made.to_str())
+    # tokenizers raises bare exceptions.
+    except Exception as error:
+        raise UserError(f"{path} describes no pieces ({error}): copy it again.") from error
+    if described["model"]["type"] != "BPE" or "ByteLevel" not in json.dumps(described["pre_tokenizer"]):
+        raise UserError(f"{path} describes pieces that are not merged from bytes: copy it again.")
+    return described
+
+
+SIGNS = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
+"""Pieces that stand for no text."""
+
+
+def write_byte_pieces(model: Path, described: Mapping[str, Any], order: Sequence[str], first: int) -> None:
+    """Write them with the pieces numbered by their place in `order`; texts begin with the id `first`."""
+    write_word_pieces(model, described, order, {BYTES: True, PREFIX: [first]})
+
+
+def vocabulary_of(model: Path) -> Vocabulary:
+    """The vocabulary that a file holds: word pieces, byte pieces, or a SentencePiece model.
+
+    Raises UserError where it is damaged.
+    """
+    facts = read_json(facts_beside(model))
+    kind = BytePieces if facts.get(BYTES) else WordPieces if facts.get(WORD_PIECES) else Vocabulary
+    return kind(model)

@@ -1,0 +1,177 @@
+"""The folder of an M2M100, NLLB, BART or mBART as transformers writes it, read without transformers.
+
+V pieces of a vocabulary, which both sides have in common.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import sentencepiece
+
+from heads.base.fairseq import CLASSES, LISTS, MERGES, SEGMENTER
+from heads.base.files import UserError
+from heads.base.marian import CONFIG, GENERATION, TOKENIZER, VOCAB
+from heads.translation.marian_folder import (
+    SHARES,
+    WHOLE,
+    MarianFolder,
+    check_numbers,
+    read_object,
+    read_vocabulary,
+    read_weights,
+)
+
+COMMON: Mapping[str, Any] = {
+    "max_position_embeddings": 1024,
+    **{
+        f"{stack}_{part}": size
+        for stack in ("encoder", "decoder")
+        for part, size in (("layers", 12), ("ffn_dim", 4096))
+    },
+    "encoder_attention_heads": 16,
+    "decoder_attention_heads": 16,
+    "d_model": 1024,
+    "dropout": 0.1,
+    "attention_dropout": 0.0,
+    "activation_function": "gelu",
+    "scale_embedding": False,
+    "pad_token_id": 1,
+    "bos_token_id": 0,
+    "eos_token_id": 2,
+    "decoder_start_token_id": 2,
+    "vocab_size": 50265,
+    "share_encoder_decoder_embeddings": True,
+}
+DEFAULTS: Mapping[str, Mapping[str, Any]] = {
+    "bart": COMMON,
+    "mbart": {**COMMON, "decoder_start_token_id": None},
+    "m2m_100": {
+        **COMMON,
+        "vocab_size": 128112,
+        "activation_function": "relu",
+        "attention_dropout": 0.1,
+        "scale_embedding": True,
+    },
+}
+"""What BartConfig, MBartConfig and M2M100Config (transformers 5.23) take for a key that config.json leaves out."""
+FIRST = ("<s>", "<pad>", "</s>", "<unk>")
+"""The first ids of a vocabulary of fairseq; a SentencePiece model has its own three in their place."""
+LANGUAGE = re.compile(r"__(\w+?)__|([a-z]{2,3}_[A-Z][A-Za-z]+)")
+"""A piece that names a language: __en__ of M2M100, eng_Latn of NLLB, en_XX of mBART."""
+
+
+@dataclass(frozen=True, slots=True)
+class FairseqFolder(MarianFolder):
+    """All that a folder tells."""
+
+    languages: Mapping[str, int]
+    """Ids there of the languages that the model knows, by their codes; none of a model of one language."""
+
+    @property
+    def signs(self) -> set[str]:
+        """Pieces that stand for no text: languages, the sign of a start, and what is no piece."""
+        start = self.config["bos_token_id"]
+        numbers = {*self.languages.values(), *([start] if start is not None else ())}
+        names = self.vocabularies[0]
+        return {names[number] for number in numbers if number < len(names)}
+
+    @property
+    def saved_by(self) -> str:
+        """The class of transformers that such a model is of."""
+        return CLASSES[self.config["model_type"]]
+
+    @property
+    def by_bytes(self) -> bool:
+        """Whether pieces are merged from bytes, and not cut out by SentencePiece."""
+        return not self.segmenters[0]
+
+
+def read_fairseq(folder: Path) -> FairseqFolder:
+    """Read and check a folder.
+
+    Raises UserError with the way out: for another kind of model, a file that is missing or damaged, pickled weights.
+    """
+    found = described_folder(folder)
+    return replace(found, tensors=read_weights(folder, found.saved_by))
+
+
+def described_folder(folder: Path) -> FairseqFolder:
+    """All of a folder but its weights."""
+    path = folder / CONFIG
+    config = read_object(path)
+    kind = config["model_type"]
+    config = {**DEFAULTS[kind], **config}
+    check_numbers(path, config, (*WHOLE, "max_position_embeddings"), SHARES)
+    if config["decoder_start_token_id"] is None:
+        raise UserError(
+            f"{path} names no decoder_start_token_id: it is an mBART of 25 languages, whose sources end with their "
+            "language, and is not read; one of 50 languages is."
+        )
+    pieces = _pieces(folder)
+    added = {name: number for name, number in _added(folder, len(pieces)).items() if name not in pieces}
+    names = [f"<no piece {number}>" for number in range(config["vocab_size"])]
+    for number, name in (*enumerate(pieces), *((number, name) for name, number in added.items())):
+        if not 0 <= number < len(names):
+            raise UserError(f"{folder}: {name} has the id {number}, and {CONFIG} a vocab_size of {len(names)}.")
+        names[number] = name
+    segmenter = (folder / SEGMENTER).read_bytes() if (folder / SEGMENTER).is_file() else b""
+    return FairseqFolder(
+        folder,
+        config,
+        read_object(folder / GENERATION) if (folder / GENERATION).is_file() else config,
+        (names, names),
+        (segmenter, segmenter),
+        {},
+        _languages(names) if kind != "bart" else {},
+    )
+
+
+def _pieces(folder: Path) -> list[str]:
+    """The names of pieces by id, without added ones: of vocab.json, or of SentencePiece as fairseq counts them."""
+    if (folder / VOCAB).is_file():
+        for name in (SEGMENTER, MERGES):
+            if (folder / name).is_file():
+                return read_vocabulary(folder / VOCAB)
+        raise UserError(f"{folder} has neither {SEGMENTER} nor {MERGES}: copy it from where the model is from.")
+    if not (folder / SEGMENTER).is_file():
+        raise UserError(f"{folder} has no {SEGMENTER}: copy it from where the model is from.")
+    processor = sentencepiece.SentencePieceProcessor()
+    try:
+        processor.load_from_serialized_proto((folder / SEGMENTER).read_bytes())
+    except RuntimeError:
+        raise UserError(f"{folder / SEGMENTER} is no SentencePiece model, or is damaged: copy it again.") from None
+    return [*FIRST, *(processor.id_to_piece(number) for number in range(3, processor.get_piece_size()))]
+
+
+def _added(folder: Path, pieces: int) -> dict[str, int]:
+    """Ids by name of pieces that were added; where a file only lists them, they follow the others in its order."""
+    files = [read_object(folder / name) for name in (TOKENIZER, *LISTS) if (folder / name).is_file()]
+    found: dict[str, int] = {}
+    for told in files:
+        for number, one in (told.get("added_tokens_decoder") or {}).items():
+            found[one["content"]] = int(number)
+        for one in told.get("added_tokens") or ():
+            found[one["content"]] = int(one["id"])
+        found |= {name: number for name, number in told.items() if isinstance(number, int) and LANGUAGE.fullmatch(name)}
+    if any(LANGUAGE.fullmatch(name) for name in found):
+        return found
+    listed = next((names for told in files if (names := [*_listed(told)])), [])
+    return {**found, **{name: pieces + place for place, name in enumerate(listed)}}
+
+
+def _listed(told: Mapping[str, Any]) -> Iterator[str]:
+    """The languages that a file lists, in its order."""
+    for one in told.get("additional_special_tokens") or told.get("extra_special_tokens") or ():
+        name = one["content"] if isinstance(one, dict) else str(one)
+        if LANGUAGE.fullmatch(name):
+            yield name
+
+
+def _languages(names: list[str]) -> dict[str, int]:
+    found = ((LANGUAGE.fullmatch(name), number) for number, name in enumerate(names))
+    return {match[1] or match[2]: number for match, number in found if match}

@@ -1,0 +1,94 @@
+"""An imported M2M100, NLLB, BART or mBART back into the folder that it came as, equal in every log-probability.
+
+Its ids, its tokeniser and what else its config.json says are as they came. Heads that are cut out are zeros.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import save_file
+from torch import Tensor
+
+from heads.base.fairseq import DESCRIBING
+from heads.base.files import write_json
+from heads.base.marian import CONFIG, GENERATION, WEIGHTS
+from heads.model.shape import LEARNED
+from heads.model.transformer import Transformer
+from heads.text.special_ids import BOS, PAD, UNK
+from heads.translation.agreement import Pair, largest_difference, log_probabilities
+from heads.translation.fairseq_folder import described_folder, read_fairseq
+from heads.translation.from_marian import (
+    LOGITS_BIAS,
+    OFFSET,
+    PROJECTION,
+    SHARED,
+    SOURCE,
+    TARGET,
+    model_of_marian,
+    names_of,
+    numberings_of,
+)
+from heads.translation.marian_folder import read_object
+from heads.translation.to_huggingface import with_all_heads
+
+
+def write_fairseq(model: Transformer, came_with: Path, search: tuple[int, float], folder: Path) -> None:
+    """Write weights and a beam and length penalty to search with into a folder, and all that the model came with.
+
+    came_with: the folder of that. Raises UserError where it is damaged.
+    """
+    for name in DESCRIBING:
+        if (came_with / name).is_file():
+            shutil.copyfile(came_with / name, folder / name)
+    theirs = described_folder(came_with)
+    rows = numberings_of(theirs)[1].rows
+    found = read_object(folder / GENERATION) if (folder / GENERATION).is_file() else {}
+    special = {f"{name}_token_id": theirs.config[f"{name}_token_id"] for name in ("pad", "bos", "eos", "decoder_start")}
+    ours: dict[str, Any] = {"num_beams": search[0], "length_penalty": search[1]}
+    # Those that are never written here are none there either.
+    ours["bad_words_ids"] = [[rows[PAD]], [rows[UNK]]]
+    if model.shape.first_piece:
+        ours["forced_bos_token_id"] = rows[model.shape.first_piece]
+    write_json(folder / GENERATION, {**special, **found, **ours})
+    tied = model.shape.tied_projection and model.shape.shared_embedding
+    changed = {"architectures": [theirs.saved_by], "tie_word_embeddings": tied, "dtype": "float32"}
+    config = {name: value for name, value in read_object(folder / CONFIG).items() if name != "torch_dtype"}
+    write_json(folder / CONFIG, {**config, **changed})
+    tensors = {name: value.contiguous().clone() for name, value in weights_of(model, rows).items()}
+    save_file(tensors, folder / WEIGHTS, metadata={"format": "pt"})
+
+
+def weights_of(model: Transformer, rows: Sequence[int]) -> dict[str, Tensor]:
+    """By their names, each matrix once where they are one. rows: their ids of ours."""
+    shape, state = model.shape, {name: value.detach().cpu() for name, value in model.state_dict().items()}
+    whole = with_all_heads(shape, state)
+    found = {theirs: whole[ours] for ours, theirs in names_of(shape)}
+    if shape.positions == LEARNED:
+        for side in ("encoder", "decoder"):
+            name = f"model.{side}.embed_positions.weight"
+            found[name] = torch.cat([found[name].new_zeros(OFFSET, shape.width), found[name]])
+    # The start has the row of another, if it is one that was doubled.
+    own = [ours for ours, row in enumerate(rows) if ours != BOS or not shape.start_piece]
+    order = torch.tensor([rows[ours] for ours in own]).argsort()
+
+    def in_their_order(value: Tensor) -> Tensor:
+        return value[torch.tensor(own)[order]]
+
+    found[SHARED] = in_their_order(model.target_embedding.pieces.weight.detach().cpu())
+    if not (shape.tied_projection and shape.shared_embedding):
+        source, projection = state["source_embedding.pieces.weight"], model.projection.weight.detach().cpu()
+        found |= {SOURCE: in_their_order(source), TARGET: found[SHARED], PROJECTION: in_their_order(projection)}
+    if not shape.fixed_bias:
+        found[LOGITS_BIAS] = in_their_order(state["projection.bias"])[None]
+    return found
+
+
+def agreement_of_fairseq(model: Transformer, folder: Path, pairs: Sequence[Pair]) -> float:
+    """The largest difference of a target piece's log-probability between our model and that of a folder, read anew."""
+    theirs = model_of_marian(read_fairseq(folder), model.shape.first_piece)
+    return largest_difference(model, pairs, [log_probabilities(theirs, pair) for pair in pairs])
