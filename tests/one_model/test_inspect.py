@@ -87,7 +87,7 @@ def test_page_and_table_say_the_same_of_every_head(inspected: Path) -> None:
     assert [row["in_words"] for row in rows] == [row["in_words"] for row in shown]
     assert [float(row["confidence"]) for row in rows] == pytest.approx([row["values"]["confidence"] for row in shown])
     assert all(0 < float(row["confidence"]) <= 1 for row in rows)
-    assert content(inspected)["score"]["name"] == "BLEU (fidelity)"
+    assert content(inspected)["metric"]["name"] == "BLEU (fidelity)"
     assert content(inspected)["score"] == 100
     assert content(inspected)["parts"] == ["heads", "attention"]
 
