@@ -183,3 +183,26 @@ def test_a_tied_matrix_learns_from_all_that_is_made_with_it(tiny_model: Build, t
     gradients = [apart.get_parameter(name).grad for name in names]
     assert all(gradient is not None and gradient.abs().sum() > 0 for gradient in gradients)
     torch.testing.assert_close(tied.get_parameter(names[0]).grad, sum(g for g in gradients if g is not None))
+
+
+def test_a_text_with_more_pieces_than_positions_were_learnt_is_one_sentence(
+    tiny_model: Build, tiny_batch: Batch
+) -> None:
+    for positions, fits in ((5, True), (4, False)):
+        model = tiny_model(positions="learned", max_positions=positions)
+        if fits:
+            model.encode(tiny_batch.source, tiny_batch.source_mask)
+            continue
+        with pytest.raises(UserError, match="a text has 5 pieces, and this model has learnt 4 positions"):
+            model.encode(tiny_batch.source, tiny_batch.source_mask)
+
+
+def test_a_start_without_a_row_of_its_own_learns_through_the_row_of_the_end_and_a_fixed_bias_not_at_all(
+    tiny_model: Build, tiny_batch: Batch
+) -> None:
+    model = tiny_model(start_piece=2, fixed_bias=True)
+    states = model(tiny_batch.source, tiny_batch.source_mask, tiny_batch.target_input)
+    model.projection(states).square().sum().backward()
+    gradient = model.target_embedding.pieces.weight.grad
+    assert gradient is not None and not gradient[1].any() and gradient[2].any()
+    assert model.projection.bias.grad is None and "projection.bias" in model.state_dict()

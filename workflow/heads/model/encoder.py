@@ -16,6 +16,7 @@ from functools import lru_cache
 import torch
 from torch import Tensor, nn
 
+from heads.base.files import UserError
 from heads.model.attention import Trace
 from heads.model.dropout import drop
 from heads.model.linear import Linear
@@ -56,9 +57,17 @@ class Embedding(nn.Module):
         return found
 
     def signals(self, length: int, first: int = 0) -> Tensor:
-        """Of positions [length, D], of which `first` is where they begin in a sentence."""
+        """Of positions [length, D], of which `first` is where they begin in a sentence.
+
+        Raises UserError where no so many are learnt.
+        """
         weight = self.pieces.weight
         if self.positions is not None:
+            if first + length > self.positions.num_embeddings:
+                raise UserError(
+                    f"a text has {first + length} pieces, and this model has learnt {self.positions.num_embeddings} "
+                    "positions: leave it out, as training.max_pieces does."
+                )
             signals: Tensor = self.positions(torch.arange(first, first + length, device=weight.device))
             return signals
         where = (self.first_position + first, weight.dtype, weight.device)
