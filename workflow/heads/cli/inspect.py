@@ -19,9 +19,9 @@ from heads.one_model.progress import Progress
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Flags of `heads inspect`."""
     parser.add_argument("model", help="a folder, a name on the hub, or firefox/en-pt")
-    parser.add_argument("text", type=Path, help="sentences of its source language, one a line")
+    parser.add_argument("text", type=Path, help="what it reads, a sentence or example a line")
     parser.add_argument("-o", "--output", type=Path, required=True, help="page to write, such as heads.html")
-    parser.add_argument("--references", type=Path, help="their translations; without them the model's own")
+    parser.add_argument("--references", type=Path, help="their translations or labels; without them the model's own")
     parser.add_argument("--trees", type=Path, help="treebank of the source language, CoNLL-U, for syntactic heads")
     parser.add_argument("--sentences", type=int, default=200, help="read so many at most (200)")
     parser.add_argument(

@@ -1,4 +1,4 @@
-"""Make a translation model smaller: close heads while it is trained on its own translations of a text.
+"""Make a model smaller: close heads while it is trained on what it answers to a text itself.
 
 heads prune firefox/en-pt text.en --keep 32 -o small
 heads prune firefox/en-pt text.en --loss 0.5 -o small
@@ -26,11 +26,13 @@ from heads.translation.opening import opened
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Flags of `heads prune`."""
     parser.add_argument("model", help="a folder, a name on the hub, or firefox/en-pt")
-    parser.add_argument("text", type=Path, help="sentences of its source language, one a line; a tenth is held out")
+    parser.add_argument("text", type=Path, help="what it reads, a sentence or example a line; a tenth is held out")
     parser.add_argument("-o", "--output", type=Path, required=True, help="folder to make, with a page beside it")
     size = parser.add_mutually_exclusive_group(required=True)
     size.add_argument("--keep", help="so many heads, such as 24, or encoder=12 to prune the encoder alone")
-    size.add_argument("--loss", type=float, help="BLEU that it may lose at most on held-out sentences")
+    size.add_argument(
+        "--loss", type=float, help="BLEU it may lose at most on held-out sentences, or points of accuracy or cosine"
+    )
     parser.add_argument(
         "--format", choices=FORMATS, default=FORMATS[0], help="who is to read it; default: folder, ours"
     )

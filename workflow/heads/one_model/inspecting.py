@@ -47,14 +47,14 @@ def inspect(
     threads: int = 1,
     tell: Tell = lambda _: None,
 ) -> Inspection:
-    """Measure every head of a translation model on sentences of its source language.
+    """Measure every head of a model on sentences or examples that it reads.
 
     model: a run of ours, an exported folder, Marian's own folder, one of transformers, a name on the hub, or
-    firefox/en-pt. references: their translations; without any the model's own stand in their place, and scores are
-    fidelity to them. trees: a CoNLL-U file, for syntactic heads. masked: in so many sentences each head is masked
-    alone. causal: fit causal gates as well (Nam et al. 2025), which takes minutes more. prefix: what each source
-    sentence begins with. languages: of source and target, as a model of many calls them. Raises UserError for a model
-    or text that cannot be used.
+    firefox/en-pt. references: their translations or labels; without any the model's own stand in their place, and
+    scores are fidelity to them, as the cosine of vectors always is. trees: a CoNLL-U file, for syntactic heads. masked:
+    in so many sentences each head is masked alone. causal: fit causal gates as well (Nam et al. 2025), which takes
+    minutes more. prefix: what each source sentence begins with. languages: of source and target, as a model of many
+    calls them. Raises UserError for a model or text that cannot be used.
     """
     checked(sentences, references)
     text = Text(sentences, references, Path(trees) if trees else None, masked, causal=causal)
