@@ -2,8 +2,8 @@
 
 Run by benchmarks/peers.py on a folder that holds `test.en.gz`. Words become ids by their checksum. Both translate the
 same batches of 64 sentences sorted by length, with a beam of 4, in exactly 40 steps: ours ends with a forced end sign,
-so that it has 39 pieces where CTranslate2 has 40. How many outputs agree is found apart from the clock, with 40 pieces
-of both.
+so that it has 39 subwords where CTranslate2 has 40. How many outputs agree is found apart from the clock, with 40
+subwords of both.
 
 The two take turns; times are the least CPU seconds of the turns, of all threads of the process. Last comes where our
 time goes, by torch's profiler.
@@ -121,7 +121,7 @@ def theirs(translator: ctranslate2.Translator, batches: list[list[list[int]]]) -
 
 
 def ours(model: Transformer, batches: list[list[list[int]]], pieces: int = STEPS - 1) -> list[list[int]]:
-    """What we say in one step more than pieces."""
+    """What we say in one step more than subwords."""
     found = []
     for batch in batches:
         source, mask = pad([np.array(ids, np.int32) for ids in batch])

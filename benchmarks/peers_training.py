@@ -2,7 +2,7 @@
 
 Run by benchmarks/peers.py on a folder that holds `train.en.gz` and `train.de.gz`.
 
-Width 128, 3 + 3 layers, 4 heads, feed-forward 512, post-norm, 4,000 pieces a side, 2,048 source tokens an update,
+Width 128, 3 + 3 layers, 4 heads, feed-forward 512, post-norm, 4,000 subwords a side, 2,048 source tokens an update,
 dropout 0.1, Adam. Both start from the same weights, whose losses without dropout are compared first; then they take
 turns, update by update, on the same pairs. Seconds are CPU seconds; the loss is the mean of the last half of updates.
 """
@@ -47,7 +47,7 @@ TRAINING = TrainingSettings(
 
 
 def encoded(folder: Path, place: Path) -> Pairs:
-    """The training pairs of a corpus in pieces that are learnt from it."""
+    """The training pairs of a corpus in subwords that are learnt from it."""
     sides = []
     for side, language in (("source", "en"), ("target", "de")):
         text, model, tokens = (place / f"{side}.{kind}" for kind in ("txt", "model", "safetensors"))

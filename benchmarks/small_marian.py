@@ -1,9 +1,9 @@
 """A small MarianMTModel, trained by transformers on a corpus of files: what `make pretrained` is shown on.
 
 Run: python benchmarks/small_marian.py FOLDER OUT on a folder that holds `{train,dev}.{en,de}.gz` (Multi30k:
-twenty minutes of one core that has nothing else to do). Nothing of ours takes part: SentencePiece learns the pieces,
+twenty minutes of one core that has nothing else to do). Nothing of ours takes part: SentencePiece learns the subwords,
 transformers' tokeniser cuts the text, its model computes the loss, its generation translates, and OUT is what its
-`save_pretrained` writes, as OPUS-MT's folders are: two SentencePiece models with their pieces in one vocab.json,
+`save_pretrained` writes, as OPUS-MT's folders are: two SentencePiece models with their subwords in one vocab.json,
 tied matrices, SiLU, norms last, padding the last id with an embedding of zeros, from which the decoder starts. OUT is
 there from the first look at the dev set on, and written anew at each; a training that was killed goes on from there,
 with fresh moments.
@@ -39,7 +39,7 @@ Pair = tuple[list[int], list[int]]
 
 
 def tokenizer_of(texts: dict[str, list[str]], place: Path) -> MarianTokenizer:
-    """A tokeniser of pieces learnt from the two sides, numbered together: the special ones around all the others."""
+    """A tokeniser of subwords learnt from the two sides, numbered together: the special ones around all the others."""
     numbers = {"</s>": 0, "<unk>": 1}
     for side, lines in texts.items():
         sentencepiece.SentencePieceTrainer.train(

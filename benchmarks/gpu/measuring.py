@@ -118,7 +118,7 @@ def write(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 def random_pairs(sizes: Sizes, folder: Path) -> Pairs:
-    """Sentences of random pieces, about 24 in the mean as in the paper's WMT, targets about as long."""
+    """Sentences of random subwords, about 24 in the mean as in the paper's WMT, targets about as long."""
     generator = np.random.default_rng(SEED)
     source = np.exp(generator.normal(2.9, 0.75, sizes.pairs))
     target = source * np.exp(generator.normal(0.0, 0.25, sizes.pairs))

@@ -87,7 +87,7 @@ def test_importance_per_batch_equals_the_absolute_slopes_of_the_batches(model: T
 
 @torch.no_grad()
 def loss_when_scaled(model: Transformer, batch: Batch, *, position: int, factor: float) -> float:
-    """The loss when the second live head of the last decoder-encoder attention is scaled at one target position."""
+    """The loss when the second live head of the last cross-attention is scaled at one target position."""
 
     def scale(_: torch.nn.Module, inputs: tuple[torch.Tensor]) -> tuple[torch.Tensor]:
         merged = inputs[0].clone()

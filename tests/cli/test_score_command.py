@@ -226,7 +226,7 @@ def test_a_model_without_any_head_goes_its_known_way_in_every_command(
     for folder in (run, tmp_path / "out"):
         assert translated(monkeypatch, capfdbinary, ["a", "b c"], "--model", folder) == ["k o p q"] * 2
     page = (tmp_path / "out/README.md").read_text(encoding="utf-8")
-    for kind in ("encoder self-attention", "decoder self-attention", "decoder-encoder attention"):
+    for kind in ("encoder self-attention", "decoder self-attention", "cross-attention"):
         assert f"| {kind} | 0 | 0 | 0 of 6 |" in page
     assert f" {count['left']:,} parameters" in page
     score = f"BLEU {facts['bleu']:.2f} on 14 sentences of the test set, with a beam of 4 and length penalty 0.6."

@@ -386,9 +386,7 @@ def test_a_page_of_a_baseline_alone_opens_too(made: Explored, opened: Opened) ->
 def test_every_square_and_control_has_a_name_for_those_who_listen(opened: Opened) -> None:
     page = opened()
     names = told(page, "#grids", "aria-label")
-    assert (
-        names["dec_enc.1.2"].startswith("decoder-encoder attention, layer 2, head 3: ") and len({*names.values()}) == 18
-    )
+    assert names["dec_enc.1.2"].startswith("cross-attention, layer 2, head 3: ") and len({*names.values()}) == 18
     nameless = page.locator("select:visible, input:visible, button:visible").evaluate_all(
         "all => all.filter(one => !(one.labels?.length || one.textContent.trim() || one.getAttribute('aria-label')))"
         ".map(one => one.id)"

@@ -78,9 +78,7 @@ def test_a_head_that_aligns_has_that_role_and_its_error_rate_beside_the_best_off
 
 def test_a_measure_that_a_head_lacks_is_not_read_out_as_a_number(opened: Opened) -> None:
     names = told(opened("#measure=gate_last_lambda_enc_self"), "#grids", "aria-label")
-    assert names["dec_enc.0.0"].startswith(
-        "decoder-encoder attention, layer 1, head 1: penalty survived, encoder pruned –"
-    )
+    assert names["dec_enc.0.0"].startswith("cross-attention, layer 1, head 1: penalty survived, encoder pruned –")
 
 
 def test_a_head_is_called_needed_only_where_its_loss_is_sure(made: Explored, opened: Opened) -> None:
@@ -193,7 +191,7 @@ def test_a_closing_square_tells_its_head_and_probability(opened: Opened) -> None
     page = opened("#closing=gates/all/lam-0.1/seed-1&update=10")
     titles, shares = (told(page, "#closing-grids", name) for name in ("title", "data-value"))
     assert titles["dec_enc.1.0"] == (
-        f"decoder-encoder attention, layer 2, head 1: open with probability {round(float(shares['dec_enc.1.0']), 2):g}"
+        f"cross-attention, layer 2, head 1: open with probability {round(float(shares['dec_enc.1.0']), 2):g}"
     )
 
 

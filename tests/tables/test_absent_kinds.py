@@ -84,7 +84,7 @@ def test_a_third_of_the_decoder_can_only_go_where_there_is_one() -> None:
 
 
 def curve(*kinds: str) -> dict[str, pd.DataFrame]:
-    """A masking curve of these kinds, of which decoder-encoder attention needs its heads most."""
+    """A masking curve of these kinds, of which cross-attention needs its heads most."""
     rows = [
         {"order": "example", "attention": kind, "share": share, "metric": BLEU, "score": bleu,
          "score_kept_low": bleu / 30, "score_kept_high": bleu / 30}

@@ -261,7 +261,7 @@ def test_the_curves_go_through_the_points_of_the_file(runs: list[Path]) -> None:
         shares, numbers = (
             {line.get_label(): line for line in each.lines} for each in michel.fig4(frames, "first").axes
         )
-    falls = {"encoder self-attention": 8, "decoder self-attention": 9, "decoder-encoder attention": 10}
+    falls = {"encoder self-attention": 8, "decoder self-attention": 9, "cross-attention": 10}
     for label, fall in (falls | {"all kinds together": 1}).items():
         assert np.asarray(numbers[label].get_xydata()).tolist() == [[k, 92 - fall * k**2] for k in range(5)]
         assert np.asarray(shares[label].get_xydata()).tolist() == [[25 * k, 92 - fall * k**2] for k in range(5)]

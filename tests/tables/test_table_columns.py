@@ -41,7 +41,7 @@ def scope_runs() -> Iterable[dict[str, Any]]:
 
 
 def models(made: Iterable[dict[str, Any]]) -> pd.DataFrame:
-    """Four heads of each kind: one encoder, two decoder and three decoder-encoder heads are left of those in scope."""
+    """Four heads of each kind: one encoder, two decoder and three cross-attention heads are left of those in scope."""
     left = dict(zip(ATTENTIONS, (1, 2, 3), strict=True))
     rows = []
     for one in made:

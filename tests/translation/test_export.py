@@ -79,7 +79,7 @@ def test_the_page_counts_the_heads_left_and_names_score_origin_and_command(
         "# tiny/pruned/all/lam-0.2/seed-1",
         "| encoder self-attention | 2 | 0 | 2 of 6 |",
         "| decoder self-attention | 3 | 1 | 4 of 6 |",
-        "| decoder-encoder attention | 2 | 3 | 5 of 6 |",
+        "| cross-attention | 2 | 3 | 5 of 6 |",
     ):
         assert f"\n{line}\n" in f"\n{page}"
     origin = read_json(experiment.pruned / "model.json")["provenance"]

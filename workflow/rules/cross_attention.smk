@@ -2,7 +2,7 @@
 
 
 use rule score as alignment_heads with:
-    """How well decoder-encoder heads agree with a word alignment (error rate of Och and Ney 2003)."""
+    """How well cross-attention heads agree with a word alignment (error rate of Och and Ney 2003)."""
     input:
         **SCORED_MODEL,
         settings=f"{SETTINGS}/alignment_heads.yaml",

@@ -1,14 +1,14 @@
-"""Alignment heads: how well the word alignment that a head of decoder-encoder attention makes agrees with a given one.
+"""Alignment heads: how well the word alignment that a head of cross-attention makes agrees with a given one.
 
 No torch. The decoder reads the reference. A head aligns every target word with the source word that it attends to most:
-weights between words are those between pieces, summed over a source word's pieces and averaged over a target word's
+weights between words are those between subwords, summed over a source word's subwords and averaged over a target word's
 (`heads.syntax.alignment`). The source's end sign is no word; a target word all of whose weight lies there gets no link.
 
-Which step speaks for a target piece is a choice that the literature makes in two ways (Chen et al. 2020, Accurate Word
-Alignment Induction from Neural Machine Translation, secs 2 and 3), and both are measured:
+Which step speaks for a target subword is a choice that the literature makes in two ways (Chen et al. 2020, Accurate
+Word Alignment Induction from Neural Machine Translation, secs 2 and 3), and both are measured:
 
-- output: the step whose output the piece is; its query comes from the piece before. The usual one.
-- input: the step after it, which reads the piece. It knows the word that is to be aligned, and often aligns better.
+- output: the step whose output the subword is; its query comes from the subword before. The usual one.
+- input: the step after it, which reads the subword. It knows the word that is to be aligned, and often aligns better.
 
 All given links are sure ones. With links A of the head and S that are given, the alignment error rate (Och and Ney
 2003, sec. 4) is then 1 - 2 |A and S| / (|A| + |S|), or 1 - F1; precision is |A and S| / |A|, recall |A and S| / |S|.
@@ -55,14 +55,14 @@ COLUMNS = (
     "aligns",
 )
 STEPS: Mapping[str, slice] = {"output": slice(None, -1), "input": slice(1, None)}
-"""Which of the T+1 steps speak for the T pieces of a target sentence."""
+"""Which of the T+1 steps speak for the T subwords of a target sentence."""
 
 Row = dict[str, str | int | float | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Gold:
-    """A pair in words and pieces, and which source word is linked with which target word, [I, J]."""
+    """A pair in words and subwords, and which source word is linked with which target word, [I, J]."""
 
     source: Words
     target: Words
@@ -70,7 +70,7 @@ class Gold:
 
 
 def aligned(weights: NDArray[np.floating], gold: Gold, step: str) -> Whole:
-    """The source word of each target word [N, J] by weights [N, T+1, S] between pieces; -1 for none."""
+    """The source word of each target word [N, J] by weights [N, T+1, S] between subwords; -1 for none."""
     return pointed(on_words(weights[:, STEPS[step]], gold.target.membership, gold.source.membership))
 
 
@@ -126,7 +126,7 @@ def alignment_heads(
 ) -> list[Row]:
     """Every head under each of the settings' steps, as rows of COLUMNS; a model without such heads has none.
 
-    attended: numbers of pairs in `golds` with weights [N, T+1, S] between their pieces. heads: layer and original
+    attended: numbers of pairs in `golds` with weights [N, T+1, S] between their subwords. heads: layer and original
     number in the order of the weights.
     """
     if not heads:

@@ -18,7 +18,7 @@ from heads.text.vocabulary import Vocabulary
 def golds_of(
     pairs: Sequence[AlignedPair], vocabularies: Sequence[Vocabulary], settings: AlignmentHeadsSettings, name: str
 ) -> list[Gold]:
-    """The first `settings.sentences` pairs in pieces of both vocabularies, without those that can not be measured.
+    """The first `settings.sentences` pairs in subwords of both vocabularies, without those that can not be measured.
 
     What is left out goes to standard error, with the `name` of the alignment. Raises UserError where no link is left.
     """

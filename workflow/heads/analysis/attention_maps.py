@@ -31,9 +31,9 @@ SIGNS = {BOS: "\u27e8start\u27e9", EOS: "\u27e8separator\u27e9"}
 class Translated:
     """A sentence, its translation by a model, and the weights of the model's heads while it wrote that.
 
-    target: ids of the translation's pieces, without start and end. weights: by kind of attention [N, Q, K], heads in
-    the order of `ModelShape.heads`. The source has its end sign behind it. In the decoder a row is a piece that is
-    being written, the end sign at last; what it can look at of its own side is the start sign and all pieces before.
+    target: ids of the translation's subwords, without start and end. weights: by kind of attention [N, Q, K], heads in
+    the order of `ModelShape.heads`. The source has its end sign behind it. In the decoder a row is a subword that is
+    being written, the end sign at last; what it can look at of its own side is the start sign and all subwords before.
     """
 
     words: Words
@@ -45,7 +45,7 @@ class Translated:
 class Classified:
     """An example, the place of the label that a model told among all labels, and the weights of its heads meanwhile.
 
-    words: from `framed`. weights: [N, P, P], heads in the order of `ModelShape.heads`, signs among the P pieces.
+    words: from `framed`. weights: [N, P, P], heads in the order of `ModelShape.heads`, signs among the P subwords.
     """
 
     words: Words
@@ -72,7 +72,7 @@ def examples_to_show(examples: Iterable[Sequence[Words]], settings: MapsSettings
 def framed(number: int, sentences: Sequence[Words]) -> Words:
     """The sentences of an example one behind the other, in the signs that the model reads with them.
 
-    A sign is a word of one piece, without arcs.
+    A sign is a word of one subword, without arcs.
     """
     separator = Words(number, (SIGNS[EOS],), (), np.array([EOS], np.int32), np.ones((1, 1)))
     parts = [replace(separator, forms=(SIGNS[BOS],), pieces=np.array([BOS], np.int32))]
@@ -95,8 +95,8 @@ def maps(translated: Iterable[Translated], source: Vocabulary, target: Vocabular
     """The maps of each sentence, in the order of their file, as they stand in maps.json.
 
     words, relations, tree_heads: of surface words (see `heads.syntax.alignment`), which show the first relation that
-    leads out of them; tree_heads are 1-based and 0 at the root, and everywhere without a tree. pieces: the source as
-    the model reads it, without its end sign; membership: for every piece the words that it lies in, with its share in
+    leads out of them; tree_heads are 1-based and 0 at the root, and everywhere without a tree. subwords: the source as
+    the model reads it, without its end sign; membership: for every subword the words that it lies in, with its share in
     each. translation, target_pieces: what the model wrote. weights: base64 of bytes [N, Q, K] as of `Translated`.
     """
     return [
@@ -115,7 +115,7 @@ def maps_of_examples(
 ) -> list[dict[str, Any]]:
     """The maps of each example, in the order of their file, as they stand in maps.json of a model that classifies.
 
-    As of `maps`, but that signs stand among words and pieces, and in the place of a translation `wanted`, what the
+    As of `maps`, but that signs stand among words and subwords, and in the place of a translation `wanted`, what the
     corpus says, and `label`, what the model tells. The arcs are of each sentence by itself; no trees, no arcs. weights:
     of enc_self, bytes [N, P, P]. labels: all that the model knows, in its order. wanted: a label a line of the file.
     """
@@ -131,7 +131,7 @@ def maps_of_examples(
 
 
 def _read(words: Words, source: Vocabulary) -> dict[str, Any]:
-    """What the model reads: words, their tree and their pieces."""
+    """What the model reads: words, their tree and their subwords."""
     relations, tree_heads = ["root"] * len(words), [0] * len(words)
     for arc in reversed(words.arcs):
         relations[arc.dependent], tree_heads[arc.dependent] = arc.relation, arc.head + 1

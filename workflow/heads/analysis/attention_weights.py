@@ -34,7 +34,7 @@ def attend(model: Encoder, sentences: Sequence[Words], batch_tokens: int) -> Ite
 
     The model, in evaluation mode, reads the sentence and the end sign; an encoder alone reads the start sign before it
     and no second sentence. Rows and columns of these signs are dropped and weights are not scaled up again.
-    Sentences come by length, in batches of about `batch_tokens` pieces. Nothing comes of a model without a live
+    Sentences come by length, in batches of about `batch_tokens` subwords. Nothing comes of a model without a live
     head in its encoder.
     """
     device = next(model.parameters()).device
@@ -56,10 +56,10 @@ def attend(model: Encoder, sentences: Sequence[Words], batch_tokens: int) -> Ite
 def attend_to_source(
     model: Transformer, pairs: Sequence[tuple[Words, Words]], batch_tokens: int
 ) -> Iterator[tuple[int, NDArray[np.float32]]]:
-    """The number of each pair with its decoder-encoder attention [N, T+1, S], while the decoder reads the reference.
+    """The number of each pair with its cross-attention [N, T+1, S], while the decoder reads the reference.
 
-    T and S pieces of target and source. Row t is the step that reads piece t-1, the start sign at first, and gives
-    piece t, the end sign at last. The source's end sign is read; its column is dropped and weights are not scaled up
+    T and S subwords of target and source. Row t is the step that reads subword t-1, the start sign at first, and gives
+    subword t, the end sign at last. The source's end sign is read; its column is dropped and weights are not scaled up
     again. Heads are in the order of `ModelShape.heads`; nothing comes of a model without any. Pairs come by length.
     """
     device = next(model.parameters()).device
@@ -111,7 +111,7 @@ def attend_translating(
 def attend_classifying(model: Encoder, examples: Sequence[Words], batch_tokens: int) -> Iterator[Classified]:
     """Each example, in its signs, with the label that the model holds for the likeliest and its attention meanwhile.
 
-    The model is in evaluation mode. Examples come by length, in batches of about `batch_tokens` pieces.
+    The model is in evaluation mode. Examples come by length, in batches of about `batch_tokens` subwords.
     """
     device = next(model.parameters()).device
     lengths = np.array([len(example.pieces) for example in examples], np.int64)

@@ -36,7 +36,7 @@ def dynamics_rows(
     """Rows as in COLUMNS for every file of weights: each encoder head's confidence, as a role, and its measures.
 
     weights: update, file, and 1 for the finished model; they are put into `model`. pairs: what confidence is measured
-    on. sentences: what roles are measured on. ranks: of the source's pieces, from `frequency_ranks`.
+    on. sentences: what roles are measured on. ranks: of the source's subwords, from `frequency_ranks`.
     """
     heads = [(layer, head) for _, layer, head in model.shape.heads(("enc_self",))]
     rows: list[Row] = []

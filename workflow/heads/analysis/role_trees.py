@@ -18,8 +18,8 @@ from heads.syntax.conllu import check_same_sentences, read_conllu
 from heads.text.vocabulary import Vocabulary
 
 MOST_UNKNOWN = 0.1
-"""Of the pieces of all sentences that are measured. A treebank in the language of the training text has next to none,
-one in another alphabet about half: its letters lie in unknown pieces, so that its words are aligned all the same."""
+"""Of the subwords of all sentences that are measured. A treebank in the language of the training text has next to none,
+one in another alphabet about half: its letters lie in unknown subwords, so that its words are aligned all the same."""
 
 
 def roles_on_trees(
@@ -27,7 +27,7 @@ def roles_on_trees(
 ) -> tuple[list[Row], list[Row], list[Row]]:
     """Measures of all encoder heads, what was read and left out, and where dependents stand; each row with its `trees`.
 
-    paths: from `in_order_of`. ranks: of the pieces of the source vocabulary, from `frequency_ranks`. What is missing
+    paths: from `in_order_of`. ranks: of the subwords of the source vocabulary, from `frequency_ranks`. What is missing
     goes to standard error. Raises UserError for trees that can not be measured.
     """
     heads = [(layer, head) for _, layer, head in model.shape.heads(("enc_self",))]

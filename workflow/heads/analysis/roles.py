@@ -1,21 +1,21 @@
 """Roles of encoder heads: positional, syntactic, rare words (Voita et al. 2019, sec. 5). No torch.
 
 Each measure is the share of cases in which a head's largest weight falls where the role wants it. The end
-sign is neither a case nor a place to point at: an offset of +1 has no case at the last piece. Positional heads and
-rare words are measured between pieces, which the model reads and the paper calls tokens, syntactic ones between surface
-words, which the trees speak of (`heads.syntax.alignment` says how pieces become words).
+sign is neither a case nor a place to point at: an offset of +1 has no case at the last subword. Positional heads and
+rare words are measured between subwords, which the model reads and the paper calls tokens, syntactic ones between
+surface words, which the trees speak of (`heads.syntax.alignment` says how subwords become words).
 
-- positional: at one fixed offset. Pieces for which the offset lies outside the sentence are no cases of it.
-  Offset 0, a head that looks at the piece itself, is a fixed offset too.
+- positional: at one fixed offset. Subwords for which the offset lies outside the sentence are no cases of it.
+  Offset 0, a head that looks at the subword itself, is a fixed offset too.
 - positional_words: the same between words, to be read beside it; it never gives a role. A head that always looks at the
-  next piece looks, from a word of several pieces, mostly at this very word.
+  next subword looks, from a word of several subwords, mostly at this very word.
 - syntactic: at the word's partner in a relation; every arc is a case. The baseline is the best that one
   fixed offset could do on the same cases. A name in `relations` stands for the relation with all its
   subtypes (`nsubj` with `nsubj:pass`) or, when it holds a colon, for that subtype alone.
-- rare: at the rarest piece, in sentences whose rarest piece is not among the most frequent
-  `rare_outside_top` of the training source. Occurrences of one piece are one: "one of two rarest" means the
-  two rarest different pieces, and sentences without a third are left out. This row decides on the role, the
-  row of the rarest alone is there to be read. The unknown piece is never a rare one: it stands for all that the
+- rare: at the rarest subword, in sentences whose rarest subword is not among the most frequent
+  `rare_outside_top` of the training source. Occurrences of one subword are one: "one of two rarest" means the
+  two rarest different subwords, and sentences without a third are left out. This row decides on the role, the
+  row of the rarest alone is there to be read. The unknown subword is never a rare one: it stands for all that the
   vocabulary lacks, and the training source, which has every character, hardly knows it.
 
 Every accuracy has a 95 % interval by bootstrap over sentences (`heads.base.bootstrap`). The paper judges by the
@@ -30,7 +30,7 @@ cases a syntactic head must lie some points above the margin.
 A measure without cases has no accuracy; with fewer than `min_cases` it has one, but gives no head the role:
 a bootstrap of a handful of cases does not know how little it knows.
 
-N heads, W words, P pieces, S sentences, M measures, R relations, 2R with their directions, B draws of sentences.
+N heads, W words, P subwords, S sentences, M measures, R relations, 2R with their directions, B draws of sentences.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ COLUMNS = (
 POSITION_COLUMNS = ("relation", "position", "arcs")
 OFFSETS = (-2, -1, 0, 1, 2)
 POSITIONAL = ("positional", "positional_words")
-"""Between pieces, which gives the role, and between words, which does not."""
+"""Between subwords, which gives the role, and between words, which does not."""
 DIRECTIONS = ("dependent-to-head", "head-to-dependent")
 RAREST = ("rarest", "one of two rarest")
 FIRST_RELATION = len(POSITIONAL) * len(OFFSETS)
@@ -73,7 +73,7 @@ FIRST_RELATION = len(POSITIONAL) * len(OFFSETS)
 
 NOWHERE = -1
 SLICE = 1 << 20
-"""Pieces counted at once: numpy copies what it counts to wider numbers."""
+"""Subwords counted at once: numpy copies what it counts to wider numbers."""
 ROUNDING = 1e-9
 """What a share may lack of its threshold, so that 0.3 is 0.1 above 0.2 in floating point too."""
 
@@ -92,7 +92,7 @@ def pointed(weights: NDArray[np.floating]) -> Whole:
 
 
 def positional(targets: Whole) -> Hits:
-    """Pieces or words that point at each of OFFSETS, for targets [N, P] or [N, W]."""
+    """Subwords or words that point at each of OFFSETS, for targets [N, P] or [N, W]."""
     own = np.arange(targets.shape[1])[:, None]
     wanted = own + np.array(OFFSETS)
     inside = (wanted >= 0) & (wanted < len(own))
@@ -143,7 +143,7 @@ def positions(sentences: Iterable[Words], relations: Sequence[str]) -> list[Row]
 
 
 def frequency_ranks(ids: NDArray[np.integer], pieces: int) -> Whole:
-    """Rank of each of `pieces` pieces by its count in `ids`: 0 is the most frequent, ties go by number."""
+    """Rank of each of `pieces` subwords by its count in `ids`: 0 is the most frequent, ties go by number."""
     counts = np.zeros(pieces, np.int64)
     for start in range(0, len(ids), SLICE):
         counts += np.bincount(ids[start : start + SLICE], minlength=pieces)
@@ -152,9 +152,9 @@ def frequency_ranks(ids: NDArray[np.integer], pieces: int) -> Whole:
 
 
 def rare(targets: Whole, ranks: Whole, outside_top: int) -> Hits:
-    """Pieces that point at the rarest and at one of the two rarest, for targets [N, P] and ranks [P].
+    """Subwords that point at the rarest and at one of the two rarest, for targets [N, P] and ranks [P].
 
-    A piece of rank NOWHERE is never rare.
+    A subword of rank NOWHERE is never rare.
     """
     different = np.unique(ranks)
     if different[-1] < outside_top or len(different) <= len(RAREST):
@@ -246,7 +246,7 @@ def roles(
 ) -> list[Row]:
     """Every measure of every head, as rows of COLUMNS.
 
-    heads: (layer, original number) in the order of the weights. ranks: of all pieces of the source
+    heads: (layer, original number) in the order of the weights. ranks: of all subwords of the source
     vocabulary, from `frequency_ranks`. A model without heads has no rows.
     """
     if not heads:

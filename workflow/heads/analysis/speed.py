@@ -73,7 +73,7 @@ class Contestant:
 
 @dataclass(frozen=True, slots=True)
 class TimedBatch:
-    """Source ids [B, S], their mask, and how many pieces every translation is to have."""
+    """Source ids [B, S], their mask, and how many subwords every translation is to have."""
 
     source: Tensor
     mask: Tensor
@@ -85,7 +85,7 @@ def source_batches(
 ) -> list[TimedBatch]:
     """The first `settings.sentences` sentences by length, `size` at a time; the last batch may be smaller.
 
-    Translations are to have as many pieces as those of the `unpruned` model on average in that batch.
+    Translations are to have as many subwords as those of the `unpruned` model on average in that batch.
     """
     count = min(settings.sentences, len(source))
     if count < size:
@@ -110,7 +110,7 @@ def search(model: Encoder, source: Tensor, mask: Tensor, settings: SpeedSettings
 
 
 def translate_all(model: Encoder, batches: Sequence[TimedBatch], settings: SpeedSettings) -> int:
-    """Translate every batch at its prescribed length; how many target pieces came out."""
+    """Translate every batch at its prescribed length; how many target subwords came out."""
     pieces = 0
     for batch in batches:
         with ending_after(model, batch.pieces):
@@ -120,7 +120,7 @@ def translate_all(model: Encoder, batches: Sequence[TimedBatch], settings: Speed
 
 @contextmanager
 def ending_after(model: Encoder, pieces: int) -> Iterator[None]:
-    """Within the block one search ends all its hypotheses after `pieces` pieces, not before and not later.
+    """Within the block one search ends all its hypotheses after `pieces` subwords, not before and not later.
 
     Labels are told at once by themselves.
     """
@@ -140,7 +140,7 @@ def ending_after(model: Encoder, pieces: int) -> Iterator[None]:
 
 
 def rounds(work: Mapping[str, Callable[[], object]], repeats: int, clock: Clock) -> dict[str, list[float]]:
-    """Seconds that each piece of work took in each of `repeats` rounds, every second round backwards."""
+    """Seconds that each part of the work took in each of `repeats` rounds, every second round backwards."""
     seconds: dict[str, list[float]] = {name: [] for name in work}
     for number in range(repeats):
         for name in list(work)[:: -1 if number % 2 else 1]:

@@ -13,10 +13,10 @@ CLASSES = {
     "bart": "BartForConditionalGeneration",
     "mbart": "MBartForConditionalGeneration",
 }
-"""By the `model_type` of a config.json what transformers saves there; NLLB is an M2M100 with pieces of its own."""
+"""By the `model_type` of a config.json what transformers saves there; NLLB is an M2M100 with subwords of its own."""
 SEGMENTER, MERGES = "sentencepiece.bpe.model", "merges.txt"
 LISTS = ("tokenizer.json", "added_tokens.json", "special_tokens_map.json")
-"""Where pieces are told of that stand in no vocabulary, such as languages, besides tokenizer_config.json."""
+"""Where subwords are told of that stand in no vocabulary, such as languages, besides tokenizer_config.json."""
 DESCRIBING = (CONFIG, GENERATION, TOKENIZER, VOCAB, SEGMENTER, MERGES, *LISTS)
 """All but the weights, as far as it is there."""
 

@@ -11,7 +11,7 @@ ATTENTIONS = ("enc_self", "dec_self", "dec_enc")
 ATTENTION_LABELS = {
     "enc_self": "encoder self-attention",
     "dec_self": "decoder self-attention",
-    "dec_enc": "decoder-encoder attention",
+    "dec_enc": "cross-attention",
 }
 
 SCOPES: dict[str, tuple[str, ...]] = {"enc_self": ("enc_self",), "all": ATTENTIONS}

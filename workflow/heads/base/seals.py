@@ -33,7 +33,7 @@ def sha256_of(path: Path) -> str:
 
 
 def blocks(stream: IO[bytes]) -> Iterator[bytes]:
-    """The rest of a stream, piece by piece, so that its length costs no memory."""
+    """The rest of a stream, part by part, so that its length costs no memory."""
     while block := stream.read(BLOCK_BYTES):
         yield block
 

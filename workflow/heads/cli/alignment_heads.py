@@ -1,4 +1,4 @@
-"""`alignment_heads`: how well each decoder-encoder head agrees with a word alignment of dev pairs."""
+"""`alignment_heads`: how well each cross-attention head agrees with a word alignment of dev pairs."""
 
 from __future__ import annotations
 

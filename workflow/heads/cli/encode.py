@@ -1,4 +1,4 @@
-"""Encode one side of one split into piece ids."""
+"""Encode one side of one split into subword ids."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Take the vocabularies of a model of others, with its pieces in our order; of a BERT, pieces and labels."""
+"""Take the vocabularies of a model of others, with its subwords in our order; of a BERT, subwords and labels."""
 
 from __future__ import annotations
 

@@ -130,7 +130,7 @@ class RolesSettings(Closed):
 
 @dataclass(frozen=True, slots=True)
 class AlignmentHeadsSettings(Closed):
-    """Where decoder-encoder heads look, against a word alignment of the dev set."""
+    """Where cross-attention heads look, against a word alignment of the dev set."""
 
     sentences: CountOrZero = setting(0, "of the dev set; 0: all")
     max_pieces: Count = setting(200, "as for roles: pairs with a longer side are left out and counted")

@@ -65,7 +65,7 @@ def _check_import(where: str, baseline: Mapping[str, Any]) -> None:
     """Hold what only imported models have, and what only trained ones have, against the other."""
     for key in ("fine_tuning_updates", "decoder", "labels", "prefix", "source_language", "target_language"):
         if baseline[key] and not baseline["pretrained"]:
-            raise UserError(f"{where}.baseline.{key} is of imported models: name one as pretrained, or take it out.")
+            raise UserError(f"{where}.baseline.{key} needs baseline.pretrained: name a model there, or take it out.")
     if baseline["decoder"] and not baseline["fine_tuning_updates"]:
         raise UserError(
             f"{where}.baseline.decoder makes new weights, which know nothing yet: say under fine_tuning_updates for "

@@ -156,7 +156,7 @@ class SweepSettings(Closed):
     budgets: Mapping[Scope, tuple[Budget, ...]] = setting(
         {"all": ("25%", "50%", "75%")},
         'How many heads to keep: 12 of the scope, 25% of it, rounded, to one head at least, or "4-6-8" of encoder '
-        "self-, decoder self- and decoder-encoder attention. "
+        "self-, decoder self- and cross-attention. "
         "Lambda is then driven until the gates expect so many open; at the end the likeliest stay, exactly so many. "
         "OURS: those that other methods are fine-tuned at.",
     )
@@ -211,7 +211,7 @@ class Experiment(Closed):
     )
     alignment_heads: AlignmentHeadsSettings = section_of(
         AlignmentHeadsSettings,
-        "Alignment error rate (Och and Ney 2003) of decoder-encoder heads, where the corpus has a word alignment of "
+        "Alignment error rate (Och and Ney 2003) of cross-attention heads, where the corpus has a word alignment of "
         "dev: the grammar's own, or one given under alignment in the corpus",
     )
     maps: MapsSettings = section_of(MapsSettings, "sentences whose attention maps are kept")

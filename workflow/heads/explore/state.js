@@ -1,7 +1,7 @@
 // What is shown, and its address. Every choice is a word after the # of the address; what is not there is the default.
 
 const DATA = JSON.parse(byId("data").textContent);
-const KINDS = { enc_self: "encoder self-attention", dec_self: "decoder self-attention", dec_enc: "decoder-encoder attention" };
+const KINDS = { enc_self: "encoder self-attention", dec_self: "decoder self-attention", dec_enc: "cross-attention" };
 const SCOPES = { enc_self: ["enc_self"], all: Object.keys(KINDS) };
 const NAMES = [
   "view", "experiment", "head", "beside", "measure", "model", "sentence", "unit", "drawing", "pin",

@@ -1,4 +1,4 @@
-"""Which decoder-encoder heads align words, and which layers do after pruning."""
+"""Which cross-attention heads align words, and which layers do after pruning."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PALE = 0.6
 
 
 def alignment_heads(frames: Frames, experiment: str) -> Figure:
-    """The error rate of every decoder-encoder head of the baseline; the least of each layer before and after pruning.
+    """The error rate of every cross-attention head of the baseline; the least of each layer before and after pruning.
 
     By the first step in the settings. With several seeds, the first is drawn and the title says so.
     """
@@ -29,7 +29,7 @@ def alignment_heads(frames: Frames, experiment: str) -> Figure:
     note, rows = seed_note(rows), first_seed(rows)
     baseline = rows[rows["kind"] == "baseline"]
     layers = int(baseline["layer"].max()) + 1
-    title = f"Which decoder-encoder heads align words? Experiment “{experiment}”{note}"
+    title = f"Which cross-attention heads align words? Experiment “{experiment}”{note}"
     height = 1.3 + 0.26 * max(layers, 4)
     figure, (axes,) = new_figure(height, title, ncols=2, gridspec_kw={"width_ratios": [1.25, 1]})
     _heads(figure, axes[0], baseline)

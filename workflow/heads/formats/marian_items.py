@@ -45,7 +45,7 @@ class Item:
         return np.frombuffer(self.data, "<f4", math.prod(self.shape)).reshape(self.shape).astype(np.float32)
 
     def quantised(self) -> NDArray[np.int8]:
-        """The int8 numbers of an 8-bit matrix: out x in, or as an embedding pieces x width."""
+        """The int8 numbers of an 8-bit matrix: out x in, or as an embedding subwords x width."""
         shape = self.shape if EMBEDDING in self.name else self.shape[::-1]
         return np.frombuffer(self.data, np.int8, math.prod(shape)).reshape(shape)
 

@@ -1,7 +1,7 @@
 """What a Marian model is: from the options of its training to sizes, and to the names and shapes of its tensors.
 
 Source: src/models/transformer.h, src/rnn/cells.h, and defaults of src/common/config_parser.cpp of browsermt/marian-dev.
-V pieces, D width, F of the feed-forward layers.
+V subwords, D width, F of the feed-forward layers.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class MarianShape:
     recurrent_norm: bool
     """An SSRU norms what its two matrices give."""
     vocabularies: tuple[int, int]
-    """Pieces of source and target."""
+    """Subwords of source and target."""
     one_embedding: bool
     """Source and target share theirs."""
     tied_output: bool

@@ -1,9 +1,9 @@
-"""The shortlist of a Marian model, `lex.*.bin`: which target pieces are likely beside each source piece.
+"""The shortlist of a Marian model, `lex.*.bin`: which target subwords are likely beside each source subword.
 
 Little-endian: uint64 magic number, checksum, first, best, number of offsets, number of entries; the offsets as uint64,
-one a source piece and one behind the last; the entries as uint32, ids of target pieces. Piece s has the entries from
-offset s up to offset s + 1, at most `best`; the `first` ids of the target are candidates in any case.
-Source: src/data/shortlist.h and src/common/hash.h of browsermt/marian-dev.
+one a source subword and one behind the last; the entries as uint32, ids of target subwords. Subword s has the entries
+from offset s up to offset s + 1, at most `best`; the `first` ids of the target are candidates in any case. Source:
+src/data/shortlist.h and src/common/hash.h of browsermt/marian-dev.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ HEADER = struct.Struct("<6Q")
 
 @dataclass(frozen=True, slots=True)
 class Shortlist:
-    """Likely target pieces by source piece."""
+    """Likely target subwords by source subword."""
 
     first: int
-    """So many ids of the target are always among the candidates, special pieces being the lowest."""
+    """So many ids of the target are always among the candidates, special subwords being the lowest."""
     offsets: NDArray[np.int64]
-    """[source pieces + 1]"""
+    """[source subwords + 1]"""
     targets: NDArray[np.uint32]
     """[entries]"""
 
     def candidates(self, sources: Iterable[int]) -> NDArray[np.int64]:
-        """The ids, in order, of the target pieces that may translate a sentence of these source pieces.
+        """The ids, in order, of the target subwords that may translate a sentence of these source subwords.
 
-        Where both sides share one vocabulary, Marian adds the source pieces themselves; it also adds the next ids up
+        Where both sides share one vocabulary, Marian adds the source subwords themselves; it also adds the next ids up
         to a multiple of eight, for its processors' sake. Both are left to the caller.
         """
         likely = [self.targets[self.offsets[source] : self.offsets[source + 1]] for source in {*sources}]

@@ -18,7 +18,7 @@ from heads.text.special_ids import EOS
 
 
 class ExampleEmbedding(Embedding):
-    """Embeddings of pieces and positions, and of what sentence a piece is of."""
+    """Embeddings of subwords and positions, and of what sentence a subword is of."""
 
     def __init__(self, shape: ModelShape) -> None:
         super().__init__(shape, shape.source_pieces)

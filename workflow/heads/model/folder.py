@@ -49,7 +49,7 @@ def load_model(folder: Path, *, with_closed: bool = False) -> Encoder:
     try:
         model = model_of(ModelShape.from_dict(notes["shape"])).eval()
     except (*NO_SHAPE, RuntimeError) as error:
-        raise UserError(f"{path} tells no shape of a model: delete it and run its stage again.") from error
+        raise UserError(f"{path} does not hold a model: delete it and run its stage again.") from error
     _put(weights, model, path)
     heads, run = folder / HEADS, run_at(folder)
     has_gates = (run is not None and run.kind in WITH_GATES) or (folder / GATES_LOG).exists()

@@ -71,7 +71,7 @@ def head_rows(shape: ModelShape) -> list[dict[str, Any]]:
 
 @torch.no_grad()
 def check_equal(model: Encoder, smaller: Encoder, open_heads: OpenHeads) -> None:
-    """Compare the removed with the masked model on random pieces in float64.
+    """Compare the removed with the masked model on random subwords in float64.
 
     Raises ArithmeticError when they differ by more than rounding.
     """

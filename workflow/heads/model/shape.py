@@ -24,7 +24,7 @@ PASTS = ("self_attention", SSRU)
 POSITIONS = ("interleaved", "halves", "tensor2tensor", LEARNED)
 """The layouts of `heads.model.encoder.sinusoids`, and a table."""
 NO_SHAPE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
-"""What comes of reading a shape from what is none."""
+"""Errors raised for an invalid shape."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +64,13 @@ class ModelShape:
     embedding_norm: bool = False
     decoder_past: str = "self_attention"
     first_position: int = 0
-    """Of the first piece, where positions are not learnt."""
+    """Of the first subword, where positions are not learnt."""
     start_piece: int = 0
     """The id whose embedding the decoder's start has; 0: one of its own."""
     first_piece: int = 0
     """The id that every translation begins with, such as its language's; 0: any."""
     fixed_bias: bool = False
-    """The projection's bias does not learn: it only keeps ids away that are no pieces."""
+    """The projection's bias does not learn: it only keeps ids away that are no subwords."""
 
     def __post_init__(self) -> None:
         """Raises ValueError for words that are not known here, and for what cannot be one."""
@@ -104,7 +104,7 @@ class ModelShape:
 
     @property
     def longest(self) -> int:
-        """How many pieces a text may have, its end counted: as many as positions are learnt."""
+        """How many subwords a text may have, its end counted: as many as positions are learnt."""
         return self.max_positions or sys.maxsize
 
     @property
@@ -174,7 +174,7 @@ IMPORTED = [field.name for field in fields(ModelShape)].index("attention_biases"
 def unpruned_shape(model: ModelSettings, source_pieces: int, target_pieces: int, labels: int = 0) -> ModelShape:
     """The shape of a model of these settings and vocabularies from which nothing was removed.
 
-    labels: how many a model tells apart that classifies; these are its target's pieces.
+    labels: how many a model tells apart that classifies; these are its target's subwords.
     """
     return ModelShape(
         width=model.width,
@@ -221,4 +221,4 @@ def shape_of(folder: Path) -> ModelShape:
     try:
         return ModelShape.from_dict(facts_of(folder)["shape"])
     except NO_SHAPE as error:
-        raise UserError(f"{folder / FACTS} tells no shape of a model: delete it and run its stage again.") from error
+        raise UserError(f"{folder / FACTS} does not hold a model: delete it and run its stage again.") from error

@@ -22,15 +22,15 @@ from heads.model.tied import TiedLinear
 
 @dataclass
 class DecoderCache:
-    """What incremental decoding keeps of B sentences with N hypotheses each, whose newest pieces go on together."""
+    """What incremental decoding keeps of B sentences with N hypotheses each, whose newest subwords go on together."""
 
     kept: list[Kept]
     """By sub-layer of the decoder."""
     source_mask: Tensor
     seen: Tensor
-    """[B, N, K] which of the pieces so far are of each hypothesis' past; see `heads.model.kept.OwnPast`."""
+    """[B, N, K] which of the subwords so far are of each hypothesis' past; see `heads.model.kept.OwnPast`."""
     room: int
-    """For how many pieces there is room."""
+    """For how many subwords there is room."""
     steps: int = 0
 
     def reorder(self, parents: Tensor) -> None:
@@ -71,7 +71,7 @@ class DecoderCache:
 
 
 class Transformer(Encoder):
-    """Encoder-decoder over piece ids."""
+    """Encoder-decoder over subword ids."""
 
     def __init__(self, shape: ModelShape) -> None:
         super().__init__(shape)

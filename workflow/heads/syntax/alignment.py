@@ -1,17 +1,17 @@
-"""Trees as attention can see them: surface words, the arcs between them, and their pieces.
+"""Trees as attention can see them: surface words, the arcs between them, and their subwords.
 
-The model reads pieces, the trees speak of words. Attention to a word is the sum over its pieces, attention
-from a word the mean over them, each piece counting by the share of it that lies in the word. Blanks belong to
-the word that follows. The paper does not say how it went from pieces to words, so this is our choice.
+The model reads subwords, the trees speak of words. Attention to a word is the sum over its subwords, attention
+from a word the mean over them, each subword counting by the share of it that lies in the word. Blanks belong to
+the word that follows. The paper does not say how it went from subwords to words, so this is our choice.
 
 The words of one multiword token ("do" and "n't" of "don't") have no characters of their own and can not be
 told apart by attention: they are one surface word here, and the arcs among them are left out and counted.
 
-Pieces are found by character offset. The project's vocabularies do not normalise, so that the pieces of any text
+Subwords are found by character offset. The project's vocabularies do not normalise, so that the subwords of any text
 cover each of its characters once: words glued to punctuation, characters that the vocabulary does not know, combining
 marks, blanks of every kind. A vocabulary that does normalise would not; such words are counted, never guessed.
 
-N heads, W surface words, P pieces.
+N heads, W surface words, P subwords.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Arc:
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """A parsed sentence in surface words, and the pieces that the model reads."""
+    """A parsed sentence in surface words, and the subwords that the model reads."""
 
     number: int
     """Which sentence of its file, 0-based."""
@@ -51,13 +51,13 @@ class Words:
     pieces: NDArray[np.int32]
     """[P] ids, without end sign."""
     membership: NDArray[np.float64]
-    """[W, P], which share of a piece lies in which word."""
+    """[W, P], which share of a subword lies in which word."""
     aligned: int = 0
-    """How many of the words have characters of which each lies in exactly one piece."""
+    """How many of the words have characters of which each lies in exactly one subword."""
     inner_arcs: int = 0
     """How many arcs lie inside a multiword token and are left out."""
     unknown: int = 0
-    """How many pieces stand for characters that the vocabulary does not know."""
+    """How many subwords stand for characters that the vocabulary does not know."""
 
     def __len__(self) -> int:
         """Number of surface words."""
@@ -65,11 +65,11 @@ class Words:
 
 
 SentenceAttention = tuple[Words, NDArray[np.float32]]
-"""A sentence with the attention weights [N, P, P] between its pieces, the end sign already dropped."""
+"""A sentence with the attention weights [N, P, P] between its subwords, the end sign already dropped."""
 
 
 def words_of(trees: Iterable[Sentence], vocabulary: Vocabulary) -> Iterator[Words]:
-    """Every tree in surface words and in pieces of its own text."""
+    """Every tree in surface words and in subwords of its own text."""
     for number, tree in enumerate(trees):
         text, surface = tree.text, [(token.start, token.end) for token in tree.tokens]
         spans = sorted(set(surface))
@@ -97,7 +97,7 @@ def words_of(trees: Iterable[Sentence], vocabulary: Vocabulary) -> Iterator[Word
 
 
 def aligned_words(words: Sequence[Span], pieces: Sequence[Span], characters: int) -> int:
-    """How many words have characters of which each lies in exactly one piece of a text of so many characters."""
+    """How many words have characters of which each lies in exactly one subword of a text of so many characters."""
     times = np.zeros(characters, np.int64)
     for start, end in pieces:
         times[start:end] += 1
@@ -123,9 +123,9 @@ ALIGNMENT_COLUMNS = (
 def usable(sentences: Iterable[Words], max_pieces: int) -> tuple[list[Words], dict[str, int | float | None]]:
     """The sentences on which heads are measured, and what became of all of them, as a row of ALIGNMENT_COLUMNS.
 
-    Left out are sentences of fewer than SHORTEST words (`too_short`), of more than `max_pieces` pieces (`too_long`) and
-    those with a word that is not aligned (`not_aligned`), each for the first of these reasons. The other columns count
-    in all sentences.
+    Left out are sentences of fewer than SHORTEST words (`too_short`), of more than `max_pieces` subwords (`too_long`)
+    and those with a word that is not aligned (`not_aligned`), each for the first of these reasons. The other columns
+    count in all sentences.
     """
     kept: list[Words] = []
     tally: Counter[str] = Counter()
@@ -162,7 +162,7 @@ def _fate(words: Words, max_pieces: int) -> str:
 def on_words(
     weights: NDArray[np.floating], member: NDArray[np.float64], read: NDArray[np.float64] | None = None
 ) -> NDArray[np.float64]:
-    """Attention between pieces [N, P, Q] as attention between words [N, W, V].
+    """Attention between subwords [N, P, Q] as attention between words [N, W, V].
 
     member, read: membership [W, P] of the words that attend and [V, Q] of those that are attended to, the same words if
     it is not given. Rows sum to at most one: what went to the end sign is missing and is not shared out again.

@@ -1,4 +1,4 @@
-"""Which layers of decoder-encoder attention align words, before and after pruning: the best head of each layer."""
+"""Which layers of cross-attention align words, before and after pruning: the best head of each layer."""
 
 from __future__ import annotations
 

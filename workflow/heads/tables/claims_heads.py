@@ -107,7 +107,7 @@ def rare_most_relevant(evidence: Evidence, relevance: str) -> Finding:
 
 
 def rare_heads(evidence: Evidence) -> Finding:
-    """Rare-word heads of the unpruned model; not measured where no piece is rare."""
+    """Rare-word heads of the unpruned model; not measured where no subword is rare."""
     if "rare" not in evidence.roles_with_cases:
         return NOT_MEASURED
     has, may = evidence.with_role("rare")

@@ -117,7 +117,7 @@ def kept_of_kind(frames: Frames, attention: str, masked: float) -> Finding:
 
 def source_needed_most(frames: Frames, masked: float) -> Finding:
     """Share of the score kept where either kind of self-attention is masked, the lower of both, minus that where
-    decoder-encoder attention is; not measured where a model lacks one of the three kinds."""
+    cross-attention is; not measured where a model lacks one of the three kinds."""
     source = kept_of_kind(frames, "dec_enc", masked)
     own = [difference(kept_of_kind(frames, kind, masked), source) for kind in ("enc_self", "dec_self")]
     return NOT_MEASURED if any(np.isnan(found.ours) for found in own) else min(own, key=lambda found: found.ours)

@@ -17,7 +17,7 @@ def corpus_table(sources: dict[str, tuple[Path, Path]], paper: pd.DataFrame) -> 
 
     sources: for each experiment the folder of its corpus and the folder of its token files (see `CORPUS_FILES` in
     `heads.tables.needs`). paper: the paper's numbers, put beside the training split. Labels are one word and one
-    piece. Words are what blanks divide.
+    subword. Words are what blanks divide.
     """
     rows = []
     for experiment, (corpus, bpe) in sources.items():

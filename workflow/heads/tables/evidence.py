@@ -70,7 +70,7 @@ class Evidence:
 
     @property
     def roles_with_cases(self) -> set[str]:
-        """The roles that there was anything to measure on: a relation may never occur, or no piece be rare."""
+        """The roles that there was anything to measure on: a relation may never occur, or no subword be rare."""
         return set(self.roles[(self.roles["kind"] == "baseline") & (self.roles["cases"] > 0)]["role"])
 
     @property

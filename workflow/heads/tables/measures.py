@@ -15,7 +15,7 @@ KEYS = ("experiment", "seed", *HEAD)
 LAST_LAMBDA = "gate_last_lambda"
 FEWEST_HEADS = "gate_fewest_heads"
 NOT_COMPARED = ("metric", LAST_LAMBDA, FEWEST_HEADS, "positional_words_accuracy")
-"""Columns that begin so are no measure, or say the same as another in other units, of words in place of pieces."""
+"""Columns that begin so are no measure, or say the same as another in other units, of words in place of subwords."""
 
 
 def measures_table(frames: Frames) -> pd.DataFrame:
@@ -54,7 +54,7 @@ def _spread(frame: pd.DataFrame, by: str, columns: Mapping[str, str]) -> pd.Data
 def _role_accuracies(frames: Frames) -> pd.DataFrame:
     """Each head's best accuracy as a positional and as a rare-word head, its largest gain as a syntactic one.
 
-    Positional between pieces, and between words beside it.
+    Positional between subwords, and between words beside it.
     """
     roles = first_of(frames["roles.tsv"], "trees")
     roles = roles[roles["kind"] == "baseline"].assign(attention="enc_self")

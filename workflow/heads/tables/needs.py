@@ -130,7 +130,7 @@ AGAINST_CORPORA = ("claims", "scoreboard")
 
 CORPUS_FILES = {
     "corpus": ("{split}.source.txt", "{split}.target.txt", "filters.tsv"),
-    # Pieces are read together with the checksum beside them.
+    # Subwords are read together with the checksum beside them.
     "bpe": (
         *("source.model", "source.json", "target.model", "target.json"),
         *("{split}.source.safetensors", "{split}.target.safetensors"),

@@ -1,1 +1,1 @@
-"""Text as pieces: vocabularies, token files, batches."""
+"""Text as subwords: vocabularies, token files, batches."""

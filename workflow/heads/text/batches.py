@@ -62,7 +62,7 @@ def pad(sequences: Sequence[NDArray[np.int32]]) -> tuple[Tensor, Tensor]:
 def make_batch(
     sources: Sequence[NDArray[np.int32]], targets: Sequence[NDArray[np.int32]], *, multiple: int = 1
 ) -> Batch:
-    """One batch from piece ids without start and end, its lengths rounded up to a multiple."""
+    """One batch from subword ids without start and end, its lengths rounded up to a multiple."""
     source, source_mask, _ = _framed(sources, multiple)
     output, target_mask, started = _framed(targets, multiple)
     return Batch(*map(torch.from_numpy, (source, source_mask, started, output, target_mask)))
@@ -97,7 +97,7 @@ def _padded(sequences: Sequence[NDArray[np.int32]], mask: NDArray[np.bool_]) -> 
 
 
 class Pairs:
-    """The encoded pairs of a split, without those in which a side has more than `max_pieces` pieces."""
+    """The encoded pairs of a split, without those in which a side has more than `max_pieces` subwords."""
 
     def __init__(self, source: Tokens, target: Tokens, max_pieces: int) -> None:
         self.source, self.target = source, target
@@ -112,7 +112,7 @@ class Pairs:
         return part
 
     def answers(self, members: NDArray[np.int64]) -> int:
-        """How many pieces a model is to tell of these pairs, ends included."""
+        """How many subwords a model is to tell of these pairs, ends included."""
         return int(self.target.lengths[members].sum()) + len(members)
 
     def batch(self, members: NDArray[np.int64], multiple: int = 1) -> Batch:
@@ -179,7 +179,7 @@ def read_pairs(data: Path, split: str, max_pieces: int, *, labelled: bool = Fals
 def measured_pairs(
     source: Path, target: Path, most: int = MAX_PIECES, setting: str = "", *, labelled: bool = False
 ) -> Pairs:
-    """The pairs of two token files that have at most so many pieces a side; how many have more is told.
+    """The pairs of two token files that have at most so many subwords a side; how many have more is told.
 
     setting: what bounds them, as config.yaml names it.
     """

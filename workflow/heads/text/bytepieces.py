@@ -1,4 +1,4 @@
-"""Pieces that are merged from bytes (Radford et al. 2019, sec. 2.2), as BART has them, cut by `tokenizers`."""
+"""Subwords that are merged from bytes (Radford et al. 2019, sec. 2.2), as BART has them, cut by `tokenizers`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class BytePieces(WordPieces):
     """The byte pieces of an imported model."""
 
     def pieces(self, ids: Iterable[int]) -> list[str]:
-        """What every piece looks like; a blank in front of it is a low line, U+2581."""
+        """What every subword looks like; a blank in front of it is a low line, U+2581."""
         decode = self.tokenizer.decoder.decode
         texts = [str(decode([self.piece(int(number))])) for number in ids]
         return [BLANK + text[1:] if text.startswith(" ") else text for text in texts]
@@ -50,11 +50,11 @@ def described_pieces(folder: Path, vocab: str, merges: str) -> dict[str, Any]:
 
 
 SIGNS = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
-"""Pieces that stand for no text."""
+"""Subwords that stand for no text."""
 
 
 def write_byte_pieces(model: Path, described: Mapping[str, Any], order: Sequence[str], first: int) -> None:
-    """Write them with the pieces numbered by their place in `order`; texts begin with the id `first`."""
+    """Write them with the subwords numbered by their place in `order`; texts begin with the id `first`."""
     write_word_pieces(model, described, order, {BYTES: True, PREFIX: [first]})
 
 

@@ -1,7 +1,7 @@
-"""A SentencePiece model of others with its pieces in another order, so that its ids are those of a model's rows.
+"""A SentencePiece model of others with its subwords in another order, so that its ids are those of a model's rows.
 
-Text is cut as before. Pieces that have no row go behind all others, where `heads.text.vocabulary` takes them for
-unknown ones; rows that the SentencePiece model has no piece for get one that is never cut out of a text.
+Text is cut as before. Subwords that have no row go behind all others, where `heads.text.vocabulary` takes them for
+unknown ones; rows that the SentencePiece model has no subword for get one that is never cut out of a text.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def renumbered(content: bytes, pieces: Sequence[str], origin: Path, signs: Colle
     cut_out = {piece.piece: piece for piece in model.pieces if piece.type not in (kind.CONTROL, kind.UNKNOWN)}
     if not cut_out:
         raise UserError(f"{origin} is no SentencePiece model, or is damaged: copy it again.")
-    # A model of merges would merge through pieces that are never to be used; one of chances leaves them out.
+    # A model of merges would merge through subwords that are never to be used; one of chances leaves them out.
     never = kind.UNUSED if model.trainer_spec.model_type == written.TrainerSpec.UNIGRAM else kind.CONTROL
     special = {**dict.fromkeys((PAD, BOS, EOS, *signs), kind.CONTROL), UNK: kind.UNKNOWN}
     found = [

@@ -1,7 +1,7 @@
-"""Byte-pair encoding with SentencePiece, token files, and the exact way between words and pieces.
+"""Byte-pair encoding with SentencePiece, token files, and the exact way between words and subwords.
 
-The text is not normalised by SentencePiece (that is the corpus stage's business), so every piece covers known
-characters of the very text that went in, and a word's pieces are found by character offset, never by guessing.
+The text is not normalised by SentencePiece (that is the corpus stage's business), so every subword covers known
+characters of the very text that went in, and a word's subwords are found by character offset, never by guessing.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ KINDS = {ID: "I32", OFFSET: "I64"}
 
 
 def train_bpe(text: Path, model: Path, settings: BpeSettings, pieces: int, *, framed: bool = False) -> None:
-    """Learn a vocabulary of `pieces` pieces from a text file and write the SentencePiece model to `model`.
+    """Learn a vocabulary of `pieces` subwords from a text file and write the SentencePiece model to `model`.
 
     framed: of examples, see `Vocabulary`.
 
-    Its first ids are the special ones. No piece crosses a blank, so how often each word comes is all that merges depend
-    on (Sennrich et al. 2016, sec. 3.2): SentencePiece is given that, and memory grows with the words of the language,
-    not with the text.
+    Its first ids are the special ones. No subword crosses a blank, so how often each word comes is all that merges
+    depend on (Sennrich et al. 2016, sec. 3.2): SentencePiece is given that, and memory grows with the words of the
+    language, not with the text.
     """
     counts = word_counts(text, settings.train_sentences, settings.seed)
     trained = io.BytesIO()
@@ -140,7 +140,7 @@ class Vocabulary:
         return self.size
 
     def encode(self, sentences: Iterable[str]) -> list[list[int]]:
-        """Piece ids of every sentence, without start and end; with them of every example, if it is framed."""
+        """Subword ids of every sentence, without start and end; with them of every example, if it is framed."""
         if self.framed:
             examples = [line.split("\t") for line in sentences]
             ids = iter(self._plain(chain.from_iterable(examples)))
@@ -158,25 +158,25 @@ class Vocabulary:
         return [*self.prefix, *(self.written.get(piece, UNK) for piece in pieces)]
 
     def arrays(self, sentences: list[str]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """Piece ids of all sentences in a row, and the number of pieces of each."""
+        """Subword ids of all sentences in a row, and the number of subwords of each."""
         encoded = self.encode(sentences)
         lengths = np.array([len(ids) for ids in encoded], OFFSET)
         return np.fromiter(chain.from_iterable(encoded), ID, int(lengths.sum())), lengths
 
     def decode(self, ids: Iterable[Sequence[int]]) -> list[str]:
-        """Plain text of every sequence of piece ids; padding, start and end vanish."""
+        """Plain text of every sequence of subword ids; padding, start and end vanish."""
         return [str(self.processor.decode([int(i) for i in sequence])) for sequence in ids]
 
     def piece(self, index: int) -> str:
-        """The written form of one piece."""
+        """The written form of one subword."""
         return str(self.processor.id_to_piece(index))
 
     def pieces(self, ids: Iterable[int]) -> list[str]:
-        """What every piece looks like; a blank in front of it is a low line, U+2581."""
+        """What every subword looks like; a blank in front of it is a low line, U+2581."""
         return [str(self.processor.id_to_piece(int(i))) for i in ids]
 
     def spans(self, sentence: str) -> tuple[list[int], list[Span]]:
-        """Piece ids of a sentence, and the characters each piece covers (blanks before a word belong to its piece).
+        """Subword ids of a sentence, and the characters each covers (blanks before a word belong to its subword).
 
         A prefix covers none.
         """
@@ -187,10 +187,10 @@ class Vocabulary:
 
 
 def membership(pieces: Sequence[Span], words: Sequence[Span]) -> NDArray[np.float64]:
-    """Which share of each piece belongs to which word: a matrix [W, P] by overlapping characters.
+    """Which share of each subword belongs to which word: a matrix [W, P] by overlapping characters.
 
-    A column sums to one if its piece touches any word (else to zero), so attention to words, the sum over their
-    pieces, stays a distribution also where one piece spans two words.
+    A column sums to one if its subword touches any word (else to zero), so attention to words, the sum over their
+    subwords, stays a distribution also where one subword spans two words.
     """
     starts, ends = np.array(pieces, dtype=float).reshape(-1, 2).T
     word_starts, word_ends = np.array(words, dtype=float).reshape(-1, 2).T
@@ -221,7 +221,7 @@ class Tokens:
         except (OSError, ValueError, LookupError, TypeError) as error:
             raise UserError(f"{path} is damaged or missing: delete it and run the encode stage again.") from error
         self.lengths: NDArray[np.int32] = np.diff(self.offsets).astype(np.int32)
-        """Number of pieces of every sentence."""
+        """Number of subwords of every sentence."""
 
     def _check(self, path: Path, start: int, entries: Mapping[str, Any]) -> None:
         """Raise ValueError for data that is not what was written; read in blocks, so that no page of it stays."""

@@ -19,7 +19,7 @@ WORD_PIECES = "word_pieces"
 FRAMED_WORDS: Mapping[str, Any] = {WORD_PIECES: True, FRAMED: True}
 """What is told of the word pieces of a BERT."""
 GOES_ON, BLANK = "##", "\u2581"
-"""What stands before a piece that goes on with a word, in its vocabulary, and before any other, where it is shown."""
+"""What stands before a subword that goes on with a word, in its vocabulary, and before any other, where it is shown."""
 
 
 def library() -> Any:
@@ -56,20 +56,20 @@ class WordPieces(Vocabulary):
         return [[*self.prefix, *one.ids] for one in self.tokenizer.encode_batch(list(sentences))]
 
     def piece(self, index: int) -> str:
-        """The written form of one piece."""
+        """The written form of one subword."""
         return str(self.tokenizer.id_to_token(index))
 
     def pieces(self, ids: Iterable[int]) -> list[str]:
-        """What every piece looks like; a blank in front of it is a low line, U+2581."""
+        """What every subword looks like; a blank in front of it is a low line, U+2581."""
         found = [self.piece(int(number)) for number in ids]
         return [name.removeprefix(GOES_ON) if name.startswith(GOES_ON) else BLANK + name for name in found]
 
     def decode(self, ids: Iterable[Sequence[int]]) -> list[str]:
-        """Plain text of every sequence of piece ids; what is special vanishes."""
+        """Plain text of every sequence of subword ids; what is special vanishes."""
         return [str(self.tokenizer.decode([int(i) for i in sequence])) for sequence in ids]
 
     def spans(self, sentence: str) -> tuple[list[int], list[Span]]:
-        """Piece ids of a sentence, and the characters each piece covers."""
+        """Subword ids of a sentence, and the characters each subword covers."""
         cut = self.tokenizer.encode(sentence)
         spans = [(int(start), int(end)) for start, end in cut.offsets]
         return [*self.prefix, *cut.ids], [(0, 0)] * len(self.prefix) + spans
@@ -78,9 +78,9 @@ class WordPieces(Vocabulary):
 def write_word_pieces(
     model: Path, described: Mapping[str, Any], order: Sequence[str], facts: Mapping[str, Any] = FRAMED_WORDS
 ) -> None:
-    """Write a description of `tokenizers` with the pieces numbered by their place in `order`.
+    """Write a description of `tokenizers` with the subwords numbered by their place in `order`.
 
-    No piece is put before or behind a text, and none is cut off: that is left to who makes examples of texts.
+    No subword is put before or behind a text, and none is cut off: that is left to who makes examples of texts.
     """
     number = {name: place for place, name in enumerate(order)}
     # The order in which `tokenizers` would have them.

@@ -23,7 +23,7 @@ LEAST_TOKENS = 256
 def smoothed_cross_entropy(
     states: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, smoothing: float, dtype: torch.dtype
 ) -> Tensor:
-    """Sum over tokens of their cross-entropy in nats, of which `smoothing` is against all pieces alike.
+    """Sum over tokens of their cross-entropy in nats, of which `smoothing` is against all subwords alike.
 
     states [N, D] are projected by weight [V, D] and bias [V]; targets [N] are ids. Logits and their gradient are of
     `dtype`, sums of them are in the precision of the weights.
@@ -57,7 +57,7 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
             slopes = logits.softmax(-1)
             # The rows that fill the last part are zeros, and what is found of them is left out.
             logits, slope = logits[: len(wanted)], slopes[: len(wanted)]
-            # By the likeliest piece, whose share of at least 1 / V has a logarithm.
+            # By the likeliest subword, whose share of at least 1 / V has a logarithm.
             log_sums = logits.amax(-1).to(weight.dtype) - slope.amax(-1).to(weight.dtype).log()
             total += log_sums.sum() - (1 - smoothing) * logits.gather(1, wanted).to(weight.dtype).sum()
             # By their places in a row: where there are two dimensions, scatter_add_ copies all of them on a CPU.
@@ -67,7 +67,7 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
             if ctx.needs_input_grad[1]:
                 of_weight += slopes.T @ part
             of_bias += slope.sum(0)  # in the precision of slopes, like that of weights: any other copies them
-        # What all pieces have alike needs no logits.
+        # What all subwords have alike needs no logits.
         together = inputs.sum(0, dtype=weight.dtype)
         total -= evenly * (weight.sum(0) @ together + len(states) * bias.sum())
         of_weight -= evenly * together

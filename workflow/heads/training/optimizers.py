@@ -155,7 +155,7 @@ class Optimizers:
 
 
 def hidden_matrices(model: Encoder) -> list[nn.Parameter]:
-    """The learning matrices of all layers; not embeddings and the projection, whose rows are pieces, nor vectors."""
+    """The learning matrices of all layers; not embeddings and the projection, whose rows are subwords, nor vectors."""
     stacks = [stack for name, stack in model.named_children() if name in STACKS]
     layers = [parameter for stack in stacks for parameter in stack.parameters()]
     return [matrix for matrix in layers if matrix.requires_grad and matrix.dim() == 2 and matrix.numel()]

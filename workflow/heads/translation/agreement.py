@@ -1,4 +1,4 @@
-"""Whether an exported model computes what ours does: log-probabilities of the same pieces, compared one by one."""
+"""Whether an exported model computes what ours does: log-probabilities of the same subwords, compared one by one."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from heads.text.vocabulary import Vocabulary
 from heads.translation.beam_search import beam_search
 
 Pair = tuple[list[int], list[int]]
-"""Piece ids of a source and of a translation, without start and end."""
+"""Subword ids of a source and of a translation, without start and end."""
 MADE, LONGEST = 16, 40
 MOST = 400
-"""Pieces of a sentence; a translation is twice as long at most, and a few."""
+"""Subwords of a sentence; a translation is twice as long at most, and a few."""
 POSITIONS = 1024
-"""Pieces of the longest sentence that formats of others are given positions for."""
+"""Subwords of the longest sentence that formats of others are given positions for."""
 
 TOLERANCE, SHARE = 1e-4, 1e-5
 """How far a log-probability of an exported model in 32 bits may lie from ours: nats, or a share of the largest."""
 
 
 def pairs_of(model: Transformer, vocabulary: Vocabulary, sentences: Sequence[str]) -> list[Pair]:
-    """Sentences with our own translations of them, or, without any, pairs of random pieces of many lengths.
+    """Sentences with our own translations of them, or, without any, pairs of random subwords of many lengths.
 
-    Sentences have their first MOST pieces, so that translations of them have positions. Raises UserError where all are
-    empty.
+    Sentences have their first MOST subwords, so that translations of them have positions. Raises UserError where all
+    are empty.
     """
     if sentences:
         sources = [ids[:MOST] for ids in vocabulary.encode(sentences) if ids]
@@ -49,7 +49,7 @@ def pairs_of(model: Transformer, vocabulary: Vocabulary, sentences: Sequence[str
 
 @torch.inference_mode()
 def log_probabilities(model: Transformer, pair: Pair) -> Tensor:
-    """Of each piece of the translation and of its end [T]."""
+    """Of each subword of the translation and of its end [T]."""
     batch = make_batch(*([np.array(ids, np.int32)] for ids in pair))
     states = model(batch.source, batch.source_mask, batch.target_input)
     found: Tensor = model.projection(states)[0].log_softmax(-1)
@@ -65,7 +65,7 @@ def rounding_of(model: Transformer, pairs: Sequence[Pair]) -> float:
 
 
 def largest_difference(model: Transformer, pairs: Sequence[Pair], theirs: Sequence[Tensor]) -> float:
-    """Between our log-probabilities of these pairs and others, over all pieces and ends; inf where one is no number."""
+    """The largest difference of a subword's log-probability from others, ends included; inf where one is no number."""
     differences = [
         (log_probabilities(model, pair) - other).abs().max() for pair, other in zip(pairs, theirs, strict=True)
     ]

@@ -15,10 +15,10 @@ from heads.model.transformer import Transformer
 
 ROWS = "alignment_heads.tsv"
 STEP = "output"
-"""Who translates with attention attaches to each piece that of the step which gives it."""
+"""Who translates with attention attaches to each subword that of the step which gives it."""
 
 AligningHead = tuple[int, int]
-"""Layer and original number of a decoder-encoder head."""
+"""Layer and original number of a cross-attention head."""
 
 
 def aligning_heads(rows: Path, shape: ModelShape) -> list[AligningHead]:
@@ -39,7 +39,7 @@ def aligning_heads(rows: Path, shape: ModelShape) -> list[AligningHead]:
     live = {(layer, head) for _, layer, head in shape.heads(("dec_enc",))}
     if {head for _, head, _ in found} != live:
         raise UserError(
-            f"{rows} has not just the live decoder-encoder heads of this model, by the step {STEP}: measure them with "
+            f"{rows} has not just the live cross-attention heads of this model, by the step {STEP}: measure them with "
             "python -m heads alignment_heads."
         )
     ordered = sorted(found)

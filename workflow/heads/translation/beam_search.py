@@ -30,7 +30,7 @@ IMPOSSIBLE = -1e9
 STAYING = 7 / 8
 """Sentences that are over are left out of the batch when no more than this share of it goes on: to do so costs time."""
 NEVER_SAID = (PAD, BOS, UNK)
-"""Pieces that no translation has."""
+"""Tokens that are never generated."""
 LENGTH_OFFSET = 5
 """What is added to a length that scores are divided by, in Wu et al. 2016, eq. 14."""
 NEVER = "never"
@@ -40,7 +40,7 @@ CHUNK = 128
 
 
 def length_limit(source_length: int) -> int:
-    """How many pieces a translation of that many source pieces may have."""
+    """How many subwords a translation of that many source subwords may have."""
     return 2 * source_length + 10
 
 
@@ -56,7 +56,7 @@ class _Search:
     sentence: Tensor
     """[b] number of each sentence in the batch."""
     limit: Tensor
-    """[b] how many pieces each may have, by its own source length, so that the batch does not matter."""
+    """[b] how many subwords each may have, by its own source length, so that the batch does not matter."""
     live_scores: Tensor
     live_tokens: Tensor
     """[b, N, T]"""
@@ -81,7 +81,7 @@ def beam_search(
     early_stopping: bool | str = NEVER,
     gates: Gates | None = None,
 ) -> list[list[int]]:
-    """The best translation of each source sentence [B, S], as piece ids without start and end.
+    """The best translation of each source sentence [B, S], as subword ids without start and end.
 
     A beam of one is greedy search, which ends at its first end whatever longer translations are divided by.
     """
@@ -123,7 +123,7 @@ def beam_search(
 
 
 def _begin(log_probs: Tensor, piece: int) -> None:
-    """Leave nothing of log_probs [b, N, V] but the piece that every translation begins with, which is certain."""
+    """Leave nothing of log_probs [b, N, V] but the subword that every translation begins with, which is certain."""
     if piece:
         log_probs.fill_(IMPOSSIBLE)[:, :, piece] = 0.0
 
@@ -135,7 +135,7 @@ def _end(log_probs: Tensor, over: Tensor) -> None:
 
 
 def penalty(length: Any, alpha: float, offset: int = LENGTH_OFFSET) -> Any:
-    """What hypotheses of `length` pieces, a number or a tensor, the end sign counted, are divided by."""
+    """What hypotheses of `length` subwords, a number or a tensor, the end sign counted, are divided by."""
     return ((offset + length) / (offset + 1)) ** alpha
 
 
@@ -188,7 +188,7 @@ def largest(scores: Tensor, number: int) -> tuple[Tensor, Tensor]:
 
 
 def greedy(model: Transformer, source: Tensor, source_mask: Tensor, gates: Gates | None = None) -> list[list[int]]:
-    """The translation of each source sentence [B, S] by always taking the likeliest piece."""
+    """The translation of each source sentence [B, S] by always taking the likeliest subword."""
     return beam_search(model, source, source_mask, beam=1, length_penalty=0.0, gates=gates)
 
 
@@ -230,7 +230,7 @@ def search_pairs(
     limit: int = 0,
     gates: Gates | None = None,
 ) -> dict[int, list[int]]:
-    """The best translations, as piece ids, of the first `limit` pairs (0: all), by the number of the pair."""
+    """The best translations, as subword ids, of the first `limit` pairs (0: all), by the number of the pair."""
     found: dict[int, list[int]] = {}
     for members, batch in pairs.in_order(batch_tokens, limit or None):
         batch = batch.to(device)

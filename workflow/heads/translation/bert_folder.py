@@ -67,7 +67,7 @@ class BertFolder:
 
     @property
     def pieces(self) -> list[str]:
-        """[V] the names of pieces by id."""
+        """[V] the names of subwords by id."""
         vocabulary: Mapping[str, int] = self.word_pieces["model"]["vocab"]
         return sorted(vocabulary, key=vocabulary.__getitem__)
 
@@ -114,7 +114,7 @@ def _word_pieces(folder: Path) -> dict[str, Any]:
 
 
 def _of_words(folder: Path) -> dict[str, Any]:
-    """What transformers makes of a list of pieces and of what stands beside it."""
+    """What transformers makes of a list of subwords and of what stands beside it."""
     path = folder / VOCAB
     try:
         pieces = path.read_text(encoding="utf-8").splitlines()

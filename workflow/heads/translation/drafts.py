@@ -1,8 +1,8 @@
 """Greedy translations of one text under many gates, each held against the translations without them.
 
 Where one head is masked most sentences stay as they are. Whether a sentence does is seen in one pass over all its
-pieces, each of which has to be the likeliest after those before it; only the others are searched step by step. This is
-speculative decoding (Leviathan et al. 2023) with a draft that is taken whole or not at all.
+subwords, each of which has to be the likeliest after those before it; only the others are searched step by step. This
+is speculative decoding (Leviathan et al. 2023) with a draft that is taken whole or not at all.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Drafted:
         """The encoder's states of each batch without a masked head of its own."""
 
     def __call__(self, gates: Gates | None) -> dict[int, list[int]]:
-        """The piece ids of each translation, by the number of its sentence; those of the first call are the drafts."""
+        """Subword ids of each translation by the number of its sentence; the first call gives the drafts."""
         if not self.batches:
             self.drafts = self._searched(self.pairs, gates)
             self.batches = [*self._batches()]

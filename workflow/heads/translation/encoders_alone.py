@@ -74,7 +74,7 @@ def export_alone(folder: Path, out: Path, form: str = "folder", *, examples: Seq
     """Write the encoder of a run's folder, with all that using it takes, to the new folder `out`.
 
     examples: lines of one sentence, or two with a tab between them, on which a format of others is held against our own
-    model; random pieces without any. Returned is the largest difference of a log-probability in nats, or of a part of
+    model; random subwords without any. Returned is the largest difference of a log-probability in nats, or of a part of
     a vector. Raises UserError if `out` is already there, and where a format cannot express the model.
     """
     model, place = load_alone(folder), vocabulary_folder(folder)

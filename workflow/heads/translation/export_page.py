@@ -180,11 +180,11 @@ USES = {
     "marian": MARIAN_USE,
     "npz": NPZ_USE,
 }
-"""By format; `bytes` is CTranslate2's of pieces that are merged from bytes."""
+"""By format; `bytes` is CTranslate2's of subwords that are merged from bytes."""
 
 ALIGNMENT_USE = """
 
-`alignment_heads` in `config.json` lists the decoder-encoder heads that align words, [layer, head] in the numbers of
+`alignment_heads` in `config.json` lists the cross-attention heads that align words, [layer, head] in the numbers of
 this model, from 0, the best one first. Those of the best one's layer are what `translate_batch(...,
 return_attention=True)` gives the mean attention of: a row a target piece, a column a source piece.
 """

@@ -1,6 +1,6 @@
 """The folder of an M2M100, NLLB, BART or mBART as transformers writes it, read without transformers.
 
-V pieces of a vocabulary, which both sides have in common.
+V subwords of a vocabulary, which both sides have in common.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ DEFAULTS: Mapping[str, Mapping[str, Any]] = {
 FIRST = ("<s>", "<pad>", "</s>", "<unk>")
 """The first ids of a vocabulary of fairseq; a SentencePiece model has its own three in their place."""
 LANGUAGE = re.compile(r"__(\w+?)__|([a-z]{2,3}_[A-Z][A-Za-z]+)")
-"""A piece that names a language: __en__ of M2M100, eng_Latn of NLLB, en_XX of mBART."""
+"""A subword that names a language: __en__ of M2M100, eng_Latn of NLLB, en_XX of mBART."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class FairseqFolder(MarianFolder):
 
     @property
     def signs(self) -> set[str]:
-        """Pieces that stand for no text: languages, the sign of a start, and what is no piece."""
+        """Subwords that stand for no text: languages, the sign of a start, and what is no subword."""
         start = self.config["bos_token_id"]
         numbers = {*self.languages.values(), *([start] if start is not None else ())}
         names = self.vocabularies[0]
@@ -87,7 +87,7 @@ class FairseqFolder(MarianFolder):
 
     @property
     def by_bytes(self) -> bool:
-        """Whether pieces are merged from bytes, and not cut out by SentencePiece."""
+        """Whether subwords are merged from bytes, and not cut out by SentencePiece."""
         return not self.segmenters[0]
 
 
@@ -132,7 +132,7 @@ def described_folder(folder: Path) -> FairseqFolder:
 
 
 def _pieces(folder: Path) -> list[str]:
-    """The names of pieces by id, without added ones: of vocab.json, or of SentencePiece as fairseq counts them."""
+    """The names of subwords by id, without added ones: of vocab.json, or of SentencePiece as fairseq counts them."""
     if (folder / VOCAB).is_file():
         for name in (SEGMENTER, MERGES):
             if (folder / name).is_file():
@@ -149,7 +149,7 @@ def _pieces(folder: Path) -> list[str]:
 
 
 def _added(folder: Path, pieces: int) -> dict[str, int]:
-    """Ids by name of pieces that were added; where a file only lists them, they follow the others in its order."""
+    """Ids by name of subwords that were added; where a file only lists them, they follow the others in its order."""
     files = [read_object(folder / name) for name in (TOKENIZER, *LISTS) if (folder / name).is_file()]
     found: dict[str, int] = {}
     for told in files:

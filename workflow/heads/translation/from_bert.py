@@ -1,7 +1,7 @@
-"""A BERT of transformers as a classifier or sentence encoder of ours: the same states, with its pieces renumbered.
+"""A BERT of transformers as a classifier or sentence encoder of ours: the same states, with its subwords renumbered.
 
 Ours have padding, start, separator and unknown at ids of their own, where BERT has [PAD], [CLS], [SEP] and [UNK].
-V pieces of the vocabulary, D width.
+V subwords of the vocabulary, D width.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def drawn_anew(folder: BertFolder) -> str:
 
 
 def order_of(folder: BertFolder) -> list[int]:
-    """Which of their ids stands at each of ours [V]. Raises UserError where a special piece is missing."""
+    """Which of their ids stands at each of ours [V]. Raises UserError where a special subword is missing."""
     pieces = folder.pieces
     for name in SPECIAL:
         if name not in pieces:

@@ -22,7 +22,7 @@ IF_THERE = {
 
 
 def folder_of(pretrained: Path, hub: str = HUB) -> Path:
-    """The folder itself, or, for what is none but may be a name on the hub, that in the cache, fetched if need be.
+    """The folder itself, or that of a name on the hub: in the cache, fetched if need be.
 
     Raises UserError that says what to fetch by hand where that fails; nothing half fetched stays.
     """

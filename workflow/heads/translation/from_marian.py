@@ -1,9 +1,9 @@
-"""A Marian, M2M100, BART or mBART of transformers as one of ours: the same function, with its pieces renumbered.
+"""A Marian, M2M100, BART or mBART of transformers as one of ours: the same function, with its subwords renumbered.
 
-Ours have padding, start, end and unknown at ids of their own. Marian starts its decoder with the padding piece, so that
-both our padding and our start have its row, each with half of its chance: what is left to all other pieces is the same.
-Our own exports start from a piece of its own. The others start with the end: our start has the end's embedding, and no
-chance. B batch, V pieces of a vocabulary, D width.
+Ours have padding, start, end and unknown at ids of their own. Marian starts its decoder with the padding subword, so
+that both our padding and our start have its row, each with half of its chance: what is left to all other subwords is
+the same. Our own exports start from a subword of its own. The others start with the end: our start has the end's
+embedding, and no chance. B batch, V subwords of a vocabulary, D width.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ LAYOUTS: Mapping[str, Mapping[str, Any]] = {
 }
 """How models of transformers are built, by their `model_type`."""
 OFFSET = 2
-"""How many rows of learnt positions stand before that of the first piece."""
+"""How many rows of learnt positions stand before that of the first subword."""
 NEVER_LIKELY = -100.0
 """The bias of a logit that a model does not have: small enough for any chance, large enough for label smoothing."""
 PROJECTIONS = {"query": "q_proj", "key": "k_proj", "value": "v_proj", "output": "out_proj"}
@@ -53,7 +53,7 @@ SHARED, SOURCE, TARGET, PROJECTION = (
 
 @dataclass(frozen=True, slots=True)
 class Numbering:
-    """Which of the other vocabulary's ids stands at each of ours, and what the pieces are called."""
+    """Which of the other vocabulary's ids stands at each of ours, and what the subwords are called."""
 
     rows: tuple[int, ...]
     names: tuple[str, ...]
@@ -70,7 +70,7 @@ def numbering(pieces: Sequence[str], *, pad: int, start: int, eos: int, unk: int
 
 
 def numberings_of(folder: MarianFolder) -> tuple[Numbering, Numbering]:
-    """Ours of source and target. Raises UserError where the special pieces are not as such a model has them."""
+    """Ours of source and target. Raises UserError where the special subwords are not as such a model has them."""
     config, where = folder.config, folder.path / CONFIG
     marian = config["model_type"] == "marian"
     pad, start, eos = (config[f"{name}_token_id"] for name in ("pad", "decoder_start", "eos"))
@@ -179,7 +179,7 @@ def model_of_marian(folder: MarianFolder, first: int = 0) -> Transformer:
 
 
 def names_of(shape: ModelShape) -> Iterator[tuple[str, str]]:
-    """Our and their name of every weight but the matrices of pieces and the logits' bias."""
+    """Our and their name of every weight but the matrices of subwords and the logits' bias."""
     for side, stack in (("source", "encoder"), ("target", "decoder")):
         if shape.positions == LEARNED:
             yield f"{side}_embedding.positions.weight", f"model.{stack}.embed_positions.weight"

@@ -23,7 +23,7 @@ from heads.translation.model_folder import ABOUT, EARLY_STOPPING, PRETRAINED
 SEARCH: Mapping[str, int | bool] = {"num_beams": 1, "length_penalty": 1, EARLY_STOPPING: False}
 """What is known of a model's search, and what transformers takes for what generation_config.json leaves out."""
 LANGUAGE = re.compile(">>.+<<")
-"""A piece that names the language to translate into."""
+"""A subword that names the language to translate into."""
 
 
 def write_vocabularies(folder: MarianFolder, place: Path, prefix: str) -> None:

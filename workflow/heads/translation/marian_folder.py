@@ -1,6 +1,6 @@
 """A Marian model's folder as `save_pretrained` of transformers writes it, read without transformers and unpickled.
 
-V pieces of a vocabulary, D width.
+V subwords of a vocabulary, D width.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class MarianFolder:
     generation: Mapping[str, Any]
     """How its authors search."""
     vocabularies: tuple[list[str], list[str]]
-    """[V] names of pieces by their ids there, of source and target."""
+    """[V] names of subwords by their ids there, of source and target."""
     segmenters: tuple[bytes, bytes]
     """SentencePiece models of source and target."""
     tensors: Mapping[str, Tensor]
@@ -109,7 +109,7 @@ def check_numbers(path: Path, config: Mapping[str, Any], whole: Sequence[str], s
     """Raises UserError for a key among `whole` that is no count, or among `shares` not at least 0 and below 1."""
     for key in whole:
         if not isinstance(config[key], int) or isinstance(config[key], bool) or config[key] < 1:
-            raise UserError(f"{path}: {key} is {config[key]!r}, which is no number of anything.")
+            raise UserError(f"{path}: {key} is {config[key]!r}: it must be a positive integer.")
     for key in shares:
         if not isinstance(config[key], int | float) or isinstance(config[key], bool) or not 0 <= config[key] < 1:
             raise UserError(f"{path}: {key} is {config[key]!r}, which is no number from 0 to below 1.")
@@ -129,7 +129,7 @@ def read_object(path: Path) -> dict[str, Any]:
 
 
 def read_vocabulary(path: Path) -> list[str]:
-    """[V] the names of pieces by id."""
+    """[V] the names of subwords by id."""
     ids = read_object(path)
     if not all(isinstance(number, int) for number in ids.values()) or sorted(ids.values()) != [*range(len(ids))]:
         raise UserError(f"{path} does not number its pieces from 0 on, each once: copy it again.")

@@ -37,7 +37,7 @@ def vocabulary_folder(folder: Path) -> Path:
 
 
 def load_vocabularies(folder: Path, model: Transformer) -> tuple[Vocabulary, Vocabulary]:
-    """The vocabularies of source and target, which must have as many pieces as the folder's model knows."""
+    """The vocabularies of source and target, which must have as many subwords as the folder's model knows."""
     place = vocabulary_folder(folder)
     source, target = (vocabulary_of(place / name) for name in VOCABULARIES)
     expected = model.shape.source_pieces, model.shape.target_pieces

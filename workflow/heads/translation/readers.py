@@ -116,7 +116,7 @@ READERS = {
 def import_model(pretrained: str, out: Path, prefix: str = "", languages: tuple[str, str] = NO_LANGUAGES) -> None:
     """Write a model of others that translates, with all that translating with it takes, to the new folder `out`.
 
-    pretrained: its folder, or a name such as firefox/en-pt. prefix: the piece that each source sentence is to begin
+    pretrained: its folder, or a name such as firefox/en-pt. prefix: the subword that each source sentence is to begin
     with. languages: of source and target, as a model of many calls them. Raises UserError for what is no such model.
     """
     found, folder = format_of(pretrained)

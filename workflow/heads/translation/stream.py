@@ -24,7 +24,7 @@ Tell = Callable[[str], None]
 """Takes one sentence for the person who waits."""
 
 WORD_START = "\u2581"
-"""SentencePiece's mark of a blank before a piece."""
+"""SentencePiece's mark of a blank before a subword."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Translator:
     early_stopping: bool | str = NEVER
 
     def parts(self, ids: list[int]) -> list[list[int]]:
-        """A sentence of piece ids as parts of at most `max_pieces`, cut before words and of similar length.
+        """A sentence of subword ids as parts of at most `max_pieces`, cut before words and of similar length.
 
         Each begins with what the sentence does; that and the end are not counted, but for how many positions there are.
         """

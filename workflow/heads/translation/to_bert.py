@@ -123,7 +123,7 @@ def agreement_of_bert(model: ExampleEncoder, folder: Path, examples: Sequence[Se
 
 
 def random_examples(shape: ModelShape) -> list[list[int]]:
-    """Two sentences of random pieces, framed, of many lengths."""
+    """Two sentences of random subwords, framed, of many lengths."""
     draw = torch.Generator().manual_seed(0)
     longest = min(LONGEST, (shape.max_positions - 3) // 2)
 

@@ -81,7 +81,7 @@ def write_ctranslate2(
 def agreement_of_ctranslate2(
     model: Transformer, vocabularies: Sequence[Vocabulary], folder: Path, pairs: Sequence[Pair]
 ) -> float:
-    """The largest difference of a target piece's log-probability between our model and the one of a folder."""
+    """The largest difference of a target subword's log-probability between our model and the one of a folder."""
     import ctranslate2
 
     translator = ctranslate2.Translator(str(folder), compute_type="default", inter_threads=1, intra_threads=1)

@@ -89,6 +89,6 @@ def weights_of(model: Transformer, rows: Sequence[int]) -> dict[str, Tensor]:
 
 
 def agreement_of_fairseq(model: Transformer, folder: Path, pairs: Sequence[Pair]) -> float:
-    """The largest difference of a target piece's log-probability between our model and that of a folder, read anew."""
+    """The largest difference of a target subword's log-probability between our model and a folder's, read anew."""
     theirs = model_of_marian(read_fairseq(folder), model.shape.first_piece)
     return largest_difference(model, pairs, [log_probabilities(theirs, pair) for pair in pairs])

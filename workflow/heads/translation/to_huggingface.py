@@ -73,7 +73,7 @@ def write_huggingface(
 
 
 def agreement_of_huggingface(model: Transformer, folder: Path, pairs: Sequence[Pair]) -> float:
-    """The largest difference of a target piece's log-probability between our model and that of a folder, read anew."""
+    """The largest difference of a target subword's log-probability between our model and a folder's, read anew."""
     theirs = model_of_marian(read_marian(folder))
     return largest_difference(model, pairs, [log_probabilities(theirs, pair) for pair in pairs])
 
@@ -131,7 +131,7 @@ def config_of(shape: ModelShape) -> dict[str, Any]:
 
 
 def _generation(beam: int, length_penalty: float) -> dict[str, Any]:
-    """What generation_config.json says: pieces that are never written here are none there either."""
+    """What generation_config.json says: subwords that are never written here are none there either."""
     return {
         "num_beams": beam,
         "length_penalty": length_penalty,

@@ -49,7 +49,7 @@ class _Encoder(nn.Module):
 
 
 class _Step(nn.Module):
-    """The newest pieces [B, 1], their position [1], the source's mask, keys and values, and the decoder's own past.
+    """The newest subwords [B, 1], their position [1], the source's mask, keys and values, and the decoder's own past.
 
     To logits [B, V] and the decoder's own past with the newest: keys and values, one longer, or states.
     """
@@ -155,7 +155,7 @@ def quiet() -> Iterator[None]:
 
 
 def agreement_of_onnx(model: Transformer, folder: Path, pairs: Sequence[Pair]) -> float:
-    """The largest difference of a target piece's log-probability between our model and the one of a folder."""
+    """The largest difference of a target subword's log-probability between our model and the one of a folder."""
     from heads.translation.translate_onnx import Model
 
     theirs = Model(folder)
@@ -172,6 +172,6 @@ def _positions(model: Transformer, embedding: Embedding) -> Tensor:
 
 
 def _kept(model: Transformer) -> list[Kept]:
-    """What the decoder's sub-layers keep of two sentences of five pieces, as examples."""
+    """What the decoder's sub-layers keep of two sentences of five subwords, as examples."""
     memory = torch.zeros(2, 5, model.shape.width)
     return [part.start(memory, 1) for part in parts_of(model.decoder)]

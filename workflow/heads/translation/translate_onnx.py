@@ -36,7 +36,7 @@ class Model:
         self.attended = [each.name for each in self.encoder.get_outputs()]
 
     def start(self, source: list[int], rows: int) -> dict[str, Any]:
-        """What a step is given besides pieces: of one sentence, for so many hypotheses."""
+        """What a step is given besides subwords: of one sentence, for so many hypotheses."""
         ids = np.array([source])
         mask = np.ones((1, len(source)), bool)
         given = {"source": ids, "source_mask": mask}
@@ -44,7 +44,7 @@ class Model:
         found = self.encoder.run(None, {name: value for name, value in given.items() if name in wanted})
         state = dict(zip(self.attended, found, strict=True)) | {"source_mask": mask}
         state = {name: np.repeat(value, rows, 0) for name, value in state.items()}
-        # Keys and values of no piece yet; a recurrent state has a fixed size.
+        # Keys and values of no subword yet; a recurrent state has a fixed size.
         sizes = {each.name: [size if isinstance(size, int) else 0 for size in each.shape[1:]] for each in self.own}
         return state | {name: np.zeros((rows, *size), np.float32) for name, size in sizes.items()}
 
@@ -58,7 +58,7 @@ class Model:
         return log_probs
 
     def score(self, source: list[int], target: list[int]) -> NDArray[np.float32]:
-        """Log-probabilities [pieces, vocabulary] of what follows each piece of a given translation."""
+        """Log-probabilities [subwords, vocabulary] of what follows each subword of a given translation."""
         state = self.start(source, 1)
         return np.concatenate([self.next([piece], number, state) for number, piece in enumerate(target)])
 
@@ -75,7 +75,7 @@ class Model:
 
         ends: `early_stopping` of transformers. "never", when no other can be better; "false", when the worst of as many
         finished ones as the beam is no worse than the best open one now; "true", when there are as many. first: the
-        piece that every translation begins with, if there is one.
+        subword that every translation begins with, if there is one.
         """
         state, limit = self.start(source, beam), 2 * len(source) + 10
         best, done = -np.inf, list[int]()
@@ -104,7 +104,7 @@ class Model:
 
 
 class Segmenter:
-    """SentencePiece; of an imported model a file beside it tells which pieces are known and what comes first."""
+    """SentencePiece; of an imported model a file beside it tells which subwords are known and what comes first."""
 
     def __init__(self, folder: Path, side: str) -> None:
         self.processor = sentencepiece.SentencePieceProcessor(model_file=str(folder / f"{side}.model"))
