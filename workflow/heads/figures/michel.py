@@ -223,7 +223,8 @@ def layers(frames: Frames, translators: pd.DataFrame, bert: pd.DataFrame, experi
     for each, letter, kind in zip(axes, "abc", kinds, strict=False):
         for label, (models, colour, marker) in lines.items():
             own = models[models["attention"] == kind]
-            each.plot(own["layer"] / max(own["layer"].max(), 1), own["score_change"], marker, color=colour, label=label)
+            depth, style = own["layer"] / max(own["layer"].max(), 1), {"color": colour, "marker": marker}
+            each.plot(depth, own["score_change"], label=label, **style)
         each.axhline(0, color="#666666", linewidth=0.9)
         each.set_xlabel("depth of the layer, first to last")
         panel(each, letter, ATTENTION_LABELS[kind])
