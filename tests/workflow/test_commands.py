@@ -349,7 +349,7 @@ def test_a_folder_that_is_not_there_is_one_sentence_that_says_what_to_fetch(plan
         words = ("--configfile", str(TINY), "planned.yaml", "elsewhere.yaml", "--", "results/taken/bpe/source.model")
         said[name] = snakemake(planned, "-n", *words).stdout
     fetched = (
-        "experiments.taken.baseline.pretrained: Helsinki-NLP/opus-mt-en-de is no folder: fetch config.json, vocab.json"
+        "experiments.taken.baseline.pretrained: Helsinki-NLP/opus-mt-en-de is no folder: where there is a network run "
     )
     assert fetched in said["Helsinki-NLP/opus-mt-en-de"]
     assert (
