@@ -49,9 +49,9 @@ def test_what_is_told_of_a_model_is_its_own_and_not_of_the_one_that_it_was_made_
 def test_a_folder_that_tells_no_shape_is_named(tiny_model: Build, tmp_path: Path, shape: object) -> None:
     save_tensors(tmp_path / "model.safetensors", tiny_model().state_dict(), {"shape": shape} if shape else {})
     write_json(tmp_path / "model.json", {"shape": shape} if shape else {})
-    with pytest.raises(UserError, match=r"model\.safetensors tells no shape .*: delete it and run its stage again"):
+    with pytest.raises(UserError, match=r"model\.safetensors does not hold a model: delete it and run its stage again"):
         load_folder(tmp_path)
-    with pytest.raises(UserError, match=r"model\.json tells no shape .*: delete it and run its stage again"):
+    with pytest.raises(UserError, match=r"model\.json does not hold a model: delete it and run its stage again"):
         shape_of(tmp_path)
 
 
