@@ -238,7 +238,7 @@ def by_merges(folder: Path) -> None:
         ),
         (lambda f: spoilt(f, "config.json", is_decoder=True), r"is_decoder is True, not False"),
         (lambda f: spoilt(f, "config.json", hidden_act="gelu_new"), r"hidden_act is 'gelu_new', not 'gelu' or 'relu'"),
-        (lambda f: spoilt(f, "config.json", num_hidden_layers=0), r"num_hidden_layers is 0, which is no number of"),
+        (lambda f: spoilt(f, "config.json", num_hidden_layers=0), r"num_hidden_layers is 0: it must be a positive"),
         (
             lambda f: spoilt(f, "config.json", hidden_dropout_prob="a"),
             r"hidden_dropout_prob is 'a', which is no number",

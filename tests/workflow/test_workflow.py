@@ -191,8 +191,9 @@ def test_the_other_tables_have_a_row_for_all_that_was_measured(tiny_run: Path) -
         assert own[split]["target_words_per_sentence"] == f"{sum(map(len, words)) / len(words):.1f}"
 
 
-# Models of others: tests/cli/test_imported_commands.py.
-README_RUNS = [line for line in LINES if line.startswith("python -m heads") and "opus" not in line]
+# Models of others: tests/cli/test_imported_commands.py, tests/translation/test_from_fairseq.py, tests/one_model.
+OF_OTHERS = ("opus", "--pretrained", "heads prune")
+README_RUNS = [line for line in LINES if line.startswith("python -m heads") and not any(w in line for w in OF_OTHERS)]
 
 
 def test_what_the_readme_does_with_a_finished_model_can_be_done(tiny_run: Path, tmp_path: Path) -> None:
