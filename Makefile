@@ -4,7 +4,7 @@ CORES ?= 2
 PAIR ?= en-ru
 BIN := .venv/bin
 
-.PHONY: demo demo-full firefox firefox-grown firefox-scratch bert nli multi30k news pretrained test checks tests format settings
+.PHONY: demo demo-full firefox firefox-grown firefox-scratch bert nli multi30k news pretrained test check checks quick tests format settings
 
 demo: .venv/run-installed
 	@$(BIN)/python -m heads progress --cores $(CORES)
@@ -97,6 +97,14 @@ checks: .venv/test-installed
 	$(BIN)/snakefmt --check Snakefile workflow/Snakefile workflow/rules
 	$(BIN)/mypy
 	$(BIN)/snakemake --lint
+
+# What one runs before each commit: all checks, and the tests of rooms in which nothing is trained.
+QUICK := base config formats model syntax text test_house.py test_cited_numbers.py
+check: .venv/test-installed
+	@$(MAKE) --no-print-directory -j 2 checks quick
+
+quick: .venv/test-installed
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile $(addprefix tests/,$(QUICK))
 
 tests: .venv/test-installed
 	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
