@@ -1,0 +1,101 @@
+"""How fast exported sentence encoders are: transformers' AutoModel and ONNX Runtime, whole and pruned, by turns.
+
+Run: python benchmarks/encoders.py text.gz FOLDER... on a folder as sentence encoders come in, and those that `heads
+export` or `heads prune` made of it with `--format huggingface` and `--format onnx`. The first is what the others are
+held against, in speed and by the cosine of vectors. One thread, CPU seconds, the least of the turns; cutting texts into
+subwords is not counted. Nothing of ours takes part.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+import transformers
+from numpy.typing import NDArray
+from onnxruntime import InferenceSession, SessionOptions
+from tokenizers import Tokenizer
+
+Vectors = NDArray[np.float32]
+Encode = Callable[[Sequence[Sequence[int]]], Vectors]
+
+
+def padded(rows: Sequence[Sequence[int]]) -> NDArray[np.int64]:
+    """Ids in rows that are padded with zeros."""
+    found = np.zeros((len(rows), max(map(len, rows))), np.int64)
+    for row, ids in zip(found, rows, strict=True):
+        row[: len(ids)] = ids
+    return found
+
+
+def in_onnx(folder: Path) -> Encode:
+    """The graph of a folder."""
+    options = SessionOptions()
+    options.intra_op_num_threads = 1
+    session = InferenceSession(str(folder / "encoder.onnx"), options, providers=["CPUExecutionProvider"])
+
+    def encode(rows: Sequence[Sequence[int]]) -> Vectors:
+        ids = padded(rows)
+        found: Vectors = session.run(None, {"source": ids, "source_mask": ids > 0})[0]
+        return found
+
+    return encode
+
+
+def in_torch(folder: Path) -> Encode:
+    """The model that AutoModel makes of a folder, with the mean of its states at length 1."""
+    model = transformers.AutoModel.from_pretrained(folder, add_pooling_layer=False).eval()
+
+    @torch.inference_mode()
+    def encode(rows: Sequence[Sequence[int]]) -> Vectors:
+        ids = torch.from_numpy(padded(rows))
+        real = torch.arange(ids.shape[1]) < torch.tensor([[len(row)] for row in rows])
+        states = model(input_ids=ids, attention_mask=real.long()).last_hidden_state * real[:, :, None]
+        return torch.nn.functional.normalize(states.sum(1), dim=-1).numpy()
+
+    return encode
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("text", type=Path, help="gzipped text")
+    parser.add_argument("folders", type=Path, nargs="+")
+    parser.add_argument("--sentences", type=int, default=320)
+    parser.add_argument("--batches", type=int, nargs="+", default=[1, 32])
+    parser.add_argument("--turns", type=int, default=3)
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    with gzip.open(arguments.text, "rt", encoding="utf-8") as stream:
+        lines = [line.rstrip("\n") for line, _ in zip(stream, range(arguments.sentences), strict=False)]
+    models: dict[Path, tuple[Encode, list[list[int]]]] = {}
+    for folder in arguments.folders:
+        encode = in_onnx(folder) if (folder / "encoder.onnx").is_file() else in_torch(folder)
+        cut = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        cut.no_padding()
+        # By length, so that little is padded.
+        models[folder] = encode, sorted((one.ids for one in cut.encode_batch(lines)), key=len)
+    print("batch\tfolder\tCPU_seconds\tratio\tcosine")
+    for size in arguments.batches:
+        seconds: dict[Path, list[float]] = {folder: [] for folder in models}
+        vectors: dict[Path, Vectors] = {}
+        for _ in range(arguments.turns):
+            for folder, (encode, rows) in models.items():
+                started = time.process_time()
+                found = [encode(rows[first : first + size]) for first in range(0, len(rows), size)]
+                seconds[folder].append(time.process_time() - started)
+                vectors[folder] = np.concatenate(found)
+        whole = arguments.folders[0]
+        for folder in models:
+            near = float((vectors[folder] * vectors[whole]).sum(1).mean())
+            cells = (min(seconds[folder]), min(seconds[whole]) / min(seconds[folder]), near)
+            print(size, folder.name, *(f"{cell:.3f}" for cell in cells), sep="\t")
+
+
+if __name__ == "__main__":
+    main()
