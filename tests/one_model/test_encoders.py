@@ -12,8 +12,10 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
+from playwright.sync_api import sync_playwright
 
 from bert_models import LABELS, encoded, save_bert, save_tokeniser, transformers
+from explored_page import CHROMIUM, needs_browser
 from heads.__main__ import main
 from heads.base.files import read_tsv, write_lines
 from heads.one_model.workplace import splits_of
@@ -90,6 +92,23 @@ def test_what_a_head_costs_a_sentence_is_how_far_its_vector_turns_without_it(pla
     assert min(float(row["score_change"]) for row in rows) < -0.05
     assert (shown(page)["metric"]["name"], shown(page)["score"]) == ("cosine", 100)
     assert "importance_example" not in rows[0] and "confidence" in rows[0]
+    assert any("points of cosine (" in row["in_words"] for row in rows)
+
+
+@needs_browser
+def test_its_page_opens_without_a_network_and_speaks_of_no_labels(place: Path) -> None:
+    page, wrong = place / "heads.html", []
+    made(place / "theirs", EMBEDS)
+    assert run("inspect", place / "theirs", "-o", str(page), "--masked", "5", "--sentences", "20") == 0
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        opened = browser.new_context(offline=True).new_page()
+        opened.on("pageerror", lambda error: wrong.append(str(error)))
+        opened.goto(page.as_uri())
+        said, whole = opened.locator("#footer").inner_text(), opened.locator("body").inner_text()
+        browser.close()
+    assert (said.partition(",")[0], wrong) == ("Cosine on 20 test sentences", [])
+    assert "Its label is" not in whole and "points of cosine" in whole
 
 
 def test_an_encoder_keeps_the_heads_asked_for_and_what_is_told_is_the_cosine(

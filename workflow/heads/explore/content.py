@@ -70,7 +70,7 @@ from heads.explore.wording import GROWN, METRICS, asked_of, name_of, run_in
 from heads.tables.reading import SCORED, Frames, load_runs, named_run
 
 SHOWN = ("number", "words", "relations", "tree_heads", "pieces", "membership", "wanted")
-ANSWER = {TRANSLATION: "translation", CLASSIFICATION: "label", EMBEDDING: "label"}
+ANSWER = {TRANSLATION: "translation", CLASSIFICATION: "label", EMBEDDING: ""}
 """What models make of a sentence, by what they are trained for."""
 Record = dict[str, Any]
 
@@ -122,6 +122,7 @@ def _experiment(
     told = (
         f"the likeliest label alone has {base['majority']:.1f} %" if base["metric"] == ACCURACY else base["signature"]
     )
+    shown = SHOWN if ANSWER[task] else SHOWN[:-1]
     own_tables = {key: own(table) for key, table in tables.items() if "seed" in table}
     return {
         "name": name,
@@ -136,7 +137,7 @@ def _experiment(
         "note": GROWN if models["grown"].any() else "",
         "measures": measures_of(task, metric["name"], own_tables.get("measures"), mine["alignment_heads.tsv"]),
         "table": head_rows(mine, own_tables),
-        "sentences": [{key: one[key] for key in SHOWN if key in one} for one in _maps_of(mine, "baseline")],
+        "sentences": [{key: one[key] for key in shown if key in one} for one in _maps_of(mine, "baseline")],
         "models": _models(mine, ANSWER[task]),
         "points": points_of(own_tables),
         "closing": _closing(mine["gates.jsonl"]),
@@ -173,7 +174,7 @@ def _models(frames: Frames, answer: str) -> list[Record]:
             "run": run.folder, "name": name_of(run), "kind": run.kind, "scope": run.scope or "",
             "asked": asked_of(run.target), "score": round(float(scores[run]), 2),
             "live": "".join(str(int(live)) for live in rows["live"]),
-            "translations": [one[answer] for one in kept] if kept else None,
+            "translations": [one[answer] for one in kept] if kept and answer else None,
             "written": [one.get("target_pieces") for one in kept] if kept else None,
             "attention": [one["weights"] for one in kept] if kept and whole else None,
         })  # fmt: skip

@@ -15,6 +15,7 @@ const START = "⟨start⟩", END = "⟨end⟩", SEPARATOR = "⟨separator⟩";
 const WORDS = {
   translation: { given: "sentence", answer: "translation", signs: [] },
   classification: { given: "example", answer: "label", signs: [START, SEPARATOR] },
+  embedding: { given: "sentence", answer: "vector", signs: [START, SEPARATOR] },
 };
 
 let state = {};
