@@ -40,19 +40,20 @@ news: .venv/run-installed
 	@$(BIN)/python -m heads progress --cores $(CORES) -- --set-threads baseline=2 --config 'run=[news-$(PAIR)]' \
 	  'corpora={news-$(PAIR): {$(if $(FOLDER),$(SPLITS)) $(ON_DISK)}}'
 
-# A model of others, a folder as transformers' save_pretrained writes it or a name on the hub, fetched once, on {train,dev,test}.{en,de}.gz in the folder TEXT.
+# A model of others, a folder as transformers' save_pretrained writes it or a name on the hub, fetched once, on
+# {train,dev,test}.{en,de}.gz in the folder TEXT.
 KEEPS = $(if $(KEEP),sweep: {budgets: {all: [$(KEEP)]}}$(comma))
 PARSED = $(if $(PARSER_TREES),roles: {trees: [gold$(comma) own]}$(comma))
 
+LANGUAGES = $(if $(SOURCE_LANGUAGE),source_language: $(SOURCE_LANGUAGE)$(comma) target_language: $(TARGET_LANGUAGE))
 pretrained: PAIR = en-de
 pretrained: FOLDER = $(TEXT)
 pretrained: .venv/run-installed
 	@$(if $(and $(MODEL),$(TEXT)),,$(error make pretrained needs MODEL=FOLDER, the model, and TEXT=FOLDER with {train,dev,test}.{en,de}.gz))
-	@test -d "$(MODEL)" || { made=$$(mktemp -d) && $(BIN)/python -m heads import --pretrained "$(MODEL)" --prefix "$(PREFIX)" \
-	  --output "$$made/model" && rm -r "$$made"; }
+	@test -d "$(MODEL)" || $(BIN)/python -m heads import --pretrained "$(MODEL)"
 	@$(BIN)/python -m heads progress --cores $(CORES) -- --config 'run=[pretrained]' \
 	  'corpora={pretrained: {source: $(SOURCE), target: $(TARGET), $(SPLITS) $(ON_DISK)}}' \
-	  'experiments={pretrained: {$(KEEPS) $(PARSED) baseline: {pretrained: "$(MODEL)", prefix: "$(PREFIX)"}}}'
+	  'experiments={pretrained: {$(KEEPS) $(PARSED) baseline: {pretrained: "$(MODEL)", prefix: "$(PREFIX)", $(LANGUAGES)}}}'
 
 # The translator in Firefox, from the package that is installed with it, trained on with its own translations: of the text
 # SOURCE, or else of the documentation of Python packages. TEXT has {dev,test}.{en,pt}.gz, with references; then it is done at

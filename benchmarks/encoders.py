@@ -53,6 +53,7 @@ def in_torch(folder: Path) -> Encode:
 
     @torch.inference_mode()
     def encode(rows: Sequence[Sequence[int]]) -> Vectors:
+        """The vectors of padded rows."""
         ids = torch.from_numpy(padded(rows))
         real = torch.arange(ids.shape[1]) < torch.tensor([[len(row)] for row in rows])
         states = model(input_ids=ids, attention_mask=real.long()).last_hidden_state * real[:, :, None]

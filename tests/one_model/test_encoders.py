@@ -159,3 +159,10 @@ def test_a_classifier_is_held_against_what_it_told_itself(place: Path, capsys: p
     said = capsys.readouterr().err
     found = re.search(r"by accuracy against the labels that .* it has ([\d.]+), and ([\d.]+) with", said)
     assert found and float(found[1]) == pytest.approx(100 * same, abs=0.06)
+
+
+def test_causal_gates_are_refused_in_one_sentence(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made(place / "theirs", EMBEDS)
+    assert run("inspect", place / "theirs", "-o", str(place / "heads.html"), "--causal") == 1
+    assert "--causal is of models that translate: take it away." in capsys.readouterr().err
+    assert not (place / "heads.html").exists()

@@ -20,7 +20,7 @@ from heads.model.folder import save_folder as save_ours
 from heads.model.head_removal import prune
 from heads.model.transformer import Transformer
 from heads.text.batches import pad
-from heads.text.bytepieces import vocabulary_of
+from heads.text.encoding import vocabulary_of
 from heads.text.special_ids import BOS, EOS
 from heads.translation.agreement import log_probabilities, pairs_of
 from heads.translation.beam_search import beam_search, length_limit

@@ -21,8 +21,7 @@ from heads.model.classifier import Classifier
 from heads.model.folder import load_classifier, save_folder
 from heads.model.head_removal import prune
 from heads.model.shape import facts_of
-from heads.text.bytepieces import vocabulary_of
-from heads.text.encoding import opened
+from heads.text.encoding import opened, vocabulary_of
 from heads.text.labels import Labels
 from heads.text.special_ids import BOS, EOS, PAD, UNK
 from heads.text.wordpieces import WordPieces

@@ -32,7 +32,7 @@ from heads.base.files import UserError
 from heads.model.folder import load_folder
 from heads.model.transformer import Transformer
 from heads.text.batches import make_batch
-from heads.text.bytepieces import vocabulary_of
+from heads.text.encoding import vocabulary_of
 from heads.text.special_ids import BOS, EOS, UNK
 from heads.translation.beam_search import NEVER, beam_search, length_limit
 from heads.translation.fairseq_folder import read_fairseq

@@ -338,7 +338,7 @@ def test_text_comes_back_from_pieces_as_the_tokeniser_gives_it_back(good: Path, 
 
 
 def test_a_name_on_the_hub_is_fetched_file_by_file_and_without_a_network_told_what_to_fetch_by_hand(
-    good: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    good: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     shutil.copytree(good, tmp_path / "site/Some-Lab/opus-mt-en-de/resolve/main")
@@ -351,6 +351,8 @@ def test_a_name_on_the_hub_is_fetched_file_by_file_and_without_a_network_told_wh
         (tmp_path / "site/Some-Lab/opus-mt-en-de/resolve/main/source.spm").unlink()
         assert folder_of(name, hub) == folder == tmp_path / "cache/heads/hub" / name
         assert format_of(name.as_posix())[1] == folder  # as planning finds it
+        assert main(["import", "--pretrained", name.as_posix()]) == 0
+        assert capsys.readouterr().out.strip() == str(folder)
         shutil.rmtree(folder)
         with pytest.raises(UserError, match=r"fetch config\.json, vocab\.json.*answers 404"):
             folder_of(name, hub)

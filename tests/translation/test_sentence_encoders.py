@@ -20,7 +20,7 @@ from heads.model.folder import load_alone, load_classifier, load_folder, save_fo
 from heads.model.head_removal import prune
 from heads.model.sentence_encoder import SentenceEncoder
 from heads.model.shape import facts_of, shape_of
-from heads.text.bytepieces import vocabulary_of
+from heads.text.encoding import vocabulary_of
 from heads.text.special_ids import PAD
 from heads.translation.encoders_alone import export_alone, import_bert
 

@@ -134,10 +134,12 @@ def test_without_treebanks_a_model_of_others_has_no_roles_and_all_else(clone: Pa
 
 
 def test_a_model_that_is_no_folder_is_fetched_before_anything_is_planned() -> None:
-    command = ["make", "pretrained", "MODEL=Some-Lab/opus-mt-de-en", "TEXT=texts", "-n"]
+    languages = ["SOURCE_LANGUAGE=eng_Latn", "TARGET_LANGUAGE=deu_Latn"]
+    command = ["make", "pretrained", "MODEL=Some-Lab/opus-mt-de-en", "TEXT=texts", *languages, "-n"]
     said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=60).stdout
     fetched, planned = said.index('import --pretrained "Some-Lab/opus-mt-de-en"'), said.index("heads progress")
     assert said.index('test -d "Some-Lab/opus-mt-de-en" ||') < fetched < planned
+    assert "source_language: eng_Latn, target_language: deu_Latn" in said[planned:]
 
 
 @pytest.mark.parametrize("given", [[], ["MODEL=opus"], ["TEXT=texts"]])

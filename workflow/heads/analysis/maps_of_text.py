@@ -16,7 +16,7 @@ from heads.model.transformer import Transformer
 from heads.syntax.alignment import Words, words_of
 from heads.syntax.conllu import Sentence, read_conllu
 from heads.syntax.tokenising import words_of_text
-from heads.text.bytepieces import vocabulary_of
+from heads.text.encoding import vocabulary_of
 from heads.text.labels import Labels
 from heads.text.vocabulary import Vocabulary
 

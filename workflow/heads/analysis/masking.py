@@ -19,7 +19,7 @@ from heads.model.sentence_encoder import SentenceEncoder
 from heads.model.sublayers import Gates
 from heads.model.transformer import Transformer
 from heads.text.batches import Pairs, cut, pad
-from heads.text.bytepieces import vocabulary_of
+from heads.text.encoding import vocabulary_of
 from heads.text.labels import Labels
 from heads.text.vocabulary import Tokens, Vocabulary
 from heads.translation.drafts import Drafted

@@ -14,7 +14,7 @@ from heads.config.analyses import AlignmentHeadsSettings
 from heads.config.settings import section
 from heads.model.folder import load_folder
 from heads.syntax.pharaoh import aligned_pairs, lines_of
-from heads.text.bytepieces import vocabulary_of
+from heads.text.encoding import vocabulary_of
 from heads.training.devices import label_of, pick
 
 

@@ -15,7 +15,7 @@ from heads.config.analyses import ConfidenceSettings, RolesSettings
 from heads.config.settings import section
 from heads.model.folder import load_model
 from heads.text.batches import measured_pairs
-from heads.text.bytepieces import vocabulary_of
+from heads.text.encoding import vocabulary_of
 from heads.text.vocabulary import Tokens
 from heads.training.checkpointing import course_of
 from heads.training.devices import label_of, pick
@@ -40,7 +40,7 @@ def run(arguments: argparse.Namespace) -> str:
     model = load_model(arguments.model).to(device)
     ranks = frequency_ranks(Tokens(arguments.train_source).ids, len(vocabulary))
     sentences, _ = measurable(path, vocabulary, roles)
-    pairs = measured_pairs(arguments.source, arguments.target, labelled=model.shape.classifies)
+    pairs = measured_pairs(arguments.source, arguments.target, labelled=model.shape.alone)
     weights = course_of(arguments.model, arguments.checkpoints)
     print(f"{len(weights)} models are measured on {path}", file=sys.stderr, flush=True)
     rows = dynamics_rows(model, weights, pairs, sentences, ranks, roles=roles, how=how)

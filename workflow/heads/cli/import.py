@@ -11,7 +11,7 @@ from pathlib import Path
 
 from heads.base.names import TRANSLATION
 from heads.cli._flags import add_language_arguments
-from heads.translation.opening import import_any
+from heads.translation.opening import fetched, import_any
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         required=True,
         help="a folder (Marian, save_pretrained), a name on the hub, or a pair of Firefox's such as firefox/en-de",
     )
-    parser.add_argument("--output", type=Path, required=True, help="folder to make")
+    parser.add_argument("--output", type=Path, help="folder to make; without it a model with a name is fetched alone")
     add_language_arguments(parser)
     parser.add_argument(
         "--labels", nargs="+", default=(), help="of a BERT, in the order of its classifier, where it does not name them"
@@ -30,7 +30,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Write the folder and say how to use it."""
+    """Write the folder and say how to use it, or fetch what it would be made of."""
+    if arguments.output is None:
+        print(fetched(arguments.pretrained.as_posix()))
+        return
     told = (arguments.prefix, arguments.labels, (arguments.source_language, arguments.target_language))
     task = import_any(arguments.pretrained.as_posix(), arguments.output, *told)
     if task == TRANSLATION:

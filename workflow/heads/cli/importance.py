@@ -34,8 +34,8 @@ def run(arguments: argparse.Namespace) -> str:
     device = pick(arguments.device, arguments.threads)
     model = load_model(arguments.model).to(device)
     # A sentence longer than a batch would break the bound on memory.
-    bound, classifies = (settings.batch_tokens, "importance.batch_tokens"), model.shape.classifies
-    pairs = measured_pairs(arguments.source, arguments.target, *bound, labelled=classifies)
+    bound, alone = (settings.batch_tokens, "importance.batch_tokens"), model.shape.alone
+    pairs = measured_pairs(arguments.source, arguments.target, *bound, labelled=alone)
     batches = (batch for _, batch in pairs.in_order(settings.batch_tokens, settings.sentences or None))
     write_tsv(arguments.out, importance_rows(model, batches, label_smoothing=smoothing), COLUMNS)
     return label_of(device)

@@ -32,8 +32,8 @@ def run(arguments: argparse.Namespace) -> str:
     settings = section(LrpSettings, read_yaml(arguments.settings)["lrp"])
     model = load_model(arguments.model).to(device)
     # A sentence longer than a batch would break the bound on memory.
-    bound, classifies = (settings.batch_tokens, "lrp.batch_tokens"), model.shape.classifies
-    pairs = measured_pairs(arguments.source, arguments.target, *bound, labelled=classifies)
+    bound, alone = (settings.batch_tokens, "lrp.batch_tokens"), model.shape.alone
+    pairs = measured_pairs(arguments.source, arguments.target, *bound, labelled=alone)
     in_order = pairs.in_order(settings.batch_tokens, settings.sentences or None)
     batches = (generated(model, batch.to(device)) for _, batch in in_order)
     heads, conservation = relevance_rows(model, batches, settings)

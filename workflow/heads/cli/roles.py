@@ -13,7 +13,7 @@ from heads.config.analyses import RolesSettings
 from heads.config.settings import section
 from heads.model.folder import load_model
 from heads.syntax.alignment import ALIGNMENT_COLUMNS
-from heads.text.bytepieces import vocabulary_of
+from heads.text.encoding import vocabulary_of
 from heads.text.vocabulary import Tokens
 from heads.training.devices import label_of, pick
 

@@ -13,7 +13,7 @@ from heads.cli._flags import add_device_arguments
 from heads.config.analyses import TranslateSettings
 from heads.config.settings import section
 from heads.model.folder import load_folder
-from heads.text.bytepieces import vocabulary_of
+from heads.text.encoding import vocabulary_of
 from heads.text.vocabulary import Tokens
 from heads.training.devices import label_of, pick
 from heads.translation.beam_search import bleu, bleu_statistics

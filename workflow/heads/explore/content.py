@@ -15,12 +15,12 @@
                    alignment {aer, low, high, precision, recall, offset, offset_aer, pairs, aligns},     by its first
                                                  step; or null. aer stands in values too
                    roles [{role, name, label, accuracy, low, high, baseline, cases, holds}]}]
-      sentences  [{number, words, relations, tree_heads, subwords, membership,
+      sentences  [{number, words, relations, tree_heads, pieces, membership,
                    wanted}]                      of maps.json; wanted is of examples alone: the label in the corpus
       models     [{run, name, kind, scope, asked, score,
                    live "1101…",                 a digit a head, in the order of `table`
                    translations [text],          by sentence, or the labels told; null where none were kept
-                   written [[subword]],            the same in subwords, null for a label
+                   written [[piece]],              the same in subwords, null for a label
                    attention [{kind: base64}]}]  by sentence, see heads.analysis.attention_maps; null where not kept
       points     [{run, series, name, scope, kept, of, score}]     the curves, of table_pruning.tsv, table_selection.tsv
       closing    [{run, name, scope, budgets,    heads asked for, in all or of each kind; [] under a penalty

@@ -33,7 +33,7 @@ class Embedding(nn.Module):
     """Subword embeddings scaled by sqrt(D) plus positions, sinusoidal (Vaswani et al. 2017, sec. 3.5) or learnt."""
 
     def __init__(self, shape: ModelShape, pieces: int | Pieces, start: int = 0) -> None:
-        """subwords: how many there are, or those of another embedding whose matrix this one has too.
+        """pieces: how many there are, or those of another embedding whose matrix this one has too.
 
         start: the id whose vector a decoder's start has, if it has none of its own.
         """

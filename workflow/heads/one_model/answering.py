@@ -15,7 +15,7 @@ from heads.config.analyses import MapsSettings, TranslateSettings
 from heads.model.encoder import Encoder
 from heads.model.shape import ModelShape
 from heads.model.transformer import Transformer
-from heads.text.bytepieces import vocabulary_of
+from heads.text.encoding import vocabulary_of
 from heads.text.labels import Labels
 from heads.text.vocabulary import Tokens
 from heads.translation.model_folder import VOCABULARIES
@@ -23,6 +23,8 @@ from heads.translation.scoring import every_pair, score_of_texts, searched
 
 GREEDY = TranslateSettings(beam=1, length_penalty=0.0, batch_tokens=2048)
 MAPS = MapsSettings(sentences=12, min_words=5, max_words=16)
+UNITS = {BLEU.name: "BLEU", ACCURACY.name: "points of accuracy", COSINE.name: "points of cosine"}
+"""What is lost of a metric, in words."""
 
 
 def told_by(model: Encoder, tokens: Tokens, target: Path, device: torch.device) -> Sequence[str]:
@@ -39,11 +41,11 @@ def told_by(model: Encoder, tokens: Tokens, target: Path, device: torch.device) 
 
 
 def score_of_answers(
-    shape: ModelShape, answers: Sequence[str], references: Sequence[str]
+    shape: ModelShape, answers: Sequence[str], references: Sequence[str], cosine: float = 100.0
 ) -> tuple[str, dict[str, Any]]:
-    """The name of the metric of such a model, and all that its file tells of a score."""
+    """The name of the metric of such a model, and all that its file tells of a score; `cosine` is that of vectors."""
     if shape.embeds:
-        return COSINE.name, {COSINE.name: 100.0, "examples": len(answers)}
+        return COSINE.name, {COSINE.name: cosine, "examples": len(answers)}
     if shape.classifies:
         return ACCURACY.name, labels_scored(answers, references)
     return BLEU.name, score_of_texts(answers, references, GREEDY)

@@ -51,8 +51,7 @@ from heads.syntax.conllu import write_conllu
 from heads.syntax.pharaoh import lines_of
 from heads.syntax.tokenising import words_of_text
 from heads.text.batches import Batch, Pairs, measured_pairs
-from heads.text.bytepieces import vocabulary_of
-from heads.text.encoding import encode_file, opened
+from heads.text.encoding import encode_file, opened, vocabulary_of
 from heads.text.vocabulary import Tokens
 from heads.translation.model_folder import VOCABULARIES, load_vocabularies, vocabulary_folder
 
@@ -110,8 +109,10 @@ class Measuring:
 
     def measure(self) -> None:
         """Write every file that the page and the table of heads are made of. Raises UserError for a text too short."""
-        self._lay_out()
         shape = self.model.shape
+        if self.text.causal and shape.alone:
+            raise UserError("--causal is of models that translate: take it away.")
+        self._lay_out()
         skipped = (*(OF_TRANSLATORS if shape.alone else ()), *(OF_ANSWERS if shape.embeds else ()))
         for what, stage in (STEPS | (CAUSAL if self.text.causal else {})).items():
             if stage not in skipped:
@@ -216,9 +217,10 @@ class Measuring:
         cases = masked_alone(self.model.shape)
         rows = ablation_rows(self.model, cases, remembered, wanted, metric, resamples=search.resamples)
         (_, whole), *drawn = (metric.drawn(own, wanted, DRAWS) for own in texts)
+        ends = metric.named(INTERVAL)
         for row, (_, without) in zip(rows, drawn, strict=True):
-            row |= dict(zip(INTERVAL, map(float, interval(without - whole)), strict=True))
-        write_tsv(self.run / "ablation.tsv", rows, (*columns_of(metric), *INTERVAL))
+            row |= dict(zip(ends, map(float, interval(without - whole)), strict=True))
+        write_tsv(self.run / "ablation.tsv", rows, (*columns_of(metric), *ends))
 
     def _causal(self) -> None:
         """Fit causal gates, and mask at once what they call irrelevant or interfering, and as many random heads."""

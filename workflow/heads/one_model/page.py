@@ -10,17 +10,16 @@ from typing import Any
 import pandas as pd
 
 from heads.base.files import read_tsv
-from heads.base.names import ACCURACY, COSINE
+from heads.base.names import METRICS
 from heads.base.runs import run_of
 from heads.config.trainings import HardConcrete
 from heads.explore.content import content
+from heads.one_model.answering import UNITS
 from heads.one_model.measuring import CAUSAL_FILE, CHECK_FILE
 from heads.one_model.sentences import CHANGE, EFFECTS_IN_WORDS, in_words
 from heads.tables.gathering import gathered
 
 Record = dict[str, Any]
-UNIT = {name: f"points of {name}" for name in (ACCURACY, COSINE)}
-"""What is lost of a metric, in words."""
 PARTS = ("heads", "attention")
 """Of the page; the others are about models that were pruned."""
 
@@ -33,7 +32,7 @@ def content_of(runs: Sequence[Path], parts: Sequence[str] = PARTS) -> Record:
     run = runs[0]
     name, described = run_of(str(run))
     masked = pd.read_csv(run / "ablation.tsv", sep="\t").rename(
-        columns=lambda column: re.sub("^(bleu|accuracy|cosine)", "score", column)
+        columns=lambda column: re.sub(f"^({'|'.join(METRICS)})", "score", column)
     )
     masked = masked.assign(experiment=name, seed=described.seed)
     tables = {"measures": gathered("measures", runs), "michel_table1": masked}
@@ -44,7 +43,7 @@ def content_of(runs: Sequence[Path], parts: Sequence[str] = PARTS) -> Record:
     shown["parts"] = parts
     for row, own in zip(shown["table"], masked.to_dict("records"), strict=True):
         row |= {column: round(own[column], 2) for column in CHANGE[1:]}
-        row["in_words"] = in_words(row, UNIT.get(shown["metric"]["name"], shown["metric"]["name"]))
+        row["in_words"] = in_words(row, UNITS.get(shown["metric"]["name"], shown["metric"]["name"]))
     if (run / CAUSAL_FILE).is_file():
         for row, own in zip(shown["table"], read_tsv(run / CAUSAL_FILE), strict=True):
             row["effect"] = own["effect"]

@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 
 from heads.analysis.embedding import vectors
-from heads.analysis.metrics import COSINE, cosines
+from heads.analysis.metrics import cosines
 from heads.base.files import read_lines, write_json, write_text
 from heads.base.names import SIDES, UNPRUNED
 from heads.base.targets import CONTROL, Target
@@ -57,13 +57,11 @@ def pruned_page(place: Workplace, name: str, scope: str, sizes: Sequence[int], d
 
 def _answers(place: Workplace, model_folder: Path, run: Path, bpe: Path, device: torch.device) -> None:
     """Write what a pruned model scores by what the unpruned one answers, its answers and its attention."""
-    model, tokens = load_model(model_folder).to(device), Tokens(bpe / "source.safetensors")
+    model, tokens, cosine = load_model(model_folder).to(device), Tokens(bpe / "source.safetensors"), 100.0
     if model.shape.embeds:
-        whole, smaller = (vectors(one, tokens, device) for one in (load_model(place.baseline).to(device), model))
-        score = {COSINE.name: float(cosines(smaller, whole).mean()), "examples": len(whole)}
-        name = COSINE.name
-    else:
-        answers = told_by(model, tokens, bpe / VOCABULARIES[1], device)
-        name, score = score_of_answers(model.shape, answers, read_lines(bpe / "target.txt"))
+        whole = load_model(place.baseline).to(device)
+        cosine = float(cosines(vectors(model, tokens, device), vectors(whole, tokens, device)).mean())
+    answers = told_by(model, tokens, bpe / VOCABULARIES[1], device)
+    name, score = score_of_answers(model.shape, answers, read_lines(bpe / "target.txt"), cosine)
     write_json(run / f"{name}.json", {**score, "against": UNPRUNED})
     write_text(run / "maps.json", json.dumps(maps_of_any(model, bpe), ensure_ascii=False) + "\n")

@@ -15,7 +15,7 @@ import torch
 from heads.analysis.ablation import Translate
 from heads.analysis.masking import answers_of
 from heads.analysis.masking_curve import compared
-from heads.analysis.metrics import ACCURACY, BLEU, COSINE, Answers, Metric
+from heads.analysis.metrics import BLEU, Answers, Metric
 from heads.analysis.speed import clock_of, compare, contestant
 from heads.base.files import UserError, write_tsv
 from heads.base.names import SCOPES, SIDES
@@ -25,7 +25,7 @@ from heads.config.analyses import AblationSettings, SpeedSettings
 from heads.config.trainings import GatesSettings, LengthSettings, TrainingSettings
 from heads.model.folder import WEIGHTS, load_model
 from heads.model.shape import shape_of
-from heads.one_model.answering import GREEDY
+from heads.one_model.answering import GREEDY, UNITS
 from heads.one_model.workplace import Workplace
 from heads.pruning.gates import COLUMNS, gate_rows
 from heads.pruning.removal import remove_closed
@@ -66,10 +66,6 @@ class Wish:
         if self.keep is not None and not 0 < self.keep < heads:
             raise UserError(f"--keep {self.keep} is not between 0 and {heads}, the heads that the model has there.")
         return [self.keep] if self.keep is not None else [round(share * heads) for share in SHARES]
-
-
-UNITS = {BLEU.name: "BLEU", ACCURACY.name: "points of accuracy", COSINE.name: "points of cosine"}
-"""What is lost, as it is told."""
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from heads.base.files import UserError, read_json
-from heads.text.vocabulary import PREFIX, Vocabulary, facts_beside
-from heads.text.wordpieces import BLANK, WORD_PIECES, WordPieces, library, write_word_pieces
+from heads.base.files import UserError
+from heads.text.vocabulary import PREFIX
+from heads.text.wordpieces import BLANK, WordPieces, library, write_word_pieces
 
 BYTES = "byte_pieces"
 DESCRIBED = "tokenizer.json"
@@ -56,13 +56,3 @@ SIGNS = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
 def write_byte_pieces(model: Path, described: Mapping[str, Any], order: Sequence[str], first: int) -> None:
     """Write them with the subwords numbered by their place in `order`; texts begin with the id `first`."""
     write_word_pieces(model, described, order, {BYTES: True, PREFIX: [first]})
-
-
-def vocabulary_of(model: Path) -> Vocabulary:
-    """The vocabulary that a file holds: word pieces, byte pieces, or a SentencePiece model.
-
-    Raises UserError where it is damaged.
-    """
-    facts = read_json(facts_beside(model))
-    kind = BytePieces if facts.get(BYTES) else WordPieces if facts.get(WORD_PIECES) else Vocabulary
-    return kind(model)

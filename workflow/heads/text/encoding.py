@@ -17,9 +17,10 @@ from safetensors.numpy import save_file
 from heads.base.files import UserError, atomic_path, read_json
 from heads.base.pool import in_order
 from heads.base.seals import blocks, sealed
-from heads.text.bytepieces import vocabulary_of
+from heads.text.bytepieces import BYTES, BytePieces
 from heads.text.labels import LABELS, Labels
-from heads.text.vocabulary import ID, OFFSET, batched_lines, facts_beside
+from heads.text.vocabulary import ID, OFFSET, Vocabulary, batched_lines, facts_beside
+from heads.text.wordpieces import WORD_PIECES, WordPieces
 
 
 class Encodes(Protocol):
@@ -78,6 +79,16 @@ def _encode_elsewhere(model: Path, sentences: list[str]) -> tuple[NDArray[np.int
 def _loaded(model: Path) -> Encodes:
     """A vocabulary or labels, read once a process."""
     return opened(model)
+
+
+def vocabulary_of(model: Path) -> Vocabulary:
+    """The vocabulary that a file holds: word pieces, byte pieces, or a SentencePiece model.
+
+    Raises UserError where it is damaged.
+    """
+    facts = read_json(facts_beside(model))
+    kind = BytePieces if facts.get(BYTES) else WordPieces if facts.get(WORD_PIECES) else Vocabulary
+    return kind(model)
 
 
 def opened(model: Path) -> Encodes:

@@ -23,7 +23,7 @@ from heads.model.transformer import Transformer
 from heads.pruning.penalty import gates_and_penalty
 from heads.pruning.subset_gates import SubsetGates
 from heads.text.batches import read_pairs
-from heads.text.bytepieces import vocabulary_of
+from heads.text.encoding import vocabulary_of
 from heads.training.checkpointing import Follower, Unfinished, fingerprint
 from heads.training.devices import pick
 from heads.training.distributed import Processes, joined, launch

@@ -14,7 +14,7 @@ from heads.model.encoder import Encoder
 from heads.model.folder import HEADS, load_alone, save_folder
 from heads.model.head_removal import COLUMNS, head_rows
 from heads.model.shape import ModelShape, facts_of, shape_of
-from heads.text.bytepieces import vocabulary_of
+from heads.text.encoding import vocabulary_of
 from heads.text.labels import Labels, write_labels
 from heads.text.vocabulary import facts_beside
 from heads.text.wordpieces import WordPieces, write_word_pieces

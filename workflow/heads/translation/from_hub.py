@@ -28,8 +28,10 @@ def folder_of(pretrained: Path, hub: str = HUB) -> Path:
     """
     name = pretrained.as_posix()
     place = cache_of_hub(name)
-    if pretrained.is_dir() or place is None or place.is_dir():
-        return pretrained if pretrained.is_dir() or place is None else place
+    if pretrained.is_dir() or place is None:
+        return pretrained
+    if place.is_dir():
+        return place
     with new_folder(place) as folder:
         kind = marian
         try:

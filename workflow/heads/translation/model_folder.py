@@ -10,7 +10,7 @@ from typing import Any
 from heads.base.files import UserError, read_json
 from heads.base.names import SIDES
 from heads.model.transformer import Transformer
-from heads.text.bytepieces import vocabulary_of
+from heads.text.encoding import vocabulary_of
 from heads.text.vocabulary import Vocabulary
 from heads.translation.beam_search import LENGTH_OFFSET, NEVER
 

@@ -31,7 +31,7 @@ def import_any(
     a model of many calls them. What was drawn at random is said. Raises UserError for what cannot be read, and for a
     prefix, labels or languages that do not go with it.
     """
-    folder = folder_of(place_with_network(name))
+    folder = fetched(name)
     if is_bert(folder):
         if prefix or any(languages):
             raise UserError("--prefix and languages are of models that translate: take them away.")
@@ -42,6 +42,14 @@ def import_any(
         raise UserError("--labels are of a BERT: take them away.")
     import_model(str(folder), out, prefix, languages)
     return TRANSLATION
+
+
+def fetched(name: str) -> Path:
+    """The folder of a model of others, which is fetched into the cache where it has a name and is not there.
+
+    Raises UserError where there is none and none to be fetched.
+    """
+    return folder_of(place_with_network(name))
 
 
 def is_bert(folder: Path) -> bool:
