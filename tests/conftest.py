@@ -1,7 +1,7 @@
 """Tiny things that many tests need: a model whose sizes all differ, a batch, settings, and reversed digits as a task.
 
 B 2 sentences, S 5 source and T 4 target positions, H 3 heads of E 2 dimensions, D 10 width, 7 feed-forward units,
-13 source and 11 target pieces, 2 layers.
+13 source and 11 target subwords, 2 layers.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ LONG = ("slurm", "workflow", "faults")
 LONG_SECONDS = 3600
 """For a test with all that is made for it and others: a run of the whole workflow on a machine that is busy."""
 FIRST_FREE = 4
-"""The first piece id that is no padding, start, end or unknown."""
+"""The first subword id that is no padding, start, end or unknown."""
 
 
 def pytest_configure() -> None:
@@ -87,7 +87,7 @@ def tiny_model(tiny_shape: Callable[..., ModelShape]) -> Callable[..., Transform
 
 @pytest.fixture
 def tiny_batch() -> Batch:
-    """Sentences of 4 and 2 source pieces and 3 and 1 target pieces, each with its start or end and padded."""
+    """Sentences of 4 and 2 source subwords and 3 and 1 target subwords, each with its start or end and padded."""
     sources = [np.array([5, 12, 7, 4], np.int32), np.array([9, 6], np.int32)]
     targets = [np.array([10, 4, 8], np.int32), np.array([6], np.int32)]
     return make_batch(sources, targets)

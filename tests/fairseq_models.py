@@ -72,9 +72,9 @@ def pieces_in(folder: Path, family: str) -> int:
 
 
 def save_model(folder: Path, family: str, *, seed: int = 1, extra: int = 2, ending: float = 1.0, **changes: Any) -> Any:
-    """Write a model beside the pieces of a folder, none of its numbers zero; gives it as it is read again.
+    """Write a model beside the subwords of a folder, none of its numbers zero; gives it as it is read again.
 
-    extra: rows without a piece. ending: what is added to the logit of the end. changes: of its configuration.
+    extra: rows without a subword. ending: what is added to the logit of the end. changes: of its configuration.
     """
     kind = CLASSES[family]
     told: dict[str, Any] = {"vocab_size": pieces_in(folder, family) + extra, "forced_eos_token_id": None}
@@ -103,7 +103,7 @@ def save_model(folder: Path, family: str, *, seed: int = 1, extra: int = 2, endi
 
 
 def save_folder(folder: Path, family: str, **changes: Any) -> Any:
-    """Write pieces and a model; gives the model."""
+    """Write subwords and a model; gives the model."""
     save_pieces(folder, family)
     return save_model(folder, family, **changes)
 

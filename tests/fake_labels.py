@@ -70,7 +70,7 @@ def _told(path: Path) -> None:
 
 
 def _maps(run: Path, heads: int) -> list[dict[str, Any]]:
-    """Two examples whose words are a piece each, with an arc in either sentence; the second is told wrongly."""
+    """Two examples whose words are a subword each, with an arc in either sentence; the second is told wrongly."""
     rng = np.random.default_rng([*str(run.name).encode(), heads])
     tree_heads = [0] * len(WORDS)
     tree_heads[2], tree_heads[9] = 4, 9

@@ -212,7 +212,7 @@ def _cross_attention(path: Path, live: list[list[int]], rng: np.random.Generator
 
 
 def _maps(path: Path, live: Live, rng: np.random.Generator) -> None:
-    """Two sentences, the first of them with a tree, the last with markup; each word is one piece."""
+    """Two sentences, the first of them with a tree, the last with markup; each word is one subword."""
     words, relations, tree_heads = (list(column) for column in zip(*SENTENCE, strict=True))
     written = ["\u2581крестья", "не", "\u2581продали", "\u2581<b>"]
     sizes = {"enc_self": (len(words) + 1,) * 2, "dec_self": (len(written) + 1,) * 2}

@@ -45,7 +45,7 @@ def with_useful_heads(model: Transformer, useful: Collection[Head] = USEFUL) -> 
 
 
 def random_batch(sentences: int, seed: int) -> Batch:
-    """Source and target pieces of the tiny model, drawn at random; all sentences have 6 and 5."""
+    """Source and target subwords of the tiny model, drawn at random; all sentences have 6 and 5."""
     generator = torch.Generator().manual_seed(seed)
     source = torch.randint(4, 13, (sentences, 6), generator=generator)
     target = torch.randint(4, 11, (sentences, 5), generator=generator)
@@ -53,7 +53,7 @@ def random_batch(sentences: int, seed: int) -> Batch:
 
 
 def translator(model: Transformer, batch: Batch) -> Callable[[Gates | None], list[str]]:
-    """Greedy translations of a batch as words made of piece numbers."""
+    """Greedy translations of a batch as words made of subword numbers."""
 
     def translate(gates: Gates | None) -> list[str]:
         return [" ".join(f"w{i}" for i in ids) for ids in greedy(model, batch.source, batch.source_mask, gates)]

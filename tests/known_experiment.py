@@ -1,7 +1,7 @@
 """An experiment on disk of which all answers are known: the model of `few_heads`, its rule as text in three splits, and
 the settings of every stage in one file, each with a number of its own.
 
-Words are single letters, a to h on the source side and i to x on the other, so that a word is a piece and a token of
+Words are single letters, a to h on the source side and i to x on the other, so that a word is a subword and a token of
 BLEU. Sentences differ in length and do not come sorted by it. Some of the given translations are wrong.
 """
 
@@ -107,7 +107,7 @@ class Known:
         return self.folder / "texts" / f"{split}.{side}.txt"
 
     def tokens(self, split: str, side: str) -> Path:
-        """The same as pieces."""
+        """The same as subwords."""
         return self.bpe / f"{split}.{side}.safetensors"
 
     def ids(self, split: str, side: str) -> list[list[int]]:
@@ -125,7 +125,7 @@ class Known:
 
 
 def as_text(ids: Sequence[int], side: str) -> str:
-    """Words of piece ids."""
+    """Words of subword ids."""
     return " ".join(LETTERS[side][piece - FIRST_WORD] for piece in ids)
 
 
@@ -138,7 +138,7 @@ def shape(**changes: Any) -> ModelShape:
 
 
 def known_model(**changes: Any) -> Transformer:
-    """The hand-made model, with a piece for everything in the vocabularies."""
+    """The hand-made model, with a subword for everything in the vocabularies."""
     return hand_made(shape, **{f"{side}_pieces": count for side, count in PIECES.items()}, **changes)
 
 
@@ -160,7 +160,7 @@ def same(first: Mapping[str, Tensor], second: Mapping[str, Tensor]) -> bool:
 
 
 def write_known(folder: Path) -> Known:
-    """Write vocabularies, texts, their pieces, and the hand-made model as baseline."""
+    """Write vocabularies, texts, their subwords, and the hand-made model as baseline."""
     known = Known(folder)
     for seed, (split, count) in enumerate(COUNTS.items()):
         sources, targets = sentences(count, seed)

@@ -68,7 +68,7 @@ def pieces_of(model: bytes) -> list[str]:
 def save_tokeniser(
     folder: Path, *, kind: str = "unigram", separate: bool = False, languages: Sequence[str] = (), lacking: int = 3
 ) -> Any:
-    """Write source.spm, target.spm and vocabularies that lack some pieces of each; gives the tokeniser.
+    """Write source.spm, target.spm and vocabularies that lack some subwords of each; gives the tokeniser.
 
     Separate vocabularies are of the same size, as those of Marian's converter are.
     """

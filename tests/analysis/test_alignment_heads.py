@@ -31,7 +31,7 @@ SETTINGS = AlignmentHeadsSettings(bootstrap=100)
 
 
 def words(sizes: list[int], first: int = 4) -> Words:
-    """A sentence whose words have so many pieces each."""
+    """A sentence whose words have so many subwords each."""
     member = np.repeat(np.eye(len(sizes)), sizes, axis=1)
     pieces = np.arange(first, first + sum(sizes), dtype=np.int32)
     return Words(0, tuple("abcdefgh"[: len(sizes)]), (), pieces, member, len(sizes))
@@ -45,13 +45,13 @@ def gold(source: list[int], target: list[int], *links: tuple[int, int]) -> Gold:
 
 
 def looking_at(places: list[int], keys: int) -> NDArray[np.float64]:
-    """One head whose steps look at these source pieces; -1 looks at the end sign, which is not among the keys."""
+    """One head whose steps look at these source subwords; -1 looks at the end sign, which is not among the keys."""
     return np.array([[[0.9 if key == place else 0.01 * (place >= 0) for key in range(keys)] for place in places]])
 
 
 MAP = np.array([[[0.1, 0.6, 0.2, 0.1], [0.3, 0.1, 0.5, 0.1], [0.2, 0.2, 0.1, 0.5], [0.7, 0.1, 0.1, 0.1],
                  [0.1, 0.1, 0.1, 0.6]]])  # fmt: skip
-"""Four pieces on each side, each a word, and the step that gives the end sign."""
+"""Four subwords on each side, each a word, and the step that gives the end sign."""
 
 
 def test_a_map_of_four_by_four_is_aligned_by_the_step_that_gives_a_word_or_by_the_one_that_reads_it() -> None:
@@ -61,7 +61,7 @@ def test_a_map_of_four_by_four_is_aligned_by_the_step_that_gives_a_word_or_by_th
 
 
 def test_a_source_word_gets_the_sum_of_its_pieces_and_a_target_word_the_mean_of_its_own() -> None:
-    """Two pieces of the second source word together outweigh the largest piece; the mean of two steps decides."""
+    """Two subwords of the second source word together outweigh the largest subword; the mean of two steps decides."""
     pair = gold([1, 2, 1], [2, 1])
     weights = np.array([[[0.4, 0.3, 0.3, 0.0], [0.45, 0.25, 0.25, 0.0], [0.3, 0.1, 0.1, 0.5], [0.0, 0.0, 0.0, 1.0]]])
     assert aligned(weights, pair, "output").tolist() == [[1, 2]]

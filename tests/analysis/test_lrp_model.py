@@ -65,7 +65,7 @@ def random_model(*, pre_norm: bool, live: LiveHeads | None = None, **changes: An
 
 
 def random_batch(lengths: list[tuple[int, int]]) -> Batch:
-    """Pairs of these numbers of pieces."""
+    """Pairs of these numbers of subwords."""
     generator = np.random.default_rng(6)
     sources = [generator.integers(4, 11, length).astype(np.int32) for length, _ in lengths]
     targets = [generator.integers(4, 13, length).astype(np.int32) for _, length in lengths]

@@ -36,7 +36,7 @@ def classifier(pieces: int, live: Any = LIVE) -> Encoder:
 
 
 def sentence(*pieces: int) -> Words:
-    """A word for every two pieces, each but the first an object of the one before."""
+    """A word for every two subwords, each but the first an object of the one before."""
     words = (len(pieces) + 1) // 2
     member = np.array([[float(piece // 2 == word) for piece in range(len(pieces))] for word in range(words)])
     arcs = tuple(Arc(word, word - 1, "obj") for word in range(1, words))

@@ -44,7 +44,7 @@ def looking(*targets: Sequence[int]) -> NDArray[np.float32]:
 
 
 def sentence(words: int, *arcs: tuple[int, int, str], pieces: Sequence[int] | None = None) -> Words:
-    """A sentence of words that are one piece each, by default the most frequent ones."""
+    """A sentence of words that are one subword each, by default the most frequent ones."""
     ids = np.array(range(words) if pieces is None else pieces, np.int32)
     forms = tuple("abcdefghijkl"[:words])
     return Words(0, forms, tuple(Arc(*arc) for arc in arcs), ids, np.eye(words))
@@ -62,7 +62,7 @@ def labels(rows: Iterable[Mapping[str, object]]) -> dict[tuple[int, int], set[st
 def measured(
     rows: Sequence[dict[str, Any]], name: str, verdict: str = "holds", *, words: bool = False
 ) -> list[tuple[Any, ...]]:
-    """Accuracy, baseline, cases and verdict of every head in one measure; of an offset on pieces, or on `words`."""
+    """Accuracy, baseline, cases and verdict of every head in one measure; of an offset on subwords, or on `words`."""
     columns = ("accuracy", "baseline", "cases", verdict)
     chosen = [row for row in rows if row["name"] == name and (row["role"] == "positional_words") == words]
     return [tuple(row[column] for column in columns) for row in chosen]
@@ -80,7 +80,7 @@ def test_a_positional_head_is_judged_only_where_its_offset_lies_inside_the_sente
 
 
 def of_several_pieces(*lengths: int) -> Words:
-    """A sentence of words that have so many pieces each."""
+    """A sentence of words that have so many subwords each."""
     member = np.zeros((len(lengths), sum(lengths)))
     for word, (end, length) in enumerate(zip(np.cumsum(lengths), lengths, strict=True)):
         member[word, end - length : end] = 1
@@ -95,12 +95,12 @@ def test_a_sentence_of_just_the_allowed_length_is_measured_and_a_longer_one_coun
 
 
 def always_next(pieces: int) -> NDArray[np.float32]:
-    """A head whose every piece looks at the next one, the last at the end sign, which is dropped."""
+    """A head whose every subword looks at the next one, the last at the end sign, which is dropped."""
     return np.eye(pieces, k=1, dtype=np.float32)[None]
 
 
 def test_a_perfect_head_at_the_next_piece_is_found_on_pieces_and_falls_short_on_words() -> None:
-    """From a word of three pieces two looks of three stay inside it, so that only the word of one piece looks on."""
+    """Of a word of three subwords two looks of three stay inside it: only the word of one subword looks on."""
     rows = roles([(of_several_pieces(3, 1, 2), always_next(6))] * 30, [(0, 0)], RANKS, SETTINGS)
     assert measured(rows, "+1") == [(1.0, None, 30 * 5, 1)]
     assert measured(rows, "+1", words=True) == [(0.5, None, 30 * 2, 0)]
@@ -109,7 +109,7 @@ def test_a_perfect_head_at_the_next_piece_is_found_on_pieces_and_falls_short_on_
 
 
 def test_an_offset_of_words_never_gives_the_role_however_well_it_is_met() -> None:
-    """Words of two pieces: each looks with all its weight at the second piece of the next word, 2 or 3 pieces on."""
+    """Words of two subwords: each looks with all its weight at the second of the next word, 2 or 3 subwords on."""
     words, weights = of_several_pieces(2, 2, 2, 2), np.zeros((1, 8, 8), np.float32)
     for piece in range(6):
         weights[0, piece, piece // 2 * 2 + 3] = 1
@@ -122,7 +122,7 @@ def test_an_offset_of_words_never_gives_the_role_however_well_it_is_met() -> Non
 
 
 def test_the_end_sign_is_neither_a_case_of_an_offset_nor_its_target() -> None:
-    """Three pieces: +1 has cases at two, and a head that sends them all to the end sign hits none."""
+    """Three subwords: +1 has cases at two, and a head that sends them all to the end sign hits none."""
     words = of_several_pieces(1, 2)
     for weights, hits in ((always_next(3), 2), (np.zeros((1, 3, 3), np.float32), 0)):
         rows = roles([(words, weights)], [(0, 0)], RANKS, SETTINGS)

@@ -182,7 +182,7 @@ def a_second_a_head(monkeypatch: pytest.MonkeyPatch, watch: Watch, *, slowly: fl
 
 
 def steps_needed(experiment: Experiment, size: int) -> int:
-    """Decoding steps of all batches: as many as pieces and one for the end."""
+    """Decoding steps of all batches: as many as subwords and one for the end."""
     model = load_folder(experiment.baseline)
     return sum(batch.pieces + 1 for batch in source_batches(experiment.tokens(), model, SETTINGS, size, CPU))
 

@@ -35,7 +35,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def encode(place: Path, **baseline: Any) -> None:
-    """Take the pieces of the folder `bert`, and write examples in them."""
+    """Take the subwords of the folder `bert`, and write examples in them."""
     for split, times in SPLITS.items():
         write_lines(place / f"{split}.source.txt", EXAMPLES * times)
         write_lines(place / f"{split}.target.txt", LABELS * times)

@@ -52,7 +52,7 @@ def tree(*forms: str, relation: str = "nsubj") -> Sentence:
 
 TREES = [tree("the", "cat", "sees"), tree("кошка", "видит", "её"), tree("see"), tree(*["cat"] * 51)]
 FOREIGN = [tree("ωω", "ξξξ"), TREES[3]]
-"""Two blanks and two unknown pieces, and a sentence that is too long to be measured."""
+"""Two blanks and two unknown subwords, and a sentence that is too long to be measured."""
 
 
 @pytest.fixture
@@ -229,7 +229,11 @@ def test_a_relation_that_never_occurs_has_an_entry_and_a_sentence(
             "Sentence 1 is 'the cat sees' in",
         ),
         ({"gold": TREES, "stanza": TREES}, ["stanza"], "--trees gives gold, but roles.trees is stanza"),
-        ({"gold": FOREIGN}, ["gold"], "gold.conllu: 50% of the pieces of its sentences are unknown to the vocabulary"),
+        (
+            {"gold": FOREIGN},
+            ["gold"],
+            "gold.conllu: 50% of the subwords of its sentences are unknown to the vocabulary",
+        ),
     ],
 )
 def test_bad_trees_get_one_sentence_and_no_table(

@@ -248,7 +248,7 @@ def test_the_unpruned_model_has_the_sizes_of_the_settings(train: Train, dropout:
 
 
 def test_a_text_is_cut_at_the_number_of_pieces_in_the_settings(known: Known, train: Train) -> None:
-    """Pairs with more than five pieces on either side are left out, of train and of dev."""
+    """Pairs with more than five subwords on either side are left out, of train and of dev."""
     run = train("selected", selected={"updates": 1}, training={"max_pieces": 5})
     start = expected_start(known, "selected", 1).eval()
     for split, smooth, found in (

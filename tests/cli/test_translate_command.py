@@ -110,7 +110,7 @@ def test_a_long_line_is_translated_in_parts_cut_before_words_and_told_of(experim
     joined = " ".join(alone(experiment.baseline, text) for text in texts)
     assert list(blocks) == [[alone(experiment.baseline, "a cat")], [joined]]
     assert len(told) == 1
-    assert told[0].startswith(f"line 2 has {len(ids)} pieces and is translated in {len(parts)} parts")
+    assert told[0].startswith(f"line 2 has {len(ids)} subwords and is translated in {len(parts)} parts")
 
 
 def test_a_word_longer_than_the_limit_is_cut_into_parts_of_like_length(experiment: Experiment) -> None:

@@ -56,7 +56,7 @@ def test_heads_of_a_classifier_have_the_numbers_of_its_own_tables(made: Explored
         )
         assert row["roles"] and row["alignment"] is None
     said = {measure["key"]: measure["name"] + measure["what"] for measure in data[TOLD]["measures"]}
-    assert not [words for words in said.values() if re.search("BLEU|piece is at|translat|next piece", words)]
+    assert not [words for words in said.values() if re.search("BLEU|subword is at|translat|next subword", words)]
     assert said["score_lost"].startswith("accuracy lost") and "likeliest label" in said["lrp_plain_absolute"]
 
 

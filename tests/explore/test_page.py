@@ -143,7 +143,7 @@ def test_a_click_shows_the_map_of_that_head_in_that_model(made: Explored, opened
 
 
 def test_written_pieces_are_summed_and_averaged_by_words(made: Explored, opened: Opened) -> None:
-    """The first two of four written pieces are one word."""
+    """The first two of four written subwords are one word."""
     sentence = read_json(run_folder(made, "baseline/seed-1") / "maps.json")[0]
     page = opened("#head=dec_self.1.2&sentence=0")
     raw = unpacked(sentence["weights"]["dec_self"]).reshape(6, 5, 5)[5]

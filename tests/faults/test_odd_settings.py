@@ -120,7 +120,7 @@ def test_an_empty_corpus_ends_in_one_sentence(tmp_path: Path, capfd: pytest.Capt
 
 
 def bpe(folder: Path, pieces: int) -> int:
-    """Both vocabularies of a corpus of `made`, and its pieces."""
+    """Both vocabularies of a corpus of `made`, and its subwords."""
     settings = resolve(merged(config(), {"experiments": {"tiny": {"bpe": {"source_pieces": pieces}}}}))["tiny"]["bpe"]
     write_yaml(folder / "bpe.yaml", {"bpe": {**settings, "target_pieces": pieces}})
     for side in SIDES:

@@ -185,7 +185,7 @@ def test_a_second_snakemake_in_the_same_folder_is_refused_and_the_first_is_not_d
 
 
 def dated(place: Path, year: int) -> None:
-    """Take the pieces of one side away, and let all that is left be of a year."""
+    """Take the subwords of one side away, and let all that is left be of a year."""
     for name in PIECES:
         (place / name).unlink()
     for path in (place / "results").rglob("*"):

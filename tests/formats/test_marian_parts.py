@@ -15,7 +15,7 @@ from heads.formats.marian_shortlist import checksum_of, is_shortlist, read_short
 from marian_files import packaged, small_file
 
 LISTS = [[2, 5], [], [5], [1, 3, 8]]
-"""Likely target pieces of each of four source pieces."""
+"""Likely target subwords of each of four source subwords."""
 
 
 def shortlist(lists: list[list[int]], first: int = 2) -> bytes:
@@ -49,7 +49,9 @@ def test_a_shortlist_that_does_not_fit_or_is_damaged_is_refused(tmp_path: Path) 
     content = shortlist(LISTS)
     path.write_bytes(content)
     for sizes in ((3, 9), (5, 9), (4, 8)):
-        with pytest.raises(UserError, match=r"lex\.bin does not fit vocabularies of \d and \d pieces: give the model"):
+        with pytest.raises(
+            UserError, match=r"lex\.bin does not fit vocabularies of \d and \d subwords: give the model"
+        ):
             read_shortlist(path, sizes)
     path.write_bytes(content[:8] + content[8:][::-1])
     with pytest.raises(UserError, match="is cut off or damaged: copy it again"):

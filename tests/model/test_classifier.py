@@ -1,4 +1,4 @@
-"""The classifier: which sentence a piece is of, embeddings as BERT has them, one answer, pruning."""
+"""The classifier: which sentence a subword is of, embeddings as BERT has them, one answer, pruning."""
 
 from __future__ import annotations
 

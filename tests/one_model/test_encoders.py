@@ -47,7 +47,7 @@ def read(folder: Path, kind: str, masked: tuple[int, int] | None = None) -> Any:
 
 
 def pieces_of(folder: Path) -> Any:
-    """Its own tokeniser: exported ones number their pieces otherwise."""
+    """Its own tokeniser: exported ones number their subwords otherwise."""
     return transformers.AutoTokenizer.from_pretrained(folder)
 
 

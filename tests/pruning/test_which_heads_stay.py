@@ -144,7 +144,7 @@ def test_every_look_at_the_dev_set_is_with_the_gates_of_the_finished_model_and_w
 
 
 class Words:
-    """In the place of a vocabulary: piece 7 is the word w7."""
+    """In the place of a vocabulary: subword 7 is the word w7."""
 
     def __init__(self, path: Path) -> None:
         del path

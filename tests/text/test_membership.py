@@ -1,4 +1,4 @@
-"""From words to pieces and from attention on pieces to attention on words."""
+"""From words to subwords and from attention on subwords to attention on words."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MULTIWORD = """\
 
 
 class Cut(Vocabulary):
-    """A vocabulary whose pieces end at given characters; the first is SentencePiece's blank before the text."""
+    """A vocabulary whose subwords end at given characters; the first is SentencePiece's blank before the text."""
 
     def __init__(self, ends: list[int]) -> None:
         self.ends = [0, *ends]

@@ -64,7 +64,7 @@ def ours(model: Transformer, experiment: Experiment) -> dict[tuple[int, int], ND
 
 
 def theirs(folder: Path, experiment: Experiment) -> NDArray[np.float64]:
-    """The attention that CTranslate2 returns for the same pieces."""
+    """The attention that CTranslate2 returns for the same subwords."""
     source, target = vocabularies(experiment)
     pieces = [v.pieces(v.encode([text])[0]) for v, text in ((source, SOURCE[1]), (target, TARGET[1]))]
     translator = ctranslate2.Translator(str(folder), compute_type="float32", intra_threads=1)

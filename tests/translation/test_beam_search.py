@@ -39,7 +39,7 @@ LENGTHS = (4, 2, 3)
 
 @pytest.fixture
 def sources() -> tuple[Tensor, Tensor]:
-    """Three sentences, padded with a piece that means something, and their mask."""
+    """Three sentences, padded with a subword that means something, and their mask."""
     generator = torch.Generator().manual_seed(21)
     ids = torch.randint(4, 13, (3, 4), generator=generator)
     return ids, torch.arange(4) < torch.tensor(LENGTHS)[:, None]
@@ -67,7 +67,7 @@ def log_probs(model: Transformer, source: Tensor, prefix: list[int]) -> list[flo
 
 
 def naive_greedy(model: Transformer, source: Tensor, limit: int) -> list[int]:
-    """The likeliest piece again and again; the last piece allowed is the end."""
+    """The likeliest subword again and again; the last subword allowed is the end."""
     prefix: list[int] = []
     while len(prefix) < limit - 1:
         scores = log_probs(model, source, prefix)
@@ -209,7 +209,7 @@ def test_hypotheses_that_change_their_places_and_sentences_that_leave_keep_their
     room: int,
     changes: dict[str, Any],
 ) -> None:
-    """Every step against a whole forward pass over each hypothesis, whose pieces and parents are drawn."""
+    """Every step against a whole forward pass over each hypothesis, whose subwords and parents are drawn."""
     for module in (heads.model.transformer, heads.model.kept):
         monkeypatch.setattr(module, "ROOM", room)
     (ids, mask), model = sources, tiny_model(**changes)
@@ -272,7 +272,7 @@ def test_bleu_of_the_reference_itself_is_a_hundred_and_carries_its_signature() -
 
 
 class Words:
-    """Stands for a vocabulary in which every piece is a word, its number."""
+    """Stands for a vocabulary in which every subword is a word, its number."""
 
     def decode(self, sentences: Sequence[Sequence[int]]) -> list[str]:
         return [" ".join(map(str, ids)) for ids in sentences]

@@ -26,7 +26,7 @@ CPU = torch.device("cpu")
 
 @pytest.fixture
 def pairs(tmp_path: Path) -> Pairs:
-    """Thirty sentences of one to six pieces."""
+    """Thirty sentences of one to six subwords."""
     draw = np.random.default_rng(8)
     lengths = draw.integers(1, 7, 30)
     offsets = np.cumsum([0, *lengths], dtype=np.int64)
@@ -84,8 +84,8 @@ def test_a_draft_as_long_as_its_limit_falls_by_its_last_piece_too(
         return kept
 
     assert all(stood(said))
-    assert not any(stood([[*ids[:-1], 4 + (ids[-1] == 4)] for ids in said])), "another last piece"
-    assert not any(stood([ids[:-1] for ids in said])), "an end instead of the last piece"
+    assert not any(stood([[*ids[:-1], 4 + (ids[-1] == 4)] for ids in said])), "another last subword"
+    assert not any(stood([ids[:-1] for ids in said])), "an end instead of the last subword"
 
 
 def test_sentences_that_stay_are_not_searched_again_nor_read_again(

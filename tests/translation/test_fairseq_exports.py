@@ -61,7 +61,7 @@ def imported(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
 
 def searched(model: Transformer, ids: list[int], **search: Any) -> list[int]:
-    """Our translation, without the piece that it begins with."""
+    """Our translation, without the subword that it begins with."""
     found = beam_search(model, *pad([torch.tensor([*ids, EOS]).numpy()]), length_offset=0, **search)[0]
     assert found[0] == model.shape.first_piece
     return found[1:]
@@ -141,7 +141,7 @@ def test_graphs_give_every_piece_our_probability_and_their_script_translates_as_
 ) -> None:
     family, folder = imported
     if family == "bart":
-        with pytest.raises(UserError, match="cuts no text into a BART's pieces: export it otherwise"):
+        with pytest.raises(UserError, match="cuts no text into a BART's subwords: export it otherwise"):
             export(folder, tmp_path / "graphs", "onnx")
         assert not [*tmp_path.iterdir()]
         return

@@ -1,4 +1,4 @@
-"""An imported BERT is the one that transformers runs: pieces and logits, and it goes back there, cut or not."""
+"""An imported BERT is the one that transformers runs: subwords and logits, and it goes back there, cut or not."""
 
 from __future__ import annotations
 
@@ -260,7 +260,10 @@ def by_merges(folder: Path) -> None:
         (without("model.safetensors"), r"has no model\.safetensors"),
         (without("tokenizer.json"), r"has neither tokenizer\.json nor vocab\.txt: copy one"),
         (pickled, r"has its weights pickled, .* BertForSequenceClassification\.from_pretrained"),
-        (fewer_words, r"vocabulary that does not fit its weights, 30 pieces for 31 rows: take all from the same model"),
+        (
+            fewer_words,
+            r"vocabulary that does not fit its weights, 30 subwords for 31 rows: take all from the same model",
+        ),
         (by_merges, r"tokenizer\.json cuts text by BPE, not by the word pieces of a BERT"),
         (
             lambda f: rename(f, ("pooler", "pouler")),

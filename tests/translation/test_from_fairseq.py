@@ -1,4 +1,4 @@
-"""An imported M2M100, NLLB, BART or mBART is the one that transformers runs: logits, search, pieces, languages."""
+"""An imported M2M100, NLLB, BART or mBART is the one that transformers runs: logits, search, subwords, languages."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ SHAPES: dict[str, tuple[str, dict[str, Any]]] = {
 def pair(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[str, Any, Transformer, tuple[int, ...]]:
-    """The family, their model, ours, and their ids of our pieces."""
+    """The family, their model, ours, and their ids of our subwords."""
     folder = tmp_path_factory.mktemp("fairseq")
     family, changes = SHAPES[request.param]
     theirs = save_folder(folder / "theirs", family, **changes)

@@ -1,4 +1,4 @@
-"""An imported Marian model is the one that transformers runs: pieces, logits, and what greedy and beam search find."""
+"""An imported Marian model is the one that transformers runs: subwords, logits, what greedy and beam search find."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def made(folder: Path, changes: dict[str, Any]) -> tuple[Any, Any]:
 def pair(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[Any, Transformer, tuple[Numbering, Numbering]]:
-    """Their model, ours, and how its pieces are numbered."""
+    """Their model, ours, and how its subwords are numbered."""
     folder = tmp_path_factory.mktemp("marian")
     _, theirs = made(folder / "theirs", SHAPES[request.param])
     import_model(str(folder / "theirs"), folder / "ours")
@@ -144,7 +144,7 @@ def test_pieces_are_those_of_the_tokeniser(kind: str, *, separate: bool, tmp_pat
         assert [[*(ours.rows[i] for i in ids), ours.rows[EOS]] for ids in found] == expected
         assert [vocabulary.spans(text)[0] for text in texts] == found
         unknown += sum(ids.count(UNK) for ids in found[:200])
-    assert unknown > 20, "pieces that the vocabulary lacks are met"
+    assert unknown > 20, "subwords that the vocabulary lacks are met"
 
 
 @pytest.fixture(scope="module")
@@ -174,8 +174,8 @@ BAD: dict[str, tuple[str, Callable[[Path], Any], str]] = {
     "no vocabulary": ("vocab.json", Path.unlink, "has no vocab.json"),
     "a segmenter that is none": ("target.spm", lambda p: p.write_bytes(b"\xff" * 50), "target.spm is no SentencePiece"),
     "an empty segmenter": ("target.spm", lambda p: p.write_bytes(b""), "target.spm is no SentencePiece"),
-    "a piece too much": ("vocab.json", lambda p: changed(p, **{"one more": pieces_in(p)}), "rows of model.encoder"),
-    "a number twice": ("vocab.json", lambda p: changed(p, **{"one more": 3}), "does not number its pieces from 0 on"),
+    "a subword too much": ("vocab.json", lambda p: changed(p, **{"one more": pieces_in(p)}), "rows of model.encoder"),
+    "a number twice": ("vocab.json", lambda p: changed(p, **{"one more": 3}), "does not number its subwords from 0 on"),
     "an activation": ("config.json", lambda p: changed(p, activation_function="gelu_new"), "'gelu_new', and not one"),
     "uneven heads": ("config.json", lambda p: changed(p, decoder_attention_heads=4), "attention_heads is 3 and 4"),
     "a share that is none": ("config.json", lambda p: changed(p, dropout=None), "dropout is None, which is no number"),

@@ -1,4 +1,4 @@
-"""Models of other formats give every piece the probability that ours gives, with heads cut out unevenly."""
+"""Models of other formats give every subword the probability that ours gives, with heads cut out unevenly."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ OPEN = {"enc_self": [[True, False], [False, True], [False, False]]}
 
 @torch.no_grad()
 def theirs(model: Any, tokeniser: Any) -> NDArray[np.float32]:
-    """The mean of the last states over real pieces, at unit length, one sentence after another."""
+    """The mean of the last states over real subwords, at unit length, one sentence after another."""
     found = []
     for line in ALONE:
         states = model(**encoded(tokeniser, (line,))).last_hidden_state[0].numpy()

@@ -28,7 +28,7 @@ TEST = {
 
 
 def training(stage: str, folder: str) -> dict[str, str]:
-    """What every training is told: pieces and dev references of its experiment, its own seed, what it writes."""
+    """What every training is told: subwords and dev references of its experiment, its own seed, what it writes."""
     told = {"settings": f"{SETTINGS}/{stage}.yaml", "data": BPE, "references": f"{CORPUS}/dev.target.txt"}
     numbers = {"seed": "{seed}", "threads": NUMBER, "processes": NUMBER}
     return {"history": f"{folder}/train.jsonl", **told, **numbers, "model": folder}

@@ -28,7 +28,7 @@ def golds_of(
     sides = list(zip(sources, targets, strict=True))
     kept = usable_pairs(sides, settings.max_pieces)
     reasons = (
-        f"a source of one word, more than {settings.max_pieces} pieces on a side, or words that pieces do not cover "
+        f"a source of one word, more than {settings.max_pieces} subwords a side, or words that subwords do not cover "
         "exactly"
     )
     if not any(taken[number].links for number in kept):

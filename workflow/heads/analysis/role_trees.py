@@ -80,7 +80,7 @@ def _tell(path: Path, kept: Collection[Words], counts: Mapping[str, object], set
     """
     reasons = (
         f"{counts['too_short']} of fewer than {SHORTEST} words, {counts['too_long']} of more than "
-        f"{settings.max_pieces} pieces, {counts['not_aligned']} with words that pieces do not cover exactly"
+        f"{settings.max_pieces} subwords, {counts['not_aligned']} with words that subwords do not cover exactly"
     )
     if not kept:
         raise UserError(
@@ -90,10 +90,12 @@ def _tell(path: Path, kept: Collection[Words], counts: Mapping[str, object], set
     unknown = sum(words.unknown for words in kept) / sum(len(words.pieces) for words in kept)
     if unknown > MOST_UNKNOWN:
         raise UserError(
-            f"{path}: {unknown:.0%} of the pieces of its sentences are unknown to the vocabulary, more than "
+            f"{path}: {unknown:.0%} of the subwords of its sentences are unknown to the vocabulary, more than "
             f"{MOST_UNKNOWN:.0%}: give a treebank in the source language."
         )
-    print(f"{path}: {counts['aligned_words']} of {counts['tree_words']} words are aligned with pieces", file=sys.stderr)
+    print(
+        f"{path}: {counts['aligned_words']} of {counts['tree_words']} words are aligned with subwords", file=sys.stderr
+    )
     if len(kept) != counts["sentences"]:
         print(f"{path}: {len(kept)} of {counts['sentences']} sentences measured; left out: {reasons}", file=sys.stderr)
     for sentence in missing_relations(kept, settings.relations):

@@ -79,7 +79,7 @@ def add_roles_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=PATH",
         help="parsed source sentences, CoNLL-U, for one name or more under trees in the settings",
     )
-    parser.add_argument("--train-source", type=Path, required=True, help="token file to count pieces in")
+    parser.add_argument("--train-source", type=Path, required=True, help="token file to count subwords in")
     parser.add_argument("--out", type=Path, required=True, help="table to write")
 
 

@@ -58,6 +58,6 @@ def run(arguments: argparse.Namespace) -> None:
     elif difference is None:
         print(f"python -m heads translate --model {arguments.out} < source.txt", file=sys.stderr)
     else:
-        of = "in a part of a vector of length 1" if shape.embeds else "nats a piece"
+        of = "in a part of a vector of length 1" if shape.embeds else "nats a subword"
         farthest = f"{arguments.out} differs from ours by at most {difference:.1e} {of}"
         print(f"{farthest}; its README.md tells how to use it", file=sys.stderr)

@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", type=Path, required=True, help="folder of a run, or an exported one")
     parser.add_argument("--beam", type=count, help="width of the beam; 1 is greedy (default: as the model was scored)")
     parser.add_argument("--length-penalty", type=exponent, help="exponent of the length (default: as it was scored)")
-    parser.add_argument("--batch-tokens", type=count, default=4000, help="source pieces translated at once")
+    parser.add_argument("--batch-tokens", type=count, default=4000, help="source subwords translated at once")
     parser.add_argument("--max-pieces", type=count, default=200, help="longer lines are cut between words")
     add_device_arguments(parser)
 

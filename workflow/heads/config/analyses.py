@@ -112,7 +112,7 @@ class RolesSettings(Closed):
     max_pieces: Count = setting(200, "OURS: longer sentences are left out and counted, as in training")
     batch_tokens: Count = setting(4000, "source tokens at once")
     bootstrap: Resamples = setting(1000, "OURS: draws of sentences for the 95 % intervals")
-    positional_share: Share = setting(0.9, "argmax at one offset for at least this share of pieces [blog]")
+    positional_share: Share = setting(0.9, "argmax at one offset for at least this share of subwords [blog]")
     syntactic_margin: AtLeastZero = setting(0.1, "above the positional baseline [second-hand]")
     margin_is_relative: YesNo = setting(False, "OURS: 10 points; true: 10 percent of the baseline")
     relations: Annotated[tuple[Text, ...], Field(min_length=1), EachOnce()] = setting(
@@ -120,7 +120,7 @@ class RolesSettings(Closed):
     )
     min_cases: Count = setting(50, "OURS: a relation seen less often gives no role")
     rare_outside_top: CountOrZero = setting(
-        500, "sentences whose rarest piece is outside the most frequent so many [blog]"
+        500, "sentences whose rarest subword is outside the most frequent so many [blog]"
     )
     rare_share: Share = setting(
         0.5,

@@ -206,7 +206,7 @@ class Experiment(Closed):
         RolesSettings,
         "A head holds a role where the accuracy reaches the threshold, as in the paper, and, OURS, the interval "
         "supports it: the lower end of accuracy minus threshold is not below zero (the baseline is drawn along). "
-        "Both verdicts are written. Positional heads are measured on pieces, the paper's tokens, which decides, and "
+        "Both verdicts are written. Positional heads are measured on subwords, the paper's tokens, which decides, and "
         "on words beside it, to be read.",
     )
     alignment_heads: AlignmentHeadsSettings = section_of(

@@ -89,7 +89,7 @@ function habitsOf(row) {
 }
 
 const MOSTLY = 0.4;
-const ELSEWHERE = "other pieces";
+const ELSEWHERE = "other subwords";
 
 /** What a place is called, seen from the piece that looks. */
 function placeName(row, found, query, key) {
@@ -99,6 +99,6 @@ function placeName(row, found, query, key) {
   if (row.attention === "dec_enc") return Math.abs(key - query) <= 1 ? "about the same place in the source" : ELSEWHERE;
   // In the decoder the piece that was written last stands at the column of this number.
   const offset = row.attention === "dec_self" ? key - query - 1 : key - query;
-  const names = { "-1": "the piece before", 0: "itself", 1: "the piece after", "-2": "the last piece but one" };
+  const names = { "-1": "the subword before", 0: "itself", 1: "the subword after", "-2": "the last subword but one" };
   return names[offset] || ELSEWHERE;
 }

@@ -44,12 +44,12 @@ MEASURES = {
         "importance (Michel et al.)",
         "mean absolute derivative of the loss by the head's gate, by sentence, over the norm of the layer",
     ),
-    "importance_token": ("importance by piece", "the same, absolute by piece"),
+    "importance_token": ("importance by subword", "the same, absolute by subword"),
     "importance_batch": ("importance by batch", "the same, absolute by batch"),
     "importance_signed": ("importance, signed", "the same, nowhere absolute"),
     "syntactic_gain": ("best gain on a relation", "accuracy above the best fixed offset, for the head's best relation"),
-    "positional_accuracy": ("most to one fixed offset", "share of pieces whose largest weight is at one offset"),
-    "rare_accuracy": ("looks at rare pieces", "share of sentences whose rarest piece, or two, it looks at most"),
+    "positional_accuracy": ("most to one fixed offset", "share of subwords whose largest weight is at one offset"),
+    "rare_accuracy": ("looks at rare subwords", "share of sentences whose rarest subword, or two, it looks at most"),
     "aer": (
         "alignment error rate",
         "how far the source words it looks at most differ from a word alignment; 0: not at all",
@@ -68,7 +68,7 @@ OF_LABELS = {
     "on all kinds of attention": "on all heads",
     "heads of all kinds of attention": "heads",
     "by sentence": "by example",
-    "the likeliest next piece": "the likeliest label",
+    "the likeliest next subword": "the likeliest label",
     "the end sign left out": "start and separators left out",
 }
 """What is said of a model that classifies in the place of words about one that translates."""
@@ -80,7 +80,7 @@ def measure_of(column: str) -> dict[str, str] | None:
         name, what = MEASURES[column]
     elif column.startswith(PREFIX) and is_shown(reading := reading_of(column)):
         name = f"relevance, {reading_label(reading).removeprefix('LRP, ')}"
-        what = f"share of its layer in the relevance of the likeliest next piece, {HOW[reading.partition(', ')[2]]}"
+        what = f"share of its layer in the relevance of the likeliest next subword, {HOW[reading.partition(', ')[2]]}"
     else:
         return None
     return {"key": column, "name": name, "what": what}

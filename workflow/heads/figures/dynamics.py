@@ -32,7 +32,7 @@ def dynamics(frames: Frames, experiment: str) -> Figure:
             linestyle=style,
         )
     for role, label in (
-        ("positional", "one offset, in pieces"),
+        ("positional", "one offset, in subwords"),
         ("positional_words", "one offset, in words"),
         ("rare", "rare words"),
     ):

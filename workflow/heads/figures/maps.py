@@ -116,7 +116,7 @@ def _short(word: str) -> str:
 
 def _caption(telling: Telling) -> str:
     if telling.role == "positional":
-        what = f"offset {telling.name.replace('-', MINUS)} in pieces"
+        what = f"offset {telling.name.replace('-', MINUS)} in subwords"
     elif telling.role == "syntactic":
         what = relation_label(telling.name, short=False)
     else:

@@ -79,7 +79,7 @@ class ModelShape:
         if (self.positions == LEARNED) != (self.max_positions > 0):
             raise ValueError("positions are learnt where it is told how many")
         if not all(0 <= piece < max(1, self.target_pieces) for piece in (self.start_piece, self.first_piece)):
-            raise ValueError("what a translation begins with is a piece of its vocabulary")
+            raise ValueError("what a translation begins with is a subword of its vocabulary")
         if self.labels and (self.labels != self.target_pieces or self.layers("dec_self") or self.layers("dec_enc")):
             raise ValueError("a model that classifies has labels alone behind its encoder")
         if self.decoder_past not in PASTS or self.layers("dec_self") != self.decoder_layers * (not self.recurrent):

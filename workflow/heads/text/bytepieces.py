@@ -43,9 +43,9 @@ def described_pieces(folder: Path, vocab: str, merges: str) -> dict[str, Any]:
         described: dict[str, Any] = json.loads(made.to_str())
     # tokenizers raises bare exceptions.
     except Exception as error:
-        raise UserError(f"{path} describes no pieces ({error}): copy it again.") from error
+        raise UserError(f"{path} describes no subwords ({error}): copy it again.") from error
     if described["model"]["type"] != "BPE" or "ByteLevel" not in json.dumps(described["pre_tokenizer"]):
-        raise UserError(f"{path} describes pieces that are not merged from bytes: copy it again.")
+        raise UserError(f"{path} describes subwords that are not merged from bytes: copy it again.")
     return described
 
 

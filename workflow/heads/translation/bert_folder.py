@@ -109,7 +109,7 @@ def _word_pieces(folder: Path) -> dict[str, Any]:
     if kind != "WordPiece" or not isinstance(vocabulary, dict):
         raise UserError(f"{path} cuts text by {kind}, not by the word pieces of a BERT: copy it from the same model.")
     if sorted(vocabulary.values()) != [*range(len(vocabulary))]:
-        raise UserError(f"{path} does not number its pieces from 0 on, each once: copy it again.")
+        raise UserError(f"{path} does not number its subwords from 0 on, each once: copy it again.")
     return described
 
 
@@ -125,7 +125,7 @@ def _of_words(folder: Path) -> dict[str, Any]:
     told = read_object(folder / TOKENIZER) if (folder / TOKENIZER).is_file() else {}
     numbers = {piece: number for number, piece in enumerate(pieces)}
     if len(numbers) < len(pieces):
-        raise UserError(f"{path} has a piece twice: copy it again.")
+        raise UserError(f"{path} has a subword twice: copy it again.")
     made = library().BertWordPieceTokenizer(
         numbers,
         lowercase=told.get("do_lower_case", True),

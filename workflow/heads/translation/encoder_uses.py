@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from heads.model.shape import ModelShape
 
-FOLDER_USE = """`source.model` holds its pieces, `target.model` its labels in the order of the logits."""
+FOLDER_USE = """`source.model` holds its subwords, `target.model` its labels in the order of the logits."""
 _ZEROS = (
     """Heads that are cut out are zeros there, as BERT has as many in every layer: it is no smaller and no faster."""
 )

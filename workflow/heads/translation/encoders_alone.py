@@ -82,7 +82,7 @@ def export_alone(folder: Path, out: Path, form: str = "folder", *, examples: Seq
     expected = (model.shape.source_pieces, model.shape.target_pieces)
     if (len(vocabulary), len(labels)) != expected:
         raise UserError(
-            f"{place} has {len(vocabulary)} pieces and {len(labels)} labels, but {folder} was trained with "
+            f"{place} has {len(vocabulary)} subwords and {len(labels)} labels, but {folder} was trained with "
             f"{expected[0]} and {expected[1]}: give back those that it was trained with."
         )
     if place == folder.resolve() and form == "folder":
@@ -98,7 +98,7 @@ def export_alone(folder: Path, out: Path, form: str = "folder", *, examples: Seq
                     shutil.copyfile(file, stage / file.name)
         else:
             if not isinstance(vocabulary, WordPieces):
-                raise UserError(f"{folder} has pieces of its own, and no BERT's: export it with --format folder.")
+                raise UserError(f"{folder} has subwords of its own, and no BERT's: export it with --format folder.")
             given = vocabulary.encode(examples) or random_examples(model.shape)
             if form == "onnx":
                 write_tokenizer(model.shape, vocabulary, stage)

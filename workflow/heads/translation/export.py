@@ -117,7 +117,7 @@ def _write_other(
         write_huggingface(model, vocabularies, searched, stage)
         difference = agreement_of_huggingface(model, stage, pairs)
     elif isinstance(vocabularies[0], BytePieces):
-        raise UserError("the script beside ONNX graphs cuts no text into a BART's pieces: export it otherwise.")
+        raise UserError("the script beside ONNX graphs cuts no text into a BART's subwords: export it otherwise.")
     else:
         write_onnx(model, stage)
         difference = agreement_of_onnx(model, stage, pairs)

@@ -83,7 +83,7 @@ FOLDER is this one, and `model.json` lists the heads that are left. The command 
         forced=FORCED.format(**told) if told.get("target_prefix") else "",
     )
     return f"""{how}
-Written by {code}. When it was, no log-probability of a piece was further than {difference:.1e} nats from those of the
+Written by {code}. When it was, no log-probability of a subword was further than {difference:.1e} nats from those of the
 model in that code. `heads.tsv` lists the heads that are left, `origin.json` where all came from."""
 
 
@@ -106,7 +106,7 @@ THEIR_SEARCH = " --length-offset 0 --early-stopping {ends}"
 ONNX_USE = """    pip install onnxruntime sentencepiece numpy
     python translate.py --beam {beam} --length-penalty {alpha}{search} < source.txt > translations.txt
 
-`encoder.onnx` takes ids of pieces with the end sign, `step.onnx` the newest piece of every hypothesis and what encoder
+`encoder.onnx` takes ids of subwords with the end sign, `step.onnx` the newest of each hypothesis and what encoder
 and earlier steps left; `translate.py` shows how."""
 
 MARIAN_USE = """Files and names are those that the model came with, so that whatever read it reads this folder: Firefox,
@@ -186,7 +186,7 @@ ALIGNMENT_USE = """
 
 `alignment_heads` in `config.json` lists the cross-attention heads that align words, [layer, head] in the numbers of
 this model, from 0, the best one first. Those of the best one's layer are what `translate_batch(...,
-return_attention=True)` gives the mean attention of: a row a target piece, a column a source piece.
+return_attention=True)` gives the mean attention of: a row a target subword, a column a source subword.
 """
 
 
@@ -216,7 +216,7 @@ def _origin_text(about: Mapping[str, Any] | None) -> str:
 
 Made from the {kind} model {about["name"]}, {licence}; what came with it is in `{PRETRAINED}/`.{prefix}
 Its authors search with a beam of {about["num_beams"]} and divide scores by length ** {about["length_penalty"]}, and so
-does `heads translate`; an experiment divides by ((5 + length) / 6) to a power of its own. Unknown pieces are never
+does `heads translate`; an experiment divides by ((5 + length) / 6) to a power of its own. Unknown subwords are never
 written.
 """
 

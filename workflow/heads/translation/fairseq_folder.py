@@ -114,7 +114,7 @@ def described_folder(folder: Path) -> FairseqFolder:
         )
     pieces = _pieces(folder)
     added = {name: number for name, number in _added(folder, len(pieces)).items() if name not in pieces}
-    names = [f"<no piece {number}>" for number in range(config["vocab_size"])]
+    names = [f"<no subword {number}>" for number in range(config["vocab_size"])]
     for number, name in (*enumerate(pieces), *((number, name) for name, number in added.items())):
         if not 0 <= number < len(names):
             raise UserError(f"{folder}: {name} has the id {number}, and {CONFIG} a vocab_size of {len(names)}.")

@@ -82,7 +82,7 @@ def _filled(model: Model, folder: BertFolder, tensors: Mapping[str, Tensor]) -> 
     weights = {ours: _taken(folder, tensors, theirs) for ours, theirs in names_of(model.shape)}
     if len(weights[PIECES]) != len(folder.pieces):
         raise UserError(
-            f"{folder.path} has a vocabulary that does not fit its weights, {len(folder.pieces)} pieces for "
+            f"{folder.path} has a vocabulary that does not fit its weights, {len(folder.pieces)} subwords for "
             f"{len(weights[PIECES])} rows: take all from the same model."
         )
     weights[PIECES] = weights[PIECES][order_of(folder)]
@@ -126,7 +126,7 @@ def order_of(folder: BertFolder) -> list[int]:
     pieces = folder.pieces
     for name in SPECIAL:
         if name not in pieces:
-            raise UserError(f"{folder.path} has no piece {name} in its vocabulary: copy that of the same model.")
+            raise UserError(f"{folder.path} has no subword {name} in its vocabulary: copy that of the same model.")
     special = [pieces.index(name) for name in SPECIAL]
     return [*special, *(number for number in range(len(pieces)) if number not in {*special})]
 

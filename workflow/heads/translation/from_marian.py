@@ -217,8 +217,8 @@ def matrices_of(folder: MarianFolder) -> dict[str, Tensor]:
         pieces = len(folder.vocabularies[name != SOURCE])
         if len(matrix) != pieces:
             raise UserError(
-                f"{folder.path} has a vocabulary that does not fit its weights, {pieces} pieces for {len(matrix)} rows "
-                f"of {name}: take all from the same model."
+                f"{folder.path} has a vocabulary that does not fit its weights, {pieces} subwords for {len(matrix)} "
+                f"rows of {name}: take all from the same model."
             )
         found[name] = next((known for known in found.values() if torch.equal(known, matrix)), matrix)
     return found

@@ -48,7 +48,7 @@ def beginnings_of(folder: FairseqFolder, source: str, target: str) -> Beginnings
         )
     start, forced = folder.config["bos_token_id"], folder.generation.get("forced_bos_token_id")
     if start not in rows or forced not in (None, start):
-        raise UserError(f"{folder.path}: translations begin with {start} or {forced}, which is no piece.")
+        raise UserError(f"{folder.path}: translations begin with {start} or {forced}, which is no subword.")
     return Beginnings(rows.index(start), rows.index(start), forced is not None)
 
 

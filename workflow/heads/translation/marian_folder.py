@@ -132,7 +132,7 @@ def read_vocabulary(path: Path) -> list[str]:
     """[V] the names of subwords by id."""
     ids = read_object(path)
     if not all(isinstance(number, int) for number in ids.values()) or sorted(ids.values()) != [*range(len(ids))]:
-        raise UserError(f"{path} does not number its pieces from 0 on, each once: copy it again.")
+        raise UserError(f"{path} does not number its subwords from 0 on, each once: copy it again.")
     return sorted(ids, key=ids.__getitem__)
 
 

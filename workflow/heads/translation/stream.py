@@ -121,7 +121,7 @@ def translated(lines: Iterable[str], translator: Translator, *, block_lines: int
         for number, parts in enumerate(sentences, first):
             if len(parts) > 1:
                 pieces = sum(len(part) for part in parts)
-                tell(f"line {number} has {pieces} pieces and is translated in {len(parts)} parts, see --max-pieces")
+                tell(f"line {number} has {pieces} subwords and is translated in {len(parts)} parts, see --max-pieces")
         yield translator.translate(sentences)
         first += len(block)
 
@@ -135,6 +135,6 @@ def plain_lines(stream: Iterable[bytes], tell: Tell) -> Iterator[str]:
         try:
             line = raw.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError:
-            tell(f"line {number} is no UTF-8: what cannot be read is left to the model as an unknown piece")
+            tell(f"line {number} is no UTF-8: what cannot be read is left to the model as an unknown subword")
             line = raw.decode("utf-8", errors="replace")
         yield normalise(line)
