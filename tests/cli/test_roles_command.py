@@ -157,7 +157,7 @@ def test_live_heads_are_measured_and_what_is_left_out_is_counted(
     assert [alignment[name] for name in counted] == ["4", "2", "1", "1", "0", "58", "1"]
     told = capsys.readouterr().err
     assert "58 of 58 words are aligned" in told
-    assert "2 of 4 sentences measured; left out: 1 of fewer than 2 words, 1 of more than 50 pieces" in told
+    assert "2 of 4 sentences measured; left out: 1 of fewer than 2 words, 1 of more than 50 subwords" in told
 
 
 def test_gold_and_parsed_trees_stand_in_one_table_in_the_order_of_the_settings(

@@ -141,7 +141,7 @@ def test_a_vocabulary_larger_than_the_corpus_allows_ends_in_one_sentence(
     capfd.readouterr()
     assert bpe(tmp_path, 500) == 1
     said = capfd.readouterr().err
-    assert re.fullmatch(r"error: \S*train\.source\.txt cannot give 500 pieces: .*\n", said), said
+    assert re.fullmatch(r"error: \S*train\.source\.txt cannot give 500 subwords: .*\n", said), said
     assert not list(tmp_path.glob("bpe/*"))
 
 

@@ -146,7 +146,9 @@ def test_a_server_that_says_something_else_or_nothing_is_told(mozilla: Mozilla, 
     (mozilla.folder / "v1/index.html").write_text("<html>", encoding="utf-8")
     with pytest.raises(UserError, match="answers otherwise than it did"):
         place_with_network(NAME, f"{mozilla.url}/v1")
-    said = r"^firefox/en-de is not on this machine: run .*--pretrained firefox/en-de .*127\.0\.0\.1:1/v1/ cannot be"
+    said = (
+        r"^firefox/en-de is not on this machine: run .*--pretrained firefox/en-de\" once .*127\.0\.0\.1:1/v1/ cannot be"
+    )
     with pytest.raises(UserError, match=said):
         place_with_network(NAME, "http://127.0.0.1:1/v1")
     assert not left(cache)

@@ -68,7 +68,7 @@ def read_shortlist(path: Path, vocabularies: tuple[int, int]) -> Shortlist:
     source, target = vocabularies
     fits = count == source + 1 and offsets[0] == 0 and offsets[-1] == entries and bool((targets < target).all())
     if not fits or (offsets[1:] < offsets[:-1]).any():
-        raise UserError(f"{path} does not fit vocabularies of {source} and {target} pieces: give the model's own.")
+        raise UserError(f"{path} does not fit vocabularies of {source} and {target} subwords: give the model's own.")
     return Shortlist(min(first, target), offsets.astype(np.int64), targets)
 
 

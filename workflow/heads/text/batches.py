@@ -172,7 +172,7 @@ def read_pairs(data: Path, split: str, max_pieces: int, *, labelled: bool = Fals
     source, target = (Tokens(data / f"{split}.{side}.safetensors") for side in SIDES)
     pairs = pairs_of(source, target, max_pieces, labelled=labelled)
     if not len(pairs.index):
-        raise UserError(f"{data}/{split} has no pair of at most {max_pieces} pieces: raise training.max_pieces.")
+        raise UserError(f"{data}/{split} has no pair of at most {max_pieces} subwords: raise training.max_pieces.")
     return pairs
 
 

@@ -66,7 +66,7 @@ def train_bpe(text: Path, model: Path, settings: BpeSettings, pieces: int, *, fr
         )
     except RuntimeError as error:
         reason = " ".join(str(error).split())
-        raise UserError(f"{text} cannot give {pieces} pieces: {reason} Change bpe in config.yaml.") from error
+        raise UserError(f"{text} cannot give {pieces} subwords: {reason} Change bpe in config.yaml.") from error
     write_model(model, trained.getvalue(), {FRAMED: True} if framed else {})
 
 
