@@ -20,7 +20,7 @@ from train import random_pairs
 
 from heads.base.files import read_yaml
 from heads.base.targets import Target
-from heads.config.settings import resolve, section
+from heads.config.settings import merged, resolve, section
 from heads.config.trainings import BpeSettings, GatesSettings, LengthSettings, TrainingSettings
 from heads.formats.registry import format_of
 from heads.model.transformer import Transformer
@@ -36,7 +36,9 @@ NAME, EXPERIMENT = "firefox/en-pt", "firefox-en-pt"
 
 def trainings(model: Transformer, pairs: Pairs) -> dict[str, Training]:
     """A training with gates of each scope, in fp32 and in bf16."""
-    experiment = resolve(read_yaml(Path(__file__).parents[1] / "config.yaml"))[EXPERIMENT]
+    root = Path(__file__).parents[1]
+    own = read_yaml(root / "config/experiments/firefox.yaml")
+    experiment = resolve(merged(own, read_yaml(root / "config.yaml")))[EXPERIMENT]
     settings, gates = section(TrainingSettings, experiment["training"]), section(GatesSettings, experiment["gates"])
     length, found = LengthSettings(gates.updates, 0, 1, 1), {}
     for scope in ("enc_self", "all"):

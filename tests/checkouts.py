@@ -8,7 +8,10 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+from heads.base.files import read_yaml
+from heads.config.settings import merged
 from warm_python import warm_python
 
 ROOT = Path(__file__).parent.parent
@@ -19,6 +22,14 @@ DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 def documents() -> str:
     """The text of all of them."""
     return "\n".join(path.read_text(encoding="utf-8") for path in DOCUMENTS)
+
+
+def configuration(folder: Path = ROOT) -> dict[str, Any]:
+    """All settings of a checkout, as its Snakefile lays config.yaml over the files of config/experiments."""
+    whole: dict[str, Any] = {}
+    for file in [*sorted((folder / "config/experiments").glob("*.yaml")), folder / "config.yaml"]:
+        whole = merged(whole, read_yaml(file))
+    return whole
 
 
 PARTS = ("Snakefile", "config.yaml", "config", "workflow", "profiles", "envs")

@@ -9,8 +9,9 @@ import pytest
 import torch
 import yaml
 
+from checkouts import configuration
 from heads.__main__ import main
-from heads.base.files import UserError, read_json, read_yaml, write_lines, write_text
+from heads.base.files import UserError, read_json, write_lines, write_text
 from heads.config.plan import Plan
 from heads.config.settings import merged, resolve, stage_settings
 from heads.model.folder import load_folder
@@ -37,7 +38,7 @@ def settings(decoder: str) -> dict[str, object]:
 
 
 def test_shares_of_heads_are_of_those_that_the_decoder_will_have() -> None:
-    config = read_yaml(ROOT / "config.yaml")
+    config = configuration()
     grown = merged(config, {"experiments": {"firefox-en-pt": settings("self_attention")}})
     budgets = [
         {folder.split("/")[4] for folder in Plan(each).run_folders("firefox-en-pt", ("gates",)) if "keep" in folder}
@@ -55,7 +56,7 @@ def test_a_decoder_that_has_self_attention_and_a_model_without_decoder_are_refus
     with pytest.raises(
         UserError, match=r"^experiments\.firefox-en-pt\.baseline\.decoder is for a decoder without self-"
     ):
-        Plan(merged(read_yaml(ROOT / "config.yaml"), laid)).run_folders("firefox-en-pt")
+        Plan(merged(configuration(), laid)).run_folders("firefox-en-pt")
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ def test_the_command_trains_new_self_attention_at_a_rate_of_its_own_and_keeps_al
     models = {}
     for name, decoder, updates in (("old", "", 0), ("grown", "self_attention", UPDATES)):
         laid = merged(settings(decoder), {"baseline": {"fine_tuning_updates": updates}})
-        experiment = resolve(merged(read_yaml(ROOT / "config.yaml"), {"experiments": {"firefox-en-pt": laid}}))
+        experiment = resolve(merged(configuration(), {"experiments": {"firefox-en-pt": laid}}))
         for stage in ("imported_bpe", "imported"):
             write_text(tmp_path / f"{stage}.yaml", yaml.safe_dump(stage_settings(experiment["firefox-en-pt"], stage)))
         if name == "old":

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from heads.base.files import UserError, read_yaml
+from checkouts import configuration
+from heads.base.files import UserError
 from heads.config.plan import Plan
 from heads.config.settings import merged, resolve, stage_settings
 from heads.config.shown import labels_shown, sentences_shown, trees_shown
 from heads.figures.needs import NEEDS as FIGURES
 from heads.tables.needs import NEEDS as TABLES
 
-CONFIG = read_yaml(Path(__file__).parents[2] / "config.yaml")
+CONFIG = configuration()
 CORPUS = {"kind": "grammar_pairs", "source": "en", "seed": 1, "pairs": {"train": 90, "dev": 9, "test": 9}}
 
 

@@ -8,13 +8,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import reduce
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from heads.base.files import read_yaml
+from checkouts import configuration
 from heads.config.settings import resolve, section
 from heads.config.trainings import GatesSettings, LengthSettings, TrainingSettings
 from heads.model.shape import ModelShape
@@ -24,7 +23,7 @@ from heads.text.batches import Pairs
 from heads.training.loop import Training
 from heads.training.schedule import TrainingPlan, learning_rate
 
-CONFIG = read_yaml(Path(__file__).parents[2] / "config.yaml")
+CONFIG = configuration()
 PAPER = {
     "bpe.source_pieces": 32000,
     "bpe.target_pieces": 32000,

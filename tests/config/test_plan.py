@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
-from checkouts import ROOT
-from heads.base.files import UserError, read_yaml, write_text
+from checkouts import configuration
+from heads.base.files import UserError, write_text
 from heads.base.names import KINDS
 from heads.config.corpora import compared_flags
 from heads.config.corpus_parts import download_name
@@ -72,7 +72,7 @@ def plan(sweep: Mapping[str, Any] = MappingProxyType({}), **experiments: Mapping
             **{name: {"sweep": NOTHING, **said} for name, said in experiments.items()},
         },
     }
-    return Plan(merged(read_yaml(ROOT / "config.yaml"), changes))
+    return Plan(merged(configuration(), changes))
 
 
 def below(folder: str, *ends: str) -> list[str]:
@@ -205,7 +205,7 @@ def test_a_corpus_is_made_of_its_text_and_each_treebank_and_other_domain_is_told
 
 
 def test_experiments_are_held_against_numbers_of_the_paper_on_wmt_unless_their_corpus_says_another() -> None:
-    config = read_yaml(ROOT / "config.yaml")
+    config = configuration()
     asked = Plan(config)
     entries = {name: asked.corpora[one["corpus"]] for name, one in asked.experiments.items()}
     of_films = [name for name, one in asked.experiments.items() if one["corpus"] == "opensubtitles-en-ru"]
@@ -260,7 +260,7 @@ def test_a_test_set_with_targets_by_several_writers_is_refused(corpus: dict[str,
 def of_corpus(corpus: Mapping[str, Any], pretrained: str) -> Plan:
     """A plan whose experiment `two` has the corpus `written`, which is TEXT with these keys; None takes a key away."""
     entry = {key: value for key, value in {**TEXT, **corpus}.items() if value is not None}
-    config = merged(read_yaml(ROOT / "config.yaml"), {"corpora": {"written": entry}})
+    config = merged(configuration(), {"corpora": {"written": entry}})
     two = {"corpus": "written", "baseline": {"pretrained": pretrained}, "roles": OWN, "sweep": NOTHING}
     config["experiments"] = {
         "one": {"corpus": "demo", "sweep": NOTHING},
@@ -393,10 +393,10 @@ def test_a_table_of_other_experiments_names_those_that_have_what_it_is_made_of()
     asked = plan({"seeds": [1]}, **EXPERIMENTS)
     needed = Need((), {"baseline": ("roles.tsv",)}, ())
     assert asked.inputs_asked("table_roles", needed, ["bare", "full"]) == asked.inputs_read(needed, ["full"])
-    others = r"demo or demo-quarter or demo-heads"
-    with pytest.raises(UserError, match=rf"^table_roles has nothing to read of bare: ask for it of {others}\.$"):
+    others = r"one or held or full"
+    with pytest.raises(UserError, match=rf"^table_roles is not available for bare: ask for it of {others}\.$"):
         asked.inputs_asked("table_roles", needed, ["bare"])
-    with pytest.raises(UserError, match=r"of bare, full: ask for it of others\.$"):
+    with pytest.raises(UserError, match=r"for bare, full: ask for it of others\.$"):
         asked.inputs_asked("x", Need((), {"baseline": ("x",)}, (), tasks=("none",)), ["bare", "full"])
 
 
@@ -431,7 +431,7 @@ def test_nothing_that_trees_are_needed_for_is_read_of_an_experiment_without_any(
 )
 def test_what_is_wrong_with_the_settings_is_said_when_the_plan_is_made(change: str, sentence: str) -> None:
     with pytest.raises(UserError, match=re.escape(sentence)):
-        Plan(merged(read_yaml(ROOT / "config.yaml"), yaml.safe_load(change)))
+        Plan(merged(configuration(), yaml.safe_load(change)))
 
 
 def imported_plan(folder: Path, sweep: Mapping[str, Any], **config: Any) -> Plan:

@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
+from checkouts import configuration
 from heads.base.criteria import MEASURED_IN
-from heads.base.files import UserError, read_yaml
+from heads.base.files import UserError
 from heads.base.names import SCOPES
 from heads.config import messages
 from heads.config.analyses import ConfidenceSettings
@@ -32,7 +33,7 @@ CLASSES: dict[str, Any] = {
 @pytest.fixture
 def config() -> dict[str, Any]:
     """The project's own configuration, free to be spoilt."""
-    content = read_yaml(Path(__file__).parents[2] / "config.yaml")
+    content = configuration()
     copied: dict[str, Any] = json.loads(json.dumps(content))  # what YAML's anchors share is each one's own
     return copied
 
@@ -265,6 +266,39 @@ def test_a_wrong_setting_is_named_in_one_sentence(sized: dict[str, Any], path: s
     with pytest.raises(UserError, match=message) as caught:
         resolve(changed(sized, path, value))
     assert "\n" not in str(caught.value)
+
+
+def test_an_experiment_that_is_like_another_starts_from_its_changes(config: dict[str, Any]) -> None:
+    rate = {"warmup_updates": 7}
+    config["experiments"] |= {
+        "mine": {"like": "news-en-ru", "corpus": "multi30k", "training": rate},
+        "longer": {"like": "mine", "scratch": {"updates": 9000}},
+    }
+    experiments = resolve(config)
+    news = experiments["news-en-ru"]
+    assert experiments["mine"] == {**news, "corpus": "multi30k", "training": {**news["training"], **rate}}
+    longer = {"scratch": {**news["scratch"], "updates": 9000}}
+    assert experiments["longer"] == {**experiments["mine"], **longer}
+    config["experiments"]["news-en-ru"]["model"] = {"dropout": 0.2}
+    assert resolve(config)["longer"]["model"]["dropout"] == 0.2
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"mine": {"like": "nwes-en-ru"}}, r"^experiments\.mine\.like names 'nwes-en-ru', .* mean news-en-ru\?$"),
+        (
+            {"mine": {"like": "mine"}},
+            r"^experiments\.mine\.like leads back to mine: leave out one like of",
+        ),
+        ({"one": {"like": "two"}, "two": {"like": "one"}}, r"^experiments\.two\.like leads back to one: leave out"),
+        ({"mine": {"like": 3}}, r"^experiments\.mine\.like: 3 is not a name of letters"),
+    ],
+)
+def test_like_that_leads_nowhere_is_one_sentence(config: dict[str, Any], changes: dict[str, Any], message: str) -> None:
+    config["experiments"] |= changes
+    with pytest.raises(UserError, match=message):
+        resolve(config)
 
 
 def test_a_missing_key_a_run_that_is_no_experiment_and_an_unknown_top_key_are_named(config: dict[str, Any]) -> None:

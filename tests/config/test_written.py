@@ -12,6 +12,7 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
+from checkouts import configuration
 from heads.base.files import UserError
 from heads.config import written
 from heads.config.settings import resolve
@@ -63,7 +64,7 @@ def test_every_setting_tells_an_editor_what_it_is() -> None:
 
 
 def test_an_editor_finds_nothing_wrong_with_the_settings_of_the_project() -> None:
-    assert not list(EDITOR.iter_errors(yaml.safe_load(TEXT)))
+    assert not list(EDITOR.iter_errors(configuration()))
     assert not list(
         EDITOR.iter_errors(
             yaml.safe_load((ROOT / "tests/workflow/tiny.yaml").read_text(encoding="utf-8"))
@@ -106,7 +107,7 @@ def test_an_editor_finds_nothing_wrong_with_the_settings_of_the_project() -> Non
     ],
 )
 def test_what_is_refused_when_it_runs_is_marked_by_the_editor_too(path: str, value: Any) -> None:
-    config = yaml.safe_load(TEXT)
+    config = configuration()
     demo = config["experiments"]["demo"] = copy.deepcopy(config["experiments"]["demo"])
     *folders, key = path.split(".")
     for folder in folders:
@@ -136,7 +137,7 @@ def test_what_is_refused_when_it_runs_is_marked_by_the_editor_too(path: str, val
     ],
 )
 def test_so_are_the_faults_of_a_corpus(corpus: str, changes: dict[str, Any]) -> None:
-    config = yaml.safe_load(TEXT)
+    config = configuration()
     config["corpora"][corpus] = {**config["corpora"][corpus], **changes}
     assert list(EDITOR.iter_errors(config))
     with pytest.raises(UserError, match=rf"^corpora\.{corpus}\b.*[.?]$"):

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import yaml
 
-from checkouts import ROOT
+from checkouts import configuration
 from heads.base.files import UserError, read_lines, read_tsv
 from heads.base.names import SIDES, SPLITS
 from heads.cli import corpus as corpus_command
@@ -263,7 +263,7 @@ def test_text_is_made_lower_case_in_every_split_where_a_corpus_asks_for_it(data:
 
 
 def test_the_entry_of_iwslt14_reads_an_archive_of_that_shape(tmp_path: Path) -> None:
-    config = yaml.safe_load((ROOT / "config.yaml").read_text(encoding="utf-8"))
+    config = configuration()
     given = {**config["corpora"]["iwslt14-de-en"], "hold_out": {"dev": 2}}
     (url,) = downloads_of(given)
     sets = ("TED.dev2010", "TEDX.dev2012", "TED.tst2010", "TED.tst2011", "TED.tst2012")

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from checkouts import ROOT
-from heads.base.files import UserError, read_lines, read_tsv, read_yaml
+from checkouts import configuration
+from heads.base.files import UserError, read_lines, read_tsv
 from heads.config.corpora import ExamplesCorpus, downloads_of, parse_corpus
 from heads.config.corpus_parts import download_name
 from heads.corpus.alignments import alignment_of
@@ -289,7 +289,7 @@ def test_another_domain_is_written_as_test_is_and_only_where_there_is_one(data: 
 
 
 def test_every_corpus_of_examples_in_config_yaml_can_be_read_and_says_where_it_comes_from() -> None:
-    corpora = read_yaml(ROOT / "config.yaml")["corpora"]
+    corpora = configuration()["corpora"]
     parsed = {name: parse_corpus(entry) for name, entry in corpora.items()}
     found = {name: {*one.labels.values()} for name, one in parsed.items() if isinstance(one, ExamplesCorpus)}
     inference = {"entailment", "neutral", "contradiction"}

@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 import torch._inductor  # noqa: F401 - asking torch for determinism loads it
 
-from checkouts import ROOT, TINY
+from checkouts import TINY, configuration
 from heads.__main__ import main
 from heads.base.files import read_yaml, write_yaml
 from heads.base.names import SIDES, SPLITS
@@ -140,7 +140,7 @@ def start_server() -> None:
 
 def config(**changes: Any) -> dict[str, Any]:
     """The project's configuration with the tiny experiment made smaller still, and changes of its settings."""
-    whole = merged(merged(read_yaml(ROOT / "config.yaml"), read_yaml(TINY)), SMALL)
+    whole = merged(merged(configuration(), read_yaml(TINY)), SMALL)
     return merged(whole, {"experiments": {"tiny": changes}})
 
 

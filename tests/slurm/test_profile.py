@@ -7,7 +7,7 @@ from pathlib import Path
 
 import yaml
 
-from checkouts import ROOT, checkout, snakemake
+from checkouts import ROOT, checkout, configuration, snakemake
 from heads.config.corpora import local_files_of
 
 PROFILE = yaml.safe_load((ROOT / "profiles/slurm/config.yaml").read_text(encoding="utf-8"))
@@ -54,7 +54,7 @@ def test_every_rule_but_trainings_and_a_few_long_ones_is_in_a_group() -> None:
 
 def test_a_run_of_all_paper_experiments_submits_about_two_jobs_for_each_model(tmp_path: Path) -> None:
     folder = checkout(tmp_path)
-    corpora = yaml.safe_load((folder / "config.yaml").read_text(encoding="utf-8"))["corpora"]
+    corpora = configuration(folder)["corpora"]
     for path in (folder / path for name in PAPERS for path in local_files_of(corpora[name])):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()

@@ -30,7 +30,7 @@ from expected_commands import (
     TREES,
 )
 
-from checkouts import ROOT, TINY, checkout, snakemake
+from checkouts import TINY, checkout, configuration, snakemake
 from heads.base.files import read_yaml, write_text
 from heads.config.settings import merged, resolve
 
@@ -291,7 +291,7 @@ def test_heads_are_chosen_from_measures_that_never_saw_the_test_set(jobs: list[J
 
 
 def test_settings_files_hold_what_config_yaml_says_of_their_stage_or_corpus(planned: Path) -> None:
-    whole = resolve(merged(merged(read_yaml(ROOT / "config.yaml"), read_yaml(TINY)), PLANNED))
+    whole = resolve(merged(merged(configuration(), read_yaml(TINY)), PLANNED))
     aside = ("trees", "parser_trees", "alignment", "out_of_domain")
     grounds = {key: value for key, value in FAR.items() if key not in aside}
     expected = {

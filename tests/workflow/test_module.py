@@ -11,7 +11,7 @@ import yaml
 from test_commands import jobs_in
 
 from checkouts import ROOT, TINY, checkout, snakemake
-from heads.base.files import read_json, read_lines, write_text
+from heads.base.files import read_json, read_lines, read_yaml, write_text
 from heads.base.names import SPLITS
 
 LINES = re.compile(r"```python\n(.*?)```", re.DOTALL)
@@ -118,6 +118,14 @@ def test_the_default_target_of_the_other_workflow_stays(clone: Path, tmp_path: P
     target = 'rule own:\n    output:\n        "own.txt",\n    shell:\n        "touch {output}"\n\n\n'
     jobs = re.findall(r"^(\w+) +\d+$", snakemake(using(tmp_path, clone, first=target), "-n").stdout, re.MULTILINE)
     assert {*jobs} == {"own", "total"}
+
+
+def test_the_workflow_reads_every_file_of_experiments_and_config_yaml_last() -> None:
+    read = re.findall(r'^configfile: "(.*)"$', (ROOT / "workflow/Snakefile").read_text(encoding="utf-8"), re.MULTILINE)
+    files = (ROOT / "config/experiments").iterdir()
+    assert sorted(read[:-1]) == sorted(str(file.relative_to(ROOT)) for file in files) and read[-1] == "config.yaml"
+    experiments = [name for file in read for name in read_yaml(ROOT / file)["experiments"]]
+    assert len(experiments) == len({*experiments}) > 15, "no experiment stands in two files"
 
 
 def test_settings_may_lie_under_a_key_and_mistakes_in_them_are_one_sentence(clone: Path, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from checkouts import DOCUMENTS, ROOT, checkout, documents, snakemake
+from checkouts import DOCUMENTS, ROOT, checkout, configuration, documents, snakemake
 from heads.config import settings
 from heads.config.corpora import parse_corpus
 from test_house import ROOMS
@@ -26,11 +26,11 @@ ASKED = [line for line in [*LINES, *TABLE] if "snakemake" in shlex.split(line, c
 FILES = [line for line in ASKED if all(word.startswith("results/") for word in shlex.split(line)[1:])]
 # Of the commands that name no file, the jobs that they plan at least, and jobs that they do not.
 WITHOUT_NAMES = {
-    "snakemake --config 'run=[demo-footnote8]'": (
+    "snakemake --configfile config/demo-variants.yaml --config 'run=[demo-footnote8]'": (
         {"baseline": 1, "scratch": 3, "penalty_gates": 3, "table": 12},
         {"chosen_heads", "selected"},
     ),
-    "snakemake --config 'run=[demo,demo-quarter,demo-heads]'": (
+    "snakemake --configfile config/demo-variants.yaml --config 'run=[demo,demo-quarter,demo-heads]'": (
         {"corpus": 2, "baseline": 3, "gates": 18, "table": 12},
         {"scratch"},
     ),
@@ -112,7 +112,7 @@ def test_every_make_target_of_the_readme_does_what_it_is_for(command: str) -> No
 
 def test_the_settings_that_the_readme_shows_are_settings() -> None:
     shown = reduce(settings.merged, map(yaml.safe_load, re.findall(r"```yaml\n(.*?)```", README, re.DOTALL)))
-    config = settings.merged(yaml.safe_load((ROOT / "config.yaml").read_text(encoding="utf-8")), shown)
+    config = settings.merged(configuration(), shown)
     assert "mine" in settings.resolve(config)
     assert parse_corpus(config["corpora"]["mine"]).source == "en"
     assert parse_corpus(config["corpora"]["my-examples"]).source == "en"

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from checkouts import ROOT, checkout, snakemake
+from checkouts import ROOT, checkout, configuration, snakemake
 from heads.base.files import read_lines, read_yaml, write_json
 from heads.base.names import SPLITS
 from heads.config.settings import merged, resolve
@@ -200,14 +200,14 @@ def test_firefox_translates_the_text_that_is_named_and_never_english_into_englis
     pair = "pt-en" if "PAIR=pt-en" in given else "en-pt"
     assert name == f"firefox-{pair}"
     assert entry.get("train") == (None if train is None else [{"distilled_by": f"firefox/{pair}", **train}])
-    (part,) = read_yaml(ROOT / "config.yaml")["corpora"]["firefox-pt-en"]["train"]
+    (part,) = configuration()["corpora"]["firefox-pt-en"]["train"]
     assert part["source"] == DOCUMENTED
 
 
 @pytest.mark.parametrize("pair", ["en-pt", "pt-en"])
 def test_firefox_is_measured_at_length_on_a_text_with_references_and_within_an_hour_without(pair: str) -> None:
     """At length: six and six lambdas, two seeds, a head budget, BLEU of the text that is named."""
-    name, config = f"firefox-{pair}", read_yaml(ROOT / "config.yaml")
+    name, config = f"firefox-{pair}", configuration()
     words = words_for_snakemake("firefox", f"PAIR={pair}", "TEXT=my texts")
     at_length = resolve(merged(config, read_yaml(ROOT / words[words.index("--configfile") + 1])))[name]
     assert [len(at_length["sweep"]["lambdas"][scope]) for scope in ("enc_self", "all")] == [6, 6]

@@ -12,17 +12,16 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-import yaml
 from test_commands import Job, jobs_in
 from test_readme import LINES, TABLE
 
-from checkouts import ROOT, TINY, checkout, snakemake
+from checkouts import ROOT, TINY, checkout, configuration, snakemake
 from heads.__main__ import main
-from heads.base.files import read_json, read_lines, read_tsv, write_json, write_lines, write_text
+from heads.base.files import read_json, read_lines, read_tsv, read_yaml, write_json, write_lines, write_text
 from heads.base.names import TRANSLATION
 from heads.base.packaged import place_of
 from heads.config.corpora import local_files_of
-from heads.config.settings import resolve
+from heads.config.settings import merged, resolve
 from heads.figures.needs import ACROSS, ANIMATED
 from heads.figures.needs import NEEDS as ALL_FIGURES
 from heads.tables.needs import NEEDS as ALL_TABLES
@@ -33,6 +32,9 @@ TABLES = [name for name, need in ALL_TABLES.items() if TRANSLATION in need.tasks
 FIGURES = [name for name, need in ALL_FIGURES.items() if TRANSLATION in need.tasks]
 
 ONE_MORE = TINY.read_text(encoding="utf-8").replace("all: [50]", "all: [0.002, 50]")
+
+
+VARIANTS = "config/demo-variants.yaml"
 
 
 @pytest.fixture(scope="session")
@@ -77,7 +79,7 @@ def test_jobs_of_these_tests_are_forked_and_not_started(fresh: Path) -> None:
 @pytest.mark.parametrize("alone", ["demo-footnote8", "multi30k", "news-en-de", ""])
 def test_every_experiment_can_be_planned(fresh: Path, alone: str) -> None:
     """All beside one another; and alone one that has not all figures to show, and one without gold trees."""
-    config = yaml.safe_load((fresh / "config.yaml").read_text(encoding="utf-8"))
+    config = merged(configuration(fresh), read_yaml(fresh / VARIANTS))
     experiments = [alone] if alone else list(resolve(config))
     for path in (path for corpus in config["corpora"].values() for path in local_files_of(corpus)):
         (fresh / path).parent.mkdir(parents=True, exist_ok=True)
@@ -87,7 +89,7 @@ def test_every_experiment_can_be_planned(fresh: Path, alone: str) -> None:
         if (pretrained := settings["baseline"]["pretrained"]) and not place_of(pretrained).is_dir():
             stacks = (f"{stack}_{what}" for stack in ("encoder", "decoder") for what in ("layers", "attention_heads"))
             write_text(fresh / pretrained / "config.json", json.dumps(dict.fromkeys(stacks, 6)))
-    done = snakemake(fresh, "-n", "--config", f"run=[{','.join(experiments)}]")
+    done = snakemake(fresh, "-n", "--configfile", VARIANTS, "--config", f"run=[{','.join(experiments)}]")
     assert done.returncode == 0, done.stdout[-2000:]
     trained = re.findall(
         r"^    output: results/([\w-]+)/baseline/seed-\d+/model.safetensors", done.stdout, re.MULTILINE
@@ -346,7 +348,7 @@ def test_another_domain_is_measured_where_a_corpus_names_one_and_nowhere_else(fr
 
 
 def test_roles_are_measured_on_parsed_trees_alone_where_a_corpus_has_no_others(fresh: Path) -> None:
-    corpora = yaml.safe_load((fresh / "config.yaml").read_text(encoding="utf-8"))["corpora"]
+    corpora = configuration(fresh)["corpora"]
     for path in local_files_of(corpora["multi30k"]):
         (fresh / path).parent.mkdir(parents=True, exist_ok=True)
         (fresh / path).touch()
@@ -363,7 +365,7 @@ def test_roles_are_measured_on_parsed_trees_alone_where_a_corpus_has_no_others(f
 
 
 def test_the_parser_reads_gold_words_or_lines_held_out_for_roles_else_the_dev_text(fresh: Path) -> None:
-    corpora = yaml.safe_load((fresh / "config.yaml").read_text(encoding="utf-8"))["corpora"]
+    corpora = configuration(fresh)["corpora"]
     for path in local_files_of(corpora["multi30k"]):
         (fresh / path).parent.mkdir(parents=True, exist_ok=True)
         (fresh / path).touch()

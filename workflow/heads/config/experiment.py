@@ -233,6 +233,13 @@ class Experiment(Closed):
 
 
 @dataclass(frozen=True, slots=True)
+class Changes(Experiment):
+    """One experiment of config.yaml: what differs from `defaults`, or from the experiment that `like` names."""
+
+    like: Name | None = setting(None, "another experiment, whose changes stand where this one says nothing")
+
+
+@dataclass(frozen=True, slots=True)
 class Config(Closed):
     """The whole of config.yaml, or of what is laid over it."""
 
@@ -241,4 +248,4 @@ class Config(Closed):
     )
     corpora: Mapping[Name, Corpus] = required("parallel texts by name")
     defaults: Experiment = required("what every experiment has that does not say otherwise: the paper's values")
-    experiments: Mapping[Name, Experiment | None] = required("experiments by name: what differs from defaults")
+    experiments: Mapping[Name, Changes | None] = required("experiments by name: what differs from defaults")

@@ -328,8 +328,9 @@ class Plan:
         """As `inputs_read`, of a table or figure of this name. Raises UserError where there is nothing to read."""
         if paths := self.inputs_read(need, experiments):
             return paths
-        others = " or ".join([other for other in self.experiments if self._has_files_of(need, other)][:3])
-        raise UserError(f"{name} has nothing to read of {', '.join(experiments)}: ask for it of {others or 'others'}.")
+        able = [other for other in {**dict.fromkeys(self.run), **self.experiments} if self._has_files_of(need, other)]
+        others = " or ".join(able[:3]) or "others"
+        raise UserError(f"{name} is not available for {', '.join(experiments)}: ask for it of {others}.")
 
     def inputs_read(self, need: Need, experiments: Iterable[str]) -> list[str]:
         """The files that a table or figure reads, without those that an experiment does not have."""

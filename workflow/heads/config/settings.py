@@ -52,6 +52,8 @@ OF_IMPORTS = (
     *("source_language", "target_language"),
 )
 """Keys of the section `baseline` that the stage of that name is not given: it is not run where they say anything."""
+LIKE = "like"
+"""The key of an experiment that names the one whose changes it starts from."""
 
 
 Section = TypeVar("Section", bound=Closed)
@@ -94,11 +96,13 @@ def resolve(config: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         check_corpus(corpus)
     validated(Experiment, config["defaults"], "defaults", whole=True)
     experiments = {}
-    for name, changes in config["experiments"].items():
-        experiment = merged(config["defaults"], changes or {})
+    # Those that are like none come first, so that a fault is named where it is written.
+    for name in sorted(config["experiments"], key=lambda name: LIKE in (config["experiments"][name] or {})):
+        changes = changes_of(name, config["experiments"])
+        experiment = merged(config["defaults"], changes)
         entry = config["corpora"].get(experiment["corpus"])
         if entry is not None and task_of(entry) == CLASSIFICATION:
-            experiment = classifying(name, experiment, changes or {})
+            experiment = classifying(name, experiment, changes)
         check_together(name, experiment, config)
         # How many heads an imported model has, its folder tells: `heads.config.plan` asks when it is needed.
         trained_here = not experiment["baseline"]["pretrained"]
@@ -107,6 +111,24 @@ def resolve(config: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         if name not in experiments:
             raise UserError(f"run names {name!r}, which is not under experiments.{nearest(name, experiments)}")
     return experiments
+
+
+def changes_of(name: str, experiments: Mapping[str, Any], below: tuple[str, ...] = ()) -> dict[str, Any]:
+    """What an experiment changes of the defaults: its own settings, laid over those of the experiment it is `like`.
+
+    below: the experiments that led here. Raises UserError where `like` names none, or leads back to one of them.
+    """
+    own = dict(experiments[name] or {})
+    other = own.pop(LIKE, None)
+    if other is None:
+        return own
+    if other not in experiments:
+        raise UserError(
+            f"experiments.{name}.{LIKE} names {other!r}, which is not under experiments.{nearest(other, experiments)}"
+        )
+    if other in (name, *below):
+        raise UserError(f"experiments.{name}.{LIKE} leads back to {other}: leave out one {LIKE} of the circle.")
+    return merged(changes_of(other, experiments, (name, *below)), own)
 
 
 def classifying(name: str, experiment: dict[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
