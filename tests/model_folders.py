@@ -104,4 +104,4 @@ def greedy(folder: Path, lines: list[str]) -> list[str]:
     """Greedy translations by the model of a folder."""
     torch.set_num_threads(1)
     one = open_translator(folder, torch.device("cpu"), beam=1, length_penalty=0.0, batch_tokens=40, max_pieces=90)
-    return [line for block in translated(lines, one, block_lines=50, tell=print) for line in block]
+    return [line for block in translated(lines, one, block_lines=50, report=print) for line in block]

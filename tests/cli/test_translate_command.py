@@ -106,7 +106,7 @@ def test_a_long_line_is_translated_in_parts_cut_before_words_and_told_of(experim
     texts = short.source.decode(parts)
     assert " ".join(texts) == line
     told: list[str] = []
-    blocks = translated(["a cat", line], short, block_lines=1, tell=told.append)
+    blocks = translated(["a cat", line], short, block_lines=1, report=told.append)
     joined = " ".join(alone(experiment.baseline, text) for text in texts)
     assert list(blocks) == [[alone(experiment.baseline, "a cat")], [joined]]
     assert len(told) == 1
@@ -131,7 +131,7 @@ def test_no_more_than_a_block_is_read_before_it_is_answered(experiment: Experime
             taken += 1
             yield SOURCE[taken % 3]
 
-    blocks = translated(endless(), translator(experiment.pruned), block_lines=4, tell=print)
+    blocks = translated(endless(), translator(experiment.pruned), block_lines=4, report=print)
     assert [(len(next(blocks)), taken) for _ in range(3)] == [(4, 4), (4, 8), (4, 12)]
 
 

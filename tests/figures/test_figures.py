@@ -327,10 +327,10 @@ def test_gold_cells_lead_from_the_word_that_looks_to_its_partner() -> None:
     assert maps.gold_cells(sentence, "root dependent-to-head") == []
 
 
-def test_the_telling_head_is_the_most_accurate_one_that_was_measured() -> None:
+def test_the_head_with_the_clearest_role_is_the_most_accurate_one_that_was_measured() -> None:
     rows = role_rows(("positional", "-1", 0.4, np.nan, 0), ("rare", "one of two rarest", np.nan, np.nan, 0))
     rows = pd.concat([rows, rows.assign(head=2, accuracy=0.7)[:1]], ignore_index=True)
-    (found,) = maps.telling_heads(rows)
+    (found,) = maps.clearest_heads(rows)
     assert (found.head, found.name, found.holds) == (2, "-1", False)
 
 

@@ -135,7 +135,7 @@ def test_a_file_has_each_tensor_of_its_model_and_no_other() -> None:
     for items, told in (
         ({key: item for key, item in file.items.items() if key != name}, f"lacks {name}"),
         ({**file.items, name: wide}, rf"{name} is \(6, 3\), by its options \(6, 6\)"),
-        ({**file.items, "Wpos": wide}, "has Wpos, which its options do not tell of"),
+        ({**file.items, "Wpos": wide}, "has Wpos, which its options do not name"),
     ):
         with pytest.raises(UserError, match=told):
             check_tensors(HERE, MarianFile(items), model)

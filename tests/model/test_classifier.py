@@ -139,7 +139,7 @@ def test_a_classifier_comes_back_from_its_folder_and_is_taken_for_no_translator(
 def test_a_translator_tells_no_labels(tiny_model: Callable[..., Any], tmp_path: Path) -> None:
     save_folder(tiny_model(), tmp_path, {}, {})
     assert type(load_model(tmp_path)) is type(load_folder(tmp_path))
-    with pytest.raises(UserError, match="is of a model that translates, and tells no labels"):
+    with pytest.raises(UserError, match="is of a model that translates, and predicts no labels"):
         load_classifier(tmp_path)
 
 

@@ -144,11 +144,11 @@ def test_a_table_of_heads_that_lost_its_end_is_named_or_as_it_was(
     [
         ([], "rows are of no attention, which is no scope"),
         (table()[:12], "rows are of dec_self and enc_self, which is no scope"),
-        ([*table(), table()[4]], "row 19 tells of head 1 of enc_self layer 1 again"),
+        ([*table(), table()[4]], "row 19 names head 1 of enc_self layer 1 again"),
         ([*table(), {**table()[0], "layer": "2", "open": "1"}], "keeps head 0 of enc_self layer 2"),
         ([*table()[:-1], {**table()[-1], "open": "yes"}], "row 18 is damaged"),
         ([{**row, "layer": "one"} for row in table()], "row 1 is damaged"),
-        ([row for row in table() if row["layer"] + row["head"] != "12"], "no row tells of head 2 of dec_enc layer 1"),
+        ([row for row in table() if row["layer"] + row["head"] != "12"], "no row names head 2 of dec_enc layer 1"),
         ([*table(), {**table()[0], "attention": "dec_dec"}], "dec_dec"),
     ],
 )

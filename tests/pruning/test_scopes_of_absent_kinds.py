@@ -95,7 +95,7 @@ def test_tables_of_heads_tell_of_the_kinds_that_there_are(tiny_shape: Shape, tmp
         write_tsv(folder / "heads.tsv", kept, COLUMNS)
         assert read_open_heads(folder / "heads.tsv", shape)["enc_self"] == cut["enc_self"]
     write_tsv(tmp_path / "tiny/pruned/all/lam-0.2/seed-1/heads.tsv", rows[:6], COLUMNS)
-    with pytest.raises(UserError, match="no row tells of dec_enc: delete"):
+    with pytest.raises(UserError, match="no row names dec_enc: delete"):
         read_open_heads(tmp_path / "tiny/pruned/all/lam-0.2/seed-1/heads.tsv", shape)
     with pytest.raises(UserError, match="rows are of dec_enc, which is no scope"):
         open_heads_of(as_read[6:], shape)

@@ -78,12 +78,12 @@ def test_a_label_that_training_does_not_have_is_named(
 
 def test_one_label_is_nothing_to_tell_apart(tmp_path: Path) -> None:
     write_lines(tmp_path / "train.txt", ["neutral"] * 3)
-    with pytest.raises(UserError, match="has no two labels to tell apart"):
+    with pytest.raises(UserError, match="has fewer than two labels"):
         learn_labels(tmp_path / "train.txt", tmp_path / "target.model")
 
 
 def test_labels_whose_file_was_changed_are_damaged(bpe: Path, tmp_path: Path) -> None:
     told = (bpe / "target.json").read_text(encoding="utf-8")
     (tmp_path / "target.json").write_text(told.replace("neutral", "natural"), encoding="utf-8")
-    with pytest.raises(UserError, match=r"damaged|tells no labels"):
+    with pytest.raises(UserError, match=r"damaged|names no labels"):
         opened(tmp_path / "target.model")

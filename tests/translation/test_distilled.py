@@ -33,7 +33,7 @@ class Stopped(Exception):
 def backwards(calls: list[list[str]], *, stop_after: int | None = None) -> Any:
     """In the place of translating: each line reversed; stops after so many blocks."""
 
-    def translated(lines: Any, translator: object, *, block_lines: int, tell: object) -> Any:
+    def translated(lines: Any, translator: object, *, block_lines: int, report: object) -> Any:
         waiting = list(lines)
         for first in range(0, len(waiting), block_lines):
             if stop_after is not None and len(calls) == stop_after:

@@ -250,7 +250,7 @@ def by_merges(folder: Path) -> None:
         (lambda f: spoilt(f, "config.json", id2label={"0": "LABEL_0", "1": "LABEL_1", "2": "x"}), r"does not say what"),
         (
             lambda f: spoilt(f, "config.json", id2label={"0": "a", "1": "b"}),
-            r"tells 3 labels apart, and not 2: name them",
+            r"has 3 labels, and not 2: name them",
         ),
         (
             lambda f: spoilt(f, "config.json", id2label={"0": "a", "1": "A", "2": "b"}),

@@ -47,7 +47,7 @@ def gates_without(model: Encoder, masked: Collection[Head]) -> dict[str, list[Te
 
 
 def columns_of(metric: Metric) -> tuple[str, ...]:
-    """Columns of `ablation_rows`: COLUMNS, and what is told beside the metric."""
+    """Columns of `ablation_rows`: COLUMNS, and what is written beside the metric."""
     beside = [(name, f"{name}_change", f"{name}_p_value") for name in metric.beside]
     return (*metric.named(COLUMNS), *(column for columns in beside for column in columns))
 

@@ -43,7 +43,7 @@ class Translated:
 
 @dataclass(frozen=True, slots=True)
 class Classified:
-    """An example, the place of the label that a model told among all labels, and the weights of its heads meanwhile.
+    """An example, the place of the predicted label among all labels, and the weights of its heads meanwhile.
 
     words: from `framed`. weights: [N, P, P], heads in the order of `ModelShape.heads`, signs among the P subwords.
     """

@@ -39,7 +39,7 @@ class Metric:
     drawn: Callable[[Answers, Answers, int], Found]
     """The score of answers and of so many draws of them; of as many answers always the same draws."""
     beside: Mapping[str, Paired] = field(default_factory=dict)
-    """Other scores of the same answers that are told beside it, by name."""
+    """Other scores of the same answers that are reported beside it, by name."""
 
     def named(self, columns: Sequence[str]) -> tuple[str, ...]:
         """Columns that are named after BLEU, named after this one."""

@@ -122,7 +122,7 @@ def translate_all(model: Encoder, batches: Sequence[TimedBatch], settings: Speed
 def ending_after(model: Encoder, pieces: int) -> Iterator[None]:
     """Within the block one search ends all its hypotheses after `pieces` subwords, not before and not later.
 
-    Labels are told at once by themselves.
+    Labels are predicted at once.
     """
     if model.shape.alone:
         yield

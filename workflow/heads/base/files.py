@@ -91,7 +91,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def open_text(path: Path) -> IO[str]:
-    """Open a plain or gzipped UTF-8 text file for reading, told apart by its name's ending."""
+    """Open a plain or gzipped UTF-8 text file for reading, distinguished by its name's ending."""
     if not path.exists():
         raise UserError(f"{path} does not exist: give the path of an existing file.")
     if path.is_dir():

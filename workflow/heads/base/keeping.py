@@ -140,7 +140,7 @@ def _benchmark(job: Job) -> dict[str, float]:
 
 
 def settings_of(experiment: str, work: Sequence[Job]) -> str:
-    """What every stage was told, as YAML: sections, and the entry of the corpus."""
+    """The settings of every stage, as YAML: sections, and the entry of the corpus."""
     entries = sorted({name for job in work for name in job.inputs if re.search("/corpora/[^/]+/settings.yaml$", name)})
     told: dict[str, Any] = {"corpora": {Path(name).parent.name: read_yaml(Path(name)) for name in entries}}
     for path in sorted(RESULTS.glob(f"{experiment}/settings/*.yaml")):
@@ -169,7 +169,7 @@ def story(experiment: str, work: Sequence[Job], costs: Sequence[Mapping[str, Any
         "",
         "Written from the results by `python -m heads keep`. `tables/` holds this experiment's rows of every table and",
         "`figures/` those that tell the story; captions of both stand in [workflow/report](../../../workflow/report).",
-        "`settings.yaml` is what each stage was told, `jobs.tsv` what each rule took and the command of its first job.",
+        "`settings.yaml` has the settings of each stage, `jobs.tsv` each rule's cost and first command.",
         "",
         "| | |",
         "|---|---|",

@@ -35,7 +35,7 @@ PARSED_TREES = ("stanza", "own")
 
 SIDES = ("source", "target")
 TASK = "task"
-"""What settings of stages tell where the target is no text."""
+"""The key in settings of stages where the target is no text."""
 TRANSLATION, CLASSIFICATION, EMBEDDING = "translation", "classification", "embedding"
 """What models are trained for: to write the target, to tell the label of an example, or to make one vector of it."""
 METRICS = BLEU, ACCURACY, COSINE = ("bleu", "accuracy", "cosine")

@@ -20,7 +20,7 @@ def add_device_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_language_arguments(parser: argparse.ArgumentParser) -> None:
-    """The flags by which a model of several languages is told which to translate."""
+    """The flags that name the languages of a model that has several."""
     parser.add_argument("--prefix", default="", help='what each source sentence begins with, such as ">>ru<<"')
     parser.add_argument("--source-language", default="", help="of M2M100, NLLB or mBART: en, eng_Latn or en_XX")
     parser.add_argument("--target-language", default="", help="of M2M100, NLLB or mBART: de, deu_Latn or de_DE")

@@ -1,4 +1,4 @@
-"""Tell the label of every test example, and score them by accuracy and Matthews' correlation."""
+"""Predict the label of every test example, and score them by accuracy and Matthews' correlation."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--alignment",
         type=Path,
-        help="table of alignment heads to tell ctranslate2 of; default: alignment_heads.tsv in the folder of the model",
+        help="table of alignment heads for ctranslate2; default: alignment_heads.tsv in the folder of the model",
     )
 
 
@@ -54,10 +54,10 @@ def run(arguments: argparse.Namespace) -> None:
     told = {"sentences": sentences, "quantization": quantization, "alignment": arguments.alignment}
     difference = export_any(arguments.model, arguments.out, form, **told)
     if shape.alone and difference is None:
-        print(f"{arguments.out}: README.md in it tells what it is", file=sys.stderr)
+        print(f"{arguments.out}: README.md in it says what it is", file=sys.stderr)
     elif difference is None:
         print(f"python -m heads translate --model {arguments.out} < source.txt", file=sys.stderr)
     else:
         of = "in a part of a vector of length 1" if shape.embeds else "nats a subword"
         farthest = f"{arguments.out} differs from ours by at most {difference:.1e} {of}"
-        print(f"{farthest}; its README.md tells how to use it", file=sys.stderr)
+        print(f"{farthest}; its README.md says how to use it", file=sys.stderr)

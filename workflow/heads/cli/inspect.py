@@ -53,7 +53,7 @@ def run(arguments: argparse.Namespace) -> None:
             languages=(arguments.source_language, arguments.target_language),
             device=arguments.device,
             threads=arguments.threads,
-            tell=progress.tell,
+            report=progress.report,
         )
     write_text(arguments.output, found.html)
     write_text(table, found.heads.to_csv(sep="\t", index=False, lineterminator="\n"))

@@ -16,7 +16,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Write the folder of the experiment and tell how large it is."""
+    """Write the folder of the experiment and say how large it is."""
     folder = keep(arguments.experiment, jobs(), arguments.to)
     for place in (folder, arguments.to):
         files = [path for path in place.rglob("*") if path.is_file()]

@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> str:
-    """Choose sentences, let the model translate them or tell their labels, write the maps."""
+    """Choose sentences, let the model translate them or predict their labels, write the maps."""
     content = read_yaml(arguments.settings)
     settings, search = section(MapsSettings, content["maps"]), section(TranslateSettings, content["translate"])
     device = pick(arguments.device, arguments.threads)

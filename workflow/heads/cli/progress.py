@@ -1,4 +1,4 @@
-"""Run Snakemake and tell a person on one line how far it is and what remains; at the end, print what was pruned."""
+"""Run Snakemake and show on one line how far it is and what remains; at the end, print what was pruned."""
 
 from __future__ import annotations
 

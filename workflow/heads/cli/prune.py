@@ -49,18 +49,18 @@ def run(arguments: argparse.Namespace) -> None:
     wish, lines = wish_of(arguments.keep, arguments.loss, arguments.updates), read_lines(arguments.text)
     splits = splits_of(lines, arguments.sentences)
     languages = (arguments.source_language, arguments.target_language)
-    tell = partial(print, file=sys.stderr, flush=True)
+    report = partial(print, file=sys.stderr, flush=True)
     with opened(arguments.model, arguments.prefix, languages=languages) as folder:
         wish.sizes(heads_of(folder, wish.scope))
         asked = {"model": arguments.model, "text": fingerprint_of(splits), "updates": wish.updates}
         asked |= {"languages": " ".join(languages)} if any(languages) else {}
         place = Workplace(arguments.output.with_name(f".{arguments.output.name}.unfinished"), asked)
         place.lay_out(folder)
-    place.answer(splits, arguments.device, tell)
-    smaller, lost, tried = shrunk(place, wish, arguments.device, arguments.threads, tell)
-    shown = pruned_page(place, shown_name(arguments.model), wish.scope, tried, arguments.device, tell)
+    place.answer(splits, arguments.device, report)
+    smaller, lost, tried = shrunk(place, wish, arguments.device, arguments.threads, report)
+    shown = pruned_page(place, shown_name(arguments.model), wish.scope, tried, arguments.device, report)
     export_any(smaller, arguments.output, arguments.format)
     write_text(arguments.output.with_name(f"{arguments.output.name}.html"), shown)
     for line in as_told(place, wish.scope, lost, speed_won(place, smaller, arguments.device, 1)):
-        tell(line)
+        report(line)
     place.remove()

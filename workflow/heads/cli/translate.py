@@ -57,11 +57,11 @@ def run(arguments: argparse.Namespace) -> None:
         batch_tokens=arguments.batch_tokens,
         max_pieces=arguments.max_pieces,
     )
-    tell = partial(print, file=sys.stderr)
-    source = plain_lines(sys.stdin.buffer, tell)
+    report = partial(print, file=sys.stderr)
+    source = plain_lines(sys.stdin.buffer, report)
     block_lines = 1 if sys.stdin.isatty() else BLOCK_LINES
     try:
-        for block in translated(source, translator, block_lines=block_lines, tell=tell):
+        for block in translated(source, translator, block_lines=block_lines, report=report):
             with told_when_full(Path("the standard output")):
                 sys.stdout.buffer.write("".join(f"{line}\n" for line in block).encode())
                 sys.stdout.buffer.flush()

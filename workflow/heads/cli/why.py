@@ -1,4 +1,4 @@
-"""Tell from what a result was made: code, versions, device, seed, settings, and all files and jobs behind it."""
+"""Show what a result was made from: code, versions, device, seed, settings, and all files and jobs behind it."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ class LrpSettings(Closed):
         "its own constants; rescaled after each operation, attention by derivatives. voita-2021 costs as much as the "
         "first four together. Claims are decided by plain with signed shares, the paper as written, and say where "
         "its other shares or z-plus differ; heads are sorted and chosen by absolute shares of the first rule. "
-        "lrp_conservation.tsv tells what every rule kept.",
+        "lrp_conservation.tsv has what every rule kept.",
     )
 
 

@@ -318,7 +318,7 @@ def has_alignment(entry: Mapping[str, Any], split: str = "dev") -> bool:
 
 
 def compared_flags(entries: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """The flag that tells experiments, by the entries of their corpora, whose numbers are not compared with WMT's."""
+    """The flag that names experiments, by the entries of their corpora, whose numbers are not compared with WMT's."""
     found = {experiment: entry.get("compared_with", WMT) for experiment, entry in entries.items()}
     others = [f"{experiment}={corpus}" for experiment, corpus in found.items() if corpus != WMT]
     return ["--compared-with", *others] if others else []

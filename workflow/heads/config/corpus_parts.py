@@ -94,7 +94,7 @@ def _as_alignment(value: Any) -> Any:
 
 
 def keys_of(value: Any) -> Any:
-    """The keys of a mapping, to tell its shape by; nothing else has any."""
+    """The keys of a mapping, to recognise its shape by; nothing else has any."""
     return value if isinstance(value, Mapping) else ()
 
 
@@ -151,7 +151,7 @@ def _as_number(value: Any) -> Any:
 
 
 Told = Annotated[Count, BeforeValidator(_as_number, json_schema_input_type=Count)]
-"""A number that may be told as text, as inside the braces of --config all is."""
+"""A number that may be given as text, as inside the braces of --config all is."""
 
 
 @dataclass(frozen=True, slots=True)

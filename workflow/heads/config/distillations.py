@@ -59,7 +59,7 @@ class Distillations:
         return [word for path in self.text_of(part) for word in ("--text", path)] + member
 
     def against_flags(self, experiment: Mapping[str, Any]) -> list[str]:
-        """What tells the command that scores a resolved experiment which model wrote the targets of test.
+        """The flag for the command that scores a resolved experiment which model wrote the targets of test.
 
         Nothing for references, so that what was scored before is not scored again.
         """

@@ -25,7 +25,7 @@ def pretrained_files(name: str, experiment: Mapping[str, Any], task: str) -> lis
 def sized_by_folder(name: str, experiment: Mapping[str, Any], task: str) -> dict[str, Any]:
     """An experiment with numbers of heads in the place of shares, by the model in that folder.
 
-    Raises UserError as `pretrained_files`, and if the folder does not tell how many heads there are.
+    Raises UserError as `pretrained_files`, and if the folder does not say how many heads there are.
     """
     found, folder = _format_of(name, experiment, task)
     heads = _heads_of(name, experiment, found, folder)

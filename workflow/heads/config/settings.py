@@ -104,7 +104,7 @@ def resolve(config: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         if entry is not None and task_of(entry) == CLASSIFICATION:
             experiment = classifying(name, experiment, changes)
         check_together(name, experiment, config)
-        # How many heads an imported model has, its folder tells: `heads.config.plan` asks when it is needed.
+        # Only its folder says how many heads an imported model has: `heads.config.plan` asks when it is needed.
         trained_here = not experiment["baseline"]["pretrained"]
         experiments[name] = sized_by_settings(f"experiments.{name}", experiment) if trained_here else experiment
     for name in config["run"]:

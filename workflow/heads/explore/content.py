@@ -19,7 +19,7 @@
                    wanted}]                      of maps.json; wanted is of examples alone: the label in the corpus
       models     [{run, name, kind, scope, asked, score,
                    live "1101…",                 a digit a head, in the order of `table`
-                   translations [text],          by sentence, or the labels told; null where none were kept
+                   translations [text],          by sentence, or the predicted labels; null where none were kept
                    written [[piece]],              the same in subwords, null for a label
                    attention [{kind: base64}]}]  by sentence, see heads.analysis.attention_maps; null where not kept
       points     [{run, series, name, scope, kept, of, score}]     the curves, of table_pruning.tsv, table_selection.tsv

@@ -23,7 +23,7 @@ CROSS_WORDS = {"being written": "now", "written last": "last", "written next": "
 """What is written on a cross-attention head that looks at the source of such a target token."""
 ALIGNMENT = {"aer": "aer", "low": "aer_low", "high": "aer_high", "offset": "offset", "offset_aer": "offset_aer"}
 ALIGNMENT |= {"precision": "precision", "recall": "recall"}
-"""What is told of a head's word alignment, and its column in `alignment_heads.tsv`."""
+"""What is shown of a head's word alignment, and its column in `alignment_heads.tsv`."""
 
 
 def measures_of(task: str, score: str, *tables: pd.DataFrame | None) -> list[dict[str, str]]:

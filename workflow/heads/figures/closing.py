@@ -32,7 +32,7 @@ Strip = dict[int, NDArray[np.float64]]
 
 
 def strips(gates: pd.DataFrame) -> dict[str, Strip]:
-    """The recorded probabilities by what the gates were told, the control first; see `pruned_by_gates`.
+    """The recorded probabilities by what the gates were given, the control first; see `pruned_by_gates`.
 
     gates: the frame of `gates.jsonl` of the runs of one experiment, scope and seed.
     """

@@ -1,4 +1,4 @@
-"""Attention of the most telling encoder heads on real sentences (Voita et al., sec. 5)."""
+"""Attention of the encoder heads with the clearest roles on real sentences (Voita et al., sec. 5)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ GOLD = "#D55E00"
 
 
 @dataclass(frozen=True, slots=True)
-class Telling:
+class ClearHead:
     """A head worth showing: the best of all heads at one measure."""
 
     layer: int
@@ -36,7 +36,7 @@ class Telling:
     holds: bool
 
 
-def telling_heads(roles: pd.DataFrame) -> list[Telling]:
+def clearest_heads(roles: pd.DataFrame) -> list[ClearHead]:
     """The most accurate head at the offsets -1 and +1, at each relation and direction, and at rare words.
 
     roles: `roles.tsv` of one run. Measures without cases are left out; ties go to the first head.
@@ -51,7 +51,7 @@ def telling_heads(roles: pd.DataFrame) -> list[Telling]:
         if (role, name) in measured:
             best = measured[role, name].sort_values("accuracy", ascending=False, kind="stable").iloc[0]
             scores = (float(best["accuracy"]), float(best["baseline"]), bool(best["reaches"]), bool(best["holds"]))
-            found.append(Telling(int(best["layer"]), int(best["head"]), role, name, *scores))
+            found.append(ClearHead(int(best["layer"]), int(best["head"]), role, name, *scores))
     # More relations than places: those with the smallest gain over the baseline go.
     gains = sorted((t.accuracy - t.baseline for t in found if t.role == "syntactic"), reverse=True)
     places = MOST_MAPS - sum(t.role != "syntactic" for t in found)
@@ -69,25 +69,25 @@ def gold_cells(sentence: dict[str, Any], name: str) -> list[tuple[int, int]]:
     return cells
 
 
-def sentence_for(sentences: list[dict[str, Any]], telling: Telling, turn: int) -> dict[str, Any]:
+def sentence_for(sentences: list[dict[str, Any]], chosen: ClearHead, turn: int) -> dict[str, Any]:
     """The first sentence with most arcs of the head's relation; for other roles they take turns."""
-    if telling.role != "syntactic":
+    if chosen.role != "syntactic":
         return sentences[turn % len(sentences)]
-    return max(sentences, key=lambda sentence: len(gold_cells(sentence, telling.name)))
+    return max(sentences, key=lambda sentence: len(gold_cells(sentence, chosen.name)))
 
 
 def attention_maps(frames: Frames, experiment: str) -> Figure:
-    """One map for each telling head of the baseline, words that attend in rows; the gold arcs' cells are framed."""
+    """One map for each such head of the baseline, words that attend in rows; the gold arcs' cells are framed."""
     heads = int(frames["model.json"]["head"].max()) + 1
     sentences = [sentence for maps in first_seed(frames["maps.json"])["maps"] for sentence in maps]
-    shown = telling_heads(first_of(first_seed(frames["roles.tsv"]), "trees")) if sentences else []
+    shown = clearest_heads(first_of(first_seed(frames["roles.tsv"]), "trees")) if sentences else []
     rows = max(1, -(-len(shown) // COLUMNS))
-    title = f"Attention of the most telling encoder heads, unpruned model, experiment “{experiment}”"
+    title = f"Attention of the encoder heads with the clearest roles, unpruned model, experiment “{experiment}”"
     figure, axes = new_figure(0.45 + 2.3 * rows, title, nrows=rows, ncols=COLUMNS)
-    for turn, (each, telling) in enumerate(zip(axes.flat, shown, strict=False)):
-        sentence = sentence_for(sentences, telling, turn)
-        weights = encoder_on_words(sentence)[telling.layer * heads + telling.head]
-        _map(cast(Axes, each), sentence, weights, telling)
+    for turn, (each, chosen) in enumerate(zip(axes.flat, shown, strict=False)):
+        sentence = sentence_for(sentences, chosen, turn)
+        weights = encoder_on_words(sentence)[chosen.layer * heads + chosen.head]
+        _map(cast(Axes, each), sentence, weights, chosen)
     for each in axes.flat[len(shown) :]:
         each.set_axis_off()
     if not shown:
@@ -95,7 +95,7 @@ def attention_maps(frames: Frames, experiment: str) -> Figure:
     return figure
 
 
-def _map(axes: Axes, sentence: dict[str, Any], weights: NDArray[np.float64], telling: Telling) -> None:
+def _map(axes: Axes, sentence: dict[str, Any], weights: NDArray[np.float64], chosen: ClearHead) -> None:
     axes.imshow(weights, cmap="Blues", vmin=0, vmax=1, aspect="equal")
     places, words = range(len(weights)), [_short(word) for word in sentence["words"]]
     axes.set_xticks(places, words, rotation=90, fontsize=5)
@@ -105,24 +105,24 @@ def _map(axes: Axes, sentence: dict[str, Any], weights: NDArray[np.float64], tel
     axes.grid(visible=False)
     axes.spines[:].set_visible(True)
     axes.spines[:].set_color("#BBBBBB")
-    for row, column in gold_cells(sentence, telling.name) if telling.role == "syntactic" else []:
+    for row, column in gold_cells(sentence, chosen.name) if chosen.role == "syntactic" else []:
         axes.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, fill=False, edgecolor=GOLD, linewidth=1.1))
-    axes.set_xlabel(_caption(telling), fontsize=6, labelpad=3)
+    axes.set_xlabel(_caption(chosen), fontsize=6, labelpad=3)
 
 
 def _short(word: str) -> str:
     return word if len(word) <= 12 else word[:11] + "…"
 
 
-def _caption(telling: Telling) -> str:
-    if telling.role == "positional":
-        what = f"offset {telling.name.replace('-', MINUS)} in subwords"
-    elif telling.role == "syntactic":
-        what = relation_label(telling.name, short=False)
+def _caption(chosen: ClearHead) -> str:
+    if chosen.role == "positional":
+        what = f"offset {chosen.name.replace('-', MINUS)} in subwords"
+    elif chosen.role == "syntactic":
+        what = relation_label(chosen.name, short=False)
     else:
         what = "one of two rarest"
-    score = f"{telling.accuracy:.0%}"
-    if telling.role == "syntactic":
-        score += f", baseline {telling.baseline:.0%}"
-    missed = "" if telling.holds else "\n(not surely a role)" if telling.reaches else "\n(below the threshold)"
-    return f"{what}: {score}\nlayer {telling.layer + 1}, head {telling.head + 1}{missed}"
+    score = f"{chosen.accuracy:.0%}"
+    if chosen.role == "syntactic":
+        score += f", baseline {chosen.baseline:.0%}"
+    missed = "" if chosen.holds else "\n(not surely a role)" if chosen.reaches else "\n(below the threshold)"
+    return f"{what}: {score}\nlayer {chosen.layer + 1}, head {chosen.head + 1}{missed}"

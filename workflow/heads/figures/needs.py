@@ -6,7 +6,7 @@ from heads.tables.needs import BOTH, EITHER, MEASURED, SCORE, Need
 from heads.tables.needs import NEEDS as TABLE_NEEDS
 
 SCORED = (*SCORE, "model.json")
-"""The score tells what scores are against; figures that show only other files of scores read it too."""
+"""The score says what scores are against; figures that show only other files of scores read it too."""
 ENCODER, ALL = ("enc_self",), ("all",)
 
 NEEDS: dict[str, Need] = {

@@ -72,7 +72,7 @@ def _shares(axes: Axes, xlabel: str, ylabel: str) -> None:
 
 
 def _label_targets(axes: Axes, points: pd.DataFrame, x: str) -> None:
-    """Write what gates were told below the mean of all seeds and its bar, but for those near one already written."""
+    """Write what gates were given below the mean of all seeds and its bar, but for those near one already written."""
     means, spread = over_seeds(points, [x, "score"])
     width, height = (abs(high - low) for low, high in (axes.get_xlim(), axes.get_ylim()))
     style: dict[str, Any] = {"fontsize": 5, "ha": "center", "va": "top", "path_effects": HALO}

@@ -41,7 +41,7 @@ LOOKS = {
     NOT_SETTLED: Look("#D4D4D4", "…", "not settled: trainings behind it had not ended"),
     "": Look("#FFFFFF", MINUS, "not measured"),
 }
-"""By verdict, in the order of the legend. Lightness and sign tell them apart without colour."""
+"""By verdict, in the order of the legend. Lightness and sign distinguish them without colour."""
 
 OTHERWISE = Look("#FFFFFF", "*", "of these another reading of relevance says otherwise: its sums, absolute, or z⁺")
 """The mark beside a verdict that hangs on how relevance is read."""

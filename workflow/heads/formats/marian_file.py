@@ -165,7 +165,7 @@ def _npz_items(path: Path, content: bytes) -> Iterator[Item]:
             if any(entry.compress_type != zipfile.ZIP_STORED for entry in entries):
                 raise UserError(f"{path} is compressed: save it again, with numpy.savez.")
             if sum(entry.file_size for entry in entries) > len(content):
-                raise UserError(f"{path} holds less than it tells of: {AGAIN}.")
+                raise UserError(f"{path} holds less than its header says: {AGAIN}.")
             arrays = [(entry.filename, archive.read(entry)) for entry in entries]
     except (*wrong, KeyError, IndexError, zlib.error) as error:
         raise UserError(f"{path} is cut off or damaged ({error}): {AGAIN}.") from None

@@ -82,7 +82,7 @@ def _told(folder: Path, key: str) -> list[list[Path]]:
 
 
 def _model(folder: Path) -> Path:
-    """The only model of a folder, or the only one that settings name. Raises UserError where it cannot be told."""
+    """The only model of a folder, or the only one that settings name. Raises UserError where it is not clear."""
     named = {path for paths in _told(folder, "models") for path in paths if _is_model(path)}
     found = sorted(named) or _models(folder)
     if len(found) > 1:
@@ -93,7 +93,7 @@ def _model(folder: Path) -> Path:
 
 
 def _vocabularies(folder: Path) -> tuple[Path, Path]:
-    """SentencePiece models of source and target. Raises UserError where they cannot be told, or are of another kind."""
+    """SentencePiece models of source and target. Raises UserError where they are not clear, or are of another kind."""
     pairs = {(paths[0], paths[1]) for paths in _told(folder, "vocabs") if len(paths) == 2}
     found = sorted(folder.glob(f"*{SEGMENTER}"))
     sources, targets = ([path for path in found if path.name.startswith(start)] for start in (SOURCES, TARGETS))

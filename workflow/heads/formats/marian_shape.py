@@ -147,9 +147,9 @@ def check_tensors(path: Path, file: MarianFile, model: MarianShape) -> None:
     wanted = shapes_of(model)
     for name in sorted(found.keys() | wanted.keys()):
         if name not in wanted:
-            raise UserError(f"{path} has {name}, which its options do not tell of: only plain Transformers are read.")
+            raise UserError(f"{path} has {name}, which its options do not name: only plain Transformers are read.")
         if name not in found:
-            raise UserError(f"{path} lacks {name}, which its options tell of: copy it again.")
+            raise UserError(f"{path} lacks {name}, which its options name: copy it again.")
         if found[name] != wanted[name]:
             raise UserError(f"{path}: {name} is {found[name]}, by its options {wanted[name]}: copy it again.")
 

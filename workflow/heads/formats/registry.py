@@ -30,7 +30,7 @@ class Format:
     files: Callable[[Path], Sequence[Path]]
     """All that an import reads."""
     heads: Callable[[Path], Heads]
-    """Empty where a folder does not tell: what is wrong with it is told by the import, which reads all of it."""
+    """Empty where a folder does not say: the import, which reads all of it, reports what is wrong."""
     not_there: Callable[[Path], str]
     """What to say where there is no such folder."""
 

@@ -55,7 +55,7 @@ class ExampleEncoder(Encoder):
     ) -> Tensor:
         """The one state [B, 1, D] of examples [B, S], of which `projection` makes their answer.
 
-        target: not read, as a label is told at once.
+        target: not read, as a label is predicted at once.
         """
         return self.summed_up(self.encode(source, source_mask, gates, trace), source_mask, trace)
 
@@ -65,7 +65,7 @@ class ExampleEncoder(Encoder):
 
 
 class Classifier(ExampleEncoder):
-    """Encoder of an example whose first state, pooled, tells its label."""
+    """Encoder of an example whose first state, pooled, predicts its label."""
 
     def __init__(self, shape: ModelShape) -> None:
         super().__init__(shape)

@@ -24,7 +24,7 @@ WEIGHTS, HEADS, GATES_LOG = "model.safetensors", "heads.tsv", "gates.jsonl"
 def save_folder(model: Encoder, folder: Path, facts: Mapping[str, Any], provenance: Mapping[str, Any]) -> None:
     """Write a model: its weights, with its shape and facts about how it came to be inside, and these as JSON too.
 
-    The JSON tells its provenance besides; it is for people and for whoever needs no weights. What `facts` say of the
+    The JSON also holds its provenance; it is for people and for whoever needs no weights. What `facts` say of the
     shape and provenance of another model, which this one was made from, is left out.
     """
     others = {key: value for key, value in facts.items() if key not in ("shape", "provenance")}
@@ -71,7 +71,7 @@ def load_classifier(folder: Path) -> Classifier:
     """The model of a folder, as `load_model` gives it. Raises UserError where it does not classify."""
     model = load_alone(folder)
     if not isinstance(model, Classifier):
-        raise UserError(f"{folder} is of a model that embeds sentences, and tells no labels: give another run.")
+        raise UserError(f"{folder} is of a model that embeds sentences, and predicts no labels: give another run.")
     return model
 
 
@@ -79,7 +79,7 @@ def load_alone(folder: Path) -> ExampleEncoder:
     """The model of a folder, as `load_model` gives it. Raises UserError where it has a decoder."""
     model = load_model(folder)
     if not isinstance(model, ExampleEncoder):
-        raise UserError(f"{folder} is of a model that translates, and tells no labels: give another run.")
+        raise UserError(f"{folder} is of a model that translates, and predicts no labels: give another run.")
     return model
 
 

@@ -107,14 +107,14 @@ def open_heads_of(rows: Iterable[Mapping[str, str]], shape: ModelShape) -> dict[
         except (LookupError, TypeError, ValueError):
             raise UserError(f"row {number} is damaged: {WAY_OUT}") from None
         if head in stays:
-            raise UserError(f"row {number} tells of {_words(head)} again: {WAY_OUT}")
+            raise UserError(f"row {number} names {_words(head)} again: {WAY_OUT}")
         stays[head] = is_open
     kinds = {kind for kind, _, _ in stays}
     if kinds not in [{*shape.kinds_in(scope)} for scope in SCOPES]:
         raise UserError(f"rows are of {' and '.join(sorted(kinds)) or 'no attention'}, which is no scope: {WAY_OUT}")
     live = {*shape.heads(kinds)}
     if missing := live - stays.keys():
-        raise UserError(f"no row tells of {_words(min(missing))}: {WAY_OUT}")
+        raise UserError(f"no row names {_words(min(missing))}: {WAY_OUT}")
     if strange := {head for head in stays.keys() - live if stays[head]}:
         raise UserError(f"a row keeps {_words(min(strange))}, which the model does not have: {WAY_OUT}")
     return {
@@ -124,7 +124,7 @@ def open_heads_of(rows: Iterable[Mapping[str, str]], shape: ModelShape) -> dict[
 
 
 def read_open_heads(table: Path, shape: ModelShape) -> dict[str, list[list[bool]]]:
-    """`open_heads_of` the rows of a file, which must name all the kinds of attention that such a run has to tell of.
+    """`open_heads_of` the rows of a file, which must name all the kinds of attention that such a run has.
 
     Raises UserError that names the file.
     """
@@ -138,7 +138,7 @@ def read_open_heads(table: Path, shape: ModelShape) -> dict[str, list[list[bool]
     run = run_at(table.parent)
     expected = () if run is None else shape.kinds_in(run.scope or "all") if run.kind in WITH_GATES else shape.kinds
     if missing := {*expected} - {row["attention"] for row in rows}:
-        raise UserError(f"{table}: no row tells of {' and '.join(sorted(missing))}: {WAY_OUT}")
+        raise UserError(f"{table}: no row names {' and '.join(sorted(missing))}: {WAY_OUT}")
     return open_heads
 
 

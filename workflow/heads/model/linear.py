@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 
 def by_intel(features: Mapping[str, Any]) -> bool:
-    """Whether a processor of these features, as torch tells them, is one of Intel's."""
+    """Whether a processor of these features, as torch names them, is one of Intel's."""
     return str(features.get("cpu_name", "")).startswith("Intel")
 
 

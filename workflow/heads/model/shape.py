@@ -1,4 +1,4 @@
-"""The shape of a model and what else its folder tells of it without its weights. No torch."""
+"""The shape of a model and what else its folder says about it, without its weights. No torch."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NO_SHAPE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
 class ModelShape:
     """All that is needed to rebuild a model: sizes, and which of the original heads are live in every layer.
 
-    What stands below `attention_dropout` only imported models have otherwise; files tell of it where they have.
+    What stands below `attention_dropout` only imported models have otherwise; files name it where they have.
     """
 
     width: int
@@ -56,7 +56,7 @@ class ModelShape:
     shared_embedding: bool = False
     """The source's embedding is the target's."""
     labels: int = 0
-    """How many there are to tell apart; 0: the model translates, or embeds sentences if it has no decoder."""
+    """How many classes there are; 0: the model translates, or embeds sentences if it has no decoder."""
     token_types: int = 0
     """Vectors for the first and the second sentence of an example, if there are any."""
     max_positions: int = 0
@@ -94,7 +94,7 @@ class ModelShape:
 
     @property
     def classifies(self) -> bool:
-        """Whether it is of a model that tells labels, and does not translate."""
+        """Whether it is of a model that classifies, and does not translate."""
         return self.labels > 0
 
     @property
@@ -168,13 +168,13 @@ class ModelShape:
 
 
 IMPORTED = [field.name for field in fields(ModelShape)].index("attention_biases")
-"""The first field of which files tell only where it is not as it is in models that are trained here."""
+"""The first field that files name only where it differs from models trained here."""
 
 
 def unpruned_shape(model: ModelSettings, source_pieces: int, target_pieces: int, labels: int = 0) -> ModelShape:
     """The shape of a model of these settings and vocabularies from which nothing was removed.
 
-    labels: how many a model tells apart that classifies; these are its target's subwords.
+    labels: how many classes a classifier has; these are its target's subwords.
     """
     return ModelShape(
         width=model.width,
@@ -216,7 +216,7 @@ def facts_of(folder: Path) -> dict[str, Any]:
 def shape_of(folder: Path) -> ModelShape:
     """The shape of the model of a folder.
 
-    Raises UserError when the file that tells it is missing or damaged.
+    Raises UserError when its file is missing or damaged.
     """
     try:
         return ModelShape.from_dict(facts_of(folder)["shape"])

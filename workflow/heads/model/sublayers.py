@@ -28,7 +28,7 @@ Gates = Mapping[str, Sequence[Tensor]]
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """What sub-layers are told of a pass over all positions of a batch."""
+    """What sub-layers are given of a pass over all positions of a batch."""
 
     gates: Gates | None = None
     trace: Trace | None = None
@@ -44,7 +44,7 @@ class Pass:
 
 @dataclass(frozen=True, slots=True)
 class Step(Pass):
-    """What they are told of one step of decoding. mask: as in a pass; memory: not looked at again."""
+    """What they are given of one step of decoding. mask: as in a pass; memory: not looked at again."""
 
     visible: Tensor | None = None
     """[B, 1, N, K] which tokens of the decoder are of each hypothesis' past; None if all are."""

@@ -28,7 +28,7 @@ UNITS = {BLEU.name: "BLEU", ACCURACY.name: "points of accuracy", COSINE.name: "p
 
 
 def told_by(model: Encoder, tokens: Tokens, target: Path, device: torch.device) -> Sequence[str]:
-    """What a model writes of a text, greedily, or which labels it tells; a word that is always the same for vectors.
+    """What a model writes of a text, greedily, or which labels it predicts; a word that is always the same for vectors.
 
     target: its vocabulary of answers.
     """
@@ -43,7 +43,7 @@ def told_by(model: Encoder, tokens: Tokens, target: Path, device: torch.device) 
 def score_of_answers(
     shape: ModelShape, answers: Sequence[str], references: Sequence[str], cosine: float = 100.0
 ) -> tuple[str, dict[str, Any]]:
-    """The name of the metric of such a model, and all that its file tells of a score; `cosine` is that of vectors."""
+    """The name of the metric of such a model, and all that its file says about a score; `cosine` is that of vectors."""
     if shape.embeds:
         return COSINE.name, {COSINE.name: cosine, "examples": len(answers)}
     if shape.classifies:

@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 
 from heads.explore.page import page
-from heads.one_model.measuring import Measuring, Tell, Text, checked
+from heads.one_model.measuring import Measuring, Report, Text, checked
 from heads.one_model.page import content_of, notes_of, table_of
 from heads.training.devices import pick
 from heads.translation.opening import opened
@@ -45,7 +45,7 @@ def inspect(
     languages: tuple[str, str] = NO_LANGUAGES,
     device: str = "auto",
     threads: int = 1,
-    tell: Tell = lambda _: None,
+    report: Report = lambda _: None,
 ) -> Inspection:
     """Measure every head of a model on sentences or examples that it reads.
 
@@ -61,7 +61,7 @@ def inspect(
     name = shown_name(str(model))
     with opened(str(model), prefix, languages=languages) as folder, TemporaryDirectory() as place:
         run = Path(place) / "results" / name / "baseline" / "seed-1"
-        Measuring(folder, text, run, pick(device, threads), tell).measure()
+        Measuring(folder, text, run, pick(device, threads), report).measure()
         found: dict[str, Any] = content_of([run])
         notes = notes_of(run)
     return Inspection(pd.DataFrame(table_of(found)), page(found), notes)

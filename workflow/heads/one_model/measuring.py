@@ -77,7 +77,7 @@ CAUSAL_FILE, CHECK_FILE = "causal.tsv", "causal_check.tsv"
 CHECK_COLUMNS = ("masked", "heads", "bleu", "bleu_change")
 RANDOM_DRAWS = 3
 """Of as many heads, beside those that causal gates call irrelevant."""
-Tell = Callable[[str], None]
+Report = Callable[[str], None]
 ROLES = RolesSettings(batch_tokens=2048)
 WITHOUT_TREES = replace(ROLES, relations=())
 
@@ -105,7 +105,7 @@ class Measuring:
     text: Text
     run: Path
     device: torch.device
-    tell: Tell = field(default=lambda _: None)
+    report: Report = field(default=lambda _: None)
 
     def measure(self) -> None:
         """Write every file that the page and the table of heads are made of. Raises UserError for a text too short."""
@@ -116,7 +116,7 @@ class Measuring:
         skipped = (*(OF_TRANSLATORS if shape.alone else ()), *(OF_ANSWERS if shape.embeds else ()))
         for what, stage in (STEPS | (CAUSAL if self.text.causal else {})).items():
             if stage not in skipped:
-                self.tell(what)
+                self.report(what)
                 getattr(self, stage)()
             elif stage in OF_ANSWERS:
                 write_tsv(self.run / OF_ANSWERS[stage][0], [], OF_ANSWERS[stage][1])
@@ -150,7 +150,7 @@ class Measuring:
     def _lay_out(self) -> None:
         """Put model and vocabularies where those of a run lie."""
         self.run.mkdir(parents=True)
-        # What exported folders do not tell of the training of their model is not shown either.
+        # What exported folders do not report of the training of their model is not shown either.
         write_json(self.run / FACTS, {"dev_loss": None, "total_updates": 0, **read_json(self.model_folder / FACTS)})
         shutil.copytree(vocabulary_folder(self.model_folder), self.bpe, ignore=shutil.ignore_patterns("*.safetensors"))
 

@@ -15,7 +15,7 @@ class Progress:
     def __enter__(self) -> Self:
         return self
 
-    def tell(self, what: str) -> None:
+    def report(self, what: str) -> None:
         """A step begins."""
         self._write(f"[{'#' * self.done}{'.' * (self.steps - self.done)}] {what}")
         self.done += 1

@@ -24,14 +24,14 @@ from heads.one_model.workplace import Workplace
 from heads.text.vocabulary import Tokens
 from heads.training.devices import pick
 from heads.translation.model_folder import VOCABULARIES
-from heads.translation.stream import Tell
+from heads.translation.stream import Report
 
 SENTENCES = 200
 """Of those that were held out, at most."""
 PARTS = ("heads", "attention", "closing", "concrete")
 
 
-def pruned_page(place: Workplace, name: str, scope: str, sizes: Sequence[int], device: str, tell: Tell) -> str:
+def pruned_page(place: Workplace, name: str, scope: str, sizes: Sequence[int], device: str, report: Report) -> str:
     """Measure the heads of the model, score every size that was tried, and give the page as text.
 
     name: what the page calls the model.
@@ -40,12 +40,12 @@ def pruned_page(place: Workplace, name: str, scope: str, sizes: Sequence[int], d
     shutil.rmtree(folder, ignore_errors=True)
     baseline = folder / "baseline" / "seed-1"
     text = Text(read_lines(place.text("test", SIDES[0]))[:SENTENCES])
-    Measuring(place.baseline, text, baseline, on, tell).measure()
+    Measuring(place.baseline, text, baseline, on, report).measure()
     write_text(baseline / "train.jsonl", json.dumps({"update": 0, "updates": 0, "dev_loss": None}) + "\n")
     runs = [baseline]
     control = [CONTROL] * needs_control(place)
     for target in (*control, *(Target.of_choice("gates", kept) for kept in sizes)):
-        tell(f"what it answers: {target}")
+        report(f"what it answers: {target}")
         smaller(place, scope, target)
         for kind in ("gates", "pruned"):
             trained = run_of_target(place, kind, scope, target)

@@ -56,7 +56,7 @@ def _place(role: Row) -> str:
 
 
 def _what_is_lost(row: Row, score: str) -> str:
-    """What masking it alone costs, with its interval, where that can be told from chance."""
+    """What masking it alone costs, with its interval, where that is more than chance."""
     change, low, high = (float(row[column]) for column in CHANGE)
     if low <= 0 <= high:
         return "Masked alone it costs nothing measurable"

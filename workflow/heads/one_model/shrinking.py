@@ -33,7 +33,7 @@ from heads.text.vocabulary import Tokens
 from heads.training.devices import label_of, pick
 from heads.training.job import Job, begin, frozen_beside, pruning_of, run_job
 from heads.translation.model_folder import VOCABULARIES
-from heads.translation.stream import Tell
+from heads.translation.stream import Report
 
 TRAINING = TrainingSettings(
     batch_tokens=1024,
@@ -46,7 +46,7 @@ TRAINING = TrainingSettings(
     dev_bleu_sentences=0,
 )
 SHARES = (0.75, 0.5, 0.375, 0.25, 0.125)
-"""Of all heads; the sizes that are tried, the largest first, where it is told what may be lost and not what is kept."""
+"""Of all heads; the sizes that are tried, the largest first, where the flags say what may be lost."""
 DRAWS = 1000
 SEARCH = AblationSettings(sentences=0, beam=1, length_penalty=0.0, batch_tokens=GREEDY.batch_tokens)
 SPEED = SpeedSettings(batch_sizes=(1, 16), sentences=48, repeats=3, beam=1)
@@ -92,7 +92,7 @@ def heads_of(folder: Path, scope: str) -> int:
     return len(shape_of(folder).heads(SCOPES[scope]))
 
 
-def shrunk(place: Workplace, wish: Wish, device: str, threads: int, tell: Tell) -> tuple[Path, Loss, list[int]]:
+def shrunk(place: Workplace, wish: Wish, device: str, threads: int, report: Report) -> tuple[Path, Loss, list[int]]:
     """The folder of the smallest model that fits the wish, what it lost on held-out sentences, and all sizes tried.
 
     Raises UserError where even the largest that is tried loses more than is allowed.
@@ -102,11 +102,13 @@ def shrunk(place: Workplace, wish: Wish, device: str, threads: int, tell: Tell) 
     tried: list[int] = []
     for kept in wish.sizes(heads):
         tried.append(kept)
-        tell(f"training with {kept} of {heads} heads{', and the control' * needs_control(place)}")
+        report(f"training with {kept} of {heads} heads{', and the control' * needs_control(place)}")
         _train_both(place, wish, Target.of_choice("gates", kept), device, threads)
         folder = smaller(place, wish.scope, Target.of_choice("gates", kept))
         lost = _loss(place, wish.scope, folder, kept, "dev" if wish.loss is not None else "test", device)
-        tell(f"{kept} of {heads} heads: {lost.change:+.2f} {UNITS[lost.metric]} ({lost.low:+.2f} to {lost.high:+.2f})")
+        report(
+            f"{kept} of {heads} heads: {lost.change:+.2f} {UNITS[lost.metric]} ({lost.low:+.2f} to {lost.high:+.2f})"
+        )
         if wish.loss is not None and -lost.change > wish.loss:
             break
         best = folder, lost

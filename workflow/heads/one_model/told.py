@@ -1,4 +1,4 @@
-"""What `heads prune` is told, and what it tells in the end."""
+"""The flags of `heads prune` as a wish, and its report at the end."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ AGAINST = {
     ACCURACY.name: "accuracy against the labels that the model itself gives",
     COSINE.name: "the cosine in percent with the vectors of the model itself",
 }
-"""What the loss is told by."""
+"""What the loss is measured by."""
 PARTS = {"all": "all", "encoder": "enc_self"}
 """What --keep calls the heads that have gates."""
 
 
 def wish_of(keep: str | None, loss: float | None, updates: int) -> Wish:
-    """The wish that the flags tell. Raises UserError for a word that is no number, and for a loss of nothing."""
+    """The wish that the flags express. Raises UserError for a word that is no number, and for a loss of nothing."""
     if loss is not None and loss <= 0:
         raise UserError(f"--loss {loss} is not above 0: give BLEU that may be lost, such as 0.5.")
     if updates < 1:

@@ -18,13 +18,13 @@ from heads.text.vocabulary import Tokens
 from heads.training.devices import pick
 from heads.translation.distilled import distinct, write_distilled
 from heads.translation.model_folder import VOCABULARIES, vocabulary_folder
-from heads.translation.stream import Tell, open_translator
+from heads.translation.stream import Report, open_translator
 
 ASKED = "asked.json"
 MOST_HELD_OUT = 1000
 """Sentences that are kept from training at most; else it is a tenth."""
 LEAST = 50
-"""Fewest distinct sentences; of fewer nothing can be told."""
+"""Fewest distinct sentences; fewer are too few to measure on."""
 
 
 class Workplace:
@@ -66,7 +66,7 @@ class Workplace:
         """The same in subwords."""
         return self.bpe / f"{split}.{side}.safetensors"
 
-    def answer(self, splits: Mapping[str, list[str]], device: str, tell: Tell) -> None:
+    def answer(self, splits: Mapping[str, list[str]], device: str, report: Report) -> None:
         """Let the model translate or label the text of every split, once; one that embeds has nothing to write."""
         alone = shape_of(self.baseline).alone
         for split, sources in splits.items():
@@ -77,12 +77,12 @@ class Workplace:
                 translator = open_translator(
                     self.baseline, pick(device, 1), beam=1, length_penalty=0.0, batch_tokens=3000, max_pieces=200
                 )
-                write_distilled(sources, translator, source, target, tell)
+                write_distilled(sources, translator, source, target, report)
             for side, name in zip(SIDES, VOCABULARIES, strict=True):
                 encode_file(self.text(split, side), opened(self.bpe / name), self.tokens(split, side))
 
     def _label(self, split: str, examples: list[str], device: str) -> None:
-        """Write examples of a split, and what an encoder alone tells of them."""
+        """Write examples of a split, and what an encoder alone answers."""
         write_lines(self.text(split, SIDES[0]), examples)
         encode_file(self.text(split, SIDES[0]), opened(self.bpe / VOCABULARIES[0]), self.tokens(split, SIDES[0]))
         on, tokens = pick(device, 1), Tokens(self.tokens(split, SIDES[0]))
@@ -91,7 +91,7 @@ class Workplace:
 
 
 def splits_of(lines: Sequence[str], most: int) -> dict[str, list[str]]:
-    """The distinct sentences of a text: a tenth is held out, half of it to choose a size by, half to be told of.
+    """The distinct sentences of a text: a tenth is held out, half of it to choose a size by, half to report on.
 
     Raises UserError where there are too few.
     """
@@ -104,5 +104,5 @@ def splits_of(lines: Sequence[str], most: int) -> dict[str, list[str]]:
 
 
 def fingerprint_of(splits: Mapping[str, list[str]]) -> str:
-    """What tells one text from another."""
+    """What distinguishes one text from another."""
     return hashlib.sha256(json.dumps(splits).encode()).hexdigest()

@@ -74,7 +74,7 @@ def _first_of_equals(
     limits: Sequence[Limit],
     least: Mapping[tuple[str, int], int],
 ) -> list[Head]:
-    """As many heads of every kind that the problem can not tell apart, but the first ones; `heads` are ranked."""
+    """As many heads of every kind that are alike to the problem, but the first ones; `heads` are ranked."""
     alike: dict[tuple[object, ...], list[Head]] = defaultdict(list)
     for head in heads:
         layer = head[:2] if head[:2] in least else None

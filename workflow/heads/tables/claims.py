@@ -130,8 +130,8 @@ def over_seeds(table: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     Where all seeds alone say yes, or no, so do they together: a second training that says the same makes nothing less
     sure, wide as an interval over two is. Else the interval decides. It is no narrower than those of its seeds on
     average, since they have their test sentences and numbers of heads in common, and seeds that agree on a number which
-    none is sure of make it no surer. Where no seed could tell because heads are too few, nor can their mean; nor where
-    the model of one was too weak.
+    none is sure of make it no surer. Where no seed could decide because heads are too few, nor can their mean; nor
+    where the model of one was too weak.
     """
     parts = []
     for _, group in table.groupby(keys, sort=False, dropna=False):

@@ -1,6 +1,6 @@
 """Where a translation model's attention to the source aligns words, which Garg et al. 2019 use, as claims.
 
-Each layer is told by the head that errs least at the first step of the settings; see `heads.analysis.alignment_heads`.
+Each layer stands for its head that errs least at the first step of the settings; see `heads.analysis.alignment_heads`.
 The head is chosen on the pairs that it is reported on. Where two layers are compared their intervals are taken for
 independent and set end against end, which is wider than 95 % asks for.
 """

@@ -154,7 +154,7 @@ def encoder_fewest(evidence: Evidence) -> Finding:
     """Models that keep a smaller share of the encoder heads than of those of any other kind that the model has.
 
     p: how often shuffled kinds put the encoder so far behind the nearest of the others, a mean over the sweep. The
-    count itself would not tell much: in one case of three or four the encoder is last everywhere by chance.
+    count itself would not say much: in one case of three or four the encoder is last everywhere by chance.
     """
     there = tuple(kind for kind in ATTENTIONS if kind in {*evidence.model["attention"]})
     heads, live = _survival(evidence, there)

@@ -43,7 +43,7 @@ def _heads(frame: pd.DataFrame, columns: Mapping[str, str]) -> pd.DataFrame:
 
 
 def _spread(frame: pd.DataFrame, by: str, columns: Mapping[str, str]) -> pd.DataFrame:
-    """As `_heads`, for files with several rows a head, told apart by `by`; `columns` are patterns with a gap for it."""
+    """As `_heads`, for files with several rows a head, which `by` distinguishes; `columns` are patterns with a gap."""
     parts = [
         _heads(frame[frame[by] == name], {column: pattern.format(name) for column, pattern in columns.items()})
         for name in frame[by].unique()

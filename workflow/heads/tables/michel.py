@@ -118,7 +118,7 @@ def _nearest_epoch(epoch: float, of: pd.Series) -> int:
 
 
 def with_unmasked(walks: pd.DataFrame, walk: list[str]) -> pd.DataFrame:
-    """Rows of walks with scores set against that of the same walk before anything is masked; `walk` tells walks apart.
+    """Rows of walks with scores set against that of the same walk before anything is masked; `walk` identifies a walk.
 
     Adds `unmasked`, `masked_percent`, `score_change` and `kept_percent` with the ends of its interval, which are empty
     where there was nothing to keep.

@@ -20,7 +20,7 @@ from heads.translation.bleu import COLUMNS as STATISTICS
 REFERENCE = Path(__file__).parents[2] / "reference"
 
 RUN_COLUMNS = ("experiment", "kind", "scope", "method", "lam", "keep", "seed")
-"""What tells a run: `scope`, `method`, `lam` and `keep` are "" where it has none, so that runs can be grouped."""
+"""What identifies a run: `scope`, `method`, `lam` and `keep` are "" where it has none, so that runs can be grouped."""
 
 TEXT = {
     "experiment",
@@ -76,7 +76,7 @@ def _model(path: Path) -> Iterator[Record]:
             "live": int((attention, layer, head) in live),
             "dev_loss": content["dev_loss"],
             "total_updates": content["total_updates"],
-            # Facts of before do not tell; of models whose attention has biases none was trained here from the start.
+            # Older facts do not say; of models whose attention has biases none was trained here from the start.
             "pretrained": int(content.get("pretrained", shape.attention_biases)),
             "grown": int(content.get("grown", False)),
         }
@@ -259,7 +259,7 @@ def has_penalty(runs: pd.DataFrame) -> pd.Series:
 
 
 def pruned_by_gates(runs: pd.DataFrame) -> pd.DataFrame:
-    """The rows of models that gates took heads from, `target` saying in words what they were told.
+    """The rows of models that gates took heads from, `target` saying in words what they were given.
 
     runs: a frame with RUN_COLUMNS. With a fixed penalty, as the papers have them; of an experiment without any, those
     that were driven to a number of heads.

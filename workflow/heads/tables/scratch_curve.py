@@ -55,7 +55,7 @@ def _pruned_curve(curves: Curves, run: tuple[object, ...]) -> pd.DataFrame | Non
 
 
 def _compared(curves: Curves, run: tuple[object, ...]) -> dict[str, Any]:
-    """What a row tells of the curve of a run from scratch beside its pruned and its unpruned model."""
+    """What a row says about the curve of a run from scratch beside its pruned and its unpruned model."""
     scratch, pruned = curves[run], _pruned_curve(curves, run)
     unpruned = curves.get((run[0], "baseline", "", "", "", "", run[-1]))
     last = int(scratch["update"].iloc[-1])

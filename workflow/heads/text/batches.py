@@ -48,7 +48,7 @@ class Batch:
 
 def moved(tensor: Tensor, device: torch.device) -> Tensor:
     """A tensor of the CPU on a device. A GPU reads it when it comes to that: nothing waits until it has."""
-    # From memory that can be swapped out, a copy begins only when the GPU has done all that it was told before.
+    # From memory that can be swapped out, a copy begins only when the GPU has done all its earlier work.
     return (tensor.pin_memory() if device.type == "cuda" else tensor).to(device, non_blocking=True)
 
 
@@ -112,7 +112,7 @@ class Pairs:
         return part
 
     def answers(self, members: NDArray[np.int64]) -> int:
-        """How many subwords a model is to tell of these pairs, ends included."""
+        """How many subwords a model has to predict of these pairs, ends included."""
         return int(self.target.lengths[members].sum()) + len(members)
 
     def batch(self, members: NDArray[np.int64], multiple: int = 1) -> Batch:
@@ -146,7 +146,7 @@ class Examples(Pairs):
     """The encoded examples of a split, each already between start and separators, and their labels."""
 
     def answers(self, members: NDArray[np.int64]) -> int:
-        """How many labels a model is to tell of these examples."""
+        """How many labels a model has to predict of these examples."""
         return len(members)
 
     def batch(self, members: NDArray[np.int64], multiple: int = 1) -> Batch:
@@ -179,7 +179,7 @@ def read_pairs(data: Path, split: str, max_pieces: int, *, labelled: bool = Fals
 def measured_pairs(
     source: Path, target: Path, most: int = MAX_PIECES, setting: str = "", *, labelled: bool = False
 ) -> Pairs:
-    """The pairs of two token files that have at most so many subwords a side; how many have more is told.
+    """The pairs of two token files that have at most so many subwords a side; how many have more is logged.
 
     setting: what bounds them, as config.yaml names it.
     """

@@ -26,7 +26,7 @@ class Labels:
         facts = read_json(facts_beside(model))
         words = facts.get(LABELS)
         if not isinstance(words, list) or facts.get(CHECKSUM) != checksum([_listed(words)]):
-            raise UserError(f"{facts_beside(model)} tells no labels: delete it and run the bpe stage again.")
+            raise UserError(f"{facts_beside(model)} names no labels: delete it and run the bpe stage again.")
         self.words: list[str] = words
 
     def __len__(self) -> int:
@@ -54,7 +54,7 @@ def learn_labels(text: Path, model: Path) -> None:
     with open_text(text) as stream:
         words = sorted({line.rstrip("\n") for line in stream})
     if len(words) < 2:
-        raise UserError(f"{text} has no two labels to tell apart: it is to have the label of an example in each line.")
+        raise UserError(f"{text} has fewer than two labels: it is to have the label of an example in each line.")
     write_labels(words, model)
 
 

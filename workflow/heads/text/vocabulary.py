@@ -73,7 +73,7 @@ def train_bpe(text: Path, model: Path, settings: BpeSettings, pieces: int, *, fr
 def write_model(model: Path, content: bytes, imported: Mapping[str, Any] = MappingProxyType({})) -> None:
     """Write a SentencePiece model as it is, and its checksum into the file beside it.
 
-    imported: what else that file tells of a model of others, see `Vocabulary`.
+    imported: what else that file says about a model of others, see `Vocabulary`.
     """
     with atomic_path(model) as temporary:
         temporary.write_bytes(content)
@@ -111,7 +111,7 @@ class Vocabulary:
     One that is framed is of examples: a line of one sentence, or of two with a tab between them, is encoded with BOS at
     its start and EOS behind each sentence.
 
-    Of one that was imported the file beside it tells how many `pieces` the translation model knows. What
+    Of one that was imported the file beside it says how many `pieces` the translation model knows. What
     it cuts out of a text has the id of the one so written, and is unknown if there is none. It may begin each sentence
     with a `prefix`, such as the language to translate into.
     """

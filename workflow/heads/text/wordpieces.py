@@ -17,7 +17,7 @@ from heads.text.vocabulary import CHECKSUM, FRAMED, PREFIX, Span, Vocabulary, fa
 
 WORD_PIECES = "word_pieces"
 FRAMED_WORDS: Mapping[str, Any] = {WORD_PIECES: True, FRAMED: True}
-"""What is told of the word pieces of a BERT."""
+"""What a BERT's folder says about its word pieces."""
 GOES_ON, BLANK = "##", "\u2581"
 """What stands before a subword that goes on with a word, in its vocabulary, and before any other, where it is shown."""
 

@@ -200,7 +200,7 @@ class Follower(Unfinished):
             training.restore(*load_tensors(self.state))
 
     def save_when_due(self, training: Training) -> None:
-        """The first process does, and tells when to stop.
+        """The first process does, and says when to stop.
 
         Raises UserError then.
         """

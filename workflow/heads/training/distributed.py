@@ -1,4 +1,4 @@
-"""One training in several processes, each with a GPU of its own: started by torchrun or srun, which tell each its rank.
+"""One training in several processes, each with a GPU of its own: started by torchrun or srun, which give each its rank.
 
 With `--processes 4` a command starts them itself, by srun in a SLURM job of four tasks and by torchrun elsewhere.
 

@@ -1,6 +1,6 @@
 """How far vectors of sentences move from those of the model that a training began with.
 
-There is nothing else to be told by: nobody has written down which vector a sentence should have.
+There is nothing else to measure it by: nobody has written down which vector a sentence should have.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ class Job:
     device: torch.device
     processes: Processes
     provenance: Mapping[str, Any]
-    """What the folder of the model tells of who made it."""
+    """What the folder of the model says about who made it."""
 
 
 def begin(device: str, threads: int, processes: int) -> tuple[torch.device, Processes]:
@@ -107,10 +107,10 @@ def run_job(
     pretrained: bool = False,
     new: NewWeights = NO_NEW_WEIGHTS,
 ) -> Unfinished:
-    """Train a model and write its folder; `start` tells what the training began from.
+    """Train a model and write its folder; `start` says what the training began from.
 
-    pretrained: the model came with updates that are not counted, which its facts tell, as that it was grown where some
-    of its weights are new.
+    pretrained: the model came with updates that are not counted, which its facts say; so they do that
+    it was grown, where some of its weights are new.
 
     Returns the folder of the unfinished training, to be finished when the caller has written its own outputs too. Only
     the first of several processes comes back. Raises UserError when the loss is no number.
@@ -136,7 +136,7 @@ def run_job(
 
 def _taken_up(job: Job, start: str) -> Unfinished:
     """The folder in which this very training may have been left off."""
-    # The dev set too: the best dev loss so far and what the log tells are of that one.
+    # The dev set too: the best dev loss so far and the log are of that one.
     files = [job.data / f"{split}.{side}.safetensors" for split in ("train", "dev") for side in SIDES]
     data = [sha256_of(path) for path in (*files, job.references)]
     # The kind of device too, for no generator goes on with the noise of another kind's.

@@ -39,7 +39,7 @@ from heads.training.schedule import TrainingPlan
 Update = tuple[NDArray[np.int64], list[Batch]]
 """The pairs of an update, and the micro-batches of this process, on the CPU."""
 Row = dict[str, float | Tensor]
-"""What an update tells the log; a tensor [] may still be on its way."""
+"""What an update logs; a tensor [] may still be on its way."""
 AHEAD = 2
 """Updates whose batches are made while a GPU works on another."""
 Evaluate = Callable[[Encoder, Gates | None], dict[str, float]]
@@ -240,7 +240,7 @@ def train(training: Training, evaluate: Evaluate, unfinished: Unfinished) -> dic
             if pruning and (number % pruning.record_every == 0 or number == 1 or last):
                 unfinished.record_gates(number, pruning.gates, pruning.penalty.lam.tolist())
             if number % plan.training.evaluate_every == 0 or last:
-                row["loss"] = float(np.mean(training.losses.take()))  # waits for a GPU, so that its time is told
+                row["loss"] = float(np.mean(training.losses.take()))  # waits for a GPU, so that its time is measured
                 row["source_tokens_per_second"] = round(tokens / (time.monotonic() - clock))
                 told = {name: value.item() if isinstance(value, Tensor) else value for name, value in row.items()}
                 scores = evaluate_once(training, evaluate)
@@ -278,7 +278,7 @@ def averaged(update: int, length: LengthSettings) -> bool:
 
 
 def evaluate_once(training: Training, evaluate: Evaluate) -> dict[str, float]:
-    """Scores of the model as it would be left; the first process takes the look and tells the others its dev loss."""
+    """Scores of the model as it would be left; the first process evaluates and sends the others its dev loss."""
     processes, pruning = training.plan.processes, training.pruning
     training.model.eval()
     scores = {"dev_loss": 0.0}

@@ -1,4 +1,4 @@
-"""What one training is told, and its learning rate."""
+"""What one training is given, and its learning rate."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ PREFIX = "bert."
 
 @dataclass(frozen=True, slots=True)
 class BertFolder:
-    """All that a folder tells."""
+    """All that a folder says."""
 
     path: Path
     config: Mapping[str, Any]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from heads.base.files import UserError, write_lines
 from heads.corpus.clean import normalise
-from heads.translation.stream import Tell, Translator, translated
+from heads.translation.stream import Report, Translator, translated
 
 WORDS = (3, 60)
 """Fewest and most words of a source sentence."""
@@ -38,16 +38,16 @@ def distinct(lines: Iterable[str]) -> list[str]:
     return sorted(clean, key=lambda line: hashlib.sha256(line.encode()).digest())
 
 
-def write_distilled(sources: list[str], translator: Translator, source: Path, target: Path, tell: Tell) -> None:
+def write_distilled(sources: list[str], translator: Translator, source: Path, target: Path, report: Report) -> None:
     """Write the sentences that have a translation, and these, a line each."""
     unfinished = target.with_suffix(".unfinished")
     done = _done(unfinished)
     with unfinished.open("a", encoding="utf-8", newline="\n") as stream:
-        for block in translated(iter(sources[len(done) :]), translator, block_lines=BLOCK_LINES, tell=tell):
+        for block in translated(iter(sources[len(done) :]), translator, block_lines=BLOCK_LINES, report=report):
             stream.write("".join(f"{line}\n" for line in block))
             stream.flush()
             done += block
-            tell(f"{len(done)} of {len(sources)} sentences")
+            report(f"{len(done)} of {len(sources)} sentences")
     pairs = [(one, other) for one, other in zip(sources, done, strict=True) if other.strip()]
     write_lines(source, [one for one, _ in pairs])
     write_lines(target, [other for _, other in pairs])

@@ -127,7 +127,7 @@ def export_any(folder: Path, out: Path, form: str, *, sentences: Sequence[str] =
 
 def _page(shape: ModelShape, facts: Mapping[str, Any], labels: Sequence[str], use: str) -> str:
     """What a stranger should know of an encoder, as Markdown."""
-    does = f"tells {', '.join(labels)} apart" if shape.classifies else "makes one vector of a sentence"
+    does = f"classifies as {', '.join(labels)}" if shape.classifies else "makes one vector of a sentence"
     return f"""# {facts.get("experiment", "a run")}/{facts.get("run", "")}
 
 An encoder that {does}.

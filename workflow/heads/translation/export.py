@@ -52,7 +52,7 @@ def export(
     """Write the model of a run's folder, with all that translating with it takes, to the new folder `out`.
 
     A format of others is held against our own model on `sentences`, or on random subwords if there are none; returned
-    is the largest difference of a log-probability in nats. Which heads align is told to CTranslate2, by the table
+    is the largest difference of a log-probability in nats. CTranslate2 is given which heads align, by the table
     `alignment` or the one in `folder`, if it has one. Raises UserError if `folder` is no run of an experiment, if `out`
     is already there, and where a format needs what is not installed.
     """

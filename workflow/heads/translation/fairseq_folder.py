@@ -67,7 +67,7 @@ LANGUAGE = re.compile(r"__(\w+?)__|([a-z]{2,3}_[A-Z][A-Za-z]+)")
 
 @dataclass(frozen=True, slots=True)
 class FairseqFolder(MarianFolder):
-    """All that a folder tells."""
+    """All that a folder says."""
 
     languages: Mapping[str, int]
     """Ids there of the languages that the model knows, by their codes; none of a model of one language."""

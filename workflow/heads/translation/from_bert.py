@@ -51,7 +51,7 @@ LAYER = {
 }
 PIECES = "source_embedding.pieces.weight"
 EMBEDDING = ("embedding",)
-"""What stands in the place of labels where a model tells none."""
+"""What stands in the place of labels where a model names none."""
 Model = TypeVar("Model", bound=Encoder)
 
 
@@ -114,10 +114,10 @@ def drawn_anew(folder: BertFolder) -> str:
     if not absent:
         return ""
     if POOLER not in absent:
-        return "The model came without a classifier: it is drawn at random, and tells nothing before it is trained."
+        return "The model came without a classifier: it is drawn at random, and predicts nothing before it is trained."
     return (
-        "The model came without a pooler and a classifier: they are drawn at random, and tell nothing before they are "
-        "trained."
+        "The model came without a pooler and a classifier: they are drawn at random, and predict nothing before they "
+        "are trained."
     )
 
 
@@ -147,7 +147,7 @@ def labels_of(folder: BertFolder, given: Sequence[str] = ()) -> tuple[str, ...]:
         raise UserError(f"{folder.path / CONFIG} does not say what its labels mean: {way}.")
     labels = tuple(given) or tuple(name.lower() for name in named)
     if classifier is not None and len(classifier) != len(labels):
-        raise UserError(f"{folder.path} tells {len(classifier)} labels apart, and not {len(labels)}: {way}.")
+        raise UserError(f"{folder.path} has {len(classifier)} labels, and not {len(labels)}: {way}.")
     if len({*labels}) < max(2, len(labels)) or not all(map(LABEL.fullmatch, labels)):
         raise UserError(f"{folder.path} has the labels {', '.join(labels)}, not two or more different words: {way}.")
     return labels

@@ -1,7 +1,7 @@
 """A model of Marian's own format, such as Firefox's translators, as one of ours: the same function.
 
 Marian starts its decoder from a zero embedding and pads with nothing of its own: our start and padding are rows of
-zeros, and their logits lie so low that no other token loses any chance that a float could tell.
+zeros, and their logits lie so low that no other token loses any chance that a float could show.
 V tokens of a vocabulary, D width.
 """
 

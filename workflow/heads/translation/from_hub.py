@@ -18,7 +18,7 @@ IF_THERE = {
     bert: (TOKENIZER, bert.WORD_PIECES, bert.VOCAB, LICENCES[0]),
     fairseq: (*fairseq.DESCRIBING[1:], LICENCES[0]),
 }
-"""Besides config.json, which tells of what kind a model is."""
+"""Besides config.json, which says of what kind a model is."""
 
 
 def folder_of(pretrained: Path, hub: str = HUB) -> Path:

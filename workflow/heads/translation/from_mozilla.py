@@ -2,7 +2,7 @@
 
 Where each fact was read:
 
-- docs/client-specifications.rst of mozilla/remote-settings: the server's root tells
+- docs/client-specifications.rst of mozilla/remote-settings: the server's root names
   `capabilities.attachments.base_url`, to which `attachment.location` is appended; `attachment.hash` is the SHA-256 and
   `attachment.size` the bytes.
 - toolkit/components/translations/translations.d.ts of mozilla/gecko-dev: a record's fields (`name`, `fromLang`,
@@ -11,7 +11,7 @@ Where each fact was read:
   that of its model, and its other files are those of exactly the same version.
 - remote_settings/client.py of mozilla/firefox-translations-models: the later collection `translations-models-v2` has
   the files packed by zstd, which Python 3.11 cannot unpack, so it is not asked; to which platform a version is released
-  is told by `filter_expression`, empty where to all, and one with letters is not released.
+  is said by `filter_expression`, empty where to all, and one with letters is not released.
 - db/updater.py of mozilla/translations: the address at which Mozilla itself reads a collection's records.
 """
 

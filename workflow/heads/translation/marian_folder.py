@@ -61,7 +61,7 @@ SHARES = ("dropout", "attention_dropout")
 
 @dataclass(frozen=True, slots=True)
 class MarianFolder:
-    """All that a folder tells."""
+    """All that a folder says."""
 
     path: Path
     config: Mapping[str, Any]

@@ -20,7 +20,7 @@ from heads.text.vocabulary import Vocabulary
 from heads.translation.beam_search import LENGTH_OFFSET, NEVER, beam_search
 from heads.translation.model_folder import early_stopping_of, length_offset_of, load_vocabularies, search_of
 
-Tell = Callable[[str], None]
+Report = Callable[[str], None]
 """Takes one sentence for the person who waits."""
 
 WORD_START = "\u2581"
@@ -113,7 +113,9 @@ def open_translator(
     )
 
 
-def translated(lines: Iterable[str], translator: Translator, *, block_lines: int, tell: Tell) -> Iterator[list[str]]:
+def translated(
+    lines: Iterable[str], translator: Translator, *, block_lines: int, report: Report
+) -> Iterator[list[str]]:
     """The translations of `lines`, a list for every `block_lines` of them; long lines are reported."""
     waiting, first = iter(lines), 1
     while block := list(islice(waiting, block_lines)):
@@ -121,12 +123,12 @@ def translated(lines: Iterable[str], translator: Translator, *, block_lines: int
         for number, parts in enumerate(sentences, first):
             if len(parts) > 1:
                 pieces = sum(len(part) for part in parts)
-                tell(f"line {number} has {pieces} subwords and is translated in {len(parts)} parts, see --max-pieces")
+                report(f"line {number} has {pieces} subwords and is translated in {len(parts)} parts, see --max-pieces")
         yield translator.translate(sentences)
         first += len(block)
 
 
-def plain_lines(stream: Iterable[bytes], tell: Tell) -> Iterator[str]:
+def plain_lines(stream: Iterable[bytes], report: Report) -> Iterator[str]:
     """The lines of a stream of UTF-8, written as the corpora are; bytes that are no UTF-8 become U+FFFD.
 
     Only a line feed ends a line, so that no other character of Unicode can change how many there are.
@@ -135,6 +137,6 @@ def plain_lines(stream: Iterable[bytes], tell: Tell) -> Iterator[str]:
         try:
             line = raw.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError:
-            tell(f"line {number} is no UTF-8: what cannot be read is left to the model as an unknown subword")
+            report(f"line {number} is no UTF-8: what cannot be read is left to the model as an unknown subword")
             line = raw.decode("utf-8", errors="replace")
         yield normalise(line)

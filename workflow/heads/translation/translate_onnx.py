@@ -104,7 +104,7 @@ class Model:
 
 
 class Segmenter:
-    """SentencePiece; of an imported model a file beside it tells which subwords are known and what comes first."""
+    """SentencePiece; of an imported model a file beside it says which subwords are known and what comes first."""
 
     def __init__(self, folder: Path, side: str) -> None:
         self.processor = sentencepiece.SentencePieceProcessor(model_file=str(folder / f"{side}.model"))

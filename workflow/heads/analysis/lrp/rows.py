@@ -115,7 +115,7 @@ def shares(relevance: Tensor, stabiliser: float) -> tuple[Tensor, Tensor, Tensor
 
 
 def generated(model: Encoder, batch: Batch) -> Batch:
-    """The batch with the model's own greedy translations in place of the references; a label is told at once."""
+    """The batch with the model's own greedy translations in place of the references; a label is predicted at once."""
     if not isinstance(model, Transformer):
         return batch
     sources = [ids[mask][:-1].cpu().numpy() for ids, mask in zip(batch.source, batch.source_mask, strict=True)]

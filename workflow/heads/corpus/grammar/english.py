@@ -14,7 +14,7 @@ NEXT = cycle(range(NUMBERS))
 class Node:
     """A word with its dependents before and after it; `relation` is the one to its own head.
 
-    `number` tells it from the other words of its sentence, see `heads.corpus.grammar.signs`.
+    `number` distinguishes it from the other words of its sentence, see `heads.corpus.grammar.signs`.
     """
 
     __slots__ = ("after", "before", "form", "lemma", "number", "relation", "space_after", "upos")
