@@ -14,11 +14,12 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from heads.base.files import UserError, read_jsonl
-from heads.model.checkpoint import load_tensors
+from heads.model.checkpoint import load_tensors, save_tensors
 from heads.model.encoder import Encoder
 from heads.model.sublayers import Gates
 from heads.training.checkpointing import Unfinished, checkpoints_in, fingerprint
 from heads.training.loop import Row, Training, train
+from heads.training.optimizers import Optimizers
 
 New = Callable[..., Training]
 UPDATES = 11
@@ -180,6 +181,40 @@ def test_a_state_of_other_settings_is_not_taken_up(new_training: New, uninterrup
     run(afresh, folder)
     assert_same(uninterrupted, afresh)
     assert [record["update"] for record in read_jsonl(folder / "train.jsonl")] == [4, 8, 11]
+
+
+def test_moments_go_to_their_parameters_when_these_come_in_another_order(
+    new_training: New, uninterrupted: Training, tmp_path: Path
+) -> None:
+    with pytest.raises(Killed):
+        run(build(new_training), tmp_path / "unfinished", save=(5,), kill=8)
+    training = build(new_training)
+    assert training.pruning
+    # As if a later version of the code named the bias of a layer before its weight.
+    for module in training.model.modules():
+        module._parameters = dict(reversed(module._parameters.items()))
+    gates, rate = training.pruning.gates.parameters(), training.pruning.learning_rate
+    other = Optimizers(training.model, training.plan.training, gates, rate)
+    names = list(training.optimizers.names.values())
+    assert list(other.names.values()) != names and {*other.names.values()} == {*names}
+    training.optimizers = other
+    run(training, tmp_path / "unfinished")
+    assert_same(uninterrupted, training)
+
+
+def test_a_state_of_other_parameters_is_said_to_be_of_another_version_and_not_taken_up(
+    new_training: New, uninterrupted: Training, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(Killed):
+        run(build(new_training), tmp_path / "unfinished", save=(5,), kill=8)
+    state = tmp_path / "unfinished/state.safetensors"
+    tensors, facts = load_tensors(state)
+    by_number = {f"optimizer.0.{n}.exp_avg" if n.startswith("optimizer.") else n: t for n, t in tensors.items()}
+    save_tensors(state, by_number, facts)
+    training = build(new_training)
+    run(training, tmp_path / "unfinished")
+    assert f"{state} is of another version of this code: the training starts over" in capsys.readouterr().err
+    assert_same(uninterrupted, training)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.01, 0.5, 0.99])

@@ -77,7 +77,7 @@ class Unfinished:
         return self.folder / "state.safetensors"
 
     def resume(self, training: Training) -> None:
-        """Take up the saved state if it is this training's and whole; else start clean."""
+        """Take up the saved state if it is this training's, whole and of this version; else start clean."""
         facts: dict[str, Any] = {"identity": None}
         if self.state.exists():
             try:
@@ -86,6 +86,13 @@ class Unfinished:
                 tensors, facts = load_tensors(self.state)
             except UserError:
                 print(f"a file of {self.folder} is damaged: the training starts over", file=sys.stderr, flush=True)
+        if facts["identity"] == self.identity and not training.fits(tensors):
+            print(
+                f"{self.state} is of another version of this code: the training starts over",
+                file=sys.stderr,
+                flush=True,
+            )
+            facts = {"identity": None}
         if facts["identity"] != self.identity:
             shutil.rmtree(self.folder)
             self.folder.mkdir()

@@ -194,17 +194,19 @@ class Training:
         best = None if math.isinf(self.best) else self.best
         return tensors, {"update": self.update, "best": best, "waited": self.waited}
 
+    def fits(self, tensors: dict[str, Tensor]) -> bool:
+        """Whether a state has the parameters of this training: another version of the code may have others."""
+        return {*_part(tensors, "model.")} == {*self.model.state_dict()} and self.optimizers.fits(
+            _part(tensors, "optimizer.")
+        )
+
     def restore(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
         """Go back to a state that `state` gave."""
-
-        def part(prefix: str) -> dict[str, Tensor]:
-            return {n.removeprefix(prefix): t for n, t in tensors.items() if n.startswith(prefix)}
-
-        self.model.load_state_dict(part("model."))
+        self.model.load_state_dict(_part(tensors, "model."))
         if self.pruning:
-            self.pruning.gates.load_state_dict(part("gates."))
-            self.pruning.penalty.load_state_dict(part("penalty."))
-        self.optimizers.load(part("optimizer."))
+            self.pruning.gates.load_state_dict(_part(tensors, "gates."))
+            self.pruning.penalty.load_state_dict(_part(tensors, "penalty."))
+        self.optimizers.load(_part(tensors, "optimizer."))
         self.generator.set_state(tensors["random.gates"])
         torch.set_rng_state(tensors["random.cpu"])
         if self.plan.device.type == "cuda":
@@ -288,3 +290,7 @@ def evaluate_once(training: Training, evaluate: Evaluate) -> dict[str, float]:
     if not math.isfinite(dev_loss):
         raise FloatingPointError(f"the dev loss is {dev_loss} after update {training.update}")
     return scores | {"dev_loss": dev_loss}
+
+
+def _part(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}

@@ -7,7 +7,7 @@ in bf16, which takes twice the time on a processor that multiplies fp32 quicker.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -113,6 +113,8 @@ class Optimizers:
         self.each: list[torch.optim.Optimizer] = [adam]
         if hidden:
             self.each.append(Muon(hidden, dtype))
+        named = [*model.named_parameters(), *((f"gates.{number}", gate) for number, gate in enumerate(gates))]
+        self.names = {id(parameter): name for name, parameter in named}
 
     def parameters(self) -> Iterator[Tensor]:
         """All that learns."""
@@ -134,24 +136,29 @@ class Optimizers:
             optimizer.step()
 
     def state(self) -> dict[str, Tensor]:
-        """All moments, by the number of their optimiser and parameter."""
+        """All moments, by the name of their parameter: a later version of the code may order parameters otherwise."""
         return {
-            f"{number}.{index}.{name}": value
-            for number, optimizer in enumerate(self.each)
-            for index, values in optimizer.state_dict()["state"].items()
+            f"{self.names[id(parameter)]}.{name}": value
+            for optimizer in self.each
+            for parameter, values in optimizer.state.items()
             for name, value in values.items()
         }
 
-    def load(self, state: dict[str, Tensor]) -> None:
+    def fits(self, state: Mapping[str, Tensor]) -> bool:
+        """Whether what `state` gave is of these parameters; those that had no gradient yet have no moments."""
+        return {key.rpartition(".")[0] for key in state} <= {self.names[id(each)] for each in self.parameters()}
+
+    def load(self, state: Mapping[str, Tensor]) -> None:
         """Go back to what `state` gave."""
-        for number, optimizer in enumerate(self.each):
-            moments: dict[int, dict[str, Tensor]] = {}
-            for key, value in state.items():
-                which, index, name = key.split(".")
-                if int(which) == number:
-                    moments.setdefault(int(index), {})[name] = value
-            groups = optimizer.state_dict()["param_groups"]
-            optimizer.load_state_dict({"state": moments, "param_groups": groups})
+        moments: dict[str, dict[str, Tensor]] = {}
+        for key, value in state.items():
+            parameter, _, name = key.rpartition(".")
+            moments.setdefault(parameter, {})[name] = value
+        for optimizer in self.each:
+            learning = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+            names = enumerate(self.names[id(parameter)] for parameter in learning)
+            own = {number: moments[name] for number, name in names if name in moments}
+            optimizer.load_state_dict({"state": own, "param_groups": optimizer.state_dict()["param_groups"]})
 
 
 def hidden_matrices(model: Encoder) -> list[nn.Parameter]:
