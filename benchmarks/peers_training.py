@@ -41,7 +41,7 @@ TRAINING = TrainingSettings(
     micro_batch_tokens=2048,
     max_pieces=LONGEST,
     label_smoothing=0.1,
-    learning_rate_scale=0.03,
+    learning_rate=0.00212132,
     warmup_updates=200,
 )
 

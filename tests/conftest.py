@@ -119,7 +119,7 @@ def training_settings() -> Callable[..., TrainingSettings]:
             "adam_beta1": 0.9,
             "adam_beta2": 0.98,
             "adam_epsilon": 1e-9,
-            "learning_rate_scale": 0.1,
+            "learning_rate": 0.0316228,
             "warmup_updates": 10,
             "decay_share": 0.0,
             "precision": "fp32",

@@ -47,7 +47,7 @@ SETTINGS: dict[str, Any] = {
               "attention_dropout": 0.0, "pre_norm": True},
     "training": {"batch_tokens": 2000, "micro_batch_tokens": 90, "max_pieces": 20, "label_smoothing": 0.1,
                  "optimizer": "adam", "adam_beta1": 0.9, "adam_beta2": 0.98, "adam_epsilon": 1e-9,
-                 "learning_rate_scale": 0.0, "warmup_updates": 5, "decay_share": 0.0, "rewarm_updates": 0,
+                 "learning_rate": 0.0, "warmup_updates": 5, "decay_share": 0.0, "rewarm_updates": 0,
                  "precision": "fp32", "evaluate_every": 1, "dev_bleu_sentences": 0},
     "baseline": {"updates": 4, "patience": 0, "average_last": 1, "average_every": 1, "keep_at": []},
     "gates": {"updates": 2, "average_last": 1, "average_every": 1, "gate_learning_rate": 0.0, "record_every": 1,

@@ -16,7 +16,7 @@ LEFT = {
     "dec_enc": [[True, False, False], [True, True, False]],
 }
 """Heads that stay: all the known ones and four more, one layer without any."""
-RATE = {"learning_rate_scale": 0.02}
+RATE = {"learning_rate": 0.00894427}
 
 
 def write_known_with_choice(folder: Path) -> Known:

@@ -142,7 +142,7 @@ def new_training(sizes: Sizes, pairs: Pairs, device: torch.device, batch_tokens:
     """A training in which an update is one micro-batch, with gates on the heads of a scope if there is one."""
     model = new_model(sizes).train()
     settings = TrainingSettings(
-        batch_tokens=batch_tokens, micro_batch_tokens=batch_tokens, learning_rate_scale=0.01, warmup_updates=4000
+        batch_tokens=batch_tokens, micro_batch_tokens=batch_tokens, learning_rate=0.000158114, warmup_updates=4000
     )
     gates = GatesSettings(updates=UPDATES_PLANNED)
     frozen = frozen_beside(scope, model) if scope else ()

@@ -50,7 +50,7 @@ def encode(place: Path, **baseline: Any) -> None:
 def run(place: Path, stage: str, *words: str, **baseline: Any) -> None:
     """A command as its rule calls it, with settings of its own; `baseline`: more of those of the section."""
     training: dict[str, Any] = {"batch_tokens": 400, "micro_batch_tokens": 60, "precision": "fp32", "warmup_updates": 4}
-    training |= {"learning_rate_scale": 0.05, "evaluate_every": 50, "dev_bleu_sentences": 0}
+    training |= {"learning_rate": 0.025, "evaluate_every": 50, "dev_bleu_sentences": 0}
     gates = {"updates": 6, "average_last": 2, "average_every": 2, "gate_learning_rate": 1.0, "record_every": 3}
     changes = {"training": training, "gates": gates, "baseline": {"pretrained": str(place / "bert"), **baseline}}
     experiment = classifying("mine", merged(read_yaml(ROOT / "config.yaml")["defaults"], changes), changes)

@@ -46,7 +46,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run(place: Path, stage: str, *words: str) -> None:
     """A command as its rule calls it, with settings of its own."""
     training: dict[str, Any] = {"batch_tokens": 60, "micro_batch_tokens": 60, "precision": "fp32", "warmup_updates": 4}
-    training |= {"learning_rate_scale": 0.05, "evaluate_every": 50, "dev_bleu_sentences": 0}
+    training |= {"learning_rate": 0.025, "evaluate_every": 50, "dev_bleu_sentences": 0}
     gates = {"updates": 6, "average_last": 2, "average_every": 2, "gate_learning_rate": 1.0, "record_every": 3}
     changes = {"training": training, "gates": gates, "baseline": {"pretrained": str(place / "marian")}}
     experiment = merged(read_yaml(ROOT / "config.yaml")["defaults"], changes)

@@ -33,7 +33,7 @@ def _package() -> None:
 def settings(decoder: str) -> dict[str, object]:
     """What is laid over the experiment firefox-en-pt."""
     baseline = {"decoder": decoder, "fine_tuning_updates": UPDATES, "patience": 0, "average_last": 1}
-    training = {"learning_rate_scale": 1e-6, "warmup_updates": 1, "precision": "fp32", "decay_share": 0.0}
+    training = {"learning_rate": 1e-6, "warmup_updates": 1, "precision": "fp32", "decay_share": 0.0}
     return {"baseline": {**baseline, "new_weights_rate": 1000.0}, "training": training}
 
 

@@ -110,7 +110,7 @@ def test_the_seed_makes_the_weights_that_a_new_model_starts_from(
     data: Path, training_settings: New, stage: str
 ) -> None:
     """With hardly any rate, what an update leaves is what it started from."""
-    training, more = training_settings(learning_rate_scale=1e-7), []
+    training, more = training_settings(learning_rate=3e-8), []
     if stage == "scratch":
         rows = [
             {"attention": kind, "layer": layer, "head": head, "open": int(head != layer)}

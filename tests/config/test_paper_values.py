@@ -40,7 +40,7 @@ PAPER = {
     "training.adam_beta1": 0.9,
     "training.adam_beta2": 0.98,  # the released scripts have 0.998
     "training.adam_epsilon": 1e-9,
-    "training.learning_rate_scale": 4,
+    "training.learning_rate": 0.0316228,  # 4 / sqrt(16000)
     "training.warmup_updates": 16000,
     "training.evaluate_every": 2048,
     "gates.hard_concrete.temperature": 0.33,
@@ -99,7 +99,7 @@ def test_small_experiments_keep_the_papers_loss_optimiser_gates_and_search(name:
     """What has nothing to do with the size of the model or of the text."""
     experiment = resolve(CONFIG)[name]
     sized = (
-        "learning_rate_scale",
+        "learning_rate",
         "warmup_updates",
         "batch_tokens",
         "evaluate_every",

@@ -175,13 +175,13 @@ def test_a_file_that_may_not_grow_ends_in_one_sentence_and_keeps_the_state_befor
 
 
 def test_a_loss_that_is_no_number_stops_the_training_within_three_updates(results: Path, tmp_path: Path) -> None:
-    write_settings(tmp_path / "results", training={"learning_rate_scale": 1e30})
+    write_settings(tmp_path / "results", training={"learning_rate": 1e30})
     words = training_words("baseline", results, tmp_path / "run")
     words[words.index("--settings") + 1] = str(tmp_path / "results/tiny/settings/baseline.yaml")
     status, said = Command(words, tmp_path / "said.txt").end()
     last = said.splitlines()[-1]
     stopped = re.fullmatch(
-        rf"error: {re.escape(str(tmp_path / 'run'))}: .* update (\d+): lower training\.learning_rate_scale .*", last
+        rf"error: {re.escape(str(tmp_path / 'run'))}: .* update (\d+): lower training\.learning_rate .*", last
     )
     assert status == 1 and stopped and int(stopped[1]) <= 3 and "Traceback" not in said
     assert not (tmp_path / "run/model.safetensors").exists()
@@ -195,7 +195,7 @@ def test_weights_that_are_no_numbers_are_never_saved_over_the_last_good_state(
     status, said = Command(words, tmp_path / "said.txt", Fault(spoil_after=update)).end()
     last = said.splitlines()[-1]
     assert status == 1 and "Traceback" not in said
-    assert re.fullmatch(rf"error: .* after update {update}: lower training\.learning_rate_scale .*", last)
+    assert re.fullmatch(rf"error: .* after update {update}: lower training\.learning_rate .*", last)
     assert not (tmp_path / "run/model.safetensors").exists()
     status, said = Command(words, tmp_path / "said.txt").end()
     assert status == 0 and f"resumed at update {update - 1}\n" in said

@@ -214,7 +214,7 @@ def test_gates_that_are_trained_to_leave_as_many_heads_leave_the_known_ones(
     gates, penalty = gates_of(method, model.shape, updates)
     frozen: tuple[nn.Module, ...] = (model,) if part == "gates alone" else ()
     pruning = Pruning(gates, penalty, learning_rate=0.2, record_every=1000, updates=updates, frozen=frozen)
-    settings = training_settings(batch_tokens=60, micro_batch_tokens=60, learning_rate_scale=0.001)
+    settings = training_settings(batch_tokens=60, micro_batch_tokens=60, learning_rate=0.000316228)
     length = LengthSettings(updates, 0, 1, 1000)
     training = Training(model, pairs(tmp_path, 200), TrainingPlan(settings, length, 7, 0, torch.device("cpu")), pruning)
     for members, _ in zip(training.updates(0), range(updates), strict=False):

@@ -97,7 +97,7 @@ def test_what_is_frozen_is_left_alone_and_a_layer_without_heads_is_no_trouble(
 
 
 def test_training_with_muon_lowers_the_loss(new_training: New) -> None:
-    training = new_training(optimizer="muon", learning_rate_scale=0.3)
+    training = new_training(optimizer="muon", learning_rate=0.0948683)
     losses = [float(training.step(np.arange(30))["loss"]) for _ in range(40)]
     assert losses[-1] < 0.7 * losses[0]
 

@@ -89,16 +89,15 @@ def test_a_training_in_bf16_has_maps_in_bf16_attention_in_fp32_and_weights_in_fp
 
 
 def test_bf16_learns_like_fp32(new_training: New, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The loss after the same updates agrees within 1 %, and is not the same."""
-    losses = []
+    """The mean loss of the same updates agrees within 0.5 %, and is not the same; single losses drift apart by chance."""
+    means = []
     exact, rough = new_training(), bf16(new_training, monkeypatch)
     for training in (exact, rough):
-        for update in range(30):
-            members = np.arange(20) + update % 4
-            last = float(training.step(members)["loss"])
-        losses.append(last)
-    assert losses[1] != losses[0]
-    assert losses[1] == pytest.approx(losses[0], rel=0.01)
+        losses = [float(training.step(np.arange(20) + update % 4)["loss"]) for update in range(30)]
+        assert losses[-1] < 0.8 * losses[0]
+        means.append(np.mean(losses))
+    assert means[1] != means[0]
+    assert means[1] == pytest.approx(means[0], rel=0.005)
 
 
 @pytest.mark.parametrize("precision", ["bf16", "fp32"])

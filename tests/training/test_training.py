@@ -63,7 +63,7 @@ def gradients(training: Training) -> dict[str, Tensor]:
 def test_the_learning_rate_rises_in_a_line_and_falls_with_the_root(
     training_settings: Callable[..., TrainingSettings],
 ) -> None:
-    settings = training_settings(learning_rate_scale=4.0, warmup_updates=25)
+    settings = training_settings(learning_rate=0.8, warmup_updates=25)
     rates = {update: learning_rate(update, settings) for update in range(1, 200)}
     assert max(rates, key=rates.__getitem__) == 25
     assert rates[25] == pytest.approx(4.0 / 5)

@@ -46,7 +46,7 @@ def test_two_updates_are_those_of_adam_with_the_settings_constants_and_a_rate_fo
     """Kingma and Ba 2015, algorithm 1: nothing else, such as a decay of weights, changes them."""
     beta1, beta2, epsilon, updates_before = 0.7, 0.9, 0.02, 30
     training = new_training(
-        scope="all", lam=0.3, updates_before=updates_before, learning_rate_scale=2.0,
+        scope="all", lam=0.3, updates_before=updates_before, learning_rate=0.632456,
         adam_beta1=beta1, adam_beta2=beta2, adam_epsilon=epsilon,
     )  # fmt: skip
     expected = learning(training)

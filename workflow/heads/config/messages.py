@@ -17,6 +17,7 @@ RENAMED = {
     "curve": "is now called masking_curve: rename it",
     "moments": "is now called checkpoints: rename it",
     "other": "is now called out_of_domain: rename it",
+    "learning_rate_scale": "is now learning_rate, its peak: write the scale divided by the root of warmup_updates",
     "optimal_parameters": "is the same as optimal: write that",
 }
 """Keys and words that settings once had, and what to do about them."""

@@ -74,8 +74,10 @@ class TrainingSettings(Closed):
     adam_beta1: BelowOne = setting(0.9, "decay of the mean of gradients")
     adam_beta2: BelowOne = setting(0.98, "the paper; the released scripts have 0.998 [repo]")
     adam_epsilon: Positive = setting(1e-9, "added to the root of the mean of their squares")
-    learning_rate_scale: Positive = setting(
-        4.0, "rate = scale * min(update^-0.5, update * warmup^-1.5), without a factor for the width"
+    learning_rate: Positive = setting(
+        0.0316228,
+        "at its peak, after warmup_updates; from there it falls as 1 / sqrt(update). The paper has "
+        "4 * min(update^-0.5, update * warmup^-1.5), without a factor for the width: 4 / sqrt(16000) at the peak.",
     )
     warmup_updates: Count = setting(
         16000,
@@ -220,7 +222,7 @@ class ScratchSettings(LengthSettings):
 
     def trained_by(self, training: TrainingSettings) -> TrainingSettings:
         """These settings at the learning rate of models from scratch."""
-        return replace(training, learning_rate_scale=training.learning_rate_scale * self.learning_rate_factor)
+        return replace(training, learning_rate=training.learning_rate * self.learning_rate_factor)
 
 
 @dataclass(frozen=True, slots=True)

@@ -125,7 +125,7 @@ def run_job(
         with unfinished.stopping_on_term():
             facts = train(training, _evaluation(job, model, settings, training.first), unfinished)
     except FloatingPointError as error:
-        raise UserError(f"{job.model}: {error}: lower training.learning_rate_scale in config.yaml.") from error
+        raise UserError(f"{job.model}: {error}: lower training.learning_rate in config.yaml.") from error
     job.processes.leave()
     if not job.processes.first:
         sys.exit()  # the first process writes what is left to write

@@ -33,8 +33,9 @@ class TrainingPlan:
 
 
 def learning_rate(update: int, settings: TrainingSettings) -> float:
-    """Linear warm-up, then the inverse square root (Voita et al. 2019, sec. 3.2: no factor for the width)."""
-    return float(settings.learning_rate_scale * min(update**-0.5, update * settings.warmup_updates**-1.5))
+    """Linear warm-up to the peak, then the inverse square root (Voita et al. 2019, sec. 3.2)."""
+    warmup = settings.warmup_updates
+    return float(settings.learning_rate * min((warmup / update) ** 0.5, update / warmup))
 
 
 def decay(update: int, updates: int, share: float) -> float:
