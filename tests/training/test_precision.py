@@ -89,7 +89,7 @@ def test_a_training_in_bf16_has_maps_in_bf16_attention_in_fp32_and_weights_in_fp
 
 
 def test_bf16_learns_like_fp32(new_training: New, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The mean loss of the same updates agrees within 0.5 %, and is not the same; single losses drift apart by chance."""
+    """The mean loss of the same updates agrees within 0.5 %, and is not the same; single losses drift apart."""
     means = []
     exact, rough = new_training(), bf16(new_training, monkeypatch)
     for training in (exact, rough):
