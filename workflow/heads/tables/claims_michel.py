@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
-from math import comb
+from math import comb, exp, lgamma, log, log1p
 
 import numpy as np
 import pandas as pd
@@ -216,7 +216,9 @@ def share(count: int, of: int, chance: float = UNKNOWN) -> Finding:
 
 def tail(count: int, of: int, p: float) -> float:
     """The probability of at least `count` successes in `of` draws, each with probability p."""
-    return float(sum(comb(of, k) * p**k * (1 - p) ** (of - k) for k in range(count, of + 1)))
+    # By logarithms: of thousands of test sentences the number of ways is no float any more.
+    ways = (lgamma(of + 1) - lgamma(k + 1) - lgamma(of - k + 1) for k in range(count, of + 1))
+    return sum(exp(log_ways + k * log(p) + (of - k) * log1p(-p)) for k, log_ways in enumerate(ways, count))
 
 
 def _solved(rising: Callable[[float], float]) -> float:
