@@ -40,7 +40,7 @@ from heads.tables.writing import write_frame
 BEFORE = "4c87e51"
 HERE = Path(__file__).parent
 AGAIN = ("multi30k", "news-en-ru", "pretrained")
-SHOWN = ("firefox-en-pt", "firefox-pt-en", "demo", "multi30k", "news-en-ru")
+SHOWN = ("firefox-en-pt", "firefox-pt-en", "firefox-grown-en-pt", "minilm-sick", "demo", "multi30k", "news-en-ru")
 KEYS = ["experiment", "claim", "measure", "rule"]
 SAME_HEADS = ("top_heads_differ", "relevance_confidence", "without_exception", "exception_is_first")
 """Claims about relevance that hang on nothing but the measures of heads."""
