@@ -1,4 +1,4 @@
-# Two commands: `make demo` tells the whole story on two cores, `make test` guards it. Both set up .venv by themselves.
+# Two commands: `make demo` runs the whole story on two cores, `make test` guards it. Both set up .venv by themselves.
 PYTHON ?= python3
 CORES ?= 2
 PAIR ?= en-ru

@@ -191,7 +191,7 @@ use rule roles as dynamics with:
 
 
 use rule score as maps with:
-    """Attention maps of a few sentences while the model translates them or tells their label, for looking at."""
+    """Attention maps of a few sentences while the model translates them or predicts their label, to look at."""
     input:
         **SCORED_MODEL,
         settings=f"{SETTINGS}/maps.yaml",

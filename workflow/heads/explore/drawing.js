@@ -122,11 +122,11 @@ function stripOf(sentence, found) {
   return picture;
 }
 
-/** The label that an example was to have and the one that the chosen model tells; "" for a sentence. */
+/** The right label of an example and the one that the chosen model predicts; "" for a sentence. */
 function labelsSentence({ wanted }, number) {
   if (!wanted) return "";
   const label = model().translations?.[number];
-  return `Its label is ${wanted}.${label ? ` This model (${model().name}) tells ${label} ${label === wanted ? "✓" : "✗"}.` : ""}`;
+  return `Its label is ${wanted}.${label ? ` This model (${model().name}) predicts ${label} ${label === wanted ? "✓" : "✗"}.` : ""}`;
 }
 
 function panelOf(id) {
