@@ -7,6 +7,7 @@ import json
 import logging
 import os
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -188,6 +189,35 @@ def test_an_error_is_told_whole_and_without_what_an_earlier_run_said(
     earlier = "At least one job did not complete successfully"
     assert "a short one" in str(told.value) and earlier not in str(told.value)
     assert earlier in (results / "snakemake.txt").read_text(encoding="utf-8")
+
+
+STOPPED = """
+rule last:
+    input: "first"
+    output: "last"
+    shell: "touch last"
+rule first:
+    output: "first"
+    shell: "touch begun; sleep 3; touch first"
+"""
+
+
+def test_a_term_lets_the_running_job_end_and_starts_no_other(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    of_snakemake(results.parent, monkeypatch, STOPPED)
+    begun, handler = results.parent / "begun", signal.getsignal(signal.SIGTERM)
+
+    def stop() -> None:
+        while not begun.exists():
+            time.sleep(0.05)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=stop, daemon=True).start()
+    with pytest.raises(UserError, match="Snakemake stopped with status 1"):
+        follow(["--cores", "1"])
+    assert (results.parent / "first").exists() and not (results.parent / "last").exists()
+    assert signal.getsignal(signal.SIGTERM) is handler
+    follow(["--cores", "1"])
+    assert (results.parent / "last").exists(), "no lock is left"
 
 
 WAITING = """

@@ -179,7 +179,9 @@ def test_an_example_shows_its_map_its_label_and_the_one_that_is_told(made: Explo
     name_told = "unpruned" if run.startswith("baseline") else "pruned λ 0.1"
     assert page.inner_text("#labels") == f"Its label is entailment. This model ({name_told}) predicts neutral ✗."
     page.select_option("#sentence", "0")
-    assert page.inner_text("#labels") == f"Its label is contradiction. This model ({name_told}) predicts contradiction ✓."
+    assert (
+        page.inner_text("#labels") == f"Its label is contradiction. This model ({name_told}) predicts contradiction ✓."
+    )
     assert ("Both give the same label." in page.inner_text("#translations")) == (run == PRUNED)
 
 

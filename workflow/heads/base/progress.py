@@ -9,6 +9,7 @@ Snakemake runs as a process of its own, whose words go to a log. The line is dra
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 import threading
@@ -109,17 +110,22 @@ def clock(seconds: float) -> str:
 def follow(words: list[str]) -> None:
     """Run Snakemake with these words; what it says goes to a log, and its line of progress to standard output.
 
-    Raises UserError with the end of what it said when it fails.
+    A SIGTERM stops Snakemake once its running jobs have ended. Raises UserError with the end of what it said when it
+    fails.
     """
     log = RESULTS / "snakemake.txt"
     with log.open("ab+") as stream:
         start = stream.tell()
         process = subprocess.Popen([sys.executable, "-m", "snakemake", *words], stderr=stream)
+        # Left alone, Snakemake would work on, and keep its lock, when what started it is killed.
+        before = signal.signal(signal.SIGTERM, lambda *_: process.terminate())
         try:
             status = process.wait()
         except KeyboardInterrupt:
             process.wait()
             raise UserError("Stopped. The same command goes on where this one was.") from None
+        finally:
+            signal.signal(signal.SIGTERM, before)
         stream.seek(start)
         said = stream.read().decode("utf-8", "replace").splitlines()
     if status:

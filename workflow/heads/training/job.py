@@ -109,8 +109,8 @@ def run_job(
 ) -> Unfinished:
     """Train a model and write its folder; `start` says what the training began from.
 
-    pretrained: the model came with updates that are not counted, which its facts say; so they do that
-    it was grown, where some of its weights are new.
+    pretrained: the model came with updates that are not counted; its facts say so, and that it was grown where some
+    of its weights are new.
 
     Returns the folder of the unfinished training, to be finished when the caller has written its own outputs too. Only
     the first of several processes comes back. Raises UserError when the loss is no number.
