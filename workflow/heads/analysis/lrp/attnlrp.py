@@ -49,6 +49,7 @@ class AttnLrp(Multipliers):
         shut = (~closed).to(outputs) if closed.any() else None
 
         def back(multiplier: Tensor, account: Account) -> Tensor:
+            """The multiplier of the input, by that of the output."""
             if shut is not None:
                 multiplier = multiplier * first(shut, multiplier)
             if layer.bias is not None:
@@ -64,6 +65,7 @@ class AttnLrp(Multipliers):
         slope, _ = slope_of(norm, inputs)
 
         def back(multiplier: Tensor, account: Account) -> Tensor:
+            """The multiplier of the input, by that of the output."""
             account.absorb(multiplier @ norm.bias)
             multiplier = multiplier * first(slope, multiplier)
             return multiplier - multiplier.mean(-1, keepdim=True)
@@ -82,6 +84,7 @@ class AttnLrp(Multipliers):
         constant = seen.weights * (1 - scores + (seen.weights * scores).sum(-1, keepdim=True))
 
         def back(multiplier: Tensor, account: Account) -> AtAttention:
+            """The multiplier at each part of attention, by that of the output."""
             part, multiplier = seen.part(multiplier), multiplier / 2
             at_weights, at_scores = through_weights(part, multiplier)
             queries, keys = part.weights.shape[2:]

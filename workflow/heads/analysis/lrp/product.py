@@ -36,6 +36,7 @@ class PlainProduct(PlainRatio):
         at_scores = products / stabilised(summed, self.stabiliser)[..., None]
 
         def back(multiplier: Tensor, account: Account) -> AtAttention:
+            """The multiplier at each part of attention, by that of the output."""
             part = seen.part(multiplier)
             cut = (slice(len(multiplier)), slice(None), *(slice(size) for size in part.weights.shape[2:]))
             at_weights = torch.einsum("bgqhe,bhqke->bghqk", multiplier, at_sums[cut])

@@ -122,6 +122,7 @@ class Voita2019(Relevances):
         sums = moved @ raising.T
 
         def back(relevance: Tensor, account: Account) -> Tensor:
+            """The relevance of the input, by that of the output."""
             received = first(moved, relevance) * ((relevance / first(sums, relevance)) @ raising)
             return self._cropped([received], relevance, account)[0]
 
@@ -135,6 +136,7 @@ class Voita2019(Relevances):
         """See `heads.analysis.lrp.rules.Rule`."""
 
         def back(relevance: Tensor, account: Account) -> tuple[Tensor, Tensor]:
+            """The relevance of both inputs, by that of the output."""
             moved = [first(part, relevance) + self.eps for part in (stream, change)]
             per_unit = relevance / (moved[0] + moved[1])
             at_stream, at_change = self._cropped([part * per_unit for part in moved], relevance, account)
@@ -147,6 +149,7 @@ class Voita2019(Relevances):
         moved = self._moved(seen)
 
         def back(relevance: Tensor, account: Account) -> AtAttention:
+            """The relevance at each part of attention, by that of the output."""
             part = moved.part(relevance)
             per_unit = relevance / part.outputs.transpose(1, 2)[:, None]
             _, at_scores = through_weights(part, per_unit)
@@ -208,6 +211,7 @@ class Voita2021(Relevances):
         per_unit = self._halves(stream.clamp(min=0) + change.clamp(min=0), stream.clamp(max=0) + change.clamp(max=0))
 
         def back(relevance: Tensor, account: Account) -> tuple[Tensor, Tensor]:
+            """The relevance of both inputs, by that of the output."""
             up, down = (relevance * first(part, relevance) for part in per_unit)
             parts = (first(part, relevance) for part in (stream, change))
             received = [part.clamp(min=0) * up + part.clamp(max=0) * down for part in parts]
@@ -225,6 +229,7 @@ class Voita2021(Relevances):
         per_unit = [part.transpose(1, 2) for part in self._halves(raised, lowered)]
 
         def back(relevance: Tensor, account: Account) -> AtAttention:
+            """The relevance at each part of attention, by that of the output."""
             part = seen.part(relevance)
             up, down = (relevance * first(half, relevance) for half in per_unit)
             values, keys, queries = (x.transpose(1, 2)[:, None] for x in (part.values, part.keys, part.queries))
@@ -256,6 +261,7 @@ class Voita2021(Relevances):
         """By the matrices [B, V, U] that `contributions` makes of inputs [B, U], one position at a time for room."""
 
         def back(relevance: Tensor, account: Account) -> Tensor:
+            """The relevance of the input, by that of the output."""
             rows = inputs[: len(relevance), : relevance.shape[2]].unbind(1)
             received = [
                 outputs @ self._transitions(contributions(row))
@@ -270,6 +276,7 @@ class Voita2021(Relevances):
         per_unit = self._halves(*signs.contributions(inputs))
 
         def back(relevance: Tensor, account: Account) -> Tensor:
+            """The relevance of the input, by that of the output."""
             up, down = (relevance * first(part, relevance) for part in per_unit)
             part = first(inputs, relevance)
             return self._scaled(part * signs.back(part, up, down), relevance, account)

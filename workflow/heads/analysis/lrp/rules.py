@@ -280,6 +280,7 @@ class PlainRatio(Multipliers):
         share = self._share(centred * slope, centred * slope + norm.bias, slope)
 
         def back(multiplier: Tensor, account: Account) -> Tensor:
+            """The multiplier of the input, by that of the output."""
             multiplier = share(multiplier, account)
             return multiplier - multiplier.mean(-1, keepdim=True)
 
@@ -300,6 +301,7 @@ class PlainRatio(Multipliers):
         share = self._share(contributed, seen.outputs.transpose(1, 2))
 
         def back(multiplier: Tensor, account: Account) -> AtAttention:
+            """The multiplier at each part of attention, by that of the output."""
             part, multiplier = seen.part(multiplier), share(multiplier, account)
             _, at_scores = through_weights(part, multiplier)
             return AtAttention(at_values(part, multiplier), *at_keys_and_queries(part, at_scores))

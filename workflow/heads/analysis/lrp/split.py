@@ -155,6 +155,7 @@ class SignSplit(Multipliers):
         split = self._split(inputs @ above.T, inputs @ below.T, outputs)
 
         def back(multiplier: Tensor, account: Account) -> Tensor:
+            """The multiplier of the input, by that of the output."""
             up, down = split(multiplier, account)
             return up @ above if down is None else up @ above + down @ below
 
@@ -173,6 +174,7 @@ class SignSplit(Multipliers):
         split = self._split(raised, stream.clamp(max=0) + change.clamp(max=0), stream + change)
 
         def back(multiplier: Tensor, account: Account) -> tuple[Tensor, Tensor]:
+            """The multiplier of both inputs, by that of the output."""
             up, down = split(multiplier, account)
             down = torch.zeros_like(up) if down is None else down
             parts = (first(part, multiplier) for part in (stream, change))
@@ -190,6 +192,7 @@ class SignSplit(Multipliers):
         split = self._split(raised.transpose(1, 2), lowered.transpose(1, 2), seen.outputs.transpose(1, 2))
 
         def back(multiplier: Tensor, account: Account) -> AtAttention:
+            """The multiplier at each part of attention, by that of the output."""
             part = seen.part(multiplier)
             up, down = split(multiplier, account)
             values = part.values.transpose(1, 2)[:, None]
