@@ -16,8 +16,8 @@ from playwright.sync_api import Page
 from fake_labels import write_told
 from fake_results import World, write_results
 from heads.__main__ import main
-from heads.base.files import read_tsv, read_yaml, write_yaml
-from heads.config.settings import resolve, stage_settings
+from heads.base.files import read_tsv, read_yaml
+from heads.config.settings import resolve
 from heads.explore.needs import EXPLORED, TABLES
 from heads.tables.needs import NEEDS
 
@@ -40,15 +40,17 @@ class Explored:
     results: Path
 
 
+def gates_of(*experiments: str) -> str:
+    """What the page is given of the gates of experiments: the demo's distribution, for each."""
+    distribution = resolve(read_yaml(ROOT / "config.yaml"))["demo"]["gates"]["hard_concrete"]
+    return json.dumps(dict.fromkeys(experiments, distribution))
+
+
 def explored(results: Path) -> Explored:
     """Make three experiments up and call every command that leads to the page."""
     runs = write_results(results / SEVERAL, World(layers=2, heads=3, lams=("0.01", "0.1"), seeds=(1, 2)))
     runs += write_results(results / ONE, World(layers=3, heads=2, lams=("0.03",), trees=False))
     runs += write_told(results / TOLD, World(layers=2, heads=4, lams=("0.03", "0.1")))
-    config = resolve(read_yaml(ROOT / "config.yaml"))
-    settings = [results / name / "settings" / "gates.yaml" for name in (SEVERAL, ONE, TOLD)]
-    for path in settings:
-        write_yaml(path, stage_settings(config["demo"], "gates"))
     tables = {name: results / "tables" / f"table_{name}.tsv" for name in TABLES}
     for name, path in tables.items():
         read = [str(run) for run in runs if NEEDS[name].inputs([f"x/{run.relative_to(results)}"])]
@@ -57,7 +59,14 @@ def explored(results: Path) -> Explored:
     figures = [results / "figures" / f"{name}.png" for name in drawn]
     page = results / "explore.html"
     shown = [str(run) for run in runs if EXPLORED.inputs([f"x/{run.relative_to(results)}"])]
-    words = ["--tables", *map(str, tables.values()), "--settings", *map(str, settings), "--figures", *map(str, figures)]
+    words = [
+        "--tables",
+        *map(str, tables.values()),
+        "--gates",
+        gates_of(SEVERAL, ONE, TOLD),
+        "--figures",
+        *map(str, figures),
+    ]
     assert main(["explore", "--runs", *shown, *words, "--out", str(page)]) == 0
     return Explored(page, {name: read_tsv(path) for name, path in tables.items()}, results)
 

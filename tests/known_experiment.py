@@ -16,11 +16,12 @@ from typing import Any
 import numpy as np
 import torch
 import torch.nn.functional as F
+import yaml
 from torch import Tensor
 
 from few_heads import FIRST_WORD, TRANSLATIONS, WORDS, expected, hand_made, sentences
 from heads.__main__ import main
-from heads.base.files import read_lines, write_lines, write_yaml
+from heads.base.files import read_lines, write_lines, write_text
 from heads.base.names import ATTENTIONS
 from heads.config.trainings import BpeSettings
 from heads.model.checkpoint import load_tensors
@@ -73,7 +74,7 @@ def settings(path: Path, **changes: Mapping[str, Any]) -> Path:
     content = copy.deepcopy(SETTINGS)
     for section, values in changes.items():
         content[section] |= values
-    write_yaml(path, content)
+    write_text(path, yaml.safe_dump(content))
     return path
 
 

@@ -18,7 +18,7 @@ import heads.analysis.lrp.rows
 from heads.analysis.lrp.rows import SHARES, Sums, add, conservation_rows, generated, relevance_rows, rule_of, shares
 from heads.analysis.lrp.rules import Account, Attended, Back, stabilised
 from heads.analysis.lrp.steps import HeadRelevance, head_relevance
-from heads.base.files import UserError, read_tsv, write_text
+from heads.base.files import UserError, read_tsv, read_yaml, write_text
 from heads.base.names import ATTENTIONS
 from heads.cli import lrp as command
 from heads.config.analyses import LRP_RULES, LrpSettings
@@ -315,11 +315,11 @@ def run_command(folder: Path, model: Transformer, pairs: Sequence[tuple[Tensor, 
     for side, ids in zip(("source", "target"), zip(*pairs, strict=True), strict=True):
         offsets = np.cumsum([0, *(len(one) for one in ids)])
         save_file({"ids": torch.cat(ids).int().numpy(), "offsets": offsets}, folder / f"{side}.safetensors")
-    names = {"model": "model", "settings": "lrp.yaml"}
+    names = {"model": "model"}
     names |= {"out": "lrp.tsv", "conservation": "kept.tsv"}
     names |= {side: f"{side}.safetensors" for side in ("source", "target")}
     paths = {flag: folder / name for flag, name in names.items()}
-    command.run(argparse.Namespace(**paths, device="cpu", threads=1))
+    command.run(argparse.Namespace(**paths, settings=read_yaml(folder / "lrp.yaml"), device="cpu", threads=1))
 
 
 def random_pairs(lengths: Sequence[tuple[int, int]]) -> list[tuple[Tensor, Tensor]]:

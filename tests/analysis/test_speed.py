@@ -41,7 +41,7 @@ from model_folders import OPEN, Experiment, opinionated, write_experiment
 
 CPU = torch.device("cpu")
 SETTINGS = SpeedSettings(batch_sizes=(1, 4), sentences=7, repeats=3, beam=2, length_penalty=0.7)
-WORDS = ["--settings", "s", "--baseline", "b", "--runs", "r", "--source", "t", "--out", "o"]
+WORDS = ["--settings", "{}", "--baseline", "b", "--runs", "r", "--source", "t", "--out", "o"]
 SENTENCE = (torch.tensor([[5, 9, 30, 2]]), torch.ones(1, 4, dtype=torch.bool))
 
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import gzip
+import json
 import os
 import platform
+import re
 import stat
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -23,6 +26,7 @@ from heads.base.files import (
     read_jsonl,
     read_lines,
     read_tsv,
+    settings_given,
     write_json,
     write_lines,
     write_text,
@@ -130,14 +134,14 @@ EVERY_WAY = """
 import sys
 from pathlib import Path
 from heads.base.files import (
-    read_json, read_jsonl, read_lines, read_tsv, read_yaml, write_json, write_lines, write_text, write_tsv, write_yaml
+    read_json, read_jsonl, read_lines, read_tsv, read_yaml, write_json, write_lines, write_text, write_tsv
 )
 assert not "Ж".isascii() and sys.flags.utf8_mode == 0
 folder, rows = Path(sys.argv[1]), [{"слово": "Жук"}]
 write_text(folder / "text", "Жук\\n")
 write_lines(folder / "lines", ["Жук"])
 write_json(folder / "json", rows[0])
-write_yaml(folder / "yaml", rows[0])
+write_json(folder / "yaml", rows[0])
 write_tsv(folder / "tsv", rows, ["слово"])
 (folder / "jsonl").write_bytes('{"слово": "Жук"}\\n'.encode())
 assert read_lines(folder / "text") == read_lines(folder / "lines") == ["Жук"]
@@ -196,3 +200,16 @@ def test_a_row_with_other_columns_is_refused_and_no_table_is_left(tmp_path: Path
 )
 def test_a_cell_is_written_with_six_digits_and_nothing_for_none(value: object, text: str) -> None:
     assert format_cell(value) == text
+
+
+def test_settings_are_given_as_json_or_in_a_file_of_yaml_and_are_the_same(tmp_path: Path) -> None:
+    content = {"training": {"adam_epsilon": 1e-9, "optimizer": "muon"}, "labels": []}
+    write_text(tmp_path / "s.yaml", yaml.safe_dump(content))
+    assert settings_given(json.dumps(content)) == settings_given(str(tmp_path / "s.yaml")) == content
+
+
+@pytest.mark.parametrize("word", ['{"training": {', "{training: 1}", '{"a": 1} {"b": 2}'])
+def test_settings_that_are_half_of_json_are_refused_in_one_sentence(word: str) -> None:
+    said = rf"^{re.escape(word)} is not valid JSON .*: put it right, or name a YAML file\.$"
+    with pytest.raises(UserError, match=said):
+        settings_given(word)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +14,7 @@ from PIL import Image
 
 from checkouts import ROOT
 from heads.__main__ import main
-from heads.base.files import UserError, read_tsv, read_yaml, write_lines, write_text, write_yaml
+from heads.base.files import UserError, read_tsv, read_yaml, write_lines, write_text
 from heads.base.keeping import keep, without_places
 from heads.base.lineage import Job
 
@@ -25,6 +26,16 @@ RECORD = {"python": "3.11.7", "torch": "2.13.0", "sentencepiece": "0.2", "sacreb
           "machine": "x86_64", "processor": "Fast CPU 2/3", "cores": 12, "changed_since_commit": False}  # fmt: skip
 
 
+SETTINGS = {
+    "results/corpora/t/train.txt": {"kind": "files", "folder": "/data/secret/texts"},
+    "results/a/model2": {"gates": {"updates": 7}, "model": {"layers": 2}},
+    "results/a/bleu": {"translate": {"beam": 4}},
+    "results/b/bleu": {"translate": {"beam": 9}},
+    "results/figures/a/x.png": {"gates": {"updates": 1}},
+}
+"""What the command behind a file was given; a figure is given settings too, and they are not the experiment's."""
+
+
 def job(rule: str, output: str, *inputs: str, at: float, cost: tuple[str, str, str] | None, **record: Any) -> Job:
     """A job whose benchmark has two tries, of which the last one counts."""
     log = Path(output).parent / "log" / f"{rule}.{Path(output).name}.txt"
@@ -33,6 +44,7 @@ def job(rule: str, output: str, *inputs: str, at: float, cost: tuple[str, str, s
         write_lines(log.parents[1] / "bench" / f"{log.stem}.tsv", lines)
     write_text(Path(output), rule)
     command = f"python -m heads {rule} --to /home/me/{rule} https://x.org/a/b ../up results/a"
+    command += f" --settings '{json.dumps(SETTINGS[output])}'" if output in SETTINGS else ""
     return Job(rule, inputs, str(log), command, at, at + 50, {**RECORD, "commit": AT["code"], **record})
 
 
@@ -40,10 +52,6 @@ def job(rule: str, output: str, *inputs: str, at: float, cost: tuple[str, str, s
 def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Job]:
     """Experiment a of two seeds and corpus t, beside it b with another corpus; tables and figures of both."""
     monkeypatch.chdir(tmp_path)
-    write_yaml(Path("results/corpora/t/settings.yaml"), {"kind": "files", "folder": "/data/secret/texts"})
-    write_yaml(Path("results/a/settings/gates.yaml"), {"gates": {"updates": 7}, "model": {"layers": 2}})
-    write_yaml(Path("results/a/settings/score.yaml"), {"translate": {"beam": 4}})
-    write_yaml(Path("results/b/settings/score.yaml"), {"translate": {"beam": 9}})
     for number, experiment in enumerate(("a", "b", "aa")):
         picture = np.random.default_rng(number).integers(0, 256, (30 + number, 40, 4), dtype=np.uint8)
         picture[..., 3] = 255
@@ -54,9 +62,9 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Job]:
     write_lines(Path("results/tables/table_pruning.tsv"), ["experiment\tours\tof what", *rows])
     write_lines(Path("results/tables/table_corpus.tsv"), ["experiment\tours", "b\t5"])
     write_lines(Path("results/tables/table_scoreboard.tsv"), ["claim\tours_a\tours_b", "c\t6\t7"])
-    corpus, entry = "results/corpora/{}/train.txt", "results/corpora/{}/settings.yaml"
+    corpus = "results/corpora/{}/train.txt"
     jobs = {
-        corpus.format("t"): job("corpus", corpus.format("t"), entry.format("t"), at=1e9, cost=("60", "30", "100")),
+        corpus.format("t"): job("corpus", corpus.format("t"), at=1e9, cost=("60", "30", "100")),
         corpus.format("u"): job("corpus", corpus.format("u"), at=5e8, cost=("6000", "6000", "9999")),
         "results/b/model": job("gates", "results/b/model", corpus.format("u"), at=2e8, cost=("6e3", "6e3", "9e3")),
         "results/aa/model": job("gates", "results/aa/model", at=2e8, cost=("6000", "6000", "9999"), seed=77),
@@ -120,7 +128,9 @@ def test_costs_are_those_of_the_experiments_own_jobs_and_its_corpus_each_once(
         "score": ("1", "0", "0", "0"),
         "table": ("1", "0", "0", "0"),
     }
-    assert rows[1]["command"] == "python -m heads gates --to …/gates https://x.org/a/b ../up results/a"
+    assert rows[1]["command"] == (
+        "python -m heads gates --to …/gates https://x.org/a/b ../up results/a --settings settings.yaml"
+    )
 
 
 def test_the_page_says_from_which_code_on_what_and_how(made: dict[str, Job], tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ import pytest
 from snakemake_interface_logger_plugins.common import LogEvent
 
 from heads.base import progress as module
-from heads.base.files import UserError, write_lines, write_tsv, write_yaml
+from heads.base.files import UserError, write_lines, write_tsv
 from heads.base.progress import Progress, clock, follow, show, tick
 from heads.cli.progress import run
 
@@ -41,8 +41,7 @@ def event(kind: LogEvent, **told: object) -> LogRecord:
 def progress(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Progress:
     """Two minutes after the start."""
     for name in ("baseline", "gates", "scratch"):
-        write_yaml(tmp_path / f"demo/settings/{name}.yaml", {name: {"updates": UPDATES[name]}})
-    write_yaml(tmp_path / "demo/settings/selected.yaml", {"training": {"updates": 1}, "selected": {"updates": 400}})
+        write_lines(tmp_path / f"demo/{name}/x/train.jsonl", [json.dumps({"update": 9, "updates": UPDATES[name]})])
     now = time.monotonic()
     monkeypatch.setattr(time, "monotonic", lambda: now)
     made = Progress(tmp_path)
@@ -86,7 +85,7 @@ def test_what_else_snakemake_says_is_neither_plan_nor_end_of_a_job(progress: Pro
 
 def test_a_training_weighs_its_updates_and_every_other_job_as_a_few(progress: Progress) -> None:
     weights = {rule: progress.weight(rule) for rule in progress.planned}
-    assert weights == {**UPDATES, "selected": 400, "encode": 40}
+    assert weights == {**UPDATES, "selected": 400, "encode": 40}  # none was chosen yet: the demo's number is guessed
 
 
 def test_the_line_tells_share_jobs_time_left_and_what_is_to_be_trained(progress: Progress) -> None:
@@ -260,7 +259,7 @@ def test_snakemake_itself_draws_the_line_on_a_terminal_and_clears_it(
         r"\[0:\d\d\] +\d+%  \d/[03] jobs  (time left not known yet|about \d+:\d\d left)(  to train: 1 gates)?"
     )
     assert all(told.fullmatch(line) for line in lines[1:-1]), lines
-    assert re.search(r"   4%  1/3 jobs  time left not known yet  to train: 1 gates", seen)  # 40 of 40 + 40 + 1000
+    assert re.search(r"   8%  1/3 jobs  time left not known yet  to train: 1 gates", seen)  # 40 of 40 + 40 + 400
 
 
 @pytest.mark.parametrize(("seconds", "said"), [(2, "\r\033[Kone\r\033[Ktwo\r\033[K"), (30, "one\ntwo\n")])

@@ -17,10 +17,11 @@ import pytest
 
 from checkouts import ROOT
 from heads.__main__ import main
-from heads.base.files import write_text, write_yaml
+from heads.base.files import write_text
 from heads.base.lineage import ancestors, changed_after, jobs
 from heads.base.provenance import COMMIT, MARK, PACKAGES, machine, provenance, record, recorded
 
+COMMANDS = {"gates": """python -m heads gates --settings '{"gates": {"updates": 7}}' --seed 2 > 'a log' 2>&1"""}
 FOLDER = "results/x/ж>>>???/" + "a-long-name/" * 30
 
 
@@ -32,7 +33,14 @@ def kept(rule: str, output: str, *inputs: str, commit: str | None = None, **more
     write_text(Path(output), rule)
     name = base64.urlsafe_b64encode(output.encode()).decode()
     *folders, last = (name[at : at + 200] for at in range(0, len(name), 200))
-    told = {"rule": rule, "input": inputs, "log": [log], "shellcmd": f"run {rule}", "starttime": 1.0, "endtime": 4.0}
+    told = {
+        "rule": rule,
+        "input": inputs,
+        "log": [log],
+        "shellcmd": COMMANDS.get(rule, f"run {rule}"),
+        "starttime": 1.0,
+        "endtime": 4.0,
+    }
     write_text(Path(".snakemake/metadata", *(f"@{part}" for part in folders), last), json.dumps(told))
 
 
@@ -41,11 +49,17 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A table made of two scores, each of a model; both models are made of one corpus."""
     monkeypatch.chdir(tmp_path)
     write_text(Path("text"), "given")
-    write_yaml(Path(f"{FOLDER}/settings/gates.yaml"), {"gates": {"updates": 7}})
     kept("corpus", f"{FOLDER}corpus", "text", commit="c" * 40)
     for seed in (1, 2):
-        inputs = (f"{FOLDER}corpus", f"{FOLDER}/settings/gates.yaml")
-        kept("gates", f"{FOLDER}model{seed}", *inputs, commit="c" * 40, seed=seed, device="cuda:1 a GPU", machine="x86")
+        kept(
+            "gates",
+            f"{FOLDER}model{seed}",
+            f"{FOLDER}corpus",
+            commit="c" * 40,
+            seed=seed,
+            device="cuda:1 a GPU",
+            machine="x86",
+        )
         kept("score", f"{FOLDER}score{seed}", f"{FOLDER}model{seed}", commit="c" * 40, device="cpu")
     kept("table", f"{FOLDER}table", f"{FOLDER}score1", f"{FOLDER}score2", commit="c" * 40)
     for path in (Path("text"), *Path("results").rglob("*")):
@@ -69,7 +83,7 @@ def test_all_that_is_behind_a_file_is_found_once_and_the_nearest_first() -> None
     found = [(name.rpartition("/")[2], job.rule if job else None) for name, job in ancestors(f"{FOLDER}table", made)]
     assert found == [
         *(("score1", "score"), ("score2", "score"), ("model1", "gates"), ("model2", "gates")),
-        *(("corpus", "corpus"), ("gates.yaml", None), ("text", None)),
+        *(("corpus", "corpus"), ("text", None)),
     ]
 
 
@@ -91,15 +105,14 @@ def test_a_person_is_told_code_versions_device_seed_settings_and_command(capsys:
         "  with     python 3.11.7, torch 2.13.0",
         "  on       cuda:1 a GPU, x86",
         "  seed     2",
-        "  settings /settings/gates.yaml",
-        "           gates:",
+        "  settings gates:",
         "             updates: 7",
-        "  command  run gates",
+        f"  command  {COMMANDS['gates']}",
         "  log      model2.log",
         "",
         "made of, the nearest first (rule, files, code, device, seeds)",
         "  corpus          corpus; commit cccccccccccc",
-        "  no rule         /settings/gates.yaml, text",
+        "  no rule         text",
     ]
 
 
@@ -110,7 +123,7 @@ def test_a_table_tells_the_seeds_and_devices_behind_it(capsys: pytest.CaptureFix
         "  score           score1, score2; commit cccccccccccc; cpu",
         "  gates           model1, model2; commit cccccccccccc; cuda:1 a GPU; seed 1, 2",
         "  corpus          corpus; commit cccccccccccc",
-        "  no rule         /settings/gates.yaml, text",
+        "  no rule         text",
     ]
 
 

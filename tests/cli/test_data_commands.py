@@ -75,7 +75,7 @@ def test_each_text_of_a_corpus_holds_the_lines_of_its_own_split_and_side(given: 
 @pytest.mark.parametrize(("split", "words"), [("dev", "Birds sing"), ("train", "Cats see cats")])
 def test_the_trees_of_dev_are_the_gold_ones_and_those_of_train_the_parsers(given: Path, split: str, words: str) -> None:
     out = given / f"out/{split}.conllu"
-    command("trees", corpus_settings=given / "entry.yaml", split=split, downloads=given / "downloads", out=out)
+    command("trees", settings=given / "entry.yaml", split=split, downloads=given / "downloads", out=out)
     assert [tree.text for tree in read_conllu(out)] == [words]
 
 

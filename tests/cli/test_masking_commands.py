@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 import torch
+import yaml
 
 from few_heads import HEAD_WIDTH, KNOWN
 from heads.analysis.ablation import gates_without
 from heads.analysis.masking import answers_of
-from heads.base.files import read_tsv, write_lines, write_tsv, write_yaml
+from heads.base.files import read_tsv, write_json, write_lines, write_text, write_tsv
 from heads.base.names import ATTENTIONS
 from heads.config.analyses import TranslateSettings
 from heads.model.checkpoint import save_tensors
@@ -59,7 +60,7 @@ def references(path: Path, lines: Sequence[str], of: int) -> Path:
 
 def masking(known: Known, stage: str, out: Path, split: str, wanted: Path, **changes: Any) -> dict[str, object]:
     """Flags of every command that masks heads; `changes` are the settings of its stage."""
-    write_yaml(out / "s.yaml", {**SETTINGS, stage: {**SEARCH, **changes}})
+    write_text(out / "s.yaml", yaml.safe_dump({**SETTINGS, stage: {**SEARCH, **changes}}))
     run = known.baseline
     return {
         "settings": out / "s.yaml", "model": run,
@@ -273,7 +274,7 @@ def test_each_moment_is_a_model_of_its_own_whose_importance_is_measured_anew(kno
         sentences=8, step=7 / 9, resamples=100,
     ) | {"model": finished}  # fmt: skip
     training = {**SETTINGS["training"], "batch_tokens": 60, "max_pieces": 6}
-    write_yaml(tmp_path / "s.yaml", {**SETTINGS, "training": training, "checkpoints": {**SEARCH, "sentences": 8,
+    write_json(tmp_path / "s.yaml", {**SETTINGS, "training": training, "checkpoints": {**SEARCH, "sentences": 8,
                                      "step": 7 / 9, "resamples": 100}})  # fmt: skip
     sides = {
         f"{split}_{side}": known.tokens(split, side) for split in ("dev", "train") for side in ("source", "target")

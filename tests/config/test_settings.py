@@ -93,10 +93,10 @@ COMMAND_OF = {"parser": "parser_model"}
 
 
 def sections_read(command: str) -> set[str]:
-    """The sections that a command takes out of its settings file, by the words of its code."""
+    """The sections that a command takes out of its settings, by the words of its code."""
     path = Path(__file__).parents[2] / f"workflow/heads/cli/{command}.py"
     keys = [node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Subscript)]
-    settings = re.compile(r"(content|read_yaml\(arguments\.settings\))\['(\w+)'\]")
+    settings = re.compile(r"(content|arguments\.settings)\['(\w+)'\]")
     return {found[2] for key in keys if (found := settings.fullmatch(ast.unparse(key)))}
 
 

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from heads.__main__ import main
-from heads.base.files import UserError, read_lines, write_lines, write_yaml
+from heads.base.files import UserError, read_lines, write_lines, write_text
 from heads.config.corpora import parse_corpus
 from heads.corpus.alignments import alignment_of
 from heads.corpus.build import build
@@ -39,12 +40,12 @@ def run(entry: dict[str, Any], folder: Path, split: str = "dev") -> int:
     """Build the corpus and ask for its alignment; gives the exit status."""
     entry_without = {key: value for key, value in entry.items() if key != "alignment"}
     build(entry_without, folder / "built", folder)
-    write_yaml(folder / "settings.yaml", entry)
+    write_text(folder / "settings.yaml", yaml.safe_dump(entry))
     own = {f"--{side}": f"{split}.{side}.txt" for side in ("source", "target")}
     own |= {f"--{side}-words": f"{split}.{side}.words.txt" for side in ("source", "target")}
     words = [word for flag, name in own.items() for word in (flag, str(folder / "built" / name))]
     links = str(folder / "built" / f"{split}.alignment.txt")
-    return main(["alignment", "--corpus-settings", str(folder / "settings.yaml"), "--split", split,
+    return main(["alignment", "--settings", str(folder / "settings.yaml"), "--split", split,
                  "--downloads", str(folder), "--links", links, *words])  # fmt: skip
 
 

@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 from checkouts import configuration
-from heads.base.files import UserError, read_lines, read_tsv
+from heads.base.files import UserError, read_lines, read_tsv, read_yaml
 from heads.base.names import SIDES, SPLITS
 from heads.cli import corpus as corpus_command
 from heads.cli import trees as trees_command
@@ -521,13 +521,13 @@ def demo(tmp_path: Path, max_words: int = 6) -> Path:
     cleaning = {"max_words": max_words, "max_length_ratio": 9.0}
     settings.write_text(yaml.safe_dump({**content, "cleaning": cleaning}))
     out = tmp_path / "out"
-    corpus_command.run(argparse.Namespace(settings=settings, downloads=tmp_path, out_folder=out, threads=1))
+    corpus_command.run(argparse.Namespace(settings=read_yaml(settings), downloads=tmp_path, out_folder=out, threads=1))
     return settings
 
 
 def demo_trees(tmp_path: Path, settings: Path, split: str) -> Path:
     out = tmp_path / f"out/{split}.conllu"
-    trees_command.run(argparse.Namespace(corpus_settings=settings, split=split, downloads=tmp_path, out=out))
+    trees_command.run(argparse.Namespace(settings=read_yaml(settings), split=split, downloads=tmp_path, out=out))
     return out
 
 
@@ -582,7 +582,7 @@ TREE = "1\tBirds\tbird\tNOUN\t_\t_\t2\tnsubj\t_\t_\n2\tsing\tsing\tVERB\t_\t_\t0
 def ask_for_trees(data: Path, tmp_path: Path, given: Entry, split: str) -> Path:
     settings, out = tmp_path / "entry.yaml", tmp_path / f"{split}.conllu"
     settings.write_text(yaml.safe_dump(given))
-    trees_command.run(argparse.Namespace(corpus_settings=settings, split=split, downloads=tmp_path, out=out))
+    trees_command.run(argparse.Namespace(settings=read_yaml(settings), split=split, downloads=tmp_path, out=out))
     return out
 
 

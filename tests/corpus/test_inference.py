@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import yaml
 
-from heads.base.files import UserError, read_lines
+from heads.base.files import UserError, read_lines, read_yaml
 from heads.base.names import SPLITS
 from heads.cli import corpus as corpus_command
 from heads.cli import trees as trees_command
@@ -273,14 +273,14 @@ def built(tmp_path: Path) -> Path:
     settings = tmp_path / "entry.yaml"
     settings.write_text(yaml.safe_dump({"kind": "grammar_pairs", "source": "en", "seed": 3, "pairs": COUNTS}))
     out = tmp_path / "out"
-    corpus_command.run(argparse.Namespace(settings=settings, downloads=tmp_path, out_folder=out, threads=1))
+    corpus_command.run(argparse.Namespace(settings=read_yaml(settings), downloads=tmp_path, out_folder=out, threads=1))
     return out
 
 
 def write_trees(built: Path, split: str) -> list[Sentence]:
     out = built / f"{split}.conllu"
     trees_command.run(
-        argparse.Namespace(corpus_settings=built.parent / "entry.yaml", split=split, downloads=built, out=out)
+        argparse.Namespace(settings=read_yaml(built.parent / "entry.yaml"), split=split, downloads=built, out=out)
     )
     return [*read_conllu(out)]
 

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from explored_page import ONE, SEVERAL, Explored, data_of
+from explored_page import ONE, SEVERAL, Explored, data_of, gates_of
 from heads.__main__ import main
 from heads.analysis.attention_maps import unpacked
 from heads.base.files import read_json, read_jsonl, read_tsv, write_json
@@ -210,20 +210,15 @@ def test_a_missing_baseline_and_missing_settings_are_said_in_one_sentence(
     made: Explored, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pruned, baseline = (str(made.results / ONE / run) for run in ("pruned/all/lam-0.03/seed-1", "baseline/seed-1"))
-    settings = [
-        "--settings",
-        str(made.results / SEVERAL / "settings" / "gates.yaml"),
-        "--out",
-        str(tmp_path / "x.html"),
-    ]
+    settings = ["--gates", gates_of(SEVERAL), "--out", str(tmp_path / "x.html")]
     assert main(["explore", "--runs", pruned, *settings]) == 1
     assert "--runs names no baseline" in capsys.readouterr().err
     assert main(["explore", "--runs", baseline, *settings]) == 1
-    assert f"give results/{ONE}/settings/gates.yaml too" in capsys.readouterr().err
+    assert f"--gates lacks {ONE}: give" in capsys.readouterr().err
 
 
 def test_the_page_is_made_without_tables_gates_or_pruned_models(made: Explored, tmp_path: Path) -> None:
-    settings = ["--settings", str(made.results / ONE / "settings" / "gates.yaml"), "--out", str(tmp_path / "x.html")]
+    settings = ["--gates", gates_of(ONE), "--out", str(tmp_path / "x.html")]
     assert main(["explore", "--runs", str(made.results / ONE / "baseline/seed-1"), *settings]) == 0
     (one,) = data_of(tmp_path / "x.html")
     assert [measure["key"] for measure in one["measures"]] == ["aer"]
@@ -252,7 +247,7 @@ def test_the_page_calls_a_score_fidelity_where_a_model_wrote_the_targets(
     run = tmp_path / ONE / "baseline" / "seed-1"
     shutil.copytree(made.results / ONE / "baseline/seed-1", run)
     write_json(run / "bleu.json", {**read_json(run / "bleu.json"), "against": against})
-    words = ["--settings", str(made.results / ONE / "settings" / "gates.yaml"), "--out", str(tmp_path / "x.html")]
+    words = ["--gates", gates_of(ONE), "--out", str(tmp_path / "x.html")]
     words += ["--tables", str(made.results / "tables" / "table_measures.tsv")]
     assert main(["explore", "--runs", str(run), *words]) == 0
     (one,) = data_of(tmp_path / "x.html")
@@ -268,7 +263,7 @@ def test_the_page_calls_a_score_fidelity_where_a_model_wrote_the_targets(
 def test_the_page_says_that_self_attention_was_grown_into_a_decoder(made: Explored, tmp_path: Path) -> None:
     run = tmp_path / ONE / "baseline" / "seed-1"
     shutil.copytree(made.results / ONE / "baseline/seed-1", run)
-    settings = ["--settings", str(made.results / ONE / "settings" / "gates.yaml"), "--out", str(tmp_path / "x.html")]
+    settings = ["--gates", gates_of(ONE), "--out", str(tmp_path / "x.html")]
     notes = []
     for grown in (False, True):
         write_json(run / "model.json", {**read_json(run / "model.json"), "grown": grown})
@@ -281,7 +276,7 @@ def test_an_experiment_without_an_alignment_offers_no_error_rate(made: Explored,
     run = tmp_path / ONE / "baseline" / "seed-1"
     shutil.copytree(made.results / ONE / "baseline/seed-1", run)
     (run / "alignment_heads.tsv").unlink()
-    settings = ["--settings", str(made.results / ONE / "settings" / "gates.yaml"), "--out", str(tmp_path / "x.html")]
+    settings = ["--gates", gates_of(ONE), "--out", str(tmp_path / "x.html")]
     assert main(["explore", "--runs", str(run), *settings]) == 0
     (one,) = data_of(tmp_path / "x.html")
     assert one["measures"] == [] and {row["alignment"] for row in one["table"]} == {None}

@@ -14,11 +14,11 @@ import pytest
 import torch
 from playwright.sync_api import Page
 
-from explored_page import NARROW, ONE, ROOT, SEVERAL, WIDE, Explored, Opened, needs_browser, told
+from explored_page import NARROW, ONE, ROOT, SEVERAL, WIDE, Explored, Opened, gates_of, needs_browser, told
 from fake_results import World, write_results
 from heads.__main__ import main
 from heads.analysis.attention_maps import encoder_on_words, unpacked
-from heads.base.files import read_json, read_jsonl, read_tsv, read_yaml, write_yaml
+from heads.base.files import read_json, read_jsonl, read_tsv, read_yaml
 from heads.base.names import ATTENTIONS, SCOPES
 from heads.config.settings import resolve, stage_settings
 from heads.config.trainings import HardConcrete
@@ -331,13 +331,11 @@ def test_an_encoder_that_is_deeper_than_the_decoder_has_squares_for_its_own_laye
 def test_of_gates_driven_to_a_number_of_heads_so_many_stay(tmp_path: Path, made: Explored, opened: Opened) -> None:
     world = World(layers=2, heads=3, lams=("0.01", "0.1"), scratch=False, driven=True)
     runs = write_results(tmp_path / "results/driven", world)
-    settings = tmp_path / "results/driven/settings/gates.yaml"
-    write_yaml(settings, stage_settings(resolve(read_yaml(ROOT / "config.yaml"))["demo"], "gates"))
     measures = tmp_path / "table_measures.tsv"
     assert main(["table", "--name", "measures", "--runs", *map(str, runs), "--out", str(measures)]) == 0
     need = EXPLORED
     shown = [str(run) for run in runs if need.inputs([f"x/{run.relative_to(tmp_path / 'results')}"])]
-    words = ["--runs", *shown, "--tables", str(measures), "--settings", str(settings)]
+    words = ["--runs", *shown, "--tables", str(measures), "--gates", gates_of("driven")]
     assert main(["explore", *words, "--out", str(made.page.with_name("explore.html.driven.html"))]) == 0
     driven = [run for run in shown if "/gates/" in run and "keep-" in run]
     assert len(driven) == 4
@@ -372,7 +370,7 @@ def test_of_gates_driven_to_a_number_of_heads_so_many_stay(tmp_path: Path, made:
 
 
 def test_a_page_of_a_baseline_alone_opens_too(made: Explored, opened: Opened) -> None:
-    settings = ["--settings", str(made.results / ONE / "settings" / "gates.yaml")]
+    settings = ["--gates", gates_of(ONE)]
     bare = made.page.with_name("explore.html.bare.html")
     runs = ["--runs", str(made.results / ONE / "baseline/seed-1")]
     assert main(["explore", *runs, *settings, "--out", str(bare)]) == 0

@@ -51,12 +51,6 @@ FAULTS: dict[str, tuple[tuple[str, str], ...]] = {
         (DAMAGED, "test_weights_kept_from_a_moment_are_checked_as_a_model_is"),
     ),
     "facts of a model with a flipped bit": ((DAMAGED, "test_damaged_facts_of_a_model_are_named_or_as_they_were"),),
-    "settings file truncated or with a flipped bit": (
-        (DAMAGED, "test_damaged_settings_of_a_stage_are_named_or_as_they_were"),
-        (DAMAGED, "test_a_bit_of_the_seal_of_settings_is_never_part_of_them"),
-        (WORKFLOW, "test_settings_that_the_workflow_wrote_and_that_lost_their_end_are_named"),
-        (DAMAGED, "test_a_training_names_the_damaged_file_that_it_reads"),
-    ),
     "SentencePiece model truncated or with a flipped bit": (
         (DAMAGED, "test_a_damaged_sentencepiece_model_is_named_or_as_it_was"),
         (DAMAGED, "test_a_sentencepiece_model_is_nothing_without_its_checksum"),

@@ -7,7 +7,6 @@ import re
 import shutil
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ import torch
 from test_killed_trainings import same
 from workshop import Command, Fault, training_words
 
-from heads.base.files import UserError, read_yaml
+from heads.base.files import UserError
 from heads.model.checkpoint import load_tensors
 from heads.model.folder import load_folder
 from heads.model.shape import facts_of
@@ -60,14 +59,9 @@ def never_believed(path: Path, read: Callable[[], Any], equal: Callable[[Any, An
 def copied(results: Path, undisturbed: Path, tmp_path: Path) -> Path:
     """A folder with one file of each kind, free to be damaged."""
     shutil.copytree(undisturbed, tmp_path, dirs_exist_ok=True)
-    for name in ("settings/baseline.yaml", "bpe/source.model", "bpe/source.json", "bpe/train.source.safetensors"):
+    for name in ("bpe/source.model", "bpe/source.json", "bpe/train.source.safetensors"):
         shutil.copy(results / "tiny" / name, tmp_path)
     return tmp_path
-
-
-def test_damaged_settings_of_a_stage_are_named_or_as_they_were(copied: Path) -> None:
-    path = copied / "baseline.yaml"
-    assert never_believed(path, lambda: read_yaml(path), lambda one, other: bool(one == other)) > 200
 
 
 @pytest.mark.parametrize("name", ["source.model", "source.json"])
@@ -145,7 +139,7 @@ def test_a_training_whose_state_or_snapshot_is_damaged_says_so_and_starts_over_t
 def test_a_training_names_the_damaged_file_that_it_reads(results: Path, tmp_path: Path) -> None:
     copy = shutil.copytree(results, tmp_path / "results")
     words = training_words("baseline", copy, tmp_path / "run")
-    for name in ("settings/baseline.yaml", "bpe/target.model", "bpe/train.source.safetensors"):
+    for name in ("bpe/target.model", "bpe/train.source.safetensors"):
         path = copy / "tiny" / name
         whole = path.read_bytes()
         path.write_bytes(whole[: len(whole) // 2])
@@ -159,16 +153,3 @@ def test_weights_kept_from_a_moment_are_checked_as_a_model_is(copied: Path) -> N
     path.write_bytes(path.read_bytes()[:-1] + b"\x01")
     with pytest.raises(UserError, match=r"point-00000004\.safetensors is missing or damaged .its checksum is wrong"):
         load_tensors(path)
-
-
-@pytest.mark.parametrize("place", range(24))
-def test_a_bit_of_the_seal_of_settings_is_never_part_of_them(copied: Path, place: int) -> None:
-    """Without its sign of a comment the seal would be a setting."""
-    path = copied / "baseline.yaml"
-    whole, expected = path.read_bytes(), read_yaml(path)
-    for bit in range(8):
-        flipped = bytearray(whole)
-        flipped[place] ^= 1 << bit
-        path.write_bytes(flipped)
-        with suppress(UserError):
-            assert read_yaml(path) == expected

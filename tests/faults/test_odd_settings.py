@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from workshop import Command, config, gates_words, training_words, write_settings
 
 from checkouts import ROOT
 from heads.__main__ import main
-from heads.base.files import UserError, read_jsonl, read_lines, read_tsv, write_text, write_yaml
+from heads.base.files import UserError, read_jsonl, read_lines, read_tsv, write_text
 from heads.base.names import SIDES, SPLITS
 from heads.base.targets import GATED, Target
 from heads.config.settings import merged, resolve
@@ -107,7 +108,7 @@ def made(folder: Path, lines: dict[str, list[str]], **cleaning: Any) -> int:
     parts = {split: [{side: f"{split}.{side}" for side in SIDES}] for split in SPLITS}
     limits = {"max_words": 100, "max_length_ratio": 3.0, **cleaning}
     entry = {"kind": "files", "source": "en", "target": "de", "folder": str(folder / "in"), "cleaning": limits, **parts}
-    write_yaml(folder / "settings.yaml", entry)
+    write_text(folder / "settings.yaml", yaml.safe_dump(entry))
     words = ["corpus", "--settings", str(folder / "settings.yaml"), "--downloads", str(folder)]
     return main([*words, "--out-folder", str(folder / "out")])
 
@@ -122,7 +123,7 @@ def test_an_empty_corpus_ends_in_one_sentence(tmp_path: Path, capfd: pytest.Capt
 def bpe(folder: Path, pieces: int) -> int:
     """Both vocabularies of a corpus of `made`, and its subwords."""
     settings = resolve(merged(config(), {"experiments": {"tiny": {"bpe": {"source_pieces": pieces}}}}))["tiny"]["bpe"]
-    write_yaml(folder / "bpe.yaml", {"bpe": {**settings, "target_pieces": pieces}})
+    write_text(folder / "bpe.yaml", yaml.safe_dump({"bpe": {**settings, "target_pieces": pieces}}))
     for side in SIDES:
         text, model = str(folder / f"out/train.{side}.txt"), str(folder / f"bpe/{side}.model")
         given = ["--settings", str(folder / "bpe.yaml"), "--side", side, "--text", text]

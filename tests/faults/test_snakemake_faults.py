@@ -19,7 +19,7 @@ from test_killed_trainings import wait_for
 from workshop import PATIENCE_SECONDS, Command, config, training_words, write_settings
 
 from checkouts import checkout
-from heads.base.files import UserError, read_yaml, write_text
+from heads.base.files import write_text
 from warm_python import warm_python
 
 RUN = "results/tiny/baseline/seed-1"
@@ -43,17 +43,6 @@ def expected(long_results: Path, tmp_path_factory: pytest.TempPathFactory) -> Pa
     status, said = Command(training_words("baseline", long_results, folder / "run"), folder / "said.txt").end()
     assert status == 0, said
     return folder / "run"
-
-
-@pytest.fixture(scope="module")
-def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A settings file that the workflow wrote."""
-    folder = checkout(tmp_path_factory.mktemp("written"))
-    write_text(folder / "tiny.yaml", yaml.safe_dump(config()))
-    name = "results/tiny/settings/baseline.yaml"
-    status, said = run(folder, target=name)
-    assert status == 0, said
-    return folder / name
 
 
 @pytest.fixture
@@ -244,13 +233,3 @@ def test_files_from_the_future_are_told_in_one_sentence(place: Path) -> None:
     dated(place, 2100)
     status, said = run(place, target=PIECES[1])
     assert status == 1 and "This could indicate a clock skew problem" in said and "Traceback" not in said
-
-
-@pytest.mark.parametrize("kept", [0.2, 0.6, 0.98])
-def test_settings_that_the_workflow_wrote_and_that_lost_their_end_are_named(written: Path, kept: float) -> None:
-    content = written.read_text(encoding="utf-8")
-    assert read_yaml(written)
-    write_text(written, content[: int(kept * len(content))])
-    with pytest.raises(UserError, match=r"baseline\.yaml (was cut off|is missing or no YAML)"):
-        read_yaml(written)
-    write_text(written, content)

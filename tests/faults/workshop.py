@@ -20,10 +20,11 @@ from typing import Any
 
 import pytest
 import torch._inductor  # noqa: F401 - asking torch for determinism loads it
+import yaml
 
 from checkouts import TINY, configuration
 from heads.__main__ import main
-from heads.base.files import read_yaml, write_yaml
+from heads.base.files import read_yaml, write_text
 from heads.base.names import SIDES, SPLITS
 from heads.cli import baseline, gates  # noqa: F401 - loaded once, by the server
 from heads.config.settings import merged, resolve, stage_settings
@@ -147,9 +148,11 @@ def config(**changes: Any) -> dict[str, Any]:
 def write_settings(results: Path, **changes: Any) -> None:
     """The settings files that the workflow would write, with changes of the tiny experiment."""
     whole = config(**changes)
-    write_yaml(results / "corpora/tiny/settings.yaml", whole["corpora"]["tiny"])
+    write_text(results / "corpora/tiny/settings.yaml", yaml.safe_dump(whole["corpora"]["tiny"]))
     for stage in ("bpe", "baseline", "gates", "score"):
-        write_yaml(results / f"tiny/settings/{stage}.yaml", stage_settings(resolve(whole)["tiny"], stage))
+        write_text(
+            results / f"tiny/settings/{stage}.yaml", yaml.safe_dump(stage_settings(resolve(whole)["tiny"], stage))
+        )
 
 
 def prepare(results: Path) -> None:

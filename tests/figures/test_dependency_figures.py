@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+import yaml
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 from matplotlib.patches import Rectangle
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 
 from fake_results import World, write_results
 from heads.__main__ import main
-from heads.base.files import write_lines, write_yaml
+from heads.base.files import write_lines, write_text
 from heads.config.trainings import HardConcrete
 from heads.figures.dependencies import BEST, dependency_scores, relative_positions, shares_at
 from heads.figures.gates import LOG_ALPHAS, density, hard_concrete, masses
@@ -239,7 +240,7 @@ def test_the_command_draws_gates_from_the_settings_that_it_is_told(tmp_path: Pat
         "hard_concrete": shape,
         "subset": {**subset, "straight_through": False},
     }
-    write_yaml(tmp_path / "gates.yaml", {"gates": gates})
+    write_text(tmp_path / "gates.yaml", yaml.safe_dump({"gates": gates}))
     out = ["--out-pdf", str(tmp_path / "x.pdf"), "--out-png", str(tmp_path / "x.png")]
     told = ["--settings", str(tmp_path / "gates.yaml"), "--runs", *map(str, runs)]
     assert main(["figure", "--name", "hard_concrete", *told, *out]) == 0

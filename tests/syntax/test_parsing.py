@@ -146,7 +146,7 @@ def test_trees_of_train_are_the_treebank_under_parser_trees(tmp_path: Path) -> N
     }
     entry |= dict.fromkeys(("train", "dev", "test"), files) | {"cleaning": {"max_words": 9, "max_length_ratio": 2.0}}
     (tmp_path / "trees.yaml").write_text(yaml.safe_dump(entry), encoding="utf-8")
-    flags = ["--corpus-settings", str(tmp_path / "trees.yaml"), "--downloads", str(tmp_path)]
+    flags = ["--settings", str(tmp_path / "trees.yaml"), "--downloads", str(tmp_path)]
     assert main(["trees", *flags, "--split", "train", "--out", str(tmp_path / "train.conllu")]) == 0
     assert (tmp_path / "train.conllu").read_bytes() == (tmp_path / "learn.conllu").read_bytes()
     assert main(["trees", *flags, "--split", "dev", "--out", str(tmp_path / "dev.conllu")]) == 1

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 SIDES = ("source", "target")
 
 OF = "results/{experiment}"
-BPE, CORPUS, SETTINGS = f"{OF}/bpe", "results/corpora/{corpus}", f"{OF}/settings"
+BPE, CORPUS, SETTINGS = f"{OF}/bpe", "results/corpora/{corpus}", "{experiment}: "
 RUN, BASELINE = f"{OF}/{{run}}", f"{OF}/baseline/seed-{{seed}}"
 GATES, PRUNED, SCRATCH, SELECTED, PENALTY_GATES, PENALTY_SCRATCH = (
     f"{OF}/{kind}/{{scope}}/{{target}}/seed-{{seed}}"
@@ -29,24 +29,20 @@ TEST = {
 
 def training(stage: str, folder: str) -> dict[str, str]:
     """What every training is told: subwords and dev references of its experiment, its own seed, what it writes."""
-    told = {"settings": f"{SETTINGS}/{stage}.yaml", "data": BPE, "references": f"{CORPUS}/dev.target.txt"}
+    told = {"settings": f"{SETTINGS}{stage}", "data": BPE, "references": f"{CORPUS}/dev.target.txt"}
     numbers = {"seed": "{seed}", "threads": NUMBER, "processes": NUMBER}
     return {"history": f"{folder}/train.jsonl", **told, **numbers, "model": folder}
 
 
 def measured(stage: str, folder: str, out: str, settings: str = "") -> dict[str, str]:
     """What every measure of a trained model is told, but for its data."""
-    told = {"out": f"{folder}/{out}", "settings": f"{SETTINGS}/{settings or stage}.yaml", "threads": NUMBER}
+    told = {"out": f"{folder}/{out}", "settings": f"{SETTINGS}{settings or stage}", "threads": NUMBER}
     return {**told, "model": folder}
 
 
 COMMANDS: dict[str, Mapping[str, str]] = {
     # By rule, every flag of its command. The first is a file that tells whose command it is: what its path says is put
     # into all the others.
-    "settings": {"out": f"{SETTINGS}/{{stage}}.yaml", "content": ELSEWHERE},
-    "corpus_settings": {"out": f"{CORPUS}/settings.yaml", "content": ELSEWHERE},
-    "out_of_domain_settings": {"out": f"{CORPUS}/out_of_domain.yaml", "content": ELSEWHERE},
-    "trees_settings": {"out": f"{CORPUS}/trees.{{split}}.yaml", "content": ELSEWHERE},
     "download": {"out": "results/downloads/{file}", "url": ELSEWHERE, "sha256": ELSEWHERE},
     "model_of_others": {"output": "results/models/{model}", "pretrained": "marian"},
     "distilled": {
@@ -59,34 +55,33 @@ COMMANDS: dict[str, Mapping[str, str]] = {
         "threads": NUMBER,
     },
     "corpus": {
-        "settings": f"{CORPUS}/settings.yaml",
-        "downloads": "results/downloads",
         "out-folder": CORPUS,
+        "settings": ELSEWHERE,
+        "downloads": "results/downloads",
         "threads": NUMBER,
     },
     "out_of_domain": {
-        "settings": f"{CORPUS}/out_of_domain.yaml",
-        "downloads": "results/downloads",
         "out-folder": CORPUS,
+        "settings": ELSEWHERE,
+        "downloads": "results/downloads",
     },
     "trees": {
         "out": f"{CORPUS}/{{split}}.conllu",
-        "corpus-settings": f"{CORPUS}/trees.{{split}}.yaml",
+        "settings": ELSEWHERE,
         "split": "{split}",
         "downloads": "results/downloads",
     },
-    "alignment_settings": {"out": f"{CORPUS}/alignment.{{split}}.yaml", "content": ELSEWHERE},
     "alignment": {
         "links": f"{CORPUS}/{{split}}.alignment.txt",
         **{side: f"{CORPUS}/{{split}}.{side}.txt" for side in SIDES},
         **{f"{side}-words": f"{CORPUS}/{{split}}.{side}.words.txt" for side in SIDES},
-        "corpus-settings": f"{CORPUS}/alignment.{{split}}.yaml",
+        "settings": ELSEWHERE,
         "split": "{split}",
         "downloads": "results/downloads",
     },
     "bpe": {
         "model": f"{BPE}/{{side}}.model",
-        "settings": f"{SETTINGS}/bpe.yaml",
+        "settings": f"{SETTINGS}bpe",
         "side": "{side}",
         "text": f"{CORPUS}/train.{{side}}.txt",
     },
@@ -96,7 +91,7 @@ COMMANDS: dict[str, Mapping[str, str]] = {
         "bpe": f"{BPE}/{{side}}.model",
         "threads": NUMBER,
     },
-    "imported_bpe": {"out-folder": BPE, "settings": f"{SETTINGS}/imported_bpe.yaml"},
+    "imported_bpe": {"out-folder": BPE, "settings": f"{SETTINGS}imported_bpe"},
     "imported": {**training("imported", BASELINE), "checkpoints": f"{BASELINE}/checkpoints"},
     "baseline": {**training("baseline", BASELINE), "checkpoints": f"{BASELINE}/checkpoints"},
     "gates": {
@@ -141,7 +136,7 @@ COMMANDS: dict[str, Mapping[str, str]] = {
         "bleu": f"{RUN}/bleu.json",
         "translations": f"{RUN}/translations.txt",
         "statistics": f"{RUN}/bleu_statistics.tsv",
-        "settings": f"{SETTINGS}/score.yaml",
+        "settings": f"{SETTINGS}score",
         "text": f"{CORPUS}/test.source.txt",
         "against": "{against}",
         "model": RUN,
@@ -151,7 +146,7 @@ COMMANDS: dict[str, Mapping[str, str]] = {
     "classified": {
         "accuracy": f"{RUN}/accuracy.json",
         "predictions": f"{RUN}/predictions.txt",
-        "settings": f"{SETTINGS}/classified.yaml",
+        "settings": f"{SETTINGS}classified",
         "model": RUN,
         **TEST,
         "threads": NUMBER,
@@ -176,7 +171,7 @@ COMMANDS: dict[str, Mapping[str, str]] = {
     },
     "cross_attention_roles": {
         **measured("cross_attention_roles", RUN, "cross_attention_roles.tsv"),
-        "settings": f"{SETTINGS}/alignment_heads.yaml",
+        "settings": f"{SETTINGS}alignment_heads",
         **{f"{side}-bpe": f"{BPE}/{side}.model" for side in SIDES},
         **{side: f"{CORPUS}/dev.{side}.txt" for side in SIDES},
         **{f"{side}-words": f"{{{side}_words}}" for side in SIDES},
@@ -196,7 +191,7 @@ COMMANDS: dict[str, Mapping[str, str]] = {
         "alone": f"{RUN}/alone.tsv",
         "alone-dev": f"{RUN}/alone.dev.tsv",
         "layers": f"{RUN}/layers_to_one.tsv",
-        "settings": f"{SETTINGS}/ablation.yaml",
+        "settings": f"{SETTINGS}ablation",
         "model": RUN,
         **TEST,
         "dev-source": f"{BPE}/dev.source.safetensors",
@@ -205,7 +200,7 @@ COMMANDS: dict[str, Mapping[str, str]] = {
     },
     "ablation_out_of_domain": {
         "masked": f"{RUN}/ablation.out_of_domain.tsv",
-        "settings": f"{SETTINGS}/ablation.yaml",
+        "settings": f"{SETTINGS}ablation",
         "model": RUN,
         "source": f"{BPE}/out_of_domain.source.safetensors",
         "references": f"{CORPUS}/out_of_domain.target.txt",
@@ -239,7 +234,7 @@ COMMANDS: dict[str, Mapping[str, str]] = {
     },
     "speed": {
         "out": f"{BASELINE}/speed.tsv",
-        "settings": f"{SETTINGS}/speed.yaml",
+        "settings": f"{SETTINGS}speed",
         "baseline": BASELINE,
         "runs": "{timed}",
         "source": f"{BPE}/test.source.safetensors",
@@ -251,13 +246,13 @@ COMMANDS: dict[str, Mapping[str, str]] = {
     },
     "selection": {
         "out": f"{BASELINE}/selection.tsv",
-        "settings": f"{SETTINGS}/selection.yaml",
+        "settings": f"{SETTINGS}selection",
         "baseline": BASELINE,
         "targets": "{choices}",
     },
     "chosen_heads": {
         "out": f"{SELECTED}/heads.tsv",
-        "settings": f"{SETTINGS}/selection.yaml",
+        "settings": f"{SETTINGS}selection",
         "baseline": BASELINE,
         "targets": "{target}",
     },
@@ -268,14 +263,14 @@ COMMANDS: dict[str, Mapping[str, str]] = {
     },
     "compared": {
         "out": f"{BASELINE}/compared.tsv",
-        "settings": f"{SETTINGS}/compared.yaml",
+        "settings": f"{SETTINGS}compared",
         "baseline": BASELINE,
         "runs": "{compared}",
         "references": f"{CORPUS}/test.target.txt",
     },
     "parser_model": {
         "model": f"{OF}/parser/model",
-        "settings": f"{SETTINGS}/parser.yaml",
+        "settings": f"{SETTINGS}parser",
         "trees": f"{CORPUS}/train.conllu",
         "language": "{language}",
         "threads": NUMBER,
@@ -328,7 +323,7 @@ COMMANDS: dict[str, Mapping[str, str]] = {
             f"results/tables/table_{name}.tsv"
             for name in ("measures", "michel_table1", "pruning", "selection", "claims", "scoreboard")
         ),
-        "settings": "results/tiny/settings/gates.yaml results/far/settings/gates.yaml",
+        "gates": ELSEWHERE,
         "figures": ELSEWHERE,
     },
 }

@@ -6,6 +6,7 @@ from what the papers and design say, not from the rules. Who adds a rule or a fl
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from collections.abc import Iterator, Mapping
@@ -32,7 +33,7 @@ from expected_commands import (
 
 from checkouts import TINY, checkout, configuration, snakemake
 from heads.base.files import read_yaml, write_text
-from heads.config.settings import merged, resolve
+from heads.config.settings import merged, resolve, stage_settings
 
 # `far`: text in files with a treebank of its own, one to learn a parser from, lines held out to be parsed and another
 # domain; two seeds. `near`: only the treebank that a parser learns from, so that roles are measured on parsed dev text.
@@ -84,6 +85,7 @@ PLANNED = {
         "told": {"corpus": "labelled"},
     },
 }
+WHOLE = resolve(merged(merged(configuration(), read_yaml(TINY)), PLANNED))
 CORPORA = {"tiny": "tiny", "far": "grounds", "near": "bare", "taken": "bare", "mine": "mixed", "echo": "written"}
 CORPORA |= {"told": "labelled"}
 LANGUAGES = {"tiny": "en", "far": "de", "near": "de", "taken": "de", "mine": "en", "echo": "de", "told": "en"}
@@ -202,7 +204,7 @@ def runs_told(job: Job, jobs: list[Job], whose: Mapping[str, str]) -> dict[str, 
             sorted(folders_of(jobs, *(f"{kind}/all/*/seed-{seed}" for kind in ("pruned", "selected")), **own))
         ),
         "tabled": " ".join(sorted(folders_of(jobs, *reads))),
-        "drawn_by": f"results/{experiment}/settings/gates.yaml" if whose.get("name") == "hard_concrete" else "",
+        "drawn_by": f"{experiment}: gates" if whose.get("name") == "hard_concrete" else "",
         "drawn": " ".join(sorted(folders_of(jobs, *reads, **own))),
     }
 
@@ -217,6 +219,9 @@ def chosen_heads(whose: Mapping[str, str]) -> str:
 def compared(job: Job, name: str, value: str) -> bool:
     """Whether a flag has this value; the order of runs is no matter."""
     given = job.flags.get(name, "")
+    if name == "settings" and value != ELSEWHERE:
+        experiment, stage = value.split(": ")
+        return bool(json.loads(given) == stage_settings(WHOLE[experiment], stage))
     if value == NUMBER:
         return bool(re.fullmatch(r"[1-9][0-9]*", given))
     return value == ELSEWHERE or (sorted(given.split()) == sorted(value.split()) if name == "runs" else given == value)
@@ -290,25 +295,32 @@ def test_heads_are_chosen_from_measures_that_never_saw_the_test_set(jobs: list[J
         assert read == {"model.json", *files.split()}, job
 
 
-def test_settings_files_hold_what_config_yaml_says_of_their_stage_or_corpus(planned: Path) -> None:
-    whole = resolve(merged(merged(configuration(), read_yaml(TINY)), PLANNED))
+def test_a_command_is_given_what_config_yaml_says_of_its_stage_or_corpus(jobs: list[Job]) -> None:
     aside = ("trees", "parser_trees", "alignment", "out_of_domain")
     grounds = {key: value for key, value in FAR.items() if key not in aside}
     expected = {
-        "results/far/settings/masked.yaml": {name: whole["far"][name] for name in ("translate", "selection")},
-        "results/tiny/settings/gates.yaml": {name: whole["tiny"][name] for name in ("training", "gates")},
-        "results/corpora/grounds/settings.yaml": grounds,
-        "results/corpora/grounds/out_of_domain.yaml": {**grounds, "out_of_domain": FAR["out_of_domain"]},
-        "results/corpora/grounds/trees.dev.yaml": {**grounds, "trees": "gold.conllu"},
-        "results/corpora/grounds/trees.train.yaml": {**grounds, "parser_trees": "learn.conllu"},
-        "results/corpora/mixed/settings.yaml": MINE,
-        "results/corpora/mixed/trees.dev.yaml": {**MINE, "trees": {"grammar": 7}},
-        "results/corpora/grounds/alignment.dev.yaml": {**grounds, "alignment": FAR["alignment"]},
+        "results/far/baseline/seed-1/masked.tsv": {name: WHOLE["far"][name] for name in ("translate", "selection")},
+        "results/tiny/gates/all/lam-0/seed-1/heads.tsv": {name: WHOLE["tiny"][name] for name in ("training", "gates")},
+        "results/corpora/grounds/filters.tsv": grounds,
+        "results/corpora/grounds/out_of_domain.source.txt": {**grounds, "out_of_domain": FAR["out_of_domain"]},
+        "results/corpora/grounds/dev.conllu": {**grounds, "trees": "gold.conllu"},
+        "results/corpora/grounds/train.conllu": {**grounds, "parser_trees": "learn.conllu"},
+        "results/corpora/mixed/filters.tsv": MINE,
+        "results/corpora/mixed/dev.conllu": {**MINE, "trees": {"grammar": 7}},
+        "results/corpora/grounds/dev.alignment.txt": {**grounds, "alignment": FAR["alignment"]},
     }
-    done = snakemake(planned, "--cores", "2", "--configfile", str(TINY), "planned.yaml", "--", *expected)
-    assert done.returncode == 0, done.stdout[-3000:]
-    for name, content in expected.items():
-        assert read_yaml(planned / name) == content, name
+    given = {out: job.flags["settings"] for job in jobs for out in job.outputs if out in expected}
+    assert {out: json.loads(settings) for out, settings in given.items()} == expected
+    (page,) = [job for job in jobs if job.rule == "explore"]
+    drawn = {name: WHOLE[name]["gates"]["hard_concrete"] for name in ("tiny", "far")}
+    assert json.loads(page.flags["gates"]) == drawn
+
+
+def test_settings_are_written_in_one_order_for_other_text_is_another_parameter(jobs: list[Job]) -> None:
+    """Snakemake may read a configuration that was handed on to it in another order, and would train anew."""
+    given = [job.flags["settings"] for job in jobs if job.flags.get("settings", "").startswith("{")]
+    assert len(given) > 100
+    assert given == [json.dumps(json.loads(settings), sort_keys=True) for settings in given]
 
 
 def test_no_two_jobs_write_one_log_and_each_log_is_its_jobs_own(jobs: list[Job]) -> None:

@@ -65,7 +65,7 @@ def test_jobs_are_started_without_a_limit_but_one_that_was_asked_for(
     with (fresh / "workflow/Snakefile").open("a", encoding="utf-8") as snakefile:
         snakefile.write("onsuccess:\n    limiter = workflow.scheduler.job_rate_limiter\n")
         snakefile.write("    print('limit:', limiter.max_jobs if limiter else 'none')\n")
-    done = snakemake(fresh, "results/demo/settings/score.yaml", "--cores", "1", *words)
+    done = snakemake(fresh, "results/corpora/demo/train.source.txt", "--cores", "1", *words)
     assert re.findall("^limit: (.*)", done.stdout, re.MULTILINE) == [limit], done.stdout
 
 
@@ -124,7 +124,8 @@ def alone(job: Job, tiny_run: Path, place: Path) -> Path:
 
 def do(job: Job) -> None:
     """The command of a job, in the folder that we are in."""
-    flags = [word for name, value in job.flags.items() for word in (f"--{name}", *value.split())]
+    words = {name: [value] if value.startswith("{") else value.split() for name, value in job.flags.items()}
+    flags = [word for name, values in words.items() for word in (f"--{name}", *values)]
     stage = "explore" if job.rule == "explore" else "figure" if "out-png" in job.flags else "table"
     assert main([stage, *flags]) == 0, job
 
@@ -253,7 +254,7 @@ def test_one_more_lambda_trains_one_pruned_and_one_scratch_model_and_no_other(ti
     overlay.write_text(ONE_MORE, encoding="utf-8")
     jobs = planned(snakemake(tiny_run, "-n", "--configfile", str(overlay)).stdout)
     assert jobs["gates"] == jobs["pruned"] == jobs["scratch"] == 1
-    assert not {"baseline", "corpus", "bpe", "encode", "settings"} & set(jobs)
+    assert not {"baseline", "corpus", "bpe", "encode"} & set(jobs)
 
 
 def test_forcing_one_lambda_retrains_that_model_and_nothing_else(tiny_run: Path) -> None:
@@ -266,7 +267,7 @@ def test_changing_how_roles_are_judged_retrains_nothing(tiny_run: Path, tmp_path
     overlay = tmp_path / "roles.yaml"
     overlay.write_text(TINY.read_text(encoding="utf-8").replace("min_cases: 5", "min_cases: 6"), encoding="utf-8")
     jobs = planned(snakemake(tiny_run, "-n", "--configfile", str(overlay)).stdout)
-    assert jobs["settings"] == 2  # of roles and of their course
+    assert jobs["dynamics"] == 1  # the course of roles
     assert jobs["roles"] == 9  # one unpruned, three pruned in the encoder, four everywhere, one from scratch
     assert not {"baseline", "gates", "pruned", "scratch", "score", "lrp"} & set(jobs)
 
@@ -335,13 +336,11 @@ def test_wrong_settings_stop_before_the_first_job_with_one_sentence(fresh: Path,
 def test_another_domain_is_measured_where_a_corpus_names_one_and_nowhere_else(fresh: Path) -> None:
     figure, table = "results/figures/{}/michel_fig2.png", "results/tables/table_corpus.tsv"
     far = planned(snakemake(fresh, figure.format("wmt-en-fr"), "-n").stdout)
-    assert (
-        far["out_of_domain"] == far["out_of_domain_settings"] == far["ablation_out_of_domain"] == far["ablation"] == 1
-    )
+    assert far["out_of_domain"] == far["ablation_out_of_domain"] == far["ablation"] == 1
     near = planned(snakemake(fresh, figure.format("demo"), "-n").stdout)
     counted = planned(snakemake(fresh, table, "-n", "--config", "run=[wmt-en-fr]").stdout)
     assert near["ablation"] == counted["corpus"] == 1
-    assert not {"out_of_domain", "out_of_domain_settings", "ablation_out_of_domain"} & {*near, *counted}
+    assert not {"out_of_domain", "ablation_out_of_domain"} & {*near, *counted}
     assert far["encode"] == near["encode"] + 1
     refused = snakemake(fresh, "results/demo/baseline/seed-1/ablation.out_of_domain.tsv", "-n")
     assert refused.returncode != 0 and "corpora.demo has no test set of another domain" in refused.stdout

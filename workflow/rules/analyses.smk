@@ -6,7 +6,6 @@ rule score:
     """Translate the test set by beam search and score it with sacrebleu."""
     input:
         **SCORED_MODEL,
-        settings=f"{SETTINGS}/score.yaml",
         source=f"{BPE}/test.source.safetensors",
         text=corpus_file("test.source.txt"),
         target_bpe=f"{BPE}/target.model",
@@ -26,6 +25,7 @@ rule score:
         mem_mb=2000,
         runtime=120,
     params:
+        settings=settings_of("score"),
         stage="score",
         own=lambda wildcards, input, output: [
             *flags("model", "source", "text", "target_bpe", "references", "translations", "bleu", "statistics")(
@@ -34,7 +34,7 @@ rule score:
             *DISTILLATIONS.against_flags(PLAN.experiments[wildcards.experiment]),
         ],
     shell:
-        "python -m heads {params.stage:q} --settings {input.settings:q} {params.own:q} --threads {threads}"
+        "python -m heads {params.stage:q} --settings {params.settings:q} {params.own:q} --threads {threads}"
         " > {log:q} 2>&1"
 
 
@@ -42,7 +42,6 @@ use rule score as classified with:
     """The label of every test example: accuracy and Matthews' correlation."""
     input:
         **SCORED_MODEL,
-        settings=f"{SETTINGS}/classified.yaml",
         source=f"{BPE}/test.source.safetensors",
         references=corpus_file("test.target.txt"),
         target_bpe=f"{BPE}/target.model",
@@ -57,6 +56,7 @@ use rule score as classified with:
         mem_mb=2000,
         runtime=60,
     params:
+        settings=settings_of("classified"),
         stage="classified",
         own=flags("model", "source", "references", "target_bpe", "predictions", "accuracy"),
 
@@ -65,7 +65,6 @@ use rule score as confidence with:
     """Mean of the largest attention weight of every head (Voita et al., sec. 4)."""
     input:
         **SCORED_MODEL,
-        settings=f"{SETTINGS}/confidence.yaml",
         source=f"{BPE}/dev.source.safetensors",
         target=f"{BPE}/dev.target.safetensors",
         code=[f"{CODE}/{name}.py" for name in ("analysis/confidence", "analysis/attention_weights")],
@@ -79,6 +78,7 @@ use rule score as confidence with:
         mem_mb=2000,
         runtime=60,
     params:
+        settings=settings_of("confidence"),
         stage="confidence",
         own=flags("model", "source", "target", "out"),
 
@@ -87,7 +87,6 @@ use rule score as lrp with:
     """Layer-wise relevance propagation of the top-1 logit to every head (Voita et al., sec. 4 and app. A)."""
     input:
         **SCORED_MODEL,
-        settings=f"{SETTINGS}/lrp.yaml",
         source=f"{BPE}/dev.source.safetensors",
         target=f"{BPE}/dev.target.safetensors",
     output:
@@ -102,6 +101,7 @@ use rule score as lrp with:
         mem_mb=4000,
         runtime=240,
     params:
+        settings=settings_of("lrp"),
         stage="lrp",
         own=flags("model", "source", "target", "out", "conservation"),
 
@@ -110,7 +110,6 @@ use rule confidence as importance with:
     """How much the loss depends on every head, to first order (Michel et al., sec. 4.1)."""
     input:
         **SCORED_MODEL,
-        settings=f"{SETTINGS}/importance.yaml",
         source=f"{BPE}/dev.source.safetensors",
         target=f"{BPE}/dev.target.safetensors",
         code=f"{CODE}/analysis/importance.py",
@@ -121,6 +120,7 @@ use rule confidence as importance with:
     benchmark:
         f"{ANY_RUN}/bench/importance.tsv"
     params:
+        settings=settings_of("importance"),
         stage="importance",
 
 
@@ -128,7 +128,6 @@ rule roles:
     """Which encoder heads are positional, syntactic or look at rare words (Voita et al., sec. 5)."""
     input:
         **SCORED_MODEL,
-        settings=f"{SETTINGS}/roles.yaml",
         source_bpe=f"{BPE}/source.model",
         train_source=f"{BPE}/train.source.safetensors",
         trees=lambda w: list(PLAN.tree_files(w.experiment).values()),
@@ -151,11 +150,12 @@ rule roles:
         mem_mb=4000,
         runtime=120,
     params:
+        settings=settings_of("roles"),
         stage="roles",
         trees=lambda w: [f"{name}={path}" for name, path in PLAN.tree_files(w.experiment).items()],
         own=flags("model", "source_bpe", "train_source", "out", "alignment", "positions"),
     shell:
-        "python -m heads {params.stage:q} --settings {input.settings:q} --trees {params.trees:q} {params.own:q}"
+        "python -m heads {params.stage:q} --settings {params.settings:q} --trees {params.trees:q} {params.own:q}"
         " --threads {threads} > {log:q} 2>&1"
 
 
@@ -165,7 +165,6 @@ use rule roles as dynamics with:
         model=rules.baseline.output.model,
         shape=rules.baseline.output.shape,
         checkpoints=rules.baseline.output.checkpoints,
-        settings=f"{SETTINGS}/dynamics.yaml",
         source_bpe=f"{BPE}/source.model",
         train_source=f"{BPE}/train.source.safetensors",
         source=f"{BPE}/dev.source.safetensors",
@@ -185,6 +184,7 @@ use rule roles as dynamics with:
     benchmark:
         f"{BASELINE}/bench/dynamics.tsv"
     params:
+        settings=settings_of("dynamics"),
         stage="dynamics",
         trees=lambda w: [f"{name}={path}" for name, path in PLAN.tree_files(w.experiment).items()],
         own=flags("model", "source_bpe", "train_source", "source", "target", "checkpoints", "out"),
@@ -194,7 +194,6 @@ use rule score as maps with:
     """Attention maps of a few sentences while the model translates them or predicts their label, to look at."""
     input:
         **SCORED_MODEL,
-        settings=f"{SETTINGS}/maps.yaml",
         source_bpe=f"{BPE}/source.model",
         target_bpe=f"{BPE}/target.model",
         sentences=lambda w: sentences_shown(PLAN, w.experiment),
@@ -214,5 +213,6 @@ use rule score as maps with:
         mem_mb=2000,
         runtime=30,
     params:
+        settings=settings_of("maps"),
         stage="maps",
         own=flags("model", "source_bpe", "target_bpe", "sentences", "labels", "trees", "out"),

@@ -4,7 +4,6 @@
 rule bpe:
     """Learn the byte-pair encoding of one side from the training text."""
     input:
-        settings=f"{SETTINGS}/bpe.yaml",
         text=corpus_file("train.{side}.txt"),
     output:
         model=f"{BPE}/{{side}}.model",
@@ -23,16 +22,16 @@ rule bpe:
         mem_mb=2000,
         runtime=60,
     params:
+        settings=settings_of("bpe"),
         side=lambda wildcards: wildcards.side,
     shell:
-        "python -m heads bpe --settings {input.settings:q} --side {params.side} --text {input.text:q}"
+        "python -m heads bpe --settings {params.settings:q} --side {params.side} --text {input.text:q}"
         " --model {output.model:q} > {log:q} 2>&1"
 
 
 rule imported_bpe:
     """Take both vocabularies of a model of others, and what else came with it."""
     input:
-        settings=f"{SETTINGS}/imported_bpe.yaml",
         pretrained=lambda wildcards: PLAN.pretrained_files(wildcards.experiment),
     output:
         models=[f"{BPE}/{side}.{ending}" for side in names.SIDES for ending in ("model", "json")],
@@ -49,9 +48,10 @@ rule imported_bpe:
         mem_mb=2000,
         runtime=10,
     params:
+        settings=settings_of("imported_bpe"),
         out_folder=lambda wildcards, output: str(Path(output.pretrained).parent),
     shell:
-        "python -m heads imported_bpe --settings {input.settings:q} --out-folder {params.out_folder:q} > {log:q} 2>&1"
+        "python -m heads imported_bpe --settings {params.settings:q} --out-folder {params.out_folder:q} > {log:q} 2>&1"
 
 
 rule encode:

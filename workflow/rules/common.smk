@@ -1,4 +1,5 @@
 # Common ground of all .smk files: the plan, what wildcards may be, the folders of runs.
+import json
 import os
 import re
 import shlex
@@ -18,7 +19,7 @@ from heads.base.runs import SCORED
 from heads.base.targets import ANY, COUNT, GATED, Target
 from heads.config.checks import check_target
 from heads.config.plan import Plan
-from heads.config.settings import STAGE_SECTIONS
+from heads.config.settings import stage_settings
 from heads.config.shown import labels_shown, sentences_shown, trees_shown
 
 # Files of the workflow are inputs too: named from where Snakemake runs, if they lie below that.
@@ -88,7 +89,6 @@ wildcard_constraints:
     target=GATED,
     choice=ANY,
     seed=COUNT,
-    stage="|".join(STAGE_SECTIONS),
     trees="|".join(names.PARSED_TREES),
     run=SCORED,
 
@@ -96,7 +96,6 @@ wildcard_constraints:
 IMPORTED = any_of(PLAN.imported())
 TRAINED_HERE = any_of([name for name in PLAN.experiments if name not in PLAN.imported()])
 BPE = "results/{experiment}/bpe"
-SETTINGS = "results/{experiment}/settings"
 BASELINE = "results/{experiment}/baseline/seed-{seed}"
 GATES = "results/{experiment}/gates/{scope}/{target}/seed-{seed}"
 PRUNED = "results/{experiment}/pruned/{scope}/{target}/seed-{seed}"
@@ -138,8 +137,18 @@ def there(files, made):
     return asked
 
 
-def settings_fitting(stage):
-    """Input function: the settings of a stage, once the target in the path was held against the model's heads."""
+def written(settings):
+    """Settings as JSON, in one order: Snakemake compares params as text."""
+    return json.dumps(settings, sort_keys=True)
+
+
+def settings_of(stage):
+    """Param: the settings that one stage is given, as JSON, and nothing else: a change elsewhere cannot rerun it."""
+    return lambda wildcards: written(stage_settings(PLAN.experiments[wildcards.experiment], stage))
+
+
+def fitting(files):
+    """Input function: these files, once the target in the path was held against the model's heads."""
 
     def asked(wildcards):
         words = dict(wildcards.items())
@@ -147,7 +156,7 @@ def settings_fitting(stage):
         one_sentence(check_target)(
             PLAN.experiments[words["experiment"]], words.get("scope", names.CHOICE_SCOPE), target
         )
-        return f"{SETTINGS}/{stage}.yaml".format(**words)
+        return files(wildcards) if callable(files) else files.format(**words)
 
     return asked
 

@@ -31,7 +31,6 @@ rule download:
 rule corpus:
     """Clean and split the text of one corpus, and count what each filter took."""
     input:
-        settings=f"{CORPUS}/settings.yaml",
         files=there(lambda w: PLAN.files_of(PLAN.corpus_entry(w.corpus)), f"{CORPUS}/train.source.txt"),
     output:
         # Each with a name of its own, which is what the cache knows it by.
@@ -50,16 +49,16 @@ rule corpus:
         mem_mb=1000,
         runtime=240,
     params:
-        folder=lambda wildcards, input: str(Path(input.settings).parent),
+        settings=lambda w: written(PLAN.corpus_entry(w.corpus)),
+        folder=CORPUS,
     shell:
-        "python -m heads corpus --settings {input.settings:q} --downloads results/downloads"
+        "python -m heads corpus --settings {params.settings:q} --downloads results/downloads"
         " --out-folder {params.folder:q} --threads {threads} > {log:q} 2>&1"
 
 
 rule out_of_domain:
     """The test set of another domain that a corpus names, as plain text (Michel et al., Fig 2)."""
     input:
-        settings=f"{CORPUS}/out_of_domain.yaml",
         files=there(lambda w: PLAN.files_of(PLAN.out_of_domain_entry(w.corpus)), f"{CORPUS}/out_of_domain.source.txt"),
     output:
         source=f"{CORPUS}/{names.OUT_OF_DOMAIN}.source.txt",
@@ -74,9 +73,10 @@ rule out_of_domain:
         mem_mb=1000,
         runtime=60,
     params:
-        folder=lambda wildcards, input: str(Path(input.settings).parent),
+        settings=lambda w: written(PLAN.out_of_domain_entry(w.corpus)),
+        folder=CORPUS,
     shell:
-        "python -m heads out_of_domain --settings {input.settings:q} --downloads results/downloads"
+        "python -m heads out_of_domain --settings {params.settings:q} --downloads results/downloads"
         " --out-folder {params.folder:q} > {log:q} 2>&1"
 
 
@@ -87,7 +87,6 @@ rule trees:
     learns from.
     """
     input:
-        settings=f"{CORPUS}/trees.{{split}}.yaml",
         text=f"{CORPUS}/{{split}}.source.txt",
         files=there(lambda w: PLAN.treebank_files(w.corpus, w.split), f"{CORPUS}/{{split}}.conllu"),
     output:
@@ -101,8 +100,10 @@ rule trees:
     resources:
         mem_mb=1000,
         runtime=60,
+    params:
+        settings=lambda w: written(PLAN.treebank_entry(w.corpus, w.split)),
     shell:
-        "python -m heads trees --corpus-settings {input.settings:q} --split {wildcards.split}"
+        "python -m heads trees --settings {params.settings:q} --split {wildcards.split}"
         " --downloads results/downloads --out {output:q} > {log:q} 2>&1"
 
 
@@ -110,7 +111,6 @@ rule alignment:
     """Which source word is translated by which target word (grammar), or what an aligner made of a split, checked."""
     input:
         **{side: f"{CORPUS}/{{split}}.{side}.txt" for side in names.SIDES},
-        settings=f"{CORPUS}/alignment.{{split}}.yaml",
         files=there(lambda w: PLAN.alignment_files(w.corpus, w.split), f"{CORPUS}/{{split}}.alignment.txt"),
     output:
         **{f"{side}_words": f"{CORPUS}/{{split}}.{side}.words.txt" for side in names.SIDES},
@@ -125,7 +125,8 @@ rule alignment:
         mem_mb=1000,
         runtime=60,
     params:
+        settings=lambda w: written(PLAN.alignment_entry(w.corpus, w.split)),
         own=flags("source", "target", "links", "source_words", "target_words"),
     shell:
-        "python -m heads alignment --corpus-settings {input.settings:q} --split {wildcards.split}"
+        "python -m heads alignment --settings {params.settings:q} --split {wildcards.split}"
         " --downloads results/downloads {params.own:q} > {log:q} 2>&1"

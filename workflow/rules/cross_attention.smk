@@ -5,7 +5,6 @@ use rule score as alignment_heads with:
     """How well cross-attention heads agree with a word alignment (error rate of Och and Ney 2003)."""
     input:
         **SCORED_MODEL,
-        settings=f"{SETTINGS}/alignment_heads.yaml",
         source_bpe=f"{BPE}/source.model",
         target_bpe=f"{BPE}/target.model",
         source=corpus_file("dev.source.txt"),
@@ -30,6 +29,7 @@ use rule score as alignment_heads with:
         mem_mb=4000,
         runtime=60,
     params:
+        settings=settings_of("alignment_heads"),
         stage="alignment_heads",
         own=flags(
             *("model", "source_bpe", "target_bpe", "source", "target", "source_words", "target_words"),
@@ -41,7 +41,6 @@ use rule score as cross_attention_roles with:
     """Of which target token cross-attention heads look at the source: the one being written, the last, the next."""
     input:
         **SCORED_MODEL,
-        settings=f"{SETTINGS}/alignment_heads.yaml",
         source_bpe=f"{BPE}/source.model",
         target_bpe=f"{BPE}/target.model",
         source=corpus_file("dev.source.txt"),
@@ -66,6 +65,7 @@ use rule score as cross_attention_roles with:
         mem_mb=4000,
         runtime=60,
     params:
+        settings=settings_of("alignment_heads"),
         stage="cross_attention_roles",
         own=flags(
             *("model", "source_bpe", "target_bpe", "source", "target", "source_words", "target_words"),

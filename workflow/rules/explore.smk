@@ -9,7 +9,6 @@ rule explore:
     input:
         runs=PLAN.inputs_read(EXPLORED, RUN),
         tables=[f"results/tables/table_{name}.tsv" for name in TABLES if PLAN.runs_read(TABLE_NEEDS[name], RUN)],
-        settings=[f"results/{e}/settings/gates.yaml" for e in RUN],
         figures=sorted(
             {
                 f"results/figures/{name}.png" if name in ACROSS else f"results/figures/{e}/{name}.png"
@@ -40,6 +39,7 @@ rule explore:
         runtime=20,
     params:
         runs=PLAN.runs_read(EXPLORED, RUN),
+        gates=written({e: stage_settings(PLAN.experiments[e], "gates")["gates"]["hard_concrete"] for e in RUN}),
     shell:
-        "python -m heads explore --runs {params.runs:q} --tables {input.tables:q} --settings {input.settings:q}"
+        "python -m heads explore --runs {params.runs:q} --tables {input.tables:q} --gates {params.gates:q}"
         " --figures {input.figures:q} --out {output:q} > {log:q} 2>&1"

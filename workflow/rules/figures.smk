@@ -33,7 +33,6 @@ rule figure:
         **DRAWN_BY,
         runs=lambda w: PLAN.inputs_asked(w.name, FIGURE_NEEDS[w.name], [w.experiment]),
         reference=lambda w: [f"{REFERENCE}/{name}" for name in FIGURE_NEEDS[w.name].reference],
-        settings=lambda w: [f"{SETTINGS}/gates.yaml".format(**w)] if w.name in FROM_SETTINGS else [],
     output:
         pdf=f"{FIGURES}/{{name}}.pdf",
         png=report(
@@ -55,7 +54,7 @@ rule figure:
         runtime=20,
     params:
         runs=lambda w: PLAN.runs_read(FIGURE_NEEDS[w.name], [w.experiment]),
-        also=lambda wildcards, input: [word for path in input.settings for word in ("--settings", path)],
+        also=lambda w: ["--settings", settings_of("gates")(w)] if w.name in FROM_SETTINGS else [],
     shell:
         "python -m heads figure --name {wildcards.name} --runs {params.runs:q} {params.also:q}"
         " --out-pdf {output.pdf:q} --out-png {output.png:q} > {log:q} 2>&1"

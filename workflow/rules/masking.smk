@@ -6,7 +6,6 @@ use rule score as ablation with:
     """BLEU with every head masked alone, and with every head left alone in its layer (Michel et al., sec. 3)."""
     input:
         **SCORED_MODEL,
-        settings=f"{SETTINGS}/ablation.yaml",
         source=f"{BPE}/test.source.safetensors",
         references=corpus_file("test.target.txt"),
         target_bpe=f"{BPE}/target.model",
@@ -27,6 +26,7 @@ use rule score as ablation with:
         mem_mb=2000,
         runtime=720,
     params:
+        settings=settings_of("ablation"),
         stage="ablation",
         own=flags(
             "model",
@@ -47,7 +47,6 @@ use rule ablation as ablation_out_of_domain with:
     """BLEU on the test set of another domain with every head masked alone (Michel et al., Fig 2)."""
     input:
         **SCORED_MODEL,
-        settings=f"{SETTINGS}/ablation.yaml",
         source=f"{BPE}/{names.OUT_OF_DOMAIN}.source.safetensors",
         references=corpus_file(f"{names.OUT_OF_DOMAIN}.target.txt"),
         target_bpe=f"{BPE}/target.model",
@@ -58,6 +57,7 @@ use rule ablation as ablation_out_of_domain with:
     benchmark:
         f"{ANY_RUN}/bench/ablation_out_of_domain.tsv"
     params:
+        settings=settings_of("ablation"),
         stage="ablation_out_of_domain",
         own=flags("model", "source", "references", "target_bpe", "masked"),
 
@@ -66,7 +66,6 @@ use rule ablation as masking_curve with:
     """BLEU as more and more heads are masked, in several orders and by kind of attention (Michel et al., secs 4 and 5)."""
     input:
         **SCORED_MODEL,
-        settings=f"{SETTINGS}/masking_curve.yaml",
         source=f"{BPE}/test.source.safetensors",
         references=corpus_file("test.target.txt"),
         target_bpe=f"{BPE}/target.model",
@@ -81,6 +80,7 @@ use rule ablation as masking_curve with:
     benchmark:
         f"{ANY_RUN}/bench/masking_curve.tsv"
     params:
+        settings=settings_of("masking_curve"),
         stage="masking_curve",
         own=flags("model", "source", "references", "target_bpe", "importance", "ablation_dev", "ablation_test", "out"),
 
@@ -91,7 +91,6 @@ use rule ablation as checkpoints with:
         model=rules.baseline.output.model,
         shape=rules.baseline.output.shape,
         checkpoints=rules.baseline.output.checkpoints,
-        settings=f"{SETTINGS}/checkpoints.yaml",
         source=f"{BPE}/test.source.safetensors",
         references=corpus_file("test.target.txt"),
         target_bpe=f"{BPE}/target.model",
@@ -107,6 +106,7 @@ use rule ablation as checkpoints with:
     benchmark:
         f"{BASELINE}/bench/checkpoints.tsv"
     params:
+        settings=settings_of("checkpoints"),
         stage="checkpoints",
         own=flags(
             "model",

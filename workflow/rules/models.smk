@@ -21,7 +21,6 @@ rule baseline:
     """Train the unpruned Transformer (Voita et al., sec. 3)."""
     input:
         **TRAINING_DATA,
-        settings=f"{SETTINGS}/baseline.yaml",
         source_bpe=f"{BPE}/source.model",
     output:
         model=f"{BASELINE}/model.safetensors",
@@ -46,11 +45,12 @@ rule baseline:
         runtime=1440,
         processes=1,
     params:
+        settings=settings_of("baseline"),
         stage="baseline",
         data=lambda wildcards, input: str(Path(input.data[0]).parent),
         own=flags("seed", "model", "history", "checkpoints"),
     shell:
-        "python -m heads {params.stage:q} --settings {input.settings:q} --data {params.data:q}"
+        "python -m heads {params.stage:q} --settings {params.settings:q} --data {params.data:q}"
         " --references {input.references:q} --threads {threads} --processes {resources.processes}"
         " {params.own:q} > {log:q} 2>&1"
 
@@ -59,7 +59,6 @@ use rule baseline as imported with:
     """Take a model of others as the unpruned one, as it is or trained on with the corpus."""
     input:
         **TRAINING_DATA,
-        settings=f"{SETTINGS}/imported.yaml",
         pretrained=lambda wildcards: PLAN.pretrained_files(wildcards.experiment),
     output:
         model=f"{BASELINE}/model.safetensors",
@@ -73,6 +72,7 @@ use rule baseline as imported with:
     wildcard_constraints:
         experiment=IMPORTED,
     params:
+        settings=settings_of("imported"),
         stage="imported",
         own=flags("seed", "model", "history", "checkpoints"),
 
@@ -81,8 +81,7 @@ use rule baseline as gates with:
     """Fine-tune the baseline with hard-concrete gates on one scope of heads (Voita et al., sec. 6)."""
     input:
         **TRAINING_DATA,
-        settings=settings_fitting("gates"),
-        start_model=rules.baseline.output.model,
+        start_model=fitting(rules.baseline.output.model),
         start_shape=rules.baseline.output.shape,
     output:
         model=f"{GATES}/model.safetensors",
@@ -99,6 +98,7 @@ use rule baseline as gates with:
     cache: CACHED
     threads: 1
     params:
+        settings=settings_of("gates"),
         stage="gates",
         own=flags("seed", "start_model", "scope", "target", "model", "history", "heads", "gates_log"),
 
@@ -134,7 +134,6 @@ use rule gates as scratch with:
     """Train the heads that pruning left from a fresh initialisation (Voita et al., Table 2)."""
     input:
         **TRAINING_DATA,
-        settings=f"{SETTINGS}/scratch.yaml",
         unpruned=rules.baseline.output.shape,
         # The table and not the pruned model: only which heads are left matters here.
         heads=rules.pruned.output.heads,
@@ -148,6 +147,7 @@ use rule gates as scratch with:
         f"{SCRATCH}/bench/scratch.tsv"
     cache: CACHED
     params:
+        settings=settings_of("scratch"),
         stage="scratch",
         own=flags("seed", "unpruned", "heads", "model", "history"),
 
@@ -156,8 +156,7 @@ use rule gates as penalty_gates with:
     """Train with gates and their penalty from a fresh initialisation on (Voita et al., footnote 8)."""
     input:
         **TRAINING_DATA,
-        settings=settings_fitting("penalty_gates"),
-        unpruned=rules.baseline.output.shape,
+        unpruned=fitting(rules.baseline.output.shape),
     output:
         model=f"{PENALTY_GATES}/model.safetensors",
         shape=f"{PENALTY_GATES}/model.json",
@@ -170,6 +169,7 @@ use rule gates as penalty_gates with:
         f"{PENALTY_GATES}/bench/penalty_gates.tsv"
     cache: CACHED
     params:
+        settings=settings_of("penalty_gates"),
         stage="penalty_gates",
         own=flags("seed", "unpruned", "scope", "target", "model", "history", "heads", "gates_log"),
 

@@ -5,7 +5,6 @@ PARSER = "results/{experiment}/parser"
 rule parser_model:
     """Train a tagger and a parser with Stanza's own trainer (Qi et al. 2020), without word vectors from elsewhere."""
     input:
-        settings=f"{SETTINGS}/parser.yaml",
         trees=lambda w: PLAN.learnt_trees(w.experiment),
     output:
         model=directory(f"{PARSER}/model"),
@@ -20,9 +19,10 @@ rule parser_model:
         mem_mb=4000,
         runtime=720,
     params:
+        settings=settings_of("parser"),
         language=lambda w: PLAN.language(w.experiment),
     shell:
-        "python -m heads parser_model --settings {input.settings:q} --trees {input.trees:q}"
+        "python -m heads parser_model --settings {params.settings:q} --trees {input.trees:q}"
         " --language {params.language} --model {output.model:q} --threads {threads} > {log:q} 2>&1"
 
 

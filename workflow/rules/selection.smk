@@ -5,7 +5,6 @@ from heads.base.targets import CHOSEN
 rule selection:
     """Which heads each method keeps of the unpruned model, for every budget."""
     input:
-        settings=f"{SETTINGS}/selection.yaml",
         measures=lambda w: PLAN.measures(w.experiment, w.seed, PLAN.choices(w.experiment)),
         code=[f"{CODE}/pruning/{name}.py" for name in ("criteria", "selection")],
     output:
@@ -20,19 +19,19 @@ rule selection:
         mem_mb=500,
         runtime=20,
     params:
+        settings=settings_of("selection"),
         targets=lambda w: PLAN.choices(w.experiment),
         # Text, for the cache writes it down as JSON.
         baseline=lambda wildcards, input: str(Path(input.measures[0]).parent),
     shell:
-        "python -m heads selection --settings {input.settings:q} --baseline {params.baseline:q}"
+        "python -m heads selection --settings {params.settings:q} --baseline {params.baseline:q}"
         " --targets {params.targets:q} --out {output.out:q} > {log:q} 2>&1"
 
 
 use rule selection as chosen_heads with:
     """The heads of one choice, apart from all others, so that one more choice retrains none."""
     input:
-        settings=settings_fitting("selection"),
-        measures=lambda w: PLAN.measures(w.experiment, w.seed, [w.choice]),
+        measures=fitting(lambda w: PLAN.measures(w.experiment, w.seed, [w.choice])),
     output:
         out=f"{SELECTED}/heads.tsv",
     log:
@@ -42,6 +41,7 @@ use rule selection as chosen_heads with:
     wildcard_constraints:
         choice=CHOSEN,
     params:
+        settings=settings_of("selection"),
         targets=lambda w: [w.choice],
 
 
@@ -50,7 +50,6 @@ use rule score as masked with:
     input:
         model=rules.baseline.output.model,
         shape=rules.baseline.output.shape,
-        settings=f"{SETTINGS}/masked.yaml",
         selection=rules.selection.output.out,
         source=f"{BPE}/test.source.safetensors",
         references=corpus_file("test.target.txt"),
@@ -66,6 +65,7 @@ use rule score as masked with:
         mem_mb=2000,
         runtime=720,
     params:
+        settings=settings_of("masked"),
         stage="masked",
         own=flags("model", "source", "references", "target_bpe", "selection", "out"),
 
@@ -74,7 +74,6 @@ use rule gates as selected with:
     """Remove the heads that a choice closes from the baseline, and train on for as long as gates are trained."""
     input:
         **TRAINING_DATA,
-        settings=f"{SETTINGS}/selected.yaml",
         start_model=rules.baseline.output.model,
         start_shape=rules.baseline.output.shape,
         heads=lambda w: PLAN.heads_to_keep(w.experiment, w.choice, w.seed),
@@ -88,6 +87,7 @@ use rule gates as selected with:
         f"{SELECTED}/bench/selected.tsv"
     cache: CACHED
     params:
+        settings=settings_of("selected"),
         stage="selected",
         own=flags("seed", "start_model", "heads", "model", "history"),
 
@@ -95,7 +95,6 @@ use rule gates as selected with:
 rule compared:
     """Test what every fine-tuned model with fewer heads scores against the unpruned model."""
     input:
-        settings=f"{SETTINGS}/compared.yaml",
         runs=lambda w: [
             f"{folder}/{name}"
             for folder in PLAN.compared_with(w.experiment, w.seed)
@@ -117,8 +116,9 @@ rule compared:
         mem_mb=1000,
         runtime=60,
     params:
+        settings=settings_of("compared"),
         baseline=lambda wildcards, input: Path(input.baseline[0]).parent,
         runs=lambda w: PLAN.compared_with(w.experiment, w.seed),
     shell:
-        "python -m heads compared --settings {input.settings:q} --baseline {params.baseline:q} --runs {params.runs:q}"
+        "python -m heads compared --settings {params.settings:q} --baseline {params.baseline:q} --runs {params.runs:q}"
         " --references {input.references:q} --out {output:q} > {log:q} 2>&1"

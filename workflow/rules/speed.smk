@@ -5,7 +5,6 @@ from heads.base.criteria import LATENCY
 rule speed:
     """Time the unpruned model and all models pruned from it in one process (Michel et al., Table 4)."""
     input:
-        settings=f"{SETTINGS}/speed.yaml",
         models=lambda w: [f"{folder}/{name}" for folder in PLAN.timed_with(w.experiment, w.seed) for name in MODEL],
         baseline=[rules.baseline.output.model, rules.baseline.output.shape],
         source=f"{BPE}/test.source.safetensors",
@@ -23,10 +22,11 @@ rule speed:
         mem_mb=2000,
         runtime=240,
     params:
+        settings=settings_of("speed"),
         baseline=lambda wildcards, input: Path(input.baseline[0]).parent,
         runs=lambda w: PLAN.timed_with(w.experiment, w.seed),
     shell:
-        "python -m heads speed --settings {input.settings:q} --baseline {params.baseline:q} --runs {params.runs:q}"
+        "python -m heads speed --settings {params.settings:q} --baseline {params.baseline:q} --runs {params.runs:q}"
         " --source {input.source:q} --out {output:q} --threads {threads} > {log:q} 2>&1"
 
 
@@ -35,7 +35,6 @@ use rule score as latency with:
     input:
         model=rules.baseline.output.model,
         shape=rules.baseline.output.shape,
-        settings=f"{SETTINGS}/speed.yaml",
         source=f"{BPE}/test.source.safetensors",
     output:
         out=f"{BASELINE}/{LATENCY}",
@@ -47,5 +46,6 @@ use rule score as latency with:
         mem_mb=2000,
         runtime=60,
     params:
+        settings=settings_of("speed"),
         stage="latency",
         own=flags("model", "source", "out"),

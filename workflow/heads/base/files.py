@@ -22,11 +22,10 @@ from typing import IO, Any
 
 import yaml
 
-from heads.base.seals import KEY, checksum, sealed, unsealed
+from heads.base.seals import KEY, sealed, unsealed
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 NODE = platform.node().replace("/", "")
-SEAL = "# sha256 of the rest: "
 
 
 class UserError(Exception):
@@ -140,26 +139,28 @@ def write_sealed_json(path: Path, content: Mapping[str, Any]) -> None:
 
 
 def read_yaml(path: Path) -> Any:
-    """The content of a YAML file; one that `write_yaml` wrote must be as it was written."""
+    """The content of a YAML file. Raises UserError where there is none, or nothing in it."""
     try:
-        text = path.read_text(encoding="utf-8")
-        content = yaml.safe_load(text)
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, yaml.YAMLError) as error:
         reason = " ".join(str(error).split())
         raise UserError(f"{path} is missing or no YAML ({reason}): put it right or delete it.") from error
-    seal, _, rest = text.partition("\n")
-    own = checksum([rest.encode()])
-    # A flipped bit may have struck the words of the seal, its sign of a comment too.
-    is_sealed = SEAL.strip("# ") in seal or own in seal
-    if content is None or (is_sealed and seal != SEAL + own):
-        raise UserError(f"{path} was cut off or changed after it was written: delete it and run again.")
+    if content is None:
+        raise UserError(f"{path} is empty: put it right or delete it.")
     return content
 
 
-def write_yaml(path: Path, content: Any) -> None:
-    """Write YAML under a line with its checksum, whole or not at all."""
-    text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
-    write_text(path, f"{SEAL}{checksum([text.encode()])}\n{text}")
+def settings_given(word: str) -> Any:
+    """Settings as a command is given them: JSON such as `{"bpe": {...}}`, or the path of a YAML file of the same.
+
+    Raises UserError for what is neither.
+    """
+    if not word.startswith("{"):
+        return read_yaml(Path(word))
+    try:
+        return json.loads(word)
+    except ValueError as error:
+        raise UserError(f"{word[:60]} is not valid JSON ({error}): put it right, or name a YAML file.") from error
 
 
 def read_jsonl(path: Path) -> list[dict[str, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import shutil
 import time
 from collections import defaultdict
@@ -13,7 +14,7 @@ from typing import Any
 import yaml
 from PIL import Image
 
-from heads.base.files import UserError, atomic_path, read_tsv, read_yaml, write_text, write_tsv
+from heads.base.files import UserError, atomic_path, read_tsv, write_text, write_tsv
 from heads.base.lineage import Job, few
 from heads.base.names import OVER_SEEDS
 from heads.base.provenance import PACKAGES, machine
@@ -125,7 +126,8 @@ def costs_of(work: Sequence[Job]) -> list[dict[str, object]]:
         each = [_benchmark(job) for job in jobs]
         minutes = {COSTS[name]: round(sum(one[name] for one in each) / 60, 2) for name in ("s", "cpu_time")}
         most = max(one["max_rss"] for one in each)
-        command = without_places(jobs[0].command)
+        command, given = jobs[0].command, jobs[0].given
+        command = without_places(command.replace(shlex.quote(given), "settings.yaml") if given else command)
         rows.append({"rule": rule, "jobs": len(jobs), **minutes, COSTS["max_rss"]: round(most), "command": command})
     return rows
 
@@ -140,12 +142,12 @@ def _benchmark(job: Job) -> dict[str, float]:
 
 
 def settings_of(experiment: str, work: Sequence[Job]) -> str:
-    """The settings of every stage, as YAML: sections, and the entry of the corpus."""
-    entries = sorted({name for job in work for name in job.inputs if re.search("/corpora/[^/]+/settings.yaml$", name)})
-    told: dict[str, Any] = {"corpora": {Path(name).parent.name: read_yaml(Path(name)) for name in entries}}
-    for path in sorted(RESULTS.glob(f"{experiment}/settings/*.yaml")):
-        told |= read_yaml(path)
-    return without_places(yaml.safe_dump(told, sort_keys=False, allow_unicode=True))
+    """The settings of every stage, as YAML: the entry of the corpus, and each section as the last job was given it."""
+    entries = {Path(job.log).parts[2]: job.settings for job in work if job.rule == "corpus"}
+    own = [job for job in work if job.log.startswith(f"{RESULTS}/{experiment}/")]
+    sections = dict(part for job in own for part in job.settings.items())
+    all_of_it = {"corpora": entries, **dict(sorted(sections.items()))}
+    return without_places(yaml.safe_dump(all_of_it, sort_keys=False, allow_unicode=True))
 
 
 def story(experiment: str, work: Sequence[Job], costs: Sequence[Mapping[str, Any]]) -> list[str]:

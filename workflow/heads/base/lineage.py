@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import shlex
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from heads.base.files import read_json, read_yaml
+from heads.base.files import read_json, settings_given
 from heads.base.provenance import PACKAGES, recorded
 
 KEPT = Path(".snakemake/metadata")
@@ -35,6 +36,17 @@ class Job:
     started: float
     ended: float
     record: Mapping[str, Any] = field(hash=False)
+
+    @property
+    def given(self) -> str:
+        """The word behind `--settings` in the command; empty where it has no such flag."""
+        words = shlex.split(self.command)
+        return words[words.index("--settings") + 1] if "--settings" in words else ""
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """The settings that the command was given."""
+        return settings_given(self.given) if self.given else {}
 
     @property
     def code(self) -> str:
@@ -123,9 +135,8 @@ def own(job: Job) -> Iterable[tuple[str, str]]:
     yield "with", ", ".join(f"{name} {job.record[name]}" for name in ("python", *PACKAGES) if name in job.record)
     yield "on", ", ".join(str(job.record[name]) for name in ("device", "processor", "machine") if name in job.record)
     yield "seed", str(job.record.get("seed", "none of its own"))
-    for path in (name for name in job.inputs if "/settings/" in name and Path(name).exists()):
-        yield "settings", path
-        yield from (("", line) for line in yaml.safe_dump(read_yaml(Path(path)), sort_keys=False).splitlines())
+    settings = yaml.safe_dump(job.settings, sort_keys=False).splitlines() if job.settings else []
+    yield from (("" if place else "settings", line) for place, line in enumerate(settings))
     yield "command", job.command or "inside Snakemake"
     yield "log", job.log or "none"
 
@@ -134,11 +145,7 @@ def summary(files: Sequence[tuple[str, Job]]) -> str:
     """A rule's part in a story on one line."""
     makers = [job for _, job in files]
     names = [name for name, _ in files]
-    settings = makers[0].rule.endswith("settings")
-    parts = [
-        ", ".join(names) if settings else few(names),
-        *sorted({job.code for job in makers if "commit" in job.record}),
-    ]
+    parts = [few(names), *sorted({job.code for job in makers if "commit" in job.record})]
     devices = sorted({str(job.record["device"]) for job in makers if "device" in job.record})
     seeds = sorted({int(job.record["seed"]) for job in makers if "seed" in job.record})
     parts += [few(devices)] if devices else []

@@ -1,7 +1,7 @@
 """How far Snakemake is, for a person: one line with what remains, and the pruning table at the end.
 
-Work is weighed in updates: trainings by the updates of their settings, of which those done are read from the logs of
-the trainings that run just now; every other job counts as a few. What remains is estimated from the pace so far.
+Work is weighed in updates. How many a training has, and how many of them are done, is read from the logs of trainings,
+and guessed while there are none; every other job counts as a few. What remains is estimated from the pace so far.
 
 Snakemake runs as a process of its own, whose words go to a log. The line is drawn in there, by its logger plugin
 `snakemake_logger_plugin_heads`, out of the events that Snakemake gives to such plugins.
@@ -19,21 +19,21 @@ from collections.abc import Iterator
 from logging import LogRecord
 from pathlib import Path
 
-from heads.base.files import UserError, read_jsonl, read_tsv, read_yaml
+from heads.base.files import UserError, read_jsonl, read_tsv
 from heads.base.names import REFERENCES
 
 OTHER_JOB = 40
 """What a job that is no training weighs, in updates of a training."""
 
 TRAININGS = {
-    "baseline": ("baseline", "updates"),
-    "imported": ("baseline", "fine_tuning_updates"),
-    "gates": ("gates", "updates"),
-    "scratch": ("scratch", "updates"),
-    "selected": ("selected", "updates"),
-    "penalty_gates": ("scratch", "updates"),
+    "baseline": ("baseline", 1500),
+    "imported": ("baseline", 1500),
+    "gates": ("gates", 400),
+    "scratch": ("scratch", 1900),
+    "selected": ("selected", 400),
+    "penalty_gates": ("penalty_gates", 1900),
 }
-"""Rules that train, and where the settings say for how long."""
+"""Rules that train, the folder of their runs, and how many updates are guessed before one is logged: the demo's."""
 RESULTS = Path("results")
 LINES_ON_FAILURE = 40
 SHOWN = (
@@ -63,14 +63,15 @@ class Progress:
             case "job_finished":
                 self.finished[self.rules[event["job_id"]]] += 1
 
-    def weight(self, rule: str) -> float:
-        """How much one job of a rule weighs, in updates."""
-        if rule in TRAININGS:
-            section, key = TRAININGS[rule]
-            for path in self.results.glob(f"*/settings/{rule}.yaml"):
-                return float(read_yaml(path)[section][key] or OTHER_JOB)  # an import may be taken as it is
-            return 1000.0
-        return float(OTHER_JOB)
+    def weight(self, rule: str) -> int:
+        """How much one job of a rule weighs, in updates: of a training as one of that rule has logged."""
+        if rule not in TRAININGS:
+            return OTHER_JOB
+        folder, guess = TRAININGS[rule]
+        for path in self.results.glob(f"*/{folder}/**/train.jsonl"):
+            if records := read_jsonl(path):
+                return int(records[-1]["updates"])
+        return guess
 
     def running(self) -> Iterator[tuple[str, int, int]]:
         """Name, updates done and updates planned of every training that has written to its log lately."""

@@ -5,7 +5,15 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from heads.base.files import settings_given
 from heads.base.names import PAPER_CORPORA, SCOPES, WMT
+
+
+def add_settings_argument(parser: argparse.ArgumentParser, what: str = "settings of the stage") -> None:
+    """The flag `--settings` of every command that the workflow calls with settings; its value is read already."""
+    parser.add_argument(
+        "--settings", type=settings_given, required=True, metavar="JSON|FILE", help=f"{what}, YAML if a file"
+    )
 
 
 def add_workers_argument(parser: argparse.ArgumentParser) -> None:
@@ -28,7 +36,7 @@ def add_language_arguments(parser: argparse.ArgumentParser) -> None:
 
 def add_masking_arguments(parser: argparse.ArgumentParser) -> None:
     """Flags of every command that translates with masked heads."""
-    parser.add_argument("--settings", type=Path, required=True, help="settings of the stage, YAML")
+    add_settings_argument(parser)
     parser.add_argument("--model", type=Path, required=True, help="folder of a trained model")
     parser.add_argument("--source", type=Path, required=True, help="token file of the test sentences")
     parser.add_argument("--references", type=Path, required=True, help="plain text of their translations, or labels")
@@ -69,7 +77,7 @@ def compared_corpus(text: str) -> tuple[str, str]:
 def add_roles_arguments(parser: argparse.ArgumentParser) -> None:
     """Flags of every command that measures what encoder heads look at."""
     parser.add_argument("--model", type=Path, required=True, help="folder of a trained model")
-    parser.add_argument("--settings", type=Path, required=True, help="settings of the stage, YAML")
+    add_settings_argument(parser)
     parser.add_argument("--source-bpe", type=Path, required=True, help="source SentencePiece model")
     parser.add_argument(
         "--trees",
@@ -85,7 +93,7 @@ def add_roles_arguments(parser: argparse.ArgumentParser) -> None:
 
 def add_training_arguments(parser: argparse.ArgumentParser) -> None:
     """Flags of every training."""
-    parser.add_argument("--settings", type=Path, required=True, help="settings of the stage, YAML")
+    add_settings_argument(parser)
     parser.add_argument("--data", type=Path, required=True, help="folder of the bpe stage")
     parser.add_argument("--references", type=Path, required=True, help="plain text of the dev targets, for BLEU")
     parser.add_argument("--seed", type=int, required=True)

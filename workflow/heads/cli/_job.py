@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 
-from heads.base.files import read_yaml
 from heads.base.provenance import made_by
 from heads.training.devices import label_of
 from heads.training.job import Job, begin
@@ -14,7 +13,7 @@ def job_of(arguments: argparse.Namespace) -> Job:
     """The training that the flags of `add_training_arguments` ask for, with its device and processes ready."""
     device, processes = begin(arguments.device, arguments.threads, arguments.processes)
     return Job(
-        content=read_yaml(arguments.settings),
+        content=arguments.settings,
         data=arguments.data,
         references=arguments.references,
         model=arguments.model,

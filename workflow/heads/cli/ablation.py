@@ -9,7 +9,7 @@ from pathlib import Path
 
 from heads.analysis.ablation import CHOICE_COLUMNS, ablation_rows, choice_rows, columns_of, kept_alone, masked_alone
 from heads.analysis.masking import answers_of, load_with_heads
-from heads.base.files import read_yaml, write_tsv
+from heads.base.files import write_tsv
 from heads.cli._flags import add_masking_arguments
 from heads.config.analyses import AblationSettings
 from heads.config.settings import section
@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> str:
     """Mask, translate and score; write the five tables."""
     device = pick(arguments.device, arguments.threads)
-    settings = section(AblationSettings, read_yaml(arguments.settings)["ablation"])
+    settings = section(AblationSettings, arguments.settings["ablation"])
     model = load_with_heads(arguments.model, device)
     dev = replace(settings, sentences=settings.dev_sentences)
     answers = partial(answers_of, model, device, target_bpe=arguments.target_bpe, much_alike=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from heads.analysis.ablation import ablation_rows, columns_of, masked_alone
 from heads.analysis.masking import answers_of, load_with_heads
-from heads.base.files import read_yaml, write_tsv
+from heads.base.files import write_tsv
 from heads.cli._flags import add_masking_arguments
 from heads.config.analyses import AblationSettings
 from heads.config.settings import section
@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> str:
     """Mask, translate and score; write the table."""
     device = pick(arguments.device, arguments.threads)
-    settings = section(AblationSettings, read_yaml(arguments.settings)["ablation"])
+    settings = section(AblationSettings, arguments.settings["ablation"])
     model = load_with_heads(arguments.model, device)
     files = arguments.source, arguments.references, arguments.target_bpe
     text = answers_of(model, device, *files, settings, much_alike=True)

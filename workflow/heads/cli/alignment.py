@@ -5,15 +5,15 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from heads.base.files import read_yaml
 from heads.base.names import SIDES, SPLITS
+from heads.cli._flags import add_settings_argument
 from heads.config.corpora import parse_corpus
 from heads.corpus.alignments import alignment_of, write_alignment
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
-    parser.add_argument("--corpus-settings", type=Path, required=True, help="YAML file with the one corpora entry")
+    add_settings_argument(parser, "one entry of corpora")
     parser.add_argument("--split", choices=SPLITS, required=True, help="whose pairs")
     parser.add_argument("--downloads", type=Path, required=True, help="folder in which the fetched files lie")
     for side in SIDES:
@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Write links and words. Raises UserError for a corpus without an alignment of the split."""
-    corpus = parse_corpus(read_yaml(arguments.corpus_settings))
+    corpus = parse_corpus(arguments.settings)
     texts = (arguments.source, arguments.target)
     pairs = alignment_of(corpus, arguments.split, texts, arguments.downloads)
     write_alignment(pairs, arguments.links, (arguments.source_words, arguments.target_words))

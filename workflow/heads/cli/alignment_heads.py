@@ -8,8 +8,8 @@ from pathlib import Path
 from heads.analysis.alignment_heads import COLUMNS, alignment_heads
 from heads.analysis.alignment_pairs import golds_of
 from heads.analysis.attention_weights import attend_to_source
-from heads.base.files import read_yaml, write_tsv
-from heads.cli._flags import add_device_arguments
+from heads.base.files import write_tsv
+from heads.cli._flags import add_device_arguments, add_settings_argument
 from heads.config.analyses import AlignmentHeadsSettings
 from heads.config.settings import section
 from heads.model.folder import load_folder
@@ -21,7 +21,7 @@ from heads.training.devices import label_of, pick
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Flags of `python -m heads alignment_heads`."""
     parser.add_argument("--model", type=Path, required=True, help="folder of a trained model")
-    parser.add_argument("--settings", type=Path, required=True, help="settings of the stage, YAML")
+    add_settings_argument(parser)
     for side in ("source", "target"):
         parser.add_argument(f"--{side}-bpe", type=Path, required=True, help=f"{side} SentencePiece model")
         parser.add_argument(f"--{side}", type=Path, required=True, help=f"plain text of the {side} sentences")
@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> str:
     """Measure and write the table; say on standard error what is left out."""
-    settings = section(AlignmentHeadsSettings, read_yaml(arguments.settings)["alignment_heads"])
+    settings = section(AlignmentHeadsSettings, arguments.settings["alignment_heads"])
     texts = [lines_of(path) for path in (arguments.source, arguments.target)]
     words = [lines_of(path) for path in (arguments.source_words, arguments.target_words)]
     pairs = aligned_pairs(lines_of(arguments.links), texts, words)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from heads.base.files import read_yaml
 from heads.base.names import CLASSIFICATION, SIDES, TASK
+from heads.cli._flags import add_settings_argument
 from heads.config.settings import section
 from heads.config.trainings import BpeSettings
 from heads.text.labels import learn_labels
@@ -15,7 +15,7 @@ from heads.text.vocabulary import train_bpe
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Flags of `python -m heads bpe`."""
-    parser.add_argument("--settings", type=Path, required=True, help="settings of the stage, YAML")
+    add_settings_argument(parser)
     parser.add_argument("--side", choices=SIDES, required=True)
     parser.add_argument("--text", type=Path, required=True, help="training text of that side")
     parser.add_argument("--model", type=Path, required=True, help="SentencePiece model to write")
@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Train and write the model."""
-    content = read_yaml(arguments.settings)
+    content = arguments.settings
     settings, labelled = section(BpeSettings, content["bpe"]), content.get(TASK) == CLASSIFICATION
     if labelled and arguments.side == "target":
         learn_labels(arguments.text, arguments.model)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from heads.analysis.checkpoints import COLUMNS, checkpoint_rows
 from heads.analysis.masking import answers_of, load_with_heads
-from heads.base.files import read_yaml, write_tsv
+from heads.base.files import write_tsv
 from heads.cli._flags import add_masking_arguments
 from heads.config.analyses import CheckpointsSettings, ImportanceSettings
 from heads.config.settings import section
@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> str:
     """For each checkpoint, and for the finished model, measure importance anew and walk along it; write the table."""
-    device, content = pick(arguments.device, arguments.threads), read_yaml(arguments.settings)
+    device, content = pick(arguments.device, arguments.threads), arguments.settings
     settings = section(CheckpointsSettings, content["checkpoints"])
     how = section(ImportanceSettings, content["importance"])
     training = section(TrainingSettings, content["training"])

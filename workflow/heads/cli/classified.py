@@ -8,7 +8,7 @@ from pathlib import Path
 
 from heads.analysis.masking import answers_of
 from heads.analysis.metrics import labels_scored
-from heads.base.files import read_yaml, write_json, write_lines
+from heads.base.files import write_json, write_lines
 from heads.base.provenance import made_by
 from heads.cli._flags import add_masking_arguments
 from heads.config.analyses import TranslateSettings
@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> str:
     """Classify, score, write both."""
     device = pick(arguments.device, arguments.threads)
-    settings = section(TranslateSettings, read_yaml(arguments.settings)["translate"])
+    settings = section(TranslateSettings, arguments.settings["translate"])
     model = load_classifier(arguments.model).to(device)
     answer, wanted, _ = answers_of(
         model, device, arguments.source, arguments.references, arguments.target_bpe, settings

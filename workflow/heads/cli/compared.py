@@ -6,15 +6,16 @@ import argparse
 from pathlib import Path
 
 from heads.analysis.choices import COMPARED_COLUMNS, compared_rows, metric_of
-from heads.base.files import read_lines, read_yaml, write_tsv
+from heads.base.files import read_lines, write_tsv
 from heads.base.runs import name_of
+from heads.cli._flags import add_settings_argument
 from heads.config.analyses import SelectionSettings
 from heads.config.settings import section
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Flags of `python -m heads compared`."""
-    parser.add_argument("--settings", type=Path, required=True, help="settings of the stage, YAML")
+    add_settings_argument(parser)
     parser.add_argument("--baseline", type=Path, required=True, help="folder of the unpruned run")
     parser.add_argument("--runs", type=Path, nargs="*", default=[], help="folders of the runs to compare with it")
     parser.add_argument("--references", type=Path, required=True, help="plain text of the target side")
@@ -23,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Read all translations, test them against the unpruned model's, write the table."""
-    settings = section(SelectionSettings, read_yaml(arguments.settings)["selection"])
+    settings = section(SelectionSettings, arguments.settings["selection"])
     runs = [(name_of(folder), folder) for folder in arguments.runs]
     rows = compared_rows(arguments.baseline, runs, read_lines(arguments.references), settings.resamples)
     write_tsv(arguments.out, rows, metric_of(arguments.baseline)[0].named(COMPARED_COLUMNS))

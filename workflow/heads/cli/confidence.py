@@ -6,8 +6,8 @@ import argparse
 from pathlib import Path
 
 from heads.analysis.confidence import COLUMNS, confidence
-from heads.base.files import read_yaml, write_tsv
-from heads.cli._flags import add_device_arguments
+from heads.base.files import write_tsv
+from heads.cli._flags import add_device_arguments, add_settings_argument
 from heads.config.analyses import ConfidenceSettings
 from heads.config.settings import section
 from heads.model.folder import load_model
@@ -18,7 +18,7 @@ from heads.training.devices import label_of, pick
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Flags of `python -m heads confidence`."""
     parser.add_argument("--model", type=Path, required=True, help="folder of a trained model")
-    parser.add_argument("--settings", type=Path, required=True, help="settings of the stage, YAML")
+    add_settings_argument(parser)
     parser.add_argument("--source", type=Path, required=True, help="token file of the source sentences")
     parser.add_argument("--target", type=Path, required=True, help="token file of the reference translations")
     parser.add_argument("--out", type=Path, required=True, help="table to write")
@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> str:
     """Measure and write the table."""
-    settings = section(ConfidenceSettings, read_yaml(arguments.settings)["confidence"])
+    settings = section(ConfidenceSettings, arguments.settings["confidence"])
     device = pick(arguments.device, arguments.threads)
     model = load_model(arguments.model).to(device)
     pairs = measured_pairs(arguments.source, arguments.target, labelled=model.shape.alone)

@@ -9,7 +9,7 @@ from pathlib import Path
 from heads.analysis.dynamics import COLUMNS, dynamics_rows
 from heads.analysis.role_trees import in_order_of, measurable
 from heads.analysis.roles import frequency_ranks
-from heads.base.files import read_yaml, write_tsv
+from heads.base.files import write_tsv
 from heads.cli._flags import add_device_arguments, add_roles_arguments
 from heads.config.analyses import ConfidenceSettings, RolesSettings
 from heads.config.settings import section
@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> str:
     """Measure every checkpoint and the finished model on the first trees; write the table."""
-    content = read_yaml(arguments.settings)
+    content = arguments.settings
     roles, how = section(RolesSettings, content["roles"]), section(ConfidenceSettings, content["confidence"])
     path = next(iter(in_order_of(dict(arguments.trees), roles).values()))
     vocabulary = vocabulary_of(arguments.source_bpe)

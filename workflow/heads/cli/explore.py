@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from heads.base.files import read_yaml, write_text
+from heads.base.files import settings_given, write_text
 from heads.config.settings import section
-from heads.config.trainings import GatesSettings
+from heads.config.trainings import HardConcrete
 from heads.explore.content import content
 from heads.explore.page import page
 
@@ -20,7 +20,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--runs", required=True, nargs="+", type=Path, help="folders results/EXPERIMENT/RUN")
     parser.add_argument("--tables", nargs="*", type=Path, default=[], help="files table_NAME.tsv")
     parser.add_argument(
-        "--settings", required=True, nargs="+", type=Path, help="EXPERIMENT/settings/gates.yaml of each experiment"
+        "--gates",
+        required=True,
+        type=settings_given,
+        metavar="JSON|FILE",
+        help="hard_concrete of each experiment's gates",
     )
     parser.add_argument("--figures", nargs="*", type=Path, default=[], help="pictures that claims lead to")
     parser.add_argument("--out", required=True, type=Path, help="the HTML file to write")
@@ -33,9 +37,6 @@ def run(arguments: argparse.Namespace) -> None:
         path.stem.removeprefix("table_"): pd.read_csv(path, sep="\t", dtype=texts, keep_default_na=True)
         for path in arguments.tables
     }
-    gates = {
-        path.parent.parent.name: section(GatesSettings, read_yaml(path)["gates"]).hard_concrete
-        for path in arguments.settings
-    }
+    gates = {name: section(HardConcrete, content) for name, content in arguments.gates.items()}
     figures = [os.path.relpath(path, arguments.out.parent) for path in arguments.figures]
     write_text(arguments.out, page(content(arguments.runs, tables, gates, figures)))

@@ -9,7 +9,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from heads.base.files import UserError, read_yaml
+from heads.base.files import UserError, settings_given
 from heads.base.runs import run_of
 from heads.cli._flags import add_compared_argument
 from heads.config.settings import section
@@ -69,7 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         help=f"folders results/EXPERIMENT/RUN of one experiment; of several for {', '.join(ACROSS)}",
     )
-    parser.add_argument("--settings", type=Path, help=f"settings of gates, YAML ({', '.join(FROM_SETTINGS)})")
+    parser.add_argument("--settings", type=settings_given, help=f"settings of gates ({', '.join(FROM_SETTINGS)})")
     add_compared_argument(parser)
     parser.add_argument("--out-pdf", required=True, type=Path, help="the PDF to write")
     parser.add_argument("--out-png", required=True, type=Path, help="the PNG to write")
@@ -89,7 +89,7 @@ def run(arguments: argparse.Namespace) -> None:
         raise UserError(f"--settings belongs to {', '.join(FROM_SETTINGS)} and to no other figure.")
     others: list[Any] = [load_reference(name) for name in need.reference]
     if arguments.settings:
-        others.append(section(GatesSettings, read_yaml(arguments.settings)["gates"]).hard_concrete)
+        others.append(section(GatesSettings, arguments.settings["gates"]).hard_concrete)
     names = ", ".join(experiments)
     with styled():
         save(FIGURES[arguments.name](frames, *others, names), arguments.out_pdf, arguments.out_png)

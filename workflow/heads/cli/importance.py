@@ -6,8 +6,8 @@ import argparse
 from pathlib import Path
 
 from heads.analysis.importance import COLUMNS, importance_rows
-from heads.base.files import read_yaml, write_tsv
-from heads.cli._flags import add_device_arguments
+from heads.base.files import write_tsv
+from heads.cli._flags import add_device_arguments, add_settings_argument
 from heads.config.analyses import ImportanceSettings
 from heads.config.settings import section
 from heads.config.trainings import TrainingSettings
@@ -18,7 +18,7 @@ from heads.training.devices import label_of, pick
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Flags of `python -m heads importance`."""
-    parser.add_argument("--settings", type=Path, required=True, help="settings of the stage, YAML")
+    add_settings_argument(parser)
     parser.add_argument("--model", type=Path, required=True, help="folder of a trained model")
     parser.add_argument("--source", type=Path, required=True, help="token file of the source sentences")
     parser.add_argument("--target", type=Path, required=True, help="token file of the reference translations")
@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> str:
     """Measure and write the table."""
-    content = read_yaml(arguments.settings)
+    content = arguments.settings
     settings = section(ImportanceSettings, content["importance"])
     smoothing = section(TrainingSettings, content["training"]).label_smoothing
     device = pick(arguments.device, arguments.threads)

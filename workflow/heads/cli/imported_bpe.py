@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from heads.base.files import read_yaml
 from heads.base.names import TASK, TRANSLATION
+from heads.cli._flags import add_settings_argument
 from heads.config.settings import section
 from heads.config.trainings import BaselineSettings
 from heads.formats.registry import format_of
@@ -15,13 +15,13 @@ from heads.translation.readers import READERS, Wishes
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Flags of `python -m heads imported_bpe`."""
-    parser.add_argument("--settings", type=Path, required=True, help="settings of the stage, YAML")
+    add_settings_argument(parser)
     parser.add_argument("--out-folder", type=Path, required=True, help="folder to write both vocabularies into")
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Read the folder that the settings name, write the models and what came with them."""
-    content = read_yaml(arguments.settings)
+    content = arguments.settings
     settings = section(BaselineSettings, content["baseline"])
     found, folder = format_of(settings.pretrained, content.get(TASK, TRANSLATION))
     languages = (settings.source_language, settings.target_language)

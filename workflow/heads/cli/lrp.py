@@ -6,8 +6,8 @@ import argparse
 from pathlib import Path
 
 from heads.analysis.lrp.rows import COLUMNS, CONSERVATION_COLUMNS, generated, relevance_rows
-from heads.base.files import read_yaml, write_tsv
-from heads.cli._flags import add_device_arguments
+from heads.base.files import write_tsv
+from heads.cli._flags import add_device_arguments, add_settings_argument
 from heads.config.analyses import LrpSettings
 from heads.config.settings import section
 from heads.model.folder import load_model
@@ -18,7 +18,7 @@ from heads.training.devices import label_of, pick
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Flags of `python -m heads lrp`."""
     parser.add_argument("--model", type=Path, required=True, help="folder of a trained model")
-    parser.add_argument("--settings", type=Path, required=True, help="settings of the stage, YAML")
+    add_settings_argument(parser)
     parser.add_argument("--source", type=Path, required=True, help="token file of the source sentences")
     parser.add_argument("--target", type=Path, required=True, help="token file of the references: which pairs count")
     parser.add_argument("--out", type=Path, required=True, help="table of heads to write")
@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> str:
     """Translate greedily, walk back from every step by every rule, write the tables."""
     device = pick(arguments.device, arguments.threads)
-    settings = section(LrpSettings, read_yaml(arguments.settings)["lrp"])
+    settings = section(LrpSettings, arguments.settings["lrp"])
     model = load_model(arguments.model).to(device)
     # A sentence longer than a batch would break the bound on memory.
     bound, alone = (settings.batch_tokens, "lrp.batch_tokens"), model.shape.alone

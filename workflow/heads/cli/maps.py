@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 from heads.analysis.maps_of_text import maps_of_lines, maps_of_sentences
-from heads.base.files import UserError, read_yaml, write_text
-from heads.cli._flags import add_device_arguments
+from heads.base.files import UserError, write_text
+from heads.cli._flags import add_device_arguments, add_settings_argument
 from heads.config.analyses import MapsSettings, TranslateSettings
 from heads.config.settings import section
 from heads.model.folder import load_model
@@ -20,7 +20,7 @@ from heads.training.devices import label_of, pick
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Flags of `python -m heads maps`."""
     parser.add_argument("--model", type=Path, required=True, help="folder of a trained model")
-    parser.add_argument("--settings", type=Path, required=True, help="settings of the stage, YAML")
+    add_settings_argument(parser)
     parser.add_argument("--source-bpe", type=Path, required=True, help="source SentencePiece model")
     parser.add_argument(
         "--target-bpe", type=Path, required=True, help="SentencePiece model of the target side, or its labels"
@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> str:
     """Choose sentences, let the model translate them or predict their labels, write the maps."""
-    content = read_yaml(arguments.settings)
+    content = arguments.settings
     settings, search = section(MapsSettings, content["maps"]), section(TranslateSettings, content["translate"])
     device = pick(arguments.device, arguments.threads)
     model = load_model(arguments.model).to(device)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from heads.analysis.choices import MASKED_COLUMNS, choices_of, masked_rows
 from heads.analysis.masking import answers_of
-from heads.base.files import read_tsv, read_yaml, write_tsv
+from heads.base.files import read_tsv, write_tsv
 from heads.cli._flags import add_masking_arguments
 from heads.config.analyses import SelectionSettings, TranslateSettings
 from heads.config.settings import section
@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> str:
     """Mask, translate, score; write the table."""
-    device, content = pick(arguments.device, arguments.threads), read_yaml(arguments.settings)
+    device, content = pick(arguments.device, arguments.threads), arguments.settings
     settings = section(SelectionSettings, content["selection"])
     search = section(TranslateSettings, content["translate"])
     model = load_model(arguments.model).to(device)

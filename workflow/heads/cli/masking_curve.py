@@ -7,7 +7,7 @@ from pathlib import Path
 
 from heads.analysis.masking import answers_of, load_with_heads
 from heads.analysis.masking_curve import COLUMNS, curve_rows, walks_of
-from heads.base.files import read_tsv, read_yaml, write_tsv
+from heads.base.files import read_tsv, write_tsv
 from heads.cli._flags import add_masking_arguments
 from heads.config.analyses import MaskingCurveSettings
 from heads.config.settings import section
@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> str:
     """Walk along every order, write the table."""
     device = pick(arguments.device, arguments.threads)
-    settings = section(MaskingCurveSettings, read_yaml(arguments.settings)["masking_curve"])
+    settings = section(MaskingCurveSettings, arguments.settings["masking_curve"])
     model = load_with_heads(arguments.model, device)
     text = answers_of(model, device, arguments.source, arguments.references, arguments.target_bpe, settings)
     measured = (arguments.importance, arguments.ablation_dev, arguments.ablation_test)

@@ -5,17 +5,17 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from heads.base.files import read_yaml
+from heads.cli._flags import add_settings_argument
 from heads.corpus.build import build_out_of_domain
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
-    parser.add_argument("--settings", type=Path, required=True, help="YAML file with the one corpora entry")
+    add_settings_argument(parser, "one entry of corpora")
     parser.add_argument("--downloads", type=Path, required=True, help="folder in which the fetched files lie")
     parser.add_argument("--out-folder", type=Path, required=True, help="folder for the two texts")
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Build the test set."""
-    build_out_of_domain(read_yaml(arguments.settings), arguments.out_folder, arguments.downloads)
+    build_out_of_domain(arguments.settings, arguments.out_folder, arguments.downloads)

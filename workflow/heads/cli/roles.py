@@ -7,7 +7,7 @@ from pathlib import Path
 
 from heads.analysis.role_trees import in_order_of, roles_on_trees
 from heads.analysis.roles import COLUMNS, POSITION_COLUMNS, frequency_ranks
-from heads.base.files import read_yaml, write_tsv
+from heads.base.files import write_tsv
 from heads.cli._flags import add_device_arguments, add_roles_arguments
 from heads.config.analyses import RolesSettings
 from heads.config.settings import section
@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> str:
     """Measure heads on the trees of every source and write all tables; say on standard error what is missing."""
-    settings = section(RolesSettings, read_yaml(arguments.settings)["roles"])
+    settings = section(RolesSettings, arguments.settings["roles"])
     paths = in_order_of(dict(arguments.trees), settings)
     vocabulary = vocabulary_of(arguments.source_bpe)
     device = pick(arguments.device, arguments.threads)

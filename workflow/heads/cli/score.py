@@ -6,10 +6,10 @@ import argparse
 import sys
 from pathlib import Path
 
-from heads.base.files import read_lines, read_yaml, write_json, write_lines, write_tsv
+from heads.base.files import read_lines, write_json, write_lines, write_tsv
 from heads.base.names import REFERENCES
 from heads.base.provenance import made_by
-from heads.cli._flags import add_device_arguments
+from heads.cli._flags import add_device_arguments, add_settings_argument
 from heads.config.analyses import TranslateSettings
 from heads.config.settings import section
 from heads.model.folder import load_folder
@@ -25,7 +25,7 @@ SCORES = (("BLEU", "bleu", "signature"), ("chrF", "chrf", "chrf_signature"))
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Flags of `python -m heads score`."""
-    parser.add_argument("--settings", type=Path, required=True, help="settings of the stage, YAML")
+    add_settings_argument(parser)
     parser.add_argument("--model", type=Path, required=True, help="folder of a trained model")
     parser.add_argument("--source", type=Path, required=True, help="token file of the source side")
     parser.add_argument("--text", type=Path, help="plain text of the source side, to be scored as a translation")
@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> str:
     """Translate, score, write everything."""
     device = pick(arguments.device, arguments.threads)
-    settings = section(TranslateSettings, read_yaml(arguments.settings)["translate"])
+    settings = section(TranslateSettings, arguments.settings["translate"])
     model = load_folder(arguments.model).to(device)
     source, vocabulary = Tokens(arguments.source), vocabulary_of(arguments.target_bpe)
     references = read_lines(arguments.references)

@@ -6,8 +6,9 @@ import argparse
 from pathlib import Path
 
 from heads.analysis.speed import COLUMNS, time_on
-from heads.base.files import UserError, read_yaml, write_tsv
+from heads.base.files import UserError, write_tsv
 from heads.base.runs import name_of
+from heads.cli._flags import add_settings_argument
 from heads.config.analyses import SpeedSettings
 from heads.config.settings import section
 from heads.training.devices import label_of, pick_each
@@ -15,7 +16,7 @@ from heads.training.devices import label_of, pick_each
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Flags of `python -m heads speed`."""
-    parser.add_argument("--settings", type=Path, required=True, help="settings of the stage, YAML")
+    add_settings_argument(parser)
     parser.add_argument("--baseline", type=Path, required=True, help="folder of the unpruned run")
     parser.add_argument("--runs", type=Path, nargs="+", required=True, help="folders of the runs to compare with it")
     parser.add_argument("--source", type=Path, required=True, help="token file to translate")
@@ -32,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> str:
     """Load all models, time them in turn on each device, write the table."""
     devices = pick_each(arguments.device, arguments.threads)
-    settings = section(SpeedSettings, read_yaml(arguments.settings)["speed"])
+    settings = section(SpeedSettings, arguments.settings["speed"])
     folders = {name_of(folder): folder for folder in (arguments.baseline, *arguments.runs)}
     if len(folders) <= len(arguments.runs):
         raise UserError("--baseline and --runs name a run twice: name each once.")

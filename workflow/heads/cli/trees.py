@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from heads.base.files import read_yaml
+from heads.cli._flags import add_settings_argument
 from heads.config.corpora import GrammarCorpus, GrammarPairsCorpus, parse_corpus
 from heads.corpus.splits import text_name
 from heads.corpus.trees import grammar_pair_trees, grammar_trees, write_treebank
@@ -14,7 +14,7 @@ from heads.syntax.conllu import write_conllu
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
-    parser.add_argument("--corpus-settings", type=Path, required=True, help="YAML file with the one corpora entry")
+    add_settings_argument(parser, "one entry of corpora")
     parser.add_argument("--split", choices=("train", "dev", "test"), required=True, help="whose sentences")
     parser.add_argument("--downloads", type=Path, required=True, help="folder in which the fetched files lie")
     parser.add_argument("--out", type=Path, required=True, help="CoNLL-U file, in the folder of the built corpus")
@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Write the trees. Raises UserError for a corpus without trees for the split."""
-    corpus = parse_corpus(read_yaml(arguments.corpus_settings))
+    corpus = parse_corpus(arguments.settings)
     text = arguments.out.parent / text_name(arguments.split, "source")
     if isinstance(corpus, GrammarCorpus):
         write_conllu(arguments.out, grammar_trees(corpus, arguments.split, text))

@@ -92,7 +92,7 @@ def content(
     if not names:
         raise UserError("--runs names no baseline: give one, such as results/demo/baseline/seed-1.")
     if missing := [name for name in names if name not in distributions]:
-        raise UserError(f"--settings lacks {missing[0]}: give results/{missing[0]}/settings/gates.yaml too.")
+        raise UserError(f"--gates lacks {missing[0]}: give the distribution of its gates too.")
     frames = load_runs(EXPLORED, [folder for folder, (name, _) in named.items() if name in names])
     return {
         "experiments": [
