@@ -13,7 +13,7 @@ MEASURED = ROOT / "docs" / "measured"
 TEXTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FINDINGS = [
     ("README.md", "## What came out", "## What else there is to see"),
-    ("docs/results.md", "## Which heads does Firefox", ""),
+    ("docs/results.md", "# What was found", ""),
 ]
 """Sections that tell what was found, from one text to another, or to the end."""
 CONSTANTS = {"0.01", "90 %", "95 %", "90", "95", "0.8", "0.25", "0.9", "100", "50"}
