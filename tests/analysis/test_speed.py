@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from statistics import mean
@@ -19,7 +19,6 @@ from heads.__main__ import main
 from heads.analysis.speed import (
     COLUMNS,
     Contestant,
-    TimedBatch,
     compare,
     ending_after,
     rounds,
@@ -247,30 +246,6 @@ def test_models_are_compared_with_the_unpruned_one_of_the_same_device(
     steps = steps_needed(experiment, 4)
     rates = [7 / (steps * 18), 7 / (steps * left)]
     assert [row["examples_per_second"] for row in rows] == pytest.approx([*rates, *(rate / 4 for rate in rates)])
-
-
-def test_the_cost_of_a_head_is_measured_in_the_largest_batches_of_as_many_sentences_as_the_settings_say(
-    experiment: Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A batch costs ten seconds, and for each of its sentences some more a head, by its kind of attention."""
-    watch, cost = Watch(), {"enc_self": 2.0, "dec_self": 3.0, "dec_enc": 0.5}
-
-    def translate(model: Transformer, batches: Sequence[TimedBatch], _settings: SpeedSettings) -> int:
-        a_sentence = sum(cost[kind] for kind, _, _ in model.shape.heads())
-        watch.now += sum(10 + len(batch.source) * a_sentence for batch in batches)
-        return 1
-
-    monkeypatch.setattr("heads.analysis.latency.translate_all", translate)
-    monkeypatch.setattr("heads.cli.latency.clock_of", lambda _device: watch)
-    settings = {"speed": {name: getattr(SETTINGS, name) for name in SpeedSettings.__slots__} | {"batch_sizes": [4, 1]}}
-    (tmp_path / "speed.yaml").write_text(yaml.safe_dump(settings), encoding="utf-8")
-    words = ["latency", "--settings", tmp_path / "speed.yaml", "--model", experiment.baseline]
-    words += ["--source", experiment.bpe / "test.source.safetensors"]
-    assert main([*map(str, words), "--device", "cpu", "--out", str(tmp_path / "latency.tsv")]) == 0
-    rows = read_tsv(tmp_path / "latency.tsv")
-    assert {row["attention"]: float(row["seconds_per_head"]) for row in rows} == {k: 7 * c for k, c in cost.items()}
-    facts = {(row["seconds_unpruned"], row["batch_sentences"], row["repeats"], row["sentences"]) for row in rows}
-    assert facts == {(f"{2 * 10 + 7 * 6 * 5.5:g}", "4", "3", "7")}
 
 
 def test_a_device_named_twice_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:

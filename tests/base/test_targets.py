@@ -18,7 +18,7 @@ from heads.base.targets import ANY, CHOSEN, CONTROL, GATED, Target, number_text
 WORKFLOW = Path(__file__).parents[2] / "workflow"
 CRITERIA = (
     *("example", "example_layer", "token", "token_layer", "batch", "batch_layer", "signed", "signed_layer"),
-    *("ablation", "confidence", "lrp", "optimal", "optimal_latency", "reversed"),
+    *("ablation", "confidence", "lrp", "optimal", "reversed"),
 )
 COUNTS = st.integers(0, 10**6)
 PENALTIES = st.decimals(0, 10**9, allow_nan=False, allow_infinity=False, places=12) | st.floats(0, 1e9).map(repr)
@@ -160,7 +160,7 @@ def test_targets_stand_in_one_order() -> None:
     right = [
         *("lam-0", "lam-0.0003", "lam-0.02", "lam-0.1", "lam-3", "lam-20"),
         *("keep-27", "keep-12", "keep-12-1-1", "keep-4-8-6", "keep-4-6", "keep-4-6-8", "keep-0"),
-        *("dsp-27", "dsp-9", "example-9", "example-3", "example_layer-9", "lrp-9", "optimal-120", "optimal_latency-9"),
+        *("dsp-27", "dsp-9", "example-9", "example-3", "example_layer-9", "lrp-9", "optimal-120", "optimal-9"),
         *("reversed-9", "random1-9", "random1-3", "random2-9", "random11-9"),
     ]
     targets = [Target.parse(text) for text in right]
@@ -186,7 +186,7 @@ def test_the_order_is_total(a: Target, b: Target, c: Target) -> None:
         ("dsp-12", None, (12,), None, {"by_gates"}),
         ("random2-12", None, (12,), 2, set()),
         ("random0-12", None, (12,), 0, set()),
-        ("optimal_latency-9", None, (9,), None, set()),
+        ("optimal-9", None, (9,), None, set()),
     ],
 )
 def test_a_target_answers_what_its_readers_ask(

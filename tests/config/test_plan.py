@@ -89,7 +89,7 @@ SWEPT = {
 CHOSEN = {
     "lambdas": {"all": [0.25]},
     "selection": {
-        "methods": ["random", "lrp", "optimal_latency"],
+        "methods": ["random", "lrp", "optimal"],
         "budgets": [48, 24],
         "fine_tuned": {"methods": ["gates", "random", "dsp", "lrp"], "budgets": [24]},
     },
@@ -141,7 +141,7 @@ def test_lambdas_are_trained_on_where_that_is_asked_for_with_the_control_once() 
 
 def test_choices_without_updates_are_in_the_order_of_the_settings() -> None:
     chosen = ["random1-48", "random1-24", "random2-48", "random2-24"]
-    chosen += ["lrp-48", "lrp-24", "optimal_latency-48", "optimal_latency-24"]
+    chosen += ["lrp-48", "lrp-24", "optimal-48", "optimal-24"]
     assert plan(CHOSEN).choices("one") == chosen
 
 
@@ -151,7 +151,7 @@ def test_choices_without_updates_are_in_the_order_of_the_settings() -> None:
         (["lrp-9"], ["model.json", "lrp.tsv"]),
         (["random2-9", "ablation-9"], ["model.json", "ablation.dev.tsv"]),
         (["example-9", "confidence-9", "batch-3"], ["model.json", "importance.tsv", "confidence.tsv"]),
-        (["optimal_latency-9"], ["model.json", "importance.tsv", "latency.tsv"]),
+        (["optimal-9"], ["model.json", "importance.tsv"]),
     ],
 )
 def test_choices_are_made_from_measures_of_the_baseline_of_their_seed(choices: list[str], files: list[str]) -> None:

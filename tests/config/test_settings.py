@@ -357,7 +357,7 @@ def test_budgets_seeds_and_what_must_be_kept_may_go_to_their_ends(sized: dict[st
     changed(sized, "sweep.selection.budgets", [9, 36])
     changed(sized, "selection.at_least", {"enc_self": 0, "enc_self.2": 4, "dec_self": 0, "dec_enc": 1, "dec_enc.0": 3})
     assert resolve(sized)["demo"]["sweep"]["seeds"] == [0, 2147483647]
-    changed(sized, "sweep.selection.methods", ["random", "optimal_latency"])
+    changed(sized, "sweep.selection.methods", ["random", "token"])
     resolve(changed(sized, "sweep.selection.budgets", [4]))
 
 

@@ -88,10 +88,6 @@ def measure(model: Transformer, folder: Path, rules: Collection[str] = ("plain",
 
     rows = ablation_rows(model, masked_alone(model.shape), translate, translate(None), resamples=20)
     write_tsv(folder / "ablation.dev.tsv", rows, ABLATION)
-    # The known heads, one, one and two of the kinds, cost as much as four average ones.
-    costs = {"enc_self": 1.0, "dec_self": 2.0, "dec_enc": 1.5}
-    latency = [{"attention": kind, "seconds_per_head": cost} for kind, cost in costs.items()]
-    write_tsv(folder / "latency.tsv", latency, ("attention", "seconds_per_head"))
 
 
 def kept(folder: Path, *targets: str) -> dict[str, set[Head]]:

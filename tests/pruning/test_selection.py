@@ -10,7 +10,7 @@ import pytest
 
 from heads.base.files import UserError
 from heads.model.shape import Head
-from heads.pruning.optimal import Limit, keep_optimal
+from heads.pruning.optimal import keep_optimal
 from heads.pruning.selection import keep_best, random_scores, reversed_scores, steps
 
 SCORES: dict[Head, float] = {
@@ -22,7 +22,6 @@ SCORES: dict[Head, float] = {
     ("enc_self", 0, 0): 0.5,
     ("dec_self", 1, 3): 3.0,
 }
-ONE_EACH = Limit("heads", dict.fromkeys(SCORES, 1.0), 4)
 
 
 def test_the_best_heads_are_kept_and_among_equals_the_first_of_the_tables() -> None:
@@ -79,55 +78,43 @@ def test_a_share_outside_zero_to_one_is_an_error_of_the_user(share: float) -> No
 def test_the_optimal_choice_has_the_largest_sum_of_all_subsets_that_hold_the_limits(seed: int) -> None:
     draw = np.random.default_rng(seed)
     scores = {head: float(draw.normal(1, 1)) for head in SCORES}
-    latency = Limit("seconds", {head: float(draw.uniform(1e-4, 9e-4)) for head in SCORES}, 1.7e-3)
     least = {("enc_self", 0): 1, ("dec_enc", 0): 1}
-    limits = [ONE_EACH, latency]
     allowed = [
         set(kept)
-        for size in range(8)
+        for size in range(5)
         for kept in combinations(SCORES, size)
-        if all(sum(limit.costs[head] for head in kept) <= limit.budget for limit in limits)
-        and all(sum(head[:2] == layer for head in kept) >= number for layer, number in least.items())
+        if all(sum(head[:2] == layer for head in kept) >= number for layer, number in least.items())
     ]
     best = max(allowed, key=lambda kept: sum(scores[head] for head in kept))
-    assert set(keep_optimal(scores, limits, least)) == best
+    assert set(keep_optimal(scores, 4, least)) == best
 
 
 def test_with_nothing_but_a_number_of_heads_the_optimum_is_the_best_heads_also_among_equals() -> None:
-    assert keep_optimal(SCORES, [ONE_EACH]) == keep_best(SCORES, 4)
+    assert keep_optimal(SCORES, 4) == keep_best(SCORES, 4)
     for seed in range(5):
         equal = {head: float(np.random.default_rng([seed, i]).integers(1, 3)) for i, head in enumerate(SCORES)}
-        assert keep_optimal(equal, [ONE_EACH]) == keep_best(equal, 4)
+        assert keep_optimal(equal, 4) == keep_best(equal, 4)
 
 
 def test_a_head_worth_less_than_nothing_is_left_out_even_where_there_is_room() -> None:
-    everything = Limit("heads", ONE_EACH.costs, 7)
-    assert set(SCORES) - set(keep_optimal(SCORES, [everything])) == {("dec_enc", 0, 1)}
-
-
-def test_two_cheap_heads_are_kept_instead_of_a_dear_one_that_is_worth_less_than_both() -> None:
-    costs = {head: 3.0 if head == ("dec_enc", 0, 0) else 1.5 for head in SCORES}
-    scores = {**SCORES, ("dec_enc", 0, 0): 4.9}
-    assert keep_optimal(scores, [Limit("seconds", costs, 3.0)]) == [("enc_self", 0, 1), ("dec_self", 1, 3)]
+    assert set(SCORES) - set(keep_optimal(SCORES, 7)) == {("dec_enc", 0, 1)}
 
 
 def test_a_least_number_of_heads_in_a_layer_is_kept_though_they_are_the_worst() -> None:
-    kept = keep_optimal(SCORES, [ONE_EACH], {("enc_self", 0): 2, ("dec_enc", 0): 2})
+    kept = keep_optimal(SCORES, 4, {("enc_self", 0): 2, ("dec_enc", 0): 2})
     assert set(kept) == {head for head in SCORES if head[:2] in {("enc_self", 0), ("dec_enc", 0)}}
 
 
-def test_tiny_scores_and_costs_are_told_apart_like_large_ones() -> None:
+def test_tiny_scores_are_told_apart_like_large_ones() -> None:
     small = {head: score * 1e-9 for head, score in SCORES.items()}
-    dear = Limit("seconds", {head: 1e-8 * (i + 1) for i, head in enumerate(SCORES)}, 9e-8)
-    cheap = Limit("seconds", {head: float(i + 1) for i, head in enumerate(SCORES)}, 9.0)
-    assert keep_optimal(small, [dear]) == keep_optimal(SCORES, [cheap])
+    assert keep_optimal(small, 3) == keep_optimal(SCORES, 3)
 
 
 def test_limits_that_no_choice_holds_are_named_in_one_sentence() -> None:
     with pytest.raises(UserError) as error:
-        keep_optimal(SCORES, [Limit("heads", ONE_EACH.costs, 1)], {("enc_self", 0): 2})
+        keep_optimal(SCORES, 1, {("enc_self", 0): 2})
     sentence = str(error.value)
-    assert "heads of at most 1" in sentence and "at least 2 heads in enc_self layer 0" in sentence
+    assert "has at most 1 heads and" in sentence and "at least 2 heads in enc_self layer 0" in sentence
     assert sentence.count(". ") == 0 and sentence.endswith(".")
 
 
@@ -135,7 +122,7 @@ def test_many_layers_that_must_keep_as_many_heads_are_counted_and_not_listed() -
     least = dict.fromkeys(((kind, layer) for kind in ("enc_self", "dec_enc") for layer in range(9)), 1)
     scores = {(kind, layer, head): float(head) for kind, layer in least for head in range(3)}
     with pytest.raises(UserError) as error:
-        keep_optimal(scores, [Limit("heads", dict.fromkeys(scores, 1.0), 4)], {**least, ("dec_enc", 3): 2})
+        keep_optimal(scores, 4, {**least, ("dec_enc", 3): 2})
     sentence = str(error.value)
     assert "at least 1 head in each of 17 layers and at least 2 heads in dec_enc layer 3" in sentence
     assert sentence.count("layer") == 2

@@ -14,7 +14,7 @@ PROFILE = yaml.safe_load((ROOT / "profiles/slurm/config.yaml").read_text(encodin
 TRAININGS = {"baseline", "imported", "gates", "scratch", "selected", "penalty_gates", "parser_model"}
 # Hours each, and few in an experiment.
 ABLATIONS = {"ablation", "ablation_out_of_domain"}
-ALONE = {*TRAININGS, *ABLATIONS, "download", "parser", "speed", "latency"}
+ALONE = {*TRAININGS, *ABLATIONS, "download", "parser", "speed"}
 ALONE |= {"masking_curve", "checkpoints", "masked"}
 # Once for a model of others, and what waits for it stands between two that would be one group.
 ALONE |= {"model_of_others", "distilled"}

@@ -8,18 +8,15 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 from matplotlib.colors import to_hex
 
 from fake_results import World, write_results
 from few_heads import USEFUL, random_batch, translator, with_useful_heads
 from heads.__main__ import main
 from heads.analysis.choices import choices_of, masked_rows
-from heads.analysis.latency import latency_rows
 from heads.base.files import read_tsv, write_json, write_lines, write_text
 from heads.base.targets import Target
 from heads.cli.figure import FIGURES
-from heads.config.analyses import SpeedSettings
 from heads.figures.needs import NEEDS
 from heads.figures.selection import verdict
 from heads.figures.style import styled
@@ -28,8 +25,6 @@ from heads.model.transformer import Transformer
 from heads.tables.reading import load_runs
 from heads.tables.selection import method_of, selection_table
 from heads.tables.verdicts import t_quantile
-from heads.text.vocabulary import Tokens
-from model_folders import opinionated, write_experiment
 from shape_facts import facts_with_shape
 
 WORLD = World(layers=2, heads=3, lams=("0.1",), scratch=False, seeds=(1, 2))
@@ -189,38 +184,3 @@ def test_every_fine_tuned_model_is_tested_against_the_unpruned_one(tmp_path: Pat
     assert (lrp["run"], lrp["kept"], lrp["of"], lrp["updates"]) == ("selected/all/lrp-2/seed-1", "4", "6", "5")
     assert float(lrp["bleu"]) < 80 and float(lrp["p_value"]) < 0.05
     assert (float(keep["bleu_change"]), float(keep["p_value"])) == (0, 1)
-
-
-def test_a_head_costs_the_time_that_is_saved_without_its_kind_shared_among_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    now, cost = [0.0], {"enc_self": 2.0, "dec_self": 3.0, "dec_enc": 5.0}
-
-    def translate(model: Transformer, *_: object) -> int:
-        now[0] += 10 + sum(cost[kind] for kind, _, _ in model.shape.heads())
-        return 1
-
-    monkeypatch.setattr("heads.analysis.latency.translate_all", translate)
-    source = Tokens(write_experiment(tmp_path / "tiny").bpe / "test.source.safetensors")
-    settings = SpeedSettings(batch_sizes=(1, 2), sentences=4, repeats=3, beam=1, length_penalty=0.0)
-    rows = latency_rows(opinionated(seed=3), source, settings, torch.device("cpu"), lambda: now[0])
-    assert {str(row["attention"]): row["seconds_per_head"] for row in rows} == pytest.approx(cost)
-    assert {row["seconds_unpruned"] for row in rows} == {10 + 6 * (2 + 3 + 5)}
-
-
-def test_a_cost_that_noise_hides_is_the_noise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rounds without encoder self-attention are slower by 4, 6 and 11 than those with it."""
-    now, slower = [0.0], iter([0, 4, 6, 11])
-
-    def translate(model: Transformer, *_: object) -> int:
-        heads = model.shape.heads()
-        gone = not any(kind == "enc_self" for kind, _, _ in heads)
-        now[0] += 10 + (18 + next(slower) if gone else len(heads))
-        return 1
-
-    monkeypatch.setattr("heads.analysis.latency.translate_all", translate)
-    source = Tokens(write_experiment(tmp_path / "tiny").bpe / "test.source.safetensors")
-    settings = SpeedSettings(batch_sizes=(1, 2), sentences=4, repeats=3, beam=1, length_penalty=0.0)
-    rows = latency_rows(opinionated(seed=3), source, settings, torch.device("cpu"), lambda: now[0])
-    variance = ((4 - 7) ** 2 + (6 - 7) ** 2 + (11 - 7) ** 2) / 2
-    assert [row["seconds_per_head"] for row in rows] == pytest.approx([(variance / 3) ** 0.5 / 6, 1, 1])

@@ -240,10 +240,6 @@ COMMANDS: dict[str, Mapping[str, str]] = {
         "source": f"{BPE}/test.source.safetensors",
         "threads": NUMBER,
     },
-    "latency": {
-        **measured("latency", BASELINE, "latency.tsv", settings="speed"),
-        "source": f"{BPE}/test.source.safetensors",
-    },
     "selection": {
         "out": f"{BASELINE}/selection.tsv",
         "settings": f"{SETTINGS}selection",
@@ -358,7 +354,7 @@ MEASURED_IN = {
     "confidence": "confidence.tsv",
     "lrp": "lrp.tsv",
     "ablation": "ablation.dev.tsv",
-    "optimal_latency": "importance.tsv latency.tsv",
+    "optimal": "importance.tsv",
     "random1": "",
 }
 """What the choices of `far` are made from: of the unpruned model, and never of the test set."""
@@ -368,7 +364,7 @@ CHOICES = {
         f"{method}-{budget}"
         for method in (
             *("example_layer", "signed", "ablation", "confidence", "lrp"),
-            *("optimal", "optimal_latency", "random1", "random2", "reversed"),
+            *("optimal", "random1", "random2", "reversed"),
         )
         for budget in (6, 9)
     ],

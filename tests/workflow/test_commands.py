@@ -61,7 +61,7 @@ SWEEP = {
     "penalty_scratch_scopes": ["enc_self"],
     "trained_on_scopes": ["all"],
     "selection": {
-        "methods": ["token", "confidence", "lrp", "ablation", "optimal_latency", "random"],
+        "methods": ["token", "confidence", "lrp", "ablation", "optimal", "random"],
         "budgets": [48],
         "draws": 1,
         "fine_tuned": {"methods": ["gates", "token", "lrp", "random", "dsp"], "budgets": [48]},

@@ -1,7 +1,4 @@
-# Seconds (Michel et al., Table 4): pruned models beside the unpruned one, and what a head of each kind costs.
-from heads.base.criteria import LATENCY
-
-
+# Seconds (Michel et al., Table 4): pruned models beside the unpruned one.
 rule speed:
     """Time the unpruned model and all models pruned from it in one process (Michel et al., Table 4)."""
     input:
@@ -28,24 +25,3 @@ rule speed:
     shell:
         "python -m heads speed --settings {params.settings:q} --baseline {params.baseline:q} --runs {params.runs:q}"
         " --source {input.source:q} --out {output:q} --threads {threads} > {log:q} 2>&1"
-
-
-use rule score as latency with:
-    """Time what a head of each kind of attention costs the unpruned model."""
-    input:
-        model=rules.baseline.output.model,
-        shape=rules.baseline.output.shape,
-        source=f"{BPE}/test.source.safetensors",
-    output:
-        out=f"{BASELINE}/{LATENCY}",
-    log:
-        f"{BASELINE}/log/latency.txt",
-    benchmark:
-        f"{BASELINE}/bench/latency.tsv"
-    resources:
-        mem_mb=2000,
-        runtime=60,
-    params:
-        settings=settings_of("speed"),
-        stage="latency",
-        own=flags("model", "source", "out"),

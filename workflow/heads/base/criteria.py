@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 RANDOM = "random"
-LATENCY = "latency.tsv"
 
 MEASURED_IN = {
     "example": "importance.tsv",
@@ -20,7 +19,6 @@ MEASURED_IN = {
     "confidence": "confidence.tsv",
     "lrp": "lrp.tsv",
     "optimal": "importance.tsv",
-    "optimal_latency": "importance.tsv",
     "reversed": "importance.tsv",
     RANDOM: "model.json",
 }
@@ -32,6 +30,4 @@ most importance, by sentence, that the limits allow; `lrp` takes absolute shares
 
 def files_of(criteria: Iterable[str]) -> list[str]:
     """The files of the unpruned model that choices by these criteria are made from, each once."""
-    criteria = list(criteria)
-    files = [MEASURED_IN[name] for name in criteria]
-    return list(dict.fromkeys(["model.json", *files, *([LATENCY] if "optimal_latency" in criteria else [])]))
+    return list(dict.fromkeys(["model.json", *(MEASURED_IN[name] for name in criteria)]))

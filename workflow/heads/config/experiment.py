@@ -117,7 +117,6 @@ class ChoiceSettings(Closed):
             "confidence",
             "lrp",
             "optimal",
-            "optimal_latency",
             "random",
             "reversed",
         ),

@@ -30,7 +30,6 @@ STYLES: dict[str, tuple[str, dict[str, Any]]] = {
     "example_layer": ("importance (Michel)", {**STRONG, "color": "#D55E00", "marker": "s"}),
     **dict.fromkeys(OTHER_FORMS, ("importance, other forms", FAINT)),
     "optimal": ("optimal for a number", OPTIMAL),
-    "optimal_latency": ("optimal for a time", {**OPTIMAL, "linestyle": (0, (1, 1))}),
     "ablation": ("BLEU lost when masked", {**THIN, "color": "#CC79A7", "marker": "D"}),
     "confidence": ("confidence", {**THIN, "color": "#E69F00", "marker": "v"}),
     "lrp": ("LRP", {**THIN, "color": "#56B4E9", "marker": "X"}),

@@ -1,7 +1,6 @@
 """From what was measured on the unpruned model to the heads that each method keeps of it. No torch.
 
-A choice is written as a target, `random2-12`: the method and how many heads are kept. An optimal choice may cost as
-much as so many average heads, by number or by seconds, and may so keep more or fewer of them.
+A choice is written as a target, `random2-12`: the method and how many heads are kept.
 """
 
 from __future__ import annotations
@@ -11,17 +10,16 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import mean
 
-from heads.base.criteria import LATENCY, MEASURED_IN, files_of
+from heads.base.criteria import MEASURED_IN, files_of
 from heads.base.files import UserError, read_tsv
 from heads.base.targets import Target
 from heads.model.shape import Head, shape_of
-from heads.pruning.optimal import Limit, keep_optimal
+from heads.pruning.optimal import keep_optimal
 from heads.pruning.selection import keep_best, random_scores, reversed_scores
 
 COLUMNS = ("method", "budget", "attention", "layer", "head", "open")
-LIMITS = {"optimal": "heads", "optimal_latency": "seconds"}
+OPTIMAL = "optimal"
 
 Rows = Sequence[Mapping[str, str]]
 
@@ -69,7 +67,7 @@ def scores_of(name: str, measured: Measured) -> dict[Head, float]:
     elif name == "lrp":
         rows, column = [row for row in rows if row.get("rule") == rows[0].get("rule")], "relevance_absolute"
     elif name != "confidence":
-        form = "example" if name in LIMITS else name.removesuffix("_layer")
+        form = "example" if name == OPTIMAL else name.removesuffix("_layer")
         rows = [row for row in rows if row.get("form") == form]
         column = "importance_normalised" if name.endswith("_layer") else "importance"
     try:
@@ -98,28 +96,6 @@ def least_of(at_least: Mapping[str, int], heads: Collection[Head]) -> dict[tuple
     return {layer: number for layer, number in least.items() if number}
 
 
-def costs_of(method: str, measured: Measured) -> dict[Head, float]:
-    """What keeping each head costs an optimal choice, in the unit that its name says.
-
-    Raises UserError when the seconds of a kind of attention are lacking or not above zero.
-    """
-    if method == "optimal_latency":
-        try:
-            seconds = {row["attention"]: float(row["seconds_per_head"]) for row in measured.tables[LATENCY]}
-            costs = {head: seconds[head[0]] for head in measured.heads}
-        except (LookupError, TypeError, ValueError):
-            raise UserError(f"{LATENCY} is damaged: delete it and run its stage again.") from None
-        free = [kind for kind, _, _ in costs if not 0 < seconds[kind] < math.inf]
-        if free:
-            # Else all heads of that kind would be kept beside those that the budget is spent on.
-            raise UserError(
-                f"{LATENCY} says that a head of {free[0]} takes no time, which noise hid: raise speed.repeats or "
-                "speed.sentences, or take this method out."
-            )
-        return costs
-    return dict.fromkeys(measured.heads, 1.0)
-
-
 def choose(target: Target, measured: Measured, at_least: Mapping[str, int]) -> list[Head]:
     """The heads that a choice by a criterion, such as `random2-12`, keeps, in the order of tables.
 
@@ -130,11 +106,9 @@ def choose(target: Target, measured: Measured, at_least: Mapping[str, int]) -> l
         if target.draw is not None:
             return keep_best(random_scores(measured.heads, target.draw), budget)
         scores = scores_of(method, measured)
-        if method not in LIMITS:
+        if method != OPTIMAL:
             return keep_best(scores, budget)
-        costs = costs_of(method, measured)
-        limit = Limit(LIMITS[method], costs, budget * mean(costs.values()))
-        return keep_optimal(scores, [limit], least_of(at_least, measured.heads))
+        return keep_optimal(scores, budget, least_of(at_least, measured.heads))
     except UserError as error:
         raise UserError(f"{target}: {error}") from error
 

@@ -1,4 +1,4 @@
-"""The heads that are worth most under limits, by integer programming. No torch.
+"""The heads that are worth most, with least numbers in layers, by integer programming. No torch.
 
 Apart from other ways to choose, as only this one needs the package of the solver.
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import pulp
 
@@ -16,43 +15,29 @@ from heads.model.shape import Head
 from heads.pruning.selection import Scores, place, ranked
 
 
-@dataclass(frozen=True, slots=True)
-class Limit:
-    """What all kept heads together may cost: `costs` of each head, in any unit, and the `budget` in the same unit."""
+def keep_optimal(scores: Scores, budget: int, at_least: Mapping[tuple[str, int], int] | None = None) -> list[Head]:
+    """At most `budget` heads with the largest sum of scores, by integer programming (CBC).
 
-    name: str
-    costs: Mapping[Head, float]
-    budget: float
-
-
-def keep_optimal(
-    scores: Scores, limits: Sequence[Limit], at_least: Mapping[tuple[str, int], int] | None = None
-) -> list[Head]:
-    """The heads with the largest sum of scores that hold all limits, by integer programming (CBC).
-
-    at_least: how many heads must be kept in a layer, by (attention, layer). Fewer heads than a limit allows are kept
+    at_least: how many heads must be kept in a layer, by (attention, layer). Fewer heads than the budget allows are kept
     where the others have scores below zero.
-    Raises UserError when no choice holds all limits.
+    Raises UserError when there is no such choice.
     """
     heads, least = ranked(scores), dict(at_least or {})
     problem = pulp.LpProblem("heads", pulp.LpMaximize)
     kept = dict(zip(heads, (problem.add_variable(f"x{i}", cat="Binary") for i in range(len(heads))), strict=True))
-    # The solver's tolerances are absolute, so scores and costs are brought to the size of one.
+    # The solver's tolerances are absolute, so scores are brought to the size of one.
     largest = max((abs(score) for score in scores.values()), default=0) or 1.0
     problem += pulp.lpSum(scores[head] / largest * kept[head] for head in heads)
-    for limit in limits:
-        unit = max((abs(limit.costs[head]) for head in heads), default=0) or 1.0
-        problem += pulp.lpSum(limit.costs[head] / unit * kept[head] for head in heads) <= limit.budget / unit
+    problem += pulp.lpSum(kept.values()) <= budget
     for layer, number in least.items():
         problem += pulp.lpSum(kept[head] for head in heads if head[:2] == layer) >= number
     problem.solve(pulp.PULP_CBC_CMD(msg=False, gapRel=0, gapAbs=0, threads=1))
     if problem.status != pulp.LpStatusOptimal:
-        asked = [f"{limit.name} of at most {limit.budget:g}" for limit in limits]
-        asked += _least_in_words(least)
+        asked = [f"at most {budget} heads", *_least_in_words(least)]
         raise UserError(
-            f"no choice among {len(heads)} heads has {' and '.join(asked)}: raise a budget or ask for less."
+            f"no choice among {len(heads)} heads has {' and '.join(asked)}: raise the budget or ask for less."
         )
-    return _first_of_equals(heads, {head for head in heads if kept[head].value() > 0.5}, scores, limits, least)
+    return _first_of_equals(heads, {head for head in heads if kept[head].value() > 0.5}, scores, least)
 
 
 def _least_in_words(least: Mapping[tuple[str, int], int]) -> list[str]:
@@ -68,16 +53,12 @@ def _least_in_words(least: Mapping[tuple[str, int], int]) -> list[str]:
 
 
 def _first_of_equals(
-    heads: Sequence[Head],
-    kept: set[Head],
-    scores: Scores,
-    limits: Sequence[Limit],
-    least: Mapping[tuple[str, int], int],
+    heads: Sequence[Head], kept: set[Head], scores: Scores, least: Mapping[tuple[str, int], int]
 ) -> list[Head]:
     """As many heads of every kind that are alike to the problem, but the first ones; `heads` are ranked."""
     alike: dict[tuple[object, ...], list[Head]] = defaultdict(list)
     for head in heads:
         layer = head[:2] if head[:2] in least else None
-        alike[scores[head], layer, *(limit.costs[head] for limit in limits)].append(head)
+        alike[scores[head], layer].append(head)
     first = [head for group in alike.values() for head in group[: len(kept & set(group))]]
     return sorted(first, key=place)
