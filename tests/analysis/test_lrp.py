@@ -288,7 +288,7 @@ def test_the_table_says_of_each_rule_why_it_should_conserve() -> None:
     found = {str(row["rule"]): row["conservation"] for row in rows}
     assert list(found) == list(names)
     others = {"plain-softmax": "unstable", "plain-product": "unstable"}
-    others |= {"voita-2019": "rescaled", "voita-2021": "rescaled"}
+    others |= {"voita-2019": "rescaled"}
     assert found == {name: others.get(name, "shares") for name in names}
 
 
@@ -367,15 +367,15 @@ def test_the_command_takes_as_many_sentences_as_are_asked_for_from_the_top_of_th
 
 def test_the_command_obeys_the_rules_their_order_and_the_stabiliser(tmp_path: Path) -> None:
     model, batch = random_model(pre_norm=True).float(), random_batch([(3, 4), (2, 2)])
-    settings = "{sentences: 0, batch_tokens: 100, stabiliser: 0.01, rules: [voita-2021, plain-product]}"
+    settings = "{sentences: 0, batch_tokens: 100, stabiliser: 0.01, rules: [voita-2019, plain-product]}"
     run_command(tmp_path, model, random_pairs([(3, 4), (2, 2)]), settings)
     found = read_tsv(tmp_path / "lrp.tsv")
     own = generated(model, batch)
-    chosen = LrpSettings(0, 100, 0.01, ("voita-2021", "plain-product"))
+    chosen = LrpSettings(0, 100, 0.01, ("voita-2019", "plain-product"))
     coarse, fine = (
         relevance_rows(model, [own], dataclasses.replace(chosen, stabiliser=size))[0] for size in (0.01, 1e-12)
     )
-    assert [row["rule"] for row in found] == ["voita-2021"] * 18 + ["plain-product"] * 18
+    assert [row["rule"] for row in found] == ["voita-2019"] * 18 + ["plain-product"] * 18
     assert values(found, "relevance_absolute") == pytest.approx(values(coarse, "relevance_absolute"), rel=1e-3)
     assert values(coarse, "relevance_absolute")[18:] != pytest.approx(values(fine, "relevance_absolute")[18:], rel=0.01)
 

@@ -110,7 +110,7 @@ def test_the_walk_of_all_steps_equals_a_plain_walk_of_each(
             )
 
 
-@pytest.mark.parametrize("name", ["voita-2019", "voita-2021"])
+@pytest.mark.parametrize("name", ["voita-2019"])
 def test_rules_of_released_codes_know_no_recurrent_decoder_and_say_so(name: str) -> None:
     model = random_model(pre_norm=True, live=RECURRENT)
     with pytest.raises(UserError, match=r"know no recurrent decoder: leave them out of lrp\.rules\.$"):

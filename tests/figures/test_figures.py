@@ -227,12 +227,12 @@ def test_heads_are_sorted_by_relevance_in_every_panel(runs: list[Path]) -> None:
 
 def test_figures_have_a_name_for_every_rule_that_is_used_by_default_and_none_says_what_another_is() -> None:
     rules = read_yaml(Path(__file__).parents[2] / "config.yaml")["defaults"]["lrp"]["rules"]
-    labels = [importance.rule_label(rule) for rule in (*rules, "voita-2021")]
+    labels = [importance.rule_label(rule) for rule in rules]
     assert len(set(labels)) == len(labels)
     assert labels[:4] == ["LRP, plain ratio", "LRP, z⁺", "LRP, α–β", "AttnLRP"]
     assert not {rule for rule in rules if rule not in importance.RULE_LABELS}
     named = {rule: label for rule, label in importance.RULE_LABELS.items() if "code" in label}
-    assert named == {"voita-2019": "code of 2019", "voita-2021": "code of 2021"}
+    assert named == {"voita-2019": "code of 2019"}
 
 
 def test_relevance_by_every_rule_stands_in_its_own_row(runs: list[Path]) -> None:

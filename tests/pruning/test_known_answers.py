@@ -59,7 +59,6 @@ RULES = (
     "attnlrp",
     "attnlrp-values",
     "plain-product",
-    "voita-2021",
 )
 SMOOTHING = 0.1
 TINY = 1e-100

@@ -41,7 +41,6 @@ LRP_RULES = (
     "attnlrp",
     "attnlrp-values",
     "voita-2019",
-    "voita-2021",
 )
 
 Kept = Annotated[
@@ -88,10 +87,10 @@ class LrpSettings(Closed):
         "key; without limit where the sum nears zero. z-plus, alpha-beta: the textbook rules of Bach et al. 2015; "
         "attention as a linear function of queries, keys and values by its derivatives, its weights being no "
         "neurons. attnlrp: Achtibat et al. 2024; half of each product. The other way through attention: "
-        "plain-softmax, z-plus-values and so on. voita-2019, voita-2021: what the authors' released code does, with "
-        "its own constants; rescaled after each operation, attention by derivatives. voita-2021 costs as much as the "
-        "first four together. Claims are decided by plain with signed shares, the paper as written, and say where "
-        "its other shares or z-plus differ; heads are sorted and chosen by absolute shares of the first rule. "
+        "plain-softmax, z-plus-values and so on. voita-2019: what the authors' released code does, with "
+        "its own constants; rescaled after each operation, attention by derivatives. Claims are decided by plain with "
+        "signed shares, the paper as written, and say where its other shares or z-plus differ; heads are sorted and "
+        "chosen by absolute shares of the first rule. "
         "lrp_conservation.tsv has what every rule kept.",
     )
 

@@ -44,7 +44,6 @@ RULE_LABELS = {
     "alpha-beta": "α–β",
     "attnlrp": "AttnLRP",
     "voita-2019": "code of 2019",
-    "voita-2021": "code of 2021",
 }
 """Short names of the rules of propagation; others keep their own."""
 

@@ -29,7 +29,7 @@ from torch import Tensor
 
 from heads.analysis.lrp.attnlrp import AttnLrp
 from heads.analysis.lrp.product import PlainProduct
-from heads.analysis.lrp.released import Voita2019, Voita2021
+from heads.analysis.lrp.released import Voita2019
 from heads.analysis.lrp.rules import PlainRatio, Rule
 from heads.analysis.lrp.split import SignSplit
 from heads.analysis.lrp.steps import HeadRelevance, head_relevance
@@ -68,13 +68,12 @@ def rule_of(name: str, stabiliser: float) -> Rule:
 
     plain: the paper's ratio, through values alone. plain-product: the same with the paper's rule for products, so that
     attention weights have their share. z-plus, alpha-beta: Bach et al. 2015, through the softmax by its derivatives.
-    attnlrp: Achtibat et al. 2024, through the softmax. voita-2019, voita-2021: the authors' released codes, whose own
+    attnlrp: Achtibat et al. 2024, through the softmax. voita-2019: the authors' released code, whose own
     constants stand in for `stabiliser`.
     """
     fixed: dict[str, Rule] = {
         "plain-product": PlainProduct(stabiliser),
         "voita-2019": Voita2019(),
-        "voita-2021": Voita2021(),
     }
     if name in fixed:
         return fixed[name]
