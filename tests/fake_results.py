@@ -297,6 +297,9 @@ def _heads_masked(path: Path, world: World, weight: Any, rng: np.random.Generato
         for h, c in zip(heads, cost, strict=True)
     ]
     write_tsv(path / "importance.tsv", forms, tuple(forms[0]))
+    causal = [{**h, "causal_gate": c / 9, "effect": "facilitates" if c > 1 else "irrelevant"} for h, c in
+              zip(heads, cost, strict=True)]  # fmt: skip
+    write_tsv(path / "causal.tsv", causal, tuple(causal[0]))
     for name in ("ablation.tsv", "ablation.dev.tsv"):
         changes = [round(0.4 - c + float(rng.normal(0, 0.1)), 3) for c in cost]
         rows = [

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import asdict
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
+from safetensors.numpy import save_file
 
+from heads.__main__ import main
 from heads.analysis.ablation import gates_without
 from heads.analysis.causal_gating import (
     COLUMNS,
@@ -17,9 +23,12 @@ from heads.analysis.causal_gating import (
     causal_rows,
     effect_of,
 )
+from heads.base.files import read_tsv
+from heads.model.folder import save_folder
 from heads.model.shape import Head
 from heads.model.transformer import Transformer
-from heads.text.batches import Batch, make_batch
+from heads.text.batches import Batch, make_batch, pairs_of
+from heads.text.vocabulary import Tokens
 from model_folders import opinionated
 
 HARMFUL, IDLE = ("enc_self", 1, 1), ("dec_enc", 1, 2)
@@ -69,7 +78,7 @@ def test_a_head_without_which_the_text_was_made_interferes(rows: dict[Head, Row]
 def test_a_head_that_gives_nothing_goes_where_it_is_nudged(rows: dict[Head, Row]) -> None:
     assert rows[IDLE]["effect"] == IRRELEVANT
     # Nothing but the nudge moves it: unnudged it stays where all began.
-    assert float(rows[IDLE]["gate"]) == pytest.approx(1 / (1 + np.exp(-LONG.start)), abs=1e-6)
+    assert float(rows[IDLE]["gate"]) == pytest.approx(1 / (1 + np.exp(-LONG.first_logit)), abs=1e-6)
     assert float(rows[IDLE]["gate_nudged_open"]) > 0.99
     assert float(rows[IDLE]["gate_nudged_closed"]) < 0.02
 
@@ -94,3 +103,39 @@ def test_the_model_stays_as_it_was(model: Transformer) -> None:
 )
 def test_what_a_head_does_by_its_gates(opened: float, closed: float, effect: str) -> None:
     assert effect_of(opened, closed) == effect
+
+
+@pytest.fixture
+def told(tmp_path: Path) -> list[str]:
+    """The command's words but its settings, for a model and nine pairs of other lengths."""
+    save_folder(opinionated(seed=4), tmp_path / "model", {}, {})
+    draw = np.random.default_rng(5)
+    for side, most in (("source", 70), ("target", 60)):
+        ids = [draw.integers(4, most, length) for length in range(3, 12)]
+        offsets = np.cumsum([0, *map(len, ids)])
+        save_file({"ids": np.concatenate(ids).astype(np.int32), "offsets": offsets}, tmp_path / f"{side}.safetensors")
+    files = {"model": "model", "source": "source.safetensors", "target": "target.safetensors", "out": "causal.tsv"}
+    flags = [word for flag, name in files.items() for word in (f"--{flag}", str(tmp_path / name))]
+    return ["causal", "--device", "cpu", *flags]
+
+
+def test_the_command_fits_gates_on_the_first_dev_pairs_by_its_settings(told: list[str], tmp_path: Path) -> None:
+    settings = CausalSettings(updates=3, nudge=0.1, learning_rate=0.5, sentences=8, batch_tokens=14)
+    assert main([*told, "--settings", json.dumps({"causal": asdict(settings)})]) == 0
+    source, target = (Tokens(tmp_path / f"{side}.safetensors") for side in ("source", "target"))
+    pairs = pairs_of(source, target, 14, labelled=False)
+    batches = [batch for _, batch in pairs.in_order(14, 8)]
+    order = np.random.default_rng(1).permutation(len(batches)).tolist()
+    assert len(batches) > 3 and order != sorted(order), "other orders and numbers of batches would fit other gates"
+    expected = causal_rows(opinionated(seed=4), [batches[place] for place in order], settings)
+    for row, wanted in zip(read_tsv(tmp_path / "causal.tsv"), expected, strict=True):
+        assert (row["attention"], int(row["layer"]), int(row["head"])) == tuple(wanted.values())[:3]
+        for name in ("gate", "gate_nudged_open", "gate_nudged_closed", "causal_gate"):
+            assert float(row[name]) == pytest.approx(float(wanted[name]), rel=1e-4)
+        nudged = [float(row[f"gate_nudged_{way}"]) for way in ("open", "closed")]
+        assert float(row["causal_gate"]) == pytest.approx(sum(nudged) / 2, rel=1e-4)
+
+
+def test_no_updates_are_refused_in_one_sentence(told: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*told, "--settings", json.dumps({"causal": asdict(CausalSettings())})]) == 1
+    assert capsys.readouterr().err == "error: causal.updates is 0, so no gates are fitted: set a number, such as 60.\n"

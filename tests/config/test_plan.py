@@ -316,13 +316,13 @@ def test_an_experiment_has_the_trees_and_the_domain_that_its_corpus_and_its_pars
         asked.alignment_of("bare")
     assert {tuple(asked.lacking(name)[:2]) for name in names} == {("accuracy.json", "cosine.json")}, "all translate"
     assert {name: asked.lacking(name)[2:] for name in names} == {
-        "one": ["ablation.out_of_domain.tsv"],
-        "bare": ["roles.tsv", "alignment_heads.tsv", "ablation.out_of_domain.tsv"],
-        "held": ["alignment_heads.tsv", "ablation.out_of_domain.tsv"],
-        "full": [],
-        "gold": [],
-        "given": ["alignment_heads.tsv", "ablation.out_of_domain.tsv"],
-        "told": ["alignment_heads.tsv", "ablation.out_of_domain.tsv"],
+        "one": ["ablation.out_of_domain.tsv", "causal.tsv"],
+        "bare": ["roles.tsv", "alignment_heads.tsv", "ablation.out_of_domain.tsv", "causal.tsv"],
+        "held": ["alignment_heads.tsv", "ablation.out_of_domain.tsv", "causal.tsv"],
+        "full": ["causal.tsv"],
+        "gold": ["causal.tsv"],
+        "given": ["alignment_heads.tsv", "ablation.out_of_domain.tsv", "causal.tsv"],
+        "told": ["alignment_heads.tsv", "ablation.out_of_domain.tsv", "causal.tsv"],
     }
     needed = Need((), {"baseline": ("alignment_heads.tsv",)}, ())
     assert asked.runs_read(needed, names) == [f"results/{name}/baseline/seed-1" for name in ("one", "full", "gold")]

@@ -85,7 +85,7 @@ SECTIONS_READ = {
     "dynamics": {"roles", "confidence"},
     "importance": {"importance", "training"},
     "checkpoints": {"checkpoints", "importance", "training"},
-    **{stage: {stage} for stage in ("confidence", "lrp", "roles", "speed", "ablation", "masking_curve")},
+    **{stage: {stage} for stage in ("confidence", "lrp", "roles", "speed", "causal", "ablation", "masking_curve")},
     "alignment_heads": {"alignment_heads"},
 }
 """By stage, what its command obeys; one whose command is named otherwise stands in COMMAND_OF."""
@@ -490,6 +490,11 @@ def test_scopes_and_methods_that_settings_take_are_those_of_the_names(config: di
     changed(config, "sweep.scratch_scopes", list(SCOPES))
     changed(config, "sweep.selection.methods", list(MEASURED_IN))
     changed(config, "sweep.selection.fine_tuned.methods", ["gates", "dsp", *MEASURED_IN])
+    for key in ("methods", "fine_tuned.methods"):
+        given = changed(copy.deepcopy(config), f"sweep.selection.{key}", ["confidence"])
+        with pytest.raises(UserError, match=r"names the method causal, but causal\.updates is 0: set it"):
+            resolve(given)
+    changed(config, "causal.updates", 1)
     assert resolve(config)["demo"]["sweep"]["selection"]["methods"] == list(MEASURED_IN)
     with pytest.raises(UserError, match=r"selection\.methods\.0 is 'gates'"):
         resolve(changed(config, "sweep.selection.methods", ["gates"]))

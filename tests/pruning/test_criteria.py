@@ -23,7 +23,7 @@ HEADS = tuple((kind, n, head) for kind in ATTENTIONS for n, layer in enumerate(L
 NONE: dict[str, int] = {}
 FORMS = ("example", "token", "batch", "signed")
 COLUMNS = ("importance", "importance_normalised")
-BEST = dict(zip(("ablation", "confidence", "lrp"), HEADS[2:5], strict=True))
+BEST = dict(zip(("ablation", "confidence", "lrp", "causal"), HEADS[2:6], strict=True))
 BEST |= dict(zip((f"{form}{ending}" for form in FORMS for ending in ("", "_layer")), HEADS, strict=True))
 """Which head each measure finds best."""
 
@@ -64,6 +64,7 @@ MEASURED = Measured(
             {**row, "bleu_change": str(-float(row["bleu_change"]))} for row in rows(BEST["ablation"], "bleu_change")
         ],
         "confidence.tsv": rows(BEST["confidence"], "confidence"),
+        "causal.tsv": rows(BEST["causal"], "causal_gate", gate="1", gate_nudged_open="-3", gate_nudged_closed="7"),
         "lrp.tsv": [
             *rows(BEST["lrp"], "relevance_absolute", rule="plain", relevance="-3"),
             *rows(HEADS[-1], "relevance_absolute", rule="z-plus", relevance="99"),

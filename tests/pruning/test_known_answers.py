@@ -22,6 +22,8 @@ from few_heads import KNOWN, MIDDLING, SURE, UNSURE, hand_made, sentences
 from heads.__main__ import main
 from heads.analysis.ablation import COLUMNS as ABLATION
 from heads.analysis.ablation import ablation_rows, gates_without, masked_alone
+from heads.analysis.causal_gating import COLUMNS as CAUSAL
+from heads.analysis.causal_gating import causal_rows
 from heads.analysis.confidence import COLUMNS as CONFIDENCE
 from heads.analysis.confidence import confidence
 from heads.analysis.importance import COLUMNS as IMPORTANCE
@@ -31,7 +33,7 @@ from heads.analysis.lrp.rows import relevance_rows
 from heads.base.criteria import MEASURED_IN
 from heads.base.files import read_tsv, write_json, write_text, write_tsv
 from heads.base.targets import Target
-from heads.config.analyses import LrpSettings
+from heads.config.analyses import CausalSettings, LrpSettings
 from heads.config.trainings import HardConcrete, LengthSettings, SubsetSettings, TrainingSettings
 from heads.model.shape import Head, ModelShape
 from heads.model.sublayers import Gates
@@ -80,6 +82,7 @@ def measure(model: Transformer, folder: Path, rules: Collection[str] = ("plain",
     write_json(folder / "model.json", {"shape": model.shape.as_dict()})
     write_tsv(folder / "importance.tsv", importance_rows(model, batches, label_smoothing=SMOOTHING), IMPORTANCE)
     write_tsv(folder / "confidence.tsv", confidence(model, batches), CONFIDENCE)
+    write_tsv(folder / "causal.tsv", causal_rows(model, batches, CausalSettings(updates=40)), CAUSAL)
     write_tsv(folder / "lrp.tsv", relevance_rows(model, batches, LrpSettings(0, 500, TINY, tuple(rules)))[0], LRP)
 
     def translate(gates: Gates | None) -> list[str]:

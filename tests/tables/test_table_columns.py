@@ -169,7 +169,7 @@ HEADS = [(attention, layer, head) for attention in ATTENTIONS for layer in range
 
 def measured() -> Frames:
     """A baseline's files in which every number names its place, and those of a pruned model, which must not be read."""
-    files = ("lrp.tsv", "confidence.tsv", "importance.tsv", "ablation.tsv")
+    files = ("lrp.tsv", "confidence.tsv", "causal.tsv", "importance.tsv", "ablation.tsv")
     rows: dict[str, list[dict[str, Any]]] = {name: [] for name in files}
     roles, gates = [], []
     for (kind, shift), (number, place) in product((("baseline", 0), ("pruned", 500)), enumerate(HEADS)):
@@ -186,6 +186,7 @@ def measured() -> Frames:
                 }
             )
         rows["confidence.tsv"].append({**head, "confidence": value + 0.3})
+        rows["causal.tsv"].append({**head, "causal_gate": value + 0.7, "effect": f"effect {value}"})
         for form, more in (("example", 0.4), ("token", 0.5)):
             rows["importance.tsv"].append(
                 {**head, "form": form, "importance": 1000 + value, "importance_normalised": value + more}
@@ -220,10 +221,12 @@ def test_every_measure_of_a_head_is_the_baselines_own() -> None:
     expected = {"lrp_plain_signed_by_step": -3.1, "lrp_plain_signed_of_sums": 46.9, "lrp_plain_absolute": 3.1,
                 "lrp_z-plus_signed_by_step": -3.2, "lrp_z-plus_signed_of_sums": 46.8, "lrp_z-plus_absolute": 3.2,
                 "confidence": 3.3, "importance_example": 3.4, "importance_token": 3.5, "score_lost": 7,
+                "causal_gate": 3.7,
                 "positional_accuracy": 0.3, "syntactic_gain": 0.2, "rare_accuracy": 0.03,
                 "gate_survival_all": 0.5, "gate_last_lambda_all": 0.1, "gate_survival_enc_self": 0,
                 "gate_last_lambda_enc_self": 0}  # fmt: skip
     assert row[list(expected)].astype(float).to_dict() == pytest.approx(expected)
+    assert row["causal_effect"] == "effect 3"
     # A head whose loss raises BLEU by two has lost minus two.
     assert table.loc["dec_self", 1, 0]["score_lost"] == 10 - 9
     assert table.loc["dec_enc", 0, 0]["score_lost"] == 10 - 12
@@ -238,7 +241,7 @@ def test_measures_in_other_units_and_places_are_not_compared_and_readings_of_rel
     names = measure_names(table)
     assert not {"layer", "seed", "gate_last_lambda_all", "gate_last_lambda_enc_self"} & set(names)
     shown = {"lrp_plain_signed_by_step", "lrp_plain_signed_of_sums", "lrp_plain_absolute", "lrp_z-plus_absolute"}
-    assert {"gate_survival_all", "score_lost"} <= set(names)
+    assert {"gate_survival_all", "score_lost", "causal_gate"} <= set(names) and "causal_effect" not in names
     assert {name for name in names if name.startswith("lrp_")} == shown
     assert list(relevance_columns(table).items()) == [
         ("plain, signed by step", "lrp_plain_signed_by_step"),

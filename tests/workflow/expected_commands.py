@@ -154,6 +154,7 @@ COMMANDS: dict[str, Mapping[str, str]] = {
     "confidence": {**measured("confidence", RUN, "confidence.tsv"), **DEV},
     "lrp": {**measured("lrp", RUN, "lrp.tsv"), **DEV, "conservation": f"{RUN}/lrp_conservation.tsv"},
     "importance": {**measured("importance", RUN, "importance.tsv"), **DEV},
+    "causal": {**measured("causal", RUN, "causal.tsv"), **DEV},
     "roles": {
         **measured("roles", RUN, "roles.tsv"),
         "source-bpe": f"{BPE}/source.model",
@@ -363,7 +364,7 @@ CHOICES = {
     "tiny": [
         f"{method}-{budget}"
         for method in (
-            *("example_layer", "signed", "ablation", "confidence", "lrp"),
+            *("example_layer", "signed", "ablation", "confidence", "lrp", "causal"),
             *("optimal", "random1", "random2", "reversed"),
         )
         for budget in (6, 9)

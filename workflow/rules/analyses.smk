@@ -124,6 +124,24 @@ use rule confidence as importance with:
         stage="importance",
 
 
+use rule confidence as causal with:
+    """Which heads help, interfere or do neither, by soft gates on frozen weights (Nam et al. 2025)."""
+    input:
+        **SCORED_MODEL,
+        source=f"{BPE}/dev.source.safetensors",
+        target=f"{BPE}/dev.target.safetensors",
+        code=f"{CODE}/analysis/causal_gating.py",
+    output:
+        out=f"{ANY_RUN}/causal.tsv",
+    log:
+        f"{ANY_RUN}/log/causal.txt",
+    benchmark:
+        f"{ANY_RUN}/bench/causal.tsv"
+    params:
+        settings=settings_of("causal"),
+        stage="causal",
+
+
 rule roles:
     """Which encoder heads are positional, syntactic or look at rare words (Voita et al., sec. 5)."""
     input:

@@ -9,45 +9,28 @@ only scales what a head gives.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import cycle, islice
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from heads.config.analyses import CausalSettings
 from heads.model.encoder import Encoder
 from heads.text.batches import Batch
 
 EFFECTS = FACILITATES, INTERFERES, IRRELEVANT = "facilitates", "interferes", "irrelevant"
-COLUMNS = ("attention", "layer", "head", "gate", "gate_nudged_open", "gate_nudged_closed", "effect")
-"""Of each live head; gates are between 0 and 1."""
+COLUMNS = ("attention", "layer", "head", "gate", "gate_nudged_open", "gate_nudged_closed", "causal_gate", "effect")
+"""Of each live head; gates are between 0 and 1, `causal_gate` is the mean of the two nudged ones."""
 
 Logits = dict[str, list[Tensor]]
 Row = dict[str, str | int | float]
 
 
-@dataclass(frozen=True, slots=True)
-class CausalSettings:
-    """How gates are fitted. The nudge is the paper's lambda; the rest is ours, for some hundred sentences."""
-
-    updates: int = 60
-    """Of each of the three fits."""
-    nudge: float = 0.002
-    rate: float = 0.2
-    start: float = 2.0
-    """The logit that all gates have at first."""
-    farthest: float = 5.0
-    """Beyond this logit, on either side, a nudge pushes no further."""
-
-
-DEFAULT = CausalSettings()
-
-
-def causal_rows(model: Encoder, batches: Sequence[Batch], settings: CausalSettings = DEFAULT) -> list[Row]:
+def causal_rows(model: Encoder, batches: Sequence[Batch], settings: CausalSettings) -> list[Row]:
     """A row of COLUMNS for every live head. The model stays as it is."""
     first = {
-        kind: [torch.full((len(heads),), settings.start) for heads in layers]
+        kind: [torch.full((len(heads),), settings.first_logit) for heads in layers]
         for kind, layers in model.shape.live_heads.items()
     }
     fitted = _fit(model, batches, first, 0.0, settings)
@@ -62,7 +45,9 @@ def causal_rows(model: Encoder, batches: Sequence[Batch], settings: CausalSettin
 
 
 def _row(kind: str, layer: int, head: int, gates: list[float]) -> Row:
-    return dict(zip(COLUMNS, (kind, layer, head, *gates, effect_of(*gates[1:])), strict=True))
+    nudged = gates[1:]
+    values: tuple[str | int | float, ...] = (kind, layer, head, *gates, sum(nudged) / len(nudged), effect_of(*nudged))
+    return dict(zip(COLUMNS, values, strict=True))
 
 
 def effect_of(nudged_open: float, nudged_closed: float) -> str:
@@ -77,10 +62,10 @@ def _fit(model: Encoder, batches: Sequence[Batch], start: Logits, nudge: float, 
     device = model.projection.weight.device
     logits = {kind: [one.clone().to(device).requires_grad_() for one in layers] for kind, layers in start.items()}
     flat = [one for layers in logits.values() for one in layers if len(one)]
-    optimizer = torch.optim.Adam(flat, lr=settings.rate)
+    optimizer = torch.optim.Adam(flat, lr=settings.learning_rate)
     for batch in islice(cycle(batches), settings.updates):
         with torch.enable_grad():
-            pushed = torch.cat(flat).clamp(-settings.farthest, settings.farthest).sum()
+            pushed = torch.cat(flat).clamp(-settings.farthest_logit, settings.farthest_logit).sum()
             loss = _loss(model, batch.to(device), logits) + nudge * pushed
         # Of the gates alone: weights are not to gather gradients.
         for one, gradient in zip(flat, torch.autograd.grad(loss, flat), strict=True):

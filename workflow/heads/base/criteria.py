@@ -18,6 +18,7 @@ MEASURED_IN = {
     "ablation": "ablation.dev.tsv",
     "confidence": "confidence.tsv",
     "lrp": "lrp.tsv",
+    "causal": "causal.tsv",
     "optimal": "importance.tsv",
     "reversed": "importance.tsv",
     RANDOM: "model.json",

@@ -49,7 +49,7 @@ SCORED_FILES = {
 }
 """What is made of every run that is scored."""
 ONLY_OF = {
-    TRANSLATION: (SCORES[BLEU], "bleu_statistics.tsv", "cross_attention_roles.tsv"),
+    TRANSLATION: (SCORES[BLEU], "bleu_statistics.tsv", "cross_attention_roles.tsv", "causal.tsv"),
     CLASSIFICATION: (SCORES[ACCURACY],),
     EMBEDDING: (SCORES[COSINE],),
 }

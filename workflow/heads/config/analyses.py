@@ -19,6 +19,7 @@ from heads.config.fields import (
     CountOrZero,
     EachOnce,
     Integer,
+    Number,
     Positive,
     PositiveShare,
     Resamples,
@@ -174,6 +175,19 @@ class ImportanceSettings(Closed):
 
     sentences: CountOrZero = setting(0, "of the dev set; 0: all")
     batch_tokens: Count = setting(4000, "one of the published forms depends on how sentences are batched")
+
+
+@dataclass(frozen=True, slots=True)
+class CausalSettings(Closed):
+    """How soft gates are fitted to frozen weights. The nudge is the paper's lambda; the rest is OURS."""
+
+    updates: CountOrZero = setting(0, "of each of the three fits, 60 for some hundred sentences; 0: none are fitted")
+    nudge: Positive = setting(0.002, "towards open and towards closed, the paper's lambda")
+    learning_rate: Positive = setting(0.2, "of the logits of gates")
+    first_logit: Number = setting(2.0, "of all gates")
+    farthest_logit: Positive = setting(5.0, "beyond it, on either side, a nudge pushes no further")
+    sentences: CountOrZero = setting(400, "of the dev set; 0: all")
+    batch_tokens: Count = setting(600, "of each update")
 
 
 @dataclass(frozen=True, slots=True)

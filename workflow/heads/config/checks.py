@@ -42,6 +42,11 @@ def check_together(name: str, experiment: Mapping[str, Any], config: Mapping[str
         raise UserError(f"{where}.maps.min_words is above max_words: swap them.")
     if max(experiment["speed"]["batch_sizes"]) > experiment["speed"]["sentences"]:
         raise UserError(f"{where}.speed.batch_sizes goes beyond speed.sentences: take out the larger batches.")
+    chosen = experiment["sweep"]["selection"]
+    if "causal" in (*chosen["methods"], *chosen["fine_tuned"]["methods"]) and not experiment["causal"]["updates"]:
+        raise UserError(
+            f"{where}.sweep.selection names the method causal, but causal.updates is 0: set it, or take causal out."
+        )
     _check_scratch(where, experiment["sweep"])
     _check_trees(where, experiment, config["corpora"][experiment["corpus"]])
 

@@ -14,6 +14,7 @@ from heads.base.targets import BY_GATES
 from heads.config.analyses import (
     AblationSettings,
     AlignmentHeadsSettings,
+    CausalSettings,
     CheckpointsSettings,
     ConfidenceSettings,
     ImportanceSettings,
@@ -122,8 +123,8 @@ class ChoiceSettings(Closed):
         ),
         "Importance of Michel et al. 2019 by sentence (example, as in the paper), token, batch or signed, and each "
         "divided by the norm of its layer; BLEU lost when masked alone; confidence; LRP by absolute shares of its "
-        "first rule; optimal: most importance that a number of heads or of measured seconds allows; random; reversed: "
-        "example_layer turned round.",
+        "first rule; causal: how far open causal gates stay; optimal: most importance that a number of heads allows; "
+        "random; reversed: example_layer turned round.",
     )
     budgets: Budgets = setting(
         ("25%", "50%", "60%", "75%", "90%"),
@@ -218,6 +219,10 @@ class Experiment(Closed):
     importance: ImportanceSettings = section_of(
         ImportanceSettings,
         "Michel et al., sec. 4.1; on dev, as the paper takes text that it is not scored on [second-hand]",
+    )
+    causal: CausalSettings = section_of(
+        CausalSettings,
+        "Causal head gating (Nam et al. 2025), on dev: which heads help, interfere or do neither",
     )
     ablation: AblationSettings = section_of(AblationSettings, "Michel et al., Tables 1, 2 and 5, Figs 1 and 2")
     masking_curve: MaskingCurveSettings = section_of(MaskingCurveSettings, "Michel et al., Figs 3 and 4")

@@ -344,6 +344,7 @@ class Plan:
             "roles.tsv": self.has_trees(experiment),
             ALIGNMENT_FILE: self.has_alignment(experiment),
             OUT_OF_DOMAIN_FILE: self.has_out_of_domain(experiment),
+            "causal.tsv": bool(self.experiments[experiment]["causal"]["updates"]),
         }
         others = [name for task, names in ONLY_OF.items() if task != self.task(experiment) for name in names]
         return others + [name for name, there in had.items() if not there]

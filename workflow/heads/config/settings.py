@@ -42,6 +42,7 @@ STAGE_SECTIONS: dict[str, tuple[str, ...]] = {
     "parser": ("parser",),
     "speed": ("speed",),
     "importance": ("importance", "training"),
+    "causal": ("causal",),
     "ablation": ("ablation",),
     "masking_curve": ("masking_curve",),
     "checkpoints": ("checkpoints", "importance", "training"),

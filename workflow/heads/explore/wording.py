@@ -47,6 +47,10 @@ MEASURES = {
     "importance_token": ("importance by subword", "the same, absolute by subword"),
     "importance_batch": ("importance by batch", "the same, absolute by batch"),
     "importance_signed": ("importance, signed", "the same, nowhere absolute"),
+    "causal_gate": (
+        "causal gate",
+        "how far open its gate stays, nudged either way, with all weights frozen; 1: it helps, 0: it is in the way",
+    ),
     "syntactic_gain": ("best gain on a relation", "accuracy above the best fixed offset, for the head's best relation"),
     "positional_accuracy": ("most to one fixed offset", "share of subwords whose largest weight is at one offset"),
     "rare_accuracy": ("looks at rare subwords", "share of sentences whose rarest subword, or two, it looks at most"),

@@ -27,6 +27,7 @@ MEASURE_LABELS = {
     "importance_batch": "importance, batch",
     "importance_signed": "importance, signed",
     "score_lost": "BLEU lost alone",
+    "causal_gate": "causal gate",
     "positional_accuracy": "best position",
     "syntactic_gain": "syntactic gain",
     "rare_accuracy": "rare words",

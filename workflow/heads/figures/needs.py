@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from heads.tables.needs import BOTH, EITHER, MEASURED, SCORE, Need
+from heads.tables.needs import BOTH, CAUSAL, EITHER, MEASURED, SCORE, Need
 from heads.tables.needs import NEEDS as TABLE_NEEDS
 
 SCORED = (*SCORE, "model.json")
@@ -25,7 +25,7 @@ NEEDS: dict[str, Need] = {
         BOTH,
         {**MEASURED, "baseline": (*MEASURED["baseline"], *SCORE)},
         (),
-        optional=("roles.tsv",),
+        optional=("roles.tsv", CAUSAL),
         driven=True,
     ),
     "relative_positions": Need((), {"baseline": ("positions.tsv",)}, ("voita_table1_dependencies.csv",), tasks=EITHER),

@@ -38,6 +38,7 @@ from heads.base.names import REFERENCES, UNPRUNED
 from heads.config.analyses import (
     AblationSettings,
     AlignmentHeadsSettings,
+    CausalSettings,
     LrpSettings,
     RolesSettings,
 )
@@ -226,7 +227,7 @@ class Measuring:
         """Fit causal gates, and mask at once what they call irrelevant or interfering, and as many random heads."""
         batches = list(self.batches(600))
         order = np.random.default_rng(1).permutation(len(batches))
-        rows = causal_rows(self.model, [batches[place] for place in order])
+        rows = causal_rows(self.model, [batches[place] for place in order], CausalSettings(updates=60))
         write_tsv(self.run / CAUSAL_FILE, rows, CAUSAL_COLUMNS)
         heads = self.model.shape.heads()
         called = {effect: [head for head, row in zip(heads, rows, strict=True) if row["effect"] == effect] for effect in

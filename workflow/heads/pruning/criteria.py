@@ -64,6 +64,8 @@ def scores_of(name: str, measured: Measured) -> dict[Head, float]:
     if name == "ablation":
         # Of BLEU, or of accuracy.
         sign, column = -1, next((name for name in (rows[0] if rows else {}) if name.endswith("_change")), "")
+    elif name == "causal":
+        column = "causal_gate"
     elif name == "lrp":
         rows, column = [row for row in rows if row.get("rule") == rows[0].get("rule")], "relevance_absolute"
     elif name != "confidence":

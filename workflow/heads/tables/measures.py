@@ -14,7 +14,8 @@ HEAD = ("attention", "layer", "head")
 KEYS = ("experiment", "seed", *HEAD)
 LAST_LAMBDA = "gate_last_lambda"
 FEWEST_HEADS = "gate_fewest_heads"
-NOT_COMPARED = ("metric", LAST_LAMBDA, FEWEST_HEADS, "positional_words_accuracy")
+CAUSAL = {"causal_gate": "causal_gate", "effect": "causal_effect"}
+NOT_COMPARED = ("metric", "causal_effect", LAST_LAMBDA, FEWEST_HEADS, "positional_words_accuracy")
 """Columns that begin so are no measure, or say the same as another in other units, of words in place of subwords."""
 
 
@@ -96,6 +97,7 @@ SOURCES: tuple[Callable[[Frames], pd.DataFrame], ...] = (
     lambda frames: _heads(frames["confidence.tsv"], {"confidence": "confidence"}),
     lambda frames: _spread(frames["importance.tsv"], "form", {"importance_normalised": "importance_{}"}),
     lambda frames: -_heads(frames["ablation.tsv"], {"score_change": "score_lost"}),
+    lambda frames: _heads(frames["causal.tsv"], CAUSAL if len(frames["causal.tsv"]) else {}),
     _role_accuracies,
     gate_survival,
 )

@@ -46,8 +46,9 @@ BOTH = ("enc_self", "all")
 EITHER = (TRANSLATION, CLASSIFICATION)
 SCORE = tuple(SCORES.values())
 """The score of a run, which lies in one of these."""
+CAUSAL = "causal.tsv"
 MEASURED = {
-    "baseline": ("lrp.tsv", "confidence.tsv", "roles.tsv", "importance.tsv", "ablation.tsv"),
+    "baseline": ("lrp.tsv", "confidence.tsv", "roles.tsv", "importance.tsv", "ablation.tsv", CAUSAL),
     "gates": ("heads.tsv",),
 }
 """What all measures of a head are read from; see SOURCES in `heads.tables.measures`."""
@@ -69,7 +70,7 @@ CLAIMS = Need(
         "penalty_scratch": (*SCORED, "model.json"),
     },
     ("voita_claims.csv", "michel_claims.csv", "alignment_claims.csv", "michel_nli_claims.csv"),
-    optional=("roles.tsv", *MICHEL, ALIGNED),
+    optional=("roles.tsv", CAUSAL, *MICHEL, ALIGNED),
     driven=True,
     tasks=EITHER,
 )
@@ -117,8 +118,8 @@ NEEDS: dict[str, Need] = {
     ),
     "michel_masking_curve": Need((), {"baseline": ("masking_curve.tsv",)}, (), tasks=EITHER),
     "michel_checkpoints": Need((), {"baseline": ("checkpoints.tsv",)}, ("michel_figure5_moments.csv",), tasks=EITHER),
-    "measures": Need(BOTH, MEASURED, (), optional=("roles.tsv",), driven=True, tasks=EITHER),
-    "correlations": Need(BOTH, MEASURED, (), optional=("roles.tsv",), driven=True, tasks=EITHER),
+    "measures": Need(BOTH, MEASURED, (), optional=("roles.tsv", CAUSAL), driven=True, tasks=EITHER),
+    "correlations": Need(BOTH, MEASURED, (), optional=("roles.tsv", CAUSAL), driven=True, tasks=EITHER),
     "selection": Need((), {"baseline": ("masked.tsv", "compared.tsv")}, (), tasks=EITHER),
     "claims": CLAIMS,
     "scoreboard": CLAIMS,

@@ -39,7 +39,7 @@ TEXT = {
     "against",
     "metric",
 }
-TEXT |= {"linked_by", "step", "run", "device", "form", "order", "target"}
+TEXT |= {"linked_by", "step", "run", "device", "form", "order", "target", "effect"}
 OBJECTS = {"maps", "statistics"}
 
 Record = dict[str, Any]
@@ -145,6 +145,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     ),
     "gates.jsonl": ("update", "attention", "layer", "head", "p_open"),
     "maps.json": ("maps",),
+    "causal.tsv": ("attention", "layer", "head", "causal_gate", "effect"),
     "importance.tsv": ("attention", "layer", "head", "form", "importance", "importance_normalised"),
     **dict.fromkeys(
         ("ablation.tsv", "ablation.dev.tsv", "ablation.out_of_domain.tsv"),
