@@ -107,11 +107,11 @@ def test_what_a_head_does_by_its_gates(opened: float, closed: float, effect: str
 
 @pytest.fixture
 def told(tmp_path: Path) -> list[str]:
-    """The command's words but its settings, for a model and nine pairs of other lengths."""
+    """The command's words but its settings, for a model and eighteen pairs of other lengths."""
     save_folder(opinionated(seed=4), tmp_path / "model", {}, {})
     draw = np.random.default_rng(5)
     for side, most in (("source", 70), ("target", 60)):
-        ids = [draw.integers(4, most, length) for length in range(3, 12)]
+        ids = [draw.integers(4, most, length) for length in (*range(3, 12), *range(3, 12))]
         offsets = np.cumsum([0, *map(len, ids)])
         save_file({"ids": np.concatenate(ids).astype(np.int32), "offsets": offsets}, tmp_path / f"{side}.safetensors")
     files = {"model": "model", "source": "source.safetensors", "target": "target.safetensors", "out": "causal.tsv"}
@@ -120,11 +120,11 @@ def told(tmp_path: Path) -> list[str]:
 
 
 def test_the_command_fits_gates_on_the_first_dev_pairs_by_its_settings(told: list[str], tmp_path: Path) -> None:
-    settings = CausalSettings(updates=3, nudge=0.1, learning_rate=0.5, sentences=8, batch_tokens=14)
+    settings = CausalSettings(updates=3, nudge=0.1, learning_rate=0.5, sentences=16, batch_tokens=14)
     assert main([*told, "--settings", json.dumps({"causal": asdict(settings)})]) == 0
     source, target = (Tokens(tmp_path / f"{side}.safetensors") for side in ("source", "target"))
     pairs = pairs_of(source, target, 14, labelled=False)
-    batches = [batch for _, batch in pairs.in_order(14, 8)]
+    batches = [batch for _, batch in pairs.in_order(14, 16)]
     order = np.random.default_rng(1).permutation(len(batches)).tolist()
     assert len(batches) > 3 and order != sorted(order), "other orders and numbers of batches would fit other gates"
     expected = causal_rows(opinionated(seed=4), [batches[place] for place in order], settings)
