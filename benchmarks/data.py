@@ -106,7 +106,7 @@ def first_update(folder: Path) -> None:
     settings = TrainingSettings(
         batch_tokens=BATCH_TOKENS,
         micro_batch_tokens=BATCH_TOKENS,
-        max_pieces=200,
+        max_subwords=200,
         label_smoothing=0.1,
         adam_beta1=0.9,
         adam_beta2=0.98,
@@ -120,7 +120,7 @@ def first_update(folder: Path) -> None:
     )
     length = LengthSettings(updates=1, patience=0, average_last=1, average_every=1)
     plan = TrainingPlan(settings, length, seed=1, updates_before=0, device=torch.device("cpu"))
-    training = Training(Transformer(shape), read_pairs(folder, "train", settings.max_pieces), plan)
+    training = Training(Transformer(shape), read_pairs(folder, "train", settings.max_subwords), plan)
     training.step(next(training.updates(0)))
 
 

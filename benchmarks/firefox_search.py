@@ -90,7 +90,7 @@ def ways_of(place: Path, lines: Sequence[str]) -> Iterator[tuple[tuple[str, int]
         folder_with(whole, left, folder)
         export(folder, place / f"marian-{left}", "marian")
         yield ("engine, int8, shortlist", many), engine(place / f"marian-{left}")
-        how: dict[str, Any] = {"beam": None, "length_penalty": None, "max_pieces": 200, "batch_tokens": 1 << 20}
+        how: dict[str, Any] = {"beam": None, "length_penalty": None, "max_subwords": 200, "batch_tokens": 1 << 20}
         translator = open_translator(folder, torch.device("cpu"), **how)
         for size in (1, AT_A_TIME):
             yield (f"ours, float32, {size} at a time", many), partial(ours, translator, size)

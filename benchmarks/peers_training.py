@@ -39,7 +39,7 @@ MODEL = ModelSettings(layers=3, heads=4, width=128, feedforward=512, dropout=0.1
 TRAINING = TrainingSettings(
     batch_tokens=2048,
     micro_batch_tokens=2048,
-    max_pieces=LONGEST,
+    max_subwords=LONGEST,
     label_smoothing=0.1,
     learning_rate=0.00212132,
     warmup_updates=200,

@@ -37,7 +37,7 @@ SENTENCES, SHORTEST, LONGEST, UPDATES, WARM = 4000, 8, 20, 40, 3
 def random_pairs(bpe: BpeSettings, folder: Path, shortest: int = SHORTEST, longest: int = LONGEST) -> Pairs:
     """Sentences of random subwords, as many of each length."""
     generator, sides = np.random.default_rng(1), []
-    for side, pieces in (("source", bpe.source_pieces), ("target", bpe.target_pieces)):
+    for side, pieces in (("source", bpe.source_subwords), ("target", bpe.target_subwords)):
         lengths = generator.integers(shortest, longest + 1, SENTENCES)
         ids = generator.integers(EOS + 1, pieces, int(lengths.sum())).astype(np.int32)
         path = folder / f"{side}.safetensors"
@@ -66,7 +66,7 @@ def trainings(pairs: Pairs) -> dict[str, Training]:
     def training(*, scope: str = "", **changes: Any) -> Training:
         """One with gates on a scope, if any, and with these settings changed."""
         torch.manual_seed(1)
-        model = Transformer(unpruned_shape(sizes, bpe.source_pieces, bpe.target_pieces)).train()
+        model = Transformer(unpruned_shape(sizes, bpe.source_subwords, bpe.target_subwords)).train()
         target, frozen = Target.parse("lam-0.01"), frozen_beside(scope, model) if scope else ()
         pruning = pruning_of(model, scope, target, gates, frozen) if scope else None
         return Training(model, pairs, TrainingPlan(replace(settings, **changes), length, 1, 0, cpu), pruning)

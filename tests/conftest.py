@@ -113,7 +113,7 @@ def training_settings() -> Callable[..., TrainingSettings]:
         values = {
             "batch_tokens": 40,
             "micro_batch_tokens": 40,
-            "max_pieces": 20,
+            "max_subwords": 20,
             "label_smoothing": 0.1,
             "optimizer": "adam",
             "adam_beta1": 0.9,
@@ -155,7 +155,7 @@ def digit_pairs(tmp_path: Path) -> Callable[..., Pairs]:
             ids = np.concatenate(sequences)
             save_file({"ids": ids, "offsets": offsets}, tmp_path / f"digits-{seed}.{side}.safetensors")
         tokens = [Tokens(tmp_path / f"digits-{seed}.{side}.safetensors") for side in sides]
-        return Pairs(tokens[0], tokens[1], max_pieces=longest)
+        return Pairs(tokens[0], tokens[1], max_subwords=longest)
 
     return build
 

@@ -54,7 +54,7 @@ def save_pieces(folder: Path, family: str, kind: str = "bpe") -> None:
     content = segmenter(TEXTS, 90, kind)
     (folder / "sentencepiece.bpe.model").write_bytes(content)
     if family == "m2m100":
-        # In an order of its own, and without some pieces that are cut out of texts.
+        # In an order of its own, and without some subwords that are cut out of texts.
         names = sorted(pieces_of(content), key=lambda piece: (-len(piece), piece))[3:]
         numbered = {name: number for number, name in enumerate([*SPECIAL, *names[::2], *names[1::2]])}
         (folder / "vocab.json").write_text(json.dumps(numbered), encoding="utf-8")

@@ -265,7 +265,7 @@ def _speed(path: Path, run: Run, world: World) -> None:
             gain = (timed.target and timed.target.lam) or 0.0
             ratio = {"ratio": 1 + gain, "ratio_low": 1 + gain / 2, "ratio_high": 1 + 2 * gain}
             rate = {"examples_per_second": 20 * size * (1 + gain), "examples_per_second_sd": 0.5}
-            facts = {"repeats": 6, "sentences": 64, "pieces_per_example": 14.5, "heads": 16, "of": 36}
+            facts = {"repeats": 6, "sentences": 64, "subwords_per_example": 14.5, "heads": 16, "of": 36}
             memory = {"parameters": 7000, "disk_mb": 2.5, "peak_memory_mb": 300.0, "device": "CPU, 1 threads"}
             rows.append({"run": timed.folder, "batch_sentences": size, **rate, **ratio, **facts, **memory})
     write_tsv(path / "speed.tsv", rows, tuple(rows[0]))

@@ -42,11 +42,11 @@ Pair = tuple[list[int], list[int]]
 """Pieces of a sentence and of its given translation."""
 
 SETTINGS: dict[str, Any] = {
-    "bpe": {"source_pieces": PIECES["source"], "target_pieces": PIECES["target"], "character_coverage": 1.0,
+    "bpe": {"source_subwords": PIECES["source"], "target_subwords": PIECES["target"], "character_coverage": 1.0,
             "train_sentences": 1000, "seed": 3},
     "model": {"layers": 2, "heads": 3, "width": 12, "feedforward": 7, "dropout": 0.0,
               "attention_dropout": 0.0, "pre_norm": True},
-    "training": {"batch_tokens": 2000, "micro_batch_tokens": 90, "max_pieces": 20, "label_smoothing": 0.1,
+    "training": {"batch_tokens": 2000, "micro_batch_tokens": 90, "max_subwords": 20, "label_smoothing": 0.1,
                  "optimizer": "adam", "adam_beta1": 0.9, "adam_beta2": 0.98, "adam_epsilon": 1e-9,
                  "learning_rate": 0.0, "warmup_updates": 5, "decay_share": 0.0, "rewarm_updates": 0,
                  "precision": "fp32", "evaluate_every": 1, "dev_bleu_sentences": 0},
@@ -62,7 +62,7 @@ SETTINGS: dict[str, Any] = {
     "translate": {"beam": 4, "length_penalty": 0.6, "batch_tokens": 20, "sentences": 0},
     "confidence": {"sentences": 0, "batch_tokens": 25},
     "importance": {"sentences": 0, "batch_tokens": 30},
-    "alignment_heads": {"sentences": 0, "max_pieces": 20, "batch_tokens": 35, "bootstrap": 100,
+    "alignment_heads": {"sentences": 0, "max_subwords": 20, "batch_tokens": 35, "bootstrap": 100,
                         "steps": ["output", "input"], "margin": 0.1},
     "maps": {"sentences": 2, "min_words": 5, "max_words": 6},
     "selection": {"at_least": {}, "resamples": 99},

@@ -103,5 +103,5 @@ def opinionated(*, seed: int, eos: float = 0.0, **changes: Any) -> Transformer:
 def greedy(folder: Path, lines: list[str]) -> list[str]:
     """Greedy translations by the model of a folder."""
     torch.set_num_threads(1)
-    one = open_translator(folder, torch.device("cpu"), beam=1, length_penalty=0.0, batch_tokens=40, max_pieces=90)
+    one = open_translator(folder, torch.device("cpu"), beam=1, length_penalty=0.0, batch_tokens=40, max_subwords=90)
     return [line for block in translated(lines, one, block_lines=50, report=print) for line in block]

@@ -19,7 +19,7 @@ from heads.text.vocabulary import train_bpe
 
 
 def write_data(folder: Path, digit_pairs: Callable[..., Pairs], *, seeds: tuple[int, int] = (40, 7)) -> Path:
-    """What the bpe stage leaves: token files of reversed digits, vocabularies of 30 pieces, and dev references.
+    """What the bpe stage leaves: token files of reversed digits, vocabularies of 30 subwords, and dev references.
 
     seeds: of the 40 pairs to train on and of the 7 of the dev set. Gives the folder.
     """

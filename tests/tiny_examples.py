@@ -18,7 +18,7 @@ LABELS = ("contradiction", "entailment", "neutral")
 TELLS = {"contradiction": "no", "entailment": "a", "neutral": "this"}
 NOUNS = ("cat", "dog", "small old cat", "very big dog", "bird")
 PIECES = {
-    "bpe": {"source_pieces": 40, "target_pieces": 40, "character_coverage": 1.0, "train_sentences": 1000, "seed": 1}
+    "bpe": {"source_subwords": 40, "target_subwords": 40, "character_coverage": 1.0, "train_sentences": 1000, "seed": 1}
 }
 
 

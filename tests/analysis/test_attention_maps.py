@@ -135,7 +135,7 @@ def test_maps_come_in_the_order_of_the_file_with_tree_pieces_and_translation(fol
     assert second["translation"] == "the cat" and "".join(second["target_pieces"]).replace("\u2581", " ") == " the cat"
     assert second["membership"] == [[[0, 1.0]], [[0, 1.0]], [[0, 0.25], [1, 0.75]], [[1, 1.0]]]
     assert len(second["pieces"]) == 4
-    # From a word the mean over its pieces by their shares, to a word the sum; nothing of the end sign.
+    # From a word the mean over its subwords by their shares, to a word the sum; nothing of the end sign.
     expected = halves / halves.sum(1, keepdims=True) @ weights[:, :4, :4] @ halves.T
     assert encoder_on_words(second) == pytest.approx(expected, abs=0.01)
 

@@ -295,7 +295,7 @@ def test_the_table_says_of_each_rule_why_it_should_conserve() -> None:
 def test_the_generated_prefix_is_what_the_model_finds_likeliest_at_every_step() -> None:
     model = random_model(pre_norm=True)
     with torch.no_grad():
-        model.projection.bias[[0, 1, 3]] = -50.0  # a search never takes these pieces
+        model.projection.bias[[0, 1, 3]] = -50.0  # a search never takes these subwords
     given = random_batch([(3, 4), (2, 2)])
     batch = generated(model, given)
     assert torch.equal(batch.source, given.source)
@@ -336,7 +336,7 @@ def test_the_command_writes_the_table_of_the_generated_batches_and_tells_what_is
     settings = "{sentences: 2, batch_tokens: 7, stabiliser: 0.000000001, rules: [attnlrp, plain]}"
     run_command(tmp_path, model, pairs, settings)
     expected, _ = relevance_rows(model, [generated(model, random_batch([(3, 4), (2, 2)]))], SETTINGS)
-    assert capsys.readouterr().err == "1 pairs left out: more than 7 pieces, which is lrp.batch_tokens\n"
+    assert capsys.readouterr().err == "1 pairs left out: more than 7 subwords, which is lrp.batch_tokens\n"
     found = [row for row in read_tsv(tmp_path / "lrp.tsv") if row["rule"] == "plain"]
     kept = read_tsv(tmp_path / "kept.tsv")
     assert {row["rule"] for row in kept} == {"attnlrp", "plain"}

@@ -64,7 +64,7 @@ EXAMPLES = [[BOS, 5, 9, EOS, 7, 4, EOS], [BOS, 6, EOS], [BOS, 10, 8, 8, EOS, 5, 
 
 def batch_of(rows: list[list[int]]) -> Batch:
     examples, labels = cast(tuple[Tokens, Tokens], (_Tokens(rows), _Tokens([[2]] * len(rows))))
-    return Examples(examples, labels, max_pieces=20).batch(np.arange(len(rows)))
+    return Examples(examples, labels, max_subwords=20).batch(np.arange(len(rows)))
 
 
 class ExampleTwin(Twin):

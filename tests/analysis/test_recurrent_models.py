@@ -110,7 +110,7 @@ def test_time_is_measured_of_the_kinds_that_there_are(model: Transformer, source
     contestants = {name: Contestant(one, 1.0, None) for name, one in (("all", model), ("less", smaller))}
     timed = compare(contestants, source, settings, CPU, lambda: float(next(ticks)))
     assert [(row["run"], row["heads"], row["of"]) for row in timed] == [("all", 12, 12), ("less", 9, 12)]
-    assert len({row["pieces_per_example"] for row in timed}) == 1
+    assert len({row["subwords_per_example"] for row in timed}) == 1
 
 
 def test_relevance_has_rows_of_the_heads_that_there_are_and_an_account_of_all_sub_layers(model: Transformer) -> None:

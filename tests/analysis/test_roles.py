@@ -20,7 +20,7 @@ from heads.syntax.alignment import Arc, Words, usable
 SETTINGS = RolesSettings(
     trees=("gold",),
     sentences=9,
-    max_pieces=99,
+    max_subwords=99,
     batch_tokens=99,
     bootstrap=200,
     positional_share=0.9,

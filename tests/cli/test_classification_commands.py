@@ -211,7 +211,7 @@ def test_models_are_timed_at_telling_labels(made: Made) -> None:
         for size in "13"
         for name, heads in (("baseline/seed-1", "6"), ("pruned/all/lam-9/seed-1", "1"))
     ]
-    assert {row["pieces_per_example"] for row in rows} == {"1"}
+    assert {row["subwords_per_example"] for row in rows} == {"1"}
 
 
 def test_other_stages_refuse_a_classifier_in_one_sentence(made: Made, capsys: pytest.CaptureFixture[str]) -> None:

@@ -273,7 +273,7 @@ def test_each_moment_is_a_model_of_its_own_whose_importance_is_measured_anew(kno
         known, "checkpoints", tmp_path, "test", references(tmp_path / "test.txt", known.right("test")[:8], 14),
         sentences=8, step=7 / 9, resamples=100,
     ) | {"model": finished}  # fmt: skip
-    training = {**SETTINGS["training"], "batch_tokens": 60, "max_pieces": 6}
+    training = {**SETTINGS["training"], "batch_tokens": 60, "max_subwords": 6}
     write_json(tmp_path / "s.yaml", {**SETTINGS, "training": training, "checkpoints": {**SEARCH, "sentences": 8,
                                      "step": 7 / 9, "resamples": 100}})  # fmt: skip
     sides = {

@@ -218,19 +218,19 @@ def test_maps_are_of_the_first_sentences_of_fitting_length_and_show_where_the_kn
 
 
 def test_each_side_learns_its_own_number_of_pieces_from_its_own_text(known: Known, tmp_path: Path) -> None:
-    sizes = {"source_pieces": PIECES["source"] - 3, "target_pieces": PIECES["target"] - 5}
+    sizes = {"source_subwords": PIECES["source"] - 3, "target_subwords": PIECES["target"] - 5}
     told = settings(tmp_path / "s.yaml", bpe=sizes)
     for side in ("source", "target"):
         command("bpe", settings=told, side=side, text=known.text("train", side), model=tmp_path / side)
         vocabulary = Vocabulary(tmp_path / side)
-        assert len(vocabulary) == sizes[f"{side}_pieces"]
+        assert len(vocabulary) == sizes[f"{side}_subwords"]
         assert {vocabulary.piece(i) for i in range(len(vocabulary))} >= {*LETTERS[side], "▁"}
 
 
 def test_words_are_counted_in_as_many_sentences_as_the_settings_say(tmp_path: Path) -> None:
     """Of two texts' worth of words no more are known than one line has."""
     write_lines(tmp_path / "text", ["ab ab", "cd cd", "ef ef"])
-    told = settings(tmp_path / "s.yaml", bpe={"train_sentences": 1, "source_pieces": 8})
+    told = settings(tmp_path / "s.yaml", bpe={"train_sentences": 1, "source_subwords": 8})
     command("bpe", settings=told, side="source", text=tmp_path / "text", model=tmp_path / "m")
     vocabulary = Vocabulary(tmp_path / "m")
     letters = {vocabulary.piece(i) for i in range(4, 8)} & set("abcdef")

@@ -29,7 +29,7 @@ LIVE = {"enc_self": ((2,), (), (0, 1)), "dec_self": ((), (1,), ()), "dec_enc": (
 SETTINGS: dict[str, Any] = {
     "trees": ["gold"],
     "sentences": 0,
-    "max_pieces": 50,
+    "max_subwords": 50,
     "batch_tokens": 20,
     "bootstrap": 100,
     "positional_share": 0.9,

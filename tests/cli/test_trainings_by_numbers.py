@@ -213,7 +213,7 @@ def test_patience_ends_a_training_that_gets_no_better_and_its_moments_stay_unkep
 def test_dev_bleu_is_of_the_first_dev_sentences_short_enough_each_against_its_own_reference(
     known: Known, train: Train, count: int, longest: int
 ) -> None:
-    told = {"dev_bleu_sentences": count, "max_pieces": longest}
+    told = {"dev_bleu_sentences": count, "max_subwords": longest}
     run = train("selected", selected={"updates": 1}, training=told)
     references, sources = read_lines(known.text("dev", "target")), known.ids("dev", "source")
     short = [n for n, pair in enumerate(known.pairs("dev")) if max(map(len, pair)) <= longest][:count]
@@ -249,7 +249,7 @@ def test_the_unpruned_model_has_the_sizes_of_the_settings(train: Train, dropout:
 
 def test_a_text_is_cut_at_the_number_of_pieces_in_the_settings(known: Known, train: Train) -> None:
     """Pairs with more than five subwords on either side are left out, of train and of dev."""
-    run = train("selected", selected={"updates": 1}, training={"max_pieces": 5})
+    run = train("selected", selected={"updates": 1}, training={"max_subwords": 5})
     start = expected_start(known, "selected", 1).eval()
     for split, smooth, found in (
         ("train", 0.1, read_jsonl(run / "train.jsonl")[0]["loss"]),

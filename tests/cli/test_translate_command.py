@@ -46,10 +46,10 @@ def command(monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[
     return run
 
 
-def translator(folder: Path, *, beam: int = 2, batch_tokens: int = 30, max_pieces: int = 90) -> Translator:
+def translator(folder: Path, *, beam: int = 2, batch_tokens: int = 30, max_subwords: int = 90) -> Translator:
     model = load_folder(folder)
     vocabularies = load_vocabularies(folder, model)
-    return Translator(model, *vocabularies, torch.device("cpu"), beam, 0.7, batch_tokens, max_pieces)
+    return Translator(model, *vocabularies, torch.device("cpu"), beam, 0.7, batch_tokens, max_subwords)
 
 
 def alone(folder: Path, line: str) -> str:
@@ -97,7 +97,7 @@ def test_text_is_read_as_the_corpora_are_written_and_a_line_that_is_no_utf8_is_t
 
 
 def test_a_long_line_is_translated_in_parts_cut_before_words_and_told_of(experiment: Experiment) -> None:
-    short = translator(experiment.baseline, max_pieces=9)
+    short = translator(experiment.baseline, max_subwords=9)
     line = " ".join(SOURCE)
     (ids,) = short.source.encode([line])
     parts = short.parts(ids)
@@ -114,7 +114,7 @@ def test_a_long_line_is_translated_in_parts_cut_before_words_and_told_of(experim
 
 
 def test_a_word_longer_than_the_limit_is_cut_into_parts_of_like_length(experiment: Experiment) -> None:
-    short = translator(experiment.baseline, max_pieces=4)
+    short = translator(experiment.baseline, max_subwords=4)
     start, inner = (next(i for i in range(4, 70) if (short.source.piece(i)[0] == "\u2581") == s) for s in (True, False))
     ids = [start, *[inner] * 8]
     assert [len(part) for part in short.parts(ids)] == [3, 3, 3]
@@ -154,7 +154,7 @@ def test_what_cannot_translate_says_why_in_one_sentence(
         (experiment.gates, "give --beam and --length-penalty"),
         (tmp_path, "has no model.safetensors"),
         (stray, "has no source.model and target.model"),
-        (wrong / "baseline/seed-1", "vocabularies of 60 and 60 pieces"),
+        (wrong / "baseline/seed-1", "vocabularies of 60 and 60 subwords"),
     ):
         status, out, said = command(b"the cat\n", "--model", folder)
         assert (status, out) == (1, [])

@@ -25,8 +25,8 @@ from heads.training.schedule import TrainingPlan, learning_rate
 
 CONFIG = configuration()
 PAPER = {
-    "bpe.source_pieces": 32000,
-    "bpe.target_pieces": 32000,
+    "bpe.source_subwords": 32000,
+    "bpe.target_subwords": 32000,
     "model.layers": 6,
     "model.heads": 8,
     "model.width": 512,
@@ -35,7 +35,7 @@ PAPER = {
     "model.attention_dropout": 0.1,
     "model.pre_norm": True,  # the released code; the paper says "base as in Vaswani et al."
     "training.batch_tokens": 16000,
-    "training.max_pieces": 200,
+    "training.max_subwords": 200,
     "training.label_smoothing": 0.1,
     "training.adam_beta1": 0.9,
     "training.adam_beta2": 0.98,  # the released scripts have 0.998

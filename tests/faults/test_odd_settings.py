@@ -122,8 +122,8 @@ def test_an_empty_corpus_ends_in_one_sentence(tmp_path: Path, capfd: pytest.Capt
 
 def bpe(folder: Path, pieces: int) -> int:
     """Both vocabularies of a corpus of `made`, and its subwords."""
-    settings = resolve(merged(config(), {"experiments": {"tiny": {"bpe": {"source_pieces": pieces}}}}))["tiny"]["bpe"]
-    write_text(folder / "bpe.yaml", yaml.safe_dump({"bpe": {**settings, "target_pieces": pieces}}))
+    settings = resolve(merged(config(), {"experiments": {"tiny": {"bpe": {"source_subwords": pieces}}}}))["tiny"]["bpe"]
+    write_text(folder / "bpe.yaml", yaml.safe_dump({"bpe": {**settings, "target_subwords": pieces}}))
     for side in SIDES:
         text, model = str(folder / f"out/train.{side}.txt"), str(folder / f"bpe/{side}.model")
         given = ["--settings", str(folder / "bpe.yaml"), "--side", side, "--text", text]
@@ -178,7 +178,7 @@ def test_a_training_line_of_ten_thousand_tokens_is_cleaned_away_or_left_out_and_
     words[words.index("--data") + 1] = str(tmp_path / "bpe")
     words[words.index("--references") + 1] = str(tmp_path / "out/dev.target.txt")
     status, said = Command(words, tmp_path / "said.txt").end()
-    assert status == 0 and "1 training pairs are longer than max_pieces and left out" in said, said
+    assert status == 0 and "1 training pairs are longer than max_subwords and left out" in said, said
 
 
 def test_a_line_of_ten_thousand_tokens_is_translated_in_parts(results: Path, undisturbed: Path, tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ SMALL = {
     "corpora": {"tiny": {"pairs": {"train": 200, "dev": 6, "test": 5}}},
     "experiments": {
         "tiny": {
-            "bpe": {"source_pieces": 120, "target_pieces": 130},
+            "bpe": {"source_subwords": 120, "target_subwords": 130},
             "model": {"width": 8, "feedforward": 10},
             "training": {"batch_tokens": 200, "micro_batch_tokens": 100, "evaluate_every": 5, "dev_bleu_sentences": 0},
             "baseline": {"updates": 12, "average_last": 2, "average_every": 3, "keep_at": [4]},

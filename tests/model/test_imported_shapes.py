@@ -193,7 +193,7 @@ def test_a_text_with_more_pieces_than_positions_were_learnt_is_one_sentence(
         if fits:
             model.encode(tiny_batch.source, tiny_batch.source_mask)
             continue
-        with pytest.raises(UserError, match="a text has 5 pieces, and this model has learnt 4 positions"):
+        with pytest.raises(UserError, match="a text has 5 subwords, and this model has learnt 4 positions"):
             model.encode(tiny_batch.source, tiny_batch.source_mask)
 
 

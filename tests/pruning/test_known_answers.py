@@ -190,7 +190,7 @@ def pairs(folder: Path, count: int) -> Pairs:
         offsets = np.cumsum([0, *map(len, sequences)], dtype=np.int64)
         files.append(folder / f"train.{side}.safetensors")
         save_file({"ids": np.concatenate(sequences), "offsets": offsets}, files[-1])
-    return Pairs(Tokens(files[0]), Tokens(files[1]), max_pieces=10)
+    return Pairs(Tokens(files[0]), Tokens(files[1]), max_subwords=10)
 
 
 def gates_of(method: str, shape: ModelShape, updates: int) -> tuple[TrainableGates, Penalty]:

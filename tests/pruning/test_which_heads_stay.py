@@ -164,14 +164,14 @@ def dev_scores(
     """The evaluation of trainings on sentences that `hand_made` translates; only the first references are right."""
     sources, targets = sentences(20, 8)
     for lines in (sources, targets):
-        lines.insert(2, np.full(21, 5, np.int32))  # too long by one piece, so left out, and its reference too
+        lines.insert(2, np.full(21, 5, np.int32))  # too long by one subword, so left out, and its reference too
     for side, lines in (("source", sources), ("target", targets)):
         offsets = np.cumsum([0, *map(len, lines)], dtype=np.int64)
         save_file({"ids": np.concatenate(lines), "offsets": offsets}, tmp_path / f"dev.{side}.safetensors")
     references = Words(tmp_path).decode([target.tolist() for target in targets])
     references = [*references[: SCORED + 1], *["something quite different"] * 12]
     settings = training_settings(micro_batch_tokens=13, dev_bleu_sentences=SCORED)
-    pairs, vocabulary = read_pairs(tmp_path, "dev", settings.max_pieces), cast(Vocabulary, Words(tmp_path))
+    pairs, vocabulary = read_pairs(tmp_path, "dev", settings.max_subwords), cast(Vocabulary, Words(tmp_path))
     return evaluation(pairs, references, vocabulary, settings, torch.device("cpu"))
 
 

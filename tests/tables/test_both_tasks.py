@@ -185,8 +185,8 @@ def test_claims_about_classifiers_have_verdicts_of_their_own(runs: list[Path]) -
             rows.append(dict(zip(columns, cells, strict=True)))
     write_tsv(baseline / "masking_curve.tsv", rows, columns)
     speed = ("run", "batch_sentences", "repeats", "examples_per_second", "examples_per_second_sd", "ratio", "ratio_low",
-             "ratio_high", "sentences", "pieces_per_example", "heads", "of", "parameters", "disk_mb", "peak_memory_mb",
-             "device")  # fmt: skip
+             "ratio_high", "sentences", "subwords_per_example", "heads", "of", "parameters", "disk_mb",
+             "peak_memory_mb", "device")  # fmt: skip
     rows = [
         dict(zip(speed, (run, size, 2, 50, 1, ratio, ratio, ratio, 6, 1, heads, 6, 9, 1, 1, "CPU"), strict=True))
         for size, gain in ((1, 0.0), (64, 0.2))

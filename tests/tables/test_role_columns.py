@@ -96,7 +96,7 @@ def test_every_number_of_a_relation_stands_in_its_own_column() -> None:
 
 def test_speed_is_a_gain_in_percent_with_the_papers_row_of_that_size() -> None:
     facts = dict.fromkeys(
-        ("sentences", "pieces_per_example", "parameters", "disk_mb", "peak_memory_mb", "repeats"), 1.0
+        ("sentences", "subwords_per_example", "parameters", "disk_mb", "peak_memory_mb", "repeats"), 1.0
     )
     timed = [
         {**run(*BASELINE), "run": name, "batch_sentences": size, "examples_per_second": 10.0 * size,

@@ -178,7 +178,7 @@ def test_the_corpus_table_counts_pairs_words_and_pieces(tmp_path: Path, monkeypa
     paper = load_reference("voita_data.csv")
     train, dev, _ = corpus_table({"x": (tmp_path / "corpus", tmp_path / "bpe")}, paper).to_dict("records")
     assert [train[k] for k in ("pairs", "source_words_per_sentence", "target_words_per_sentence")] == [3, 3, 2]
-    assert [train[k] for k in ("source_pieces_per_sentence", "source_vocabulary")] == [5, 17]
+    assert [train[k] for k in ("source_subwords_per_sentence", "source_vocabulary")] == [5, 17]
     assert [train[k] for k in ("pairs_before_filters", "pairs_removed_by_filters")] == [9, 6]
     assert train["paper_wmt_pairs"] == 2_500_000
     assert pd.isna(dev["paper_wmt_pairs"])

@@ -106,7 +106,7 @@ def test_the_same_seed_gives_the_same_epoch_and_others_give_others(digit_pairs: 
 def test_sentences_of_one_update_are_of_similar_length(digit_pairs: Callable[..., Pairs]) -> None:
     pairs = digit_pairs(count=400, longest=20)
     spread = [np.ptp(pairs.source.lengths[update]) for update in pairs.epoch(100, seed=4, epoch=0)]
-    assert np.mean(spread) < 2, "400 sentences of 2 to 20 pieces, sorted, change by less than 2 in 100 tokens"
+    assert np.mean(spread) < 2, "400 sentences of 2 to 20 subwords, sorted, change by less than 2 in 100 tokens"
 
 
 def test_little_of_an_update_is_padding_on_either_side(tmp_path: Path) -> None:
@@ -132,7 +132,7 @@ def test_pairs_too_long_on_either_side_are_left_out_and_the_rest_stay_side_by_si
     for side, lengths in sides.items():
         offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         save_file({"ids": np.arange(offsets[-1], dtype=np.int32), "offsets": offsets}, tmp_path / side)
-    pairs = Pairs(Tokens(tmp_path / "source"), Tokens(tmp_path / "target"), max_pieces=4)
+    pairs = Pairs(Tokens(tmp_path / "source"), Tokens(tmp_path / "target"), max_subwords=4)
     assert pairs.index.tolist() == [0, 4]
     assert pairs.left_out == 3
     batch = pairs.batch(np.array([4, 0]))

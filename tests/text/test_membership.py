@@ -155,7 +155,7 @@ def test_every_word_of_any_text_is_aligned_with_the_pieces_of_its_characters(
     assert words.aligned == len(words) == len(rows)
     ids, spans = vocabulary.spans(tree.text)
     assert "".join(tree.text[start:end] for start, end in spans) == tree.text
-    # Slowly: each character goes to one word, a space to the next one; a piece to the words of its characters.
+    # Slowly: each character goes to one word, a space to the next one; a subword to the words of its characters.
     owner = [word for word, (form, _, _) in enumerate(rows) for _ in range((word and rows[word - 1][1]) + len(form))]
     expected = np.zeros((len(rows), len(ids)))
     for piece, (start, end) in enumerate(spans):

@@ -24,7 +24,7 @@ a white house stands here , near the old river !
 белый дом стоит тут , у старой реки !
 dogs bark “ loudly ” — don't they ?
 """
-SETTINGS = BpeSettings(source_pieces=90, target_pieces=80, character_coverage=1.0, train_sentences=1000, seed=3)
+SETTINGS = BpeSettings(source_subwords=90, target_subwords=80, character_coverage=1.0, train_sentences=1000, seed=3)
 
 
 @pytest.fixture(scope="session")

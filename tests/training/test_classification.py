@@ -56,7 +56,7 @@ def new_training(
         if lam is not None:
             gates = HeadGates(model.shape, "all", lopsided)
             pruning = Pruning(gates, Penalty(torch.tensor([lam])), 0.05, 3, updates, frozen_beside("all", model))
-        settings = training_settings(**{"batch_tokens": 120, "micro_batch_tokens": 50, "max_pieces": 40, **changes})
+        settings = training_settings(**{"batch_tokens": 120, "micro_batch_tokens": 50, "max_subwords": 40, **changes})
         plan = TrainingPlan(settings, length(updates=updates), seed=7, updates_before=0, device=CPU)
         return Training(model, read_pairs(bpe, "train", 40, labelled=True), plan, pruning)
 

@@ -292,7 +292,7 @@ def test_a_text_is_translated_line_by_line_in_its_own_order(
     tokens = Tokens(tmp_path / "source")
     numbers, texts = translate_pairs(
         hand_made(tiny_shape),
-        Pairs(tokens, tokens, max_pieces=6),
+        Pairs(tokens, tokens, max_subwords=6),
         cast("Vocabulary", Words()),
         torch.device("cpu"),
         batch_tokens=batch_tokens,

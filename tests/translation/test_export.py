@@ -41,7 +41,7 @@ def translations(folder: Path) -> list[str]:
     model = load_folder(folder)
     beam, length_penalty = search_of(folder)
     translator = Translator(
-        model, *load_vocabularies(folder, model), torch.device("cpu"), beam, length_penalty, 1, max_pieces=90
+        model, *load_vocabularies(folder, model), torch.device("cpu"), beam, length_penalty, 1, max_subwords=90
     )
     return translator.translate([[ids] for ids in translator.source.encode(SOURCE)])
 

@@ -62,7 +62,7 @@ def english() -> list[str]:
 
 def ours(folder: Path, lines: list[str]) -> list[str]:
     translator = open_translator(
-        folder, torch.device("cpu"), beam=None, length_penalty=None, batch_tokens=1000, max_pieces=200
+        folder, torch.device("cpu"), beam=None, length_penalty=None, batch_tokens=1000, max_subwords=200
     )
     return [text for block in translated(lines, translator, block_lines=100, report=print) for text in block]
 

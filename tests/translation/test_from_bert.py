@@ -264,7 +264,7 @@ def by_merges(folder: Path) -> None:
             fewer_words,
             r"vocabulary that does not fit its weights, 30 subwords for 31 rows: take all from the same model",
         ),
-        (by_merges, r"tokenizer\.json cuts text by BPE, not by the word pieces of a BERT"),
+        (by_merges, r"tokenizer\.json cuts text by BPE, not by the WordPieces of a BERT"),
         (
             lambda f: rename(f, ("pooler", "pouler")),
             r"has a classifier that reads no pooler, as .*: give the folder of a BertForSequenceClassification, or",
@@ -319,7 +319,7 @@ def test_a_damaged_vocabulary_is_refused(tmp_path: Path) -> None:
     import_bert(tmp_path / "theirs", tmp_path / "ours")
     path = tmp_path / "ours/source.model"
     path.write_bytes(path.read_bytes().replace(b"cat", b"cot"))
-    with pytest.raises(UserError, match=r"source\.model holds no word pieces, or .* is damaged"):
+    with pytest.raises(UserError, match=r"source\.model holds no WordPieces, or .* is damaged"):
         vocabulary_of(path)
 
 

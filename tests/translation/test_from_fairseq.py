@@ -325,11 +325,11 @@ def normalised(text: str) -> str:
 def test_a_long_line_is_cut_into_parts_that_all_begin_with_its_language(good: dict[str, Path], tmp_path: Path) -> None:
     import_model(str(good["mbart"]), tmp_path / "ours", languages=LANGUAGES["mbart"])
     how: dict[str, Any] = {"beam": 1, "length_penalty": 0.0, "batch_tokens": 100}
-    known = open_translator(tmp_path / "ours", torch.device("cpu"), max_pieces=9, **how)
+    known = open_translator(tmp_path / "ours", torch.device("cpu"), max_subwords=9, **how)
     (first,), [ids] = known.source.prefix, known.source.encode([" ".join(TEXTS)])
     parts = known.parts(ids)
     assert len(parts) > 5 and all(part[0] == first and 2 <= len(part) <= 10 for part in parts)
     assert [first, *(number for part in parts for number in part[1:])] == ids
-    longer = replace(known, max_pieces=500)
+    longer = replace(known, max_subwords=500)
     assert all(len(part) + 1 <= 64 for part in longer.parts(ids * 3)), "there are no more positions"
     longer.translate([longer.parts(ids * 3)])

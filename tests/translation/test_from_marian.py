@@ -286,7 +286,7 @@ def test_an_imported_model_is_searched_as_its_authors_do_until_an_experiment_sco
 ) -> None:
     import_model(str(good), tmp_path / "ours")
     device = torch.device("cpu")
-    how: dict[str, Any] = {"beam": 4, "length_penalty": 2.0, "batch_tokens": 100, "max_pieces": 50}
+    how: dict[str, Any] = {"beam": 4, "length_penalty": 2.0, "batch_tokens": 100, "max_subwords": 50}
     known = open_translator(tmp_path / "ours", device, **how)
     assert (known.length_offset, known.early_stopping) == (0, False)
     ids = list(range(UNK + 1, 14))

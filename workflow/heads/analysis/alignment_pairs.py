@@ -26,9 +26,9 @@ def golds_of(
     sources = words_of((pair.source for pair in taken), vocabularies[0])
     targets = words_of((pair.target for pair in taken), vocabularies[1])
     sides = list(zip(sources, targets, strict=True))
-    kept = usable_pairs(sides, settings.max_pieces)
+    kept = usable_pairs(sides, settings.max_subwords)
     reasons = (
-        f"a source of one word, more than {settings.max_pieces} subwords a side, or words that subwords do not cover "
+        f"a source of one word, more than {settings.max_subwords} subwords a side, or words that subwords do not cover "
         "exactly"
     )
     if not any(taken[number].links for number in kept):
@@ -62,10 +62,12 @@ def unlinked(
     pairs = [
         Gold(_unparsed(number, source), _unparsed(number, target), np.zeros((0, 0), bool))
         for number, (source, target) in enumerate(zip(*encoded, strict=True))
-        if all(0 < len(ids) <= settings.max_pieces for ids in (source, target))
+        if all(0 < len(ids) <= settings.max_subwords for ids in (source, target))
     ]
     if not pairs:
-        raise UserError(f"{texts[0].name} has no sentence of at most {settings.max_pieces} subwords: raise max_pieces.")
+        raise UserError(
+            f"{texts[0].name} has no sentence of at most {settings.max_subwords} subwords: raise max_subwords."
+        )
     return pairs
 
 

@@ -95,7 +95,7 @@ def maps(translated: Iterable[Translated], source: Vocabulary, target: Vocabular
     """The maps of each sentence, in the order of their file, as they stand in maps.json.
 
     words, relations, tree_heads: of surface words (see `heads.syntax.alignment`), which show the first relation that
-    leads out of them; tree_heads are 1-based and 0 at the root, and everywhere without a tree. pieces: the source as
+    leads out of them; tree_heads are 1-based and 0 at the root, and everywhere without a tree. subwords: the source as
     the model reads it, without its end sign; membership: for every subword the words that it lies in, with its share in
     each. translation, target_pieces: what the model wrote. weights: base64 of bytes [N, Q, K] as of `Translated`.
     """

@@ -51,7 +51,7 @@ def measurable(
     What is missing goes to standard error. Raises UserError for trees that can not be measured.
     """
     trees = islice(read_conllu(path), settings.sentences or None)
-    kept, counts = usable(words_of(trees, vocabulary), settings.max_pieces)
+    kept, counts = usable(words_of(trees, vocabulary), settings.max_subwords)
     _tell(path, kept, counts, settings)
     return kept, counts
 
@@ -80,7 +80,7 @@ def _tell(path: Path, kept: Collection[Words], counts: Mapping[str, object], set
     """
     reasons = (
         f"{counts['too_short']} of fewer than {SHORTEST} words, {counts['too_long']} of more than "
-        f"{settings.max_pieces} subwords, {counts['not_aligned']} with words that subwords do not cover exactly"
+        f"{settings.max_subwords} subwords, {counts['not_aligned']} with words that subwords do not cover exactly"
     )
     if not kept:
         raise UserError(

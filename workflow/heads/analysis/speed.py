@@ -49,7 +49,7 @@ COLUMNS = (
     "ratio_low",
     "ratio_high",
     "sentences",
-    "pieces_per_example",
+    "subwords_per_example",
     "heads",
     "of",
     "parameters",
@@ -183,7 +183,7 @@ def compare(
                 "repeats": settings.repeats,
                 **summary(seconds[name], first, examples),
                 "sentences": examples,
-                "pieces_per_example": pieces[name] / examples,
+                "subwords_per_example": pieces[name] / examples,
                 **facts_of(one),
                 "device": device_name(device),
             }

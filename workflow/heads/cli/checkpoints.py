@@ -38,7 +38,7 @@ def run(arguments: argparse.Namespace) -> str:
     weights = course_of(arguments.model, arguments.checkpoints)
     model = load_with_heads(arguments.model, device)
     train = Tokens(arguments.train_source), Tokens(arguments.train_target)
-    trained_on = pairs_of(*train, training.max_pieces, labelled=model.shape.alone)
+    trained_on = pairs_of(*train, training.max_subwords, labelled=model.shape.alone)
     bound, alone = (how.batch_tokens, "importance.batch_tokens"), model.shape.alone
     pairs = measured_pairs(arguments.dev_source, arguments.dev_target, *bound, labelled=alone)
     text = answers_of(model, device, arguments.source, arguments.references, arguments.target_bpe, settings)

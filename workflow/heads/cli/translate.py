@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--beam", type=count, help="width of the beam; 1 is greedy (default: as the model was scored)")
     parser.add_argument("--length-penalty", type=exponent, help="exponent of the length (default: as it was scored)")
     parser.add_argument("--batch-tokens", type=count, default=4000, help="source subwords translated at once")
-    parser.add_argument("--max-pieces", type=count, default=200, help="longer lines are cut between words")
+    parser.add_argument("--max-subwords", type=count, default=200, help="longer lines are cut between words")
     add_device_arguments(parser)
 
 
@@ -55,7 +55,7 @@ def run(arguments: argparse.Namespace) -> None:
         beam=arguments.beam,
         length_penalty=arguments.length_penalty,
         batch_tokens=arguments.batch_tokens,
-        max_pieces=arguments.max_pieces,
+        max_subwords=arguments.max_subwords,
     )
     report = partial(print, file=sys.stderr)
     source = plain_lines(sys.stdin.buffer, report)

@@ -109,7 +109,7 @@ class RolesSettings(Closed):
     sentences: CountOrZero = setting(
         50000, "at most, of the trees; 50k held-out English sentences [second-hand]; 0: all"
     )
-    max_pieces: Count = setting(200, "OURS: longer sentences are left out and counted, as in training")
+    max_subwords: Count = setting(200, "OURS: longer sentences are left out and counted, as in training")
     batch_tokens: Count = setting(4000, "source tokens at once")
     bootstrap: Resamples = setting(1000, "OURS: draws of sentences for the 95 % intervals")
     positional_share: Share = setting(0.9, "argmax at one offset for at least this share of subwords [blog]")
@@ -133,7 +133,7 @@ class AlignmentHeadsSettings(Closed):
     """Where cross-attention heads look, against a word alignment of the dev set."""
 
     sentences: CountOrZero = setting(0, "of the dev set; 0: all")
-    max_pieces: Count = setting(200, "as for roles: pairs with a longer side are left out and counted")
+    max_subwords: Count = setting(200, "as for roles: pairs with a longer side are left out and counted")
     batch_tokens: Count = setting(4000, "source tokens at once")
     bootstrap: Resamples = setting(1000, "OURS: draws of pairs for the 95 % intervals")
     steps: Annotated[tuple[Annotated[str, one_of("output", "input")], ...], Field(min_length=1), EachOnce()] = setting(

@@ -35,8 +35,10 @@ from heads.config.fields import (
 class BpeSettings(Closed):
     """How the two vocabularies are learnt."""
 
-    source_pieces: Annotated[Integer, Field(ge=8)] = setting(32000, "separate vocabularies of about 32k [second-hand]")
-    target_pieces: Annotated[Integer, Field(ge=8)] = setting(32000, "as many [second-hand]")
+    source_subwords: Annotated[Integer, Field(ge=8)] = setting(
+        32000, "separate vocabularies of about 32k [second-hand]"
+    )
+    target_subwords: Annotated[Integer, Field(ge=8)] = setting(32000, "as many [second-hand]")
     character_coverage: PositiveShare = setting(1.0, "OURS: every character of the training text has a subword")
     # SentencePiece takes no less.
     train_sentences: Annotated[Integer, Field(ge=101)] = setting(
@@ -66,7 +68,7 @@ class TrainingSettings(Closed):
     micro_batch_tokens: Count = setting(
         4000, "OURS: source tokens on the device at once; gradients are accumulated over the rest"
     )
-    max_pieces: Count = setting(200, "longer pairs are left out [repo]")
+    max_subwords: Count = setting(200, "longer pairs are left out [repo]")
     label_smoothing: BelowOne = setting(0.1, "share of the target's probability that all subwords have alike")
     optimizer: Annotated[str, one_of("adam", "muon")] = setting(
         "adam", "the paper. OURS: muon takes the matrices of all layers, and Adam the rest, at the same rate"

@@ -65,8 +65,8 @@ class Embedding(nn.Module):
         if self.positions is not None:
             if first + length > self.positions.num_embeddings:
                 raise UserError(
-                    f"a text has {first + length} pieces, and this model has learnt {self.positions.num_embeddings} "
-                    "positions: leave it out, as training.max_pieces does."
+                    f"a text has {first + length} subwords, and this model has learnt {self.positions.num_embeddings} "
+                    "positions: leave it out, as training.max_subwords does."
                 )
             signals: Tensor = self.positions(torch.arange(first, first + length, device=weight.device))
             return signals

@@ -75,7 +75,7 @@ class Workplace:
                 self._label(split, sources, device)
             elif not target.is_file():
                 translator = open_translator(
-                    self.baseline, pick(device, 1), beam=1, length_penalty=0.0, batch_tokens=3000, max_pieces=200
+                    self.baseline, pick(device, 1), beam=1, length_penalty=0.0, batch_tokens=3000, max_subwords=200
                 )
                 write_distilled(sources, translator, source, target, report)
             for side, name in zip(SIDES, VOCABULARIES, strict=True):

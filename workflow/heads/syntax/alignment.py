@@ -120,17 +120,17 @@ ALIGNMENT_COLUMNS = (
 )
 
 
-def usable(sentences: Iterable[Words], max_pieces: int) -> tuple[list[Words], dict[str, int | float | None]]:
+def usable(sentences: Iterable[Words], max_subwords: int) -> tuple[list[Words], dict[str, int | float | None]]:
     """The sentences on which heads are measured, and what became of all of them, as a row of ALIGNMENT_COLUMNS.
 
-    Left out are sentences of fewer than SHORTEST words (`too_short`), of more than `max_pieces` subwords (`too_long`)
+    Left out are sentences of fewer than SHORTEST words (`too_short`), of more than `max_subwords` subwords (`too_long`)
     and those with a word that is not aligned (`not_aligned`), each for the first of these reasons. The other columns
     count in all sentences.
     """
     kept: list[Words] = []
     tally: Counter[str] = Counter()
     for words in sentences:
-        fate = _fate(words, max_pieces)
+        fate = _fate(words, max_subwords)
         if fate == "measured":
             kept.append(words)
         tally.update(["sentences", fate])
@@ -142,19 +142,19 @@ def usable(sentences: Iterable[Words], max_pieces: int) -> tuple[list[Words], di
     return kept, row
 
 
-def usable_pairs(pairs: Iterable[tuple[Words, Words]], max_pieces: int) -> list[int]:
+def usable_pairs(pairs: Iterable[tuple[Words, Words]], max_subwords: int) -> list[int]:
     """The numbers of the pairs of which both sides can be measured; a target may have a single word."""
     return [
         number
         for number, (source, target) in enumerate(pairs)
-        if _fate(source, max_pieces) == "measured" and _fate(target, max_pieces) in ("measured", "too_short")
+        if _fate(source, max_subwords) == "measured" and _fate(target, max_subwords) in ("measured", "too_short")
     ]
 
 
-def _fate(words: Words, max_pieces: int) -> str:
+def _fate(words: Words, max_subwords: int) -> str:
     if len(words) < SHORTEST:
         return "too_short"
-    if len(words.pieces) > max_pieces:
+    if len(words.pieces) > max_subwords:
         return "too_long"
     return "measured" if words.aligned == len(words) else "not_aligned"
 

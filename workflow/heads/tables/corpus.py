@@ -45,7 +45,7 @@ def _pieces(bpe: Path, split: str) -> dict[str, object]:
     row: dict[str, object] = {}
     for side in SIDES:
         lengths = Tokens(bpe / f"{split}.{side}.safetensors").lengths
-        row[f"{side}_pieces_per_sentence"] = float(lengths.mean()) if len(lengths) else None
+        row[f"{side}_subwords_per_sentence"] = float(lengths.mean()) if len(lengths) else None
         row[f"{side}_vocabulary"] = len(opened(bpe / f"{side}.model"))
     return row
 

@@ -168,7 +168,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     ),
     "speed.tsv": (
         *("run", "batch_sentences", "repeats", "examples_per_second", "examples_per_second_sd"),
-        *("ratio", "ratio_low", "ratio_high", "sentences", "pieces_per_example", "heads", "of"),
+        *("ratio", "ratio_low", "ratio_high", "sentences", "subwords_per_example", "heads", "of"),
         *("parameters", "disk_mb", "peak_memory_mb", "device"),
     ),
 }

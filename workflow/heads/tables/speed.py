@@ -21,7 +21,7 @@ COLUMNS = (
     "faster_percent_high",
     "repeats",
     "sentences",
-    "pieces_per_example",
+    "subwords_per_example",
     "parameters",
     "disk_mb",
     "peak_memory_mb",

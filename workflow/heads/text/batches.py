@@ -22,7 +22,7 @@ from heads.base.names import SIDES
 from heads.text.special_ids import BOS, EOS, PAD
 from heads.text.vocabulary import Tokens
 
-MAX_PIECES = 1000
+MAX_SUBWORDS = 1000
 """Where no setting bounds pairs longer ones are left out, so that one faulty line can not fill the memory."""
 POOL_UPDATES = 64
 """How many updates' worth of sentences are sorted by length together; more wastes less, fewer shuffle better."""
@@ -97,11 +97,11 @@ def _padded(sequences: Sequence[NDArray[np.int32]], mask: NDArray[np.bool_]) -> 
 
 
 class Pairs:
-    """The encoded pairs of a split, without those in which a side has more than `max_pieces` subwords."""
+    """The encoded pairs of a split, without those in which a side has more than `max_subwords` subwords."""
 
-    def __init__(self, source: Tokens, target: Tokens, max_pieces: int) -> None:
+    def __init__(self, source: Tokens, target: Tokens, max_subwords: int) -> None:
         self.source, self.target = source, target
-        kept = (source.lengths <= max_pieces) & (target.lengths <= max_pieces)
+        kept = (source.lengths <= max_subwords) & (target.lengths <= max_subwords)
         self.index = np.flatnonzero(kept)
         self.left_out = len(kept) - len(self.index)
 
@@ -159,25 +159,25 @@ class Examples(Pairs):
         return Batch(*map(torch.from_numpy, arrays))
 
 
-def pairs_of(source: Tokens, target: Tokens, max_pieces: int, *, labelled: bool) -> Pairs:
+def pairs_of(source: Tokens, target: Tokens, max_subwords: int, *, labelled: bool) -> Pairs:
     """Encoded pairs of a translation, or examples with labels."""
-    return (Examples if labelled else Pairs)(source, target, max_pieces)
+    return (Examples if labelled else Pairs)(source, target, max_subwords)
 
 
-def read_pairs(data: Path, split: str, max_pieces: int, *, labelled: bool = False) -> Pairs:
+def read_pairs(data: Path, split: str, max_subwords: int, *, labelled: bool = False) -> Pairs:
     """The encoded pairs of a split, or its labelled examples, from the folder of the bpe stage.
 
     Raises UserError when none is short enough.
     """
     source, target = (Tokens(data / f"{split}.{side}.safetensors") for side in SIDES)
-    pairs = pairs_of(source, target, max_pieces, labelled=labelled)
+    pairs = pairs_of(source, target, max_subwords, labelled=labelled)
     if not len(pairs.index):
-        raise UserError(f"{data}/{split} has no pair of at most {max_pieces} subwords: raise training.max_pieces.")
+        raise UserError(f"{data}/{split} has no pair of at most {max_subwords} subwords: raise training.max_subwords.")
     return pairs
 
 
 def measured_pairs(
-    source: Path, target: Path, most: int = MAX_PIECES, setting: str = "", *, labelled: bool = False
+    source: Path, target: Path, most: int = MAX_SUBWORDS, setting: str = "", *, labelled: bool = False
 ) -> Pairs:
     """The pairs of two token files that have at most so many subwords a side; how many have more is logged.
 
@@ -186,7 +186,7 @@ def measured_pairs(
     pairs = pairs_of(Tokens(source), Tokens(target), most, labelled=labelled)
     if pairs.left_out:
         which = f", which is {setting}" if setting else ""
-        print(f"{pairs.left_out} pairs left out: more than {most} pieces{which}", file=sys.stderr)
+        print(f"{pairs.left_out} pairs left out: more than {most} subwords{which}", file=sys.stderr)
     return pairs
 
 

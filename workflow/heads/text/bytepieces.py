@@ -16,7 +16,7 @@ DESCRIBED = "tokenizer.json"
 
 
 class BytePieces(WordPieces):
-    """The byte pieces of an imported model."""
+    """The byte subwords of an imported model."""
 
     def pieces(self, ids: Iterable[int]) -> list[str]:
         """What every subword looks like; a blank in front of it is a low line, U+2581."""

@@ -82,7 +82,7 @@ def _loaded(model: Path) -> Encodes:
 
 
 def vocabulary_of(model: Path) -> Vocabulary:
-    """The vocabulary that a file holds: word pieces, byte pieces, or a SentencePiece model.
+    """The vocabulary that a file holds: WordPieces, byte subwords, or a SentencePiece model.
 
     Raises UserError where it is damaged.
     """

@@ -226,7 +226,7 @@ class Tokens:
     def _check(self, path: Path, start: int, entries: Mapping[str, Any]) -> None:
         """Raise ValueError for data that is not what was written; read in blocks, so that no page of it stays."""
         if self.offsets[-1] != len(self.ids):
-            raise ValueError(f"{len(self.ids)} pieces, not {self.offsets[-1]}")
+            raise ValueError(f"{len(self.ids)} subwords, not {self.offsets[-1]}")
         # Other writers of the format leave none.
         if "__metadata__" in entries:
             with path.open("rb") as stream:

@@ -1,4 +1,4 @@
-"""The word pieces of a BERT (Wu et al. 2016, sec. 4.1), cut by the `tokenizers` library with ids in our order.
+"""The WordPieces of a BERT (Wu et al. 2016, sec. 4.1), cut by the `tokenizers` library with ids in our order.
 
 What is written is the description that `tokenizers` reads, with other numbers in it, so that text is cut as before.
 """
@@ -31,7 +31,7 @@ def library() -> Any:
 
 
 class WordPieces(Vocabulary):
-    """The word pieces of an imported model, framed as of examples, or behind what its texts begin with."""
+    """The WordPieces of an imported model, framed as of examples, or behind what its texts begin with."""
 
     def __init__(self, model: Path) -> None:
         self.path = model
@@ -48,7 +48,7 @@ class WordPieces(Vocabulary):
         # tokenizers raises bare exceptions.
         except Exception as error:
             raise UserError(
-                f"{model} holds no word pieces, or it or {facts_beside(model).name} beside it is damaged: delete both "
+                f"{model} holds no WordPieces, or it or {facts_beside(model).name} beside it is damaged: delete both "
                 "and run the stage that made them again."
             ) from error
 

@@ -115,12 +115,12 @@ def run_job(
     Returns the folder of the unfinished training, to be finished when the caller has written its own outputs too. Only
     the first of several processes comes back. Raises UserError when the loss is no number.
     """
-    pairs = read_pairs(job.data, "train", settings.max_pieces, labelled=model.shape.alone)
+    pairs = read_pairs(job.data, "train", settings.max_subwords, labelled=model.shape.alone)
     plan = TrainingPlan(settings, length, job.seed, updates_before, job.device, keep_at, job.processes, new)
     training = Training(model, pairs, plan, pruning)
     unfinished = _taken_up(job, start)
     if pairs.left_out:
-        print(f"{pairs.left_out} training pairs are longer than max_pieces and left out", flush=True)
+        print(f"{pairs.left_out} training pairs are longer than max_subwords and left out", flush=True)
     try:
         with unfinished.stopping_on_term():
             facts = train(training, _evaluation(job, model, settings, training.first), unfinished)
@@ -148,7 +148,7 @@ def _taken_up(job: Job, start: str) -> Unfinished:
 
 
 def _evaluation(job: Job, model: Encoder, settings: TrainingSettings, first: Encoder | None = None) -> Evaluate:
-    pairs = read_pairs(job.data, "dev", settings.max_pieces, labelled=model.shape.alone)
+    pairs = read_pairs(job.data, "dev", settings.max_subwords, labelled=model.shape.alone)
     if first is not None:
         return fidelity(pairs, first, settings, job.device)
     if model.shape.classifies:

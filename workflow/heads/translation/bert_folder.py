@@ -107,7 +107,7 @@ def _word_pieces(folder: Path) -> dict[str, Any]:
         described = _of_words(folder)
     kind, vocabulary = (described.get("model") or {}).get("type"), (described.get("model") or {}).get("vocab")
     if kind != "WordPiece" or not isinstance(vocabulary, dict):
-        raise UserError(f"{path} cuts text by {kind}, not by the word pieces of a BERT: copy it from the same model.")
+        raise UserError(f"{path} cuts text by {kind}, not by the WordPieces of a BERT: copy it from the same model.")
     if sorted(vocabulary.values()) != [*range(len(vocabulary))]:
         raise UserError(f"{path} does not number its subwords from 0 on, each once: copy it again.")
     return described

@@ -43,7 +43,7 @@ SOURCE, TARGET = VOCABULARIES
 
 
 def import_bert(pretrained: Path, out: Path, labels: Sequence[str] = ()) -> str:
-    """Write the model of a folder of transformers, with its word pieces and labels, to the new folder `out`.
+    """Write the model of a folder of transformers, with its WordPieces and labels, to the new folder `out`.
 
     labels: in the order of its classifier, or those that it is to learn; without any, those of its config.json. One
     without a classifier embeds sentences where no labels are given. Returned is what `drawn_anew` says of it. Raises
@@ -63,7 +63,7 @@ def import_bert(pretrained: Path, out: Path, labels: Sequence[str] = ()) -> str:
 
 
 def write_pieces_and_labels(folder: BertFolder, place: Path, labels: Sequence[str]) -> None:
-    """Write word pieces and labels into a folder, and into one inside it what the model came with."""
+    """Write WordPieces and labels into a folder, and into one inside it what the model came with."""
     pieces = folder.pieces
     write_word_pieces(place / SOURCE, folder.word_pieces, [pieces[number] for number in order_of(folder)])
     write_labels(labels, place / TARGET)

@@ -95,7 +95,7 @@ def _how(form: str, about: Mapping[str, Any]) -> str:
 
 
 LANGUAGES = ', src_lang="{source_language}", tgt_lang="{target_language}"'
-FORCED = ', target_prefix=[["{target_prefix}"]] * len(pieces)'
+FORCED = ', target_prefix=[["{target_prefix}"]] * len(subwords)'
 MODEL_TYPES = {"marian": "Marian", "m2m_100": "M2M100", "bart": "BART", "mbart": "mBART"}
 """What models of others are called, by transformers' word."""
 
@@ -151,8 +151,8 @@ import ctranslate2, sentencepiece
 
 source, target = (sentencepiece.SentencePieceProcessor(model_file=f"{{side}}.model") for side in ("source", "target"))
 translator = ctranslate2.Translator(".")
-pieces = [{first}source.encode(line, out_type=str) for line in ["A sentence.", "Another one."]]
-for result in translator.translate_batch(pieces, beam_size={beam}, disable_unk=True{forced}):
+subwords = [{first}source.encode(line, out_type=str) for line in ["A sentence.", "Another one."]]
+for result in translator.translate_batch(subwords, beam_size={beam}, disable_unk=True{forced}):
     print(target.decode(result.hypotheses[0]))
 ```
 
@@ -165,9 +165,9 @@ import ctranslate2, tokenizers
 
 source, target = (tokenizers.Tokenizer.from_file(f"{{side}}.model") for side in ("source", "target"))
 translator = ctranslate2.Translator(".")
-pieces = [{first}source.encode(line).tokens for line in ["A sentence.", "Another one."]]
-for result in translator.translate_batch(pieces, beam_size={beam}, disable_unk=True{forced}):
-    print(target.decode([target.token_to_id(piece) for piece in result.hypotheses[0]]))
+subwords = [{first}source.encode(line).tokens for line in ["A sentence.", "Another one."]]
+for result in translator.translate_batch(subwords, beam_size={beam}, disable_unk=True{forced}):
+    print(target.decode([target.token_to_id(subword) for subword in result.hypotheses[0]]))
 ```
 
 CTranslate2 divides scores by length ** length_penalty, {ours}."""

@@ -163,7 +163,7 @@ def model_of_marian(folder: MarianFolder, first: int = 0) -> Transformer:
     pieces = len(folder.vocabularies[1])
     bias = folder.tensors.get(LOGITS_BIAS, torch.zeros(pieces)).flatten()
     if len(bias) != pieces:
-        raise UserError(f"{folder.path}: {LOGITS_BIAS} is of {len(bias)} pieces, and not of {pieces}.")
+        raise UserError(f"{folder.path}: {LOGITS_BIAS} is of {len(bias)} subwords, and not of {pieces}.")
     weights["projection.bias"] = bias[list(target.rows)]
     if target.rows[PAD] == target.rows[BOS]:
         weights["projection.bias"][[PAD, BOS]] -= math.log(2)

@@ -43,7 +43,7 @@ def load_vocabularies(folder: Path, model: Transformer) -> tuple[Vocabulary, Voc
     expected = model.shape.source_pieces, model.shape.target_pieces
     if (len(source), len(target)) != expected:
         raise UserError(
-            f"{place} has vocabularies of {len(source)} and {len(target)} pieces, but {folder} was trained with "
+            f"{place} has vocabularies of {len(source)} and {len(target)} subwords, but {folder} was trained with "
             f"{expected[0]} and {expected[1]}: give back the ones it was trained with."
         )
     return source, target

@@ -38,18 +38,18 @@ class Translator:
     beam: int
     length_penalty: float
     batch_tokens: int
-    max_pieces: int
+    max_subwords: int
     length_offset: int = LENGTH_OFFSET
     early_stopping: bool | str = NEVER
 
     def parts(self, ids: list[int]) -> list[list[int]]:
-        """A sentence of subword ids as parts of at most `max_pieces`, cut before words and of similar length.
+        """A sentence of subword ids as parts of at most `max_subwords`, cut before words and of similar length.
 
         Each begins with what the sentence does; that and the end are not counted, but for how many positions there are.
         """
         prefix = self.source.prefix
         found, rest = [], ids[len(prefix) :]
-        most = min(self.max_pieces, self.model.shape.longest - len(prefix) - 1)
+        most = min(self.max_subwords, self.model.shape.longest - len(prefix) - 1)
         while len(rest) > most:
             size = math.ceil(len(rest) / math.ceil(len(rest) / most))
             starts = (i for i in range(size, 0, -1) if self.source.pieces([rest[i]])[0].startswith(WORD_START))
@@ -87,7 +87,7 @@ def open_translator(
     beam: int | None,
     length_penalty: float | None,
     batch_tokens: int,
-    max_pieces: int,
+    max_subwords: int,
 ) -> Translator:
     """The model of a folder, on a device; the search is as it was scored with where it is None.
 
@@ -109,7 +109,7 @@ def open_translator(
         length_offset=length_offset_of(folder),
         early_stopping=early_stopping_of(folder),
         batch_tokens=batch_tokens,
-        max_pieces=max_pieces,
+        max_subwords=max_subwords,
     )
 
 
@@ -123,7 +123,9 @@ def translated(
         for number, parts in enumerate(sentences, first):
             if len(parts) > 1:
                 pieces = sum(len(part) for part in parts)
-                report(f"line {number} has {pieces} subwords and is translated in {len(parts)} parts, see --max-pieces")
+                report(
+                    f"line {number} has {pieces} subwords and is translated in {len(parts)} parts, see --max-subwords"
+                )
         yield translator.translate(sentences)
         first += len(block)
 
