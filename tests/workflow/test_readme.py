@@ -141,3 +141,5 @@ def test_the_map_of_the_code_has_every_room_in_order_and_ways_whose_files_hand_o
         assert 4 <= len(files) <= 5, name
         assert [file for file in files if not (ROOT / file).exists()] == [], name
     assert [name.split()[1] for name, _ in ways] == ["lambda", "gate", "score", "tree"]
+    added = re.findall(r"`(workflow/[\w./]+)`", README.partition("## Add something")[2].partition("\n# ")[0])
+    assert len(added) > 15 and [file for file in added if "STAGE" not in file and not (ROOT / file).exists()] == []
