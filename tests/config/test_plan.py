@@ -20,7 +20,7 @@ from heads.config.corpus_parts import download_name
 from heads.config.plan import Plan
 from heads.config.settings import merged
 from heads.config.shown import sentences_shown
-from heads.tables.needs import Need
+from heads.tables.needs import NEEDS, Need
 
 URL, LEARNT = "https://example.org/gold.conllu", "https://example.org/learn.conllu.gz"
 LINKS = "https://example.org/dev.links"
@@ -94,6 +94,20 @@ CHOSEN = {
         "fine_tuned": {"methods": ["gates", "random", "dsp", "lrp"], "budgets": [24]},
     },
 }
+
+
+def test_choices_of_heads_are_compared_where_some_are_made_and_nowhere_else() -> None:
+    """Else a job would score nothing, and a table and a figure have no row."""
+    need = NEEDS["selection"]
+    read = {
+        "nothing": plan(),
+        "gates": plan(SWEPT),
+        "chosen": plan(CHOSEN),
+        "fine-tuned": plan(merged(CHOSEN, {"selection": {"methods": []}})),
+        "alike": plan({**SWEPT, "trained_on_scopes": ["all"]}),
+    }
+    compared = {name: bool(asked.runs_read(need, ["one"])) for name, asked in read.items()}
+    assert compared == {"nothing": False, "gates": False, "chosen": True, "fine-tuned": True, "alike": True}
 
 
 def test_runs_stand_by_kind_scope_and_target_with_the_control_first_and_every_seed() -> None:
