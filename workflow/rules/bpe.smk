@@ -1,4 +1,4 @@
-# Text to pieces: one vocabulary for each side, learnt or taken from a model of others.
+# Text to subwords: one vocabulary for each side, learnt or taken from a model of others.
 
 
 rule bpe:
@@ -55,7 +55,7 @@ rule imported_bpe:
 
 
 rule encode:
-    """Encode one side of one split, or of another domain, into piece ids."""
+    """Encode one side of one split, or of another domain, into subword ids."""
     input:
         text=corpus_file("{split}.{side}.txt"),
         bpe=f"{BPE}/{{side}}.model",

@@ -1,7 +1,7 @@
 # The kinds of trained models: baseline, gates, pruned, scratch, and pruned from scratch. Each run has one folder.
 # What is used for another rule hands on neither `cache` nor `localrule`: they are said again.
 
-# What every training reads; the command is given the folder of the pieces.
+# What every training reads; the command is given the folder of the subwords.
 TRAINING_DATA = {
     "data": [
         f"{BPE}/{name}"

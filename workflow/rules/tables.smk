@@ -51,7 +51,7 @@ rule table:
 
 
 rule corpus_table:
-    """What the corpora hold: pairs, words, pieces, and what cleaning took."""
+    """What the corpora hold: pairs, words, subwords, and what cleaning took."""
     input:
         text=lambda w: [
             f"{PLAN.corpus_of(e)}/{name.format(split=split)}"

@@ -1,4 +1,4 @@
-// Attention out of the bytes: of one model, sentence and head, between pieces or between words.
+// Attention out of the bytes: of one model, sentence and head, between subwords or between words.
 
 const BLANK = "▁", FULL = 255;
 const unpackedBytes = new Map();
@@ -12,7 +12,7 @@ function bytesOf(text) {
 /** Pieces as people read them: one that begins no word has a dot in front. */
 const readable = (pieces) => pieces.map((piece, at) => (piece.startsWith(BLANK) ? piece.slice(1) || "␣" : at ? `·${piece}` : piece));
 
-/** Written pieces in words: which word each piece is a part of, with share 1, and the words. */
+/** Written subwords in words: which word each subword is a part of, with share 1, and the words. */
 function writtenWords(pieces) {
   const words = [], membership = [];
   for (const piece of pieces) {
@@ -24,8 +24,8 @@ function writtenWords(pieces) {
 }
 
 /**
- * Tokens of one side in the chosen unit, and how each piece, the sign at its end or start too, lies in them. Signs of
- * examples stand among their pieces.
+ * Tokens of one side in the chosen unit, and how each subword, the sign at its end or start too, lies in them. Signs of
+ * examples stand among their subwords.
  */
 function sideOf(one, number, side, sign, unit) {
   const sentence = experiment().sentences[number];
@@ -38,7 +38,7 @@ function sideOf(one, number, side, sign, unit) {
   return { tokens: [...tokens, sign], membership: [...own, [[tokens.length, 1]]] };
 }
 
-/** The weights between tokens: from a word the mean over its pieces, to a word the sum over its pieces. */
+/** The weights between tokens: from a word the mean over its subwords, to a word the sum over its subwords. */
 function between(bytes, offset, rows, columns) {
   const width = columns.membership.length;
   const values = rows.tokens.map(() => new Array(columns.tokens.length).fill(0));
@@ -70,7 +70,7 @@ function attentionOf(one, number, row, unit) {
   return { rows: rows.tokens, columns: columns.tokens, values };
 }
 
-/** Where the weight of a head goes on average over all sentences of this page, in pieces; null where it is not kept. */
+/** Where the weight of a head goes on average over all sentences of this page, in subwords; null where it is not kept. */
 function habitsOf(row) {
   const one = isLive(model(), row) && model().attention ? model() : experiment().models[0];
   if (!one.attention || !isLive(one, row)) return null;
@@ -91,13 +91,13 @@ function habitsOf(row) {
 const MOSTLY = 0.4;
 const ELSEWHERE = "other subwords";
 
-/** What a place is called, seen from the piece that looks. */
+/** What a place is called, seen from the subword that looks. */
 function placeName(row, found, query, key) {
   if (found.columns[key] === END) return "the end sign";
   if (found.columns[key] === START) return "the start sign";
   if (found.columns[key] === SEPARATOR) return "a separator";
   if (row.attention === "dec_enc") return Math.abs(key - query) <= 1 ? "about the same place in the source" : ELSEWHERE;
-  // In the decoder the piece that was written last stands at the column of this number.
+  // In the decoder the subword that was written last stands at the column of this number.
   const offset = row.attention === "dec_self" ? key - query - 1 : key - query;
   const names = { "-1": "the subword before", 0: "itself", 1: "the subword after", "-2": "the last subword but one" };
   return names[offset] || ELSEWHERE;
