@@ -110,11 +110,10 @@ def test_the_walk_of_all_steps_equals_a_plain_walk_of_each(
             )
 
 
-@pytest.mark.parametrize("name", ["voita-2019"])
-def test_rules_of_released_codes_know_no_recurrent_decoder_and_say_so(name: str) -> None:
+def test_the_rule_of_the_released_code_knows_no_recurrent_decoder_and_says_so() -> None:
     model = random_model(pre_norm=True, live=RECURRENT)
-    with pytest.raises(UserError, match=r"know no recurrent decoder: leave them out of lrp\.rules\.$"):
-        head_relevance(model, random_batch([(3, 4)]), rule_of(name, 1e-13))
+    with pytest.raises(UserError, match=r"knows no recurrent decoder: leave it out of lrp\.rules\.$"):
+        head_relevance(model, random_batch([(3, 4)]), rule_of("voita-2019", 1e-13))
 
 
 @pytest.mark.parametrize("order", ["pre-norm", "post-norm"])

@@ -29,7 +29,7 @@ DRAWN: dict[str, list[int]] = {
     "relevance_all": [HEADS] * 5 * 3,
     # Twelve measures against each other, without the diagonal; then by kind and reading of relevance heads and the most
     # relevant of the first layer.
-    "measures": [12 * 11, *[HEADS + 1] * 3 * 4],
+    "measures": [13 * 12, *[HEADS + 1] * 3 * 4],
     "attention_maps": [9 * 9] * 3,
     "bleu_encoder_heads": [1, 1],
     "heads_by_type": [3 * 2, 3 * PAPER_MODELS],
