@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -11,7 +12,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-import yaml
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 from matplotlib.patches import Rectangle
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from fake_results import World, write_results
 from heads.__main__ import main
-from heads.base.files import write_lines, write_text
+from heads.base.files import write_lines
 from heads.config.trainings import HardConcrete
 from heads.figures.dependencies import BEST, dependency_scores, relative_positions, shares_at
 from heads.figures.gates import LOG_ALPHAS, density, hard_concrete, masses
@@ -221,28 +221,19 @@ def test_only_the_figure_of_gates_is_told_settings_and_it_needs_them(
 ) -> None:
     runs = [str(run) for run in write_results(tmp_path / "a", World(layers=2, heads=2, lams=("0.1",), scratch=False))]
     out = ["--out-pdf", str(tmp_path / "x.pdf"), "--out-png", str(tmp_path / "x.png")]
-    write_lines(tmp_path / "gates.yaml", ["gates: {hard_concrete: {temperature: 0.5}}"])
-    settings = ["--settings", str(tmp_path / "gates.yaml")]
+    write_lines(tmp_path / "gates.yaml", ["a: {temperature: 0.5, low: -0.1, high: 1.1, log_alpha_init: 3.0}"])
+    settings = ["--gates", str(tmp_path / "gates.yaml")]
     for name, given in (("hard_concrete", []), ("relative_positions", settings)):
         assert main(["figure", "--name", name, "--runs", *runs, *out, *given]) == 1
-        assert "--settings belongs to hard_concrete" in capsys.readouterr().err
+        assert "--gates belongs to hard_concrete" in capsys.readouterr().err
     assert not (tmp_path / "x.png").exists()
 
 
 def test_the_command_draws_gates_from_the_settings_that_it_is_told(tmp_path: Path) -> None:
     runs = write_results(tmp_path / "a", World(layers=2, heads=2, lams=("0.1",), scratch=False))
     shape = {"temperature": 0.7, "low": -0.3, "high": 1.2, "log_alpha_init": -0.5}
-    subset = {"learning_rate": 1.0, "temperature_first": 1.0, "temperature_last": 0.1, "cooldown_share": 1.0}
-    gates: dict[str, Any] = {"updates": 1, "average_last": 1, "average_every": 1, "gate_learning_rate": 0.1}
-    gates |= {
-        "record_every": 1,
-        "settled_share": 0.0,
-        "hard_concrete": shape,
-        "subset": {**subset, "straight_through": False},
-    }
-    write_text(tmp_path / "gates.yaml", yaml.safe_dump({"gates": gates}))
     out = ["--out-pdf", str(tmp_path / "x.pdf"), "--out-png", str(tmp_path / "x.png")]
-    told = ["--settings", str(tmp_path / "gates.yaml"), "--runs", *map(str, runs)]
+    told = ["--gates", json.dumps({"a": shape}), "--runs", *map(str, runs)]
     assert main(["figure", "--name", "hard_concrete", *told, *out]) == 0
     with styled():
         save(

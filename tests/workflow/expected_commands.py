@@ -298,7 +298,7 @@ COMMANDS: dict[str, Mapping[str, str]] = {
         "out-png": f"{FIGURE}.png",
         "name": "{name}",
         "runs": "{drawn}",
-        "settings": "{drawn_by}",
+        "gates": "{drawn_by}",
     },
     "figure_across": {
         "out-pdf": "results/figures/{name}.pdf",

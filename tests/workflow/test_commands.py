@@ -178,6 +178,11 @@ def expected(job: Job, jobs: list[Job]) -> dict[str, str]:
     return {name: value for name, value in told.items() if value}
 
 
+def drawn_by(*experiments: str) -> str:
+    """The distribution of gates that config.yaml gives these experiments."""
+    return json.dumps({name: WHOLE[name]["gates"]["hard_concrete"] for name in experiments}, sort_keys=True)
+
+
 def runs_told(job: Job, jobs: list[Job], whose: Mapping[str, str]) -> dict[str, str]:
     """What is told of several runs, choices or trees."""
     experiment, seed = whose.get("experiment", ""), whose.get("seed", "")
@@ -204,7 +209,7 @@ def runs_told(job: Job, jobs: list[Job], whose: Mapping[str, str]) -> dict[str, 
             sorted(folders_of(jobs, *(f"{kind}/all/*/seed-{seed}" for kind in ("pruned", "selected")), **own))
         ),
         "tabled": " ".join(sorted(folders_of(jobs, *reads))),
-        "drawn_by": f"{experiment}: gates" if whose.get("name") == "hard_concrete" else "",
+        "drawn_by": drawn_by(experiment) if whose.get("name") == "hard_concrete" else "",
         "drawn": " ".join(sorted(folders_of(jobs, *reads, **own))),
     }
 
@@ -312,8 +317,7 @@ def test_a_command_is_given_what_config_yaml_says_of_its_stage_or_corpus(jobs: l
     given = {out: job.flags["settings"] for job in jobs for out in job.outputs if out in expected}
     assert {out: json.loads(settings) for out, settings in given.items()} == expected
     (page,) = [job for job in jobs if job.rule == "explore"]
-    drawn = {name: WHOLE[name]["gates"]["hard_concrete"] for name in ("tiny", "far")}
-    assert json.loads(page.flags["gates"]) == drawn
+    assert page.flags["gates"] == drawn_by("tiny", "far")
 
 
 def test_settings_are_written_in_one_order_for_other_text_is_another_parameter(jobs: list[Job]) -> None:

@@ -147,6 +147,11 @@ def settings_of(stage):
     return lambda wildcards: written(stage_settings(PLAN.experiments[wildcards.experiment], stage))
 
 
+def gates_of(experiments):
+    """Param: the distribution of gates of each of these experiments, as JSON."""
+    return written({name: PLAN.experiments[name]["gates"]["hard_concrete"] for name in experiments})
+
+
 def fitting(files):
     """Input function: these files, once the target in the path was held against the model's heads."""
 

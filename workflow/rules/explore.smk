@@ -39,7 +39,7 @@ rule explore:
         runtime=20,
     params:
         runs=PLAN.runs_read(EXPLORED, RUN),
-        gates=written({e: stage_settings(PLAN.experiments[e], "gates")["gates"]["hard_concrete"] for e in RUN}),
+        gates=gates_of(RUN),
     shell:
         "python -m heads explore --runs {params.runs:q} --tables {input.tables:q} --gates {params.gates:q}"
         " --figures {input.figures:q} --out {output:q} > {log:q} 2>&1"

@@ -54,7 +54,7 @@ rule figure:
         runtime=20,
     params:
         runs=lambda w: PLAN.runs_read(FIGURE_NEEDS[w.name], [w.experiment]),
-        also=lambda w: ["--settings", settings_of("gates")(w)] if w.name in FROM_SETTINGS else [],
+        also=lambda w: ["--gates", gates_of([w.experiment])] if w.name in FROM_SETTINGS else [],
     shell:
         "python -m heads figure --name {wildcards.name} --runs {params.runs:q} {params.also:q}"
         " --out-pdf {output.pdf:q} --out-png {output.png:q} > {log:q} 2>&1"

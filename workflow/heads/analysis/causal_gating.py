@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import cycle, islice
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -28,7 +29,10 @@ Row = dict[str, str | int | float]
 
 
 def causal_rows(model: Encoder, batches: Sequence[Batch], settings: CausalSettings) -> list[Row]:
-    """A row of COLUMNS for every live head. The model stays as it is."""
+    """A row of COLUMNS for every live head, of batches in a drawn order. The model stays as it is."""
+    # In the order of a text of sorted sentences the last updates would see the longest alone.
+    order = np.random.default_rng(1).permutation(len(batches))
+    batches = [batches[place] for place in order]
     first = {
         kind: [torch.full((len(heads),), settings.first_logit) for heads in layers]
         for kind, layers in model.shape.live_heads.items()

@@ -16,6 +16,16 @@ def add_settings_argument(parser: argparse.ArgumentParser, what: str = "settings
     )
 
 
+def add_measure_arguments(parser: argparse.ArgumentParser) -> None:
+    """Flags of every command that measures heads on pairs of token files and writes a table of them."""
+    add_settings_argument(parser)
+    parser.add_argument("--model", type=Path, required=True, help="folder of a trained model")
+    parser.add_argument("--source", type=Path, required=True, help="token file of the source sentences")
+    parser.add_argument("--target", type=Path, required=True, help="token file of the reference translations")
+    parser.add_argument("--out", type=Path, required=True, help="table of heads to write")
+    add_device_arguments(parser)
+
+
 def add_workers_argument(parser: argparse.ArgumentParser) -> None:
     """The flag `--threads` of commands that work in several processes; it changes nothing but their speed."""
     parser.add_argument("--threads", type=int, default=1, help="processes to work in")

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
-
-import numpy as np
 
 from heads.analysis.causal_gating import COLUMNS, causal_rows
 from heads.base.files import UserError, write_tsv
-from heads.cli._flags import add_device_arguments, add_settings_argument
+from heads.cli._flags import add_measure_arguments
 from heads.config.analyses import CausalSettings
 from heads.config.settings import section
 from heads.model.folder import load_model
@@ -19,12 +16,7 @@ from heads.training.devices import label_of, pick
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Flags of `python -m heads causal`."""
-    add_settings_argument(parser)
-    parser.add_argument("--model", type=Path, required=True, help="folder of a trained model")
-    parser.add_argument("--source", type=Path, required=True, help="token file of the source sentences")
-    parser.add_argument("--target", type=Path, required=True, help="token file of the reference translations")
-    parser.add_argument("--out", type=Path, required=True, help="table to write")
-    add_device_arguments(parser)
+    add_measure_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> str:
@@ -38,6 +30,5 @@ def run(arguments: argparse.Namespace) -> str:
         raise UserError(f"{arguments.model} classifies: causal gates are fitted on models that translate.")
     pairs = measured_pairs(arguments.source, arguments.target, settings.batch_tokens, "causal.batch_tokens")
     batches = [batch for _, batch in pairs.in_order(settings.batch_tokens, settings.sentences or None)]
-    order = np.random.default_rng(1).permutation(len(batches))
-    write_tsv(arguments.out, causal_rows(model, [batches[place] for place in order], settings), COLUMNS)
+    write_tsv(arguments.out, causal_rows(model, batches, settings), COLUMNS)
     return label_of(device)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from heads.analysis.confidence import COLUMNS, confidence
 from heads.base.files import write_tsv
-from heads.cli._flags import add_device_arguments, add_settings_argument
+from heads.cli._flags import add_measure_arguments
 from heads.config.analyses import ConfidenceSettings
 from heads.config.settings import section
 from heads.model.folder import load_model
@@ -17,12 +16,7 @@ from heads.training.devices import label_of, pick
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Flags of `python -m heads confidence`."""
-    parser.add_argument("--model", type=Path, required=True, help="folder of a trained model")
-    add_settings_argument(parser)
-    parser.add_argument("--source", type=Path, required=True, help="token file of the source sentences")
-    parser.add_argument("--target", type=Path, required=True, help="token file of the reference translations")
-    parser.add_argument("--out", type=Path, required=True, help="table to write")
-    add_device_arguments(parser)
+    add_measure_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> str:

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from heads.base.files import settings_given, write_text
-from heads.config.settings import section
-from heads.config.trainings import HardConcrete
+from heads.base.files import write_text
+from heads.config.settings import gates_given
 from heads.explore.content import content
 from heads.explore.page import page
 
@@ -20,11 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--runs", required=True, nargs="+", type=Path, help="folders results/EXPERIMENT/RUN")
     parser.add_argument("--tables", nargs="*", type=Path, default=[], help="files table_NAME.tsv")
     parser.add_argument(
-        "--gates",
-        required=True,
-        type=settings_given,
-        metavar="JSON|FILE",
-        help="hard_concrete of each experiment's gates",
+        "--gates", required=True, type=gates_given, help="hard_concrete of each experiment's gates, JSON"
     )
     parser.add_argument("--figures", nargs="*", type=Path, default=[], help="pictures that claims lead to")
     parser.add_argument("--out", required=True, type=Path, help="the HTML file to write")
@@ -37,6 +32,5 @@ def run(arguments: argparse.Namespace) -> None:
         path.stem.removeprefix("table_"): pd.read_csv(path, sep="\t", dtype=texts, keep_default_na=True)
         for path in arguments.tables
     }
-    gates = {name: section(HardConcrete, content) for name, content in arguments.gates.items()}
     figures = [os.path.relpath(path, arguments.out.parent) for path in arguments.figures]
-    write_text(arguments.out, page(content(arguments.runs, tables, gates, figures)))
+    write_text(arguments.out, page(content(arguments.runs, tables, arguments.gates, figures)))

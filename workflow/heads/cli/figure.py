@@ -9,11 +9,10 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from heads.base.files import UserError, settings_given
+from heads.base.files import UserError
 from heads.base.runs import run_of
 from heads.cli._flags import add_compared_argument
-from heads.config.settings import section
-from heads.config.trainings import GatesSettings
+from heads.config.settings import gates_given
 from heads.figures.alignment import alignment_heads
 from heads.figures.closing import gates_closing, write_animation
 from heads.figures.cross_attention import cross_attention
@@ -69,7 +68,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         help=f"folders results/EXPERIMENT/RUN of one experiment; of several for {', '.join(ACROSS)}",
     )
-    parser.add_argument("--settings", type=settings_given, help=f"settings of gates ({', '.join(FROM_SETTINGS)})")
+    parser.add_argument(
+        "--gates", type=gates_given, help=f"hard_concrete by experiment, JSON ({', '.join(FROM_SETTINGS)})"
+    )
     add_compared_argument(parser)
     parser.add_argument("--out-pdf", required=True, type=Path, help="the PDF to write")
     parser.add_argument("--out-png", required=True, type=Path, help="the PNG to write")
@@ -85,11 +86,11 @@ def run(arguments: argparse.Namespace) -> None:
         raise UserError(f"--runs names the experiments {' and '.join(experiments)}: draw one experiment at a time.")
     if arguments.out_gif and arguments.name not in ANIMATED:
         raise UserError(f"{arguments.name} has no animation: leave out --out-gif.")
-    if (arguments.settings is not None) != (arguments.name in FROM_SETTINGS):
-        raise UserError(f"--settings belongs to {', '.join(FROM_SETTINGS)} and to no other figure.")
+    if (arguments.gates is not None) != (arguments.name in FROM_SETTINGS):
+        raise UserError(f"--gates belongs to {', '.join(FROM_SETTINGS)} and to no other figure.")
     others: list[Any] = [load_reference(name) for name in need.reference]
-    if arguments.settings:
-        others.append(section(GatesSettings, arguments.settings["gates"]).hard_concrete)
+    if arguments.gates:
+        others.append(arguments.gates[experiments[0]])
     names = ", ".join(experiments)
     with styled():
         save(FIGURES[arguments.name](frames, *others, names), arguments.out_pdf, arguments.out_png)

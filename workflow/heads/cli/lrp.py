@@ -7,7 +7,7 @@ from pathlib import Path
 
 from heads.analysis.lrp.rows import COLUMNS, CONSERVATION_COLUMNS, generated, relevance_rows
 from heads.base.files import write_tsv
-from heads.cli._flags import add_device_arguments, add_settings_argument
+from heads.cli._flags import add_measure_arguments
 from heads.config.analyses import LrpSettings
 from heads.config.settings import section
 from heads.model.folder import load_model
@@ -17,13 +17,8 @@ from heads.training.devices import label_of, pick
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Flags of `python -m heads lrp`."""
-    parser.add_argument("--model", type=Path, required=True, help="folder of a trained model")
-    add_settings_argument(parser)
-    parser.add_argument("--source", type=Path, required=True, help="token file of the source sentences")
-    parser.add_argument("--target", type=Path, required=True, help="token file of the references: which pairs count")
-    parser.add_argument("--out", type=Path, required=True, help="table of heads to write")
+    add_measure_arguments(parser)
     parser.add_argument("--conservation", type=Path, required=True, help="table of what every sub-layer kept, to write")
-    add_device_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> str:

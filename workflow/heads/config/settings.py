@@ -11,13 +11,14 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, TypeVar, get_type_hints
 
-from heads.base.files import UserError
+from heads.base.files import UserError, settings_given
 from heads.base.names import CHOICE_SCOPE, CLASSIFICATION, KINDS_OF, TASK
 from heads.config.checks import check_together, sized_by_settings
 from heads.config.corpora import check_corpus, task_of
 from heads.config.experiment import Config, Experiment
 from heads.config.fields import Closed
 from heads.config.messages import nearest, validated
+from heads.config.trainings import HardConcrete
 
 STAGE_SECTIONS: dict[str, tuple[str, ...]] = {
     "bpe": ("bpe",),
@@ -75,6 +76,11 @@ def section(kind: type[Section], content: Mapping[str, Any]) -> Section:
         for key, value in content.items()
     }
     return kind(**values)
+
+
+def gates_given(word: str) -> dict[str, HardConcrete]:
+    """The distribution of gates by experiment, from JSON or a YAML file of `{EXPERIMENT: {temperature: ...}}`."""
+    return {name: section(HardConcrete, content) for name, content in settings_given(word).items()}
 
 
 def merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:

@@ -95,6 +95,7 @@ def _places(corpus: ExamplesCorpus, part: Table, first: Sequence[str]) -> _Place
     columns = corpus.columns
 
     def place(column: int | str) -> int:
+        """The number of a column, from 0."""
         if isinstance(column, int):
             if column < len(first):
                 return column

@@ -238,6 +238,7 @@ class Layer(nn.Module):
         self.index = index
 
         def attention(kind: str) -> Attention:
+            """An attention of this kind with the heads that the layer has of it."""
             heads = len(shape.live_heads[kind][index])
             return Attention(
                 shape.width, heads, shape.head_width, shape.attention_dropout, biases=shape.attention_biases

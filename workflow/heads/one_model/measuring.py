@@ -225,9 +225,8 @@ class Measuring:
 
     def _causal(self) -> None:
         """Fit causal gates, and mask at once what they call irrelevant or interfering, and as many random heads."""
-        batches = list(self.batches(600))
-        order = np.random.default_rng(1).permutation(len(batches))
-        rows = causal_rows(self.model, [batches[place] for place in order], CausalSettings(updates=60))
+        settings = CausalSettings(updates=60)
+        rows = causal_rows(self.model, list(self.batches(settings.batch_tokens)), settings)
         write_tsv(self.run / CAUSAL_FILE, rows, CAUSAL_COLUMNS)
         heads = self.model.shape.heads()
         called = {effect: [head for head, row in zip(heads, rows, strict=True) if row["effect"] == effect] for effect in

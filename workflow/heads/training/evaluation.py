@@ -28,6 +28,7 @@ def evaluation(
 
     @torch.no_grad()
     def evaluate(model: Encoder, gates: Gates | None) -> dict[str, float]:
+        """Dev loss and, where it is asked for, dev BLEU or accuracy, by name."""
         loss, _ = measured(model, pairs, gates, settings, device)
         scores = {"dev_loss": loss}
         if settings.dev_bleu_sentences and isinstance(model, Transformer):
@@ -53,6 +54,7 @@ def classification(pairs: Pairs, settings: TrainingSettings, device: torch.devic
 
     @torch.no_grad()
     def evaluate(model: Encoder, gates: Gates | None) -> dict[str, float]:
+        """Dev loss and, where it is asked for, dev BLEU or accuracy, by name."""
         loss, right = measured(model, pairs, gates, settings, device)
         return {"dev_loss": loss, "dev_accuracy": round(100 * right, 2)}
 
@@ -64,6 +66,7 @@ def fidelity(pairs: Pairs, first: Encoder, settings: TrainingSettings, device: t
 
     @torch.no_grad()
     def evaluate(model: Encoder, gates: Gates | None) -> dict[str, float]:
+        """Dev loss and, where it is asked for, dev BLEU or accuracy, by name."""
         batches = pairs.in_order(settings.micro_batch_tokens)
         mean = float(torch.cat([drift(model, first, batch.to(device), gates) for _, batch in batches]).mean())
         return {"dev_loss": mean, "dev_cosine": round(100 * (1 - mean), 2)}

@@ -190,6 +190,7 @@ def turned(shape: ModelShape) -> Callable[[Tensor, str], Tensor]:
         order = torch.cat([order[::2], order[1::2]])
 
     def turn(value: Tensor, name: str) -> Tensor:
+        """A weight of this name with its columns in Marian's order."""
         writes = "norm" in name or ".output." in name or ".outer." in name
         axes = [0] if writes else [1] if value.dim() == 2 else []
         for axis in axes:

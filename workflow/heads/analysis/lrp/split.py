@@ -80,10 +80,12 @@ def normalisation(slope: Tensor) -> SplitMap:
     turned = bool(below.any())
 
     def products(x: Tensor) -> tuple[Tensor, Tensor]:
+        """Raising and lowering sums of the inputs' contributions to each output."""
         own, others = x * (1 - 1 / width), (x.sum(-1, keepdim=True) - x) / width
         return above * own - below * others, below * own - above * others
 
     def products_back(y: Tensor) -> tuple[Tensor, Tensor]:
+        """The transposed products: what each input gets of the outputs' shares, by the sign of its weight."""
         positive, negative = y * first(above, y), y * first(below, y) if turned else None
         others = (positive - positive.sum(-1, keepdim=True)) / width
         positive = positive * (1 - 1 / width)
@@ -124,6 +126,7 @@ class SignSplit(Multipliers):
         kept = ended if ended.any() else None
 
         def split(multiplier: Tensor, account: Account) -> tuple[Tensor, Tensor | None]:
+            """The multipliers of raising and of lowering contributions, None where nothing lowers."""
             if kept is not None:
                 account.absorb((multiplier * first(kept, multiplier)).flatten(3).sum(-1))
             lowering = None if down is None else multiplier * first(down, multiplier)
