@@ -18,6 +18,7 @@ from PIL import Image
 
 from fake_results import World, write_results
 from heads.__main__ import main
+from heads.base.criteria import MEASURED_IN, RANDOM
 from heads.base.files import read_yaml
 from heads.base.names import ATTENTIONS, TRANSLATION
 from heads.cli.figure import FIGURES
@@ -25,6 +26,7 @@ from heads.config.analyses import LrpSettings
 from heads.config.trainings import HardConcrete
 from heads.figures import closing, importance, maps, pruning
 from heads.figures.needs import ACROSS, ANIMATED, FROM_SETTINGS, NEEDS
+from heads.figures.selection import STYLES
 from heads.figures.style import FUNCTION_COLOURS, styled
 from heads.tables.measures import measures_table
 from heads.tables.reading import SCORED, Frames, load_reference, load_runs
@@ -342,6 +344,19 @@ def test_layers_are_gathered_in_thirds(tmp_path: Path) -> None:
     one = table[(table["lam"] == "0.1") & (table["attention"] == "dec_enc") & (table["layers"] == "3+4")]
     live = model[(model["lam"] == "0.1") & (model["attention"] == "dec_enc") & model["layer"].isin([2, 3])]["live"]
     assert (one["heads"].item(), one["of"].item()) == (live.sum(), 4)
+
+
+def test_the_layers_of_a_shallow_decoder_stand_apart_under_a_deep_encoder(tmp_path: Path) -> None:
+    runs = write_results(tmp_path / "grown", World(layers=6, heads=2, lams=("0.1",), scratch=False))
+    model = load_runs(NEEDS["heads_by_layer"], runs)["model.json"]
+    shallow = model[(model["attention"] == "enc_self") | (model["layer"] < 2)]
+    assert set(pruning.decoder_layers(shallow)["layers"]) == {"1", "2"}
+
+
+def test_every_way_to_choose_heads_that_is_measured_has_a_line_of_its_own() -> None:
+    assert {*MEASURED_IN} - {RANDOM} <= {*STYLES}, "random is a band"
+    looks = [str(style) for style in dict(STYLES.values()).values()]
+    assert len(set(looks)) == len(looks)
 
 
 def gates_frame() -> Frames:

@@ -198,18 +198,19 @@ def _from_zero(axes: Axes, x: float, y: float) -> None:
 
 
 def decoder_layers(model: pd.DataFrame) -> pd.DataFrame:
-    """Live decoder heads of each run in the lower, middle and upper third of its layers, as the paper has layer pairs.
+    """Live decoder heads of each run in the lower, middle and upper third of the decoder's layers, the paper's pairs.
 
     Columns: attention, layers (such as "1+2"), heads, of, pruned (of all heads). Layers that do not divide by three
     stand alone.
     """
-    count = int(model["layer"].max()) + 1
+    decoder = model[model["attention"] != "enc_self"]
+    count = int(decoder["layer"].max()) + 1  # which may be another number than the encoder has
     group = count // 3 if count % 3 == 0 else 1
     names = {first // group: "+".join(str(first + k + 1) for k in range(group)) for first in range(0, count, group)}
     totals = heads_left(model).assign(pruned=lambda left: left["of"] - left["total"])
     keys = list(RUN_COLUMNS)
-    decoder = model[model["attention"] != "enc_self"].assign(layers=lambda rows: (rows["layer"] // group).map(names))
-    grouped = decoder.groupby([*keys, "attention", "layers"], sort=False)["live"].agg(heads="sum", of="size")
+    named = decoder.assign(layers=lambda rows: (rows["layer"] // group).map(names))
+    grouped = named.groupby([*keys, "attention", "layers"], sort=False)["live"].agg(heads="sum", of="size")
     return grouped.reset_index().merge(totals[[*keys, "pruned"]], on=keys)
 
 
