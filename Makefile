@@ -78,15 +78,16 @@ $(FIREFOX): .venv/run-installed
 	  'corpora={$(CORPUS)-$(PAIR): {$(DISTILLED) $(if $(TREES),trees: "$(TREES)"$(comma)) $(if $(TEXT),dev: $(call TEXTS,dev)$(comma) test: $(call TEXTS,test))}}'
 
 # MiniLM, a pretrained BERT of 72 heads, from the package that is installed with it: fine-tuned and pruned on the grammar's pairs;
-# on SICK's, with {train,dev,test}.tsv.gz in the folder TEXT; or on those of another task by its name, such as TASK=mnli.
+# on SICK's, with {train,dev,test}.tsv.gz in the folder TEXT, or with TASK=grammar-sick on the grammar's and tested on SICK's too;
+# or on those of another task by its name, such as TASK=mnli.
 TASK = $(if $(TEXT),sick)
-TSV = $(1): [{table: "$(TEXT)/$(1).tsv.gz"}]
-SICK = columns: {label: entailment_judgment}$(comma) \
-  $(call TSV,train)$(comma) $(call TSV,dev)$(comma) $(call TSV,test)$(comma)
+TSV = $(2): [{table: "$(TEXT)/$(1).tsv.gz"}]
+OF_TEXT = $(if $(TEXT),columns: {label: entailment_judgment}$(comma) $(1)$(comma)) $(if $(TREES),trees: "$(TREES)")
+SICK = $(call OF_TEXT,$(call TSV,train,train)$(comma) $(call TSV,dev,dev)$(comma) $(call TSV,test,test))
 
 bert: .venv/run-installed
 	@$(BIN)/python -m heads progress --cores $(CORES) -- --config 'run=[minilm$(if $(TASK),-$(TASK))]' \
-	  'corpora={sick: {$(if $(TEXT),$(SICK)) $(if $(TREES),trees: "$(TREES)")}}'
+	  'corpora={sick: {$(SICK)}, grammar-sick: {$(call OF_TEXT,$(call TSV,test,out_of_domain))}}'
 
 # Both at once: the checks take one core for a while, the tests do not always have work for all.
 test: .venv/test-installed

@@ -300,6 +300,7 @@ def test_every_corpus_of_examples_in_config_yaml_can_be_read_and_says_where_it_c
         "mrpc": {"different", "same"},
         "snli": inference,
         "sick": inference,
+        "grammar-sick": inference,
     }
     assert all(downloads_of(corpora[name]) for name in found)
 
