@@ -120,6 +120,15 @@ def test_relations_come_from_the_trees_that_are_given(experiment: Experiment, tm
     assert "syntactic_gain" not in without or without["syntactic_gain"].isna().all()
 
 
+def test_the_page_shows_the_attention_of_chosen_sentences(inspected: Path, tmp_path: Path) -> None:
+    model, text = (str(inspected.parent / name) for name in ("model", "text.en"))
+    page = str(tmp_path / "h.html")
+    assert main(["inspect", model, text, "-o", page, "--masked", "2", "--show", "5", "3"]) == 0
+    shown = content(Path(page))["sentences"]
+    assert [" ".join(one["words"][: len(TEXT[4].split())]) for one in shown[:1]] == [TEXT[4]]
+    assert [" ".join(one["words"][: len(TEXT[2].split())]) for one in shown[1:]] == [TEXT[2]]
+
+
 def row(**changes: Any) -> dict[str, Any]:
     return {"roles": [], "values": {"confidence": 0.375}, "score_change": 0.0, "score_change_low": 0.0,
             "score_change_high": 0.0} | changes  # fmt: skip
@@ -172,6 +181,7 @@ def test_what_masking_costs_in_words(change: tuple[float, ...], told: str) -> No
         ([], (), "The text has no sentence: give a file with one a line."),
         (TEXT, ("--references", "{references}"), "The text has 6 lines and its references 2: give as many."),
         (TEXT, ("-o", "{folder}/heads.tsv"), "is the page, and ends in .html"),
+        (TEXT, ("--show", "6", "7"), "There is no sentence 7 to show: 6 are read."),
     ],
 )
 def test_what_cannot_be_inspected_gets_a_sentence(

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 import yaml
@@ -18,10 +19,13 @@ from stanza.models.common.utils import ud_scores
 from heads.__main__ import main
 from heads.base.files import UserError, read_tsv, write_lines
 from heads.config.trainings import ParserSettings
+from heads.one_model.inspecting import inspect
+from heads.syntax import parsing
 from heads.syntax.attachment_scores import attachment_rows
 from heads.syntax.conllu import Sentence, Word, place, read_conllu, write_conllu
 from heads.syntax.parsing import evenly, open_models, parse, train_models
 from heads.syntax.tokenising import words_of_text
+from model_folders import SOURCE, write_experiment
 
 CPU = torch.device("cpu")
 TINY = ParserSettings(
@@ -240,6 +244,21 @@ def test_text_is_cut_into_words_and_parsed(trained: Path) -> None:
     parsed = parse_by_command(trained, "--text", "text")
     assert [tree.text for tree in parsed] == ["You don't like cats.", "I see cats."]
     assert [token.form for token in parsed[0]] == ["You", "do", "n't", "like", "cats", "."]
+
+
+def test_a_model_is_inspected_by_the_trees_that_stanza_makes(
+    trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parsing, "DEFAULT_MODEL_DIR", str(trained / "model"))
+    model, text = write_experiment(tmp_path / "tiny").baseline, [*SOURCE, "cats see a small dog ."] * 40
+    trees = parse(open_models(trained / "model", "en", CPU), [words_of_text(line) for line in text])
+    write_conllu(tmp_path / "trees.conllu", trees)
+    by_stanza = inspect(model, text, stanza="en", masked=1, device="cpu").heads
+    given = inspect(model, text, trees=tmp_path / "trees.conllu", masked=1, device="cpu").heads
+    pd.testing.assert_frame_equal(by_stanza, given)
+    assert by_stanza[by_stanza["attention"] == "enc_self"]["syntactic_gain"].notna().all()
+    with pytest.raises(UserError, match="is no folder of Stanza models for pt"):
+        inspect(model, text, stanza="pt", masked=1, device="cpu")
 
 
 def test_nothing_is_trained_into_a_folder_that_is_there(trained: Path) -> None:

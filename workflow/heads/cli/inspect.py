@@ -23,6 +23,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", type=Path, required=True, help="page to write, such as heads.html")
     parser.add_argument("--references", type=Path, help="their translations or labels; without them the model's own")
     parser.add_argument("--trees", type=Path, help="treebank of the source language, CoNLL-U, for syntactic heads")
+    parser.add_argument("--stanza", default="", metavar="LANGUAGE", help="or let its models parse the text, such as en")
+    parser.add_argument(
+        "--show", type=int, nargs="+", default=(), metavar="N", help="sentences whose attention is shown, from 1"
+    )
     parser.add_argument("--sentences", type=int, default=200, help="read so many at most (200)")
     parser.add_argument(
         "--masked", type=int, default=Text.masked, help=f"mask each head alone in so many ({Text.masked})"
@@ -47,6 +51,8 @@ def run(arguments: argparse.Namespace) -> None:
             sentences,
             references=references,
             trees=arguments.trees,
+            stanza=arguments.stanza,
+            shown=arguments.show,
             masked=arguments.masked,
             causal=arguments.causal,
             prefix=arguments.prefix,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import torch
 from heads.analysis.maps_of_text import maps_of_lines, maps_of_sentences
 from heads.analysis.masking import classified
 from heads.analysis.metrics import ACCURACY, BLEU, COSINE, labels_scored
+from heads.base.files import read_lines, write_lines
 from heads.config.analyses import MapsSettings, TranslateSettings
 from heads.model.encoder import Encoder
 from heads.model.shape import ModelShape
@@ -51,9 +53,23 @@ def score_of_answers(
     return BLEU.name, score_of_texts(answers, references, GREEDY)
 
 
-def maps_of_any(model: Encoder, bpe: Path) -> list[dict[str, Any]]:
-    """Attention of some sentences of a text that lies in a folder with its vocabularies and answers."""
+def maps_of_any(model: Encoder, bpe: Path, shown: Sequence[int] = ()) -> list[dict[str, Any]]:
+    """Attention of some sentences of a text that lies in a folder with its vocabularies and answers.
+
+    shown: their numbers, from 1; without any, the first of a fitting length.
+    """
     source, target = (bpe / name for name in VOCABULARIES)
+    text, answers, settings = bpe / "source.txt", bpe / "target.txt", MAPS
+    if shown:
+        settings = MapsSettings(sentences=len(shown), min_words=1, max_words=sys.maxsize)
+        text, answers = (_chosen(path, shown) for path in (text, answers))
     if isinstance(model, Transformer):
-        return maps_of_sentences(model, source, target, bpe / "source.txt", MAPS, GREEDY)
-    return maps_of_lines(model, source, target, bpe / "source.txt", bpe / "target.txt", None, MAPS, GREEDY.batch_tokens)
+        return maps_of_sentences(model, source, target, text, settings, GREEDY)
+    return maps_of_lines(model, source, target, text, answers, None, settings, GREEDY.batch_tokens)
+
+
+def _chosen(path: Path, numbers: Sequence[int]) -> Path:
+    """A file beside a text with those of its lines, counted from 1."""
+    lines, chosen = read_lines(path), path.with_name(f"shown.{path.name}")
+    write_lines(chosen, [lines[number - 1] for number in numbers])
+    return chosen

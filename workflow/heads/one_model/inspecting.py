@@ -39,6 +39,8 @@ def inspect(
     *,
     references: Sequence[str] | None = None,
     trees: str | Path | None = None,
+    stanza: str = "",
+    shown: Sequence[int] = (),
     masked: int = Text.masked,
     causal: bool = False,
     prefix: str = "",
@@ -51,13 +53,15 @@ def inspect(
 
     model: a run of ours, an exported folder, Marian's own folder, one of transformers, a name on the hub, or
     firefox/en-pt. references: their translations or labels; without any the model's own stand in their place, and
-    scores are fidelity to them, as the cosine of vectors always is. trees: a CoNLL-U file, for syntactic heads. masked:
-    in so many sentences each head is masked alone. causal: fit causal gates as well (Nam et al. 2025), which takes
-    minutes more. prefix: what each source sentence begins with. languages: of source and target, as a model of many
-    calls them. Raises UserError for a model or text that cannot be used.
+    scores are fidelity to them, as the cosine of vectors always is. trees: a CoNLL-U file, for syntactic heads.
+    stanza: a language such as en, whose Stanza models parse the sentences where no trees are given. shown: numbers,
+    from 1, of the sentences whose attention the page shows. masked: in so many sentences each head is masked alone.
+    causal: fit causal gates as well (Nam et al. 2025), which takes minutes more. prefix: what each source sentence
+    begins with. languages: of source and target, as a model of many calls them. Raises UserError for a model or text
+    that cannot be used.
     """
     checked(sentences, references)
-    text = Text(sentences, references, Path(trees) if trees else None, masked, causal=causal)
+    text = Text(sentences, references, Path(trees) if trees else None, stanza, shown, masked=masked, causal=causal)
     name = shown_name(str(model))
     with opened(str(model), prefix, languages=languages) as folder, TemporaryDirectory() as place:
         run = Path(place) / "results" / name / "baseline" / "seed-1"

@@ -48,7 +48,7 @@ from heads.model.shape import FACTS
 from heads.model.sublayers import Gates
 from heads.model.transformer import Transformer
 from heads.one_model.answering import maps_of_any, score_of_answers, told_by
-from heads.syntax.conllu import write_conllu
+from heads.syntax.conllu import Sentence, write_conllu
 from heads.syntax.pharaoh import lines_of
 from heads.syntax.tokenising import words_of_text
 from heads.text.batches import Batch, Pairs, measured_pairs
@@ -90,6 +90,10 @@ class Text:
     sentences: Sequence[str]
     references: Sequence[str] | None = None
     trees: Path | None = None
+    stanza: str = ""
+    """The language whose Stanza models parse the sentences, where no trees are given."""
+    shown: Sequence[int] = ()
+    """Numbers, from 1, of the sentences whose attention is shown; without any, the first of a fitting length."""
     masked: int = 25
     """Of so many sentences each head is masked alone."""
     relevance: int = 10
@@ -113,6 +117,9 @@ class Measuring:
         shape = self.model.shape
         if self.text.causal and shape.alone:
             raise UserError("--causal is of models that translate: take it away.")
+        absent = [number for number in self.text.shown if not 1 <= number <= len(self.text.sentences)]
+        if absent:
+            raise UserError(f"There is no sentence {absent[0]} to show: {len(self.text.sentences)} are read.")
         self._lay_out()
         skipped = (*(OF_TRANSLATORS if shape.alone else ()), *(OF_ANSWERS if shape.embeds else ()))
         for what, stage in (STEPS | (CAUSAL if self.text.causal else {})).items():
@@ -173,15 +180,22 @@ class Measuring:
         write_tsv(self.run / "confidence.tsv", confidence(self.model, self.batches(2048)), CONFIDENCE_COLUMNS)
 
     def _roles(self) -> None:
-        """By the trees that are given, or else by the place of words alone."""
+        """By the trees that are given or that Stanza makes, or else by the place of words alone."""
         trees, settings = self.text.trees, ROLES
         if trees is None:
-            settings, trees = WITHOUT_TREES, self.bpe / "words.conllu"
-            write_conllu(trees, map(words_of_text, self.text.sentences))
+            trees = self.bpe / "words.conllu"
+            words = [words_of_text(one) for line in self.text.sentences for one in line.split("\t")]
+            if self.text.stanza:
+                words = parsed(words, self.text.stanza, self.device)
+            else:
+                settings = WITHOUT_TREES
+            write_conllu(trees, words)
         source = vocabulary_of(self.bpe / VOCABULARIES[0])
         ranks = frequency_ranks(Tokens(self.bpe / "source.safetensors").ids, len(source))
         with redirect_stderr(StringIO() if settings is WITHOUT_TREES else sys.stderr):
-            rows = roles_on_trees(self.model, {"gold": trees}, source, ranks, settings)[0]
+            rows = roles_on_trees(
+                self.model, {"stanza" if self.text.stanza else "gold": trees}, source, ranks, settings
+            )[0]
         write_tsv(self.run / "roles.tsv", rows, ("trees", *ROLE_COLUMNS))
 
     def _cross_attention(self) -> None:
@@ -247,8 +261,15 @@ class Measuring:
         write_tsv(self.run / CHECK_FILE, check, CHECK_COLUMNS)
 
     def _maps(self) -> None:
-        found = maps_of_any(self.model, self.bpe)
+        found = maps_of_any(self.model, self.bpe, self.text.shown)
         write_text(self.run / "maps.json", json.dumps(found, ensure_ascii=False) + "\n")
+
+
+def parsed(words: Sequence[Sentence], language: str, device: torch.device) -> list[Sentence]:
+    """The trees that Stanza's own models of a language make of sentences. Raises UserError where there are none."""
+    from heads.syntax.parsing import open_models, own_models, parse  # Stanza may not be installed
+
+    return list(parse(open_models(own_models(), language, device), words))
 
 
 def checked(sentences: Sequence[str], references: Sequence[str] | None) -> None:

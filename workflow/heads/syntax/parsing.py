@@ -24,6 +24,7 @@ import torch
 from stanza.models import parser as parser_trainer
 from stanza.models import tagger as tagger_trainer
 from stanza.pipeline.core import PipelineRequirementsException
+from stanza.resources.common import DEFAULT_MODEL_DIR
 
 from heads.base.files import UserError, write_json
 from heads.config.trainings import ParserSettings
@@ -90,6 +91,11 @@ def train_models(
         default = {"pos": PACKAGE, "lemma": "identity", "depparse": PACKAGE}
         resources = {language: {"lang_name": language, **models, "packages": {"default": default}}}
         write_json(stage / "resources.json", resources)
+
+
+def own_models() -> Path:
+    """Where Stanza keeps what it downloads: STANZA_RESOURCES_DIR, or its folder in the home of the user."""
+    return Path(DEFAULT_MODEL_DIR)
 
 
 def open_models(folder: Path, language: str, device: torch.device) -> stanza.Pipeline:
