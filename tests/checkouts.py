@@ -6,7 +6,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -50,15 +49,14 @@ def checkout(folder: Path) -> Path:
     return folder
 
 
-def snakemake(folder: Path, *words: str, cold: bool = False) -> subprocess.CompletedProcess[str]:
+def snakemake(folder: Path, *words: str, hashes: str = "random") -> subprocess.CompletedProcess[str]:
     """Run Snakemake in a checkout and give what it said, standard error included.
 
-    It and its jobs are forked from a Python that has imported what they need, see `warm_python`, unless they are to be
-    cold. One that hangs is killed with all that it started, and the test fails.
+    It and its jobs are forked from a Python that has imported what they need and has this seed of hashes, see
+    `warm_python`. One that hangs is killed with all that it started, and the test fails.
     """
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    python = sys.executable if cold else warm_python()
-    command = [python, "-m", "snakemake", *words]
+    command = [warm_python(hashes), "-m", "snakemake", *words]
     with subprocess.Popen(
         command,
         cwd=folder,

@@ -3,7 +3,7 @@
 Most jobs of a tiny experiment, and most plans, take longer to import than to work. `python -m heads …`, `python -m
 snakemake …` and `python benchmarks/….py …` are handed to a server with their streams, folder and environment, and take
 it for their own interpreter; all else is the usual Python. What is forked shares the seed of hashes with its siblings,
-so tests of equal bytes need cold ones beside it.
+so tests of equal bytes need a second server, with another seed.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ sys.exit(status)
 
 
 @cache
-def warm_python() -> str:
-    """The program; its server ends with this process."""
+def warm_python(hashes: str = "random") -> str:
+    """The program; its server, whose seed of hashes this is, ends with this process."""
     folder = Path(tempfile.mkdtemp(prefix="warm"))
     address = folder / "socket"
     program = folder / "python"
@@ -62,7 +62,7 @@ def warm_python() -> str:
     program.chmod(0o755)
     server = subprocess.Popen(
         [sys.executable, __file__, str(address)],
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONHASHSEED": hashes},
         stdin=subprocess.PIPE,
         start_new_session=True,
     )

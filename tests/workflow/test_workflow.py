@@ -288,7 +288,7 @@ def test_the_same_seed_gives_the_same_models_and_tables_byte_for_byte(tiny_run: 
         made += [f"results/tiny/{run}/bleu.json" for run in runs if "gates" not in run]
         for name in made:
             (again / name).unlink()
-        done = snakemake(again, *made, *others, *asked, cold=True)
+        done = snakemake(again, *made, *others, *asked, hashes="7")
         assert done.returncode == 0, done.stdout[-3000:]
         for name in [*made, *others]:
             assert (again / name).stat().st_mtime > (tiny_run / name).stat().st_mtime, name
