@@ -52,9 +52,13 @@ sys.exit(status)
 """
 
 
-@cache
 def warm_python(hashes: str = "random") -> str:
     """The program; its server, whose seed of hashes this is, ends with this process."""
+    return _served(hashes)
+
+
+@cache
+def _served(hashes: str) -> str:
     folder = Path(tempfile.mkdtemp(prefix="warm"))
     address = folder / "socket"
     program = folder / "python"
