@@ -139,4 +139,4 @@ def _role_label(role: str, name: str) -> str:
         return relation_label(name, short=False)
     if role == "rare":
         return f"looks at the {name}" if name == "rarest" else f"looks at {name}"
-    return f"offset {name.replace('-', MINUS)} in {'words' if role == 'positional_words' else 'pieces'}"
+    return f"offset {name.replace('-', MINUS)} in {'words' if role == 'positional_words' else 'subwords'}"
