@@ -15,8 +15,8 @@ from heads.analysis.cross_attention_roles import (
     Looked,
     between_subwords,
     cross_attention_roles,
+    information_by,
     looked_at,
-    told_by,
 )
 from heads.config.analyses import AlignmentHeadsSettings
 from heads.syntax.alignment import Words
@@ -71,7 +71,10 @@ def test_the_best_aligner_links_for_all_others_and_the_next_best_one_for_itself(
         (0, 2): "0.5 written last", (0, 5): "0.2 being written", (1, 1): "0.5 written last", (1, 3): "0.5 written last",
     }  # fmt: skip
     assert 0.4 < shares(rows)[0, 5, "written last"] < 0.9
-    assert {row["told"] for row in rows} == {told_by(pairs, 1, "written last"), told_by(pairs, 0, "being written")}
+    assert {row["information"] for row in rows} == {
+        information_by(pairs, 1, "written last"),
+        information_by(pairs, 0, "being written"),
+    }
 
 
 @pytest.mark.parametrize("role", ROLES)
@@ -94,7 +97,7 @@ def test_what_a_head_tells_is_counted_in_all_other_sentences(head: int, role: st
             with_source = [t for s, t in others if s == source]
             p = (with_source.count(target) + p_target) / (len(with_source) + 1)
             nats.append(math.log(p / p_target) if p_target else 0.0)
-    assert told_by(pairs, head, role) == pytest.approx(sum(nats) / len(nats))
+    assert information_by(pairs, head, role) == pytest.approx(sum(nats) / len(nats))
 
 
 def test_a_role_has_no_case_where_there_is_no_such_word_or_no_link_and_looking_nowhere_is_a_miss() -> None:

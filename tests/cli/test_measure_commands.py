@@ -150,7 +150,7 @@ def test_known_heads_look_at_the_source_of_the_word_being_written_and_of_the_nex
 def test_without_links_heads_are_held_against_the_best_aligner_among_them(known: Known, tmp_path: Path) -> None:
     rows = looked(known, tmp_path)
     assert len(rows) == 18
-    assert all(row["linked_by"][:3] != f"{row['layer']}.{row['head']}" and row["told"] for row in rows.values())
+    assert all(row["linked_by"][:3] != f"{row['layer']}.{row['head']}" and row["information"] for row in rows.values())
     assert len({row["linked_by"] for row in rows.values()}) == 2
 
 

@@ -18,8 +18,8 @@ from heads.base.files import UserError, read_lines, write_lines
 from heads.base.targets import Target
 from heads.model.folder import load_folder
 from heads.one_model import shrinking
+from heads.one_model.prune_report import report_lines, wish_of
 from heads.one_model.shrinking import Loss, Wish, shrunk
-from heads.one_model.told import as_told, wish_of
 from heads.one_model.workplace import Workplace, splits_of
 from heads.translation.export import export
 from model_folders import Experiment, greedy, write_experiment
@@ -215,7 +215,7 @@ def test_what_speed_was_won_is_said_and_if_none_was_that(
     place = SimpleNamespace(baseline=experiment.baseline, text=lambda *_: tmp_path / "text")
     write_lines(tmp_path / "text", LINES[:3])
     lost = Loss(3, 80, 90, -10, -12, -8)
-    first, second = as_told(place, "enc_self", lost, {16: ratio})  # type: ignore[arg-type]
+    first, second = report_lines(place, "enc_self", lost, {16: ratio})  # type: ignore[arg-type]
     assert first.startswith("3 of 6 heads are left. On 3 held-out sentences")
     assert "80.0, and 90.0 with all heads" in first
     assert "-10.00 (95 % interval -12.00 to -8.00)" in first

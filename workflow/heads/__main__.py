@@ -64,12 +64,12 @@ def run(words: list[str]) -> int:
     program = "heads" if Path(sys.argv[0]).name == "heads" else "python -m heads"
     stages = sorted(module.name for module in pkgutil.iter_modules(cli.__path__) if not module.name.startswith("_"))
     if words[:1] == [STAGE]:
-        words, told = words[1:], "stages of the workflow: " + ", ".join(sorted({*stages} - {*FOR_PEOPLE}))
+        words, listed = words[1:], "stages of the workflow: " + ", ".join(sorted({*stages} - {*FOR_PEOPLE}))
     else:
         # Every job of the workflow comes this way: help is read from the commands where it is asked for.
-        told = _commands() if words[:1] in ([], ["-h"], ["--help"]) else ""
+        listed = _commands() if words[:1] in ([], ["-h"], ["--help"]) else ""
     parser = argparse.ArgumentParser(
-        prog=program, description=told, allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog=program, description=listed, allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("stage", choices=stages, metavar="COMMAND", help="its own flags: COMMAND --help")
     stage = parser.parse_args(words[:1]).stage

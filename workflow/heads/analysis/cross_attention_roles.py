@@ -6,11 +6,11 @@ largest weight. The role's share is that of steps where this is linked with targ
 head that looks mostly at the source's end sign looks nowhere.
 
 Links are given ones between words, each of which links all subwords of its two words; or else the model's own: its best
-aligner, the head and role whose source subword tells most of the subword that it would be linked with, links each of
-these with the subword that it looks at. The aligner itself is held against the best of the other heads. How much is
-told, in nats a subword, is the mean of log p(target | source) / p(target), where p counts the same steps of all other
-sentences, smoothed by one occurrence of each target subword's own share, so that a new pair tells nothing and not minus
-infinity. The more it is, the more can the model's own links be trusted.
+aligner, the head and role whose source subword has most information on the subword that it would be linked with, links
+each of these with the subword that it looks at. The aligner itself is held against the best of the other heads. The
+information, in nats a subword, is the mean of log p(target | source) / p(target), where p counts the same steps of all
+other sentences, smoothed by one occurrence of each target subword's own share, so that a new pair tells nothing and not
+minus infinity. The more it is, the more can the model's own links be trusted.
 
 Beside each share stands the best that one fixed offset could do on the same cases, source subword t + k in step t.
 Intervals are by bootstrap over pairs, the best offset found anew in every draw. A head has a role if the interval
@@ -49,7 +49,7 @@ COLUMNS = (
     "cases",
     "pairs",
     "linked_by",
-    "told",
+    "information",
     "holds",
 )
 ROLES = {"being written": 0, "written last": -1, "written next": 1}
@@ -79,7 +79,7 @@ class Aligner(NamedTuple):
 
     head: int
     role: str
-    told: float
+    information: float
 
 
 def looked_at(weights: NDArray[np.floating]) -> Whole:
@@ -99,13 +99,13 @@ def aligners(pairs: Sequence[Looked]) -> list[Aligner]:
     """Every head, by its place, under the role in which it tells most of the target subword; the best first."""
     best = []
     for head in range(pairs[0].at.shape[0]):
-        told = {role: told_by(pairs, head, role) for role in ROLES}
-        role = max(told, key=told.__getitem__)
-        best.append(Aligner(head, role, told[role]))
-    return sorted(best, key=lambda aligner: -aligner.told)
+        information = {role: information_by(pairs, head, role) for role in ROLES}
+        role = max(information, key=information.__getitem__)
+        best.append(Aligner(head, role, information[role]))
+    return sorted(best, key=lambda aligner: -aligner.information)
 
 
-def told_by(pairs: Sequence[Looked], head: int, role: str) -> float:
+def information_by(pairs: Sequence[Looked], head: int, role: str) -> float:
     """How much the source subword that a head looks at tells of the target subword that a role is about, in nats."""
     seen = [_seen(pair, head, role) for pair in pairs]
     joint, sources, targets = Counter[tuple[int, int]](), Counter[int](), Counter[int]()
@@ -163,7 +163,7 @@ def cross_attention_roles(
         for by, measured in ((first, others), (second, [first.head])):
             layer, number = heads[by.head]
             links, name = [linked_by(pair, by.head, by.role) for pair in pairs], f"{layer}.{number} {by.role}"
-            rows += _rows(pairs, links, role, heads, measured, settings, name, by.told)
+            rows += _rows(pairs, links, role, heads, measured, settings, name, by.information)
     return sorted(rows, key=lambda row: ([*ROLES].index(str(row["role"])), row["layer"], row["head"]))
 
 
@@ -175,7 +175,7 @@ def _rows(
     measured: Sequence[int],
     settings: AlignmentHeadsSettings,
     name: str,
-    told: float | None,
+    information: float | None,
 ) -> list[Row]:
     """Those heads under one role that are `measured`, by links of a name."""
     cases, hits = _hits(pairs, links, role)
@@ -186,7 +186,10 @@ def _rows(
     own, by_offset = shares[:, : len(measured)], shares[:, len(measured) :]
     best = by_offset.max(1, keepdims=True)
     (low, high), (gain_low, gain_high) = interval(own[1:]), interval((own - best)[1:])
-    beside, facts = (offsets[int(by_offset[0].argmax())], float(best[0, 0])), (int(sums[0, 0]), len(pairs), name, told)
+    beside, facts = (
+        (offsets[int(by_offset[0].argmax())], float(best[0, 0])),
+        (int(sums[0, 0]), len(pairs), name, information),
+    )
     rows: list[Row] = []
     for place, head in enumerate(measured):
         shown = (float(own[0, place]), float(low[place]), float(high[place]))

@@ -207,9 +207,9 @@ def _confusion(
 
 def _correlation(table: NDArray[np.float64]) -> float:
     """Matthews' correlation of a table of labels and references; 0 where one side has a single label throughout."""
-    total, told, wanted = table.sum(), table.sum(1), table.sum(0)
-    spread = float(np.sqrt((total**2 - told @ told) * (total**2 - wanted @ wanted)))
-    return float(table.trace() * total - told @ wanted) / spread if spread else 0.0
+    total, predicted, wanted = table.sum(), table.sum(1), table.sum(0)
+    spread = float(np.sqrt((total**2 - predicted @ predicted) * (total**2 - wanted @ wanted)))
+    return float(table.trace() * total - predicted @ wanted) / spread if spread else 0.0
 
 
 def labels_scored(labels: Sequence[str], references: Sequence[str]) -> dict[str, float]:

@@ -33,7 +33,7 @@ class UserError(Exception):
 
 
 @contextmanager
-def told_when_full(path: Path) -> Iterator[None]:
+def full_disk_named(path: Path) -> Iterator[None]:
     """Make a full disk, or a quota, an error of the user that names the file that was written."""
     try:
         yield
@@ -50,7 +50,7 @@ def atomic_path(path: Path) -> Iterator[Path]:
     sweep(path)
     temporary = path.with_name(f".{path.name}.{NODE}.{os.getpid()}.part")
     try:
-        with told_when_full(path):
+        with full_disk_named(path):
             yield temporary
             # Some writers make files that only their owner may read; others shall read results, as the umask allows.
             mask = os.umask(0)

@@ -22,9 +22,9 @@ COMMIT = "HEADS_COMMIT"
 
 def provenance() -> dict[str, Any]:
     """Commit of the code with a flag for uncommitted changes, and the versions of Python and key packages."""
-    told = os.environ.get(COMMIT, "")
-    commit = told.removesuffix("+") or _git("rev-parse", "HEAD") or "unknown"
-    changed = told.endswith("+") if told else bool(_git("status", "--porcelain", "--untracked-files=no"))
+    given = os.environ.get(COMMIT, "")
+    commit = given.removesuffix("+") or _git("rev-parse", "HEAD") or "unknown"
+    changed = given.endswith("+") if given else bool(_git("status", "--porcelain", "--untracked-files=no"))
     return {
         "commit": commit,
         "changed_since_commit": changed,

@@ -51,8 +51,8 @@ def run(arguments: argparse.Namespace) -> None:
             f"{arguments.model} is no folder: give that of a run in results/EXPERIMENT, or an exported one."
         )
     shape = shape_of(arguments.model)
-    told = {"sentences": sentences, "quantization": quantization, "alignment": arguments.alignment}
-    difference = export_any(arguments.model, arguments.out, form, **told)
+    options = {"sentences": sentences, "quantization": quantization, "alignment": arguments.alignment}
+    difference = export_any(arguments.model, arguments.out, form, **options)
     if shape.alone and difference is None:
         print(f"{arguments.out}: README.md in it says what it is", file=sys.stderr)
     elif difference is None:

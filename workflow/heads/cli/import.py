@@ -34,7 +34,7 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.output is None:
         print(fetched(arguments.pretrained.as_posix()))
         return
-    told = (arguments.prefix, arguments.labels, (arguments.source_language, arguments.target_language))
-    task = import_any(arguments.pretrained.as_posix(), arguments.output, *told)
+    options = (arguments.prefix, arguments.labels, (arguments.source_language, arguments.target_language))
+    task = import_any(arguments.pretrained.as_posix(), arguments.output, *options)
     if task == TRANSLATION:
         print(f"python -m heads translate --model {arguments.output} < source.txt", file=sys.stderr)

@@ -14,9 +14,9 @@ from pathlib import Path
 from heads.base.files import UserError, read_lines, write_text
 from heads.cli._flags import add_device_arguments, add_language_arguments
 from heads.one_model.inspecting import shown_name
+from heads.one_model.prune_report import report_lines, wish_of
 from heads.one_model.pruned_page import pruned_page
 from heads.one_model.shrinking import heads_of, shrunk, speed_won
-from heads.one_model.told import as_told, wish_of
 from heads.one_model.workplace import Workplace, fingerprint_of, splits_of
 from heads.translation.encoders_alone import export_any
 from heads.translation.export import FORMATS
@@ -61,6 +61,6 @@ def run(arguments: argparse.Namespace) -> None:
     shown = pruned_page(place, shown_name(arguments.model), wish.scope, tried, arguments.device, report)
     export_any(smaller, arguments.output, arguments.format)
     write_text(arguments.output.with_name(f"{arguments.output.name}.html"), shown)
-    for line in as_told(place, wish.scope, lost, speed_won(place, smaller, arguments.device, 1)):
+    for line in report_lines(place, wish.scope, lost, speed_won(place, smaller, arguments.device, 1)):
         report(line)
     place.remove()

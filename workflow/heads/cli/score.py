@@ -54,6 +54,6 @@ def run(arguments: argparse.Namespace) -> str:
         write_tsv(arguments.statistics, bleu_statistics(texts, references), COLUMNS)
     made = made_by(device=label_of(device), threads=arguments.threads)
     write_json(arguments.bleu, {**score, "against": arguments.against, "provenance": made})
-    told = (f"{name} {score[key]:.2f} {score[signature]}" for name, key, signature in SCORES)
-    print(f"{', '.join(told)}, against the {arguments.against}", file=sys.stderr)
+    scores = (f"{name} {score[key]:.2f} {score[signature]}" for name, key, signature in SCORES)
+    print(f"{', '.join(scores)}, against the {arguments.against}", file=sys.stderr)
     return label_of(device)

@@ -12,7 +12,7 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from heads.base.files import UserError, told_when_full
+from heads.base.files import UserError, full_disk_named
 from heads.cli._flags import add_device_arguments
 from heads.training.devices import pick
 from heads.translation.stream import open_translator, plain_lines, translated
@@ -62,7 +62,7 @@ def run(arguments: argparse.Namespace) -> None:
     block_lines = 1 if sys.stdin.isatty() else BLOCK_LINES
     try:
         for block in translated(source, translator, block_lines=block_lines, report=report):
-            with told_when_full(Path("the standard output")):
+            with full_disk_named(Path("the standard output")):
                 sys.stdout.buffer.write("".join(f"{line}\n" for line in block).encode())
                 sys.stdout.buffer.flush()
     except (BrokenPipeError, UserError) as error:

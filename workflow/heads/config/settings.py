@@ -159,9 +159,9 @@ def classifying(name: str, experiment: dict[str, Any], changes: Mapping[str, Any
 
 def stage_settings(experiment: Mapping[str, Any], stage: str) -> dict[str, Any]:
     """The part of a resolved experiment that one stage is given."""
-    told = {name: experiment[name] for name in STAGE_SECTIONS[stage]}
+    sections = {name: experiment[name] for name in STAGE_SECTIONS[stage]}
     if stage == "baseline":
-        told[stage] = {key: value for key, value in told[stage].items() if key not in OF_IMPORTS}
+        sections[stage] = {key: value for key, value in sections[stage].items() if key not in OF_IMPORTS}
     if stage in ("bpe", "imported_bpe", "imported") and TASK in experiment:
-        told[TASK] = experiment[TASK]
-    return told
+        sections[TASK] = experiment[TASK]
+    return sections

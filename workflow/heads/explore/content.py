@@ -119,7 +119,7 @@ def _experiment(
     task = TASK_OF[base["metric"]]
     against = "" if base["against"] == REFERENCES else f"against what the {base['against']} wrote, "
     metric = METRICS[base["metric"]] | ({"name": FIDELITY} if against and base["metric"] == BLEU else {})
-    told = (
+    size = (
         f"the likeliest label alone has {base['majority']:.1f} %" if base["metric"] == ACCURACY else base["signature"]
     )
     shown = SHOWN if ANSWER[task] else SHOWN[:-1]
@@ -133,7 +133,7 @@ def _experiment(
         "heads": int(models["head"].max()) + 1,
         "score": round(float(base["score"]), 2),
         "sentences_scored": int(base["sentences"]),
-        "signature": f"{against}{told}",
+        "signature": f"{against}{size}",
         "note": GROWN if models["grown"].any() else "",
         "measures": measures_of(task, metric["name"], own_tables.get("measures"), mine["alignment_heads.tsv"]),
         "table": head_rows(mine, own_tables),

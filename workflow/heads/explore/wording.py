@@ -93,8 +93,8 @@ def measure_of(column: str) -> dict[str, str] | None:
 def worded(measure: Mapping[str, str], task: str, score: str) -> dict[str, str]:
     """A measure in the words for models that are trained for this task and scored by this."""
     said = dict(measure)
-    for translated, told in {"BLEU": score, **(OF_LABELS if task != TRANSLATION else {})}.items():
-        said |= {part: said[part].replace(translated, told) for part in ("name", "what")}
+    for translated, meaning in {"BLEU": score, **(OF_LABELS if task != TRANSLATION else {})}.items():
+        said |= {part: said[part].replace(translated, meaning) for part in ("name", "what")}
     return said
 
 

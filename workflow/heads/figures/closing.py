@@ -36,11 +36,11 @@ def strips(gates: pd.DataFrame) -> dict[str, Strip]:
 
     gates: the frame of `gates.jsonl` of the runs of one experiment, scope and seed.
     """
-    told = pd.concat([gates[is_control(gates)].assign(target="λ 0"), pruned_by_gates(gates)])
-    placed = told.assign(place=told["attention"].map(ATTENTIONS.index)).sort_values(["place", "layer", "head"])
+    shown = pd.concat([gates[is_control(gates)].assign(target="λ 0"), pruned_by_gates(gates)])
+    placed = shown.assign(place=shown["attention"].map(ATTENTIONS.index)).sort_values(["place", "layer", "head"])
     shape = (-1, int(gates["head"].max()) + 1)
     found: dict[str, Strip] = {}
-    for target in in_order(told):
+    for target in in_order(shown):
         records = placed[placed["target"] == target].groupby("update")["p_open"]
         found[target] = {int(update): record.to_numpy(float).reshape(shape) for update, record in records}
     return found

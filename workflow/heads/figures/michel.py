@@ -135,10 +135,10 @@ def fig3(frames: Frames, experiment: str) -> Figure:
     rows = rows[rows["attention"] == "all"]
     title = f"Masking heads in the order of a score, experiment “{experiment}”{spread_note(rows)}"
     figure, (axes,) = new_figure(3.0, title, ncols=2, sharey=True)
-    told = (rows["metric"] == ACCURACY).any()
-    free = FREE_PERCENT[ACCURACY if told else BLEU]
+    classifies = (rows["metric"] == ACCURACY).any()
+    free = FREE_PERCENT[ACCURACY if classifies else BLEU]
     # Labels are guessed at worst, so that their curves leave room below.
-    foot, corner = (rows["score"].max(), "lower left") if told else (1, "upper right")
+    foot, corner = (rows["score"].max(), "lower left") if classifies else (1, "upper right")
     for each, styles in zip(axes, (ORDER_STYLES, FORM_STYLES), strict=True):
         _random(each, rows)
         for order, style in styles.items():

@@ -117,10 +117,10 @@ def _bin_items(path: Path, content: bytes) -> tuple[list[Item], bytes]:
     return items, gap
 
 
-def _name(path: Path, told: bytes) -> str:
+def _name(path: Path, written: bytes) -> str:
     """A tensor's name out of its bytes with the closing NUL."""
-    text = told[:-1]
-    if told[-1:] != b"\0" or not text or not text.isascii() or not text.decode("ascii").isprintable():
+    text = written[:-1]
+    if written[-1:] != b"\0" or not text or not text.isascii() or not text.decode("ascii").isprintable():
         raise UserError(f"{path} has a tensor without a proper name: {AGAIN}.")
     return text.decode("ascii")
 

@@ -64,7 +64,7 @@ def _models(folder: Path) -> list[Path]:
     return [path for path in sorted(folder.iterdir()) if _is_model(path)]
 
 
-def _told(folder: Path, key: str) -> list[list[Path]]:
+def _listed(folder: Path, key: str) -> list[list[Path]]:
     """Files of the folder that its settings list under a key; settings that are no YAML list nothing.
 
     Settings may name them by paths of the machine that they were written on.
@@ -83,7 +83,7 @@ def _told(folder: Path, key: str) -> list[list[Path]]:
 
 def _model(folder: Path) -> Path:
     """The only model of a folder, or the only one that settings name. Raises UserError where it is not clear."""
-    named = {path for paths in _told(folder, "models") for path in paths if _is_model(path)}
+    named = {path for paths in _listed(folder, "models") for path in paths if _is_model(path)}
     found = sorted(named) or _models(folder)
     if len(found) > 1:
         raise UserError(f"{folder} has several models, {_names(found)}: give the path of one.")
@@ -94,7 +94,7 @@ def _model(folder: Path) -> Path:
 
 def _vocabularies(folder: Path) -> tuple[Path, Path]:
     """SentencePiece models of source and target. Raises UserError where they are not clear, or are of another kind."""
-    pairs = {(paths[0], paths[1]) for paths in _told(folder, "vocabs") if len(paths) == 2}
+    pairs = {(paths[0], paths[1]) for paths in _listed(folder, "vocabs") if len(paths) == 2}
     found = sorted(folder.glob(f"*{SEGMENTER}"))
     sources, targets = ([path for path in found if path.name.startswith(start)] for start in (SOURCES, TARGETS))
     if len(pairs) != 1 and len(sources) == len(targets) == 1:
@@ -113,7 +113,7 @@ def _vocabularies(folder: Path) -> tuple[Path, Path]:
 
 def _shortlist(folder: Path) -> Path | None:
     """The only shortlist in binary form, or the only one that settings name."""
-    named = {path for paths in _told(folder, "shortlist") for path in paths if is_shortlist(path)}
+    named = {path for paths in _listed(folder, "shortlist") for path in paths if is_shortlist(path)}
     found = sorted(named) or [path for path in sorted(folder.glob("*.bin")) if is_shortlist(path)]
     return found[0] if len(found) == 1 else None
 

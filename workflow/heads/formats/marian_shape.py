@@ -87,33 +87,33 @@ class MarianShape:
 
 def shape_of(path: Path, options: Mapping[str, Any]) -> MarianShape:
     """What a model is by its options. Raises UserError, in the name of its file, for one that is not read."""
-    told = {**DEFAULTS, **options}
-    _check(path, told)
-    pre_norm, final_norm = _norms(path, told)
-    recurrent = told["transformer-decoder-autoreg"] == "rnn"
-    if recurrent and told["dec-cell"] != "ssru":
-        _refuse(path, "dec-cell", told["dec-cell"], "of recurrent layers only ssru is read")
-    sizes: Any = told.get("dim-vocabs")
+    options = {**DEFAULTS, **options}
+    _check(path, options)
+    pre_norm, final_norm = _norms(path, options)
+    recurrent = options["transformer-decoder-autoreg"] == "rnn"
+    if recurrent and options["dec-cell"] != "ssru":
+        _refuse(path, "dec-cell", options["dec-cell"], "of recurrent layers only ssru is read")
+    sizes: Any = options.get("dim-vocabs")
     if not isinstance(sizes, list) or len(sizes) != 2 or not all(map(_is_count, sizes)):
         _refuse(path, "dim-vocabs", sizes, "two sizes, of source and target, are wanted")
-    one_embedding = told["tied-embeddings-all"] or told["tied-embeddings-src"]
+    one_embedding = options["tied-embeddings-all"] or options["tied-embeddings-src"]
     if one_embedding and sizes[0] != sizes[1]:
         _refuse(path, "dim-vocabs", sizes, "one embedding for both sides wants one size")
     return MarianShape(
-        encoder_layers=told["enc-depth"],
-        decoder_layers=told["dec-depth"],
-        heads=told["transformer-heads"],
-        width=told["dim-emb"],
-        feed_forward=told["transformer-dim-ffn"],
-        activation=told["transformer-ffn-activation"],
+        encoder_layers=options["enc-depth"],
+        decoder_layers=options["dec-depth"],
+        heads=options["transformer-heads"],
+        width=options["dim-emb"],
+        feed_forward=options["transformer-dim-ffn"],
+        activation=options["transformer-ffn-activation"],
         pre_norm=pre_norm,
         final_norm=final_norm,
         recurrent=recurrent,
-        recurrent_norm=recurrent and told["layer-normalization"],
+        recurrent_norm=recurrent and options["layer-normalization"],
         vocabularies=(sizes[0], sizes[1]),
         one_embedding=one_embedding,
-        tied_output=told["tied-embeddings-all"] or told["tied-embeddings"],
-        output_bias=not told["output-omit-bias"],
+        tied_output=options["tied-embeddings-all"] or options["tied-embeddings"],
+        output_bias=not options["output-omit-bias"],
     )
 
 
@@ -154,22 +154,22 @@ def check_tensors(path: Path, file: MarianFile, model: MarianShape) -> None:
             raise UserError(f"{path}: {name} is {found[name]}, by its options {wanted[name]}: copy it again.")
 
 
-def _check(path: Path, told: Mapping[str, Any]) -> None:
+def _check(path: Path, options: Mapping[str, Any]) -> None:
     """Raises UserError for an option that is not read, or of which Marian itself would make nothing."""
     for key, values in KNOWN.items():
-        if told[key] not in values:
-            _refuse(path, key, told[key], f"only {' or '.join(map(str, values))} is read")
+        if options[key] not in values:
+            _refuse(path, key, options[key], f"only {' or '.join(map(str, values))} is read")
     for key in OFF:
-        if told.get(key):
-            _refuse(path, key, told[key], "only models without it are read")
+        if options.get(key):
+            _refuse(path, key, options[key], "only models without it are read")
     for key in COUNTS:
-        if not _is_count(told[key]):
-            _refuse(path, key, told[key], "a number above 0 is wanted")
+        if not _is_count(options[key]):
+            _refuse(path, key, options[key], "a number above 0 is wanted")
     for key in FLAGS:
-        if not isinstance(told[key], bool):
-            _refuse(path, key, told[key], "true or false is wanted")
-    if told["dim-emb"] % told["transformer-heads"] or told["dim-emb"] % 2:
-        _refuse(path, "dim-emb", told["dim-emb"], "one is wanted that is even and that transformer-heads divides")
+        if not isinstance(options[key], bool):
+            _refuse(path, key, options[key], "true or false is wanted")
+    if options["dim-emb"] % options["transformer-heads"] or options["dim-emb"] % 2:
+        _refuse(path, "dim-emb", options["dim-emb"], "one is wanted that is even and that transformer-heads divides")
 
 
 def _refuse(path: Path, key: str, value: object, wanted: str) -> None:
@@ -181,16 +181,18 @@ def _is_count(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value > 0
 
 
-def _norms(path: Path, told: Mapping[str, Any]) -> tuple[bool, bool]:
+def _norms(path: Path, options: Mapping[str, Any]) -> tuple[bool, bool]:
     """Whether norms come first, and whether each stack ends with one."""
     keys = [f"transformer-{name}" for name in ("preprocess", "postprocess", "postprocess-emb", "postprocess-top")]
-    before, after, embedding, top = (str(told[key]).replace("d", "") for key in keys)
+    before, after, embedding, top = (str(options[key]).replace("d", "") for key in keys)
     if (before, after) not in NORMS:
-        _refuse(path, keys[1], f"{told[keys[0]]} ... {told[keys[1]]}", "norms are wanted as '' ... dan, or n ... da")
+        _refuse(
+            path, keys[1], f"{options[keys[0]]} ... {options[keys[1]]}", "norms are wanted as '' ... dan, or n ... da"
+        )
     if embedding:
-        _refuse(path, keys[2], told[keys[2]], "nothing but dropout is wanted behind embeddings")
+        _refuse(path, keys[2], options[keys[2]], "nothing but dropout is wanted behind embeddings")
     if top not in ("", "n"):
-        _refuse(path, keys[3], told[keys[3]], "at most a norm is wanted")
+        _refuse(path, keys[3], options[keys[3]], "at most a norm is wanted")
     return NORMS[before, after], top == "n"
 
 

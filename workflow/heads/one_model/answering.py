@@ -29,7 +29,7 @@ UNITS = {BLEU.name: "BLEU", ACCURACY.name: "points of accuracy", COSINE.name: "p
 """What is lost of a metric, in words."""
 
 
-def told_by(model: Encoder, tokens: Tokens, target: Path, device: torch.device) -> Sequence[str]:
+def answered_by(model: Encoder, tokens: Tokens, target: Path, device: torch.device) -> Sequence[str]:
     """What a model writes of a text, greedily, or which labels it predicts; a word that is always the same for vectors.
 
     target: its vocabulary of answers.

@@ -47,7 +47,7 @@ from heads.model.folder import load_model
 from heads.model.shape import FACTS
 from heads.model.sublayers import Gates
 from heads.model.transformer import Transformer
-from heads.one_model.answering import maps_of_any, score_of_answers, told_by
+from heads.one_model.answering import answered_by, maps_of_any, score_of_answers
 from heads.syntax.conllu import Sentence, write_conllu
 from heads.syntax.pharaoh import lines_of
 from heads.syntax.tokenising import words_of_text
@@ -167,7 +167,9 @@ class Measuring:
         source, target = (opened(self.bpe / name) for name in VOCABULARIES)
         write_lines(self.bpe / "source.txt", self.text.sentences)
         encode_file(self.bpe / "source.txt", source, self.bpe / "source.safetensors")
-        answers = told_by(self.model, Tokens(self.bpe / "source.safetensors"), self.bpe / VOCABULARIES[1], self.device)
+        answers = answered_by(
+            self.model, Tokens(self.bpe / "source.safetensors"), self.bpe / VOCABULARIES[1], self.device
+        )
         references, against = self.text.references, REFERENCES
         if references is None:
             references, against = answers, UNPRUNED

@@ -16,7 +16,7 @@ from heads.base.names import SIDES, UNPRUNED
 from heads.base.targets import CONTROL, Target
 from heads.explore.page import page
 from heads.model.folder import load_model
-from heads.one_model.answering import maps_of_any, score_of_answers, told_by
+from heads.one_model.answering import answered_by, maps_of_any, score_of_answers
 from heads.one_model.measuring import Measuring, Text
 from heads.one_model.page import content_of
 from heads.one_model.shrinking import needs_control, run_of_target, smaller
@@ -61,7 +61,7 @@ def _answers(place: Workplace, model_folder: Path, run: Path, bpe: Path, device:
     if model.shape.embeds:
         whole = load_model(place.baseline).to(device)
         cosine = float(cosines(vectors(model, tokens, device), vectors(whole, tokens, device)).mean())
-    answers = told_by(model, tokens, bpe / VOCABULARIES[1], device)
+    answers = answered_by(model, tokens, bpe / VOCABULARIES[1], device)
     name, score = score_of_answers(model.shape, answers, read_lines(bpe / "target.txt"), cosine)
     write_json(run / f"{name}.json", {**score, "against": UNPRUNED})
     write_text(run / "maps.json", json.dumps(maps_of_any(model, bpe), ensure_ascii=False) + "\n")

@@ -12,7 +12,7 @@ from heads.base.files import UserError, read_json, write_json, write_lines
 from heads.base.names import SIDES, SPLITS
 from heads.model.folder import WEIGHTS, load_model
 from heads.model.shape import FACTS, shape_of
-from heads.one_model.answering import told_by
+from heads.one_model.answering import answered_by
 from heads.text.encoding import encode_file, opened
 from heads.text.vocabulary import Tokens
 from heads.training.devices import pick
@@ -35,13 +35,13 @@ class Workplace:
         self.folder = folder
         self.results = folder / "results" / "model"
         self.baseline, self.bpe = self.results / "baseline" / "seed-1", self.results / "bpe"
-        told = json.loads(json.dumps(asked))
-        if (folder / ASKED).is_file() and read_json(folder / ASKED) != told:
+        wanted = json.loads(json.dumps(asked))
+        if (folder / ASKED).is_file() and read_json(folder / ASKED) != wanted:
             raise UserError(
                 f"{folder} was left by a pruning of another model, text or size: go on with that or delete it."
             )
         folder.mkdir(parents=True, exist_ok=True)
-        write_json(folder / ASKED, told)
+        write_json(folder / ASKED, wanted)
 
     def lay_out(self, model: Path) -> None:
         """Copy the model and its vocabularies to where those of a run lie."""
@@ -86,8 +86,8 @@ class Workplace:
         write_lines(self.text(split, SIDES[0]), examples)
         encode_file(self.text(split, SIDES[0]), opened(self.bpe / VOCABULARIES[0]), self.tokens(split, SIDES[0]))
         on, tokens = pick(device, 1), Tokens(self.tokens(split, SIDES[0]))
-        told = told_by(load_model(self.baseline).to(on), tokens, self.bpe / VOCABULARIES[1], on)
-        write_lines(self.text(split, SIDES[1]), told)
+        answers = answered_by(load_model(self.baseline).to(on), tokens, self.bpe / VOCABULARIES[1], on)
+        write_lines(self.text(split, SIDES[1]), answers)
 
 
 def splits_of(lines: Sequence[str], most: int) -> dict[str, list[str]]:

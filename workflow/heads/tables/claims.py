@@ -110,12 +110,12 @@ def stated(*papers: pd.DataFrame) -> pd.DataFrame:
 def claim_row(claim: dict[str, object], finding: Finding, *, weak: bool = False) -> dict[str, object]:
     """What a claim states, what was found, and whether it holds, as COLUMNS; weak: as `too_weak` says of the model."""
     condition, limit = str(claim["condition"]), claim["limit"]
-    told = {name: claim[name] for name in ("metric", "claim", "measure", *PAPERS)}
+    shared = {name: claim[name] for name in ("metric", "claim", "measure", *PAPERS)}
     found = {name: getattr(finding, name) for name in ("ours", "of", "low", "high", "p_value", "chance")}
     verdict = holds(finding, condition, limit)  # type: ignore[arg-type]
     if verdict and weak and claim["floor"] == "yes":
         verdict = TOO_WEAK
-    return {**told, **found, "relative_percent": finding.relative, "holds_if": condition, "holds": verdict}
+    return {**shared, **found, "relative_percent": finding.relative, "holds_if": condition, "holds": verdict}
 
 
 def decided_claims(frames: Frames, *papers: pd.DataFrame) -> pd.DataFrame:

@@ -10,7 +10,7 @@ HEAD = ["experiment", "seed", "layer", "head"]
 COLUMNS = (
     *HEAD,
     *("role", "share", "low", "high", "offset", "offset_share", "gain_low", "gain_high"),
-    *("holds", "most", "cases", "pairs", "linked_by", "told"),
+    *("holds", "most", "cases", "pairs", "linked_by", "information"),
 )
 
 

@@ -51,9 +51,13 @@ SCORED = "score"
 def _score(path: Path) -> Iterator[Record]:
     content, metric = read_json(path), path.stem
     # Scores of before have neither chrF nor a copied source, and do not say what they are against.
-    told = dict.fromkeys(COLUMNS[SCORED]) | {"metric": metric, "against": REFERENCES, "signature": ""}
+    known = dict.fromkeys(COLUMNS[SCORED]) | {"metric": metric, "against": REFERENCES, "signature": ""}
     size = content["sentences" if metric == BLEU else "examples"]
-    yield told | {"score": content[metric], "sentences": size, **{key: content[key] for key in told if key in content}}
+    yield known | {
+        "score": content[metric],
+        "sentences": size,
+        **{key: content[key] for key in known if key in content},
+    }
 
 
 def _scored(path: Path) -> Iterator[Record]:
@@ -141,7 +145,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     ),
     "cross_attention_roles.tsv": (
         *("layer", "head", "role", "share", "low", "high", "offset", "offset_share"),
-        *("gain_low", "gain_high", "cases", "pairs", "linked_by", "told", "holds"),
+        *("gain_low", "gain_high", "cases", "pairs", "linked_by", "information", "holds"),
     ),
     "gates.jsonl": ("update", "attention", "layer", "head", "p_open"),
     "maps.json": ("maps",),
@@ -273,8 +277,8 @@ def pruned_by_gates(runs: pd.DataFrame) -> pd.DataFrame:
 
 def in_order(targets: pd.DataFrame) -> list[str]:
     """Each `target` of `pruned_by_gates` once: penalties rising, numbers of heads falling."""
-    told = targets.drop_duplicates("target")[["target", "lam", "keep"]].itertuples(index=False)
-    places = {word: Target.of_penalty(lam) if lam else Target.of_choice("gates", keep) for word, lam, keep in told}
+    listed = targets.drop_duplicates("target")[["target", "lam", "keep"]].itertuples(index=False)
+    places = {word: Target.of_penalty(lam) if lam else Target.of_choice("gates", keep) for word, lam, keep in listed}
     return sorted(places, key=places.__getitem__)
 
 

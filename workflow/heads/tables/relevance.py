@@ -64,8 +64,8 @@ def with_other_readings(claims: pd.DataFrame) -> pd.DataFrame:
     said = {_key(row, row["rule"]): row["holds"] for row in rows}
 
     def note(row: Mapping[Hashable, Any]) -> str:
-        told = {SIDE_BY_SIDE[other]: said.get(_key(row, other), row["holds"]) for other in others}
-        differing = {name: verdict or "not measured" for name, verdict in told.items() if verdict != row["holds"]}
+        verdicts = {SIDE_BY_SIDE[other]: said.get(_key(row, other), row["holds"]) for other in others}
+        differing = {name: verdict or "not measured" for name, verdict in verdicts.items() if verdict != row["holds"]}
         return ", ".join(f"{name}: {verdict}" for name, verdict in differing.items())
 
     noted = claims.copy()

@@ -59,13 +59,15 @@ def _compared(curves: Curves, run: tuple[object, ...]) -> dict[str, Any]:
     scratch, pruned = curves[run], _pruned_curve(curves, run)
     unpruned = curves.get((run[0], "baseline", "", "", "", "", run[-1]))
     last = int(scratch["update"].iloc[-1])
-    told: dict[str, Any] = {"updates_scratch": last, "dev_loss_fall_percent_scratch": fall_of(scratch, last)}
+    found: dict[str, Any] = {"updates_scratch": last, "dev_loss_fall_percent_scratch": fall_of(scratch, last)}
     for score, sign in BETTER.items():
         ends = {"unpruned": unpruned, "pruned": pruned, "scratch": scratch}
-        told |= {f"{score}_{name}": None if curve is None else curve[score].iloc[-1] for name, curve in ends.items()}
+        found |= {f"{score}_{name}": None if curve is None else curve[score].iloc[-1] for name, curve in ends.items()}
         if pruned is not None:
             there = scratch[sign * (scratch[score] - pruned[score].iloc[-1]) >= 0]["update"]
-            told[f"{score}_caught_up_at"] = None if there.empty else int(there.iloc[0])
+            found[f"{score}_caught_up_at"] = None if there.empty else int(there.iloc[0])
     before = scratch[scratch["update"] <= (1 - LAST) * last]
-    told["dev_bleu_rise_scratch"] = None if before.empty else scratch["dev_bleu"].iloc[-1] - before["dev_bleu"].iloc[-1]
-    return told
+    found["dev_bleu_rise_scratch"] = (
+        None if before.empty else scratch["dev_bleu"].iloc[-1] - before["dev_bleu"].iloc[-1]
+    )
+    return found

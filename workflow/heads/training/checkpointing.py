@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from heads.base.files import UserError, atomic_path, read_jsonl, told_when_full
+from heads.base.files import UserError, atomic_path, full_disk_named, read_jsonl
 from heads.model.checkpoint import load_tensors, save_tensors
 from heads.model.encoder import Encoder
 from heads.model.folder import WEIGHTS
@@ -148,7 +148,7 @@ class Unfinished:
         self._append("gates.jsonl", {"update": update, "lam": lam, "p_open": open_now})
 
     def _append(self, name: str, record: dict[str, Any]) -> None:
-        with told_when_full(self.folder / name), (self.folder / name).open("a", encoding="utf-8") as stream:
+        with full_disk_named(self.folder / name), (self.folder / name).open("a", encoding="utf-8") as stream:
             stream.write(json.dumps(record) + "\n")
 
     def snapshot(self, update: int, model: Encoder, keep: int) -> None:

@@ -94,7 +94,7 @@ def launch(processes: int, threads: int) -> None:
     """
     in_step = "SLURM_STEP_ID" in os.environ
     if in_step and os.environ.get("SLURM_NTASKS") == str(processes):
-        _told_by_srun()
+        _from_srun()
     if processes == 1 or "RANK" in os.environ:
         return
     command = ["-m", "heads", *sys.argv[1:]]
@@ -110,7 +110,7 @@ def launch(processes: int, threads: int) -> None:
     os.execvp(command[0], command)
 
 
-def _told_by_srun() -> None:
+def _from_srun() -> None:
     """Say in torch's words what srun says in its own; the first process's node is where the batch script runs."""
     environment = os.environ
     environment["RANK"], environment["WORLD_SIZE"] = environment["SLURM_PROCID"], environment["SLURM_NTASKS"]

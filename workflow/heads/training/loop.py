@@ -244,9 +244,9 @@ def train(training: Training, evaluate: Evaluate, unfinished: Unfinished) -> dic
             if number % plan.training.evaluate_every == 0 or last:
                 row["loss"] = float(np.mean(training.losses.take()))  # waits for a GPU, so that its time is measured
                 row["source_tokens_per_second"] = round(tokens / (time.monotonic() - clock))
-                told = {name: value.item() if isinstance(value, Tensor) else value for name, value in row.items()}
+                numbers = {name: value.item() if isinstance(value, Tensor) else value for name, value in row.items()}
                 scores = evaluate_once(training, evaluate)
-                unfinished.log({"update": number, "updates": plan.length.updates, **told, **scores})
+                unfinished.log({"update": number, "updates": plan.length.updates, **numbers, **scores})
                 stopped = training.stop_early(scores["dev_loss"]) or last
                 clock, tokens = time.monotonic(), 0
             keep(training, unfinished)

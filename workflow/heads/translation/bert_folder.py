@@ -122,15 +122,15 @@ def _of_words(folder: Path) -> dict[str, Any]:
         raise UserError(f"{folder} has neither {WORD_PIECES} nor {VOCAB}: copy one from where it is from.") from None
     except ValueError as error:
         raise UserError(f"{path} is not UTF-8 ({error}): copy it again.") from None
-    told = read_object(folder / TOKENIZER) if (folder / TOKENIZER).is_file() else {}
+    tokenizer = read_object(folder / TOKENIZER) if (folder / TOKENIZER).is_file() else {}
     numbers = {piece: number for number, piece in enumerate(pieces)}
     if len(numbers) < len(pieces):
         raise UserError(f"{path} has a subword twice: copy it again.")
     made = library().BertWordPieceTokenizer(
         numbers,
-        lowercase=told.get("do_lower_case", True),
-        strip_accents=told.get("strip_accents"),
-        handle_chinese_chars=told.get("tokenize_chinese_chars", True),
+        lowercase=tokenizer.get("do_lower_case", True),
+        strip_accents=tokenizer.get("strip_accents"),
+        handle_chinese_chars=tokenizer.get("tokenize_chinese_chars", True),
     )
     described: dict[str, Any] = json.loads(made.to_str())
     return described

@@ -118,11 +118,11 @@ def export_alone(folder: Path, out: Path, form: str = "folder", *, examples: Seq
     return difference
 
 
-def export_any(folder: Path, out: Path, form: str, *, sentences: Sequence[str] = (), **told: Any) -> float | None:
-    """Write any model of a run's folder to the new folder `out`, by `export`, which takes `told`, or `export_alone`."""
+def export_any(folder: Path, out: Path, form: str, *, sentences: Sequence[str] = (), **options: Any) -> float | None:
+    """Write any model of a run's folder to the new folder `out`: by `export`, with `options`, or by `export_alone`."""
     if shape_of(folder).alone:
         return export_alone(folder, out, form, examples=sentences)
-    return export(folder, out, form, sentences=sentences, **told)
+    return export(folder, out, form, sentences=sentences, **options)
 
 
 def _page(shape: ModelShape, facts: Mapping[str, Any], labels: Sequence[str], use: str) -> str:

@@ -75,8 +75,8 @@ def export(
             if form in OF_MARIAN:
                 difference = _write_marian(form, model, place / PRETRAINED, stage, pairs)
             else:
-                told = (quantization, aligning, searched_with(score, about), place / PRETRAINED)
-                difference = _write_other(form, model, vocabularies, stage, pairs, *told)
+                options = (quantization, aligning, searched_with(score, about), place / PRETRAINED)
+                difference = _write_other(form, model, vocabularies, stage, pairs, *options)
             write_tsv(stage / HEADS, head_rows(model.shape), COLUMNS)
             write_json(stage / "origin.json", facts["provenance"])
         # transformers' and Marian's folders have them by their own names.

@@ -71,16 +71,16 @@ def use_of(
 FOLDER is this one, and `model.json` lists the heads that are left. The command is there once `pip install .` was run in
 {code}."""
     beam, alpha = searched_with(score, about)
-    theirs, told = score is None and bool(about), about or {}
-    ends = str(told.get(EARLY_STOPPING, False)).lower()
-    how = _how(form, told).format(
+    theirs, origins = score is None and bool(about), about or {}
+    ends = str(origins.get(EARLY_STOPPING, False)).lower()
+    how = _how(form, origins).format(
         beam=beam,
         alpha=alpha,
         ours="as ours" if theirs else OURS.format(alpha=alpha),
         search=THEIR_SEARCH.format(ends=ends) if theirs else "",
-        languages=LANGUAGES.format(**told) if told.get("source_language") else "",
-        first=f'["{told["prefix"]}"] + ' if told.get("prefix") else "",
-        forced=FORCED.format(**told) if told.get("target_prefix") else "",
+        languages=LANGUAGES.format(**origins) if origins.get("source_language") else "",
+        first=f'["{origins["prefix"]}"] + ' if origins.get("prefix") else "",
+        forced=FORCED.format(**origins) if origins.get("target_prefix") else "",
     )
     return f"""{how}
 Written by {code}. When it was, no log-probability of a subword was further than {difference:.1e} nats from those of the

@@ -152,21 +152,23 @@ def _added(folder: Path, pieces: int) -> dict[str, int]:
     """Ids by name of subwords that were added; where a file only lists them, they follow the others in its order."""
     files = [read_object(folder / name) for name in (TOKENIZER, *LISTS) if (folder / name).is_file()]
     found: dict[str, int] = {}
-    for told in files:
-        for number, one in (told.get("added_tokens_decoder") or {}).items():
+    for tokenizer in files:
+        for number, one in (tokenizer.get("added_tokens_decoder") or {}).items():
             found[one["content"]] = int(number)
-        for one in told.get("added_tokens") or ():
+        for one in tokenizer.get("added_tokens") or ():
             found[one["content"]] = int(one["id"])
-        found |= {name: number for name, number in told.items() if isinstance(number, int) and LANGUAGE.fullmatch(name)}
+        found |= {
+            name: number for name, number in tokenizer.items() if isinstance(number, int) and LANGUAGE.fullmatch(name)
+        }
     if any(LANGUAGE.fullmatch(name) for name in found):
         return found
-    listed = next((names for told in files if (names := [*_listed(told)])), [])
+    listed = next((names for tokenizer in files if (names := [*_listed(tokenizer)])), [])
     return {**found, **{name: pieces + place for place, name in enumerate(listed)}}
 
 
-def _listed(told: Mapping[str, Any]) -> Iterator[str]:
+def _listed(tokenizer: Mapping[str, Any]) -> Iterator[str]:
     """The languages that a file lists, in its order."""
-    for one in told.get("additional_special_tokens") or told.get("extra_special_tokens") or ():
+    for one in tokenizer.get("additional_special_tokens") or tokenizer.get("extra_special_tokens") or ():
         name = one["content"] if isinstance(one, dict) else str(one)
         if LANGUAGE.fullmatch(name):
             yield name

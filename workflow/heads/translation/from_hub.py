@@ -36,8 +36,8 @@ def folder_of(pretrained: Path, hub: str = HUB) -> Path:
         kind = marian
         try:
             fetch(f"{hub}/{name}/resolve/main/{CONFIG}", folder / CONFIG, sha256=None, attempts=2)
-            told = read_object(folder / CONFIG).get("model_type")
-            kind = bert if told == "bert" else fairseq if fairseq.fits(folder) else marian
+            model_type = read_object(folder / CONFIG).get("model_type")
+            kind = bert if model_type == "bert" else fairseq if fairseq.fits(folder) else marian
             for file in FILES[kind]:
                 fetch(f"{hub}/{name}/resolve/main/{file}", folder / file, sha256=None, attempts=2)
         except UserError as error:

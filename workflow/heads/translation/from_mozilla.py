@@ -89,9 +89,9 @@ def _released(name: str, server: str, folder: Path) -> Iterator[Released]:
             is_ours = pair and (record["fromLang"], record["toLang"]) == pair.groups() and not record.get("variant")
             if is_released and is_ours:
                 version = tuple(int(number) for number in record["version"].split("."))
-                told, file = record["attachment"], Path(record["name"]).name
-                url = base + told["location"]
-                yield Released(record["fileType"], version, file, url, int(told["size"]), told["hash"])
+                attachment, file = record["attachment"], Path(record["name"]).name
+                url = base + attachment["location"]
+                yield Released(record["fileType"], version, file, url, int(attachment["size"]), attachment["hash"])
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         raise UserError(
             f"{server} answers otherwise than it did ({error!r}): put the files of {name} into {cache_of(name)}."

@@ -34,11 +34,11 @@ def write_vocabularies(folder: MarianFolder, place: Path, prefix: str) -> None:
     numberings = numberings_of(folder)
     first = prefix_of(folder, numberings[0], prefix)
     for side, ours, content in zip(SIDES, numberings, folder.segmenters, strict=True):
-        told: dict[str, Any] = {ROWS: len(ours.rows)}
+        more: dict[str, Any] = {ROWS: len(ours.rows)}
         if side == SIDES[0] and first:
-            told[PREFIX] = first
+            more[PREFIX] = first
         model = renumbered(content, ours.names, folder.path / f"{side}.spm")
-        write_model(place / f"{side}.model", model, told)
+        write_model(place / f"{side}.model", model, more)
     write_origin(
         folder.path, files_of(folder.path), DESCRIBING, place, {"prefix": prefix, **searched_by_its_authors(folder)}
     )
@@ -61,7 +61,7 @@ def searched_by_its_authors(folder: MarianFolder) -> dict[str, Any]:
 
 
 def write_origin(
-    folder: Path, files: Sequence[Path], describing: Collection[str], place: Path, told: Mapping[str, Any]
+    folder: Path, files: Sequence[Path], describing: Collection[str], place: Path, more: Mapping[str, Any]
 ) -> None:
     """Write what describes a model of others, its licence and where it is from into a folder inside `place`.
 
@@ -73,7 +73,7 @@ def write_origin(
     for path in files:
         if path.name in (*describing, *LICENCES):
             shutil.copyfile(path, beside / path.name)
-    about = {"name": folder.resolve().name, "license": licence_of(folder / LICENCES[0]), **told}
+    about = {"name": folder.resolve().name, "license": licence_of(folder / LICENCES[0]), **more}
     write_sealed_json(beside / ABOUT, {**about, "files_sha256": {path.name: sha256_of(path) for path in files}})
 
 

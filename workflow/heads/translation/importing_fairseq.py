@@ -74,13 +74,13 @@ def write_fairseq_vocabularies(folder: FairseqFolder, place: Path, source: str, 
     names = numberings_of(folder)[0].names
     for side, first in zip(SIDES, (begins.source, begins.target), strict=True):
         _write_vocabulary(folder, place / f"{side}.model", names, first)
-    told: dict[str, Any] = {
+    about: dict[str, Any] = {
         "prefix": names[begins.source],
         "target_prefix": names[begins.target] if begins.forced else "",
     }
-    told["model_type"] = folder.config["model_type"]
-    told |= {"source_language": source, "target_language": target, **searched_by_its_authors(folder)}
-    write_origin(folder.path, files_of(folder.path), DESCRIBING, place, told)
+    about["model_type"] = folder.config["model_type"]
+    about |= {"source_language": source, "target_language": target, **searched_by_its_authors(folder)}
+    write_origin(folder.path, files_of(folder.path), DESCRIBING, place, about)
 
 
 def _write_vocabulary(folder: FairseqFolder, model: Path, names: Sequence[str], first: int) -> None:

@@ -76,7 +76,7 @@ def _check(shape: ModelShape) -> None:
 
 def config_of(shape: ModelShape, labels: Sequence[str]) -> dict[str, Any]:
     """What config.json says."""
-    told = {
+    classes = {
         "id2label": {str(number): label for number, label in enumerate(labels)},
         "label2id": {label: number for number, label in enumerate(labels)},
     }
@@ -95,7 +95,7 @@ def config_of(shape: ModelShape, labels: Sequence[str]) -> dict[str, Any]:
         "type_vocab_size": shape.token_types,
         "layer_norm_eps": shape.norm_epsilon,
         "pad_token_id": PAD,
-        **(told if shape.classifies else {}),
+        **(classes if shape.classifies else {}),
     }
 
 

@@ -109,10 +109,10 @@ class Segmenter:
     def __init__(self, folder: Path, side: str) -> None:
         self.processor = sentencepiece.SentencePieceProcessor(model_file=str(folder / f"{side}.model"))
         beside = folder / f"{side}.json"
-        told = json.loads(beside.read_text(encoding="utf-8")) if beside.exists() else {}
-        known = range(UNK + 1, told.get("pieces", 0))
+        about = json.loads(beside.read_text(encoding="utf-8")) if beside.exists() else {}
+        known = range(UNK + 1, about.get("pieces", 0))
         self.known = {self.processor.id_to_piece(number): number for number in known}
-        self.first = told.get("prefix", [])
+        self.first = about.get("prefix", [])
 
     def encode(self, line: str) -> list[int]:
         """Ids of a sentence, without an end sign."""

@@ -49,8 +49,8 @@ class Copulas:
         if "person" in person.classes and self.roll() < 0.3:
             trade = self.trades.draw(self.roll)
             many = subject.agreement == PLURAL
-            told = self.phrases.counted(trade, INS, "", PLAIN, many=many, article_of="new")
-            node, russian = told.node, told.russian
+            noun = self.phrases.counted(trade, INS, "", PLAIN, many=many, article_of="new")
+            node, russian = noun.node, noun.russian
         else:
             node, russian = self._quality(person, subject.agreement)
         node.relation = "root"

@@ -34,7 +34,9 @@ def wish_of(keep: str | None, loss: float | None, updates: int) -> Wish:
     return Wish(PARTS[part or "all"], int(number), None, updates)
 
 
-def as_told(place: Workplace, scope: str, lost: Loss, speed: Mapping[int, tuple[float, float, float]]) -> Iterator[str]:
+def report_lines(
+    place: Workplace, scope: str, lost: Loss, speed: Mapping[int, tuple[float, float, float]]
+) -> Iterator[str]:
     """What was lost, on what, and what speed was won, a line each."""
     heads = heads_of(place.baseline, scope)
     sentences = len(read_lines(place.text("test", SIDES[0])))
