@@ -206,7 +206,7 @@ def _cross_attention(path: Path, live: list[list[int]], rng: np.random.Generator
                 share = float(rng.uniform(0.5, 0.9) if holds else rng.uniform(0.0, 0.25))
                 ends = {"low": share - 0.02, "high": share + 0.02, "offset": 0, "offset_share": 0.2}
                 gain = {"gain_low": share - 0.22, "gain_high": share - 0.18, "cases": 900, "pairs": 100}
-                told = {"linked_by": "1.0 being written", "told": 2.5, "holds": int(holds)}
+                told = {"linked_by": "1.0 being written", "information": 2.5, "holds": int(holds)}
                 rows.append({"layer": layer, "head": head, "role": role, "share": share, **ends, **gain, **told})
     write_tsv(path / "cross_attention_roles.tsv", rows, CROSS_ATTENTION_ROLES)
 
