@@ -15,7 +15,7 @@ import yaml
 from checkouts import configuration
 from heads.base.files import UserError, write_text
 from heads.base.names import KINDS
-from heads.config.corpora import compared_flags
+from heads.config.corpus_entries import compared_flags
 from heads.config.corpus_parts import download_name
 from heads.config.plan import Plan
 from heads.config.settings import merged

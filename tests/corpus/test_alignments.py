@@ -11,7 +11,7 @@ import yaml
 
 from heads.__main__ import main
 from heads.base.files import UserError, read_lines, write_lines, write_text
-from heads.config.corpora import parse_corpus
+from heads.config.corpus_entries import parse_corpus
 from heads.corpus.alignments import alignment_of
 from heads.corpus.build import build
 from heads.corpus.grammar import stream

@@ -22,12 +22,7 @@ from heads.base.names import SIDES, SPLITS
 from heads.cli import corpus as corpus_command
 from heads.cli import trees as trees_command
 from heads.config import corpus_parts
-from heads.config.corpora import (
-    checksums_of,
-    downloads_of,
-    local_files_of,
-    parse_corpus,
-)
+from heads.config.corpus_entries import checksums_of, downloads_of, local_files_of, parse_corpus
 from heads.config.corpus_parts import download_name
 from heads.corpus import build as build_module
 from heads.corpus.build import build, build_out_of_domain

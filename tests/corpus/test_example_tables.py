@@ -12,7 +12,8 @@ import pytest
 
 from checkouts import configuration
 from heads.base.files import UserError, read_lines, read_tsv
-from heads.config.corpora import ExamplesCorpus, downloads_of, parse_corpus
+from heads.config.corpora import ExamplesCorpus
+from heads.config.corpus_entries import downloads_of, parse_corpus
 from heads.config.corpus_parts import download_name
 from heads.corpus.alignments import alignment_of
 from heads.corpus.build import build, build_out_of_domain

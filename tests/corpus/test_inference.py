@@ -17,7 +17,7 @@ from heads.base.files import UserError, read_lines, read_yaml
 from heads.base.names import SPLITS
 from heads.cli import corpus as corpus_command
 from heads.cli import trees as trees_command
-from heads.config.corpora import has_gold
+from heads.config.corpus_entries import has_gold
 from heads.corpus.grammar.inference import LABELS, TEMPLATES, Inference, squares
 from heads.corpus.grammar.lexicon import load
 from heads.syntax.conllu import Sentence, read_conllu

@@ -8,7 +8,7 @@ from pathlib import Path
 import yaml
 
 from checkouts import ROOT, checkout, configuration, snakemake
-from heads.config.corpora import local_files_of
+from heads.config.corpus_entries import local_files_of
 
 PROFILE = yaml.safe_load((ROOT / "profiles/slurm/config.yaml").read_text(encoding="utf-8"))
 TRAININGS = {"baseline", "imported", "gates", "scratch", "selected", "penalty_gates", "parser_model"}

@@ -16,7 +16,7 @@ import yaml
 
 from checkouts import DOCUMENTS, ROOT, checkout, configuration, documents, snakemake
 from heads.config import settings
-from heads.config.corpora import parse_corpus
+from heads.config.corpus_entries import parse_corpus
 from test_house import ROOMS
 
 README = documents()

@@ -20,7 +20,7 @@ from heads.__main__ import main
 from heads.base.files import read_json, read_lines, read_tsv, read_yaml, write_json, write_lines, write_text
 from heads.base.names import TRANSLATION
 from heads.base.packaged import place_of
-from heads.config.corpora import local_files_of
+from heads.config.corpus_entries import local_files_of
 from heads.config.settings import merged, resolve
 from heads.figures.needs import ACROSS, ANIMATED
 from heads.figures.needs import NEEDS as ALL_FIGURES

@@ -1,5 +1,5 @@
 # Tables of all experiments that `run` names, the papers' numbers beside ours.
-from heads.config.corpora import compared_flags
+from heads.config.corpus_entries import compared_flags
 from heads.tables.needs import AGAINST_CORPORA, CORPUS_FILES
 from heads.tables.needs import NEEDS as TABLE_NEEDS
 

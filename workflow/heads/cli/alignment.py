@@ -7,7 +7,7 @@ from pathlib import Path
 
 from heads.base.names import SIDES, SPLITS
 from heads.cli._flags import add_settings_argument
-from heads.config.corpora import parse_corpus
+from heads.config.corpus_entries import parse_corpus
 from heads.corpus.alignments import alignment_of, write_alignment
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from heads.base.files import UserError
-from heads.config.corpora import files_by_key, parse_corpus
+from heads.config.corpus_entries import files_by_key, parse_corpus
 
 
 def check_there(corpus: str, entry: Mapping[str, Any], paths: Sequence[str], made: Callable[[str], bool]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from heads.base.files import UserError
 from heads.base.names import KINDS_OF, PARSED_TREES, SCOPES, TASK, TRANSLATION
 from heads.base.targets import Target
-from heads.config.corpora import GRAMMARS, has_gold
+from heads.config.corpus_entries import GRAMMARS, has_gold
 from heads.config.messages import nearest
 from heads.config.sweep import in_numbers
 

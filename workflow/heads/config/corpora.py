@@ -1,33 +1,26 @@
-"""One `corpora:` entry of the settings: its keys with types, bounds and descriptions, and what must fit together.
+"""The kinds of `corpora:` entries in the settings: their keys with types, bounds and descriptions.
 
 The Snakefile imports this module while it is parsed, so nothing heavy may be imported.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from itertools import chain
-from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Discriminator, Field, Tag, ValidationInfo
 
-from heads.base.files import UserError
-from heads.base.names import CLASSIFICATION, OUT_OF_DOMAIN, PAPER_CORPORA, ROLES, SPLITS, TRANSLATION, WMT
+from heads.base.names import OUT_OF_DOMAIN, PAPER_CORPORA, ROLES, SPLITS, WMT
 from heads.config.corpus_parts import (
     Alignment,
-    Distilled,
     File,
-    FileSpec,
-    GrammarTrees,
     Part,
     Parts,
     Treebank,
-    TwoFiles,
     keys_of,
 )
-from heads.config.examples import ExampleCleaning, ExampleColumns, ExamplePart, ExampleParts, Labels, Table
+from heads.config.examples import ExampleCleaning, ExampleColumns, ExamplePart, ExampleParts, Labels
 from heads.config.fields import (
     Closed,
     Count,
@@ -41,7 +34,7 @@ from heads.config.fields import (
     required,
     setting,
 )
-from heads.config.messages import fault, nearest, unknown, validated
+from heads.config.messages import fault, nearest, unknown
 
 Language = Annotated[Text, Field(pattern="^[A-Za-z-]+$"), meant("a language such as en, of letters and hyphens")]
 
@@ -192,8 +185,6 @@ class ExamplesCorpus(_Entry):
         return {split: getattr(self, split) for split in (*SPLITS, OUT_OF_DOMAIN)}
 
 
-GRAMMARS = ("grammar", "grammar_pairs")
-"""Kinds of corpora that are written here, with gold trees."""
 KINDS: dict[str, Any] = {
     "grammar": GrammarCorpus,
     "grammar_pairs": GrammarPairsCorpus,
@@ -215,133 +206,3 @@ Corpus = Annotated[
     | Annotated[ExamplesCorpus, Tag("<pairs_of_sentences>")],
     Discriminator(_kind),
 ]
-
-
-def parse_corpus(entry: Mapping[str, Any]) -> AnyCorpus:
-    """Read one `corpora:` entry. Raises UserError where a key is wrong, or where its keys contradict each other."""
-    corpus: AnyCorpus = validated(Corpus, entry, "corpus", folder=str(entry.get("folder", ".")))
-    check_corpus(corpus)
-    return corpus
-
-
-def check_corpus(corpus: AnyCorpus) -> None:
-    """Raise UserError for keys that need or forbid one another."""
-    if isinstance(corpus, GrammarCorpus | GrammarPairsCorpus):
-        return
-    pair = corpus.languages
-    for split in ("dev", "test"):
-        named = bool(corpus.parts[split])
-        if named and split in corpus.hold_out:
-            raise UserError(f"The {pair} corpus has both hold_out and {split}: keep one of the two.")
-        if not named and split not in corpus.hold_out:
-            raise UserError(f"The {pair} corpus has no {split} parts: name some, or give hold_out: {{{split}: N}}.")
-    if isinstance(corpus, ExamplesCorpus):
-        _check_columns(corpus)
-    elif corpus.cleaning.min_overlap is not None:
-        for part in corpus.parts["train"]:
-            if not isinstance(part, TwoFiles) or part.overlap is None:
-                raise UserError(
-                    f"The {pair} corpus asks for min_overlap, but not every train part has an overlap file: "
-                    "give each part its overlap or take min_overlap out of cleaning."
-                )
-    if isinstance(corpus.trees, GrammarTrees) and corpus.source != "en":
-        raise UserError(
-            f"The {pair} corpus has trees.grammar, but the grammar writes trees of en alone: "
-            "name a treebank under trees, or take the key out."
-        )
-    known: dict[str, str] = {}
-    for file in files_of(corpus):
-        if file.url and file.sha256 and known.setdefault(file.url, file.sha256) != file.sha256:
-            raise UserError(f"{file.url} has two different sha256 in one corpus: keep the right one.")
-
-
-def _check_columns(corpus: ExamplesCorpus) -> None:
-    """Raise UserError where some columns have names and some have numbers, or a word is both a label and none."""
-    columns = corpus.columns
-    used = [
-        *columns.sentences,
-        columns.label,
-        *(name for parts in corpus.parts.values() for p in parts if isinstance(p, Table) for name in p.only),
-    ]
-    if len({isinstance(name, str) for name in used}) > 1:
-        raise UserError(
-            f"The {corpus.languages} corpus names some columns and counts others: name all of them where the first "
-            "line of a table has names, else give numbers from 0."
-        )
-    if both := {*corpus.labels} & {*corpus.unlabelled}:
-        raise UserError(
-            f"The {corpus.languages} corpus has {min(both)!r} in labels and unlabelled: keep one of the two."
-        )
-
-
-def files_of(corpus: AnyCorpus) -> Iterator[FileSpec]:
-    """Every file that a corpus names, treebanks and word alignments last."""
-    return (file for _, file in files_by_key(corpus))
-
-
-def files_by_key(setting: Any, key: str = "") -> Iterator[tuple[str, FileSpec]]:
-    """Every file of `files_of` with the path of its key, such as `train.0.source`; of a part of a corpus as well."""
-    if isinstance(setting, FileSpec):
-        yield key, setting
-        return
-    if isinstance(setting, Distilled):
-        yield from files_by_key(setting.files, key)
-        return
-    inner: Iterable[tuple[object, Any]] = ()
-    if isinstance(setting, Closed):
-        inner = ((one.name, getattr(setting, one.name)) for one in fields(setting))  # type: ignore[arg-type]
-    elif isinstance(setting, Mapping):
-        inner = setting.items()
-    elif isinstance(setting, tuple):
-        inner = enumerate(setting)
-    for name, value in inner:
-        yield from files_by_key(value, f"{key}.{name}" if key else str(name))
-
-
-def has_gold(entry: Mapping[str, Any]) -> bool:
-    """Whether a corpus brings trees: a grammar's own, or a treebank."""
-    return entry["kind"] in GRAMMARS or "trees" in entry
-
-
-LABELLED = ("pairs_of_sentences", "grammar_pairs")
-"""Kinds of corpora of which a target is a label."""
-
-
-def task_of(entry: Mapping[str, Any]) -> str:
-    """What models are trained for on a corpus."""
-    return CLASSIFICATION if entry["kind"] in LABELLED else TRANSLATION
-
-
-def has_alignment(entry: Mapping[str, Any], split: str = "dev") -> bool:
-    """Whether a corpus brings a word alignment of a split: the grammar's own, or an aligner's."""
-    return entry["kind"] == "grammar" or split in entry.get("alignment", {})
-
-
-def compared_flags(entries: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """The flag that names experiments, by the entries of their corpora, whose numbers are not compared with WMT's."""
-    found = {experiment: entry.get("compared_with", WMT) for experiment, entry in entries.items()}
-    others = [f"{experiment}={corpus}" for experiment, corpus in found.items() if corpus != WMT]
-    return ["--compared-with", *others] if others else []
-
-
-def downloads_of(entry: Mapping[str, Any]) -> list[str]:
-    """The distinct URLs of an entry in their order, for the `download` rule."""
-    raw = [part.source for part in distilled_of(entry).values() if part.source]
-    return list(dict.fromkeys(file.url for file in [*files_of(parse_corpus(entry)), *raw] if file.url))
-
-
-def distilled_of(entry: Mapping[str, Any]) -> dict[str, Distilled]:
-    """The distilled parts of an entry by what their files are called."""
-    corpus = parse_corpus(entry)
-    parts = chain.from_iterable(corpus.parts.values()) if isinstance(corpus, FilesCorpus) else ()
-    return {part.name: part for part in parts if isinstance(part, Distilled)}
-
-
-def checksums_of(entry: Mapping[str, Any]) -> dict[str, str]:
-    """The SHA-256 of those URLs of an entry that have one."""
-    return {file.url: file.sha256 for file in files_of(parse_corpus(entry)) if file.url and file.sha256}
-
-
-def local_files_of(entry: Mapping[str, Any]) -> list[Path]:
-    """The distinct local files of an entry in their order, for a rule's input."""
-    return list(dict.fromkeys(file.path for file in files_of(parse_corpus(entry)) if file.path))

@@ -9,7 +9,8 @@ from typing import Any
 from heads.base.files import UserError
 from heads.base.names import UNPRUNED
 from heads.base.packaged import slug
-from heads.config.corpora import FilesCorpus, distilled_of, parse_corpus
+from heads.config.corpora import FilesCorpus
+from heads.config.corpus_entries import distilled_of, parse_corpus
 from heads.config.corpus_parts import Distilled
 from heads.formats.registry import format_of
 

@@ -14,7 +14,7 @@ from typing import Any, TypeVar, get_type_hints
 from heads.base.files import UserError, settings_given
 from heads.base.names import CHOICE_SCOPE, CLASSIFICATION, KINDS_OF, TASK
 from heads.config.checks import check_together, sized_by_settings
-from heads.config.corpora import check_corpus, task_of
+from heads.config.corpus_entries import check_corpus, task_of
 from heads.config.experiment import Config, Experiment
 from heads.config.fields import Closed
 from heads.config.messages import nearest, validated

@@ -10,7 +10,7 @@ from typing import Any
 
 from heads.base.files import UserError
 from heads.base.names import OUT_OF_DOMAIN, PARSED_TREES, ROLES
-from heads.config import corpora
+from heads.config import corpus_entries
 from heads.config.absent import check_there
 from heads.config.corpus_parts import download_name
 from heads.config.distillations import Distillations
@@ -27,9 +27,9 @@ class Texts:
         self.experiments, self.corpora = experiments, entries
         # Every URL that a corpus names, and the checksums that the settings give, by the name of the downloaded file.
         named = entries.values()
-        self.downloads = {download_name(url): url for entry in named for url in corpora.downloads_of(entry)}
+        self.downloads = {download_name(url): url for entry in named for url in corpus_entries.downloads_of(entry)}
         self.checksums = {
-            download_name(url): sha256 for entry in named for url, sha256 in corpora.checksums_of(entry).items()
+            download_name(url): sha256 for entry in named for url, sha256 in corpus_entries.checksums_of(entry).items()
         }
         self.distillations = Distillations(entries)
 
@@ -92,14 +92,14 @@ class Texts:
 
     def files_of(self, entry: Mapping[str, Any]) -> list[str]:
         """Downloads and local files that an entry names."""
-        downloads = [f"results/downloads/{download_name(url)}" for url in corpora.downloads_of(entry)]
-        return downloads + [str(path) for path in corpora.local_files_of(entry)]
+        downloads = [f"results/downloads/{download_name(url)}" for url in corpus_entries.downloads_of(entry)]
+        return downloads + [str(path) for path in corpus_entries.local_files_of(entry)]
 
     # Trees
 
     def has_gold(self, experiment: str) -> bool:
         """Whether the experiment's corpus brings trees."""
-        return corpora.has_gold(self._entry(experiment))
+        return corpus_entries.has_gold(self._entry(experiment))
 
     def has_trees(self, experiment: str) -> bool:
         """Whether there is anything to measure roles on."""
@@ -107,7 +107,7 @@ class Texts:
 
     def has_alignment(self, experiment: str) -> bool:
         """Whether the experiment's corpus brings a word alignment of dev."""
-        return corpora.has_alignment(self._entry(experiment))
+        return corpus_entries.has_alignment(self._entry(experiment))
 
     def if_aligned(self, experiment: str, name: str) -> str | list[str]:
         """The file of dev text that belongs to its word alignment, such as `source.words`; none where there is none."""
@@ -157,7 +157,7 @@ class Texts:
     def learnt_trees(self, experiment: str) -> str:
         """The treebank that the parser learns from. Raises UserError where the corpus has none."""
         entry = self._entry(experiment)
-        if entry["kind"] not in corpora.GRAMMARS and "parser_trees" not in entry:
+        if entry["kind"] not in corpus_entries.GRAMMARS and "parser_trees" not in entry:
             raise UserError(
                 f"corpora.{self.experiments[experiment]['corpus']} has no treebank to train a parser on: name one "
                 f"under parser_trees, or a folder of Stanza models under experiments.{experiment}.parser.model."

@@ -20,7 +20,8 @@ from typing import Any
 from heads.base.files import UserError, write_lines, write_tsv
 from heads.base.names import OUT_OF_DOMAIN, ROLES
 from heads.base.pool import chunks, in_order
-from heads.config.corpora import ExamplesCorpus, FilesCorpus, GrammarCorpus, GrammarPairsCorpus, files_of, parse_corpus
+from heads.config.corpora import ExamplesCorpus, FilesCorpus, GrammarCorpus, GrammarPairsCorpus
+from heads.config.corpus_entries import files_of, parse_corpus
 from heads.corpus import grammar
 from heads.corpus.clean import (
     FILTERS,
