@@ -18,7 +18,13 @@ rule explore:
         ),
         code=sorted(
             str(path)
-            for pattern in ("explore/*.*", "tables/reading.py", "tables/roles.py", "figures/importance.py")
+            for pattern in (
+                "explore/*.*",
+                "tables/picking.py",
+                "tables/reading.py",
+                "tables/roles.py",
+                "figures/importance.py",
+            )
             for path in Path(CODE).glob(pattern)
         ),
     output:

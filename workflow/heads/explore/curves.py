@@ -9,7 +9,7 @@ import pandas as pd
 
 from heads.base.targets import Target
 from heads.explore.wording import asked_of, name_of, number, run_in
-from heads.tables.reading import is_control
+from heads.tables.picking import is_control
 
 OTHER_SCORES = {
     "score_scratch": ("from scratch", "scratch"),

@@ -14,7 +14,8 @@ from matplotlib.ticker import MaxNLocator
 
 from heads.figures.style import MINUS, colour_bar, first_seed, heat_map, matrix, new_figure, panel, seed_note
 from heads.tables.alignment import best_heads
-from heads.tables.reading import Frames, first_of, in_order, is_control, pruned_by_gates
+from heads.tables.picking import first_of, in_order, is_control, pruned_by_gates
+from heads.tables.reading import Frames
 
 PALE = 0.6
 """The error rate above which a cell is pale, so that what is written in it is dark."""

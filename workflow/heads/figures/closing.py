@@ -16,7 +16,8 @@ from PIL import Image
 from heads.base.files import UserError, atomic_path
 from heads.base.names import ATTENTIONS
 from heads.figures.style import FULL_WIDTH, colour_bar, first_seed, new_figure
-from heads.tables.reading import Frames, in_order, is_control, pruned_by_gates
+from heads.tables.picking import in_order, is_control, pruned_by_gates
+from heads.tables.reading import Frames
 
 STILLS = 4
 FRAMES = 30

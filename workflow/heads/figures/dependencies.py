@@ -21,7 +21,8 @@ from heads.figures.style import (
     seed_note,
     shared_legend,
 )
-from heads.tables.reading import Frames, first_of
+from heads.tables.picking import first_of
+from heads.tables.reading import Frames
 from heads.tables.roles import dependencies_table
 
 FARTHEST = 7

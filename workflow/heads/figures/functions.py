@@ -20,7 +20,8 @@ from heads.figures.style import (
     panel,
     seed_note,
 )
-from heads.tables.reading import RUN_COLUMNS, Frames, pruned_by_gates
+from heads.tables.picking import pruned_by_gates
+from heads.tables.reading import RUN_COLUMNS, Frames
 from heads.tables.roles import FUNCTIONS, HEAD_COLUMNS, count_functions, head_functions, role_drift
 
 BAR_WIDTH = 0.8

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from heads.config.trainings import HardConcrete
 from heads.figures.style import FULL_WIDTH, MINUS, first_seed, panel, seed_note
-from heads.tables.reading import Frames, pruned_by_gates
+from heads.tables.picking import pruned_by_gates
+from heads.tables.reading import Frames
 
 Floats = NDArray[np.float64]
 

@@ -26,7 +26,8 @@ from heads.figures.style import (
     panel,
     seed_note,
 )
-from heads.tables.reading import Frames, first_of
+from heads.tables.picking import first_of
+from heads.tables.reading import Frames
 from heads.tables.relevance import PAPERS_RULE, SHARES, is_shown
 from heads.tables.roles import FUNCTIONS
 from heads.tables.roles import head_functions as functions_of_heads

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from heads.analysis.attention_maps import encoder_on_words
 from heads.figures.importance import relation_label
 from heads.figures.style import MINUS, first_seed, new_figure
-from heads.tables.reading import Frames, first_of
+from heads.tables.picking import first_of
+from heads.tables.reading import Frames
 
 COLUMNS = 3
 MOST_MAPS = 9

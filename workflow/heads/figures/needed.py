@@ -24,7 +24,8 @@ from heads.figures.style import (
 )
 from heads.tables.measures import HEAD, gate_survival
 from heads.tables.michel import SIGNIFICANT
-from heads.tables.reading import Frames, first_of
+from heads.tables.picking import first_of
+from heads.tables.reading import Frames
 
 KINDS = {"enc_self": "enc_self", "dec_enc": "all"}
 """The kinds of attention that are shown, each with the scope of the prunings that its gates are taken from."""

@@ -27,8 +27,9 @@ from heads.figures.style import (
     shared_legend,
     spread_note,
 )
+from heads.tables.picking import in_order, is_control, pruned_by_gates
 from heads.tables.pruning import heads_left, original
-from heads.tables.reading import RUN_COLUMNS, SCORED, Frames, in_order, is_control, pruned_by_gates
+from heads.tables.reading import RUN_COLUMNS, SCORED, Frames
 
 
 def with_scores(frames: Frames) -> pd.DataFrame:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pandas as pd
 
+from heads.tables.picking import first_of
 from heads.tables.pruning import run_order
-from heads.tables.reading import RUN_COLUMNS, Frames, first_of
+from heads.tables.reading import RUN_COLUMNS, Frames
 
 LAYER = [*RUN_COLUMNS, "layer"]
 SEPARATOR = "; "

@@ -12,7 +12,8 @@ from collections.abc import Callable
 import pandas as pd
 
 from heads.tables.alignment import best_heads
-from heads.tables.reading import Frames, first_of
+from heads.tables.picking import first_of
+from heads.tables.reading import Frames
 from heads.tables.verdicts import NOT_MEASURED, Finding
 
 

@@ -9,8 +9,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from heads.base.bootstrap import interval, resampled_sums
+from heads.tables.picking import first_of, pruned_by_gates
 from heads.tables.pruning import heads_left, kept_share
-from heads.tables.reading import RUN_COLUMNS, SCORED, Frames, first_of, pruned_by_gates
+from heads.tables.reading import RUN_COLUMNS, SCORED, Frames
 from heads.tables.roles import head_functions
 from heads.tables.settling import falls, pair_of, unlike_scratch
 from heads.tables.verdicts import UNKNOWN, Finding

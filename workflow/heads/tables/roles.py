@@ -11,8 +11,9 @@ from collections.abc import Collection
 
 import pandas as pd
 
+from heads.tables.picking import first_of
 from heads.tables.pruning import run_order
-from heads.tables.reading import RUN_COLUMNS, Frames, first_of
+from heads.tables.reading import RUN_COLUMNS, Frames
 
 FUNCTIONS = ("positional", "positional_and_syntactic", "syntactic", "rare", "other")
 """Every encoder head has exactly one, as in Fig 8 of the paper."""

@@ -11,8 +11,9 @@ import pandas as pd
 from heads.base.bootstrap import interval
 from heads.base.names import BLEU, SCOPES
 from heads.tables.evidence import ROUNDING, scores_of
+from heads.tables.picking import is_control, pruned_by_gates
 from heads.tables.pruning import heads_left, original, run_order
-from heads.tables.reading import RUN_COLUMNS, SCORED, Frames, is_control, pruned_by_gates
+from heads.tables.reading import RUN_COLUMNS, SCORED, Frames
 
 LOSSES = (0.15, 0.25, 0.5, 1.0)
 """BLEU that may be lost; the paper's headlines are 0.15 with 10 of 48 encoder heads and 0.25 with 4."""
