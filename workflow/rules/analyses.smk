@@ -67,7 +67,7 @@ use rule score as confidence with:
         **SCORED_MODEL,
         source=f"{BPE}/dev.source.safetensors",
         target=f"{BPE}/dev.target.safetensors",
-        code=[f"{CODE}/{name}.py" for name in ("analysis/confidence", "analysis/attention_weights")],
+        code=code_of("confidence"),
     output:
         out=f"{ANY_RUN}/confidence.tsv",
     log:
@@ -112,7 +112,7 @@ use rule confidence as importance with:
         **SCORED_MODEL,
         source=f"{BPE}/dev.source.safetensors",
         target=f"{BPE}/dev.target.safetensors",
-        code=f"{CODE}/analysis/importance.py",
+        code=code_of("importance"),
     output:
         out=f"{ANY_RUN}/importance.tsv",
     log:
@@ -130,7 +130,7 @@ use rule confidence as causal with:
         **SCORED_MODEL,
         source=f"{BPE}/dev.source.safetensors",
         target=f"{BPE}/dev.target.safetensors",
-        code=f"{CODE}/analysis/causal_gating.py",
+        code=code_of("causal"),
     output:
         out=f"{ANY_RUN}/causal.tsv",
     log:
@@ -149,10 +149,7 @@ rule roles:
         source_bpe=f"{BPE}/source.model",
         train_source=f"{BPE}/train.source.safetensors",
         trees=lambda w: list(PLAN.tree_files(w.experiment).values()),
-        code=[
-            f"{CODE}/{name}.py"
-            for name in ("analysis/roles", "base/bootstrap", "syntax/alignment", "analysis/attention_weights")
-        ],
+        code=code_of("roles"),
     output:
         out=f"{ANY_RUN}/roles.tsv",
         alignment=f"{ANY_RUN}/alignment.tsv",
@@ -188,13 +185,7 @@ use rule roles as dynamics with:
         source=f"{BPE}/dev.source.safetensors",
         target=f"{BPE}/dev.target.safetensors",
         trees=lambda w: list(PLAN.tree_files(w.experiment).values()),
-        code=[
-            f"{CODE}/{name}.py"
-            for name in (
-                *("analysis/dynamics", "analysis/roles", "analysis/confidence", "base/bootstrap"),
-                *("syntax/alignment", "analysis/attention_weights"),
-            )
-        ],
+        code=code_of("dynamics"),
     output:
         out=f"{BASELINE}/dynamics.tsv",
     log:
@@ -217,10 +208,7 @@ use rule score as maps with:
         sentences=lambda w: sentences_shown(PLAN, w.experiment),
         labels=lambda w: labels_shown(PLAN, w.experiment),
         trees=lambda w: trees_shown(PLAN, w.experiment),
-        code=[
-            f"{CODE}/{name}.py"
-            for name in ("analysis/attention_maps", "syntax/alignment", "analysis/attention_weights")
-        ],
+        code=code_of("maps"),
     output:
         out=f"{ANY_RUN}/maps.json",
     log:

@@ -15,6 +15,7 @@ sys.path.insert(0, str(WORKFLOW))
 
 from heads.base import names
 from heads.base.files import UserError
+from heads.base.modules import reached
 from heads.base.runs import SCORED
 from heads.base.targets import ANY, COUNT, GATED, Target
 from heads.config.checks import check_target
@@ -26,6 +27,23 @@ from heads.config.shown import labels_shown, sentences_shown, trees_shown
 HERE = WORKFLOW.relative_to(Path.cwd()) if WORKFLOW.is_relative_to(Path.cwd()) else WORKFLOW
 CODE = f"{HERE}/heads"
 REFERENCE = f"{HERE}/reference"
+# The rooms in which numbers are made of models and texts.
+MEASURING = (
+    "analysis",
+    "analysis.lrp",
+    "syntax",
+    "base.bootstrap",
+    "pruning.criteria",
+    "pruning.optimal",
+    "pruning.selection",
+)
+
+
+def code_of(stage):
+    """The modules that a stage computes with, for its rule to run again when one is edited; trainings list none."""
+    return [f"{CODE}/{name.replace('.', '/')}.py" for name in reached(f"cli.{stage}", MEASURING)]
+
+
 # The priority of what takes long, trainings aside, and of what that waits for: left for the end, one of these jobs keeps a
 # core busy while the others have nothing to do.
 FIRST = 10

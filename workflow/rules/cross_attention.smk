@@ -12,13 +12,7 @@ use rule score as alignment_heads with:
         source_words=corpus_file("dev.source.words.txt"),
         target_words=corpus_file("dev.target.words.txt"),
         links=lambda w: PLAN.alignment_of(w.experiment),
-        code=[
-            f"{CODE}/{name}.py"
-            for name in (
-                *("analysis/alignment_heads", "base/bootstrap"),
-                *("analysis/alignment_pairs", "syntax/alignment", "analysis/attention_weights"),
-            )
-        ],
+        code=code_of("alignment_heads"),
     output:
         out=f"{ANY_RUN}/alignment_heads.tsv",
     log:
@@ -48,13 +42,7 @@ use rule score as cross_attention_roles with:
         source_words=lambda w: PLAN.if_aligned(w.experiment, "source.words"),
         target_words=lambda w: PLAN.if_aligned(w.experiment, "target.words"),
         links=lambda w: PLAN.if_aligned(w.experiment, "alignment"),
-        code=[
-            f"{CODE}/{name}.py"
-            for name in (
-                *("analysis/cross_attention_roles", "analysis/cross_attention_pairs", "base/bootstrap"),
-                *("analysis/alignment_pairs", "syntax/alignment", "analysis/attention_weights"),
-            )
-        ],
+        code=code_of("cross_attention_roles"),
     output:
         out=f"{ANY_RUN}/cross_attention_roles.tsv",
     log:

@@ -72,7 +72,7 @@ use rule ablation as masking_curve with:
         importance=rules.importance.output.out,
         ablation_dev=rules.ablation.output.masked_dev,
         ablation_test=rules.ablation.output.masked,
-        code=f"{CODE}/analysis/masking_curve.py",
+        code=code_of("masking_curve"),
     output:
         out=f"{ANY_RUN}/masking_curve.tsv",
     log:
@@ -98,7 +98,7 @@ use rule ablation as checkpoints with:
         dev_target=f"{BPE}/dev.target.safetensors",
         train_source=f"{BPE}/train.source.safetensors",
         train_target=f"{BPE}/train.target.safetensors",
-        code=[f"{CODE}/analysis/{name}.py" for name in ("masking_curve", "importance")],
+        code=code_of("checkpoints"),
     output:
         out=f"{BASELINE}/checkpoints.tsv",
     log:

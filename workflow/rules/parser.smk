@@ -31,7 +31,7 @@ rule parser:
     input:
         model=lambda w: PLAN.parser_model(w.experiment),
         words=lambda w: PLAN.parsed_words(w.experiment, w.trees),
-        code=[f"{CODE}/{name}.py" for name in ("syntax/parsing", "syntax/tokenising")],
+        code=code_of("parser"),
     output:
         parsed=f"{PARSER}/{{trees}}.conllu",
     log:
@@ -57,7 +57,7 @@ rule parser_scores:
     input:
         gold=lambda w: PLAN.gold_trees(w.experiment),
         parsed=f"{PARSER}/stanza.conllu",
-        code=f"{CODE}/syntax/attachment_scores.py",
+        code=code_of("parser_scores"),
     output:
         scores=f"{PARSER}/scores.tsv",
     log:

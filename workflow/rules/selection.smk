@@ -6,7 +6,7 @@ rule selection:
     """Which heads each method keeps of the unpruned model, for every budget."""
     input:
         measures=lambda w: PLAN.measures(w.experiment, w.seed, PLAN.choices(w.experiment)),
-        code=[f"{CODE}/pruning/{name}.py" for name in ("criteria", "selection")],
+        code=code_of("selection"),
     output:
         out=f"{BASELINE}/selection.tsv",
     log:

@@ -1,0 +1,36 @@
+"""What a module of this package is made of: the modules that its import lines reach. None of them is imported."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+
+PACKAGE = Path(__file__).parents[1]
+IMPORT = re.compile(r"^\s*from heads\.([\w.]+) import (.*)", re.MULTILINE)
+
+
+def reached(module: str, rooms: tuple[str, ...]) -> list[str]:
+    """The modules in these rooms that a module such as `cli.roles` imports, or that those it imports do; sorted.
+
+    rooms: names of rooms, or of single modules.
+    """
+    found, waiting = set[str](), [module]
+    while waiting:
+        new = imported(waiting.pop()) - found
+        found |= new
+        waiting += new
+    return sorted(name for name in found if name in rooms or name.rpartition(".")[0] in rooms)
+
+
+@cache
+def imported(module: str) -> frozenset[str]:
+    """The modules that the import lines of one name."""
+    text = _path(module).read_text(encoding="utf-8")
+    named = [(home, re.findall(r"\w+", names)) for home, names in IMPORT.findall(text)]
+    possible = [name for home, names in named for name in (home, *(f"{home}.{name}" for name in names))]
+    return frozenset(name for name in possible if _path(name).is_file())
+
+
+def _path(module: str) -> Path:
+    return PACKAGE / f"{module.replace('.', '/')}.py"
