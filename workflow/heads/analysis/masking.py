@@ -13,8 +13,10 @@ from heads.analysis.embedding import vectors
 from heads.analysis.metrics import ACCURACY, BLEU, COSINE, Answers, Metric
 from heads.base.files import UserError, read_lines
 from heads.config.analyses import TranslateSettings
+from heads.model.classifier import ExampleEncoder
 from heads.model.encoder import Encoder
 from heads.model.folder import load_model
+from heads.model.prefixes import Prefixes
 from heads.model.sentence_encoder import SentenceEncoder
 from heads.model.sublayers import Gates
 from heads.model.transformer import Transformer
@@ -67,10 +69,10 @@ def answers_of(
             return partial(_drafted, drafted, vocabulary), lines, BLEU
         return partial(_translated, model, pairs, vocabulary, search, device), lines, BLEU
     if isinstance(model, SentenceEncoder):
-        embed = partial(vectors, model, tokens, device, len(lines))
+        embed = partial(vectors, model, tokens, device, len(lines), prefixes=Prefixes(model))
         return embed, embed(None), COSINE
-    labels = Labels(target_bpe)
-    return partial(classified, model, tokens, labels, device, search.batch_tokens, len(lines)), lines, ACCURACY
+    text = (tokens, Labels(target_bpe), device, search.batch_tokens, len(lines))
+    return partial(classified, model, *text, prefixes=Prefixes(model)), lines, ACCURACY
 
 
 def _translated(
@@ -98,13 +100,21 @@ def classified(
     batch_tokens: int,
     limit: int,
     gates: Gates | None = None,
+    *,
+    prefixes: Prefixes | None = None,
 ) -> list[str]:
-    """The label that a model, in evaluation mode, holds for the likeliest of each of the first `limit` examples."""
+    """The label that a model, in evaluation mode, holds for the likeliest of each of the first `limit` examples.
+
+    prefixes: of this model and these examples, where they are read under many gates.
+    """
+    assert isinstance(model, ExampleEncoder)
+    encode = (prefixes or Prefixes(model, room=0)).encode
     found = [""] * limit
     lengths = examples.lengths[:limit]
-    for members in cut(np.argsort(lengths, kind="stable"), lengths, batch_tokens):
+    for number, members in enumerate(cut(np.argsort(lengths, kind="stable"), lengths, batch_tokens)):
         source, mask = (part.to(device) for part in pad([examples[i] for i in members]))
-        likeliest = model.projection(model(source, mask, None, gates))[:, 0].argmax(-1)
+        answers = model.projection(model.summed_up(encode(number, source, mask, gates), mask))
+        likeliest = answers[:, 0].argmax(-1)
         for member, place in zip(members, likeliest.tolist(), strict=True):
             found[member] = labels.words[place]
     return found

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from heads.model.prefixes import Prefixes
 from heads.model.sublayers import Gates
 from heads.model.transformer import Transformer
 from heads.text.batches import Batch, Pairs, cut, make_batch
@@ -33,9 +34,9 @@ class Drafted:
         self.drafts: dict[int, list[int]] = {}
         self.batches: list[tuple[list[int], Batch]] = []
         """Numbers of sentences, and their sources and drafts."""
-        self.unmasked: list[Tensor] = []
-        """The encoder's states of each batch without a masked head of its own."""
+        self.prefixes = Prefixes(model)
 
+    @torch.inference_mode()
     def __call__(self, gates: Gates | None) -> dict[int, list[int]]:
         """Subword ids of each translation by the number of its sentence; the first call gives the drafts."""
         if not self.batches:
@@ -43,7 +44,8 @@ class Drafted:
             self.batches = [*self._batches()]
             return self.drafts
         changed: list[int] = []
-        for (numbers, batch), memory in zip(self.batches, self._encoded(gates), strict=True):
+        for place, (numbers, batch) in enumerate(self.batches):
+            memory = self.prefixes.encode(place, batch.source, batch.source_mask, gates)
             same = said_again(self.model, batch, memory, gates).tolist()
             changed += [number for number, kept in zip(numbers, same, strict=True) if not kept]
         return self.drafts | self._searched(self.pairs.only(sorted(changed)), gates)
@@ -60,16 +62,6 @@ class Drafted:
         for members in cut(np.array(order), sources.lengths, VERIFIED_TOKENS):
             batch = make_batch([sources[i] for i in members], [drafts[i] for i in members])
             yield members.tolist(), batch.to(self.device)
-
-    @torch.inference_mode()
-    def _encoded(self, gates: Gates | None) -> list[Tensor]:
-        """The encoder's states of each batch; anew only where gates change them."""
-        masked = gates is not None and any(bool((gate != 1).any()) for gate in gates["enc_self"])
-        if not masked and self.unmasked:
-            return self.unmasked
-        states = [self.model.encode(batch.source, batch.source_mask, gates) for _, batch in self.batches]
-        self.unmasked = self.unmasked if masked else states
-        return states
 
 
 @torch.inference_mode()
