@@ -4,6 +4,8 @@ Run `PYTHONPATH=workflow python benchmarks/masking.py [results/demo]`: with the 
 of its test set if the folder holds them, else with a random model of its sizes, which ends its sentences by their
 limit alone and so takes much longer. CPU seconds on one thread. Taking turns, every ninth head masked: beam search,
 greedy search, and greedy search that is held against drafts, as `ablation` does it with a beam of one; batch sizes.
+First of all, for any model, a classifier's too: the encoder alone with each head masked, from the bottom and from the
+states that are kept below the masked layer.
 """
 
 from __future__ import annotations
@@ -20,7 +22,9 @@ from torch import Tensor
 
 from heads.analysis.ablation import gates_without, masked_alone
 from heads.config.trainings import ModelSettings
-from heads.model.folder import load_folder
+from heads.model.encoder import Encoder
+from heads.model.folder import load_model
+from heads.model.prefixes import Prefixes
 from heads.model.shape import Head, unpruned_shape
 from heads.model.sublayers import Gates
 from heads.model.transformer import Transformer
@@ -40,11 +44,11 @@ SHAPE = unpruned_shape(ModelSettings(layers=3, heads=4, width=64, feedforward=25
 Sources = list[tuple[Tensor, Tensor]]
 
 
-def opened(folder: Path) -> tuple[Transformer, list[np.ndarray]]:
+def opened(folder: Path) -> tuple[Encoder, list[np.ndarray]]:
     """The demo's model and sentences, or a random model and random ones."""
     if (folder / "baseline" / "seed-1" / "model.safetensors").exists():
         tokens = Tokens(folder / TEXT)
-        return load_folder(folder / "baseline" / "seed-1"), [tokens[i] for i in range(SENTENCES)]
+        return load_model(folder / "baseline" / "seed-1"), [tokens[i] for i in range(SENTENCES)]
     torch.manual_seed(1)
     generator = np.random.default_rng(2)
     lengths = generator.integers(MEAN_LENGTH - 3, MEAN_LENGTH + 4, SENTENCES)
@@ -74,6 +78,9 @@ def main() -> None:
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else "results/demo")
     model, sentences = opened(folder)
     masks = list(masked_alone(model.shape).values())
+    by_prefixes(model, batches_of(sentences, STAGE), masks)
+    if not isinstance(model, Transformer):
+        return
     if (folder / TEXT).exists():
         by_drafts(model, Tokens(folder / TEXT), masks)
     print(f"{len(masks)} masks x {len(sentences)} sentences, {STAGE} tokens at a time", end=": ", flush=True)
@@ -84,6 +91,21 @@ def main() -> None:
             best[tokens] = min(best[tokens], seconds(model, batches_of(sentences, tokens), masks[::9]))
     for tokens, spent in best.items():
         print(f"{len(masks[::9])} masks, {tokens:5} tokens at a time: {spent:5.2f} CPU s")
+
+
+@torch.inference_mode()
+def by_prefixes(model: Encoder, batches: Sources, masks: Sequence[Collection[Head]]) -> None:
+    """Print what the encoder costs with each head masked, by turns: from the bottom and from kept states."""
+    prefixes, whole, kept = Prefixes(model), 0.0, 0.0
+    for masked in masks:
+        gates = gates_without(model, masked)
+        started = time.process_time()
+        expected = [model.encode(*batch, gates) for batch in batches]
+        between = time.process_time()
+        found = [prefixes.encode(number, *batch, gates) for number, batch in enumerate(batches)]
+        whole, kept = whole + between - started, kept + time.process_time() - between
+        assert all(torch.equal(one, other) for one, other in zip(found, expected, strict=True))
+    print(f"{len(masks)} masks, the encoder alone: {whole:.1f} CPU s, from states that are kept {kept:.1f} CPU s")
 
 
 def by_drafts(model: Transformer, tokens: Tokens, masks: Sequence[Collection[Head]]) -> None:
