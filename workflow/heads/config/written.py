@@ -47,11 +47,17 @@ class _Schema(GenerateJsonSchema):
 
 
 def json_schema() -> str:
-    """The schema of config.yaml as it stands in its file."""
+    """The schema of config.yaml as it stands in its file, a model on each line."""
     made = adapter(Config).json_schema(schema_generator=_Schema)
     for model in [made, *made["$defs"].values()]:
         model.pop("title", None)
-    return json.dumps({"$schema": GenerateJsonSchema.schema_dialect, **made}, indent=2, ensure_ascii=False) + "\n"
+    whole = {"$schema": GenerateJsonSchema.schema_dialect, **made, "$defs": "MODELS"}
+    models = ",\n".join(f"{json.dumps(name)}: {_dumped(model)}" for name, model in made["$defs"].items())
+    return _dumped(whole).replace('"MODELS"', f"{{\n{models}\n}}") + "\n"
+
+
+def _dumped(content: object) -> str:
+    return json.dumps(content, ensure_ascii=False)
 
 
 def with_defaults(config: str) -> str:
