@@ -12,6 +12,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import sacrebleu
 import torch
 
 from heads.__main__ import main
@@ -22,7 +23,7 @@ from heads.translation.beam_search import beam_search
 from heads.translation.export import export
 from heads.translation.model_folder import load_vocabularies
 from heads.translation.stream import Translator, plain_lines, translated
-from model_folders import SOURCE, Experiment, write_experiment
+from model_folders import SOURCE, TARGET, Experiment, write_experiment
 
 Command = Callable[..., tuple[int, list[str], str]]
 
@@ -152,7 +153,8 @@ def test_what_cannot_translate_says_why_in_one_sentence(
         shutil.copyfile(wrong / f"bpe/target.{ending}", wrong / f"bpe/source.{ending}")
     for folder, reason in (
         (experiment.gates, "give --beam and --length-penalty"),
-        (tmp_path, "has no model.safetensors"),
+        (tmp_path, "has no config.json"),
+        ("", "No model is named"),
         (stray, "has no source.model and target.model"),
         (wrong / "baseline/seed-1", "vocabularies of 60 and 60 subwords"),
     ):
@@ -160,6 +162,23 @@ def test_what_cannot_translate_says_why_in_one_sentence(
         assert (status, out) == (1, [])
         assert reason in said
         assert said.count("\n") == 1
+
+
+def test_translations_are_scored_against_references(experiment: Experiment, command: Command, tmp_path: Path) -> None:
+    write_text(tmp_path / "references", "".join(f"{line}\n" for line in TARGET))
+    given = "\n".join(SOURCE).encode()
+    status, out, said = command(given, experiment.pruned, "--references", tmp_path / "references")
+    assert status == 0
+    score = sacrebleu.corpus_bleu(out, [TARGET]).score
+    assert (
+        said.startswith(f"BLEU {score:.2f} nrefs:1|")
+        and f"chrF {sacrebleu.corpus_chrf(out, [TARGET]).score:.2f}" in said
+    )
+    status, again, said = command(
+        given[:-1] + b"!\none more", experiment.pruned, "--references", tmp_path / "references"
+    )
+    assert status == 1 and len(again) == 4
+    assert "4 lines were translated and there are 3 references" in said
 
 
 def test_a_reader_who_has_enough_ends_it_in_peace(experiment: Experiment) -> None:

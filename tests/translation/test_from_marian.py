@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import shutil
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -279,6 +282,21 @@ def test_where_a_model_is_from_and_its_licence_go_along_into_exports(
         digest = hashlib.sha256((good / "model.safetensors").read_bytes()).hexdigest()
         assert about["files_sha256"]["model.safetensors"] == digest
     assert search_of(tmp_path / "ours") == (4, 1)
+
+
+def test_a_model_of_others_translates_and_is_exported_as_it_stands(
+    good: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    given, said = "".join(f"{line}\n" for line in SENTENCES["source"]).encode(), []
+    export_it = ["export", str(good), "--out", str(tmp_path / "out")]
+    assert main([*export_it, "--format", "huggingface"]) == 0
+    assert main(export_it) == 1 and "heads import makes it so; else give --format." in capfd.readouterr().err
+    import_model(str(good), tmp_path / "ours")
+    for model in (good, tmp_path / "ours", tmp_path / "out"):
+        monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(given), isatty=lambda: False))
+        assert main(["translate", str(model), "--device", "cpu"]) == 0
+        said.append(capfd.readouterr().out)
+    assert said[0] == said[1] == said[2] and said[0].count("\n") == 4
 
 
 def test_an_imported_model_is_searched_as_its_authors_do_until_an_experiment_scored_it(

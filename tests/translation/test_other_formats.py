@@ -242,7 +242,7 @@ def test_sentences_without_a_word_are_refused_and_long_ones_are_held_against_our
     assert "there is no word in the sentences" in capfd.readouterr().err and not (tmp_path / "out").exists()
     assert main([*given, "--sentences", str(tmp_path / "long.txt")]) == 0
     assert main([*given[:2], str(tmp_path / "nowhere"), *given[3:]]) == 1
-    assert "nowhere is no folder: give that of a run" in capfd.readouterr().err
+    assert "nowhere is no folder: give one as save_pretrained" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(("form", "library"), [("ctranslate2", "ctranslate2"), ("onnx", "onnxruntime")])

@@ -37,6 +37,15 @@ def add_device_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--threads", type=int, default=1, help="CPU threads for torch")
 
 
+def add_model_argument(parser: argparse.ArgumentParser) -> None:
+    """The model that a person names, as a word or behind `--model`, and how it is called where it has languages."""
+    parser.set_defaults(model="")
+    what = "a run, an exported folder, one of transformers or Marian, a name on the hub, or firefox/en-pt"
+    parser.add_argument("model", nargs="?", default=argparse.SUPPRESS, help=what)
+    parser.add_argument("--model", default=argparse.SUPPRESS, help="the same")
+    add_language_arguments(parser)
+
+
 def add_language_arguments(parser: argparse.ArgumentParser) -> None:
     """The flags that name the languages of a model that has several."""
     parser.add_argument("--prefix", default="", help='what each source sentence begins with, such as ">>ru<<"')

@@ -1,6 +1,6 @@
 """Export a trained model to a folder that needs nothing else of the experiment: ours, CTranslate2's or ONNX.
 
-heads export --model results/demo/pruned/all/lam-0.1/seed-1 --format ctranslate2 --out small
+heads export results/demo/pruned/all/lam-0.1/seed-1 --format ctranslate2 --out small
 """
 
 from __future__ import annotations
@@ -10,15 +10,17 @@ import sys
 from pathlib import Path
 
 from heads.base.files import UserError, read_lines
+from heads.cli._flags import add_model_argument
 from heads.model.shape import shape_of
 from heads.translation.encoders_alone import export_any
 from heads.translation.export import FORMATS
+from heads.translation.opening import opened
 from heads.translation.to_ctranslate2 import QUANTIZATIONS
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Flags of `python -m heads export`."""
-    parser.add_argument("--model", type=Path, required=True, help="folder of a run in results/EXPERIMENT, or exported")
+    add_model_argument(parser)
     parser.add_argument("--out", type=Path, required=True, help="folder to make")
     parser.add_argument(
         "--format", choices=FORMATS, default=FORMATS[0], help="who is to read it; default: folder, ours"
@@ -46,13 +48,13 @@ def run(arguments: argparse.Namespace) -> None:
     if form != "ctranslate2" and arguments.alignment:
         raise UserError("--alignment is of --format ctranslate2: take one of the two flags away.")
     sentences = read_lines(arguments.sentences) if arguments.sentences else ()
-    if not arguments.model.is_dir():
-        raise UserError(
-            f"{arguments.model} is no folder: give that of a run in results/EXPERIMENT, or an exported one."
-        )
-    shape = shape_of(arguments.model)
     options = {"sentences": sentences, "quantization": quantization, "alignment": arguments.alignment}
-    difference = export_any(arguments.model, arguments.out, form, **options)
+    languages = (arguments.source_language, arguments.target_language)
+    with opened(arguments.model, arguments.prefix, languages=languages) as folder:
+        if form == "folder" and folder != Path(arguments.model):
+            raise UserError(f"{arguments.model} is not of this project: heads import makes it so; else give --format.")
+        shape = shape_of(folder)
+        difference = export_any(folder, arguments.out, form, **options)
     if shape.alone and difference is None:
         print(f"{arguments.out}: README.md in it says what it is", file=sys.stderr)
     elif difference is None:

@@ -1,6 +1,6 @@
 """Translate plain text with any trained model: sentences in, a line each, and their translations out.
 
-heads translate --model my-model < source.txt
+heads translate firefox/en-pt < source.txt > translations.txt
 """
 
 from __future__ import annotations
@@ -12,9 +12,11 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from heads.base.files import UserError, full_disk_named
-from heads.cli._flags import add_device_arguments
+from heads.base.files import UserError, full_disk_named, read_lines
+from heads.cli._flags import add_device_arguments, add_model_argument
 from heads.training.devices import pick
+from heads.translation.opening import opened
+from heads.translation.scoring import score_in_words
 from heads.translation.stream import open_translator, plain_lines, translated
 
 BLOCK_LINES = 1000
@@ -23,7 +25,8 @@ BLOCK_LINES = 1000
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Flags of `python -m heads translate`."""
-    parser.add_argument("--model", type=Path, required=True, help="folder of a run, or an exported one")
+    add_model_argument(parser)
+    parser.add_argument("--references", type=Path, help="score the translations against these lines, at the end")
     parser.add_argument("--beam", type=count, help="width of the beam; 1 is greedy (default: as the model was scored)")
     parser.add_argument("--length-penalty", type=exponent, help="exponent of the length (default: as it was scored)")
     parser.add_argument("--batch-tokens", type=count, default=4000, help="source subwords translated at once")
@@ -49,14 +52,19 @@ def exponent(text: str) -> float:
 
 def run(arguments: argparse.Namespace) -> None:
     """Translate until the input ends; line by line when a person types."""
-    translator = open_translator(
-        arguments.model,
-        pick(arguments.device, arguments.threads),
-        beam=arguments.beam,
-        length_penalty=arguments.length_penalty,
-        batch_tokens=arguments.batch_tokens,
-        max_subwords=arguments.max_subwords,
-    )
+    languages = (arguments.source_language, arguments.target_language)
+    references = arguments.references and read_lines(arguments.references)
+    device = pick(arguments.device, arguments.threads)
+    with opened(arguments.model, arguments.prefix, languages=languages) as folder:
+        translator = open_translator(
+            folder,
+            device,
+            beam=arguments.beam,
+            length_penalty=arguments.length_penalty,
+            batch_tokens=arguments.batch_tokens,
+            max_subwords=arguments.max_subwords,
+        )
+    translations: list[str] = []
     report = partial(print, file=sys.stderr)
     source = plain_lines(sys.stdin.buffer, report)
     block_lines = 1 if sys.stdin.isatty() else BLOCK_LINES
@@ -65,8 +73,12 @@ def run(arguments: argparse.Namespace) -> None:
             with full_disk_named(Path("the standard output")):
                 sys.stdout.buffer.write("".join(f"{line}\n" for line in block).encode())
                 sys.stdout.buffer.flush()
+            if references is not None:
+                translations += block
     except (BrokenPipeError, UserError) as error:
         # Without this Python would complain once more when it closes what cannot be written to.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if isinstance(error, UserError):
             raise
+    if references is not None:
+        report(score_in_words(translations, references))

@@ -12,7 +12,7 @@ from heads.base.files import UserError
 from heads.base.marian import CONFIG
 from heads.base.names import CLASSIFICATION, TRANSLATION
 from heads.model.encoder import Encoder
-from heads.model.folder import WEIGHTS, load_model
+from heads.model.folder import load_model
 from heads.model.shape import FACTS
 from heads.translation.encoders_alone import import_bert
 from heads.translation.from_hub import folder_of
@@ -62,7 +62,9 @@ def opened(
     name: str, prefix: str = "", labels: Sequence[str] = (), languages: tuple[str, str] = NO_LANGUAGES
 ) -> Iterator[Path]:
     """A folder of ours with the model of this name: its own, or one in a temporary place. Raises as `import_any`."""
-    if (Path(name) / WEIGHTS).is_file() and (Path(name) / FACTS).is_file():
+    if not name:
+        raise UserError("No model is named: give a folder, a name on the hub, or firefox/en-pt.")
+    if (Path(name) / FACTS).is_file():
         yield Path(name)
         return
     with TemporaryDirectory() as place:

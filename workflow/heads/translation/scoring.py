@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from sacrebleu.metrics import CHRF
 
+from heads.base.files import UserError
 from heads.config.analyses import TranslateSettings
 from heads.model.sublayers import Gates
 from heads.model.transformer import Transformer
@@ -73,3 +74,11 @@ def score_of_texts(texts: Sequence[str], references: Sequence[str], settings: Tr
         "length_penalty": settings.length_penalty,
     }
     return {**bleu(texts, references), **chrf(texts, references), **facts}
+
+
+def score_in_words(texts: Sequence[str], references: Sequence[str]) -> str:
+    """BLEU and chrF with their signatures, on one line. Raises UserError where there are not as many references."""
+    if len(texts) != len(references):
+        raise UserError(f"{len(texts)} lines were translated and there are {len(references)} references: give as many.")
+    scores = {**bleu(texts, references), **chrf(texts, references)}
+    return f"BLEU {scores['bleu']:.2f} {scores['signature']}, chrF {scores['chrf']:.2f} {scores['chrf_signature']}"
