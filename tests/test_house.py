@@ -288,7 +288,7 @@ def run(flags: argparse.Namespace):
     assert not wrong
 
 
-SHARED_BY_COMMANDS = {"cli._flags": r"add_\w+_arguments?", "cli._job": "job_of"}
+SHARED_BY_COMMANDS = {"cli._flags": r"add_\w+_arguments?|languages_of", "cli._job": "job_of"}
 """What commands have in common: flags, and the one thing that the flags of a training say together."""
 
 

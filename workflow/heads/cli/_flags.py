@@ -53,6 +53,11 @@ def add_language_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--target-language", default="", help="of M2M100, NLLB or mBART: de, deu_Latn or de_DE")
 
 
+def languages_of(arguments: argparse.Namespace) -> tuple[str, str]:
+    """Those of source and target that `add_language_arguments` was given; empty where none."""
+    return arguments.source_language, arguments.target_language
+
+
 def add_masking_arguments(parser: argparse.ArgumentParser) -> None:
     """Flags of every command that translates with masked heads."""
     add_settings_argument(parser)

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from heads.base.files import UserError, read_lines
-from heads.cli._flags import add_model_argument
+from heads.cli._flags import add_model_argument, languages_of
 from heads.model.shape import shape_of
 from heads.translation.encoders_alone import export_any
 from heads.translation.export import FORMATS
@@ -49,8 +49,7 @@ def run(arguments: argparse.Namespace) -> None:
         raise UserError("--alignment is of --format ctranslate2: take one of the two flags away.")
     sentences = read_lines(arguments.sentences) if arguments.sentences else ()
     options = {"sentences": sentences, "quantization": quantization, "alignment": arguments.alignment}
-    languages = (arguments.source_language, arguments.target_language)
-    with opened(arguments.model, arguments.prefix, languages=languages) as folder:
+    with opened(arguments.model, arguments.prefix, languages=languages_of(arguments)) as folder:
         if form == "folder" and folder != Path(arguments.model):
             raise UserError(f"{arguments.model} is not of this project: heads import makes it so; else give --format.")
         shape = shape_of(folder)

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from heads.base.names import TRANSLATION
-from heads.cli._flags import add_language_arguments
+from heads.cli._flags import add_language_arguments, languages_of
 from heads.translation.opening import fetched, import_any
 
 
@@ -34,7 +34,7 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.output is None:
         print(fetched(arguments.pretrained.as_posix()))
         return
-    options = (arguments.prefix, arguments.labels, (arguments.source_language, arguments.target_language))
+    options = (arguments.prefix, arguments.labels, languages_of(arguments))
     task = import_any(arguments.pretrained.as_posix(), arguments.output, *options)
     if task == TRANSLATION:
         print(f"python -m heads translate --model {arguments.output} < source.txt", file=sys.stderr)

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from heads.base.files import UserError, read_lines, write_text
-from heads.cli._flags import add_device_arguments, add_language_arguments
+from heads.cli._flags import add_device_arguments, add_language_arguments, languages_of
 from heads.one_model.inspecting import inspect
 from heads.one_model.measuring import STEPS, Text
 from heads.one_model.progress import Progress
@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace) -> None:
             masked=arguments.masked,
             causal=arguments.causal,
             prefix=arguments.prefix,
-            languages=(arguments.source_language, arguments.target_language),
+            languages=languages_of(arguments),
             device=arguments.device,
             threads=arguments.threads,
             report=progress.report,

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from heads.base.files import UserError, read_lines, write_text
-from heads.cli._flags import add_device_arguments, add_language_arguments
+from heads.cli._flags import add_device_arguments, add_language_arguments, languages_of
 from heads.one_model.inspecting import shown_name
 from heads.one_model.prune_report import report_lines, wish_of
 from heads.one_model.pruned_page import pruned_page
@@ -48,7 +48,7 @@ def run(arguments: argparse.Namespace) -> None:
         raise UserError(f"{arguments.output} is already there: delete it or give another folder.")
     wish, lines = wish_of(arguments.keep, arguments.loss, arguments.updates), read_lines(arguments.text)
     splits = splits_of(lines, arguments.sentences)
-    languages = (arguments.source_language, arguments.target_language)
+    languages = languages_of(arguments)
     report = partial(print, file=sys.stderr, flush=True)
     with opened(arguments.model, arguments.prefix, languages=languages) as folder:
         wish.sizes(heads_of(folder, wish.scope))

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from heads.base.files import UserError, full_disk_named, read_lines
-from heads.cli._flags import add_device_arguments, add_model_argument
+from heads.cli._flags import add_device_arguments, add_model_argument, languages_of
 from heads.training.devices import pick
 from heads.translation.opening import opened
 from heads.translation.scoring import score_in_words
@@ -52,10 +52,9 @@ def exponent(text: str) -> float:
 
 def run(arguments: argparse.Namespace) -> None:
     """Translate until the input ends; line by line when a person types."""
-    languages = (arguments.source_language, arguments.target_language)
     references = arguments.references and read_lines(arguments.references)
-    device = pick(arguments.device, arguments.threads)
-    with opened(arguments.model, arguments.prefix, languages=languages) as folder:
+    device, report = pick(arguments.device, arguments.threads), partial(print, file=sys.stderr)
+    with opened(arguments.model, arguments.prefix, languages=languages_of(arguments)) as folder:
         translator = open_translator(
             folder,
             device,
@@ -65,11 +64,9 @@ def run(arguments: argparse.Namespace) -> None:
             max_subwords=arguments.max_subwords,
         )
     translations: list[str] = []
-    report = partial(print, file=sys.stderr)
-    source = plain_lines(sys.stdin.buffer, report)
-    block_lines = 1 if sys.stdin.isatty() else BLOCK_LINES
+    at_once = 1 if sys.stdin.isatty() else BLOCK_LINES
     try:
-        for block in translated(source, translator, block_lines=block_lines, report=report):
+        for block in translated(plain_lines(sys.stdin.buffer, report), translator, block_lines=at_once, report=report):
             with full_disk_named(Path("the standard output")):
                 sys.stdout.buffer.write("".join(f"{line}\n" for line in block).encode())
                 sys.stdout.buffer.flush()
