@@ -93,7 +93,8 @@ def test_what_the_readme_does_with_a_model_of_others_can_be_done(
         place = Path("results/pretrained", run_folder)
         place.parent.mkdir(parents=True)
         place.symlink_to(made)
-    Path("opus-mt-en-de").symlink_to(folder / "marian")
+    Path("Helsinki-NLP").mkdir()
+    Path("Helsinki-NLP/opus-mt-en-de").symlink_to(folder / "marian")
     write_lines(Path("source.txt"), SENTENCES["source"])
     for side, language in (("source", "en"), ("target", "de")):
         Path("data/mine").mkdir(parents=True, exist_ok=True)
