@@ -7,10 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 import yaml
 
 from heads.__main__ import main
+from heads.analysis.ablation import gates_without
+from heads.analysis.masking import answers_of
 from heads.base.files import read_json, read_lines, read_tsv, read_yaml, write_text
+from heads.config.analyses import TranslateSettings
 from heads.config.settings import merged, stage_settings
 from heads.model.folder import load_classifier, save_folder
 from heads.model.head_removal import prune
@@ -37,6 +41,7 @@ CHANGES: dict[str, Any] = {
     "speed": {"batch_sizes": [1, 3], "sentences": 6, "repeats": 2},
     "sweep": {"lambdas": {"enc_self": []}},
 }
+CPU = torch.device("cpu")
 HEADS = [("enc_self", layer, head) for layer in range(2) for head in range(3)]
 
 
@@ -175,6 +180,23 @@ def test_checkpoints_have_a_curve_each(ablated: Made) -> None:
     rows = read_tsv(ablated.baseline / "checkpoints.tsv")
     assert [(row["update"], row["finished"]) for row in rows[::3]] == [("5", "0"), ("40", "1")]
     assert "accuracy" in rows[0]
+
+
+def test_answers_follow_the_weights_of_a_model_that_is_given_others(made: Made) -> None:
+    """As `checkpoints` does with one model; what it made of the text before must not be taken again."""
+    tested = made.tested()
+    model = load_classifier(made.baseline)
+    files = (CPU, tested["source"], tested["references"], tested["target_bpe"], TranslateSettings(sentences=0))
+    answer, _, _ = answers_of(model, *files)
+    before = answer(None)
+    with torch.no_grad():
+        model.projection.weight.neg_()
+        model.projection.bias.neg_()
+        model.source_embedding.pieces.weight.mul_(-3)
+    fresh, _, _ = answers_of(model, *files)
+    for gates in (None, gates_without(model, [HEADS[-1]])):
+        assert answer(gates) == fresh(gates)
+    assert answer(None) != before
 
 
 def test_heads_are_chosen_masked_cut_out_trained_on_and_compared(ablated: Made) -> None:

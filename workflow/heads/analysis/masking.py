@@ -52,9 +52,9 @@ def answers_of(
     """How to translate, classify or embed the first `search.sentences` of a text (0: all) with the model, their
     references, and by what they are scored. References of vectors are those of the model as it is.
 
-    target_bpe: the vocabulary of the target, or its labels. much_alike: that most translations stay as the first call
-    gives them, so that greedy search is the quicker for them. Raises UserError when text and references differ in
-    length.
+    target_bpe: the vocabulary of the target, or its labels. much_alike: that the model keeps its weights and most
+    answers stay as the first call gives them, so that what they share is computed once. Raises UserError when text
+    and references differ in length.
     """
     tokens, lines = Tokens(source), read_lines(references)
     if len(tokens.lengths) != len(lines):
@@ -68,11 +68,12 @@ def answers_of(
             drafted = Drafted(model, pairs, device, batch_tokens=search.batch_tokens, limit=search.sentences)
             return partial(_drafted, drafted, vocabulary), lines, BLEU
         return partial(_translated, model, pairs, vocabulary, search, device), lines, BLEU
+    prefixes = Prefixes(model) if much_alike else None
     if isinstance(model, SentenceEncoder):
-        embed = partial(vectors, model, tokens, device, len(lines), prefixes=Prefixes(model))
+        embed = partial(vectors, model, tokens, device, len(lines), prefixes=prefixes)
         return embed, embed(None), COSINE
     text = (tokens, Labels(target_bpe), device, search.batch_tokens, len(lines))
-    return partial(classified, model, *text, prefixes=Prefixes(model)), lines, ACCURACY
+    return partial(classified, model, *text, prefixes=prefixes), lines, ACCURACY
 
 
 def _translated(

@@ -183,21 +183,19 @@ class Measuring:
 
     def _roles(self) -> None:
         """By the trees that are given or that Stanza makes, or else by the place of words alone."""
-        trees, settings = self.text.trees, ROLES
+        trees, settings, made_by = self.text.trees, ROLES, "gold"
         if trees is None:
             trees = self.bpe / "words.conllu"
             words = [words_of_text(one) for line in self.text.sentences for one in line.split("\t")]
             if self.text.stanza:
-                words = parsed(words, self.text.stanza, self.device)
+                words, made_by = parsed(words, self.text.stanza, self.device), "stanza"
             else:
                 settings = WITHOUT_TREES
             write_conllu(trees, words)
         source = vocabulary_of(self.bpe / VOCABULARIES[0])
         ranks = frequency_ranks(Tokens(self.bpe / "source.safetensors").ids, len(source))
         with redirect_stderr(StringIO() if settings is WITHOUT_TREES else sys.stderr):
-            rows = roles_on_trees(
-                self.model, {"stanza" if self.text.stanza else "gold": trees}, source, ranks, settings
-            )[0]
+            rows = roles_on_trees(self.model, {made_by: trees}, source, ranks, settings)[0]
         write_tsv(self.run / "roles.tsv", rows, ("trees", *ROLE_COLUMNS))
 
     def _cross_attention(self) -> None:
