@@ -19,7 +19,7 @@ from pathlib import Path
 
 import yaml
 
-PIECES = {"source": 1500, "target": 2500}
+SUBWORDS = {"source": 1500, "target": 2500}
 CLEANING = {"max_words": 100, "max_length_ratio": 4.0}
 STAGES = ("corpus", "clean", "bpe", "encode", "start")
 BATCH_TOKENS = 4096
@@ -47,11 +47,11 @@ def measured(*words: str) -> Cost:
 
 def commands(stage: str, folder: Path, pairs: int, threads: int) -> Iterator[list[str]]:
     """The words of the processes of a stage."""
-    texts = {side: str(folder / f"train.{side}.txt") for side in PIECES}
+    texts = {side: str(folder / f"train.{side}.txt") for side in SUBWORDS}
     settings = folder / f"{stage}.yaml"
     if stage in ("corpus", "clean"):
         languages = {"source": "en", "target": "ru", "cleaning": CLEANING}
-        parts = {split: [{side: f"{split}.{side}.txt" for side in PIECES}] for split in ("train", "dev", "test")}
+        parts = {split: [{side: f"{split}.{side}.txt" for side in SUBWORDS}] for split in ("train", "dev", "test")}
         sizes = {"train": pairs, "dev": 500, "test": 500}
         grammar = {"kind": "grammar", "seed": 1, "pairs": sizes}
         entry = grammar if stage == "corpus" else {"kind": "files", "folder": str(folder), **parts}
@@ -63,7 +63,7 @@ def commands(stage: str, folder: Path, pairs: int, threads: int) -> Iterator[lis
         yield [__file__, "--first-update", str(folder)]
     else:
         rest = {"character_coverage": 1.0, "train_sentences": 5_000_000, "seed": 1}
-        bpe = {f"{side}_pieces": pieces for side, pieces in PIECES.items()}
+        bpe = {f"{side}_subwords": subwords for side, subwords in SUBWORDS.items()}
         settings.write_text(yaml.safe_dump({"bpe": bpe | rest}), encoding="utf-8")
         for side, text in texts.items():
             model, tokens = str(folder / f"{side}.model"), str(folder / f"train.{side}.safetensors")
@@ -99,10 +99,10 @@ def first_update(folder: Path) -> None:
     from heads.training.schedule import TrainingPlan
 
     torch.set_num_threads(1)
-    for side in PIECES:
+    for side in SUBWORDS:
         sha256_of(folder / f"train.{side}.safetensors")
     heads = full_heads(layers=1, heads=1)
-    shape = ModelShape(8, 8, 8, 0.0, True, PIECES["source"], PIECES["target"], 1, heads)  # noqa: FBT003
+    shape = ModelShape(8, 8, 8, 0.0, True, SUBWORDS["source"], SUBWORDS["target"], 1, heads)  # noqa: FBT003
     settings = TrainingSettings(
         batch_tokens=BATCH_TOKENS,
         micro_batch_tokens=BATCH_TOKENS,

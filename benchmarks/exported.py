@@ -48,9 +48,9 @@ class Exported:
     def translate(self, lines: list[str], beam: int, length_penalty: float) -> None:
         """One turn."""
         started = time.process_time()
-        pieces = [self.source.encode(line, out_type=str) for line in lines]
+        subwords = [self.source.encode(line, out_type=str) for line in lines]
         found = self.translator.translate_batch(
-            pieces, beam_size=beam, length_penalty=length_penalty, disable_unk=True, max_batch_size=32
+            subwords, beam_size=beam, length_penalty=length_penalty, disable_unk=True, max_batch_size=32
         )
         self.translations = [self.target.decode(result.hypotheses[0]) for result in found]
         self.seconds.append(time.process_time() - started)

@@ -85,8 +85,8 @@ def main() -> None:
     model: nn.Module = model_of_firefox(read_firefox(place))
     assert isinstance(model, Transformer)
     with TemporaryDirectory() as folder:
-        pieces = BpeSettings(source_subwords=model.shape.source_pieces, target_subwords=model.shape.target_pieces)
-        pairs = random_pairs(pieces, Path(folder), shortest=20, longest=40)
+        subwords = BpeSettings(source_subwords=model.shape.source_subwords, target_subwords=model.shape.target_subwords)
+        pairs = random_pairs(subwords, Path(folder), shortest=20, longest=40)
         kinds = trainings(model, pairs)
         alone = {"enc_self": Products(model, decoder_learns=False), "all": Products(model, decoder_learns=True)}
         seconds, tokens = dict.fromkeys([*kinds, *alone], 0.0), 0

@@ -37,8 +37,8 @@ def theirs(
     """What transformers finds of a source sentence, both in our ids."""
     source, target = rows
     ours = {number: place for place, number in enumerate(target) if place != BOS}
-    pieces = torch.tensor([[source[place] for place in ids]])
-    found = model.generate(input_ids=pieces, max_new_tokens=length_limit(len(ids)), **how)[0, 1:].tolist()
+    subwords = torch.tensor([[source[place] for place in ids]])
+    found = model.generate(input_ids=subwords, max_new_tokens=length_limit(len(ids)), **how)[0, 1:].tolist()
     kept = found[: found.index(target[EOS])] if target[EOS] in found else found
     return [ours[number] for number in kept]
 
@@ -48,8 +48,8 @@ def log_probability(model: Transformer, ids: list[int], found: list[int]) -> flo
     """Of a whole translation with its end sign, nats."""
     source = torch.tensor([ids])
     states = model(source, torch.ones_like(source, dtype=torch.bool), torch.tensor([[BOS, *found]]))
-    by_piece = model.projection(states)[0].log_softmax(-1)
-    return float(by_piece[torch.arange(len(found) + 1), torch.tensor([*found, EOS])].sum())
+    by_subword = model.projection(states)[0].log_softmax(-1)
+    return float(by_subword[torch.arange(len(found) + 1), torch.tensor([*found, EOS])].sum())
 
 
 def each_is_better(model: Transformer, alpha: float, ids: list[int], one: list[int], other: list[int]) -> bool:
@@ -85,10 +85,10 @@ def main() -> None:
         """Our translations, scores divided by lengths with this offset."""
         found = []
         for ids in sentences:
-            pieces = torch.tensor([ids])
-            mask = torch.ones_like(pieces, dtype=torch.bool)
+            subwords = torch.tensor([ids])
+            mask = torch.ones_like(subwords, dtype=torch.bool)
             how: dict[str, Any] = {"length_penalty": alpha, "length_offset": offset, "early_stopping": early_stopping}
-            found += beam_search(ours, pieces, mask, beam=beam, **how)
+            found += beam_search(ours, subwords, mask, beam=beam, **how)
         return found
 
     def by_theirs(**how: Any) -> Hypotheses:
@@ -103,7 +103,7 @@ def main() -> None:
     print(f"the model's own settings, as `heads translate` takes them: {len(differing(own, mine))}")
     for number in differing(own, mine):
         limit = length_limit(len(sentences[number]))
-        print(f"  pieces of theirs and of ours: {len(own[number])} and {len(mine[number])}, at most {limit}")
+        print(f"  subwords of theirs and of ours: {len(own[number])} and {len(mine[number])}, at most {limit}")
     print(f"the same, neither stopping early: {len(differing(never, longest))}")
     print(f"ours dividing by Wu et al.'s formula: {len(differing(own, by_wu))}")
     better = sum(

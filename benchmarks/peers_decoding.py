@@ -35,9 +35,9 @@ from heads.text.batches import pad
 from heads.text.special_ids import BOS, EOS, PAD, UNK
 from heads.translation.beam_search import IMPOSSIBLE, beam_search
 
-PIECES, AT_A_TIME, BEAM, STEPS, TURNS, LONGEST = 4000, 64, 4, 40, 5, 200
-SHAPE = unpruned_shape(ModelSettings(layers=3, heads=4, width=128, feedforward=512, dropout=0.0), PIECES, PIECES)
-NAMES = ["<blank>", "<s>", "</s>", "<unk>", *map(str, range(UNK + 1, PIECES))]
+SUBWORDS, AT_A_TIME, BEAM, STEPS, TURNS, LONGEST = 4000, 64, 4, 40, 5, 200
+SHAPE = unpruned_shape(ModelSettings(layers=3, heads=4, width=128, feedforward=512, dropout=0.0), SUBWORDS, SUBWORDS)
+NAMES = ["<blank>", "<s>", "</s>", "<unk>", *map(str, range(UNK + 1, SUBWORDS))]
 """What CTranslate2 calls the ids."""
 IDS = {name: number for number, name in enumerate(NAMES)}
 
@@ -45,7 +45,7 @@ IDS = {name: number for number, name in enumerate(NAMES)}
 def batches_of(text: Path) -> list[list[list[int]]]:
     """Sentences of ids with the end sign, by length."""
     with gzip.open(text, "rt", encoding="utf-8") as lines:
-        ids = [[crc32(word.encode()) % (PIECES - 4) + 4 for word in line.split()] + [EOS] for line in lines]
+        ids = [[crc32(word.encode()) % (SUBWORDS - 4) + 4 for word in line.split()] + [EOS] for line in lines]
     ids.sort(key=len)
     return [ids[first : first + AT_A_TIME] for first in range(0, len(ids), AT_A_TIME)]
 
@@ -96,8 +96,8 @@ def translator_of(model: Transformer) -> ctranslate2.Translator:
         stack.position_encodings.encodings = sinusoids(LONGEST, SHAPE.width).float().numpy()
         for described, layer in zip(stack.layer, layers_of(layers), strict=True):
             put_layer(described, layer)
-    put(spec.encoder.embeddings[0], model.source_embedding.pieces.weight)
-    put(spec.decoder.embeddings, model.target_embedding.pieces.weight)
+    put(spec.encoder.embeddings[0], model.source_embedding.subwords.weight)
+    put(spec.decoder.embeddings, model.target_embedding.subwords.weight)
     put_norm(spec.encoder.layer_norm, model.encoder_norm)
     put_norm(spec.decoder.layer_norm, model.decoder_norm)
     put(spec.decoder.projection, model.projection.weight, model.projection.bias)
@@ -120,12 +120,12 @@ def theirs(translator: ctranslate2.Translator, batches: list[list[list[int]]]) -
     return found
 
 
-def ours(model: Transformer, batches: list[list[list[int]]], pieces: int = STEPS - 1) -> list[list[int]]:
+def ours(model: Transformer, batches: list[list[list[int]]], subwords: int = STEPS - 1) -> list[list[int]]:
     """What we say in one step more than subwords."""
     found = []
     for batch in batches:
         source, mask = pad([np.array(ids, np.int32) for ids in batch])
-        with ending_after(model, pieces):
+        with ending_after(model, subwords):
             found += beam_search(model, source, mask, beam=BEAM, length_penalty=1.0)
     return found
 

@@ -34,7 +34,7 @@ from heads.text.vocabulary import Tokens, Vocabulary, train_bpe
 from heads.training.loop import Training
 from heads.training.schedule import TrainingPlan
 
-PIECES, LONGEST = 4000, 100
+SUBWORDS, LONGEST = 4000, 100
 MODEL = ModelSettings(layers=3, heads=4, width=128, feedforward=512, dropout=0.1, pre_norm=False)
 TRAINING = TrainingSettings(
     batch_tokens=2048,
@@ -52,7 +52,7 @@ def encoded(folder: Path, place: Path) -> Pairs:
     for side, language in (("source", "en"), ("target", "de")):
         text, model, tokens = (place / f"{side}.{kind}" for kind in ("txt", "model", "safetensors"))
         text.write_bytes(gzip.decompress((folder / f"train.{language}.gz").read_bytes()))
-        train_bpe(text, model, BpeSettings(), PIECES)
+        train_bpe(text, model, BpeSettings(), SUBWORDS)
         encode_file(text, Vocabulary(model), tokens)
         sides.append(Tokens(tokens))
     source, target = sides
@@ -65,7 +65,7 @@ def marian(ours: Transformer, attention_dropout: float) -> MarianMTModel:
         ("layers", MODEL.layers), ("attention_heads", MODEL.heads), ("ffn_dim", MODEL.feedforward))}  # fmt: skip
     theirs = MarianMTModel(
         MarianConfig(
-            vocab_size=PIECES, decoder_vocab_size=PIECES, d_model=MODEL.width, activation_function="relu",
+            vocab_size=SUBWORDS, decoder_vocab_size=SUBWORDS, d_model=MODEL.width, activation_function="relu",
             dropout=MODEL.dropout, attention_dropout=attention_dropout, activation_dropout=MODEL.dropout,
             scale_embedding=True, max_position_embeddings=2 * LONGEST, share_encoder_decoder_embeddings=False,
             tie_word_embeddings=False, pad_token_id=PAD, bos_token_id=BOS, eos_token_id=EOS,
@@ -78,7 +78,7 @@ def marian(ours: Transformer, attention_dropout: float) -> MarianMTModel:
     core = theirs.model
     with torch.no_grad():
         for name, part in (("source", core.encoder), ("target", core.decoder)):
-            part.embed_tokens.weight.copy_(getattr(ours, f"{name}_embedding").pieces.weight)
+            part.embed_tokens.weight.copy_(getattr(ours, f"{name}_embedding").subwords.weight)
             part.embed_positions.weight.copy_(sinusoids(2 * LONGEST, MODEL.width))
         theirs.lm_head.weight.copy_(ours.projection.weight)
         for mine, other in zip(
@@ -148,7 +148,7 @@ def compare(folder: Path, updates: int, attention_dropout: float) -> None:
         pairs = encoded(folder, Path(place))
     torch.manual_seed(1)
     sizes = replace(MODEL, attention_dropout=attention_dropout)
-    first = Transformer(unpruned_shape(sizes, PIECES, PIECES))
+    first = Transformer(unpruned_shape(sizes, SUBWORDS, SUBWORDS))
     theirs = marian(first, attention_dropout)
     length = LengthSettings(updates=updates, patience=0, average_last=1, average_every=1)
     order = [m for epoch in range(1 + updates // 100) for m in pairs.epoch(TRAINING.batch_tokens, 1, epoch)][:updates]

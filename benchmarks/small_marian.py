@@ -28,7 +28,7 @@ import torch.nn.functional as F
 from transformers import GenerationConfig, MarianConfig, MarianMTModel, MarianTokenizer
 
 LAYERS, HEADS, WIDTH, FEEDFORWARD, DROPOUT = 3, 4, 128, 512, 0.1
-PIECES = 3000
+SUBWORDS = 3000
 UPDATES, BATCH_TOKENS, LONGEST = 2000, 2048, 100
 PEAK_RATE, WARMUP = 0.002, 200
 LOOK_EVERY, DEV_SENTENCES = 200, 200
@@ -43,13 +43,13 @@ def tokenizer_of(texts: dict[str, list[str]], place: Path) -> MarianTokenizer:
     numbers = {"</s>": 0, "<unk>": 1}
     for side, lines in texts.items():
         sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=iter(lines), model_prefix=str(place / side), vocab_size=PIECES, model_type="unigram",
+            sentence_iterator=iter(lines), model_prefix=str(place / side), vocab_size=SUBWORDS, model_type="unigram",
             character_coverage=1.0, bos_id=-1, eos_id=0, unk_id=1, minloglevel=2, num_threads=1,
         )  # fmt: skip
         (place / f"{side}.model").rename(place / f"{side}.spm")
-        pieces = sentencepiece.SentencePieceProcessor(model_file=str(place / f"{side}.spm"))
-        for index in range(pieces.get_piece_size()):
-            numbers.setdefault(pieces.id_to_piece(index), len(numbers))
+        subwords = sentencepiece.SentencePieceProcessor(model_file=str(place / f"{side}.spm"))
+        for index in range(subwords.get_piece_size()):
+            numbers.setdefault(subwords.id_to_piece(index), len(numbers))
     numbers["<pad>"] = len(numbers)
     (place / "vocab.json").write_text(json.dumps(numbers, ensure_ascii=False), encoding="utf-8")
     sides = (str(place / name) for name in ("source.spm", "target.spm", "vocab.json"))

@@ -37,9 +37,9 @@ SENTENCES, SHORTEST, LONGEST, UPDATES, WARM = 4000, 8, 20, 40, 3
 def random_pairs(bpe: BpeSettings, folder: Path, shortest: int = SHORTEST, longest: int = LONGEST) -> Pairs:
     """Sentences of random subwords, as many of each length."""
     generator, sides = np.random.default_rng(1), []
-    for side, pieces in (("source", bpe.source_subwords), ("target", bpe.target_subwords)):
+    for side, subwords in (("source", bpe.source_subwords), ("target", bpe.target_subwords)):
         lengths = generator.integers(shortest, longest + 1, SENTENCES)
-        ids = generator.integers(EOS + 1, pieces, int(lengths.sum())).astype(np.int32)
+        ids = generator.integers(EOS + 1, subwords, int(lengths.sum())).astype(np.int32)
         path = folder / f"{side}.safetensors"
         save_file({"ids": ids, "offsets": np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)}, path)
         sides.append(Tokens(path))

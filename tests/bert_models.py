@@ -19,7 +19,7 @@ WORDS = (
     *("the", "a", "cat", "dog", "white", "saw", "sleep", "un", "##s", "##ing", "##able", "##ed", "##a", "##b"),
     *(".", ",", "'", "-", "5", "b", "caf", "##é", "cafe", "ß"),
 )
-PIECES = ("[PAD]", "[unused0]", "[UNK]", "[CLS]", "house", "[SEP]", "[MASK]", *WORDS)
+SUBWORDS = ("[PAD]", "[unused0]", "[UNK]", "[CLS]", "house", "[SEP]", "[MASK]", *WORDS)
 """With the special ones in the order of no model of ours."""
 EXAMPLES = (
     "The cat sleeps.\tA dog saw the houses, unable.",
@@ -29,7 +29,7 @@ EXAMPLES = (
 )
 LABELS = {0: "neutral", 1: "Entailment", 2: "CONTRADICTION"}
 SIZES: dict[str, Any] = {
-    "vocab_size": len(PIECES),
+    "vocab_size": len(SUBWORDS),
     "hidden_size": 12,
     "num_hidden_layers": 3,
     "num_attention_heads": 2,
@@ -42,12 +42,12 @@ SIZES: dict[str, Any] = {
 def save_tokeniser(folder: Path, *, form: str = "tokenizer.json", lowercase: bool = True) -> Any:
     """Write the vocabulary in one of its two forms; gives the tokeniser."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "vocab.txt").write_text("".join(f"{piece}\n" for piece in PIECES), encoding="utf-8")
+    (folder / "vocab.txt").write_text("".join(f"{subword}\n" for subword in SUBWORDS), encoding="utf-8")
     (folder / "tokenizer_config.json").write_text(
         json.dumps({"tokenizer_class": "BertTokenizer", "do_lower_case": lowercase}), encoding="utf-8"
     )
     tokeniser = transformers.BertTokenizerFast(
-        vocab={piece: number for number, piece in enumerate(PIECES)}, do_lower_case=lowercase
+        vocab={subword: number for number, subword in enumerate(SUBWORDS)}, do_lower_case=lowercase
     )
     if form == "tokenizer.json":
         (folder / "vocab.txt").unlink()

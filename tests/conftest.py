@@ -59,8 +59,8 @@ def tiny_shape() -> Callable[..., ModelShape]:
             "feedforward": 7,
             "dropout": 0.0,
             "pre_norm": True,
-            "source_pieces": 13,
-            "target_pieces": 11,
+            "source_subwords": 13,
+            "target_subwords": 11,
             "original_heads": 3,
             "live_heads": full_heads(layers=2, heads=3),
         }

@@ -13,7 +13,7 @@ from transformers.models.m2m_100 import tokenization_m2m_100 as m2m100
 from transformers.models.mbart50 import tokenization_mbart50 as mbart50
 from transformers.models.nllb import tokenization_nllb as nllb
 
-from marian_models import SENTENCES, pieces_of, segmenter, transformers
+from marian_models import SENTENCES, segmenter, subwords_of, transformers
 
 SIZES: dict[str, Any] = {
     "d_model": 12,
@@ -43,7 +43,7 @@ TEXTS = [*SENTENCES["source"], *SENTENCES["target"]]
 SPECIAL = ["<s>", "<pad>", "</s>", "<unk>"]
 
 
-def save_pieces(folder: Path, family: str, kind: str = "bpe") -> None:
+def save_subwords(folder: Path, family: str, kind: str = "bpe") -> None:
     """Write what a folder on the hub has for a tokeniser, by hand."""
     folder.mkdir(parents=True, exist_ok=True)
     if family == "bart":
@@ -55,19 +55,19 @@ def save_pieces(folder: Path, family: str, kind: str = "bpe") -> None:
     (folder / "sentencepiece.bpe.model").write_bytes(content)
     if family == "m2m100":
         # In an order of its own, and without some subwords that are cut out of texts.
-        names = sorted(pieces_of(content), key=lambda piece: (-len(piece), piece))[3:]
+        names = sorted(subwords_of(content), key=lambda subword: (-len(subword), subword))[3:]
         numbered = {name: number for number, name in enumerate([*SPECIAL, *names[::2], *names[1::2]])}
         (folder / "vocab.json").write_text(json.dumps(numbered), encoding="utf-8")
     listed = {"additional_special_tokens": ALL_LANGUAGES[family]}
     (folder / "special_tokens_map.json").write_text(json.dumps(listed), encoding="utf-8")
 
 
-def pieces_in(folder: Path, family: str) -> int:
+def subwords_in(folder: Path, family: str) -> int:
     """How many ids a folder's tokeniser has, languages and the mask among them."""
     if (folder / "vocab.json").is_file():
         number = len(json.loads((folder / "vocab.json").read_text(encoding="utf-8")))
     else:
-        number = len(pieces_of((folder / "sentencepiece.bpe.model").read_bytes())) + len(SPECIAL)
+        number = len(subwords_of((folder / "sentencepiece.bpe.model").read_bytes())) + len(SPECIAL)
     return number + len(ALL_LANGUAGES.get(family, ())) + 1
 
 
@@ -77,14 +77,14 @@ def save_model(folder: Path, family: str, *, seed: int = 1, extra: int = 2, endi
     extra: rows without a subword. ending: what is added to the logit of the end. changes: of its configuration.
     """
     kind = CLASSES[family]
-    told: dict[str, Any] = {"vocab_size": pieces_in(folder, family) + extra, "forced_eos_token_id": None}
+    told: dict[str, Any] = {"vocab_size": subwords_in(folder, family) + extra, "forced_eos_token_id": None}
     if family == "mbart":
         told["decoder_start_token_id"] = 2
     torch.manual_seed(seed)
     model = kind(kind.config_class(**{**SIZES, **told, **changes})).eval()
     with torch.no_grad():
         for name, value in model.named_parameters():
-            # Pieces that weigh more than layers would be said again and again.
+            # Subwords that weigh more than layers would be said again and again.
             size = 0.3 if value.dim() == 1 else 0.2 if "shared" in name or "lm_head" in name else 0.8
             value += size * torch.randn(value.shape)
         if family in ("bart", "mbart"):
@@ -104,7 +104,7 @@ def save_model(folder: Path, family: str, *, seed: int = 1, extra: int = 2, endi
 
 def save_folder(folder: Path, family: str, **changes: Any) -> Any:
     """Write subwords and a model; gives the model."""
-    save_pieces(folder, family)
+    save_subwords(folder, family)
     return save_model(folder, family, **changes)
 
 

@@ -36,7 +36,7 @@ def _converted(run: Path, world: World) -> None:
     facts = read_json(run / "model.json")
     live = facts["shape"]["live_heads"]
     heads = {**{kind: [] for kind in live}, "enc_self": live["enc_self"]}
-    shape = facts_with_shape(heads, original_heads=world.heads, labels=3, target_pieces=3)
+    shape = facts_with_shape(heads, original_heads=world.heads, labels=3, target_subwords=3)
     write_json(run / "model.json", {**facts, "shape": shape})
     (run / "alignment_heads.tsv").unlink(missing_ok=True)
     for path in run.glob("*.tsv"):
@@ -78,7 +78,7 @@ def _maps(run: Path, heads: int) -> list[dict[str, Any]]:
         "words": list(WORDS),
         "relations": ["nsubj" if head else "root" for head in tree_heads],
         "tree_heads": tree_heads,
-        "pieces": [f"\u2581{word}" for word in WORDS],
+        "subwords": [f"\u2581{word}" for word in WORDS],
         "membership": [[[place, 1.0]] for place in range(len(WORDS))],
     }
     return [

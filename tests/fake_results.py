@@ -225,9 +225,9 @@ def _maps(path: Path, live: Live, rng: np.random.Generator) -> None:
             for kind, (queries, keys) in sizes.items()
         }
         sentence = {"number": 3 * number, "words": forms, "relations": relations if not number else ["dep"] * 9}
-        sentence |= {"tree_heads": tree_heads, "pieces": ["\u2581" + word for word in forms]}
+        sentence |= {"tree_heads": tree_heads, "subwords": ["\u2581" + word for word in forms]}
         sentence |= {"membership": [[[word, 1.0]] for word in range(9)], "weights": weights}
-        sentences.append({**sentence, "translation": "крестьяне продали <b>", "target_pieces": written})
+        sentences.append({**sentence, "translation": "крестьяне продали <b>", "target_subwords": written})
     write_json(path / "maps.json", sentences)
 
 

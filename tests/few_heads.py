@@ -109,8 +109,8 @@ def hand_made(shape: Callable[..., ModelShape], *, sharpness: float = SURE, **ch
     A KNOWN head attends, by the position signal, to one place at a fixed offset; others look everywhere alike.
     sharpness: what logits are multiplied by; SURE is beyond what smoothed labels ask for, UNSURE far below it.
     """
-    pieces = {"source_pieces": FIRST_WORD + WORDS, "target_pieces": FIRST_WORD + TRANSLATIONS}
-    model = Transformer(shape(**{"width": WIDTH, "head_width": HEAD_WIDTH, **pieces, **changes})).eval()
+    subwords = {"source_subwords": FIRST_WORD + WORDS, "target_subwords": FIRST_WORD + TRANSLATIONS}
+    model = Transformer(shape(**{"width": WIDTH, "head_width": HEAD_WIDTH, **subwords, **changes})).eval()
     generator = torch.Generator().manual_seed(6)
     with torch.no_grad():
         for name, value in model.named_parameters():
@@ -118,8 +118,8 @@ def hand_made(shape: Callable[..., ModelShape], *, sharpness: float = SURE, **ch
                 value.copy_(FAINT**0.5 * torch.randn(value.shape, generator=generator))
         write_words(model, sharpness)
         for embedding in (model.source_embedding, model.target_embedding):
-            embedding.pieces.weight[:, ANCHOR] = LARGE / WIDTH**0.5
-            embedding.pieces.weight[:, P + 2 : NOTHING : 4] = -embedding.pieces.weight[:, P : NOTHING - 2 : 4]
+            embedding.subwords.weight[:, ANCHOR] = LARGE / WIDTH**0.5
+            embedding.subwords.weight[:, P + 2 : NOTHING : 4] = -embedding.subwords.weight[:, P : NOTHING - 2 : 4]
         carry(model, KNOWN[0], -1, {Q: BEFORE})
         carry(model, KNOWN[1], -1, {LAST: OUT[3]})
         carry(model, KNOWN[2], 1, {R: OUT[2]})
@@ -130,9 +130,9 @@ def hand_made(shape: Callable[..., ModelShape], *, sharpness: float = SURE, **ch
 def write_words(model: Transformer, sharpness: float) -> None:
     """Embeddings that show the marks of words, and logits that read them off the output."""
     marks = 2 / WIDTH**0.5
-    source, target = model.source_embedding.pieces.weight, model.target_embedding.pieces.weight
-    for pieces in (source, target):  # noise would blur the position signal
-        pieces.zero_()
+    source, target = model.source_embedding.subwords.weight, model.target_embedding.subwords.weight
+    for subwords in (source, target):  # noise would blur the position signal
+        subwords.zero_()
     for bits, word in enumerate(range(FIRST_WORD, FIRST_WORD + WORDS)):
         for place, mark in enumerate((R, Q, P)):
             source[word, mark] = marks * (1 if bits >> place & 1 else -1)

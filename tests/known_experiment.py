@@ -33,16 +33,16 @@ from heads.text.special_ids import BOS, EOS
 from heads.text.vocabulary import Vocabulary, train_bpe
 
 LETTERS = {"source": "abcdefgh", "target": "ijklmnopqrstuvwx"}
-PIECES = {side: FIRST_WORD + 2 * len(letters) + 1 for side, letters in LETTERS.items()}
+SUBWORDS = {side: FIRST_WORD + 2 * len(letters) + 1 for side, letters in LETTERS.items()}
 """Special ones, a word of every letter, the letters and the mark of a blank."""
 COUNTS, WRONG = {"train": 40, "dev": 10, "test": 14}, {"train": 7, "dev": 4, "test": 3}
 """Sentences of each split, and how often a translation is wrong."""
 UPDATES_BEFORE = 7
 Pair = tuple[list[int], list[int]]
-"""Pieces of a sentence and of its given translation."""
+"""Subwords of a sentence and of its given translation."""
 
 SETTINGS: dict[str, Any] = {
-    "bpe": {"source_subwords": PIECES["source"], "target_subwords": PIECES["target"], "character_coverage": 1.0,
+    "bpe": {"source_subwords": SUBWORDS["source"], "target_subwords": SUBWORDS["target"], "character_coverage": 1.0,
             "train_sentences": 1000, "seed": 3},
     "model": {"layers": 2, "heads": 3, "width": 12, "feedforward": 7, "dropout": 0.0,
               "attention_dropout": 0.0, "pre_norm": True},
@@ -127,20 +127,20 @@ class Known:
 
 def as_text(ids: Sequence[int], side: str) -> str:
     """Words of subword ids."""
-    return " ".join(LETTERS[side][piece - FIRST_WORD] for piece in ids)
+    return " ".join(LETTERS[side][subword - FIRST_WORD] for subword in ids)
 
 
 def shape(**changes: Any) -> ModelShape:
     """Sizes of the hand-made model."""
     values = {"feedforward": 7, "dropout": 0.0, "pre_norm": True, "original_heads": 3,
               "live_heads": full_heads(layers=2, heads=3)}  # fmt: skip
-    pieces = {"source_pieces": PIECES["source"], "target_pieces": PIECES["target"]}
-    return ModelShape(**{"width": 64, "head_width": 8, **values, **pieces, **changes})
+    subwords = {"source_subwords": SUBWORDS["source"], "target_subwords": SUBWORDS["target"]}
+    return ModelShape(**{"width": 64, "head_width": 8, **values, **subwords, **changes})
 
 
 def known_model(**changes: Any) -> Transformer:
     """The hand-made model, with a subword for everything in the vocabularies."""
-    return hand_made(shape, **{f"{side}_pieces": count for side, count in PIECES.items()}, **changes)
+    return hand_made(shape, **{f"{side}_subwords": count for side, count in SUBWORDS.items()}, **changes)
 
 
 def save(model: Transformer, folder: Path, **facts: Any) -> Path:
@@ -178,7 +178,7 @@ def write_known(folder: Path) -> Known:
         # The more frequent a word, the earlier it is merged, and the lower its number.
         often = folder / "texts" / f"letters.{side}.txt"
         write_lines(often, [f"{letter} " * (100 - place) for place, letter in enumerate(letters)])
-        train_bpe(often, known.bpe / f"{side}.model", BpeSettings(**SETTINGS["bpe"]), PIECES[side])
+        train_bpe(often, known.bpe / f"{side}.model", BpeSettings(**SETTINGS["bpe"]), SUBWORDS[side])
         vocabulary = Vocabulary(known.bpe / f"{side}.model")
         for split in COUNTS:
             encode_file(known.text(split, side), vocabulary, known.tokens(split, side), 1)
@@ -194,8 +194,8 @@ def loss(model: Transformer, pairs: Iterable[Pair], smoothing: float) -> float:
         read = torch.tensor([[*source, EOS]])
         states = model(read, torch.ones_like(read, dtype=torch.bool), torch.tensor([[BOS, *target]]))
         chances = F.log_softmax(model.projection(states)[0].double(), -1)
-        for place, piece in enumerate([*target, EOS]):
-            total -= (1 - smoothing) * float(chances[place, piece]) + smoothing * float(chances[place].mean())
+        for place, subword in enumerate([*target, EOS]):
+            total -= (1 - smoothing) * float(chances[place, subword]) + smoothing * float(chances[place].mean())
             tokens += 1
     return total / tokens
 
@@ -210,21 +210,21 @@ def path_model(chances: Mapping[str, Mapping[str, float]], **changes: Any) -> Tr
     """
     model = Transformer(shape(**changes)).eval()
 
-    def piece(word: str, mark: int) -> int:
+    def subword(word: str, mark: int) -> int:
         return FIRST_WORD + LETTERS["target"].index(word) if word else mark
 
-    wanted = torch.full((PIECES["target"],) * 2, -CERTAIN)
+    wanted = torch.full((SUBWORDS["target"],) * 2, -CERTAIN)
     for last, followers in chances.items():
         for word, chance in followers.items():
-            wanted[piece(last, BOS), piece(word, EOS)] = float(np.log(chance))
+            wanted[subword(last, BOS), subword(word, EOS)] = float(np.log(chance))
     with torch.no_grad():
         for name, value in model.named_parameters():
             if "norm" not in name:
                 value.zero_()
         # So large that the position does not matter beside it.
-        pieces = model.target_embedding.pieces.weight
-        pieces[:, : PIECES["target"]] = 1e4 * torch.eye(PIECES["target"])
-        states = model.decoder_norm(model.target_embedding(torch.arange(PIECES["target"])[:, None]))[:, 0]
+        subwords = model.target_embedding.subwords.weight
+        subwords[:, : SUBWORDS["target"]] = 1e4 * torch.eye(SUBWORDS["target"])
+        states = model.decoder_norm(model.target_embedding(torch.arange(SUBWORDS["target"])[:, None]))[:, 0]
         model.projection.weight.copy_((torch.linalg.pinv(states.double()) @ wanted.double()).T)
     return model
 

@@ -77,7 +77,7 @@ class Matrices:
         flat = torch.cat(contributions, -1).flatten(0, 1)
         shared = self.share(flat, torch.zeros(len(flat)).to(flat), relevance.flatten())
         sizes = [part.numel() for part in parts]
-        return [piece.reshape(part.shape) for piece, part in zip(shared.split(sizes), parts, strict=True)]
+        return [subword.reshape(part.shape) for subword, part in zip(shared.split(sizes), parts, strict=True)]
 
 
 class Plain(Matrices):
@@ -202,12 +202,12 @@ class Twin:
         """source: [S] ids. target: [T] ids of the decoder's input."""
         self.model, self.rule = model, rule
         self.sums: dict[str, list[Sum]] = {"encoder": [], "decoder": []}
-        states = embedded(model.shape, model.source_embedding.pieces.weight, source)
+        states = embedded(model.shape, model.source_embedding.subwords.weight, source)
         for layer in cast(list[Layer], model.encoder):
             states = self.attend("encoder", f"enc_self.{layer.index}", states, layer)
             states = self.transform("encoder", f"enc_ffn.{layer.index}", states, layer)
         self.encoder_top, self.memory = states, model.encoder_norm(states)
-        states = embedded(model.shape, model.target_embedding.pieces.weight, target)
+        states = embedded(model.shape, model.target_embedding.subwords.weight, target)
         for layer in cast(list[Layer], model.decoder):
             past = self.remember if model.shape.recurrent else self.attend
             states = past("decoder", f"dec_self.{layer.index}", states, layer)

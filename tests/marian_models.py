@@ -45,13 +45,13 @@ SIZES: dict[str, Any] = {
 }
 
 
-def segmenter(sentences: Sequence[str], pieces: int, kind: str) -> bytes:
+def segmenter(sentences: Sequence[str], subwords: int, kind: str) -> bytes:
     """A SentencePiece model as OPUS-MT has them, with numbers of its own."""
     made = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter([*sentences] * 20),
         model_writer=made,
-        vocab_size=pieces,
+        vocab_size=subwords,
         model_type=kind,
         hard_vocab_limit=False,
         minloglevel=2,
@@ -59,7 +59,7 @@ def segmenter(sentences: Sequence[str], pieces: int, kind: str) -> bytes:
     return made.getvalue()
 
 
-def pieces_of(model: bytes) -> list[str]:
+def subwords_of(model: bytes) -> list[str]:
     """What a SentencePiece model may cut out of a text."""
     processor = sentencepiece.SentencePieceProcessor(model_proto=model)
     return [processor.id_to_piece(i) for i in range(len(processor)) if not processor.is_control(i) and i]
@@ -78,23 +78,23 @@ def save_tokeniser(
         content = segmenter(sentences, {"source": 60, "target": 70}[side], kind)
         (folder / f"{side}.spm").write_bytes(content)
         # Those of several letters, so that words are cut into what is lacking.
-        cut[side] = sorted(pieces_of(content), key=lambda piece: (-len(piece), piece))[lacking:]
+        cut[side] = sorted(subwords_of(content), key=lambda subword: (-len(subword), subword))[lacking:]
     if separate:
         least = min(map(len, cut.values()))
-        cut = {side: pieces[-least:] for side, pieces in cut.items()}
+        cut = {side: subwords[-least:] for side, subwords in cut.items()}
     draw = torch.Generator().manual_seed(7)
 
-    def numbered(pieces: Sequence[str]) -> dict[str, int]:
-        names = [name for name in dict.fromkeys(pieces) if name not in ("<unk>", "</s>", "<pad>")]
+    def numbered(subwords: Sequence[str]) -> dict[str, int]:
+        names = [name for name in dict.fromkeys(subwords) if name not in ("<unk>", "</s>", "<pad>")]
         order = torch.randperm(len(names), generator=draw).tolist()
         row = ["</s>", "<unk>", *(names[i] for i in order), *languages, "<pad>"]
         return {name: number for number, name in enumerate(row)}
 
     joint = {"vocab.json": [*cut["source"], *cut["target"]]}
-    for name, pieces in (
+    for name, subwords in (
         {"vocab.json": cut["source"], "target_vocab.json": cut["target"]} if separate else joint
     ).items():
-        (folder / name).write_text(json.dumps(numbered(pieces)), encoding="utf-8")
+        (folder / name).write_text(json.dumps(numbered(subwords)), encoding="utf-8")
     tokeniser = transformers.MarianTokenizer(
         str(folder / "source.spm"),
         str(folder / "target.spm"),
@@ -113,10 +113,10 @@ def save_marian(
 
     changes: of its configuration; a zero embedding of padding, as the converter of OPUS-MT makes it, stays.
     """
-    pieces = len(json.loads((folder / "vocab.json").read_text(encoding="utf-8")))
-    pad = pieces - 1
+    subwords = len(json.loads((folder / "vocab.json").read_text(encoding="utf-8")))
+    pad = subwords - 1
     special = {"pad_token_id": pad, "decoder_start_token_id": pad, "eos_token_id": 0, "forced_eos_token_id": None}
-    vocabulary = {"vocab_size": pieces, "decoder_vocab_size": pieces}
+    vocabulary = {"vocab_size": subwords, "decoder_vocab_size": subwords}
     config = transformers.MarianConfig(**{**SIZES, **special, **vocabulary, **changes})
     torch.manual_seed(seed)
     model = transformers.MarianMTModel(config).eval()

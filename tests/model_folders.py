@@ -31,7 +31,7 @@ OPEN = {
 """What is left: 2 and 0 of 3 heads, 3 and 1, 2 and 3."""
 
 SCORE = {"bleu": 12.345, "signature": "nrefs:1|tok:13a", "split": "test", "sentences": 7, "beam": 2}
-PIECES = {"source": 70, "target": 60}
+SUBWORDS = {"source": 70, "target": 60}
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def write_experiment(folder: Path) -> Experiment:
     for side, sentences in (("source", SOURCE), ("target", TARGET)):
         text = folder / f"{side}.txt"
         write_text(text, "\n".join(sentences * 40) + "\n")
-        train_bpe(text, made.bpe / f"{side}.model", settings, PIECES[side])
+        train_bpe(text, made.bpe / f"{side}.model", settings, SUBWORDS[side])
     write_text(folder / "few.txt", "\n".join(SOURCE * 3) + "\n")
     vocabulary = Vocabulary(made.bpe / "source.model")
     encode_file(folder / "few.txt", vocabulary, made.bpe / "test.source.safetensors")
@@ -88,8 +88,8 @@ def opinionated(*, seed: int, eos: float = 0.0, **changes: Any) -> Transformer:
         "feedforward": 7,
         "dropout": 0.0,
         "pre_norm": True,
-        "source_pieces": PIECES["source"],
-        "target_pieces": PIECES["target"],
+        "source_subwords": SUBWORDS["source"],
+        "target_subwords": SUBWORDS["target"],
         "original_heads": 3,
         "live_heads": full_heads(layers=2, heads=3),
     }

@@ -7,7 +7,7 @@ from typing import Any
 from heads.model.shape import ModelShape
 
 SIZES = {"width": 10, "head_width": 2, "feedforward": 7, "dropout": 0.0, "pre_norm": True,
-         "source_pieces": 13, "target_pieces": 11, "original_heads": 3}  # fmt: skip
+         "source_subwords": 13, "target_subwords": 11, "original_heads": 3}  # fmt: skip
 
 
 def facts_with_shape(live_heads: Any, **changes: Any) -> dict[str, Any]:

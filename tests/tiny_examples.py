@@ -17,7 +17,7 @@ from heads.config.settings import classifying, merged
 LABELS = ("contradiction", "entailment", "neutral")
 TELLS = {"contradiction": "no", "entailment": "a", "neutral": "this"}
 NOUNS = ("cat", "dog", "small old cat", "very big dog", "bird")
-PIECES = {
+SUBWORDS = {
     "bpe": {"source_subwords": 40, "target_subwords": 40, "character_coverage": 1.0, "train_sentences": 1000, "seed": 1}
 }
 
@@ -38,7 +38,7 @@ def write_examples(folder: Path, *, sizes: Mapping[str, int] | None = None) -> P
     sizes = sizes or {"train": 60, "dev": 13, "test": 10}
     write_texts(folder, sizes=sizes)
     bpe = folder / "bpe"
-    write_text(bpe / "settings.yaml", yaml.safe_dump({**PIECES, TASK: CLASSIFICATION}))
+    write_text(bpe / "settings.yaml", yaml.safe_dump({**SUBWORDS, TASK: CLASSIFICATION}))
     for side in ("source", "target"):
         text, model = folder / f"train.{side}.txt", bpe / f"{side}.model"
         words = ["--settings", bpe / "settings.yaml", "--side", side, "--text", text, "--model", model]

@@ -42,7 +42,7 @@ class Sizes:
     """What is timed: a model, its text, and how often."""
 
     model: ModelSettings
-    pieces: int
+    subwords: int
     pairs: int
     batch_tokens: tuple[int, ...]
     matrix: int
@@ -125,7 +125,7 @@ def random_pairs(sizes: Sizes, folder: Path) -> Pairs:
     sides = []
     for name, wanted in (("source", source), ("target", target)):
         lengths = np.clip(wanted.round(), 1, 150).astype(np.int64)
-        ids = generator.integers(EOS + 2, sizes.pieces, int(lengths.sum())).astype(np.int32)
+        ids = generator.integers(EOS + 2, sizes.subwords, int(lengths.sum())).astype(np.int32)
         save_file({"ids": ids, "offsets": np.concatenate([[0], np.cumsum(lengths)])}, folder / name)
         sides.append(Tokens(folder / name))
     one, other = sides
@@ -135,7 +135,7 @@ def random_pairs(sizes: Sizes, folder: Path) -> Pairs:
 def new_model(sizes: Sizes) -> Transformer:
     """A model with random weights."""
     torch.manual_seed(SEED)
-    return Transformer(unpruned_shape(sizes.model, sizes.pieces, sizes.pieces))
+    return Transformer(unpruned_shape(sizes.model, sizes.subwords, sizes.subwords))
 
 
 def new_training(sizes: Sizes, pairs: Pairs, device: torch.device, batch_tokens: int, scope: str = "") -> Training:

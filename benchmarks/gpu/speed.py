@@ -85,13 +85,13 @@ def translating_rows(sizes: Sizes, pairs: Pairs, device: torch.device) -> Iterat
     model = new_model(sizes).eval().to(device)
     for batch_tokens in sizes.beam_tokens:
         for limit in (sizes.sentences // 10, sizes.sentences):
-            started, pieces = time.perf_counter(), 0
+            started, subwords = time.perf_counter(), 0
             for _, batch in pairs.in_order(batch_tokens, limit):
                 there = batch.to(device)
                 found = beam_search(model, there.source, there.source_mask, beam=4, length_penalty=0.6)
-                pieces += sum(map(len, found))
+                subwords += sum(map(len, found))
             spent = time.perf_counter() - started
-        yield {"sentences": limit, "beam": 4, "batch tokens": batch_tokens, "seconds": spent, "pieces": pieces}
+        yield {"sentences": limit, "beam": 4, "batch tokens": batch_tokens, "seconds": spent, "subwords": subwords}
 
 
 def side_by_side_rows(sizes: Sizes, device: str, folder: Path) -> Iterator[dict[str, Any]]:

@@ -33,8 +33,8 @@ SETTINGS = AlignmentHeadsSettings(bootstrap=100)
 def words(sizes: list[int], first: int = 4) -> Words:
     """A sentence whose words have so many subwords each."""
     member = np.repeat(np.eye(len(sizes)), sizes, axis=1)
-    pieces = np.arange(first, first + sum(sizes), dtype=np.int32)
-    return Words(0, tuple("abcdefgh"[: len(sizes)]), (), pieces, member, len(sizes))
+    subwords = np.arange(first, first + sum(sizes), dtype=np.int32)
+    return Words(0, tuple("abcdefgh"[: len(sizes)]), (), subwords, member, len(sizes))
 
 
 def gold(source: list[int], target: list[int], *links: tuple[int, int]) -> Gold:
@@ -60,7 +60,7 @@ def test_a_map_of_four_by_four_is_aligned_by_the_step_that_gives_a_word_or_by_th
     assert aligned(MAP, pair, "input").tolist() == [[2, 3, 0, 3]]
 
 
-def test_a_source_word_gets_the_sum_of_its_pieces_and_a_target_word_the_mean_of_its_own() -> None:
+def test_a_source_word_gets_the_sum_of_its_subwords_and_a_target_word_the_mean_of_its_own() -> None:
     """Two subwords of the second source word together outweigh the largest subword; the mean of two steps decides."""
     pair = gold([1, 2, 1], [2, 1])
     weights = np.array([[[0.4, 0.3, 0.3, 0.0], [0.45, 0.25, 0.25, 0.0], [0.3, 0.1, 0.1, 0.5], [0.0, 0.0, 0.0, 1.0]]])
@@ -159,7 +159,13 @@ def test_a_model_without_such_heads_has_no_rows() -> None:
 
 def random_model(live: Any) -> Transformer:
     torch.manual_seed(4)
-    sizes: dict[str, Any] = {"width": 8, "head_width": 4, "feedforward": 10, "source_pieces": 19, "target_pieces": 17}
+    sizes: dict[str, Any] = {
+        "width": 8,
+        "head_width": 4,
+        "feedforward": 10,
+        "source_subwords": 19,
+        "target_subwords": 17,
+    }
     shape = ModelShape(**sizes, dropout=0.3, pre_norm=True, original_heads=3, live_heads=live)
     return Transformer(shape).double().eval()
 
@@ -173,11 +179,11 @@ def test_attention_is_of_each_pair_alone_under_its_reference_without_the_sources
         assert set(found) == {0, 1, 2}
         for number, (source, target) in enumerate(pairs):
             trace: Trace = {}
-            read = torch.tensor([[*source.pieces.tolist(), EOS]])
-            model(read, torch.ones_like(read, dtype=torch.bool), torch.tensor([[BOS, *target.pieces.tolist()]]),
+            read = torch.tensor([[*source.subwords.tolist(), EOS]])
+            model(read, torch.ones_like(read, dtype=torch.bool), torch.tensor([[BOS, *target.subwords.tolist()]]),
                   trace=trace)  # fmt: skip
             whole = torch.cat([trace["dec_enc.0.weights"], trace["dec_enc.1.weights"]], 1)[0]
-            assert found[number].shape == (3, len(target.pieces) + 1, len(source.pieces))
+            assert found[number].shape == (3, len(target.subwords) + 1, len(source.subwords))
             np.testing.assert_allclose(found[number], whole[..., :-1].detach(), atol=1e-6)
 
 

@@ -43,22 +43,22 @@ SEARCH = {"beam": 1, "length_penalty": 0.6, "batch_tokens": 100, "sentences": 0}
 LIVE = {"enc_self": ((2,), (), (0, 1)), "dec_self": ((), (1,), ()), "dec_enc": ((), (), (2,))}
 
 
-def pruned(pieces: int, target_pieces: int = 9) -> Transformer:
+def pruned(subwords: int, target_subwords: int = 9) -> Transformer:
     torch.manual_seed(8)
     sizes: dict[str, Any] = {
         "width": 6,
         "head_width": 4,
         "feedforward": 5,
-        "source_pieces": pieces,
-        "target_pieces": target_pieces,
+        "source_subwords": subwords,
+        "target_subwords": target_subwords,
     }
     shape = ModelShape(**sizes, dropout=0.2, pre_norm=True, original_heads=3, live_heads=LIVE)
     return Transformer(shape).eval()
 
 
-def sentence(number: int, words: int, pieces: int) -> Words:
-    ids = np.random.default_rng(number).integers(4, 12, pieces).astype(np.int32)
-    member = np.eye(words)[np.arange(pieces) % words].T
+def sentence(number: int, words: int, subwords: int) -> Words:
+    ids = np.random.default_rng(number).integers(4, 12, subwords).astype(np.int32)
+    member = np.eye(words)[np.arange(subwords) % words].T
     arcs = tuple(Arc(word, 0, "dep") for word in range(1, words))
     return Words(number, tuple("abcdefg"[:words]), arcs, ids, member)
 
@@ -71,7 +71,7 @@ def tree(*forms: str) -> Sentence:
 
 
 def read_alone(model: Transformer, words: Words) -> NDArray[Any]:
-    batch = make_batch([words.pieces], [words.pieces])
+    batch = make_batch([words.subwords], [words.subwords])
     trace: Trace = {}
     model.encode(batch.source, batch.source_mask, trace=trace)
     return np.concatenate([trace[f"enc_self.{layer}.weights"][0, :, :-1, :-1].detach() for layer in (0, 2)])
@@ -79,11 +79,11 @@ def read_alone(model: Transformer, words: Words) -> NDArray[Any]:
 
 def test_attention_is_that_of_the_sentence_read_alone_without_the_end_sign() -> None:
     model = pruned(12)
-    given = [sentence(number, 2, pieces) for number, pieces in enumerate([4, 2, 9, 5])]
+    given = [sentence(number, 2, subwords) for number, subwords in enumerate([4, 2, 9, 5])]
     found = {words.number: weights for words, weights in attend(model, given, 12)}
     assert sorted(found) == [0, 1, 2, 3]
     for words in given:
-        assert found[words.number].shape == (3, len(words.pieces), len(words.pieces))
+        assert found[words.number].shape == (3, len(words.subwords), len(words.subwords))
         np.testing.assert_allclose(found[words.number], read_alone(model, words), atol=1e-6)
 
 
@@ -94,11 +94,11 @@ def test_live_heads_keep_their_original_numbers() -> None:
 
 def test_a_sentence_is_translated_and_all_heads_are_those_of_the_model_that_writes_it() -> None:
     model, search = pruned(12), TranslateSettings(beam=2, length_penalty=0.6, batch_tokens=9)
-    given = [sentence(number, 2, pieces) for number, pieces in enumerate([4, 2, 7])]
+    given = [sentence(number, 2, subwords) for number, subwords in enumerate([4, 2, 7])]
     found = {member.words.number: member for member in attend_translating(model, given, search)}
     assert sorted(found) == [0, 1, 2]
     for words in given:
-        batch = make_batch([words.pieces], [np.array(found[words.number].target, np.int32)])
+        batch = make_batch([words.subwords], [np.array(found[words.number].target, np.int32)])
         (alone,) = beam_search(model, batch.source, batch.source_mask, beam=2, length_penalty=0.6)
         assert found[words.number].target == alone
         trace: Trace = {}
@@ -121,7 +121,7 @@ def test_bytes_hold_shares_in_order_to_half_of_a_255th() -> None:
     assert packed(np.array([[0.0, 1.0], [0.5, 1 / 255]])) == b64encode(bytes([0, 255, 128, 1])).decode()
 
 
-def test_maps_come_in_the_order_of_the_file_with_tree_pieces_and_translation(folder: Path) -> None:
+def test_maps_come_in_the_order_of_the_file_with_tree_subwords_and_translation(folder: Path) -> None:
     vocabulary = Vocabulary(folder / "bpe")
     (cat,) = vocabulary.encode(["the cat"])
     halves = np.array([[1, 1, 0.25, 0], [0, 0, 0.75, 1]])
@@ -132,9 +132,11 @@ def test_maps_come_in_the_order_of_the_file_with_tree_pieces_and_translation(fol
     first, second = maps([late, early], vocabulary, vocabulary)
     assert (first["number"], first["tree_heads"]) == (2, [0, 1, 1])
     assert (second["words"], second["relations"], second["tree_heads"]) == (["x", "y"], ["nsubj", "root"], [2, 0])
-    assert second["translation"] == "the cat" and "".join(second["target_pieces"]).replace("\u2581", " ") == " the cat"
+    assert (
+        second["translation"] == "the cat" and "".join(second["target_subwords"]).replace("\u2581", " ") == " the cat"
+    )
     assert second["membership"] == [[[0, 1.0]], [[0, 1.0]], [[0, 0.25], [1, 0.75]], [[1, 1.0]]]
-    assert len(second["pieces"]) == 4
+    assert len(second["subwords"]) == 4
     # From a word the mean over its subwords by their shares, to a word the sum; nothing of the end sign.
     expected = halves / halves.sum(1, keepdims=True) @ weights[:, :4, :4] @ halves.T
     assert encoder_on_words(second) == pytest.approx(expected, abs=0.01)

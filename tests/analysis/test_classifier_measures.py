@@ -29,7 +29,7 @@ def weights_of(model: Any, ids: list[int]) -> list[torch.Tensor]:
 def test_confidence_leaves_start_and_separators_out_on_both_sides() -> None:
     model, sums, tokens = random_model(pre_norm=True), torch.zeros(2, 3, dtype=torch.float64), 0
     for ids in EXAMPLES:
-        real = torch.tensor([piece not in (BOS, EOS) for piece in ids])
+        real = torch.tensor([subword not in (BOS, EOS) for subword in ids])
         tokens += int(real.sum())
         for layer, weights in enumerate(weights_of(model, ids)):
             sums[layer] += weights[:, real][:, :, real].amax(-1).sum(-1)
@@ -42,9 +42,9 @@ def test_confidence_leaves_start_and_separators_out_on_both_sides() -> None:
 @torch.no_grad()
 def test_a_sentence_is_read_alone_between_start_and_separator() -> None:
     model = random_model(pre_norm=True)
-    pieces = [np.array(ids, np.int32) for ids in ([5, 9, 7], [4])]
-    sentences = [Words(number, (), (), ids, np.zeros((0, len(ids)))) for number, ids in enumerate(pieces)]
-    found = {len(words.pieces): weights for words, weights in attend(model, sentences, 100)}
+    subwords = [np.array(ids, np.int32) for ids in ([5, 9, 7], [4])]
+    sentences = [Words(number, (), (), ids, np.zeros((0, len(ids)))) for number, ids in enumerate(subwords)]
+    found = {len(words.subwords): weights for words, weights in attend(model, sentences, 100)}
     for ids in ([5, 9, 7], [4]):
         whole = torch.cat(weights_of(model, [BOS, *ids, EOS]))
         np.testing.assert_allclose(found[len(ids)], whole[:, 1:-1, 1:-1].float(), atol=1e-6)

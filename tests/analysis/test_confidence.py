@@ -32,14 +32,20 @@ def tiny(live: Any = None) -> Transformer:
     """A random model in float64."""
     torch.manual_seed(5)
     live = live or full_heads(layers=2, heads=3)
-    sizes: dict[str, Any] = {"width": 8, "head_width": 4, "feedforward": 10, "source_pieces": 13, "target_pieces": 11}
+    sizes: dict[str, Any] = {
+        "width": 8,
+        "head_width": 4,
+        "feedforward": 10,
+        "source_subwords": 13,
+        "target_subwords": 11,
+    }
     shape = ModelShape(**sizes, dropout=0.3, pre_norm=True, original_heads=3, live_heads=live)
     return Transformer(shape).double().eval()
 
 
-def sentences(lengths: Sequence[int], pieces: int, seed: int) -> list[Ids]:
+def sentences(lengths: Sequence[int], subwords: int, seed: int) -> list[Ids]:
     generator = np.random.default_rng(seed)
-    return [generator.integers(4, pieces, length).astype(np.int32) for length in lengths]
+    return [generator.integers(4, subwords, length).astype(np.int32) for length in lengths]
 
 
 SOURCES, TARGETS = sentences([3, 1, 6, 4], 13, 1), sentences([2, 5, 3, 7], 11, 2)

@@ -178,7 +178,7 @@ def test_a_head_whose_slice_of_the_output_projection_is_zero_meets_no_relevance(
     assert (found.heads["dec_enc"][1][:, [0, 2]] != 0).all()
 
 
-def test_later_pieces_of_the_target_do_not_matter_to_a_step() -> None:
+def test_later_subwords_of_the_target_do_not_matter_to_a_step() -> None:
     model, batch = random_model(pre_norm=True), random_batch([(3, 4)])
     before = head_relevance(model, batch, PLAIN)
     batch.target_input[0, 3] = 4 + (batch.target_input[0, 3] - 3) % 9

@@ -29,24 +29,30 @@ LIVE = {"enc_self": ((2,), (), (0, 1)), "dec_self": (), "dec_enc": ()}
 START, SEPARATOR = SIGNS[BOS], SIGNS[EOS]
 
 
-def classifier(pieces: int, live: Any = LIVE) -> Encoder:
+def classifier(subwords: int, live: Any = LIVE) -> Encoder:
     torch.manual_seed(8)
-    sizes: dict[str, Any] = {"width": 6, "head_width": 4, "feedforward": 5, "source_pieces": pieces, "target_pieces": 3}
+    sizes: dict[str, Any] = {
+        "width": 6,
+        "head_width": 4,
+        "feedforward": 5,
+        "source_subwords": subwords,
+        "target_subwords": 3,
+    }
     return model_of(ModelShape(**sizes, dropout=0.2, pre_norm=True, original_heads=3, live_heads=live, labels=3)).eval()
 
 
-def sentence(*pieces: int) -> Words:
+def sentence(*subwords: int) -> Words:
     """A word for every two subwords, each but the first an object of the one before."""
-    words = (len(pieces) + 1) // 2
-    member = np.array([[float(piece // 2 == word) for piece in range(len(pieces))] for word in range(words)])
+    words = (len(subwords) + 1) // 2
+    member = np.array([[float(subword // 2 == word) for subword in range(len(subwords))] for word in range(words)])
     arcs = tuple(Arc(word, word - 1, "obj") for word in range(1, words))
-    return Words(0, tuple("abcdefg"[:words]), arcs, np.array(pieces, np.int32), member)
+    return Words(0, tuple("abcdefg"[:words]), arcs, np.array(subwords, np.int32), member)
 
 
-def test_an_example_is_its_sentences_in_their_signs_each_sign_a_word_of_one_piece() -> None:
+def test_an_example_is_its_sentences_in_their_signs_each_sign_a_word_of_one_subword() -> None:
     found = framed(7, [sentence(5, 6, 7), sentence(8)])
     assert found.number == 7 and found.forms == (START, "a", "b", SEPARATOR, "a", SEPARATOR)
-    assert found.pieces.tolist() == [BOS, 5, 6, 7, EOS, 8, EOS]
+    assert found.subwords.tolist() == [BOS, 5, 6, 7, EOS, 8, EOS]
     assert found.arcs == (Arc(2, 1, "obj"),)
     lies_in = [0, 1, 1, 2, 3, 4, 5]
     assert (found.membership == np.eye(6)[lies_in].T).all()
@@ -68,7 +74,7 @@ def test_labels_and_attention_are_those_of_each_example_read_alone() -> None:
     found = {member.words.number: member for member in attend_classifying(model, given, 9)}
     assert sorted(found) == [0, 1, 2]
     for words in given:
-        source, trace = torch.from_numpy(words.pieces).long()[None], {}  # type: ignore[var-annotated]
+        source, trace = torch.from_numpy(words.subwords).long()[None], {}  # type: ignore[var-annotated]
         logits = model.projection(model(source, torch.ones_like(source, dtype=torch.bool), trace=trace))
         assert found[words.number].label == int(logits[0, 0].argmax())
         alone = np.concatenate([trace[f"enc_self.{layer}.weights"][0].numpy() for layer in (0, 2)])
@@ -112,14 +118,14 @@ def test_the_command_shows_examples_with_the_label_that_they_have_and_the_one_th
     for one in found:
         premise, hypothesis = lines[one["number"]].split("\t")
         assert one["words"] == [START, *premise.split(), SEPARATOR, *hypothesis.split(), SEPARATOR]
-        assert [one["pieces"][0], one["pieces"][-1]] == [f"\u2581{START}", f"\u2581{SEPARATOR}"]
+        assert [one["subwords"][0], one["subwords"][-1]] == [f"\u2581{START}", f"\u2581{SEPARATOR}"]
         assert one["tree_heads"] == [0] * len(one["words"]) and "translation" not in one
         ids = torch.from_numpy(tokens[one["number"]].astype(np.int64))[None]
         with torch.no_grad():
             told = model.projection(model(ids, torch.ones_like(ids, dtype=torch.bool)))[0, 0].argmax()
         assert (one["wanted"], one["label"]) == (wanted[one["number"]], LABELS[int(told)])
         weights = unpacked(one["weights"]["enc_self"]).reshape(3, ids.shape[1], ids.shape[1])
-        assert [*one["weights"]] == ["enc_self"] and len(one["pieces"]) == ids.shape[1]
+        assert [*one["weights"]] == ["enc_self"] and len(one["subwords"]) == ids.shape[1]
         assert weights.sum(-1) == pytest.approx(np.ones(weights.shape[:2]), abs=0.05)
     assert len({one["wanted"] for one in found}) > 1
 

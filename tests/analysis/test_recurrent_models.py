@@ -40,7 +40,7 @@ def model(tiny_model: Callable[..., Transformer]) -> Transformer:
 
 @pytest.fixture
 def source(tmp_path: Path) -> Tokens:
-    """Five sentences of 1 to 5 pieces."""
+    """Five sentences of 1 to 5 subwords."""
     ids, ends = np.random.default_rng(2).integers(4, 13, 15).astype(np.int32), np.array([0, 1, 3, 6, 10, 15], np.int64)
     save_file({"ids": ids, "offsets": ends}, tmp_path / "source.safetensors")
     return Tokens(tmp_path / "source.safetensors")

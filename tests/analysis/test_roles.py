@@ -43,9 +43,9 @@ def looking(*targets: Sequence[int]) -> NDArray[np.float32]:
     return weights
 
 
-def sentence(words: int, *arcs: tuple[int, int, str], pieces: Sequence[int] | None = None) -> Words:
+def sentence(words: int, *arcs: tuple[int, int, str], subwords: Sequence[int] | None = None) -> Words:
     """A sentence of words that are one subword each, by default the most frequent ones."""
-    ids = np.array(range(words) if pieces is None else pieces, np.int32)
+    ids = np.array(range(words) if subwords is None else subwords, np.int32)
     forms = tuple("abcdefghijkl"[:words])
     return Words(0, forms, tuple(Arc(*arc) for arc in arcs), ids, np.eye(words))
 
@@ -79,7 +79,7 @@ def test_a_positional_head_is_judged_only_where_its_offset_lies_inside_the_sente
     assert labels(rows) == {(0, 5): {"positional"}, (2, 1): {"positional"}}
 
 
-def of_several_pieces(*lengths: int) -> Words:
+def of_several_subwords(*lengths: int) -> Words:
     """A sentence of words that have so many subwords each."""
     member = np.zeros((len(lengths), sum(lengths)))
     for word, (end, length) in enumerate(zip(np.cumsum(lengths), lengths, strict=True)):
@@ -88,20 +88,20 @@ def of_several_pieces(*lengths: int) -> Words:
 
 
 def test_a_sentence_of_just_the_allowed_length_is_measured_and_a_longer_one_counted() -> None:
-    words = replace(of_several_pieces(2, 3), aligned=2)
+    words = replace(of_several_subwords(2, 3), aligned=2)
     for allowed, measured_, too_long in ((5, 1, 0), (4, 0, 1)):
         kept, counts = usable([words], allowed)
         assert (len(kept), counts["measured"], counts["too_long"]) == (measured_, measured_, too_long)
 
 
-def always_next(pieces: int) -> NDArray[np.float32]:
+def always_next(subwords: int) -> NDArray[np.float32]:
     """A head whose every subword looks at the next one, the last at the end sign, which is dropped."""
-    return np.eye(pieces, k=1, dtype=np.float32)[None]
+    return np.eye(subwords, k=1, dtype=np.float32)[None]
 
 
-def test_a_perfect_head_at_the_next_piece_is_found_on_pieces_and_falls_short_on_words() -> None:
+def test_a_perfect_head_at_the_next_subword_is_found_on_subwords_and_falls_short_on_words() -> None:
     """Of a word of three subwords two looks of three stay inside it: only the word of one subword looks on."""
-    rows = roles([(of_several_pieces(3, 1, 2), always_next(6))] * 30, [(0, 0)], RANKS, SETTINGS)
+    rows = roles([(of_several_subwords(3, 1, 2), always_next(6))] * 30, [(0, 0)], RANKS, SETTINGS)
     assert measured(rows, "+1") == [(1.0, None, 30 * 5, 1)]
     assert measured(rows, "+1", words=True) == [(0.5, None, 30 * 2, 0)]
     assert measured(rows, "0", words=True) == [(pytest.approx(2 / 3), None, 30 * 3, 0)]
@@ -110,9 +110,9 @@ def test_a_perfect_head_at_the_next_piece_is_found_on_pieces_and_falls_short_on_
 
 def test_an_offset_of_words_never_gives_the_role_however_well_it_is_met() -> None:
     """Words of two subwords: each looks with all its weight at the second of the next word, 2 or 3 subwords on."""
-    words, weights = of_several_pieces(2, 2, 2, 2), np.zeros((1, 8, 8), np.float32)
-    for piece in range(6):
-        weights[0, piece, piece // 2 * 2 + 3] = 1
+    words, weights = of_several_subwords(2, 2, 2, 2), np.zeros((1, 8, 8), np.float32)
+    for subword in range(6):
+        weights[0, subword, subword // 2 * 2 + 3] = 1
     rows = roles([(words, weights)] * 30, [(0, 0)], RANKS, SETTINGS)
     row = next(row for row in rows if row["role"] == "positional_words" and row["name"] == "+1")
     assert [row[name] for name in ("accuracy", "cases", "reaches", "holds")] == [1.0, 90, 0, 0]
@@ -123,7 +123,7 @@ def test_an_offset_of_words_never_gives_the_role_however_well_it_is_met() -> Non
 
 def test_the_end_sign_is_neither_a_case_of_an_offset_nor_its_target() -> None:
     """Three subwords: +1 has cases at two, and a head that sends them all to the end sign hits none."""
-    words = of_several_pieces(1, 2)
+    words = of_several_subwords(1, 2)
     for weights, hits in ((always_next(3), 2), (np.zeros((1, 3, 3), np.float32), 0)):
         rows = roles([(words, weights)], [(0, 0)], RANKS, SETTINGS)
         assert measured(rows, "+1") == [(hits / 2, None, 2, int(hits == 2))]
@@ -218,7 +218,7 @@ def test_a_relation_without_a_case_has_an_empty_accuracy(tmp_path: Path) -> None
 
 
 def test_a_rare_word_head_points_at_the_rarest_or_one_of_the_two_rarest() -> None:
-    words = sentence(5, pieces=[4, 19, 1, 17, 19])
+    words = sentence(5, subwords=[4, 19, 1, 17, 19])
     rows = roles([(words, looking([1, 4, 1, 3, 0], [2] * 5))], [(0, 0), (0, 1)], RANKS, SETTINGS)
     assert measured(rows, "rarest") == [(0.6, None, 5, 0), (0.0, None, 5, 0)]
     assert measured(rows, "one of two rarest") == [(0.8, None, 5, 1), (0.0, None, 5, 0)]
@@ -226,29 +226,31 @@ def test_a_rare_word_head_points_at_the_rarest_or_one_of_the_two_rarest() -> Non
 
 
 @pytest.mark.parametrize(
-    ("pieces", "outside_top", "cases"),
+    ("subwords", "outside_top", "cases"),
     [([0, 1, 5], 5, 3), ([0, 1, 5], 6, 0), ([0, 1, 5], 10**6, 0), ([5, 9, 5], 2, 0)],
 )
-def test_only_sentences_with_a_rare_piece_and_two_others_count(pieces: list[int], outside_top: int, cases: int) -> None:
-    attended = [(sentence(3, pieces=pieces), looking([0, 1, 2]))]
+def test_only_sentences_with_a_rare_subword_and_two_others_count(
+    subwords: list[int], outside_top: int, cases: int
+) -> None:
+    attended = [(sentence(3, subwords=subwords), looking([0, 1, 2]))]
     rows = roles(attended, [(0, 0)], RANKS, replace(SETTINGS, rare_outside_top=outside_top))
     accuracy, _, counted, _ = measured(rows, "rarest")[0]
     assert counted == cases
     assert (accuracy is None) == (cases == 0)
 
 
-def test_an_unknown_piece_is_never_a_rare_one() -> None:
-    """Piece 3 is the unknown one. Never seen in training, it would be the rarest of all."""
+def test_an_unknown_subword_is_never_a_rare_one() -> None:
+    """Subword 3 is the unknown one. Never seen in training, it would be the rarest of all."""
     ranks = np.array([0, 1, 2, 19, 4, 5, 6, 17, 18])
-    attended = [(sentence(4, pieces=[1, 3, 7, 8]), looking([1, 1, 1, 1], [3, 3, 2, 1]))]
+    attended = [(sentence(4, subwords=[1, 3, 7, 8]), looking([1, 1, 1, 1], [3, 3, 2, 1]))]
     rows = roles(attended, [(0, 0), (0, 1)], ranks, SETTINGS)
     assert measured(rows, "rarest") == [(0.0, None, 4, 0), (0.5, None, 4, 0)]
     assert measured(rows, "one of two rarest") == [(0.0, None, 4, 0), (0.75, None, 4, 1)]
-    lone = [(sentence(3, pieces=[1, 2, 3]), looking([2, 2, 2]))]
+    lone = [(sentence(3, subwords=[1, 2, 3]), looking([2, 2, 2]))]
     assert measured(roles(lone, [(0, 0)], ranks, SETTINGS), "rarest") == [(None, None, 0, 0)]
 
 
-def test_ranks_go_from_the_most_frequent_piece_to_those_never_seen() -> None:
+def test_ranks_go_from_the_most_frequent_subword_to_those_never_seen() -> None:
     ids = np.array([3, 1, 1, 5, 3, 1, 0], np.int32)
     assert frequency_ranks(ids, 7).tolist() == [2, 0, 4, 1, 5, 3, 6]
 
@@ -323,7 +325,7 @@ def test_the_baseline_is_found_anew_in_every_draw() -> None:
 
 
 def test_a_measure_that_gives_no_role_has_an_interval_but_no_excess() -> None:
-    words = sentence(5, pieces=[4, 19, 1, 17, 19])
+    words = sentence(5, subwords=[4, 19, 1, 17, 19])
     rows = roles([(words, looking([1, 4, 1, 3, 0]))] * 3, [(0, 0)], RANKS, SETTINGS)
     rarest = next(row for row in rows if row["name"] == "rarest")
     assert (rarest["low"], rarest["high"], rarest["excess_low"], rarest["excess_high"]) == (0.6, 0.6, None, None)
@@ -351,7 +353,7 @@ def test_a_model_without_heads_has_no_rows() -> None:
 
 
 def test_roles_are_the_same_from_rows_and_from_their_table(tmp_path: Path) -> None:
-    tree = sentence(4, (0, 2, "nsubj"), pieces=[1, 2, 19, 5])
+    tree = sentence(4, (0, 2, "nsubj"), subwords=[1, 2, 19, 5])
     rows = roles([(tree, looking([2, 2, 2, 2], [0, 0, 1, 2]))], [(0, 0), (3, 1)], RANKS, SETTINGS)
     write_tsv(tmp_path / "roles.tsv", rows, COLUMNS)
     assert labels(rows) == labels(read_tsv(tmp_path / "roles.tsv")) == {(0, 0): {"rare"}, (3, 1): {"positional"}}

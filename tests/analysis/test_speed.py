@@ -116,14 +116,14 @@ def test_the_ends_of_the_ratios_enclose_the_median_as_often_as_is_said(repeats: 
 
 
 @pytest.mark.parametrize("eos", [-30.0, 0.0, 30.0])
-@pytest.mark.parametrize("pieces", [0, 1, 6])
-def test_a_model_ends_where_it_is_told_and_is_itself_again_afterwards(eos: float, pieces: int) -> None:
+@pytest.mark.parametrize("subwords", [0, 1, 6])
+def test_a_model_ends_where_it_is_told_and_is_itself_again_afterwards(eos: float, subwords: int) -> None:
     model = opinionated(seed=3, eos=eos)
     source = torch.tensor([[5, 9, 30, 2], [7, 8, 2, 0]])
     free = beam_search(model, source, source > 0, beam=3, length_penalty=0.6)
-    with ending_after(model, pieces):
+    with ending_after(model, subwords):
         told = beam_search(model, source, source > 0, beam=3, length_penalty=0.6)
-    assert [len(ids) for ids in told] == [pieces, pieces]
+    assert [len(ids) for ids in told] == [subwords, subwords]
     assert beam_search(model, source, source > 0, beam=3, length_penalty=0.6) == free
 
 
@@ -138,7 +138,7 @@ def test_batches_hold_each_sentence_once_and_ask_for_the_unpruned_models_length(
     for batch in batches:
         rows = zip(batch.source, batch.mask, strict=True)
         alone = [beam_search(model, s[None, m], m[None, m], beam=2, length_penalty=0.7)[0] for s, m in rows]
-        assert abs(batch.pieces - mean(map(len, alone))) <= 0.5
+        assert abs(batch.subwords - mean(map(len, alone))) <= 0.5
     with pytest.raises(UserError, match="has 8, but there are only 7 sentences"):
         source_batches(tokens, model, SETTINGS, 8, CPU)
 
@@ -155,7 +155,7 @@ def test_models_that_end_willingly_and_unwillingly_are_given_the_same_work(exper
     assert all(row["ratio"] == row["ratio_low"] == row["ratio_high"] == 1 for row in rows)
     for size in (1, 4):
         batches = source_batches(experiment.tokens(), contestants["a"].model, SETTINGS, size, CPU)
-        steps = sum(batch.pieces + 1 for batch in batches)
+        steps = sum(batch.subwords + 1 for batch in batches)
         rates = [row["examples_per_second"] for row in rows if row["batch_sentences"] == size]
         assert rates == pytest.approx([7 / steps] * 2)
 
@@ -183,7 +183,7 @@ def a_second_a_head(monkeypatch: pytest.MonkeyPatch, watch: Watch, *, slowly: fl
 def steps_needed(experiment: Experiment, size: int) -> int:
     """Decoding steps of all batches: as many as subwords and one for the end."""
     model = load_folder(experiment.baseline)
-    return sum(batch.pieces + 1 for batch in source_batches(experiment.tokens(), model, SETTINGS, size, CPU))
+    return sum(batch.subwords + 1 for batch in source_batches(experiment.tokens(), model, SETTINGS, size, CPU))
 
 
 def test_the_command_writes_speed_size_heads_and_memory_of_every_model(

@@ -69,7 +69,7 @@ def test_a_speed_is_told_for_each_way_to_train_and_to_translate(tmp_path: Path, 
         assert 0 < share < 1 and speed > 0 and 0 <= float(row["padding"]) < 1
     exact, rounded = (next(r for r in rows if r["lengths are multiples of"] == multiple) for multiple in "18")
     assert float(exact["padding"]) < float(rounded["padding"])
-    assert float(read_tsv(tmp_path / "speed/translating.tsv")[0]["pieces"]) > 0
+    assert float(read_tsv(tmp_path / "speed/translating.tsv")[0]["subwords"]) > 0
     assert [row["trainings"] for row in read_tsv(tmp_path / "speed/side_by_side.tsv")] == ["2"]
 
 

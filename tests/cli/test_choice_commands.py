@@ -150,7 +150,7 @@ def without(known: Known, closed: set[Head]) -> list[str]:
         read = torch.tensor([[*ids, EOS]])
         found += greedy(model, read, torch.ones_like(read, dtype=torch.bool))
     letters = len(LETTERS["target"])
-    assert all(4 <= piece < 4 + letters for ids in found for piece in ids)
+    assert all(4 <= subword < 4 + letters for ids in found for subword in ids)
     return [as_text(ids, "target") for ids in found]
 
 

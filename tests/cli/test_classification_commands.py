@@ -192,7 +192,7 @@ def test_answers_follow_the_weights_of_a_model_that_is_given_others(made: Made) 
     with torch.no_grad():
         model.projection.weight.neg_()
         model.projection.bias.neg_()
-        model.source_embedding.pieces.weight.mul_(-3)
+        model.source_embedding.subwords.weight.mul_(-3)
     fresh, _, _ = answers_of(model, *files)
     for gates in (None, gates_without(model, [HEADS[-1]])):
         assert answer(gates) == fresh(gates)

@@ -148,8 +148,8 @@ def changed(folder: Path, made: Path) -> set[str]:
 def test_gates_on_all_train_the_one_matrix_that_is_embedding_and_projection(folder: Path) -> None:
     made = pruned(folder, "all", "keep-9")
     moved = changed(folder, made)
-    assert {"source_embedding.pieces.weight", "projection.bias", "decoder.0.self_attention.query.bias"} <= moved
-    assert not [name for name in moved if name in ("projection.weight", "target_embedding.pieces.weight")]
+    assert {"source_embedding.subwords.weight", "projection.bias", "decoder.0.self_attention.query.bias"} <= moved
+    assert not [name for name in moved if name in ("projection.weight", "target_embedding.subwords.weight")]
     assert read_json(made / "model.json")["total_updates"] == 6 and "pretrained" not in read_json(made / "model.json")
     assert sum(int(row["open"]) for row in read_tsv(made / "heads.tsv")) == 9
 

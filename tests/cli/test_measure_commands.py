@@ -22,8 +22,8 @@ from heads.text.vocabulary import Tokens, Vocabulary
 from known_experiment import (
     EVERY_KIND,
     LETTERS,
-    PIECES,
     SETTINGS,
+    SUBWORDS,
     Known,
     command,
     known_model,
@@ -197,7 +197,7 @@ def tree(words: list[str]) -> Sentence:
 def test_maps_are_of_the_first_sentences_of_fitting_length_and_show_where_the_known_head_looks(
     known: Known, tmp_path: Path
 ) -> None:
-    lines = [[LETTERS["source"][piece - FIRST_WORD] for piece in ids] for ids in known.ids("test", "source")]
+    lines = [[LETTERS["source"][subword - FIRST_WORD] for subword in ids] for ids in known.ids("test", "source")]
     write_conllu(tmp_path / "trees", [tree(words) for words in lines])
     run = known.baseline
     command("maps", settings=settings(tmp_path / "s.yaml"), model=run,
@@ -217,14 +217,14 @@ def test_maps_are_of_the_first_sentences_of_fitting_length_and_show_where_the_kn
         assert weights[1].max() < 0.5
 
 
-def test_each_side_learns_its_own_number_of_pieces_from_its_own_text(known: Known, tmp_path: Path) -> None:
-    sizes = {"source_subwords": PIECES["source"] - 3, "target_subwords": PIECES["target"] - 5}
+def test_each_side_learns_its_own_number_of_subwords_from_its_own_text(known: Known, tmp_path: Path) -> None:
+    sizes = {"source_subwords": SUBWORDS["source"] - 3, "target_subwords": SUBWORDS["target"] - 5}
     told = settings(tmp_path / "s.yaml", bpe=sizes)
     for side in ("source", "target"):
         command("bpe", settings=told, side=side, text=known.text("train", side), model=tmp_path / side)
         vocabulary = Vocabulary(tmp_path / side)
         assert len(vocabulary) == sizes[f"{side}_subwords"]
-        assert {vocabulary.piece(i) for i in range(len(vocabulary))} >= {*LETTERS[side], "▁"}
+        assert {vocabulary.subword(i) for i in range(len(vocabulary))} >= {*LETTERS[side], "▁"}
 
 
 def test_words_are_counted_in_as_many_sentences_as_the_settings_say(tmp_path: Path) -> None:
@@ -233,7 +233,7 @@ def test_words_are_counted_in_as_many_sentences_as_the_settings_say(tmp_path: Pa
     told = settings(tmp_path / "s.yaml", bpe={"train_sentences": 1, "source_subwords": 8})
     command("bpe", settings=told, side="source", text=tmp_path / "text", model=tmp_path / "m")
     vocabulary = Vocabulary(tmp_path / "m")
-    letters = {vocabulary.piece(i) for i in range(4, 8)} & set("abcdef")
+    letters = {vocabulary.subword(i) for i in range(4, 8)} & set("abcdef")
     assert letters in ({"a", "b"}, {"c", "d"}, {"e", "f"})
 
 

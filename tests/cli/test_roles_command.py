@@ -71,7 +71,13 @@ def command(tmp_path: Path) -> Command:
         facts: Any = None,
         **changes: Any,
     ) -> int:
-        sizes: dict[str, Any] = {"width": 6, "head_width": 4, "feedforward": 5, "source_pieces": 40, "target_pieces": 9}
+        sizes: dict[str, Any] = {
+            "width": 6,
+            "head_width": 4,
+            "feedforward": 5,
+            "source_subwords": 40,
+            "target_subwords": 9,
+        }
         shape = ModelShape(**sizes, dropout=0.2, pre_norm=True, original_heads=3, live_heads=live)
         save_folder(Transformer(shape).eval(), tmp_path / "model", facts or {}, {})
         (tmp_path / "settings").write_text(yaml.safe_dump({"roles": SETTINGS | changes}))
@@ -147,11 +153,11 @@ def test_live_heads_are_measured_and_what_is_left_out_is_counted(
         ("gold", layer, head) for layer, head in ("02", "20", "21")
     }
     assert {row["cases"] for row in rows if row["name"] == "nsubj dependent-to-head"} == {"4"}
-    pieces = [Vocabulary(tmp_path / "bpe").encode([tree.text])[0] for tree in TREES[:2]]
-    for role, lengths in (("positional_words", [3, 3]), ("positional", [len(ids) for ids in pieces])):
+    subwords = [Vocabulary(tmp_path / "bpe").encode([tree.text])[0] for tree in TREES[:2]]
+    for role, lengths in (("positional_words", [3, 3]), ("positional", [len(ids) for ids in subwords])):
         cases = {row["cases"] for row in rows if (row["role"], row["name"]) == (role, "+2")}
         assert cases == {str(sum(length - 2 for length in lengths))}, role
-    assert sum(len(ids) for ids in pieces) > 6
+    assert sum(len(ids) for ids in subwords) > 6
     (alignment,) = read_tsv(tmp_path / "alignment.tsv")
     counted = ("sentences", "measured", "too_short", "too_long", "not_aligned", "tree_words", "aligned_share")
     assert [alignment[name] for name in counted] == ["4", "2", "1", "1", "0", "58", "1"]
@@ -201,10 +207,10 @@ def test_sentences_of_the_corpuss_own_need_not_be_those_of_the_gold_trees(comman
     assert cases == {"own": "5", "gold": "4", "stanza": "4"}
 
 
-def test_a_few_unknown_pieces_are_measured_and_counted(command: Command, tmp_path: Path) -> None:
+def test_a_few_unknown_subwords_are_measured_and_counted(command: Command, tmp_path: Path) -> None:
     assert command({"gold": [tree("the", "cat", "sees", "the", "cat", "ω"), *TREES]}) == 0
     (alignment,) = read_tsv(tmp_path / "alignment.tsv")
-    assert (alignment["unknown_pieces"], alignment["measured"]) == ("1", "3")
+    assert (alignment["unknown_subwords"], alignment["measured"]) == ("1", "3")
 
 
 def test_a_relation_that_never_occurs_has_an_entry_and_a_sentence(

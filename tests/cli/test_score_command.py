@@ -20,7 +20,7 @@ from heads.model.transformer import Transformer
 from known_experiment import (
     EVERY_KIND,
     FOUND,
-    PIECES,
+    SUBWORDS,
     WAYS,
     Known,
     command,
@@ -217,7 +217,7 @@ def test_a_model_without_any_head_goes_its_known_way_in_every_command(
     lines, facts = scored(known, run, tmp_path)
     assert lines == ["k o p q"] * 14
     write_json(run / "bleu.json", facts)
-    for side in PIECES:
+    for side in SUBWORDS:
         vocabulary = tmp_path / "known/bpe" / f"{side}.model"
         vocabulary.parent.mkdir(exist_ok=True)
         for path in (vocabulary, vocabulary.with_suffix(".json")):

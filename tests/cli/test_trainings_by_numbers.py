@@ -24,7 +24,7 @@ from heads.model.shape import ModelShape, full_heads
 from heads.model.transformer import Transformer
 from known_experiment import (
     EVERY_KIND,
-    PIECES,
+    SUBWORDS,
     UPDATES_BEFORE,
     Known,
     known_model,
@@ -36,7 +36,7 @@ from known_experiment import (
 )
 from known_trainings import LEFT, RATE, Train, write_known_with_choice
 
-SMALL = ModelShape(12, 4, 7, 0.0, pre_norm=True, source_pieces=PIECES["source"], target_pieces=PIECES["target"],
+SMALL = ModelShape(12, 4, 7, 0.0, pre_norm=True, source_subwords=SUBWORDS["source"], target_subwords=SUBWORDS["target"],
                    original_heads=3, live_heads=full_heads(layers=2, heads=3))  # fmt: skip
 """The model of the settings."""
 SECTIONS = {"baseline": "baseline", "gates": "gates", "scratch": "scratch", "selected": "selected",
@@ -238,8 +238,8 @@ def test_dev_bleu_is_of_greedy_search(train: Train, tmp_path: Path) -> None:
 def test_the_unpruned_model_has_the_sizes_of_the_settings(train: Train, dropout: float, *, pre_norm: bool) -> None:
     sizes = {"layers": 1, "heads": 5, "width": 20, "feedforward": 9, "dropout": dropout, "pre_norm": pre_norm}
     run = train("baseline", model=sizes, baseline={"updates": 1})
-    shape = ModelShape(20, 4, 9, dropout, pre_norm=pre_norm, source_pieces=PIECES["source"],
-                       target_pieces=PIECES["target"], original_heads=5,
+    shape = ModelShape(20, 4, 9, dropout, pre_norm=pre_norm, source_subwords=SUBWORDS["source"],
+                       target_subwords=SUBWORDS["target"], original_heads=5,
                        live_heads=full_heads(layers=1, heads=5))  # fmt: skip
     assert ModelShape.from_dict(read_json(run / "model.json")["shape"]) == shape
     assert {name: value.shape for name, value in weights(run).items()} == {
@@ -247,7 +247,7 @@ def test_the_unpruned_model_has_the_sizes_of_the_settings(train: Train, dropout:
     }
 
 
-def test_a_text_is_cut_at_the_number_of_pieces_in_the_settings(known: Known, train: Train) -> None:
+def test_a_text_is_cut_at_the_number_of_subwords_in_the_settings(known: Known, train: Train) -> None:
     """Pairs with more than five subwords on either side are left out, of train and of dev."""
     run = train("selected", selected={"updates": 1}, training={"max_subwords": 5})
     start = expected_start(known, "selected", 1).eval()

@@ -102,7 +102,7 @@ def test_a_long_line_is_translated_in_parts_cut_before_words_and_told_of(experim
     line = " ".join(SOURCE)
     (ids,) = short.source.encode([line])
     parts = short.parts(ids)
-    assert [piece for part in parts for piece in part] == ids
+    assert [subword for part in parts for subword in part] == ids
     assert all(len(part) <= 9 for part in parts)
     texts = short.source.decode(parts)
     assert " ".join(texts) == line
@@ -116,7 +116,9 @@ def test_a_long_line_is_translated_in_parts_cut_before_words_and_told_of(experim
 
 def test_a_word_longer_than_the_limit_is_cut_into_parts_of_like_length(experiment: Experiment) -> None:
     short = translator(experiment.baseline, max_subwords=4)
-    start, inner = (next(i for i in range(4, 70) if (short.source.piece(i)[0] == "\u2581") == s) for s in (True, False))
+    start, inner = (
+        next(i for i in range(4, 70) if (short.source.subword(i)[0] == "\u2581") == s) for s in (True, False)
+    )
     ids = [start, *[inner] * 8]
     assert [len(part) for part in short.parts(ids)] == [3, 3, 3]
     assert short.parts(ids[:4]) == [ids[:4]]

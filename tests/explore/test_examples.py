@@ -162,7 +162,7 @@ def test_an_example_shows_its_map_its_label_and_the_one_that_is_told(made: Explo
     name = "enc_self.{}.{}".format(*live[-1])
     page.click(f'#grids [data-head="{name}"]')
     weights = unpacked(read_json(folder / "maps.json")[1]["weights"]["enc_self"]).reshape(len(live), -1)[-1]
-    for unit in ("pieces", "words"):
+    for unit in ("subwords", "words"):
         page.select_option("#unit", unit)
         cells = page.locator(f'[data-panel="{name}"] rect.cell')
         shown = np.array(cells.evaluate_all("all => all.map(one => Number(one.dataset.weight))"))

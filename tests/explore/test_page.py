@@ -125,7 +125,7 @@ def test_a_click_shows_the_map_of_that_head_in_that_model(made: Explored, opened
     page.select_option("#model", run)
     for kind in ATTENTIONS:
         places = [(layer, head) for layer, heads in enumerate(live[kind]) for head in heads]
-        for unit in ("words", "pieces"):
+        for unit in ("words", "subwords"):
             page.select_option("#unit", unit)
             layer, head = places[-1]
             name = f"{kind}.{layer}.{head}"
@@ -135,14 +135,14 @@ def test_a_click_shows_the_map_of_that_head_in_that_model(made: Explored, opened
                 words = len(second["words"])
                 inner = shown.reshape(words + 1, words + 1)[:words, :words]
                 assert inner == pytest.approx(encoder_on_words(second)[len(places) - 1], abs=BYTE)
-            if unit == "pieces":
+            if unit == "subwords":
                 raw = unpacked(second["weights"][kind]).reshape(len(places), -1)
                 assert shown == pytest.approx(raw[-1], abs=1e-4)
     assert first["weights"] != second["weights"]
     assert run == "baseline/seed-1" or any(len(layer) < 3 for kind in ATTENTIONS for layer in live[kind])
 
 
-def test_written_pieces_are_summed_and_averaged_by_words(made: Explored, opened: Opened) -> None:
+def test_written_subwords_are_summed_and_averaged_by_words(made: Explored, opened: Opened) -> None:
     """The first two of four written subwords are one word."""
     sentence = read_json(run_folder(made, "baseline/seed-1") / "maps.json")[0]
     page = opened("#head=dec_self.1.2&sentence=0")
@@ -208,7 +208,7 @@ def test_the_address_restores_all_that_was_chosen(opened: Opened) -> None:
     page.click('#grids [data-head="dec_enc.1.0"]')
     page.click("#compare")
     page.click('#grids [data-head="enc_self.0.1"]')
-    for place, value in (("measure", "score_lost"), ("sentence", "1"), ("unit", "pieces"), ("drawing", "lines")):
+    for place, value in (("measure", "score_lost"), ("sentence", "1"), ("unit", "subwords"), ("drawing", "lines")):
         page.select_option(f"#{place}", value)
     page.locator('[data-panel="enc_self.0.1"] .token').nth(2).click()
     page.select_option("#closing-run", "gates/enc_self/lam-0.1/seed-1")

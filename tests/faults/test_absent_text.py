@@ -132,20 +132,20 @@ def mine(folder: Path, changes: Mapping[str, Any] = NOTHING) -> Path:
     return folder
 
 
-PIECES, TREES = "results/mine/bpe/dev.source.safetensors", "results/corpora/mine/dev.conllu"
+SUBWORDS, TREES = "results/mine/bpe/dev.source.safetensors", "results/corpora/mine/dev.conllu"
 
 
 def test_snakemake_says_it_before_the_first_job_and_of_what_is_asked_for_alone(tmp_path: Path) -> None:
     folder = mine(tmp_path)
-    assert planned(folder, PIECES, TREES)[0] == 0
+    assert planned(folder, SUBWORDS, TREES)[0] == 0
     (folder / "data/gold.conllu").rename(folder / "data/glod.conllu")
-    status, said = planned(folder, PIECES, TREES)
+    status, said = planned(folder, SUBWORDS, TREES)
     assert status == 1 and "MissingInputException" not in said and "Traceback" not in said
     assert "corpora.mine.trees is data/gold.conllu, which is not there: correct it or" in said
     assert "Did you mean glod.conllu?" in said
-    assert planned(folder, PIECES)[0] == 0, "no trees were asked for"
+    assert planned(folder, SUBWORDS)[0] == 0, "no trees were asked for"
     (folder / "data/dev.target").unlink()
-    status, said = planned(folder, PIECES)
+    status, said = planned(folder, SUBWORDS)
     assert status == 1 and "corpora.mine.dev.0.target is data/dev.target, which is not there" in said
     assert planned(folder, "results/tiny/bpe/source.model")[0] == 0, "another corpus was asked for"
 
@@ -167,5 +167,5 @@ def test_text_may_be_what_a_rule_makes_of_another_corpus(tmp_path: Path) -> None
     tiny = {side: f"results/corpora/tiny/train.{side}.txt" for side in SIDES}
     parts = {split: [{side: f"data/{split}.{side}" for side in SIDES}] for split in ("dev", "test")}
     folder = mine(tmp_path, {"folder": ".", "trees": "data/gold.conllu", "train": [tiny], **parts})
-    status, said = planned(folder, PIECES)
+    status, said = planned(folder, SUBWORDS)
     assert status == 0 and re.search("^corpus +2$", said, re.MULTILINE), said[-2000:]

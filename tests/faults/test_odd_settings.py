@@ -120,10 +120,12 @@ def test_an_empty_corpus_ends_in_one_sentence(tmp_path: Path, capfd: pytest.Capt
     assert not list(tmp_path.glob("out/*.txt"))
 
 
-def bpe(folder: Path, pieces: int) -> int:
+def bpe(folder: Path, subwords: int) -> int:
     """Both vocabularies of a corpus of `made`, and its subwords."""
-    settings = resolve(merged(config(), {"experiments": {"tiny": {"bpe": {"source_subwords": pieces}}}}))["tiny"]["bpe"]
-    write_text(folder / "bpe.yaml", yaml.safe_dump({"bpe": {**settings, "target_subwords": pieces}}))
+    settings = resolve(merged(config(), {"experiments": {"tiny": {"bpe": {"source_subwords": subwords}}}}))["tiny"][
+        "bpe"
+    ]
+    write_text(folder / "bpe.yaml", yaml.safe_dump({"bpe": {**settings, "target_subwords": subwords}}))
     for side in SIDES:
         text, model = str(folder / f"out/train.{side}.txt"), str(folder / f"bpe/{side}.model")
         given = ["--settings", str(folder / "bpe.yaml"), "--side", side, "--text", text]

@@ -24,7 +24,7 @@ from warm_python import warm_python
 
 RUN = "results/tiny/baseline/seed-1"
 MODEL = f"{RUN}/model.safetensors"
-PIECES = ("results/tiny/bpe/source.model", "results/tiny/bpe/dev.source.safetensors")
+SUBWORDS = ("results/tiny/bpe/source.model", "results/tiny/bpe/dev.source.safetensors")
 LONG = {"baseline": {"updates": 120, "average_every": 40, "keep_at": []}, "training": {"evaluate_every": 20}}
 
 
@@ -175,7 +175,7 @@ def test_a_second_snakemake_in_the_same_folder_is_refused_and_the_first_is_not_d
 
 def dated(place: Path, year: int) -> None:
     """Take the subwords of one side away, and let all that is left be of a year."""
-    for name in PIECES:
+    for name in SUBWORDS:
         (place / name).unlink()
     for path in (place / "results").rglob("*"):
         os.utime(path, (moment := (year - 1970) * 365.25 * 86400, moment))
@@ -219,17 +219,17 @@ def test_an_odd_locale_changes_no_bit(place: Path, tmp_path: Path, encoding: str
 
 
 def test_files_of_1971_and_an_odd_time_zone_change_no_bit_and_nothing_is_done_twice(place: Path) -> None:
-    before = [(place / name).read_bytes() for name in PIECES]
+    before = [(place / name).read_bytes() for name in SUBWORDS]
     dated(place, 1971)
     zone = {"TZ": "ODD-13:45"}
     assert python_says("time.timezone", zone) == str(-(13 * 60 + 45) * 60)
-    status, said = run(place, target=PIECES[1], **zone)
+    status, said = run(place, target=SUBWORDS[1], **zone)
     assert status == 0, said
-    assert [(place / name).read_bytes() for name in PIECES] == before
-    assert "Nothing to be done" in run(place, target=PIECES[1])[1]
+    assert [(place / name).read_bytes() for name in SUBWORDS] == before
+    assert "Nothing to be done" in run(place, target=SUBWORDS[1])[1]
 
 
 def test_files_from_the_future_are_told_in_one_sentence(place: Path) -> None:
     dated(place, 2100)
-    status, said = run(place, target=PIECES[1])
+    status, said = run(place, target=SUBWORDS[1])
     assert status == 1 and "This could indicate a clock skew problem" in said and "Traceback" not in said

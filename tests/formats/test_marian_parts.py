@@ -20,13 +20,13 @@ LISTS = [[2, 5], [], [5], [1, 3, 8]]
 
 def shortlist(lists: list[list[int]], first: int = 2) -> bytes:
     offsets = [sum(map(len, lists[:source])) for source in range(len(lists) + 1)]
-    entries = [piece for pieces in lists for piece in pieces]
+    entries = [subword for subwords in lists for subword in subwords]
     rest = struct.pack("<4Q", first, 3, len(offsets), len(entries))
     rest += struct.pack(f"<{len(offsets)}Q", *offsets) + struct.pack(f"<{len(entries)}I", *entries)
     return struct.pack("<2Q", 0xF11A48D5013417F5, checksum_of(rest)) + rest
 
 
-def test_candidates_are_the_first_pieces_and_those_of_each_source_piece(tmp_path: Path) -> None:
+def test_candidates_are_the_first_subwords_and_those_of_each_source_subword(tmp_path: Path) -> None:
     path = tmp_path / "lex.bin"
     path.write_bytes(shortlist(LISTS))
     assert is_shortlist(path)
@@ -146,7 +146,7 @@ def test_shortlists_of_firefox_are_of_fifty_and_have_the_translation_of_a_word()
         parts = find_parts(folder)
         assert parts.shortlist is not None
         found = read_shortlist(parts.shortlist, (32000, 32000))
-        pieces = sentencepiece.SentencePieceProcessor(model_file=str(parts.vocabularies[0]))
-        source, target = (pieces.piece_to_id(word) for word in words[folder.name[:4]])
+        subwords = sentencepiece.SentencePieceProcessor(model_file=str(parts.vocabularies[0]))
+        source, target = (subwords.piece_to_id(word) for word in words[folder.name[:4]])
         candidates = found.candidates([source]).tolist()
         assert target in candidates and candidates[:50] == [*range(50)] and len(candidates) <= 100

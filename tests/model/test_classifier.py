@@ -46,7 +46,7 @@ def classifier(tiny_shape: Callable[..., ModelShape]) -> Build:
 
     def build(**changes: Any) -> Classifier:
         live = {"enc_self": (HEADS,) * 2, "dec_self": (), "dec_enc": ()}
-        own = {"labels": 4, "target_pieces": 4, "token_types": 2, "live_heads": live}
+        own = {"labels": 4, "target_subwords": 4, "token_types": 2, "live_heads": live}
         torch.manual_seed(1)
         model = model_of(tiny_shape(**{**own, **changes})).double().eval()
         assert isinstance(model, Classifier)
@@ -68,25 +68,25 @@ def test_the_second_sentence_begins_behind_the_first_separator() -> None:
     assert token_types(torch.tensor([PAIR, ONE])).tolist() == [[0, 0, 0, 0, 0, 1, 1, 1], [0, 0, 0, 0, 1, 1, 1, 1]]
 
 
-def test_embeddings_are_those_of_piece_position_and_sentence_together_and_then_normed(classifier: Build) -> None:
+def test_embeddings_are_those_of_subword_position_and_sentence_together_and_then_normed(classifier: Build) -> None:
     model = classifier(**OF_BERT)
     parts = model.source_embedding
     weights = dict(parts.named_parameters())
     first, second = weights["types.weight"]
-    for place, (piece, kind) in enumerate(zip(PAIR, [first] * 5 + [second] * 3, strict=True)):
-        whole = weights["pieces.weight"][piece] + weights["positions.weight"][place] + kind
+    for place, (subword, kind) in enumerate(zip(PAIR, [first] * 5 + [second] * 3, strict=True)):
+        whole = weights["subwords.weight"][subword] + weights["positions.weight"][place] + kind
         normed = F.layer_norm(whole, (10,), weights["norm.weight"], weights["norm.bias"], 1e-12)
         torch.testing.assert_close(parts(torch.tensor([PAIR]))[0, place], normed)
 
 
-def test_a_classifier_that_is_trained_here_adds_sinusoids_to_scaled_sums_of_piece_and_sentence(
+def test_a_classifier_that_is_trained_here_adds_sinusoids_to_scaled_sums_of_subword_and_sentence(
     classifier: Build,
 ) -> None:
     parts = classifier().source_embedding
     weights = dict(parts.named_parameters())
-    expected = (weights["pieces.weight"][8] + weights["types.weight"][1]) * 10**0.5 + sinusoids(1, 10, 5)[0]
+    expected = (weights["subwords.weight"][8] + weights["types.weight"][1]) * 10**0.5 + sinusoids(1, 10, 5)[0]
     torch.testing.assert_close(parts(torch.tensor([PAIR]))[0, 5], expected)
-    assert set(weights) == {"pieces.weight", "types.weight"}
+    assert set(weights) == {"subwords.weight", "types.weight"}
 
 
 def test_the_label_is_told_by_the_first_state_through_tanh(classifier: Build) -> None:

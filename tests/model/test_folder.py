@@ -45,6 +45,18 @@ def test_what_is_told_of_a_model_is_its_own_and_not_of_the_one_that_it_was_made_
     assert load_tensors(tmp_path / "model.safetensors")[1].keys() == {"shape", "updates"}
 
 
+def test_a_folder_that_calls_subwords_pieces_is_read(tiny_model: Build, tmp_path: Path) -> None:
+    model = tiny_model(live_heads=FEW).float()
+    old = {name.replace("subword", "piece"): value for name, value in model.state_dict().items()}
+    shape = {name.replace("subword", "piece"): value for name, value in model.shape.as_dict().items()}
+    assert {"source_embedding.pieces.weight"} < old.keys() and {"source_pieces", "target_pieces"} < shape.keys()
+    save_tensors(tmp_path / "model.safetensors", old, {"shape": shape})
+    write_json(tmp_path / "model.json", {"shape": shape})
+    found = load_folder(tmp_path)
+    assert found.shape == shape_of(tmp_path) == model.shape
+    assert all(torch.equal(found.state_dict()[key], value) for key, value in model.state_dict().items())
+
+
 @pytest.mark.parametrize("shape", [None, {}, {"width": 8}, "none", [1]])
 def test_a_folder_that_tells_no_shape_is_named(tiny_model: Build, tmp_path: Path, shape: object) -> None:
     save_tensors(tmp_path / "model.safetensors", tiny_model().state_dict(), {"shape": shape} if shape else {})

@@ -28,8 +28,8 @@ Build = Callable[..., Transformer]
 HEADS = (0, 1, 2)
 IMPORTED: dict[str, Any] = {
     "pre_norm": False,
-    "source_pieces": 13,
-    "target_pieces": 13,
+    "source_subwords": 13,
+    "target_subwords": 13,
     "live_heads": {"enc_self": (HEADS,) * 3, "dec_self": (HEADS,) * 2, "dec_enc": (HEADS,) * 2},
     "attention_biases": True,
     "activation": "silu",
@@ -52,10 +52,10 @@ def test_files_of_models_that_are_trained_here_tell_nothing_of_what_only_importe
     assert told == {field.name for field in fields(ModelShape)} - {
         *("attention_biases", "activation", "positions", "scaled_embedding", "norm_epsilon"),
         *("tied_projection", "shared_embedding", "labels", "token_types", "max_positions", "embedding_norm"),
-        *("decoder_past", "first_position", "start_piece", "first_piece", "fixed_bias"),
+        *("decoder_past", "first_position", "start_subword", "first_subword", "fixed_bias"),
     }
     names = set(tiny_model().state_dict())
-    assert {"source_embedding.pieces.weight", "target_embedding.pieces.weight", "projection.weight"} < names
+    assert {"source_embedding.subwords.weight", "target_embedding.subwords.weight", "projection.weight"} < names
     assert not [name for name in names if "attention" in name and name.endswith("bias")]
 
 
@@ -68,7 +68,7 @@ def test_every_layer_norm_has_the_epsilon_of_the_shape(tiny_model: Build) -> Non
 def test_each_of_these_changes_is_told_and_comes_back(
     tiny_shape: Callable[..., ModelShape], change: dict[str, Any]
 ) -> None:
-    shape = tiny_shape(target_pieces=13)
+    shape = tiny_shape(target_subwords=13)
     changed = replace(shape, **change)
     assert ModelShape.from_dict(changed.as_dict()) == changed
     assert changed == shape or changed.as_dict() != shape.as_dict()
@@ -149,7 +149,7 @@ def test_an_activation_is_what_its_name_says(name: str, expected: Callable[[floa
 
 def test_without_scaling_an_embedding_is_its_matrix_and_the_position(tiny_model: Build) -> None:
     embedding = tiny_model(scaled_embedding=False).target_embedding
-    expected = embedding.pieces.weight[7] + sinusoids(1, 10, 1)[0]
+    expected = embedding.subwords.weight[7] + sinusoids(1, 10, 1)[0]
     torch.testing.assert_close(embedding(torch.tensor([[4, 7]]))[0, 1], expected)
 
 
@@ -157,7 +157,7 @@ def test_tied_matrices_are_one_that_is_saved_once_and_stays_one(tiny_model: Buil
     model = tiny_model(**IMPORTED).float()
     save_folder(model, tmp_path, {}, {})
     saved, _ = load_tensors(tmp_path / "model.safetensors")
-    assert [name for name, value in saved.items() if value.shape == (13, 10)] == ["source_embedding.pieces.weight"]
+    assert [name for name, value in saved.items() if value.shape == (13, 10)] == ["source_embedding.subwords.weight"]
     models: tuple[Transformer, ...] = (
         load_folder(tmp_path),
         copy.deepcopy(model),
@@ -165,7 +165,7 @@ def test_tied_matrices_are_one_that_is_saved_once_and_stays_one(tiny_model: Buil
         prune(model, OPEN),
     )
     for one in models:
-        parts = (one.source_embedding.pieces.weight, one.target_embedding.pieces.weight, one.projection.weight)
+        parts = (one.source_embedding.subwords.weight, one.target_embedding.subwords.weight, one.projection.weight)
         assert len({part.data_ptr() for part in parts}) == 1
         assert torch.equal(parts[0].float(), model.projection.weight)
     assert sum(parameter.shape == (13, 10) for parameter in model.parameters()) == 1
@@ -175,7 +175,7 @@ def test_a_tied_matrix_learns_from_all_that_is_made_with_it(tiny_model: Build, t
     tied = tiny_model(**IMPORTED)
     apart = tiny_model(**{**IMPORTED, "tied_projection": False, "shared_embedding": False})
     matrix = tied.projection.weight
-    names = ("source_embedding.pieces.weight", "target_embedding.pieces.weight", "projection.weight")
+    names = ("source_embedding.subwords.weight", "target_embedding.subwords.weight", "projection.weight")
     apart.load_state_dict({**tied.state_dict(), **dict.fromkeys(names, matrix)})
     for model in (tied, apart):
         states = model(tiny_batch.source, tiny_batch.source_mask, tiny_batch.target_input)
@@ -185,7 +185,7 @@ def test_a_tied_matrix_learns_from_all_that_is_made_with_it(tiny_model: Build, t
     torch.testing.assert_close(tied.get_parameter(names[0]).grad, sum(g for g in gradients if g is not None))
 
 
-def test_a_text_with_more_pieces_than_positions_were_learnt_is_one_sentence(
+def test_a_text_with_more_subwords_than_positions_were_learnt_is_one_sentence(
     tiny_model: Build, tiny_batch: Batch
 ) -> None:
     for positions, fits in ((5, True), (4, False)):
@@ -200,9 +200,9 @@ def test_a_text_with_more_pieces_than_positions_were_learnt_is_one_sentence(
 def test_a_start_without_a_row_of_its_own_learns_through_the_row_of_the_end_and_a_fixed_bias_not_at_all(
     tiny_model: Build, tiny_batch: Batch
 ) -> None:
-    model = tiny_model(start_piece=2, fixed_bias=True)
+    model = tiny_model(start_subword=2, fixed_bias=True)
     states = model(tiny_batch.source, tiny_batch.source_mask, tiny_batch.target_input)
     model.projection(states).square().sum().backward()
-    gradient = model.target_embedding.pieces.weight.grad
+    gradient = model.target_embedding.subwords.weight.grad
     assert gradient is not None and not gradient[1].any() and gradient[2].any()
     assert model.projection.bias.grad is None and "projection.bias" in model.state_dict()

@@ -14,7 +14,7 @@ from heads.model.transformer import Transformer
 from heads.text.batches import Batch
 
 Shape = Callable[..., ModelShape]
-SIZES = {"width": 48, "head_width": 9, "feedforward": 110, "source_pieces": 400, "target_pieces": 230}
+SIZES = {"width": 48, "head_width": 9, "feedforward": 110, "source_subwords": 400, "target_subwords": 230}
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def fresh(tiny_shape: Shape) -> Callable[..., Transformer]:
 
 def test_every_matrix_is_uniform_within_glorots_bound_for_its_own_sizes(fresh: Callable[..., Transformer]) -> None:
     """Glorot and Bengio 2010: a bound of sqrt(6 / (inputs + outputs)), so a deviation of that over sqrt(3)."""
-    matrices = {name: value for name, value in fresh().named_parameters() if value.ndim == 2 and "pieces" not in name}
+    matrices = {name: value for name, value in fresh().named_parameters() if value.ndim == 2 and "subwords" not in name}
     assert len(matrices) == 6 * 4 + 4 * 2 + 1  # attentions, feed-forward layers and the logits
     assert len({tuple(value.shape) for value in matrices.values()}) == 5
     for name, value in matrices.items():
@@ -43,7 +43,7 @@ def test_every_matrix_is_uniform_within_glorots_bound_for_its_own_sizes(fresh: C
 def test_embeddings_are_normal_with_the_deviation_that_their_scale_makes_one(fresh: Callable[..., Transformer]) -> None:
     model = fresh()
     for embedding in (model.source_embedding, model.target_embedding):
-        weights = embedding.pieces.weight.detach()
+        weights = embedding.subwords.weight.detach()
         assert float(weights.std()) == pytest.approx(48**-0.5, rel=0.03)
         beyond = float((weights.abs() > 2 * 48**-0.5).double().mean())
         assert beyond == pytest.approx(math.erfc(2 / math.sqrt(2)), abs=0.01), "a normal tail"
@@ -60,8 +60,12 @@ def test_biases_start_at_zero_norms_at_one_and_nothing_else_is_left(fresh: Calla
 
 
 def test_source_and_target_embeddings_and_logits_share_nothing(fresh: Callable[..., Transformer]) -> None:
-    model = fresh(target_pieces=400)
-    same_size = [model.source_embedding.pieces.weight, model.target_embedding.pieces.weight, model.projection.weight]
+    model = fresh(target_subwords=400)
+    same_size = [
+        model.source_embedding.subwords.weight,
+        model.target_embedding.subwords.weight,
+        model.projection.weight,
+    ]
     for one, other in ((0, 1), (0, 2), (1, 2)):
         assert same_size[one].data_ptr() != same_size[other].data_ptr()
         assert not torch.equal(same_size[one], same_size[other])

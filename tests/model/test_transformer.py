@@ -189,7 +189,7 @@ def test_padding_after_the_target_changes_nothing(tiny_model: Build, tiny_batch:
 
 
 @pytest.mark.parametrize("position", [1, 2, 3])
-def test_a_future_target_piece_changes_nothing_earlier(tiny_model: Build, tiny_batch: Batch, position: int) -> None:
+def test_a_future_target_subword_changes_nothing_earlier(tiny_model: Build, tiny_batch: Batch, position: int) -> None:
     model, batch = tiny_model(), tiny_batch
     changed = batch.target_input.clone()
     changed[:, position] = 9
@@ -212,7 +212,7 @@ def test_positions_are_sines_and_cosines_by_the_formula_also_from_the_middle_on(
 def test_an_embedding_is_scaled_by_the_root_of_the_width_before_positions_are_added(tiny_model: Build) -> None:
     embedding = tiny_model().source_embedding
     states = embedding(torch.tensor([[7, 7]]), 2)
-    expected = embedding.pieces.weight[7] * math.sqrt(10)
+    expected = embedding.subwords.weight[7] * math.sqrt(10)
     torch.testing.assert_close(states[0, 1] - states[0, 0], (sinusoids(1, 10, 3) - sinusoids(1, 10, 2))[0])
     torch.testing.assert_close(states[0, 0] - sinusoids(1, 10, 2)[0], expected)
 
@@ -280,8 +280,8 @@ def test_a_model_without_any_head_can_still_be_trained(tiny_model: Build, tiny_b
     batch, model = tiny_batch, tiny_model(live_heads=dict.fromkeys(ATTENTIONS, ((), ()))).train()
     states = model(batch.source, batch.source_mask, batch.target_input)
     model.projection(states)[batch.target_mask].sum().backward()
-    assert model.target_embedding.pieces.weight.grad is not None
-    assert model.source_embedding.pieces.weight.grad is None, "nothing can reach the decoder from the source"
+    assert model.target_embedding.subwords.weight.grad is not None
+    assert model.source_embedding.subwords.weight.grad is None, "nothing can reach the decoder from the source"
 
 
 def test_decoding_step_by_step_equals_decoding_all_at_once(tiny_model: Build, tiny_batch: Batch) -> None:

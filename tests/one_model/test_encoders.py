@@ -46,7 +46,7 @@ def read(folder: Path, kind: str, masked: tuple[int, int] | None = None) -> Any:
     return model
 
 
-def pieces_of(folder: Path) -> Any:
+def subwords_of(folder: Path) -> Any:
     """Its own tokeniser: exported ones number their subwords otherwise."""
     return transformers.AutoTokenizer.from_pretrained(folder)
 
@@ -121,7 +121,7 @@ def test_an_encoder_keeps_the_heads_asked_for_and_what_is_told_is_the_cosine(
     said = capsys.readouterr().err
     assert len([row for row in read_tsv(small / "heads.tsv") if row["open"] == "1"]) == 3
     held_out = splits_of(LINES, 20000)["test"]
-    near = (vectors(model, tokeniser, held_out) * vectors(read(small, EMBEDS), pieces_of(small), held_out)).sum(1)
+    near = (vectors(model, tokeniser, held_out) * vectors(read(small, EMBEDS), subwords_of(small), held_out)).sum(1)
     found = re.search(
         r"3 of 6 heads are left. On (\d+) held-out .* it has ([\d.]+), and as it was 100: (-[\d.]+)", said
     )
@@ -155,7 +155,7 @@ def test_a_classifier_is_held_against_what_it_told_itself(place: Path, capsys: p
     flags = ("-o", str(small), "--keep", "2", "--updates", "6", "--format", "huggingface")
     assert run("prune", place / "theirs", *flags) == 0
     held_out = splits_of(LINES, 20000)["test"]
-    same = np.mean(told(model, tokeniser, held_out) == told(read(small, TELLS), pieces_of(small), held_out))
+    same = np.mean(told(model, tokeniser, held_out) == told(read(small, TELLS), subwords_of(small), held_out))
     said = capsys.readouterr().err
     found = re.search(r"by accuracy against the labels that .* it has ([\d.]+), and ([\d.]+) with", said)
     assert found and float(found[1]) == pytest.approx(100 * same, abs=0.06)

@@ -32,8 +32,8 @@ MODEL = ModelShape(
     feedforward=7,
     dropout=0.0,
     pre_norm=True,
-    source_pieces=9,
-    target_pieces=9,
+    source_subwords=9,
+    target_subwords=9,
     original_heads=3,
     live_heads=full_heads(layers=2, heads=3),
 )

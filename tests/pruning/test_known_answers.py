@@ -86,7 +86,7 @@ def measure(model: Transformer, folder: Path, rules: Collection[str] = ("plain",
     write_tsv(folder / "lrp.tsv", relevance_rows(model, batches, LrpSettings(0, 500, TINY, tuple(rules)))[0], LRP)
 
     def translate(gates: Gates | None) -> list[str]:
-        return [" ".join(f"w{piece}" for piece in line) for line in translated(model, batches[0], gates)]
+        return [" ".join(f"w{subword}" for subword in line) for line in translated(model, batches[0], gates)]
 
     rows = ablation_rows(model, masked_alone(model.shape), translate, translate(None), resamples=20)
     write_tsv(folder / "ablation.dev.tsv", rows, ABLATION)

@@ -151,7 +151,7 @@ class Words:
 
     def decode(self, ids: list[list[int]]) -> list[str]:
         """Sentences of such words."""
-        return [" ".join(f"w{piece}" for piece in line) for line in ids]
+        return [" ".join(f"w{subword}" for subword in line) for line in ids]
 
 
 SCORED = 8

@@ -123,9 +123,9 @@ def fill_with_rubbish(folder: Path) -> None:
     corpus, bpe = folder / "results/corpora/tiny", folder / "results/tiny/bpe"
     splits, sides = ("train", "dev", "test"), ("source", "target")
     texts = [corpus / f"{split}.{side}.txt" for split in splits for side in sides]
-    pieces = [bpe / f"{split}.{side}.safetensors" for split in splits for side in sides]
+    subwords = [bpe / f"{split}.{side}.safetensors" for split in splits for side in sides]
     models = [bpe / f"{side}.{ending}" for side in sides for ending in ("model", "json")]
-    for path in [*texts, corpus / "filters.tsv", *models, *pieces]:
+    for path in [*texts, corpus / "filters.tsv", *models, *subwords]:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("rubbish\n", encoding="utf-8")
 

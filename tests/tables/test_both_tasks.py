@@ -39,7 +39,7 @@ HEADS = [("enc_self", layer, head) for layer in range(2) for head in range(3)]
 
 def shape(live: tuple[tuple[int, ...], ...]) -> dict[str, Any]:
     heads = {**full_heads(layers=2, heads=3, kinds=("enc_self",)), "enc_self": live}
-    sizes: dict[str, Any] = {"width": 6, "head_width": 2, "feedforward": 7, "source_pieces": 11, "target_pieces": 3}
+    sizes: dict[str, Any] = {"width": 6, "head_width": 2, "feedforward": 7, "source_subwords": 11, "target_subwords": 3}
     return ModelShape(**sizes, dropout=0.0, pre_norm=True, original_heads=3, live_heads=heads, labels=3).as_dict()
 
 

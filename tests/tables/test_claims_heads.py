@@ -152,7 +152,7 @@ def hits(*rows: tuple[int, str, float]) -> Evidence:
     return replace(plain(heads_frame([[1.0]])), roles=frame)
 
 
-def test_the_best_head_of_the_first_layer_points_at_rare_pieces_so_often() -> None:
+def test_the_best_head_of_the_first_layer_points_at_rare_subwords_so_often() -> None:
     one, two = "rarest", "one of two rarest"
     often = hits((0, one, 0.8), (0, one, 0.2), (0, two, 0.9), (1, one, 0.95))
     assert astuple(found("rarest", often)) == numbers(Finding(0.8, low=0.75, high=0.84))

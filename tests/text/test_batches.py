@@ -59,22 +59,22 @@ def test_a_batch_keeps_all_its_fields_on_the_way_to_a_device(tiny_batch: Batch) 
 def test_cutting_keeps_the_order_and_the_size(lengths: list[int], tokens: int) -> None:
     members = np.arange(len(lengths))[::-1]
     sizes = np.array(lengths, np.int64)
-    pieces = cut(members, sizes, tokens)
-    assert [member for piece in pieces for member in piece] == list(members)
+    subwords = cut(members, sizes, tokens)
+    assert [member for subword in subwords for member in subword] == list(members)
     longest = max(lengths, default=0) + 1
-    for piece in pieces:
-        assert 0 < sum(lengths[i] + 1 for i in piece) < 1.5 * tokens + longest
-    assert len(pieces) <= max(1.0, sum(n + 1 for n in lengths) / tokens + 0.5)
+    for subword in subwords:
+        assert 0 < sum(lengths[i] + 1 for i in subword) < 1.5 * tokens + longest
+    assert len(subwords) <= max(1.0, sum(n + 1 for n in lengths) / tokens + 0.5)
 
 
 def test_a_run_of_a_little_more_than_the_limit_is_not_cut_into_a_full_one_and_a_crumb() -> None:
-    assert [len(piece) for piece in cut(np.arange(5), np.array([3, 3, 3, 3, 0]), 16)] == [5]
-    assert [len(piece) for piece in cut(np.arange(9), np.full(9, 3), 16)] == [4, 5]
+    assert [len(subword) for subword in cut(np.arange(5), np.array([3, 3, 3, 3, 0]), 16)] == [5]
+    assert [len(subword) for subword in cut(np.arange(9), np.full(9, 3), 16)] == [4, 5]
 
 
 def test_a_run_is_cut_where_it_is_exactly_full() -> None:
-    pieces = cut(np.array([3, 1, 0, 2, 4]), np.array([1, 1, 1, 1, 9]), 4)
-    assert [piece.tolist() for piece in pieces] == [[3, 1], [0, 2], [4]]
+    subwords = cut(np.array([3, 1, 0, 2, 4]), np.array([1, 1, 1, 1, 9]), 4)
+    assert [subword.tolist() for subword in subwords] == [[3, 1], [0, 2], [4]]
 
 
 @pytest.mark.parametrize("epoch", [0, 1, 5])

@@ -32,7 +32,7 @@ def test_an_example_is_encoded_between_start_and_separators(bpe: Path) -> None:
         assert vocabulary.decode([ids[1:first], ids[first + 1 : -1]]) == [premise, hypothesis]
 
 
-def test_a_sentence_alone_has_one_separator_and_pieces_of_a_sentence_are_as_they_were(bpe: Path) -> None:
+def test_a_sentence_alone_has_one_separator_and_subwords_of_a_sentence_are_as_they_were(bpe: Path) -> None:
     vocabulary = Vocabulary(bpe / "source.model")
     ids, spans = vocabulary.spans("the old cat")
     assert vocabulary.encode(["the old cat", "the old cat\tthe old cat"]) == [

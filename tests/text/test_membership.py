@@ -45,7 +45,7 @@ def one(sentence: Sentence, ends: list[int]) -> Words:
 
 @st.composite
 def spans(draw: st.DrawFn) -> tuple[list[Span], list[Span]]:
-    """Pieces that cover a text without gaps, and words with gaps between them."""
+    """Subwords that cover a text without gaps, and words with gaps between them."""
     length = draw(st.integers(1, 30))
     inner = st.sets(st.integers(0, length))
     edges = sorted(draw(inner) | {0, length})
@@ -56,36 +56,36 @@ def spans(draw: st.DrawFn) -> tuple[list[Span], list[Span]]:
 
 @settings(max_examples=60, deadline=None)
 @given(spans())
-def test_a_piece_is_shared_out_whole_or_not_at_all(case: tuple[list[Span], list[Span]]) -> None:
-    pieces, words = case
-    shares = membership(pieces, words)
-    assert shares.shape == (len(words), len(pieces))
-    for column, (start, end) in zip(shares.T, pieces, strict=True):
+def test_a_subword_is_shared_out_whole_or_not_at_all(case: tuple[list[Span], list[Span]]) -> None:
+    subwords, words = case
+    shares = membership(subwords, words)
+    assert shares.shape == (len(words), len(subwords))
+    for column, (start, end) in zip(shares.T, subwords, strict=True):
         touched = any(start < word_end and word_start < end for word_start, word_end in words)
         assert column.sum() == pytest.approx(1 if touched else 0)
 
 
 @settings(max_examples=60, deadline=None)
 @given(spans(), st.integers(0, 1000))
-def test_attention_to_words_sums_to_attention_to_the_pieces_they_cover(
+def test_attention_to_words_sums_to_attention_to_the_subwords_they_cover(
     case: tuple[list[Span], list[Span]], seed: int
 ) -> None:
-    pieces, words = case
-    shares = membership(pieces, words)
-    weights = np.random.default_rng(seed).dirichlet(np.ones(len(pieces) + 1), (2, len(pieces)))[..., :-1]
+    subwords, words = case
+    shares = membership(subwords, words)
+    weights = np.random.default_rng(seed).dirichlet(np.ones(len(subwords) + 1), (2, len(subwords)))[..., :-1]
     on = on_words(weights, shares)
     to_covered = weights[:, :, shares.sum(0) > 0].sum(-1)
     for word, row in enumerate(shares):
         assert on[:, word].sum(-1) == pytest.approx(np.average(to_covered, axis=1, weights=row))
 
 
-def test_to_a_word_is_the_sum_and_from_a_word_the_mean_over_its_pieces() -> None:
+def test_to_a_word_is_the_sum_and_from_a_word_the_mean_over_its_subwords() -> None:
     shares = membership([(0, 2), (2, 5), (6, 9)], [(0, 5), (6, 9)])
     weights = np.array([[[0.1, 0.2, 0.7], [0.5, 0.1, 0.4], [0.3, 0.3, 0.2]]])
     np.testing.assert_allclose(on_words(weights, shares), [[[0.45, 0.55], [0.6, 0.2]]])
 
 
-def test_a_piece_across_two_words_counts_by_its_characters_in_each() -> None:
+def test_a_subword_across_two_words_counts_by_its_characters_in_each() -> None:
     shares = membership([(0, 3), (3, 7)], [(0, 4), (4, 7)])
     np.testing.assert_allclose(shares, [[1, 0.25], [0, 0.75]])
     weights = np.array([[[0.2, 0.8], [0.6, 0.4]]])
@@ -99,7 +99,7 @@ def test_blanks_belong_to_the_word_that_follows_and_nothing_is_lost() -> None:
     words = one(sentence, [2, 3, 5, 6])
     assert words.forms == ("ab", "cde")
     np.testing.assert_array_equal(words.membership, [[1, 1, 0, 0, 0], [0, 0, 1, 1, 1]])
-    assert words.pieces.tolist() == [7, 8, 9, 10, 11]
+    assert words.subwords.tolist() == [7, 8, 9, 10, 11]
 
 
 def test_a_multiword_token_is_one_word_without_the_arcs_inside_it(tmp_path: Path) -> None:
@@ -146,7 +146,7 @@ def star(rows: list[tuple[str, bool, int]]) -> Sentence:
 
 @settings(max_examples=300, deadline=None)
 @given(ROWS)
-def test_every_word_of_any_text_is_aligned_with_the_pieces_of_its_characters(
+def test_every_word_of_any_text_is_aligned_with_the_subwords_of_its_characters(
     vocabulary: Vocabulary, rows: list[tuple[str, bool, int]]
 ) -> None:
     tree = star(rows)
@@ -158,9 +158,9 @@ def test_every_word_of_any_text_is_aligned_with_the_pieces_of_its_characters(
     # Slowly: each character goes to one word, a space to the next one; a subword to the words of its characters.
     owner = [word for word, (form, _, _) in enumerate(rows) for _ in range((word and rows[word - 1][1]) + len(form))]
     expected = np.zeros((len(rows), len(ids)))
-    for piece, (start, end) in enumerate(spans):
+    for subword, (start, end) in enumerate(spans):
         for character in range(start, max(end, start + 1)):
-            expected[owner[character], piece] += 1 / max(end - start, 1)
+            expected[owner[character], subword] += 1 / max(end - start, 1)
     np.testing.assert_allclose(words.membership, expected, atol=1e-12)
     assert words.inner_arcs + len(words.arcs) == len(tree) - 1
     assert words.inner_arcs == rows[0][2] - 1
@@ -191,7 +191,7 @@ def test_a_word_with_a_character_that_a_normalising_vocabulary_drops_is_counted_
     ]
 
 
-def test_a_word_is_aligned_if_each_of_its_characters_lies_in_one_piece() -> None:
+def test_a_word_is_aligned_if_each_of_its_characters_lies_in_one_subword() -> None:
     words = [(0, 3), (4, 5), (5, 8), (9, 9)]
     assert aligned_words(words, [(0, 0), (0, 4), (4, 6), (6, 8)], 9) == 3
     assert aligned_words(words, [(0, 2), (4, 6), (6, 8)], 9) == 2
@@ -204,7 +204,11 @@ def test_every_sentence_is_measured_or_counted_for_one_reason(vocabulary: Vocabu
     kept, row = usable(words_of(map(star, rows), vocabulary), 12)
     assert [words.number for words in kept] == [0, 3]
     assert row == dict(
-        zip(ALIGNMENT_COLUMNS, (4, 2, 1, 1, 0, 14, 14, 1.0, row["pieces"], row["unknown_pieces"], 11, 1), strict=True)
+        zip(
+            ALIGNMENT_COLUMNS,
+            (4, 2, 1, 1, 0, 14, 14, 1.0, row["subwords"], row["unknown_subwords"], 11, 1),
+            strict=True,
+        )
     )
-    assert int(str(row["unknown_pieces"])) >= 9
+    assert int(str(row["unknown_subwords"])) >= 9
     assert usable([], 9)[1]["aligned_share"] is None

@@ -1,4 +1,4 @@
-"""Pieces cover the very text that went in, and damaged or impossible files are told in one sentence."""
+"""Subwords cover the very text that went in, and damaged or impossible files are told in one sentence."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from heads.base.files import UserError
 from heads.config.trainings import BpeSettings
 from heads.text.encoding import encode_file
 from heads.text.special_ids import BOS, EOS, PAD, UNK
-from heads.text.vocabulary import Tokens, Vocabulary, train_bpe, word_counts
+from heads.text.vocabulary import Tokens, Vocabulary, train_bpe, word_counts, write_model
 
 TEXT = """the cat sees a small dog .
 кот видит маленькую собаку .
@@ -35,16 +35,16 @@ def vocabulary(tmp_path_factory: pytest.TempPathFactory) -> Vocabulary:
     return Vocabulary(folder / "text.model")
 
 
-def test_special_pieces_have_the_ids_that_the_model_expects(vocabulary: Vocabulary) -> None:
+def test_special_subwords_have_the_ids_that_the_model_expects(vocabulary: Vocabulary) -> None:
     assert len(vocabulary) == 90
-    assert [vocabulary.piece(index) for index in (PAD, BOS, EOS, UNK)] == ["<pad>", "<s>", "</s>", "<unk>"]
+    assert [vocabulary.subword(index) for index in (PAD, BOS, EOS, UNK)] == ["<pad>", "<s>", "</s>", "<unk>"]
 
 
 @settings(max_examples=200, deadline=None, derandomize=True)
 @given(
     text=st.text(st.characters(exclude_categories=["Cs"]), max_size=30) | st.text("ab дом.\u00a0\u2581\t ", max_size=30)
 )
-def test_the_pieces_of_any_text_cover_each_of_its_characters_once_and_in_order(
+def test_the_subwords_of_any_text_cover_each_of_its_characters_once_and_in_order(
     vocabulary: Vocabulary, text: str
 ) -> None:
     ids, spans = vocabulary.spans(text)
@@ -55,7 +55,7 @@ def test_the_pieces_of_any_text_cover_each_of_its_characters_once_and_in_order(
     for index, (start, end) in zip(ids, spans, strict=True):
         assert index not in (PAD, BOS, EOS)
         covered = text[start:end].replace(" ", "\u2581")
-        assert index == UNK or vocabulary.piece(index).removeprefix("\u2581") == covered.removeprefix("\u2581")
+        assert index == UNK or vocabulary.subword(index).removeprefix("\u2581") == covered.removeprefix("\u2581")
 
 
 WORDS = sorted(set(TEXT.split()))
@@ -73,10 +73,18 @@ def test_padding_start_and_end_vanish_when_decoding(vocabulary: Vocabulary) -> N
     assert vocabulary.decode([[BOS, *ids, EOS, PAD, PAD], ids]) == ["the cat", "the cat"]
 
 
-def test_written_marks_of_special_pieces_in_a_text_are_plain_text(vocabulary: Vocabulary) -> None:
+def test_written_marks_of_special_subwords_in_a_text_are_plain_text(vocabulary: Vocabulary) -> None:
     for mark in ("<s>", "</s>", "<pad>"):
         (ids,) = vocabulary.encode([f"the {mark} cat"])
         assert not {PAD, BOS, EOS} & set(ids)
+
+
+def test_the_number_of_subwords_is_read_from_older_files_that_call_them_pieces(
+    vocabulary: Vocabulary, tmp_path: Path
+) -> None:
+    for name in ("pieces", "subwords"):
+        write_model(tmp_path / "some.model", vocabulary.path.read_bytes(), {name: 61})
+        assert len(Vocabulary(tmp_path / "some.model")) == 61
 
 
 def test_the_same_text_and_seed_give_the_same_vocabulary(vocabulary: Vocabulary, tmp_path: Path) -> None:
@@ -85,11 +93,11 @@ def test_the_same_text_and_seed_give_the_same_vocabulary(vocabulary: Vocabulary,
     again = Vocabulary(tmp_path / "again.model")
     for ending in (".model", ".json"):
         assert (tmp_path / f"again{ending}").read_bytes() == vocabulary.path.with_suffix(ending).read_bytes()
-    assert [again.piece(i) for i in range(90)] == [vocabulary.piece(i) for i in range(90)]
+    assert [again.subword(i) for i in range(90)] == [vocabulary.subword(i) for i in range(90)]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["again.json", "again.model", "text.txt"]
 
 
-def test_counted_words_give_the_pieces_that_the_text_itself_gives(tmp_path: Path) -> None:
+def test_counted_words_give_the_subwords_that_the_text_itself_gives(tmp_path: Path) -> None:
     lines = [" ".join(TEXT.split()[i % 31 :: 1 + i % 5]) for i in range(300)]
     (tmp_path / "text.txt").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     train_bpe(tmp_path / "text.txt", tmp_path / "ours.model", SETTINGS, 110)
@@ -110,7 +118,7 @@ def test_counted_words_give_the_pieces_that_the_text_itself_gives(tmp_path: Path
     theirs = SentencePieceProcessor(model_file=str(tmp_path / "theirs.model"))
     assert SentencePieceProcessor(model_file=str(tmp_path / "ours.model")).get_piece_size() == 110
     ours = Vocabulary(tmp_path / "ours.model")
-    assert [ours.piece(i) for i in range(110)] == [theirs.id_to_piece(i) for i in range(110)]
+    assert [ours.subword(i) for i in range(110)] == [theirs.id_to_piece(i) for i in range(110)]
 
 
 def test_words_of_a_longer_text_are_counted_in_exactly_so_many_lines_all_with_the_same_chance(tmp_path: Path) -> None:
@@ -192,13 +200,13 @@ def test_an_empty_text_gives_an_empty_token_file(vocabulary: Vocabulary, tmp_pat
     assert len(Tokens(tmp_path / "tokens.safetensors")) == 0
 
 
-@pytest.mark.parametrize(("pieces", "text"), [(5000, TEXT), (9, TEXT), (90, "")])
+@pytest.mark.parametrize(("subwords", "text"), [(5000, TEXT), (9, TEXT), (90, "")])
 def test_an_impossible_vocabulary_names_the_text_and_leaves_nothing_behind(
-    tmp_path: Path, pieces: int, text: str
+    tmp_path: Path, subwords: int, text: str
 ) -> None:
     (tmp_path / "text.txt").write_text(text, encoding="utf-8")
     with pytest.raises(UserError, match=r"text\.txt .*config\.yaml"):
-        train_bpe(tmp_path / "text.txt", tmp_path / "text.model", SETTINGS, pieces)
+        train_bpe(tmp_path / "text.txt", tmp_path / "text.model", SETTINGS, subwords)
     assert [path.name for path in tmp_path.iterdir()] == ["text.txt"]
 
 

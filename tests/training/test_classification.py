@@ -49,8 +49,8 @@ def new_training(
 
     def build(*, lam: float | None = None, updates: int = 9, dropout: float = 0.3, **changes: Any) -> Training:
         torch.manual_seed(5)
-        pieces = len(Vocabulary(bpe / "source.model"))
-        own = {"labels": 3, "target_pieces": 3, "token_types": 2, "source_pieces": pieces, "dropout": dropout}
+        subwords = len(Vocabulary(bpe / "source.model"))
+        own = {"labels": 3, "target_subwords": 3, "token_types": 2, "source_subwords": subwords, "dropout": dropout}
         model = model_of(tiny_shape(**own, live_heads=full_heads(layers=2, heads=3, kinds=("enc_self",))))
         pruning = None
         if lam is not None:

@@ -94,7 +94,7 @@ def test_the_loss_is_label_smoothed_cross_entropy_by_its_definition(new_training
         for log_probs, gold in zip(
             logits.log_softmax(-1)[batch.target_mask], batch.target_output[batch.target_mask], strict=True
         ):
-            wanted = [0.25 / 11 + 0.75 * (piece == int(gold)) for piece in range(11)]
+            wanted = [0.25 / 11 + 0.75 * (subword == int(gold)) for subword in range(11)]
             total -= sum(share * float(value) for share, value in zip(wanted, log_probs, strict=True))
         assert float(training.loss_sum(batch, None)) == pytest.approx(total, rel=1e-5)
 

@@ -66,11 +66,11 @@ def ours(model: Transformer, experiment: Experiment) -> dict[tuple[int, int], ND
 def theirs(folder: Path, experiment: Experiment) -> NDArray[np.float64]:
     """The attention that CTranslate2 returns for the same subwords."""
     source, target = vocabularies(experiment)
-    pieces = [v.pieces(v.encode([text])[0]) for v, text in ((source, SOURCE[1]), (target, TARGET[1]))]
+    subwords = [v.subwords(v.encode([text])[0]) for v, text in ((source, SOURCE[1]), (target, TARGET[1]))]
     translator = ctranslate2.Translator(str(folder), compute_type="float32", intra_threads=1)
-    found = translator.translate_batch([pieces[0]], target_prefix=[pieces[1]], beam_size=1, return_attention=True,
+    found = translator.translate_batch([subwords[0]], target_prefix=[subwords[1]], beam_size=1, return_attention=True,
                                        max_decoding_length=60)  # fmt: skip
-    return np.array(found[0].attention[0])[: len(pieces[1])]
+    return np.array(found[0].attention[0])[: len(subwords[1])]
 
 
 RATES = {(0, 1): 0.3, (0, 2): 0.9, (1, 0): 0.8, (1, 1): 0.4, (1, 2): 0.1}

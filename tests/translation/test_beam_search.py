@@ -49,8 +49,8 @@ def sources() -> tuple[Tensor, Tensor]:
 def talker(tiny_model: Build) -> Callable[..., Transformer]:
     """Builds a model with strong opinions, that ends its sentences more or less willingly."""
 
-    def build(*, eos: float, seed: int = 1, pieces: int = 11, **changes: Any) -> Transformer:
-        model = tiny_model(seed=seed, target_pieces=pieces, **changes)
+    def build(*, eos: float, seed: int = 1, subwords: int = 11, **changes: Any) -> Transformer:
+        model = tiny_model(seed=seed, target_subwords=subwords, **changes)
         model.projection.weight.data *= 2
         model.projection.bias.data[EOS] += eos
         return model
@@ -96,7 +96,7 @@ def slow_beam(model: Transformer, source: Tensor, limit: int, beam: int, alpha: 
 
 
 @pytest.mark.parametrize("changes", [{}, RECURRENT], ids=["attention", "recurrent"])
-def test_greedy_search_equals_taking_the_likeliest_piece_without_a_cache(
+def test_greedy_search_equals_taking_the_likeliest_subword_without_a_cache(
     talker: Build, sources: tuple[Tensor, Tensor], changes: dict[str, Any]
 ) -> None:
     ids, mask = sources
@@ -122,7 +122,7 @@ def test_a_beam_that_holds_everything_finds_the_best_of_all_translations(
     seed: int,
 ) -> None:
     monkeypatch.setattr(heads.translation.beam_search, "length_limit", lambda _: 4)
-    (ids, mask), model = sources, talker(eos=0.5, seed=seed, pieces=6)
+    (ids, mask), model = sources, talker(eos=0.5, seed=seed, subwords=6)
     expected = []
     for row in range(3):
         scored: dict[tuple[int, ...], float] = {}

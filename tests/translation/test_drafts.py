@@ -36,7 +36,7 @@ def pairs(tmp_path: Path) -> Pairs:
 
 def speaker(tiny_model: Callable[..., Transformer], eos: float, seed: int) -> Transformer:
     """A model with strong opinions, that ends its sentences more or less willingly."""
-    model = tiny_model(seed=seed, target_pieces=11)
+    model = tiny_model(seed=seed, target_subwords=11)
     model.projection.weight.data *= 2
     model.projection.bias.data[EOS] += eos
     return model
@@ -68,7 +68,7 @@ def test_what_drafts_give_is_greedy_search_under_every_mask(
     assert stood == {(False, False), (False, True), (True, False), (True, True)}
 
 
-def test_a_draft_as_long_as_its_limit_falls_by_its_last_piece_too(
+def test_a_draft_as_long_as_its_limit_falls_by_its_last_subword_too(
     tiny_model: Callable[..., Transformer], pairs: Pairs
 ) -> None:
     model = speaker(tiny_model, -50.0, 2)

@@ -63,7 +63,7 @@ def imported(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 def searched(model: Transformer, ids: list[int], **search: Any) -> list[int]:
     """Our translation, without the subword that it begins with."""
     found = beam_search(model, *pad([torch.tensor([*ids, EOS]).numpy()]), length_offset=0, **search)[0]
-    assert found[0] == model.shape.first_piece
+    assert found[0] == model.shape.first_subword
     return found[1:]
 
 
@@ -104,7 +104,7 @@ def test_it_comes_in_again_from_there_as_it_was(imported: tuple[str, Path], tmp_
     assert known[0] == known[1]
 
 
-def test_ctranslate2_gives_every_piece_our_probability_and_its_page_tells_how_to_translate(
+def test_ctranslate2_gives_every_subword_our_probability_and_its_page_tells_how_to_translate(
     imported: tuple[str, Path], tmp_path: Path
 ) -> None:
     _, folder = imported
@@ -136,7 +136,7 @@ def test_ctranslate2_gives_every_piece_our_probability_and_its_page_tells_how_to
     assert same
 
 
-def test_graphs_give_every_piece_our_probability_and_their_script_translates_as_we_do(
+def test_graphs_give_every_subword_our_probability_and_their_script_translates_as_we_do(
     imported: tuple[str, Path], tmp_path: Path
 ) -> None:
     family, folder = imported

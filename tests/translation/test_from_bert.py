@@ -14,7 +14,7 @@ import tokenizers
 import torch
 from torch import Tensor
 
-from bert_models import EXAMPLES, LABELS, PIECES, encoded, rename, save_bert, save_tokeniser, transformers
+from bert_models import EXAMPLES, LABELS, SUBWORDS, encoded, rename, save_bert, save_tokeniser, transformers
 from heads.__main__ import main
 from heads.base.files import UserError, read_json
 from heads.model.classifier import Classifier
@@ -68,36 +68,36 @@ def theirs(model: Any, tokeniser: Any, lines: tuple[str, ...] = EXAMPLES) -> Ten
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_pieces_and_logits_are_those_of_transformers(tmp_path: Path, form: str) -> None:
+def test_subwords_and_logits_are_those_of_transformers(tmp_path: Path, form: str) -> None:
     tokeniser, model = made(tmp_path / "theirs", FORMS[form])
     import_bert(tmp_path / "theirs", tmp_path / "ours")
     vocabulary = vocabulary_of(tmp_path / "ours/source.model")
     ids = [[tokeniser.convert_ids_to_tokens(n) for n in tokeniser(*line.split("\t")).input_ids] for line in EXAMPLES]
-    assert [[vocabulary.piece(n) for n in row] for row in vocabulary.encode(EXAMPLES)] == ids
-    assert len({piece for row in ids for piece in row} & {"[UNK]", "##s", "##ing"}) == 3
+    assert [[vocabulary.subword(n) for n in row] for row in vocabulary.encode(EXAMPLES)] == ids
+    assert len({subword for row in ids for subword in row} & {"[UNK]", "##s", "##ing"}) == 3
     ours = logits_of(load_classifier(tmp_path / "ours"), vocabulary)
     expected = theirs(model, tokeniser)
     torch.testing.assert_close(ours, expected, rtol=0, atol=1e-5)
     assert (expected[0] - expected[1]).abs().max() > 0.1
 
 
-def test_special_pieces_stand_where_ours_do_and_every_other_keeps_its_text(tmp_path: Path) -> None:
+def test_special_subwords_stand_where_ours_do_and_every_other_keeps_its_text(tmp_path: Path) -> None:
     made(tmp_path / "theirs", {})
     import_bert(tmp_path / "theirs", tmp_path / "ours")
     vocabulary = WordPieces(tmp_path / "ours/source.model")
-    assert [vocabulary.piece(n) for n in (PAD, BOS, EOS, UNK)] == ["[PAD]", "[CLS]", "[SEP]", "[UNK]"]
-    assert {vocabulary.piece(n) for n in range(len(vocabulary))} == {*PIECES}
+    assert [vocabulary.subword(n) for n in (PAD, BOS, EOS, UNK)] == ["[PAD]", "[CLS]", "[SEP]", "[UNK]"]
+    assert {vocabulary.subword(n) for n in range(len(vocabulary))} == {*SUBWORDS}
     rows = vocabulary.encode(["the cat\tthe dog", "dogs"])
-    assert [[vocabulary.piece(n) for n in row] for row in rows] == [
+    assert [[vocabulary.subword(n) for n in row] for row in rows] == [
         ["[CLS]", "the", "cat", "[SEP]", "the", "dog", "[SEP]"],
         ["[CLS]", "dog", "##s", "[SEP]"],
     ]
-    assert vocabulary.pieces(rows[1][1:3]) == ["\u2581dog", "s"]
+    assert vocabulary.subwords(rows[1][1:3]) == ["\u2581dog", "s"]
     ids, lengths = vocabulary.arrays(["the cat\tthe dog", "dogs"])
     assert ids.tolist() == [*rows[0], *rows[1]] and lengths.tolist() == [7, 4]
 
 
-def test_a_span_is_of_the_characters_of_its_piece(tmp_path: Path) -> None:
+def test_a_span_is_of_the_characters_of_its_subword(tmp_path: Path) -> None:
     made(tmp_path / "theirs", {})
     import_bert(tmp_path / "theirs", tmp_path / "ours")
     sentence = "The  dogs, sleeping"
@@ -220,7 +220,7 @@ def pickled(folder: Path) -> None:
 
 def fewer_words(folder: Path) -> None:
     content = read_json(folder / "tokenizer.json")
-    content["model"]["vocab"].pop(PIECES[-1])
+    content["model"]["vocab"].pop(SUBWORDS[-1])
     (folder / "tokenizer.json").write_text(json.dumps(content), encoding="utf-8")
 
 

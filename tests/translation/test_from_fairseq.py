@@ -25,7 +25,7 @@ from fairseq_models import (
     in_their_ids,
     save_folder,
     save_model,
-    save_pieces,
+    save_subwords,
 )
 from heads.__main__ import main
 from heads.base.files import UserError
@@ -83,10 +83,10 @@ def pair(
     return family, theirs, load_folder(folder / "ours"), numberings_of(read_fairseq(folder / "theirs"))[0].rows
 
 
-def drawn(lengths: list[int], pieces: int, seed: int) -> list[list[int]]:
+def drawn(lengths: list[int], subwords: int, seed: int) -> list[list[int]]:
     """Sentences of our ids."""
     draw = np.random.default_rng(seed)
-    return [draw.integers(UNK, pieces, length).tolist() for length in lengths]
+    return [draw.integers(UNK, subwords, length).tolist() for length in lengths]
 
 
 @torch.inference_mode()
@@ -116,18 +116,18 @@ def test_the_search_finds_what_transformers_finds(
     pair: tuple[str, Any, Transformer, tuple[int, ...]], *, beam: int, alpha: float, early_stopping: bool | str
 ) -> None:
     _, theirs, ours, rows = pair
-    begins, lengths = ours.shape.first_piece, list[int]()
+    begins, lengths = ours.shape.first_subword, list[int]()
     for ids in drawn([3, 5, 8, 2, 6, 4, 7, 9, 5, 3], len(rows), 5):
-        pieces = torch.tensor([[*ids, EOS]])
+        subwords = torch.tensor([[*ids, EOS]])
         how: dict[str, Any] = {"length_penalty": alpha, "early_stopping": early_stopping}
         [found] = beam_search(
-            ours, pieces, torch.ones_like(pieces, dtype=torch.bool), beam=beam, length_offset=0, **how
+            ours, subwords, torch.ones_like(subwords, dtype=torch.bool), beam=beam, length_offset=0, **how
         )
         expected = theirs.generate(
-            input_ids=torch.tensor(rows)[pieces],
+            input_ids=torch.tensor(rows)[subwords],
             num_beams=beam,
             do_sample=False,
-            max_new_tokens=length_limit(pieces.shape[1]),
+            max_new_tokens=length_limit(subwords.shape[1]),
             forced_bos_token_id=rows[begins],
             bad_words_ids=[[1], [3]],
             **(how if beam > 1 else {}),
@@ -159,9 +159,9 @@ TOKENISERS = {
 
 
 @pytest.mark.parametrize("name", TOKENISERS)
-def test_pieces_are_those_of_the_tokeniser_behind_the_language(name: str, tmp_path: Path) -> None:
+def test_subwords_are_those_of_the_tokeniser_behind_the_language(name: str, tmp_path: Path) -> None:
     family, kind = name.split()
-    save_pieces(tmp_path / "theirs", family, kind)
+    save_subwords(tmp_path / "theirs", family, kind)
     save_model(tmp_path / "theirs", family)
     languages = dict(zip(("src_lang", "tgt_lang"), LANGUAGES[family], strict=True)) if family != "bart" else {}
     tokeniser = TOKENISERS[name].from_pretrained(tmp_path / "theirs", **languages)
@@ -184,10 +184,10 @@ def test_pieces_are_those_of_the_tokeniser_behind_the_language(name: str, tmp_pa
         unknown += len(found) - len(known)
     assert unknown > 20 or family == "bart"
     if family == "bart":
-        assert "".join(vocabulary.pieces(vocabulary.encode(["a dog"])[0][1:])) == "a\u2581dog"
+        assert "".join(vocabulary.subwords(vocabulary.encode(["a dog"])[0][1:])) == "a\u2581dog"
 
 
-def test_added_pieces_are_found_in_whichever_file_tells_of_them(tmp_path: Path) -> None:
+def test_added_subwords_are_found_in_whichever_file_tells_of_them(tmp_path: Path) -> None:
     save_folder(tmp_path, "nllb")
     expected = read_fairseq(tmp_path).languages
     assert len(expected) == len(ALL_LANGUAGES["nllb"]) and expected["deu_Latn"] == expected["ace_Arab"] + 41

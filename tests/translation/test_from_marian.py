@@ -64,10 +64,10 @@ def pair(
     return theirs, load_folder(folder / "ours"), numberings_of(read_marian(folder / "theirs"))
 
 
-def drawn(lengths: list[int], pieces: int, seed: int) -> list[list[int]]:
+def drawn(lengths: list[int], subwords: int, seed: int) -> list[list[int]]:
     """Sentences of our ids."""
     draw = np.random.default_rng(seed)
-    return [draw.integers(UNK, pieces, length).tolist() for length in lengths]
+    return [draw.integers(UNK, subwords, length).tolist() for length in lengths]
 
 
 @torch.inference_mode()
@@ -103,16 +103,16 @@ def test_the_search_finds_what_transformers_finds(
     theirs, ours, (source, target) = pair
     lengths = set()
     for ids in drawn([3, 5, 8, 2, 6, 4], len(source.rows), 5):
-        pieces = torch.tensor([[*ids, EOS]])
+        subwords = torch.tensor([[*ids, EOS]])
         how: dict[str, Any] = {"length_penalty": alpha, "early_stopping": early_stopping}
         [found] = beam_search(
-            ours, pieces, torch.ones_like(pieces, dtype=torch.bool), beam=beam, length_offset=0, **how
+            ours, subwords, torch.ones_like(subwords, dtype=torch.bool), beam=beam, length_offset=0, **how
         )
         # Random models are cut off, where the end costs nothing on their side: a penalty of one comes out otherwise.
         # benchmarks/marian_search.py compares trained models.
-        limit = length_limit(pieces.shape[1])
+        limit = length_limit(subwords.shape[1])
         expected = theirs.generate(
-            input_ids=torch.tensor(source.rows)[pieces],
+            input_ids=torch.tensor(source.rows)[subwords],
             num_beams=beam,
             do_sample=False,
             max_new_tokens=limit,
@@ -128,7 +128,7 @@ def test_the_search_finds_what_transformers_finds(
 
 @pytest.mark.parametrize("kind", ["unigram", "bpe"])
 @pytest.mark.parametrize("separate", [False, True])
-def test_pieces_are_those_of_the_tokeniser(kind: str, *, separate: bool, tmp_path: Path) -> None:
+def test_subwords_are_those_of_the_tokeniser(kind: str, *, separate: bool, tmp_path: Path) -> None:
     tokeniser = save_tokeniser(tmp_path / "theirs", kind=kind, separate=separate)
     save_marian(tmp_path / "theirs", share_encoder_decoder_embeddings=not separate)
     import_model(str(tmp_path / "theirs"), tmp_path / "ours")
@@ -177,7 +177,7 @@ BAD: dict[str, tuple[str, Callable[[Path], Any], str]] = {
     "no vocabulary": ("vocab.json", Path.unlink, "has no vocab.json"),
     "a segmenter that is none": ("target.spm", lambda p: p.write_bytes(b"\xff" * 50), "target.spm is no SentencePiece"),
     "an empty segmenter": ("target.spm", lambda p: p.write_bytes(b""), "target.spm is no SentencePiece"),
-    "a subword too much": ("vocab.json", lambda p: changed(p, **{"one more": pieces_in(p)}), "rows of model.encoder"),
+    "a subword too much": ("vocab.json", lambda p: changed(p, **{"one more": subwords_in(p)}), "rows of model.encoder"),
     "a number twice": ("vocab.json", lambda p: changed(p, **{"one more": 3}), "does not number its subwords from 0 on"),
     "an activation": ("config.json", lambda p: changed(p, activation_function="gelu_new"), "'gelu_new', and not one"),
     "uneven heads": ("config.json", lambda p: changed(p, decoder_attention_heads=4), "attention_heads is 3 and 4"),
@@ -239,7 +239,7 @@ def generating(config: Path, **values: Any) -> None:
     changed(config.with_name("generation_config.json"), **values)
 
 
-def pieces_in(path: Path) -> int:
+def subwords_in(path: Path) -> int:
     """How many there are."""
     return len(json.loads(path.read_text(encoding="utf-8")))
 
@@ -308,10 +308,10 @@ def test_an_imported_model_is_searched_as_its_authors_do_until_an_experiment_sco
     known = open_translator(tmp_path / "ours", device, **how)
     assert (known.length_offset, known.early_stopping) == (0, False)
     ids = list(range(UNK + 1, 14))
-    pieces = torch.tensor([[*ids, EOS]])
+    subwords = torch.tensor([[*ids, EOS]])
     search: dict[str, Any] = {"beam": 4, "length_penalty": 2.0, "length_offset": 0}
     for stopping in (False, True):
-        found = beam_search(known.model, pieces, torch.ones_like(pieces).bool(), early_stopping=stopping, **search)
+        found = beam_search(known.model, subwords, torch.ones_like(subwords).bool(), early_stopping=stopping, **search)
         assert replace(known, early_stopping=stopping).translate([[ids]]) == known.target.decode(found)
     score = {"beam": 4, "length_penalty": 0.6, "bleu": 1.0, "split": "test", "sentences": 1, "signature": "x"}
     write_json(tmp_path / "ours/bleu.json", score)
@@ -345,7 +345,7 @@ def test_a_language_is_named_by_a_prefix_that_every_source_sentence_begins_with(
         assert ours.rows[found[0]] not in [ours.rows[i] for i in target.encode([text])[0]]
 
 
-def test_text_comes_back_from_pieces_as_the_tokeniser_gives_it_back(good: Path, tmp_path: Path) -> None:
+def test_text_comes_back_from_subwords_as_the_tokeniser_gives_it_back(good: Path, tmp_path: Path) -> None:
     tokeniser = transformers.MarianTokenizer.from_pretrained(good)
     import_model(str(good), tmp_path / "ours")
     target, (_, ours) = Vocabulary(tmp_path / "ours/target.model"), numberings_of(read_marian(good))

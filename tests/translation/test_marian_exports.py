@@ -61,7 +61,7 @@ def graphs(imported: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-def test_other_formats_give_every_piece_our_probability(imported: Path, graphs: Path, tmp_path: Path) -> None:
+def test_other_formats_give_every_subword_our_probability(imported: Path, graphs: Path, tmp_path: Path) -> None:
     model = load_folder(imported)
     known = load_vocabularies(imported, model)
     pairs = [*pairs_of(model, known[0], ()), *pairs_of(model, known[0], SENTENCES["source"])]
@@ -105,7 +105,7 @@ def test_the_script_beside_the_graphs_ends_as_early_as_the_model_does(tmp_path: 
     model = load_folder(tmp_path / "ours")
     write_onnx(model, tmp_path)
     graphs, draw = Model(tmp_path), np.random.default_rng(5)
-    sentences = [draw.integers(UNK, model.shape.source_pieces, length).tolist() for length in (3, 5, 8, 2, 6, 4)]
+    sentences = [draw.integers(UNK, model.shape.source_subwords, length).tolist() for length in (3, 5, 8, 2, 6, 4)]
     found = {}
     for word, ends in (("never", NEVER), ("false", False), ("true", True)):
         found[word] = [graphs.translate([*sentence, EOS], 4, 2.0, 0, word) for sentence in sentences]
@@ -144,7 +144,7 @@ def experiment(tmp_path_factory: pytest.TempPathFactory) -> Experiment:
 
 @pytest.mark.parametrize("name", MADE)
 @torch.inference_mode()
-def test_transformers_gives_every_piece_our_probability_and_finds_our_translations(
+def test_transformers_gives_every_subword_our_probability_and_finds_our_translations(
     name: str, experiment: Experiment, tmp_path: Path
 ) -> None:
     model = MADE[name]()

@@ -65,7 +65,7 @@ def ours(model: Transformer, experiment: Experiment, **search: Any) -> list[list
     "cut", [None, OPEN, LATER, NONE], ids=["whole", "uneven", "fewer at first", "without any head"]
 )
 @pytest.mark.parametrize("model", [opinionated(seed=1), post_norm()], ids=["pre-norm", "post-norm"])
-def test_ctranslate2_gives_every_piece_our_probability(
+def test_ctranslate2_gives_every_subword_our_probability(
     model: Transformer, cut: dict[str, list[list[bool]]] | None, experiment: Experiment, tmp_path: Path
 ) -> None:
     model, known = prune(model, cut) if cut else model, vocabularies(experiment)
@@ -74,7 +74,7 @@ def test_ctranslate2_gives_every_piece_our_probability(
         assert agreement_of_ctranslate2(model, known, tmp_path, pairs_of(model, known[0], sentences)) < 1e-5
 
 
-def test_ctranslate2_knows_the_special_pieces_and_ends_the_source_itself(
+def test_ctranslate2_knows_the_special_subwords_and_ends_the_source_itself(
     experiment: Experiment, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
@@ -92,7 +92,7 @@ def test_ctranslate2_knows_the_special_pieces_and_ends_the_source_itself(
     for line, result in zip(SOURCE, found, strict=True):
         ids = torch.tensor([*source.encode(line), EOS]).numpy()
         expected = beam_search(model, *pad([ids]), beam=1, length_penalty=0.0)[0][:25]
-        assert [target.piece_to_id(piece) for piece in result.hypotheses[0]] == expected
+        assert [target.piece_to_id(subword) for subword in result.hypotheses[0]] == expected
 
 
 def test_whole_numbers_of_8_bits_take_less_room_and_change_probabilities(
@@ -106,7 +106,7 @@ def test_whole_numbers_of_8_bits_take_less_room_and_change_probabilities(
 
 
 @pytest.mark.parametrize("cut", [None, OPEN, NONE], ids=["whole", "uneven", "without any head"])
-def test_onnx_graphs_give_every_piece_our_probability_and_the_script_finds_our_translations(
+def test_onnx_graphs_give_every_subword_our_probability_and_the_script_finds_our_translations(
     cut: dict[str, list[list[bool]]] | None, experiment: Experiment, tmp_path: Path
 ) -> None:
     from heads.translation.translate_onnx import Model
@@ -206,7 +206,7 @@ def test_a_model_that_became_another_one_is_not_exported(
     assert list((tmp_path / "there").iterdir()) == []
 
 
-def test_differences_are_the_largest_over_all_pieces_and_a_number_that_is_none_is_infinite() -> None:
+def test_differences_are_the_largest_over_all_subwords_and_a_number_that_is_none_is_infinite() -> None:
     model = opinionated(seed=1)
     pairs = [([5, 6], [7, 8, 9]), ([10], [11])]
     theirs = [log_probabilities(model, pair).clone() for pair in pairs]

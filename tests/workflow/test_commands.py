@@ -282,7 +282,7 @@ def test_every_output_of_a_rule_is_told_to_its_command(jobs: list[Job]) -> None:
         assert all(any(out == word or out.startswith(f"{word}/") for word in told) for out in job.outputs), job
 
 
-def test_a_training_waits_for_the_pieces_of_train_and_dev_and_for_nothing_of_the_test_set(jobs: list[Job]) -> None:
+def test_a_training_waits_for_the_subwords_of_train_and_dev_and_for_nothing_of_the_test_set(jobs: list[Job]) -> None:
     trainings = [job for job in jobs if "data" in job.flags]
     assert len(trainings) > 20
     for job in trainings:

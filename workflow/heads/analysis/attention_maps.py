@@ -75,20 +75,20 @@ def framed(number: int, sentences: Sequence[Words]) -> Words:
     A sign is a word of one subword, without arcs.
     """
     separator = Words(number, (SIGNS[EOS],), (), np.array([EOS], np.int32), np.ones((1, 1)))
-    parts = [replace(separator, forms=(SIGNS[BOS],), pieces=np.array([BOS], np.int32))]
+    parts = [replace(separator, forms=(SIGNS[BOS],), subwords=np.array([BOS], np.int32))]
     for sentence in sentences:
         parts += [sentence, separator]
     forms = tuple(form for part in parts for form in part.forms)
-    pieces = np.concatenate([part.pieces for part in parts])
+    subwords = np.concatenate([part.subwords for part in parts])
     arcs: list[Arc] = []
-    membership = np.zeros((len(forms), len(pieces)))
-    word = piece = 0
+    membership = np.zeros((len(forms), len(subwords)))
+    word = subword = 0
     for part in parts:
         words, own = part.membership.shape
-        membership[word : word + words, piece : piece + own] = part.membership
+        membership[word : word + words, subword : subword + own] = part.membership
         arcs += [Arc(arc.dependent + word, arc.head + word, arc.relation) for arc in part.arcs]
-        word, piece = word + words, piece + own
-    return Words(number, forms, tuple(arcs), pieces, membership)
+        word, subword = word + words, subword + own
+    return Words(number, forms, tuple(arcs), subwords, membership)
 
 
 def maps(translated: Iterable[Translated], source: Vocabulary, target: Vocabulary) -> list[dict[str, Any]]:
@@ -97,13 +97,13 @@ def maps(translated: Iterable[Translated], source: Vocabulary, target: Vocabular
     words, relations, tree_heads: of surface words (see `heads.syntax.alignment`), which show the first relation that
     leads out of them; tree_heads are 1-based and 0 at the root, and everywhere without a tree. subwords: the source as
     the model reads it, without its end sign; membership: for every subword the words that it lies in, with its share in
-    each. translation, target_pieces: what the model wrote. weights: base64 of bytes [N, Q, K] as of `Translated`.
+    each. translation, target_subwords: what the model wrote. weights: base64 of bytes [N, Q, K] as of `Translated`.
     """
     return [
         {
             **_read(member.words, source),
             "translation": target.decode([member.target])[0],
-            "target_pieces": target.pieces(member.target),
+            "target_subwords": target.subwords(member.target),
             "weights": {kind: packed(weights) for kind, weights in member.weights.items()},
         }
         for member in sorted(translated, key=lambda member: member.words.number)
@@ -140,9 +140,9 @@ def _read(words: Words, source: Vocabulary) -> dict[str, Any]:
         "words": list(words.forms),
         "relations": relations,
         "tree_heads": tree_heads,
-        "pieces": [
-            BLANK + SIGNS[piece] if piece in SIGNS else name
-            for piece, name in zip(words.pieces.tolist(), source.pieces(words.pieces), strict=True)
+        "subwords": [
+            BLANK + SIGNS[subword] if subword in SIGNS else name
+            for subword, name in zip(words.subwords.tolist(), source.subwords(words.subwords), strict=True)
         ],
         "membership": [
             [[int(word), round(float(column[word]), 4)] for word in np.flatnonzero(column)]
@@ -166,9 +166,9 @@ def encoder_on_words(sentence: Mapping[str, Any]) -> NDArray[np.float64]:
 
     What goes to the end sign is left out.
     """
-    member = np.zeros((len(sentence["words"]), len(sentence["pieces"])))
-    for piece, shares in enumerate(sentence["membership"]):
+    member = np.zeros((len(sentence["words"]), len(sentence["subwords"])))
+    for subword, shares in enumerate(sentence["membership"]):
         for word, share in shares:
-            member[word, piece] = share
-    read = len(sentence["pieces"]) + 1
+            member[word, subword] = share
+    read = len(sentence["subwords"]) + 1
     return on_words(unpacked(sentence["weights"]["enc_self"]).reshape(-1, read, read)[:, :-1, :-1], member)

@@ -38,10 +38,10 @@ def attend(model: Encoder, sentences: Sequence[Words], batch_tokens: int) -> Ite
     head in its encoder.
     """
     device = next(model.parameters()).device
-    lengths = np.array([len(sentence.pieces) for sentence in sentences], np.int64)
+    lengths = np.array([len(sentence.subwords) for sentence in sentences], np.int64)
     start = [BOS] if model.shape.alone else []
     for members in cut(np.argsort(lengths, kind="stable"), lengths, batch_tokens):
-        source, mask = pad([np.array([*start, *sentences[i].pieces, EOS], np.int32) for i in members])
+        source, mask = pad([np.array([*start, *sentences[i].subwords, EOS], np.int32) for i in members])
         trace: Trace = {}
         model.encode(source.to(device), mask.to(device), trace=trace)
         weights = live_weights(trace, model.shape, "enc_self")
@@ -63,9 +63,9 @@ def attend_to_source(
     again. Heads are in the order of `ModelShape.heads`; nothing comes of a model without any. Pairs come by length.
     """
     device = next(model.parameters()).device
-    lengths = np.array([len(source.pieces) for source, _ in pairs], np.int64)
+    lengths = np.array([len(source.subwords) for source, _ in pairs], np.int64)
     for members in cut(np.argsort(lengths, kind="stable"), lengths, batch_tokens):
-        sides = zip(*((pairs[i][0].pieces, pairs[i][1].pieces) for i in members), strict=True)
+        sides = zip(*((pairs[i][0].subwords, pairs[i][1].subwords) for i in members), strict=True)
         batch = make_batch(*(list(side) for side in sides)).to(device)
         trace: Trace = {}
         model(batch.source, batch.source_mask, batch.target_input, trace=trace)
@@ -74,7 +74,7 @@ def attend_to_source(
             return
         for row, member in zip(weights.float().cpu().numpy(), members.tolist(), strict=True):
             source, target = pairs[member]
-            yield member, row[:, : len(target.pieces) + 1, : len(source.pieces)]
+            yield member, row[:, : len(target.subwords) + 1, : len(source.subwords)]
 
 
 @torch.inference_mode()
@@ -86,18 +86,18 @@ def attend_translating(
     The model is in evaluation mode. Sentences come by length, in batches.
     """
     device = next(model.parameters()).device
-    lengths = np.array([len(sentence.pieces) for sentence in sentences], np.int64)
+    lengths = np.array([len(sentence.subwords) for sentence in sentences], np.int64)
     for members in cut(np.argsort(lengths, kind="stable"), lengths, settings.batch_tokens):
-        pieces = [sentences[i].pieces for i in members]
-        source, mask = (tensor.to(device) for tensor in pad([np.append(ids, EOS) for ids in pieces]))
+        subwords = [sentences[i].subwords for i in members]
+        source, mask = (tensor.to(device) for tensor in pad([np.append(ids, EOS) for ids in subwords]))
         written = beam_search(model, source, mask, beam=settings.beam, length_penalty=settings.length_penalty)
-        batch = make_batch(pieces, [np.array(ids, np.int32) for ids in written]).to(device)
+        batch = make_batch(subwords, [np.array(ids, np.int32) for ids in written]).to(device)
         trace: Trace = {}
         model(batch.source, batch.source_mask, batch.target_input, trace=trace)
         found = {kind: live_weights(trace, model.shape, kind) for kind in model.shape.kinds}
         arrays = {kind: None if one is None else one.float().cpu().numpy() for kind, one in found.items()}
         for row, (member, target) in enumerate(zip(members, written, strict=True)):
-            read, wrote = len(pieces[row]) + 1, len(target) + 1
+            read, wrote = len(subwords[row]) + 1, len(target) + 1
             sizes = {"enc_self": (read, read), "dec_self": (wrote, wrote), "dec_enc": (wrote, read)}
             weights = {
                 kind: np.zeros((0, queries, keys), np.float32) if array is None else array[row, :, :queries, :keys]
@@ -114,9 +114,9 @@ def attend_classifying(model: Encoder, examples: Sequence[Words], batch_tokens: 
     The model is in evaluation mode. Examples come by length, in batches of about `batch_tokens` subwords.
     """
     device = next(model.parameters()).device
-    lengths = np.array([len(example.pieces) for example in examples], np.int64)
+    lengths = np.array([len(example.subwords) for example in examples], np.int64)
     for members in cut(np.argsort(lengths, kind="stable"), lengths, batch_tokens):
-        source, mask = (tensor.to(device) for tensor in pad([examples[i].pieces for i in members]))
+        source, mask = (tensor.to(device) for tensor in pad([examples[i].subwords for i in members]))
         trace: Trace = {}
         answers = model.projection(model(source, mask, None, None, trace))[:, 0]
         # A vector is no choice between labels, but has one word that always stands for it.

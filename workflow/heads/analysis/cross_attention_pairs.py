@@ -21,8 +21,8 @@ def roles_of_cross_attention(
     attended = attend_to_source(model, [(gold.source, gold.target) for gold in golds], settings.batch_tokens)
     pairs = [
         Looked(
-            np.asarray(golds[number].source.pieces, np.int64),
-            np.asarray(golds[number].target.pieces, np.int64),
+            np.asarray(golds[number].source.subwords, np.int64),
+            np.asarray(golds[number].target.subwords, np.int64),
             looked_at(weights[:, :-1]),
             between_subwords(golds[number]) if linked else None,
         )

@@ -87,7 +87,7 @@ def _tell(path: Path, kept: Collection[Words], counts: Mapping[str, object], set
             f"{path}: none of its {counts['sentences']} sentences can be measured ({reasons}): "
             "give a treebank in the source language, a sentence a tree."
         )
-    unknown = sum(words.unknown for words in kept) / sum(len(words.pieces) for words in kept)
+    unknown = sum(words.unknown for words in kept) / sum(len(words.subwords) for words in kept)
     if unknown > MOST_UNKNOWN:
         raise UserError(
             f"{path}: {unknown:.0%} of the subwords of its sentences are unknown to the vocabulary, more than "

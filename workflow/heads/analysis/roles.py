@@ -142,11 +142,11 @@ def positions(sentences: Iterable[Words], relations: Sequence[str]) -> list[Row]
     ]
 
 
-def frequency_ranks(ids: NDArray[np.integer], pieces: int) -> Whole:
-    """Rank of each of `pieces` subwords by its count in `ids`: 0 is the most frequent, ties go by number."""
-    counts = np.zeros(pieces, np.int64)
+def frequency_ranks(ids: NDArray[np.integer], subwords: int) -> Whole:
+    """Rank of each of `subwords` subwords by its count in `ids`: 0 is the most frequent, ties go by number."""
+    counts = np.zeros(subwords, np.int64)
     for start in range(0, len(ids), SLICE):
-        counts += np.bincount(ids[start : start + SLICE], minlength=pieces)
+        counts += np.bincount(ids[start : start + SLICE], minlength=subwords)
     order = np.argsort(-counts, kind="stable")
     return np.argsort(order, kind="stable")
 
@@ -191,10 +191,10 @@ def count(
     hits, cases, offsets = [], [], []
     known = np.where(np.arange(len(ranks)) == UNK, NOWHERE, ranks)
     for words, weights in attended:
-        of_pieces, of_words = pointed(weights), pointed(on_words(weights, words.membership))
+        of_subwords, of_words = pointed(weights), pointed(on_words(weights, words.membership))
         partners = partners_of(words.arcs, len(words), relations)
-        parts = [positional(of_pieces), positional(of_words), syntactic(of_words, partners)]
-        parts.append(rare(of_pieces, known[words.pieces], rare_outside_top))
+        parts = [positional(of_subwords), positional(of_words), syntactic(of_words, partners)]
+        parts.append(rare(of_subwords, known[words.subwords], rare_outside_top))
         hits.append(np.concatenate([part[0] for part in parts], 1).astype(np.float32))
         cases.append(np.concatenate([part[1] for part in parts]))
         offsets.append(offsets_of(partners))

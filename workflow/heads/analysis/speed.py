@@ -77,7 +77,7 @@ class TimedBatch:
 
     source: Tensor
     mask: Tensor
-    pieces: int
+    subwords: int
 
 
 def source_batches(
@@ -111,16 +111,16 @@ def search(model: Encoder, source: Tensor, mask: Tensor, settings: SpeedSettings
 
 def translate_all(model: Encoder, batches: Sequence[TimedBatch], settings: SpeedSettings) -> int:
     """Translate every batch at its prescribed length; how many target subwords came out."""
-    pieces = 0
+    subwords = 0
     for batch in batches:
-        with ending_after(model, batch.pieces):
-            pieces += sum(map(len, search(model, batch.source, batch.mask, settings)))
-    return pieces
+        with ending_after(model, batch.subwords):
+            subwords += sum(map(len, search(model, batch.source, batch.mask, settings)))
+    return subwords
 
 
 @contextmanager
-def ending_after(model: Encoder, pieces: int) -> Iterator[None]:
-    """Within the block one search ends all its hypotheses after `pieces` subwords, not before and not later.
+def ending_after(model: Encoder, subwords: int) -> Iterator[None]:
+    """Within the block one search ends all its hypotheses after `subwords` subwords, not before and not later.
 
     Labels are predicted at once.
     """
@@ -130,7 +130,7 @@ def ending_after(model: Encoder, pieces: int) -> Iterator[None]:
     steps = count_from(1)
 
     def put_end(_module: nn.Module, _inputs: object, logits: Tensor) -> None:
-        logits[..., EOS] = -IMPOSSIBLE if next(steps) > pieces else IMPOSSIBLE
+        logits[..., EOS] = -IMPOSSIBLE if next(steps) > subwords else IMPOSSIBLE
 
     hook = model.projection.register_forward_hook(put_end)
     try:
@@ -173,7 +173,7 @@ def compare(
         batches = source_batches(source, unpruned, settings, size, device)
         examples = sum(len(batch.source) for batch in batches)
         work = {name: partial(translate_all, one.model, batches, settings) for name, one in contestants.items()}
-        pieces = {name: translate() for name, translate in work.items()}
+        subwords = {name: translate() for name, translate in work.items()}
         seconds = rounds(work, settings.repeats, clock)
         first = next(iter(seconds.values()))
         rows += [
@@ -183,7 +183,7 @@ def compare(
                 "repeats": settings.repeats,
                 **summary(seconds[name], first, examples),
                 "sentences": examples,
-                "subwords_per_example": pieces[name] / examples,
+                "subwords_per_example": subwords[name] / examples,
                 **facts_of(one),
                 "device": device_name(device),
             }

@@ -18,11 +18,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from glob import escape
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 import yaml
 
 from heads.base.seals import KEY, sealed, unsealed
+
+Value = TypeVar("Value")
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 NODE = platform.node().replace("/", "")
@@ -126,6 +128,13 @@ def read_json(path: Path) -> Any:
         return unsealed(content) if isinstance(content, dict) and KEY in content else content
     except (OSError, ValueError) as error:
         raise UserError(f"{path} is missing or damaged ({error}): delete it and run its stage again.") from error
+
+
+def current_names(content: Mapping[str, Value]) -> dict[str, Value]:
+    """The same entries under today's names: models written until November 2026 call subwords pieces."""
+    return {
+        name if "word_piece" in name else name.replace("piece", "subword"): value for name, value in content.items()
+    }
 
 
 def write_json(path: Path, content: Any) -> None:

@@ -28,5 +28,5 @@ def run(arguments: argparse.Namespace) -> None:
     if labelled and arguments.side == "target":
         learn_labels(arguments.text, arguments.model)
         return
-    pieces = settings.source_subwords if arguments.side == "source" else settings.target_subwords
-    train_bpe(arguments.text, arguments.model, settings, pieces, framed=labelled)
+    subwords = settings.source_subwords if arguments.side == "source" else settings.target_subwords
+    train_bpe(arguments.text, arguments.model, settings, subwords, framed=labelled)

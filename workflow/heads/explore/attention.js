@@ -9,15 +9,15 @@ function bytesOf(text) {
   return unpackedBytes.get(text);
 }
 
-/** Pieces as people read them: one that begins no word has a dot in front. */
-const readable = (pieces) => pieces.map((piece, at) => (piece.startsWith(BLANK) ? piece.slice(1) || "␣" : at ? `·${piece}` : piece));
+/** Subwords as people read them: one that begins no word has a dot in front. */
+const readable = (subwords) => subwords.map((subword, at) => (subword.startsWith(BLANK) ? subword.slice(1) || "␣" : at ? `·${subword}` : subword));
 
 /** Written subwords in words: which word each subword is a part of, with share 1, and the words. */
-function writtenWords(pieces) {
+function writtenWords(subwords) {
   const words = [], membership = [];
-  for (const piece of pieces) {
-    if (piece.startsWith(BLANK) || !words.length) words.push("");
-    words[words.length - 1] += piece.replaceAll(BLANK, "");
+  for (const subword of subwords) {
+    if (subword.startsWith(BLANK) || !words.length) words.push("");
+    words[words.length - 1] += subword.replaceAll(BLANK, "");
     membership.push([[words.length - 1, 1]]);
   }
   return { words, membership };
@@ -29,10 +29,10 @@ function writtenWords(pieces) {
  */
 function sideOf(one, number, side, sign, unit) {
   const sentence = experiment().sentences[number];
-  const pieces = side === "source" ? sentence.pieces : one.written[number];
-  const inWords = side === "source" ? sentence : writtenWords(pieces);
-  const tokens = unit === "words" ? [...inWords.words] : readable(pieces);
-  const own = unit === "words" ? inWords.membership : pieces.map((_, at) => [[at, 1]]);
+  const subwords = side === "source" ? sentence.subwords : one.written[number];
+  const inWords = side === "source" ? sentence : writtenWords(subwords);
+  const tokens = unit === "words" ? [...inWords.words] : readable(subwords);
+  const own = unit === "words" ? inWords.membership : subwords.map((_, at) => [[at, 1]]);
   if (wording().signs.length) return { tokens, membership: own };
   if (sign === START) return { tokens: [START, ...tokens], membership: [[[0, 1]], ...own.map((shares) => shares.map(([word, share]) => [word + 1, share]))] };
   return { tokens: [...tokens, sign], membership: [...own, [[tokens.length, 1]]] };
@@ -77,7 +77,7 @@ function habitsOf(row) {
   const sums = {};
   const add = (name, value) => { sums[name] = (sums[name] || 0) + value; };
   experiment().sentences.forEach((_, number) => {
-    const found = attentionOf(one, number, row, "pieces"), count = found.rows.length * experiment().sentences.length;
+    const found = attentionOf(one, number, row, "subwords"), count = found.rows.length * experiment().sentences.length;
     found.values.forEach((weights, query) => weights.forEach((weight, key) => add(placeName(row, found, query, key), weight / count)));
   });
   const told = Object.entries(sums).filter(([, share]) => share > 0).sort((a, b) => b[1] - a[1]);

@@ -15,12 +15,12 @@
                    alignment {aer, low, high, precision, recall, offset, offset_aer, pairs, aligns},     by its first
                                                  step; or null. aer stands in values too
                    roles [{role, name, label, accuracy, low, high, baseline, cases, holds}]}]
-      sentences  [{number, words, relations, tree_heads, pieces, membership,
+      sentences  [{number, words, relations, tree_heads, subwords, membership,
                    wanted}]                      of maps.json; wanted is of examples alone: the label in the corpus
       models     [{run, name, kind, scope, asked, score,
                    live "1101…",                 a digit a head, in the order of `table`
                    translations [text],          by sentence, or the predicted labels; null where none were kept
-                   written [[piece]],              the same in subwords, null for a label
+                   written [[subword]],              the same in subwords, null for a label
                    attention [{kind: base64}]}]  by sentence, see heads.analysis.attention_maps; null where not kept
       points     [{run, series, name, scope, kept, of, score}]     the curves, of table_pruning.tsv, table_selection.tsv
       closing    [{run, name, scope, budgets,    heads asked for, in all or of each kind; [] under a penalty
@@ -69,7 +69,7 @@ from heads.explore.needs import EXPLORED
 from heads.explore.wording import GROWN, METRICS, asked_of, name_of, run_in
 from heads.tables.reading import SCORED, Frames, load_runs, named_run
 
-SHOWN = ("number", "words", "relations", "tree_heads", "pieces", "membership", "wanted")
+SHOWN = ("number", "words", "relations", "tree_heads", "subwords", "membership", "wanted")
 ANSWER = {TRANSLATION: "translation", CLASSIFICATION: "label", EMBEDDING: ""}
 """What models make of a sentence, by what they are trained for."""
 Record = dict[str, Any]
@@ -175,7 +175,7 @@ def _models(frames: Frames, answer: str) -> list[Record]:
             "asked": asked_of(run.target), "score": round(float(scores[run]), 2),
             "live": "".join(str(int(live)) for live in rows["live"]),
             "translations": [one[answer] for one in kept] if kept and answer else None,
-            "written": [one.get("target_pieces") for one in kept] if kept else None,
+            "written": [one.get("target_subwords") for one in kept] if kept else None,
             "attention": [one["weights"] for one in kept] if kept and whole else None,
         })  # fmt: skip
     return found

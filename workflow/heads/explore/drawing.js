@@ -69,7 +69,7 @@ function mapOf(found, row, id) {
 
 /** Cells of the map, one way or the other, that lie on an arc of the tree: those of the head's own relation, if it has one. */
 function treeCells(row) {
-  if (row.attention !== "enc_self" || state.unit === "pieces") return [];
+  if (row.attention !== "enc_self" || state.unit === "subwords") return [];
   const held = row.roles.filter((role) => role.role === "syntactic" && role.holds).map((role) => role.name.split(" "));
   const cells = [];
   for (const [dependent, head, relation] of arcsOf(experiment().sentences[sentenceNumber()])) {

@@ -15,7 +15,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from heads.base.files import UserError, atomic_path
+from heads.base.files import UserError, atomic_path, current_names
 from heads.base.seals import Part, sealed, unsealed
 
 
@@ -46,4 +46,4 @@ def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
             notes = unsealed(json.loads(stream.metadata()["notes"]), _parts(tensors))
     except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
         raise UserError(f"{path} is missing or damaged ({error}): delete it and run its stage again.") from error
-    return tensors, notes
+    return current_names(tensors), notes

@@ -21,13 +21,13 @@ class ExampleEmbedding(Embedding):
     """Embeddings of subwords and positions, and of what sentence a subword is of."""
 
     def __init__(self, shape: ModelShape) -> None:
-        super().__init__(shape, shape.source_pieces)
+        super().__init__(shape, shape.source_subwords)
         self.types = self.table(shape.token_types) if shape.token_types else None
 
     def vectors(self, ids: Tensor) -> Tensor:
         """Of ids [B, S], without positions [B, S, D]."""
-        pieces = super().vectors(ids)
-        return pieces if self.types is None else pieces + self.types(token_types(ids))
+        subwords = super().vectors(ids)
+        return subwords if self.types is None else subwords + self.types(token_types(ids))
 
 
 def token_types(ids: Tensor) -> Tensor:

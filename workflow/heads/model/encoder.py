@@ -26,14 +26,14 @@ from heads.model.tied import TiedEmbedding, TiedLinear
 from heads.text.special_ids import BOS
 
 CPU = torch.device("cpu")
-Pieces = nn.Embedding | TiedEmbedding
+Subwords = nn.Embedding | TiedEmbedding
 
 
 class Embedding(nn.Module):
     """Subword embeddings scaled by sqrt(D) plus positions, sinusoidal (Vaswani et al. 2017, sec. 3.5) or learnt."""
 
-    def __init__(self, shape: ModelShape, pieces: int | Pieces, start: int = 0) -> None:
-        """pieces: how many there are, or those of another embedding whose matrix this one has too.
+    def __init__(self, shape: ModelShape, subwords: int | Subwords, start: int = 0) -> None:
+        """subwords: how many there are, or those of another embedding whose matrix this one has too.
 
         start: the id whose vector a decoder's start has, if it has none of its own.
         """
@@ -41,7 +41,7 @@ class Embedding(nn.Module):
         self.width, self.dropout, self.start = shape.width, shape.dropout, start
         self.factor = math.sqrt(shape.width) if shape.scaled_embedding else 1.0
         self.first_position, self.layout = shape.first_position, shape.positions
-        self.pieces = self.table(pieces) if isinstance(pieces, int) else TiedEmbedding(pieces)
+        self.subwords = self.table(subwords) if isinstance(subwords, int) else TiedEmbedding(subwords)
         self.positions = self.table(shape.max_positions) if shape.positions == LEARNED else None
         self.norm = nn.LayerNorm(shape.width, eps=shape.norm_epsilon) if shape.embedding_norm else nn.Identity()
 
@@ -53,7 +53,7 @@ class Embedding(nn.Module):
 
     def vectors(self, ids: Tensor) -> Tensor:
         """Of ids [B, Q], without positions [B, Q, D]."""
-        found: Tensor = self.pieces(torch.where(ids == BOS, self.start, ids) if self.start else ids)
+        found: Tensor = self.subwords(torch.where(ids == BOS, self.start, ids) if self.start else ids)
         return found
 
     def signals(self, length: int, first: int = 0) -> Tensor:
@@ -61,7 +61,7 @@ class Embedding(nn.Module):
 
         Raises UserError where no so many are learnt.
         """
-        weight = self.pieces.weight
+        weight = self.subwords.weight
         if self.positions is not None:
             if first + length > self.positions.num_embeddings:
                 raise UserError(

@@ -76,8 +76,8 @@ def check_equal(model: Encoder, smaller: Encoder, open_heads: OpenHeads) -> None
     Raises ArithmeticError when they differ by more than rounding.
     """
     generator = torch.Generator().manual_seed(0)
-    source = torch.randint(model.shape.source_pieces, (3, 11), generator=generator)
-    target = torch.randint(model.shape.target_pieces, (3, 7), generator=generator)
+    source = torch.randint(model.shape.source_subwords, (3, 11), generator=generator)
+    target = torch.randint(model.shape.target_subwords, (3, 7), generator=generator)
     mask = torch.arange(11) < torch.tensor([[11], [8], [5]])
     gates = {k: [torch.tensor(layer, dtype=torch.float64) for layer in v] for k, v in open_heads.items()}
     expected = model.double()(source, mask, target, gates)

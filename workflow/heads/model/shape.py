@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from heads.base.files import UserError, read_json
+from heads.base.files import UserError, current_names, read_json
 from heads.base.names import ATTENTIONS, CLASSIFICATION, KINDS_OF, SCOPES, TRANSLATION
 from heads.config.trainings import ModelSettings
 
@@ -39,8 +39,8 @@ class ModelShape:
     feedforward: int
     dropout: float
     pre_norm: bool
-    source_pieces: int
-    target_pieces: int
+    source_subwords: int
+    target_subwords: int
     original_heads: int
     live_heads: Mapping[str, tuple[tuple[int, ...], ...]]
     attention_dropout: float = 0.0
@@ -65,9 +65,9 @@ class ModelShape:
     decoder_past: str = "self_attention"
     first_position: int = 0
     """Of the first subword, where positions are not learnt."""
-    start_piece: int = 0
+    start_subword: int = 0
     """The id whose embedding the decoder's start has; 0: one of its own."""
-    first_piece: int = 0
+    first_subword: int = 0
     """The id that every translation begins with, such as its language's; 0: any."""
     fixed_bias: bool = False
     """The projection's bias does not learn: it only keeps ids away that are no subwords."""
@@ -78,13 +78,13 @@ class ModelShape:
             raise ValueError(f"{self.activation} and {self.positions} are not both known")
         if (self.positions == LEARNED) != (self.max_positions > 0):
             raise ValueError("positions are learnt where it is told how many")
-        if not all(0 <= piece < max(1, self.target_pieces) for piece in (self.start_piece, self.first_piece)):
+        if not all(0 <= subword < max(1, self.target_subwords) for subword in (self.start_subword, self.first_subword)):
             raise ValueError("what a translation begins with is a subword of its vocabulary")
-        if self.labels and (self.labels != self.target_pieces or self.layers("dec_self") or self.layers("dec_enc")):
+        if self.labels and (self.labels != self.target_subwords or self.layers("dec_self") or self.layers("dec_enc")):
             raise ValueError("a model that classifies has labels alone behind its encoder")
         if self.decoder_past not in PASTS or self.layers("dec_self") != self.decoder_layers * (not self.recurrent):
             raise ValueError("a decoder's layers all have self-attention, or all have a recurrent unit")
-        if self.shared_embedding and self.source_pieces != self.target_pieces:
+        if self.shared_embedding and self.source_subwords != self.target_subwords:
             raise ValueError("a shared embedding is of one vocabulary")
 
     @property
@@ -164,14 +164,14 @@ class ModelShape:
         """The shape written by `as_dict`."""
         live = {kind: tuple(tuple(layer) for layer in content["live_heads"][kind]) for kind in ATTENTIONS}
         # Models from before it was a setting dropped attention weights like all else.
-        return cls(**{"attention_dropout": content["dropout"], **content, "live_heads": live})
+        return cls(**{"attention_dropout": content["dropout"], **current_names(content), "live_heads": live})
 
 
 IMPORTED = [field.name for field in fields(ModelShape)].index("attention_biases")
 """The first field that files name only where it differs from models trained here."""
 
 
-def unpruned_shape(model: ModelSettings, source_pieces: int, target_pieces: int, labels: int = 0) -> ModelShape:
+def unpruned_shape(model: ModelSettings, source_subwords: int, target_subwords: int, labels: int = 0) -> ModelShape:
     """The shape of a model of these settings and vocabularies from which nothing was removed.
 
     labels: how many classes a classifier has; these are its target's subwords.
@@ -183,8 +183,8 @@ def unpruned_shape(model: ModelSettings, source_pieces: int, target_pieces: int,
         dropout=model.dropout,
         attention_dropout=model.attention_dropout,
         pre_norm=model.pre_norm,
-        source_pieces=source_pieces,
-        target_pieces=target_pieces,
+        source_subwords=source_subwords,
+        target_subwords=target_subwords,
         original_heads=model.heads,
         live_heads=full_heads(layers=model.layers, heads=model.heads, kinds=kinds_of(labels)),
         labels=labels,

@@ -75,16 +75,16 @@ class Transformer(Encoder):
 
     def __init__(self, shape: ModelShape) -> None:
         super().__init__(shape)
-        self.source_embedding = Embedding(shape, shape.source_pieces)
-        pieces = self.source_embedding.pieces if shape.shared_embedding else shape.target_pieces
-        self.target_embedding = Embedding(shape, pieces, shape.start_piece)
+        self.source_embedding = Embedding(shape, shape.source_subwords)
+        subwords = self.source_embedding.subwords if shape.shared_embedding else shape.target_subwords
+        self.target_embedding = Embedding(shape, subwords, shape.start_subword)
         self.encoder = nn.ModuleList(Layer(shape, i, decoder=False) for i in range(shape.encoder_layers))
         self.decoder = nn.ModuleList(Layer(shape, i, decoder=True) for i in range(shape.decoder_layers))
         self.encoder_norm, self.decoder_norm = final_norm(shape), final_norm(shape)
         self.projection = (
-            TiedLinear(self.target_embedding.pieces)
+            TiedLinear(self.target_embedding.subwords)
             if shape.tied_projection
-            else Linear(shape.width, shape.target_pieces)
+            else Linear(shape.width, shape.target_subwords)
         )
         if shape.fixed_bias:
             self.projection.bias.requires_grad = False

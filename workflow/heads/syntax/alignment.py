@@ -48,7 +48,7 @@ class Words:
     """Which sentence of its file, 0-based."""
     forms: tuple[str, ...]
     arcs: tuple[Arc, ...]
-    pieces: NDArray[np.int32]
+    subwords: NDArray[np.int32]
     """[P] ids, without end sign."""
     membership: NDArray[np.float64]
     """[W, P], which share of a subword lies in which word."""
@@ -80,26 +80,26 @@ def words_of(trees: Iterable[Sentence], vocabulary: Vocabulary) -> Iterator[Word
             for token, own in dependents
             if surface[token.head - 1] != own
         )
-        ids, pieces = vocabulary.spans(text)
+        ids, subwords = vocabulary.spans(text)
         ends = [end for _, end in spans]
         # The blank that SentencePiece puts before a text covers no character: give it the first one.
-        covered = [(start, max(end, start + 1)) for start, end in pieces]
+        covered = [(start, max(end, start + 1)) for start, end in subwords]
         yield Words(
             number,
             tuple(text[start:end] for start, end in spans),
             arcs,
             np.array(ids, np.int32),
             membership(covered, list(zip([0, *ends[:-1]], ends, strict=True))),
-            aligned_words(spans, pieces, len(text)),
+            aligned_words(spans, subwords, len(text)),
             len(dependents) - len(arcs),
             ids.count(UNK),
         )
 
 
-def aligned_words(words: Sequence[Span], pieces: Sequence[Span], characters: int) -> int:
+def aligned_words(words: Sequence[Span], subwords: Sequence[Span], characters: int) -> int:
     """How many words have characters of which each lies in exactly one subword of a text of so many characters."""
     times = np.zeros(characters, np.int64)
-    for start, end in pieces:
+    for start, end in subwords:
         times[start:end] += 1
     return sum(end > start and bool((times[start:end] == 1).all()) for start, end in words)
 
@@ -113,8 +113,8 @@ ALIGNMENT_COLUMNS = (
     "tree_words",
     "aligned_words",
     "aligned_share",
-    "pieces",
-    "unknown_pieces",
+    "subwords",
+    "unknown_subwords",
     "arcs",
     "arcs_inside_words",
 )
@@ -134,8 +134,8 @@ def usable(sentences: Iterable[Words], max_subwords: int) -> tuple[list[Words], 
         if fate == "measured":
             kept.append(words)
         tally.update(["sentences", fate])
-        counts = {"tree_words": len(words), "aligned_words": words.aligned, "pieces": len(words.pieces)}
-        counts |= {"unknown_pieces": words.unknown, "arcs_inside_words": words.inner_arcs}
+        counts = {"tree_words": len(words), "aligned_words": words.aligned, "subwords": len(words.subwords)}
+        counts |= {"unknown_subwords": words.unknown, "arcs_inside_words": words.inner_arcs}
         tally.update({**counts, "arcs": len(words.arcs) + words.inner_arcs})
     row: dict[str, int | float | None] = {column: tally[column] for column in ALIGNMENT_COLUMNS}
     row["aligned_share"] = tally["aligned_words"] / tally["tree_words"] if tally["tree_words"] else None
@@ -154,7 +154,7 @@ def usable_pairs(pairs: Iterable[tuple[Words, Words]], max_subwords: int) -> lis
 def _fate(words: Words, max_subwords: int) -> str:
     if len(words) < SHORTEST:
         return "too_short"
-    if len(words.pieces) > max_subwords:
+    if len(words.subwords) > max_subwords:
         return "too_long"
     return "measured" if words.aligned == len(words) else "not_aligned"
 
@@ -167,6 +167,6 @@ def on_words(
     member, read: membership [W, P] of the words that attend and [V, Q] of those that are attended to, the same words if
     it is not given. Rows sum to at most one: what went to the end sign is missing and is not shared out again.
     """
-    pieces_in_word = member.sum(1, keepdims=True)
-    mean = np.divide(member, pieces_in_word, out=np.zeros_like(member), where=pieces_in_word > 0)
+    subwords_in_word = member.sum(1, keepdims=True)
+    mean = np.divide(member, subwords_in_word, out=np.zeros_like(member), where=subwords_in_word > 0)
     return np.asarray(mean @ weights @ (member if read is None else read).T)

@@ -57,15 +57,15 @@ class Sentence:
     @property
     def text(self) -> str:
         """The surface, put together from forms and spaces, up to the end of the last word."""
-        pieces: list[str] = []
+        subwords: list[str] = []
         end = -1
         for token in self.tokens:
             if token.range_form and token.end == end:
                 continue
-            pieces.append(token.range_form or token.form)
-            pieces.append(" " if token.space_after else "")
+            subwords.append(token.range_form or token.form)
+            subwords.append(" " if token.space_after else "")
             end = token.end
-        return "".join(pieces[:-1])
+        return "".join(subwords[:-1])
 
 
 def place(words: Iterable[Word], sent_id: str = "") -> Sentence:

@@ -17,7 +17,7 @@ APOSTROPHE = "['’]"
 UNPARSED = ("_", "X", 0, "dep")
 """Lemma, tag, head and relation of a word before it is parsed."""
 
-PIECE = re.compile(
+SUBWORD = re.compile(
     rf"""
     (?:https?://|www\.)\S*[^\s.,;:!?)\]}}"'»”’]      # an address, without the punctuation behind it
     | [\w.+-]+@\w[\w-]*(?:\.\w[\w-]*)+               # a mail address
@@ -48,7 +48,7 @@ def words_of_text(line: str) -> Sentence:
             spans += [negated.span(1), negated.span(2)]
             start = negated.end()
             continue
-        found = PIECE.match(line, start)
+        found = SUBWORD.match(line, start)
         assert found is not None  # the last branch of the pattern takes any visible character
         spans.append(found.span())
         start = found.end()

@@ -23,7 +23,7 @@ def corpus_table(sources: dict[str, tuple[Path, Path]], paper: pd.DataFrame) -> 
     for experiment, (corpus, bpe) in sources.items():
         for split in SPLITS:
             row: dict[str, object] = {"experiment": experiment, "corpus": corpus.name, "split": split}
-            row |= _texts(corpus, split) | _pieces(bpe, split) | _filters(corpus / "filters.tsv", split)
+            row |= _texts(corpus, split) | _subwords(bpe, split) | _filters(corpus / "filters.tsv", split)
             rows.append(row | _paper(paper, split))
     return pd.DataFrame(rows)
 
@@ -41,7 +41,7 @@ def _texts(corpus: Path, split: str) -> dict[str, object]:
     return row
 
 
-def _pieces(bpe: Path, split: str) -> dict[str, object]:
+def _subwords(bpe: Path, split: str) -> dict[str, object]:
     row: dict[str, object] = {}
     for side in SIDES:
         lengths = Tokens(bpe / f"{split}.{side}.safetensors").lengths

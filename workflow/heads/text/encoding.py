@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import save_file
 
-from heads.base.files import UserError, atomic_path, read_json
+from heads.base.files import UserError, atomic_path
 from heads.base.pool import in_order
 from heads.base.seals import blocks, sealed
-from heads.text.bytepieces import BYTES, BytePieces
+from heads.text.byte_subwords import BYTES, ByteSubwords
 from heads.text.labels import LABELS, Labels
-from heads.text.vocabulary import ID, OFFSET, Vocabulary, batched_lines, facts_beside
+from heads.text.vocabulary import ID, OFFSET, Vocabulary, batched_lines, facts_of
 from heads.text.wordpieces import WORD_PIECES, WordPieces
 
 
@@ -42,16 +42,16 @@ def encode_file(text: Path, vocabulary: Encodes, tokens: Path, workers: int = 1)
     is done lies on disk: memory does not grow with the text.
     """
     encode = vocabulary.arrays if workers == 1 else partial(_encode_elsewhere, vocabulary.path)
-    sentences = pieces = 0
+    sentences = subwords = 0
     tokens.parent.mkdir(parents=True, exist_ok=True)
     # Without a name, so that a kill leaves nothing behind.
     with TemporaryFile(dir=tokens.parent) as ids, TemporaryFile(dir=tokens.parent) as offsets:
         offsets.write(bytes(8))
         for batch, lengths in in_order(encode, batched_lines(text), workers):
             ids.write(batch.tobytes())
-            offsets.write((pieces + np.cumsum(lengths)).tobytes())
-            sentences, pieces = sentences + len(lengths), pieces + len(batch)
-        vectors = {"offsets": _mapped(offsets, OFFSET, sentences + 1), "ids": _mapped(ids, ID, pieces)}
+            offsets.write((subwords + np.cumsum(lengths)).tobytes())
+            sentences, subwords = sentences + len(lengths), subwords + len(batch)
+        vectors = {"offsets": _mapped(offsets, OFFSET, sentences + 1), "ids": _mapped(ids, ID, subwords)}
         seal = sealed({}, chain(_from_start(offsets), _from_start(ids)))
         with atomic_path(tokens) as temporary:
             try:
@@ -86,11 +86,11 @@ def vocabulary_of(model: Path) -> Vocabulary:
 
     Raises UserError where it is damaged.
     """
-    facts = read_json(facts_beside(model))
-    kind = BytePieces if facts.get(BYTES) else WordPieces if facts.get(WORD_PIECES) else Vocabulary
+    facts = facts_of(model)
+    kind = ByteSubwords if facts.get(BYTES) else WordPieces if facts.get(WORD_PIECES) else Vocabulary
     return kind(model)
 
 
 def opened(model: Path) -> Encodes:
     """What the bpe stage left for one side: a vocabulary, or labels. Raises UserError where it is damaged."""
-    return Labels(model) if LABELS in read_json(facts_beside(model)) else vocabulary_of(model)
+    return Labels(model) if LABELS in facts_of(model) else vocabulary_of(model)

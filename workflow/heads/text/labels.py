@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from heads.base.files import UserError, open_text, read_json
+from heads.base.files import UserError, open_text
 from heads.base.seals import checksum
-from heads.text.vocabulary import CHECKSUM, facts_beside, write_model
+from heads.text.vocabulary import CHECKSUM, facts_beside, facts_of, write_model
 
 LABELS = "labels"
 
@@ -23,7 +23,7 @@ class Labels:
 
     def __init__(self, model: Path) -> None:
         self.path = model
-        facts = read_json(facts_beside(model))
+        facts = facts_of(model)
         words = facts.get(LABELS)
         if not isinstance(words, list) or facts.get(CHECKSUM) != checksum([_listed(words)]):
             raise UserError(f"{facts_beside(model)} names no labels: delete it and run the bpe stage again.")

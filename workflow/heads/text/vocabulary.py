@@ -20,7 +20,7 @@ import numpy as np
 import sentencepiece
 from numpy.typing import NDArray
 
-from heads.base.files import UserError, atomic_path, open_text, read_json, write_sealed_json
+from heads.base.files import UserError, atomic_path, current_names, open_text, read_json, write_sealed_json
 from heads.base.pool import chunks
 from heads.base.seals import blocks, checksum, unsealed
 from heads.config.trainings import BpeSettings
@@ -30,14 +30,14 @@ Span = tuple[int, int]
 """Characters [start, end) of a sentence."""
 
 BATCH_LINES = 10_000
-CHECKSUM, ROWS, PREFIX, FRAMED = "model_sha256", "pieces", "prefix", "framed"
+CHECKSUM, ROWS, PREFIX, FRAMED = "model_sha256", "subwords", "prefix", "framed"
 ID, OFFSET = "<i4", "<i8"
 KINDS = {ID: "I32", OFFSET: "I64"}
 """What safetensors calls them."""
 
 
-def train_bpe(text: Path, model: Path, settings: BpeSettings, pieces: int, *, framed: bool = False) -> None:
-    """Learn a vocabulary of `pieces` subwords from a text file and write the SentencePiece model to `model`.
+def train_bpe(text: Path, model: Path, settings: BpeSettings, subwords: int, *, framed: bool = False) -> None:
+    """Learn a vocabulary of `subwords` subwords from a text file and write the SentencePiece model to `model`.
 
     framed: of examples, see `Vocabulary`.
 
@@ -52,7 +52,7 @@ def train_bpe(text: Path, model: Path, settings: BpeSettings, pieces: int, *, fr
             sentence_iterator=(f"{word}\t{count}" for word, count in counts.items()),
             input_format="tsv",
             model_writer=trained,
-            vocab_size=pieces,
+            vocab_size=subwords,
             model_type="bpe",
             character_coverage=settings.character_coverage,
             normalization_rule_name="identity",
@@ -66,7 +66,7 @@ def train_bpe(text: Path, model: Path, settings: BpeSettings, pieces: int, *, fr
         )
     except RuntimeError as error:
         reason = " ".join(str(error).split())
-        raise UserError(f"{text} cannot give {pieces} subwords: {reason} Change bpe in config.yaml.") from error
+        raise UserError(f"{text} cannot give {subwords} subwords: {reason} Change bpe in config.yaml.") from error
     write_model(model, trained.getvalue(), {FRAMED: True} if framed else {})
 
 
@@ -83,6 +83,11 @@ def write_model(model: Path, content: bytes, imported: Mapping[str, Any] = Mappi
 def facts_beside(model: Path) -> Path:
     """Where the checksum of a SentencePiece model stands: beside `source.model` in `source.json`."""
     return model.with_suffix(".json")
+
+
+def facts_of(model: Path) -> dict[str, Any]:
+    """What the file beside a vocabulary says about it. Raises UserError when it is missing or damaged."""
+    return current_names(read_json(facts_beside(model)))
 
 
 def word_counts(text: Path, sentences: int, seed: int) -> Counter[str]:
@@ -111,7 +116,7 @@ class Vocabulary:
     One that is framed is of examples: a line of one sentence, or of two with a tab between them, is encoded with BOS at
     its start and EOS behind each sentence.
 
-    Of one that was imported the file beside it says how many `pieces` the translation model knows. What
+    Of one that was imported the file beside it says how many `subwords` the translation model knows. What
     it cuts out of a text has the id of the one so written, and is unknown if there is none. It may begin each sentence
     with a `prefix`, such as the language to translate into.
     """
@@ -121,7 +126,7 @@ class Vocabulary:
         self.processor = sentencepiece.SentencePieceProcessor()
         try:
             content = model.read_bytes()
-            facts = read_json(facts_beside(model))
+            facts = facts_of(model)
             if facts[CHECKSUM] != checksum([content]):
                 raise ValueError("its checksum is wrong")
             self.processor.load_from_serialized_proto(content)
@@ -129,7 +134,7 @@ class Vocabulary:
             self.framed = bool(facts.get(FRAMED))
             self.prefix = [int(number) for number in facts.get(PREFIX, [])]
             written = range(UNK + 1, self.size) if ROWS in facts else ()
-            self.written = {self.piece(number): number for number in written}
+            self.written = {self.subword(number): number for number in written}
         except (OSError, RuntimeError, LookupError, TypeError, ValueError, UserError) as error:
             raise UserError(
                 f"{model} is no SentencePiece model, or it or {facts_beside(model).name} beside it is damaged: "
@@ -149,13 +154,13 @@ class Vocabulary:
 
     def _plain(self, sentences: Iterable[str]) -> list[list[int]]:
         if self.written:
-            return [self._known(pieces) for pieces in self.processor.encode(list(sentences), out_type=str)]
+            return [self._known(subwords) for subwords in self.processor.encode(list(sentences), out_type=str)]
         ids: list[list[int]] = self.processor.encode(list(sentences), out_type=int)
         return ids
 
-    def _known(self, pieces: list[str]) -> list[int]:
+    def _known(self, subwords: list[str]) -> list[int]:
         """Ids of what an imported model cut out of a sentence."""
-        return [*self.prefix, *(self.written.get(piece, UNK) for piece in pieces)]
+        return [*self.prefix, *(self.written.get(subword, UNK) for subword in subwords)]
 
     def arrays(self, sentences: list[str]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
         """Subword ids of all sentences in a row, and the number of subwords of each."""
@@ -167,11 +172,11 @@ class Vocabulary:
         """Plain text of every sequence of subword ids; padding, start and end vanish."""
         return [str(self.processor.decode([int(i) for i in sequence])) for sequence in ids]
 
-    def piece(self, index: int) -> str:
+    def subword(self, index: int) -> str:
         """The written form of one subword."""
         return str(self.processor.id_to_piece(index))
 
-    def pieces(self, ids: Iterable[int]) -> list[str]:
+    def subwords(self, ids: Iterable[int]) -> list[str]:
         """What every subword looks like; a blank in front of it is a low line, U+2581."""
         return [str(self.processor.id_to_piece(int(i))) for i in ids]
 
@@ -186,13 +191,13 @@ class Vocabulary:
         return ids, [(0, 0)] * len(self.prefix) + spans
 
 
-def membership(pieces: Sequence[Span], words: Sequence[Span]) -> NDArray[np.float64]:
+def membership(subwords: Sequence[Span], words: Sequence[Span]) -> NDArray[np.float64]:
     """Which share of each subword belongs to which word: a matrix [W, P] by overlapping characters.
 
     A column sums to one if its subword touches any word (else to zero), so attention to words, the sum over their
     subwords, stays a distribution also where one subword spans two words.
     """
-    starts, ends = np.array(pieces, dtype=float).reshape(-1, 2).T
+    starts, ends = np.array(subwords, dtype=float).reshape(-1, 2).T
     word_starts, word_ends = np.array(words, dtype=float).reshape(-1, 2).T
     overlap = np.minimum(ends, word_ends[:, None]) - np.maximum(starts, word_starts[:, None])
     overlap = overlap.clip(min=0)

@@ -11,13 +11,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from heads.base.files import UserError, read_json
+from heads.base.files import UserError
 from heads.base.seals import checksum
-from heads.text.vocabulary import CHECKSUM, FRAMED, PREFIX, Span, Vocabulary, facts_beside, write_model
+from heads.text.vocabulary import CHECKSUM, FRAMED, PREFIX, Span, Vocabulary, facts_beside, facts_of, write_model
 
 WORD_PIECES = "word_pieces"
 FRAMED_WORDS: Mapping[str, Any] = {WORD_PIECES: True, FRAMED: True}
-"""What a BERT's folder says about its word pieces."""
+"""What a BERT's folder says about its word subwords."""
 GOES_ON, BLANK = "##", "\u2581"
 """What stands before a subword that goes on with a word, in its vocabulary, and before any other, where it is shown."""
 
@@ -37,7 +37,7 @@ class WordPieces(Vocabulary):
         self.path = model
         try:
             content = model.read_bytes()
-            facts = read_json(facts_beside(model))
+            facts = facts_of(model)
             if facts[CHECKSUM] != checksum([content]):
                 raise ValueError("its checksum is wrong")
             self.framed, self.prefix = bool(facts.get(FRAMED)), [int(number) for number in facts.get(PREFIX, [])]
@@ -55,13 +55,13 @@ class WordPieces(Vocabulary):
     def _plain(self, sentences: Iterable[str]) -> list[list[int]]:
         return [[*self.prefix, *one.ids] for one in self.tokenizer.encode_batch(list(sentences))]
 
-    def piece(self, index: int) -> str:
+    def subword(self, index: int) -> str:
         """The written form of one subword."""
         return str(self.tokenizer.id_to_token(index))
 
-    def pieces(self, ids: Iterable[int]) -> list[str]:
+    def subwords(self, ids: Iterable[int]) -> list[str]:
         """What every subword looks like; a blank in front of it is a low line, U+2581."""
-        found = [self.piece(int(number)) for number in ids]
+        found = [self.subword(int(number)) for number in ids]
         return [name.removeprefix(GOES_ON) if name.startswith(GOES_ON) else BLANK + name for name in found]
 
     def decode(self, ids: Iterable[Sequence[int]]) -> list[str]:

@@ -41,10 +41,10 @@ def pairs_of(model: Transformer, vocabulary: Vocabulary, sentences: Sequence[str
     draw = np.random.default_rng(0)
     shape = model.shape
 
-    def pieces(number: int) -> list[int]:
+    def subwords(number: int) -> list[int]:
         return [int(i) for i in draw.integers(UNK + 1, number, draw.integers(1, LONGEST))]
 
-    return [(pieces(shape.source_pieces), pieces(shape.target_pieces)) for _ in range(MADE)]
+    return [(subwords(shape.source_subwords), subwords(shape.target_subwords)) for _ in range(MADE)]
 
 
 @torch.inference_mode()

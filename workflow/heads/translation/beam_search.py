@@ -101,7 +101,7 @@ def beam_search(
         log_probs = model.decode_next(search.live_tokens[:, :, -1], cache, gates).float().log_softmax(-1)
         log_probs.index_fill_(2, never, IMPOSSIBLE)
         if step == 1:
-            _begin(log_probs, model.shape.first_piece)
+            _begin(log_probs, model.shape.first_subword)
         if step >= min(limits):
             _end(log_probs, search.limit == step)
         _extend(search, cache, log_probs, best, step=step, divisor=penalty(step, length_penalty, length_offset))
@@ -122,10 +122,10 @@ def beam_search(
     return best
 
 
-def _begin(log_probs: Tensor, piece: int) -> None:
+def _begin(log_probs: Tensor, subword: int) -> None:
     """Leave nothing of log_probs [b, N, V] but the subword that every translation begins with, which is certain."""
-    if piece:
-        log_probs.fill_(IMPOSSIBLE)[:, :, piece] = 0.0
+    if subword:
+        log_probs.fill_(IMPOSSIBLE)[:, :, subword] = 0.0
 
 
 def _end(log_probs: Tensor, over: Tensor) -> None:
@@ -146,10 +146,10 @@ def _extend(
 
     log_probs: [b, N, V], overwritten; best: given the finished hypotheses that are better than all before.
     """
-    beam, pieces = log_probs.shape[1:]
+    beam, subwords = log_probs.shape[1:]
     totals = log_probs.add_(search.live_scores[:, :, None]).flatten(1)
     scores, flat = largest(totals, min(2 * beam, totals.shape[1]))
-    parent, token = flat // pieces, flat % pieces
+    parent, token = flat // subwords, flat % subwords
     ended = token == EOS
 
     # An end that is not among the N best is no choice of a beam of N; without this, a beam of one is not greedy.

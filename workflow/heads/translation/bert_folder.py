@@ -66,7 +66,7 @@ class BertFolder:
     """By the names that they have in a BertForSequenceClassification of today."""
 
     @property
-    def pieces(self) -> list[str]:
+    def subwords(self) -> list[str]:
         """[V] the names of subwords by id."""
         vocabulary: Mapping[str, int] = self.word_pieces["model"]["vocab"]
         return sorted(vocabulary, key=vocabulary.__getitem__)
@@ -117,14 +117,14 @@ def _of_words(folder: Path) -> dict[str, Any]:
     """What transformers makes of a list of subwords and of what stands beside it."""
     path = folder / VOCAB
     try:
-        pieces = path.read_text(encoding="utf-8").splitlines()
+        subwords = path.read_text(encoding="utf-8").splitlines()
     except OSError:
         raise UserError(f"{folder} has neither {WORD_PIECES} nor {VOCAB}: copy one from where it is from.") from None
     except ValueError as error:
         raise UserError(f"{path} is not UTF-8 ({error}): copy it again.") from None
     tokenizer = read_object(folder / TOKENIZER) if (folder / TOKENIZER).is_file() else {}
-    numbers = {piece: number for number, piece in enumerate(pieces)}
-    if len(numbers) < len(pieces):
+    numbers = {subword: number for number, subword in enumerate(subwords)}
+    if len(numbers) < len(subwords):
         raise UserError(f"{path} has a subword twice: copy it again.")
     made = library().BertWordPieceTokenizer(
         numbers,

@@ -75,7 +75,7 @@ def said_again(model: Transformer, batch: Batch, memory: Tensor, gates: Gates | 
     logits[:, list(NEVER_SAID)] = -torch.inf
     same = torch.ones_like(batch.target_mask)
     same[batch.target_mask] = logits.argmax(-1) == batch.target_output[batch.target_mask]
-    if model.shape.first_piece:
+    if model.shape.first_subword:
         same[:, 0] = True
     # At its limit a search ends, whatever is likeliest.
     limits = torch.tensor(limits_of(model, batch.source_mask), device=same.device)

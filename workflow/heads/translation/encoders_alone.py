@@ -54,7 +54,7 @@ def import_bert(pretrained: Path, out: Path, labels: Sequence[str] = ()) -> str:
     model: Encoder = sentence_encoder_of_bert(folder) if embeds else model_of_bert(folder, labels)
     anew = "" if embeds else drawn_anew(folder)
     with new_folder(out) as stage:
-        write_pieces_and_labels(folder, stage, EMBEDDING if embeds else labels_of(folder, labels))
+        write_subwords_and_labels(folder, stage, EMBEDDING if embeds else labels_of(folder, labels))
         facts = {"experiment": "imported", "run": folder.path.resolve().name, "updates": 0, "total_updates": 0}
         save_folder(model, stage, facts, made_by())
         use = "\n\n".join(filter(None, [FOLDER_USE, anew]))
@@ -62,10 +62,10 @@ def import_bert(pretrained: Path, out: Path, labels: Sequence[str] = ()) -> str:
     return anew
 
 
-def write_pieces_and_labels(folder: BertFolder, place: Path, labels: Sequence[str]) -> None:
+def write_subwords_and_labels(folder: BertFolder, place: Path, labels: Sequence[str]) -> None:
     """Write WordPieces and labels into a folder, and into one inside it what the model came with."""
-    pieces = folder.pieces
-    write_word_pieces(place / SOURCE, folder.word_pieces, [pieces[number] for number in order_of(folder)])
+    subwords = folder.subwords
+    write_word_pieces(place / SOURCE, folder.word_pieces, [subwords[number] for number in order_of(folder)])
     write_labels(labels, place / TARGET)
     write_origin(folder.path, files_of(folder.path), DESCRIBING, place, {})
 
@@ -79,7 +79,7 @@ def export_alone(folder: Path, out: Path, form: str = "folder", *, examples: Seq
     """
     model, place = load_alone(folder), vocabulary_folder(folder)
     vocabulary, labels = vocabulary_of(place / SOURCE), Labels(place / TARGET)
-    expected = (model.shape.source_pieces, model.shape.target_pieces)
+    expected = (model.shape.source_subwords, model.shape.target_subwords)
     if (len(vocabulary), len(labels)) != expected:
         raise UserError(
             f"{place} has {len(vocabulary)} subwords and {len(labels)} labels, but {folder} was trained with "

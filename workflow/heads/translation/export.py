@@ -14,7 +14,7 @@ from heads.model.folder import HEADS, load_folder, save_folder
 from heads.model.head_removal import COLUMNS, head_rows
 from heads.model.shape import facts_of
 from heads.model.transformer import Transformer
-from heads.text.bytepieces import BytePieces
+from heads.text.byte_subwords import ByteSubwords
 from heads.text.vocabulary import Vocabulary, facts_beside
 from heads.translation.agreement import Pair, pairs_of, rounding_of
 from heads.translation.aligning import ROWS, AligningHead, aligning_heads
@@ -116,7 +116,7 @@ def _write_other(
     elif form == "huggingface":
         write_huggingface(model, vocabularies, searched, stage)
         difference = agreement_of_huggingface(model, stage, pairs)
-    elif isinstance(vocabularies[0], BytePieces):
+    elif isinstance(vocabularies[0], ByteSubwords):
         raise UserError("the script beside ONNX graphs cuts no text into a BART's subwords: export it otherwise.")
     else:
         write_onnx(model, stage)

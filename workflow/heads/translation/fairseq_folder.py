@@ -112,10 +112,10 @@ def described_folder(folder: Path) -> FairseqFolder:
             f"{path} names no decoder_start_token_id: it is an mBART of 25 languages, whose sources end with their "
             "language, and is not read; one of 50 languages is."
         )
-    pieces = _pieces(folder)
-    added = {name: number for name, number in _added(folder, len(pieces)).items() if name not in pieces}
+    subwords = _subwords(folder)
+    added = {name: number for name, number in _added(folder, len(subwords)).items() if name not in subwords}
     names = [f"<no subword {number}>" for number in range(config["vocab_size"])]
-    for number, name in (*enumerate(pieces), *((number, name) for name, number in added.items())):
+    for number, name in (*enumerate(subwords), *((number, name) for name, number in added.items())):
         if not 0 <= number < len(names):
             raise UserError(f"{folder}: {name} has the id {number}, and {CONFIG} a vocab_size of {len(names)}.")
         names[number] = name
@@ -131,7 +131,7 @@ def described_folder(folder: Path) -> FairseqFolder:
     )
 
 
-def _pieces(folder: Path) -> list[str]:
+def _subwords(folder: Path) -> list[str]:
     """The names of subwords by id, without added ones: of vocab.json, or of SentencePiece as fairseq counts them."""
     if (folder / VOCAB).is_file():
         for name in (SEGMENTER, MERGES):
@@ -148,7 +148,7 @@ def _pieces(folder: Path) -> list[str]:
     return [*FIRST, *(processor.id_to_piece(number) for number in range(3, processor.get_piece_size()))]
 
 
-def _added(folder: Path, pieces: int) -> dict[str, int]:
+def _added(folder: Path, subwords: int) -> dict[str, int]:
     """Ids by name of subwords that were added; where a file only lists them, they follow the others in its order."""
     files = [read_object(folder / name) for name in (TOKENIZER, *LISTS) if (folder / name).is_file()]
     found: dict[str, int] = {}
@@ -163,7 +163,7 @@ def _added(folder: Path, pieces: int) -> dict[str, int]:
     if any(LANGUAGE.fullmatch(name) for name in found):
         return found
     listed = next((names for tokenizer in files if (names := [*_listed(tokenizer)])), [])
-    return {**found, **{name: pieces + place for place, name in enumerate(listed)}}
+    return {**found, **{name: subwords + place for place, name in enumerate(listed)}}
 
 
 def _listed(tokenizer: Mapping[str, Any]) -> Iterator[str]:

@@ -31,7 +31,7 @@ CLASSIFIER, POOLER = "classifier", "bert.pooler.dense"
 SPREAD = 0.02
 """Standard deviation of what is still to be trained (Devlin et al. 2019, as released)."""
 OUTSIDE = {
-    "source_embedding.pieces": "bert.embeddings.word_embeddings",
+    "source_embedding.subwords": "bert.embeddings.word_embeddings",
     "source_embedding.positions": "bert.embeddings.position_embeddings",
     "source_embedding.types": "bert.embeddings.token_type_embeddings",
     "source_embedding.norm": "bert.embeddings.LayerNorm",
@@ -49,7 +49,7 @@ LAYER = {
     "feedforward.outer": "output.dense",
     "feedforward_residual.norm": "output.LayerNorm",
 }
-PIECES = "source_embedding.pieces.weight"
+SUBWORDS = "source_embedding.subwords.weight"
 EMBEDDING = ("embedding",)
 """What stands in the place of labels where a model names none."""
 Model = TypeVar("Model", bound=Encoder)
@@ -80,12 +80,12 @@ def _filled(model: Model, folder: BertFolder, tensors: Mapping[str, Tensor]) -> 
     """The model with weights by their names there, in evaluation mode."""
     expected = model.state_dict()
     weights = {ours: _taken(folder, tensors, theirs) for ours, theirs in names_of(model.shape)}
-    if len(weights[PIECES]) != len(folder.pieces):
+    if len(weights[SUBWORDS]) != len(folder.subwords):
         raise UserError(
-            f"{folder.path} has a vocabulary that does not fit its weights, {len(folder.pieces)} subwords for "
-            f"{len(weights[PIECES])} rows: take all from the same model."
+            f"{folder.path} has a vocabulary that does not fit its weights, {len(folder.subwords)} subwords for "
+            f"{len(weights[SUBWORDS])} rows: take all from the same model."
         )
-    weights[PIECES] = weights[PIECES][order_of(folder)]
+    weights[SUBWORDS] = weights[SUBWORDS][order_of(folder)]
     for name, value in expected.items():
         if weights[name].shape != value.shape:
             sizes = " and not ".join(" x ".join(map(str, part.shape)) for part in (weights[name], value))
@@ -123,12 +123,12 @@ def drawn_anew(folder: BertFolder) -> str:
 
 def order_of(folder: BertFolder) -> list[int]:
     """Which of their ids stands at each of ours [V]. Raises UserError where a special subword is missing."""
-    pieces = folder.pieces
+    subwords = folder.subwords
     for name in SPECIAL:
-        if name not in pieces:
+        if name not in subwords:
             raise UserError(f"{folder.path} has no subword {name} in its vocabulary: copy that of the same model.")
-    special = [pieces.index(name) for name in SPECIAL]
-    return [*special, *(number for number in range(len(pieces)) if number not in {*special})]
+    special = [subwords.index(name) for name in SPECIAL]
+    return [*special, *(number for number in range(len(subwords)) if number not in {*special})]
 
 
 def labels_of(folder: BertFolder, given: Sequence[str] = ()) -> tuple[str, ...]:
@@ -166,8 +166,8 @@ def shape_of_bert(folder: BertFolder, labels: int) -> ModelShape:
         dropout=float(config["hidden_dropout_prob"]),
         attention_dropout=float(config["attention_probs_dropout_prob"]),
         pre_norm=False,
-        source_pieces=len(folder.pieces),
-        target_pieces=labels or len(EMBEDDING),
+        source_subwords=len(folder.subwords),
+        target_subwords=labels or len(EMBEDDING),
         original_heads=heads,
         live_heads=full_heads(layers=config["num_hidden_layers"], heads=heads, kinds=KINDS_OF[CLASSIFICATION]),
         attention_biases=True,
@@ -187,7 +187,7 @@ def names_of(shape: ModelShape) -> Iterator[tuple[str, str]]:
     for ours, theirs in OUTSIDE.items():
         if theirs in (POOLER, CLASSIFIER) and not shape.classifies:
             continue
-        table = ours in ("source_embedding.pieces", "source_embedding.positions", "source_embedding.types")
+        table = ours in ("source_embedding.subwords", "source_embedding.positions", "source_embedding.types")
         for part in ("weight",) if table else ("weight", "bias"):
             yield f"{ours}.{part}", f"{theirs}.{part}"
     for layer in range(shape.layers("enc_self")):

@@ -81,14 +81,14 @@ def _numbering(path: Path, size: int) -> Numbering:
         processor.load_from_serialized_proto(path.read_bytes())
     except (OSError, RuntimeError):
         raise UserError(f"{path} is no SentencePiece model, or is damaged: copy it again.") from None
-    pieces = [str(processor.id_to_piece(number)) for number in range(processor.get_piece_size())]
+    subwords = [str(processor.id_to_piece(number)) for number in range(processor.get_piece_size())]
     eos, unk = processor.eos_id(), processor.unk_id()
-    if len(pieces) > size or min(eos, unk) < 0:
-        raise UserError(f"{path} has {len(pieces)} tokens, and its model {size}: take both from the same place.")
+    if len(subwords) > size or min(eos, unk) < 0:
+        raise UserError(f"{path} has {len(subwords)} tokens, and its model {size}: take both from the same place.")
     # Marian rounds the size of a vocabulary up; what is beyond its last token is never said.
     others = [number for number in range(size) if number not in (eos, unk)]
-    names = [*pieces, *(f"<unused {number}>" for number in range(len(pieces), size))]
-    pad, start = (next(name for name in (word, f"{word[:-1]} of ours>") if name not in pieces) for word in WORDS)
+    names = [*subwords, *(f"<unused {number}>" for number in range(len(subwords), size))]
+    pad, start = (next(name for name in (word, f"{word[:-1]} of ours>") if name not in subwords) for word in WORDS)
     rows = (NOTHING, NOTHING, eos, unk, *others)
     return Numbering(rows, (pad, start, *(names[number] for number in rows[2:])))
 
@@ -107,8 +107,8 @@ def our_shape(folder: FirefoxFolder) -> ModelShape:
         feedforward=theirs.feed_forward,
         dropout=0.0,
         pre_norm=theirs.pre_norm,
-        source_pieces=len(folder.numberings[0].rows),
-        target_pieces=len(folder.numberings[1].rows),
+        source_subwords=len(folder.numberings[0].rows),
+        target_subwords=len(folder.numberings[1].rows),
         original_heads=theirs.heads,
         live_heads={kind: (heads,) * count for kind, count in {**layers, "dec_enc": theirs.decoder_layers}.items()},
         attention_biases=True,
@@ -143,10 +143,10 @@ def _embeddings(folder: FirefoxFolder, tensors: dict[str, NDArray[np.float32]]) 
     theirs, (source, target) = folder.shape, folder.numberings
     one = tensors["Wemb"] if theirs.one_embedding else None
     found = {
-        "source_embedding.pieces.weight": _rows(tensors["encoder_Wemb"] if one is None else one, source),
-        "target_embedding.pieces.weight": _rows(tensors["decoder_Wemb"] if one is None else one, target),
+        "source_embedding.subwords.weight": _rows(tensors["encoder_Wemb"] if one is None else one, source),
+        "target_embedding.subwords.weight": _rows(tensors["decoder_Wemb"] if one is None else one, target),
     }
-    output = found["target_embedding.pieces.weight"]
+    output = found["target_embedding.subwords.weight"]
     if not theirs.tied_output:
         output = _rows(np.ascontiguousarray(tensors["decoder_ff_logit_out_W"].T), target)
     size = theirs.vocabularies[1]

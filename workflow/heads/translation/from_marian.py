@@ -59,13 +59,13 @@ class Numbering:
     names: tuple[str, ...]
 
 
-def numbering(pieces: Sequence[str], *, pad: int, start: int, eos: int, unk: int) -> Numbering:
+def numbering(subwords: Sequence[str], *, pad: int, start: int, eos: int, unk: int) -> Numbering:
     """Ours of a vocabulary [V] with these special ids: V + 1 of them where the start is padding or end there."""
-    others = [number for number in range(len(pieces)) if number not in (pad, start, eos, unk)]
+    others = [number for number in range(len(subwords)) if number not in (pad, start, eos, unk)]
     rows = (pad, start, eos, unk, *others)
-    names = [pieces[number] for number in rows]
+    names = [subwords[number] for number in rows]
     if start in (pad, eos):
-        names[BOS] = next(name for name in ("<s>", "<start>", "<start of target>") if name not in pieces)
+        names[BOS] = next(name for name in ("<s>", "<start>", "<start of target>") if name not in subwords)
     return Numbering(rows, tuple(names))
 
 
@@ -75,21 +75,21 @@ def numberings_of(folder: MarianFolder) -> tuple[Numbering, Numbering]:
     marian = config["model_type"] == "marian"
     pad, start, eos = (config[f"{name}_token_id"] for name in ("pad", "decoder_start", "eos"))
     found = []
-    for pieces in folder.vocabularies:
-        if "<unk>" not in pieces:
+    for subwords in folder.vocabularies:
+        if "<unk>" not in subwords:
             raise UserError(f"{folder.path / VOCAB} has no <unk>: copy it again.")
-        unk = pieces.index("<unk>")
-        there = all(isinstance(number, int) and 0 <= number < len(pieces) for number in (pad, start, eos))
+        unk = subwords.index("<unk>")
+        there = all(isinstance(number, int) and 0 <= number < len(subwords) for number in (pad, start, eos))
         if not there or len({pad, eos, unk}) < 3 or start == unk or (marian and start == eos):
             raise UserError(
                 f"{where}: padding {pad}, the decoder's start {start} and the end {eos} are not ids of their own in "
                 f"{folder.path / VOCAB}: copy both again."
             )
-        if pieces[pad] != folder.vocabularies[0][pad]:
+        if subwords[pad] != folder.vocabularies[0][pad]:
             raise UserError(
-                f"{where}: padding {pad} is {pieces[pad]} in {folder.path / TARGET_VOCAB}: copy both again."
+                f"{where}: padding {pad} is {subwords[pad]} in {folder.path / TARGET_VOCAB}: copy both again."
             )
-        found.append(numbering(pieces, pad=pad, start=start, eos=eos, unk=unk))
+        found.append(numbering(subwords, pad=pad, start=start, eos=eos, unk=unk))
     return found[0], found[1]
 
 
@@ -120,8 +120,8 @@ def shape_of_marian(
         dropout=float(config["dropout"]),
         attention_dropout=float(config["attention_dropout"]),
         pre_norm=layout["pre_norm"],
-        source_pieces=len(numberings[0].rows),
-        target_pieces=len(numberings[1].rows),
+        source_subwords=len(numberings[0].rows),
+        target_subwords=len(numberings[1].rows),
         original_heads=heads,
         live_heads={part: (tuple(range(heads)),) * layers[part] for part in STACKS},
         attention_biases=True,
@@ -134,8 +134,8 @@ def shape_of_marian(
         embedding_norm="embedding_norm" in layout,
         # They are counted from behind that of padding.
         first_position=config["pad_token_id"] + 1 if kind == "m2m_100" else 0,
-        start_piece=EOS if numberings[1].rows[BOS] == numberings[1].rows[EOS] else 0,
-        first_piece=first,
+        start_subword=EOS if numberings[1].rows[BOS] == numberings[1].rows[EOS] else 0,
+        first_subword=first,
         fixed_bias=kind == "m2m_100",
     )
 
@@ -155,15 +155,15 @@ def model_of_marian(folder: MarianFolder, first: int = 0) -> Transformer:
     for ours in weights.keys() & {"source_embedding.positions.weight", "target_embedding.positions.weight"}:
         weights[ours] = weights[ours][OFFSET:]
     for ours, name, rows in (
-        ("source_embedding.pieces.weight", SOURCE, source.rows),
-        ("target_embedding.pieces.weight", TARGET, target.rows),
+        ("source_embedding.subwords.weight", SOURCE, source.rows),
+        ("target_embedding.subwords.weight", TARGET, target.rows),
         ("projection.weight", PROJECTION, target.rows),
     ):
         weights[ours] = matrices[name][list(rows)]
-    pieces = len(folder.vocabularies[1])
-    bias = folder.tensors.get(LOGITS_BIAS, torch.zeros(pieces)).flatten()
-    if len(bias) != pieces:
-        raise UserError(f"{folder.path}: {LOGITS_BIAS} is of {len(bias)} subwords, and not of {pieces}.")
+    subwords = len(folder.vocabularies[1])
+    bias = folder.tensors.get(LOGITS_BIAS, torch.zeros(subwords)).flatten()
+    if len(bias) != subwords:
+        raise UserError(f"{folder.path}: {LOGITS_BIAS} is of {len(bias)} subwords, and not of {subwords}.")
     weights["projection.bias"] = bias[list(target.rows)]
     if target.rows[PAD] == target.rows[BOS]:
         weights["projection.bias"][[PAD, BOS]] -= math.log(2)
@@ -214,10 +214,10 @@ def matrices_of(folder: MarianFolder) -> dict[str, Tensor]:
     ):
         there = next((other for other in (name, *others) if other in tensors), None)
         matrix = _taken(folder, None if there is None else tensors[there], name)
-        pieces = len(folder.vocabularies[name != SOURCE])
-        if len(matrix) != pieces:
+        subwords = len(folder.vocabularies[name != SOURCE])
+        if len(matrix) != subwords:
             raise UserError(
-                f"{folder.path} has a vocabulary that does not fit its weights, {pieces} subwords for {len(matrix)} "
+                f"{folder.path} has a vocabulary that does not fit its weights, {subwords} subwords for {len(matrix)} "
                 f"rows of {name}: take all from the same model."
             )
         found[name] = next((known for known in found.values() if torch.equal(known, matrix)), matrix)

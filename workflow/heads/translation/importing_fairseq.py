@@ -12,7 +12,7 @@ from heads.base.fairseq import DESCRIBING, MERGES, files_of
 from heads.base.files import UserError
 from heads.base.marian import VOCAB
 from heads.base.names import SIDES
-from heads.text.bytepieces import described_pieces, write_byte_pieces
+from heads.text.byte_subwords import described_subwords, write_byte_subwords
 from heads.text.renumbering import renumbered
 from heads.text.vocabulary import PREFIX, ROWS, write_model
 from heads.translation.fairseq_folder import FairseqFolder
@@ -85,7 +85,7 @@ def write_fairseq_vocabularies(folder: FairseqFolder, place: Path, source: str, 
 
 def _write_vocabulary(folder: FairseqFolder, model: Path, names: Sequence[str], first: int) -> None:
     if folder.by_bytes:
-        write_byte_pieces(model, described_pieces(folder.path, VOCAB, MERGES), names, first)
+        write_byte_subwords(model, described_subwords(folder.path, VOCAB, MERGES), names, first)
         return
     signs = {number for number, name in enumerate(names) if name in folder.signs}
     content = renumbered(folder.segmenters[0], names, folder.path, signs)

@@ -40,7 +40,7 @@ def load_vocabularies(folder: Path, model: Transformer) -> tuple[Vocabulary, Voc
     """The vocabularies of source and target, which must have as many subwords as the folder's model knows."""
     place = vocabulary_folder(folder)
     source, target = (vocabulary_of(place / name) for name in VOCABULARIES)
-    expected = model.shape.source_pieces, model.shape.target_pieces
+    expected = model.shape.source_subwords, model.shape.target_subwords
     if (len(source), len(target)) != expected:
         raise UserError(
             f"{place} has vocabularies of {len(source)} and {len(target)} subwords, but {folder} was trained with "

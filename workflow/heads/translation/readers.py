@@ -13,7 +13,7 @@ from heads.formats.registry import format_of
 from heads.model.encoder import Encoder
 from heads.model.folder import save_folder
 from heads.translation.bert_folder import read_bert
-from heads.translation.encoders_alone import write_pieces_and_labels
+from heads.translation.encoders_alone import write_subwords_and_labels
 from heads.translation.export import new_folder
 from heads.translation.export_page import page, use_of
 from heads.translation.fairseq_folder import read_fairseq
@@ -61,7 +61,7 @@ def _bert(folder: Path, wishes: Wishes) -> Encoder:
 
 def _bert_vocabulary(folder: Path, place: Path, wishes: Wishes) -> None:
     theirs = read_bert(folder)
-    write_pieces_and_labels(theirs, place, labels_of(theirs, wishes.labels))
+    write_subwords_and_labels(theirs, place, labels_of(theirs, wishes.labels))
 
 
 def _no_prefix(wishes: Wishes, why: str) -> None:

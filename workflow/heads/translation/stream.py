@@ -52,7 +52,7 @@ class Translator:
         most = min(self.max_subwords, self.model.shape.longest - len(prefix) - 1)
         while len(rest) > most:
             size = math.ceil(len(rest) / math.ceil(len(rest) / most))
-            starts = (i for i in range(size, 0, -1) if self.source.pieces([rest[i]])[0].startswith(WORD_START))
+            starts = (i for i in range(size, 0, -1) if self.source.subwords([rest[i]])[0].startswith(WORD_START))
             size = next(starts, size)
             found.append([*prefix, *rest[:size]])
             rest = rest[size:]
@@ -122,9 +122,9 @@ def translated(
         sentences = [translator.parts(ids) for ids in translator.source.encode(block)]
         for number, parts in enumerate(sentences, first):
             if len(parts) > 1:
-                pieces = sum(len(part) for part in parts)
+                subwords = sum(len(part) for part in parts)
                 report(
-                    f"line {number} has {pieces} subwords and is translated in {len(parts)} parts, see --max-subwords"
+                    f"line {number} has {subwords} subwords and is translated in {len(parts)} parts, see --max-subwords"
                 )
         yield translator.translate(sentences)
         first += len(block)

@@ -83,7 +83,7 @@ def config_of(shape: ModelShape, labels: Sequence[str]) -> dict[str, Any]:
     return {
         "architectures": [SAVED_BY if shape.classifies else "BertModel"],
         "model_type": "bert",
-        "vocab_size": shape.source_pieces,
+        "vocab_size": shape.source_subwords,
         "hidden_size": shape.width,
         "num_hidden_layers": shape.layers("enc_self"),
         "num_attention_heads": shape.original_heads,
@@ -129,7 +129,7 @@ def random_examples(shape: ModelShape) -> list[list[int]]:
 
     def sentence() -> list[int]:
         length = int(torch.randint(1, longest + 1, (), generator=draw))
-        return torch.randint(UNK + 1, shape.source_pieces, (length,), generator=draw).tolist()
+        return torch.randint(UNK + 1, shape.source_subwords, (length,), generator=draw).tolist()
 
     return [[BOS, *sentence(), EOS, *sentence(), EOS] for _ in range(EXAMPLES)]
 

@@ -60,7 +60,7 @@ def write_ctranslate2(
         ) from error
     if model.shape.recurrent:
         raise UserError("CTranslate2 has no recurrent decoder, as this model has: export it with --format onnx.")
-    names = [[vocabulary.piece(number) for number in range(len(vocabulary))] for vocabulary in vocabularies]
+    names = [[vocabulary.subword(number) for number in range(len(vocabulary))] for vocabulary in vocabularies]
     model, places = aligning_first(model, aligning or ())
     spec = _described(model, specs)
     if places:
@@ -86,7 +86,7 @@ def agreement_of_ctranslate2(
 
     translator = ctranslate2.Translator(str(folder), compute_type="default", inter_threads=1, intra_threads=1)
     named = [
-        [[vocabulary.piece(i) for i in ids] for ids in side]
+        [[vocabulary.subword(i) for i in ids] for ids in side]
         for vocabulary, side in zip(vocabularies, zip(*pairs, strict=True), strict=True)
     ]
     found = translator.score_batch(named[0], named[1])
@@ -114,7 +114,7 @@ def _described(model: Transformer, specs: Any) -> Any:
         if shape.embedding_norm:
             _put_norm(stack.layernorm_embedding, embedding.norm)
         described = stack.embeddings[0] if name == "encoder" else stack.embeddings
-        _put(described, embedding.vectors(torch.arange(len(embedding.pieces.weight))))
+        _put(described, embedding.vectors(torch.arange(len(embedding.subwords.weight))))
         for described, layer in zip(stack.layer, layers_of(getattr(model, name)), strict=True):
             _put_layer(described, layer, most[name], shape)
         if shape.pre_norm:

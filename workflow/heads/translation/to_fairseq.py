@@ -52,8 +52,8 @@ def write_fairseq(model: Transformer, came_with: Path, search: tuple[int, float]
     ours: dict[str, Any] = {"num_beams": search[0], "length_penalty": search[1]}
     # Those that are never written here are none there either.
     ours["bad_words_ids"] = [[rows[PAD]], [rows[UNK]]]
-    if model.shape.first_piece:
-        ours["forced_bos_token_id"] = rows[model.shape.first_piece]
+    if model.shape.first_subword:
+        ours["forced_bos_token_id"] = rows[model.shape.first_subword]
     write_json(folder / GENERATION, {**special, **found, **ours})
     tied = model.shape.tied_projection and model.shape.shared_embedding
     changed = {"architectures": [theirs.saved_by], "tie_word_embeddings": tied, "dtype": "float32"}
@@ -73,15 +73,15 @@ def weights_of(model: Transformer, rows: Sequence[int]) -> dict[str, Tensor]:
             name = f"model.{side}.embed_positions.weight"
             found[name] = torch.cat([found[name].new_zeros(OFFSET, shape.width), found[name]])
     # The start has the row of another, if it is one that was doubled.
-    own = [ours for ours, row in enumerate(rows) if ours != BOS or not shape.start_piece]
+    own = [ours for ours, row in enumerate(rows) if ours != BOS or not shape.start_subword]
     order = torch.tensor([rows[ours] for ours in own]).argsort()
 
     def in_their_order(value: Tensor) -> Tensor:
         return value[torch.tensor(own)[order]]
 
-    found[SHARED] = in_their_order(model.target_embedding.pieces.weight.detach().cpu())
+    found[SHARED] = in_their_order(model.target_embedding.subwords.weight.detach().cpu())
     if not (shape.tied_projection and shape.shared_embedding):
-        source, projection = state["source_embedding.pieces.weight"], model.projection.weight.detach().cpu()
+        source, projection = state["source_embedding.subwords.weight"], model.projection.weight.detach().cpu()
         found |= {SOURCE: in_their_order(source), TARGET: found[SHARED], PROJECTION: in_their_order(projection)}
     if not shape.fixed_bias:
         found[LOGITS_BIAS] = in_their_order(state["projection.bias"])[None]
@@ -90,5 +90,5 @@ def weights_of(model: Transformer, rows: Sequence[int]) -> dict[str, Tensor]:
 
 def agreement_of_fairseq(model: Transformer, folder: Path, pairs: Sequence[Pair]) -> float:
     """The largest difference of a target subword's log-probability between our model and a folder's, read anew."""
-    theirs = model_of_marian(read_fairseq(folder), model.shape.first_piece)
+    theirs = model_of_marian(read_fairseq(folder), model.shape.first_subword)
     return largest_difference(model, pairs, [log_probabilities(theirs, pair) for pair in pairs])

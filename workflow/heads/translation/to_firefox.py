@@ -52,7 +52,7 @@ def _origin(shape: ModelShape, came_with: Path) -> FirefoxFolder:
             "the model did not come from Marian's own format, whose files would be written: export it otherwise."
         ) from None
     whole = our_shape(origin)
-    if (whole.width, whole.target_pieces, whole.recurrent) != (shape.width, shape.target_pieces, shape.recurrent):
+    if (whole.width, whole.target_subwords, whole.recurrent) != (shape.width, shape.target_subwords, shape.recurrent):
         raise UserError(f"{came_with} is of another model than this one: export it from where it was trained.")
     return origin
 
@@ -96,7 +96,7 @@ def _embeddings(weights: dict[str, Tensor], origin: FirefoxFolder, before: dict[
         ("encoder_Wemb", "source", source), ("decoder_Wemb", "target", target)
     ]  # fmt: skip
     found = {
-        name: _placed(weights[f"{side}_embedding.pieces.weight"], rows, before[name]) for name, side, rows in sides
+        name: _placed(weights[f"{side}_embedding.subwords.weight"], rows, before[name]) for name, side, rows in sides
     }
     if not shape.tied_output:
         name = "decoder_ff_logit_out_W"

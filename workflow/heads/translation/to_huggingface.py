@@ -57,7 +57,7 @@ def write_huggingface(
     """
     shape = model.shape
     _check(shape)
-    names = [[vocabulary.piece(number) for number in range(len(vocabulary))] for vocabulary in vocabularies]
+    names = [[vocabulary.subword(number) for number in range(len(vocabulary))] for vocabulary in vocabularies]
     write_json(folder / CONFIG, config_of(shape))
     write_json(folder / GENERATION, _generation(*search))
     separate = names[0] != names[1]
@@ -111,8 +111,8 @@ def config_of(shape: ModelShape) -> dict[str, Any]:
         "architectures": ["MarianMTModel"],
         "model_type": "marian",
         "is_encoder_decoder": True,
-        "vocab_size": shape.source_pieces,
-        "decoder_vocab_size": shape.target_pieces,
+        "vocab_size": shape.source_subwords,
+        "decoder_vocab_size": shape.target_subwords,
         "d_model": shape.width,
         **sizes,
         "activation_function": shape.activation,
@@ -150,11 +150,11 @@ def weights_of(model: Transformer) -> dict[str, Tensor]:
     whole = with_all_heads(shape, state)
     turn = turned(shape)
     found = {theirs: turn(whole[ours], ours) for ours, theirs in names_of(shape)}
-    target = model.target_embedding.pieces.weight.detach().cpu()
+    target = model.target_embedding.subwords.weight.detach().cpu()
     if shape.shared_embedding:
         found[SHARED] = turn(target, "embedding")
     else:
-        found[SOURCE] = turn(state["source_embedding.pieces.weight"], "embedding")
+        found[SOURCE] = turn(state["source_embedding.subwords.weight"], "embedding")
         found[TARGET] = turn(target, "embedding")
     if not shape.tied_projection:
         found[PROJECTION] = turn(state["projection.weight"], "projection")

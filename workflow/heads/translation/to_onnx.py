@@ -62,10 +62,10 @@ class _Step(nn.Module):
         self.register_buffer("positions", _positions(model, model.target_embedding))
 
     def forward(
-        self, piece: Tensor, position: Tensor, source_mask: Tensor, source: list[Tensor], own: list[Tensor]
+        self, subword: Tensor, position: Tensor, source_mask: Tensor, source: list[Tensor], own: list[Tensor]
     ) -> tuple[Tensor, list[Tensor]]:
         """What is kept comes and goes as lists, in the order of layers."""
-        states = self.model.target_embedding.at(piece, self.get_buffer("positions")[position])
+        states = self.model.target_embedding.at(subword, self.get_buffer("positions")[position])
         now, left, grown = Step(mask=source_mask[:, None, None]), (list(own), list(source)), []
         for part, names, kept in zip(parts_of(self.model.decoder), self.names, self.kept, strict=True):
             kept = kept.filled([left[kept.of_source].pop(0) for _ in names])
@@ -101,7 +101,7 @@ def write_onnx(model: Transformer, folder: Path) -> None:
         folder / "step.onnx",
         _Step(model),
         {
-            "piece": (torch.full((2, 1), BOS), {0: batch}),
+            "subword": (torch.full((2, 1), BOS), {0: batch}),
             "position": (torch.tensor([3]), None),
             "source_mask": (mask, of_mask),
             "source": ([*source.values()], [{0: batch, 2: length}] * len(source)),

@@ -48,9 +48,9 @@ class Model:
         sizes = {each.name: [size if isinstance(size, int) else 0 for size in each.shape[1:]] for each in self.own}
         return state | {name: np.zeros((rows, *size), np.float32) for name, size in sizes.items()}
 
-    def next(self, pieces: list[int], position: int, state: dict[str, Any]) -> NDArray[np.float32]:
+    def next(self, subwords: list[int], position: int, state: dict[str, Any]) -> NDArray[np.float32]:
         """Log-probabilities [hypotheses, vocabulary] of what follows; their past goes into the state."""
-        given = state | {"piece": np.array(pieces)[:, None], "position": np.array([position])}
+        given = state | {"subword": np.array(subwords)[:, None], "position": np.array([position])}
         logits, *grown = self.step.run(None, {name: value for name, value in given.items() if name in self.used})
         state.update(zip((each.name for each in self.own), grown, strict=True))
         highest = logits.max(-1, keepdims=True)
@@ -60,7 +60,7 @@ class Model:
     def score(self, source: list[int], target: list[int]) -> NDArray[np.float32]:
         """Log-probabilities [subwords, vocabulary] of what follows each subword of a given translation."""
         state = self.start(source, 1)
-        return np.concatenate([self.next([piece], number, state) for number, piece in enumerate(target)])
+        return np.concatenate([self.next([subword], number, state) for number, subword in enumerate(target)])
 
     def translate(
         self,
@@ -82,23 +82,23 @@ class Model:
         finished = [-np.inf] * (1 if ends == "never" else beam)
         hypotheses, scores = [[BOS]] * beam, np.array([0.0] + [NEVER] * (beam - 1))
         for step in range(1, limit + 1):
-            totals = self.next([pieces[-1] for pieces in hypotheses], step - 1, state) + scores[:, None]
+            totals = self.next([subwords[-1] for subwords in hypotheses], step - 1, state) + scores[:, None]
             totals[:, [PAD, BOS, UNK] if step < limit else np.arange(totals.shape[1]) != EOS] += NEVER
             if step == 1 and first:
                 totals = np.where(np.arange(totals.shape[1]) == first[0], scores[:, None], scores[:, None] + NEVER)
             order = np.argsort(-totals, axis=None, kind="stable")[: 2 * beam]
-            parents, pieces = np.unravel_index(order, totals.shape)
-            for place in np.flatnonzero(pieces[:beam] == EOS):
+            parents, subwords = np.unravel_index(order, totals.shape)
+            for place in np.flatnonzero(subwords[:beam] == EOS):
                 score = totals.flat[order[place]] / ((offset + step) / (offset + 1)) ** length_penalty
                 finished = sorted([*finished, score], reverse=True)[: len(finished)]
                 if score > best:
                     best, done = score, hypotheses[parents[place]][1:]
-            live = np.flatnonzero(pieces != EOS)[:beam]
-            parents, pieces, scores = parents[live], pieces[live], totals.flat[order[live]]
+            live = np.flatnonzero(subwords != EOS)[:beam]
+            parents, subwords, scores = parents[live], subwords[live], totals.flat[order[live]]
             attainable = scores[0] / ((offset + (limit if ends == "never" else step)) / (offset + 1)) ** length_penalty
             if finished[-1] >= attainable or (ends == "true" and finished[-1] > -np.inf):
                 break
-            hypotheses = [[*hypotheses[row], int(piece)] for row, piece in zip(parents, pieces, strict=True)]
+            hypotheses = [[*hypotheses[row], int(subword)] for row, subword in zip(parents, subwords, strict=True)]
             state |= {each.name: state[each.name][parents] for each in self.own}
         return done
 
@@ -110,7 +110,7 @@ class Segmenter:
         self.processor = sentencepiece.SentencePieceProcessor(model_file=str(folder / f"{side}.model"))
         beside = folder / f"{side}.json"
         about = json.loads(beside.read_text(encoding="utf-8")) if beside.exists() else {}
-        known = range(UNK + 1, about.get("pieces", 0))
+        known = range(UNK + 1, about.get("subwords", 0))
         self.known = {self.processor.id_to_piece(number): number for number in known}
         self.first = about.get("prefix", [])
 
@@ -118,7 +118,7 @@ class Segmenter:
         """Ids of a sentence, without an end sign."""
         if not self.known:
             return list(self.processor.encode(line))
-        return [*self.first, *(self.known.get(piece, UNK) for piece in self.processor.encode(line, out_type=str))]
+        return [*self.first, *(self.known.get(subword, UNK) for subword in self.processor.encode(line, out_type=str))]
 
 
 def main() -> None:

@@ -11,21 +11,21 @@ from heads.base.files import UserError
 from heads.text.vocabulary import PREFIX
 from heads.text.wordpieces import BLANK, WordPieces, library, write_word_pieces
 
-BYTES = "byte_pieces"
+BYTES = "byte_subwords"
 DESCRIBED = "tokenizer.json"
 
 
-class BytePieces(WordPieces):
+class ByteSubwords(WordPieces):
     """The byte subwords of an imported model."""
 
-    def pieces(self, ids: Iterable[int]) -> list[str]:
+    def subwords(self, ids: Iterable[int]) -> list[str]:
         """What every subword looks like; a blank in front of it is a low line, U+2581."""
         decode = self.tokenizer.decoder.decode
-        texts = [str(decode([self.piece(int(number))])) for number in ids]
+        texts = [str(decode([self.subword(int(number))])) for number in ids]
         return [BLANK + text[1:] if text.startswith(" ") else text for text in texts]
 
 
-def described_pieces(folder: Path, vocab: str, merges: str) -> dict[str, Any]:
+def described_subwords(folder: Path, vocab: str, merges: str) -> dict[str, Any]:
     """What `tokenizers` reads of a folder that has it, or has a vocabulary and merges, by the names of these files.
 
     Raises UserError where it is damaged.
@@ -53,6 +53,6 @@ SIGNS = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
 """Subwords that stand for no text."""
 
 
-def write_byte_pieces(model: Path, described: Mapping[str, Any], order: Sequence[str], first: int) -> None:
+def write_byte_subwords(model: Path, described: Mapping[str, Any], order: Sequence[str], first: int) -> None:
     """Write them with the subwords numbered by their place in `order`; texts begin with the id `first`."""
     write_word_pieces(model, described, order, {BYTES: True, PREFIX: [first]})
