@@ -50,7 +50,7 @@ pretrained: PAIR = en-de
 pretrained: FOLDER = $(TEXT)
 pretrained: .venv/run-installed
 	@$(if $(and $(MODEL),$(TEXT)),,$(error make pretrained needs MODEL=FOLDER, the model, and TEXT=FOLDER with {train,dev,test}.{en,de}.gz))
-	@test -d "$(MODEL)" || $(BIN)/python -m heads import --pretrained "$(MODEL)"
+	@test -d "$(MODEL)" || $(BIN)/python -m heads import "$(MODEL)"
 	@$(BIN)/python -m heads progress --cores $(CORES) -- --config 'run=[pretrained]' \
 	  'corpora={pretrained: {source: $(SOURCE), target: $(TARGET), $(SPLITS) $(ON_DISK)}}' \
 	  'experiments={pretrained: {$(KEEPS) $(PARSED) baseline: {pretrained: "$(MODEL)", prefix: "$(PREFIX)", $(LANGUAGES)}}}'

@@ -49,7 +49,7 @@ def test_an_exported_model_translates_by_the_installed_command(installed: Path, 
     experiment = write_experiment(tmp_path / "tiny")
     export(experiment.pruned, tmp_path / "mine")
     text = "".join(f"{line}\n" for line in SOURCE)
-    flags = ["translate", "--model", str(tmp_path / "mine"), "--device", "cpu"]
+    flags = ["translate", str(tmp_path / "mine"), "--device", "cpu"]
     here = run(ROOT / "workflow", [sys.executable, "-m", "heads", *flags], text)
     shutil.rmtree(tmp_path / "tiny")
     there = run(installed, [sys.executable, str(installed / "bin/heads"), *flags], text)

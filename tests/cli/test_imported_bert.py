@@ -110,7 +110,7 @@ def test_an_encoder_without_a_pooler_is_trained_on_with_one_that_is_drawn_from_t
 ) -> None:
     save_tokeniser(tmp_path / "bert")
     save_bert(tmp_path / "bert", "BertModel", pooler=False, num_attention_heads=3)
-    given = ["--pretrained", str(tmp_path / "bert"), "--output", str(tmp_path / "ours"), "--labels", "yes", "no"]
+    given = [str(tmp_path / "bert"), "--output", str(tmp_path / "ours"), "--labels", "yes", "no"]
     assert main(["import", *given]) == 0
     said = "The model came without a pooler and a classifier: they are drawn at random, and predict nothing before"
     assert said in capsys.readouterr().err
@@ -148,5 +148,5 @@ def test_it_is_trained_on_with_gates_cut_and_goes_back_to_transformers(folder: P
     words = ["--start-model", str(made), "--gates", str(made / "heads.tsv")]
     assert main(["pruned", *words, "--model", str(small), "--heads", str(small / "heads.tsv")]) == 0
     assert len(load_classifier(small).shape.heads()) == 4
-    assert main(["export", "--model", str(small), "--out", str(tmp_path / "out"), "--format", "huggingface"]) == 0
+    assert main(["export", str(small), "-o", str(tmp_path / "out"), "--format", "huggingface"]) == 0
     assert read_json(tmp_path / "out/config.json")["num_attention_heads"] == 3

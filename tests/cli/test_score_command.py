@@ -158,13 +158,13 @@ def test_a_person_gets_the_search_that_the_model_was_scored_with_but_for_what_fl
     beam, penalty = (value if value is not None else scored_with[i] for i, value in enumerate(asked))
     # A beam of one is greedy and one of two has lost the long way, whatever length counts.
     right = FOUND.get((int(beam), penalty), FOUND[int(beam), 0.6])
-    assert translated(monkeypatch, capfdbinary, ["a b c", "h"], "--model", run, *flags) == [right] * 2
+    assert translated(monkeypatch, capfdbinary, ["a b c", "h"], run, *flags) == [right] * 2
 
 
 def test_a_person_gets_each_line_translated_by_the_rule_in_its_place(
     known: Known, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
-    flags = ["--model", known.baseline, "--beam=3", "--length-penalty=0.6", "--batch-tokens=9"]
+    flags = [known.baseline, "--beam=3", "--length-penalty=0.6", "--batch-tokens=9"]
     lines = read_lines(known.text("test", "source"))
     assert translated(monkeypatch, capfdbinary, lines, *flags) == known.right("test")
 
@@ -183,7 +183,7 @@ def test_a_person_who_types_is_answered_line_by_line_and_a_file_in_blocks(
 
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=given(), isatty=lambda: typing))
     monkeypatch.setattr(sys, "stdout", SimpleNamespace(buffer=out, flush=lambda: None))
-    flags = ["--model", str(known.baseline), "--beam=2", "--length-penalty=0", "--device=cpu"]
+    flags = [str(known.baseline), "--beam=2", "--length-penalty=0", "--device=cpu"]
     assert main(["translate", *flags]) == 0
     right = known.right("test")[:4]
     assert out.getvalue().decode().splitlines() == right
@@ -222,9 +222,9 @@ def test_a_model_without_any_head_goes_its_known_way_in_every_command(
         vocabulary.parent.mkdir(exist_ok=True)
         for path in (vocabulary, vocabulary.with_suffix(".json")):
             path.write_bytes((known.bpe / path.name).read_bytes())
-    command("export", model=run, out=tmp_path / "out")
+    assert main(["export", str(run), "-o", str(tmp_path / "out")]) == 0
     for folder in (run, tmp_path / "out"):
-        assert translated(monkeypatch, capfdbinary, ["a", "b c"], "--model", folder) == ["k o p q"] * 2
+        assert translated(monkeypatch, capfdbinary, ["a", "b c"], folder) == ["k o p q"] * 2
     page = (tmp_path / "out/README.md").read_text(encoding="utf-8")
     for kind in ("encoder self-attention", "decoder self-attention", "cross-attention"):
         assert f"| {kind} | 0 | 0 | 0 of 6 |" in page

@@ -66,7 +66,7 @@ def test_every_line_is_translated_as_it_would_be_alone_and_in_its_place(
     experiment: Experiment, command: Command
 ) -> None:
     lines = [*SOURCE, "dogs see dogs .", "the river !", *reversed(SOURCE)]
-    status, out, said = command("\n".join(lines).encode(), "--model", experiment.pruned, "--batch-tokens", "25")
+    status, out, said = command("\n".join(lines).encode(), experiment.pruned, "--batch-tokens", "25")
     assert (status, said) == (0, "")
     assert out == [alone(experiment.pruned, line) for line in lines]
     assert len(set(out)) > 2
@@ -75,16 +75,16 @@ def test_every_line_is_translated_as_it_would_be_alone_and_in_its_place(
 def test_empty_and_blank_lines_stay_empty_and_no_input_gives_no_output(
     experiment: Experiment, command: Command
 ) -> None:
-    _, out, _ = command(f"\n \t \n{SOURCE[1]}\n\n".encode(), "--model", experiment.baseline)
+    _, out, _ = command(f"\n \t \n{SOURCE[1]}\n\n".encode(), experiment.baseline)
     assert [bool(line) for line in out] == [False, False, True, False]
-    assert command(b"", "--model", experiment.baseline)[1] == []
+    assert command(b"", experiment.baseline)[1] == []
 
 
 @pytest.mark.parametrize("odd", ["\u2028", "\x85", "\x0b", "\x0c", "\x1c", "\r", "\x00", "\U0001f600", "e\u0301"])
 def test_no_character_of_unicode_changes_the_number_of_lines(
     experiment: Experiment, command: Command, odd: str
 ) -> None:
-    status, out, said = command(f"the{odd}cat\n{odd}\nthe dog\n".encode(), "--model", experiment.baseline)
+    status, out, said = command(f"the{odd}cat\n{odd}\nthe dog\n".encode(), experiment.baseline)
     assert (status, said, len(out)) == (0, "", 3)
     assert out[2] == alone(experiment.baseline, "the dog")
 
@@ -141,9 +141,9 @@ def test_no_more_than_a_block_is_read_before_it_is_answered(experiment: Experime
 def test_a_model_with_gates_translates_as_the_model_pruned_from_it(experiment: Experiment, command: Command) -> None:
     given = "\n".join(SOURCE).encode()
     flags = ("--beam", "2", "--length-penalty", "0.7")
-    pruned = command(given, "--model", experiment.pruned)[1]
-    assert command(given, "--model", experiment.gates, *flags)[1] == pruned
-    assert command(given, "--model", experiment.baseline)[1] != pruned
+    pruned = command(given, experiment.pruned)[1]
+    assert command(given, experiment.gates, *flags)[1] == pruned
+    assert command(given, experiment.baseline)[1] != pruned
 
 
 def test_what_cannot_translate_says_why_in_one_sentence(
@@ -160,7 +160,7 @@ def test_what_cannot_translate_says_why_in_one_sentence(
         (stray, "has no source.model and target.model"),
         (wrong / "baseline/seed-1", "vocabularies of 60 and 60 subwords"),
     ):
-        status, out, said = command(b"the cat\n", "--model", folder)
+        status, out, said = command(b"the cat\n", folder)
         assert (status, out) == (1, [])
         assert reason in said
         assert said.count("\n") == 1
@@ -186,7 +186,7 @@ def test_translations_are_scored_against_references(experiment: Experiment, comm
 def test_a_reader_who_has_enough_ends_it_in_peace(experiment: Experiment) -> None:
     reading, writing = os.pipe()
     os.close(reading)
-    command = [sys.executable, "-m", "heads", "translate", "--model", str(experiment.baseline)]
+    command = [sys.executable, "-m", "heads", "translate", str(experiment.baseline)]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "workflow")}
     streams = {"input": b"the cat\n", "stdout": writing, "stderr": subprocess.PIPE}
     done = subprocess.run(command, **streams, env=environment, check=False, timeout=120)  # type: ignore[call-overload]
@@ -195,7 +195,7 @@ def test_a_reader_who_has_enough_ends_it_in_peace(experiment: Experiment) -> Non
 
 
 def test_a_full_disk_is_one_sentence(experiment: Experiment) -> None:
-    command = [sys.executable, "-m", "heads", "translate", "--model", str(experiment.baseline)]
+    command = [sys.executable, "-m", "heads", "translate", str(experiment.baseline)]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "workflow")}
     with Path("/dev/full").open("wb") as full:
         streams = {"input": b"the cat\n", "stdout": full, "stderr": subprocess.PIPE}
@@ -211,7 +211,7 @@ def test_who_stops_it_from_the_keyboard_sees_no_traceback(
         raise KeyboardInterrupt
 
     monkeypatch.setattr("heads.cli.translate.translated", stopped)
-    assert command(b"the cat\n", "--model", experiment.baseline) == (130, [], "stopped\n")
+    assert command(b"the cat\n", experiment.baseline) == (130, [], "stopped\n")
 
 
 @pytest.mark.parametrize("score", ["{}", "[]", '{"beam": 0, "length_penalty": 0.7}', '{"beam": "2"}', "7"])
@@ -220,11 +220,11 @@ def test_an_exported_model_with_a_damaged_score_asks_for_the_search(
 ) -> None:
     export(experiment.pruned, tmp_path / "mine")
     write_text(tmp_path / "mine/bleu.json", score)
-    status, out, said = command(b"the cat\n", "--model", tmp_path / "mine")
+    status, out, said = command(b"the cat\n", tmp_path / "mine")
     assert (status, out, said.count("\n")) == (1, [], 1)
     assert "bleu.json is damaged" in said and "--beam and --length-penalty" in said
     flags = ("--beam", "2", "--length-penalty", "0.7")
-    assert command(b"the cat\n", "--model", tmp_path / "mine", *flags)[:2] == (0, [alone(experiment.pruned, "the cat")])
+    assert command(b"the cat\n", tmp_path / "mine", *flags)[:2] == (0, [alone(experiment.pruned, "the cat")])
 
 
 @pytest.mark.parametrize("given", ["nan", "inf", "-1"])
@@ -232,7 +232,7 @@ def test_a_length_penalty_that_is_no_number_of_at_least_zero_is_refused(
     experiment: Experiment, command: Command, given: str
 ) -> None:
     with pytest.raises(SystemExit, match="2"):
-        command(b"the cat\n", "--model", experiment.pruned, f"--length-penalty={given}")
+        command(b"the cat\n", experiment.pruned, f"--length-penalty={given}")
 
 
 def test_a_model_with_gates_is_not_translated_with_when_its_table_lost_its_end(
@@ -242,6 +242,6 @@ def test_a_model_with_gates_is_not_translated_with_when_its_table_lost_its_end(
     folder = copy / experiment.gates.relative_to(experiment.gates.parents[3])
     text = (folder / "heads.tsv").read_bytes()
     (folder / "heads.tsv").write_bytes(text[: len(text) // 2])
-    status, out, said = command(b"a cat\n", "--model", folder, "--beam", "2", "--length-penalty", "0")
+    status, out, said = command(b"a cat\n", folder, "--beam", "2", "--length-penalty", "0")
     assert (status, out, said.count("\n")) == (1, [], 1)
     assert f"{folder}/heads.tsv" in said

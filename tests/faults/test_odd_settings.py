@@ -55,7 +55,7 @@ def test_a_model_without_any_head_is_pruned_and_translates(results: Path, undist
     assert status == 0, said
     assert {row["open"] for row in read_tsv(out / "heads.tsv")} == {"0"}
     write_text(tmp_path / "in.txt", "a bird sings\n")
-    words = ["translate", "--model", str(out), "--beam", "2", "--length-penalty", "0"]
+    words = ["translate", str(out), "--beam", "2", "--length-penalty", "0"]
     status, said = Command(words, tmp_path / "said.txt", given=tmp_path / "in.txt").end()
     assert status == 0, said
     assert len(read_lines(tmp_path / "in.out")) == 1
@@ -188,7 +188,7 @@ def test_a_line_of_ten_thousand_tokens_is_translated_in_parts(results: Path, und
     shutil.copytree(undisturbed, run)
     shutil.copytree(results / "tiny/bpe", tmp_path / "tiny/bpe")
     write_text(tmp_path / "in.txt", " ".join(["bird"] * 10_000) + "\na bird\n")
-    words = ["translate", "--model", str(run), "--beam", "1", "--length-penalty", "0"]
+    words = ["translate", str(run), "--beam", "1", "--length-penalty", "0"]
     status, said = Command(words, tmp_path / "said.txt", given=tmp_path / "in.txt").end()
     assert status == 0, said
     assert len(read_lines(tmp_path / "in.out")) == 2

@@ -186,6 +186,6 @@ def test_jobs_with_temporary_folders_of_their_own_meet_in_the_same_folder(tmp_pa
 def test_a_device_or_a_number_of_threads_that_there_is_not_is_one_sentence(
     flag: str, value: str, reason: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["translate", "--model", "nowhere", f"{flag}={value}"]) == 1
+    assert main(["translate", "nowhere", f"{flag}={value}"]) == 1
     said = capsys.readouterr().err
     assert said.startswith(f"error: {flag} {value} ") and reason in said and said.count("\n") == 1

@@ -81,7 +81,7 @@ def test_the_config_lists_heads_that_align_by_their_places_and_the_attention_is_
 ) -> None:
     """Of the second layer heads 2 and 1 align, best first, and head 0 moves behind them; of the first head 1."""
     rows = table(tmp_path / "rows.tsv", RATES)
-    told = ["--model", str(experiment.pruned), "--format", "ctranslate2", "--out", str(tmp_path / "out")]
+    told = [str(experiment.pruned), "--format", "ctranslate2", "-o", str(tmp_path / "out")]
     assert main(["export", *told, "--alignment", str(rows)]) == 0
     assert read_json(tmp_path / "out/config.json")["alignment_heads"] == [[1, 0], [0, 0], [1, 1]]
     known = ours(load_folder(experiment.pruned), experiment)

@@ -49,7 +49,7 @@ def translations(folder: Path) -> list[str]:
 def test_an_export_translates_the_same_when_everything_else_is_gone(experiment: Experiment, tmp_path: Path) -> None:
     expected = translations(experiment.pruned)
     out = tmp_path / "new" / "mine"
-    assert main(["export", "--model", str(experiment.pruned), "--out", str(out)]) == 0
+    assert main(["export", str(experiment.pruned), "-o", str(out)]) == 0
     shutil.rmtree(tmp_path / "results")
     moved = (tmp_path / "new").rename(tmp_path / "elsewhere") / "mine"
     assert {path.name for path in moved.iterdir()} == FILES
@@ -83,7 +83,7 @@ def test_the_page_counts_the_heads_left_and_names_score_origin_and_command(
     ):
         assert f"\n{line}\n" in f"\n{page}"
     origin = read_json(experiment.pruned / "model.json")["provenance"]
-    for text in ("BLEU 12.35 on 7 sentences", "nrefs:1|tok:13a", origin["commit"], "heads translate --model FOLDER <"):
+    for text in ("BLEU 12.35 on 7 sentences", "nrefs:1|tok:13a", origin["commit"], "heads translate FOLDER <"):
         assert text in page
 
 
@@ -157,7 +157,7 @@ def test_a_model_with_gates_whose_table_is_missing_or_cut_off_is_not_exported(
     table.unlink()
     if size is not None:
         table.write_bytes(whole[:size])
-    assert main(["export", "--model", str(experiment.gates), "--out", str(tmp_path / "out")]) == 1
+    assert main(["export", str(experiment.gates), "-o", str(tmp_path / "out")]) == 1
     said = capsys.readouterr().err
     assert said.startswith(f"error: {table}") and said.count("\n") == 1
     assert not (tmp_path / "out").exists()

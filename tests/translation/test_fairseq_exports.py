@@ -72,7 +72,7 @@ def test_transformers_reads_it_again_with_our_probabilities_and_finds_our_transl
     imported: tuple[str, Path], tmp_path: Path
 ) -> None:
     family, folder = imported
-    assert main(["export", "--model", str(folder), "--format", "huggingface", "--out", str(tmp_path / "back")]) == 0
+    assert main(["export", str(folder), "--format", "huggingface", "-o", str(tmp_path / "back")]) == 0
     theirs = CLASSES[family].from_pretrained(tmp_path / "back").eval()
     model = load_folder(folder)
     source, _ = load_vocabularies(folder, model)

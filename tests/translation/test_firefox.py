@@ -161,7 +161,7 @@ def test_a_pair_that_neither_the_package_nor_the_cache_has_says_what_to_run_or_t
     with pytest.raises(UserError) as told:
         place_of(name)
     said = str(told.value)
-    assert said.startswith(f'{name} is not on this machine: run "python -m heads import --pretrained {name}" once ')
+    assert said.startswith(f'{name} is not on this machine: run "heads import {name}" once ')
     assert 'pip install "heads[firefox]"' in said and said.endswith(f"into {tmp_path / 'heads' / name}, unpacked.")
 
 

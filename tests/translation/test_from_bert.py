@@ -325,12 +325,12 @@ def test_a_damaged_vocabulary_is_refused(tmp_path: Path) -> None:
 
 def test_both_commands_take_a_bert(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     made(tmp_path / "theirs", {"id2label": {0: "LABEL_0", 1: "LABEL_1"}})
-    given = ["import", "--pretrained", str(tmp_path / "theirs"), "--output", str(tmp_path / "ours")]
+    given = ["import", str(tmp_path / "theirs"), "-o", str(tmp_path / "ours")]
     main([*given, "--labels", "no", "yes"])
     assert "The model came without" not in capsys.readouterr().err
-    main(["export", "--model", str(tmp_path / "ours"), "--out", str(tmp_path / "back"), "--format", "huggingface"])
+    main(["export", str(tmp_path / "ours"), "-o", str(tmp_path / "back"), "--format", "huggingface"])
     assert "differs from ours by at most" in capsys.readouterr().err
     assert read_json(tmp_path / "back/config.json")["id2label"] == {"0": "no", "1": "yes"}
-    assert main(["export", "--model", str(tmp_path / "ours"), "--out", str(tmp_path / "copy")]) == 1
+    assert main(["export", str(tmp_path / "ours"), "-o", str(tmp_path / "copy")]) == 1
     assert "is an exported model already: copy the folder." in capsys.readouterr().err
     assert np.isfinite(logits_of(load_classifier(tmp_path / "ours"), opened(tmp_path / "ours/source.model"))).all()

@@ -239,7 +239,7 @@ def test_a_language_that_is_missing_or_not_known_is_one_sentence_that_lists_some
 ) -> None:
     family, flags, sentence = BAD[fault]
     told = ["--source-language", "eng_Latn", "--target-language", "deu_Latn"] if fault == "a prefix" else []
-    command = ["import", "--pretrained", str(good[family]), "--output", str(tmp_path / "out/ours"), *flags, *told]
+    command = ["import", str(good[family]), "-o", str(tmp_path / "out/ours"), *flags, *told]
     assert main(command) == 1
     said = capfd.readouterr().err
     assert said.startswith("error: ") and said.count("\n") == 1 and sentence in said
@@ -299,10 +299,10 @@ def test_by_two_commands_an_imported_model_translates_lines_as_transformers_does
     source, target = LANGUAGES[family]
     flags = ["--source-language", source, "--target-language", target] if source else []
     out = tmp_path / "ours"
-    assert main(["import", "--pretrained", str(good[family]), "--output", str(out), *flags]) == 0
+    assert main(["import", str(good[family]), "-o", str(out), *flags]) == 0
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO("\n".join(TEXTS).encode())))
     capfd.readouterr()
-    assert main(["translate", "--model", str(out), "--beam", "1", "--length-penalty", "0"]) == 0
+    assert main(["translate", str(out), "--beam", "1", "--length-penalty", "0"]) == 0
     found = capfd.readouterr().out.splitlines()
     theirs = CLASSES[family].from_pretrained(good[family]).eval()
     known = [vocabulary_of(out / f"{side}.model") for side in ("source", "target")]

@@ -251,7 +251,7 @@ def test_a_folder_that_is_no_marian_model_is_one_sentence_and_leaves_nothing(
     name, spoil, sentence = BAD[fault]
     folder, path = spoilt(good, tmp_path, name)
     spoil(path)
-    assert main(["import", "--pretrained", str(folder), "--output", str(tmp_path / "out/ours")]) == 1
+    assert main(["import", str(folder), "-o", str(tmp_path / "out/ours")]) == 1
     said = capfd.readouterr().err
     assert said.startswith("error: ") and said.count("\n") == 1 and sentence in said
     assert not (tmp_path / "out").exists() or [*(tmp_path / "out").iterdir()] == []
@@ -266,7 +266,7 @@ def test_a_folder_that_is_there_already_is_not_written_over(good: Path, tmp_path
 def test_where_a_model_is_from_and_its_licence_go_along_into_exports(
     good: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["import", "--pretrained", str(good), "--output", str(tmp_path / "ours")]) == 0
+    assert main(["import", str(good), "-o", str(tmp_path / "ours")]) == 0
     export(tmp_path / "ours", tmp_path / "faster", "ctranslate2")
     for name in ("ours", "faster"):
         page = (tmp_path / name / "README.md").read_text(encoding="utf-8")
@@ -288,7 +288,7 @@ def test_a_model_of_others_translates_and_is_exported_as_it_stands(
     good: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     given, said = "".join(f"{line}\n" for line in SENTENCES["source"]).encode(), []
-    export_it = ["export", str(good), "--out", str(tmp_path / "out")]
+    export_it = ["export", str(good), "-o", str(tmp_path / "out")]
     assert main([*export_it, "--format", "huggingface"]) == 0
     assert main(export_it) == 1 and "heads import makes it so; else give --format." in capfd.readouterr().err
     import_model(str(good), tmp_path / "ours")
@@ -369,7 +369,7 @@ def test_a_name_on_the_hub_is_fetched_file_by_file_and_without_a_network_told_wh
         (tmp_path / "site/Some-Lab/opus-mt-en-de/resolve/main/source.spm").unlink()
         assert folder_of(name, hub) == folder == tmp_path / "cache/heads/hub" / name
         assert format_of(name.as_posix())[1] == folder  # as planning finds it
-        assert main(["import", "--pretrained", name.as_posix()]) == 0
+        assert main(["import", name.as_posix()]) == 0
         assert capsys.readouterr().out.strip() == str(folder)
         shutil.rmtree(folder)
         with pytest.raises(UserError, match=r"fetch config\.json, vocab\.json.*answers 404"):

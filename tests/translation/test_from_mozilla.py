@@ -147,7 +147,7 @@ def test_a_server_that_says_something_else_or_nothing_is_told(mozilla: Mozilla, 
     with pytest.raises(UserError, match="answers otherwise than it did"):
         place_with_network(NAME, f"{mozilla.url}/v1")
     said = (
-        r"^firefox/en-de is not on this machine: run .*--pretrained firefox/en-de\" once .*127\.0\.0\.1:1/v1/ cannot be"
+        r"^firefox/en-de is not on this machine: run .*heads import firefox/en-de\" once .*127\.0\.0\.1:1/v1/ cannot be"
     )
     with pytest.raises(UserError, match=said):
         place_with_network(NAME, "http://127.0.0.1:1/v1")
@@ -159,9 +159,7 @@ def test_planning_asks_no_network_and_says_what_to_run_first(cache: Path, monkey
     parts = {name: [{"distilled_by": NAME, "sentences": 3}] for name in ("train", "dev", "test")}
     cleaning = {"max_words": 9, "max_length_ratio": 2.0}
     plan = Distillations({"mine": {"kind": "files", "source": "en", "target": "de", "cleaning": cleaning, **parts}})
-    with pytest.raises(
-        UserError, match=r"^distilled_by: firefox/en-de is not on this machine: run .python -m heads import"
-    ):
+    with pytest.raises(UserError, match=r"^distilled_by: firefox/en-de is not on this machine: run .heads import"):
         plan.files_of_model("firefox-en-de")
     (cache / "en-de").mkdir(parents=True)
     assert place_of(NAME) == cache / "en-de"

@@ -176,7 +176,7 @@ def test_transformers_gives_every_subword_our_probability_and_finds_our_translat
 
 @torch.inference_mode()
 def test_an_imported_model_goes_back_to_transformers_with_its_tokeniser(imported: Path, tmp_path: Path) -> None:
-    assert main(["export", "--model", str(imported), "--format", "huggingface", "--out", str(tmp_path / "back")]) == 0
+    assert main(["export", str(imported), "--format", "huggingface", "-o", str(tmp_path / "back")]) == 0
     theirs = transformers.MarianMTModel.from_pretrained(tmp_path / "back").eval()
     tokeniser = transformers.MarianTokenizer.from_pretrained(tmp_path / "back")
     model = load_folder(imported)

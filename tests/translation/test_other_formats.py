@@ -160,7 +160,7 @@ def test_the_script_beside_the_graphs_translates_a_text_without_this_project(
     experiment: Experiment, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
-    assert main(["export", "--model", str(experiment.pruned), "--format", "onnx", "--out", str(out)]) == 0
+    assert main(["export", str(experiment.pruned), "--format", "onnx", "-o", str(out)]) == 0
     told = subprocess.run(
         [sys.executable, "-I", out / "translate.py", "--beam", "4", "--length-penalty", "0.6"],
         input="".join(f"{line}\n" for line in SOURCE),
@@ -228,7 +228,7 @@ def test_differences_are_the_largest_over_all_subwords_and_a_number_that_is_none
 def test_flags_that_mean_nothing_are_refused(
     flags: list[str], sentence: str, experiment: Experiment, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["export", "--model", str(experiment.pruned), "--out", str(tmp_path / "out"), *flags]) == 1
+    assert main(["export", str(experiment.pruned), "-o", str(tmp_path / "out"), *flags]) == 1
     assert sentence in capfd.readouterr().err
 
 
@@ -237,7 +237,7 @@ def test_sentences_without_a_word_are_refused_and_long_ones_are_held_against_our
 ) -> None:
     write_lines(tmp_path / "blank.txt", ["", ""])
     write_lines(tmp_path / "long.txt", ["the cat " * 1000])
-    given = ["export", "--model", str(experiment.pruned), "--format", "ctranslate2", "--out", str(tmp_path / "out")]
+    given = ["export", str(experiment.pruned), "--format", "ctranslate2", "-o", str(tmp_path / "out")]
     assert main([*given, "--sentences", str(tmp_path / "blank.txt")]) == 1
     assert "there is no word in the sentences" in capfd.readouterr().err and not (tmp_path / "out").exists()
     assert main([*given, "--sentences", str(tmp_path / "long.txt")]) == 0

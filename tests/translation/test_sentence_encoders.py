@@ -101,9 +101,9 @@ def test_automodel_reads_it_with_zeros_for_heads_that_were_cut_out(
 def test_the_graph_has_no_matrices_of_heads_that_were_cut_out_and_its_readme_runs(
     imported: tuple[Path, Any, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    main(["export", "--model", str(imported[0]), "--format", "onnx", "--out", str(tmp_path / "whole")])
+    main(["export", str(imported[0]), "--format", "onnx", "-o", str(tmp_path / "whole")])
     folder, out = pruned(imported[0]), tmp_path / "small"
-    main(["export", "--model", str(folder), "--format", "onnx", "--out", str(out)])
+    main(["export", str(folder), "--format", "onnx", "-o", str(out)])
     assert "in a part of a vector of length 1; its README.md says" in capsys.readouterr().err
     # Four of six heads, each of four maps of 12 x 6 numbers and biases of 6 for three of them.
     weights = [sum(np.prod(one.dims) for one in onnx.load(tmp_path / name / "encoder.onnx").graph.initializer) for name

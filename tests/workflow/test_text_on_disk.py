@@ -137,7 +137,7 @@ def test_a_model_that_is_no_folder_is_fetched_before_anything_is_planned() -> No
     languages = ["SOURCE_LANGUAGE=eng_Latn", "TARGET_LANGUAGE=deu_Latn"]
     command = ["make", "pretrained", "MODEL=Some-Lab/opus-mt-de-en", "TEXT=texts", *languages, "-n"]
     said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=60).stdout
-    fetched, planned = said.index('import --pretrained "Some-Lab/opus-mt-de-en"'), said.index("heads progress")
+    fetched, planned = said.index('import "Some-Lab/opus-mt-de-en"'), said.index("heads progress")
     assert said.index('test -d "Some-Lab/opus-mt-de-en" ||') < fetched < planned
     assert "source_language: eng_Latn, target_language: deu_Latn" in said[planned:]
 

@@ -195,8 +195,8 @@ def test_the_other_tables_have_a_row_for_all_that_was_measured(tiny_run: Path) -
 
 
 # Models of others: tests/cli/test_imported_commands.py, tests/translation/test_from_fairseq.py, tests/one_model.
-OF_OTHERS = ("opus", "--pretrained", "heads prune")
-README_RUNS = [line for line in LINES if line.startswith("python -m heads") and not any(w in line for w in OF_OTHERS)]
+OF_OTHERS = ("opus", "heads import", "firefox", "small")
+README_RUNS = [line for line in LINES if line.startswith("heads ") and not any(w in line for w in OF_OTHERS)]
 
 
 def test_what_the_readme_does_with_a_finished_model_can_be_done(tiny_run: Path, tmp_path: Path) -> None:
@@ -223,7 +223,7 @@ def test_what_the_readme_does_with_a_finished_model_can_be_done(tiny_run: Path, 
     assert kept == read_tsv(tiny_run / "results/tables/table_pruning.tsv")
 
 
-LAST = "python -m heads translate --model my-model < source.txt"
+LAST = "heads translate my-model < source.txt"
 
 
 def test_every_file_that_the_readme_offers_of_the_demo_was_made_here_too(tiny_run: Path) -> None:

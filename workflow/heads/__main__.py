@@ -73,11 +73,8 @@ def run(words: list[str]) -> int:
     )
     parser.add_argument("stage", choices=stages, metavar="COMMAND", help="its own flags: COMMAND --help")
     stage = parser.parse_args(words[:1]).stage
-    module = imported(stage)
-    plain = argparse.RawDescriptionHelpFormatter
-    stage_parser = argparse.ArgumentParser(prog=f"{program} {stage}", description=module.__doc__, formatter_class=plain)
-    module.add_arguments(stage_parser)
-    given = stage_parser.parse_args(words[1:])
+    module, own = command(stage, program)
+    given = own.parse_args(words[1:])
     try:
         device = module.run(given)
         sys.stdout.flush()
@@ -91,6 +88,15 @@ def run(words: list[str]) -> int:
         had = {name: getattr(given, name, None) for name in ("seed", "threads", "processes")}
         print(record(device=device, **had), file=sys.stderr)
     return 0
+
+
+def command(stage: str, program: str) -> tuple[ModuleType, argparse.ArgumentParser]:
+    """The module of a stage, and the parser of its flags."""
+    module = imported(stage)
+    plain = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(prog=f"{program} {stage}", description=module.__doc__, formatter_class=plain)
+    module.add_arguments(parser)
+    return module, parser
 
 
 def _commands() -> str:

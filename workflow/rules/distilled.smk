@@ -22,7 +22,7 @@ rule model_of_others:
     params:
         pretrained=lambda w: DISTILLATIONS.models[w.model],
     shell:
-        "python -m heads import --pretrained {params.pretrained:q} --output {output:q} > {log:q} 2>&1"
+        "python -m heads import {params.pretrained:q} --output {output:q} > {log:q} 2>&1"
 
 
 rule distilled:

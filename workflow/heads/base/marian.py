@@ -45,7 +45,7 @@ def heads_of(folder: Path) -> dict[str, tuple[int, int]]:
 
 def by_import(name: str) -> str:
     """How a model of the hub comes to this machine, where there is a network."""
-    return f'where there is a network run "python -m heads import --pretrained {name}" once'
+    return f'where there is a network run "heads import {name}" once'
 
 
 def not_there(folder: Path) -> str:

@@ -65,7 +65,7 @@ def cache_of_hub(name: str) -> Path | None:
 def not_there(name: str) -> str:
     """What to say of a pair that is not on this machine."""
     return (
-        f'{name} is not on this machine: run "python -m heads import --pretrained {name}" once where '
+        f'{name} is not on this machine: run "heads import {name}" once where '
         'there is a network, or pip install "heads[firefox]" for en-pt and pt-en, or put its files from '
         f"https://mozilla.github.io/translations/firefox-models/ into {cache_of(name)}, unpacked."
     )

@@ -38,11 +38,9 @@ def add_device_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_model_argument(parser: argparse.ArgumentParser) -> None:
-    """The model that a person names, as a word or behind `--model`, and how it is called where it has languages."""
-    parser.set_defaults(model="")
+    """The model that a person names, and its languages where it has several."""
     what = "a run, an exported folder, one of transformers or Marian, a name on the hub, or firefox/en-pt"
-    parser.add_argument("model", nargs="?", default=argparse.SUPPRESS, help=what)
-    parser.add_argument("--model", default=argparse.SUPPRESS, help="the same")
+    parser.add_argument("model", help=what)
     add_language_arguments(parser)
 
 

@@ -1,6 +1,6 @@
 """Export a trained model to a folder that needs nothing else of the experiment: ours, CTranslate2's or ONNX.
 
-heads export results/demo/pruned/all/lam-0.1/seed-1 --format ctranslate2 --out small
+heads export results/demo/pruned/all/lam-0.1/seed-1 --format ctranslate2 -o small
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from heads.translation.to_ctranslate2 import QUANTIZATIONS
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Flags of `python -m heads export`."""
+    """Flags of `heads export`."""
     add_model_argument(parser)
-    parser.add_argument("--out", type=Path, required=True, help="folder to make")
+    parser.add_argument("-o", "--output", type=Path, required=True, help="folder to make")
     parser.add_argument(
         "--format", choices=FORMATS, default=FORMATS[0], help="who is to read it; default: folder, ours"
     )
@@ -53,12 +53,12 @@ def run(arguments: argparse.Namespace) -> None:
         if form == "folder" and folder != Path(arguments.model):
             raise UserError(f"{arguments.model} is not of this project: heads import makes it so; else give --format.")
         shape = shape_of(folder)
-        difference = export_any(folder, arguments.out, form, **options)
+        difference = export_any(folder, arguments.output, form, **options)
     if shape.alone and difference is None:
-        print(f"{arguments.out}: README.md in it says what it is", file=sys.stderr)
+        print(f"{arguments.output}: README.md in it says what it is", file=sys.stderr)
     elif difference is None:
-        print(f"python -m heads translate --model {arguments.out} < source.txt", file=sys.stderr)
+        print(f"heads translate {arguments.output} < source.txt", file=sys.stderr)
     else:
         of = "in a part of a vector of length 1" if shape.embeds else "nats a subword"
-        farthest = f"{arguments.out} differs from ours by at most {difference:.1e} {of}"
+        farthest = f"{arguments.output} differs from ours by at most {difference:.1e} {of}"
         print(f"{farthest}; its README.md says how to use it", file=sys.stderr)

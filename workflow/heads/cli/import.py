@@ -1,6 +1,6 @@
 """Make a model of others, such as Firefox's, OPUS-MT's or a BERT, into a folder that can be pruned.
 
-heads import --pretrained firefox/en-pt --output my-model
+heads import firefox/en-pt -o my-model
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from heads.translation.opening import fetched, import_any
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Flags of `python -m heads import`."""
+    """Flags of `heads import`."""
     parser.add_argument(
-        "--pretrained",
-        type=Path,
-        required=True,
+        "model",
         help="a folder (Marian, save_pretrained), a name on the hub, or a pair of Firefox's such as firefox/en-de",
     )
-    parser.add_argument("--output", type=Path, help="folder to make; without it a model with a name is fetched alone")
+    parser.add_argument(
+        "-o", "--output", type=Path, help="folder to make; without it a model with a name is fetched alone"
+    )
     add_language_arguments(parser)
     parser.add_argument(
         "--labels", nargs="+", default=(), help="of a BERT, in the order of its classifier, where it does not name them"
@@ -32,9 +32,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Write the folder and say how to use it, or fetch what it would be made of."""
     if arguments.output is None:
-        print(fetched(arguments.pretrained.as_posix()))
+        print(fetched(arguments.model))
         return
     options = (arguments.prefix, arguments.labels, languages_of(arguments))
-    task = import_any(arguments.pretrained.as_posix(), arguments.output, *options)
+    task = import_any(arguments.model, arguments.output, *options)
     if task == TRANSLATION:
-        print(f"python -m heads translate --model {arguments.output} < source.txt", file=sys.stderr)
+        print(f"heads translate {arguments.output} < source.txt", file=sys.stderr)

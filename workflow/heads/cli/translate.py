@@ -24,7 +24,7 @@ BLOCK_LINES = 1000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Flags of `python -m heads translate`."""
+    """Flags of `heads translate`."""
     add_model_argument(parser)
     parser.add_argument("--references", type=Path, help="score the translations against these lines, at the end")
     parser.add_argument("--beam", type=count, help="width of the beam; 1 is greedy (default: as the model was scored)")

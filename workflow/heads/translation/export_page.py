@@ -66,7 +66,7 @@ def use_of(
     code = f"the code that trained the model, commit `{origin['commit']}`{changed}, with {versions}"
     if form == "folder":
         known = "" if score or about else " --beam {} --length-penalty {}".format(*SEARCH)
-        return f"""    python -m heads translate --model FOLDER{known} < source.txt > translations.txt
+        return f"""    heads translate FOLDER{known} < source.txt > translations.txt
 
 FOLDER is this one, and `model.json` lists the heads that are left. The command is there once `pip install .` was run in
 {code}."""
