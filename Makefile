@@ -1,4 +1,4 @@
-# Two commands: `make demo` runs the whole story on two cores, `make test` guards it. Both set up .venv by themselves.
+# Two commands: `make demo` runs the default experiment on two cores, `make test` all tests. Both set up .venv first.
 PYTHON ?= python3
 CORES ?= 2
 PAIR ?= en-ru
@@ -9,15 +9,15 @@ BIN := .venv/bin
 demo: .venv/run-installed
 	@$(BIN)/python -m heads progress --cores $(CORES)
 
-# The same models and more of them: from scratch, at given numbers of heads, chosen by other means.
+# The same and more models: from scratch, with given numbers of heads, and with heads chosen by other methods.
 demo-full: .venv/run-installed
 	@$(BIN)/python -m heads progress --cores $(CORES) -- --configfile config/demo-full.yaml
 
-# The other half of Michel et al.: a small model that classifies pairs of sentences, which the grammar writes.
+# The other half of Michel et al.: a small model that classifies pairs of sentences that the grammar writes.
 nli: .venv/run-installed
 	@$(BIN)/python -m heads progress --cores $(CORES) -- --config 'run=[nli]'
 
-# Text and trees on disk, laid over a corpus of config.yaml; all but FOLDER is looked for from there.
+# Text and trees on disk, which override a corpus of config.yaml; all other paths are relative to FOLDER.
 comma := ,
 SOURCE = $(firstword $(subst -, ,$(PAIR)))
 TARGET = $(lastword $(subst -, ,$(PAIR)))
@@ -32,15 +32,15 @@ multi30k: .venv/run-installed
 	@$(BIN)/python -m heads progress --cores $(CORES) -- --config 'run=[multi30k]' \
 	  'corpora={multi30k: {$(ON_DISK)}}'
 
-# News Commentary, downloaded; or text of your own, {train,dev,test}.{en,ru}.gz in FOLDER. With PAIR=en-de to German.
+# News Commentary, downloaded; or your own text, {train,dev,test}.{en,ru}.gz in FOLDER. PAIR=en-de is for German.
 SPLITS = $(foreach split,train dev test,$(split): $(call PART,$(split)),)
 
-# Nearly all else waits for the baseline, which at this size gains by a second core.
+# Nearly all other jobs wait for the baseline, which at this size is faster with a second core.
 news: .venv/run-installed
 	@$(BIN)/python -m heads progress --cores $(CORES) -- --set-threads baseline=2 --config 'run=[news-$(PAIR)]' \
 	  'corpora={news-$(PAIR): {$(if $(FOLDER),$(SPLITS)) $(ON_DISK)}}'
 
-# A model of others, a folder as transformers' save_pretrained writes it or a name on the hub, fetched once, on
+# An external model, a folder from transformers' save_pretrained or a name on the hub, fetched once, on
 # {train,dev,test}.{en,de}.gz in the folder TEXT.
 KEEPS = $(if $(KEEP),sweep: {budgets: {all: [$(KEEP)]}}$(comma))
 PARSED = $(if $(PARSER_TREES),roles: {trees: [gold$(comma) own]}$(comma))
@@ -55,16 +55,16 @@ pretrained: .venv/run-installed
 	  'corpora={pretrained: {source: $(SOURCE), target: $(TARGET), $(SPLITS) $(ON_DISK)}}' \
 	  'experiments={pretrained: {$(KEEPS) $(PARSED) baseline: {pretrained: "$(MODEL)", prefix: "$(PREFIX)", $(LANGUAGES)}}}'
 
-# The translator in Firefox, from the package that is installed with it, trained on with its own translations: of the text
-# SOURCE, or else of the documentation of Python packages. TEXT has {dev,test}.{en,pt}.gz, with references; then it is done at
-# length, with six and six lambdas and two seeds.
+# The translator in Firefox, from the package that is installed with it, fine-tuned on its own translations of the text
+# SOURCE, or else of the documentation of Python packages. With {dev,test}.{en,pt}.gz, with references, in TEXT, the
+# experiment is larger: six and six lambdas and two seeds.
 TEXTS = [{source: "$(TEXT)/$(1).$(firstword $(subst -, ,$(PAIR))).gz", target: "$(TEXT)/$(1).$(lastword $(subst -, ,$(PAIR))).gz"}]
 SOURCE_pt-en = results/corpora/firefox-en-pt/train.target.txt
 READ = $(or $(SOURCE),$(SOURCE_$(PAIR)))
 DISTILLED = $(if $(SOURCE)$(SENTENCES),train: [{distilled_by: "firefox/$(PAIR)"$(comma) \
   sentences: $(or $(SENTENCES),$(MANY))$(if $(READ),$(comma) source: "$(READ)")}]$(comma))
 
-# The same with self-attention grown into its decoder, and models that learn its translations from nothing: both on more of them.
+# The same with self-attention grown into its decoder, and models trained on its translations from scratch: on more text.
 FIREFOX = firefox firefox-grown firefox-scratch
 $(FIREFOX): PAIR = en-pt
 $(FIREFOX): SOURCE =
@@ -77,9 +77,9 @@ $(FIREFOX): .venv/run-installed
 	@$(BIN)/python -m heads progress --cores $(CORES) -- $(AT_LENGTH) --config 'run=[$@-$(PAIR)]' \
 	  'corpora={$(CORPUS)-$(PAIR): {$(DISTILLED) $(if $(TREES),trees: "$(TREES)"$(comma)) $(if $(TEXT),dev: $(call TEXTS,dev)$(comma) test: $(call TEXTS,test))}}'
 
-# MiniLM, a pretrained BERT of 72 heads, from the package that is installed with it: fine-tuned and pruned on the grammar's pairs;
-# on SICK's, with {train,dev,test}.tsv.gz in the folder TEXT, or with TASK=grammar-sick on the grammar's and tested on SICK's too;
-# or on those of another task by its name, such as TASK=mnli.
+# MiniLM, a pretrained BERT of 72 heads, from the package that is installed with it: fine-tuned and pruned on the
+# grammar's pairs; on SICK's, with {train,dev,test}.tsv.gz in the folder TEXT; with TASK=grammar-sick on the grammar's,
+# and tested on SICK's too; or on those of another task by name, such as TASK=mnli.
 TASK = $(if $(TEXT),sick)
 TSV = $(2): [{table: "$(TEXT)/$(1).tsv.gz"}]
 OF_TEXT = $(if $(TEXT),columns: {label: entailment_judgment}$(comma) $(1)$(comma)) $(if $(TREES),trees: "$(TREES)")
@@ -89,7 +89,7 @@ bert: .venv/run-installed
 	@$(BIN)/python -m heads progress --cores $(CORES) -- --config 'run=[minilm$(if $(TASK),-$(TASK))]' \
 	  'corpora={sick: {$(SICK)}, grammar-sick: {$(call OF_TEXT,$(call TSV,test,out_of_domain))}}'
 
-# Both at once: the checks take one core for a while, the tests do not always have work for all.
+# Both in parallel: the checks take one core for a while, and the tests do not always keep all cores busy.
 test: .venv/test-installed
 	@$(MAKE) --no-print-directory -j 2 checks tests
 
@@ -100,7 +100,7 @@ checks: .venv/test-installed
 	$(BIN)/mypy
 	$(BIN)/snakemake --lint
 
-# What one runs before each commit: all checks, and the tests of rooms in which nothing is trained.
+# To run before each commit: all checks, and the tests of packages that train nothing.
 QUICK := base config formats model syntax text test_house.py test_cited_numbers.py
 check: .venv/test-installed
 	@$(MAKE) --no-print-directory -j 2 checks quick
@@ -116,11 +116,11 @@ format: .venv/test-installed
 	$(BIN)/ruff check --fix .
 	$(BIN)/snakefmt Snakefile workflow/Snakefile workflow/rules
 
-# What is written from the models of settings: defaults in config.yaml, and the schema that editors read.
+# Files generated from the models of settings: defaults in config.yaml, and the schema that editors read.
 settings: .venv/run-installed
 	$(BIN)/python -m heads.config.written
 
-# The package itself is installed as it stands here, so that the command of any job can be pasted: python -m heads STAGE.
+# The package itself is installed as editable, so that the command of any job can be pasted: python -m heads STAGE.
 .venv/run-installed: envs/requirements.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12")'
 	$(PYTHON) -m venv .venv

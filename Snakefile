@@ -1,6 +1,6 @@
-# `snakemake` in this folder: the workflow is workflow/Snakefile, its settings are config.yaml.
+# For running `snakemake` in this folder: the workflow is workflow/Snakefile, its settings are config.yaml.
 include: "workflow/Snakefile"
 
 
-# What is included sets no default target.
+# An included file sets no default target.
 workflow.default_target = "all"

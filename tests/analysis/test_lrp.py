@@ -336,7 +336,7 @@ def test_the_command_writes_the_table_of_the_generated_batches_and_tells_what_is
     settings = "{sentences: 2, batch_tokens: 7, stabiliser: 0.000000001, rules: [attnlrp, plain]}"
     run_command(tmp_path, model, pairs, settings)
     expected, _ = relevance_rows(model, [generated(model, random_batch([(3, 4), (2, 2)]))], SETTINGS)
-    assert capsys.readouterr().err == "1 pairs left out: more than 7 subwords, which is lrp.batch_tokens\n"
+    assert capsys.readouterr().err == "1 pairs left out: more than 7 subwords (lrp.batch_tokens)\n"
     found = [row for row in read_tsv(tmp_path / "lrp.tsv") if row["rule"] == "plain"]
     kept = read_tsv(tmp_path / "kept.tsv")
     assert {row["rule"] for row in kept} == {"attnlrp", "plain"}

@@ -112,7 +112,7 @@ def test_the_walk_of_all_steps_equals_a_plain_walk_of_each(
 
 def test_the_rule_of_the_released_code_knows_no_recurrent_decoder_and_says_so() -> None:
     model = random_model(pre_norm=True, live=RECURRENT)
-    with pytest.raises(UserError, match=r"knows no recurrent decoder: leave it out of lrp\.rules\.$"):
+    with pytest.raises(UserError, match=r"does not support recurrent decoders: remove it from lrp\.rules\.$"):
         head_relevance(model, random_batch([(3, 4)]), rule_of("voita-2019", 1e-13))
 
 

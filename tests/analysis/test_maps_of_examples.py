@@ -155,7 +155,7 @@ def test_trees_come_sentence_by_sentence_and_those_of_another_text_are_told(
 
 def test_what_the_command_lacks_is_said_in_one_sentence(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert made(folder, labels=False) == 1
-    assert "is of a model that classifies: give --labels" in capsys.readouterr().err
+    assert "classifies: give the labels of its examples with --labels" in capsys.readouterr().err
     write_lines(folder / "dev.target.txt", read_lines(folder / "dev.target.txt")[1:])
     assert made(folder) == 1
     assert "has 13 examples and" in capsys.readouterr().err

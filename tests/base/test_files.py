@@ -103,11 +103,11 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     ("name", "content", "sentence"),
     [
         ("latin.txt", "na\u00efve\n".encode("latin-1"), r"latin\.txt is not UTF-8 .*: convert it to UTF-8\.$"),
-        ("plain.gz", b"no archive\n", r"plain\.gz cannot be read .*: give a whole file of text"),
+        ("plain.gz", b"no archive\n", r"plain\.gz cannot be read .*: give an intact text file"),
         (
             "cut.gz",
             gzip.compress(b"a line\n" * 99, mtime=0)[:-9],
-            r"cut\.gz cannot be read .*: give a whole file of text",
+            r"cut\.gz cannot be read .*: give an intact text file",
         ),
         ("spoilt.gz", gzip.compress(b"", mtime=0)[:10] + b"\x07" * 9, r"spoilt\.gz cannot be read"),
     ],
@@ -210,6 +210,6 @@ def test_settings_are_given_as_json_or_in_a_file_of_yaml_and_are_the_same(tmp_pa
 
 @pytest.mark.parametrize("word", ['{"training": {', "{training: 1}", '{"a": 1} {"b": 2}'])
 def test_settings_that_are_half_of_json_are_refused_in_one_sentence(word: str) -> None:
-    said = rf"^{re.escape(word)} is not valid JSON .*: put it right, or name a YAML file\.$"
+    said = rf"^{re.escape(word)} is not valid JSON .*: correct it, or name a YAML file\.$"
     with pytest.raises(UserError, match=said):
         settings_given(word)

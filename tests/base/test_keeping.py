@@ -214,7 +214,7 @@ def test_without_results_it_is_refused_in_one_sentence_and_nothing_is_written(
     made: dict[str, Job], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for experiment, jobs, words in (("c", made, "No table"), ("a", {}, "No job")):
-        with pytest.raises(UserError, match=rf"^{words} .* of {experiment} here: snakemake --config .* first\.$"):
+        with pytest.raises(UserError, match=rf"^{words} .* of {experiment} here: run snakemake --config .* first\.$"):
             keep(experiment, jobs, tmp_path / "kept")
     for path in Path("results/figures").rglob("*.png"):
         path.unlink()

@@ -175,7 +175,7 @@ def test_an_error_is_told_whole_and_without_what_an_earlier_run_said(
     results: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     of_snakemake(results.parent, monkeypatch, "rule a:\n output: 'a'\n shell: 'echo the reason >&2; exit 7'\n")
-    with pytest.raises(UserError, match=r"status 1; all it said is in \S+snakemake\.txt") as told:
+    with pytest.raises(UserError, match=r"status 1; its output is in \S+snakemake\.txt") as told:
         follow(["--cores", "1"])
     assert "Error in rule a" in str(told.value) and "\nthe reason\n" in str(told.value)
     of_snakemake(
@@ -306,7 +306,7 @@ def test_a_table_says_at_its_end_whether_a_score_is_fidelity(
     show(results / "tables/table_pruning.tsv")
     head, *told = capsys.readouterr().out.splitlines()
     assert [line.rpartition("  ")[2].strip() for line in told[:2]] == [*against] and head.endswith("against")
-    said = ["BLEU against the unpruned model is fidelity: how much is as it wrote, not how good."]
+    said = ["BLEU against the unpruned model is fidelity: how close to its output, not how good."]
     assert told[3:] == (said if "unpruned model" in against else [])
 
 

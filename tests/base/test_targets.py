@@ -114,7 +114,7 @@ def test_what_lies_near_a_target_is_one_with_a_text_of_its_own_or_refused(spoilt
     if is_target(text):
         assert str(Target.parse(text)) == text
     else:
-        with pytest.raises(UserError, match=r"is no target: write lam-0\.05"):
+        with pytest.raises(UserError, match=r"is not a target: write lam-0\.05"):
             Target.parse(text)
 
 
@@ -123,7 +123,7 @@ def test_a_target_is_of_gates_or_by_a_criterion_and_wildcards_take_the_same_ones
     gated = text.startswith(("lam-", "keep-", "dsp-"))
     assert [bool(re.fullmatch(pattern, text)) for pattern in (GATED, CHOSEN, ANY)] == [gated, not gated, True]
     assert Target.parse(text).by_gates == gated and Target.parse(text, by_gates=gated).by_gates == gated
-    with pytest.raises(UserError, match="is no choice of heads" if gated else "is no target of gates"):
+    with pytest.raises(UserError, match="is not a choice of heads" if gated else "is not a target of gates"):
         Target.parse(text, by_gates=not gated)
 
 
@@ -140,7 +140,7 @@ def test_what_is_no_target_is_one_sentence_that_names_the_ways_to_write_it(text:
     for by_gates, sentence in said.items():
         with pytest.raises(UserError) as refused:
             Target.parse(text, by_gates=by_gates)
-        assert str(refused.value) == f"{text!r} is no {sentence}"
+        assert str(refused.value) == f"{text!r} is not a {sentence}"
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_what_is_no_target_is_one_sentence_that_names_the_ways_to_write_it(text:
     ],
 )  # fmt: skip
 def test_there_is_no_target_without_a_text(method: str, numbers: tuple[Any, ...], draw: int | None) -> None:
-    with pytest.raises(UserError, match="is no target"):
+    with pytest.raises(UserError, match="is not a target"):
         Target(method, numbers, draw)
 
 

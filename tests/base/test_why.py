@@ -149,7 +149,7 @@ def test_code_that_was_changed_is_marked_and_noted(capsys: pytest.CaptureFixture
     assert "  code     commit cccccccccccc and changes on it" in lines
     assert lines[-2:] == [
         "note: made by different states of the code: commit cccccccccccc, commit cccccccccccc and changes on it",
-        "note: made by code that stands in no commit",
+        "note: made by code that is in no commit",
     ]
     assert told(capsys, f"{FOLDER}score2")[-1].startswith("  no rule")
 

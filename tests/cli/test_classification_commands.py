@@ -239,4 +239,4 @@ def test_models_are_timed_at_telling_labels(made: Made) -> None:
 def test_other_stages_refuse_a_classifier_in_one_sentence(made: Made, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["translate", str(made.baseline)]) == 1
     said = capsys.readouterr().err
-    assert "is of a model that classifies, and does not translate" in said and said.count("\n") == 1
+    assert "holds a model that classifies and does not translate" in said and said.count("\n") == 1

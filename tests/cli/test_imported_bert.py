@@ -112,7 +112,7 @@ def test_an_encoder_without_a_pooler_is_trained_on_with_one_that_is_drawn_from_t
     save_bert(tmp_path / "bert", "BertModel", pooler=False, num_attention_heads=3)
     given = [str(tmp_path / "bert"), "--output", str(tmp_path / "ours"), "--labels", "yes", "no"]
     assert main(["import", *given]) == 0
-    said = "The model came without a pooler and a classifier: they are drawn at random, and predict nothing before"
+    said = "The model came without a pooler and a classifier: random ones are added, which predict nothing until"
     assert said in capsys.readouterr().err
     labels = ["entailment", "neutral", "contradiction"]
     encode(tmp_path, labels=labels)

@@ -163,7 +163,7 @@ def test_live_heads_are_measured_and_what_is_left_out_is_counted(
     assert [alignment[name] for name in counted] == ["4", "2", "1", "1", "0", "58", "1"]
     told = capsys.readouterr().err
     assert "58 of 58 words are aligned" in told
-    assert "2 of 4 sentences measured; left out: 1 of fewer than 2 words, 1 of more than 50 subwords" in told
+    assert "2 of 4 sentences measured; left out: 1 with fewer than 2 words, 1 with more than 50 subwords" in told
 
 
 def test_gold_and_parsed_trees_stand_in_one_table_in_the_order_of_the_settings(
@@ -217,7 +217,7 @@ def test_a_relation_that_never_occurs_has_an_entry_and_a_sentence(
     command: Command, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert command({"gold": [tree("cat", "sees", relation="obj")]}, relations=["nsubj", "dobj"]) == 0
-    assert "relation dobj never occurs, its rows stay empty; did you mean obj?" in capsys.readouterr().err
+    assert "relation dobj never occurs, so its rows stay empty; did you mean obj?" in capsys.readouterr().err
     empty = [row for row in read_tsv(tmp_path / "roles.tsv") if row["name"].startswith("dobj")]
     assert {(row["cases"], row["accuracy"], row["low"], row["holds"]) for row in empty} == {("0", "", "", "0")}
     assert len(empty) == 2 * 3
@@ -226,7 +226,7 @@ def test_a_relation_that_never_occurs_has_an_entry_and_a_sentence(
 @pytest.mark.parametrize(
     ("trees", "names", "message"),
     [
-        ({"gold": [tree("see")]}, ["gold"], "none of its 1 sentences can be measured (1 of fewer than 2 words"),
+        ({"gold": [tree("see")]}, ["gold"], "none of its 1 sentences can be measured (1 with fewer than 2 words"),
         ({"gold": []}, ["gold"], "none of its 0 sentences can be measured"),
         ({"gold": TREES, "stanza": TREES[1:]}, ["gold", "stanza"], "Sentence 1 is 'the cat sees' in"),
         (
@@ -270,5 +270,5 @@ def test_the_nearest_relation_that_occurs_is_offered_or_all_of_them() -> None:
     assert missing_relations(words, ["nsubj", "nsubj:pass", "obj"]) == []
     (dobj, punct) = missing_relations(words, ["dobj", "punct"])
     assert dobj.endswith("did you mean obj?")
-    assert punct.endswith("there are nsubj, nsubj:pass, obj.")
-    assert missing_relations([], ["obj"])[0].endswith("there are none at all.")
+    assert punct.endswith("the trees have nsubj, nsubj:pass, obj.")
+    assert missing_relations([], ["obj"])[0].endswith("the trees have no relations.")

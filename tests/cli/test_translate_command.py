@@ -180,7 +180,7 @@ def test_translations_are_scored_against_references(experiment: Experiment, comm
         given[:-1] + b"!\none more", experiment.pruned, "--references", tmp_path / "references"
     )
     assert status == 1 and len(again) == 4
-    assert "4 lines were translated and there are 3 references" in said
+    assert "4 lines were translated, but there are 3 references" in said
 
 
 def test_a_reader_who_has_enough_ends_it_in_peace(experiment: Experiment) -> None:

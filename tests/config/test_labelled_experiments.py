@@ -80,7 +80,7 @@ def test_shares_are_of_the_heads_of_the_encoder_alone() -> None:
     ("changes", "sentence"),
     [
         ({"sweep": {"lambdas": {"enc_self": [0.1]}}}, r"sweep.lambdas names enc_self, but a model that classifies"),
-        ({"sweep": {"budgets": {"all": ["1-2-3"]}}}, r"all is 1 kind of attention: give one number"),
+        ({"sweep": {"budgets": {"all": ["1-2-3"]}}}, r"all has 1 kind of attention: give one number"),
         ({"sweep": {"budgets": {"all": [49]}}}, r"asks for 49 of the 48 heads of enc_self: lower it"),
         ({"sweep": {"selection": {"budgets": [49]}}}, r"budgets has 49, but the model has 48 heads: lower it"),
     ],

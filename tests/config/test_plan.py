@@ -213,7 +213,7 @@ def test_a_corpus_is_made_of_its_text_and_each_treebank_and_other_domain_is_told
     assert asked.alignment_entry("plain", "dev") == TEXT
     assert asked.corpus_entry("held") == {**TEXT, "hold_out": {"roles": 5}}
     with pytest.raises(
-        UserError, match=r"^corpora\.plain has no test set of another domain: name its parts under out_of_domain"
+        UserError, match=r"^corpora\.plain has no out-of-domain test set: name its parts under out_of_domain"
     ):
         asked.out_of_domain_entry("plain")
 
@@ -408,9 +408,9 @@ def test_a_table_of_other_experiments_names_those_that_have_what_it_is_made_of()
     needed = Need((), {"baseline": ("roles.tsv",)}, ())
     assert asked.inputs_asked("table_roles", needed, ["bare", "full"]) == asked.inputs_read(needed, ["full"])
     others = r"one or held or full"
-    with pytest.raises(UserError, match=rf"^table_roles is not available for bare: ask for it of {others}\.$"):
+    with pytest.raises(UserError, match=rf"^table_roles is not available for bare: make it for {others}\.$"):
         asked.inputs_asked("table_roles", needed, ["bare"])
-    with pytest.raises(UserError, match=r"for bare, full: ask for it of others\.$"):
+    with pytest.raises(UserError, match=r"for bare, full: make it for others\.$"):
         asked.inputs_asked("x", Need((), {"baseline": ("x",)}, (), tasks=("none",)), ["bare", "full"])
 
 
@@ -437,7 +437,7 @@ def test_nothing_that_trees_are_needed_for_is_read_of_an_experiment_without_any(
         ("experiments: {demo: {training: {adam_epsilon: 1e-9}}}", "YAML reads 1e-3 as text: write 0.001"),
         ("experiments: {demo: {sweep: {budgets: {enc_self: [33]}}}}", "asks for 33 of the 32 heads of enc_self"),
         ("experiments: {wmt-en-fr: {roles: {trees: [stanza]}}}", "wmt-en-fr has no treebank to train a parser on"),
-        ("experiments: {demo: {sweep: {seeds: ['2']}}}", "take quotes away; inside braces of --config all is text"),
+        ("experiments: {demo: {sweep: {seeds: ['2']}}}", "remove the quotes; inside braces of --config all is text"),
         ("experiments: {figures: {}}", "experiments.figures would lie in results/figures"),
         ("corpora: {demo: {kid: grammar}}", "corpora.demo.kid is not a setting. Did you mean kind?"),
         ("corpora: {multi30k: {hold_out: {dev: 5, test: 5}}}", "has both hold_out and dev"),

@@ -177,7 +177,7 @@ def test_lists_are_replaced_whole_and_nothing_given_is_changed() -> None:
         (
             "baseline",
             {"pretrained": "there", "keep_at": [3]},
-            r"keep_at is of trainings, and a .* has none here: empty it, or say .* under fine_tuning_updates\.",
+            r"keep_at needs a training, and a .* has none here: empty it, or say .* under fine_tuning_updates\.",
         ),
         (
             "baseline",
@@ -193,7 +193,7 @@ def test_lists_are_replaced_whole_and_nothing_given_is_changed() -> None:
         ("sweep.budgets.enc_self", [12, 13], r"sweep\.budgets\.enc_self has 13, .*the 12 heads of enc_self"),
         ("sweep.budgets.all", [37], r"sweep\.budgets\.all has 37, .*the 36 heads of enc_self and dec_self and dec_enc"),
         ("sweep.budgets.all", ["2-4-13"], r"sweep\.budgets\.all has 2-4-13, .*13 of the 12 heads of dec_enc"),
-        ("sweep.budgets.enc_self", ["2-4-6"], r"budgets\.enc_self has 2-4-6, but enc_self is 1 kind.*one number"),
+        ("sweep.budgets.enc_self", ["2-4-6"], r"budgets\.enc_self has 2-4-6, but enc_self has 1 kind.*one number"),
         ("sweep.budgets.all", ["9-9"], r"sweep\.budgets\.all\.0: '9-9' is not a number of heads such as 12, a [^(]*$"),
         (
             "sweep.budgets.all",
@@ -321,7 +321,7 @@ def test_a_missing_key_a_run_that_is_no_experiment_and_an_unknown_top_key_are_na
         ),
         (
             lambda c: c["corpora"]["demo"].update(trees="x"),
-            r"corpora\.demo\.trees is no setting of this kind of corpus",
+            r"corpora\.demo\.trees is not a setting of this kind of corpus",
         ),
         (lambda c: c["corpora"]["demo"]["pairs"].pop("dev"), r"corpora\.demo\.pairs lacks the key dev: add it"),
         (lambda c: c["corpora"]["demo"].update(pairs=7), r"corpora\.demo\.pairs is 7, but must be of type object"),
@@ -413,7 +413,7 @@ def test_a_lambda_from_scratch_is_one_of_the_sweep_where_any_of_its_scope_is_tra
     changed(sized, "sweep.scratch_lambdas", {"enc_self": [0.1], "all": [0.01, 0.5]})
     resolve(changed(sized, "sweep.scratch_scopes", ["enc_self"]))
     asked = (
-        r"^experiments\.demo\.sweep\.scratch_lambdas\.all has 0\.5, which is none of sweep\.lambdas\.all: sweep it as"
+        r"^experiments\.demo\.sweep\.scratch_lambdas\.all has 0\.5, which is not in sweep\.lambdas\.all: sweep it as"
     )
     with pytest.raises(UserError, match=asked):
         resolve(changed(sized, "sweep.scratch_scopes", ["enc_self", "all"]))

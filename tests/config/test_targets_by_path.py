@@ -20,8 +20,8 @@ TOO_MANY = [
     ("all", "random2-40", f"A path has random2-40, which asks for 40 of the 36 heads of {OF_ALL}: lower it."),
     ("enc_self", "keep-13", "A path has keep-13, which asks for 13 of the 12 heads of enc_self: lower it."),
     ("all", "keep-12-13-1", "A path has keep-12-13-1, which asks for 13 of the 12 heads of dec_self: lower it."),
-    ("all", "keep-1-2", "A path has keep-1-2, but all is 3 kinds of attention: give one number or 3."),
-    ("enc_self", "keep-1-2", "A path has keep-1-2, but enc_self is 1 kind of attention: give one number."),
+    ("all", "keep-1-2", "A path has keep-1-2, but all has 3 kinds of attention: give one number or 3."),
+    ("enc_self", "keep-1-2", "A path has keep-1-2, but enc_self has 1 kind of attention: give one number."),
 ]
 
 

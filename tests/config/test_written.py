@@ -58,7 +58,7 @@ def test_every_setting_tells_an_editor_what_it_is() -> None:
     assert not [key for key, rule in said.items() if not rule.get("description")]
     warmup = said["TrainingSettings.warmup_updates"]
     assert (warmup["type"], warmup["minimum"], warmup["default"]) == ("integer", 1, 16000)
-    assert "OURS: fine-tuning goes on in the schedule" in warmup["description"]
+    assert "OURS: fine-tuning resumes the schedule" in warmup["description"]
     models = [SCHEMA, *SCHEMA["$defs"].values()]
     assert all(model["additionalProperties"] is False for model in models if "properties" in model)
 

@@ -101,7 +101,7 @@ def test_or_of_words_of_the_text_that_it_read_which_is_treated_as_the_corpus_is(
         ({"dev": "short"}, "short has 1 lines and "),
         ({"dev": "wild"}, "wild, line 2: '0~0' is not a link"),
         ({"dev": "far"}, "far, line 3: the link 0-3 lies beyond 1 source and 1 target words"),
-        ({"dev": {"links": "good", "target": "other"}}, "other, line 2 has not the characters of line 2 of "),
+        ({"dev": {"links": "good", "target": "other"}}, "other, line 2 differs in characters from line 2 of "),
         ({"dev": "missing"}, "missing is not at "),
         ({"test": "good"}, "The en-de corpus has no word alignment of dev: name a file in Pharaoh format under"),
         ({}, "The en-de corpus has no word alignment of dev"),

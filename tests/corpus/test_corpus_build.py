@@ -370,7 +370,7 @@ def test_overlaps_one_a_line_must_be_numbers_and_as_many_as_the_lines(data: Path
     write(data, {"o.txt": ["0.5"]})
     build(given, tmp_path / "good", tmp_path)
     write(data, {"o.txt": ["0.5", "0.7"]})
-    refused(given, tmp_path / "out", "has 1 lines, but its overlaps go on")
+    refused(given, tmp_path / "out", "has 1 lines, but more overlaps")
     write(data, {"o.txt": ["much"]})
     refused(given, tmp_path / "out", "o.txt, line 1 is not a number")
 
@@ -383,7 +383,7 @@ def test_overlaps_one_a_line_must_be_numbers_and_as_many_as_the_lines(data: Path
         ({"hold_out": {"dve": 1}}, r"corpus\.hold_out\.dve is not a setting.*dev\?"),
         (
             {"pairs": {"train": 9, "dev": 1, "test": 1}},
-            r"corpus\.pairs is no setting of this kind of corpus: take it out",
+            r"corpus\.pairs is not a setting of this kind of corpus: take it out",
         ),
         ({"dev": None}, "has no dev parts"),
         ({"hold_out": {"dev": 1, "test": 1}}, "has both hold_out and dev"),
@@ -392,12 +392,12 @@ def test_overlaps_one_a_line_must_be_numbers_and_as_many_as_the_lines(data: Path
         ({"cleaning": {**CLEANING, "min_overlap": 0.9}}, "not every train part has an overlap"),
         ({"trees": {"url": "ftp://example.org/x"}}, "does not begin with http"),
         ({"trees": {"url": "https://x", "path": "y"}}, "one of the keys path and url"),
-        ({"trees": {"path": "y", "sha256": "abc"}}, "is not 64 small hexadecimal digits"),
+        ({"trees": {"path": "y", "sha256": "abc"}}, "is not 64 lowercase hexadecimal digits"),
         ({"trees": {"grammar": 0}}, r"corpus\.trees\.grammar: 0 is less than the minimum of 1"),
         ({"trees": {"grammar": 9, "url": "https://x"}}, r"^corpus\.trees\.url does not go with grammar: keep one"),
         (
             {"trees": {"grammar": 9}, "source": "pt"},
-            r"^The pt-de corpus has trees\.grammar, but the grammar writes trees of en alone: name a treebank",
+            r"^The pt-de corpus has trees\.grammar, but the grammar writes trees for en only: name a treebank",
         ),
         ({"parser_trees": {"grammar": 9}}, r"corpus\.parser_trees\.grammar is not a setting"),
     ],
@@ -416,7 +416,7 @@ def test_two_checksums_for_one_url_are_refused(data: Path) -> None:
 
 def test_a_local_file_with_another_checksum_is_refused(data: Path, tmp_path: Path) -> None:
     part = {"source": {"path": "train.en", "sha256": "0" * 64}, "target": "train.de"}
-    refused(entry(data, train=[part]), tmp_path / "out", "train.en has not the sha256 000")
+    refused(entry(data, train=[part]), tmp_path / "out", "train.en does not have the sha256 000")
 
 
 FAR = {"out_of_domain": [{"source": "far.en", "target": "far.de"}]}
@@ -480,7 +480,7 @@ def test_a_test_set_that_sacrebleu_cannot_download_is_one_sentence(
     for name, languages, words in (
         ("wmt13", ("en", "ru"), "could not give its test set wmt13 for en-ru .SystemExit"),
         ("wmt13", ("en", "fi"), "has no en-fi, only"),
-        ("wmt1", ("en", "ru"), "knows no test set wmt1"),
+        ("wmt1", ("en", "ru"), "does not know the test set wmt1"),
     ):
         with pytest.raises(UserError, match=words):
             next(open_pairs(corpus_parts.TestSet(name), tmp_path, languages))

@@ -162,7 +162,7 @@ def test_lines_may_end_early_where_a_table_is_said_to_be_ragged_and_no_column_th
     data: Path, tmp_path: Path
 ) -> None:
     write(data / "train.tsv", [*TRAIN, "9\tE\ta b\tb c"])
-    refused(entry(data), tmp_path / "out", r"train\.tsv, line 5 has 4 columns, but its first line has 5: mend it\.$")
+    refused(entry(data), tmp_path / "out", r"train\.tsv, line 5 has 4 columns, but its first line has 5: fix it\.$")
     ragged = entry(data, train=[{"table": "train.tsv", "ragged": True}])
     assert examples(ragged, tmp_path / "out", "train")[3] == ("a b\tb c", "entailed")
     write(data / "train.tsv", [*TRAIN, "9\tE\ta b"])
@@ -216,13 +216,13 @@ def test_a_limit_takes_evenly_from_all_tables(data: Path, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("lines", "changes", "words"),
     [
-        (["9\tX\ta\tb\t"], {}, r"train\.tsv, line 5 has the label 'X', which labels does not explain: add it there"),
+        (["9\tX\ta\tb\t"], {}, r"train\.tsv, line 5 has the label 'X', which labels does not list: add it there"),
         (["9\t\ta\tb\t"], {}, r"train\.tsv, line 5 has the label ''"),
         (["9\tE\t \tb\t"], {}, r"train\.tsv, line 5 has an empty premise: fill it in or take the line out\.$"),
         (["9\tE\ta\t\t"], {}, r"train\.tsv, line 5 has an empty hypothesis"),
         (["9\tE\ta b\t"], {}, r"train\.tsv, line 5 has 4 columns, but its first line has 5"),
         ([], {"columns": {"premise": "frist", "label": "verdict"}}, r"no column 'frist' .* Did you mean first\?"),
-        ([], {"columns": {"premise": 2, "label": 5}}, r"dev\.tsv has 5 columns, and none of number 5 counted from 0"),
+        ([], {"columns": {"premise": 2, "label": 5}}, r"dev\.tsv has 5 columns, so no column 5 counted from 0"),
         ([], {"labels": ["E", "N", "C", "M"]}, r"no training example with the label 'M': take it out of labels"),
         ([], {"train": [{"table": "none.tsv"}]}, r"none\.tsv: put it there or correct its name"),
         (
@@ -231,7 +231,7 @@ def test_a_limit_takes_evenly_from_all_tables(data: Path, tmp_path: Path) -> Non
             r"https://x/y\.tsv is not at .*: run the fetch command",
         ),
         ([], {"cleaning": {"max_words": 1}}, r"train split .* 3 pairs were read .* 3 of them by the filter max_words"),
-        ([], {"dev": [{"table": "empty.tsv"}]}, r"empty\.tsv is empty: give a table with an example a line"),
+        ([], {"dev": [{"table": "empty.tsv"}]}, r"empty\.tsv is empty: give a table with one example per line"),
         ([], {"dev": [{"table": "bare.tsv"}]}, r"dev split of the en corpus is empty"),
         ([], {"dev": [{"table": "twice.tsv"}]}, r"twice\.tsv has several columns 'first'"),
         ([], {"dev": [{"table": "latin.tsv"}]}, r"latin\.tsv, line 2 is not UTF-8"),
@@ -251,7 +251,7 @@ def test_a_fault_in_a_table_is_told_in_one_sentence_and_leaves_nothing_behind(
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"columns": {"premise": "first", "label": 1}}, "names some columns and counts others"),
+        ({"columns": {"premise": "first", "label": 1}}, "names some columns and numbers others"),
         ({"columns": {"premise": 2, "label": 1}, "dev": [{"table": "x", "only": {"a": "b"}}]}, "names some columns"),
         (
             {"columns": {"premise": -1, "label": 1}},
@@ -265,7 +265,7 @@ def test_a_fault_in_a_table_is_told_in_one_sentence_and_leaves_nothing_behind(
         ({"dev": None}, r"has no dev parts: name some, or give hold_out: {dev: N}"),
         ({"hold_out": {"dev": 3}}, "has both hold_out and dev"),
         ({"hold_out": {"roles": 3}}, r"hold_out\.roles is not a setting"),
-        ({"target": "de"}, r"corpus\.target is no setting of this kind of corpus"),
+        ({"target": "de"}, r"corpus\.target is not a setting of this kind of corpus"),
         ({"train": [{"tabel": "x"}]}, r"train\.0\.tabel is not a setting.*table\?"),
         ({"cleaning": {"max_words": 5, "leakage": "either"}}, r"cleaning\.leakage is not a setting"),
     ],
@@ -358,5 +358,5 @@ def test_a_corpus_of_examples_may_bring_trees(data: Path, tmp_path: Path) -> Non
     assert (tmp_path / "dev.conllu").read_text(encoding="utf-8") == tree
     with pytest.raises(UserError, match="The en corpus has no trees for train"):
         write_treebank(given, "train", tmp_path, tmp_path / "train.conllu")
-    with pytest.raises(UserError, match=r"The de corpus has trees\.grammar, but the grammar writes trees of en alone"):
+    with pytest.raises(UserError, match=r"The de corpus has trees\.grammar, but the grammar writes trees for en only"):
         parse_corpus(entry(data, source="de", trees={"grammar": 3}))

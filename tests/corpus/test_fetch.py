@@ -29,7 +29,7 @@ def test_a_download_cut_half_way_goes_on_where_it_stopped(tmp_path: Path) -> Non
 
 def test_a_download_left_by_a_killed_run_is_gone_on_with_by_the_next(tmp_path: Path) -> None:
     with serving(Site(["cut", "503", "503"])) as site:
-        with pytest.raises(UserError, match=f"{len(BODY) // 2} bytes that came are kept"):
+        with pytest.raises(UserError, match=f"{len(BODY) // 2} bytes received are kept"):
             site.fetch(tmp_path / "a.tgz", attempts=2)
         assert names(tmp_path) == {"a.tgz.part", "a.tgz.part.json"}
         assert site.fetch(tmp_path / "a.tgz") == RIGHT

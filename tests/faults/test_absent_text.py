@@ -93,9 +93,9 @@ def test_every_file_of_a_corpus_is_named_by_its_key(plan: Plan, corpus: str, pat
     plan.check_there(corpus, local, made)
     Path(path).unlink()
     said = (
-        f"corpora.{corpus}.{KEYS[corpus][path]} is {path}, which is not there: correct it or corpora.{corpus}.folder, "
+        f"corpora.{corpus}.{KEYS[corpus][path]} is {path}, which does not exist: correct it or corpora.{corpus}.folder,"
     )
-    with pytest.raises(UserError, match=f"^{re.escape(said)}or put the file there\\.") as caught:
+    with pytest.raises(UserError, match=f"^{re.escape(said)} or put the file there\\.") as caught:
         plan.check_there(corpus, local, made)
     assert "\n" not in str(caught.value)
     plan.check_there(corpus, local, lambda name: name == path)
@@ -141,12 +141,12 @@ def test_snakemake_says_it_before_the_first_job_and_of_what_is_asked_for_alone(t
     (folder / "data/gold.conllu").rename(folder / "data/glod.conllu")
     status, said = planned(folder, SUBWORDS, TREES)
     assert status == 1 and "MissingInputException" not in said and "Traceback" not in said
-    assert "corpora.mine.trees is data/gold.conllu, which is not there: correct it or" in said
+    assert "corpora.mine.trees is data/gold.conllu, which does not exist: correct it or" in said
     assert "Did you mean glod.conllu?" in said
     assert planned(folder, SUBWORDS)[0] == 0, "no trees were asked for"
     (folder / "data/dev.target").unlink()
     status, said = planned(folder, SUBWORDS)
-    assert status == 1 and "corpora.mine.dev.0.target is data/dev.target, which is not there" in said
+    assert status == 1 and "corpora.mine.dev.0.target is data/dev.target, which does not exist" in said
     assert planned(folder, "results/tiny/bpe/source.model")[0] == 0, "another corpus was asked for"
 
 

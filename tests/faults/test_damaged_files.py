@@ -132,7 +132,7 @@ def test_a_training_whose_state_or_snapshot_is_damaged_says_so_and_starts_over_t
     content[place] ^= 4
     state.write_bytes(content if flip else content[:place])
     status, said = Command(words, tmp_path / "said.txt").end()
-    assert status == 0 and f"a file of {state.parent} is damaged: the training starts over\n" in said
+    assert status == 0 and f"a file in {state.parent} is damaged: the training starts over\n" in said
     same(undisturbed, tmp_path / "run")
 
 

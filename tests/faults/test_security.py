@@ -52,7 +52,7 @@ def test_a_pickle_in_the_place_of_any_file_is_refused_and_runs_nothing(tmp_path:
 
 def test_tags_of_yaml_that_make_objects_are_refused(tmp_path: Path) -> None:
     write_text(tmp_path / "file", f"a: !!python/object/apply:os.system ['touch {tmp_path}/pwned']\n")
-    with pytest.raises(UserError, match="no YAML"):
+    with pytest.raises(UserError, match="not valid YAML"):
         read_yaml(tmp_path / "file")
     assert not (tmp_path / "pwned").exists()
 
@@ -70,7 +70,7 @@ def test_a_pickle_in_the_place_of_a_model_of_stanza_is_refused_and_runs_nothing(
         path = folder / f"en/{name}/mine.pt"
         path.parent.mkdir(parents=True)
         save(Evil(tmp_path / "pwned") if name == part else {"model": 1}, path)
-    with pytest.raises(UserError, match="is no folder of Stanza models for en"):
+    with pytest.raises(UserError, match="is not a folder of Stanza models for en"):
         open_models(folder, "en", torch.device("cpu"))
     assert not (tmp_path / "pwned").exists()
     # By its own loader each part alone is refused as well, for the first that fails hides the other.

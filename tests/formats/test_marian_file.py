@@ -101,9 +101,9 @@ def test_only_what_has_other_weights_gets_other_bytes(tmp_path: Path) -> None:
     odd = read(saved(tmp_path, laid_out([(b"W", MATRIX, (1, 2), struct.pack("<bbf", 3, 5, 2)), KNOWN[-1]])))
     assert odd.with_tensors(odd.tensors()) == odd
     for wrong in ({"other": tensors["bias"]}, {"bias": tensors["bias"][0]}, {OPTIONS: tensors["bias"]}):
-        with pytest.raises(ValueError, match="is no tensor of this file"):
+        with pytest.raises(ValueError, match="is not a tensor of this file"):
             file.with_tensors(wrong)
-    with pytest.raises(ValueError, match="no finite number"):
+    with pytest.raises(ValueError, match="numbers that are not finite"):
         file.with_tensors({"bias": tensors["bias"] * np.float32(np.nan)})
 
 
@@ -155,34 +155,37 @@ WRONG: dict[str, tuple[bytes, str]] = {
     "dimensions without end": (struct.pack("<6Q", 1, 1, 2, FLOAT, 2**62, 4) + b"a\0", "cut off"),
     "data without end": (struct.pack("<6Q2siQ", 1, 1, 2, FLOAT, 1, 2**62, b"a\0", 4, 0), "cut off"),
     "a gap without end": (struct.pack("<6Q2siQ", 1, 1, 2, FLOAT, 1, 4, b"a\0", 1, 2**64 - 1), "cut off"),
-    "something behind": (laid_out(KNOWN) + b"\0", "goes on behind its last tensor"),
-    "16 bits": (second(kind=0x4102), "encoder_l1_W is of intgemm16: convert the model's .npz with marian-conv"),
-    "packed for one processor": (second(kind=0x1801), "is of packed8avx2: convert"),
-    "half floats": (second(kind=0x402), "is of float16: convert"),
-    "an unknown type": (second(kind=0x777), "is of the unknown type 0x777"),
+    "something behind": (laid_out(KNOWN) + b"\0", "has bytes after its last tensor"),
+    "16 bits": (second(kind=0x4102), "encoder_l1_W is stored as intgemm16: convert the model's .npz with marian-conv"),
+    "packed for one processor": (second(kind=0x1801), "is stored as packed8avx2: convert"),
+    "half floats": (second(kind=0x402), "is stored as float16: convert"),
+    "an unknown type": (second(kind=0x777), "is stored as the unknown type 0x777"),
     "larger dimensions": (second(shape=(3, 85)), "has 256 bytes for 3 x 85 numbers"),
     "smaller dimensions": (second(shape=(3, 2), data=KNOWN[1][3] + bytes(256)), "has 512 bytes for 3 x 2"),
     "dimensions of which two are negative": (second(shape=(-3, -2)), "has 256 bytes for -3 x -2"),
     "no dimensions": (second(shape=()), "has 256 bytes for  numbers"),
-    "a matrix of one dimension": (second(shape=(6,)), "is no matrix with a multiplier"),
-    "a multiplier of nothing": (laid_out([matrix(b"W", 0.0), KNOWN[-1]]), "W is no matrix with a multiplier"),
-    "a multiplier too small": (laid_out([matrix(b"W", 1e-38), KNOWN[-1]]), "W is no matrix with a multiplier"),
+    "a matrix of one dimension": (second(shape=(6,)), "is not a matrix with a multiplier"),
+    "a multiplier of nothing": (laid_out([matrix(b"W", 0.0), KNOWN[-1]]), "W is not a matrix with a multiplier"),
+    "a multiplier too small": (laid_out([matrix(b"W", 1e-38), KNOWN[-1]]), "W is not a matrix with a multiplier"),
     "a multiplier that is none": (laid_out([matrix(b"W", float("nan")), KNOWN[-1]]), "with a multiplier"),
-    "no finite bias": (laid_out([(b"b", FLOAT, (1,), b"\0\0\x80\x7f"), KNOWN[-1]]), "b holds what is no finite number"),
+    "no finite bias": (
+        laid_out([(b"b", FLOAT, (1,), b"\0\0\x80\x7f"), KNOWN[-1]]),
+        "b holds numbers that are not finite",
+    ),
     "a tensor twice": (laid_out([KNOWN[0], KNOWN[0], KNOWN[-1]]), "names a tensor twice"),
     "a name of two": (second(name=b"a\0b"), "without a proper name"),
     "a name of nothing": (second(name=b""), "without a proper name"),
     "weights as text": (second(kind=TEXT, data=bytes(6)), "encoder_l1_W is text"),
-    "options as weights": (laid_out([(OPTIONS.encode(), FLOAT, (1, 2), BIAS)]), "is no text"),
+    "options as weights": (laid_out([(OPTIONS.encode(), FLOAT, (1, 2), BIAS)]), "is not text"),
     "no options": (laid_out(KNOWN[:3]), "has no special:model.yml, the options of its training: give"),
-    "options that are no YAML": (laid_out([KNOWN[0], text_of(b"a: [b\0")]), "has options that are no YAML"),
-    "options nested without end": (laid_out([KNOWN[0], text_of(b"[" * 2000 + b"\0")]), "has options that are no YAML"),
-    "options of a strange tag": (laid_out([KNOWN[0], text_of(b"a: !!bool x\0")]), "has options that are no YAML"),
+    "options that are no YAML": (laid_out([KNOWN[0], text_of(b"a: [b\0")]), "has options that are not YAML"),
+    "options nested without end": (laid_out([KNOWN[0], text_of(b"[" * 2000 + b"\0")]), "has options that are not YAML"),
+    "options of a strange tag": (laid_out([KNOWN[0], text_of(b"a: !!bool x\0")]), "has options that are not YAML"),
     "options that would run code": (
         laid_out([KNOWN[0], text_of(b"a: !!python/object/apply:os.getcwd []\0")]),
-        "has options that are no YAML",
+        "has options that are not YAML",
     ),
-    "options that are a list": (laid_out([KNOWN[0], text_of([1])]), "no names with values"),
+    "options that are a list": (laid_out([KNOWN[0], text_of([1])]), "not names with values"),
 }
 
 
@@ -210,9 +213,9 @@ def with_header(header: str, data: bytes = BIAS, packing: int = zipfile.ZIP_STOR
     ("make", "told"),
     [
         (with_header("{'descr': '<f4', 'fortran_order': False, 'shape': (1, 99999999999), }"), "has 8 bytes for 1 x 9"),
-        (with_header("{'descr': '|O8', 'fortran_order': False, 'shape': (1, 1), }"), "bias is no float32 array"),
-        (with_header("{'descr': '<f8', 'fortran_order': False, 'shape': (1, 1), }"), "bias is no float32 array"),
-        (with_header("{'descr': '<f4', 'fortran_order': True, 'shape': (1, 2), }"), "array in C's order"),
+        (with_header("{'descr': '|O8', 'fortran_order': False, 'shape': (1, 1), }"), "bias is not a float32 array"),
+        (with_header("{'descr': '<f8', 'fortran_order': False, 'shape': (1, 1), }"), "bias is not a float32 array"),
+        (with_header("{'descr': '<f4', 'fortran_order': True, 'shape': (1, 2), }"), "array in C order"),
         (with_header("{'descr': '<f4', 'fortran_order': False, 'shape': (1,, 2), }"), "no proper dimensions"),
         (with_header("{'descr': '<f4', 'fortran_order': False, 'shape': (1, 2), }"), "has no special:model.yml"),
         (

@@ -58,7 +58,7 @@ def test_a_shortlist_that_does_not_fit_or_is_damaged_is_refused(tmp_path: Path) 
         read_shortlist(path, (4, 9))
     for other in (b"", b"der the 0.5\n" * 9, content[:47]):
         path.write_bytes(other)
-        with pytest.raises(UserError, match="is no shortlist in Marian's binary form"):
+        with pytest.raises(UserError, match="is not a shortlist in Marian's binary format"):
             read_shortlist(path, (4, 9))
     with pytest.raises(UserError, match="cannot be read"):
         read_shortlist(tmp_path / "none.bin", (4, 9))
@@ -109,7 +109,7 @@ def test_settings_say_which_file_is_which_wherever_they_were_written(tmp_path: P
     (folder / "broken.yml").write_text("a: [b", encoding="utf-8")
     with pytest.raises(UserError, match=r"has several models, model\.enpt.*, model\.npz: give the path of one"):
         find_parts(folder)
-    with pytest.raises(UserError, match=r"has a\.spm, b\.spm: call source and target srcvocab\.spm and trgvocab\.spm"):
+    with pytest.raises(UserError, match=r"has a\.spm, b\.spm: rename those of source and target to srcvocab\.spm and"):
         find_parts(folder / "model.npz")
     (folder / "decoder.yml").write_text(
         "models: [/home/someone/model.npz]\nvocabs: [/home/someone/b.spm, ../a.spm]\nshortlist: [lex.s2t.gz, 100]\n",
@@ -130,12 +130,12 @@ def test_what_a_folder_lacks_is_told_with_the_way_out(tmp_path: Path) -> None:
         find_parts(folder)
     (folder / "vocab.yml").write_bytes(b"</s>: 0\n")
     (folder / "decoder.yml").write_text("vocabs: [vocab.yml, vocab.yml]\n", encoding="utf-8")
-    with pytest.raises(UserError, match=r"vocab\.yml is no vocabulary of SentencePiece"):
+    with pytest.raises(UserError, match=r"vocab\.yml is not a SentencePiece vocabulary"):
         find_parts(folder)
-    with pytest.raises(UserError, match=r"lex\.50\.50\.enpt\.s2t\.bin is no model of Marian"):
+    with pytest.raises(UserError, match=r"lex\.50\.50\.enpt\.s2t\.bin is not a Marian model"):
         find_parts(folder / "lex.50.50.enpt.s2t.bin")
     (folder / "model.enpt.intgemm.alphas.bin").unlink()
-    with pytest.raises(UserError, match=r"has no model of Marian, a \.bin or \.npz: unpack"):
+    with pytest.raises(UserError, match=r"has no Marian model, a \.bin or \.npz: unpack"):
         find_parts(folder)
 
 

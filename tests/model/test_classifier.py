@@ -132,14 +132,14 @@ def test_a_classifier_comes_back_from_its_folder_and_is_taken_for_no_translator(
     back = load_classifier(tmp_path / "run")
     assert back.shape == model.shape
     torch.testing.assert_close(logits(back, PAIR), logits(model, PAIR), rtol=0, atol=0)
-    with pytest.raises(UserError, match="run is of a model that classifies, and does not translate"):
+    with pytest.raises(UserError, match="run holds a model that classifies and does not translate"):
         load_folder(tmp_path / "run")
 
 
 def test_a_translator_tells_no_labels(tiny_model: Callable[..., Any], tmp_path: Path) -> None:
     save_folder(tiny_model(), tmp_path, {}, {})
     assert type(load_model(tmp_path)) is type(load_folder(tmp_path))
-    with pytest.raises(UserError, match="is of a model that translates, and predicts no labels"):
+    with pytest.raises(UserError, match="holds a model that translates and predicts no labels"):
         load_classifier(tmp_path)
 
 

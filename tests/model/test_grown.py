@@ -67,5 +67,5 @@ def test_it_translates_step_by_step_as_all_at_once(tiny_model: Build) -> None:
 
 
 def test_a_decoder_with_self_attention_is_refused(tiny_model: Build) -> None:
-    with pytest.raises(UserError, match=r"^baseline\.decoder: self_attention is for a decoder with recurrent units"):
+    with pytest.raises(UserError, match=r"^baseline\.decoder: self_attention needs a decoder with recurrent units"):
         with_self_attention(tiny_model(), seed=1)

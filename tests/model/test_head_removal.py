@@ -142,8 +142,8 @@ def test_a_table_of_heads_that_lost_its_end_is_named_or_as_it_was(
 @pytest.mark.parametrize(
     ("rows", "reason"),
     [
-        ([], "rows are of no attention, which is no scope"),
-        (table()[:12], "rows are of dec_self and enc_self, which is no scope"),
+        ([], "the rows name no attention, which is not a scope"),
+        (table()[:12], "the rows name dec_self and enc_self, which is not a scope"),
         ([*table(), table()[4]], "row 19 names head 1 of enc_self layer 1 again"),
         ([*table(), {**table()[0], "layer": "2", "open": "1"}], "keeps head 0 of enc_self layer 2"),
         ([*table()[:-1], {**table()[-1], "open": "yes"}], "row 18 is damaged"),

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch import nn
 
 from heads.base.files import UserError, read_json, write_json
 from heads.model.checkpoint import load_tensors, save_tensors
@@ -43,6 +44,13 @@ OPEN = {
     "dec_self": [[False] * 3, [True, True, False]],
     "dec_enc": [[False, True, True], [False] * 3],
 }
+
+
+@pytest.mark.parametrize(("pre_norm", "norms"), [(False, 3 * 2 + 2 * 3), (True, 3 * 2 + 2 * 3 + 2)])
+def test_every_norm_has_the_epsilon_of_the_shape(tiny_model: Build, pre_norm: bool, norms: int) -> None:  # noqa: FBT001
+    model = tiny_model(**IMPORTED | {"pre_norm": pre_norm})
+    found = [module.eps for module in model.modules() if isinstance(module, nn.LayerNorm)]
+    assert found == [IMPORTED["norm_epsilon"]] * norms
 
 
 def test_files_of_models_that_are_trained_here_tell_nothing_of_what_only_imported_ones_have(
@@ -193,7 +201,7 @@ def test_a_text_with_more_subwords_than_positions_were_learnt_is_one_sentence(
         if fits:
             model.encode(tiny_batch.source, tiny_batch.source_mask)
             continue
-        with pytest.raises(UserError, match="a text has 5 subwords, and this model has learnt 4 positions"):
+        with pytest.raises(UserError, match="a text has 5 subwords, but this model has learnt 4 positions"):
             model.encode(tiny_batch.source, tiny_batch.source_mask)
 
 

@@ -123,7 +123,7 @@ def test_an_encoder_keeps_the_heads_asked_for_and_what_is_told_is_the_cosine(
     held_out = splits_of(LINES, 20000)["test"]
     near = (vectors(model, tokeniser, held_out) * vectors(read(small, EMBEDS), subwords_of(small), held_out)).sum(1)
     found = re.search(
-        r"3 of 6 heads are left. On (\d+) held-out .* it has ([\d.]+), and as it was 100: (-[\d.]+)", said
+        r"3 of 6 heads are left. On (\d+) held-out .* it has ([\d.]+), and 100 with all heads: (-[\d.]+)", said
     )
     assert found and int(found[1]) == len(held_out)
     assert float(found[2]) == pytest.approx(100 * near.mean(), abs=0.06)
@@ -157,12 +157,12 @@ def test_a_classifier_is_held_against_what_it_told_itself(place: Path, capsys: p
     held_out = splits_of(LINES, 20000)["test"]
     same = np.mean(told(model, tokeniser, held_out) == told(read(small, TELLS), subwords_of(small), held_out))
     said = capsys.readouterr().err
-    found = re.search(r"by accuracy against the labels that .* it has ([\d.]+), and ([\d.]+) with", said)
+    found = re.search(r"by accuracy against the original model's labels, it has ([\d.]+), and ([\d.]+) with", said)
     assert found and float(found[1]) == pytest.approx(100 * same, abs=0.06)
 
 
 def test_causal_gates_are_refused_in_one_sentence(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     made(place / "theirs", EMBEDS)
     assert run("inspect", place / "theirs", "-o", str(place / "heads.html"), "--causal") == 1
-    assert "--causal is of models that translate: take it away." in capsys.readouterr().err
+    assert "--causal needs a model that translates: remove it." in capsys.readouterr().err
     assert not (place / "heads.html").exists()

@@ -178,10 +178,10 @@ def test_what_masking_costs_in_words(change: tuple[float, ...], told: str) -> No
 @pytest.mark.parametrize(
     ("text", "flags", "told"),
     [
-        ([], (), "The text has no sentence: give a file with one a line."),
-        (TEXT, ("--references", "{references}"), "The text has 6 lines and its references 2: give as many."),
-        (TEXT, ("-o", "{folder}/heads.tsv"), "is the page, and ends in .html"),
-        (TEXT, ("--show", "6", "7"), "There is no sentence 7 to show: 6 are read."),
+        ([], (), "The text is empty: give a file with one sentence per line."),
+        (TEXT, ("--references", "{references}"), "The text has 6 lines and its references 2: give one per line."),
+        (TEXT, ("-o", "{folder}/heads.tsv"), "is the name of the table: give the page a name that ends in .html"),
+        (TEXT, ("--show", "6", "7"), "There is no sentence 7 to show: give numbers from 1 to 6."),
     ],
 )
 def test_what_cannot_be_inspected_gets_a_sentence(

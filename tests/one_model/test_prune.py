@@ -121,7 +121,10 @@ def test_a_run_that_was_stopped_goes_on_and_ends_with_the_same_model(
 def test_what_another_wish_left_is_not_gone_on_with(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Workplace(model.parent / ".small.unfinished", {"model": "another"})
     assert pruned(model, "--keep", "9") == 1
-    assert ".small.unfinished was left by a pruning of another model, text or size" in capsys.readouterr().err
+    assert (
+        ".small.unfinished was left by a pruning of another model, text, language or number of updates"
+        in capsys.readouterr().err
+    )
 
 
 @pytest.mark.parametrize(
@@ -156,7 +159,7 @@ def test_where_every_size_loses_too_much_it_is_said(experiment: Experiment, monk
     place = SimpleNamespace(baseline=experiment.baseline)
     for name, found in (("_train_both", None), ("smaller", Path()), ("_loss", Loss(14, 88, 90, -2, -3, -1))):
         monkeypatch.setattr(shrinking, name, lambda *_, found=found: found)
-    with pytest.raises(UserError, match=r"loses more than 0\.5 BLEU: allow more"):
+    with pytest.raises(UserError, match=r"loses more than 0\.5 BLEU: raise --loss"):
         shrunk(place, Wish("all", None, 0.5, 1), "cpu", 1, lambda _: None)  # type: ignore[arg-type]
 
 
@@ -174,10 +177,10 @@ def test_wishes(keep: str | None, loss: float | None, wish: Wish) -> None:
     [
         (("--keep", "many"), "--keep many is not a number of heads such as 24 or encoder=12."),
         (("--keep", "decoder=3"), "--keep decoder=3 is not a number of heads such as 24 or encoder=12."),
-        (("--keep", "18"), "--keep 18 is not between 0 and 18, the heads that the model has there."),
+        (("--keep", "18"), "--keep 18 is not between 0 and 18, the number of heads in that scope."),
         (("--keep", "0"), "--keep 0 is not between 0 and 18"),
         (("--loss", "0"), "--loss 0.0 is not above 0"),
-        (("--keep", "3", "--updates", "0"), "--updates 0 is not above 0."),
+        (("--keep", "3", "--updates", "0"), "--updates 0 is not above 0: give a number such as 400."),
     ],
 )
 def test_what_cannot_be_pruned_gets_a_sentence(
@@ -219,7 +222,7 @@ def test_what_speed_was_won_is_said_and_if_none_was_that(
     assert first.startswith("3 of 6 heads are left. On 3 held-out sentences")
     assert "80.0, and 90.0 with all heads" in first
     assert "-10.00 (95 % interval -12.00 to -8.00)" in first
-    spread = f"{ratio[0]:.2f} times its speed ({ratio[1]:.2f} to {ratio[2]:.2f} in three rounds)"
+    spread = f"{ratio[0]:.2f} times the original speed ({ratio[1]:.2f} to {ratio[2]:.2f} in three rounds)"
     assert second == f"16 sentences at once: {spread}, {told}."
 
 

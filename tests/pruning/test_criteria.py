@@ -180,7 +180,7 @@ def test_a_budget_below_the_least_numbers_is_one_sentence_without_traceback(
     "target", ["rndom-3", "random-3", "lrp2-3", "optimal-x", "optimal", "dsp-9", "lrp-", "lrp--1", ""]
 )
 def test_a_method_that_there_is_not_is_named(target: str) -> None:
-    with pytest.raises(UserError, match=f"{target!r} is no choice of heads: .*confidence"):
+    with pytest.raises(UserError, match=f"{target!r} is not a choice of heads: .*confidence"):
         Target.parse(target, by_gates=False)
 
 

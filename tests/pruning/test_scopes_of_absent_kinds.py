@@ -63,9 +63,9 @@ def test_one_budget_is_of_both_kinds_and_two_are_of_one_each(tiny_shape: Shape) 
     assert budgets_of(Target.parse("keep-3-2"), "all", shape) == expected
     with pytest.raises(UserError, match=r"^keep-3-1-2 has 3 budgets, but the scope all takes 1 or 2\.$"):
         budgets_of(Target.parse("keep-3-1-2"), "all", shape)
-    with pytest.raises(UserError, match="asks for 7 heads of dec_enc, which has 6"):
+    with pytest.raises(UserError, match="asks for 7 heads of dec_enc, but there are only 6"):
         budgets_of(Target.parse("keep-3-7"), "all", shape)
-    with pytest.raises(UserError, match="13 heads are to be kept of the 12 in scope all"):
+    with pytest.raises(UserError, match="cannot keep 13 of the 12 heads in scope all"):
         SubsetGates(shape, "all", 13, SubsetSettings(), 10)
 
 
@@ -97,8 +97,8 @@ def test_tables_of_heads_tell_of_the_kinds_that_there_are(tiny_shape: Shape, tmp
     write_tsv(tmp_path / "tiny/pruned/all/lam-0.2/seed-1/heads.tsv", rows[:6], COLUMNS)
     with pytest.raises(UserError, match="no row names dec_enc: delete"):
         read_open_heads(tmp_path / "tiny/pruned/all/lam-0.2/seed-1/heads.tsv", shape)
-    with pytest.raises(UserError, match="rows are of dec_enc, which is no scope"):
+    with pytest.raises(UserError, match="the rows name dec_enc, which is not a scope"):
         open_heads_of(as_read[6:], shape)
     whole = tiny_shape()
-    with pytest.raises(UserError, match="rows are of dec_enc and enc_self, which is no scope"):
+    with pytest.raises(UserError, match="the rows name dec_enc and enc_self, which is not a scope"):
         open_heads_of(as_read, whole)

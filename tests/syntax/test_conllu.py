@@ -115,7 +115,7 @@ def test_a_multiword_token_inside_another_is_refused(tmp_path: Path) -> None:
 )
 def test_a_file_that_is_no_text_is_named(tmp_path: Path, name: str, content: bytes) -> None:
     (tmp_path / name).write_bytes(content)
-    with pytest.raises(UserError, match=f"{name} can not be read to its end"):
+    with pytest.raises(UserError, match=f"{name} cannot be read to its end"):
         list(read_conllu(tmp_path / name))
 
 

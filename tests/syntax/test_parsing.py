@@ -257,13 +257,13 @@ def test_a_model_is_inspected_by_the_trees_that_stanza_makes(
     given = inspect(model, text, trees=tmp_path / "trees.conllu", masked=1, device="cpu").heads
     pd.testing.assert_frame_equal(by_stanza, given)
     assert by_stanza[by_stanza["attention"] == "enc_self"]["syntactic_gain"].notna().all()
-    with pytest.raises(UserError, match="is no folder of Stanza models for pt"):
+    with pytest.raises(UserError, match="is not a folder of Stanza models for pt"):
         inspect(model, text, stanza="pt", masked=1, device="cpu")
 
 
 def test_nothing_is_trained_into_a_folder_that_is_there(trained: Path) -> None:
     trees = list(read_conllu(trained / "train.conllu"))
-    with pytest.raises(UserError, match="is there already"):
+    with pytest.raises(UserError, match="already exists"):
         train_models(trained / "model", "en", trees, TINY, CPU)
     with pytest.raises(UserError, match="19 trees are too few"):
         train_models(trained / "other", "en", trees[:19], TINY, CPU)
@@ -300,7 +300,7 @@ def test_a_damaged_model_is_told_with_its_folder(trained: Path) -> None:
         (trained / "bad" / "en" / name / "trained.pt").write_text("no model", encoding="utf-8")
     resources = (trained / "model" / "resources.json").read_text(encoding="utf-8")
     (trained / "bad" / "resources.json").write_text(resources, encoding="utf-8")
-    with pytest.raises(UserError, match="bad is no folder of Stanza models for en"):
+    with pytest.raises(UserError, match="bad is not a folder of Stanza models for en"):
         open_models(trained / "bad", "en", CPU)
 
 

@@ -42,7 +42,7 @@ def test_words_are_what_stands_between_blanks_and_have_their_place_in_the_text()
         (["6-0", ""], r"^l, line 1: the link 6-0 lies beyond 6 source and 5 target words"),
         (["0-5", ""], r"^l, line 1: the link 0-5 lies beyond 6 source and 5 target words"),
         (["", "0-4"], r"^l, line 2: the link 0-4 lies beyond 2 source and 4 target words"),
-        (["0-0"], r"^l has 1 lines and text\.en 2: give a line of links a pair\.$"),
+        (["0-0"], r"^l has 1 lines and text\.en 2: give one line of links per pair\.$"),
         (["", "", ""], r"^l has 3 lines and text\.en 2"),
     ],
 )
@@ -54,7 +54,7 @@ def test_what_is_no_alignment_of_the_text_is_refused_with_its_line(links: list[s
 @pytest.mark.parametrize("line", ["Yes &apos;", "Yes", "Yes . .", "yes ."])
 def test_words_must_be_all_of_the_text_and_nothing_else(line: str) -> None:
     wrong = Lines("cut.en", [CUT[0].lines[0], line])
-    with pytest.raises(UserError, match=r"^cut\.en, line 2 has not the characters of line 2 of text\.en"):
+    with pytest.raises(UserError, match=r"^cut\.en, line 2 differs in characters from line 2 of text\.en"):
         pairs(["", ""], [wrong, CUT[1]])
     with pytest.raises(UserError, match=r"^cut\.de has 1 lines and text\.de 2: give the words of each line\.$"):
         pairs(["", ""], [CUT[0], Lines("cut.de", CUT[1].lines[:1])])

@@ -143,7 +143,7 @@ def test_a_number_of_jobs_a_gpu_that_there_is_not_is_refused(
     three_gpus: Path, monkeypatch: pytest.MonkeyPatch, jobs: str
 ) -> None:
     monkeypatch.setenv(JOBS_A_GPU, jobs)
-    with pytest.raises(UserError, match=f"^HEADS_JOBS_A_GPU={jobs} cannot work: give 1 or more.$"):
+    with pytest.raises(UserError, match=f"^HEADS_JOBS_A_GPU={jobs} is not valid: give 1 or more.$"):
         own_gpu(None)
 
 
@@ -159,7 +159,7 @@ def test_memory_is_not_filled_before_it_is_written() -> None:
 def test_a_number_without_a_gpu_and_one_gpu_for_several_processes_are_refused(
     three_gpus: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(UserError, match="cuda:3 is not there: torch sees 3 GPUs"):
+    with pytest.raises(UserError, match="cuda:3 does not exist: torch sees 3 GPUs"):
         own_gpu("3")
     monkeypatch.setenv("WORLD_SIZE", "2")
     with pytest.raises(UserError, match="each process needs its own"):

@@ -213,7 +213,7 @@ def test_a_state_of_other_parameters_is_said_to_be_of_another_version_and_not_ta
     save_tensors(state, by_number, facts)
     training = build(new_training)
     run(training, tmp_path / "unfinished")
-    assert f"{state} is of another version of this code: the training starts over" in capsys.readouterr().err
+    assert f"{state} is from another version of this code: the training starts over" in capsys.readouterr().err
     assert_same(uninterrupted, training)
 
 

@@ -130,10 +130,12 @@ def test_heads_in_another_order_are_the_same_function(experiment: Experiment) ->
 def test_rows_of_another_model_or_no_rows_at_all_are_refused(experiment: Experiment, tmp_path: Path) -> None:
     shape = load_folder(experiment.pruned).shape
     for other in ({(0, 1): 0.5}, {**RATES, (0, 0): 0.2}):
-        with pytest.raises(UserError, match=r"rows\.tsv has not just the live cross-attention heads of this model"):
+        with pytest.raises(
+            UserError, match=r"rows\.tsv does not list exactly the live cross-attention heads of this model"
+        ):
             aligning_heads(table(tmp_path / "rows.tsv", other), shape)
     write_tsv(tmp_path / "rows.tsv", [{"layer": 1}], ("layer",))
-    with pytest.raises(UserError, match=r"rows\.tsv is no table of alignment heads"):
+    with pytest.raises(UserError, match=r"rows\.tsv is not a table of alignment heads"):
         aligning_heads(tmp_path / "rows.tsv", shape)
     with pytest.raises(UserError, match=r"nothing\.tsv is missing"):
         export(experiment.pruned, tmp_path / "out", "ctranslate2", alignment=tmp_path / "nothing.tsv")

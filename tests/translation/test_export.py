@@ -98,7 +98,7 @@ def test_the_page_calls_a_score_fidelity_where_a_model_wrote_the_targets(
     write_json(score, before)
     page = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
     fidelity = against != "references"
-    assert ("\nBLEU (fidelity) 12.35 on 7" in page) == ("are what the unpruned model wrote, not" in page) == fidelity
+    assert ("\nBLEU (fidelity) 12.35 on 7" in page) == ("were written by the unpruned model, not" in page) == fidelity
     assert ("\nBLEU 12.35 on 7" in page) == (not fidelity)
 
 
@@ -141,7 +141,7 @@ def test_a_folder_that_is_there_is_left_as_it_is(experiment: Experiment, tmp_pat
 
 def test_only_a_run_of_an_experiment_can_be_exported(experiment: Experiment, tmp_path: Path) -> None:
     export(experiment.pruned, tmp_path / "out")
-    with pytest.raises(UserError, match="exported model already"):
+    with pytest.raises(UserError, match="already an exported model"):
         export(tmp_path / "out", tmp_path / "again")
     with pytest.raises(UserError, match=r"bpe has no model\.safetensors"):
         export(experiment.bpe, tmp_path / "again")

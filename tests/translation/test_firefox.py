@@ -146,7 +146,7 @@ def test_a_model_that_did_not_come_from_marian_is_not_written_as_one(tmp_path: P
     from heads.translation.to_firefox import write_firefox
 
     model: Transformer = tiny_model()
-    with pytest.raises(UserError, match="did not come from Marian's own format"):
+    with pytest.raises(UserError, match="was not imported from Marian's own format"):
         write_firefox(model, tmp_path, tmp_path)
 
 

@@ -120,11 +120,11 @@ def test_the_labels_are_those_of_its_config_in_its_order_or_those_given(tmp_path
 def test_a_model_without_a_classifier_gets_one_that_is_to_be_trained(tmp_path: Path, kind: str) -> None:
     tokeniser, folder = save_tokeniser(tmp_path / "theirs"), tmp_path / "theirs"
     model = save_bert(folder, kind)
-    with pytest.raises(UserError, match="has no classifier, so its labels are unknown: name those that it is to learn"):
+    with pytest.raises(UserError, match="has no classifier, so its labels are unknown: name the ones to learn"):
         labels_of(read_bert(folder))
     for out in ("ours", "again"):
         said = import_bert(folder, tmp_path / out, ["a", "b", "c", "d"])
-        assert said.startswith("The model came without a classifier: it is drawn at random,")
+        assert said.startswith("The model came without a classifier: a random one is added,")
     ours, again = (load_classifier(tmp_path / out) for out in ("ours", "again"))
     inner = model.bert if kind == "BertForPreTraining" else model
     with torch.no_grad():
@@ -145,11 +145,11 @@ def test_a_model_without_a_pooler_gets_one_that_is_to_be_trained_unless_it_has_a
     model = save_bert(folder, kind, pooler=kind != "BertModel")
     assert not [name for name in model.state_dict() if "pooler" in name]
     if kind == "BertForTokenClassification":
-        with pytest.raises(UserError, match=r"theirs has a classifier that reads no pooler, as that of .*: give the"):
+        with pytest.raises(UserError, match=r"theirs has a classifier that reads no pooler, like a .*: give the"):
             import_bert(folder, tmp_path / "ours", ["a", "b", "c"])
         return
     said = import_bert(folder, tmp_path / "ours", ["a", "b", "c", "d"])
-    assert said.startswith("The model came without a pooler and a classifier: they are drawn at random,")
+    assert said.startswith("The model came without a pooler and a classifier: random ones are added,")
     assert said in (tmp_path / "ours/README.md").read_text(encoding="utf-8")
     ours = load_classifier(tmp_path / "ours")
     with torch.no_grad():
@@ -240,9 +240,9 @@ def by_merges(folder: Path) -> None:
         (lambda f: spoilt(f, "config.json", num_hidden_layers=0), r"num_hidden_layers is 0: it must be a positive"),
         (
             lambda f: spoilt(f, "config.json", hidden_dropout_prob="a"),
-            r"hidden_dropout_prob is 'a', which is no number",
+            r"hidden_dropout_prob is 'a': it must be at least 0 and below 1",
         ),
-        (lambda f: spoilt(f, "config.json", layer_norm_eps=None), r"layer_norm_eps is None, which is no number from 0"),
+        (lambda f: spoilt(f, "config.json", layer_norm_eps=None), r"layer_norm_eps is None: it must be at least 0"),
         (lambda f: spoilt(f, "config.json", id2label={"a": "b"}), r"does not say what its labels mean"),
         (lambda f: spoilt(f, "config.json", num_hidden_layers=4), r"no weights called bert\.encoder\.layer\.3\."),
         (lambda f: spoilt(f, "config.json", num_attention_heads=5), r"hidden_size 12 does not divide into 5 heads"),
@@ -259,15 +259,15 @@ def by_merges(folder: Path) -> None:
         (without("config.json"), r"has no config\.json: copy it from where the model is from"),
         (without("model.safetensors"), r"has no model\.safetensors"),
         (without("tokenizer.json"), r"has neither tokenizer\.json nor vocab\.txt: copy one"),
-        (pickled, r"has its weights pickled, .* BertForSequenceClassification\.from_pretrained"),
+        (pickled, r"has pickled weights, .* BertForSequenceClassification\.from_pretrained"),
         (
             fewer_words,
-            r"vocabulary that does not fit its weights, 30 subwords for 31 rows: take all from the same model",
+            r"vocabulary that does not fit its weights, 30 subwords for 31 rows: take all files from the same model",
         ),
-        (by_merges, r"tokenizer\.json cuts text by BPE, not by the WordPieces of a BERT"),
+        (by_merges, r"tokenizer\.json has a BPE tokeniser, not the WordPiece of a BERT"),
         (
             lambda f: rename(f, ("pooler", "pouler")),
-            r"has a classifier that reads no pooler, as .*: give the folder of a BertForSequenceClassification, or",
+            r"has a classifier that reads no pooler, like .*: give the folder of a BertForSequenceClassification, or",
         ),
         (
             lambda f: rename(f, ("pooler.dense.bias", "pooler.dense.bios")),
@@ -332,5 +332,5 @@ def test_both_commands_take_a_bert(tmp_path: Path, capsys: pytest.CaptureFixture
     assert "differs from ours by at most" in capsys.readouterr().err
     assert read_json(tmp_path / "back/config.json")["id2label"] == {"0": "no", "1": "yes"}
     assert main(["export", str(tmp_path / "ours"), "-o", str(tmp_path / "copy")]) == 1
-    assert "is an exported model already: copy the folder." in capsys.readouterr().err
+    assert "is already an exported model: copy the folder." in capsys.readouterr().err
     assert np.isfinite(logits_of(load_classifier(tmp_path / "ours"), opened(tmp_path / "ours/source.model"))).all()

@@ -221,15 +221,15 @@ BAD: dict[str, tuple[str, Sequence[str], str]] = {
     "no such source": (
         "nllb",
         ("--source-language", "eng", "--target-language", "deu_Latn"),
-        "knows no language eng: give --source-language as it calls it, such as eng_Latn",
+        "does not know language eng: give --source-language as it calls it, such as eng_Latn",
     ),
     "no such target": (
         "nllb",
         ("--source-language", "eng_Latn", "--target-language", "de"),
-        "knows no language de: give --target-language",
+        "does not know language de: give --target-language",
     ),
     "a language of a BART": ("bart", ("--source-language", "en"), "has no languages to choose from: leave out"),
-    "a prefix": ("nllb", ("--prefix", ">>deu<<"), "is told its languages by --source-language and --target-language"),
+    "a prefix": ("nllb", ("--prefix", ">>deu<<"), "gets its languages from --source-language and --target-language"),
 }
 
 
@@ -251,7 +251,7 @@ SPOILT: dict[str, tuple[str, Callable[[Path], object], str]] = {
     "a segmenter that is none": (
         "nllb",
         lambda p: (p / "sentencepiece.bpe.model").write_bytes(b"\xff" * 50),
-        "is no SentencePiece model, or is damaged",
+        "is not a SentencePiece model, or is damaged",
     ),
     "no merges": ("bart", lambda p: (p / "merges.txt").unlink(), "has neither sentencepiece.bpe.model nor merges.txt"),
     "a vocabulary too long": (
@@ -268,7 +268,7 @@ SPOILT: dict[str, tuple[str, Callable[[Path], object], str]] = {
     "an mBART of 25 languages": (
         "mbart",
         lambda p: changed(p / "config.json", decoder_start_token_id=None),
-        "it is an mBART of 25 languages, whose sources end with their language, and is not read",
+        "it is an mBART of 25 languages, whose sources end with their language, which is not supported",
     ),
 }
 

@@ -171,18 +171,22 @@ BAD: dict[str, tuple[str, Callable[[Path], Any], str]] = {
     "another model": (
         "config.json",
         lambda p: changed(p, model_type="t5"),
-        "config.json is of t5, which is not read here: marian, m2m",
+        "config.json describes t5, which is not supported: give a model of type marian, m2m",
     ),
     "no segmenter": ("source.spm", Path.unlink, "has no source.spm: copy it from where the model is from"),
     "no vocabulary": ("vocab.json", Path.unlink, "has no vocab.json"),
-    "a segmenter that is none": ("target.spm", lambda p: p.write_bytes(b"\xff" * 50), "target.spm is no SentencePiece"),
-    "an empty segmenter": ("target.spm", lambda p: p.write_bytes(b""), "target.spm is no SentencePiece"),
+    "a segmenter that is none": ("target.spm", lambda p: p.write_bytes(b"\xff" * 50), "spm is not a SentencePiece"),
+    "an empty segmenter": ("target.spm", lambda p: p.write_bytes(b""), "spm is not a SentencePiece"),
     "a subword too much": ("vocab.json", lambda p: changed(p, **{"one more": subwords_in(p)}), "rows of model.encoder"),
     "a number twice": ("vocab.json", lambda p: changed(p, **{"one more": 3}), "does not number its subwords from 0 on"),
     "an activation": ("config.json", lambda p: changed(p, activation_function="gelu_new"), "'gelu_new', and not one"),
     "uneven heads": ("config.json", lambda p: changed(p, decoder_attention_heads=4), "attention_heads is 3 and 4"),
-    "a share that is none": ("config.json", lambda p: changed(p, dropout=None), "dropout is None, which is no number"),
-    "a share above one": ("config.json", lambda p: changed(p, attention_dropout=3), "attention_dropout is 3, which is"),
+    "a share that is none": (
+        "config.json",
+        lambda p: changed(p, dropout=None),
+        "dropout is None: it must be at least 0",
+    ),
+    "a share above one": ("config.json", lambda p: changed(p, attention_dropout=3), "attention_dropout is 3: it must"),
     "no beam": ("config.json", lambda p: generating(p, num_beams=0), "num_beams of its generation is 0, which no"),
     "a beam in words": ("config.json", lambda p: generating(p, num_beams="a"), "num_beams of its generation is 'a'"),
     "an endless length": ("config.json", lambda p: generating(p, length_penalty=float("nan")), "length_penalty of its"),
@@ -208,13 +212,13 @@ BAD: dict[str, tuple[str, Callable[[Path], Any], str]] = {
         lambda p: changed(p, pad_token_id=900, decoder_start_token_id=900),
         "padding 900, the decoder's start 900 and the end 0 are not ids",
     ),
-    "no JSON": ("config.json", lambda p: p.write_text("{"), "config.json is no JSON"),
+    "no JSON": ("config.json", lambda p: p.write_text("{"), "config.json is not valid JSON"),
     "cut off weights": ("model.safetensors", lambda p: p.write_bytes(p.read_bytes()[:-9]), "missing or damaged"),
     "no weights": ("model.safetensors", Path.unlink, "has no model.safetensors"),
     "pickled weights": (
         "model.safetensors",
         lambda p: p.rename(p.with_name("pytorch_model.bin")),
-        "pickled, which may run code and is not opened",
+        "pickled weights, which may run code and are not opened",
     ),
     "an index that leads away": (
         "model.safetensors.index.json",
@@ -330,9 +334,9 @@ def test_a_language_is_named_by_a_prefix_that_every_source_sentence_begins_with(
     folder = tmp_path / "theirs"
     tokeniser = save_tokeniser(folder, languages=[">>deu<<", ">>nld<<"])
     save_marian(folder)
-    with pytest.raises(UserError, match="into several languages: give one of them as the prefix, as >>deu<<, >>nld<<"):
+    with pytest.raises(UserError, match="into several languages: give one as the prefix, such as >>deu<<, >>nld<<"):
         import_model(str(folder), tmp_path / "none")
-    with pytest.raises(UserError, match="has no prefix >>fra<<: known are >>deu<<, >>nld<<"):
+    with pytest.raises(UserError, match="has no prefix >>fra<<: choose one of >>deu<<, >>nld<<"):
         import_model(str(folder), tmp_path / "none", ">>fra<<")
     import_model(str(folder), tmp_path / "ours", ">>nld<<")
     source, target = (Vocabulary(tmp_path / f"ours/{side}.model") for side in ("source", "target"))

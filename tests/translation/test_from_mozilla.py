@@ -111,11 +111,11 @@ def test_a_name_is_no_way_out_of_the_folder(mozilla: Mozilla, cache: Path) -> No
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"hash": "0" * 64}, r"came with 9 bytes and SHA-256 .*, not 9 and 0{64} as told: try again"),
-        ({"size": 8}, r"came with 9 bytes .*, not 8 and .* as told"),
+        ({"hash": "0" * 64}, r"has 9 bytes and SHA-256 .*, not 9 and 0{64} as announced: try again"),
+        ({"size": 8}, r"has 9 bytes .*, not 8 and .* as announced"),
         ({"location": "nowhere.spm"}, r"nowhere\.spm cannot be fetched: the server answers 404"),
-        ({"location": "vocab.spm.zst"}, r"packed by zstd: unpack the files of firefox/en-de into .*en-de by hand"),
-        ({"size": None}, r"answers otherwise than it did .*: put the files of firefox/en-de into"),
+        ({"location": "vocab.spm.zst"}, r"packed with zstd: unpack the files of firefox/en-de into .*en-de by hand"),
+        ({"size": None}, r"answers in an unknown form .*: put the files of firefox/en-de into"),
     ],
 )
 def test_a_file_that_is_not_as_told_is_one_sentence_and_leaves_nothing(
@@ -131,9 +131,9 @@ def test_a_file_that_is_not_as_told_is_one_sentence_and_leaves_nothing(
 
 def test_a_pair_that_is_not_released_or_has_no_vocabulary_is_told(mozilla: Mozilla, cache: Path) -> None:
     mozilla.attach("model.deen.bin", "model", "9.1", "the other way", fromLang="de", toLang="en")
-    with pytest.raises(UserError, match=r"^firefox/de-en has no vocabulary at the server"):
+    with pytest.raises(UserError, match=r"^firefox/de-en has no vocabulary on Mozilla's server"):
         mozilla.fetch("firefox/de-en")
-    with pytest.raises(UserError, match=r"^Mozilla has released no firefox/en-xx: take a pair of"):
+    with pytest.raises(UserError, match=r"^Mozilla has not released firefox/en-xx: take a pair from"):
         mozilla.fetch("firefox/en-xx")
     assert not left(cache)
 
@@ -144,7 +144,7 @@ def test_a_server_that_says_something_else_or_nothing_is_told(mozilla: Mozilla, 
         path.unlink()
     (cache / "en-de").rmdir()
     (mozilla.folder / "v1/index.html").write_text("<html>", encoding="utf-8")
-    with pytest.raises(UserError, match="answers otherwise than it did"):
+    with pytest.raises(UserError, match="answers in an unknown form"):
         place_with_network(NAME, f"{mozilla.url}/v1")
     said = (
         r"^firefox/en-de is not on this machine: run .*heads import firefox/en-de\" once .*127\.0\.0\.1:1/v1/ cannot be"

@@ -201,15 +201,15 @@ def test_an_imported_model_goes_back_to_transformers_with_its_tokeniser(imported
 
 def test_a_model_that_normalises_first_is_told_where_else_to_go(experiment: Experiment, tmp_path: Path) -> None:
     with pytest.raises(
-        UserError, match="normalises before each sub-layer, and Marian after it: export it with --format"
+        UserError, match="normalises before each sub-layer, but Marian after it: export it with --format"
     ):
         export(experiment.pruned, tmp_path / "out", "huggingface")
     assert not [*tmp_path.iterdir()]
     narrow = replace(post_norm().shape, width=8)
     known = [Vocabulary(experiment.bpe / f"{side}.model") for side in ("source", "target")]
     for shape, sentence in (
-        (narrow, "heads do not make up the model's width"),
-        (replace(post_norm().shape, norm_epsilon=1e-6), "layer norms have the epsilon 1e-06"),
+        (narrow, "heads do not add up to the model's width"),
+        (replace(post_norm().shape, norm_epsilon=1e-6), "layer norms have epsilon 1e-06"),
     ):
         with pytest.raises(UserError, match=sentence):
             write_huggingface(Transformer(shape), known, (4, 0.6), tmp_path)

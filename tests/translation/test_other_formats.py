@@ -147,12 +147,20 @@ def test_graphs_of_a_recurrent_decoder_give_our_probabilities_and_the_script_fin
 
 def test_what_other_formats_have_no_recurrent_decoder_for_is_refused(experiment: Experiment, tmp_path: Path) -> None:
     model = opinionated(seed=1, pre_norm=False, **RECURRENT)
-    with pytest.raises(UserError, match=r"^CTranslate2 has no recurrent decoder.*: export it with --format onnx\.$"):
+    with pytest.raises(
+        UserError,
+        match=r"^CTranslate2 does not support this model's recurrent decoder: export it with --format onnx\.$",
+    ):
         write_ctranslate2(model, vocabularies(experiment), tmp_path)
-    with pytest.raises(UserError, match=r"^transformers' Marian has no recurrent decoder.*: export it otherwise\.$"):
+    with pytest.raises(
+        UserError,
+        match=r"^transformers' Marian does not support this model's recurrent decoder: use another --format\.$",
+    ):
         write_huggingface(model, vocabularies(experiment), (4, 0.6), tmp_path)
     other = opinionated(seed=1, pre_norm=False, positions="tensor2tensor")
-    with pytest.raises(UserError, match=r"Marian has not the position signals of this model: export it otherwise\.$"):
+    with pytest.raises(
+        UserError, match=r"Marian does not have the position signals of this model: use another --format\.$"
+    ):
         write_huggingface(other, vocabularies(experiment), (4, 0.6), tmp_path)
 
 
@@ -220,9 +228,15 @@ def test_differences_are_the_largest_over_all_subwords_and_a_number_that_is_none
 @pytest.mark.parametrize(
     ("flags", "sentence"),
     [
-        (["--quantization", "int8"], "--quantization int8 is of --format ctranslate2: take one of the two flags away."),
-        (["--alignment", "x"], "--alignment is of --format ctranslate2: take one of the two flags away."),
-        (["--sentences", "x.txt"], "--sentences checks formats of others: give --format, or take it away."),
+        (
+            ["--quantization", "int8"],
+            "--quantization int8 needs --format ctranslate2: use it, or remove --quantization.",
+        ),
+        (["--alignment", "x"], "--alignment needs --format ctranslate2: use it, or remove --alignment."),
+        (
+            ["--sentences", "x.txt"],
+            "--sentences needs a format other than folder: add --format, or remove --sentences.",
+        ),
     ],
 )
 def test_flags_that_mean_nothing_are_refused(
@@ -239,9 +253,12 @@ def test_sentences_without_a_word_are_refused_and_long_ones_are_held_against_our
     write_lines(tmp_path / "long.txt", ["the cat " * 1000])
     given = ["export", str(experiment.pruned), "--format", "ctranslate2", "-o", str(tmp_path / "out")]
     assert main([*given, "--sentences", str(tmp_path / "blank.txt")]) == 1
-    assert "there is no word in the sentences" in capfd.readouterr().err and not (tmp_path / "out").exists()
+    assert (
+        "the sentences to check the exported model with contain no words" in capfd.readouterr().err
+        and not (tmp_path / "out").exists()
+    )
     assert main([*given, "--sentences", str(tmp_path / "long.txt")]) == 0
-    assert main([*given[:2], str(tmp_path / "nowhere"), *given[3:]]) == 1
+    assert main(["export", str(tmp_path / "nowhere"), *given[2:]]) == 1
     assert "nowhere is no folder: give one as save_pretrained" in capfd.readouterr().err
 
 

@@ -76,9 +76,9 @@ def test_vectors_are_those_of_transformers_whatever_is_padded(imported: tuple[Pa
 def test_a_classifier_embeds_nothing_and_a_sentence_encoder_tells_no_labels(imported: tuple[Path, Any, Any]) -> None:
     folder = imported[0]
     assert isinstance(load_alone(folder), SentenceEncoder)
-    with pytest.raises(UserError, match="is of a model that embeds sentences, and predicts no labels"):
+    with pytest.raises(UserError, match="holds a model that embeds sentences and predicts no labels"):
         load_classifier(folder)
-    with pytest.raises(UserError, match="is of a model that embeds sentences, and does not translate"):
+    with pytest.raises(UserError, match="holds a model that embeds sentences and does not translate"):
         load_folder(folder)
 
 
@@ -104,7 +104,7 @@ def test_the_graph_has_no_matrices_of_heads_that_were_cut_out_and_its_readme_run
     main(["export", str(imported[0]), "--format", "onnx", "-o", str(tmp_path / "whole")])
     folder, out = pruned(imported[0]), tmp_path / "small"
     main(["export", str(folder), "--format", "onnx", "-o", str(out)])
-    assert "in a part of a vector of length 1; its README.md says" in capsys.readouterr().err
+    assert "per component of a vector of length 1; its README.md says" in capsys.readouterr().err
     # Four of six heads, each of four maps of 12 x 6 numbers and biases of 6 for three of them.
     weights = [sum(np.prod(one.dims) for one in onnx.load(tmp_path / name / "encoder.onnx").graph.initializer) for name
                in ("whole", "small")]  # fmt: skip

@@ -109,7 +109,7 @@ def test_a_rule_of_the_other_workflow_may_make_the_text_and_without_it_a_sentenc
         write_text(using(tmp_path, clone, last=last) / "mine.yaml", yaml.safe_dump(own))
         done = snakemake(tmp_path, "--cores", "1", target)
         if not last:
-            assert done.returncode == 1 and "corpora.told.train.0.source is text/train.en, which is not" in done.stdout
+            assert done.returncode == 1 and "corpora.told.train.0.source is text/train.en, which does" in done.stdout
     assert done.returncode == 0, done.stdout[-2000:]
     assert read_lines(tmp_path / target) == ["dev in en"]
 

@@ -343,7 +343,7 @@ def test_another_domain_is_measured_where_a_corpus_names_one_and_nowhere_else(fr
     assert not {"out_of_domain", "ablation_out_of_domain"} & {*near, *counted}
     assert far["encode"] == near["encode"] + 1
     refused = snakemake(fresh, "results/demo/baseline/seed-1/ablation.out_of_domain.tsv", "-n")
-    assert refused.returncode != 0 and "corpora.demo has no test set of another domain" in refused.stdout
+    assert refused.returncode != 0 and "corpora.demo has no out-of-domain test set" in refused.stdout
 
 
 def test_roles_are_measured_on_parsed_trees_alone_where_a_corpus_has_no_others(fresh: Path) -> None:
@@ -391,7 +391,7 @@ def test_the_figure_of_scores_reads_all_experiments_and_others_one(fresh: Path) 
 def test_a_missing_corpus_file_is_named_before_the_first_job(fresh: Path) -> None:
     done = snakemake(fresh, "--cores", "1", "--config", "run=[multi30k]")
     assert done.returncode != 0
-    assert "corpora.multi30k.train.0.source is data/multi30k_en-de/train.en.gz, which is not there:" in done.stdout
+    assert "corpora.multi30k.train.0.source is data/multi30k_en-de/train.en.gz, which does not exist:" in done.stdout
     assert "Traceback" not in done.stdout
 
 

@@ -1,4 +1,4 @@
-"""Which attention heads a Transformer needs, and what they do: `heads.inspect` of any model, `heads.load` of it."""
+"""Which attention heads a Transformer needs and what they do: `heads.inspect` and `heads.load` any model."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["inspect", "load"]
 
 
 def __getattr__(name: str) -> Any:
-    """Both functions, imported when they are asked for: the workflow imports this package wherever it is parsed."""
+    """Import both functions only on first use, because the workflow imports this package whenever it is parsed."""
     if name == "inspect":
         from heads.one_model.inspecting import inspect
 

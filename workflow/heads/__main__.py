@@ -1,4 +1,4 @@
-"""The command line: `heads COMMAND --long-flags`, or `python -m heads COMMAND`; one file of `heads.cli` a command."""
+"""The command line, `heads COMMAND` or `python -m heads COMMAND`; each command is a file in `heads.cli`."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ GROUPS = {
     "translate": ("translate", "import", "export"),
     "workflow": ("progress", "keep", "why"),
 }
-"""Commands that no rule calls, by what people want."""
+"""Commands for people, by purpose."""
 FOR_PEOPLE = tuple(name for names in GROUPS.values() for name in names)
 STAGE = "stage"
-"""In front of the name of a stage, which goes without it as well."""
+"""Optional word before the name of a stage."""
 
 INTERRUPTED = 130
-"""The exit status of what was stopped from the keyboard, as shells have it."""
+"""The exit status after Ctrl-C, as in shells."""
 
 EXTRAS = {
     "pulp": "training",
@@ -39,11 +39,11 @@ EXTRAS = {
     "seaborn": "figures",
     "snakemake": "workflow",
 }
-"""By package that not every stage needs, what it is installed with."""
+"""Packages that only some stages need, and the extra that installs each."""
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one stage; an error of the user is one sentence and exit status 1."""
+    """Run one command and return its exit status; a UserError prints one sentence and gives status 1."""
     try:
         return run(sys.argv[1:] if arguments is None else arguments)
     except UserError as error:
@@ -60,18 +60,18 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def run(words: list[str]) -> int:
-    """Run the stage that the first word names; gives the exit status."""
+    """Run the command that the first word names, and return the exit status."""
     program = "heads" if Path(sys.argv[0]).name == "heads" else "python -m heads"
     stages = sorted(module.name for module in pkgutil.iter_modules(cli.__path__) if not module.name.startswith("_"))
     if words[:1] == [STAGE]:
         words, listed = words[1:], "stages of the workflow: " + ", ".join(sorted({*stages} - {*FOR_PEOPLE}))
     else:
-        # Every job of the workflow comes this way: help is read from the commands where it is asked for.
+        # Every job of the workflow passes here, so the commands are read for help only when it is shown.
         listed = _commands() if words[:1] in ([], ["-h"], ["--help"]) else ""
     parser = argparse.ArgumentParser(
         prog=program, description=listed, allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("stage", choices=stages, metavar="COMMAND", help="its own flags: COMMAND --help")
+    parser.add_argument("stage", choices=stages, metavar="COMMAND", help="COMMAND --help shows its flags")
     stage = parser.parse_args(words[:1]).stage
     module, own = command(stage, program)
     given = own.parse_args(words[1:])
@@ -81,7 +81,7 @@ def run(words: list[str]) -> int:
     except BrokenPipeError:
         if stage not in FOR_PEOPLE:
             raise
-        # Whoever reads on, such as head, has seen enough; nothing may be flushed at the end either.
+        # The reader, such as head, has closed the pipe; the flush at exit must not fail on it either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     if stage not in FOR_PEOPLE:
@@ -91,7 +91,7 @@ def run(words: list[str]) -> int:
 
 
 def command(stage: str, program: str) -> tuple[ModuleType, argparse.ArgumentParser]:
-    """The module of a stage, and the parser of its flags."""
+    """The module of a command, and the parser of its flags."""
     module = imported(stage)
     plain = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(prog=f"{program} {stage}", description=module.__doc__, formatter_class=plain)
@@ -100,26 +100,26 @@ def command(stage: str, program: str) -> tuple[ModuleType, argparse.ArgumentPars
 
 
 def _commands() -> str:
-    """What `heads --help` says: the commands for people, in groups, with the first line of what each says of itself."""
+    """The text of `heads --help`: the commands for people, in groups, with the first line of each docstring."""
     lines = []
     for group, names in GROUPS.items():
         lines.append(f"{group}:")
         for name in names:
             tree = ast.parse((Path(cli.__path__[0]) / f"{name}.py").read_text(encoding="utf-8"))
             lines.append(f"  {name:<11}{str(ast.get_docstring(tree)).splitlines()[0]}")
-    return "\n".join([*lines, f"  {STAGE} NAME One stage of the workflow; {STAGE} --help names them."])
+    return "\n".join([*lines, f"  {STAGE} NAME Run one stage of the workflow; {STAGE} --help lists them."])
 
 
 def imported(stage: str) -> ModuleType:
-    """The module of a stage, without any search for garbage in what is imported, neither now nor later.
+    """Import the module of a stage with garbage collection off, and exempt what it imports for good.
 
-    There is none, and to search it takes a third of the time that a stage needs to start and to end.
+    It holds no garbage, and searching it takes a third of the time that a stage needs to start and to end.
     """
     gc.disable()
     try:
         return importlib.import_module(f"heads.cli.{stage}")
     finally:
-        # Once: in a process of many stages, such as that of the tests, there is garbage later on.
+        # Only once: in a process of many stages, such as the tests, garbage appears later.
         if not gc.get_freeze_count():
             gc.freeze()
         gc.enable()

@@ -1,4 +1,4 @@
-# What is measured on any trained model: the wildcard {run} is a baseline, pruned, scratch or selected run.
+# Measurements of any trained model: the wildcard {run} is a baseline, pruned, scratch or selected run.
 SCORED_MODEL = {"model": f"{ANY_RUN}/model.safetensors", "shape": f"{ANY_RUN}/model.json"}
 
 
@@ -39,7 +39,7 @@ rule score:
 
 
 use rule score as classified with:
-    """The label of every test example: accuracy and Matthews' correlation."""
+    """Predict the label of every test example; accuracy and Matthews' correlation."""
     input:
         **SCORED_MODEL,
         source=f"{BPE}/test.source.safetensors",
@@ -175,7 +175,7 @@ rule roles:
 
 
 use rule roles as dynamics with:
-    """Confidence and roles of encoder heads at the checkpoints of training that the baseline kept."""
+    """Confidence and roles of encoder heads at the checkpoints that the baseline kept."""
     input:
         model=rules.baseline.output.model,
         shape=rules.baseline.output.shape,
@@ -200,7 +200,7 @@ use rule roles as dynamics with:
 
 
 use rule score as maps with:
-    """Attention maps of a few sentences while the model translates them or predicts their label, to look at."""
+    """Attention maps of a few sentences that the model translates or labels."""
     input:
         **SCORED_MODEL,
         source_bpe=f"{BPE}/source.model",

@@ -1,4 +1,4 @@
-# Text to subwords: one vocabulary for each side, learnt or taken from a model of others.
+# Text to subwords: one vocabulary for each side, learnt or taken from an external model.
 
 
 rule bpe:
@@ -7,7 +7,7 @@ rule bpe:
         text=corpus_file("train.{side}.txt"),
     output:
         model=f"{BPE}/{{side}}.model",
-        # Its checksum, written and read wherever the model is.
+        # Its checksum, written and read together with it.
         facts=f"{BPE}/{{side}}.json",
     log:
         f"{BPE}/log/bpe.{{side}}.txt",
@@ -30,7 +30,7 @@ rule bpe:
 
 
 rule imported_bpe:
-    """Take both vocabularies of a model of others, and what else came with it."""
+    """Take both vocabularies of an external model, and the files that came with it."""
     input:
         pretrained=lambda wildcards: PLAN.pretrained_files(wildcards.experiment),
     output:
@@ -55,7 +55,7 @@ rule imported_bpe:
 
 
 rule encode:
-    """Encode one side of one split, or of another domain, into subword ids."""
+    """Encode one side of one split, or of the out-of-domain test set, into subword ids."""
     input:
         text=corpus_file("{split}.{side}.txt"),
         bpe=f"{BPE}/{{side}}.model",
@@ -75,7 +75,7 @@ rule encode:
         mem_mb=1000,
         runtime=60,
     params:
-        # Read by the cache alone: it knows the text only by the job that made all texts of the corpus.
+        # Only for the cache, which knows the text only by the job that made all texts of the corpus.
         text=lambda wildcards: f"{wildcards.split}.{wildcards.side}",
     shell:
         "python -m heads encode --text {input.text:q} --bpe {input.bpe:q} --tokens {output.tokens:q}"

@@ -1,22 +1,22 @@
 # Snakemake's cache between workflows: SNAKEMAKE_OUTPUT_CACHE=/shared/folder snakemake --cache
-# On a cluster the rules must be named, for Snakemake hands a bare --cache to no job that runs elsewhere:
+# On a cluster, name the rules, because Snakemake does not pass a bare --cache on to jobs that run elsewhere:
 # --cache corpus bpe encode baseline gates pruned scratch selected penalty_gates penalty_scratch
 #
-# A cached result is found by the command as it is written in the rule, the params, the conda environment if one is used,
-# the same of all jobs before it, and the content of files that no job makes. Wildcards, threads, devices and the Python
-# package are no part of that. So whatever a cached rule tells its command besides paths goes through params, and each
-# state of the code has a folder of its own in the cache.
+# The key of a cached result is made of the command as written in the rule, the params, the conda environment if any,
+# the same for all jobs before it, and the content of files that no job makes. Wildcards, threads, devices and the Python
+# package are not part of it. So a cached rule passes everything but paths to its command through params, and each state
+# of the code has its own folder in the cache.
 import hashlib
 
-# As a module of another workflow, whose cache would see the state of this code, nothing is cached.
+# Nothing is cached as a module of another workflow, because its cache would depend on the state of this code.
 CACHED = workflow.enable_cache and not IS_MODULE
 LOCATION = "SNAKEMAKE_OUTPUT_CACHE"
-# Packages that no cached result is made by.
+# Packages that make no cached results.
 READERS = ("figures", "tables")
 
 
 def code_state():
-    """A name for the code and data that cached results are made by, and for the packages pinned with it."""
+    """A digest of the code and data that make cached results, and of the pinned packages."""
     files = [path for path in (WORKFLOW / "heads").rglob("*") if path.suffix in (".py", ".tsv")]
     made_by = [path for path in files if path.relative_to(WORKFLOW / "heads").parts[0] not in READERS]
     state = hashlib.sha256()
@@ -29,6 +29,6 @@ if CACHED:
     if not os.environ.get(LOCATION):
         raise WorkflowError(f"--cache needs a folder that checkouts share: set {LOCATION} to its path.")
     location = Path(os.environ[LOCATION]).resolve()
-    # A job in a process of its own reads this once more.
+    # A job in its own process reads this file again.
     if location.name != code_state():
         os.environ[LOCATION] = str(location / code_state())

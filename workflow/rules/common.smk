@@ -1,4 +1,4 @@
-# Common ground of all .smk files: the plan, what wildcards may be, the folders of runs.
+# Shared by all .smk files: the plan, the constraints of wildcards, the folders of runs.
 import json
 import os
 import re
@@ -23,11 +23,11 @@ from heads.config.plan import Plan
 from heads.config.settings import stage_settings
 from heads.config.shown import labels_shown, sentences_shown, trees_shown
 
-# Files of the workflow are inputs too: named from where Snakemake runs, if they lie below that.
+# Files of the workflow are inputs too: with paths from the folder in which Snakemake runs, if they are below it.
 HERE = WORKFLOW.relative_to(Path.cwd()) if WORKFLOW.is_relative_to(Path.cwd()) else WORKFLOW
 CODE = f"{HERE}/heads"
 REFERENCE = f"{HERE}/reference"
-# The rooms in which numbers are made of models and texts.
+# Packages and modules that compute numbers from models and texts.
 MEASURING = (
     "analysis",
     "analysis.lrp",
@@ -40,17 +40,17 @@ MEASURING = (
 
 
 def code_of(stage):
-    """The modules that a stage computes with, for its rule to run again when one is edited; trainings list none."""
+    """The modules that a stage computes with, so that its rule reruns if one is edited; trainings list none."""
     return [f"{CODE}/{name.replace('.', '/')}.py" for name in reached(f"cli.{stage}", MEASURING)]
 
 
-# The priority of what takes long, trainings aside, and of what that waits for: left for the end, one of these jobs keeps a
+# The priority of long jobs, except trainings, and of the jobs they wait for: left for the end, one of them would keep a
 # core busy while the others have nothing to do.
 FIRST = 10
 
 
 def one_sentence(question):
-    """The same function, whose errors Snakemake tells as its own: one message, no traceback."""
+    """The same function, whose errors Snakemake reports as its own: one message, no traceback."""
 
     def asked(*words):
         try:
@@ -62,7 +62,7 @@ def one_sentence(question):
 
 
 class Asked:
-    """What `heads.config.plan.Plan` knows, each question with errors of one sentence."""
+    """A plan, or a part of it, whose methods report errors in one sentence."""
 
     def __init__(self, plan):
         self.plan = plan
@@ -81,7 +81,7 @@ if not workflow.deployment_settings.deployment_method:
     ENVIRONMENT["PATH"] = str(Path(sys.executable).parent)
 IS_MODULE = not workflow.modifier.is_main_snakefile()
 if IS_MODULE:
-    # What precedes shell commands precedes those of all workflows, so theirs are left alone.
+    # A prefix of shell commands would apply to all workflows, so the environment is set instead.
     for name, folder in ENVIRONMENT.items():
         others = [other for other in os.environ.get(name, "").split(os.pathsep) if other not in ("", folder)]
         os.environ.update({name: os.pathsep.join([folder, *others])})
@@ -94,7 +94,7 @@ else:
 
 
 def any_of(experiments):
-    """The constraint of rules for these experiments alone; a rule made from such a one says its own."""
+    """The constraint of rules for these experiments only; a rule derived from such a rule sets its own."""
     return "|".join(map(re.escape, experiments)) or "(?!)"
 
 
@@ -131,22 +131,22 @@ def corpus_file(name):
 
 
 class There:
-    """Files that a corpus names, looked for when Snakemake goes through them: one sentence for one that is not there.
+    """Files that a corpus names; if one is missing, iterating over them raises an error of one sentence.
 
-    To an error of an input function itself Snakemake would add a traceback.
+    Snakemake would add a traceback to an error raised by the input function itself.
     """
 
     def __init__(self, corpus, paths):
         self.corpus, self.paths = corpus, paths
 
     def __iter__(self):
-        # Rules of a workflow that uses this one may make a file too; by now all are known.
+        # Rules of a workflow that uses this one may make the file too; by now all rules are known.
         PLAN.check_there(self.corpus, self.paths, lambda path: any(rule.is_producer(path) for rule in workflow.rules))
         return iter(self.paths)
 
 
 def there(files, made):
-    """Input function: files that a corpus names, as `There`; where `made` is there, Snakemake does without them."""
+    """Input function: files that a corpus names, as `There`; if `made` exists, they may be missing."""
 
     def asked(wildcards):
         paths = files(wildcards)
@@ -156,22 +156,22 @@ def there(files, made):
 
 
 def written(settings):
-    """Settings as JSON, in one order: Snakemake compares params as text."""
+    """Settings as JSON with sorted keys, because Snakemake compares params as text."""
     return json.dumps(settings, sort_keys=True)
 
 
 def settings_of(stage):
-    """Param: the settings that one stage is given, as JSON, and nothing else: a change elsewhere cannot rerun it."""
+    """Param: only the settings of one stage, as JSON, so that a change elsewhere does not rerun it."""
     return lambda wildcards: written(stage_settings(PLAN.experiments[wildcards.experiment], stage))
 
 
 def gates_of(experiments):
-    """Param: the distribution of gates of each of these experiments, as JSON."""
+    """Param: the hard-concrete settings of each of these experiments, as JSON."""
     return written({name: PLAN.experiments[name]["gates"]["hard_concrete"] for name in experiments})
 
 
 def fitting(files):
-    """Input function: these files, once the target in the path was held against the model's heads."""
+    """Input function: these files, once the target in the path is checked against the model's heads."""
 
     def asked(wildcards):
         words = dict(wildcards.items())
@@ -185,15 +185,15 @@ def fitting(files):
 
 
 def folder_of(file):
-    """Param: the folder of an input or output with this name; as text, for the cache writes params down as JSON."""
+    """Param: the folder of an input or output with this name; as text, because the cache writes params as JSON."""
     return lambda wildcards, input, output: str(Path(getattr(input, file, None) or getattr(output, file)).parent)
 
 
 def flags(*names):
-    """Param: the flags of these names, such as `--target-bpe FILE`, each with the wildcard, input or output so named.
+    """Param: flags such as `--target-bpe FILE`, each with the wildcard, input or output of that name.
 
-    Of a file of a model a command is given the folder, and no flag of an input that is an empty list. All text, for the
-    cache writes params down as JSON.
+    For a file of a model, the flag gets its folder; an input that is an empty list gets no flag. All text, because the
+    cache writes params as JSON.
     """
 
     def words(wildcards, input, output):

@@ -1,4 +1,4 @@
-# Raw text to clean, split text: embedded grammar, local files, downloads and sacrebleu's test sets by one door.
+# From raw text to clean, split text: the embedded grammar, local files, downloads and sacrebleu's test sets.
 include: "cache.smk"
 
 
@@ -6,7 +6,7 @@ CORPUS = "results/corpora/{corpus}"
 
 
 rule download:
-    """Fetch one file; go on where a broken download stopped; check length and checksum."""
+    """Download one file, resume a broken download, and check length and checksum."""
     output:
         "results/downloads/{file}",
     log:
@@ -29,11 +29,11 @@ rule download:
 
 
 rule corpus:
-    """Clean and split the text of one corpus, and count what each filter took."""
+    """Clean and split the text of one corpus, and count what each filter removed."""
     input:
         files=there(lambda w: PLAN.files_of(PLAN.corpus_entry(w.corpus)), f"{CORPUS}/train.source.txt"),
     output:
-        # Each with a name of its own, which is what the cache knows it by.
+        # Each has its own name, by which the cache knows it.
         **{f"{split}_{side}": f"{CORPUS}/{split}.{side}.txt" for split in names.SPLITS for side in names.SIDES},
         roles=f"{CORPUS}/{names.ROLES}.source.txt",
         filters=f"{CORPUS}/filters.tsv",
@@ -57,7 +57,7 @@ rule corpus:
 
 
 rule out_of_domain:
-    """The test set of another domain that a corpus names, as plain text (Michel et al., Fig 2)."""
+    """The out-of-domain test set of a corpus, as plain text (Michel et al., Fig 2)."""
     input:
         files=there(lambda w: PLAN.files_of(PLAN.out_of_domain_entry(w.corpus)), f"{CORPUS}/out_of_domain.source.txt"),
     output:
@@ -83,8 +83,8 @@ rule out_of_domain:
 rule trees:
     """Gold dependency trees of a split's source sentences (grammar), or the treebank that a corpus names.
 
-    In files, dev is the treebank that heads are measured on, or the grammar's in its place; train the one that a parser
-    learns from.
+    For a corpus in files, dev is the treebank that heads are measured on, or the grammar's instead; train is the one
+    that a parser learns from.
     """
     input:
         text=f"{CORPUS}/{{split}}.source.txt",
@@ -108,7 +108,7 @@ rule trees:
 
 
 rule alignment:
-    """Which source word is translated by which target word (grammar), or what an aligner made of a split, checked."""
+    """Word alignment of a split: the grammar's, or an aligner's, checked."""
     input:
         **{side: f"{CORPUS}/{{split}}.{side}.txt" for side in names.SIDES},
         files=there(lambda w: PLAN.alignment_files(w.corpus, w.split), f"{CORPUS}/{{split}}.alignment.txt"),

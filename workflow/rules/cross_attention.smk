@@ -1,4 +1,4 @@
-# What cross-attention heads look at: how well they align words, and of which target token they look at the source.
+# What cross-attention heads look at: how well they align words, and which target token's source they look at.
 
 
 use rule score as alignment_heads with:
@@ -32,7 +32,7 @@ use rule score as alignment_heads with:
 
 
 use rule score as cross_attention_roles with:
-    """Of which target token cross-attention heads look at the source: the one being written, the last, the next."""
+    """Which target token's source cross-attention heads look at: the one being written, the last or the next."""
     input:
         **SCORED_MODEL,
         source_bpe=f"{BPE}/source.model",

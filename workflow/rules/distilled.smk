@@ -1,9 +1,9 @@
-# Text without a parallel corpus: a model of others, and what it translates itself.
+# Training text without a parallel corpus: an external model and its own translations.
 DISTILLATIONS = Asked(PLAN.distillations)
 
 
 rule model_of_others:
-    """Take a model of others as one of ours, for no experiment in particular."""
+    """Import an external model, independently of any experiment."""
     input:
         lambda w: DISTILLATIONS.files_of_model(w.model),
     output:
@@ -26,7 +26,7 @@ rule model_of_others:
 
 
 rule distilled:
-    """Have a model translate sentences, to train on (sequence-level knowledge distillation)."""
+    """Translate sentences with a model, to train on them (sequence-level knowledge distillation)."""
     input:
         model=lambda w: DISTILLATIONS.model_of(w.part),
         text=lambda w: DISTILLATIONS.text_of(w.part),

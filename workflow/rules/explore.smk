@@ -1,11 +1,11 @@
-# A page to look around in, of all experiments that `run` names.
+# An interactive page of all experiments that `run` names.
 from heads.explore.needs import EXPLORED, PICTURES, TABLES
 
 DRAWN = {e: [name for name in PICTURES if PLAN.runs_read(FIGURE_NEEDS[name], [e])] for e in RUN}
 
 
 rule explore:
-    """One HTML file with heads, attention, gates, models and claims, to be opened by a double click."""
+    """One HTML file with heads, attention, gates, models and claims, which opens with a double click."""
     input:
         runs=PLAN.inputs_read(EXPLORED, RUN),
         tables=[f"results/tables/table_{name}.tsv" for name in TABLES if PLAN.runs_read(TABLE_NEEDS[name], RUN)],

@@ -1,4 +1,4 @@
-# Figures in the paper's arrangement, as PDF and PNG, of one experiment each or of all in one picture.
+# Figures arranged as in the papers, as PDF and PNG, of one experiment each or of all together.
 from heads.figures.needs import ACROSS, ANIMATED, FROM_SETTINGS
 from heads.figures.needs import NEEDS as FIGURE_NEEDS
 
@@ -86,7 +86,7 @@ use rule figure as figure_across with:
 
 
 use rule figure as animation with:
-    """Draw a figure that also moves: its stills as PDF and PNG, and the animation."""
+    """Draw a figure that has an animation: stills as PDF and PNG, and the animation."""
     input:
         **DRAWN_BY,
         runs=lambda w: PLAN.inputs_asked(w.name, FIGURE_NEEDS[w.name], [w.experiment]),

@@ -44,7 +44,7 @@ use rule score as ablation with:
 
 
 use rule ablation as ablation_out_of_domain with:
-    """BLEU on the test set of another domain with every head masked alone (Michel et al., Fig 2)."""
+    """BLEU on an out-of-domain test set with every head masked alone (Michel et al., Fig 2)."""
     input:
         **SCORED_MODEL,
         source=f"{BPE}/{names.OUT_OF_DOMAIN}.source.safetensors",
@@ -86,7 +86,7 @@ use rule ablation as masking_curve with:
 
 
 use rule ablation as checkpoints with:
-    """The curve by importance at the checkpoints of training that the baseline kept (Michel et al., sec. 6)."""
+    """The masking curve by importance at the checkpoints that the baseline kept (Michel et al., sec. 6)."""
     input:
         model=rules.baseline.output.model,
         shape=rules.baseline.output.shape,

@@ -1,7 +1,7 @@
 # The kinds of trained models: baseline, gates, pruned, scratch, and pruned from scratch. Each run has one folder.
-# What is used for another rule hands on neither `cache` nor `localrule`: they are said again.
+# A rule that uses another one inherits neither `cache` nor `localrule`: they are repeated.
 
-# What every training reads; the command is given the folder of the subwords.
+# The inputs of every training; the command gets the folder of the subwords.
 TRAINING_DATA = {
     "data": [
         f"{BPE}/{name}"
@@ -26,7 +26,7 @@ rule baseline:
         model=f"{BASELINE}/model.safetensors",
         shape=f"{BASELINE}/model.json",
         history=f"{BASELINE}/train.jsonl",
-        # A folder, as an early stop may leave fewer checkpoints than were asked for.
+        # A folder, because an early stop may leave fewer checkpoints than asked for.
         checkpoints=directory(f"{BASELINE}/checkpoints"),
     log:
         f"{BASELINE}/log/baseline.txt",
@@ -35,7 +35,7 @@ rule baseline:
     wildcard_constraints:
         experiment=TRAINED_HERE,
     cache: CACHED
-    # Trainings before what is short, which waits for them and fills the gaps that they leave.
+    # Trainings come before short jobs, which wait for them and fill the gaps that they leave.
     priority: 1
     conda:
         "../../envs/torch.yaml"
@@ -56,7 +56,7 @@ rule baseline:
 
 
 use rule baseline as imported with:
-    """Take a model of others as the unpruned one, as it is or trained on with the corpus."""
+    """Use an external model as the unpruned one, as it is or fine-tuned on the corpus."""
     input:
         **TRAINING_DATA,
         pretrained=lambda wildcards: PLAN.pretrained_files(wildcards.experiment),
@@ -104,7 +104,7 @@ use rule baseline as gates with:
 
 
 rule pruned:
-    """Remove the heads whose gates closed, and check that the function is the same."""
+    """Remove the heads whose gates closed, and check that the model still computes the same function."""
     input:
         start_model=rules.gates.output.model,
         start_shape=rules.gates.output.shape,
@@ -131,11 +131,11 @@ rule pruned:
 
 
 use rule gates as scratch with:
-    """Train the heads that pruning left from a fresh initialisation (Voita et al., Table 2)."""
+    """Train a model with the heads that pruning left, from a fresh initialisation (Voita et al., Table 2)."""
     input:
         **TRAINING_DATA,
         unpruned=rules.baseline.output.shape,
-        # The table and not the pruned model: only which heads are left matters here.
+        # The table, not the pruned model: only which heads are left matters here.
         heads=rules.pruned.output.heads,
     output:
         model=f"{SCRATCH}/model.safetensors",
@@ -153,7 +153,7 @@ use rule gates as scratch with:
 
 
 use rule gates as penalty_gates with:
-    """Train with gates and their penalty from a fresh initialisation on (Voita et al., footnote 8)."""
+    """Train a model from scratch with gates and their penalty (Voita et al., footnote 8)."""
     input:
         **TRAINING_DATA,
         unpruned=fitting(rules.baseline.output.shape),
@@ -175,7 +175,7 @@ use rule gates as penalty_gates with:
 
 
 use rule pruned as penalty_scratch with:
-    """Remove the heads whose gates closed in a training that had them from the start, and check the same."""
+    """Remove the heads whose gates closed in a training from scratch, with the same check."""
     input:
         start_model=rules.penalty_gates.output.model,
         start_shape=rules.penalty_gates.output.shape,

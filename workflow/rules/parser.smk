@@ -3,7 +3,7 @@ PARSER = "results/{experiment}/parser"
 
 
 rule parser_model:
-    """Train a tagger and a parser with Stanza's own trainer (Qi et al. 2020), without word vectors from elsewhere."""
+    """Train a tagger and a parser with Stanza's own trainer (Qi et al. 2020), without external word vectors."""
     input:
         trees=lambda w: PLAN.learnt_trees(w.experiment),
     output:
@@ -27,7 +27,7 @@ rule parser_model:
 
 
 rule parser:
-    """Parse sentences that roles of heads are measured on: those of the gold trees, or the corpus's own."""
+    """Parse the sentences on which roles of heads are measured: those of the gold trees, or the corpus's own."""
     input:
         model=lambda w: PLAN.parser_model(w.experiment),
         words=lambda w: PLAN.parsed_words(w.experiment, w.trees),
@@ -53,7 +53,7 @@ rule parser:
 
 
 rule parser_scores:
-    """How well the parser finds the gold trees, given their words: attachment scores (Zeman et al. 2018)."""
+    """Attachment scores of the parser against the gold trees, given their words (Zeman et al. 2018)."""
     input:
         gold=lambda w: PLAN.gold_trees(w.experiment),
         parsed=f"{PARSER}/stanza.conllu",

@@ -1,4 +1,4 @@
-# Heads chosen by gates and by other means, cut out of the baseline and trained on for equally many updates.
+# Choose heads by gates and other methods, remove all others from the baseline, and fine-tune for equally many updates.
 from heads.base.targets import CHOSEN
 
 
@@ -21,7 +21,7 @@ rule selection:
     params:
         settings=settings_of("selection"),
         targets=lambda w: PLAN.choices(w.experiment),
-        # Text, for the cache writes it down as JSON.
+        # Text, because the cache writes it as JSON.
         baseline=lambda wildcards, input: str(Path(input.measures[0]).parent),
     shell:
         "python -m heads selection --settings {params.settings:q} --baseline {params.baseline:q}"
@@ -29,7 +29,7 @@ rule selection:
 
 
 use rule selection as chosen_heads with:
-    """The heads of one choice, apart from all others, so that one more choice retrains none."""
+    """The heads of one choice in their own file, so that one more choice retrains no other."""
     input:
         measures=fitting(lambda w: PLAN.measures(w.experiment, w.seed, [w.choice])),
     output:
@@ -46,7 +46,7 @@ use rule selection as chosen_heads with:
 
 
 use rule score as masked with:
-    """BLEU of the unpruned model with the heads masked that each choice closes, without any update."""
+    """BLEU of the unpruned model when the heads that each choice closes are masked, without any update."""
     input:
         model=rules.baseline.output.model,
         shape=rules.baseline.output.shape,
@@ -71,7 +71,7 @@ use rule score as masked with:
 
 
 use rule gates as selected with:
-    """Remove the heads that a choice closes from the baseline, and train on for as long as gates are trained."""
+    """Remove the heads that a choice closes from the baseline, and fine-tune it for as long as gates are trained."""
     input:
         **TRAINING_DATA,
         start_model=rules.baseline.output.model,
@@ -93,7 +93,7 @@ use rule gates as selected with:
 
 
 rule compared:
-    """Test what every fine-tuned model with fewer heads scores against the unpruned model."""
+    """Test whether each fine-tuned model with fewer heads scores differently from the unpruned model."""
     input:
         runs=lambda w: [
             f"{folder}/{name}"

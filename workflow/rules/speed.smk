@@ -1,4 +1,4 @@
-# Seconds (Michel et al., Table 4): pruned models beside the unpruned one.
+# Speed (Michel et al., Table 4): pruned models against the unpruned one.
 rule speed:
     """Time the unpruned model and all models pruned from it in one process (Michel et al., Table 4)."""
     input:

@@ -1,4 +1,4 @@
-# Tables of all experiments that `run` names, the papers' numbers beside ours.
+# Tables of all experiments that `run` names, with the papers' numbers beside ours.
 from heads.config.corpus_entries import compared_flags
 from heads.tables.needs import AGAINST_CORPORA, CORPUS_FILES
 from heads.tables.needs import NEEDS as TABLE_NEEDS
@@ -51,7 +51,7 @@ rule table:
 
 
 rule corpus_table:
-    """What the corpora hold: pairs, words, subwords, and what cleaning took."""
+    """Sizes of the corpora: pairs, words, subwords, and what cleaning removed."""
     input:
         text=lambda w: [
             f"{PLAN.corpus_of(e)}/{name.format(split=split)}"
@@ -92,7 +92,7 @@ rule corpus_table:
 
 
 rule parser_table:
-    """How well Stanza finds the gold trees: attachment scores and each relation."""
+    """How well Stanza finds the gold trees: attachment scores, overall and by relation."""
     input:
         scores=[f"results/{e}/parser/scores.tsv" for e in PLAN.with_scored_parser(RUN)],
         code=f"{CODE}/tables/parser.py",

@@ -1,1 +1,1 @@
-"""What a model's heads do: attention, confidence, importance, roles, relevance, ablation, speed."""
+"""Analyses of a model's heads: attention, confidence, importance, roles, relevance, ablation, speed."""

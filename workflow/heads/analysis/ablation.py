@@ -1,7 +1,8 @@
-"""What a model loses when heads are masked: each alone, or all of a layer but one (Michel et al. 2019, 3).
+"""Effect of masking heads: each head alone, or all heads of a layer but one (Michel et al. 2019, 3).
 
-A head is masked by a gate of zero; nothing is trained again. Whether BLEU or accuracy changed is tested against the
-unmasked model, see `heads.analysis.metrics`. No file is opened here: how to translate, or to classify, is given.
+A head is masked by a gate of zero; the model is not trained again. Changes of BLEU or accuracy are tested against the
+unmasked model, see `heads.analysis.metrics`. This module opens no files: the caller supplies the function that
+translates or classifies.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ from heads.model.shape import Head, ModelShape
 from heads.model.sublayers import Gates
 
 Translate = Callable[[Gates | None], Answers]
-"""Translates, classifies or embeds always the same lines, with these gates on the heads (None: all open)."""
+"""Translate, classify or embed a fixed set of lines with the given gates on the heads (None: all open)."""
 
 COLUMNS = ("attention", "layer", "head", "bleu", "bleu_change", "p_value")
-"""These and all below are named after the metric."""
+"""In these columns and all below, `bleu` stands for the name of the metric, see `Metric.named`."""
 CHOICE_COLUMNS = (
     "attention",
     "layer",
@@ -38,7 +39,7 @@ Row = dict[str, str | int | float]
 
 
 def gates_without(model: Encoder, masked: Collection[Head]) -> dict[str, list[Tensor]]:
-    """Gates, where the model is, that close the live heads `masked` and leave all others open."""
+    """Gates, on the model's device, that close the live heads in `masked` and leave all others open."""
     make = next(model.parameters()).new_tensor
     return {
         kind: [make([float((kind, layer, head) not in masked) for head in live]) for layer, live in enumerate(layers)]
@@ -47,18 +48,18 @@ def gates_without(model: Encoder, masked: Collection[Head]) -> dict[str, list[Te
 
 
 def columns_of(metric: Metric) -> tuple[str, ...]:
-    """Columns of `ablation_rows`: COLUMNS, and what is written beside the metric."""
+    """Columns of `ablation_rows`: COLUMNS, then those of the metric's additional scores."""
     beside = [(name, f"{name}_change", f"{name}_p_value") for name in metric.beside]
     return (*metric.named(COLUMNS), *(column for columns in beside for column in columns))
 
 
 def masked_alone(shape: ModelShape) -> dict[Head, set[Head]]:
-    """For every live head what to mask so that it alone is missing (Michel et al. 2019, sec. 3.2)."""
+    """For each live head, the set to mask: this head alone (Michel et al. 2019, sec. 3.2)."""
     return {head: {head} for head in shape.heads()}
 
 
 def kept_alone(shape: ModelShape) -> dict[Head, set[Head]]:
-    """For every live head what to mask so that it is the only one left of its layer (Michel et al. 2019, sec. 3.3)."""
+    """For each live head, the set to mask: all other heads of its layer (Michel et al. 2019, sec. 3.3)."""
     heads = shape.heads()
     return {head: {other for other in heads if other[:2] == head[:2] and other != head} for head in heads}
 
@@ -72,9 +73,9 @@ def ablation_rows(
     *,
     resamples: int,
 ) -> list[Row]:
-    """One row for every case: the score with its heads masked, the change, and how likely so large a one is by chance.
+    """One row for each case: the score with its heads masked, the change, and the p-value of the change.
 
-    The p-value is two-sided, and of BLEU never below 1 / (resamples + 1).
+    The p-value is two-sided; for BLEU it is never below 1 / (resamples + 1).
     """
     unmasked = translate(None)
     texts = {head: translate(gates_without(model, masked)) if masked else unmasked for head, masked in cases.items()}
@@ -87,9 +88,10 @@ def ablation_rows(
 
 
 def choice_rows(chosen_on: Sequence[Row], scored_on: Sequence[Row], metric: Metric = BLEU) -> list[Row]:
-    """For every layer cut to one head: the head that was best on one set, and what it scores on another.
+    """For each layer reduced to one head: the head that is best on one set, and its score on another.
 
-    Both are rows of `kept_alone`. The oracle is the best head on the set that scores it, which flatters.
+    Both arguments are rows for `kept_alone`. The oracle is the best head on the set that scores it, which is
+    optimistic.
     """
     layers: dict[tuple[str, int], list[Row]] = {}
     for row in chosen_on:

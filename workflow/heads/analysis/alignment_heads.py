@@ -1,22 +1,23 @@
-"""Alignment heads: how well the word alignment that a head of cross-attention makes agrees with a given one.
+"""Alignment heads: agreement of the word alignment made by a cross-attention head with a given one.
 
-No torch. The decoder reads the reference. A head aligns every target word with the source word that it attends to most:
-weights between words are those between subwords, summed over a source word's subwords and averaged over a target word's
-(`heads.syntax.alignment`). The source's end sign is no word; a target word all of whose weight lies there gets no link.
+No torch. The decoder reads the reference. A head aligns each target word with the source word that it attends to most:
+attention between subwords is summed over a source word's subwords and averaged over a target word's
+(`heads.syntax.alignment`). The source's EOS is not a word; a target word whose weight is all on EOS gets no link.
 
-Which step speaks for a target subword is a choice that the literature makes in two ways (Chen et al. 2020, Accurate
+The literature has two conventions for the decoder step that represents a target subword (Chen et al. 2020, Accurate
 Word Alignment Induction from Neural Machine Translation, secs 2 and 3), and both are measured:
 
-- output: the step whose output the subword is; its query comes from the subword before. The usual one.
-- input: the step after it, which reads the subword. It knows the word that is to be aligned, and often aligns better.
+- output: the step that outputs the subword; its query comes from the previous subword. The usual choice.
+- input: the next step, which reads the subword. It knows the word to be aligned, and often aligns better.
 
-All given links are sure ones. With links A of the head and S that are given, the alignment error rate (Och and Ney
-2003, sec. 4) is then 1 - 2 |A and S| / (|A| + |S|), or 1 - F1; precision is |A and S| / |A|, recall |A and S| / |S|.
-Beside it stands the best that one fixed offset could do: source word j + k for target word j, where there is one, with
-the k that errs least on the same pairs. A head hardly reaches 0: it gives each target word one link, not none or two.
+All given links are sure ones. With links A of the head and given links S, the alignment error rate (Och and Ney 2003,
+sec. 4) is then 1 - 2 |A and S| / (|A| + |S|), or 1 - F1; precision is |A and S| / |A|, recall |A and S| / |S|. The
+baseline is the best fixed offset: source word j + k for target word j, where it exists, with the k that has the lowest
+error on the same pairs. A head can hardly reach 0: it gives each target word one link, not none or two.
 
-Intervals are by bootstrap over pairs (`heads.base.bootstrap`), the best offset found anew in every draw. A head
-`aligns` if the interval supports that it errs by the margin less than the best offset, as for syntactic roles.
+Intervals are by bootstrap over pairs (`heads.base.bootstrap`), with the best offset recomputed in every draw. A head
+`aligns` if the interval supports that its error is below the best offset's by at least the margin, as for syntactic
+roles.
 
 N heads, I source and J target words, T steps, S pairs, K offsets, B draws.
 """
@@ -55,14 +56,14 @@ COLUMNS = (
     "aligns",
 )
 STEPS: Mapping[str, slice] = {"output": slice(None, -1), "input": slice(1, None)}
-"""Which of the T+1 steps speak for the T subwords of a target sentence."""
+"""Which of the T+1 steps represent the T subwords of a target sentence."""
 
 Row = dict[str, str | int | float | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Gold:
-    """A pair in words and subwords, and which source word is linked with which target word, [I, J]."""
+    """A sentence pair in words and subwords, with its word alignment [I, J]."""
 
     source: Words
     target: Words
@@ -70,29 +71,29 @@ class Gold:
 
 
 def aligned(weights: NDArray[np.floating], gold: Gold, step: str) -> Whole:
-    """The source word of each target word [N, J] by weights [N, T+1, S] between subwords; -1 for none."""
+    """The source word aligned with each target word [N, J], by weights [N, T+1, S] between subwords; -1 for none."""
     return pointed(on_words(weights[:, STEPS[step]], gold.target.membership, gold.source.membership))
 
 
 def agreement(targets: Whole, linked: NDArray[np.bool_]) -> tuple[Whole, Whole]:
-    """How many links of the alignment [I, J] heads find, and how many links they make, [N] each, by targets [N, J]."""
+    """Number of links of the alignment [I, J] that each head finds, and number that it makes, [N] each."""
     made = targets != NOWHERE
     return (linked[targets, np.arange(linked.shape[1])] & made).sum(1), made.sum(1)
 
 
 def offset_links(linked: NDArray[np.bool_]) -> dict[int, tuple[int, int]]:
-    """By offset of the links of a pair [I, J] how many it finds and how many it makes; others find nothing."""
+    """Number of links that each offset finds and makes in a pair with links [I, J]; other offsets find none."""
     found = Counter((np.subtract(*np.nonzero(linked))).tolist())
     return {offset: (hits, made_at(offset, *linked.shape)) for offset, hits in found.items()}
 
 
 def made_at(offset: int, source: int, target: int) -> int:
-    """How many links an offset makes between so many source and target words."""
+    """Number of links that an offset makes between the given numbers of source and target words."""
     return max(0, min(target, source - offset) - max(0, -offset))
 
 
 def error_rate(hits: Floats, made: Floats, sure: Floats) -> Floats:
-    """Alignment error rate where all links are sure; NaN where there is nothing to err in."""
+    """Alignment error rate if all links are sure; NaN where there are no links."""
     return 1 - _shares(2 * hits, made + sure)
 
 
@@ -102,7 +103,7 @@ def _shares(some: Floats, of: Floats) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What was counted in every pair: links found and made by heads [S, N], by offsets [S, K], and those given [S]."""
+    """Counts for each pair: links found and made by heads [S, N] and by offsets [S, K], and given links [S]."""
 
     hits: NDArray[np.float32]
     made: NDArray[np.float32]
@@ -111,7 +112,7 @@ class Counts:
     sure: NDArray[np.float32]
 
     def sampled(self, draws: int) -> list[Floats]:
-        """Sums in the order of the fields, over all pairs once and then over the pairs of each draw."""
+        """Sums over all pairs, then over the pairs of each draw, in the order of the fields."""
         parts = [self.hits, self.made, self.offset_hits, self.offset_made, self.sure[:, None]]
         columns = np.concatenate(parts, 1)
         sums = np.concatenate([columns.sum(0, dtype=np.float64)[None], resampled_sums(columns, draws)])
@@ -124,10 +125,10 @@ def alignment_heads(
     heads: Sequence[tuple[int, int]],
     settings: AlignmentHeadsSettings,
 ) -> list[Row]:
-    """Every head under each of the settings' steps, as rows of COLUMNS; a model without such heads has none.
+    """One row as in COLUMNS for each head and each of the settings' steps; no rows for a model without such heads.
 
     attended: numbers of pairs in `golds` with weights [N, T+1, S] between their subwords. heads: layer and original
-    number in the order of the weights.
+    number, in the order of the weights.
     """
     if not heads:
         return []
@@ -151,7 +152,7 @@ def alignment_heads(
 
 
 def _by_offset(linked: Sequence[NDArray[np.bool_]], offsets: Sequence[int]) -> NDArray[np.float32]:
-    """Links found and made at each offset, [S, 2, K]; an offset makes links also in pairs where it finds none."""
+    """Links found and made by each offset, [S, 2, K]; an offset also makes links in pairs where it finds none."""
     counts = np.zeros((len(linked), 2, len(offsets)), np.float32)
     for row, links in zip(counts, linked, strict=True):
         known = offset_links(links)
@@ -163,7 +164,7 @@ def _by_offset(linked: Sequence[NDArray[np.bool_]], offsets: Sequence[int]) -> N
 def _measured(
     counts: Counts, offsets: Sequence[int], settings: AlignmentHeadsSettings
 ) -> list[list[float | int | None]]:
-    """Of each head what stands in COLUMNS from `aer` to `links`, and whether it aligns."""
+    """For each head, the values of COLUMNS from `aer` to `links`, and whether it aligns."""
     hits, made, offset_hits, offset_made, sure = counts.sampled(settings.bootstrap)
     rates = error_rate(hits, made, np.broadcast_to(sure, made.shape))
     by_offset = error_rate(offset_hits, offset_made, np.broadcast_to(sure, offset_made.shape))

@@ -1,4 +1,4 @@
-"""The pairs that cross-attention heads are measured on, with the links of a word alignment or without any."""
+"""The sentence pairs that cross-attention heads are measured on, with or without links of a word alignment."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from heads.text.vocabulary import Vocabulary
 def golds_of(
     pairs: Sequence[AlignedPair], vocabularies: Sequence[Vocabulary], settings: AlignmentHeadsSettings, name: str
 ) -> list[Gold]:
-    """The first `settings.sentences` pairs in subwords of both vocabularies, without those that can not be measured.
+    """The first `settings.sentences` pairs in subwords of both vocabularies, without those that cannot be measured.
 
-    What is left out goes to standard error, with the `name` of the alignment. Raises UserError where no link is left.
+    Pairs left out are reported on standard error, with the `name` of the alignment. Raises UserError if no link is
+    left.
     """
     taken = pairs[: settings.sentences or None]
     sources = words_of((pair.source for pair in taken), vocabularies[0])
@@ -28,16 +29,16 @@ def golds_of(
     sides = list(zip(sources, targets, strict=True))
     kept = usable_pairs(sides, settings.max_subwords)
     reasons = (
-        f"a source of one word, more than {settings.max_subwords} subwords a side, or words that subwords do not cover "
-        "exactly"
+        f"a source of one word, more than {settings.max_subwords} subwords on a side, or words that subwords do not "
+        "cover exactly"
     )
     if not any(taken[number].links for number in kept):
         raise UserError(
-            f"{name}: of its {len(taken)} pairs none with a link can be measured ({reasons} leave a pair out): "
+            f"{name}: none of its {len(taken)} pairs has links and can be measured ({reasons} exclude a pair): "
             "give an alignment of this text."
         )
     if len(kept) != len(taken):
-        print(f"{name}: {len(kept)} of {len(taken)} pairs measured; left out for {reasons}", file=sys.stderr)
+        print(f"{name}: {len(kept)} of {len(taken)} pairs measured; the others have {reasons}", file=sys.stderr)
     golds = []
     for number in kept:
         source, target = sides[number]
@@ -51,9 +52,9 @@ def golds_of(
 def unlinked(
     texts: Sequence[Lines], vocabularies: Sequence[Vocabulary], settings: AlignmentHeadsSettings
 ) -> list[Gold]:
-    """The first pairs of a text without links, in subwords, those with too long a side left out.
+    """The first pairs of a text in subwords, without links; pairs with an empty or too long side are left out.
 
-    Raises UserError where no pair is left.
+    Raises UserError if no pair is left.
     """
     encoded = [
         vocabulary.encode(text.lines[: settings.sentences or None])
@@ -72,5 +73,5 @@ def unlinked(
 
 
 def _unparsed(number: int, ids: Sequence[int]) -> Words:
-    """A sentence in subwords of which no word is known."""
+    """A sentence in subwords, with no known words."""
     return Words(number, (), (), np.array(ids, np.int32), np.zeros((0, len(ids))))

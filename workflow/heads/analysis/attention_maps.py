@@ -1,8 +1,8 @@
-"""Attention maps to be looked at: a few sentences, what a model makes of them, and all its heads meanwhile. No torch.
+"""Attention maps for display: a few sentences, the model's output, and the weights of all its heads. No torch.
 
-A model that classifies reads examples, of one sentence or two, and tells a label where others translate.
+A classifier reads examples of one or two sentences and predicts a label instead of a translation.
 
-A weight is a byte, 255 for 1; the bytes of a kind of attention stand in base64, so that a page can hold many.
+Each weight is a byte, 255 for 1; the bytes of each kind of attention are in base64, so that a page can hold many.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from heads.text.wordpieces import BLANK
 
 FULL = 255
 SIGNS = {BOS: "\u27e8start\u27e9", EOS: "\u27e8separator\u27e9"}
-"""What stands in maps for the start of an example and for the separator behind each of its sentences."""
+"""How maps show the start of an example and the separator after each of its sentences."""
 
 
 @dataclass(frozen=True, slots=True)
 class Translated:
-    """A sentence, its translation by a model, and the weights of the model's heads while it wrote that.
+    """A sentence, its translation by a model, and the attention weights of the model's heads for the two.
 
-    target: ids of the translation's subwords, without start and end. weights: by kind of attention [N, Q, K], heads in
-    the order of `ModelShape.heads`. The source has its end sign behind it. In the decoder a row is a subword that is
-    being written, the end sign at last; what it can look at of its own side is the start sign and all subwords before.
+    target: ids of the translation's subwords, without BOS and EOS. weights: by kind of attention [N, Q, K], heads in
+    the order of `ModelShape.heads`. The source ends with EOS. In the decoder, a row is a subword being written, EOS at
+    last; on its own side it can look at BOS and all previous subwords.
     """
 
     words: Words
@@ -43,9 +43,10 @@ class Translated:
 
 @dataclass(frozen=True, slots=True)
 class Classified:
-    """An example, the place of the predicted label among all labels, and the weights of its heads meanwhile.
+    """An example, the index of its predicted label, and the attention weights of the model's heads.
 
-    words: from `framed`. weights: [N, P, P], heads in the order of `ModelShape.heads`, signs among the P subwords.
+    words: from `framed`. weights: [N, P, P], heads in the order of `ModelShape.heads`, special tokens among the P
+    subwords.
     """
 
     words: Words
@@ -54,13 +55,13 @@ class Classified:
 
 
 def sentences_to_show(sentences: Iterable[Words], settings: MapsSettings) -> list[Words]:
-    """The first few sentences whose number of words is between `min_words` and `max_words`."""
+    """The first sentences, up to `settings.sentences`, with between `min_words` and `max_words` words."""
     fitting = (words for words in sentences if settings.min_words <= len(words) <= settings.max_words)
     return list(islice(fitting, settings.sentences))
 
 
 def examples_to_show(examples: Iterable[Sequence[Words]], settings: MapsSettings) -> list[Words]:
-    """The same of examples, by the words of all their sentences; each as the model reads it, see `framed`."""
+    """The same for examples, by the words of all their sentences; each as the model reads it, see `framed`."""
     fitting = (
         framed(number, sentences)
         for number, sentences in enumerate(examples)
@@ -70,9 +71,9 @@ def examples_to_show(examples: Iterable[Sequence[Words]], settings: MapsSettings
 
 
 def framed(number: int, sentences: Sequence[Words]) -> Words:
-    """The sentences of an example one behind the other, in the signs that the model reads with them.
+    """The sentences of an example joined into one, with the special tokens that the model reads.
 
-    A sign is a word of one subword, without arcs.
+    A special token is a word of one subword, without arcs.
     """
     separator = Words(number, (SIGNS[EOS],), (), np.array([EOS], np.int32), np.ones((1, 1)))
     parts = [replace(separator, forms=(SIGNS[BOS],), subwords=np.array([BOS], np.int32))]
@@ -92,12 +93,12 @@ def framed(number: int, sentences: Sequence[Words]) -> Words:
 
 
 def maps(translated: Iterable[Translated], source: Vocabulary, target: Vocabulary) -> list[dict[str, Any]]:
-    """The maps of each sentence, in the order of their file, as they stand in maps.json.
+    """The attention maps of each translated sentence, in the order of the file, as in maps.json.
 
-    words, relations, tree_heads: of surface words (see `heads.syntax.alignment`), which show the first relation that
-    leads out of them; tree_heads are 1-based and 0 at the root, and everywhere without a tree. subwords: the source as
-    the model reads it, without its end sign; membership: for every subword the words that it lies in, with its share in
-    each. translation, target_subwords: what the model wrote. weights: base64 of bytes [N, Q, K] as of `Translated`.
+    words, relations, tree_heads: of surface words (see `heads.syntax.alignment`), each with its first relation to a
+    head; tree_heads are 1-based, and 0 at the root and everywhere without a tree. subwords: the source as the model
+    reads it, without EOS; membership: for each subword, the words that it is part of, with its share in each.
+    translation, target_subwords: the model's output. weights: base64 of bytes [N, Q, K] as in `Translated`.
     """
     return [
         {
@@ -113,11 +114,12 @@ def maps(translated: Iterable[Translated], source: Vocabulary, target: Vocabular
 def maps_of_examples(
     classified: Iterable[Classified], source: Vocabulary, labels: Sequence[str], wanted: Sequence[str]
 ) -> list[dict[str, Any]]:
-    """The maps of each example, in the order of their file, as they stand in maps.json of a model that classifies.
+    """The attention maps of each classified example, in the order of the file, as in a classifier's maps.json.
 
-    As of `maps`, but that signs stand among words and subwords, and in the place of a translation `wanted`, what the
-    corpus says, and `label`, what the model tells. The arcs are of each sentence by itself; no trees, no arcs. weights:
-    of enc_self, bytes [N, P, P]. labels: all that the model knows, in its order. wanted: a label a line of the file.
+    As in `maps`, but with special tokens among words and subwords, and instead of a translation with `wanted`, the
+    label in the corpus, and `label`, the model's prediction. Each sentence has its own arcs, and none without trees.
+    weights: of enc_self, bytes [N, P, P]. labels: all labels of the model, in its order. wanted: the label of each line
+    of the file.
     """
     return [
         {
@@ -131,7 +133,7 @@ def maps_of_examples(
 
 
 def _read(words: Words, source: Vocabulary) -> dict[str, Any]:
-    """What the model reads: words, their tree and their subwords."""
+    """The model's input as in maps.json: words, their tree and their subwords."""
     relations, tree_heads = ["root"] * len(words), [0] * len(words)
     for arc in reversed(words.arcs):
         relations[arc.dependent], tree_heads[arc.dependent] = arc.relation, arc.head + 1
@@ -157,14 +159,14 @@ def packed(shares: NDArray[np.floating]) -> str:
 
 
 def unpacked(text: str) -> NDArray[np.float64]:
-    """What `packed` wrote, without its shape."""
+    """The shares that `packed` encoded, as a flat array."""
     return np.frombuffer(b64decode(text), np.uint8) / FULL
 
 
 def encoder_on_words(sentence: Mapping[str, Any]) -> NDArray[np.float64]:
-    """Encoder self-attention of a translated sentence of maps.json between its words [N, W, W], as of `on_words`.
+    """Encoder self-attention between the words [N, W, W] of a translated sentence of maps.json, see `on_words`.
 
-    What goes to the end sign is left out.
+    Attention from and to EOS is left out.
     """
     member = np.zeros((len(sentence["words"]), len(sentence["subwords"])))
     for subword, shares in enumerate(sentence["membership"]):

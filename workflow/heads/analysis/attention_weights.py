@@ -1,4 +1,4 @@
-"""Attention weights of live heads, out of the model and into arrays, each head by its original number."""
+"""Attention weights of live heads, taken from a model into arrays in the order of `ModelShape.heads`."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ def live_weights(trace: Trace, shape: ModelShape, attention: str) -> Tensor | No
 def attend(model: Encoder, sentences: Sequence[Words], batch_tokens: int) -> Iterator[SentenceAttention]:
     """Each sentence with its encoder self-attention [N, P, P], heads in the order of `ModelShape.heads`.
 
-    The model, in evaluation mode, reads the sentence and the end sign; an encoder alone reads the start sign before it
-    and no second sentence. Rows and columns of these signs are dropped and weights are not scaled up again.
-    Sentences come by length, in batches of about `batch_tokens` subwords. Nothing comes of a model without a live
-    head in its encoder.
+    The model, in evaluation mode, reads the sentence followed by EOS; an encoder alone reads BOS before it and no
+    second sentence. Rows and columns of these special tokens are dropped, and weights are not renormalised. Sentences
+    come by length, in batches of about `batch_tokens` subwords. A model without live heads in its encoder yields
+    nothing.
     """
     device = next(model.parameters()).device
     lengths = np.array([len(sentence.subwords) for sentence in sentences], np.int64)
@@ -58,9 +58,9 @@ def attend_to_source(
 ) -> Iterator[tuple[int, NDArray[np.float32]]]:
     """The number of each pair with its cross-attention [N, T+1, S], while the decoder reads the reference.
 
-    T and S subwords of target and source. Row t is the step that reads subword t-1, the start sign at first, and gives
-    subword t, the end sign at last. The source's end sign is read; its column is dropped and weights are not scaled up
-    again. Heads are in the order of `ModelShape.heads`; nothing comes of a model without any. Pairs come by length.
+    T target and S source subwords. Row t is the step that reads subword t-1 (at first BOS) and outputs subword t (at
+    last EOS). The source's EOS is read, but its column is dropped, and weights are not renormalised. Heads are in the
+    order of `ModelShape.heads`; a model without any yields nothing. Pairs come by length.
     """
     device = next(model.parameters()).device
     lengths = np.array([len(source.subwords) for source, _ in pairs], np.int64)
@@ -81,7 +81,7 @@ def attend_to_source(
 def attend_translating(
     model: Transformer, sentences: Sequence[Words], settings: TranslateSettings
 ) -> Iterator[Translated]:
-    """Each sentence with its translation by the search of the settings, and all attention while that is written.
+    """Each sentence with its translation by the search in the settings, and all attention weights for the two.
 
     The model is in evaluation mode. Sentences come by length, in batches.
     """
@@ -109,7 +109,7 @@ def attend_translating(
 
 @torch.inference_mode()
 def attend_classifying(model: Encoder, examples: Sequence[Words], batch_tokens: int) -> Iterator[Classified]:
-    """Each example, in its signs, with the label that the model holds for the likeliest and its attention meanwhile.
+    """Each example, special tokens included, with its predicted label and its attention weights.
 
     The model is in evaluation mode. Examples come by length, in batches of about `batch_tokens` subwords.
     """
@@ -119,7 +119,7 @@ def attend_classifying(model: Encoder, examples: Sequence[Words], batch_tokens: 
         source, mask = (tensor.to(device) for tensor in pad([examples[i].subwords for i in members]))
         trace: Trace = {}
         answers = model.projection(model(source, mask, None, None, trace))[:, 0]
-        # A vector is no choice between labels, but has one word that always stands for it.
+        # A vector is not a choice between labels: the first label stands for every vector.
         labels = [0] * len(members) if model.shape.embeds else answers.argmax(-1).tolist()
         found = live_weights(trace, model.shape, "enc_self")
         weights = (

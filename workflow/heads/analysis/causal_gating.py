@@ -1,9 +1,9 @@
-"""Causal head gating: which heads help, which are in the way, and which do neither (Nam et al. 2025, 2505.13737).
+"""Causal head gating: which heads facilitate, interfere or are irrelevant (Nam et al. 2025, 2505.13737).
 
-All weights stay as they are; a soft gate on each head is fitted to the loss of a text. From there it is fitted twice
-more, with a nudge towards open and with one towards closed. What stays open under the second facilitates, what closes
-under the first interferes, and what goes where it is nudged is irrelevant. Nothing is removed from the model: a gate
-only scales what a head gives.
+The model's weights are frozen; a soft gate on each head is fitted to the loss on a text. Starting from this fit, it is
+fitted twice more, once nudged towards open and once towards closed. A head facilitates if its gate stays open when
+nudged towards closed, interferes if it closes when nudged towards open, and is irrelevant if it follows both nudges.
+Nothing is removed from the model: a gate only scales the output of a head.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from heads.text.batches import Batch
 
 EFFECTS = FACILITATES, INTERFERES, IRRELEVANT = "facilitates", "interferes", "irrelevant"
 COLUMNS = ("attention", "layer", "head", "gate", "gate_nudged_open", "gate_nudged_closed", "causal_gate", "effect")
-"""Of each live head; gates are between 0 and 1, `causal_gate` is the mean of the two nudged ones."""
+"""Columns of each live head; gates are between 0 and 1, and `causal_gate` is the mean of the two nudged ones."""
 
 Logits = dict[str, list[Tensor]]
 Row = dict[str, str | int | float]
 
 
 def causal_rows(model: Encoder, batches: Sequence[Batch], settings: CausalSettings) -> list[Row]:
-    """A row of COLUMNS for every live head, of batches in a drawn order. The model stays as it is."""
-    # In the order of a text of sorted sentences the last updates would see the longest alone.
+    """One row as in COLUMNS for each live head. Batches are shuffled; the model is not changed."""
+    # In a text sorted by length, the last updates would otherwise see only the longest sentences.
     order = np.random.default_rng(1).permutation(len(batches))
     batches = [batches[place] for place in order]
     first = {
@@ -55,14 +55,14 @@ def _row(kind: str, layer: int, head: int, gates: list[float]) -> Row:
 
 
 def effect_of(nudged_open: float, nudged_closed: float) -> str:
-    """What a head does, by its gate under either nudge."""
+    """The effect of a head, from its gate under each nudge."""
     if nudged_closed >= 1 / 2:
         return FACILITATES
     return INTERFERES if nudged_open < 1 / 2 else IRRELEVANT
 
 
 def _fit(model: Encoder, batches: Sequence[Batch], start: Logits, nudge: float, settings: CausalSettings) -> Logits:
-    """The logits of gates after so many updates; nudge: above 0 towards closed, below towards open."""
+    """Logits of the gates after `settings.updates` updates; nudge: above 0 towards closed, below towards open."""
     device = model.projection.weight.device
     logits = {kind: [one.clone().to(device).requires_grad_() for one in layers] for kind, layers in start.items()}
     flat = [one for layers in logits.values() for one in layers if len(one)]
@@ -71,7 +71,7 @@ def _fit(model: Encoder, batches: Sequence[Batch], start: Logits, nudge: float, 
         with torch.enable_grad():
             pushed = torch.cat(flat).clamp(-settings.farthest_logit, settings.farthest_logit).sum()
             loss = _loss(model, batch.to(device), logits) + nudge * pushed
-        # Of the gates alone: weights are not to gather gradients.
+        # For the gates alone, so that weights gather no gradients.
         for one, gradient in zip(flat, torch.autograd.grad(loss, flat), strict=True):
             one.grad = gradient
         optimizer.step()
@@ -79,7 +79,7 @@ def _fit(model: Encoder, batches: Sequence[Batch], start: Logits, nudge: float, 
 
 
 def _loss(model: Encoder, batch: Batch, logits: Logits) -> Tensor:
-    """The mean loss of a token under soft gates."""
+    """Mean loss per token under soft gates."""
     gates = {kind: [torch.sigmoid(one) for one in layers] for kind, layers in logits.items()}
     states = model(batch.source, batch.source_mask, batch.target_input, gates)
     scores = model.projection(states[batch.target_mask])

@@ -1,4 +1,4 @@
-"""The curve by importance at several checkpoints of one training (Michel et al. 2019, sec. 6)."""
+"""The masking curve by importance at several checkpoints of one training (Michel et al. 2019, sec. 6)."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def checkpoint_rows(
     how: ImportanceSettings,
     training: TrainingSettings,
 ) -> list[Row]:
-    """Rows as in COLUMNS for every file of weights: its walk by importance, which is measured anew.
+    """Rows as in COLUMNS for each checkpoint: its masking curve by importance, which is measured again each time.
 
-    weights: update, file, and 1 for the finished model. They are put into `model`, which `translate` translates with.
-    pairs: what importance is measured on; trained_on: what epochs are counted in.
+    weights: update, file, and 1 for the finished model. They are loaded into `model`, which `translate` translates
+    with. pairs: what importance is measured on; trained_on: what epochs are counted in.
     """
     updates_an_epoch = len(trained_on.epoch(training.batch_tokens, seed=0, epoch=0))
     rows: list[Row] = []

@@ -1,4 +1,4 @@
-"""What choices of heads score: masked in the unpruned model, or cut out of it and the rest trained on."""
+"""Scores of chosen heads: the others masked in the unpruned model, or pruned and the rest fine-tuned."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Choices = dict[Target, dict[Head, bool]]
 
 
 def choices_of(rows: Sequence[dict[str, str]]) -> Choices:
-    """By choice, such as `random2-12`, whether each head is open."""
+    """Whether each head is open, for each choice such as `random2-12`."""
     choices: Choices = {}
     for row in rows:
         head = row["attention"], int(row["layer"]), int(row["head"])
@@ -36,11 +36,11 @@ def masked_rows(
     *,
     resamples: int,
 ) -> list[dict[str, object]]:
-    """A row as in MASKED_COLUMNS for every choice; choices of the same heads are translated once."""
+    """One row as in MASKED_COLUMNS for each choice; choices of the same heads are translated once."""
     closed = {
         target: frozenset(head for head, is_open in heads.items() if not is_open) for target, heads in choices.items()
     }
-    # A dict and not a set, whose order would change from run to run.
+    # A dict, as the order of a set would change from run to run.
     texts = {heads: translate(gates_without(model, heads)) for heads in dict.fromkeys(closed.values())}
     (base, _), *found = metric.paired(translate(None), list(texts.values()), references, resamples)
     scores = dict(zip(texts, found, strict=True))
@@ -54,16 +54,16 @@ def masked_rows(
 
 
 def metric_of(folder: Path) -> tuple[Metric, str]:
-    """By what the model of a folder is scored, and the file of its answers there."""
+    """The metric of the model in a folder, and the name of the file there with its answers."""
     return (ACCURACY, "predictions.txt") if shape_of(folder).classifies else (BLEU, "translations.txt")
 
 
 def compared_rows(
     baseline: Path, runs: Sequence[tuple[str, Path]], references: Sequence[str], resamples: int
 ) -> list[dict[str, object]]:
-    """A row as in COMPARED_COLUMNS for every run, by name and folder, against the folder of the unpruned one.
+    """One row as in COMPARED_COLUMNS for each run, given by name and folder, against the unpruned model's folder.
 
-    Raises UserError when a folder has not as many translations as the unpruned one.
+    Raises UserError if a folder has more or fewer answers than the unpruned model's.
     """
     metric, answers = metric_of(baseline)
     unpruned = read_lines(baseline / answers)

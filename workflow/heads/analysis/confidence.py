@@ -1,12 +1,12 @@
-"""Confidence of heads: the mean over tokens of a head's largest attention weight (Voita et al. 2019, sec. 4).
+"""Confidence of heads: their mean maximum attention weight over tokens (Voita et al. 2019, sec. 4).
 
-The paper leaves the end sign out as no real token. Here it is left out twice: as what attends (the source's
-end sign; the decoder's last step, which produces it) and as what is attended to (the largest weight is
-looked for among the others, and weights are not scaled up again). So a head that rests on the end sign is
-not confident. The start sign and separators of an example are left out likewise.
+The paper excludes the end-of-sentence token (EOS), as it is not a real token. Here it is excluded twice: as a query
+(the source's EOS; the decoder's last step, which produces EOS) and as a key (the maximum is taken over the other
+tokens, and weights are not renormalised). So a head that rests on EOS is not confident. The start token and the
+separators of an example are excluded likewise.
 
-The decoder reads the reference. Its first step counts, though in self-attention it sees nothing but the
-start sign: it adds the same to every head and leaves their order as it is.
+The decoder reads the reference. Its first step counts, although its self-attention sees only the start token: it adds
+the same to every head and does not change their order.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ Row = dict[str, str | int | float | None]
 
 @torch.inference_mode()
 def confidence(model: Encoder, batches: Iterable[Batch]) -> list[Row]:
-    """One row for every live head of a model in evaluation mode; how sentences are batched is no matter.
+    """One row for each live head of a model in evaluation mode; the result does not depend on the batches.
 
-    `tokens` is how many tokens the mean is over; without any, confidence is None.
+    `tokens` is the number of tokens that the mean is over; without any, confidence is None.
     """
     device = next(model.parameters()).device
     heads = {kind: model.shape.heads((kind,)) for kind in ATTENTIONS}
@@ -57,13 +57,13 @@ def confidence(model: Encoder, batches: Iterable[Batch]) -> list[Row]:
 
 
 def real_tokens(batch: Batch) -> dict[str, tuple[Tensor, Tensor]]:
-    """For each kind of attention, which positions [B, Q] attend and which [B, K] are attended to."""
+    """For each kind of attention, masks of the positions that attend [B, Q] and are attended to [B, K]."""
     source = batch.source_mask & (batch.source != EOS) & (batch.source != BOS)
     steps = batch.target_mask & (batch.target_output != EOS)
     return {"enc_self": (source, source), "dec_self": (steps, batch.target_mask), "dec_enc": (steps, source)}
 
 
 def sum_of_largest(weights: Tensor, queries: Tensor, keys: Tensor) -> Tensor:
-    """Sum [N] over batch and queries of the largest of weights [B, N, Q, K], for masks [B, Q] and [B, K]."""
+    """Sum [N] over batch and queries of the maximum of weights [B, N, Q, K], for masks [B, Q] and [B, K]."""
     most = weights.double().masked_fill(~keys[:, None, None, :], 0).amax(-1)
     return most.masked_fill(~queries[:, None, :], 0).sum((0, 2))

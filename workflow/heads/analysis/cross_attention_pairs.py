@@ -1,4 +1,4 @@
-"""Roles of a model's cross-attention heads on pairs of sentences; what they are stands in `cross_attention_roles`."""
+"""Roles of a model's cross-attention heads on sentence pairs; `cross_attention_roles` defines the roles."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from heads.model.transformer import Transformer
 def roles_of_cross_attention(
     model: Transformer, golds: Sequence[Gold], settings: AlignmentHeadsSettings, *, linked: bool
 ) -> list[Row]:
-    """Every head under each role. linked: by the links of the pairs, else by those of the heads' best aligner."""
+    """Rows of `cross_attention_roles` for all cross-attention heads.
+
+    linked: score them by the given links of the pairs, otherwise by those of the best aligner among the heads.
+    """
     heads = [(layer, head) for _, layer, head in model.shape.heads(("dec_enc",))]
     attended = attend_to_source(model, [(gold.source, gold.target) for gold in golds], settings.batch_tokens)
     pairs = [

@@ -1,20 +1,21 @@
-"""Roles of cross-attention heads: the source of the token being written, of the last one, of the next. No torch.
+"""Roles of cross-attention heads: the source of the token being written, of the previous or next one. No torch.
 
-The decoder reads the reference. At step t, which writes target subword t, a head looks at the source subword of its
-largest weight. The role's share is that of steps where this is linked with target subword t (being written), t-1
-(written last) or t+1 (written next). A step for which there is no such target subword, or no link of it, is no case. A
-head that looks mostly at the source's end sign looks nowhere.
+The decoder reads the reference. At step t, which writes target subword t, a head looks at the source subword with its
+largest weight. The score of a role is the share of steps where this source subword is linked with target subword t
+(being written), t-1 (written last) or t+1 (written next). A step is not a case if that target subword does not exist or
+has no link. A head whose largest weight is on the source's EOS looks nowhere.
 
-Links are given ones between words, each of which links all subwords of its two words; or else the model's own: its best
-aligner, the head and role whose source subword has most information on the subword that it would be linked with, links
-each of these with the subword that it looks at. The aligner itself is held against the best of the other heads. The
-information, in nats a subword, is the mean of log p(target | source) / p(target), where p counts the same steps of all
-other sentences, smoothed by one occurrence of each target subword's own share, so that a new pair tells nothing and not
-minus infinity. The more it is, the more can the model's own links be trusted.
+Links are either given between words, each linking all subwords of its two words, or made by the model's best aligner.
+This is the head and role whose source subword carries most information about the target subword of the role; it links
+each of these target subwords with the source subword that it looks at. The aligner itself is scored by the links of the
+best other head. The information, in nats per subword, is the mean of log p(target | source) / p(target), where p is
+counted in the same steps of all other sentences and smoothed by one occurrence that is distributed like the target
+subwords, so that an unseen source subword gives zero and an unseen pair not minus infinity. The higher it is, the more
+the model's own links can be trusted.
 
-Beside each share stands the best that one fixed offset could do on the same cases, source subword t + k in step t.
-Intervals are by bootstrap over pairs, the best offset found anew in every draw. A head has a role if the interval
-supports that its share is by the margin larger than the best offset's.
+The baseline of each share is the best fixed offset on the same cases, source subword t + k in step t. Intervals are by
+bootstrap over pairs, with the best offset recomputed in every draw. A head has a role if the interval supports that its
+share exceeds the best offset's by at least the margin.
 
 N heads, T target and S source subwords, P pairs, K offsets.
 """
@@ -53,7 +54,7 @@ COLUMNS = (
     "holds",
 )
 ROLES = {"being written": 0, "written last": -1, "written next": 1}
-"""How far the target subword that a role is about lies behind the one that the step writes."""
+"""Position of the target subword that a role is about, relative to the one that the step writes."""
 GIVEN = "given"
 
 
@@ -64,7 +65,7 @@ class Looked:
     source: Whole
     target: Whole
     at: Whole
-    """NOWHERE where most weight lies on the end sign."""
+    """NOWHERE where the largest weight is on EOS."""
     linked: NDArray[np.bool_] | None = None
 
 
@@ -75,7 +76,7 @@ def between_subwords(gold: Gold) -> NDArray[np.bool_]:
 
 
 class Aligner(NamedTuple):
-    """A head, by its place, that links target subwords with what it looks at under a role, and how much that tells."""
+    """A head, by index, whose source subwords are linked with a role's target subwords, and their information."""
 
     head: int
     role: str
@@ -83,20 +84,20 @@ class Aligner(NamedTuple):
 
 
 def looked_at(weights: NDArray[np.floating]) -> Whole:
-    """The source subword that heads look at by weights [N, T, S] without the end sign's column, [N, T]."""
+    """The source subword that each head looks at [N, T], by weights [N, T, S] without the column of EOS."""
     best = weights.argmax(-1)
     return np.where(weights.max(-1) >= 1 - weights.sum(-1), best, NOWHERE)
 
 
 def about(role: str, steps: int) -> tuple[slice, slice]:
-    """The steps of a role that have a case, and the target subwords that they are about."""
+    """The steps that have a case under a role, and the target subwords that they are about."""
     shift = ROLES[role]
     own = slice(max(0, -shift), steps - max(0, shift))
     return own, slice(own.start + shift, own.stop + shift)
 
 
 def aligners(pairs: Sequence[Looked]) -> list[Aligner]:
-    """Every head, by its place, under the role in which it tells most of the target subword; the best first."""
+    """Every head, by index, with the role in which it is most informative about the target subword; best first."""
     best = []
     for head in range(pairs[0].at.shape[0]):
         information = {role: information_by(pairs, head, role) for role in ROLES}
@@ -106,7 +107,7 @@ def aligners(pairs: Sequence[Looked]) -> list[Aligner]:
 
 
 def information_by(pairs: Sequence[Looked], head: int, role: str) -> float:
-    """How much the source subword that a head looks at tells of the target subword that a role is about, in nats."""
+    """Mean information in nats of the source subword a head looks at about the target subword a role is about."""
     seen = [_seen(pair, head, role) for pair in pairs]
     joint, sources, targets = Counter[tuple[int, int]](), Counter[int](), Counter[int]()
     for steps in seen:
@@ -125,7 +126,7 @@ def information_by(pairs: Sequence[Looked], head: int, role: str) -> float:
 
 
 def _seen(pair: Looked, head: int, role: str) -> list[tuple[int, int]]:
-    """The source subword that a head looks at in each step and the target subword that a role is about, as ids."""
+    """Ids of the source subword that a head looks at and of the target subword of a role, for each step."""
     own, wanted = about(role, len(pair.target))
     at, target = pair.at[head, own], pair.target[wanted]
     there = at != NOWHERE
@@ -133,7 +134,7 @@ def _seen(pair: Looked, head: int, role: str) -> list[tuple[int, int]]:
 
 
 def linked_by(pair: Looked, head: int, role: str) -> NDArray[np.bool_]:
-    """The links [S, T] that a head makes of a pair under a role."""
+    """The links [S, T] of a pair that a head makes under a role."""
     links = np.zeros((len(pair.source), len(pair.target)), bool)
     own, wanted = about(role, len(pair.target))
     at, places = pair.at[head, own], np.arange(len(pair.target))[wanted]
@@ -144,9 +145,9 @@ def linked_by(pair: Looked, head: int, role: str) -> NDArray[np.bool_]:
 def cross_attention_roles(
     pairs: Sequence[Looked], heads: Sequence[tuple[int, int]], settings: AlignmentHeadsSettings
 ) -> list[Row]:
-    """Every head under each role, as rows of COLUMNS; heads are layer and original number in the order of `Looked.at`.
+    """One row as in COLUMNS for each head and role; heads: layer and original number in the order of `Looked.at`.
 
-    Links are given with all pairs or with none; a model with a single head has none of its own to be held against.
+    Links are given with all pairs or with none; without them, a single head has no rows, as no other head can align.
     """
     if not heads or not pairs:
         return []
@@ -177,7 +178,7 @@ def _rows(
     name: str,
     information: float | None,
 ) -> list[Row]:
-    """Those heads under one role that are `measured`, by links of a name."""
+    """Rows of the `measured` heads under one role, scored by links of the given name."""
     cases, hits = _hits(pairs, links, role)
     offsets, found = _by_offset(links, role)
     columns = np.concatenate([cases[:, None], hits[:, measured], found], 1).astype(np.float32)
@@ -200,7 +201,7 @@ def _rows(
 
 
 def _hits(pairs: Sequence[Looked], links: Sequence[NDArray[np.bool_]], role: str) -> tuple[Floats, Floats]:
-    """By pair the cases of a role [P], and those in which heads look at what is linked [P, N]."""
+    """For each pair, the cases of a role [P], and those in which each head looks at a linked subword [P, N]."""
     cases, hits = [], []
     for pair, linked in zip(pairs, links, strict=True):
         own, wanted = about(role, len(pair.target))
@@ -211,7 +212,7 @@ def _hits(pairs: Sequence[Looked], links: Sequence[NDArray[np.bool_]], role: str
 
 
 def _by_offset(links: Sequence[NDArray[np.bool_]], role: str) -> tuple[list[int], Floats]:
-    """Offsets of links, and by pair the cases of a role in which each of them would hit, [P, K]."""
+    """Offsets of the links, and for each pair the cases of a role that each offset would hit, [P, K]."""
     found = []
     for linked in links:
         own, wanted = about(role, linked.shape[1])

@@ -1,7 +1,7 @@
-"""What encoder heads do at several checkpoints of one training: how confident they are, and what they look at.
+"""Confidence and roles of encoder heads at several checkpoints of one training.
 
-The papers look at finished models. Where a role is missing, its course says more: one that is still on its way asks for
-a longer training, one that has levelled far below its threshold for another text or model.
+The papers look at finished models. Where a role is missing, its curve says more: one that is still rising calls for
+longer training, one that has levelled off far below its threshold for another text or model.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ def dynamics_rows(
     roles: RolesSettings,
     how: ConfidenceSettings,
 ) -> list[Row]:
-    """Rows as in COLUMNS for every file of weights: each encoder head's confidence, as a role, and its measures.
+    """Rows as in COLUMNS for each checkpoint: each encoder head's confidence, listed as a role, and its measures.
 
-    weights: update, file, and 1 for the finished model; they are put into `model`. pairs: what confidence is measured
-    on. sentences: what roles are measured on. ranks: of the source's subwords, from `frequency_ranks`.
+    weights: update, file, and 1 for the finished model; they are loaded into `model`. pairs: what confidence is
+    measured on. sentences: what roles are measured on. ranks: of the source subwords, from `frequency_ranks`.
     """
     heads = [(layer, head) for _, layer, head in model.shape.heads(("enc_self",))]
     rows: list[Row] = []

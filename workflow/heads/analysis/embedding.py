@@ -1,6 +1,6 @@
-"""Vectors of sentences under any gates.
+"""Sentence vectors of a model under any gates.
 
-No file is opened here. N sentences, D width.
+This module opens no files. N sentences, D width.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def vectors(
 ) -> list[NDArray[np.float32]]:
     """The vector [D] of each of the first `limit` examples, by a model in evaluation mode.
 
-    prefixes: of this model and these examples, where they are read under many gates.
+    prefixes: of this model and these examples, if they are read under many gates.
     """
     assert isinstance(model, ExampleEncoder)
     encode = (prefixes or Prefixes(model, room=0)).encode

@@ -1,8 +1,8 @@
-"""Importance of heads: how much the loss changes, to first order, when a head is masked (Michel et al. 2019, sec. 4.1).
+"""Importance of heads: first-order change of the loss when a head is masked (Michel et al. 2019, sec. 4.1).
 
 L(x) is the training loss of a sentence pair x: the label-smoothed cross-entropy in nats, summed over its target tokens.
 With the output A of a head, the loss changes by c = A^T dL/dA at every position where the head attends; the sum of c
-over the positions is dL/dgate. Four scores go by this one name, and differ only in what is added up before the absolute
+over the positions is dL/dgate. Four scores go by this name; they differ only in what is summed before the absolute
 value is taken:
 
     example  E_x |sum over positions of c|, as the paper writes it
@@ -10,9 +10,9 @@ value is taken:
     batch    |sum over the sentences of a batch|, as later code does; it depends on how sentences are batched
     signed   no absolute value
 
-All four are divided by the number of sentences, so their unit is nats a sentence and example lies between |signed| and
-token. (Released code divides by tokens instead, the same number for all heads of a layer.) The normalised score is
-divided by the l2 norm over the heads of its layer, which is what the paper ranks heads by.
+All four are divided by the number of sentences, so their unit is nats per sentence, and example lies between |signed|
+and token. (The released code divides by tokens instead, the same number for all heads of a layer.) The normalised score
+is divided by the l2 norm over the heads of its layer; the paper ranks heads by it.
 
 B batch, Q queries, H heads of a layer, E width of one head.
 """
@@ -37,9 +37,9 @@ Row = dict[str, str | int | float]
 
 
 def importance_rows(model: Encoder, batches: Iterable[Batch], *, label_smoothing: float) -> list[Row]:
-    """A row for every form and live head of a model in evaluation mode, heads under their original numbers.
+    """One row for each form and live head of a model in evaluation mode, heads under their original numbers.
 
-    One pass forward and one back a batch serve all forms. Raises ValueError without any sentence.
+    One forward and one backward pass per batch serve all forms. Raises ValueError if there are no sentences.
     """
     device, shape = model.projection.weight.device, model.shape
     sums = {
@@ -67,9 +67,9 @@ def importance_rows(model: Encoder, batches: Iterable[Batch], *, label_smoothing
 
 
 def first_order(model: Encoder, batch: Batch, label_smoothing: float) -> dict[tuple[str, int], Tensor]:
-    """For every layer with live heads A^T dL/dA [B, H, Q] in float64; zero at padding, which no loss depends on."""
+    """For each layer with live heads, A^T dL/dA [B, H, Q] in float64; zero at padding, which no loss depends on."""
     live = model.shape.live_heads
-    # Gates of ones change nothing, but give gradients also to a model whose weights are frozen.
+    # Gates of one change nothing, but give gradients even in a model whose weights are frozen.
     ones = model.projection.weight.detach().new_ones
     gates = {kind: [ones(len(heads)).requires_grad_() for heads in live[kind]] for kind in ATTENTIONS}
     trace: Trace = {}

@@ -1,4 +1,4 @@
-"""Attention maps of the first fitting sentences or examples of a text, read from its files."""
+"""Attention maps of the first sentences or examples of suitable length, read from files."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ def maps_of_sentences(
     settings: MapsSettings,
     search: TranslateSettings,
 ) -> list[dict[str, Any]]:
-    """As of `heads.analysis.attention_maps.maps`; sentences: trees, CoNLL-U, or plain lines in a .txt."""
+    """Attention maps of translated sentences, see `heads.analysis.attention_maps.maps`.
+
+    sentences: a CoNLL-U file of trees, or a .txt file with one sentence per line.
+    """
     source, target = vocabulary_of(source_bpe), vocabulary_of(target_bpe)
     is_text = sentences.suffix == ".txt"
     lines = map(words_of_text, read_lines(sentences)) if is_text else read_conllu(sentences)
@@ -47,23 +50,24 @@ def maps_of_lines(
     settings: MapsSettings,
     batch_tokens: int,
 ) -> list[dict[str, Any]]:
-    """As of `heads.analysis.attention_maps.maps_of_examples`; lines: an example a line, its sentences apart by a tab.
+    """Attention maps of classified examples, see `heads.analysis.attention_maps.maps_of_examples`.
 
-    target_bpe: the labels that the model knows. wanted: the label of each line. trees: of all sentences in turn.
-    Raises UserError where lines, labels and trees are not of one text.
+    lines: one example per line, its sentences separated by a tab. target_bpe: the labels of the model. wanted: the
+    label of each line. trees: those of all sentences, in order. Raises UserError if lines, labels and trees do not
+    match.
     """
     source, labels = vocabulary_of(source_bpe), Labels(target_bpe)
     examples, words = read_lines(lines), read_lines(wanted)
     if len(examples) != len(words):
         raise UserError(
-            f"{lines} has {len(examples)} examples and {wanted} {len(words)} labels: give both of one text."
+            f"{lines} has {len(examples)} examples and {wanted} {len(words)} labels: give files of one text."
         )
     shown = examples_to_show(_sentences_of(examples, trees, source), settings)
     return maps_of_examples(attend_classifying(model, shown, batch_tokens), source, labels.words, words)
 
 
 def _sentences_of(lines: Iterable[str], trees: Path | None, source: Vocabulary) -> Iterator[list[Words]]:
-    """The sentences of each example; with their trees, if there are any."""
+    """The sentences of each example, with their trees if `trees` is given."""
     examples = [line.split("\t") for line in lines]
     texts = chain.from_iterable(examples)
     words = words_of(_trees_of(texts, trees) if trees else map(words_of_text, texts), source)
@@ -72,12 +76,10 @@ def _sentences_of(lines: Iterable[str], trees: Path | None, source: Vocabulary) 
 
 
 def _trees_of(texts: Iterable[str], path: Path) -> Iterator[Sentence]:
-    """The tree of each sentence. Raises UserError for a file that has not just these."""
+    """The tree of each sentence. Raises UserError if the file has no tree or another sentence in its place."""
     trees = read_conllu(path)
     for text in texts:
         tree = next(trees, None)
         if tree is None or tree.text != text:
-            raise UserError(
-                f"{path} has no tree of {text!r} where its example stands: make the trees of this text anew."
-            )
+            raise UserError(f"{path} has no tree of {text!r} at the place of its example: parse this text again.")
         yield tree

@@ -1,4 +1,4 @@
-"""A model whose heads are masked, and its answers to one text under any gates: translations, labels or vectors."""
+"""Outputs of a model for one text with any of its heads masked: translations, labels or vectors."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from heads.translation.scoring import every_pair, searched
 def load_with_heads(folder: Path, device: torch.device) -> Encoder:
     """The model of a folder, on the device.
 
-    Raises UserError when it has no head to mask.
+    Raises UserError if it has no head to mask.
     """
     loaded = load_model(folder).to(device)
     if not loaded.shape.heads():
-        raise UserError(f"{folder} is of a model without any head, so there is none to mask: give another run.")
+        raise UserError(f"{folder} holds a model without any heads, so there is nothing to mask: give another run.")
     return loaded
 
 
@@ -49,17 +49,17 @@ def answers_of(
     *,
     much_alike: bool = False,
 ) -> tuple[Translate, Answers, Metric]:
-    """How to translate, classify or embed the first `search.sentences` of a text (0: all) with the model, their
-    references, and by what they are scored. References of vectors are those of the model as it is.
+    """A function that translates, classifies or embeds a text under given gates, its references, and its metric.
 
-    target_bpe: the vocabulary of the target, or its labels. much_alike: that the model keeps its weights and most
-    answers stay as the first call gives them, so that what they share is computed once. Raises UserError when text
-    and references differ in length.
+    Of the text, the first `search.sentences` lines are used (0: all). References of vectors are those of the unmasked
+    model. target_bpe: the target vocabulary, or the labels. much_alike: the model keeps its weights and most outputs
+    stay as in the first call, so that what they share is computed once. Raises UserError if text and references differ
+    in length.
     """
     tokens, lines = Tokens(source), read_lines(references)
     if len(tokens.lengths) != len(lines):
         raise UserError(
-            f"{source} has {len(tokens.lengths)} sentences and {references} {len(lines)}: give both of one text."
+            f"{source} has {len(tokens.lengths)} sentences and {references} has {len(lines)}: give files of one text."
         )
     lines = lines[: search.sentences or None]
     if isinstance(model, Transformer):
@@ -104,9 +104,9 @@ def classified(
     *,
     prefixes: Prefixes | None = None,
 ) -> list[str]:
-    """The label that a model, in evaluation mode, holds for the likeliest of each of the first `limit` examples.
+    """The most likely label of each of the first `limit` examples, by a model in evaluation mode.
 
-    prefixes: of this model and these examples, where they are read under many gates.
+    prefixes: of this model and these examples, if they are read under many gates.
     """
     assert isinstance(model, ExampleEncoder)
     encode = (prefixes or Prefixes(model, room=0)).encode

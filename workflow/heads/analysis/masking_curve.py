@@ -1,6 +1,7 @@
-"""How the score falls when more and more heads are masked, the least important first (Michel et al. 2019, sec. 4).
+"""Score as more and more heads are masked, least important first (Michel et al. 2019, sec. 4).
 
-The order is fixed once and nothing is trained again. No file is opened here: how to translate or classify is given.
+The order is fixed once and the model is not trained again. This module opens no files: the caller supplies the function
+that translates or classifies.
 """
 
 from __future__ import annotations
@@ -22,41 +23,41 @@ WALK_COLUMNS = (
     *("order", "attention", "masked", "of", "share", "bleu"),
     *("bleu_change_low", "bleu_change_high", "bleu_kept_low", "bleu_kept_high"),
 )
-"""What is written of one walk alone; these columns and all others are named after the metric."""
+"""Columns that depend on a single walk; in these and all others, `bleu` stands for the name of the metric."""
 
 COLUMNS = (*WALK_COLUMNS, "bleu_behind", "bleu_behind_low", "bleu_behind_high")
 
 ABLATION, ORACLE = "ablation", "ablation_oracle"
-"""Orders by what is lost without a head: measured on other sentences, and on those that the curve is scored on."""
+"""Orders by the score lost without each head, measured on other sentences or on those the curve is scored on."""
 
 Row = dict[str, str | int | float | None]
 
 
 def scores_of(rows: Sequence[Mapping[str, object]], column: str) -> dict[Head, float]:
-    """The score of every head in a table with one row a head; cells may be text."""
+    """The score of each head in a table with one row per head; cells may be text."""
     return {
         (str(row["attention"]), int(str(row["layer"])), int(str(row["head"]))): float(str(row[column])) for row in rows
     }
 
 
 def importance_orders(rows: Sequence[Mapping[str, object]]) -> dict[str, Scores]:
-    """By form of importance, the paper's own first, what the paper ranks heads by: the score by its layer's norm."""
+    """Importance of each head, normalised within its layer, by form of importance; the paper's own form comes first."""
     return {form: scores_of([row for row in rows if row["form"] == form], "importance_normalised") for form in FORMS}
 
 
 def ablation_order(rows: Sequence[Mapping[str, object]]) -> Scores:
-    """What is lost when a head is missing, of rows of `heads.analysis.ablation`."""
+    """The score lost when each head is masked, from rows of `heads.analysis.ablation`."""
     (column,) = (f"{one.name}_change" for one in (BLEU, ACCURACY, COSINE) if f"{one.name}_change" in rows[0])
     return {head: -change for head, change in scores_of(rows, column).items()}
 
 
 def random_orders(model: Encoder, number: int) -> dict[str, Scores]:
-    """The control: `number` orders that know nothing, seeded 1, 2, and so on."""
+    """The control: `number` random orders of the heads, with seeds 1, 2, and so on."""
     return {f"random-{seed}": random_scores(model.shape.heads(), seed) for seed in range(1, number + 1)}
 
 
 def by_attention(scores: Scores) -> dict[str, Scores]:
-    """The same scores for every kind of attention that has live heads (Michel et al. 2019, sec. 5)."""
+    """The scores of each kind of attention that has live heads (Michel et al. 2019, sec. 5)."""
     parts = {kind: {head: score for head, score in scores.items() if head[0] == kind} for kind in ATTENTIONS}
     return {kind: part for kind, part in parts.items() if part}
 
@@ -69,10 +70,10 @@ def walks_of(
     *,
     random: int,
 ) -> dict[tuple[str, str], Scores]:
-    """All walks of a model by order and kind of attention: of all its heads by every order, the paper's own first, and
-    of each kind of attention by the paper's own.
+    """All walks of a model by order and kind of attention, the paper's own order first.
 
-    Rows of the tables of importance and of heads masked alone; random: how many orders know nothing.
+    Each order walks over all heads; the paper's own also walks over each kind of attention. importance, ablation_dev,
+    ablation_test: rows of the tables of importance and of heads masked alone. random: the number of random orders.
     """
     by_importance = importance_orders(importance)
     form, paper = next(iter(by_importance.items()))
@@ -96,12 +97,12 @@ def curve_rows(
     step: float,
     resamples: int,
 ) -> list[Row]:
-    """For every walk, named by its order and its kind of attention or "all", the score with 0, `step`, ... 1 of its
-    heads masked, the least important first.
+    """The score of each walk with 0, `step`, ... 1 of its heads masked, the least important first.
 
-    change: the 95 % interval of it minus that of no masked head, by paired bootstrap over sentences. kept: the interval
-    of its share of that of no masked head, of the same draws. behind: that of the first walk with as many masked heads
-    minus that of this one, with its interval; None for parts of the heads.
+    A walk is named by its order and by its kind of attention or "all". change: the 95 % interval of the score minus
+    that without masking, by paired bootstrap over sentences. kept: the interval of the ratio of these two scores, from
+    the same draws. behind: the score of the first walk with as many masked heads minus that of this one, with its
+    interval; None for walks over part of the heads.
     """
     known: dict[frozenset[Head], Found] = {}
     rows: list[Row] = []
@@ -122,15 +123,15 @@ def curve_rows(
 
 
 def compared(one: Found, other: Found) -> tuple[float, float, float]:
-    """The score of one minus that of another, and the interval of the difference."""
+    """The score of `one` minus that of `other`, and the interval of the difference."""
     low, high = interval(one[1] - other[1])
     return one[0] - other[0], float(low), float(high)
 
 
 def share_kept(masked: Found, unmasked: Found) -> tuple[float | None, ...]:
-    """The interval of the share that one score is of another; None where there is nothing to be kept in any draw.
+    """The interval of the ratio of two scores; None if the unmasked score is positive in no draw.
 
-    A share is drawn as one: divided by one number, a change of BLEU would also have in it how BLEU varies by itself.
+    The ratio is taken within each draw: divided by a fixed number, it would also contain the variation of BLEU itself.
     """
     ends = interval(masked[1] / np.where(unmasked[1] > 0, unmasked[1], np.nan))
     return tuple(None if np.isnan(end) else float(end) for end in ends)

@@ -1,7 +1,6 @@
-"""What answers of models are scored by, and how sure a difference is: BLEU of translations, accuracy of labels, cosine
-of vectors.
+"""Metrics and significance tests for outputs: BLEU of translations, accuracy of labels, cosine of vectors.
 
-No file is opened here. S answers, N systems.
+This module opens no files. S answers, N systems.
 """
 
 from __future__ import annotations
@@ -19,41 +18,42 @@ from heads.translation.beam_search import bleu_statistics
 from heads.translation.bleu import COLUMNS, bleu_of
 
 ROUNDING = 1e-9
-"""BLEU scores that differ by less are the same."""
+"""BLEU scores that differ by less count as equal."""
 
 Found = tuple[float, NDArray[np.float64]]
 """A score, and the score of each draw of sentences."""
 Answers = Sequence[Any]
-"""To one text: translations or labels, or vectors [D] of length 1."""
+"""Outputs for one text: translations, labels, or vectors [D] of length 1."""
 Paired = Callable[[Answers, Sequence[Answers], Answers, int], list[tuple[float, float]]]
-"""Score and p-value against a baseline of the baseline itself and of every system; last how many draws."""
+"""Score and p-value against a baseline, for the baseline itself and each system; the last argument is the number of
+draws."""
 
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One way to score answers against references, from 0 to 100."""
+    """A way to score answers against references, from 0 to 100."""
 
     name: str
-    """As columns of tables have it."""
+    """Its name in columns of tables."""
     paired: Paired
     drawn: Callable[[Answers, Answers, int], Found]
-    """The score of answers and of so many draws of them; of as many answers always the same draws."""
+    """The score of answers and of the given number of draws, which depend only on the number of answers."""
     beside: Mapping[str, Paired] = field(default_factory=dict)
-    """Other scores of the same answers that are reported beside it, by name."""
+    """Additional scores of the same answers, by name."""
 
     def named(self, columns: Sequence[str]) -> tuple[str, ...]:
-        """Columns that are named after BLEU, named after this one."""
+        """Column names with BLEU's name replaced by this metric's."""
         return tuple(column.replace(BLEU.name, self.name) for column in columns)
 
 
 def paired_permutations(
     baseline: Sequence[str], systems: Sequence[Sequence[str]], references: Sequence[str], resamples: int
 ) -> list[tuple[float, float]]:
-    """BLEU and two-sided p-value against `baseline` of the baseline itself and of every system, see `swapped_p`."""
+    """BLEU and two-sided p-value against `baseline`, for the baseline itself and each system, see `swapped_p`."""
     own = _counted(baseline, references)
     found = [(float(bleu_of(own.sum(0))), 1.0)]
     for texts in systems:
-        # A masked head leaves most sentences as they are, and those are not counted again.
+        # A masked head leaves most translations unchanged; these are not counted again.
         changed = [number for number, (text, before) in enumerate(zip(texts, baseline, strict=True)) if text != before]
         counts = own.copy()
         counts[changed] = _counted([texts[n] for n in changed], [references[n] for n in changed])
@@ -62,11 +62,12 @@ def paired_permutations(
 
 
 def swapped_p(one: NDArray[np.float32], other: NDArray[np.float32], draws: int) -> float:
-    """Two-sided p-value of the BLEU difference of two systems by what is counted in their translations [S, C].
+    """Two-sided p-value of the BLEU difference of two systems, from the statistics [S, C] of their translations.
 
-    Were they alike, each sentence's two translations could as well have come from the other system. In each draw a coin
-    says whether they change places; p is how often BLEU then differs at least as much, the translations as they are
-    among the draws (approximate randomisation, Riezler and Maxwell 2005), so never below 1 / (draws + 1).
+    If the systems were equal, either could have produced each of a sentence's two translations. In each draw a coin
+    decides for each sentence whether the two are swapped; p is the share of draws in which BLEU differs at least as
+    much as without swaps (approximate randomisation, Riezler and Maxwell 2005). The unswapped translations count as a
+    draw, so p is never below 1 / (draws + 1).
     """
     gains = other - one
     swapped = np.concatenate([np.zeros((1, gains.shape[1])), halved_sums(gains[gains.any(1)], draws)])
@@ -75,13 +76,13 @@ def swapped_p(one: NDArray[np.float32], other: NDArray[np.float32], draws: int) 
 
 
 def drawn_bleu(hypotheses: Sequence[str], references: Sequence[str], resamples: int) -> Found:
-    """BLEU of translations and of draws of them; of as many sentences always the same draws."""
+    """BLEU of translations and of draws of them, which depend only on the number of translations."""
     counts = _counted(hypotheses, references)
     return float(bleu_of(counts.sum(0))), bleu_of(resampled_sums(counts, resamples))
 
 
 def _counted(hypotheses: Sequence[str], references: Sequence[str]) -> NDArray[np.float32]:
-    """What BLEU counts in each sentence [S, C]."""
+    """The BLEU statistics of each sentence [S, C]."""
     rows = [list(row.values()) for row in bleu_statistics(hypotheses, references)]
     return np.array(rows, np.float32).reshape(len(rows), len(COLUMNS))
 
@@ -92,10 +93,10 @@ def paired_t_test(
     references: Sequence[str],
     _resamples: int = 0,
 ) -> list[tuple[float, float]]:
-    """Accuracy and two-sided p-value against `baseline` of the baseline itself and of every system, by Student's t.
+    """Accuracy and two-sided p-value against `baseline`, for the baseline and each system, by Student's t-test.
 
-    Each label is right, 1, or wrong, 0, and what differs from the baseline's is tested (Michel et al. 2019, Fig 1b).
-    Nothing is drawn.
+    Each label scores 1 if right and 0 if wrong; the differences from the baseline are tested (Michel et al. 2019, Fig
+    1b). Nothing is drawn.
     """
     right = _right(baseline, references)
     found = [(float(100 * right.mean()), 1.0)]
@@ -106,7 +107,7 @@ def paired_t_test(
 
 
 def t_test(differences: NDArray[np.float64]) -> float:
-    """Two-sided p-value of Student's t-test of the mean of S differences against zero; 1 where none differs."""
+    """Two-sided p-value of Student's t-test of S differences against zero; 1 if their mean is zero or S < 2."""
     number, mean = len(differences), float(differences.mean())
     if mean == 0 or number < 2:
         return 1.0
@@ -118,7 +119,7 @@ def t_test(differences: NDArray[np.float64]) -> float:
 
 
 def drawn_accuracy(labels: Sequence[str], references: Sequence[str], resamples: int) -> Found:
-    """Accuracy in percent of labels and of draws of them."""
+    """Accuracy in percent of all labels and of draws of them."""
     right = _right(labels, references)
     sums = resampled_sums(right[:, None].astype(np.float32), resamples)[:, 0]
     return float(100 * right.mean()), 100 * sums / len(right)
@@ -131,9 +132,9 @@ def _right(labels: Sequence[str], references: Sequence[str]) -> NDArray[np.float
 def paired_cosines(
     baseline: Answers, systems: Sequence[Answers], references: Answers, _resamples: int = 0
 ) -> list[tuple[float, float]]:
-    """Mean cosine in percent and two-sided p-value against `baseline` of the baseline itself and of every system.
+    """Mean cosine in percent and two-sided p-value against `baseline`, for the baseline and each system.
 
-    By Student's t of the differences of sentences; nothing is drawn.
+    By Student's t-test of the differences per sentence; nothing is drawn.
     """
     own = cosines(baseline, references)
     others = [cosines(vectors, references) for vectors in systems]
@@ -141,22 +142,22 @@ def paired_cosines(
 
 
 def drawn_cosine(vectors: Answers, references: Answers, resamples: int) -> Found:
-    """Mean cosine in percent of vectors and of draws of them."""
+    """Mean cosine in percent of all vectors and of draws of them."""
     each = cosines(vectors, references)
     sums = resampled_sums(each[:, None].astype(np.float32), resamples)[:, 0]
     return float(each.mean()), sums / len(each)
 
 
 def cosines(some: Answers, others: Answers) -> NDArray[np.float64]:
-    """The cosine [S] in percent of each vector with its counterpart; all are of length 1."""
+    """The cosine [S] in percent of each vector with its counterpart; all vectors have length 1."""
     found: NDArray[np.float64] = 100 * (np.array(some, np.float64) * np.array(others, np.float64)).sum(1)
     return found
 
 
 def matthews(labels: Sequence[str], references: Sequence[str]) -> float:
-    """Matthews' correlation of labels with references, from -1 to 1, of any number of classes (Gorodkin 2004).
+    """Matthews correlation of labels with references, from -1 to 1, for any number of classes (Gorodkin 2004).
 
-    0 where one side has a single label throughout.
+    0 if one side has only one distinct label.
     """
     return _correlation(_confusion(labels, references, sorted({*labels, *references}))[0])
 
@@ -167,10 +168,11 @@ def paired_correlation_test(
     references: Sequence[str],
     _resamples: int = 0,
 ) -> list[tuple[float, float]]:
-    """Matthews' correlation and two-sided p-value against `baseline` of the baseline itself and of every system.
+    """Matthews correlation and two-sided p-value against `baseline`, for the baseline itself and each system.
 
-    No single answer has a correlation, so Student's t is of the jackknife's pseudo-values (Tukey 1958): S times the
-    correlation of all answers minus S - 1 times that without this one. For accuracy they are the answers themselves.
+    A single answer has no correlation, so Student's t-test is applied to the jackknife's pseudo-values (Tukey 1958): S
+    times the correlation of all answers minus S - 1 times that without this one. For accuracy they equal the answers
+    themselves.
     """
     words = sorted({*baseline, *references, *(label for labels in systems for label in labels)})
     whole, own = _pseudo_values(baseline, references, words)
@@ -184,7 +186,7 @@ def paired_correlation_test(
 def _pseudo_values(
     labels: Sequence[str], references: Sequence[str], words: Sequence[str]
 ) -> tuple[float, NDArray[np.float64]]:
-    """Matthews' correlation, and [S] what each answer adds to it."""
+    """Matthews correlation, and the pseudo-value [S] of each answer."""
     table, cells = _confusion(labels, references, words)
     number, whole, without = len(labels), _correlation(table), np.zeros(table.size)
     for cell in np.unique(cells):
@@ -197,7 +199,7 @@ def _pseudo_values(
 def _confusion(
     labels: Sequence[str], references: Sequence[str], words: Sequence[str]
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """How often each label [L] met each reference [L], and the flat place of each answer [S] in that table."""
+    """Counts [L, L] of each label with each reference, and the flat index [S] of each answer's cell in this table."""
     numbers = {word: number for number, word in enumerate(words)}
     pairs = zip(labels, references, strict=True)
     cells = np.array([numbers[label] * len(words) + numbers[wanted] for label, wanted in pairs], np.int64)
@@ -206,14 +208,14 @@ def _confusion(
 
 
 def _correlation(table: NDArray[np.float64]) -> float:
-    """Matthews' correlation of a table of labels and references; 0 where one side has a single label throughout."""
+    """Matthews correlation of a table of labels and references; 0 if one side has only one distinct label."""
     total, predicted, wanted = table.sum(), table.sum(1), table.sum(0)
     spread = float(np.sqrt((total**2 - predicted @ predicted) * (total**2 - wanted @ wanted)))
     return float(table.trace() * total - predicted @ wanted) / spread if spread else 0.0
 
 
 def labels_scored(labels: Sequence[str], references: Sequence[str]) -> dict[str, float]:
-    """Accuracy in percent and Matthews' correlation; `majority` is the accuracy of the likeliest label alone."""
+    """Accuracy in percent and Matthews correlation; `majority` is the accuracy of the most frequent label alone."""
     most = max(references.count(word) for word in {*references})
     return {
         "examples": len(references),
@@ -226,4 +228,4 @@ def labels_scored(labels: Sequence[str], references: Sequence[str]) -> dict[str,
 BLEU = Metric("bleu", paired_permutations, drawn_bleu)
 ACCURACY = Metric("accuracy", paired_t_test, drawn_accuracy, {"matthews": paired_correlation_test})
 COSINE = Metric("cosine", paired_cosines, drawn_cosine)
-"""Of vectors with those of the unpruned model, which are the references."""
+"""Cosine with the vectors of the unpruned model, which are the references."""

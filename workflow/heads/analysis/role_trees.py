@@ -1,4 +1,4 @@
-"""Roles of a model's heads on the trees of several sources: which sentences can be measured, and what they lack."""
+"""Roles of heads on trees from several sources, and reports of sentences and relations that are missing."""
 
 from __future__ import annotations
 
@@ -18,17 +18,19 @@ from heads.syntax.conllu import check_same_sentences, read_conllu
 from heads.text.vocabulary import Vocabulary
 
 MOST_UNKNOWN = 0.1
-"""Of the subwords of all sentences that are measured. A treebank in the language of the training text has next to none,
-one in another alphabet about half: its letters lie in unknown subwords, so that its words are aligned all the same."""
+"""Largest share of unknown subwords in the measured sentences. A treebank in the language of the training text has
+almost none, one in another alphabet about half: unknown subwords cover its letters, so that its words are aligned
+nevertheless."""
 
 
 def roles_on_trees(
     model: Encoder, paths: Mapping[str, Path], vocabulary: Vocabulary, ranks: Whole, settings: RolesSettings
 ) -> tuple[list[Row], list[Row], list[Row]]:
-    """Measures of all encoder heads, what was read and left out, and where dependents stand; each row with its `trees`.
+    """Measures of all encoder heads, counts of sentences used and left out, and positions of dependents, by trees.
 
-    paths: from `in_order_of`. ranks: of the subwords of the source vocabulary, from `frequency_ranks`. What is missing
-    goes to standard error. Raises UserError for trees that can not be measured.
+    Each row names its `trees`. paths: from `in_order_of`. ranks: of the subwords of the source vocabulary, from
+    `frequency_ranks`. What is missing is reported on standard error. Raises UserError for trees that cannot be
+    measured.
     """
     heads = [(layer, head) for _, layer, head in model.shape.heads(("enc_self",))]
     rows: list[Row] = []
@@ -46,9 +48,9 @@ def roles_on_trees(
 def measurable(
     path: Path, vocabulary: Vocabulary, settings: RolesSettings
 ) -> tuple[list[Words], dict[str, int | float | None]]:
-    """The sentences of a CoNLL-U file that can be measured, and what was read and left out, as `usable` counts it.
+    """The measurable sentences of a CoNLL-U file, and the counts of `usable` for all sentences read.
 
-    What is missing goes to standard error. Raises UserError for trees that can not be measured.
+    What is missing is reported on standard error. Raises UserError for trees that cannot be measured.
     """
     trees = islice(read_conllu(path), settings.sentences or None)
     kept, counts = usable(words_of(trees, vocabulary), settings.max_subwords)
@@ -57,15 +59,15 @@ def measurable(
 
 
 def in_order_of(paths: Mapping[str, Path], settings: RolesSettings) -> dict[str, Path]:
-    """CoNLL-U files by name, in the order of the settings; a corpus may have no trees of one source.
+    """CoNLL-U files by name, in the order of the settings; a corpus may lack trees from some sources.
 
-    Raises UserError for a name that the settings lack, and where those of `stanza` are not the sentences of `gold`.
+    Raises UserError for a name that is not in the settings, or if `stanza` and `gold` have different sentences.
     """
     names = settings.trees
     unknown = [name for name in paths if name not in names]
     if unknown:
         raise UserError(
-            f"--trees gives {', '.join(unknown)}, but roles.trees is {', '.join(names)}: give names that stand there."
+            f"--trees gives {', '.join(unknown)}, but roles.trees is {', '.join(names)}: use names from roles.trees."
         )
     ordered = {name: paths[name] for name in names if name in paths}
     if {"gold", "stanza"} <= {*ordered}:
@@ -74,18 +76,18 @@ def in_order_of(paths: Mapping[str, Path], settings: RolesSettings) -> dict[str,
 
 
 def _tell(path: Path, kept: Collection[Words], counts: Mapping[str, object], settings: RolesSettings) -> None:
-    """Say on standard error how much of a file can be measured.
+    """Report on standard error how much of a file can be measured.
 
-    Raises UserError when it is nothing, or not in the source language.
+    Raises UserError if no sentence can be measured or if the text is not in the source language.
     """
     reasons = (
-        f"{counts['too_short']} of fewer than {SHORTEST} words, {counts['too_long']} of more than "
+        f"{counts['too_short']} with fewer than {SHORTEST} words, {counts['too_long']} with more than "
         f"{settings.max_subwords} subwords, {counts['not_aligned']} with words that subwords do not cover exactly"
     )
     if not kept:
         raise UserError(
             f"{path}: none of its {counts['sentences']} sentences can be measured ({reasons}): "
-            "give a treebank in the source language, a sentence a tree."
+            "give a treebank in the source language, with one sentence per tree."
         )
     unknown = sum(words.unknown for words in kept) / sum(len(words.subwords) for words in kept)
     if unknown > MOST_UNKNOWN:
@@ -103,13 +105,13 @@ def _tell(path: Path, kept: Collection[Words], counts: Mapping[str, object], set
 
 
 def missing_relations(sentences: Iterable[Words], relations: Sequence[str]) -> list[str]:
-    """A sentence for every relation that never occurs, with the nearest one that does."""
+    """A message for each relation that never occurs, with the most similar one that does."""
     full = {arc.relation for words in sentences for arc in words.arcs}
     occurring = sorted(full | {relation.partition(":")[0] for relation in full})
     lines = []
     for relation in relations:
         if relation not in occurring:
             near = difflib.get_close_matches(relation, occurring, n=1, cutoff=0.5)
-            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(occurring) or 'none at all'}."
-            lines.append(f"the relation {relation} never occurs, its rows stay empty; {hint}")
+            hint = f"did you mean {near[0]}?" if near else f"the trees have {', '.join(occurring) or 'no relations'}."
+            lines.append(f"the relation {relation} never occurs, so its rows stay empty; {hint}")
     return lines

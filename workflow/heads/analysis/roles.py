@@ -1,34 +1,34 @@
 """Roles of encoder heads: positional, syntactic, rare words (Voita et al. 2019, sec. 5). No torch.
 
-Each measure is the share of cases in which a head's largest weight falls where the role wants it. The end
-sign is neither a case nor a place to point at: an offset of +1 has no case at the last subword. Positional heads and
-rare words are measured between subwords, which the model reads and the paper calls tokens, syntactic ones between
-surface words, which the trees speak of (`heads.syntax.alignment` says how subwords become words).
+Each measure is the share of cases in which a head's largest weight is where the role wants it. EOS is neither a case
+nor a possible target: an offset of +1 has no case at the last subword. Positional and rare-word measures are between
+subwords, which the model reads and the paper calls tokens; syntactic ones are between surface words, which the trees
+describe (`heads.syntax.alignment` says how subwords become words).
 
-- positional: at one fixed offset. Subwords for which the offset lies outside the sentence are no cases of it.
+- positional: at one fixed offset. Subwords for which the offset lies outside the sentence are not cases.
   Offset 0, a head that looks at the subword itself, is a fixed offset too.
-- positional_words: the same between words, to be read beside it; it never gives a role. A head that always looks at the
-  next subword looks, from a word of several subwords, mostly at this very word.
-- syntactic: at the word's partner in a relation; every arc is a case. The baseline is the best that one
-  fixed offset could do on the same cases. A name in `relations` stands for the relation with all its
-  subtypes (`nsubj` with `nsubj:pass`) or, when it holds a colon, for that subtype alone.
-- rare: at the rarest subword, in sentences whose rarest subword is not among the most frequent
-  `rare_outside_top` of the training source. Occurrences of one subword are one: "one of two rarest" means the
-  two rarest different subwords, and sentences without a third are left out. This row decides on the role, the
-  row of the rarest alone is there to be read. The unknown subword is never a rare one: it stands for all that the
-  vocabulary lacks, and the training source, which has every character, hardly knows it.
+- positional_words: the same between words, for comparison; it never gives a role. In a word of several subwords, a
+  head that always looks at the next subword looks mostly at the same word.
+- syntactic: at the word's partner in a relation; every arc is a case. The baseline is the best fixed offset
+  on the same cases. A name in `relations` stands for the relation with all its subtypes
+  (`nsubj` with `nsubj:pass`) or, if it contains a colon, for that subtype alone.
+- rare: at the rarest subword, in sentences whose rarest subword is not among the `rare_outside_top` most
+  frequent ones of the training source. Occurrences of one subword count as one: "one of two rarest" means the
+  two rarest distinct subwords, and sentences without a third are left out. This row decides on the role; the
+  row of the rarest alone is for information. The unknown subword never counts as rare: it stands for all that the
+  vocabulary lacks, and hardly occurs in the training source, all of whose characters are in the vocabulary.
 
-Every accuracy has a 95 % interval by bootstrap over sentences (`heads.base.bootstrap`). The paper judges by the
-accuracy alone: `reaches` says whether it is at least the threshold. The role itself, `holds`, is given where the
-interval supports that very claim, by one rule for all roles: the lower end of the interval of accuracy minus threshold,
-`excess_low`, is not below zero. For syntactic roles the threshold depends on the baseline, which is found anew in
-every draw; the best of many offsets in a draw is rather too good than too bad, so that the rule is on the safe side.
-`excess_high`, the upper end, tells a head that surely misses a role from one that may have it.
-With the paper's 50 thousand sentences intervals are narrow and both verdicts nearly the same; with a few hundred
-cases a syntactic head must lie some points above the margin.
+Every accuracy has a 95 % interval by bootstrap over sentences (`heads.base.bootstrap`). The paper judges by accuracy
+alone: `reaches` says whether it is at least the threshold. The role itself, `holds`, is given if the interval supports
+that claim, by one rule for all roles: the lower end of the interval of accuracy minus threshold, `excess_low`, is not
+below zero. For syntactic roles the threshold depends on the baseline, which is recomputed in every draw; the best of
+many offsets in a draw tends to be too good rather than too bad, so the rule is on the safe side. `excess_high`, the
+upper end, separates a head that surely lacks a role from one that may have it. With the paper's 50 thousand sentences,
+intervals are narrow and both verdicts nearly the same; with a few hundred cases, a syntactic head must be some points
+above the margin.
 
-A measure without cases has no accuracy; with fewer than `min_cases` it has one, but gives no head the role:
-a bootstrap of a handful of cases does not know how little it knows.
+A measure without cases has no accuracy; with fewer than `min_cases` it has one, but gives no head the role: a bootstrap
+of a handful of cases underestimates its own uncertainty.
 
 N heads, W words, P subwords, S sentences, M measures, R relations, 2R with their directions, B draws of sentences.
 """
@@ -69,13 +69,13 @@ POSITIONAL = ("positional", "positional_words")
 DIRECTIONS = ("dependent-to-head", "head-to-dependent")
 RAREST = ("rarest", "one of two rarest")
 FIRST_RELATION = len(POSITIONAL) * len(OFFSETS)
-"""The number of the first syntactic measure; those of rare words come last."""
+"""The index of the first syntactic measure; those of rare words come last."""
 
 NOWHERE = -1
 SLICE = 1 << 20
-"""Subwords counted at once: numpy copies what it counts to wider numbers."""
+"""Number of subwords counted at once: numpy copies its input to wider integers."""
 ROUNDING = 1e-9
-"""What a share may lack of its threshold, so that 0.3 is 0.1 above 0.2 in floating point too."""
+"""How far a share may fall short of its threshold, so that 0.3 is 0.1 above 0.2 in floating point too."""
 
 Row = dict[str, str | int | float | None]
 Whole = NDArray[np.int64]
@@ -83,16 +83,16 @@ Floats = NDArray[np.float64]
 Hits = tuple[Whole, Whole]
 """Hits [N, M] and cases [M] of some measures."""
 Offsets = Counter[tuple[int, int]]
-"""How many dependents have their head at an offset, by index of relation [R] and offset."""
+"""Number of dependents whose head is at an offset, by index of relation [R] and offset."""
 
 
 def pointed(weights: NDArray[np.floating]) -> Whole:
-    """Where each query of weights [N, Q, K] looks most, [N, Q]; -1 where only zeros are left to look at."""
+    """The key with the largest weight for each query [N, Q], by weights [N, Q, K]; -1 where all are zero."""
     return np.where(weights.max(-1) > 0, weights.argmax(-1), NOWHERE)
 
 
 def positional(targets: Whole) -> Hits:
-    """Subwords or words that point at each of OFFSETS, for targets [N, P] or [N, W]."""
+    """Hits and cases of each of OFFSETS, for targets [N, P] of subwords or [N, W] of words."""
     own = np.arange(targets.shape[1])[:, None]
     wanted = own + np.array(OFFSETS)
     inside = (wanted >= 0) & (wanted < len(own))
@@ -100,7 +100,7 @@ def positional(targets: Whole) -> Hits:
 
 
 def partners_of(arcs: Iterable[Arc], words: int, relations: Sequence[str]) -> NDArray[np.bool_]:
-    """[2R, W, W], whether a word has another as its partner in a relation and direction."""
+    """[2R, W, W], whether a word has another as its partner in each relation and direction."""
     partners = np.zeros((len(relations), len(DIRECTIONS), words, words), bool)
     for arc in arcs:
         for index, relation in enumerate(relations):
@@ -111,10 +111,10 @@ def partners_of(arcs: Iterable[Arc], words: int, relations: Sequence[str]) -> ND
 
 
 def syntactic(targets: Whole, partners: NDArray[np.bool_]) -> Hits:
-    """Arcs that are hit, for targets [N, W] and partners [2R, W, W], and how many arcs there are.
+    """Hits and cases of each relation and direction, for targets [N, W] and partners [2R, W, W]; a case is an arc.
 
-    A word with two dependents of a relation is two cases, of which its one target hits one at most: the paper's
-    positional baselines are the same in both directions, which counting words would not give.
+    A word with two dependents of a relation is two cases, of which its one target hits at most one: the paper's
+    positional baselines are the same in both directions, which would not be so if words were counted.
     """
     hit = partners[:, np.arange(targets.shape[1]), targets] & (targets != NOWHERE)
     return hit.sum(-1).T, partners.sum((-1, -2))
@@ -123,14 +123,14 @@ def syntactic(targets: Whole, partners: NDArray[np.bool_]) -> Hits:
 def offsets_of(partners: NDArray[np.bool_]) -> Offsets:
     """Offsets of the partners [2R, W, W] of one sentence, seen from the dependents.
 
-    Seen from the heads they are the same with the sign turned, so that the best one is as good.
+    Seen from the heads, their signs are reversed, so that the best one is as good.
     """
     found = np.argwhere(partners[:: len(DIRECTIONS)])
     return Counter((relation, key - query) for relation, query, key in found.tolist())
 
 
 def positions(sentences: Iterable[Words], relations: Sequence[str]) -> list[Row]:
-    """How many dependents of each relation stand where, seen from their heads: -1 is the word before the head.
+    """Number of dependents of each relation at each position relative to the head; -1 is the word before it.
 
     Rows of POSITION_COLUMNS; the largest share of a relation is the baseline of both its directions.
     """
@@ -143,7 +143,7 @@ def positions(sentences: Iterable[Words], relations: Sequence[str]) -> list[Row]
 
 
 def frequency_ranks(ids: NDArray[np.integer], subwords: int) -> Whole:
-    """Rank of each of `subwords` subwords by its count in `ids`: 0 is the most frequent, ties go by number."""
+    """Rank of each of `subwords` subwords by its count in `ids`: 0 is the most frequent; the lower id wins ties."""
     counts = np.zeros(subwords, np.int64)
     for start in range(0, len(ids), SLICE):
         counts += np.bincount(ids[start : start + SLICE], minlength=subwords)
@@ -152,7 +152,7 @@ def frequency_ranks(ids: NDArray[np.integer], subwords: int) -> Whole:
 
 
 def rare(targets: Whole, ranks: Whole, outside_top: int) -> Hits:
-    """Subwords that point at the rarest and at one of the two rarest, for targets [N, P] and ranks [P].
+    """Hits and cases of the rarest subword and of the two rarest, for targets [N, P] and ranks [P].
 
     A subword of rank NOWHERE is never rare.
     """
@@ -166,16 +166,16 @@ def rare(targets: Whole, ranks: Whole, outside_top: int) -> Hits:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What was counted in every sentence, as columns: hits [S, N, M], cases [S, M], arcs at each offset [S, K]."""
+    """Counts for each sentence, as columns: hits [S, N, M], cases [S, M], arcs at each offset [S, K]."""
 
     hits: NDArray[np.float32]
     cases: NDArray[np.float32]
     offsets: NDArray[np.float32]
     relations: Whole
-    """[K], which relation a column of `offsets` belongs to."""
+    """[K], the relation of each column of `offsets`."""
 
     def sampled(self, draws: int) -> list[Floats]:
-        """Sums of hits [1+B, N, M], cases [1+B, M] and offsets [1+B, K]: of all sentences once, then of each draw."""
+        """Sums of hits [1+B, N, M], cases [1+B, M] and offsets [1+B, K]: over all sentences, then over each draw."""
         parts = [part.reshape(len(part), -1) for part in (self.hits, self.cases, self.offsets)]
         columns = np.concatenate(parts, 1)
         sums = np.concatenate([columns.sum(0, dtype=np.float64)[None], resampled_sums(columns, draws)])
@@ -186,7 +186,7 @@ class Counts:
 def count(
     attended: Iterable[SentenceAttention], heads: int, ranks: Whole, relations: Sequence[str], rare_outside_top: int
 ) -> Counts:
-    """Everything that is counted in each sentence, in the order in which they come."""
+    """The counts of all sentences, in the order in which they come."""
     size = len(names_of(relations))
     hits, cases, offsets = [], [], []
     known = np.where(np.arange(len(ranks)) == UNK, NOWHERE, ranks)
@@ -212,7 +212,7 @@ def count(
 
 
 def names_of(relations: Sequence[str]) -> list[tuple[str, str]]:
-    """Role and name of all M measures, in the order of a head's rows."""
+    """Role and name of each of the M measures, in the order of a head's rows."""
     offsets = [(role, f"{offset:+d}" if offset else "0") for role in POSITIONAL for offset in OFFSETS]
     arcs = [("syntactic", f"{relation} {way}") for relation in relations for way in DIRECTIONS]
     return [*offsets, *arcs, *(("rare", name) for name in RAREST)]
@@ -223,7 +223,7 @@ def _shares(some: Floats, cases: Floats) -> Floats:
 
 
 def _baselines(cases: Floats, offsets: Floats, relation_of: Whole, relations: int) -> Floats:
-    """[1+B, M], the share of arcs at the best one offset; NaN where there are no arcs, and for other measures."""
+    """[1+B, M], the share of arcs at the best fixed offset; NaN without arcs, and for other measures."""
     found = np.full(cases.shape, np.nan)
     for relation in range(relations):
         best = offsets[:, relation_of == relation].max(1, initial=0)
@@ -233,7 +233,7 @@ def _baselines(cases: Floats, offsets: Floats, relation_of: Whole, relations: in
 
 
 def _thresholds(baselines: Floats, settings: RolesSettings) -> Floats:
-    """[1+B, M], the accuracy that gives a head the role, or would between words; NaN where nothing does."""
+    """[1+B, M], the lowest accuracy that gives a head the role (or would, between words); NaN if nothing does."""
     margin = settings.syntactic_margin
     found = baselines * (1 + margin) if settings.margin_is_relative else baselines + margin
     found[:, :FIRST_RELATION] = settings.positional_share
@@ -244,10 +244,10 @@ def _thresholds(baselines: Floats, settings: RolesSettings) -> Floats:
 def roles(
     attended: Iterable[SentenceAttention], heads: Sequence[tuple[int, int]], ranks: Whole, settings: RolesSettings
 ) -> list[Row]:
-    """Every measure of every head, as rows of COLUMNS.
+    """One row as in COLUMNS for each head and measure.
 
-    heads: (layer, original number) in the order of the weights. ranks: of all subwords of the source
-    vocabulary, from `frequency_ranks`. A model without heads has no rows.
+    heads: (layer, original number) in the order of the weights. ranks: of all subwords of the source vocabulary, from
+    `frequency_ranks`. A model without heads has no rows.
     """
     if not heads:
         return []

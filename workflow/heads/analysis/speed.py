@@ -1,14 +1,14 @@
-"""How fast pruned models translate beside the unpruned one (Michel et al. 2019, Table 4), all timed in one process.
+"""Speed of pruned models relative to the unpruned one (Michel et al. 2019, Table 4), timed in one process.
 
-Devices are timed one after the other, and models only ever compared on the same device.
+Devices are timed one after another, and models are compared only on the same device.
 
-Every round times every model, forwards in one round and backwards in the next, so that whatever else the machine does
-hits all of them. A model is compared with the unpruned one round by round; of these ratios the median is given and the
-lowest and highest. With n rounds these two enclose the true median with probability 1 - 2^(1-n): 97 % with six.
+Every round times every model, in reverse order in every second round, so that other load on the machine affects all of
+them. A model is compared with the unpruned one round by round; the median, minimum and maximum of these ratios are
+reported. With n rounds, minimum and maximum enclose the true median with probability 1 - 2^(1-n): 97 % with six.
 
-A model that says less is done sooner, whatever its heads cost. So all models are made to write translations as long as
-the unpruned model's, batch by batch: the search is the whole beam search, only the end is put where it belongs. Models
-that classify tell one label each, as in the paper.
+A model with shorter translations finishes sooner, whatever its heads cost. So all models are made to write translations
+as long as the unpruned model's, batch by batch: this is the full beam search with only the end forced. Classifiers
+predict one label per example, as in the paper.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ Clock = Callable[[], float]
 
 @dataclass(frozen=True, slots=True)
 class Contestant:
-    """One model, ready on its device, with what is known of it before any clock runs."""
+    """A model on its device, with its size on disk and peak memory, measured before any timing."""
 
     model: Encoder
     disk_mb: float
@@ -73,7 +73,7 @@ class Contestant:
 
 @dataclass(frozen=True, slots=True)
 class TimedBatch:
-    """Source ids [B, S], their mask, and how many subwords every translation is to have."""
+    """Source ids [B, S], their mask, and the number of subwords to write per translation."""
 
     source: Tensor
     mask: Tensor
@@ -83,13 +83,13 @@ class TimedBatch:
 def source_batches(
     source: Tokens, unpruned: Encoder, settings: SpeedSettings, size: int, device: torch.device
 ) -> list[TimedBatch]:
-    """The first `settings.sentences` sentences by length, `size` at a time; the last batch may be smaller.
+    """Batches of `size` of the first `settings.sentences` sentences, sorted by length; the last may be smaller.
 
-    Translations are to have as many subwords as those of the `unpruned` model on average in that batch.
+    Each translation is to have as many subwords as those of the `unpruned` model have on average in its batch.
     """
     count = min(settings.sentences, len(source))
     if count < size:
-        raise UserError(f"speed.batch_sizes has {size}, but there are only {count} sentences: take it out.")
+        raise UserError(f"speed.batch_sizes has {size}, but there are only {count} sentences: remove it.")
     order = np.argsort(source.lengths[:count], kind="stable")
     ends = np.array([] if unpruned.shape.alone else [EOS], np.int32)
     batches = []
@@ -102,7 +102,7 @@ def source_batches(
 
 @torch.inference_mode()
 def search(model: Encoder, source: Tensor, mask: Tensor, settings: SpeedSettings) -> list[list[int]]:
-    """The answers to one batch: translations, or labels, each a list of one."""
+    """The outputs for one batch: translations, or labels as lists of one."""
     if not isinstance(model, Transformer):
         labels: list[list[int]] = model.projection(model(source, mask, None)).argmax(-1).tolist()
         return labels
@@ -110,7 +110,7 @@ def search(model: Encoder, source: Tensor, mask: Tensor, settings: SpeedSettings
 
 
 def translate_all(model: Encoder, batches: Sequence[TimedBatch], settings: SpeedSettings) -> int:
-    """Translate every batch at its prescribed length; how many target subwords came out."""
+    """Translate every batch to its prescribed length and return the number of target subwords written."""
     subwords = 0
     for batch in batches:
         with ending_after(model, batch.subwords):
@@ -120,9 +120,9 @@ def translate_all(model: Encoder, batches: Sequence[TimedBatch], settings: Speed
 
 @contextmanager
 def ending_after(model: Encoder, subwords: int) -> Iterator[None]:
-    """Within the block one search ends all its hypotheses after `subwords` subwords, not before and not later.
+    """Within the block, make one search end all its hypotheses after exactly `subwords` subwords.
 
-    Labels are predicted at once.
+    An encoder alone predicts its label at once and is left as it is.
     """
     if model.shape.alone:
         yield
@@ -140,7 +140,7 @@ def ending_after(model: Encoder, subwords: int) -> Iterator[None]:
 
 
 def rounds(work: Mapping[str, Callable[[], object]], repeats: int, clock: Clock) -> dict[str, list[float]]:
-    """Seconds that each part of the work took in each of `repeats` rounds, every second round backwards."""
+    """Seconds that each part of the work took in each of `repeats` rounds; every second round runs backwards."""
     seconds: dict[str, list[float]] = {name: [] for name in work}
     for number in range(repeats):
         for name in list(work)[:: -1 if number % 2 else 1]:
@@ -151,7 +151,7 @@ def rounds(work: Mapping[str, Callable[[], object]], repeats: int, clock: Clock)
 
 
 def summary(seconds: Sequence[float], baseline: Sequence[float], examples: int) -> dict[str, float]:
-    """Mean and standard deviation of the examples a second over rounds, and median and ends of the paired ratios."""
+    """Mean and standard deviation of examples per second; median, minimum and maximum of the paired ratios."""
     rates = [examples / value for value in seconds]
     ratios = [slow / value for value, slow in zip(seconds, baseline, strict=True)]
     return {
@@ -166,7 +166,7 @@ def summary(seconds: Sequence[float], baseline: Sequence[float], examples: int) 
 def compare(
     contestants: Mapping[str, Contestant], source: Tokens, settings: SpeedSettings, device: torch.device, clock: Clock
 ) -> list[dict[str, object]]:
-    """A row as in COLUMNS for every batch size and model; the first model is the one that ratios are to."""
+    """One row as in COLUMNS for each batch size and model; ratios are relative to the first model."""
     rows: list[dict[str, object]] = []
     unpruned = next(iter(contestants.values())).model
     for size in settings.batch_sizes:
@@ -193,7 +193,7 @@ def compare(
 
 
 def facts_of(contestant: Contestant) -> dict[str, object]:
-    """How large a model is, the same for every batch size."""
+    """The size of a model, which is the same for every batch size."""
     shape = contestant.model.shape
     return {
         "heads": len(shape.heads()),
@@ -205,7 +205,7 @@ def facts_of(contestant: Contestant) -> dict[str, object]:
 
 
 def clock_of(device: torch.device) -> Clock:
-    """A clock that is read when the device has done all its work."""
+    """A clock that waits for the device to finish its work before it reads the time."""
 
     def clock() -> float:
         if device.type == "cuda":
@@ -216,17 +216,17 @@ def clock_of(device: torch.device) -> Clock:
 
 
 def device_name(device: torch.device) -> str:
-    """What the timings were taken on."""
+    """The name of the device that timings are taken on."""
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
     return f"CPU, {torch.get_num_threads()} threads"
 
 
 def peak_memory_mb(folder: Path, source: Path, settings: SpeedSettings, device: torch.device) -> float | None:
-    """Peak memory of a fresh process that translates the largest batches with one model and does nothing else.
+    """Peak memory in MB of a fresh process that only translates the largest batches with one model.
 
-    On a GPU what torch allocated there; on a CPU the resident memory, libraries included, None where the system does
-    not tell (it does on Linux). Another model in the same process would hide the smaller one's peak.
+    On a GPU, the memory allocated by torch; on a CPU, the resident memory including libraries, or None if the system
+    does not report it (Linux does). In a shared process the larger model would hide the smaller one's peak.
     """
     with ProcessPoolExecutor(1, get_context("spawn")) as process:
         return process.submit(_peak_memory_mb, folder, source, settings, device, torch.get_num_threads()).result()
@@ -243,7 +243,7 @@ def _peak_memory_mb(
     status = Path("/proc/self/status")
     if not status.exists():
         return None
-    # Not getrusage: its maximum is handed on from the parent process when a child starts.
+    # Not getrusage: a child process inherits its parent's maximum.
     (kilobytes,) = re.findall(r"VmHWM:\s+(\d+) kB", status.read_text(encoding="utf-8"))
     return int(kilobytes) * 1024 / MEGABYTE
 
@@ -251,7 +251,7 @@ def _peak_memory_mb(
 def time_on(
     devices: Sequence[torch.device], folders: Mapping[str, Path], source: Path, settings: SpeedSettings
 ) -> list[dict[str, object]]:
-    """The rows of `compare` for one device after the other; `folders` holds the unpruned model's first."""
+    """The rows of `compare` for each device in turn; the first of `folders` is the unpruned model's."""
     rows: list[dict[str, object]] = []
     for device in devices:
         contestants = {name: contestant(folder, source, settings, device) for name, folder in folders.items()}
@@ -260,7 +260,7 @@ def time_on(
 
 
 def contestant(folder: Path, source: Path, settings: SpeedSettings, device: torch.device) -> Contestant:
-    """The model of a folder, measured alone and then put on the device."""
+    """The model of a folder on the device, after its memory has been measured in a separate process."""
     peak = peak_memory_mb(folder, source, settings, device)
     disk_mb = (folder / WEIGHTS).stat().st_size / MEGABYTE
     return Contestant(load_model(folder).to(device), disk_mb, peak)

@@ -1,1 +1,1 @@
-"""What every other room stands on: files, names in paths, provenance, a pool of processes. No torch."""
+"""Basics that all other packages use: files, names in paths, provenance, a pool of processes. No torch."""

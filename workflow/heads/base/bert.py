@@ -1,4 +1,4 @@
-"""A BERT's folder as transformers writes it: names of its files, and what to fetch where there is none."""
+"""The folder of a BERT in transformers' format: names of its files, and what to fetch if it does not exist."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from pathlib import Path
 from heads.base.marian import CONFIG, HUB, HUB_NAME, INDEX, LICENCES, TOKENIZER, WEIGHTS, by_import
 
 WORD_PIECES, VOCAB = "tokenizer.json", "vocab.txt"
-"""Either holds the vocabulary; the first one tells besides how text is cut."""
+"""Either holds the vocabulary; the first one also says how text is split."""
 DESCRIBING = (CONFIG, TOKENIZER, WORD_PIECES, VOCAB)
-"""All but the weights: what such a folder has besides, as far as it is there."""
+"""All files but the weights; a folder may lack some."""
 
 
 def files_of(folder: Path) -> list[Path]:
-    """The files of a folder that an import reads, those of the weights among them."""
+    """The files of a folder that an import reads, including the weights."""
     shards = sorted(folder.glob("model-*.safetensors"))
     names = (*DESCRIBING, *LICENCES, WEIGHTS, INDEX)
     return [path for path in (*(folder / name for name in names), *shards) if path.is_file()]
 
 
 def heads_of(folder: Path) -> dict[str, tuple[int, int]]:
-    """Layers and heads of a layer by kind of attention, as a folder's config.json says; empty where it says none."""
+    """Layers, and heads per layer, by kind of attention, from a folder's config.json; empty if it has none."""
     try:
         config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
         return {"enc_self": (int(config["num_hidden_layers"]), int(config["num_attention_heads"]))}
@@ -30,7 +30,7 @@ def heads_of(folder: Path) -> dict[str, tuple[int, int]]:
 
 
 def not_there(folder: Path) -> str:
-    """What to say where a folder is none; of what may be a name on the hub, what to fetch by hand."""
+    """The message about a folder that does not exist; for a possible name on the hub, what to fetch by hand."""
     name = folder.as_posix()
     if not HUB_NAME.fullmatch(name):
         return f"{folder} is no folder: give one as save_pretrained writes it of a BertForSequenceClassification."

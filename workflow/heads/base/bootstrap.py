@@ -1,9 +1,8 @@
-"""Draws of sentences: with replacement for confidence intervals, and by a coin for each to test that nothing differs.
+"""Draws of sentences: with replacement for confidence intervals, by coin flips for significance tests.
 
-Intervals are by bootstrap, the percentile method (Efron and Tibshirani 1993, ch. 13): as many sentences as there are
-get drawn, many times over. What is counted inside a sentence stays together, because the words of one sentence are not
-independent. The same number of sentences gives the same draws, so that two models are compared on the same ones. No
-torch.
+Intervals are by bootstrap, the percentile method (Efron and Tibshirani 1993, ch. 13): each draw has as many sentences
+as there are. Counts of one sentence stay together, because its words are not independent. The same number of sentences
+gives the same draws, so that two models are compared on the same ones. No torch.
 
 S sentences, C counts, B draws.
 """
@@ -19,27 +18,27 @@ from numpy.typing import NDArray
 SEED = 1
 CONFIDENCE = 0.95
 WEIGHTS_AT_ONCE = 8_000_000
-"""How many weights of sentences are held in memory at a time."""
+"""Number of sentence weights held in memory at a time."""
 
 
 def resampled_sums(counts: NDArray[np.float32], draws: int) -> NDArray[np.float64]:
-    """Sums [B, C] of counts [S, C] over the sentences of every draw with replacement; exact up to 2^24."""
+    """Sums [B, C] of counts [S, C] over the sentences of each draw with replacement; exact up to 2^24."""
     return _drawn_sums(counts, draws, _with_replacement)
 
 
 def halved_sums(counts: NDArray[np.float32], draws: int) -> NDArray[np.float64]:
-    """Sums [B, C] of counts [S, C] over the sentences for which a coin shows heads; exact up to 2^24."""
+    """Sums [B, C] of counts [S, C] over the sentences that each draw chooses by coin flips; exact up to 2^24."""
     return _drawn_sums(counts, draws, _by_coin)
 
 
 def _with_replacement(generator: np.random.Generator, draws: int, sentences: int) -> NDArray[np.int64]:
-    """How often each draw has each sentence [B, S]."""
+    """How often each draw contains each sentence [B, S]."""
     drawn = generator.integers(sentences, size=(draws, sentences)) + sentences * np.arange(draws)[:, None]
     return np.bincount(drawn.ravel(), minlength=draws * sentences).reshape(draws, sentences)
 
 
 def _by_coin(generator: np.random.Generator, draws: int, sentences: int) -> NDArray[np.int64]:
-    """Whether each draw has each sentence [B, S]."""
+    """Whether each draw contains each sentence [B, S]."""
     return generator.integers(2, size=(draws, sentences))
 
 
@@ -59,7 +58,7 @@ def _drawn_sums(
 
 
 def interval(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Lower and upper end of the central CONFIDENCE of values [B, ...]; NaN is no value, and only NaN gives NaN."""
+    """Lower and upper end of the central CONFIDENCE of values [B, ...]; NaN is ignored unless all values are NaN."""
     tail = (1 - CONFIDENCE) / 2
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "All-NaN slice")

@@ -1,4 +1,4 @@
-"""The criteria that heads are chosen by, and what each was measured in. Imported by the Snakefile, so kept light."""
+"""The criteria for choosing heads, and the file that each one reads. Imported by the Snakefile, so kept light."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ MEASURED_IN = {
     "reversed": "importance.tsv",
     RANDOM: "model.json",
 }
-"""By criterion, the file of the unpruned model that it reads. Importance is in its four forms, `_layer` divided by the
-l2 norm of the layer; `reversed` turns `example_layer` round, the way of Michel et al. 2019, and `optimal` takes the
-most importance, by sentence, that the limits allow; `lrp` takes absolute shares, see `heads.pruning.criteria`. Of
-`random` there are several draws: random1, random2 and so on."""
+"""The file of the unpruned model that each criterion reads. Importance has four forms, `_layer` divided by the l2 norm
+of the layer; `reversed` is the reverse of `example_layer`, the way of Michel et al. 2019, and `optimal` keeps the most
+importance, by sentence, that the limits allow; `lrp` uses absolute shares, see `heads.pruning.criteria`. `random` has
+several draws: random1, random2 and so on."""
 
 
 def files_of(criteria: Iterable[str]) -> list[str]:
-    """The files of the unpruned model that choices by these criteria are made from, each once."""
+    """The files of the unpruned model that choices by these criteria read, each once."""
     return list(dict.fromkeys(["model.json", *(MEASURED_IN[name] for name in criteria)]))

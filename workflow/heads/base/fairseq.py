@@ -1,4 +1,4 @@
-"""A folder of transformers with a model that fairseq trained: M2M100, NLLB, BART or mBART; names of its files."""
+"""The folder of an M2M100, NLLB, BART or mBART (trained by fairseq) in transformers' format: names of its files."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ CLASSES = {
     "bart": "BartForConditionalGeneration",
     "mbart": "MBartForConditionalGeneration",
 }
-"""By the `model_type` of a config.json what transformers saves there; NLLB is an M2M100 with subwords of its own."""
+"""The class that transformers saves, by the `model_type` in config.json; NLLB is an M2M100 with its own subwords."""
 SEGMENTER, MERGES = "sentencepiece.bpe.model", "merges.txt"
 LISTS = ("tokenizer.json", "added_tokens.json", "special_tokens_map.json")
-"""Where subwords are told of that stand in no vocabulary, such as languages, besides tokenizer_config.json."""
+"""Files that name subwords outside the vocabulary, such as languages; so does tokenizer_config.json."""
 DESCRIBING = (CONFIG, GENERATION, TOKENIZER, VOCAB, SEGMENTER, MERGES, *LISTS)
-"""All but the weights, as far as it is there."""
+"""All files but the weights; a folder may lack some."""
 
 
 def model_type_of(folder: Path) -> str:
-    """What a folder's config.json calls its model; empty where there is none that can be read."""
+    """The `model_type` in a folder's config.json; empty if that cannot be read."""
     try:
         return str(json.loads((folder / CONFIG).read_text(encoding="utf-8"))["model_type"])
     except (OSError, ValueError, TypeError, LookupError):
@@ -30,20 +30,20 @@ def model_type_of(folder: Path) -> str:
 
 
 def fits(folder: Path) -> bool:
-    """Whether a folder is of one of these models."""
+    """Whether a folder holds one of these models."""
     return model_type_of(folder) in CLASSES
 
 
 def files_of(folder: Path) -> list[Path]:
-    """The files of a folder that an import reads, those of the weights among them."""
+    """The files of a folder that an import reads, including the weights."""
     own = [path for name in (SEGMENTER, MERGES, *LISTS) if (path := folder / name).is_file()]
     return [*marian.files_of(folder), *own]
 
 
 def not_there(folder: Path) -> str:
-    """What to say of what may be a name on the hub: what to fetch by hand."""
+    """The message about a missing folder that may be a name on the hub: what to fetch by hand."""
     files = ", ".join(DESCRIBING)
     return (
-        f"{folder} is no folder: fetch {WEIGHTS}, and of {files} what there is, from "
-        f"{HUB}/{folder.as_posix()}/tree/main into it; a {PICKLED} has to be saved as {WEIGHTS} by transformers first."
+        f"{folder} is no folder: fetch {WEIGHTS}, and those of {files} that exist, from "
+        f"{HUB}/{folder.as_posix()}/tree/main into it; a {PICKLED} must first be saved as {WEIGHTS} by transformers."
     )

@@ -1,4 +1,4 @@
-"""Reading and writing: errors made for people, atomic writes, JSON lines and tab-separated rows.
+"""Reading and writing files: errors for people, atomic writes, JSON, YAML and tab-separated tables.
 
 Every file of the pipeline is written under a temporary name in its own folder and renamed when complete, so that a
 killed or failing job never leaves half a result behind.
@@ -31,12 +31,12 @@ NODE = platform.node().replace("/", "")
 
 
 class UserError(Exception):
-    """Something the user can put right: one sentence that names the file, line or key and the way out."""
+    """An error that the user can fix: one sentence that names the file, line or key and the way out."""
 
 
 @contextmanager
 def full_disk_named(path: Path) -> Iterator[None]:
-    """Make a full disk, or a quota, an error of the user that names the file that was written."""
+    """Turn a full disk or an exceeded quota into a UserError that names the file being written."""
     try:
         yield
     except OSError as error:
@@ -47,18 +47,18 @@ def full_disk_named(path: Path) -> Iterator[None]:
 
 @contextmanager
 def atomic_path(path: Path) -> Iterator[Path]:
-    """Give a temporary path beside `path`, renamed to `path` when the block ends well and removed when it does not."""
+    """Yield a temporary path beside `path`; rename it to `path` if the block succeeds, else remove it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     sweep(path)
     temporary = path.with_name(f".{path.name}.{NODE}.{os.getpid()}.part")
     try:
         with full_disk_named(path):
             yield temporary
-            # Some writers make files that only their owner may read; others shall read results, as the umask allows.
+            # Some writers make files that only their owner may read; results must be readable as the umask allows.
             mask = os.umask(0)
             os.umask(mask)
             temporary.chmod(0o666 & ~mask)
-            # A name must not outlive a loss of power that its content does not.
+            # After a power loss, the name must not be there without its content.
             with temporary.open("rb") as stream:
                 os.fsync(stream)
             temporary.replace(path)
@@ -67,7 +67,7 @@ def atomic_path(path: Path) -> Iterator[Path]:
 
 
 def sweep(path: Path) -> None:
-    """Remove what killed processes of this machine left when they wrote `path`; what a living one writes stays."""
+    """Remove temporary files of `path` that killed processes of this machine left; those of running ones stay."""
     for left in path.parent.glob(f".{escape(f'{path.name}.{NODE}')}.*.part"):
         process = left.name.split(".")[-2]
         if process.isdecimal() and not alive(int(process)):
@@ -75,7 +75,7 @@ def sweep(path: Path) -> None:
 
 
 def alive(process: int) -> bool:
-    """Whether a process of this machine runs, ours or not."""
+    """Whether a process is running on this machine, ours or not."""
     try:
         os.kill(process, 0)
     except ProcessLookupError:
@@ -92,7 +92,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def open_text(path: Path) -> IO[str]:
-    """Open a plain or gzipped UTF-8 text file for reading, distinguished by its name's ending."""
+    """Open a UTF-8 text file for reading, gzipped if its name ends in .gz, else plain."""
     if not path.exists():
         raise UserError(f"{path} does not exist: give the path of an existing file.")
     if path.is_dir():
@@ -103,7 +103,7 @@ def open_text(path: Path) -> IO[str]:
 
 
 def read_lines(path: Path) -> list[str]:
-    """All lines of a plain or gzipped UTF-8 file, without their line ends. Raises UserError for any other file."""
+    """All lines of a plain or gzipped UTF-8 file, without line ends; raise UserError for any other file."""
     try:
         with open_text(path) as stream:
             return [line.rstrip("\n") for line in stream]
@@ -111,18 +111,18 @@ def read_lines(path: Path) -> list[str]:
         raise UserError(f"{path} is not UTF-8 ({error.reason}): convert it to UTF-8.") from None
     except (OSError, EOFError, zlib.error) as error:
         raise UserError(
-            f"{path} cannot be read ({error}): give a whole file of text, plain or packed as .gz."
+            f"{path} cannot be read ({error}): give an intact text file, plain or gzipped as .gz."
         ) from None
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> None:
-    """Write one line each, whole or not at all."""
+    """Write the lines, whole or not at all."""
     with atomic_path(path) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as stream:
         stream.writelines(f"{line}\n" for line in lines)
 
 
 def read_json(path: Path) -> Any:
-    """The content of a JSON file; one that `write_sealed_json` wrote must be as it was written."""
+    """The content of a JSON file, with its checksum verified if `write_sealed_json` wrote it."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         return unsealed(content) if isinstance(content, dict) and KEY in content else content
@@ -131,7 +131,7 @@ def read_json(path: Path) -> Any:
 
 
 def current_names(content: Mapping[str, Value]) -> dict[str, Value]:
-    """The same entries under today's names: models written until November 2026 call subwords pieces."""
+    """The same entries under current names: models written until November 2026 call subwords pieces."""
     return {
         name if "word_piece" in name else name.replace("piece", "subword"): value for name, value in content.items()
     }
@@ -148,28 +148,28 @@ def write_sealed_json(path: Path, content: Mapping[str, Any]) -> None:
 
 
 def read_yaml(path: Path) -> Any:
-    """The content of a YAML file. Raises UserError where there is none, or nothing in it."""
+    """The content of a YAML file; raise UserError if it is missing, invalid or empty."""
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, yaml.YAMLError) as error:
         reason = " ".join(str(error).split())
-        raise UserError(f"{path} is missing or no YAML ({reason}): put it right or delete it.") from error
+        raise UserError(f"{path} is missing or not valid YAML ({reason}): correct it or delete it.") from error
     if content is None:
-        raise UserError(f"{path} is empty: put it right or delete it.")
+        raise UserError(f"{path} is empty: correct it or delete it.")
     return content
 
 
 def settings_given(word: str) -> Any:
-    """Settings as a command is given them: JSON such as `{"bpe": {...}}`, or the path of a YAML file of the same.
+    """Settings as given to a command: JSON such as `{"bpe": {...}}`, or the path of a YAML file.
 
-    Raises UserError for what is neither.
+    Raises UserError if it is neither.
     """
     if not word.startswith("{"):
         return read_yaml(Path(word))
     try:
         return json.loads(word)
     except ValueError as error:
-        raise UserError(f"{word[:60]} is not valid JSON ({error}): put it right, or name a YAML file.") from error
+        raise UserError(f"{word[:60]} is not valid JSON ({error}): correct it, or name a YAML file.") from error
 
 
 def read_jsonl(path: Path) -> list[dict[str, Any]]:
@@ -204,7 +204,7 @@ def write_tsv(path: Path, rows: Sequence[Mapping[str, object]], columns: Sequenc
 
 
 def read_tsv(path: Path) -> list[dict[str, str]]:
-    """Rows of a tab-separated table as text; one whose last line is not whole was cut off."""
+    """Rows of a tab-separated table as text; raise UserError if it is missing, damaged or cut off."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

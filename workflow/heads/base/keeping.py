@@ -1,4 +1,4 @@
-"""What is kept of a finished experiment: its rows of every table, a few pictures, and how all of it was made."""
+"""Keep the results of a finished experiment: its rows of every table, a few figures, and how they were made."""
 
 from __future__ import annotations
 
@@ -34,33 +34,33 @@ PICTURES = (
         "michel_layers",
     ),
 )
-"""The figures that tell an experiment's story; only as PNG."""
+"""The figures that are kept of an experiment, only as PNG."""
 
 COLOURS = 64
-"""Of a picture's palette: a third of its size, and no difference to the eye."""
+"""Colours in a picture's palette: a third of the file size, and no visible difference."""
 
 PLACE = re.compile(r"(?<![\w.~:/-])/(?:[\w.@+~-]+/)*(?=[\w.@+~-])")
-"""The folders of an absolute path; not of a URL, nor of a path from here or from home."""
+"""The folders of an absolute path; not of a URL, nor of a path relative to here or to home."""
 
 MANY_ROWS = 500
-"""From so many on a table is kept without what follows from its rows: means and deviations over seeds."""
+"""Of a table with at least this many rows, means and deviations over seeds are not kept: they follow from the rows."""
 
 COSTS = {"s": "wall_minutes", "cpu_time": "cpu_minutes", "max_rss": "memory_mb"}
-"""What of Snakemake's benchmarks is kept: seconds become minutes, of memory the most counts."""
+"""What is kept of Snakemake's benchmarks: times in minutes, and the maximum of memory."""
 
 
 def keep(experiment: str, made: Mapping[str, Job], to: Path) -> Path:
-    """Write what is kept of an experiment below `to` and give its folder; what was kept before is replaced.
+    """Write what is kept of an experiment to a folder in `to`, replace what was kept before, and return the folder.
 
-    made: the jobs of the folder that Snakemake ran in, see `heads.base.lineage.jobs`, where this is called. No absolute
-    path is kept. Raises UserError where there is nothing to keep.
+    made: the jobs of the current folder, where Snakemake ran, see `heads.base.lineage.jobs`. No absolute path is kept.
+    Raises UserError if there is nothing to keep.
     """
     tables = own_rows(experiment)
     pictures = [path for name in PICTURES if (path := RESULTS / "figures" / experiment / f"{name}.png").exists()]
     work = jobs_of(experiment, made)
     for missing, found in (("table has a row", tables), ("figure", pictures), ("job that Snakemake remembers", work)):
         if not found:
-            raise UserError(f"No {missing} of {experiment} here: snakemake --config 'run=[{experiment}]' first.")
+            raise UserError(f"No {missing} of {experiment} here: run snakemake --config 'run=[{experiment}]' first.")
     folder = to / experiment
     for part in ("tables", "figures"):
         shutil.rmtree(folder / part, ignore_errors=True)
@@ -76,12 +76,12 @@ def keep(experiment: str, made: Mapping[str, Job], to: Path) -> Path:
 
 
 def without_places(text: str) -> str:
-    """A text whose absolute paths have lost their folders."""
+    """A text without the folders of its absolute paths."""
     return PLACE.sub("…/", text)
 
 
 def own_rows(experiment: str) -> dict[str, list[dict[str, str]]]:
-    """By file, the rows of an experiment in each table; all rows where it has columns of its own."""
+    """The rows of an experiment in each table, by file name; all rows of a table with columns for the experiment."""
     found = {}
     for path in sorted(RESULTS.glob("tables/table_*.tsv")):
         rows = [row for row in read_tsv(path) if _is_of(experiment, row)]
@@ -106,7 +106,7 @@ def compress(picture: Path, to: Path) -> None:
 
 
 def jobs_of(experiment: str, made: Mapping[str, Job]) -> list[Job]:
-    """The jobs behind an experiment's own files, its corpus, and the tables; each once, in the order they began."""
+    """The jobs behind an experiment's own files, its corpus and the tables, each once, in the order they started."""
     mine = [f"{RESULTS}/{experiment}/", f"{RESULTS}/figures/{experiment}/"]
     own = [job for path, job in made.items() if path.startswith(tuple(mine))]
     texts = {Path(name) for job in own for name in job.inputs if name.startswith(f"{RESULTS}/corpora/")}
@@ -117,7 +117,7 @@ def jobs_of(experiment: str, made: Mapping[str, Job]) -> list[Job]:
 
 
 def costs_of(work: Sequence[Job]) -> list[dict[str, object]]:
-    """A row a rule: its jobs, what they took as far as Snakemake measured it, and the command of the first."""
+    """One row per rule: number of jobs, their cost as far as Snakemake measured it, and the command of the first."""
     by_rule: dict[str, list[Job]] = defaultdict(list)
     for job in work:
         by_rule[job.rule].append(job)
@@ -133,16 +133,16 @@ def costs_of(work: Sequence[Job]) -> list[dict[str, object]]:
 
 
 def _benchmark(job: Job) -> dict[str, float]:
-    """Seconds, CPU seconds and MB of a job, from the benchmark of the same name as its log; 0 where there is none."""
+    """Seconds, CPU seconds and MB of a job, from the benchmark with the same name as its log; 0 without one."""
     log = Path(job.log)
     path = log.parents[1] / "bench" / f"{log.stem}.tsv" if job.log else log
     row = read_tsv(path)[-1] if path.is_file() else {}
-    # Of jobs too short to be looked at it says so in words.
+    # For jobs too short to be measured, it says so in words.
     return {name: float(row[name]) if re.fullmatch(r"[\d.]+", row.get(name, "")) else 0.0 for name in COSTS}
 
 
 def settings_of(experiment: str, work: Sequence[Job]) -> str:
-    """The settings of every stage, as YAML: the entry of the corpus, and each section as the last job was given it."""
+    """The settings of all stages as YAML: the corpus's entry, and each section as the last job got it."""
     entries = {Path(job.log).parts[2]: job.settings for job in work if job.rule == "corpus"}
     own = [job for job in work if job.log.startswith(f"{RESULTS}/{experiment}/")]
     sections = dict(part for job in own for part in job.settings.items())
@@ -151,7 +151,7 @@ def settings_of(experiment: str, work: Sequence[Job]) -> str:
 
 
 def story(experiment: str, work: Sequence[Job], costs: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The lines of a page that says from which code, on what and with what all was made, what it took, and how."""
+    """The lines of a page on how the results were made: code, machine, versions, cost and commands."""
     records = [job.record for job in work if "commit" in job.record]
     ends = (work[0].started, max(job.ended for job in work))
     total = {name: sum(row[name] for row in costs) for name in ("jobs", "wall_minutes", "cpu_minutes")}
@@ -170,7 +170,7 @@ def story(experiment: str, work: Sequence[Job], costs: Sequence[Mapping[str, Any
         f"# What was measured: {experiment}",
         "",
         "Written from the results by `python -m heads keep`. `tables/` holds this experiment's rows of every table and",
-        "`figures/` those that tell the story; captions of both stand in [workflow/report](../../../workflow/report).",
+        "`figures/` those that tell the story; captions of both are in [workflow/report](../../../workflow/report).",
         "`settings.yaml` has the settings of each stage, `jobs.tsv` each rule's cost and first command.",
         "",
         "| | |",
@@ -185,7 +185,7 @@ def story(experiment: str, work: Sequence[Job], costs: Sequence[Mapping[str, Any
 
 
 def machine_of(record: Mapping[str, Any]) -> str:
-    """The machine and device of a job; of one that did not record its processor, that of this machine, and said so."""
+    """The machine of a job; if its processor was not recorded, also the processor of this machine."""
     if "processor" in record:
         return f"{record['processor']}, {record['cores']} cores, {record['machine']}"
     here = machine()
@@ -197,7 +197,7 @@ def _versions(record: Mapping[str, Any]) -> str:
 
 
 def commands_of(experiment: str) -> list[str]:
-    """How Snakemake was started for an experiment, as its logs have it: without the quotes of the shell."""
+    """The commands that started Snakemake for an experiment, as in its logs: without the shell's quotes."""
     found = []
     for path in sorted(LOGS.glob("*.log")):
         said = path.read_text(encoding="utf-8", errors="replace")

@@ -1,4 +1,4 @@
-"""From what each result was made, as Snakemake keeps it beside the results and as the jobs wrote into their logs."""
+"""What each result was made from, as recorded by Snakemake beside the results and by the jobs in their logs."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from heads.base.files import read_json, settings_given
 from heads.base.provenance import PACKAGES, recorded
 
 KEPT = Path(".snakemake/metadata")
-"""Where Snakemake keeps a file for each output, named by its path in base 64 for URLs, long names in parts after @."""
+"""Where Snakemake keeps a file for each output, named by its path in URL-safe base 64, long names in parts with @."""
 
 MODEL_FILES = ("model.safetensors", "model.json")
 
 SHOWN = 4
-"""How many of a rule's seeds, devices or files are named before the rest is only counted."""
+"""How many of a rule's seeds, devices or files are named; the rest are only counted."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """What made a file: rule, inputs, log, command (empty if it ran inside Snakemake), and when, in Unix seconds."""
+    """The job that made a file: rule, inputs, log, command (empty if run inside Snakemake), times in Unix seconds."""
 
     rule: str
     inputs: tuple[str, ...]
@@ -39,25 +39,25 @@ class Job:
 
     @property
     def given(self) -> str:
-        """The word behind `--settings` in the command; empty where it has no such flag."""
+        """The value of `--settings` in the command; empty if it has no such flag."""
         words = shlex.split(self.command)
         return words[words.index("--settings") + 1] if "--settings" in words else ""
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """The settings that the command was given."""
+        """The settings given to the command."""
         return settings_given(self.given) if self.given else {}
 
     @property
     def code(self) -> str:
-        """The commit of its code in short, marked if files were changed."""
+        """The short commit of its code, with a mark if files were changed."""
         if "commit" not in self.record:
             return "commit not recorded"
         return f"commit {self.record['commit'][:12]}{' and changes on it' * self.record['changed_since_commit']}"
 
 
 def jobs(folder: Path = Path()) -> dict[str, Job]:
-    """The job behind each file that Snakemake made in a checkout, by the file's path from there."""
+    """The job behind each file that Snakemake made in a checkout, by the file's path relative to it."""
     kept = folder / KEPT
     found = {}
     for path in sorted(kept.rglob("*")) if kept.is_dir() else ():
@@ -87,7 +87,7 @@ def _job(folder: Path, output: str, kept: Mapping[str, Any]) -> Job:
 
 
 def ancestors(path: str, made: Mapping[str, Job]) -> Iterator[tuple[str, Job | None]]:
-    """All files behind a file, each once and the nearest first, with their jobs; None for what no job made."""
+    """All files behind a file, each once and the nearest first, with the job that made it or None."""
     waiting, seen = list(_inputs(path, made)), set()
     while waiting:
         name = waiting.pop(0)
@@ -102,7 +102,7 @@ def _inputs(path: str, made: Mapping[str, Job]) -> Iterable[str]:
 
 
 def changed_after(path: str, made: Mapping[str, Job], folder: Path = Path()) -> list[str]:
-    """Of the files behind a file, those that are younger than what was made of them, or gone."""
+    """The files behind a file that are newer than what was made from them, or missing."""
     changed = []
     for name in [path, *(name for name, _ in ancestors(path, made))]:
         if (folder / name).exists():
@@ -113,7 +113,7 @@ def changed_after(path: str, made: Mapping[str, Job], folder: Path = Path()) -> 
 
 
 def story(path: str, made: dict[str, Job]) -> list[str]:
-    """What a person reads of a file that a job made, line by line."""
+    """The lines that tell a person how a job made a file."""
     job, behind = made[path], list(ancestors(path, made))
     lines = [path, *(f"  {name:9}{value}" for name, value in own(job)), ""]
     lines += ["made of, the nearest first (rule, files, code, device, seeds)"]
@@ -128,7 +128,7 @@ def story(path: str, made: dict[str, Job]) -> list[str]:
 
 
 def own(job: Job) -> Iterable[tuple[str, str]]:
-    """What is known of the job that made the file."""
+    """What is known about the job that made the file, as pairs of label and text."""
     moment = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(job.ended))
     yield "made", f"{moment} in {job.ended - job.started:.0f} s by the rule {job.rule}"
     yield "code", job.code
@@ -142,7 +142,7 @@ def own(job: Job) -> Iterable[tuple[str, str]]:
 
 
 def summary(files: Sequence[tuple[str, Job]]) -> str:
-    """A rule's part in a story on one line."""
+    """A rule's part in a story, on one line."""
     makers = [job for _, job in files]
     names = [name for name, _ in files]
     parts = [few(names), *sorted({job.code for job in makers if "commit" in job.record})]
@@ -154,7 +154,7 @@ def summary(files: Sequence[tuple[str, Job]]) -> str:
 
 
 def few(words: Sequence[str]) -> str:
-    """The first of some words, and how many more there are."""
+    """The first few of some words, and how many more there are."""
     rest = len(words) - SHOWN
     return ", ".join(words[:SHOWN]) + (f" and {rest} more" if rest > 0 else "")
 
@@ -168,5 +168,5 @@ def warnings(path: str, made: dict[str, Job], behind: Sequence[Job]) -> list[str
     if len(codes) > 1:
         found.append(f"made by different states of the code: {few(codes)}")
     if any(job.record.get("changed_since_commit") for job in behind):
-        found.append("made by code that stands in no commit")
+        found.append("made by code that is in no commit")
     return ["", *(f"note: {line}" for line in found)] if found else []

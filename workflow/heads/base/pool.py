@@ -1,4 +1,4 @@
-"""The same function over many items in several processes, or ahead of time in a thread; order kept, memory flat."""
+"""Apply a function to many items in several processes, or ahead of time in a thread; order kept, memory flat."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 WAITING = 3
-"""Items under way for each process: one at work, one ready, one done and not yet taken."""
+"""Items in progress for each process: one being computed, one ready, one done and not yet taken."""
 
 
 def in_order(function: Callable[[Item], Result], items: Iterable[Item], workers: int) -> Iterator[Result]:
-    """`function(item)` of every item in the items' order; one worker works in this process, more in as many others.
+    """`function(item)` for each item, in order; one worker runs in this process, several in processes of their own.
 
-    Items are drawn only as results are taken, so an endless stream is no danger. `function` must be importable, or a
-    partial of such a function. What it raises is raised here.
+    Items are drawn only as results are taken, so the stream may be endless. `function` must be importable, or a partial
+    of such a function. What it raises is raised here.
     """
     if workers == 1:
         yield from map(function, items)
@@ -31,17 +31,17 @@ def in_order(function: Callable[[Item], Result], items: Iterable[Item], workers:
 
 
 def ahead(function: Callable[[Item], Result], items: Iterable[Item], number: int) -> Generator[Result]:
-    """`function(item)` of every item in the items' order; a thread works on up to `number` that nobody asked for yet.
+    """`function(item)` for each item, in order; a thread computes up to `number` results ahead.
 
-    Items are drawn in the thread of who takes the results. What `function` raises is raised here. The other thread
-    ends with this iterator: close it.
+    Items are drawn in the thread that takes the results. What `function` raises is raised here. The other thread ends
+    with this iterator: close it.
     """
     with ThreadPoolExecutor(1, "ahead") as pool:
         yield from _results(pool, function, items, number + 1)
 
 
 def _results(pool: Executor, function: Callable[[Item], Result], items: Iterable[Item], most: int) -> Iterator[Result]:
-    """What a pool makes of the items, of which it is given `most` at once."""
+    """A pool's results for the items, of which at most `most` are submitted at a time."""
     waiting: deque[Future[Result]] = deque()
     try:
         for item in items:
@@ -55,7 +55,7 @@ def _results(pool: Executor, function: Callable[[Item], Result], items: Iterable
 
 
 def chunks(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
-    """The items in lists of `size`, the last one shorter."""
+    """The items in lists of `size`; the last one may be shorter."""
     stream = iter(items)
     while chunk := list(islice(stream, size)):
         yield chunk

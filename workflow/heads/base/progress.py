@@ -1,10 +1,10 @@
-"""How far Snakemake is, for a person: one line with what remains, and the pruning table at the end.
+"""The progress of Snakemake, for a person: one line with what remains, and the pruning table at the end.
 
-Work is weighed in updates. How many a training has, and how many of them are done, is read from the logs of trainings,
-and guessed while there are none; every other job counts as a few. What remains is estimated from the pace so far.
+Work is measured in updates. How many a training has, and how many are done, is read from the logs of trainings, and
+guessed while there are none; every other job counts as a few. The time left is estimated from the pace so far.
 
-Snakemake runs as a process of its own, whose words go to a log. The line is drawn in there, by its logger plugin
-`snakemake_logger_plugin_heads`, out of the events that Snakemake gives to such plugins.
+Snakemake runs as a process of its own, whose output goes to a log. The line is drawn in that process, by the logger
+plugin `snakemake_logger_plugin_heads`, from the events that Snakemake passes to such plugins.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from heads.base.files import UserError, read_jsonl, read_tsv
 from heads.base.names import REFERENCES
 
 OTHER_JOB = 40
-"""What a job that is no training weighs, in updates of a training."""
+"""The weight of a job that is not a training, in updates of a training."""
 
 TRAININGS = {
     "baseline": ("baseline", 1500),
@@ -33,18 +33,18 @@ TRAININGS = {
     "selected": ("selected", 400),
     "penalty_gates": ("penalty_gates", 1900),
 }
-"""Rules that train, the folder of their runs, and how many updates are guessed before one is logged: the demo's."""
+"""Rules that train, the folder of their runs, and the number of updates assumed before one is logged: the demo's."""
 RESULTS = Path("results")
 LINES_ON_FAILURE = 40
 SHOWN = (
     *("experiment", "kind", "scope", "lam", "keep", "seed", "enc_self", "dec_self", "dec_enc", "total", "metric"),
     *("score", "matthews", "score_scratch", "score_control", "score_baseline", "majority", "against"),
 )
-"""Columns of the table of pruning that are printed at the end, but for those without a cell."""
+"""Columns of the pruning table that are printed at the end, except empty ones."""
 
 
 class Progress:
-    """What is known of a run: jobs by rule, those finished, and where trainings stand."""
+    """What is known about a run: jobs by rule, those finished, and the progress of trainings."""
 
     def __init__(self, results: Path) -> None:
         self.results, self.started = results, time.monotonic()
@@ -53,7 +53,7 @@ class Progress:
         self.finished: Counter[str] = Counter()
 
     def read(self, record: LogRecord) -> None:
-        """Take in one event of Snakemake: the plan, a job that starts with its rule, a job that ended well."""
+        """Record one event of Snakemake: the plan, the start of a job with its rule, or a job that succeeded."""
         event = vars(record)
         match event.get("event"):
             case "run_info":
@@ -64,7 +64,7 @@ class Progress:
                 self.finished[self.rules[event["job_id"]]] += 1
 
     def weight(self, rule: str) -> int:
-        """How much one job of a rule weighs, in updates: of a training as one of that rule has logged."""
+        """The weight of one job of a rule, in updates; for a training, as logged by any one of that rule."""
         if rule not in TRAININGS:
             return OTHER_JOB
         folder, guess = TRAININGS[rule]
@@ -74,23 +74,23 @@ class Progress:
         return guess
 
     def running(self) -> Iterator[tuple[str, int, int]]:
-        """Name, updates done and updates planned of every training that has written to its log lately."""
+        """Name, updates done and updates planned of every training that wrote to its log recently."""
         for path in sorted(self.results.glob("*/**/unfinished/train.jsonl")):
             if time.time() - path.stat().st_mtime < 300 and (records := read_jsonl(path)):
                 name = path.parent.parent.relative_to(self.results)
                 yield str(name), int(records[-1]["update"]), int(records[-1]["updates"])
 
     def line(self) -> str:
-        """Jobs done, share of the work, what trains just now, what remains, and how long that may take."""
+        """Jobs done, share of the work, time left, trainings to come, and trainings running now."""
         planned, finished = self.planned, self.finished.copy()  # events come in meanwhile, from another thread
         total = sum(self.weight(rule) * count for rule, count in planned.items())
         done = sum(self.weight(rule) * count for rule, count in finished.items())
-        # A run that asked for others may have left some unfinished.
+        # A run with other targets may have left some unfinished.
         trainings = [training for training in self.running() if training[0].split("/")[1] in planned]
         done += sum(update for _, update, _ in trainings)
         seconds = time.monotonic() - self.started
         share = min(done / total, 1.0) if total else 0.0
-        # What comes before a training takes longer than it weighs: its pace says nothing of theirs.
+        # Jobs before a training take longer than their weight, so their pace says nothing about trainings.
         begun = bool(trainings) or any(finished[rule] for rule in TRAININGS) or not planned.keys() & TRAININGS.keys()
         known = begun and share > 0.03
         left = f"about {clock(seconds * (1 - share) / share)} left" if known else "time left not known yet"
@@ -109,33 +109,32 @@ def clock(seconds: float) -> str:
 
 
 def follow(words: list[str]) -> None:
-    """Run Snakemake with these words; what it says goes to a log, and its line of progress to standard output.
+    """Run Snakemake with these arguments; its output goes to a log, and its line of progress to standard output.
 
-    A SIGTERM stops Snakemake once its running jobs have ended. Raises UserError with the end of what it said when it
-    fails.
+    A SIGTERM stops Snakemake once its running jobs have ended. Raises UserError with the end of the output if it fails.
     """
     log = RESULTS / "snakemake.txt"
     with log.open("ab+") as stream:
         start = stream.tell()
         process = subprocess.Popen([sys.executable, "-m", "snakemake", *words], stderr=stream)
-        # Left alone, Snakemake would work on, and keep its lock, when what started it is killed.
+        # Otherwise Snakemake would continue, and keep its lock, when the process that started it is killed.
         before = signal.signal(signal.SIGTERM, lambda *_: process.terminate())
         try:
             status = process.wait()
         except KeyboardInterrupt:
             process.wait()
-            raise UserError("Stopped. The same command goes on where this one was.") from None
+            raise UserError("Stopped: run the same command again to resume.") from None
         finally:
             signal.signal(signal.SIGTERM, before)
         stream.seek(start)
         said = stream.read().decode("utf-8", "replace").splitlines()
     if status:
         last = "\n".join(said[-LINES_ON_FAILURE:])
-        raise UserError(f"Snakemake stopped with status {status}; all it said is in {log}, at last:\n{last}")
+        raise UserError(f"Snakemake stopped with status {status}; its output is in {log}, which ends with:\n{last}")
 
 
 def tick(progress: Progress, ended: threading.Event) -> None:
-    """Show the line every few seconds: rewritten in place on a terminal, a new line every half minute elsewhere."""
+    """Show the line: rewritten every few seconds on a terminal, else as a new line every half minute."""
     terminal = sys.stdout.isatty()
     while not ended.wait(2 if terminal else 30):
         line = progress.line()
@@ -145,7 +144,7 @@ def tick(progress: Progress, ended: threading.Event) -> None:
 
 
 def show(table: Path) -> None:
-    """Print the main columns of the table of pruning, aligned, and what scores are that are against no references."""
+    """Print the main columns of the pruning table, aligned, and a note on scores that are not against references."""
     read = read_tsv(table)
     shown = [name for name in SHOWN if any(row[name] for row in read)]
     rows = [{name: row[name] for name in shown} for row in read]
@@ -153,4 +152,4 @@ def show(table: Path) -> None:
     for row in [{name: name for name in shown}, *rows]:
         print("  ".join(row[name].rjust(widths[name]) for name in shown))
     if others := {row["against"] for row in read} - {REFERENCES, ""}:
-        print(f"BLEU against the {' or the '.join(sorted(others))} is fidelity: how much is as it wrote, not how good.")
+        print(f"BLEU against the {' or the '.join(sorted(others))} is fidelity: how close to its output, not how good.")

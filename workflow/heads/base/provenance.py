@@ -1,6 +1,6 @@
 """Which code made a file: the commit, whether it was changed since, and the versions that matter.
 
-Every job ends its log with a line of this; `python -m heads why FILE` finds it again.
+Every job ends its log with such a line; `python -m heads why FILE` finds it again.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 PACKAGES = ("torch", "sentencepiece", "sacrebleu", "numpy")
 MARK = "provenance: "
 COMMIT = "HEADS_COMMIT"
-"""The variable of the environment that names the commit where code was copied without its history; `+` if changed."""
+"""The environment variable that names the commit if the code was copied without its history; `+` if changed."""
 
 
 def provenance() -> dict[str, Any]:
@@ -36,14 +36,14 @@ def provenance() -> dict[str, Any]:
 def made_by(
     *, seed: int | None = None, device: str | None = None, threads: int | None = None, processes: int | None = None
 ) -> dict[str, Any]:
-    """The code and versions of a job, its machine, and which of these it had; None for what it has not."""
+    """The code, versions and machine of a job, and its seed, device, threads and processes unless they are None."""
     had = {"seed": seed, "device": device, "threads": threads, "processes": processes}
     known = {name: value for name, value in had.items() if value is not None}
     return {**provenance(), **machine(), **known}
 
 
 def machine() -> dict[str, Any]:
-    """Kind of machine, the name of its processor and how many cores it has."""
+    """Kind of machine, the name of its processor and its number of cores."""
     try:
         facts = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -54,12 +54,12 @@ def machine() -> dict[str, Any]:
 
 
 def record(**had: Any) -> str:
-    """A line for the log of a job that ended well; of what `made_by` takes."""
+    """The log line of a job that succeeded; the arguments are those of `made_by`."""
     return MARK + json.dumps(made_by(**had))
 
 
 def recorded(log: Path) -> dict[str, Any]:
-    """What `record` wrote last into a log; empty where there is none."""
+    """What `record` last wrote into a log; empty if there is nothing."""
     try:
         lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:

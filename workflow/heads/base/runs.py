@@ -1,4 +1,4 @@
-"""Runs: which trained models an experiment has, and the folder of each. Imported by the Snakefile, so kept light."""
+"""Runs: the trained models of an experiment, and the folder of each. Imported by the Snakefile, so kept light."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ SCORED = (
     rf"(?:baseline|(?:pruned|scratch|penalty_scratch)/(?:{'|'.join(SCOPES)})/{GATED}"
     rf"|selected/{CHOICE_SCOPE}/{ANY})/seed-{COUNT}"
 )
-"""A regular expression for wildcards: folders of runs that are scored. Not of gates, whose model has all its heads,
-open or closed: its score is that of the pruned one."""
+"""A regular expression for wildcards: folders of runs that are scored. Not of runs with gates, whose models have all
+heads, open or closed: their score is that of the pruned model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +46,13 @@ class Run:
 
     @property
     def folder(self) -> str:
-        """The run's folder below its experiment."""
+        """The run's folder, relative to its experiment."""
         middle = f"/{self.scope}/{self.target}" if self.scope else ""
         return f"{self.kind}{middle}/seed-{self.seed}"
 
     @property
     def columns(self) -> dict[str, str | int]:
-        """How tables write it, by column: `scope`, `method`, `lam` and `keep` are "" where it has none."""
+        """Its columns in tables; `scope`, `method`, `lam` and `keep` are "" if it has none."""
         method, lam, keep = self.target.columns if self.target else ("", "", "")
         scope = self.scope or ""
         return {"kind": self.kind, "scope": scope, "method": method, "lam": lam, "keep": keep, "seed": self.seed}
@@ -72,9 +72,9 @@ def run_of(folder: str | PurePath) -> tuple[str, Run]:
 
 
 def name_of(folder: Path) -> str:
-    """The run of a folder, such as `pruned/all/lam-0.05/seed-1`.
+    """The name of the run in a folder, such as `pruned/all/lam-0.05/seed-1`.
 
-    Raises UserError for a folder of no run.
+    Raises UserError if it is not the folder of a run.
     """
     try:
         return run_of(folder.resolve())[1].folder

@@ -1,7 +1,7 @@
-"""Checksums that files carry, so that a single bit that was lost is found out: all of them are made and checked here.
+"""Checksums inside files, so that even one flipped bit is found: all of them are made and checked here.
 
-Settings carry theirs in a first line, JSON and safetensors among what they tell; a SentencePiece model has no place for
-one, so that it stands in a JSON file beside it.
+Settings have theirs in a first line, JSON and safetensors among their entries; a SentencePiece model has no place for
+one, so its checksum is in a JSON file beside it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ BLOCK_BYTES = 1 << 16
 
 
 def checksum(parts: Iterable[Part]) -> str:
-    """Hexadecimal SHA-256 of bytes, one part after the other."""
+    """Hexadecimal SHA-256 of the concatenated parts."""
     found = hashlib.sha256()
     for part in parts:
         found.update(part)
@@ -33,20 +33,20 @@ def sha256_of(path: Path) -> str:
 
 
 def blocks(stream: IO[bytes]) -> Iterator[bytes]:
-    """The rest of a stream, part by part, so that its length costs no memory."""
+    """The rest of a stream in blocks, so that long files need no more memory."""
     while block := stream.read(BLOCK_BYTES):
         yield block
 
 
 def sealed(content: Mapping[str, Any], parts: Iterable[Part] = ()) -> dict[str, Any]:
-    """JSON-able content, and with it the checksum of itself and of the parts of the file that follow it."""
+    """The content, for JSON, with a checksum of itself and of the parts of the file that follow it."""
     return {**content, KEY: _of(content, parts)}
 
 
 def unsealed(content: Mapping[str, Any], parts: Iterable[Part] = ()) -> dict[str, Any]:
-    """What was given to `sealed`.
+    """The content that was given to `sealed`.
 
-    Raises ValueError when content or parts are not what they were then, or were never sealed.
+    Raises ValueError if content or parts have changed since then, or were never sealed.
     """
     bare = {key: value for key, value in content.items() if key != KEY}
     if content.get(KEY) != _of(bare, parts):

@@ -1,8 +1,8 @@
-"""Targets: the word in a path that says what a run's heads are. Every reader of that word asks here.
+"""Targets: the word in a path that says how a run's heads are chosen. All code that reads it uses this module.
 
-`lam-0.05` is what an open head costs while gates are trained; `keep-12` how many heads gates are driven to leave, and
-`keep-4-6-8` how many of each kind of attention; `dsp-12` how many gates of an exact number leave; `lrp-12` and
-`random2-12` how many a criterion keeps, the latter the second draw. Imported by the Snakefile, so kept light.
+`lam-0.05` is the cost of an open head while gates are trained; `keep-12` the number of heads that gates are driven to
+keep, and `keep-4-6-8` that of each kind of attention; `dsp-12` the number that gates of an exact number keep; `lrp-12`
+and `random2-12` the number that a criterion keeps, the latter in the second draw. Imported by the Snakefile, so light.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from heads.base.criteria import MEASURED_IN, RANDOM
 from heads.base.files import UserError
 
 PENALTY, DRIVEN, SUBSET = "lam", "keep", "dsp"
-"""The words of gates: a fixed penalty, one that is driven to a number of heads, differentiable subset pruning."""
+"""The words for gates: a fixed penalty, one that is driven to a number of heads, differentiable subset pruning."""
 
 BY_GATES = {"gates": DRIVEN, SUBSET: SUBSET}
-"""By the name that settings give to choices by gates, the word that begins their targets."""
+"""The first word of targets by gates, by the name of the method in settings."""
 
 COUNT = r"(?:0|[1-9][0-9]*)"
 NUMBER = r"(?:0|[1-9][0-9]*)(?:\.[0-9]*[1-9])?"
@@ -38,7 +38,7 @@ WAYS = {
 
 
 def number_text(value: Decimal | float | str) -> str:
-    """Write a number for a path, so that 0.05, 5e-2 and ".05" are one name: plain decimals, no trailing zeros."""
+    """A number as written in paths, so that 0.05, 5e-2 and ".05" are one name: plain decimals, no trailing zeros."""
     text = format(Decimal(str(value)), "f")
     text = text.rstrip("0").rstrip(".") if "." in text else text
     return "0" if Decimal(text) == 0 else text
@@ -47,10 +47,10 @@ def number_text(value: Decimal | float | str) -> str:
 @total_ordering
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a run's heads are; `str` gives the word in its path.
+    """How a run's heads are chosen; `str` gives the word in its path.
 
     method: PENALTY, DRIVEN, SUBSET or a criterion. numbers: the penalty, or how many heads are left: one number, or one
-    for each kind of attention. draw: which one of random heads. Raises UserError, as `parse` does, if it is no target.
+    for each kind of attention. draw: which random draw. Raises UserError, as `parse` does, if it is not a target.
     """
 
     method: str
@@ -58,12 +58,12 @@ class Target:
     draw: int | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what has no text."""
+        """Refuse a target that cannot be written."""
         _check(str(self))
 
     @classmethod
     def parse(cls, text: str, *, by_gates: bool | None = None) -> Target:
-        """Read a target from its text. by_gates: take only those of gates, or only those by a criterion.
+        """Read a target from its text. by_gates: accept only targets by gates, or only those by a criterion.
 
         Raises UserError with one sentence that names the ways to write it.
         """
@@ -82,19 +82,19 @@ class Target:
 
     @classmethod
     def of_choice(cls, method: str, budget: int | str) -> Target:
-        """So many heads by a method as settings and tables name it: gates, dsp or a criterion, `random2` for a draw."""
+        """A number of heads by a method as in settings and tables: gates, dsp, a criterion, or `random2` for a draw."""
         return cls.parse(f"{BY_GATES.get(method, method)}-{budget}")
 
     @classmethod
     def of_columns(cls, method: str, lam: str, keep: str) -> Target | None:
-        """Turn `columns` back; None of those of a run without a target."""
+        """The target with these `columns`; None for those of a run without a target."""
         if lam:
             return cls.of_penalty(lam)
         return cls.of_choice(method or "gates", keep) if keep else None
 
     @property
     def columns(self) -> tuple[str, str, str]:
-        """How tables write it: the method where it is none of hard-concrete gates, lambda, and the numbers of heads."""
+        """Its columns in tables: the method unless it is hard-concrete gates, lambda, and the numbers of heads."""
         method, _, number = str(self).partition("-")
         if self.method == PENALTY:
             return "", number, ""
@@ -102,17 +102,17 @@ class Target:
 
     @property
     def lam(self) -> float | None:
-        """The penalty of an open head; None where a number of heads was asked for."""
+        """The penalty of an open head; None if a number of heads was asked for."""
         return float(self.numbers[0]) if self.method == PENALTY else None
 
     @property
     def budgets(self) -> tuple[int, ...]:
-        """How many heads are asked for, in all or of each kind of attention; none where they have a penalty."""
+        """Numbers of heads asked for, in all or of each kind of attention; empty for a penalty."""
         return () if self.method == PENALTY else tuple(int(number) for number in self.numbers)
 
     @property
     def by_gates(self) -> bool:
-        """Whether heads are chosen while the model trains, and not by what was measured on it before."""
+        """Whether heads are chosen while the model trains, not by earlier measurements."""
         return self.method in (PENALTY, DRIVEN, SUBSET)
 
     @property
@@ -122,7 +122,7 @@ class Target:
 
     @property
     def is_control(self) -> bool:
-        """Whether no head is closed: what training on alone does."""
+        """Whether no head is closed, which shows what fine-tuning alone does."""
         return self == CONTROL
 
     @property
@@ -132,9 +132,9 @@ class Target:
 
     @property
     def order(self) -> tuple[int, int, int, tuple[Decimal | int, ...]]:
-        """Where it stands in tables: the control, lambdas rising, then numbers of heads falling, method by method.
+        """Its sort key in tables: the control, lambdas rising, then numbers of heads falling, method by method.
 
-        Driven gates, subset pruning, criteria in the order of MEASURED_IN, and draws by their number.
+        Methods are driven gates, subset pruning, criteria in the order of MEASURED_IN, and draws by their number.
         """
         if self.method == PENALTY:
             return 0, 0, 0, self.numbers
@@ -142,7 +142,7 @@ class Target:
         return 1, place, self.draw or 0, tuple(-number for number in self.numbers)
 
     def __lt__(self, other: Target) -> bool:
-        """By `order`."""
+        """Compare by `order`."""
         return self.order < other.order
 
     def __str__(self) -> str:
@@ -154,7 +154,7 @@ class Target:
 def _check(text: str, *, by_gates: bool | None = None) -> None:
     if not re.fullmatch({None: ANY, True: GATED, False: CHOSEN}[by_gates], text):
         ways = [WAYS[by_gates]] if by_gates is not None else WAYS.values()
-        raise UserError(f"{text!r} is no {NAMES[by_gates]}: write {', or '.join(ways)}.")
+        raise UserError(f"{text!r} is not a {NAMES[by_gates]}: write {', or '.join(ways)}.")
 
 
 CONTROL = Target.of_penalty(0)

@@ -1,1 +1,1 @@
-"""The commands, one short file a stage: flags, files opened, one function called, files written."""
+"""The commands, one short file each: declare flags, open files, call one function, write files."""

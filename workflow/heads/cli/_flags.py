@@ -1,4 +1,4 @@
-"""Flags that several commands have in common."""
+"""Flags that several commands share."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from heads.base.names import PAPER_CORPORA, SCOPES, WMT
 
 
 def add_settings_argument(parser: argparse.ArgumentParser, what: str = "settings of the stage") -> None:
-    """The flag `--settings` of every command that the workflow calls with settings; its value is read already."""
+    """Declare `--settings`, for commands that the workflow calls with settings; its value is already parsed."""
     parser.add_argument(
-        "--settings", type=settings_given, required=True, metavar="JSON|FILE", help=f"{what}, YAML if a file"
+        "--settings", type=settings_given, required=True, metavar="JSON|FILE", help=f"{what}, as JSON or a YAML file"
     )
 
 
 def add_measure_arguments(parser: argparse.ArgumentParser) -> None:
-    """Flags of every command that measures heads on pairs of token files and writes a table of them."""
+    """Declare the flags of commands that measure heads on pairs of token files and write a table."""
     add_settings_argument(parser)
     parser.add_argument("--model", type=Path, required=True, help="folder of a trained model")
     parser.add_argument("--source", type=Path, required=True, help="token file of the source sentences")
@@ -27,37 +27,37 @@ def add_measure_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_workers_argument(parser: argparse.ArgumentParser) -> None:
-    """The flag `--threads` of commands that work in several processes; it changes nothing but their speed."""
-    parser.add_argument("--threads", type=int, default=1, help="processes to work in")
+    """Declare `--threads` for commands that work in several processes; it changes only their speed."""
+    parser.add_argument("--threads", type=int, default=1, help="number of processes")
 
 
 def add_device_arguments(parser: argparse.ArgumentParser) -> None:
-    """The flags `--device` and `--threads`, shared by all commands that run a model."""
-    parser.add_argument("--device", default="auto", help="auto (a free GPU when there is one), cpu, cuda or cuda:1")
+    """Declare `--device` and `--threads`, for commands that run a model."""
+    parser.add_argument("--device", default="auto", help="auto (a free GPU if there is one), cpu, cuda or cuda:1")
     parser.add_argument("--threads", type=int, default=1, help="CPU threads for torch")
 
 
 def add_model_argument(parser: argparse.ArgumentParser) -> None:
-    """The model that a person names, and its languages where it has several."""
-    what = "a run, an exported folder, one of transformers or Marian, a name on the hub, or firefox/en-pt"
+    """Declare the name of the model, and the flags for the languages of a multilingual one."""
+    what = "folder of a run, exported folder, transformers or Marian folder, name on the hub, or firefox/en-pt"
     parser.add_argument("model", help=what)
     add_language_arguments(parser)
 
 
 def add_language_arguments(parser: argparse.ArgumentParser) -> None:
-    """The flags that name the languages of a model that has several."""
-    parser.add_argument("--prefix", default="", help='what each source sentence begins with, such as ">>ru<<"')
-    parser.add_argument("--source-language", default="", help="of M2M100, NLLB or mBART: en, eng_Latn or en_XX")
-    parser.add_argument("--target-language", default="", help="of M2M100, NLLB or mBART: de, deu_Latn or de_DE")
+    """Declare the flags that name the languages of a multilingual model."""
+    parser.add_argument("--prefix", default="", help='prefix of each source sentence, such as ">>ru<<"')
+    parser.add_argument("--source-language", default="", help="for M2M100 (en), NLLB (eng_Latn) or mBART (en_XX)")
+    parser.add_argument("--target-language", default="", help="for M2M100 (de), NLLB (deu_Latn) or mBART (de_DE)")
 
 
 def languages_of(arguments: argparse.Namespace) -> tuple[str, str]:
-    """Those of source and target that `add_language_arguments` was given; empty where none."""
+    """Source and target language from the flags of `add_language_arguments`; empty if not given."""
     return arguments.source_language, arguments.target_language
 
 
 def add_masking_arguments(parser: argparse.ArgumentParser) -> None:
-    """Flags of every command that translates with masked heads."""
+    """Declare the flags of commands that translate with masked heads."""
     add_settings_argument(parser)
     parser.add_argument("--model", type=Path, required=True, help="folder of a trained model")
     parser.add_argument("--source", type=Path, required=True, help="token file of the test sentences")
@@ -69,7 +69,7 @@ def add_masking_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def named_path(text: str) -> tuple[str, Path]:
-    """A flag's value such as `gold=dev.conllu`."""
+    """Parse a flag's value such as `gold=dev.conllu`."""
     name, equals, path = text.partition("=")
     if not (name and equals and path):
         raise argparse.ArgumentTypeError(f"{text!r} is not NAME=PATH, such as gold=dev.conllu")
@@ -77,19 +77,19 @@ def named_path(text: str) -> tuple[str, Path]:
 
 
 def add_compared_argument(parser: argparse.ArgumentParser) -> None:
-    """The flag `--compared-with` of whatever tries the papers' claims."""
+    """Declare `--compared-with`, for commands that test the papers' claims."""
     parser.add_argument(
         "--compared-with",
         type=compared_corpus,
         nargs="+",
         default=[],
         metavar="EXPERIMENT=CORPUS",
-        help=f"the paper's corpus, {' or '.join(PAPER_CORPORA)}, whose numbers count for an experiment; else {WMT}",
+        help=f"corpus whose published numbers count for an experiment, {' or '.join(PAPER_CORPORA)}; default {WMT}",
     )
 
 
 def compared_corpus(text: str) -> tuple[str, str]:
-    """A flag's value such as `demo=WMT`."""
+    """Parse a flag's value such as `demo=WMT`."""
     experiment, _, corpus = text.rpartition("=")
     if not experiment or corpus not in PAPER_CORPORA:
         raise argparse.ArgumentTypeError(f"{text!r} is not EXPERIMENT=CORPUS, with {' or '.join(PAPER_CORPORA)}")
@@ -97,7 +97,7 @@ def compared_corpus(text: str) -> tuple[str, str]:
 
 
 def add_roles_arguments(parser: argparse.ArgumentParser) -> None:
-    """Flags of every command that measures what encoder heads look at."""
+    """Declare the flags of commands that measure what encoder heads look at."""
     parser.add_argument("--model", type=Path, required=True, help="folder of a trained model")
     add_settings_argument(parser)
     parser.add_argument("--source-bpe", type=Path, required=True, help="source SentencePiece model")
@@ -107,14 +107,14 @@ def add_roles_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         required=True,
         metavar="NAME=PATH",
-        help="parsed source sentences, CoNLL-U, for one name or more under trees in the settings",
+        help="parsed source sentences, CoNLL-U, for one or more names under trees in the settings",
     )
-    parser.add_argument("--train-source", type=Path, required=True, help="token file to count subwords in")
+    parser.add_argument("--train-source", type=Path, required=True, help="token file for subword frequencies")
     parser.add_argument("--out", type=Path, required=True, help="table to write")
 
 
 def add_training_arguments(parser: argparse.ArgumentParser) -> None:
-    """Flags of every training."""
+    """Declare the flags of every training."""
     add_settings_argument(parser)
     parser.add_argument("--data", type=Path, required=True, help="folder of the bpe stage")
     parser.add_argument("--references", type=Path, required=True, help="plain text of the dev targets, for BLEU")
@@ -122,23 +122,26 @@ def add_training_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", type=Path, required=True, help="folder to write the model into")
     parser.add_argument("--history", type=Path, required=True, help="training log to write, JSON lines")
     parser.add_argument(
-        "--save-every-seconds", type=float, default=60.0, help="how much work a killed training loses at most"
+        "--save-every-seconds",
+        type=float,
+        default=60.0,
+        help="interval between saves, the most work that a killed training loses",
     )
     parser.add_argument(
-        "--processes", type=int, default=1, help="processes that share the training, each with a GPU of its own"
+        "--processes", type=int, default=1, help="processes that share the training, each with its own GPU"
     )
     add_device_arguments(parser)
 
 
 def add_gate_arguments(parser: argparse.ArgumentParser) -> None:
-    """Flags of every training with gates."""
+    """Declare the flags of every training with gates."""
     add_training_arguments(parser)
     parser.add_argument("--scope", choices=sorted(SCOPES), required=True, help="which heads get gates")
     parser.add_argument(
         "--target",
         required=True,
-        help="penalty in nats per target token per head, lam-0.05; heads to be left of the scope or of each kind of "
-        "attention, keep-12 or keep-4-6-8; or by differentiable subset pruning, dsp-12",
+        help="lam-0.05: penalty in nats per target token per head; keep-12: number of heads to keep in the scope; "
+        "keep-4-6-8: the same for each kind of attention; dsp-12: the same by differentiable subset pruning",
     )
     parser.add_argument("--heads", type=Path, required=True, help="table of the gates to write")
-    parser.add_argument("--gates-log", type=Path, required=True, help="how the gates closed, JSON lines to write")
+    parser.add_argument("--gates-log", type=Path, required=True, help="log of the gates closing to write, JSON lines")

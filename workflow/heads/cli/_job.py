@@ -1,4 +1,4 @@
-"""What the flags of a training say together."""
+"""The training job that a command's flags describe."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from heads.training.job import Job, begin
 
 
 def job_of(arguments: argparse.Namespace) -> Job:
-    """The training that the flags of `add_training_arguments` ask for, with its device and processes ready."""
+    """The training job that the flags of `add_training_arguments` describe, with device and processes ready."""
     device, processes = begin(arguments.device, arguments.threads, arguments.processes)
     return Job(
         content=arguments.settings,

@@ -1,4 +1,4 @@
-"""`ablation`: BLEU with each head masked alone, and with each head left alone in its layer (Michel et al. 2019, 3)."""
+"""BLEU with each head masked alone, and with each head left alone in its layer (Michel et al. 2019, 3)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from heads.training.devices import label_of, pick
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Flags of `python -m heads ablation`."""
+    """Declare the flags."""
     add_masking_arguments(parser)
     parser.add_argument("--dev-source", type=Path, required=True, help="token file of the dev sentences")
     parser.add_argument("--dev-references", type=Path, required=True, help="plain text of their translations")

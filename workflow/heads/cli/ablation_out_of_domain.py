@@ -1,4 +1,4 @@
-"""`ablation_out_of_domain`: BLEU on another domain with each head masked alone (Michel et al. 2019, Fig 2)."""
+"""BLEU on an out-of-domain test set with each head masked alone (Michel et al. 2019, Fig 2)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from heads.training.devices import label_of, pick
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Flags of `python -m heads ablation_out_of_domain`."""
+    """Declare the flags."""
     add_masking_arguments(parser)
     parser.add_argument("--masked", type=Path, required=True, help="table to write: each head masked")
 

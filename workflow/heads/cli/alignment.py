@@ -1,4 +1,4 @@
-"""`alignment`: which source word is translated by which target word in a split, as the corpus knows it."""
+"""Write the word alignment of a split: the grammar's own, or the one that the corpus names."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from heads.corpus.alignments import alignment_of, write_alignment
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
     add_settings_argument(parser, "one entry of corpora")
-    parser.add_argument("--split", choices=SPLITS, required=True, help="whose pairs")
-    parser.add_argument("--downloads", type=Path, required=True, help="folder in which the fetched files lie")
+    parser.add_argument("--split", choices=SPLITS, required=True, help="split whose pairs are aligned")
+    parser.add_argument("--downloads", type=Path, required=True, help="folder of the downloaded files")
     for side in SIDES:
         parser.add_argument(f"--{side}", type=Path, required=True, help=f"plain text of the {side} side of the split")
     parser.add_argument(
-        "--links", type=Path, required=True, help="file to write: links in Pharaoh format, a line a pair"
+        "--links", type=Path, required=True, help="file to write: links in Pharaoh format, one line per pair"
     )
     for side in SIDES:
         parser.add_argument(
-            f"--{side}-words", type=Path, required=True, help="file to write: the text with blanks between its words"
+            f"--{side}-words", type=Path, required=True, help="file to write: the text with spaces between its words"
         )
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Write links and words. Raises UserError for a corpus without an alignment of the split."""
+    """Write links and words. Raises UserError if the corpus has no alignment of the split."""
     corpus = parse_corpus(arguments.settings)
     texts = (arguments.source, arguments.target)
     pairs = alignment_of(corpus, arguments.split, texts, arguments.downloads)

@@ -1,4 +1,4 @@
-"""`alignment_heads`: how well each cross-attention head agrees with a word alignment of dev pairs."""
+"""How well each cross-attention head agrees with a word alignment of dev pairs."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from heads.training.devices import label_of, pick
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Flags of `python -m heads alignment_heads`."""
+    """Declare the flags."""
     parser.add_argument("--model", type=Path, required=True, help="folder of a trained model")
     add_settings_argument(parser)
     for side in ("source", "target"):
         parser.add_argument(f"--{side}-bpe", type=Path, required=True, help=f"{side} SentencePiece model")
         parser.add_argument(f"--{side}", type=Path, required=True, help=f"plain text of the {side} sentences")
         parser.add_argument(
-            f"--{side}-words", type=Path, required=True, help="the same with blanks between the words that links count"
+            f"--{side}-words", type=Path, required=True, help="the same with spaces between the words that links count"
         )
-    parser.add_argument("--links", type=Path, required=True, help="word alignment in Pharaoh format, a line a pair")
+    parser.add_argument("--links", type=Path, required=True, help="word alignment in Pharaoh format, one line per pair")
     parser.add_argument("--out", type=Path, required=True, help="table to write")
     add_device_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> str:
-    """Measure and write the table; say on standard error what is left out."""
+    """Measure and write the table; report on standard error what is left out."""
     settings = section(AlignmentHeadsSettings, arguments.settings["alignment_heads"])
     texts = [lines_of(path) for path in (arguments.source, arguments.target)]
     words = [lines_of(path) for path in (arguments.source_words, arguments.target_words)]

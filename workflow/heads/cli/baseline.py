@@ -21,13 +21,15 @@ from heads.training.job import run_job
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Flags of `python -m heads baseline`."""
+    """Declare the flags."""
     add_training_arguments(parser)
-    parser.add_argument("--checkpoints", type=Path, required=True, help="folder to write, with weights kept on the way")
+    parser.add_argument(
+        "--checkpoints", type=Path, required=True, help="folder to write, with checkpoints of the training"
+    )
 
 
 def run(arguments: argparse.Namespace) -> str:
-    """Build the model of the settings and train it."""
+    """Build the model that the settings describe, and train it."""
     job = job_of(arguments)
     content = job.content
     source, target = (opened(arguments.data / f"{side}.model") for side in SIDES)

@@ -1,4 +1,4 @@
-"""Learn one side's BPE vocabulary from the training text, or which labels it has."""
+"""Learn the BPE vocabulary of one side from its training text, or collect its labels."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from heads.text.vocabulary import train_bpe
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Flags of `python -m heads bpe`."""
+    """Declare the flags."""
     add_settings_argument(parser)
     parser.add_argument("--side", choices=SIDES, required=True)
     parser.add_argument("--text", type=Path, required=True, help="training text of that side")
@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Train and write the model."""
+    """Learn and write the vocabulary or the labels."""
     content = arguments.settings
     settings, labelled = section(BpeSettings, content["bpe"]), content.get(TASK) == CLASSIFICATION
     if labelled and arguments.side == "target":

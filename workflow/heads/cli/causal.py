@@ -1,4 +1,4 @@
-"""`causal`: which heads help, interfere or do neither, by gates fitted on frozen weights (Nam et al. 2025)."""
+"""Which heads help, interfere or do neither, by gates fitted on frozen weights (Nam et al. 2025)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from heads.training.devices import label_of, pick
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Flags of `python -m heads causal`."""
+    """Declare the flags."""
     add_measure_arguments(parser)
 
 
@@ -27,7 +27,9 @@ def run(arguments: argparse.Namespace) -> str:
     device = pick(arguments.device, arguments.threads)
     model = load_model(arguments.model).to(device)
     if model.shape.alone:
-        raise UserError(f"{arguments.model} classifies: causal gates are fitted on models that translate.")
+        raise UserError(
+            f"{arguments.model} does not translate, but causal gates need a model that does: give another run."
+        )
     pairs = measured_pairs(arguments.source, arguments.target, settings.batch_tokens, "causal.batch_tokens")
     batches = [batch for _, batch in pairs.in_order(settings.batch_tokens, settings.sentences or None)]
     write_tsv(arguments.out, causal_rows(model, batches, settings), COLUMNS)

@@ -1,4 +1,4 @@
-"""`checkpoints`: the curve by importance at several checkpoints of one training (Michel et al. 2019, sec. 6)."""
+"""The masking curve by importance at several checkpoints of one training (Michel et al. 2019, sec. 6)."""
 
 from __future__ import annotations
 
@@ -19,18 +19,20 @@ from heads.training.devices import label_of, pick
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Flags of `python -m heads checkpoints`."""
+    """Declare the flags."""
     add_masking_arguments(parser)
-    parser.add_argument("--checkpoints", type=Path, required=True, help="folder of weights that the training kept")
+    parser.add_argument("--checkpoints", type=Path, required=True, help="folder of the training's checkpoints")
     parser.add_argument("--dev-source", type=Path, required=True, help="token file that importance is measured on")
     parser.add_argument("--dev-target", type=Path, required=True, help="token file of its reference translations")
-    parser.add_argument("--train-source", type=Path, required=True, help="token file of the training, to count epochs")
-    parser.add_argument("--train-target", type=Path, required=True, help="token file of its translations")
+    parser.add_argument(
+        "--train-source", type=Path, required=True, help="token file of the training source, to count epochs"
+    )
+    parser.add_argument("--train-target", type=Path, required=True, help="token file of the training target")
     parser.add_argument("--out", type=Path, required=True, help="table to write")
 
 
 def run(arguments: argparse.Namespace) -> str:
-    """For each checkpoint, and for the finished model, measure importance anew and walk along it; write the table."""
+    """At each checkpoint and the final model, measure importance and mask heads in its order; write the table."""
     device, content = pick(arguments.device, arguments.threads), arguments.settings
     settings = section(CheckpointsSettings, content["checkpoints"])
     how = section(ImportanceSettings, content["importance"])

@@ -1,4 +1,4 @@
-"""Predict the label of every test example, and score them by accuracy and Matthews' correlation."""
+"""Predict the label of every test example, and compute accuracy and Matthews' correlation."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from heads.training.devices import label_of, pick
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Flags of `python -m heads classified`."""
+    """Declare the flags."""
     add_masking_arguments(parser)
-    parser.add_argument("--predictions", type=Path, required=True, help="labels to write, one a line")
+    parser.add_argument("--predictions", type=Path, required=True, help="labels to write, one per line")
     parser.add_argument("--accuracy", type=Path, required=True, help="score to write, JSON")
 
 
 def run(arguments: argparse.Namespace) -> str:
-    """Classify, score, write both."""
+    """Classify and score; write predictions and scores."""
     device = pick(arguments.device, arguments.threads)
     settings = section(TranslateSettings, arguments.settings["translate"])
     model = load_classifier(arguments.model).to(device)

@@ -1,4 +1,4 @@
-"""Test what every fine-tuned model with fewer heads scores against the unpruned model it came from."""
+"""Test whether each fine-tuned model with fewer heads scores differently from its unpruned model."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from heads.config.settings import section
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Flags of `python -m heads compared`."""
+    """Declare the flags."""
     add_settings_argument(parser)
     parser.add_argument("--baseline", type=Path, required=True, help="folder of the unpruned run")
     parser.add_argument("--runs", type=Path, nargs="*", default=[], help="folders of the runs to compare with it")
@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Read all translations, test them against the unpruned model's, write the table."""
+    """Read all translations, test them against the unpruned model's, and write the table."""
     settings = section(SelectionSettings, arguments.settings["selection"])
     runs = [(name_of(folder), folder) for folder in arguments.runs]
     rows = compared_rows(arguments.baseline, runs, read_lines(arguments.references), settings.resamples)

@@ -1,4 +1,4 @@
-"""`confidence`: how sure of one place each head is, on dev pairs."""
+"""Confidence, the mean maximum attention weight, of each head on dev pairs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from heads.training.devices import label_of, pick
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Flags of `python -m heads confidence`."""
+    """Declare the flags."""
     add_measure_arguments(parser)
 
 

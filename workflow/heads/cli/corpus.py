@@ -1,4 +1,4 @@
-"""`corpus`: one entry of `corpora:` becomes plain text, a sentence a line, and a table of the filters."""
+"""Write one entry of `corpora:` as plain text, one sentence per line, with a table of its filters."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from heads.corpus.build import build
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
     add_settings_argument(parser, "one entry of corpora")
-    parser.add_argument("--downloads", type=Path, required=True, help="folder in which the fetched files lie")
+    parser.add_argument("--downloads", type=Path, required=True, help="folder of the downloaded files")
     parser.add_argument("--out-folder", type=Path, required=True, help="folder for the texts and filters.tsv")
     add_workers_argument(parser)
 

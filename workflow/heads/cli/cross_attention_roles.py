@@ -1,4 +1,4 @@
-"""`cross_attention_roles`: at the source of which target token heads look: being written, last or next."""
+"""Which target token's source heads look at: that of the one being written, the last or the next."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from heads.training.devices import label_of, pick
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Flags of `python -m heads cross_attention_roles`."""
+    """Declare the flags."""
     parser.add_argument("--model", type=Path, required=True, help="folder of a trained model")
     add_settings_argument(parser)
     for side in ("source", "target"):
         parser.add_argument(f"--{side}-bpe", type=Path, required=True, help=f"{side} SentencePiece model")
         parser.add_argument(f"--{side}", type=Path, required=True, help=f"plain text of the {side} sentences")
-        parser.add_argument(f"--{side}-words", type=Path, help="with --links: the same with blanks between words")
+        parser.add_argument(f"--{side}-words", type=Path, help="with --links: the same with spaces between words")
     parser.add_argument(
-        "--links", type=Path, help="word alignment in Pharaoh format; without one the model's own best aligner links"
+        "--links", type=Path, help="word alignment in Pharaoh format; default: by the model's own best aligner"
     )
     parser.add_argument("--out", type=Path, required=True, help="table to write")
     add_device_arguments(parser)

@@ -1,4 +1,4 @@
-"""`distilled`: sentences that a model translates itself, so that it, or another one, can be trained on them."""
+"""Translate sentences with a model, so that it or another model can be trained on the translations."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from heads.translation.stream import open_translator
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
-    parser.add_argument("--model", type=Path, required=True, help="folder of the model, as import makes it")
-    parser.add_argument("--sentences", type=int, required=True, help="how many are translated")
-    parser.add_argument("--after", type=int, default=0, help="how many are passed over first")
+    parser.add_argument("--model", type=Path, required=True, help="folder of the model, as written by import")
+    parser.add_argument("--sentences", type=int, required=True, help="number of sentences to translate")
+    parser.add_argument("--after", type=int, default=0, help="number of sentences to skip first")
     parser.add_argument(
-        "--text", type=Path, help="a sentence a line; without it, the documentation of installed Python packages"
+        "--text", type=Path, help="one sentence per line; default: the documentation of installed Python packages"
     )
-    parser.add_argument("--member", help="the file of this name in an archive")
+    parser.add_argument("--member", help="name of the file to read if --text is an archive")
     parser.add_argument("--source", type=Path, required=True, help="file to write: source sentences")
     parser.add_argument("--target", type=Path, required=True, help="file to write: their translations")
     add_device_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> str:
-    """Draw the sentences and translate them, greedily, as Firefox does."""
+    """Draw the sentences and translate them greedily, as Firefox does."""
     file = FileSpec(path=arguments.text, member=arguments.member)
     lines = read_text(file, Path()) if arguments.text else documentation()
     sources = drawn(lines, arguments.sentences, arguments.after)

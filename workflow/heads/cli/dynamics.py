@@ -1,4 +1,4 @@
-"""`dynamics`: confidence and roles of encoder heads at several checkpoints of one training."""
+"""Confidence and roles of encoder heads at several checkpoints of one training."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from heads.training.devices import label_of, pick
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Flags of `python -m heads dynamics`."""
+    """Declare the flags."""
     add_roles_arguments(parser)
-    parser.add_argument("--checkpoints", type=Path, required=True, help="folder of weights that the training kept")
+    parser.add_argument("--checkpoints", type=Path, required=True, help="folder of the training's checkpoints")
     parser.add_argument("--source", type=Path, required=True, help="token file of the sentences for confidence")
     parser.add_argument("--target", type=Path, required=True, help="token file of their reference translations")
     add_device_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> str:
-    """Measure every checkpoint and the finished model on the first trees; write the table."""
+    """Measure every checkpoint and the final model on the first treebank; write the table."""
     content = arguments.settings
     roles, how = section(RolesSettings, content["roles"]), section(ConfidenceSettings, content["confidence"])
     path = next(iter(in_order_of(dict(arguments.trees), roles).values()))
@@ -42,7 +42,7 @@ def run(arguments: argparse.Namespace) -> str:
     sentences, _ = measurable(path, vocabulary, roles)
     pairs = measured_pairs(arguments.source, arguments.target, labelled=model.shape.alone)
     weights = course_of(arguments.model, arguments.checkpoints)
-    print(f"{len(weights)} models are measured on {path}", file=sys.stderr, flush=True)
+    print(f"measuring {len(weights)} models on {path}", file=sys.stderr, flush=True)
     rows = dynamics_rows(model, weights, pairs, sentences, ranks, roles=roles, how=how)
     write_tsv(arguments.out, rows, COLUMNS)
     return label_of(device)

@@ -10,8 +10,8 @@ from heads.text.encoding import encode_file, opened
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Flags of `python -m heads encode`."""
-    parser.add_argument("--text", type=Path, required=True, help="a sentence a line, an example or a label")
+    """Declare the flags."""
+    parser.add_argument("--text", type=Path, required=True, help="one sentence, example or label per line")
     parser.add_argument("--bpe", type=Path, required=True, help="SentencePiece model, or labels")
     parser.add_argument("--tokens", type=Path, required=True, help="token file to write")
     add_workers_argument(parser)

@@ -1,4 +1,4 @@
-"""`python -m heads explore`: the page to look around in, out of runs and tables."""
+"""Write the interactive page that shows runs and tables."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from heads.explore.page import page
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The command's flags."""
+    """Declare the flags."""
     parser.add_argument("--runs", required=True, nargs="+", type=Path, help="folders results/EXPERIMENT/RUN")
     parser.add_argument("--tables", nargs="*", type=Path, default=[], help="files table_NAME.tsv")
     parser.add_argument(
-        "--gates", required=True, type=gates_given, help="hard_concrete of each experiment's gates, JSON"
+        "--gates", required=True, type=gates_given, help="hard_concrete settings of each experiment's gates, JSON"
     )
-    parser.add_argument("--figures", nargs="*", type=Path, default=[], help="pictures that claims lead to")
+    parser.add_argument("--figures", nargs="*", type=Path, default=[], help="figures that claims link to")
     parser.add_argument("--out", required=True, type=Path, help="the HTML file to write")
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Read everything, write the page."""
+    """Read everything and write the page."""
     texts = dict.fromkeys(("seed", "lam", "keep", "scope", "method", "rule"), str)
     tables = {
         path.stem.removeprefix("table_"): pd.read_csv(path, sep="\t", dtype=texts, keep_default_na=True)

@@ -1,4 +1,4 @@
-"""Export a trained model to a folder that needs nothing else of the experiment: ours, CTranslate2's or ONNX.
+"""Export a model as a self-contained folder: ours, CTranslate2's, ONNX, transformers' or Marian's.
 
 heads export results/demo/pruned/all/lam-0.1/seed-1 --format ctranslate2 -o small
 """
@@ -19,22 +19,25 @@ from heads.translation.to_ctranslate2 import QUANTIZATIONS
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Flags of `heads export`."""
+    """Declare the flags."""
     add_model_argument(parser)
-    parser.add_argument("-o", "--output", type=Path, required=True, help="folder to make")
+    parser.add_argument("-o", "--output", type=Path, required=True, help="folder to write")
     parser.add_argument(
-        "--format", choices=FORMATS, default=FORMATS[0], help="who is to read it; default: folder, ours"
+        "--format", choices=FORMATS, default=FORMATS[0], help="format to write; default: folder, our own"
     )
     parser.add_argument(
-        "--quantization", choices=QUANTIZATIONS, default=QUANTIZATIONS[0], help="of weights, for ctranslate2"
+        "--quantization",
+        choices=QUANTIZATIONS,
+        default=QUANTIZATIONS[0],
+        help="number format of weights, for ctranslate2",
     )
     parser.add_argument(
-        "--sentences", type=Path, help="text of the source language by which formats of others are held against ours"
+        "--sentences", type=Path, help="source-language text on which the exported model is compared with ours"
     )
     parser.add_argument(
         "--alignment",
         type=Path,
-        help="table of alignment heads for ctranslate2; default: alignment_heads.tsv in the folder of the model",
+        help="table of alignment heads for ctranslate2; default: alignment_heads.tsv in the model's folder",
     )
 
 
@@ -42,23 +45,23 @@ def run(arguments: argparse.Namespace) -> None:
     """Write the folder and say how to use it."""
     form, quantization = arguments.format, arguments.quantization
     if form != "ctranslate2" and quantization != QUANTIZATIONS[0]:
-        raise UserError(f"--quantization {quantization} is of --format ctranslate2: take one of the two flags away.")
+        raise UserError(f"--quantization {quantization} needs --format ctranslate2: use it, or remove --quantization.")
     if form == "folder" and arguments.sentences:
-        raise UserError("--sentences checks formats of others: give --format, or take it away.")
+        raise UserError("--sentences needs a format other than folder: add --format, or remove --sentences.")
     if form != "ctranslate2" and arguments.alignment:
-        raise UserError("--alignment is of --format ctranslate2: take one of the two flags away.")
+        raise UserError("--alignment needs --format ctranslate2: use it, or remove --alignment.")
     sentences = read_lines(arguments.sentences) if arguments.sentences else ()
     options = {"sentences": sentences, "quantization": quantization, "alignment": arguments.alignment}
     with opened(arguments.model, arguments.prefix, languages=languages_of(arguments)) as folder:
         if form == "folder" and folder != Path(arguments.model):
-            raise UserError(f"{arguments.model} is not of this project: heads import makes it so; else give --format.")
+            raise UserError(f"{arguments.model} is not in our format: convert it with heads import, or give --format.")
         shape = shape_of(folder)
         difference = export_any(folder, arguments.output, form, **options)
     if shape.alone and difference is None:
-        print(f"{arguments.output}: README.md in it says what it is", file=sys.stderr)
+        print(f"{arguments.output}: its README.md describes the model", file=sys.stderr)
     elif difference is None:
         print(f"heads translate {arguments.output} < source.txt", file=sys.stderr)
     else:
-        of = "in a part of a vector of length 1" if shape.embeds else "nats a subword"
+        of = "per component of a vector of length 1" if shape.embeds else "nats per subword"
         farthest = f"{arguments.output} differs from ours by at most {difference:.1e} {of}"
         print(f"{farthest}; its README.md says how to use it", file=sys.stderr)

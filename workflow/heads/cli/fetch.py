@@ -1,4 +1,4 @@
-"""`fetch`: one file from the network, gone on with when broken off, checked by its SHA-256."""
+"""Download one file, resume a broken download, and check its SHA-256."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from heads.corpus.fetch import fetch
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
     parser.add_argument("--url", required=True, help="http(s) address of the file")
-    parser.add_argument("--out", type=Path, required=True, help="where to put it")
-    parser.add_argument("--sha256", help="expected checksum; without it the first download's is recorded and must hold")
+    parser.add_argument("--out", type=Path, required=True, help="file to write")
+    parser.add_argument("--sha256", help="expected checksum; default: that of the first download, which is recorded")
 
 
 def run(arguments: argparse.Namespace) -> None:

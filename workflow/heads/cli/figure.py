@@ -1,4 +1,4 @@
-"""`python -m heads figure`: draw one figure of one experiment, or of several in one picture."""
+"""Draw one figure of one experiment, or of several together."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ FIGURES: dict[str, Callable[..., Figure]] = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The command's flags."""
+    """Declare the flags."""
     parser.add_argument("--name", required=True, choices=FIGURES, help="which figure")
     parser.add_argument(
         "--runs",
@@ -69,16 +69,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"folders results/EXPERIMENT/RUN of one experiment; of several for {', '.join(ACROSS)}",
     )
     parser.add_argument(
-        "--gates", type=gates_given, help=f"hard_concrete by experiment, JSON ({', '.join(FROM_SETTINGS)})"
+        "--gates", type=gates_given, help=f"hard_concrete settings by experiment, JSON (for {', '.join(FROM_SETTINGS)})"
     )
     add_compared_argument(parser)
     parser.add_argument("--out-pdf", required=True, type=Path, help="the PDF to write")
     parser.add_argument("--out-png", required=True, type=Path, help="the PNG to write")
-    parser.add_argument("--out-gif", type=Path, help=f"the animation to write too ({', '.join(ANIMATED)})")
+    parser.add_argument("--out-gif", type=Path, help=f"the animation to write as well (for {', '.join(ANIMATED)})")
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Read the runs, draw the figure, write it."""
+    """Read the runs, draw the figure, and write it."""
     need = NEEDS[arguments.name]
     frames = load_runs(need, arguments.runs, dict(arguments.compared_with))
     experiments = list(dict.fromkeys(run_of(folder)[0] for folder in arguments.runs))
@@ -87,7 +87,7 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.out_gif and arguments.name not in ANIMATED:
         raise UserError(f"{arguments.name} has no animation: leave out --out-gif.")
     if (arguments.gates is not None) != (arguments.name in FROM_SETTINGS):
-        raise UserError(f"--gates belongs to {', '.join(FROM_SETTINGS)} and to no other figure.")
+        raise UserError(f"--gates is required for {', '.join(FROM_SETTINGS)} and not allowed for any other figure.")
     others: list[Any] = [load_reference(name) for name in need.reference]
     if arguments.gates:
         others.append(arguments.gates[experiments[0]])

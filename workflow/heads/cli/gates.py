@@ -1,4 +1,4 @@
-"""Fine-tune a trained model with gates on one scope of heads: hard-concrete ones, or those of an exact number."""
+"""Fine-tune a trained model with gates on one scope of heads, hard-concrete or for subset pruning."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from heads.training.job import frozen_beside, pruning_of, run_job
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Flags of `python -m heads gates`."""
+    """Declare the flags."""
     add_gate_arguments(parser)
     parser.add_argument("--start-model", type=Path, required=True, help="folder of the trained model to start from")
 
 
 def run(arguments: argparse.Namespace) -> str:
-    """Train on with gates; the schedule of the learning rate goes on where the start model's ended."""
+    """Fine-tune with gates; the learning rate schedule continues where the start model's ended."""
     job = job_of(arguments)
     content = job.content
     settings = section(GatesSettings, content["gates"])

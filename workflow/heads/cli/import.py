@@ -1,4 +1,4 @@
-"""Make a model of others, such as Firefox's, OPUS-MT's or a BERT, into a folder that can be pruned.
+"""Convert an external model, such as Firefox's, OPUS-MT's or a BERT, to a folder that can be pruned.
 
 heads import firefox/en-pt -o my-model
 """
@@ -15,22 +15,20 @@ from heads.translation.opening import fetched, import_any
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Flags of `heads import`."""
+    """Declare the flags."""
     parser.add_argument(
         "model",
-        help="a folder (Marian, save_pretrained), a name on the hub, or a pair of Firefox's such as firefox/en-de",
+        help="a folder (Marian, save_pretrained), a name on the hub, or a Firefox translator such as firefox/en-de",
     )
-    parser.add_argument(
-        "-o", "--output", type=Path, help="folder to make; without it a model with a name is fetched alone"
-    )
+    parser.add_argument("-o", "--output", type=Path, help="folder to write; without it, the model is only fetched")
     add_language_arguments(parser)
     parser.add_argument(
-        "--labels", nargs="+", default=(), help="of a BERT, in the order of its classifier, where it does not name them"
+        "--labels", nargs="+", default=(), help="labels of a BERT, in its classifier's order, if it does not name them"
     )
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Write the folder and say how to use it, or fetch what it would be made of."""
+    """Write the folder and say how to use it, or only fetch the model."""
     if arguments.output is None:
         print(fetched(arguments.model))
         return

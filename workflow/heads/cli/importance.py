@@ -1,4 +1,4 @@
-"""`importance`: how much the loss depends on each head, to first order, on dev pairs (Michel et al. 2019, sec. 4.1)."""
+"""How much the loss depends on each head, to first order, on dev pairs (Michel et al. 2019, sec. 4.1)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from heads.training.devices import label_of, pick
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Flags of `python -m heads importance`."""
+    """Declare the flags."""
     add_measure_arguments(parser)
 
 

@@ -1,4 +1,4 @@
-"""Take a model of others, such as Firefox's or OPUS-MT's, as the unpruned one: as it is, or trained on here first."""
+"""Use an external model, such as Firefox's or OPUS-MT's, as the unpruned one: as it is, or fine-tuned first."""
 
 from __future__ import annotations
 
@@ -23,13 +23,15 @@ from heads.translation.readers import READERS, Wishes
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Flags of `python -m heads imported`."""
+    """Declare the flags."""
     add_training_arguments(parser)
-    parser.add_argument("--checkpoints", type=Path, required=True, help="folder to make, for weights kept on the way")
+    parser.add_argument(
+        "--checkpoints", type=Path, required=True, help="folder to write, with checkpoints of the training"
+    )
 
 
 def run(arguments: argparse.Namespace) -> str:
-    """Read the folder that the settings name, train on if they say so, and write the model."""
+    """Read the folder that the settings name, fine-tune the model if they say so, and write it."""
     job = job_of(arguments)
     content = job.content
     settings, training = section(BaselineSettings, content["baseline"]), section(TrainingSettings, content["training"])

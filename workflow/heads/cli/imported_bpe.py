@@ -1,4 +1,4 @@
-"""Take the vocabularies of a model of others, with its subwords in our order; of a BERT, subwords and labels."""
+"""Write the vocabularies of an external model with subwords in our order; for a BERT, subwords and labels."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from heads.translation.readers import READERS, Wishes
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Flags of `python -m heads imported_bpe`."""
+    """Declare the flags."""
     add_settings_argument(parser)
     parser.add_argument("--out-folder", type=Path, required=True, help="folder to write both vocabularies into")
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Read the folder that the settings name, write the models and what came with them."""
+    """Read the folder that the settings name; write its vocabularies and the files that came with them."""
     content = arguments.settings
     settings = section(BaselineSettings, content["baseline"])
     found, folder = format_of(settings.pretrained, content.get(TASK, TRANSLATION))

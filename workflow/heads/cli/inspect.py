@@ -1,4 +1,4 @@
-"""What every head of a model does on a text: a page, and beside it a table with a sentence a head.
+"""Show what every head of a model does on a text: a page, and a table that describes each head in words.
 
 heads inspect firefox/en-pt text.en -o heads.html
 """
@@ -17,19 +17,26 @@ from heads.one_model.progress import Progress
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Flags of `heads inspect`."""
+    """Declare the flags."""
     parser.add_argument("model", help="a folder, a name on the hub, or firefox/en-pt")
-    parser.add_argument("text", type=Path, help="what it reads, a sentence or example a line")
+    parser.add_argument("text", type=Path, help="text to read, one sentence or example per line")
     parser.add_argument("-o", "--output", type=Path, required=True, help="page to write, such as heads.html")
-    parser.add_argument("--references", type=Path, help="their translations or labels; without them the model's own")
+    parser.add_argument("--references", type=Path, help="translations or labels of the text; default: the model's own")
     parser.add_argument("--trees", type=Path, help="treebank of the source language, CoNLL-U, for syntactic heads")
-    parser.add_argument("--stanza", default="", metavar="LANGUAGE", help="or let its models parse the text, such as en")
     parser.add_argument(
-        "--show", type=int, nargs="+", default=(), metavar="N", help="sentences whose attention is shown, from 1"
+        "--stanza", default="", metavar="LANGUAGE", help="parse the text with Stanza's models instead, such as en"
     )
-    parser.add_argument("--sentences", type=int, default=200, help="read so many at most (200)")
     parser.add_argument(
-        "--masked", type=int, default=Text.masked, help=f"mask each head alone in so many ({Text.masked})"
+        "--show",
+        type=int,
+        nargs="+",
+        default=(),
+        metavar="N",
+        help="sentences whose attention is shown, counted from 1",
+    )
+    parser.add_argument("--sentences", type=int, default=200, help="the most lines to read (200)")
+    parser.add_argument(
+        "--masked", type=int, default=Text.masked, help=f"lines on which each head is masked alone ({Text.masked})"
     )
     parser.add_argument(
         "--causal", action="store_true", help="fit causal gates too: which heads help, interfere or do neither"
@@ -39,10 +46,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Measure, write page and table, say where they are."""
+    """Measure, write page and table, and say where they are."""
     table = arguments.output.with_suffix(".tsv")
     if table == arguments.output:
-        raise UserError(f"{arguments.output} is the page, and ends in .html; the table is written beside it.")
+        raise UserError(f"{arguments.output} is the name of the table: give the page a name that ends in .html.")
     sentences = read_lines(arguments.text)[: arguments.sentences]
     references = arguments.references and read_lines(arguments.references)[: arguments.sentences]
     with Progress(sys.stderr, len(STEPS) + arguments.causal) as progress:

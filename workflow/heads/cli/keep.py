@@ -1,4 +1,4 @@
-"""Keep what an experiment found: its rows of every table, a few pictures, and how all of it was made."""
+"""Keep an experiment's results: its rows of every table, a few figures, and how all of it was made."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ from heads.base.lineage import jobs
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Flags of `python -m heads keep`."""
-    parser.add_argument("--experiment", required=True, help="a finished one; given in the folder that Snakemake ran in")
+    """Declare the flags."""
+    parser.add_argument(
+        "--experiment", required=True, help="a finished one; call this in the folder where Snakemake ran"
+    )
     parser.add_argument("--to", type=Path, default=Path("docs/measured"), help="the folder to keep it in")
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Write the folder of the experiment and say how large it is."""
+    """Write the folder of the experiment and print its size."""
     folder = keep(arguments.experiment, jobs(), arguments.to)
     for place in (folder, arguments.to):
         files = [path for path in place.rglob("*") if path.is_file()]

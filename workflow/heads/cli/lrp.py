@@ -1,4 +1,4 @@
-"""`lrp`: how much of the logits of a model's own translations of dev sentences each head is relevant for."""
+"""Relevance of each head for the logits of the model's own translations of dev sentences."""
 
 from __future__ import annotations
 
@@ -16,13 +16,15 @@ from heads.training.devices import label_of, pick
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Flags of `python -m heads lrp`."""
+    """Declare the flags."""
     add_measure_arguments(parser)
-    parser.add_argument("--conservation", type=Path, required=True, help="table of what every sub-layer kept, to write")
+    parser.add_argument(
+        "--conservation", type=Path, required=True, help="table to write: how much each sub-layer keeps"
+    )
 
 
 def run(arguments: argparse.Namespace) -> str:
-    """Translate greedily, walk back from every step by every rule, write the tables."""
+    """Translate greedily, propagate relevance back from every step by every rule, and write the tables."""
     device = pick(arguments.device, arguments.threads)
     settings = section(LrpSettings, arguments.settings["lrp"])
     model = load_model(arguments.model).to(device)

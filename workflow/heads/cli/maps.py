@@ -1,4 +1,4 @@
-"""`maps`: a few sentences, what one model makes of them, and the attention of all its heads, for looking at."""
+"""Attention maps of all heads for a few sentences, with the model's output."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from heads.training.devices import label_of, pick
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Flags of `python -m heads maps`."""
+    """Declare the flags."""
     parser.add_argument("--model", type=Path, required=True, help="folder of a trained model")
     add_settings_argument(parser)
     parser.add_argument("--source-bpe", type=Path, required=True, help="source SentencePiece model")
@@ -29,16 +29,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--sentences",
         type=Path,
         required=True,
-        help="source sentences: parsed, CoNLL-U, or plain lines in a .txt; to classify, an example a line",
+        help="source sentences: CoNLL-U, or plain lines in a .txt; for a classifier, one example per line",
     )
-    parser.add_argument("--labels", type=Path, help="of examples: the label that each line is to have")
-    parser.add_argument("--trees", type=Path, help="of examples: the trees of their sentences in turn, CoNLL-U")
+    parser.add_argument("--labels", type=Path, help="for examples: the correct label of each line")
+    parser.add_argument("--trees", type=Path, help="for examples: the trees of their sentences in order, CoNLL-U")
     parser.add_argument("--out", type=Path, required=True, help="JSON file to write")
     add_device_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> str:
-    """Choose sentences, let the model translate them or predict their labels, write the maps."""
+    """Choose sentences, translate them or predict their labels, and write the maps."""
     content = arguments.settings
     settings, search = section(MapsSettings, content["maps"]), section(TranslateSettings, content["translate"])
     device = pick(arguments.device, arguments.threads)
@@ -47,12 +47,12 @@ def run(arguments: argparse.Namespace) -> str:
     if isinstance(model, Transformer):
         result = maps_of_sentences(model, *texts, settings, search)
     elif arguments.labels is None:
-        raise UserError(f"{arguments.model} is of a model that classifies: give --labels, those its examples have.")
+        raise UserError(f"{arguments.model} classifies: give the labels of its examples with --labels.")
     else:
         examples = (*texts, arguments.labels, arguments.trees)
         result = maps_of_lines(model, *examples, settings, search.batch_tokens)
     if not result:
         wanted = f"{settings.min_words} to {settings.max_words} words"
-        print(f"{arguments.sentences}: no sentence has {wanted}, the file of maps stays empty", file=sys.stderr)
+        print(f"{arguments.sentences}: no sentence has {wanted}, so the file of maps stays empty", file=sys.stderr)
     write_text(arguments.out, json.dumps(result, ensure_ascii=False) + "\n")
     return label_of(device)

@@ -1,4 +1,4 @@
-"""BLEU of the unpruned model with the heads masked that each choice closes, without any update."""
+"""BLEU of the unpruned model when the heads that each choice closes are masked, without any update."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from heads.training.devices import label_of, pick
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Flags of `python -m heads masked`."""
+    """Declare the flags."""
     add_masking_arguments(parser)
     parser.add_argument("--selection", type=Path, required=True, help="table of the heads that each choice keeps")
     parser.add_argument("--out", type=Path, required=True, help="table to write")
 
 
 def run(arguments: argparse.Namespace) -> str:
-    """Mask, translate, score; write the table."""
+    """Mask, translate and score; write the table."""
     device, content = pick(arguments.device, arguments.threads), arguments.settings
     settings = section(SelectionSettings, content["selection"])
     search = section(TranslateSettings, content["translate"])

@@ -1,4 +1,4 @@
-"""`masking_curve`: test BLEU as more and more heads are masked, by importance or ablation (Michel et al. 2019, 4)."""
+"""Test BLEU as more and more heads are masked, by importance or ablation (Michel et al. 2019, 4)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from heads.training.devices import label_of, pick
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Flags of `python -m heads masking_curve`."""
+    """Declare the flags."""
     add_masking_arguments(parser)
     parser.add_argument("--importance", type=Path, required=True, help="table of the importance stage")
     parser.add_argument("--ablation-dev", type=Path, required=True, help="table of heads masked alone on dev")
@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> str:
-    """Walk along every order, write the table."""
+    """Mask heads in every order, and write the table."""
     device = pick(arguments.device, arguments.threads)
     settings = section(MaskingCurveSettings, arguments.settings["masking_curve"])
     model = load_with_heads(arguments.model, device)

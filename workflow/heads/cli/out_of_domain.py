@@ -1,4 +1,4 @@
-"""`out_of_domain`: the test set of another domain that a corpus names becomes plain text, a sentence a line."""
+"""Write the out-of-domain test set of a corpus as plain text, one sentence per line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from heads.corpus.build import build_out_of_domain
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
     add_settings_argument(parser, "one entry of corpora")
-    parser.add_argument("--downloads", type=Path, required=True, help="folder in which the fetched files lie")
+    parser.add_argument("--downloads", type=Path, required=True, help="folder of the downloaded files")
     parser.add_argument("--out-folder", type=Path, required=True, help="folder for the two texts")
 
 

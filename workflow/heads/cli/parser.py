@@ -1,4 +1,4 @@
-"""`parser`: parse sentences, of trees or of plain text, with a folder of Stanza models."""
+"""Parse the sentences of a treebank or of plain text with a folder of Stanza models."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from heads.training.devices import label_of, pick
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Flags of `python -m heads parser`."""
+    """Declare the flags."""
     parser.add_argument("--model", type=Path, required=True, help="folder of Stanza models")
     parser.add_argument("--language", required=True, help="language of the models, such as en")
     words = parser.add_mutually_exclusive_group(required=True)
-    words.add_argument("--trees", type=Path, help="trees, CoNLL-U, whose words are parsed anew")
-    words.add_argument("--text", type=Path, help="plain text, a sentence a line: cut into words and parsed")
+    words.add_argument("--trees", type=Path, help="trees, CoNLL-U, whose words are parsed again")
+    words.add_argument("--text", type=Path, help="plain text, one sentence per line, to tokenise and parse")
     parser.add_argument("--parsed", type=Path, required=True, help="CoNLL-U file to write")
     add_device_arguments(parser)
 

@@ -1,4 +1,4 @@
-"""`parser_model`: train a tagger and a dependency parser on a treebank with Stanza's own trainer."""
+"""Train a tagger and a dependency parser on a treebank with Stanza's own trainer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from heads.training.devices import label_of, pick
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Flags of `python -m heads parser_model`."""
+    """Declare the flags."""
     add_settings_argument(parser)
     parser.add_argument("--trees", type=Path, required=True, help="treebank to learn from, CoNLL-U")
     parser.add_argument("--language", required=True, help="language of the treebank, such as en")

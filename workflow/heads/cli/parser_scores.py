@@ -1,4 +1,4 @@
-"""`parser_scores`: how well a parse finds the gold trees of the same words."""
+"""Attachment scores of a parse against the gold trees of the same words."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from heads.syntax.conllu import read_conllu
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Flags of `python -m heads parser_scores`."""
+    """Declare the flags."""
     parser.add_argument("--gold", type=Path, required=True, help="gold trees, CoNLL-U")
     parser.add_argument("--parsed", type=Path, required=True, help="the same words parsed, CoNLL-U")
     parser.add_argument("--scores", type=Path, required=True, help="table to write")

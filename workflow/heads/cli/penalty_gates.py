@@ -1,4 +1,4 @@
-"""Train with gates and their penalty from a fresh initialisation on (Voita et al. 2019, footnote 8)."""
+"""Train a model from scratch with gates and their penalty (Voita et al. 2019, footnote 8)."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from heads.training.job import pruning_of, run_job
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Flags of `python -m heads penalty_gates`."""
+    """Declare the flags."""
     add_gate_arguments(parser)
-    parser.add_argument("--unpruned", type=Path, required=True, help="folder of the baseline, whose shape is read")
+    parser.add_argument("--unpruned", type=Path, required=True, help="folder of the baseline, for its shape")
 
 
 def run(arguments: argparse.Namespace) -> str:
-    """Train a new model with gates, for as long as models from scratch are trained; all of it learns."""
+    """Train a new model with gates for as long as models from scratch; no part is frozen."""
     job = job_of(arguments)
     content = job.content
     length = replace(section(ScratchSettings, content["scratch"]), patience=0)

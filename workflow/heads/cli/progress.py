@@ -1,4 +1,4 @@
-"""Run Snakemake and show on one line how far it is and what remains; at the end, print what was pruned."""
+"""Run Snakemake with a progress line, and print the pruning table at the end."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from heads.base import progress
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Flags of `python -m heads progress`."""
+    """Declare the flags."""
     parser.add_argument("--cores", default="2", help="cores for Snakemake")
-    parser.add_argument("snakemake", nargs="*", help="further words for Snakemake, after --")
+    parser.add_argument("snakemake", nargs="*", help="further arguments for Snakemake, after --")
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Run Snakemake to the end, keep the line up to date, make the report, and show what came out."""
+    """Run Snakemake with a progress line, make the report, and print the results and where they are."""
     progress.RESULTS.mkdir(exist_ok=True)
     started = time.monotonic()
     words = ["--logger", "heads", "--cores", arguments.cores, *arguments.snakemake]
@@ -26,4 +26,4 @@ def run(arguments: argparse.Namespace) -> None:
     if (table := progress.RESULTS / "tables/table_pruning.tsv").exists():
         progress.show(table)
     print(f"\ntables   {progress.RESULTS}/tables\nfigures  {progress.RESULTS}/figures\nreport   {report}")
-    print(f"page     {progress.RESULTS}/explore.html, to look around in: a double click opens it")
+    print(f"page     {progress.RESULTS}/explore.html, which opens with a double click")

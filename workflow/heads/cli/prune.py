@@ -1,4 +1,4 @@
-"""Make a model smaller: close heads while it is trained on what it answers to a text itself.
+"""Prune heads of a model while fine-tuning it on its own outputs for a text.
 
 heads prune firefox/en-pt text.en --keep 32 -o small
 heads prune firefox/en-pt text.en --loss 0.5 -o small
@@ -24,26 +24,26 @@ from heads.translation.opening import opened
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Flags of `heads prune`."""
+    """Declare the flags."""
     parser.add_argument("model", help="a folder, a name on the hub, or firefox/en-pt")
-    parser.add_argument("text", type=Path, help="what it reads, a sentence or example a line; a tenth is held out")
-    parser.add_argument("-o", "--output", type=Path, required=True, help="folder to make, with a page beside it")
+    parser.add_argument("text", type=Path, help="text to read, one sentence or example per line; a tenth is held out")
+    parser.add_argument("-o", "--output", type=Path, required=True, help="folder to write, with a page beside it")
     size = parser.add_mutually_exclusive_group(required=True)
-    size.add_argument("--keep", help="so many heads, such as 24, or encoder=12 to prune the encoder alone")
+    size.add_argument("--keep", help="number of heads to keep, such as 24; encoder=12 prunes only the encoder")
     size.add_argument(
-        "--loss", type=float, help="BLEU it may lose at most on held-out sentences, or points of accuracy or cosine"
+        "--loss", type=float, help="the most BLEU, or points of accuracy or cosine, to lose on held-out sentences"
     )
     parser.add_argument(
-        "--format", choices=FORMATS, default=FORMATS[0], help="who is to read it; default: folder, ours"
+        "--format", choices=FORMATS, default=FORMATS[0], help="format to write; default: folder, our own"
     )
-    parser.add_argument("--sentences", type=int, default=20000, help="read so many of the text at most (20000)")
-    parser.add_argument("--updates", type=int, default=400, help="of the training with gates (400)")
+    parser.add_argument("--sentences", type=int, default=20000, help="the most sentences of the text to use (20000)")
+    parser.add_argument("--updates", type=int, default=400, help="updates of the training with gates (400)")
     add_language_arguments(parser)
     add_device_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Prune, write the folder, say what was lost and won; stopped, the same command goes on."""
+    """Prune, write the folder, and report loss and speed-up; if interrupted, the same command resumes."""
     if arguments.output.exists():
         raise UserError(f"{arguments.output} is already there: delete it or give another folder.")
     wish, lines = wish_of(arguments.keep, arguments.loss, arguments.updates), read_lines(arguments.text)

@@ -1,4 +1,4 @@
-"""`roles`: which encoder heads are positional, syntactic or look at rare words, on parsed sentences."""
+"""Which encoder heads are positional, syntactic or look at rare words, on parsed sentences."""
 
 from __future__ import annotations
 
@@ -19,17 +19,19 @@ from heads.training.devices import label_of, pick
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Flags of `python -m heads roles`."""
+    """Declare the flags."""
     add_roles_arguments(parser)
-    parser.add_argument("--alignment", type=Path, required=True, help="table to write: what was read and left out")
     parser.add_argument(
-        "--positions", type=Path, required=True, help="table to write: where the dependents of each relation stand"
+        "--alignment", type=Path, required=True, help="table to write: counts of sentences measured and left out"
+    )
+    parser.add_argument(
+        "--positions", type=Path, required=True, help="table to write: positions of the dependents of each relation"
     )
     add_device_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> str:
-    """Measure heads on the trees of every source and write all tables; say on standard error what is missing."""
+    """Measure heads on the trees of every source and write all tables; report on standard error what is missing."""
     settings = section(RolesSettings, arguments.settings["roles"])
     paths = in_order_of(dict(arguments.trees), settings)
     vocabulary = vocabulary_of(arguments.source_bpe)

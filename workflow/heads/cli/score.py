@@ -24,22 +24,22 @@ SCORES = (("BLEU", "bleu", "signature"), ("chrF", "chrf", "chrf_signature"))
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Flags of `python -m heads score`."""
+    """Declare the flags."""
     add_settings_argument(parser)
     parser.add_argument("--model", type=Path, required=True, help="folder of a trained model")
     parser.add_argument("--source", type=Path, required=True, help="token file of the source side")
-    parser.add_argument("--text", type=Path, help="plain text of the source side, to be scored as a translation")
+    parser.add_argument("--text", type=Path, help="plain text of the source side, to score as if it were a translation")
     parser.add_argument("--references", type=Path, required=True, help="plain text of the target side")
-    parser.add_argument("--against", default=REFERENCES, help="what that text is, if a model and not people wrote it")
+    parser.add_argument("--against", default=REFERENCES, help="what the references are, if a model wrote them")
     parser.add_argument("--target-bpe", type=Path, required=True, help="SentencePiece model of the target side")
-    parser.add_argument("--translations", type=Path, required=True, help="text to write")
+    parser.add_argument("--translations", type=Path, required=True, help="translations to write")
     parser.add_argument("--bleu", type=Path, required=True, help="score to write, JSON")
-    parser.add_argument("--statistics", type=Path, help="what the score counts in each sentence, a table to write")
+    parser.add_argument("--statistics", type=Path, help="table to write: the counts behind BLEU in each sentence")
     add_device_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> str:
-    """Translate, score, write everything."""
+    """Translate, score, and write everything."""
     device = pick(arguments.device, arguments.threads)
     settings = section(TranslateSettings, arguments.settings["translate"])
     model = load_folder(arguments.model).to(device)
@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> str:
     references = read_lines(arguments.references)
     texts, references, score = scored(model, source, references, vocabulary, settings, device)
     if arguments.text:
-        # Whoever copies what it reads has some names and numbers right: what a translation has to be better than.
+        # Copying the source gets some names and numbers right; a translation has to be better than that.
         score["copied_bleu"] = bleu(read_lines(arguments.text)[: len(texts)], references)["bleu"]
     write_lines(arguments.translations, texts)
     if arguments.statistics:

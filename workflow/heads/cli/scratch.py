@@ -1,4 +1,4 @@
-"""Train the shape that a pruning left, from a fresh initialisation."""
+"""Train a model with the heads that pruning left, from a fresh initialisation."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from heads.training.job import run_job
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Flags of `python -m heads scratch`."""
+    """Declare the flags."""
     add_training_arguments(parser)
-    parser.add_argument("--unpruned", type=Path, required=True, help="folder of the baseline, whose shape is read")
-    parser.add_argument("--heads", type=Path, required=True, help="which of its heads the pruned model kept")
+    parser.add_argument("--unpruned", type=Path, required=True, help="folder of the baseline, for its shape")
+    parser.add_argument("--heads", type=Path, required=True, help="table of the heads that the pruned model kept")
 
 
 def run(arguments: argparse.Namespace) -> str:
-    """Train a new model with the heads that the pruned one has."""
+    """Train a new model with the same heads as the pruned one."""
     job = job_of(arguments)
     content = job.content
     unpruned = shape_of(arguments.unpruned)

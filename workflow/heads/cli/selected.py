@@ -1,4 +1,4 @@
-"""Remove the heads that a choice closes from a trained model, and train on."""
+"""Remove the heads that a choice closes from a trained model, and fine-tune it."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from heads.training.job import run_job
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Flags of `python -m heads selected`."""
+    """Declare the flags."""
     add_training_arguments(parser)
     parser.add_argument("--start-model", type=Path, required=True, help="folder of the trained model to start from")
-    parser.add_argument("--heads", type=Path, required=True, help="which of its heads are kept")
+    parser.add_argument("--heads", type=Path, required=True, help="table of the heads to keep")
 
 
 def run(arguments: argparse.Namespace) -> str:
-    """Prune and train on; the schedule of the learning rate goes on where the start model's ended."""
+    """Prune and fine-tune; the learning rate schedule continues where the start model's ended."""
     job = job_of(arguments)
     content = job.content
     model = load_model(arguments.start_model)

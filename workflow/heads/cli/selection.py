@@ -1,4 +1,4 @@
-"""Which heads each method keeps of the unpruned model, for every budget."""
+"""Choose which heads of the unpruned model each method keeps, for every budget."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from heads.pruning.criteria import COLUMNS, read_measured, selection_rows
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Flags of `python -m heads selection`."""
+    """Declare the flags."""
     add_settings_argument(parser)
     parser.add_argument("--baseline", type=Path, required=True, help="folder of the unpruned run and its measures")
     parser.add_argument("--targets", nargs="*", default=[], help="choices to make, such as example_layer-9 random2-12")
@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Read the measures that the methods need, choose, write the table."""
+    """Read the measures that the methods need, choose heads, and write the table."""
     settings = section(SelectionSettings, arguments.settings["selection"])
     targets = [Target.parse(text, by_gates=False) for text in arguments.targets]
     measured = read_measured(arguments.baseline, targets)

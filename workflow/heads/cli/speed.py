@@ -1,4 +1,4 @@
-"""Time pruned models against the unpruned one, all in this one process, round by round, on the CPU and on a GPU."""
+"""Time pruned models against the unpruned one, in turns in one process, on the CPU and on a GPU."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from heads.training.devices import label_of, pick_each
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Flags of `python -m heads speed`."""
+    """Declare the flags."""
     add_settings_argument(parser)
     parser.add_argument("--baseline", type=Path, required=True, help="folder of the unpruned run")
     parser.add_argument("--runs", type=Path, nargs="+", required=True, help="folders of the runs to compare with it")
@@ -25,13 +25,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--device",
         nargs="+",
         default=["auto"],
-        help="auto (the CPU, and a free GPU when there is one), or what to time on: cpu cuda, cuda:1",
+        help="auto (the CPU, and a free GPU if there is one), or devices such as cpu cuda:1",
     )
     parser.add_argument("--threads", type=int, default=1, help="CPU threads for torch")
 
 
 def run(arguments: argparse.Namespace) -> str:
-    """Load all models, time them in turn on each device, write the table."""
+    """Load all models, time them in turn on each device, and write the table."""
     devices = pick_each(arguments.device, arguments.threads)
     settings = section(SpeedSettings, arguments.settings["speed"])
     folders = {name_of(folder): folder for folder in (arguments.baseline, *arguments.runs)}

@@ -1,4 +1,4 @@
-"""`python -m heads table`: gather one table from many runs."""
+"""Gather one table from many runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from heads.tables.writing import write_frame
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The command's flags."""
+    """Declare the flags."""
     parser.add_argument("--name", required=True, choices=[*TABLES, "corpus", "parser"], help="which table")
     parser.add_argument(
         "--runs",
@@ -22,16 +22,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="folders results/EXPERIMENT/RUN of all runs to gather",
     )
-    parser.add_argument("--experiments", nargs="*", type=Path, default=[], help="of corpus and parser")
     parser.add_argument(
-        "--corpora", nargs="*", type=Path, default=[], help="corpus: the corpus folder of each experiment"
+        "--experiments", nargs="*", type=Path, default=[], help="for corpus and parser: folders results/EXPERIMENT"
+    )
+    parser.add_argument(
+        "--corpora", nargs="*", type=Path, default=[], help="for corpus: the corpus folder of each experiment"
     )
     add_compared_argument(parser)
     parser.add_argument("--out", required=True, type=Path, help="the tab-separated file to write")
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Read the runs, make the table, write it."""
+    """Read the runs, make the table, and write it."""
     if arguments.name == "parser":
         table = parser_table(arguments.experiments)
     elif arguments.name == "corpus":

@@ -1,4 +1,4 @@
-"""Translate plain text with any trained model: sentences in, a line each, and their translations out.
+"""Translate plain text with any model: one sentence per line in, one translation per line out.
 
 heads translate firefox/en-pt < source.txt > translations.txt
 """
@@ -20,38 +20,42 @@ from heads.translation.scoring import score_in_words
 from heads.translation.stream import open_translator, plain_lines, translated
 
 BLOCK_LINES = 1000
-"""How many lines are read before the first is answered, so that sentences of like length can share a batch."""
+"""Lines read before the first is translated, so that sentences of similar length can share a batch."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Flags of `heads translate`."""
+    """Declare the flags."""
     add_model_argument(parser)
     parser.add_argument("--references", type=Path, help="score the translations against these lines, at the end")
-    parser.add_argument("--beam", type=count, help="width of the beam; 1 is greedy (default: as the model was scored)")
-    parser.add_argument("--length-penalty", type=exponent, help="exponent of the length (default: as it was scored)")
-    parser.add_argument("--batch-tokens", type=count, default=4000, help="source subwords translated at once")
-    parser.add_argument("--max-subwords", type=count, default=200, help="longer lines are cut between words")
+    parser.add_argument("--beam", type=count, help="beam size; 1 is greedy (default: as when the model was scored)")
+    parser.add_argument(
+        "--length-penalty", type=exponent, help="exponent of the length (default: as when it was scored)"
+    )
+    parser.add_argument("--batch-tokens", type=count, default=4000, help="source subwords per batch")
+    parser.add_argument(
+        "--max-subwords", type=count, default=200, help="longer lines are translated in parts, cut between words"
+    )
     add_device_arguments(parser)
 
 
 def count(text: str) -> int:
-    """A whole number above zero."""
+    """Parse a positive integer."""
     number = int(text)
     if number < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not above zero")
+        raise argparse.ArgumentTypeError(f"{text} is not a positive integer")
     return number
 
 
 def exponent(text: str) -> float:
-    """A number of at least zero, as in the settings."""
+    """Parse a number of at least zero, as in the settings."""
     number = float(text)
     if not 0 <= number < math.inf:
-        raise argparse.ArgumentTypeError(f"{text} is no number of at least zero")
+        raise argparse.ArgumentTypeError(f"{text} is not a number of at least zero")
     return number
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Translate until the input ends; line by line when a person types."""
+    """Translate until the input ends; line by line if it is typed."""
     references = arguments.references and read_lines(arguments.references)
     device, report = pick(arguments.device, arguments.threads), partial(print, file=sys.stderr)
     with opened(arguments.model, arguments.prefix, languages=languages_of(arguments)) as folder:
@@ -73,7 +77,7 @@ def run(arguments: argparse.Namespace) -> None:
             if references is not None:
                 translations += block
     except (BrokenPipeError, UserError) as error:
-        # Without this Python would complain once more when it closes what cannot be written to.
+        # Without this, Python would complain again when it closes the broken stream.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if isinstance(error, UserError):
             raise

@@ -1,4 +1,4 @@
-"""`trees`: the gold dependency trees of a split's source sentences, or a treebank in their place, as CoNLL-U."""
+"""Write the gold dependency trees of a split's source sentences, or a treebank instead, as CoNLL-U."""
 
 from __future__ import annotations
 
@@ -16,13 +16,15 @@ from heads.syntax.conllu import write_conllu
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
     add_settings_argument(parser, "one entry of corpora")
-    parser.add_argument("--split", choices=("train", "dev", "test"), required=True, help="whose sentences")
-    parser.add_argument("--downloads", type=Path, required=True, help="folder in which the fetched files lie")
-    parser.add_argument("--out", type=Path, required=True, help="CoNLL-U file, in the folder of the built corpus")
+    parser.add_argument("--split", choices=("train", "dev", "test"), required=True, help="split whose trees to write")
+    parser.add_argument("--downloads", type=Path, required=True, help="folder of the downloaded files")
+    parser.add_argument(
+        "--out", type=Path, required=True, help="CoNLL-U file to write, in the folder of the built corpus"
+    )
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Write the trees. Raises UserError for a corpus without trees for the split."""
+    """Write the trees. Raises UserError if the corpus has none for the split."""
     corpus = parse_corpus(arguments.settings)
     text = arguments.out.parent / text_name(arguments.split, "source")
     if isinstance(corpus, GrammarCorpus):

@@ -1,1 +1,1 @@
-"""Settings: what config.yaml may say, and what each stage is given of it. No torch."""
+"""Settings: what config.yaml may contain, and the part of it that each stage gets. No torch."""

@@ -1,4 +1,4 @@
-"""What must fit together in a resolved experiment, each fault one sentence. Imported by the Snakefile, so light."""
+"""Check that the settings of a resolved experiment fit together. Imported by the Snakefile, so kept light."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from heads.config.messages import nearest
 from heads.config.sweep import in_numbers
 
 FOLDERS = ("corpora", "downloads", "figures", "tables")
-"""What lies in results/ beside the experiments, so that no experiment can have such a name."""
+"""Folders of results/ that do not belong to an experiment, so that no experiment may have such a name."""
 
 
 def check_together(name: str, experiment: Mapping[str, Any], config: Mapping[str, Any]) -> None:
-    """Raises UserError where the settings of a resolved experiment do not go together."""
+    """Raise UserError if settings of a resolved experiment contradict each other."""
     where, model = f"experiments.{name}", experiment["model"]
     if name in FOLDERS:
-        raise UserError(f"{where} would lie in results/{name}, a folder of another use: give it another name.")
+        raise UserError(f"{where} would lie in results/{name}, which has another use: give it another name.")
     if experiment["corpus"] not in config["corpora"]:
         corpus = experiment["corpus"]
         raise UserError(
@@ -37,11 +37,11 @@ def check_together(name: str, experiment: Mapping[str, Any], config: Mapping[str
     length = experiment["baseline"]["fine_tuning_updates"] or experiment["baseline"]["updates"]
     late = [update for update in experiment["baseline"]["keep_at"] if update > length]
     if late:
-        raise UserError(f"{where}.baseline.keep_at has {late[0]}, but the training ends before: take it out.")
+        raise UserError(f"{where}.baseline.keep_at has {late[0]}, but the training ends before that: take it out.")
     if experiment["maps"]["min_words"] > experiment["maps"]["max_words"]:
         raise UserError(f"{where}.maps.min_words is above max_words: swap them.")
     if max(experiment["speed"]["batch_sizes"]) > experiment["speed"]["sentences"]:
-        raise UserError(f"{where}.speed.batch_sizes goes beyond speed.sentences: take out the larger batches.")
+        raise UserError(f"{where}.speed.batch_sizes has sizes above speed.sentences: take them out.")
     chosen = experiment["sweep"]["selection"]
     if "causal" in (*chosen["methods"], *chosen["fine_tuned"]["methods"]) and not experiment["causal"]["updates"]:
         raise UserError(
@@ -52,11 +52,11 @@ def check_together(name: str, experiment: Mapping[str, Any], config: Mapping[str
 
 
 def _check_scratch(where: str, sweep: Mapping[str, Any]) -> None:
-    """Raises UserError for a lambda that is to be trained from scratch, in a scope that is, but is not swept."""
+    """Raise UserError if a lambda whose heads are to be trained from scratch is not swept in the same scope."""
     for scope in sweep["scratch_scopes"]:
         if missing := set(sweep["scratch_lambdas"].get(scope, [])) - set(sweep["lambdas"].get(scope, [])):
             raise UserError(
-                f"{where}.sweep.scratch_lambdas.{scope} has {min(missing):g}, which is none of sweep.lambdas.{scope}: "
+                f"{where}.sweep.scratch_lambdas.{scope} has {min(missing):g}, which is not in sweep.lambdas.{scope}: "
                 "sweep it as well, or name others, [] for none."
             )
 
@@ -67,29 +67,29 @@ def kinds_of(experiment: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _check_import(where: str, baseline: Mapping[str, Any]) -> None:
-    """Hold what only imported models have, and what only trained ones have, against the other."""
+    """Raise UserError if an imported model has settings of models trained here, or the other way round."""
     for key in ("fine_tuning_updates", "decoder", "labels", "prefix", "source_language", "target_language"):
         if baseline[key] and not baseline["pretrained"]:
             raise UserError(f"{where}.baseline.{key} needs baseline.pretrained: name a model there, or take it out.")
     if baseline["decoder"] and not baseline["fine_tuning_updates"]:
         raise UserError(
-            f"{where}.baseline.decoder makes new weights, which know nothing yet: say under fine_tuning_updates for "
-            "how long they are to be trained."
+            f"{where}.baseline.decoder makes new weights, which are untrained: say under fine_tuning_updates for how "
+            "long to train them."
         )
     if baseline["keep_at"] and baseline["pretrained"] and not baseline["fine_tuning_updates"]:
         raise UserError(
-            f"{where}.baseline.keep_at is of trainings, and a pretrained model has none here: empty it, or say how "
-            "long it is to be trained on under fine_tuning_updates."
+            f"{where}.baseline.keep_at needs a training, and a pretrained model has none here: empty it, or say how "
+            "long to fine-tune the model under fine_tuning_updates."
         )
 
 
 def _check_trees(where: str, experiment: Mapping[str, Any], entry: Mapping[str, Any]) -> None:
-    """Hold the sources of trees against what the corpus brings: sentences to parse, and trees to learn that from."""
+    """Raise UserError if the corpus lacks what roles.trees needs: gold trees, or a treebank to train a parser on."""
     trees = experiment["roles"]["trees"]
     if "stanza" in trees and not has_gold(entry):
         raise UserError(
             f"{where}.roles.trees names stanza, but corpora.{experiment['corpus']} has no gold trees whose sentences "
-            "could be parsed: name own, the corpus's own sentences parsed, or a treebank there under trees."
+            "could be parsed: name own, to parse the corpus's own sentences, or a treebank there under trees."
         )
     parsed = [name for name in trees if name in PARSED_TREES]
     learns = parsed and not experiment["parser"]["model"]
@@ -101,9 +101,9 @@ def _check_trees(where: str, experiment: Mapping[str, Any], entry: Mapping[str, 
 
 
 def sized(where: str, experiment: Mapping[str, Any], heads: Mapping[str, tuple[int, int]]) -> dict[str, Any]:
-    """An experiment with numbers of heads in the place of shares, all held against the heads that there are.
+    """An experiment with numbers of heads in place of shares, checked against the heads of its models.
 
-    heads: layers, and heads a layer, by kind of attention. Raises UserError where more are asked for.
+    heads: layers, and heads per layer, by kind of attention. Raises UserError if more heads are asked for.
     """
     of_kinds = {kind: layers * each for kind, (layers, each) in heads.items()}
     needed = sum(_at_least(f"{where}.selection.at_least", experiment, heads).values())
@@ -114,16 +114,16 @@ def sized(where: str, experiment: Mapping[str, Any], heads: Mapping[str, tuple[i
 
 
 def sized_by_settings(where: str, experiment: Mapping[str, Any]) -> dict[str, Any]:
-    """As `sized`, by the layers and heads of the section `model`."""
+    """Like `sized`, with the layers and heads of the section `model`."""
     model = experiment["model"]
     return sized(where, experiment, dict.fromkeys(kinds_of(experiment), (model["layers"], model["heads"])))
 
 
 def check_target(experiment: Mapping[str, Any], scope: str, target: Target) -> None:
-    """Raises UserError where the path of a run of a resolved experiment asks for more heads than its models have.
+    """Raise UserError if the path of a run asks for more heads than the models of its resolved experiment have.
 
-    What gates or another choice leave is found out after the baseline is trained, so it is better asked before. Of an
-    imported model, which takes no training, the stage itself says it.
+    Without this check, the error would come only after the baseline is trained. For an imported model, which needs no
+    training, the stage itself raises it.
     """
     if not experiment["baseline"]["pretrained"]:
         model = experiment["model"]
@@ -132,7 +132,7 @@ def check_target(experiment: Mapping[str, Any], scope: str, target: Target) -> N
 
 
 def _check_budgets(where: str, experiment: Mapping[str, Any], heads: Mapping[str, int]) -> None:
-    """Hold the budgets of gates, `12` or `2-4-6`, against the heads of their kinds of attention."""
+    """Raise UserError if a budget of gates, `12` or `2-4-6`, exceeds the heads of its kinds of attention."""
     for scope, budgets in experiment["sweep"]["budgets"].items():
         for budget in budgets:
             subject = f"{where}.sweep.budgets.{scope} has {budget}"
@@ -140,12 +140,12 @@ def _check_budgets(where: str, experiment: Mapping[str, Any], heads: Mapping[str
 
 
 def _check_numbers(subject: str, scope: str, numbers: Sequence[int], heads: Mapping[str, int]) -> None:
-    """Hold numbers of heads, one or one a kind, against those that there are of each kind of attention in a scope."""
+    """Raise UserError if numbers of heads, one in all or one for each kind of attention, do not fit a scope."""
     kinds = [kind for kind in SCOPES[scope] if kind in heads]
     if len(numbers) not in (0, 1, len(kinds)):
         several = len(kinds) > 1
         raise UserError(
-            f"{subject}, but {scope} is {len(kinds)} kind{'s' * several} of attention: give one number"
+            f"{subject}, but {scope} has {len(kinds)} kind{'s' * several} of attention: give one number"
             f"{f' or {len(kinds)}' * several}."
         )
     groups = [[kind] for kind in kinds] if len(numbers) > 1 else [kinds]
@@ -158,7 +158,7 @@ def _check_numbers(subject: str, scope: str, numbers: Sequence[int], heads: Mapp
 
 
 def _check_selection(where: str, selection: Mapping[str, Any], there: int, needed: int) -> None:
-    """Hold the numbers of heads to be chosen against all heads, and against what an optimal choice must keep."""
+    """Raise UserError if a number of heads to keep exceeds all heads, or is below what optimal must keep."""
     for key, sweep in (("selection", selection), ("selection.fine_tuned", selection["fine_tuned"])):
         for budget in sweep["budgets"]:
             subject = f"{where}.sweep.{key}.budgets has {budget}"
@@ -174,7 +174,7 @@ def _check_selection(where: str, selection: Mapping[str, Any], there: int, neede
 def _at_least(
     where: str, experiment: Mapping[str, Any], heads: Mapping[str, tuple[int, int]]
 ) -> dict[tuple[str, int], int]:
-    """How many heads must be kept by (attention, layer); what is said of one layer goes before what is said of all."""
+    """Minimum number of heads to keep by (attention, layer); a number for one layer overrides that for all layers."""
     asked: Mapping[str, int] = experiment["selection"]["at_least"]
     least: dict[tuple[str, int], int] = {}
     for key in sorted(asked, key=lambda key: "." in key):

@@ -43,11 +43,11 @@ Language = Annotated[Text, Field(pattern="^[A-Za-z-]+$"), meant("a language such
 class Cleaning(Closed):
     """Limits of the filters, see `heads.corpus.clean`."""
 
-    max_words: Count = required("pairs with more words on a side go")
-    max_length_ratio: Annotated[Number, Field(ge=1)] = required("so do those with so many times more words on one side")
-    min_overlap: Share | None = setting(None, "so do subtitles that are shown together for less of their time")
+    max_words: Count = required("pairs with more words on a side are removed")
+    max_length_ratio: Annotated[Number, Field(ge=1)] = required("so are those whose ratio of words is above this")
+    min_overlap: Share | None = setting(None, "so are subtitles whose relative time overlap is smaller")
     leakage: Annotated[str, one_of("either", "source")] = setting(
-        "either", "pairs with a side that stands in dev or test go, or only those whose source does"
+        "either", "remove pairs with either side in dev or test, or only those with their source there"
     )
 
 
@@ -58,30 +58,30 @@ class _Entry(Closed):
 
     @classmethod
     def check_keys(cls, content: Any, info: ValidationInfo) -> Any:
-        """As of every model; but first whatever makes it doubtful which kind of corpus is meant."""
+        """As in every model, after the errors that leave the kind of corpus unclear."""
         keys, either = keys_of(content), {one.name for kind in KINDS.values() for one in fields(kind)}
         if strange := [key for key in keys if key not in either]:
             raise fault(unknown(strange[0], either))
         if isinstance(content, Mapping) and "kind" not in keys:
             raise fault(" lacks the key kind: add it.")
         if keys and (kind := content["kind"]) not in [*KINDS]:
-            raise fault(f".kind is {kind!r}, which is not a word known here.{nearest(str(kind), KINDS)}")
+            raise fault(f".kind is {kind!r}, which is not a known kind.{nearest(str(kind), KINDS)}")
         return super().check_keys(content, info)
 
     @classmethod
     def about_unknown(cls, key: object) -> str:
-        """Of a key that only another kind of corpus has."""
-        return f".{key} is no setting of this kind of corpus: take it out."
+        """The message about a key that only other kinds of corpora have."""
+        return f".{key} is not a setting of this kind of corpus: take it out."
 
     @property
     def languages(self) -> str:
-        """What messages call the corpus by."""
+        """The languages, by which messages name the corpus, such as en-ru."""
         return "-".join(str(getattr(self, side)) for side in ("source", "target") if hasattr(self, side))
 
 
 @dataclass(frozen=True, slots=True)
 class Pairs(Closed):
-    """How many pairs of each split."""
+    """Number of pairs in each split."""
 
     train: Count = required("to train on, before cleaning")
     dev: Count = required("to tune on")
@@ -90,24 +90,24 @@ class Pairs(Closed):
 
 @dataclass(frozen=True, slots=True)
 class GrammarCorpus(_Entry):
-    """The embedded corpus: how many pairs of each split."""
+    """The embedded corpus, with the number of pairs in each split."""
 
-    kind: Annotated[str, one_of("grammar")] = required("grammar: the embedded one, English to Russian")
+    kind: Annotated[str, one_of("grammar")] = required("grammar: the embedded corpus, English to Russian")
     source: Annotated[str, one_of("en")] = required("the source language")
     target: Annotated[str, one_of("ru")] = required("the target language")
     seed: CountOrZero = required("of the sentences")
-    pairs: Pairs = required("how many pairs of each split")
-    cleaning: Cleaning = required("what is taken out of training")
+    pairs: Pairs = required("number of pairs in each split")
+    cleaning: Cleaning = required("what is removed from training")
 
 
 @dataclass(frozen=True, slots=True)
 class GrammarPairsCorpus(_Entry):
     """Premises and hypotheses of the embedded grammar, nine pairs at a time, see `heads.corpus.grammar.inference`."""
 
-    kind: Annotated[str, one_of("grammar_pairs")] = required("grammar_pairs: of premise and hypothesis, embedded")
+    kind: Annotated[str, one_of("grammar_pairs")] = required("grammar_pairs: embedded pairs of premise and hypothesis")
     source: Annotated[str, one_of("en")] = required("the language of the sentences")
     seed: CountOrZero = required("of the sentences")
-    pairs: Pairs = required("how many pairs of each split, best a multiple of nine")
+    pairs: Pairs = required("number of pairs in each split, best a multiple of nine")
 
 
 Alignments = Mapping[Annotated[str, one_of("dev", "test")], Alignment]
@@ -116,39 +116,39 @@ HeldOut = Annotated[Mapping[Annotated[str, one_of("dev", "test", ROLES)], Count]
 
 @dataclass(frozen=True, slots=True)
 class FilesCorpus(_Entry):
-    """A corpus in files, by split and under `out_of_domain`, where there may be none.
+    """A corpus in files, by split, and optionally an out-of-domain test set.
 
-    `hold_out` has the sizes of what is cut from train: dev and test where they have no parts, and source lines to be
-    parsed for the roles of heads. `trees` is the treebank that heads are measured on, `parser_trees` the one that a
-    parser learns from. `alignment` is of the lines of dev as they are written: all parts in a row, or those held out.
+    `hold_out` has the sizes of what is cut from train: dev and test if they have no parts, and source lines to parse
+    for the roles of heads. `trees` is the treebank that heads are measured on, `parser_trees` the one that a parser is
+    trained on. `alignment` is for the lines of dev as they are written: all parts in order, or the lines held out.
     """
 
-    kind: Annotated[str, one_of("files")] = required("files: text on disk, behind URLs, or of sacrebleu")
+    kind: Annotated[str, one_of("files")] = required("files: text on disk, at URLs, or from sacrebleu")
     source: Language = required("the source language, such as en")
     target: Language = required("the target language")
-    train: Parts = required("parts to train on, one behind the other")
-    cleaning: Cleaning = required("what is taken out of training")
-    folder: Text = setting(".", "where paths begin")
-    dev: Parts = setting((), "to tune on; without any, hold_out says how many")
-    test: Parts = setting((), "to score on; without any, hold_out says how many")
-    out_of_domain: Parts = setting((), "a test set of another domain, for Michel et al.'s Fig 2")
+    train: Parts = required("parts to train on, in order")
+    cleaning: Cleaning = required("what is removed from training")
+    folder: Text = setting(".", "the folder that paths start from")
+    dev: Parts = setting((), "to tune on; without any parts, hold_out says how many pairs")
+    test: Parts = setting((), "to score on; without any parts, hold_out says how many pairs")
+    out_of_domain: Parts = setting((), "an out-of-domain test set, for Michel et al.'s Fig 2")
     hold_out: HeldOut = setting(
-        {}, "pairs cut from training for dev and test, and for roles lines to be parsed where roles.trees names own"
+        {}, "pairs cut from training for dev and test, and lines for roles, to be parsed if roles.trees names own"
     )
-    limit: Count | None = setting(None, "so many training pairs are kept, evenly from all parts")
+    limit: Count | None = setting(None, "at most this many training pairs are kept, evenly from all parts")
     compared_with: Annotated[str, one_of(*PAPER_CORPORA)] = setting(
-        WMT, "the corpus of Voita et al. whose numbers claims are held against: theirs of WMT and OpenSubtitles differ"
+        WMT, "the corpus whose numbers in Voita et al. claims are compared with: those of WMT and OpenSubtitles differ"
     )
-    lowercase: YesNo = setting(False, "true: all of its text is made lower case, that of test sets too")
+    lowercase: YesNo = setting(False, "true: lowercase all text, that of test sets too")
     trees: Treebank | None = setting(
-        None, "parsed source-language sentences, for the roles of heads; or grammar: N, so many of the embedded grammar"
+        None, "parsed source-language sentences, for the roles of heads; or grammar: N, for N of the embedded grammar"
     )
-    parser_trees: File | None = setting(None, "what Stanza learns from, where roles.trees names stanza or own")
-    alignment: Alignments = setting({}, "what an aligner made of the lines of dev, for alignment heads; and of test")
+    parser_trees: File | None = setting(None, "treebank to train Stanza on, if roles.trees names stanza or own")
+    alignment: Alignments = setting({}, "an aligner's output for the lines of dev, for alignment heads; and for test")
 
     @property
     def parts(self) -> dict[str, Sequence[Part]]:
-        """The parts by split, and those under `out_of_domain`."""
+        """The parts of each split and of `out_of_domain`."""
         return {split: getattr(self, split) for split in (*SPLITS, OUT_OF_DOMAIN)}
 
 
@@ -156,32 +156,32 @@ class FilesCorpus(_Entry):
 class ExamplesCorpus(_Entry):
     """Labelled examples in tables, or of the grammar: two sentences and a label, or one sentence and a label.
 
-    `labels` has the label of every word that stands in the column of labels, apart from those of `unlabelled`, whose
-    examples are left out. `hold_out` is as of FilesCorpus.
+    `labels` gives the label for every word in the label column, apart from the words in `unlabelled`, whose examples
+    are left out. `hold_out` is as in FilesCorpus.
     """
 
     kind: Annotated[str, one_of("pairs_of_sentences")] = required("pairs_of_sentences: with a label each, in tables")
     source: Language = required("the language of the sentences")
-    columns: ExampleColumns = required("where the tables have sentences and labels")
-    labels: Labels = required("the labels as a list, or by the words that the tables have in their place")
-    train: ExampleParts = required("tables to train on, one behind the other")
-    cleaning: ExampleCleaning = required("what is taken out of training")
-    folder: Text = setting(".", "where paths begin")
+    columns: ExampleColumns = required("the columns of sentences and labels")
+    labels: Labels = required("the labels as a list, or by the words that stand for them in the tables")
+    train: ExampleParts = required("tables to train on, in order")
+    cleaning: ExampleCleaning = required("what is removed from training")
+    folder: Text = setting(".", "the folder that paths start from")
     unlabelled: tuple[Text, ...] = setting((), "words in place of a label, whose examples are left out everywhere")
-    dev: ExampleParts = setting((), "to tune on; without any, hold_out says how many")
-    test: ExampleParts = setting((), "to score on; without any, hold_out says how many")
-    out_of_domain: ExampleParts = setting((), "a test set of another domain, for Michel et al.'s Fig 2")
+    dev: ExampleParts = setting((), "to tune on; without any parts, hold_out says how many examples")
+    test: ExampleParts = setting((), "to score on; without any parts, hold_out says how many examples")
+    out_of_domain: ExampleParts = setting((), "an out-of-domain test set, for Michel et al.'s Fig 2")
     hold_out: Annotated[Mapping[Annotated[str, one_of("dev", "test")], Count], Field(min_length=1)] = setting(
         {}, "examples cut from training for dev and test"
     )
-    limit: Count | None = setting(None, "so many training examples are kept, evenly from all tables")
+    limit: Count | None = setting(None, "at most this many training examples are kept, evenly from all tables")
     trees: Treebank | None = setting(
-        None, "parsed sentences of the language, for the roles of heads; or grammar: N, so many of the embedded grammar"
+        None, "parsed sentences of the language, for the roles of heads; or grammar: N, for N of the embedded grammar"
     )
 
     @property
     def parts(self) -> dict[str, Sequence[ExamplePart]]:
-        """The tables by split, and those under `out_of_domain`."""
+        """The tables of each split and of `out_of_domain`."""
         return {split: getattr(self, split) for split in (*SPLITS, OUT_OF_DOMAIN)}
 
 

@@ -1,4 +1,4 @@
-"""What one `corpora:` entry of the settings says: whether its keys fit together, its files, what it brings.
+"""One `corpora:` entry of the settings: whether its keys fit together, its files, and what it provides.
 
 The Snakefile imports this module while it is parsed, so nothing heavy may be imported.
 """
@@ -20,20 +20,20 @@ from heads.config.fields import Closed
 from heads.config.messages import validated
 
 GRAMMARS = ("grammar", "grammar_pairs")
-"""Kinds of corpora that are written here, with gold trees."""
+"""Kinds of corpora that the embedded grammar writes, with gold trees."""
 LABELLED = ("pairs_of_sentences", "grammar_pairs")
-"""Kinds of corpora of which a target is a label."""
+"""Kinds of corpora whose targets are labels."""
 
 
 def parse_corpus(entry: Mapping[str, Any]) -> AnyCorpus:
-    """Read one `corpora:` entry. Raises UserError where a key is wrong, or where its keys contradict each other."""
+    """Parse one `corpora:` entry; raise UserError if a key is wrong or keys contradict each other."""
     corpus: AnyCorpus = validated(Corpus, entry, "corpus", folder=str(entry.get("folder", ".")))
     check_corpus(corpus)
     return corpus
 
 
 def check_corpus(corpus: AnyCorpus) -> None:
-    """Raise UserError for keys that need or forbid one another."""
+    """Raise UserError if a key of a corpus lacks another that it needs, or excludes one that is there."""
     if isinstance(corpus, GrammarCorpus | GrammarPairsCorpus):
         return
     pair = corpus.languages
@@ -54,7 +54,7 @@ def check_corpus(corpus: AnyCorpus) -> None:
                 )
     if isinstance(corpus.trees, GrammarTrees) and corpus.source != "en":
         raise UserError(
-            f"The {pair} corpus has trees.grammar, but the grammar writes trees of en alone: "
+            f"The {pair} corpus has trees.grammar, but the grammar writes trees for en only: "
             "name a treebank under trees, or take the key out."
         )
     known: dict[str, str] = {}
@@ -64,7 +64,7 @@ def check_corpus(corpus: AnyCorpus) -> None:
 
 
 def _check_columns(corpus: ExamplesCorpus) -> None:
-    """Raise UserError where some columns have names and some have numbers, or a word is both a label and none."""
+    """Raise UserError if some columns have names and others numbers, or a word is in both labels and unlabelled."""
     columns = corpus.columns
     used = [
         *columns.sentences,
@@ -73,8 +73,8 @@ def _check_columns(corpus: ExamplesCorpus) -> None:
     ]
     if len({isinstance(name, str) for name in used}) > 1:
         raise UserError(
-            f"The {corpus.languages} corpus names some columns and counts others: name all of them where the first "
-            "line of a table has names, else give numbers from 0."
+            f"The {corpus.languages} corpus names some columns and numbers others: name all of them if the first line "
+            "of a table has names, else give numbers from 0."
         )
     if both := {*corpus.labels} & {*corpus.unlabelled}:
         raise UserError(
@@ -88,7 +88,7 @@ def files_of(corpus: AnyCorpus) -> Iterator[FileSpec]:
 
 
 def files_by_key(setting: Any, key: str = "") -> Iterator[tuple[str, FileSpec]]:
-    """Every file of `files_of` with the path of its key, such as `train.0.source`; of a part of a corpus as well."""
+    """Every file of a corpus, or of a part of one, with the path of its key, such as `train.0.source`."""
     if isinstance(setting, FileSpec):
         yield key, setting
         return
@@ -107,45 +107,45 @@ def files_by_key(setting: Any, key: str = "") -> Iterator[tuple[str, FileSpec]]:
 
 
 def has_gold(entry: Mapping[str, Any]) -> bool:
-    """Whether a corpus brings trees: a grammar's own, or a treebank."""
+    """Whether a corpus has gold trees: those of the grammar, or a treebank."""
     return entry["kind"] in GRAMMARS or "trees" in entry
 
 
 def task_of(entry: Mapping[str, Any]) -> str:
-    """What models are trained for on a corpus."""
+    """The task that models are trained for on a corpus: translation or classification."""
     return CLASSIFICATION if entry["kind"] in LABELLED else TRANSLATION
 
 
 def has_alignment(entry: Mapping[str, Any], split: str = "dev") -> bool:
-    """Whether a corpus brings a word alignment of a split: the grammar's own, or an aligner's."""
+    """Whether a corpus has a word alignment of a split: that of the grammar, or an aligner's."""
     return entry["kind"] == "grammar" or split in entry.get("alignment", {})
 
 
 def compared_flags(entries: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """The flag that names experiments, by the entries of their corpora, whose numbers are not compared with WMT's."""
+    """The flag for experiments that are compared with another corpus than WMT, from the entries of their corpora."""
     found = {experiment: entry.get("compared_with", WMT) for experiment, entry in entries.items()}
     others = [f"{experiment}={corpus}" for experiment, corpus in found.items() if corpus != WMT]
     return ["--compared-with", *others] if others else []
 
 
 def downloads_of(entry: Mapping[str, Any]) -> list[str]:
-    """The distinct URLs of an entry in their order, for the `download` rule."""
+    """The distinct URLs of an entry in order, for the `download` rule."""
     raw = [part.source for part in distilled_of(entry).values() if part.source]
     return list(dict.fromkeys(file.url for file in [*files_of(parse_corpus(entry)), *raw] if file.url))
 
 
 def distilled_of(entry: Mapping[str, Any]) -> dict[str, Distilled]:
-    """The distilled parts of an entry by what their files are called."""
+    """The distilled parts of an entry by the name of their files."""
     corpus = parse_corpus(entry)
     parts = chain.from_iterable(corpus.parts.values()) if isinstance(corpus, FilesCorpus) else ()
     return {part.name: part for part in parts if isinstance(part, Distilled)}
 
 
 def checksums_of(entry: Mapping[str, Any]) -> dict[str, str]:
-    """The SHA-256 of those URLs of an entry that have one."""
+    """The SHA-256 of each URL of an entry, if it is given."""
     return {file.url: file.sha256 for file in files_of(parse_corpus(entry)) if file.url and file.sha256}
 
 
 def local_files_of(entry: Mapping[str, Any]) -> list[Path]:
-    """The distinct local files of an entry in their order, for a rule's input."""
+    """The distinct local files of an entry in order, for a rule's input."""
     return list(dict.fromkeys(file.path for file in files_of(parse_corpus(entry)) if file.path))

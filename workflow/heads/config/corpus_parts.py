@@ -1,4 +1,4 @@
-"""The files of a corpus and the shapes of its parts, as keys with types and descriptions. Light, for the Snakefile."""
+"""Settings of the files and parts of a corpus, with types and descriptions. Imported by the Snakefile, so light."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ READABLE_LENGTH = 80
 
 
 def download_name(url: str) -> str:
-    """A file name for a URL: its readable end, with the file's ending, behind a short hash of all of it."""
+    """A file name for a URL: a short hash of the URL, then its readable end with the file extension."""
     parts = urlsplit(url)
     readable = re.sub(r"[^A-Za-z0-9._-]+", "-", f"{parts.netloc}{parts.path}").strip("-.")
     return f"{hashlib.sha256(url.encode()).hexdigest()[:10]}-{readable[-READABLE_LENGTH:]}"
@@ -39,33 +39,33 @@ def _of_the_web(url: str) -> str:
 
 def _checksum(sha256: str) -> str | None:
     if sha256 != "unknown" and not re.fullmatch("[0-9a-f]{64}", sha256):
-        raise fault(f": {sha256!r} is not 64 small hexadecimal digits: correct it or write unknown.")
+        raise fault(f": {sha256!r} is not 64 lowercase hexadecimal digits: correct it or write unknown.")
     return None if sha256 == "unknown" else sha256
 
 
 @dataclass(frozen=True, slots=True)
 class FileSpec(Closed):
-    """One file: a local `path` or a `url` (exactly one is set), perhaps a `member` of that archive."""
+    """One file: a local `path` or a `url` (exactly one is set), optionally a `member` of that archive."""
 
-    path: Annotated[Path, AfterValidator(_in_folder)] | None = setting(None, "from the corpus's folder")
+    path: Annotated[Path, AfterValidator(_in_folder)] | None = setting(None, "relative to the corpus's folder")
     url: Annotated[Text, AfterValidator(_of_the_web)] | None = setting(
         None, "an address that begins with http:// or https://"
     )
-    member: Text | None = setting(None, "the file of this name in an archive")
+    member: Text | None = setting(None, "name of the file inside an archive")
     sha256: Annotated[Text, AfterValidator(_checksum)] | None = setting(
-        None, "64 hexadecimal digits that the file is held against, or unknown"
+        None, "the file's checksum, 64 hexadecimal digits, or unknown"
     )
 
     @classmethod
     def check_keys(cls, content: Any, info: ValidationInfo) -> Any:
-        """As of every model; besides, one of `path` and `url` must be there and not both."""
+        """As in every model; in addition, exactly one of `path` and `url` must be set."""
         super(FileSpec, cls).check_keys(content, info)
         if isinstance(content, Mapping) and ("path" in content) == ("url" in content):
             raise fault(" needs one of the keys path and url, not both.")
         return content
 
     def on_disk(self, downloads: Path) -> Path:
-        """Where the file lies: itself, or its download."""
+        """The path of the file, or of its download."""
         return self.path if self.path is not None else downloads / download_name(self.url or "")
 
     def __str__(self) -> str:
@@ -82,10 +82,10 @@ File = Annotated[FileSpec, BeforeValidator(_as_file, json_schema_input_type=Text
 
 @dataclass(frozen=True, slots=True)
 class WordAlignment(Closed):
-    """What an aligner made of dev or test of a corpus, line by line; a path alone is that of `links`."""
+    """An aligner's output for dev or test of a corpus, line by line; a path alone means `links`."""
 
-    links: File = required("links in Pharaoh format, 0-0 1-2, source word before target word; a line a pair")
-    source: File | None = setting(None, "the source text with blanks between words; without it, the corpus's own text")
+    links: File = required("links in Pharaoh format, 0-0 1-2, source word before target word; one line per pair")
+    source: File | None = setting(None, "the source text with spaces between words; without it, the corpus's own text")
     target: File | None = setting(None, "the target text likewise")
 
 
@@ -94,7 +94,7 @@ def _as_alignment(value: Any) -> Any:
 
 
 def keys_of(value: Any) -> Any:
-    """The keys of a mapping, to recognise its shape by; nothing else has any."""
+    """The keys of a mapping, which show its shape; empty for anything else."""
     return value if isinstance(value, Mapping) else ()
 
 
@@ -105,9 +105,9 @@ Alignment = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class OpusOverlap(Closed):
-    """Time overlaps as OPUS gives them: the alignment XML, and the `.ids` file with the link of each line."""
+    """Time overlaps in OPUS's format: the alignment XML, and the `.ids` file with the link of each line."""
 
-    links: File = required("the alignment, XML")
+    links: File = required("the alignment XML")
     ids: File = required("the link of each line")
 
 
@@ -119,29 +119,29 @@ Overlap = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class TwoFiles(Closed):
-    """A part kept as two aligned files. `overlap` is OPUS's, or a file with one number a line."""
+    """A part in two parallel files. `overlap` is OPUS's, or a file with one number per line."""
 
-    source: File = required("the source side, a sentence a line")
+    source: File = required("the source side, a sentence per line")
     target: File = required("the target side, line by line")
-    overlap: Overlap | None = setting(None, "relative time overlaps: one a line, or links and ids of OPUS")
+    overlap: Overlap | None = setting(None, "relative time overlaps: one per line, or links and ids of OPUS")
     tagged: YesNo = setting(
-        False, "true: talks of IWSLT; of <seg>...</seg> the inside counts, other lines that begin with a tag go"
+        False, "true: talks of IWSLT; read what is inside <seg>...</seg>, skip other lines that begin with a tag"
     )
 
 
 @dataclass(frozen=True, slots=True)
 class Columns(Closed):
-    """A part kept as one file, a pair a line, cut at `separator`; columns count from 0."""
+    """A part in one file with a pair per line, split at `separator`; columns are counted from 0."""
 
-    columns: File = required("a file with a pair a line")
-    separator: Annotated[Text, Field(min_length=1)] = required("what stands between two columns")
+    columns: File = required("a file with a pair per line")
+    separator: Annotated[Text, Field(min_length=1)] = required("the text between two columns")
     source_column: CountOrZero = required("counted from 0")
     target_column: CountOrZero = required("counted from 0")
 
 
 @dataclass(frozen=True, slots=True)
 class TestSet(Closed):
-    """A part that is a test set of sacrebleu, such as wmt14."""
+    """A part that is a sacrebleu test set, such as wmt14."""
 
     sacrebleu: Text = required("a test set of `sacrebleu --list`, such as wmt14/full")
 
@@ -151,18 +151,18 @@ def _as_number(value: Any) -> Any:
 
 
 Told = Annotated[Count, BeforeValidator(_as_number, json_schema_input_type=Count)]
-"""A number that may be given as text, as inside the braces of --config all is."""
+"""A number that may be given as text, since all values inside the braces of --config are text."""
 
 
 @dataclass(frozen=True, slots=True)
 class GrammarTrees(Closed):
-    """Sentences of the embedded grammar with their trees, in place of a treebank of an English source."""
+    """Sentences of the embedded grammar with their trees, in place of a treebank for an English source."""
 
-    grammar: Told = required("how many distinct English sentences; the first are the same at every number")
+    grammar: Told = required("number of distinct English sentences; a larger number begins with the same ones")
 
     @classmethod
     def about_unknown(cls, key: object) -> str:
-        """Of a key of a file: what is laid over this mapping is added to it."""
+        """The message about a key of a file, which settings laid over this mapping may have added."""
         return f".{key} does not go with grammar: keep one of the two, or give a file's path alone."
 
 
@@ -171,32 +171,32 @@ Treebank = Annotated[
     Discriminator(lambda value: "<grammar>" if "grammar" in keys_of(value) else "<file>"),
 ]
 DISTILLED = Path("results", "distilled")
-"""Where the text of distilled parts is made."""
+"""The folder where the text of distilled parts is written."""
 
 
 @dataclass(frozen=True, slots=True)
 class Distilled(Closed):
-    """A part whose target a model has translated (sequence-level knowledge distillation, Kim and Rush 2016).
+    """A part whose targets are a model's translations (sequence-level knowledge distillation, Kim and Rush 2016).
 
-    Its source sentences are those of a file, or of the documentation of the Python packages that are installed.
+    Its source sentences come from a file, or from the documentation of the installed Python packages.
     """
 
     distilled_by: Text = required("the model that translates: a folder, or a name such as firefox/en-pt")
     sentences: Told = required("how many are translated, drawn from all that are clean and distinct")
-    after: CountOrZero = setting(0, "how many are passed over first, so that several parts share none")
+    after: CountOrZero = setting(0, "how many are skipped first, so that several parts have none in common")
     source: File | None = setting(
-        None, "a file with a sentence a line; without it, the documentation of installed Python packages"
+        None, "a file with a sentence per line; without it, the documentation of installed Python packages"
     )
 
     @property
     def name(self) -> str:
-        """What its files are called by: the model, and a short hash of all that they hang on."""
+        """The name of its files: the model, and a short hash of all that they depend on."""
         content = f"{self.distilled_by} {self.sentences} {self.after} {self.source or ''}"
         return f"{slug(self.distilled_by)}-{hashlib.sha256(content.encode()).hexdigest()[:10]}"
 
     @property
     def files(self) -> TwoFiles:
-        """The text that is made of it."""
+        """The two files that the translated text is written to."""
         source, target = (FileSpec(path=DISTILLED / f"{self.name}.{side}.txt") for side in SIDES)
         return TwoFiles(source=source, target=target)
 

@@ -1,4 +1,4 @@
-"""Text that models of others translate, for all corpora together: the rules ask here for models, files and flags."""
+"""Text that pretrained models translate, for all corpora: the models, files and flags that the rules need."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from heads.formats.registry import format_of
 
 
 class Distillations:
-    """The distilled parts of some corpora by the name of their files, and their models by the name of a folder."""
+    """The distilled parts of corpora by the name of their files, and their models by the name of a folder."""
 
     def __init__(self, corpora: Mapping[str, Mapping[str, Any]]) -> None:
         """corpora: entries by name.
 
-        Raises UserError for two models whose folders would have one name, and for a test set as `writer_of_test` does.
+        Raises UserError if two models would have the same folder, and for a test set as `writer_of_test` does.
         """
         self.writers = {corpus: writer_of_test(corpus, entry) for corpus, entry in corpora.items()}
         self.parts = {name: part for entry in corpora.values() for name, part in distilled_of(entry).items()}
@@ -30,13 +30,13 @@ class Distillations:
             other = self.models.setdefault(slug(part.distilled_by), part.distilled_by)
             if other != part.distilled_by:
                 raise UserError(
-                    f"distilled_by: {other} and {part.distilled_by} would lie in one folder: rename one of the two."
+                    f"distilled_by: {other} and {part.distilled_by} would share a folder: rename one of the two."
                 )
 
     def files_of_model(self, model: str) -> list[str]:
-        """The files that a model is taken from, by the name of its folder below results/models.
+        """The files that a model is imported from, by the name of its folder in results/models.
 
-        Raises UserError where there is no such model.
+        Raises UserError if there is no such model.
         """
         try:
             found, folder = format_of(self.models[model])
@@ -49,20 +49,20 @@ class Distillations:
         return f"results/models/{slug(self.parts[part].distilled_by)}"
 
     def text_of(self, part: str) -> list[str]:
-        """The file of the sentences that are translated, itself or its download; none of documentation."""
+        """The file of the sentences to translate, local or downloaded; empty if they are documentation."""
         source = self.parts[part].source
         return [] if source is None else [str(source.on_disk(Path("results/downloads")))]
 
     def flags_of(self, part: str) -> list[str]:
-        """The same as flags of the command."""
+        """The flags that name the text to translate; empty if it is documentation."""
         source = self.parts[part].source
         member = ["--member", source.member] if source and source.member else []
         return [word for path in self.text_of(part) for word in ("--text", path)] + member
 
     def against_flags(self, experiment: Mapping[str, Any]) -> list[str]:
-        """The flag for the command that scores a resolved experiment which model wrote the targets of test.
+        """The flag that says, when a resolved experiment is scored, which model wrote the targets of test.
 
-        Nothing for references, so that what was scored before is not scored again.
+        Empty for references, so that existing scores are not made again.
         """
         writer = self.writers[experiment["corpus"]]
         own = writer == experiment["baseline"]["pretrained"]
@@ -70,9 +70,9 @@ class Distillations:
 
 
 def writer_of_test(corpus: str, entry: Mapping[str, Any]) -> str:
-    """The model that wrote the targets of a test set, which may be cut from train; "" where people did.
+    """The model that wrote the targets of a test set, which may be cut from train; "" if people did.
 
-    Raises UserError where there are several writers: a score would be against all of them at once.
+    Raises UserError if there are several writers, since a score would be against all of them at once.
     """
     content = parse_corpus(entry)
     if not isinstance(content, FilesCorpus):
@@ -81,7 +81,8 @@ def writer_of_test(corpus: str, entry: Mapping[str, Any]) -> str:
     first, *others = dict.fromkeys(part.distilled_by if isinstance(part, Distilled) else "" for part in parts)
     if others:
         raise UserError(
-            f"corpora.{corpus}.test has targets by several writers, so that a score would be neither quality nor "
-            "fidelity: name parts there that are all distilled_by one model, or none (else it is cut from train)."
+            f"corpora.{corpus}.test has targets by several writers, so a score would measure neither quality nor "
+            "fidelity: name parts there that are all distilled_by one model, or none of them (without any, test is cut "
+            "from train)."
         )
     return first

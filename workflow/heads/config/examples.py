@@ -1,4 +1,4 @@
-"""The tables of a corpus of labelled examples, as keys with types and descriptions. Light, for the Snakefile."""
+"""Settings of the tables of labelled examples, with types and descriptions. Imported by the Snakefile, so light."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from heads.config.fields import Closed, Count, CountOrZero, Name, Text, YesNo, m
 from heads.config.messages import fault
 
 ColumnName = Annotated[
-    CountOrZero | Text, meant("a column's name in the first line, or its number from 0 where no line names columns")
+    CountOrZero | Text, meant("a column's name in the first line, or its number from 0 if the first line has no names")
 ]
 
 
 @dataclass(frozen=True, slots=True)
 class ExampleColumns(Closed):
-    """Where a table has its sentences and labels: names, or numbers in a table whose first line is an example."""
+    """The columns of sentences and labels: names, or numbers in a table whose first line is an example."""
 
-    premise: ColumnName = required("of the first sentence, or of the only one")
-    label: ColumnName = required("of the label")
-    hypothesis: ColumnName | None = setting(None, "of the second sentence; left out where there is one alone")
+    premise: ColumnName = required("column of the first or only sentence")
+    label: ColumnName = required("column of the label")
+    hypothesis: ColumnName | None = setting(None, "column of the second sentence; left out if there is only one")
 
     @property
     def sentences(self) -> tuple[int | str, ...]:
-        """Those of the sentences, in their order."""
+        """The columns of the sentences, in order."""
         return (self.premise,) if self.hypothesis is None else (self.premise, self.hypothesis)
 
     @property
@@ -38,29 +38,29 @@ class ExampleColumns(Closed):
 
 @dataclass(frozen=True, slots=True)
 class Table(Closed):
-    """A part kept as one file, an example a line, its columns divided by tabs and never quoted."""
+    """A part in one file with an example per line, its columns separated by tabs and never quoted."""
 
-    table: File = required("a file with an example a line")
-    only: Mapping[Text, Text] = setting({}, "of its lines those that have these words in the columns of these names")
-    ragged: YesNo = setting(False, "true: lines may end before their last columns, if none of those is read")
+    table: File = required("a file with an example per line")
+    only: Mapping[Text, Text] = setting({}, "use only lines that have these words in the columns of these names")
+    ragged: YesNo = setting(False, "true: lines may lack their last columns, if none of those is read")
 
 
 @dataclass(frozen=True, slots=True)
 class GrammarExamples(Closed):
-    """A part that the embedded grammar writes: premises and hypotheses, see `heads.corpus.grammar.inference`."""
+    """A part written by the embedded grammar: premises and hypotheses, see `heads.corpus.grammar.inference`."""
 
-    grammar: Told = required("how many pairs, best a multiple of nine; the first are the same at every number")
+    grammar: Told = required("number of pairs, best a multiple of nine; a larger number begins with the same pairs")
 
 
 @dataclass(frozen=True, slots=True)
 class ExampleCleaning(Closed):
     """Limits of the filters, see `heads.corpus.examples`."""
 
-    max_words: Count = required("examples with more words in a sentence go")
+    max_words: Count = required("examples with more words in a sentence are removed")
 
 
 def _by_word(value: Any) -> Any:
-    """A list stands for words that are labels themselves; YAML reads 0 as a number, a table has it as text."""
+    """A list of labels as a mapping of each to itself, and numbers as text: YAML reads 0 as a number, tables do not."""
     if isinstance(value, list | tuple):
         return {_text(word): _text(word) for word in value}
     if isinstance(value, Mapping):
@@ -83,7 +83,7 @@ Labels = Annotated[
     BeforeValidator(_by_word, json_schema_input_type=tuple[Name | int, ...] | Mapping[str, Name]),
     AfterValidator(_several),
 ]
-"""The label of each word that stands in a table in its place."""
+"""The label that each word in the label column of a table stands for."""
 ExamplePart = Annotated[
     Annotated[GrammarExamples, Tag("<grammar>")] | Annotated[Table, Tag("<table>")],
     Discriminator(lambda value: "<grammar>" if "grammar" in keys_of(value) else "<table>"),

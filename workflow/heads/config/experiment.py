@@ -1,4 +1,4 @@
-"""One experiment and the whole of config.yaml, as models: what may be said, and what stands where nothing is said."""
+"""The models of one experiment and of the whole of config.yaml: which settings there are, and their defaults."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ Scope = Annotated[str, one_of(*SCOPES)]
 Seed = Annotated[Integer, Field(ge=0, le=2**31 - 1)]
 Lambda = Annotated[Number, Field(ge=0, le=1_000_000_000)]
 SHARE = "(100|[1-9][0-9]?([.][0-9]+)?|0[.][0-9]*[1-9][0-9]*)%"
-"""Above 0 % and at most 100 %, so that 1 is always one head and never all of them."""
-# One number as text too: what Snakemake's --config says inside of a mapping is all text.
+"""Above 0 % and at most 100 %, with the sign, so that 1 is always one head and never all of them."""
+# A number may be text too, since all values inside a mapping of Snakemake's --config are text.
 Budget = Annotated[
     CountOrZero | Annotated[str, Field(pattern=f"^((0|[1-9][0-9]*)((-(0|[1-9][0-9]*)){{2}})?|{SHARE})$")],
     meant('a number of heads such as 12, a share of them such as 25%, or three numbers as text such as "4-6-8"'),
@@ -78,7 +78,7 @@ LAMBDAS = (0.0003, 0.001, 0.002, 0.003, 0.005, 0.01, 0.02)
 
 @dataclass(frozen=True, slots=True)
 class FineTunedSettings(Closed):
-    """Which chosen heads are also trained on."""
+    """Which choices of heads are also fine-tuned."""
 
     methods: Annotated[tuple[Annotated[str, one_of(*BY_GATES, *MEASURED_IN)], ...], EachOnce()] = setting(
         (
@@ -95,14 +95,14 @@ class FineTunedSettings(Closed):
             "random",
             "reversed",
         ),
-        "gates that are driven to a number, dsp (see gates.subset), or as in sweep.selection",
+        "gates driven to a number of heads, dsp (see gates.subset), or as in sweep.selection",
     )
-    budgets: Budgets = setting(("25%", "50%", "75%"), "heads kept, of all, as above")
+    budgets: Budgets = setting(("25%", "50%", "75%"), "heads to keep, of all, as above")
 
 
 @dataclass(frozen=True, slots=True)
 class ChoiceSettings(Closed):
-    """Which ways to choose heads are compared at which numbers of heads."""
+    """Which methods of choosing heads are compared, and at which numbers of heads."""
 
     methods: Annotated[tuple[Annotated[str, one_of(*MEASURED_IN)], ...], EachOnce()] = setting(
         (
@@ -123,25 +123,25 @@ class ChoiceSettings(Closed):
         ),
         "Importance of Michel et al. 2019 by sentence (example, as in the paper), token, batch or signed, and each "
         "divided by the norm of its layer; BLEU lost when masked alone; confidence; LRP by absolute shares of its "
-        "first rule; causal: how far open causal gates stay; optimal: most importance that a number of heads allows; "
-        "random; reversed: example_layer turned round.",
+        "first rule; causal: how far causal gates stay open; optimal: most importance that a number of heads allows; "
+        "random; reversed: the reverse of example_layer.",
     )
     budgets: Budgets = setting(
         ("25%", "50%", "60%", "75%", "90%"),
-        "Heads kept, of all: numbers such as 12, or shares, which are rounded, and raised to what optimal must keep "
-        "where that is compared; OURS.",
+        "Heads to keep, of all: numbers such as 12, or shares, which are rounded, and raised to what optimal must keep "
+        "if that is compared; OURS.",
     )
     draws: Count = setting(5, "of random")
     fine_tuned: FineTunedSettings = section_of(
         FineTunedSettings,
-        "Also cut out of the baseline, which is trained on for as long as gates are, whatever chose the heads: gates "
-        "that are driven to a number, and dsp, choose in a training of their own first.",
+        "For these, the baseline is also cut down to the chosen heads and fine-tuned for as long as gates are. Gates "
+        "driven to a number, and dsp, first choose the heads in a training of their own.",
     )
 
 
 @dataclass(frozen=True, slots=True)
 class SweepSettings(Closed):
-    """Of what there are several: seeds, lambdas, numbers of heads, ways to choose them."""
+    """What is swept: seeds, lambdas, numbers of heads and methods of choosing them."""
 
     seeds: Annotated[tuple[Seed, ...], Field(min_length=1), EachOnce()] = setting(
         (1,), "a whole set of models for each"
@@ -151,74 +151,74 @@ class SweepSettings(Closed):
         "Nats per target token per head: loss = mean token cross-entropy + lambda * sum over heads of P(open). The "
         "released code averages over attention modules instead: its coefficient c is our c / 6 (encoder) or c / 18 "
         "(all), so its placeholder 0.1 is 0.0167 or 0.0056. The lambdas of the paper were never published. A control "
-        "with lambda 0 is always made.",
+        "with lambda 0 is always trained.",
     )
     budgets: Mapping[Scope, tuple[Budget, ...]] = setting(
         {"all": ("25%", "50%", "75%")},
-        'How many heads to keep: 12 of the scope, 25% of it, rounded, to one head at least, or "4-6-8" of encoder '
+        'How many heads to keep: 12 of the scope, 25% of it (rounded, at least one head), or "4-6-8" of encoder '
         "self-, decoder self- and cross-attention. "
-        "Lambda is then driven until the gates expect so many open; at the end the likeliest stay, exactly so many. "
-        "OURS: those that other methods are fine-tuned at.",
+        "Lambda is driven until the expected number of open heads is this; at the end, exactly this many stay, the "
+        "likeliest to be open. OURS: the numbers at which other methods are fine-tuned.",
     )
     selection: ChoiceSettings = section_of(
         ChoiceSettings,
-        "Ways to choose heads that are compared at equal numbers of heads. All are scored masked, without any update.",
+        "Methods of choosing heads, compared at equal numbers of heads. All are scored by masking, without any update.",
     )
     scratch_scopes: Annotated[tuple[Scope, ...], EachOnce()] = setting(
-        ("all",), "the paper retrains from scratch what pruning all attention left (Table 2)"
+        ("all",), "the paper retrains from scratch the heads that pruning all attention left (Table 2)"
     )
     scratch_lambdas: Mapping[Scope, tuple[Lambda, ...]] = setting(
-        {}, "OURS: of a scope that stands here only what these of its lambdas left; each costs as much as the baseline"
+        {}, "OURS: for a scope named here, only the heads that these lambdas left; each costs as much as the baseline"
     )
     penalty_scratch_scopes: Annotated[tuple[Scope, ...], EachOnce()] = setting(
         (),
-        "Scopes whose lambdas are also trained with gates and penalty from a fresh initialisation on, for as long as "
+        "Scopes whose lambdas are also trained with gates and penalty from a fresh initialisation, for as long as "
         "scratch models: 0.2 to 0.6 BLEU worse in the authors' preliminary runs (footnote 8) [second-hand].",
     )
     trained_on_scopes: Annotated[tuple[Annotated[str, one_of(CHOICE_SCOPE)], ...], EachOnce()] = setting(
         (),
-        "Scopes of which the heads that each lambda left are also cut out of the baseline and trained on (selected): "
-        "the pruned side of Table 2 where fine-tuning with gates has not ended. Only all.",
+        "Scopes where the baseline is also cut down to the heads that each lambda left, and fine-tuned (selected): the "
+        "pruned side of Table 2 if fine-tuning with gates has not converged. Only all.",
     )
 
 
 @dataclass(frozen=True, slots=True)
 class Experiment(Closed):
-    """All settings of an experiment; as `defaults`, or as the changes of one."""
+    """All settings of an experiment, as `defaults` or as the changes of one experiment."""
 
     corpus: Text = setting("demo", "which of corpora")
     bpe: BpeSettings = section_of(BpeSettings, "the vocabularies, byte-pair encoding")
     model: ModelSettings = section_of(ModelSettings, "Transformer-base [second-hand]")
-    training: TrainingSettings = section_of(TrainingSettings, "what all trainings have in common")
+    training: TrainingSettings = section_of(TrainingSettings, "shared by all trainings")
     baseline: BaselineSettings = section_of(BaselineSettings, "the unpruned model")
     gates: GatesSettings = section_of(GatesSettings, "the fine-tuning with gates, which starts from the baseline")
     scratch: ScratchSettings = section_of(ScratchSettings, "the heads that gates left, trained from scratch")
     selected: SelectedSettings = section_of(
-        SelectedSettings, "OURS: chosen heads cut out of the baseline, which is trained on"
+        SelectedSettings, "OURS: the baseline cut down to chosen heads and fine-tuned"
     )
     translate: TranslateSettings = section_of(
         TranslateSettings,
         "OURS: without the beam_spread 3 of the released code [repo], which drops poor hypotheses",
     )
-    confidence: ConfidenceSettings = section_of(ConfidenceSettings, "how sure each head is of its largest weight")
+    confidence: ConfidenceSettings = section_of(ConfidenceSettings, "mean maximum attention weight of each head")
     lrp: LrpSettings = section_of(LrpSettings, "layer-wise relevance propagation")
     roles: RolesSettings = section_of(
         RolesSettings,
-        "A head holds a role where the accuracy reaches the threshold, as in the paper, and, OURS, the interval "
-        "supports it: the lower end of accuracy minus threshold is not below zero (the baseline is drawn along). "
-        "Both verdicts are written. Positional heads are measured on subwords, the paper's tokens, which decides, and "
-        "on words beside it, to be read.",
+        "A head has a role if its accuracy reaches the threshold, as in the paper, and, OURS, if the interval "
+        "supports it: the lower end of accuracy minus threshold is not below zero (the baseline is resampled with it). "
+        "Both verdicts are written. Positional heads are measured on subwords, the paper's tokens, which decide, and "
+        "also on words, for information.",
     )
     alignment_heads: AlignmentHeadsSettings = section_of(
         AlignmentHeadsSettings,
-        "Alignment error rate (Och and Ney 2003) of cross-attention heads, where the corpus has a word alignment of "
-        "dev: the grammar's own, or one given under alignment in the corpus",
+        "Alignment error rate (Och and Ney 2003) of cross-attention heads, if the corpus has a word alignment of dev: "
+        "the grammar's own, or one given under alignment in the corpus",
     )
     maps: MapsSettings = section_of(MapsSettings, "sentences whose attention maps are kept")
     speed: SpeedSettings = section_of(SpeedSettings, "Michel et al., Table 4; one job times all models in turn")
     importance: ImportanceSettings = section_of(
         ImportanceSettings,
-        "Michel et al., sec. 4.1; on dev, as the paper takes text that it is not scored on [second-hand]",
+        "Michel et al., sec. 4.1; on dev, since the paper uses text that it does not score on [second-hand]",
     )
     causal: CausalSettings = section_of(
         CausalSettings,
@@ -228,28 +228,28 @@ class Experiment(Closed):
     masking_curve: MaskingCurveSettings = section_of(MaskingCurveSettings, "Michel et al., Figs 3 and 4")
     checkpoints: CheckpointsSettings = section_of(CheckpointsSettings, "Michel et al., Fig 5, at baseline.keep_at")
     parser: ParserSettings = section_of(
-        ParserSettings, "Stanza, offline; held against gold trees: snakemake results/EXPERIMENT/parser/scores.tsv"
+        ParserSettings, "Stanza, offline; its scores on gold trees: snakemake results/EXPERIMENT/parser/scores.tsv"
     )
     selection: SelectionSettings = section_of(
-        SelectionSettings, "heads chosen by other means than gates; which of them stands under sweep"
+        SelectionSettings, "heads chosen by other means than gates; the methods are under sweep"
     )
-    sweep: SweepSettings = section_of(SweepSettings, "of what there are several models")
+    sweep: SweepSettings = section_of(SweepSettings, "what differs between the models of an experiment")
 
 
 @dataclass(frozen=True, slots=True)
 class Changes(Experiment):
     """One experiment of config.yaml: what differs from `defaults`, or from the experiment that `like` names."""
 
-    like: Name | None = setting(None, "another experiment, whose changes stand where this one says nothing")
+    like: Name | None = setting(None, "another experiment, whose changes apply unless this one overrides them")
 
 
 @dataclass(frozen=True, slots=True)
 class Config(Closed):
-    """The whole of config.yaml, or of what is laid over it."""
+    """The whole of config.yaml, including any files laid over it."""
 
     run: Annotated[tuple[Text, ...], Field(min_length=1), EachOnce()] = required(
         "experiments whose tables and figures the default target makes"
     )
-    corpora: Mapping[Name, Corpus] = required("parallel texts by name")
-    defaults: Experiment = required("what every experiment has that does not say otherwise: the paper's values")
+    corpora: Mapping[Name, Corpus] = required("corpora by name")
+    defaults: Experiment = required("settings of every experiment that does not change them: the paper's values")
     experiments: Mapping[Name, Changes | None] = required("experiments by name: what differs from defaults")

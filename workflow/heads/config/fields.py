@@ -1,7 +1,7 @@
-"""What models of settings are made of: a setting with its default and description, closed models, types with bounds.
+"""Building blocks of the settings models: settings with defaults and descriptions, closed models, bounded types.
 
-The models are plain dataclasses, so that code and tests make them as any others; pydantic reads their types when
-settings are checked, and makes the JSON schema of them.
+The models are plain dataclasses, so that code and tests create them like any others; pydantic reads their types to
+check settings and to make the JSON schema.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from heads.config.messages import fault, unknown
 
 
 def setting(default: Any, description: str) -> Any:
-    """One setting: its default, and what config.yaml and an editor say about it."""
+    """A setting with its default and the description that config.yaml and editors show."""
     if isinstance(default, Mapping):
         shown = {"description": description, "json_schema_extra": {"default": dict(default)}}
         return field(default_factory=lambda: copy(default), metadata=shown)
@@ -31,14 +31,14 @@ def required(description: str) -> Any:
 
 
 def section_of(kind: Callable[[], Any], description: str) -> Any:
-    """A setting that is a section, with the defaults of its model."""
+    """A setting that is a section of its own, with the defaults of its model."""
     return field(default_factory=kind, metadata={"description": description})
 
 
 class Closed:
-    """A model that knows its keys: any other is an error, and so is one that has no value.
+    """A settings model that rejects unknown keys and keys without a value.
 
-    When it is read with whole=True, as `defaults` are, a key that is missing is an error even where it has a default.
+    If it is read with whole=True, as `defaults` are, a missing key is an error even if it has a default.
     """
 
     __slots__ = ()
@@ -47,13 +47,13 @@ class Closed:
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         fields_only: dict[str, Any] = {**handler.resolve_ref_schema(handler(source))}
-        # The name goes with the check: pydantic reads a model that is met a second time by its name.
+        # The name moves to the check: pydantic looks up a model that it meets a second time by its name.
         name = fields_only.pop("ref")
         return core_schema.with_info_before_validator_function(cls.check_keys, cast(CoreSchema, fields_only), ref=name)
 
     @classmethod
     def check_keys(cls, content: Any, info: ValidationInfo) -> Any:
-        """`content` as it is. Raises pydantic's error where a mapping has not the keys of the model."""
+        """`content` unchanged; raise pydantic's error if a mapping does not have the keys of the model."""
         if not isinstance(content, Mapping):
             return content
         known = {one.name: one for one in fields(cls)}  # type: ignore[arg-type]
@@ -71,23 +71,23 @@ class Closed:
 
     @classmethod
     def about_unknown(cls, key: object) -> str:
-        """What to say of a key that is not of this model."""
+        """The message about a key that this model does not have."""
         return unknown(key, [one.name for one in fields(cls)])  # type: ignore[arg-type]
 
 
 def one_of(*words: str) -> GetPydanticSchema:
-    """A mark on a text: one of these words."""
+    """Annotation of a string: it must be one of these words."""
     schema = core_schema.custom_error_schema(
         core_schema.literal_schema(list(words)),
         custom_error_type="word",
-        custom_error_message="not a word known here",
+        custom_error_message="not a known value here",
         custom_error_context={"known": " ".join(words)},
     )
     return GetPydanticSchema(lambda _source, _handler: schema)
 
 
 def meant(meaning: str) -> GetPydanticSchema:
-    """A mark on a type: whatever is wrong, the sentence says that the value is not `meaning`."""
+    """Annotation of a type: whatever is wrong, the message says that the value is not `meaning`."""
     return GetPydanticSchema(
         lambda source, handler: core_schema.custom_error_schema(
             handler(source),
@@ -99,7 +99,7 @@ def meant(meaning: str) -> GetPydanticSchema:
 
 
 class EachOnce:
-    """A mark on a list: nothing stands in it twice."""
+    """Annotation of a list: it must not contain an item twice."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Callable[[Any], CoreSchema]) -> CoreSchema:
         return core_schema.no_info_after_validator_function(self.check, handler(source))
@@ -109,14 +109,14 @@ class EachOnce:
 
     @staticmethod
     def check(items: tuple[Any, ...]) -> tuple[Any, ...]:
-        """`items` as they are. Raises pydantic's error for one that stands there twice."""
+        """`items` unchanged; raise pydantic's error if one of them occurs twice."""
         for place, item in enumerate(items):
             if item in items[:place]:
                 raise fault(f" names {item!r} twice: take one out.")
         return items
 
 
-# Strict: no text and no truth value is a number, and 3.0 is no integer.
+# Strict: text and booleans are not numbers, and 3.0 is not an integer.
 Text = Annotated[str, Strict()]
 YesNo = Annotated[bool, Strict()]
 Integer = Annotated[int, Strict()]
@@ -133,5 +133,5 @@ Name = Annotated[
     str,
     Strict(),
     Field(pattern="^[A-Za-z0-9][A-Za-z0-9_.-]*$"),
-    meant("a name of letters, digits, dots, _ and -, a letter or digit first"),
+    meant("a name of letters, digits, dots, _ and - that begins with a letter or digit"),
 ]

@@ -1,4 +1,4 @@
-"""What is wrong with the settings, in one sentence that names the key by its full path and the way out."""
+"""Error messages about settings: one sentence that names the key by its full path and the way out."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ RENAMED = {
     "target_subwords": "is now called target_subwords: rename it",
     "max_subwords": "is now called max_subwords: rename it",
     "optimal_parameters": "is the same as optimal: write that",
-    "optimal_latency": "chose by seconds, which noise decided: take it out",
+    "optimal_latency": "chose by measured time, which was mostly noise: take it out",
 }
-"""Keys and words that settings once had, and what to do about them."""
+"""Former keys and values of settings, and what to do about them."""
 
 EXPONENT = re.compile(r"[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)[eE][+-]?[0-9]+")
-"""A number to everyone but YAML, which wants both a point before the e and a sign behind it."""
+"""A number with an exponent; YAML reads it as text unless it has both a point before the e and a sign after it."""
 PLAIN = re.compile(r"[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)")
 
 TYPES = {
@@ -42,7 +42,7 @@ TYPES = {
     "dict_type": "object",
     "dataclass_type": "object",
 }
-"""By pydantic's name of a fault, the type that the value should have had, as JSON calls it."""
+"""JSON's name of the type that a value must have, by the type of pydantic's error."""
 
 BOUNDS = {
     "greater_than_equal": "{value!r} is less than the minimum of {ge}",
@@ -54,14 +54,14 @@ BOUNDS = {
 
 @cache
 def adapter(kind: Any) -> TypeAdapter[Any]:
-    """Pydantic's reader of a type, made once."""
+    """Pydantic's validator of a type, made once."""
     return TypeAdapter(kind)
 
 
 def validated(kind: Any, content: Any, where: str = "", **context: Any) -> Any:
-    """`content` as an object of the type `kind`; `where` stands before the path of a key that is wrong.
+    """`content` as an object of the type `kind`; messages put `where` before the path of a wrong key.
 
-    Raises UserError with one sentence about the first fault.
+    Raises UserError with one sentence about the first error.
     """
     try:
         return adapter(kind).validate_python(content, context=context)
@@ -70,19 +70,19 @@ def validated(kind: Any, content: Any, where: str = "", **context: Any) -> Any:
 
 
 def fault(rest: str) -> PydanticCustomError:
-    """A fault of a value; `rest` is what the sentence says after the value's path."""
+    """A validation error; `rest` is the part of the message after the value's path."""
     return PydanticCustomError("fault", "{rest}", {"rest": rest})
 
 
 def unknown(key: object, known: Iterable[str]) -> str:
-    """What to say behind the path of a mapping of a key that it does not have."""
+    """The part of the message after a mapping's path, about a key that the mapping may not have."""
     if str(key) in RENAMED:
         return f".{key} {RENAMED[str(key)]}."
     return f".{key} is not a setting.{nearest(str(key), known)}"
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """The end of a sentence about an unknown word: the nearest known one, or all of them."""
+    """The end of a message about an unknown word: the most similar known word, else all of them."""
     close = difflib.get_close_matches(str(word), list(known), n=1, cutoff=0.5)
     return f" Did you mean {close[0]}?" if close else f" Known: {', '.join(sorted(known))}."
 
@@ -91,13 +91,13 @@ def _sentence(error: ErrorDetails, where: str) -> str:
     *place, last = [str(part) for part in error["loc"]] or [""]
     of_key = last == "[key]"
     key = place.pop() if of_key else last
-    # Pydantic counts the alternative that it chose, which we name in angle brackets, as a part of the path.
+    # Pydantic's path includes the alternative that it chose in a union; ours are named in angle brackets.
     parts = [part for part in (place if of_key else [*place, last]) if part and not re.fullmatch("<.*>", part)]
     return _after_path(parts, where, _about_key(error, key) if of_key else _about_value(error, parts))
 
 
 def _after_path(parts: Sequence[str], where: str, rest: str) -> str:
-    """The sentence; what is wrong with a key of config.yaml itself, and not below, is reported with the file's name."""
+    """The whole message; for a top-level key it begins with config.yaml."""
     inner = ".".join([*([where] if where else []), *parts])
     of_file = not where and (not parts or (len(parts) == 1 and not rest.startswith(".")))
     return f"config.yaml{'.' if inner else ''}{inner}{rest}" if of_file else f"{inner}{rest}"
@@ -122,7 +122,7 @@ def _about_value(error: ErrorDetails, parts: Sequence[str]) -> str:
     if kind == "word" and str(value) in RENAMED:
         return f" is {value!r}, which {RENAMED[str(value)]}."
     if kind == "word":
-        return f" is {value!r}, which is not a word known here.{nearest(str(value), context['known'].split())}"
+        return f" is {value!r}, which is not a known value.{nearest(str(value), context['known'].split())}"
     if kind == "meaning":
         return f": {value!r} is not {context['meaning']}."
     if kind == "too_short":
@@ -131,12 +131,12 @@ def _about_value(error: ErrorDetails, parts: Sequence[str]) -> str:
 
 
 def _hint(wanted: str, value: Any, parts: Sequence[str]) -> str:
-    """What to write in place of a value of the wrong type, where that is plain."""
+    """A hint on what to write in place of a value of the wrong type, if that is clear; else ""."""
     if wanted in ("number", "integer") and isinstance(value, str) and EXPONENT.fullmatch(value):
         return " (YAML reads 1e-3 as text: write 0.001.)"
     if wanted in ("number", "integer") and isinstance(value, str) and PLAIN.fullmatch(value):
-        return " (It is text: take quotes away; inside braces of --config all is text, so give a --configfile.)"
+        return " (It is text: remove the quotes; inside braces of --config all is text, so use a --configfile.)"
     if wanted == "array" and isinstance(value, str | int | float) and parts:
         *above, key = parts
-        return f" (A list of one: write {key}{': ' if above else '='}[{value}].)"
+        return f" (For a list of one, write {key}{': ' if above else '='}[{value}].)"
     return ""

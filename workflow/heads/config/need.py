@@ -1,4 +1,4 @@
-"""What the plan asks of a table or figure: which files of which runs it reads."""
+"""The interface by which the plan learns which files of which runs a table or figure reads."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from heads.base.runs import Run
 
 
 class Need(Protocol):
-    """What a table or figure reads, as `heads.tables.needs` says it."""
+    """What a table or figure reads, as listed in `heads.tables.needs`."""
 
     @property
     def files(self) -> Mapping[str, tuple[str, ...]]:
-        """Names of files by kind of run."""
+        """File names by kind of run."""
 
     @property
     def tasks(self) -> tuple[str, ...]:
-        """Of experiments with these tasks."""
+        """The tasks whose experiments are read."""
 
     @property
     def optional(self) -> tuple[str, ...]:
-        """Those of them that are read where there are any."""
+        """Names of files that are read only if an experiment has them."""
 
     def wants(self, run: Run) -> bool:
-        """Whether anything of this run is read."""
+        """Whether any file of this run is read."""
 
     def inputs(self, folders: Sequence[str], without: Collection[str] = ()) -> list[str]:
-        """The files to be read, below folders of runs."""
+        """The paths of the files to read in these run folders, except the file names in `without`."""

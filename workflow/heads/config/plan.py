@@ -1,6 +1,6 @@
-"""The plan: which runs, files and choices the settings ask for. The rules ask here, so that nothing heavy is imported.
+"""The plan: which runs, files and choices the settings ask for. The rules use it, so it imports nothing heavy.
 
-Experiments, corpora and seeds are named as in paths; paths of folders and files start from where Snakemake runs.
+Experiments, corpora and seeds are named as in paths; paths are relative to the folder where Snakemake runs.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ from heads.config.pretrained import pretrained_files, sized_by_folder
 from heads.config.texts import Texts
 
 SCORED_KINDS = ("baseline", "pruned", "scratch", "selected", "penalty_scratch")
-"""The kinds of runs that are scored; those with gates have all their heads."""
+"""The kinds of runs that are scored; models with gates are not, since they still have all heads."""
 
 ROLE_FILES = {"roles.tsv", "alignment.tsv", "positions.tsv", "dynamics.tsv"}
-"""What is made of a run only where there are trees."""
+"""Files of a run that are made only if there are trees."""
 ALIGNMENT_FILE = "alignment_heads.tsv"
-"""What is made of a run only where there is a word alignment."""
+"""The file of a run that is made only if there is a word alignment."""
 CHOSEN_FILE = "masked.tsv"
-"""What is made of a run only where heads are chosen by other means than gates."""
+"""The file of a run that is made only if heads are chosen by other means than gates."""
 OUT_OF_DOMAIN_FILE = "ablation.out_of_domain.tsv"
-"""What is made of a run only where there is a test set of another domain."""
+"""The file of a run that is made only if there is an out-of-domain test set."""
 
 
 class Plan(Texts):
-    """A checked configuration, and what follows from it. Questions that have no answer raise UserError."""
+    """A checked configuration, and what follows from it. Methods raise UserError if there is no answer."""
 
     def __init__(self, config: Mapping[str, Any]) -> None:
-        """config: as Snakemake has read it. Raises UserError with one sentence that names the key."""
+        """config: as read by Snakemake. Raises UserError with one sentence that names the key."""
         super().__init__(settings.resolve(config), config["corpora"])
         self.run: list[str] = config["run"]
         self._by_folder: dict[str, Mapping[str, Any]] = {}
@@ -51,24 +51,24 @@ class Plan(Texts):
     # Runs
 
     def run_folders(self, experiment: str, kinds: Collection[str] = SCORED_KINDS) -> list[str]:
-        """Folders of an experiment's runs of these kinds: baselines, then by kind, scope and target; seeds last."""
+        """Folders of an experiment's runs of these kinds: baselines, then by kind, scope, target and seed."""
         swept = self.experiments[experiment]["sweep"]
         found: list[tuple[str, str | None, Target | None]] = [("baseline", None, None)]
         for kind in ("gates", "pruned", "scratch", "penalty_gates", "penalty_scratch"):
             found += [(kind, scope, target) for scope in SCOPES for target in self._targets(experiment, kind, scope)]
         choices = [*self.fine_tuned(experiment), *self.trained_on(experiment)]
-        # What training on alone does is measured beside whatever is trained on.
+        # If anything is fine-tuned, so is the control, which shows what fine-tuning alone does.
         choices = [CONTROL, *choices] if choices else []
         found += [("selected", CHOICE_SCOPE, choice) for choice in choices]
         runs = [Run(*what, seed) for what in found for seed in swept["seeds"]]
         return [f"results/{experiment}/{run.folder}" for run in runs if run.kind in kinds]
 
     def _targets(self, experiment: str, kind: str, scope: str) -> list[Target]:
-        """What is swept of one kind with gates, or of what is left by them."""
+        """The targets that are swept in a scope, for one kind of run with gates or of what gates left."""
         swept = self.experiments[experiment]["sweep"]
         targets = sweep.targets(self._sized(experiment), scope)
         if "scratch" in kind or "penalty" in kind:
-            # The paper's comparisons are about lambdas; with a budget they are made when asked for by path.
+            # The paper's comparisons are about lambdas; those with a budget are made only if asked for by path.
             scopes = swept["scratch_scopes" if kind == "scratch" else "penalty_scratch_scopes"]
             targets = [target for target in targets if target.has_penalty and scope in scopes]
             if kind == "scratch" and scope in swept["scratch_lambdas"]:
@@ -80,43 +80,43 @@ class Plan(Texts):
         return targets
 
     def _sized(self, experiment: str) -> Mapping[str, Any]:
-        """An experiment with numbers of heads in the place of shares; of an imported model its folder is asked."""
+        """An experiment with numbers of heads in place of shares; for an imported model, its folder is read."""
         resolved = self.experiments[experiment]
         if not (resolved["baseline"]["pretrained"] and sweep.has_shares(resolved)):
             return resolved
-        if experiment not in self._by_folder:  # asked hundreds of times, and a folder may take a twentieth of a second
+        if experiment not in self._by_folder:  # called hundreds of times; reading a folder may take 50 ms
             self._by_folder[experiment] = sized_by_folder(experiment, resolved, self.task(experiment))
         return self._by_folder[experiment]
 
     def fine_tuned(self, experiment: str) -> list[Target]:
-        """The choices of heads, such as `random2-12`, that are cut out of the baseline, which is then trained on."""
+        """The choices of heads, such as `random2-12`, to which the baseline is cut down, then fine-tuned."""
         return sweep.choices(self._sized(experiment), fine_tuned=True)
 
     def task(self, experiment: str) -> str:
-        """What the experiment's models are trained for."""
+        """The task that the experiment's models are trained for."""
         return str(self.experiments[experiment].get(TASK, TRANSLATION))
 
     def scored_files(self, experiment: str) -> tuple[str, str]:
-        """What is made of every run that is scored: its score, and its translations or labels."""
+        """The files of every scored run: its score, and its translations or labels."""
         return SCORED_FILES[self.task(experiment)]
 
     def trained_on(self, experiment: str) -> list[Target]:
-        """The lambdas whose heads are treated likewise, as targets."""
+        """The lambdas, as targets, to whose remaining heads the baseline is also cut down, then fine-tuned."""
         if CHOICE_SCOPE not in self.experiments[experiment]["sweep"]["trained_on_scopes"]:
             return []
         targets = sweep.targets(self._sized(experiment), CHOICE_SCOPE)
         return [target for target in targets if target.has_penalty]
 
     def choices(self, experiment: str) -> list[str]:
-        """Every choice of heads that is scored without updates; as text, for Snakemake remembers it."""
+        """All choices of heads that are scored without updates; as text, because Snakemake stores it."""
         return [str(choice) for choice in sweep.choices(self._sized(experiment), fine_tuned=False)]
 
     def has_choices(self, experiment: str) -> bool:
-        """Whether heads are chosen by other means than gates, or fine-tuned like those."""
+        """Whether heads are chosen by other means than gates, or fine-tuned like such choices."""
         return bool(self.choices(experiment) or self.fine_tuned(experiment) or self.trained_on(experiment))
 
     def measures(self, experiment: str, seed: str, choices: Iterable[str]) -> list[str]:
-        """The files of a baseline that choices of heads are made from."""
+        """The files of a baseline that these choices of heads are made from."""
         baseline = f"results/{experiment}/{Run('baseline', None, None, int(seed)).folder}"
         methods = [Target.parse(choice).method for choice in choices]
         return [f"{baseline}/{name}" for name in criteria.files_of(methods)]
@@ -128,7 +128,7 @@ class Plan(Texts):
         return f"results/{experiment}/{Run(kind, CHOICE_SCOPE, target, int(seed)).folder}/heads.tsv"
 
     def timed_with(self, experiment: str, seed: str) -> list[str]:
-        """Folders of the runs pruned from a baseline in the widest scope that is swept: those timed beside it."""
+        """Folders of the pruned runs that are timed with a baseline: those in the widest scope that is swept."""
         mine = [
             (folder, run)
             for folder, run in self._runs(experiment, ("pruned",), seed)
@@ -138,35 +138,35 @@ class Plan(Texts):
         return whole or [folder for folder, _ in mine]
 
     def compared_with(self, experiment: str, seed: str) -> list[str]:
-        """Folders of the runs with fewer heads, of all kinds of attention, that came from a baseline by fine-tuning."""
+        """Folders of the runs fine-tuned from a baseline with fewer heads of all kinds of attention."""
         fewer = self._runs(experiment, ("pruned", "selected"), seed)
         return [folder for folder, run in fewer if run.scope == CHOICE_SCOPE]
 
     def _runs(self, experiment: str, kinds: Collection[str], seed: str) -> list[tuple[str, Run]]:
-        """Folders and runs of these kinds that came from one baseline."""
+        """Folders and runs of these kinds with the seed of one baseline."""
         found = [(folder, run_of(folder)[1]) for folder in self.run_folders(experiment, kinds)]
         return [(folder, run) for folder, run in found if str(run.seed) == str(seed)]
 
-    # Models of others
+    # Pretrained models
 
     def imported(self) -> list[str]:
-        """Experiments whose baseline is not trained here."""
+        """Experiments whose baseline is imported."""
         return [name for name, settings in self.experiments.items() if settings["baseline"]["pretrained"]]
 
     def pretrained_files(self, experiment: str) -> list[str]:
-        """The files of the folder that an experiment's baseline is taken from. Raises UserError if it does not fit."""
+        """The files that an experiment's baseline is imported from; raise UserError if the model does not fit."""
         return pretrained_files(experiment, self.experiments[experiment], self.task(experiment))
 
     # Tables and figures
 
     def runs_read(self, need: Need, experiments: Iterable[str]) -> list[str]:
-        """Folders of the runs that a table or figure reads; none of an experiment that lacks what it needs."""
+        """Folders of the runs that a table or figure reads, without experiments that lack what it needs."""
         readable = (experiment for experiment in experiments if self._has_files_of(need, experiment))
         folders = (folder for experiment in readable for folder in self.run_folders(experiment, KINDS))
         return [folder for folder in folders if need.wants(run_of(folder)[1])]
 
     def _has_files_of(self, need: Need, experiment: str) -> bool:
-        """Whether an experiment has what is not optional: models of that task, trees, an alignment, chosen heads."""
+        """Whether an experiment has all that is not optional: the task, trees, an alignment, chosen heads."""
         files = {name for names_of_kind in need.files.values() for name in names_of_kind} - {*need.optional}
         return (
             self.task(experiment) in need.tasks
@@ -176,21 +176,21 @@ class Plan(Texts):
         )
 
     def inputs_asked(self, name: str, need: Need, experiments: Sequence[str]) -> list[str]:
-        """As `inputs_read`, of a table or figure of this name. Raises UserError where there is nothing to read."""
+        """Like `inputs_read`, but raise UserError with the name of the table or figure if there is nothing to read."""
         if paths := self.inputs_read(need, experiments):
             return paths
         able = [other for other in {**dict.fromkeys(self.run), **self.experiments} if self._has_files_of(need, other)]
         others = " or ".join(able[:3]) or "others"
-        raise UserError(f"{name} is not available for {', '.join(experiments)}: ask for it of {others}.")
+        raise UserError(f"{name} is not available for {', '.join(experiments)}: make it for {others}.")
 
     def inputs_read(self, need: Need, experiments: Iterable[str]) -> list[str]:
-        """The files that a table or figure reads, without those that an experiment does not have."""
+        """The files that a table or figure reads, except those that an experiment does not have."""
         return [
             path for one in experiments for path in need.inputs(self.runs_read(need, [one]), without=self.lacking(one))
         ]
 
     def lacking(self, experiment: str) -> list[str]:
-        """Files that the runs of an experiment do not have: another task's, or what needs trees and the like."""
+        """Files that the runs of an experiment do not have: those of another task, or that need trees and the like."""
         had = {
             "roles.tsv": self.has_trees(experiment),
             ALIGNMENT_FILE: self.has_alignment(experiment),

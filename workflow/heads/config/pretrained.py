@@ -1,4 +1,4 @@
-"""The folder of a model of others that an experiment starts from: its files, and whether it has enough heads."""
+"""The folder of the pretrained model that an experiment starts from: its files, and whether it has enough heads."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from heads.formats.registry import Format, Heads, format_of
 
 
 def pretrained_files(name: str, experiment: Mapping[str, Any], task: str) -> list[str]:
-    """The files of the folder that a resolved experiment's baseline is taken from.
+    """The files of the folder that a resolved experiment's baseline is imported from.
 
-    Raises UserError if it is none, and if its model has fewer heads than the experiment would keep.
+    Raises UserError if it is not such a folder, or if its model has fewer heads than the experiment would keep.
     """
     found, folder = _format_of(name, experiment, task)
     if heads := _heads_of(name, experiment, found, folder):
@@ -23,29 +23,29 @@ def pretrained_files(name: str, experiment: Mapping[str, Any], task: str) -> lis
 
 
 def sized_by_folder(name: str, experiment: Mapping[str, Any], task: str) -> dict[str, Any]:
-    """An experiment with numbers of heads in the place of shares, by the model in that folder.
+    """An experiment with numbers of heads in place of shares, computed for its pretrained model.
 
-    Raises UserError as `pretrained_files`, and if the folder does not say how many heads there are.
+    Raises UserError like `pretrained_files`, and if the folder does not say how many heads there are.
     """
     found, folder = _format_of(name, experiment, task)
     heads = _heads_of(name, experiment, found, folder)
     if not heads:
         raise UserError(
             f"experiments.{name}.sweep has shares of heads, but {folder} does not say how many there are: copy it from "
-            "where the model is from, or give numbers of heads."
+            "the model's source again, or give numbers of heads."
         )
     return sized(f"experiments.{name}", experiment, heads)
 
 
 def _heads_of(name: str, experiment: Mapping[str, Any], found: Format, folder: Path) -> Heads:
-    """The heads of that model, with those that its decoder is to be given. Raises UserError if it can have none."""
+    """The model's heads, including new decoder self-attention; raise UserError if its decoder cannot have that."""
     heads = found.heads(folder)
     if not experiment["baseline"]["decoder"] or not heads:
         return heads
     if "dec_self" in heads or "dec_enc" not in heads:
         raise UserError(
-            f"experiments.{name}.baseline.decoder is for a decoder without self-attention, and {folder} has none such: "
-            "take it out."
+            f"experiments.{name}.baseline.decoder is for a decoder without self-attention, which {folder} does not "
+            "have: take it out."
         )
     return {**heads, "dec_self": heads["dec_enc"]}
 

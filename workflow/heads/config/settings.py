@@ -1,7 +1,7 @@
 """Settings: an experiment is the defaults plus its own changes, checked, then split by stage.
 
-The values that a run uses all stand in config.yaml; those of the models are written there. Imported by the Snakefile,
-so kept light.
+All values that a run uses are in config.yaml; the defaults of the models are written into it. Imported by the
+Snakefile, so kept light.
 """
 
 from __future__ import annotations
@@ -48,21 +48,21 @@ STAGE_SECTIONS: dict[str, tuple[str, ...]] = {
     "masking_curve": ("masking_curve",),
     "checkpoints": ("checkpoints", "importance", "training"),
 }
-"""Which sections of an experiment each stage is given; a change elsewhere can not rerun it."""
+"""The sections of an experiment that each stage gets; a change in any other section does not rerun it."""
 OF_IMPORTS = (
     *("pretrained", "fine_tuning_updates", "decoder", "new_weights_rate", "labels", "prefix"),
     *("source_language", "target_language"),
 )
-"""Keys of the section `baseline` that the stage of that name is not given: it is not run where they say anything."""
+"""Keys of the section `baseline` that the stage of that name does not get: they are for imported models only."""
 LIKE = "like"
-"""The key of an experiment that names the one whose changes it starts from."""
+"""The key of an experiment that names another one, whose changes it starts from."""
 
 
 Section = TypeVar("Section", bound=Closed)
 
 
 def section(kind: type[Section], content: Mapping[str, Any]) -> Section:
-    """Fill a settings class from a mapping with exactly its keys, whose values `resolve` has checked."""
+    """Make a settings object from a mapping with exactly its keys, whose values `resolve` has checked."""
     expected = {field.name for field in fields(kind)}  # type: ignore[arg-type]
     if set(content) != expected:
         raise UserError(f"settings of {kind.__name__} need exactly the keys {', '.join(sorted(expected))}.")
@@ -79,12 +79,12 @@ def section(kind: type[Section], content: Mapping[str, Any]) -> Section:
 
 
 def gates_given(word: str) -> dict[str, HardConcrete]:
-    """The distribution of gates by experiment, from JSON or a YAML file of `{EXPERIMENT: {temperature: ...}}`."""
+    """The distribution of gates of each experiment, from JSON or a YAML file `{EXPERIMENT: {temperature: ...}}`."""
     return {name: section(HardConcrete, content) for name, content in settings_given(word).items()}
 
 
 def merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """`base` with `changes` laid over it, mapping by mapping; lists and values are replaced whole."""
+    """`base` with `changes` merged into it recursively; lists and single values are replaced."""
     result = dict(copy.deepcopy(base))
     for key, value in changes.items():
         if isinstance(value, Mapping) and isinstance(result.get(key), Mapping):
@@ -95,15 +95,16 @@ def merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any
 
 
 def resolve(config: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """All experiments of a configuration, resolved and checked; shares are numbers of heads but of imported models.
+    """All experiments of a configuration, resolved and checked.
 
-    Raises UserError with one sentence that names the key and the nearest one that exists.
+    Shares of heads become numbers, except for imported models. Raises UserError with one sentence that names the key
+    and the most similar one that exists.
     """
     for corpus in validated(Config, config).corpora.values():
         check_corpus(corpus)
     validated(Experiment, config["defaults"], "defaults", whole=True)
     experiments = {}
-    # Those that are like none come first, so that a fault is named where it is written.
+    # Experiments without `like` come first, so that an error is reported where it was written.
     for name in sorted(config["experiments"], key=lambda name: LIKE in (config["experiments"][name] or {})):
         changes = changes_of(name, config["experiments"])
         experiment = merged(config["defaults"], changes)
@@ -111,7 +112,7 @@ def resolve(config: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         if entry is not None and task_of(entry) == CLASSIFICATION:
             experiment = classifying(name, experiment, changes)
         check_together(name, experiment, config)
-        # Only its folder says how many heads an imported model has: `heads.config.plan` asks when it is needed.
+        # Only its folder says how many heads an imported model has; `heads.config.plan` reads it when needed.
         trained_here = not experiment["baseline"]["pretrained"]
         experiments[name] = sized_by_settings(f"experiments.{name}", experiment) if trained_here else experiment
     for name in config["run"]:
@@ -121,9 +122,9 @@ def resolve(config: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def changes_of(name: str, experiments: Mapping[str, Any], below: tuple[str, ...] = ()) -> dict[str, Any]:
-    """What an experiment changes of the defaults: its own settings, laid over those of the experiment it is `like`.
+    """An experiment's changes to the defaults: its own, merged into those of the experiment that `like` names.
 
-    below: the experiments that led here. Raises UserError where `like` names none, or leads back to one of them.
+    below: the experiments that led here. Raises UserError if `like` names an unknown experiment or one of these.
     """
     own = dict(experiments[name] or {})
     other = own.pop(LIKE, None)
@@ -134,21 +135,21 @@ def changes_of(name: str, experiments: Mapping[str, Any], below: tuple[str, ...]
             f"experiments.{name}.{LIKE} names {other!r}, which is not under experiments.{nearest(other, experiments)}"
         )
     if other in (name, *below):
-        raise UserError(f"experiments.{name}.{LIKE} leads back to {other}: leave out one {LIKE} of the circle.")
+        raise UserError(f"experiments.{name}.{LIKE} leads back to {other}: leave out one {LIKE} of the cycle.")
     return merged(changes_of(other, experiments, (name, *below)), own)
 
 
 def classifying(name: str, experiment: dict[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """An experiment that classifies, without what the defaults say of a decoder and of the encoder apart.
+    """The settings of a classification experiment, without those of a decoder or of the scope enc_self.
 
-    Raises UserError where its own changes say anything of the encoder apart, which is all there is.
+    Raises UserError if its own changes use the scope enc_self, since the encoder is the whole model.
     """
     sweep, own = experiment["sweep"], changes.get("sweep", {})
     for key in ("lambdas", "budgets"):
         if own.get(key, {}).get("enc_self"):
             raise UserError(
                 f"experiments.{name}.sweep.{key} names enc_self, but a model that classifies has no other heads: "
-                "say it under all."
+                "move it to all."
             )
     swept = {key: {CHOICE_SCOPE: sweep[key].get(CHOICE_SCOPE, [])} for key in ("lambdas", "budgets")}
     at_least = experiment["selection"]["at_least"]
@@ -158,7 +159,7 @@ def classifying(name: str, experiment: dict[str, Any], changes: Mapping[str, Any
 
 
 def stage_settings(experiment: Mapping[str, Any], stage: str) -> dict[str, Any]:
-    """The part of a resolved experiment that one stage is given."""
+    """The part of a resolved experiment that one stage gets."""
     sections = {name: experiment[name] for name in STAGE_SECTIONS[stage]}
     if stage == "baseline":
         sections[stage] = {key: value for key, value in sections[stage].items() if key not in OF_IMPORTS}

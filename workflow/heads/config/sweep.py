@@ -1,4 +1,4 @@
-"""What an experiment sweeps: targets of gates, and choices of heads to compare. Imported by the Snakefile, so light."""
+"""What an experiment sweeps: targets of gates and choices of heads. Imported by the Snakefile, so light."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from heads.base.names import SCOPES
 from heads.base.targets import CONTROL, Target
 
 Budget = int | str
-"""How many heads to keep, as settings say it: a number, perhaps as text, a share such as 25%, or 4-6-8."""
+"""How many heads to keep, as written in settings: a number, perhaps as text, a share such as 25%, or 4-6-8."""
 
 
 def targets(experiment: Mapping[str, Any], scope: str) -> list[Target]:
-    """The targets of a scope: lambdas in rising order, the control first, then budgets in the order of the settings."""
+    """The targets of a scope: the control, lambdas in rising order, then budgets in the order of the settings."""
     sweep = experiment["sweep"]
     lambdas = {Target.of_penalty(value) for value in sweep["lambdas"].get(scope, [])}
     budgets = dict.fromkeys(Target.of_choice("gates", budget) for budget in sweep["budgets"].get(scope, []))
@@ -24,7 +24,7 @@ def targets(experiment: Mapping[str, Any], scope: str) -> list[Target]:
 
 
 def choices(experiment: Mapping[str, Any], *, fine_tuned: bool) -> list[Target]:
-    """The choices of heads to compare, such as `random2-12`; all, or those to be trained on, also by gates."""
+    """The choices of heads to compare, such as `random2-12`: those scored masked, or those to fine-tune."""
     whole = experiment["sweep"]["selection"]
     sweep = whole["fine_tuned"] if fine_tuned else whole
     draws = [f"{RANDOM}{number}" for number in range(1, whole["draws"] + 1)]
@@ -33,17 +33,17 @@ def choices(experiment: Mapping[str, Any], *, fine_tuned: bool) -> list[Target]:
 
 
 def has_shares(experiment: Mapping[str, Any]) -> bool:
-    """Whether any number of heads of an experiment is a share, which its model must be known for."""
+    """Whether any number of heads of an experiment is a share, which depends on the size of its model."""
     selection = experiment["sweep"]["selection"]
     lists = [*experiment["sweep"]["budgets"].values(), selection["budgets"], selection["fine_tuned"]["budgets"]]
     return any(_is_share(budget) for budgets in lists for budget in budgets)
 
 
 def in_numbers(experiment: Mapping[str, Any], heads: Mapping[str, int], needed: int) -> dict[str, Any]:
-    """An experiment with numbers of heads in the place of shares, which are of all heads, or of those of a scope.
+    """An experiment with numbers of heads in place of shares, which are of all heads or of those of a scope.
 
-    heads: by kind of attention. needed: how many the optimal choice must keep, so that no share is fewer where that is
-    compared. Shares are rounded, a half up, to one head at least; those that come to the same stand there once.
+    heads: their number by kind of attention. needed: how many heads the optimal choice must keep; if it is compared, no
+    share becomes fewer. Shares are rounded, a half up, to at least one head; equal ones are listed once.
     """
     sweep, there = experiment["sweep"], sum(heads.values())
 
@@ -64,7 +64,7 @@ def _is_share(budget: Budget) -> bool:
 
 
 def _number(budget: Budget, there: int, least: int = 1) -> Budget:
-    """A share as so many of the heads that there are; anything else as it is."""
+    """A share as a number of the heads that there are; anything else unchanged."""
     if not _is_share(budget):
         return budget
     exact = Decimal(str(budget).removesuffix("%")) * there / 100

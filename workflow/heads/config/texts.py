@@ -1,6 +1,6 @@
-"""The texts of a plan: files, trees and word alignments that a corpus brings, and what each rule is given of it.
+"""The texts of a plan: files, trees and word alignments of corpora, and the settings that each rule gets.
 
-The rules ask here through `heads.config.plan.Plan`, so that nothing heavy is imported.
+The rules use it through `heads.config.plan.Plan`, so that nothing heavy is imported.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from heads.config.corpus_parts import download_name
 from heads.config.distillations import Distillations
 
 PUT_ASIDE = ("trees", "parser_trees", "alignment", OUT_OF_DOMAIN, "compared_with")
-"""Keys of a corpus that only the rule which reads them is given, so that a change there leaves the text as it is."""
+"""Keys of a corpus that only the rule that reads them gets, so that changing them does not remake the text."""
 
 
 class Texts:
-    """Corpora and their experiments. Questions that have no answer raise UserError."""
+    """Corpora and the experiments that use them. Methods raise UserError if there is no answer."""
 
     def __init__(self, experiments: Mapping[str, Mapping[str, Any]], entries: Mapping[str, Mapping[str, Any]]) -> None:
         """experiments: resolved. entries: the corpora of a checked configuration, by name."""
@@ -40,31 +40,29 @@ class Texts:
         return f"results/corpora/{self.experiments[experiment]['corpus']}"
 
     def language(self, experiment: str) -> str:
-        """The source language."""
+        """The source language of an experiment."""
         return str(self._entry(experiment)["source"])
 
     def _entry(self, experiment: str) -> Mapping[str, Any]:
         return self.corpora[self.experiments[experiment]["corpus"]]
 
     def entry_with(self, corpus: str, *keys: str) -> dict[str, Any]:
-        """The entry of a corpus with what its text is made of, and of PUT_ASIDE only these keys."""
+        """The entry of a corpus without the keys in PUT_ASIDE, except these."""
         aside = {*PUT_ASIDE} - {*keys}
         return {key: value for key, value in self.corpora[corpus].items() if key not in aside}
 
     def corpus_entry(self, corpus: str) -> dict[str, Any]:
-        """What a corpus is made of: nothing that is PUT_ASIDE is a part of it."""
+        """The entry of a corpus without the keys in PUT_ASIDE: all that its text is made from."""
         return self.entry_with(corpus)
 
     def out_of_domain_entry(self, corpus: str) -> dict[str, Any]:
-        """The entry of a corpus with the test set of another domain. Raises UserError where it has none."""
+        """The entry of a corpus with its out-of-domain test set; raise UserError if it has none."""
         if OUT_OF_DOMAIN not in self.corpora[corpus]:
-            raise UserError(
-                f"corpora.{corpus} has no test set of another domain: name its parts under {OUT_OF_DOMAIN}."
-            )
+            raise UserError(f"corpora.{corpus} has no out-of-domain test set: name its parts under {OUT_OF_DOMAIN}.")
         return self.entry_with(corpus, OUT_OF_DOMAIN)
 
     def treebank_entry(self, corpus: str, split: str) -> dict[str, Any]:
-        """The entry of a corpus with the one treebank that stands in the place of a split's trees."""
+        """The entry of a corpus with the one treebank that the trees of a split come from."""
         return self.entry_with(corpus, "parser_trees" if split == "train" else "trees")
 
     def treebank_files(self, corpus: str, split: str) -> list[str]:
@@ -72,7 +70,7 @@ class Texts:
         return self._files_besides(corpus, self.treebank_entry(corpus, split))
 
     def alignment_entry(self, corpus: str, split: str) -> dict[str, Any]:
-        """The entry of a corpus with the word alignment of one split, if it is given."""
+        """The entry of a corpus with the word alignment of one split, if it has one."""
         entry = self.entry_with(corpus, "alignment")
         if "alignment" in entry:
             entry["alignment"] = {name: file for name, file in entry["alignment"].items() if name == split}
@@ -83,11 +81,11 @@ class Texts:
         return self._files_besides(corpus, self.alignment_entry(corpus, split))
 
     def _files_besides(self, corpus: str, entry: Mapping[str, Any]) -> list[str]:
-        """Those that an entry of a corpus names and its text is not made of."""
+        """Files that an entry of a corpus names, without those that its text is made from."""
         return sorted({*self.files_of(entry)} - {*self.files_of(self.corpus_entry(corpus))})
 
     def check_there(self, corpus: str, files: Sequence[str], made: Callable[[str], bool]) -> None:
-        """Raises UserError for one of the files of a corpus that is neither on disk nor made by a rule."""
+        """Raise UserError if one of these files of a corpus is neither on disk nor made by a rule."""
         check_there(corpus, self.corpora[corpus], files, made)
 
     def files_of(self, entry: Mapping[str, Any]) -> list[str]:
@@ -98,38 +96,38 @@ class Texts:
     # Trees
 
     def has_gold(self, experiment: str) -> bool:
-        """Whether the experiment's corpus brings trees."""
+        """Whether the experiment's corpus has gold trees."""
         return corpus_entries.has_gold(self._entry(experiment))
 
     def has_trees(self, experiment: str) -> bool:
-        """Whether there is anything to measure roles on."""
+        """Whether there are trees to measure roles on."""
         return self.has_gold(experiment) or "own" in self.experiments[experiment]["roles"]["trees"]
 
     def has_alignment(self, experiment: str) -> bool:
-        """Whether the experiment's corpus brings a word alignment of dev."""
+        """Whether the experiment's corpus has a word alignment of dev."""
         return corpus_entries.has_alignment(self._entry(experiment))
 
     def if_aligned(self, experiment: str, name: str) -> str | list[str]:
-        """The file of dev text that belongs to its word alignment, such as `source.words`; none where there is none."""
+        """The dev file that goes with its word alignment, such as `source.words`; empty without an alignment."""
         return f"{self.corpus_of(experiment)}/dev.{name}.txt" if self.has_alignment(experiment) else []
 
     def alignment_of(self, experiment: str) -> str:
-        """The word alignment of dev. Raises UserError where the corpus brings none."""
+        """The word alignment of dev; raise UserError if the corpus has none."""
         if not self.has_alignment(experiment):
             raise UserError(
-                f"corpora.{self.experiments[experiment]['corpus']} has no word alignment: name what an aligner made of "
+                f"corpora.{self.experiments[experiment]['corpus']} has no word alignment: name an aligner's output for "
                 "its dev text under alignment: {dev: FILE}."
             )
         return f"{self.corpus_of(experiment)}/dev.alignment.txt"
 
     def has_out_of_domain(self, experiment: str) -> bool:
-        """Whether the experiment's corpus has a test set of another domain."""
+        """Whether the experiment's corpus has an out-of-domain test set."""
         return OUT_OF_DOMAIN in self._entry(experiment)
 
     def tree_files(self, experiment: str) -> dict[str, str]:
-        """The trees that roles are measured on, by source, the one that decides first; gold ones where there are any.
+        """The trees that roles are measured on, by source, the deciding one first; gold trees if the corpus has any.
 
-        Raises UserError where there are none at all.
+        Raises UserError if there are no trees at all.
         """
         asked = self.experiments[experiment]["roles"]["trees"]
         files = {name: f"results/{experiment}/parser/{name}.conllu" for name in PARSED_TREES}
@@ -138,7 +136,7 @@ class Texts:
         return {name: files[name] for name in asked if name in files}
 
     def gold_trees(self, experiment: str) -> str:
-        """The trees that the corpus brings. Raises UserError where it brings none."""
+        """The gold trees of the corpus; raise UserError if it has none."""
         if not self.has_gold(experiment):
             raise UserError(
                 f"corpora.{self.experiments[experiment]['corpus']} has no gold trees: name a treebank there under "
@@ -147,15 +145,15 @@ class Texts:
         return f"{self.corpus_of(experiment)}/dev.conllu"
 
     def with_scored_parser(self, experiments: Iterable[str]) -> list[str]:
-        """Experiments whose parser is scored: those measured on the sentences of gold trees, parsed."""
+        """Experiments whose parser is scored: those that parse the sentences of gold trees."""
         return [experiment for experiment in experiments if "stanza" in self.experiments[experiment]["roles"]["trees"]]
 
     def parser_model(self, experiment: str) -> str:
-        """The folder of Stanza models that the settings name, or the one to be trained."""
+        """The folder of Stanza models that the settings name, or of the models to train."""
         return self.experiments[experiment]["parser"]["model"] or f"results/{experiment}/parser/model"
 
     def learnt_trees(self, experiment: str) -> str:
-        """The treebank that the parser learns from. Raises UserError where the corpus has none."""
+        """The treebank that the parser is trained on; raise UserError if the corpus has none."""
         entry = self._entry(experiment)
         if entry["kind"] not in corpus_entries.GRAMMARS and "parser_trees" not in entry:
             raise UserError(
@@ -167,7 +165,7 @@ class Texts:
     def parsed_words(self, experiment: str, trees: str) -> str:
         """The file whose sentences are parsed: for `stanza` the gold trees, for `own` text of the corpus.
 
-        That text is what it holds out for roles, else its dev set. Raises UserError where there are no gold trees.
+        That text is the lines held out for roles, else the dev set. Raises UserError if `stanza` has no gold trees.
         """
         if trees == "stanza":
             return self.gold_trees(experiment)

@@ -1,4 +1,4 @@
-"""The sections of an experiment about vocabularies, the model and its trainings: types, bounds, defaults, descriptions.
+"""Sections of an experiment on vocabularies, the model and its trainings: types, bounds, defaults, descriptions.
 
 The defaults are the paper's values. The order of keys is that of config.yaml and of the settings files of stages.
 """
@@ -38,11 +38,11 @@ class BpeSettings(Closed):
     source_subwords: Annotated[Integer, Field(ge=8)] = setting(
         32000, "separate vocabularies of about 32k [second-hand]"
     )
-    target_subwords: Annotated[Integer, Field(ge=8)] = setting(32000, "as many [second-hand]")
+    target_subwords: Annotated[Integer, Field(ge=8)] = setting(32000, "the same number [second-hand]")
     character_coverage: PositiveShare = setting(1.0, "OURS: every character of the training text has a subword")
-    # SentencePiece takes no less.
+    # SentencePiece accepts no fewer.
     train_sentences: Annotated[Integer, Field(ge=101)] = setting(
-        5000000, "OURS: at most so many sentences are read to learn the subwords"
+        5000000, "OURS: at most this many sentences are read to learn the subwords"
     )
     seed: CountOrZero = setting(1, "of the draw of these sentences")
 
@@ -52,7 +52,7 @@ class ModelSettings(Closed):
     """Sizes of the unpruned Transformer."""
 
     layers: Count = setting(6, "of the encoder, and of the decoder")
-    heads: Count = setting(8, "of each attention")
+    heads: Count = setting(8, "of each attention layer")
     width: Count = setting(512, "of embeddings and states; a multiple of heads")
     feedforward: Count = setting(2048, "width inside the feed-forward layers")
     dropout: BelowOne = setting(0.1, "share of values set to zero in training")
@@ -62,54 +62,54 @@ class ModelSettings(Closed):
 
 @dataclass(frozen=True, slots=True)
 class TrainingSettings(Closed):
-    """What every training has in common: batches, loss, optimiser, schedule, evaluation."""
+    """Settings shared by all trainings: batches, loss, optimiser, schedule, evaluation."""
 
-    batch_tokens: Count = setting(16000, "source tokens of one update [second-hand]")
+    batch_tokens: Count = setting(16000, "source tokens per update [second-hand]")
     micro_batch_tokens: Count = setting(
-        4000, "OURS: source tokens on the device at once; gradients are accumulated over the rest"
+        4000, "OURS: source tokens on the device at once; gradients are accumulated up to batch_tokens"
     )
     max_subwords: Count = setting(200, "longer pairs are left out [repo]")
-    label_smoothing: BelowOne = setting(0.1, "share of the target's probability that all subwords have alike")
+    label_smoothing: BelowOne = setting(0.1, "share of the probability spread evenly over all subwords")
     optimizer: Annotated[str, one_of("adam", "muon")] = setting(
-        "adam", "the paper. OURS: muon takes the matrices of all layers, and Adam the rest, at the same rate"
+        "adam", "the paper's. OURS: muon updates the matrices of all layers, Adam the rest, at the same rate"
     )
     adam_beta1: BelowOne = setting(0.9, "decay of the mean of gradients")
     adam_beta2: BelowOne = setting(0.98, "the paper; the released scripts have 0.998 [repo]")
     adam_epsilon: Positive = setting(1e-9, "added to the root of the mean of their squares")
     learning_rate: Positive = setting(
         0.0316228,
-        "at its peak, after warmup_updates; from there it falls as 1 / sqrt(update). The paper has "
+        "at its peak, after warmup_updates; then it falls as 1 / sqrt(update). The paper has "
         "4 * min(update^-0.5, update * warmup^-1.5), without a factor for the width: 4 / sqrt(16000) at the peak.",
     )
     warmup_updates: Count = setting(
         16000,
-        "updates in which the rate rises. OURS: fine-tuning goes on in the schedule where the baseline's ended; the "
-        "authors' scripts start it anew [repo].",
+        "updates in which the rate rises. OURS: fine-tuning resumes the schedule where the baseline's ended; the "
+        "authors' scripts restart it [repo].",
     )
     decay_share: Share = setting(
         0.0, "OURS: the rate falls to zero over this last share of a training's updates; 0: never"
     )
     rewarm_updates: CountOrZero = setting(
         0,
-        "OURS: updates in which the rate rises from zero once more where a training goes on from a trained model, "
-        "since the moments of its gradients are gone",
+        "OURS: updates in which the rate rises from zero again when a trained model is fine-tuned, since the moments "
+        "of its gradients are lost",
     )
     precision: Annotated[str, one_of("fp32", "bf16")] = setting(
-        "bf16", "of matrix products in training, where the processor is quicker so; all else in fp32. Alternative: fp32"
+        "bf16", "of matrix products in training, if that is faster on this processor; all else fp32. Alternative: fp32"
     )
-    evaluate_every: Count = setting(2048, "updates between two looks at the dev set [repo: checkpoint every 2048]")
+    evaluate_every: Count = setting(2048, "updates between two evaluations on dev [repo: checkpoint every 2048]")
     dev_bleu_sentences: CountOrZero = setting(
-        500, "OURS: the first so many dev sentences are translated greedily; 0: none"
+        500, "OURS: number of dev sentences, from the first on, that are translated greedily; 0: none"
     )
 
 
 @dataclass(frozen=True, slots=True)
 class LengthSettings(Closed):
-    """How long a model is trained, when it stops early and which last states are averaged."""
+    """How long a model is trained, when training stops early, and which last states are averaged."""
 
     updates: Count = required("how long")
-    patience: CountOrZero = required("stop after so many evaluations without a better dev loss; 0: never")
-    average_last: Count = required("so many last states are averaged; 1: none")
+    patience: CountOrZero = required("stop after this many evaluations without a better dev loss; 0: never")
+    average_last: Count = required("number of last states that are averaged; 1: none")
     average_every: Count = required("updates between two of them")
 
 
@@ -118,48 +118,48 @@ class UnprunedSettings(LengthSettings):
     """How the unpruned model is trained, and the updates after which its weights are kept as checkpoints."""
 
     updates: Count = setting(200000, 'OURS: the paper gives no number, the scripts say "stop manually" [repo]')
-    patience: CountOrZero = setting(20, "OURS: stop after so many evaluations without a better dev loss; 0: never")
+    patience: CountOrZero = setting(20, "OURS: stop after this many evaluations without a better dev loss; 0: never")
     average_last: Count = setting(
         5,
-        "OURS: the last states, also after an early stop, are averaged; average_npz.py exists, the number averaged "
-        "is not said [repo]; 1: none",
+        "OURS: number of last states averaged, also after an early stop; average_npz.py exists, but the number is not "
+        "stated [repo]; 1: none",
     )
     average_every: Count = setting(2048, "updates between two of these states")
     keep_at: Annotated[tuple[Count, ...], EachOnce()] = setting(
         (),
-        "Weights kept, the checkpoints of the stage of that name (Michel et al., Fig 5); a change trains again. For "
-        "their epochs 1 2 3 5 10 20 [second-hand] give the updates that end them. Empty: the finished model only.",
+        "Updates after which weights are kept for the stage checkpoints (Michel et al., Fig 5); a change trains again. "
+        "For their epochs 1 2 3 5 10 20 [second-hand], give the updates that end them. Empty: the finished model only.",
     )
 
 
 @dataclass(frozen=True, slots=True)
 class BaselineSettings(UnprunedSettings):
-    """The unpruned model: how it is trained here, or where it is taken from."""
+    """The unpruned model: how it is trained here, or where it is imported from."""
 
     pretrained: Text = setting(
         "",
-        "OURS: a folder as transformers' save_pretrained writes it of a MarianMTModel with its tokeniser (OPUS-MT's), "
-        "of an M2M100, NLLB, BART or mBART, or of a BERT where the corpus has labels, whose vocabularies and weights "
-        "stand in for bpe, model and this training; empty: train",
+        "OURS: a folder written by transformers' save_pretrained: a MarianMTModel with its tokeniser (OPUS-MT's), an "
+        "M2M100, NLLB, BART or mBART, or, if the corpus has labels, a BERT; its vocabularies and weights replace bpe, "
+        "model and this training; empty: train",
     )
     fine_tuning_updates: CountOrZero = setting(
-        0, "OURS: so long that model is first trained on this corpus, in place of updates; 0: it is taken as it is"
+        0, "OURS: that model is first fine-tuned on this corpus for this many updates; 0: it is used as it is"
     )
     decoder: Annotated[str, one_of("", "self_attention")] = setting(
         "",
-        "OURS: self_attention, new, in the place of that model's recurrent units, to be trained here; empty: as it is",
+        "OURS: self_attention replaces that model's recurrent units with new attention, trained here; empty: as it is",
     )
     new_weights_rate: Positive = setting(
-        10.0, "OURS: the learning rate of such new weights, in multiples of that of all others"
+        10.0, "OURS: the learning rate of such new weights, as a multiple of that of all others"
     )
     labels: Annotated[tuple[Name, ...], EachOnce()] = setting(
-        (), "of such a BERT, in the order of its classifier; empty: as its config.json calls them"
+        (), "of such a BERT, in the order of its classifier; empty: as named in its config.json"
     )
     prefix: Text = setting(
-        "", 'what each source sentence begins with where that model knows several target languages, such as ">>ru<<"'
+        "", 'the beginning of each source sentence if that model has several target languages, such as ">>ru<<"'
     )
-    source_language: Text = setting("", "what that model calls it, if it knows many: en, eng_Latn or en_XX")
-    target_language: Text = setting("", "the same of the target: de, deu_Latn or de_DE")
+    source_language: Text = setting("", "that model's name for it, if it has many: en, eng_Latn or en_XX")
+    target_language: Text = setting("", "the same for the target: de, deu_Latn or de_DE")
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +176,7 @@ class HardConcrete(Closed):
 
 @dataclass(frozen=True, slots=True)
 class SubsetSettings(Closed):
-    """Gates of an exact number: how they learn and cool down, and whether they are zeros and ones while training."""
+    """Gates for an exact number of heads: how they learn and cool down, and whether they are binary in training."""
 
     learning_rate: Positive = setting(0.2, "of their logits; 0.5 for BERT [repo]")
     temperature_first: Positive = setting(
@@ -184,9 +184,9 @@ class SubsetSettings(Closed):
     )
     temperature_last: Positive = setting(1e-8, "where it stays [repo]")
     cooldown_share: PositiveShare = setting(
-        0.6, "OURS: of the updates; theirs are 15000 [repo], after which heads are all but fixed"
+        0.6, "OURS: of the updates; theirs are 15000 [repo], after which heads are almost fixed"
     )
-    straight_through: YesNo = setting(False, "true: gates are zeros and ones while training too")
+    straight_through: YesNo = setting(False, "true: gates are zeros and ones in training too")
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,19 +194,19 @@ class GatesSettings(Closed):
     """The fine-tuning with gates."""
 
     updates: Count = setting(50000, "OURS")
-    average_last: Count = setting(5, "as in baseline, so that no side of a comparison has it alone")
+    average_last: Count = setting(5, "as in baseline, so that both sides of a comparison are averaged")
     average_every: Count = setting(2048, "as in baseline")
-    gate_learning_rate: Positive = setting(0.01, "OURS: gates have a rate of their own, constant")
+    gate_learning_rate: Positive = setting(0.01, "OURS: gates have their own rate, which is constant")
     record_every: Count = setting(500, "updates between two records of the gates, for the animation")
     settled_share: BelowOne = setting(
         0.0,
-        "OURS: over this last share of updates gates are what they are in the finished model, zeros and ones, and cost "
-        "nothing; the rest of the model gets used to it",
+        "OURS: in this last share of updates, gates are the zeros and ones of the finished model and cost nothing; the "
+        "rest of the model adapts to them",
     )
     hard_concrete: HardConcrete = section_of(HardConcrete, "the distribution of a gate, stretched from low to high")
     subset: SubsetSettings = section_of(
         SubsetSettings,
-        "gates of an exact number, targets dsp-12 (Li et al. 2021); their values for IWSLT [repo]",
+        "gates for an exact number of heads, dsp-12 (Li et al. 2021); their values for IWSLT [repo]",
     )
 
 
@@ -219,44 +219,44 @@ class ScratchSettings(LengthSettings):
     average_last: Count = setting(5, "as in baseline")
     average_every: Count = setting(2048, "as in baseline")
     learning_rate_factor: Positive = setting(
-        1.0, "OURS: the rate in multiples of that of training, where that one is for a model that came trained"
+        1.0, "OURS: the rate as a multiple of training.learning_rate, if that is for a pretrained model"
     )
 
     def trained_by(self, training: TrainingSettings) -> TrainingSettings:
-        """These settings at the learning rate of models from scratch."""
+        """These training settings with the learning rate of models trained from scratch."""
         return replace(training, learning_rate=training.learning_rate * self.learning_rate_factor)
 
 
 @dataclass(frozen=True, slots=True)
 class SelectedSettings(LengthSettings):
-    """Chosen heads cut out of the baseline, which is trained on."""
+    """The baseline cut down to chosen heads and fine-tuned."""
 
-    updates: Count = setting(50000, "as long as gates are")
-    patience: CountOrZero = setting(0, "0: never stop early, as gates do not")
+    updates: Count = setting(50000, "as many as for gates")
+    patience: CountOrZero = setting(0, "0: never stop early, as for gates")
     average_last: Count = setting(5, "as in baseline")
     average_every: Count = setting(2048, "as in baseline")
 
 
 @dataclass(frozen=True, slots=True)
 class ParserSettings(Closed):
-    """Where the Stanza models come from, and how they are trained when `model` is empty."""
+    """Where the Stanza models come from, and how they are trained if `model` is empty."""
 
     model: Text = setting(
         "",
-        "A folder of Stanza models; empty: train one on the corpus's parser_trees. Where there is a network, this "
-        "makes a folder:\n"
+        "A folder of Stanza models; empty: train them on the corpus's parser_trees. With a network, this makes a "
+        "folder:\n"
         """python -c "import stanza; stanza.download('en', model_dir='data/stanza', """
         """processors='tokenize,pos,lemma,depparse')\"""",
     )
     train_sentences: CountOrZero = setting(
-        0, "at most, from all over the treebank, one in 20 of them to pick the best step; 0: all"
+        0, "at most, from the whole treebank, one in 20 of them to pick the best step; 0: all"
     )
-    tagger_steps: Count = setting(20000, "OURS: at most; it stops by itself when the tags get no better")
-    tagger_batch_sentences: Count = setting(250, "Stanza's own, as all sizes below")
-    parser_steps: Count = setting(20000, "OURS: at most; it stops by itself when the trees get no better")
+    tagger_steps: Count = setting(20000, "OURS: at most; it stops when the tags no longer improve")
+    tagger_batch_sentences: Count = setting(250, "Stanza's default, like all sizes below")
+    parser_steps: Count = setting(20000, "OURS: at most; it stops when the trees no longer improve")
     parser_batch_words: Count = setting(5000, "words of one step")
     width: Annotated[Integer, Field(ge=2)] = setting(400, "of the LSTMs and scorers; half of it for characters")
-    embedding: Count = setting(100, "of words, characters and tags; OURS: no vectors from elsewhere")
+    embedding: Count = setting(100, "of words, characters and tags; OURS: no pretrained vectors")
     dropout: BelowOne = setting(0.5, "share of values set to zero in training")
     word_dropout: BelowOne = setting(0.33, "share of words hidden in training")
     seed: CountOrZero = setting(1, "of the parser's training")

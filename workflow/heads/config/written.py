@@ -1,4 +1,4 @@
-"""What is written from the models of settings: `defaults` in config.yaml, and the JSON schema that editors read.
+"""Write `defaults` of config.yaml, and the JSON schema that editors read, from the models of the settings.
 
 `make settings` does both.
 """
@@ -28,26 +28,26 @@ COMMENT_COLUMN = 31
 
 
 class _Schema(GenerateJsonSchema):
-    """Without titles, which repeat the keys, and without null: what may be left out is not said to be nothing."""
+    """A JSON schema without titles, which repeat the keys, and without null for settings that may be left out."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002 - asked of every field
         """No setting has a title."""
         return False
 
     def dict_schema(self, schema: Any) -> dict[str, Any]:
-        """Of a mapping by names: pydantic refuses a name that does not match, which the pattern alone would not."""
+        """The schema of a mapping; refuse a name that does not match, as pydantic does, but the pattern does not."""
         made = super().dict_schema(schema)
         return {**made, "additionalProperties": False} if "patternProperties" in made else made
 
     def default_schema(self, schema: Any) -> dict[str, Any]:
-        """Of a setting with a default; one that may be left out has none."""
+        """The schema of a setting with a default; a setting that may be left out gets none."""
         if schema.get("default", "some") is None:
             return self.generate_inner(schema["schema"]["schema"])
         return super().default_schema(schema)
 
 
 def json_schema() -> str:
-    """The schema of config.yaml as it stands in its file, a model on each line."""
+    """The text of the JSON schema of config.yaml, with one model per line."""
     made = adapter(Config).json_schema(schema_generator=_Schema)
     for model in [made, *made["$defs"].values()]:
         model.pop("title", None)
@@ -61,7 +61,7 @@ def _dumped(content: object) -> str:
 
 
 def with_defaults(config: str) -> str:
-    """The text of config.yaml with `defaults` as the models have them; nothing else is touched."""
+    """The text of config.yaml with `defaults` from the models; the rest is unchanged."""
     before, key, rest = config.partition("\ndefaults:\n")
     _, after, others = rest.partition("\nexperiments:\n")
     if not key or not after:
@@ -89,13 +89,13 @@ def _lines(model: Closed, level: int) -> Iterator[str]:
 
 
 def _in_order(kind: type[Closed]) -> list[Field[Any]]:
-    """The settings of a model as config.yaml lists them: those that its own class writes, then the others."""
+    """The settings of a model in the order of config.yaml: those of its own class, then the inherited ones."""
     all_fields: dict[str, Field[Any]] = {one.name: one for one in fields(kind)}  # type: ignore[arg-type]
     return list({**{name: all_fields[name] for name in kind.__annotations__}, **all_fields}.values())
 
 
 def _commented(line: str, description: str) -> Iterator[str]:
-    """A line with its description behind it where that fits, else above it."""
+    """A line with its description as a comment after it if that fits, else above it."""
     behind = f"{line:<{COMMENT_COLUMN - 2}}  # {description}"
     if "\n" not in description and len(behind) <= WIDTH:
         yield behind
@@ -114,7 +114,7 @@ def _commented(line: str, description: str) -> Iterator[str]:
 
 
 def _flow(value: Any) -> str:
-    """A value as YAML on one line; numbers without an exponent, which YAML would read as text."""
+    """A value as YAML on one line; numbers have no exponent, since YAML would read them as text."""
     if isinstance(value, bool) or value == "":
         return json.dumps(value)
     if isinstance(value, float):
@@ -125,7 +125,7 @@ def _flow(value: Any) -> str:
 
 
 def main() -> None:
-    """Write both files."""
+    """Write config.yaml and the schema."""
     write_text(CONFIG, with_defaults(CONFIG.read_text(encoding="utf-8")))
     write_text(SCHEMA, json_schema())
 

@@ -1,7 +1,7 @@
-"""The word alignment of a split: that of the grammar's own sentences, or an aligner's for a corpus in files.
+"""The word alignment of a split: the grammar's own, or an aligner's for a corpus in files.
 
-Both become three files, line by line beside the text: links in Pharaoh format, and the words of either side that they
-count. No pair of dev or test is ever taken out, so that a line of links stays that of its pair.
+Either becomes three files with the same lines as the text: links in Pharaoh format, and the words of each side that
+they number. No pair of dev or test is ever removed, so each line of links stays with its pair.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from heads.syntax.tokenising import words_of_text
 
 
 def alignment_of(corpus: AnyCorpus, split: str, texts: Sequence[Path], downloads: Path) -> list[AlignedPair]:
-    """The pairs of a split, whose source and target `texts` are, with their words and links.
+    """The pairs of a split with their words and links; `texts` are the split's source and target files.
 
-    Raises UserError, naming file and line, for a corpus without an alignment of the split and for a fault in it.
+    Raises UserError for a corpus without an alignment of the split and, naming file and line, for a fault in one.
     """
     lines = [lines_of(path) for path in texts]
     if isinstance(corpus, GrammarCorpus):
@@ -31,26 +31,28 @@ def alignment_of(corpus: AnyCorpus, split: str, texts: Sequence[Path], downloads
     elif isinstance(corpus, FilesCorpus):
         links, words = _given(corpus, split, lines, downloads)
     else:
-        raise UserError(f"The {corpus.languages} corpus has labels in place of translations, so no words to align.")
+        raise UserError(
+            f"The {corpus.languages} corpus has labels in place of translations, so there are no words to align."
+        )
     return aligned_pairs(links, lines, words)
 
 
 def write_alignment(pairs: Sequence[AlignedPair], links: Path, words: Sequence[Path]) -> None:
-    """Write a line a pair: links, and the words of source and target with blanks between them."""
+    """Write one line per pair: the links, and the words of source and target separated by spaces."""
     write_lines(links, [line_of(pair.links) for pair in pairs])
     for path, sentences in zip(words, zip(*((pair.source, pair.target) for pair in pairs), strict=True), strict=True):
         write_lines(path, [" ".join(token.form for token in sentence) for sentence in sentences])
 
 
 def _of_grammar(corpus: GrammarCorpus, split: str, texts: Sequence[Lines]) -> tuple[Lines, list[Lines]]:
-    """Out of the stream that the text came from; cleaning may have left lines of it out."""
+    """Links and words from the grammar's stream; cleaning may have removed lines of the text."""
     pairs = grammar_pairs(corpus, split, with_trees=True)
     links = []
     for number, line in enumerate(texts[0].lines, 1):
         pair = next((pair for pair in pairs if pair.source == line), None)
         if pair is None:
             raise UserError(
-                f"{texts[0].name}, line {number} does not come from this grammar corpus: build the corpus anew."
+                f"{texts[0].name}, line {number} does not come from this grammar corpus: build the corpus again."
             )
         links.append(line_of(pair.links))
     words = [[" ".join(word.form for word in words_of_text(line)) for line in text.lines] for text in texts]
@@ -58,7 +60,7 @@ def _of_grammar(corpus: GrammarCorpus, split: str, texts: Sequence[Lines]) -> tu
 
 
 def _given(corpus: FilesCorpus, split: str, texts: Sequence[Lines], downloads: Path) -> tuple[Lines, list[Lines]]:
-    """As the corpus names them; its own text where it names no other words."""
+    """Links and words from the files that the corpus names; without word files, its own text."""
     given = corpus.alignment.get(split)
     if given is None:
         raise UserError(
@@ -73,7 +75,7 @@ def _given(corpus: FilesCorpus, split: str, texts: Sequence[Lines], downloads: P
 
 
 def _lines(file: FileSpec, downloads: Path, *, lowercase: bool = False) -> Lines:
-    """The lines of a file, treated as the text of the corpus is."""
+    """The lines of a file, normalised like the text of the corpus."""
     check_file(file, downloads)
     lines = [normalise(line) for line in read_text(file, downloads)]
     return Lines(str(file), [line.lower() for line in lines] if lowercase else lines)

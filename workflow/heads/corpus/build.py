@@ -1,11 +1,11 @@
-"""From one `corpora:` entry to plain text: `{train,dev,test}.{source,target}.txt` and the table of filters.
+"""Build plain text from a `corpora:` entry: `{train,dev,test}.{source,target}.txt` and the filter table.
 
-Beside them `roles.source.txt`: the source lines that a corpus in files holds out for the roles of heads, which stand in
-no pair of training; empty where it holds out none.
+Beside them it writes `roles.source.txt`: the source lines that a corpus in files holds out for the roles of heads,
+which are in no training pair; empty if it holds out none.
 
-All kinds of corpora go through the same door. Those of translations only differ in where a split's raw pairs come from;
-examples with labels have filters of their own, see `heads.corpus.examples`. The text of translations is streamed;
-memory holds the fingerprints of dev and test, the held-out pairs and a Bloom filter against duplicates.
+Translation corpora differ only in where a split's raw pairs come from; labelled examples have their own filters, see
+`heads.corpus.examples`. Translations are streamed; memory holds the fingerprints of dev and test, the held-out pairs
+and a Bloom filter against duplicates.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ Corpus = GrammarCorpus | FilesCorpus
 
 
 def build(entry: Mapping[str, Any], out_folder: Path, downloads: Path, workers: int = 1) -> None:
-    """Write the corpus of `entry` to `out_folder`, all files or none; URLs are read from `downloads`.
+    """Write the corpus of `entry` to `out_folder`, all files or none; files of URLs are in `downloads`.
 
-    The files are the same for any number of `workers`, the processes that clean.
+    `workers` processes clean the text; the files are the same for any number of them.
 
     Raises UserError for a fault in the sources and for a split that is empty after cleaning.
     """
@@ -84,9 +84,9 @@ def build(entry: Mapping[str, Any], out_folder: Path, downloads: Path, workers: 
 
 
 def build_out_of_domain(entry: Mapping[str, Any], out_folder: Path, downloads: Path) -> None:
-    """Write both sides of the test set of another domain, as dev and test are written: no line is taken out.
+    """Write both sides of the out-of-domain test set in the same way as dev and test.
 
-    Raises UserError for a corpus without one, for a fault in its files and for one without pairs.
+    Raises UserError if the corpus has none, or if its files are faulty or hold no pairs.
     """
     corpus = parse_corpus(entry)
     pair = corpus.languages
@@ -105,7 +105,7 @@ def build_out_of_domain(entry: Mapping[str, Any], out_folder: Path, downloads: P
 
 
 def raw_pairs(corpus: Corpus, split: str, downloads: Path) -> Iterator[RawPair]:
-    """The pairs of a split as the sources give them."""
+    """The raw pairs of a split, in lower case if the corpus asks for it."""
     if isinstance(corpus, GrammarCorpus):
         numbered = enumerate(grammar_pairs(corpus, split), 1)
         return (RawPair(pair.source, pair.target, "the grammar", line, None) for line, pair in numbered)
@@ -122,7 +122,7 @@ def grammar_pairs(corpus: GrammarCorpus, split: str, *, with_trees: bool = False
 
 
 def pairs_of_split(seed: int, split: str, *, with_trees: bool) -> Iterator[grammar.Pair]:
-    """The pairs of the stream that belong to the split, without end."""
+    """The endless stream of the grammar's pairs that belong to the split."""
     stream = grammar.stream(seed, with_trees=with_trees)
     return (pair for pair in stream if grammar.split_of(pair.target) == split)
 
@@ -130,7 +130,7 @@ def pairs_of_split(seed: int, split: str, *, with_trees: bool) -> Iterator[gramm
 def build_splits(
     corpus: Corpus, stage: Path, raw: Callable[[str], Iterator[RawPair]], workers: int
 ) -> dict[str, Counter[str]]:
-    """Write the texts of all splits; give by split how many pairs were read and what each filter took out."""
+    """Write the texts of all splits and return, by split, the number of pairs read and removed by each filter."""
     hold_out = hold_out_of(corpus)
     held = HeldSentences()
     tallies: dict[str, Counter[str]] = {"train": Counter()}
@@ -157,12 +157,12 @@ def build_splits(
 
 
 def hold_out_of(corpus: Corpus) -> Mapping[str, int]:
-    """How many sentences are cut from training, by what they are for; none of a grammar."""
+    """The number of sentences held out of training, by purpose; empty for a grammar corpus."""
     return corpus.hold_out if isinstance(corpus, FilesCorpus) else {}
 
 
 def write_sources(stage: Path, pairs: Iterable[Pair], held: HeldSentences) -> int:
-    """Write the source lines held out for roles, remember them as held, and give their number."""
+    """Write the source lines held out for roles, add them to `held` and return their number."""
     sources = [source for source, _ in pairs]
     for source in sources:
         held.add_source(source)
@@ -171,7 +171,7 @@ def write_sources(stage: Path, pairs: Iterable[Pair], held: HeldSentences) -> in
 
 
 def write_train(corpus: Corpus, stage: Path, held: HeldSentences, tally: Counter[str], workers: int) -> None:
-    """Write the candidates that do not leak, down to the limit; `tally` gains what both took out."""
+    """Write the candidates that do not leak, up to the limit; `tally` gains what both filters removed."""
     before = tally["read"] - sum(tally[name] for name in FILTERS)
     limit = corpus.limit if isinstance(corpus, FilesCorpus) else None
 
@@ -190,7 +190,7 @@ def write_train(corpus: Corpus, stage: Path, held: HeldSentences, tally: Counter
 
 
 def without_leaks(held: HeldSentences, rule: str, lines: list[str]) -> list[Pair]:
-    """The pairs, one a line, that do not stand in dev or test."""
+    """The pairs, one per line, that are not in dev or test."""
     pairs = []
     for line in lines:
         source, _, target = line.removesuffix("\n").partition("\t")
@@ -200,7 +200,7 @@ def without_leaks(held: HeldSentences, rule: str, lines: list[str]) -> list[Pair
 
 
 def checked(pairs: Iterable[RawPair], split: str) -> Iterator[Pair]:
-    """Normalised pairs of dev or test; UserError names the line of an empty side."""
+    """Normalised pairs of dev or test; raises UserError naming the line of an empty side."""
     for raw in pairs:
         source, target = normalise(raw.source), normalise(raw.target)
         if not source or not target:
@@ -212,7 +212,7 @@ def checked(pairs: Iterable[RawPair], split: str) -> Iterator[Pair]:
 
 
 def remembered(pairs: Iterable[Pair], held: HeldSentences) -> Iterator[Pair]:
-    """The same pairs, each added to the held sentences as it goes by."""
+    """The same pairs, each added to `held` as it passes."""
     for source, target in pairs:
         held.add(source, target)
         yield source, target

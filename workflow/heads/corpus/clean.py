@@ -1,23 +1,23 @@
-"""The filters of a parallel corpus, in a fixed order, each counted.
+"""Filter a parallel corpus in a fixed order and count what each filter removes.
 
-A pair is taken out by the first filter that it fails:
+A pair is removed by the first filter that it fails:
 
-1. `empty`: a side without text.
-2. `control`: a side with a C0 or C1 control character other than tab and carriage return, or with U+FFFD,
-   which an earlier conversion leaves in place of what it could not read.
-3. `max_words`: a side of more than `max_words` words, counted by white space.
-4. `length_ratio`: one side has more than `max_length_ratio` times the words of the other.
-5. `min_overlap`: the relative time overlap is smaller (only where `min_overlap` is set).
-6. `duplicate`: the same source with the same target came before. Another translation of a known source is
-   kept: it is other information, while an exact copy only weighs a pair twice.
-7. `leakage`: source or target stands in dev or test, compared in folded case and white space. With
+1. `empty`: a side has no text.
+2. `control`: a side has a C0 or C1 control character other than tab and carriage return, or U+FFFD, which an
+   earlier conversion puts in place of what it could not decode.
+3. `max_words`: a side has more than `max_words` words, counted by white space.
+4. `length_ratio`: one side has more than `max_length_ratio` times as many words as the other.
+5. `min_overlap`: the relative time overlap is smaller (only if `min_overlap` is set).
+6. `duplicate`: the same source with the same target came earlier. Another translation of the same source is
+   kept: it adds information, while an exact copy only counts a pair twice.
+7. `leakage`: source or target is in dev or test, ignoring case and differences in white space. With
    `leakage: source` only sources are compared: in subtitles the commonest answers would otherwise vanish from
-   training as soon as one held-out line has them as its target. Of lines held out for roles only the source
-   counts under either rule, for no translation of them is ever scored.
-8. `limit`: pairs beyond `limit`, taken evenly from the whole stream and so from every part by its size.
+   training as soon as one held-out line has them as its target. For lines held out for roles only the source
+   counts under either rule, since their translations are never scored.
+8. `limit`: pairs beyond `limit`; those kept are evenly spaced over the stream, so every part keeps its share.
 
-What is kept is written in Unicode's form NFC with single spaces, in all splits. Dev and test pass no filter:
-an empty side there is an error, since dropping lines silently would change the test set.
+All splits are written in Unicode form NFC with single spaces. Dev and test go through no filter: an empty
+side there is an error, since dropping lines silently would change the test set.
 """
 
 from __future__ import annotations
@@ -45,18 +45,18 @@ Pair = tuple[str, str]
 
 
 def normalise(text: str) -> str:
-    """Text in NFC with single spaces and none at its ends."""
+    """Text in NFC with single spaces and none at either end."""
     return " ".join(unicodedata.normalize("NFC", text).split())
 
 
 def fingerprint(text: str) -> int:
-    """64 bits of a sentence in folded case and white space."""
+    """64-bit fingerprint of a sentence, ignoring case and differences in white space."""
     folded = " ".join(text.casefold().split())
     return int.from_bytes(hashlib.blake2b(folded.encode(), digest_size=8).digest(), "big")
 
 
 def failed_filter(raw: RawPair, source: str, target: str, cleaning: Cleaning) -> str | None:
-    """The first of the filters 1 to 5 that a pair fails; `source` and `target` are its normalised sides."""
+    """The first of filters 1 to 5 that a pair fails, or None; `source` and `target` are its normalised sides."""
     if not source or not target:
         return "empty"
     if CONTROL.search(raw.source) or CONTROL.search(raw.target):
@@ -72,7 +72,7 @@ def failed_filter(raw: RawPair, source: str, target: str, cleaning: Cleaning) ->
 
 
 class Judged(NamedTuple):
-    """A normalised pair, the first of the filters 1 to 5 that it fails, and what filter 6 remembers it by."""
+    """A normalised pair, the first of filters 1 to 5 that it fails, and its digest for filter 6."""
 
     source: str
     target: str
@@ -81,7 +81,7 @@ class Judged(NamedTuple):
 
 
 def judge(cleaning: Cleaning, pairs: Iterable[RawPair]) -> list[Judged]:
-    """What can be said of each pair by itself."""
+    """Normalise each pair and apply filters 1 to 5."""
     judged = []
     for raw in pairs:
         source, target = normalise(raw.source), normalise(raw.target)
@@ -93,9 +93,9 @@ def judge(cleaning: Cleaning, pairs: Iterable[RawPair]) -> list[Judged]:
 def clean(
     pairs: Iterable[RawPair], cleaning: Cleaning, seen: SeenBefore, tally: Counter[str], workers: int = 1
 ) -> Iterator[Pair]:
-    """Normalised pairs that pass filters 1 to 6; `tally` counts pairs `read` and those each filter took.
+    """Normalised pairs that pass filters 1 to 6; `tally` counts pairs `read` and removed by each filter.
 
-    With more than one worker, as many other processes normalise and judge; the pairs and their order stay the same.
+    With more than one worker, that many other processes run `judge`; the pairs and their order stay the same.
     """
     for chunk in in_order(partial(judge, cleaning), chunks(pairs, CHUNK_PAIRS), workers):
         tally["read"] += len(chunk)
@@ -117,23 +117,23 @@ class HeldSentences:
         self.targets: set[int] = set()
 
     def add(self, source: str, target: str) -> None:
-        """Remember a pair of dev or test."""
+        """Add a pair of dev or test."""
         self.add_source(source)
         self.targets.add(fingerprint(target))
 
     def add_source(self, source: str) -> None:
-        """Remember a sentence of which only the source is held out."""
+        """Add a source sentence whose target is not held out."""
         self.sources.add(fingerprint(source))
 
     def leaks(self, source: str, target: str, rule: str) -> bool:
-        """Whether a training pair stands in dev or test under the rule `either` or `source`."""
+        """Whether a training pair is in dev or test under the rule `either` or `source`."""
         return fingerprint(source) in self.sources or (rule == "either" and fingerprint(target) in self.targets)
 
 
 class HoldOut:
-    """Chooses `size` pairs with distinct sources out of a stream, by the smallest fingerprints.
+    """Chooses `size` pairs with distinct sources from a stream: those with the smallest fingerprints.
 
-    Every distinct source has the same chance, however often it comes, and the choice does not depend on the
+    Every distinct source is equally likely, however often it occurs, and the choice does not depend on the
     order.
     """
 
@@ -143,7 +143,7 @@ class HoldOut:
         self._chosen: set[int] = set()
 
     def offer(self, source: str, target: str) -> None:
-        """Consider a pair; of several with one source the first is kept."""
+        """Consider a pair; among several with the same source the first is kept."""
         key = fingerprint(source)
         if key in self._chosen or (len(self._heap) == self.size and key > -self._heap[0][0]):
             return
@@ -154,19 +154,19 @@ class HoldOut:
             self._chosen.discard(-heapq.heapreplace(self._heap, (-key, source, target))[0])
 
     def pairs(self) -> list[Pair]:
-        """The chosen pairs in the order of their fingerprints, which mixes them."""
+        """The chosen pairs in the order of their fingerprints, which shuffles them."""
         return [(source, target) for _, source, target in sorted(self._heap, reverse=True)]
 
 
 def evenly(pairs: Iterable[Pair], available: int, limit: int) -> Iterator[Pair]:
-    """Exactly `limit` of `available` pairs, at even distances; all when there are no more than that."""
+    """Exactly `limit` of `available` pairs, evenly spaced; all if there are no more than that."""
     for index, pair in enumerate(pairs):
         if available <= limit or (index + 1) * limit // available > index * limit // available:
             yield pair
 
 
 def filter_rows(split: str, tally: Counter[str], filters: Iterable[str]) -> list[dict[str, object]]:
-    """Rows of the table of filters for one split, in the order of the filters."""
+    """Rows of the filter table for one split, in the order of the filters."""
     rows: list[dict[str, object]] = []
     left = tally["read"]
     for name in filters:

@@ -1,7 +1,7 @@
-"""A set of texts that remembers in constant memory whether it has met one before.
+"""A set of texts that knows, in constant memory, whether it has seen a text before.
 
-A Bloom filter (Bloom 1970, "Space/time trade-offs in hash coding with allowable errors"): one digest a text, a few bits
-each. It never takes a repeated text for a new one; at the stated rate it takes a new text for a repeated one.
+A Bloom filter (Bloom 1970, "Space/time trade-offs in hash coding with allowable errors"): one digest per text, a few
+bits each. It never mistakes a repeated text for a new one; it mistakes a new text for a repeated one at the given rate.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ HALF = DIGEST_BYTES // 2
 
 
 class SeenBefore:
-    """Remember texts; memory is fixed at construction.
+    """A Bloom filter for texts, whose memory is fixed at construction.
 
-    `items` is the number of texts to be held, `false_positive_rate` the share of new texts that `add` may call old once
-    that many are held (lower before, growing slowly after). Five million at 0.001 take 9 MB.
+    `items` is the number of texts to hold, `false_positive_rate` the share of new texts that `add` may call old once it
+    holds that many (lower before, growing slowly after). Five million at 0.001 take 9 MB.
     """
 
     __slots__ = ("_bits", "_probes", "_size")
@@ -35,7 +35,7 @@ class SeenBefore:
         self._bits = bytearray((self._size + 7) // 8)
 
     def add(self, text: str) -> bool:
-        """Remember `text`; True when it is new."""
+        """Add `text` and return whether it is new."""
         of_text = digest(text)
         place = int.from_bytes(of_text[:HALF], "little")
         step = int.from_bytes(of_text[HALF:], "little") | 1
@@ -50,7 +50,7 @@ class SeenBefore:
         return new
 
     def add_digests(self, digests: Sequence[bytes]) -> list[bool]:
-        """Remember the texts with these digests; for each whether it was new when its turn came, as `add` says."""
+        """Add the texts with these digests in order, and return for each whether it was new, as `add` does."""
         size = np.uint64(self._size)
         starts, steps = np.frombuffer(b"".join(digests), "<u8").reshape(-1, 2).T
         steps = (steps | np.uint64(1)) % size
@@ -67,5 +67,5 @@ class SeenBefore:
 
 
 def digest(text: str) -> bytes:
-    """What a text is remembered by."""
+    """Digest of a text, which determines its bits in the filter."""
     return hashlib.blake2b(text.encode("utf-8"), digest_size=DIGEST_BYTES).digest()

@@ -1,7 +1,7 @@
-"""English sentences that are on every machine: the documentation inside the Python packages that are installed.
+"""English sentences found on every machine: the docstrings of the installed Python packages.
 
-Docstrings are read from the source files without importing them. What is left of a docstring is prose: sentences of
-plain words that begin with a capital and end with a full stop.
+Docstrings are read from the source files without importing them. Only their prose is kept: sentences of plain words
+that begin with a capital letter and end with a full stop, exclamation mark or question mark.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ PROSE = re.compile(r"[A-Z][A-Za-z0-9 ,;:'()%-]*[a-z0-9)][.!?]")
 WORD = re.compile(r"[A-Za-z][a-z'-]*[,;:.!?)]?|\(?[A-Za-z][a-z'-]*|[0-9]+[,.]?")
 BREAK = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
 CODE = (">>>", "::", ":param", ":return", "@", "----", "====", "```")
-"""A paragraph with one of these is no prose."""
+"""A paragraph with one of these is not prose."""
 WORDS = (5, 40)
-"""Fewest and most words of a sentence."""
+"""Minimum and maximum number of words in a sentence."""
 
 
 def documentation(folder: Path | None = None) -> Iterator[str]:
-    """The distinct sentences of all packages in a folder, that of this Python's packages by default, in one order."""
+    """The distinct sentences of all packages in a folder (default: this Python's packages), in a fixed order."""
     seen: set[str] = set()
     for path in sorted((folder or Path(sysconfig.get_path("purelib"))).rglob("*.py")):
         for text in docstrings(path):
@@ -35,7 +35,7 @@ def documentation(folder: Path | None = None) -> Iterator[str]:
 
 
 def docstrings(path: Path) -> Iterator[str]:
-    """The docstrings of a source file; none of one that Python cannot read."""
+    """The docstrings of a source file; none if Python cannot parse it."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -50,7 +50,7 @@ def docstrings(path: Path) -> Iterator[str]:
 
 
 def sentences(text: str) -> Iterator[str]:
-    """The sentences of prose in a docstring."""
+    """The prose sentences of a docstring."""
     for paragraph in re.split(r"\n\s*\n", text):
         if any(mark in paragraph for mark in CODE):
             continue

@@ -1,7 +1,7 @@
-"""Labelled examples as they stand in tables: a line each, columns divided by tabs, and no quoting.
+"""Labelled examples read from tables: one example per line, columns separated by tabs, no quoting.
 
-A quotation mark is a character like any other: in GLUE's files and in those of SNLI and MultiNLI one may open and never
-close, and a reader of CSV would then take hundreds of lines for one.
+A quotation mark is an ordinary character: in the files of GLUE, SNLI and MultiNLI one may open and never close, and a
+CSV reader would then take hundreds of lines for one.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from heads.corpus.pairs import read_text
 TAB = "\t"
 ORDER = ("premise", "hypothesis")
 SEED = 1
-"""Of the pairs of the grammar, as in the corpus that has no others."""
+"""Seed of the grammar's pairs, the same as in the corpus that consists of them alone."""
 
 
 class Example(NamedTuple):
-    """One sentence or two, and their label; None where the table says that there is none."""
+    """One or two sentences and their label, which is None if the table marks them as unlabelled."""
 
     sentences: tuple[str, ...]
     label: str | None
 
 
 class _Places(NamedTuple):
-    """How many columns each line of a table has, and where it has what is read."""
+    """The number of columns of a table, and the positions of those that are read."""
 
     columns: int
     sentences: tuple[int, ...]
@@ -42,15 +42,15 @@ class _Places(NamedTuple):
 
     @property
     def last(self) -> int:
-        """The last column that is read."""
+        """Position of the last column that is read."""
         return max(*self.sentences, self.label, *self.only)
 
 
 def read_examples(corpus: ExamplesCorpus, split: str, downloads: Path) -> Iterator[Example]:
-    """The examples of all tables of a split in their order, sentences as they are written there, or of the grammar.
+    """The examples of a split in order, from its tables (with the sentences unchanged) or from the grammar.
 
-    Raises UserError, naming file and line, for a missing or damaged file, text that is not UTF-8, a column that is not
-    there, a line of another number of columns, a label that the settings do not explain and an empty sentence.
+    Raises UserError, naming file and line, for a missing or damaged file, text that is not UTF-8, a missing column, a
+    line with a different number of columns, a label that the settings do not list and an empty sentence.
     """
     for part in corpus.parts[split]:
         if isinstance(part, GrammarExamples):
@@ -60,7 +60,7 @@ def read_examples(corpus: ExamplesCorpus, split: str, downloads: Path) -> Iterat
 
 
 def _of_grammar(corpus: ExamplesCorpus, part: GrammarExamples, split: str) -> Iterator[Example]:
-    """Pairs of the grammar that no other split has. Raises UserError where it would not fit the corpus."""
+    """Pairs of the grammar that are in no other split. Raises UserError if they do not fit the corpus."""
     if len(corpus.columns.sentences) != 2 or not {*LABELS} <= {*corpus.labels.values()}:
         raise UserError(
             f"The {corpus.languages} corpus cannot have pairs of the grammar under {split}: they have two sentences "
@@ -74,13 +74,13 @@ def _of_table(corpus: ExamplesCorpus, part: Table, downloads: Path) -> Iterator[
     lines = enumerate(read_text(part.table, downloads), 1)
     first = next(lines, None)
     if first is None:
-        raise UserError(f"{part.table} is empty: give a table with an example a line.")
+        raise UserError(f"{part.table} is empty: give a table with one example per line.")
     places = _places(corpus, part, _cells(first[1]))
     for line, text in lines if corpus.columns.named else chain([first], lines):
         cells = _cells(text)
         if len(cells) != places.columns and not (part.ragged and places.last < len(cells) < places.columns):
             raise UserError(
-                f"{part.table}, line {line} has {len(cells)} columns, but its first line has {places.columns}: mend it."
+                f"{part.table}, line {line} has {len(cells)} columns, but its first line has {places.columns}: fix it."
             )
         if all(cells[place] == word for place, word in places.only.items()):
             yield _example(corpus, cells, places, f"{part.table}, line {line}")
@@ -91,16 +91,16 @@ def _cells(text: str) -> list[str]:
 
 
 def _places(corpus: ExamplesCorpus, part: Table, first: Sequence[str]) -> _Places:
-    """Where the columns are that the settings name or count. Raises UserError for one that is not there."""
+    """The positions of the columns that the settings name or number. Raises UserError for a missing column."""
     columns = corpus.columns
 
     def place(column: int | str) -> int:
-        """The number of a column, from 0."""
+        """Position of a column, counted from 0."""
         if isinstance(column, int):
             if column < len(first):
                 return column
             raise UserError(
-                f"{part.table} has {len(first)} columns, and none of number {column} counted from 0: correct columns."
+                f"{part.table} has {len(first)} columns, so no column {column} counted from 0: correct columns."
             )
         if first.count(column) != 1:
             how = "several columns" if column in first else "no column"
@@ -117,9 +117,7 @@ def _example(corpus: ExamplesCorpus, cells: Sequence[str], places: _Places, wher
     if word in corpus.unlabelled:
         return Example(sentences, None)
     if word not in corpus.labels:
-        raise UserError(
-            f"{where} has the label {word!r}, which labels does not explain: add it there, or to unlabelled."
-        )
+        raise UserError(f"{where} has the label {word!r}, which labels does not list: add it there, or to unlabelled.")
     for name, sentence in zip(ORDER, sentences, strict=False):
         if not sentence.strip():
             raise UserError(f"{where} has an empty {name}: fill it in or take the line out.")

@@ -1,21 +1,20 @@
-"""The splits of a corpus of labelled examples, and its filters, in a fixed order, each counted.
+"""Build the splits of a corpus of labelled examples: filter in a fixed order and count what each filter removes.
 
-A line of the source text is "premise TAB hypothesis", or one sentence alone; that of the target text is the label. An
-example is taken out by the first filter that it fails:
+A line of the source text is "premise TAB hypothesis" or a single sentence; the same line of the target text is the
+label. An example is removed by the first filter that it fails:
 
-1. `unlabelled`: no label was agreed on (`-` in SNLI). The only one that dev and test pass too, since nobody can be
-   scored on such an example.
-2. `control`: a sentence with a control character, as of translations.
-3. `max_words`: a sentence of more than `max_words` words, counted by white space.
-4. `duplicate`: the same sentences with the same label came before. The same sentences with another label stay, for
-   that is what people said of them.
-5. `leakage`: the two sentences stand together in dev or test, in either order and compared in folded case and white
-   space. One sentence of two is no leak: SNLI and SICK write several hypotheses for one premise, and SICK shares them
-   between its splits on purpose.
-6. `limit`: examples beyond `limit`, taken evenly from all.
+1. `unlabelled`: no label was agreed on (`-` in SNLI). The only filter that dev and test go through too, since such an
+   example cannot be scored.
+2. `control`: a sentence has a control character, as for translations.
+3. `max_words`: a sentence has more than `max_words` words, counted by white space.
+4. `duplicate`: the same sentences with the same label came earlier. The same sentences with another label are kept,
+   since annotators gave both.
+5. `leakage`: the two sentences are together in dev or test, in either order, ignoring case and differences in white
+   space. Sharing one of two sentences is no leak: SNLI and SICK have several hypotheses for one premise, and SICK
+   shares sentences between its splits on purpose.
+6. `limit`: examples beyond `limit`; those kept are evenly spaced over all.
 
-What is kept is written in Unicode's form NFC with single spaces. Memory holds the training examples,
-200 MB of MultiNLI.
+The output is in Unicode form NFC with single spaces. Memory holds the training examples, 200 MB for MultiNLI.
 """
 
 from __future__ import annotations
@@ -37,9 +36,9 @@ FILTERS = ("unlabelled", "control", "max_words", "duplicate", "leakage", "limit"
 
 
 def build_examples(corpus: ExamplesCorpus, stage: Path, downloads: Path) -> list[dict[str, object]]:
-    """Write the texts of all splits; give the rows of the table of filters.
+    """Write the texts of all splits and return the rows of the filter table.
 
-    Raises UserError for a fault in the tables, a split that is empty and a label that no training example has.
+    Raises UserError for a fault in the tables, an empty split and a label without training examples.
     """
     tallies = {split: Counter[str]() for split in ("train", "dev", "test")}
     held: set[int] = set()
@@ -66,7 +65,7 @@ def build_examples(corpus: ExamplesCorpus, stage: Path, downloads: Path) -> list
 
 
 def build_grammar_pairs(corpus: GrammarPairsCorpus, stage: Path) -> list[dict[str, object]]:
-    """Write the texts of all splits of a grammar, which need no cleaning; give the rows of the table of filters."""
+    """Write the texts of all splits of the grammar, unfiltered, and return the rows of the filter table."""
     rows = []
     for split in SPLITS:
         pairs = ((pair.text, pair.label) for pair in grammar_inferences(corpus, split))
@@ -76,17 +75,17 @@ def build_grammar_pairs(corpus: GrammarPairsCorpus, stage: Path) -> list[dict[st
 
 
 def grammar_inferences(corpus: GrammarPairsCorpus, split: str) -> Iterator[Inference]:
-    """The first `pairs[split]` pairs of a split, whose squares stand in it whole; the same at every call."""
+    """The first `pairs[split]` pairs of a split, the same at every call; each square belongs to one split."""
     return first_of_split(corpus.seed, split, getattr(corpus.pairs, split))
 
 
 def write_out_of_domain(corpus: ExamplesCorpus, stage: Path, downloads: Path) -> int:
-    """Write the test set of another domain, and give the number of its examples."""
+    """Write the out-of-domain test set and return the number of its examples."""
     return write_split(stage, OUT_OF_DOMAIN, labelled(read_examples(corpus, OUT_OF_DOMAIN, downloads), Counter()))
 
 
 def labelled(examples: Iterable[Example], tally: Counter[str]) -> Iterator[Pair]:
-    """The lines of the examples that have a label; `tally` counts how many were `read` and how many have none."""
+    """Source and target lines of the labelled examples; `tally` counts those `read` and those `unlabelled`."""
     for sentences, label in examples:
         tally["read"] += 1
         if label is None:
@@ -96,7 +95,7 @@ def labelled(examples: Iterable[Example], tally: Counter[str]) -> Iterator[Pair]
 
 
 def clean(corpus: ExamplesCorpus, examples: Iterable[Example], tally: Counter[str]) -> Iterator[Pair]:
-    """The lines of those examples that pass filters 1 to 4; `tally` counts what was `read` and what each took."""
+    """Source and target lines of examples that pass filters 1 to 4; `tally` counts those `read` and removed."""
     seen: set[Pair] = set()
     for sentences, label in examples:
         tally["read"] += 1
@@ -116,12 +115,12 @@ def clean(corpus: ExamplesCorpus, examples: Iterable[Example], tally: Counter[st
 
 
 def same_sentences(text: str) -> int:
-    """64 bits of the sentences of a line, whatever their order."""
+    """64-bit fingerprint of the sentences of a line, whatever their order."""
     return fingerprint("\0".join(sorted(text.casefold().split(TAB))))
 
 
 def _chosen(candidates: Iterable[Pair], size: int) -> list[Pair]:
-    """So many of the candidates, every distinct one with the same chance."""
+    """`size` of the candidates with distinct texts, all equally likely."""
     chooser = HoldOut(size)
     for text, label in candidates if size else ():
         chooser.offer(text, label)
@@ -129,7 +128,7 @@ def _chosen(candidates: Iterable[Pair], size: int) -> list[Pair]:
 
 
 def _check_labels(corpus: ExamplesCorpus, met: set[str]) -> None:
-    """Raise UserError for a label that nothing could be learnt of."""
+    """Raise UserError for a label without training examples."""
     for label in corpus.labels.values():
         if label not in met:
             raise UserError(

@@ -1,7 +1,7 @@
-"""Downloads that survive broken connections, and members of archives that are read without unpacking.
+"""Downloads that survive broken connections, and archive members that are read without unpacking.
 
-A download grows as `NAME.part` beside its goal, with the URL's validators in `NAME.part.json`, so that a
-broken or killed one goes on where it stopped. The SHA-256 of the first complete download is kept in
+A download grows as `NAME.part` beside its destination, with the URL's validators in `NAME.part.json`, so that
+an interrupted one resumes where it stopped. The SHA-256 of the first complete download is kept in
 `NAME.sha256`; later ones must match.
 """
 
@@ -39,7 +39,7 @@ PASSING_STATUS = (408, 425, 429)
 
 @dataclass(frozen=True, slots=True)
 class Remote:
-    """What the server said of the file when the download began; None where it was silent."""
+    """What the server said about the file when the download began; None where it said nothing."""
 
     url: str
     etag: str | None
@@ -57,11 +57,11 @@ def fetch(
     timeout_seconds: float = 60.0,
     sleep: Callable[[float], None] = time.sleep,
 ) -> str:
-    """Download `url` to `path`, whole and checked, and give its SHA-256.
+    """Download `url` to `path`, check it and return its SHA-256.
 
-    `attempts` counts tries in a row that brought no new byte; the wait before each doubles. A file that
-    already lies at `path` is only checked. Raises UserError when the server refuses, the attempts are used
-    up or the checksum is wrong.
+    `attempts` limits consecutive tries without a new byte; the wait between them doubles. A file that already
+    exists at `path` is only checked. Raises UserError if the server refuses, the attempts are used up or the
+    checksum is wrong.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(path.name + ".part")
@@ -83,7 +83,7 @@ def fetch(
         furthest = max(furthest, size_of(part))
         failures += 1
         if failures >= attempts:
-            kept = f"; the {size_of(part)} bytes that came are kept" if size_of(part) else ""
+            kept = f"; the {size_of(part)} bytes received are kept" if size_of(part) else ""
             raise UserError(
                 f"{url} cannot be fetched after {attempts} attempts without progress ({reason}): check the network and "
                 f"run again{kept}."
@@ -96,17 +96,17 @@ def fetch(
 
 
 def size_of(path: Path) -> int:
-    """Bytes of a file, 0 when there is none."""
+    """Size of a file in bytes, 0 if it does not exist."""
     return path.stat().st_size if path.exists() else 0
 
 
 def state_path(part: Path) -> Path:
-    """Where the validators of a partial download lie."""
+    """Path of the validators of a partial download."""
     return part.with_name(part.name + ".json")
 
 
 def remembered(url: str, part: Path) -> Remote | None:
-    """The state of a partial download of this URL that can be gone on with, else None."""
+    """The state of a partial download of this URL if it can be resumed, else None."""
     try:
         remote = Remote(**read_json(state_path(part)))
     except (UserError, TypeError):
@@ -116,7 +116,7 @@ def remembered(url: str, part: Path) -> Remote | None:
 
 
 def download_rest(url: str, part: Path, timeout_seconds: float) -> bool:
-    """Append what is missing to `part`, or begin anew; True when the file is complete."""
+    """Append what is missing to `part`, or start again; return whether the file is complete."""
     before = remembered(url, part)
     request = urllib.request.Request(url, headers={"Accept-Encoding": "identity", "User-Agent": "heads-corpus"})
     if before is not None:
@@ -147,19 +147,19 @@ def download_rest(url: str, part: Path, timeout_seconds: float) -> bool:
 
 
 def remote_of(url: str, headers: Message) -> Remote:
-    """The validators in the head of a complete answer."""
+    """The validators in the headers of a complete response."""
     length = headers.get("Content-Length")
     return Remote(url, headers.get("ETag"), headers.get("Last-Modified"), int(length) if length else None)
 
 
 def continues(headers: Message, offset: int, length: int | None) -> bool:
-    """Whether a partial answer begins at `offset` of a file that is still `length` bytes long."""
+    """Whether a partial response begins at `offset` of a file that is still `length` bytes long."""
     found, _, total = headers.get("Content-Range", "").removeprefix("bytes ").partition("/")
     return found.startswith(f"{offset}-") and (length is None or total in ("*", str(length)))
 
 
 def copy_body(answer: Any, part: Path, mode: str, length: int | None) -> bool:
-    """Write the body to `part`; True when all is there. Without a stated length its end counts as all."""
+    """Write the body to `part` and return whether it is complete, as it always is without a stated length."""
     with part.open(mode) as stream:
         while chunk := answer.read(CHUNK_BYTES):
             stream.write(chunk)
@@ -170,7 +170,7 @@ def copy_body(answer: Any, part: Path, mode: str, length: int | None) -> bool:
 
 
 def check_sha256(url: str, file: Path, path: Path, sha256: str | None) -> str:
-    """Compare `file` with the given checksum, or with the recorded one, or record it; delete a wrong file."""
+    """Check `file` against the given or the recorded checksum, or record it; delete a wrong file."""
     record = path.with_name(path.name + ".sha256")
     found = sha256_of(file)
     if sha256 is not None:
@@ -194,8 +194,8 @@ def check_sha256(url: str, file: Path, path: Path, sha256: str | None) -> str:
 def open_bytes(path: Path, member: str | None) -> Iterator[IO[bytes]]:
     """Open a file, or one member of a tar or zip archive; a name that ends in .gz is decompressed.
 
-    Nothing of an archive is ever written to disk, so names such as `../x`, absolute names and links can do
-    no harm. Raises UserError for a missing file and for a member that is missing or no plain file.
+    Nothing in an archive is ever written to disk, so names such as `../x`, absolute names and links can do no
+    harm. Raises UserError for a missing file and for a member that is missing or not a plain file.
     """
     if not path.is_file():
         raise UserError(f"{path} does not exist: put the file there or correct its name in the corpus.")
@@ -223,7 +223,7 @@ def zip_member(path: Path, member: str) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def tar_member(path: Path, member: str) -> Iterator[IO[bytes]]:
-    """Open one member of a tar archive, compressed in whichever way, by reading on until it comes."""
+    """Open one member of a tar archive, with any compression, by reading the archive up to it."""
     names = []
     with tarfile.open(path, "r|*") as archive:
         for info in archive:
@@ -240,6 +240,6 @@ def tar_member(path: Path, member: str) -> Iterator[IO[bytes]]:
 
 
 def missing_member(path: Path, member: str, names: list[str]) -> UserError:
-    """The error for a member that is not there, with the names most like it."""
+    """The error for a missing member, with the most similar names."""
     near = difflib.get_close_matches(member, names, n=3, cutoff=0.0)
     return UserError(f"{path} has no member {member}: the nearest names are {', '.join(near) or 'none, it is empty'}.")

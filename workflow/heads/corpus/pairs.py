@@ -1,4 +1,4 @@
-"""The raw pairs of sentences that a part of a corpus stands for, read line by line in constant memory."""
+"""The raw sentence pairs of a part of a corpus, read line by line in constant memory."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BROKEN_FILE = (EOFError, zlib.error, lzma.LZMAError, OSError, tarfile.TarError, 
 
 
 class RawPair(NamedTuple):
-    """A pair as it stands in a file, at a line counted from 1; its time overlap where the part has one."""
+    """A pair as written in a file, with its line counted from 1 and its time overlap if the part has one."""
 
     source: str
     target: str
@@ -42,10 +42,10 @@ class Link(NamedTuple):
 
 
 def open_pairs(part: Part, downloads: Path, languages: tuple[str, str]) -> Iterator[RawPair]:
-    """The pairs of one part in their order.
+    """The pairs of one part in order.
 
     Raises UserError, naming file and line, for a missing or damaged file, text that is not UTF-8, sides of
-    different length and a test set that sacrebleu cannot give.
+    different length and a test set that sacrebleu cannot provide.
     """
     if isinstance(part, TestSet):
         part = sacrebleu_files(part.sacrebleu, languages)
@@ -68,27 +68,27 @@ def open_pairs(part: Part, downloads: Path, languages: tuple[str, str]) -> Itera
         try:
             yield RawPair(source[1], target[1], file, source[0], next(overlaps))
         except StopIteration:
-            raise UserError(f"The overlaps of {part.source} end before its line {number}: give one a line.") from None
+            raise UserError(f"The overlaps of {part.source} end before its line {number}: give one per line.") from None
     if part.overlap is not None and next(overlaps, None) is not None:
-        raise UserError(f"{part.source} has {number} lines, but its overlaps go on: give one a line.")
+        raise UserError(f"{part.source} has {number} lines, but more overlaps: give one per line.")
 
 
 def column_pairs(part: Columns, downloads: Path) -> Iterator[RawPair]:
-    """The pairs of a file that holds both sides in each line."""
+    """The pairs of a file that has both sides on each line."""
     wanted, file = max(part.source_column, part.target_column) + 1, str(part.columns)
     for line, text in enumerate(read_text(part.columns, downloads), 1):
         columns = text.split(part.separator)
         if len(columns) < wanted:
             raise UserError(
-                f"{file}, line {line} has {len(columns)} columns, not {wanted}: mend it or correct separator."
+                f"{file}, line {line} has {len(columns)} columns, not {wanted}: correct it or the separator."
             )
         yield RawPair(columns[part.source_column], columns[part.target_column], file, line, None)
 
 
 def sentences(file: FileSpec, downloads: Path, *, tagged: bool) -> Iterator[tuple[int, str]]:
-    """The sentences of a file, each with its line counted from 1.
+    """The sentences of a file, each with its line number from 1.
 
-    tagged: of the talks of IWSLT: a test set has a segment a line, training text has lines about each talk.
+    tagged: an IWSLT file. Test sets have one segment per line; tagged lines about each talk are skipped.
     """
     for line, text in enumerate(read_text(file, downloads), 1):
         if not tagged:
@@ -100,7 +100,7 @@ def sentences(file: FileSpec, downloads: Path, *, tagged: bool) -> Iterator[tupl
 
 
 def read_text(file: FileSpec, downloads: Path) -> Iterator[str]:
-    """Lines of a UTF-8 file without their ends; only a line feed ends one, a byte order mark is left out."""
+    """Lines of a UTF-8 file without their line feeds, the only line ends, and without a byte order mark."""
     line = 0
     try:
         with open_bytes(file.on_disk(downloads), file.member) as stream:
@@ -110,18 +110,18 @@ def read_text(file: FileSpec, downloads: Path) -> Iterator[str]:
     except UnicodeDecodeError as error:
         raise UserError(f"{file}, line {line} is not UTF-8 ({error.reason}): convert the file to UTF-8.") from None
     except BROKEN_FILE as error:
-        again = "delete it and fetch it again" if file.url else "put a whole file in its place"
+        again = "delete it and fetch it again" if file.url else "put a complete file in its place"
         raise UserError(f"{file} cannot be read beyond line {line} ({error}): {again}.") from None
 
 
 def sacrebleu_files(name: str, languages: tuple[str, str]) -> TwoFiles:
-    """Source and first reference of a test set, which sacrebleu downloads to its own cache when it must."""
+    """Source and first reference of a test set, which sacrebleu downloads to its own cache if needed."""
     from sacrebleu.dataset import DATASETS
 
     pair = "-".join(languages)
     test_set: Any = DATASETS.get(name)
     if test_set is None:
-        raise UserError(f"sacrebleu knows no test set {name}: take one of `sacrebleu --list`.")
+        raise UserError(f"sacrebleu does not know the test set {name}: choose one from `sacrebleu --list`.")
     if pair not in test_set.langpairs:
         raise UserError(f"sacrebleu's test set {name} has no {pair}, only {', '.join(test_set.langpairs)}.")
     try:
@@ -145,13 +145,13 @@ def overlap_numbers(overlap: FileSpec | OpusOverlap, downloads: Path) -> Iterato
         try:
             yield float(text)
         except ValueError:
-            raise UserError(f"{overlap}, line {line} is not a number: give one overlap a line.") from None
+            raise UserError(f"{overlap}, line {line} is not a number: give one overlap per line.") from None
 
 
 def opus_overlaps(overlap: OpusOverlap, downloads: Path) -> Iterator[float]:
-    """The overlap of each line that `.ids` names, found by going through the alignment in step with it.
+    """The overlap of each line of the `.ids` file, found by reading the alignment in step with it.
 
-    The text leaves out links with an empty side or no words but keeps the order, so each line's link is the
+    The text omits links with an empty side or without words but keeps the order, so each line's link is the
     next one with its documents and ids. A link without an overlap counts as 0.
     """
     with open_bytes(overlap.links.on_disk(downloads), overlap.links.member) as stream:
@@ -159,19 +159,21 @@ def opus_overlaps(overlap: OpusOverlap, downloads: Path) -> Iterator[float]:
         for line, text in enumerate(read_text(overlap.ids, downloads), 1):
             columns = [column.strip() for column in text.split("\t")]
             if len(columns) != 4:
-                raise UserError(f"{overlap.ids}, line {line} has not the four columns of an OPUS .ids file: check it.")
+                raise UserError(
+                    f"{overlap.ids}, line {line} does not have the four columns of an OPUS .ids file: check it."
+                )
             documents, ids = (columns[0], columns[1]), (columns[2], columns[3])
             found = next((link for link in links if link.documents == documents and link.ids == ids), None)
             if found is None:
                 raise UserError(
-                    f"{overlap.ids}, line {line} names a link that does not follow in {overlap.links}: "
-                    "take both files from one release of OPUS."
+                    f"{overlap.ids}, line {line} names a link that is missing or out of order in {overlap.links}: "
+                    "take both files from the same OPUS release."
                 )
             yield found.overlap
 
 
 def opus_links(stream: IO[bytes], file: FileSpec) -> Iterator[Link]:
-    """The links of an alignment in OPUS's XML (xces), in their order."""
+    """The links of an OPUS alignment in XML (xces), in order."""
     documents = ("", "")
     try:
         for event, element in ElementTree.iterparse(stream, events=("start", "end")):
@@ -184,4 +186,6 @@ def opus_links(stream: IO[bytes], file: FileSpec) -> Iterator[Link]:
             elif event == "end" and element.tag == "linkGrp":
                 element.clear()
     except (ElementTree.ParseError, KeyError, ValueError) as error:
-        raise UserError(f"{file} is no alignment of OPUS ({error}): give the xces file of the language pair.") from None
+        raise UserError(
+            f"{file} is not an OPUS alignment ({error}): give the xces file of the language pair."
+        ) from None

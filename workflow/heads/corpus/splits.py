@@ -1,4 +1,4 @@
-"""The files of a built corpus: their names, and how all of them come to stand there or none."""
+"""The files of a built corpus: their names, and how to write either all of them or none."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ OUT_OF_DOMAIN_NAMES = tuple(text_name(OUT_OF_DOMAIN, side) for side in SIDES)
 
 @contextmanager
 def staged(out_folder: Path, names: Sequence[str]) -> Iterator[Path]:
-    """A folder inside `out_folder` whose files `names` move up when the block ends well; it goes in every case."""
-    # Told apart by what is made, for jobs of one corpus may run at once.
+    """A temporary folder in `out_folder`; if the block succeeds, its files `names` move up to `out_folder`."""
+    # Named after the first file, since several jobs of one corpus may run at once.
     stage = out_folder / f".building-{names[0]}"
     shutil.rmtree(stage, ignore_errors=True)
     stage.mkdir(parents=True)
@@ -46,17 +46,17 @@ def staged(out_folder: Path, names: Sequence[str]) -> Iterator[Path]:
 
 
 def check_file(file: FileSpec, downloads: Path) -> None:
-    """Raise UserError for a file that is missing, or a local one that is not the one meant."""
+    """Raise UserError for a missing file, or a local file with the wrong checksum."""
     place = file.on_disk(downloads)
     if not place.is_file():
         way = "run the fetch command for it" if file.url else "put it there or correct its name in the corpus"
         raise UserError(f"{file} is not at {place}: {way}.")
     if file.path and file.sha256 and sha256_of(place) != file.sha256:
-        raise UserError(f"{place} has not the sha256 {file.sha256}: get the right file or correct the checksum.")
+        raise UserError(f"{place} does not have the sha256 {file.sha256}: get the right file or correct the checksum.")
 
 
 def write_split(stage: Path, split: str, pairs: Iterable[Pair]) -> int:
-    """Write both sides of a split, one sentence a line, and give the number of pairs."""
+    """Write both sides of a split, one sentence per line, and return the number of pairs."""
     count = 0
     source_path, target_path = (stage / text_name(split, side) for side in SIDES)
     with (
@@ -73,7 +73,7 @@ def write_split(stage: Path, split: str, pairs: Iterable[Pair]) -> int:
 def check_splits(
     languages: str, hold_out: Mapping[str, int], tallies: Mapping[str, Counter[str]], filters: Sequence[str]
 ) -> None:
-    """Raise UserError for a split of which nothing is left, or a hold-out that the corpus was too small for."""
+    """Raise UserError for an empty split, or for a corpus that is too small for its hold-out."""
     for split, size in hold_out.items():
         if tallies[split]["read"] < size:
             raise UserError(

@@ -1,4 +1,4 @@
-"""The gold dependency trees of a corpus: those of the grammar's sentences, or a treebank in their place."""
+"""The gold dependency trees of a corpus: those of the grammar's sentences, or a treebank."""
 
 from __future__ import annotations
 
@@ -17,42 +17,46 @@ from heads.corpus.splits import check_file
 from heads.syntax.conllu import Sentence, read_conllu, write_conllu
 
 SEED = 1
-"""Of the sentences in place of a treebank: the demo's, whose dev sentences the first of them are."""
+"""Seed of the sentences used in place of a treebank: the demo's, so that the demo's dev sentences come first."""
 
 
 def grammar_trees(corpus: GrammarCorpus, split: str, text: Path) -> Iterator[Sentence]:
-    """The tree of each line of `text`, out of the stream it came from; cleaning may have left lines out."""
+    """The tree of each line of `text`, from the grammar's stream; cleaning may have removed lines."""
     pairs = grammar_pairs(corpus, split, with_trees=True)
     with open_text(text) as stream:
         for number, line in enumerate(stream, 1):
             pair = next((pair for pair in pairs if pair.source == line.removesuffix("\n")), None)
             if pair is None:
-                raise UserError(f"{text}, line {number} does not come from this grammar corpus: build the corpus anew.")
+                raise UserError(
+                    f"{text}, line {number} does not come from this grammar corpus: build the corpus again."
+                )
             yield pair.tree
 
 
 def grammar_pair_trees(corpus: GrammarPairsCorpus, split: str, text: Path) -> Iterator[Sentence]:
-    """The trees of premise and hypothesis of each line of `text`, one behind the other."""
+    """The trees of the premise and the hypothesis of each line of `text`, one after the other."""
     pairs = grammar_inferences(corpus, split)
     with open_text(text) as stream:
         for number, line in enumerate(stream, 1):
             pair = next(pairs, None)
             if pair is None or pair.text != line.removesuffix("\n"):
-                raise UserError(f"{text}, line {number} does not come from this grammar corpus: build the corpus anew.")
+                raise UserError(
+                    f"{text}, line {number} does not come from this grammar corpus: build the corpus again."
+                )
             yield pair.premise.tree
             yield pair.hypothesis.tree
 
 
 def held_out_trees(count: int) -> Iterator[Sentence]:
-    """The trees of so many distinct sentences, none of which any corpus of the grammar trains on."""
+    """The trees of `count` distinct sentences that no grammar corpus trains on."""
     return (pair.tree for pair in islice(pairs_of_split(SEED, "dev", with_trees=True), count))
 
 
 def write_treebank(corpus: FilesCorpus | ExamplesCorpus, split: str, downloads: Path, out: Path) -> None:
-    """Write a treebank of a corpus in files: the grammar's, or a copy, unpacked, once it has been read without a fault.
+    """Write the treebank of a corpus in files: the grammar's, or an unpacked copy once it has been read in full.
 
-    In the place of dev stands the treebank under `trees`, in that of train the one under `parser_trees`. Raises
-    UserError that names the treebank where it is missing, damaged, not CoNLL-U or empty.
+    For dev this is the treebank under `trees`, for train the one under `parser_trees`. Raises UserError naming the
+    treebank if it is missing, damaged, not CoNLL-U or empty.
     """
     learnt = corpus.parser_trees if isinstance(corpus, FilesCorpus) else None
     treebank_file = {"dev": corpus.trees, "train": learnt}.get(split)
@@ -69,7 +73,7 @@ def write_treebank(corpus: FilesCorpus | ExamplesCorpus, split: str, downloads: 
         with open_bytes(treebank_file.on_disk(downloads), treebank_file.member) as treebank:
             content = treebank.read()
     except BROKEN_FILE as error:
-        raise UserError(f"{treebank_file} cannot be read to its end ({error}): put a whole file there.") from error
+        raise UserError(f"{treebank_file} cannot be read to its end ({error}): put a complete file there.") from error
     with atomic_path(out) as temporary:
         temporary.write_bytes(content)
         try:
@@ -77,4 +81,4 @@ def write_treebank(corpus: FilesCorpus | ExamplesCorpus, split: str, downloads: 
         except UserError as error:
             raise UserError(str(error).replace(str(temporary), str(treebank_file))) from None
         if not sentences:
-            raise UserError(f"{treebank_file} holds no sentence: name a treebank in CoNLL-U.")
+            raise UserError(f"{treebank_file} holds no sentences: name a treebank in CoNLL-U.")

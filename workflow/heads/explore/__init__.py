@@ -1,1 +1,1 @@
-"""A page to look around in: what tables and runs hold, as data, and the one HTML file that shows it."""
+"""The interactive page: the contents of tables and runs as data, and the one HTML file that shows them."""

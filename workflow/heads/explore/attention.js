@@ -1,18 +1,18 @@
-// Attention out of the bytes: of one model, sentence and head, between subwords or between words.
+// Decoding the attention of one model, sentence and head, between subwords or between words.
 
 const BLANK = "▁", FULL = 255;
 const unpackedBytes = new Map();
 
-/** The bytes of a text in base64. */
+/** The bytes of a base64 text. */
 function bytesOf(text) {
   if (!unpackedBytes.has(text)) unpackedBytes.set(text, Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0)));
   return unpackedBytes.get(text);
 }
 
-/** Subwords as people read them: one that begins no word has a dot in front. */
+/** Readable subwords: those that do not begin a word have a dot in front. */
 const readable = (subwords) => subwords.map((subword, at) => (subword.startsWith(BLANK) ? subword.slice(1) || "␣" : at ? `·${subword}` : subword));
 
-/** Written subwords in words: which word each subword is a part of, with share 1, and the words. */
+/** The words that target subwords form, and the word that each subword belongs to, with share 1. */
 function writtenWords(subwords) {
   const words = [], membership = [];
   for (const subword of subwords) {
@@ -24,8 +24,8 @@ function writtenWords(subwords) {
 }
 
 /**
- * Tokens of one side in the chosen unit, and how each subword, the sign at its end or start too, lies in them. Signs of
- * examples stand among their subwords.
+ * Tokens of one side in the chosen unit, and the tokens that each subword belongs to, with the start or end token added.
+ * In examples, special tokens are already among the subwords.
  */
 function sideOf(one, number, side, sign, unit) {
   const sentence = experiment().sentences[number];
@@ -38,7 +38,7 @@ function sideOf(one, number, side, sign, unit) {
   return { tokens: [...tokens, sign], membership: [...own, [[tokens.length, 1]]] };
 }
 
-/** The weights between tokens: from a word the mean over its subwords, to a word the sum over its subwords. */
+/** The weights between tokens: averaged over the subwords of an attending word, summed over those of one attended to. */
 function between(bytes, offset, rows, columns) {
   const width = columns.membership.length;
   const values = rows.tokens.map(() => new Array(columns.tokens.length).fill(0));
@@ -55,8 +55,8 @@ function between(bytes, offset, rows, columns) {
 }
 
 /**
- * What a head of a model looks at in a sentence: {rows, columns, values}; null where the model has lost the head or no
- * attention was kept. Rows are words that look; in the decoder the word that is being written.
+ * The attention of a model's head on a sentence: {rows, columns, values}; null if the model has lost the head or no
+ * attention was kept. Rows are attending words; in the decoder, the word being written.
  */
 function attentionOf(one, number, row, unit) {
   if (!one.attention || !isLive(one, row)) return null;
@@ -70,7 +70,7 @@ function attentionOf(one, number, row, unit) {
   return { rows: rows.tokens, columns: columns.tokens, values };
 }
 
-/** Where the weight of a head goes on average over all sentences of this page, in subwords; null where it is not kept. */
+/** Where a head's weight goes on average over all sentences of this page, in subwords; null if it was not kept. */
 function habitsOf(row) {
   const one = isLive(model(), row) && model().attention ? model() : experiment().models[0];
   if (!one.attention || !isLive(one, row)) return null;
@@ -91,13 +91,13 @@ function habitsOf(row) {
 const MOSTLY = 0.4;
 const ELSEWHERE = "other subwords";
 
-/** What a place is called, seen from the subword that looks. */
+/** The name of a position, relative to the attending subword. */
 function placeName(row, found, query, key) {
-  if (found.columns[key] === END) return "the end sign";
-  if (found.columns[key] === START) return "the start sign";
+  if (found.columns[key] === END) return "the end token";
+  if (found.columns[key] === START) return "the start token";
   if (found.columns[key] === SEPARATOR) return "a separator";
   if (row.attention === "dec_enc") return Math.abs(key - query) <= 1 ? "about the same place in the source" : ELSEWHERE;
-  // In the decoder the subword that was written last stands at the column of this number.
+  // In the decoder, the subword written last is in the column with the number of this row.
   const offset = row.attention === "dec_self" ? key - query - 1 : key - query;
   const names = { "-1": "the subword before", 0: "itself", 1: "the subword after", "-2": "the last subword but one" };
   return names[offset] || ELSEWHERE;

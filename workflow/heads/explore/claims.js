@@ -1,11 +1,11 @@
-// The papers' claims, what was found, and the figure that each rests on.
+// The papers' claims, our results, and the figure for each.
 
 const VERDICTS = { yes: "✓", no: "✗", unclear: "?", "too few heads to tell": "(✓)", "model too weak to tell": "∅", "not settled": "…" };
 
-/** Inside a report the page is data without a folder, and a link out of it would leave it empty. */
+/** Inside a report the page is a data URL without a folder, and a link out of it would leave it empty. */
 const IN_REPORT = location.protocol === "data:";
 
-/** A number of a claim, out of how many, and its interval. */
+/** The number of a claim, with its total (if it is a count) and its interval. */
 function numberOf(value, of, low, high) {
   if (value === null) return "–";
   const whole = Number.isInteger(value);
@@ -18,7 +18,7 @@ function renderClaims() {
   byId("claims").hidden = !claims.length;
   if (!claims.length) return;
   const verdicts = [...new Set(claims.map((one) => one.verdict))];
-  // Controls of ours are no claims of a paper.
+  // Our own controls are not claims of a paper.
   const told = claims.filter((one) => one.study !== "ours");
   const studies = [...new Set(told.map((one) => one.study))];
   const papers = studies.map((study) => (studies.length > 1 ? `${told.filter((one) => one.study === study).length} of ${study}` : `of ${study}`));

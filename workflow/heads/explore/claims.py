@@ -1,4 +1,4 @@
-"""The papers' claims beside what an experiment found, each with the figure that it rests on."""
+"""The papers' claims beside an experiment's results, each with its figure."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from heads.explore.wording import number
 NUMBERS = ("paper", "paper_of", "ours", "of", "relative_percent", "low", "high", "p_value")
 TEXTS = ("claim", "rule", "other_readings", "source", "tag")
 OF_ALL = "figures"
-"""The folder of pictures of all experiments in one."""
+"""The folder of figures that show all experiments in one."""
 KEYS = ["metric", "claim", "measure", "rule"]
 
 
 def claims_of(
     experiment: str, claims: pd.DataFrame | None, board: pd.DataFrame | None, figures: Sequence[str]
 ) -> list[dict[str, Any]]:
-    """A row a claim in the order of the scoreboard; see `heads.explore.content`.
+    """A record for each claim, in the order of the scoreboard; see `heads.explore.content`.
 
-    claims, board: table_claims.tsv and table_scoreboard.tsv of all experiments. Of several seeds there is the mean.
-    figures: paths of pictures from the page, of this experiment or of all in one picture.
+    claims, board: table_claims.tsv and table_scoreboard.tsv of all experiments. With several seeds, their mean is used.
+    figures: paths of figures relative to the page, of this experiment or of all in one.
     """
     if claims is None or board is None:
         return []
@@ -44,6 +44,6 @@ def claims_of(
 
 
 def _path_of(name: str, experiment: str, figures: Sequence[str]) -> str:
-    """The picture of this name: of this experiment, or of all in one picture; "" where there is none."""
+    """Path of the figure with this name, of this experiment or of all in one; "" if there is none."""
     mine = [path for path in figures if PurePath(path).stem == name]
     return next((path for path in mine if PurePath(path).parent.name in (experiment, OF_ALL)), "")

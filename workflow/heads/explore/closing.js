@@ -1,4 +1,4 @@
-// Gates closing while the model trains on, and the curve of the score against heads that are left.
+// Gates closing during fine-tuning, and the curve of the score against heads left.
 
 const SERIES = {
   unpruned: ["#000000", "star"], control: ["#56B4E9", "diamond"], pruned: ["#0072B2", "circle"], "from scratch": ["#D55E00", "square"],
@@ -7,17 +7,17 @@ const SERIES = {
 };
 const SQUEEZED_BELOW = 0.25, SQUEEZED = 70;
 
-/** The heads that have gates in a run, in the order of its numbers. */
+/** The heads with gates in a run, in the order of its numbers. */
 const gatedRows = (run) => experiment().table.filter((row) => SCOPES[run.scope].includes(row.attention));
 
-/** P(open) of every head at a record of a run: by head id, from its bytes. */
+/** P(open) of every head in one record of a run, by head id. */
 function gatesAt(run, record) {
   const rows = gatedRows(run);
   const bytes = bytesOf(run.p_open);
   return new Map(rows.map((row, at) => [idOf(row), bytes[record * rows.length + at] / FULL]));
 }
 
-/** The heads that pruning would leave, by id, by how far each is open: those above a bound, or as many as were asked for. */
+/** Ids of the heads that pruning would keep, given how far each is open: those above a bound, or the number asked for. */
 function staying(run, open, even) {
   const rows = gatedRows(run), size = (row) => open.get(idOf(row)), kinds = SCOPES[run.scope];
   if (!run.budgets.length) return new Set(rows.filter((row) => size(row) >= even).map(idOf));
@@ -56,7 +56,7 @@ function renderClosing() {
 
 let playing = null;
 
-/** Let the slider run from where it is, or from the start; again: stop. */
+/** Run the slider from its position, or from the start if it is at the end; stop if it is running. */
 function play() {
   const stop = () => { clearInterval(playing); playing = null; byId("play").textContent = "Play"; };
   if (playing) return stop();
@@ -72,7 +72,7 @@ function play() {
 
 const prunedOf = (run) => (run ? run.run.replace("gates/", "pruned/") : "");
 
-/** The model that the curve marks: the chosen one, else what the chosen gates left. */
+/** The model marked on the curve: the chosen one, or else the one that the chosen gates left. */
 const marked = () => (state.model ? model().run : prunedOf(closingRun()));
 
 function mark(shape, x, y, size, fill) {
@@ -87,7 +87,7 @@ function mark(shape, x, y, size, fill) {
   return draw("circle", { cx: x, cy: y, r: size, fill: shape === "ring" ? "none" : fill, stroke: fill, "stroke-width": 1.5 });
 }
 
-/** Points of the scope that is shown; below a line the scale of scores is squeezed, where models far worse lie. */
+/** Draw the points of the scope shown; the scale of scores is squeezed below a line, for models that are far worse. */
 function renderCurve() {
   const run = closingRun(), scope = run ? run.scope : "all";
   const points = experiment().points.filter((point) => point.scope === scope || point.series === "unpruned");
@@ -132,7 +132,7 @@ function pointOf(point, x, y) {
   return group;
 }
 
-/** Show the model of a point, and the gates that led to it; of some choices only the score was kept. */
+/** Show the model of a point and the gates that led to it; for some choices only the score was kept. */
 function choosePoint(point, known) {
   if (!known) {
     byId("translations").dataset.unknown = `${point.name}: of this model only its score is on this page.`;

@@ -1,4 +1,4 @@
-// The hard-concrete distribution of a gate (Louizos et al. 2018), to play with.
+// The hard-concrete distribution of a gate (Louizos et al. 2018), with sliders for its parameters.
 
 const sigmoid = (value) => 1 / (1 + Math.exp(-value));
 const logit = (share) => Math.log(share) - Math.log(1 - share);
@@ -10,7 +10,7 @@ function masses(shape) {
   return { zero: 1 - open, one: sigmoid(shape.logalpha - shape.temperature * Math.log((1 - shape.low) / (shape.high - 1))), open };
 }
 
-/** P(gate > 0) of a gate that is as likely 1 as 0; training closes what ends below. */
+/** P(gate > 0) of a gate for which 1 and 0 are equally likely; gates that end below it are closed. */
 function openAtEven({ temperature, low, high }) {
   return sigmoid(temperature * (Math.log((1 - low) / (high - 1)) - Math.log(-low / high)) / 2);
 }
@@ -22,7 +22,7 @@ function density(gate, shape) {
   return shape.temperature * left * (1 - left) / (share * (1 - share) * width);
 }
 
-/** A gate for uniform noise. */
+/** The gate for one draw of uniform noise. */
 function gateFor(noise, shape) {
   const kept = Math.min(Math.max(noise, EDGE), 1 - EDGE);
   const stretched = sigmoid((logit(kept) + shape.logalpha) / shape.temperature) * (shape.high - shape.low) + shape.low;
@@ -33,7 +33,7 @@ const CONTROLS = [
   ["logalpha", "log α", -8, 8, 0.05], ["temperature", "temperature β", 0.05, 2, 0.01], ["low", "stretched from γ", -1, -0.01, 0.01], ["high", "to ζ", 1.01, 2, 0.01],
 ];
 
-/** The distribution that is shown: what was chosen, else that of the trained gates at their start. */
+/** The parameters shown: the chosen ones, or else those of the trained gates, with log alpha 0. */
 function shapeShown() {
   const given = experiment().concrete;
   const own = (name, otherwise) => (Number.isFinite(wanted(name)) && wanted(name) !== null ? wanted(name) : otherwise);
@@ -66,19 +66,19 @@ function renderConcrete() {
   byId("concrete-told").replaceChildren(numbers, make("p", {}, endSentence(zero > one, trained)), make("p", { id: "trained-told" }, trained ? trainedSentence(trained) : ""), formula);
 }
 
-/** What becomes of a gate after training: alone it is open or closed, of a number of heads the largest stay. */
+/** What happens to a gate after training: it is open or closed, or the largest gates stay if a number was asked for. */
 function endSentence(closed, trained) {
   if (trained?.budgets.length) return `As many gates stay open as heads were asked for, ${trained.name}: those of the largest log α${trained.budgets.length > 1 ? " of each kind" : ""}.`;
   return closed ? "After training this gate would be closed: 0 is likelier than 1." : "After training this gate would be open: 1 is likelier than 0.";
 }
 
-/** How many of the trained gates are closed, with the distribution that is shown. */
+/** The number of trained gates that are closed, with the distribution shown. */
 function closedOf(trained, shape) {
   if (trained.budgets.length) return trained.log_alpha.length - trained.budgets.reduce((sum, budget) => sum + budget, 0);
   return trained.log_alpha.map((value) => masses({ ...shape, logalpha: value })).filter(({ zero, one }) => zero > one).length;
 }
 
-/** Where the gate of the chosen head ended. */
+/** A sentence on where the chosen head's gate ended up. */
 function trainedSentence(trained) {
   const row = rowOf(headId()), value = trained.log_alpha[gatedRows(trained).indexOf(row)];
   const chosen = value === undefined ? "has no gate" : `ended at log α ${show(value, 2)}, the thick stroke`;
@@ -87,7 +87,7 @@ function trainedSentence(trained) {
 
 const trainedShown = () => experiment().concrete.trained.find((one) => one.run === state.trained) || experiment().concrete.trained.find((one) => one.run === closingRun()?.run) || experiment().concrete.trained[0];
 
-/** The density between two bars for the masses at 0 and 1, and drawn gates below. */
+/** Draw the density between two bars for the masses at 0 and 1, with sampled gates below. */
 function densityDrawing(shape) {
   const width = 420, height = 230, left = 44, right = 376, base = 180, top = 24;
   const { zero, one } = masses(shape), picture = draw("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": `Mass ${show(zero, 2)} at 0, ${show(one, 2)} at 1, density between` });
@@ -104,7 +104,7 @@ function densityDrawing(shape) {
   return picture;
 }
 
-/** The three masses over log alpha, and a mark where each trained gate ended. */
+/** Draw the three masses over log alpha, with a mark where each trained gate ended. */
 function endsDrawing(shape, trained) {
   const width = 420, height = 230, left = 40, right = 408, base = 180, top = 40;
   const marks = trained ? trained.log_alpha : [];

@@ -1,41 +1,41 @@
-"""The data of the page, as JSON: what tables and runs already hold, brought together by experiment.
+"""The data of the page as JSON: the contents of tables and runs, grouped by experiment.
 
     {"experiments": [{
       name, task, seed, seeds, heads, score, sentences_scored, signature,
-      note                                       what else must be known of the model, or ""
-      metric     {name, unit}                    what models are scored by; BLEU is called fidelity where it is
-                                                 against no references of people
-      measures   [{key, name, what}]             what heads can be coloured by, in the order of the choice
-      table      [{attention, layer, head,       all heads of the unpruned model, kinds, layers, heads in rising order
+      note                                       a remark on the model, or ""
+      metric     {name, unit}                    what models are scored by; BLEU is called fidelity if the references
+                                                 were not written by people
+      measures   [{key, name, what}]             what heads can be coloured by, in menu order
+      table      [{attention, layer, head,       all heads of the unpruned model, sorted by kind, layer and head
                    values {key: number},         the cells of table_measures.tsv
-                   score_change, p_value,        of table_michel_table1.tsv
-                   function, label,              as in the paper's Figs 1 and 2; "" outside the encoder. Heads of
-                                                 alignment_heads.tsv have the function alignment or other, those of
+                   score_change, p_value,        from table_michel_table1.tsv
+                   function, label,              as in the paper's Figs 1 and 2; "" outside the encoder. Heads in
+                                                 alignment_heads.tsv have the function alignment or other, those in
                                                  cross_attention_roles.tsv the label now, last or next
-                   alignment {aer, low, high, precision, recall, offset, offset_aer, pairs, aligns},     by its first
-                                                 step; or null. aer stands in values too
+                   alignment {aer, low, high, precision, recall, offset, offset_aer, pairs, aligns},     of its first
+                                                 step; or null. aer is in values too
                    roles [{role, name, label, accuracy, low, high, baseline, cases, holds}]}]
       sentences  [{number, words, relations, tree_heads, subwords, membership,
-                   wanted}]                      of maps.json; wanted is of examples alone: the label in the corpus
+                   wanted}]                      from maps.json; wanted, only in examples, is the label in the corpus
       models     [{run, name, kind, scope, asked, score,
-                   live "1101…",                 a digit a head, in the order of `table`
-                   translations [text],          by sentence, or the predicted labels; null where none were kept
+                   live "1101…",                 a digit for each head, in the order of `table`
+                   translations [text],          by sentence, or the predicted labels; null if none were kept
                    written [[subword]],              the same in subwords, null for a label
-                   attention [{kind: base64}]}]  by sentence, see heads.analysis.attention_maps; null where not kept
-      points     [{run, series, name, scope, kept, of, score}]     the curves, of table_pruning.tsv, table_selection.tsv
-      closing    [{run, name, scope, budgets,    heads asked for, in all or of each kind; [] under a penalty
+                   attention [{kind: base64}]}]  by sentence, see heads.analysis.attention_maps; null if not kept
+      points     [{run, series, name, scope, kept, of, score}]     curves of table_pruning.tsv, table_selection.tsv
+      closing    [{run, name, scope, budgets,    heads asked for, in all or of each kind; [] with a penalty
                    updates, p_open: base64}]     bytes [updates, heads of the scope]
       concrete   {temperature, low, high, log_alpha_init, trained [{run, name, scope, budgets, log_alpha [number]}]}
       claims     [{study, topic, name, claim, rule, source, tag, paper, paper_of, ours, of, relative_percent, low,
                    high, p_value, verdict,
-                   other_readings,               of relevance, that say otherwise; "" where all say the same
-                   figure}]                      of table_claims.tsv; figure is a path from the page or ""
+                   other_readings,               readings of relevance that disagree; "" if all agree
+                   figure}]                      from table_claims.tsv; figure is a path from the page, or ""
     }]}
 
-`run` is a folder such as pruned/all/lam-0.01/seed-1. Of several seeds the first is shown, and `seeds` says how many
-there are. Numbers are those of the tables, null where they have none. Attention is kept of the unpruned model and of
-the models pruned in the widest scope, translations of all that were pruned. Of models that classify `signature` tells
-what the likeliest label alone scores.
+`run` is a folder such as pruned/all/lam-0.01/seed-1. With several seeds, the first is shown and `seeds` counts them.
+Numbers are as in the tables, null where they have none. Attention is kept for the unpruned model and models pruned in
+the widest scope, translations for all pruned models. For classifiers, `signature` gives the accuracy of the likeliest
+label alone.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ from heads.tables.reading import SCORED, Frames, load_runs, named_run
 
 SHOWN = ("number", "words", "relations", "tree_heads", "subwords", "membership", "wanted")
 ANSWER = {TRANSLATION: "translation", CLASSIFICATION: "label", EMBEDDING: ""}
-"""What models make of a sentence, by what they are trained for."""
+"""The key in maps.json of a model's output for a sentence, by task; "" if there is none."""
 Record = dict[str, Any]
 
 
@@ -81,11 +81,11 @@ def content(
     distributions: Mapping[str, HardConcrete],
     figures: Iterable[str],
 ) -> Record:
-    """Everything that the page shows, see above.
+    """Everything that the page shows, as described above.
 
-    runs: folders of runs. tables: by name. distributions: of gates, by experiment. figures: paths from the page to the
-    pictures that there are. Experiments without a baseline are passed over. Raises UserError where there is none, or
-    where the distribution of an experiment is missing.
+    runs: run folders. tables: by name. distributions: of gates, by experiment. figures: paths from the page to existing
+    figures. Experiments without a baseline are skipped. Raises UserError if there is no baseline at all, or if the
+    distribution of an experiment is missing.
     """
     named = {folder: named_run(folder) for folder in runs}
     names = [name for name, run in named.values() if run.kind == "baseline"]
@@ -147,7 +147,7 @@ def _experiment(
 
 
 def _grouped(frame: pd.DataFrame) -> list[tuple[Run, pd.DataFrame]]:
-    """The rows of each run: the baseline, then by kind, scope and target."""
+    """The rows of each run, the baseline first, then sorted by kind, scope and target."""
     parts = frame.groupby(["kind", "scope", "method", "lam", "keep", "seed"], sort=False, dropna=False)
     found = [(run_in(rows.iloc[0].to_dict()), rows) for _, rows in parts]
     kinds = ("baseline", "gates", "pruned", "scratch")
@@ -162,7 +162,7 @@ def _maps_of(frames: Frames, kind: str) -> list[Record]:
 
 
 def _models(frames: Frames, answer: str) -> list[Record]:
-    """answer: what maps call what a model makes of a sentence."""
+    """All models on the page. answer: the key of a model's output in maps.json, see ANSWER."""
     scores = {run: rows["score"].iloc[0] for run, rows in _grouped(frames[SCORED])}
     maps = {run: rows["maps"].iloc[0] for run, rows in _grouped(frames["maps.json"])}
     widest = "all" if any(run.scope == "all" for run in maps) else "enc_self"

@@ -1,4 +1,4 @@
-"""The points of the curves of scores against heads left."""
+"""Points of the curves of scores against heads left."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ OTHER_SCORES = {
     "score_scratch": ("from scratch", "scratch"),
     "score_trained_on": ("same heads, trained on", "selected"),
 }
-"""By column of table_pruning.tsv the series, and the kind of the run that has this score."""
+"""By column of table_pruning.tsv: the series, and the kind of run that has this score."""
 
 
 def points_of(tables: Mapping[str, pd.DataFrame]) -> list[dict[str, Any]]:
-    """Models by the number of their heads: pruned, the same from scratch, the control, other choices, random ones.
+    """Score and number of heads of each model: pruned ones, the same from scratch, the control and other choices.
 
-    tables: `pruning` and `selection` of one experiment and seed, where there are any.
+    tables: `pruning` and `selection` of one experiment and seed, if they exist.
     """
     points = _pruned(tables["pruning"]) if "pruning" in tables else []
     return points + (_chosen(tables["selection"]) if "selection" in tables else [])
@@ -46,7 +46,7 @@ def _pruned(table: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def _chosen(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """Heads chosen by other means: those of random choices apart, masked without training and trained on."""
+    """Points of heads chosen at random or by other means than gates, either masked or fine-tuned."""
     points = []
     for row in table.to_dict("records"):
         chosen = "random" if row["method"] == "random" else "other choices"

@@ -1,9 +1,9 @@
-// Attention as a map and as lines between words, the tree above, words that can be pinned.
+// Attention as a map or as lines between words, with the tree above and words that can be pinned.
 
 const CELL = 22, LINE = 21, GAP = 150, FONT = "13px system-ui, sans-serif";
 const pen = document.createElement("canvas").getContext("2d");
 
-/** The width of a text as it is drawn. */
+/** The width of a text when drawn. */
 function widthOf(text) {
   pen.font = FONT;
   return pen.measureText(text).width;
@@ -13,18 +13,18 @@ const widest = (tokens) => Math.max(...tokens.map(widthOf)) + 10;
 const pinned = (count) => (state.pin !== undefined && state.pin !== null && Number(state.pin) < count ? Number(state.pin) : null);
 const pin = (at) => change({ pin: pinned(Infinity) === at ? null : at });
 
-/** Whether the words that look are of the same side in two heads, so that one pin is meant for both. */
+/** Whether two heads have attending words on the same side, so that one pin applies to both. */
 const sameSide = (row, other) => (row.attention === "enc_self") === (other.attention === "enc_self");
 const pinnedIn = (row, count) => (sameSide(row, rowOf(headId())) ? pinned(count) : null);
 
-/** A word that can be pinned; chosen: the one that is. */
+/** A word that can be pinned; chosen: the number of the pinned one. */
 function token(text, at, chosen, attributes, id) {
   const press = (event) => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); pin(at); } };
   const own = { tabindex: 0, role: "button", "aria-pressed": String(chosen === at), class: `token${chosen === at ? " pinned" : ""}`, "data-focus": `${id} ${at}`, onclick: () => pin(at), onkeydown: press };
   return draw("text", { ...own, ...attributes }, text);
 }
 
-/** A sentence as people read it: without signs; the sentences of an example stand apart. */
+/** A sentence as readable text, without special tokens; the sentences of an example are separated. */
 function textOf(sentence) {
   const { signs } = wording(), parts = [[]];
   for (const word of sentence.words) {
@@ -34,18 +34,18 @@ function textOf(sentence) {
   return parts.filter((part) => part.length).map((part) => part.join(" ")).join(" ⟶ ");
 }
 
-/** Pairs (dependent, head) of the tree's arcs, words from 0, with their relations. */
+/** Arcs of the tree as [dependent, head, relation], with words counted from 0. */
 function arcsOf(sentence) {
   return sentence.tree_heads.map((head, word) => [word, head - 1, sentence.relations[word]]).filter(([, head]) => head >= 0);
 }
 
-/** What a row of a map says: the word, and what it looks at most. */
+/** A row of a map in words: its word and what it looks at most. */
 function told(found, at) {
   const order = found.values[at].map((value, column) => [value, column]).sort((a, b) => b[0] - a[0]).slice(0, 4);
   return `${found.rows[at]} → ${order.map(([value, column]) => `${found.columns[column]} ${percent(value)}`).join(", ")}`;
 }
 
-/** The map: a row for each word that looks; cells on an arc of the tree are framed. */
+/** Draw the map: a row for each attending word, with cells on arcs of the tree framed. */
 function mapOf(found, row, id) {
   const left = widest(found.rows), top = widest(found.columns), at = pinnedIn(row, found.rows.length);
   const width = left + CELL * found.columns.length + 4, height = top + CELL * found.rows.length + 4;
@@ -67,7 +67,7 @@ function mapOf(found, row, id) {
   return picture;
 }
 
-/** Cells of the map, one way or the other, that lie on an arc of the tree: those of the head's own relation, if it has one. */
+/** Cells of the map on arcs of the tree, only for relations that are roles of the head, in the direction of the role. */
 function treeCells(row) {
   if (row.attention !== "enc_self" || state.unit === "subwords") return [];
   const held = row.roles.filter((role) => role.role === "syntactic" && role.holds).map((role) => role.name.split(" "));
@@ -81,7 +81,7 @@ function treeCells(row) {
   return cells;
 }
 
-/** The same as lines from the words that look, on the left, to those that are looked at. */
+/** Draw the same as lines from the attending words, on the left, to the words attended to. */
 function linesOf(found, row, id) {
   const left = widest(found.rows), right = widest(found.columns), at = pinnedIn(row, found.rows.length);
   const width = left + GAP + right, height = LINE * Math.max(found.rows.length, found.columns.length) + 8;
@@ -96,7 +96,7 @@ function linesOf(found, row, id) {
   return picture;
 }
 
-/** The sentence in a line with the arcs of its tree above; found: where a pinned word shades what it looks at. */
+/** Draw the sentence in a line with the arcs of its tree above; found: the attention that a pinned word shades. */
 function stripOf(sentence, found) {
   const arcs = arcsOf(sentence), gap = 14, places = [];
   let width = 8;
@@ -122,7 +122,7 @@ function stripOf(sentence, found) {
   return picture;
 }
 
-/** The right label of an example and the one that the chosen model predicts; "" for a sentence. */
+/** The correct label of an example and the chosen model's prediction; "" for a sentence. */
 function labelsSentence({ wanted }, number) {
   if (!wanted) return "";
   const label = model().translations?.[number];

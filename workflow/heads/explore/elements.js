@@ -1,9 +1,9 @@
-// Elements, numbers and colours. All text goes in as text, never as markup, so that a sentence `<script>` shows as itself.
+// Elements, numbers and colours. Text is always inserted as text, not markup, so a sentence `<script>` is shown as it is.
 
 const SVG = "http://www.w3.org/2000/svg";
 const CIVIDIS = ["#00224e", "#123570", "#3b496c", "#575d6d", "#707173", "#8a8678", "#a59c74", "#c3b369", "#e1cc55", "#fee838"];
 
-/** The element of this id. */
+/** The element with this id. */
 const byId = (id) => document.getElementById(id);
 
 function filled(element, attributes, children) {
@@ -20,10 +20,10 @@ function filled(element, attributes, children) {
 /** An HTML element: attributes, `on...` handlers, a `style` object; children are nodes or text. */
 const make = (tag, attributes = {}, ...children) => filled(document.createElement(tag), attributes, children);
 
-/** The same in SVG. */
+/** The same for an SVG element. */
 const draw = (tag, attributes = {}, ...children) => filled(document.createElementNS(SVG, tag), attributes, children);
 
-/** Options of a select: pairs of value and text; keeps the element, sets the chosen one. */
+/** Set the options of a select (pairs of value and text) and the chosen one, without replacing the element. */
 function fillSelect(select, pairs, chosen) {
   const told = JSON.stringify(pairs);
   if (select.dataset.told !== told) {
@@ -35,7 +35,7 @@ function fillSelect(select, pairs, chosen) {
 
 const range = (count) => [...Array(count).keys()];
 
-/** A number as people read it, "–" where there is none. */
+/** A number in readable form, "–" if there is none. */
 function show(value, digits = 3) {
   if (value === null || value === undefined || Number.isNaN(value)) return "–";
   const text = Number.isInteger(value) ? String(value) : Number(value).toFixed(digits);
@@ -45,13 +45,13 @@ function show(value, digits = 3) {
 const percent = (share, digits = 0) => `${show(100 * share, digits)} %`;
 const signed = (value, digits = 2) => (value > 0 ? "+" : "") + show(value, digits);
 
-/** Words in a row, without those that are empty. */
+/** The words joined by spaces, without empty ones. */
 const spaced = (...words) => words.filter(Boolean).join(" ");
 
-/** A word as at the beginning of a sentence. */
+/** A word with its first letter capitalised. */
 const sentenceCase = (word) => word[0].toUpperCase() + word.slice(1);
 
-/** A colour of the cividis map for a share in [0, 1]. */
+/** The colour of the cividis map for a share in [0, 1]. */
 function colour(share) {
   const place = Math.min(Math.max(share, 0), 1) * (CIVIDIS.length - 1);
   const low = Math.floor(place), high = Math.min(low + 1, CIVIDIS.length - 1);
@@ -60,10 +60,10 @@ function colour(share) {
   return `rgb(${mixed.join(", ")})`;
 }
 
-/** Black or white, whichever is read on `colour(share)`. */
+/** Black or white, whichever is readable on `colour(share)`. */
 const inkOn = (share) => (share > 0.5 ? "#000" : "#fff");
 
-/** The tip beside an element, else below or above it, until it is left. */
+/** Show the tooltip beside an element, or below or above it if there is no room. */
 function showTip(element, ...children) {
   const tip = byId("tip");
   tip.replaceChildren(...children);
@@ -82,7 +82,7 @@ function hideTip() {
   byId("tip").hidden = true;
 }
 
-/** A gradient with its ends, and notes beside it. */
+/** A colour gradient with labels at its ends and notes beside it. */
 function legend(name, low, high, ...notes) {
   const bar = make("span", { class: "bar", style: { background: `linear-gradient(to right, ${CIVIDIS.join(", ")})` } });
   return [make("span", {}, name ? `${name}: ` : "", low, " "), bar, make("span", {}, ` ${high}`), ...notes.map((note) => make("span", { class: "note" }, note))];

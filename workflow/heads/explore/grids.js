@@ -1,4 +1,4 @@
-// The grids of heads: a table for each kind of attention, a button a head.
+// The grids of heads: a table for each kind of attention, a button for each head.
 
 const FUNCTION_COLOURS = {
   positional: "#0072B2", positional_and_syntactic: "#56B4E9", syntactic: "#009E73", rare: "#E69F00", alignment: "#CC79A7", other: "#8a8a8a", "": "var(--faint)",
@@ -9,10 +9,10 @@ const FUNCTION_NAMES = {
 };
 const SIGNIFICANT = 0.01;
 
-/** A measure of which less is better: its least value is the brightest, and has the first place. */
+/** Whether smaller values of a measure are better; its smallest value is then the brightest and ranks first. */
 const isBetterSmall = (key) => key === "aer" || isBudget(key);
 
-/** Where a value stands among all of a measure, in [0, 1]; lambdas and numbers of heads by their rank, for they rise by factors. */
+/** The scale of a measure, mapping values to [0, 1]; lambdas and numbers of heads by rank, as they rise by factors. */
 function scaleOf(key) {
   const values = experiment().table.map((row) => row.values[key]).filter((value) => value !== null && value !== undefined);
   if (isSurvival(key)) {
@@ -25,8 +25,8 @@ function scaleOf(key) {
 }
 
 /**
- * Tables of heads below `place`, made once for an experiment: cell(row) gives {fill, ink, text, name, lost, marked}.
- * choose: what a click on a head does; without it the squares are no buttons.
+ * Tables of heads in `place`, made once for an experiment: cell(row) returns {fill, ink, text, name, lost, marked}.
+ * choose: called when a head is clicked; without it, the squares are not buttons.
  */
 function gridsInto(place, kinds, cell, choose) {
   const key = `${experiment().name} ${kinds}`;
@@ -66,7 +66,7 @@ function gridOf(kind, choose) {
   return make("table", { class: "grid", "data-kind": kind, style: { "--heads": heads } }, make("caption", {}, KINDS[kind]), make("thead", {}, names), make("tbody", {}, ...range(layers).map(row)));
 }
 
-/** What a square of the first part shows: the measure, what the head does, and whether the chosen model has it. */
+/** Contents of a square in the first part: the measure, the head's role, and whether the chosen model has the head. */
 const measuredCell = (key, scale, one) => (row) => {
   const live = isLive(one, row);
   const marked = row.p_value !== null && row.p_value < SIGNIFICANT && row.score_change < 0;
@@ -83,12 +83,12 @@ const measuredCell = (key, scale, one) => (row) => {
   return { ...told, fill: known ? colour(share) : "var(--faint)", ink: known ? inkOn(share) : "var(--text)", value: known ? value : "", name };
 };
 
-/** What a head does in a word or two, "" for none. */
+/** The role of a head in a word or two, "" if it has none. */
 const roleOf = (row) => (row.alignment?.aligns ? "align" : row.label);
 
 const measureName = (key) => (key === "function" ? "role" : experiment().measures.find((one) => one.key === key)?.name);
 
-/** The heads beside, and the chosen one, as a word of the address. */
+/** The heads kept beside and the chosen one, as written in the address. */
 const withHead = () => [...new Set([...keptBeside(), headId()])].join(",");
 
 function chooseHead(id, event) {
@@ -97,7 +97,7 @@ function chooseHead(id, event) {
   else change({ head: id });
 }
 
-/** Arrow keys: the next head or layer; over the end of a grid into the next kind of attention. */
+/** Move to the next head or layer by arrow keys; past the end of a grid, to the next kind of attention. */
 function walk(event) {
   const step = { ArrowRight: [0, 1], ArrowLeft: [0, -1], ArrowDown: [1, 0], ArrowUp: [-1, 0] }[event.key];
   if (!step || ["SELECT", "INPUT"].includes(event.target.tagName)) return;
@@ -133,8 +133,8 @@ function renderGrids() {
 
 const isBudget = (key) => key.startsWith("gate_fewest_heads"), isSurvival = (key) => isBudget(key) || key.startsWith("gate_last_lambda");
 
-/** A value of a measure as text; penalties and numbers of heads are written as they were asked for. */
+/** A value of a measure as text; penalties and numbers of heads are shown as they were asked for. */
 const cellText = (key, value) => (isSurvival(key) ? String(value ?? "–") : show(value));
 
-/** A model by its name, its heads and its score. */
+/** A model's name, number of heads and score. */
 const modelName = (one) => `${one.name}${one.scope === "enc_self" ? ", encoder only" : ""}: ${[...one.live].filter((digit) => digit === "1").length} heads, ${scored(one.score)}`;

@@ -1,9 +1,9 @@
-// What is known of one head, in words and in numbers.
+// Facts about one head, in words and in numbers.
 
-/** Whether a role is of a cross-attention head: of which target token it looks at the source. */
+/** Whether a role is one of cross-attention heads, which look at the source of a certain target token. */
 const isCross = (role) => role.role === "cross";
 
-/** What the head does, by the roles that it was tried on; for the decoder by what it looks at on this page's sentences. */
+/** A sentence on the roles of a head, or on the closest one if it has none; null if no role was tested. */
 function roleSentence(row) {
   if (!row.roles.length) return null;
   const held = row.roles.filter((role) => role.holds);
@@ -14,7 +14,7 @@ function roleSentence(row) {
   return `${isCross(best) ? "None of the roles tried" : "None of the paper’s roles"}. The closest: it ${told(best)}.`;
 }
 
-/** How far the words that it looks at are from those that a word alignment names. */
+/** A sentence on how well the words that the head looks at agree with a word alignment. */
 function alignmentSentence({ alignment }) {
   if (!alignment) return null;
   const { aer, low, high, offset, pairs, aligns } = alignment;
@@ -24,7 +24,7 @@ function alignmentSentence({ alignment }) {
 
 const ENDS = { subj: "the subject", obj: "the object", adj: "the adjective", adv: "the adverb", verb: "the verb", noun: "the noun", head: "the word it depends on" };
 
-/** What a head of a role does, as a verb. */
+/** What a head with this role does, as a verb phrase. */
 function plainly(role) {
   if (role.role !== "syntactic") return role.label.startsWith("looks") ? role.label : `looks at ${role.label}`;
   const [from, to] = role.label.split("→").map((end) => ENDS[end] || `the word joined as ${end}`);
@@ -33,10 +33,10 @@ function plainly(role) {
 
 const chanceOf = (row) => (row.p_value < 0.001 ? "p < 0.001" : `p ${show(row.p_value, 3)}`);
 
-/** A measure of a head's gate among gates on all heads, else among those on the encoder's. */
+/** A measure of a head's gate with gates on all heads, or else with gates on the encoder alone. */
 const inWidestScope = (row, name) => row.values[`${name}_all`] ?? row.values[`${name}_enc_self`];
 
-/** Whether the model can do without it, and on what that rests. */
+/** Sentences on whether the model can do without the head, with the evidence. */
 function needSentence(row) {
   const parts = [];
   if (row.score_change !== null) {
@@ -59,7 +59,7 @@ function needSentence(row) {
   return parts.join(" ");
 }
 
-/** The place of a head among all of its kind by a measure, the largest first, of errors the least. */
+/** The rank of a head among all of its kind by a measure: largest first, or smallest if smaller is better. */
 function placeOf(row, key) {
   const values = experiment().table.filter((one) => one.attention === row.attention).map((one) => one.values[key]).filter((value) => value !== null && value !== undefined);
   return `${values.filter((value) => (isBetterSmall(key) ? value < row.values[key] : value > row.values[key])).length + 1} of ${values.length}`;
@@ -72,7 +72,7 @@ function measuresTable(row) {
   return make("table", { class: "numbers" }, make("thead", {}, head), make("tbody", {}, ...known.map(line)));
 }
 
-/** Chance alone gives as large a loss with this p; other measures have none. */
+/** The p-value of a score lost; other measures have none. */
 const certaintyOf = (row, key) => (key === "score_lost" && row.p_value !== null ? ` (${chanceOf(row)})` : null);
 
 function alignmentTable({ aer, low, high, precision, recall, offset, offset_aer }) {
@@ -89,7 +89,7 @@ function rolesTable(roles) {
 
 const titleOf = (row) => sentenceCase(headName(row));
 
-/** All numbers of a head in short, for the tip. */
+/** All numbers of a head in short, for the tooltip. */
 function tipOf(row) {
   const best = [...row.roles].sort((a, b) => (b.holds - a.holds) || (b.accuracy - (b.baseline ?? 0.9)) - (a.accuracy - (a.baseline ?? 0.9))).slice(0, 3);
   const parts = [make("strong", {}, titleOf(row)), row.alignment?.aligns ? make("div", {}, "role: alignment head") : row.label ? make("div", {}, `${row.roles.some(isCross) ? "role" : "in the paper’s figure"}: ${row.label}`) : null];
@@ -112,7 +112,7 @@ function renderCard() {
   if (!live) parts.push(make("p", { class: "warning" }, `${model().name} has lost this head.`));
   parts.push(make("details", { open: cardOpen.measures, ontoggle: (event) => { cardOpen.measures = event.target.open; } }, make("summary", {}, "All its numbers"), measuresTable(row), row.alignment ? alignmentTable(row.alignment) : null));
   if (row.roles.length) parts.push(make("details", { open: cardOpen.roles, ontoggle: (event) => { cardOpen.roles = event.target.open; } }, make("summary", {}, "All roles it was tried as"), rolesTable(row.roles)));
-  // It is read out when it changes, so it may not when something else does.
+  // Screen readers read the card out when it changes, so it must not change along with something else.
   const told = parts.map((part) => part.outerHTML).join("");
   if (told !== cardTold) byId("card").replaceChildren(...parts);
   cardTold = told;

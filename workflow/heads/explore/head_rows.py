@@ -1,4 +1,4 @@
-"""What is known of each head of the unpruned model: measures, what it costs to mask it, roles, how it aligns words."""
+"""Facts about each head of the unpruned model: measures, the cost of masking it, roles and word alignment."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ HEAD = ["attention", "layer", "head"]
 NOTHING = pd.DataFrame()
 ROLE = ("accuracy", "low", "high", "baseline")
 CROSS = {"accuracy": "share", "low": "low", "high": "high", "baseline": "offset_share"}
-"""The same of cross-attention heads, and its column in `cross_attention_roles.tsv`."""
+"""The same for cross-attention heads, each with its column in `cross_attention_roles.tsv`."""
 CROSS_WORDS = {"being written": "now", "written last": "last", "written next": "next"}
-"""What is written on a cross-attention head that looks at the source of such a target token."""
+"""The word on a cross-attention head that looks at the source of this target token."""
 ALIGNMENT = {"aer": "aer", "low": "aer_low", "high": "aer_high", "offset": "offset", "offset_aer": "offset_aer"}
 ALIGNMENT |= {"precision": "precision", "recall": "recall"}
-"""What is shown of a head's word alignment, and its column in `alignment_heads.tsv`."""
+"""The numbers shown for a head's word alignment, each with its column in `alignment_heads.tsv`."""
 
 
 def measures_of(task: str, score: str, *tables: pd.DataFrame | None) -> list[dict[str, str]]:
-    """The measures that any head has a number of, in the order of MEASURES, rules of relevance last."""
+    """The measures that have a value for any head, in the order of MEASURES, with readings of relevance last."""
     known = [table for table in tables if table is not None]
     found = {column: measure_of(column) for table in known for column in table.columns if table[column].notna().any()}
     order = [*MEASURES, *(column for column in found if column not in MEASURES)]
@@ -36,9 +36,9 @@ def measures_of(task: str, score: str, *tables: pd.DataFrame | None) -> list[dic
 
 
 def head_rows(frames: Frames, tables: Mapping[str, pd.DataFrame]) -> list[dict[str, Any]]:
-    """A row a head, in the order of `model.json`; see `heads.explore.content`.
+    """A record for each head, in the order of `model.json`; see `heads.explore.content`.
 
-    frames: of one experiment and seed; tables: by name, of the same.
+    frames: of one experiment and seed; tables: by name, of the same experiment and seed.
     """
     heads = frames["model.json"][frames["model.json"]["kind"] == "baseline"]
     measures = _by_head(tables.get("measures"))
@@ -80,7 +80,7 @@ def _by_head(table: pd.DataFrame | None) -> dict[tuple[str, int, int], dict[str,
 
 
 def _alignments(rows: pd.DataFrame) -> dict[tuple[str, int, int], dict[str, Any]]:
-    """By head how far its links are from those that are given, by the step that the settings name first."""
+    """How well each head's links agree with the given alignment, for the first step in the settings."""
     return {
         ("dec_enc", int(row["layer"]), int(row["head"])): {
             **{name: number(row[column]) for name, column in ALIGNMENT.items()},
@@ -97,7 +97,7 @@ def _functions(heads: pd.DataFrame, roles: pd.DataFrame) -> dict[tuple[str, int,
 
 
 def _roles(roles: pd.DataFrame) -> dict[tuple[str, int, int], tuple[list[dict[str, Any]], str]]:
-    """By head everything that it was tried on, and what the paper's figures would write on it."""
+    """For each encoder head, the roles that it was tested for and its label as in the paper's figures."""
     found = {}
     for (layer, head), rows in roles.groupby(["layer", "head"]):
         tried = [
@@ -116,7 +116,7 @@ def _roles(roles: pd.DataFrame) -> dict[tuple[str, int, int], tuple[list[dict[st
 
 
 def _cross_roles(rows: pd.DataFrame) -> dict[tuple[str, int, int], tuple[list[dict[str, Any]], str]]:
-    """By cross-attention head the roles that it was tried on, and a word for the one that it holds most clearly."""
+    """For each cross-attention head, the roles that it was tested for and a word for its clearest role."""
     found = {}
     for (layer, head), own in rows[rows["cases"] > 0].groupby(["layer", "head"]):
         tried = [

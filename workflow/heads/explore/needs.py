@@ -1,11 +1,11 @@
-"""What the page reads. Imported by the Snakefile, so nothing heavy may be imported here."""
+"""Files that the page reads. Imported by the Snakefile, so nothing heavy may be imported here."""
 
 from __future__ import annotations
 
 from heads.tables.needs import BOTH, EITHER, SCORE, Need
 
 CROSS_ATTENTION = "cross_attention_roles.tsv"
-"""Of which target token cross-attention heads look at the source; of models that translate."""
+"""The target token whose source each cross-attention head looks at; only for translation models."""
 EXPLORED = Need(
     BOTH,
     {
@@ -20,7 +20,7 @@ EXPLORED = Need(
     tasks=EITHER,
 )
 TABLES = ("measures", "michel_table1", "pruning", "selection", "claims", "scoreboard")
-"""The tables that the page shows; without one of them it is made too, and shows less."""
+"""The tables that the page shows; if one is missing, the page shows less."""
 
 BY_PLACE = {
     ("Voita", "Fig 10"): "heads_by_layer",
@@ -31,7 +31,7 @@ BY_PLACE = {
     ("Michel", "Fig 4"): "michel_fig4",
     ("Michel", "Fig 2"): "michel_fig2",
 }
-"""By the paper and a place that a claim's source names, the figure that it rests on."""
+"""The figure for a claim, by the paper and place that its source names."""
 BY_TOPIC = {
     "relevance and confidence": "measures",
     "positional heads": "head_functions",
@@ -47,13 +47,13 @@ BY_TOPIC = {
     "word alignment": "alignment_heads",
     "against a control": "bleu_encoder_heads",
 }
-"""Where the place does not tell, the figure by the claim's topic."""
+"""The figure for a claim by its topic, if its place has none."""
 
 PICTURES = tuple(dict.fromkeys((*BY_PLACE.values(), *BY_TOPIC.values())))
-"""All figures that a claim leads to."""
+"""All figures that claims link to."""
 
 
 def figure_of(source: str, topic: str) -> str:
-    """The name of the figure that a claim rests on; "" for a topic that has none."""
+    """The name of the figure for a claim; "" if its topic has none."""
     named = [name for (paper, place), name in BY_PLACE.items() if source.startswith(paper) and place in source]
     return next(iter(named), BY_TOPIC.get(topic, ""))

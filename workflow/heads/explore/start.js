@@ -1,8 +1,8 @@
-// Handlers of what stands in the page, and the first drawing.
+// Event handlers of the page, and the first drawing.
 
 const VIEWS = { heads: "Heads", attention: "What they look at", closing: "Gates closing", concrete: "The gate’s distribution", claims: "The papers’ claims" };
 
-/** Whether a part of the page is shown: of a model that was only looked at nothing was pruned. */
+/** Whether a part of the page is shown; models that were only inspected have no parts on pruning. */
 const isThere = (one, id) => !one.parts || one.parts.includes(id);
 
 function renderTop() {
@@ -29,7 +29,7 @@ function renderTop() {
 
 const goToView = () => { if (VIEWS[state.view]) byId(state.view).scrollIntoView(); };
 
-/** A select or a slider that says what is shown. */
+/** Let a select or a slider change what is shown. */
 const chooses = (id, name, event = "change", read = (element) => element.value) => byId(id).addEventListener(event, () => change({ [name]: read(byId(id)) }));
 
 renderers.push(renderTop, renderGrids, renderCard, renderAttention, renderClosing, renderConcrete, renderClaims);

@@ -1,4 +1,4 @@
-"""How the page names runs and measures, and writes the cells of tables."""
+"""Names of runs and measures on the page, and the values of table cells."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ METRICS = {
     ACCURACY: {"name": "accuracy", "unit": "%"},
     COSINE: {"name": "cosine", "unit": "%"},
 }
-"""How the page calls what models are scored by."""
-GROWN = " The decoder’s self-attention is young, trained here in the place of recurrent units; the rest came trained."
-"""Of a model that was given self-attention."""
+"""Names and units of metrics on the page."""
+GROWN = " The decoder’s self-attention is young: trained here to replace recurrent units; the rest is pretrained."
+"""The note on a model whose decoder was given self-attention."""
 KINDS = {"baseline": "unpruned", "pruned": "pruned", "scratch": "from scratch"}
 MEASURES = {
     "gate_last_lambda_all": (
@@ -32,66 +32,69 @@ MEASURES = {
     ),
     "gate_fewest_heads_all": (
         "stays among so few, all heads pruned",
-        "the fewest heads of all kinds of attention among which pruning leaves it; the number of all: it never does",
+        "the fewest heads of all kinds of attention among which pruning keeps it; the total number: never kept",
     ),
     "gate_fewest_heads_enc_self": (
         "stays among so few, encoder pruned",
-        "the fewest encoder heads among which pruning the encoder leaves it; the number of all: it never does",
+        "the fewest encoder heads among which pruning the encoder keeps it; the total number: never kept",
     ),
     "score_lost": ("BLEU lost when masked alone", "test BLEU of the model less its BLEU without this one head"),
-    "confidence": ("confidence", "mean of the largest attention weight, the end sign left out"),
+    "confidence": ("confidence", "mean maximum attention weight, without the end token"),
     "importance_example": (
         "importance (Michel et al.)",
-        "mean absolute derivative of the loss by the head's gate, by sentence, over the norm of the layer",
+        "mean absolute derivative of the loss with respect to the head's gate, per sentence, over the layer's norm",
     ),
-    "importance_token": ("importance by subword", "the same, absolute by subword"),
-    "importance_batch": ("importance by batch", "the same, absolute by batch"),
-    "importance_signed": ("importance, signed", "the same, nowhere absolute"),
+    "importance_token": ("importance per subword", "the same, absolute value per subword"),
+    "importance_batch": ("importance per batch", "the same, absolute value per batch"),
+    "importance_signed": ("importance, signed", "the same, without absolute values"),
     "causal_gate": (
         "causal gate",
-        "how far open its gate stays, nudged either way, with all weights frozen; 1: it helps, 0: it is in the way",
+        "how far its gate stays open when nudged either way, all weights frozen; 1: it helps, 0: it is in the way",
     ),
     "syntactic_gain": ("best gain on a relation", "accuracy above the best fixed offset, for the head's best relation"),
-    "positional_accuracy": ("most to one fixed offset", "share of subwords whose largest weight is at one offset"),
-    "rare_accuracy": ("looks at rare subwords", "share of sentences whose rarest subword, or two, it looks at most"),
+    "positional_accuracy": ("accuracy at one offset", "share of subwords whose largest weight is at one offset"),
+    "rare_accuracy": (
+        "accuracy on rare subwords",
+        "share of sentences in which it looks most at one of the two rarest subwords",
+    ),
     "aer": (
         "alignment error rate",
-        "how far the source words it looks at most differ from a word alignment; 0: not at all",
+        "how far the source words it looks at most differ from a word alignment; 0: they agree",
     ),
 }
-"""By column of table_measures.tsv or alignment_heads.tsv its name and what it is; relevance has a column a reading."""
+"""Name and meaning by column of table_measures.tsv or alignment_heads.tsv; relevance has a column per reading."""
 
 HOW = {
-    "signed by step": "with its sign, mean over steps: as the paper writes it, and decided by few steps",
-    "signed of sums": "with its sign, summed over all steps before it is shared out",
+    "signed by step": "signed, mean over steps: as in the paper, but dominated by few steps",
+    "signed of sums": "signed, from relevance first summed over all steps",
     "absolute": "absolute values, mean over steps",
 }
-"""What is said of each of `heads.tables.relevance.SHARES`."""
+"""Descriptions of `heads.tables.relevance.SHARES`."""
 
 OF_LABELS = {
     "on all kinds of attention": "on all heads",
     "heads of all kinds of attention": "heads",
-    "by sentence": "by example",
+    "per sentence": "per example",
     "the likeliest next subword": "the likeliest label",
-    "the end sign left out": "start and separators left out",
+    "without the end token": "without start and separator tokens",
 }
-"""What is said of a model that classifies in the place of words about one that translates."""
+"""Replacements that turn descriptions for translation models into ones for classifiers."""
 
 
 def measure_of(column: str) -> dict[str, str] | None:
-    """Key, name and meaning of a column, None for one that says the same as another."""
+    """Key, name and meaning of a column; None if the page does not show it."""
     if column in MEASURES:
         name, what = MEASURES[column]
     elif column.startswith(PREFIX) and is_shown(reading := reading_of(column)):
         name = f"relevance, {reading_label(reading).removeprefix('LRP, ')}"
-        what = f"share of its layer in the relevance of the likeliest next subword, {HOW[reading.partition(', ')[2]]}"
+        what = f"share of its layer's relevance for the likeliest next subword, {HOW[reading.partition(', ')[2]]}"
     else:
         return None
     return {"key": column, "name": name, "what": what}
 
 
 def worded(measure: Mapping[str, str], task: str, score: str) -> dict[str, str]:
-    """A measure in the words for models that are trained for this task and scored by this."""
+    """A measure, described for models of this task and with this score."""
     said = dict(measure)
     for translated, meaning in {"BLEU": score, **(OF_LABELS if task != TRANSLATION else {})}.items():
         said |= {part: said[part].replace(translated, meaning) for part in ("name", "what")}
@@ -99,13 +102,13 @@ def worded(measure: Mapping[str, str], task: str, score: str) -> dict[str, str]:
 
 
 def run_in(row: Mapping[str, Any]) -> Run:
-    """The run of a row with `heads.tables.reading.RUN_COLUMNS`."""
+    """The run that a row with `heads.tables.reading.RUN_COLUMNS` belongs to."""
     target = Target.of_columns(row["method"], row["lam"], row["keep"])
     return Run(row["kind"], row["scope"] or None, target, int(row["seed"]))
 
 
 def asked_of(target: Target | None) -> str:
-    """What a person would call a target: λ 0.01, 12 heads, 2 + 4 + 6 heads."""
+    """A target in readable form: λ 0.01, 12 heads, 2 + 4 + 6 heads."""
     if target is None:
         return ""
     if target.lam is not None:
@@ -114,13 +117,13 @@ def asked_of(target: Target | None) -> str:
 
 
 def name_of(run: Run) -> str:
-    """What a person would call a model."""
+    """The name of a model on the page."""
     if run.kind == "pruned" and run.target is not None and run.target.is_control:
-        return "control: trained on, nothing pruned"
+        return "control: fine-tuned, nothing pruned"
     return " ".join(word for word in (KINDS.get(run.kind, run.kind), asked_of(run.target)) if word)
 
 
 def number(value: object) -> float | None:
-    """A number as it stands in a table; None for an empty cell."""
+    """The number in a table cell; None if it is empty."""
     found = math.nan if value is None or value == "" else float(value)  # type: ignore[arg-type]
     return None if math.isnan(found) else found

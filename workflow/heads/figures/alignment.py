@@ -1,4 +1,4 @@
-"""Which cross-attention heads align words, and which layers do after pruning."""
+"""Which cross-attention heads align words, and which layers still do after pruning."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from heads.tables.picking import first_of, in_order, is_control, pruned_by_gates
 from heads.tables.reading import Frames
 
 PALE = 0.6
-"""The error rate above which a cell is pale, so that what is written in it is dark."""
+"""The error rate above which a cell is pale and its text dark."""
 
 
 def alignment_heads(frames: Frames, experiment: str) -> Figure:
-    """The error rate of every cross-attention head of the baseline; the least of each layer before and after pruning.
+    """Alignment error rate of each unpruned cross-attention head, and of each layer's best head after pruning.
 
-    By the first step in the settings. With several seeds, the first is drawn and the title says so.
+    Uses the first step in the settings. With several seeds, the first is drawn and the title says so.
     """
     rows = first_of(frames["alignment_heads.tsv"], "step")
     note, rows = seed_note(rows), first_seed(rows)
@@ -55,11 +55,11 @@ def _heads(figure: Figure, axes: Axes, rows: pd.DataFrame) -> None:
     figure.axes[-1].axhline(best, color="#D55E00", linewidth=1.2)
     axes.set_xticks(np.arange(values.shape[1]) + 0.5, [str(head + 1) for head in range(values.shape[1])])
     offset = f"{int(rows['offset'].iloc[0]):+d}".replace("-", MINUS).replace("+0", "0")
-    axes.set(ylabel="layer", xlabel=f"head; line on the bar: the best offset, {offset}, errs {best:.2f}")
+    axes.set(ylabel="layer", xlabel=f"head; line on the bar: best offset ({offset}), AER {best:.2f}")
 
 
 def _layers(axes: Axes, rows: pd.DataFrame, layers: int) -> None:
-    """A line a model over its layers, one without a live head left out."""
+    """Draw a line over the layers for each model, leaving out layers without a live head."""
     best = best_heads(rows).sort_values("layer")
     pruned = best[best["kind"] == "pruned"]
     by_gates = pruned_by_gates(pruned)

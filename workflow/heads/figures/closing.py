@@ -1,4 +1,4 @@
-"""Gates closing during training: a strip of heads for each training, as a still figure and as an animation."""
+"""Gates closing during training: a strip of heads for each run, as a still figure and as an animation."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ BAR_LABEL = "P(gate is open)"
 TYPE_LABELS = {"enc_self": "encoder\nself", "dec_self": "decoder\nself", "dec_enc": "decoder-\nencoder"}
 
 Strip = dict[int, NDArray[np.float64]]
-"""P(open) as [rows, heads] by update; rows are kinds of attention, and within them layers, both in rising order."""
+"""P(open) as [rows, heads] by update; rows are layers, grouped by kind of attention, both in rising order."""
 
 
 def strips(gates: pd.DataFrame) -> dict[str, Strip]:
-    """The recorded probabilities by what the gates were given, the control first; see `pruned_by_gates`.
+    """The recorded P(open) for each penalty or number of heads, the control first; see `pruned_by_gates`.
 
-    gates: the frame of `gates.jsonl` of the runs of one experiment, scope and seed.
+    gates: the frame of `gates.jsonl`, from the runs of one experiment, scope and seed.
     """
     shown = pd.concat([gates[is_control(gates)].assign(target="λ 0"), pruned_by_gates(gates)])
     placed = shown.assign(place=shown["attention"].map(ATTENTIONS.index)).sort_values(["place", "layer", "head"])
@@ -48,19 +48,19 @@ def strips(gates: pd.DataFrame) -> dict[str, Strip]:
 
 
 def updates_to_show(recorded: dict[str, Strip], count: int) -> list[int]:
-    """At most `count` recorded updates, evenly spread over all of them, the first and the last included."""
+    """At most `count` recorded updates, evenly spread, including the first and the last."""
     updates = sorted({update for strip in recorded.values() for update in strip})
     places = np.linspace(0, len(updates) - 1, min(count, len(updates))).round().astype(int)
     return [updates[place] for place in places]
 
 
 def at(strip: Strip, update: int) -> NDArray[np.float64]:
-    """The last record made until `update`, or the first one if all are later."""
+    """The last record at or before `update`, or the first one if all are later."""
     return strip[max((known for known in strip if known <= update), default=min(strip))]
 
 
 def gates_closing(frames: Frames, experiment: str) -> Figure:
-    """The still figure: a row an update of the training, a column a training."""
+    """The still figure: a row for each update shown, a column for each run."""
     gates = _gates(frames)
     recorded = strips(gates)
     chosen = updates_to_show(recorded, STILLS)
@@ -79,7 +79,7 @@ def gates_closing(frames: Frames, experiment: str) -> Figure:
 
 
 def write_animation(frames: Frames, experiment: str, gif: Path) -> None:
-    """Write the animation: the strips of all trainings side by side at up to FRAMES updates, the last one held."""
+    """Write the animation: the strips of all runs side by side at up to FRAMES updates, the last one shown longer."""
     gates = _gates(frames)
     recorded = strips(gates)
     chosen = updates_to_show(recorded, FRAMES)
@@ -105,14 +105,14 @@ def write_animation(frames: Frames, experiment: str, gif: Path) -> None:
 def _gates(frames: Frames) -> pd.DataFrame:
     gates = frames["gates.jsonl"]
     if gates.empty:
-        raise UserError("no gates were recorded: give gates runs whose gates.jsonl has records.")
+        raise UserError("gates.jsonl has no records in any run: give gates runs that recorded some.")
     return first_seed(gates)
 
 
 def _picture(figure: Figure) -> Image.Image:
     canvas = FigureCanvasAgg(figure)
     canvas.draw()
-    # The first picture settles all places: a layout computed anew each time would jitter and cost most of the time.
+    # The first picture fixes the layout: computing it for every frame would jitter and take most of the time.
     figure.set_layout_engine("none")
     pixels = Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
     return pixels.quantize(GIF_COLOURS, dither=Image.Dither.NONE)
@@ -122,14 +122,14 @@ def _grid(
     recorded: dict[str, Strip], rows: int, title: str, *, head_inches: float
 ) -> tuple[Figure, NDArray[np.object_]]:
     height, width = next(iter(next(iter(recorded.values())).values())).shape
-    # Wide cells are kept low, so that all rows fit on a page.
+    # Wide cells are kept low so that all rows fit on a page.
     cell = min(MOST_INCHES, (FULL_WIDTH - 1.3) / (len(recorded) * (width + 1)))
     inches = head_inches + rows * (0.12 + cell * height)
     return new_figure(inches, title, nrows=rows, ncols=len(recorded), sharex=True, sharey=True)
 
 
 def _draw(axes: Axes, values: NDArray[np.float64], gates: pd.DataFrame) -> AxesImage:
-    """One strip, the first layer of the first kind of attention at the bottom, a line between the kinds."""
+    """Draw one strip: the first layer of the first kind of attention at the bottom, a line between the kinds."""
     image = axes.imshow(values, cmap="viridis", vmin=0, vmax=1, aspect="auto", origin="lower")
     rows, heads = values.shape
     axes.set_xticks(np.arange(1, heads) - 0.5, [], minor=True)

@@ -1,4 +1,4 @@
-"""Where cross-attention heads look: at the source of the token being written, of the last one, or of the next."""
+"""Where cross-attention heads look: at the source of the token being written, of the previous or the next one."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from heads.figures.style import colour_bar, first_seed, heat_map, matrix, new_fi
 from heads.tables.reading import Frames
 
 PALE = 0.55
-"""The share below which a cell is pale, so that what is written in it is dark."""
+"""The share below which a cell is pale and its text dark."""
 
 
 def cross_attention(frames: Frames, experiment: str) -> Figure:
-    """The share of steps in which each head of the unpruned model looks at the linked source, by role.
+    """Share of steps in which each head of the unpruned model looks at the linked source subword, by role.
 
     With several seeds, the first is drawn and the title says so.
     """

@@ -1,4 +1,4 @@
-"""Where dependents stand, and how well the best head finds them (Voita et al., Figs 3 and 4)."""
+"""Positions of dependents, and how well the best head finds them (Voita et al., Figs 3 and 4)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from heads.tables.reading import Frames
 from heads.tables.roles import dependencies_table
 
 FARTHEST = 7
-"""Words from the head; dependents farther off are drawn there."""
+"""The largest distance shown, in words; dependents farther away are drawn there."""
 COLUMNS = 4
 BEST, OTHERS = "#333333", "#B8B8B8"
 OUR_COLOURS = ("#888888", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#333333")
@@ -39,15 +39,15 @@ NO_ARCS = "no dependent of these relations"
 
 
 def relative_positions(frames: Frames, paper: pd.DataFrame, experiment: str) -> Figure:
-    """For each relation the share of its dependents at each place, seen from the head; the best fixed offset is dark.
+    """Share of each relation's dependents at each position relative to the head; the best fixed offset is dark.
 
-    On the trees that decide on roles. Lines are the best fixed offsets of the paper's two corpora. Of several seeds the
-    first is drawn; the trees are the same for all.
+    Uses the trees that decide on roles. Lines are the best fixed offsets of the paper's two corpora. With several
+    seeds, the first is drawn; the trees are the same for all.
     """
     stand = first_of(first_seed(frames["positions.tsv"]), "trees")
     relations = list(dict.fromkeys(stand["relation"]))
     trees = f", {stand['trees'].iloc[0]} trees" if relations else ""
-    title = f"Where dependents stand, seen from their heads: experiment “{experiment}”{trees}"
+    title = f"Positions of dependents relative to their heads: experiment “{experiment}”{trees}"
     columns = min(COLUMNS, max(1, len(relations)))
     rows = max(1, -(-len(relations) // columns))
     figure, axes = new_figure(0.7 + 1.5 * rows, title, nrows=rows, ncols=columns, sharey=True)
@@ -71,9 +71,9 @@ def relative_positions(frames: Frames, paper: pd.DataFrame, experiment: str) -> 
 
 
 def shares_at(stand: pd.DataFrame) -> tuple[dict[int, float], int]:
-    """Percent of one relation's dependents by place, those beyond FARTHEST with it, and the place of most of them.
+    """Percentage of one relation's dependents at each position, and the most frequent position.
 
-    The place of most is among all places, also where the ends gather more; of equals it is the first.
+    Positions beyond FARTHEST count as FARTHEST, except for the most frequent one; ties go to the first.
     """
     arcs = stand.set_index("position")["arcs"].sort_index()
     gathered = arcs.groupby(arcs.index.to_numpy().clip(-FARTHEST, FARTHEST)).sum()
@@ -97,16 +97,16 @@ def _places(axes: Axes, stand: pd.DataFrame) -> None:
 
 
 def _paper_baselines(paper: pd.DataFrame, relation: str) -> dict[str, float]:
-    """The share at the best fixed offset, in percent, by the paper's corpus; the same in both directions."""
+    """Accuracy of the best fixed offset on each of the paper's corpora, in percent; the same in both directions."""
     same = paper[paper["relation"] == relation]
     return {str(corpus): float(rows["baseline_percent"].iloc[0]) for corpus, rows in same.groupby("corpus", sort=False)}
 
 
 def dependency_scores(frames: Frames, paper: pd.DataFrame, experiment: str) -> Figure:
-    """The best head's accuracy at each relation in every experiment and in both corpora of the paper.
+    """The best head's accuracy on each relation, in every experiment and on both corpora of the paper.
 
-    A panel a direction. A line across each bar is the best fixed offset. Bars of ours have the head's 95 % interval. Of
-    several seeds the first is drawn, and the title says so. experiment: the names of all.
+    One panel for each direction. The line across a bar is the best fixed offset. Our bars have the head's 95 %
+    interval. With several seeds, the first is drawn and the title says so. experiment: the names of all.
     """
     found = scores(frames, paper)
     title = f"The best encoder head for each relation: {experiment} and the paper{seed_note(frames['roles.tsv'])}"
@@ -131,7 +131,7 @@ def dependency_scores(frames: Frames, paper: pd.DataFrame, experiment: str) -> F
 def scores(frames: Frames, paper: pd.DataFrame) -> pd.DataFrame:
     """A row for each corpus, relation and direction: `best`, `low`, `high` and `baseline` in percent, ours first.
 
-    The corpus of ours is the experiment's name, that of the paper one of PAPER_COLOURS; it has no intervals.
+    The corpus is the experiment's name, or one of PAPER_COLOURS in the paper's rows, which have no intervals.
     """
     table = dependencies_table(frames, paper)
     table = pd.concat([first_seed(rows) for _, rows in table.groupby("experiment", sort=False)])

@@ -1,4 +1,4 @@
-"""When heads become what they are: confidence and roles of encoder heads over a training."""
+"""How confidence and roles of encoder heads develop during training."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ POSITIONAL_SHARE, SYNTACTIC_MARGIN = 0.9, 0.1
 
 
 def dynamics(frames: Frames, experiment: str) -> Figure:
-    """The best encoder head of each measure at every checkpoint, beside what a role asks for."""
+    """The best encoder head on each measure at every checkpoint, with the thresholds for a role."""
     rows = first_seed(dynamics_table(frames))
-    title = f"When heads become what they are, experiment “{experiment}”{seed_note(frames['dynamics.tsv'])}"
+    title = f"When heads acquire their roles, experiment “{experiment}”{seed_note(frames['dynamics.tsv'])}"
     figure, (axes,) = new_figure(3.1, title, ncols=3)
     for name, label, style in (("", "most confident head", "-"), (MEAN, "mean of all heads", "--")):
         _line(
@@ -57,7 +57,7 @@ def dynamics(frames: Frames, experiment: str) -> Figure:
         axes,
         "abc",
         ("confidence", "where heads look", "dependencies"),
-        ("mean largest weight", "share of cases, best head", "best head − best offset"),
+        ("mean maximum weight", "share of cases, best head", "best head − best offset"),
         strict=True,
     ):
         each.set(xlabel="update", ylabel=label)

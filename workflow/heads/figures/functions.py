@@ -1,4 +1,4 @@
-"""Which functions the retained encoder heads have at each size (Voita et al., Fig 8)."""
+"""Functions of the encoder heads left after pruning, by number of heads (Voita et al., Fig 8)."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ NEW_HATCH = "/////"
 
 
 def functions_retained(frames: Frames, paper: pd.DataFrame, experiment: str) -> Figure:
-    """Stacked bars, a box a head: models pruned in the encoder, the paper's, models pruned everywhere, from scratch.
+    """Functions of encoder heads as stacked boxes: encoder pruned, the paper, all attention pruned, from scratch.
 
-    Hatched boxes are heads that hold a role which they did not hold in the unpruned model; a dot marks heads that hold
-    several roles, relations or offsets. Of several seeds the first is drawn, and the title says so.
+    Hatched boxes are heads with a role that they did not have in the unpruned model; a dot marks heads with several
+    roles, relations or offsets. With several seeds, the first is drawn and the title says so.
     """
     only = {name: first_seed(frame) for name, frame in frames.items()}
     counts, heads = count_functions(only), boxes(only)
     note = seed_note(frames["model.json"])
-    title = f"Functions of the encoder heads that pruning leaves, experiment “{experiment}”{note}"
+    title = f"Functions of the encoder heads left by pruning, experiment “{experiment}”{note}"
     runs = [_panel_runs(counts, "pruned", ("enc_self",)), _panel_runs(counts, "pruned", ("all",))]
     runs.append(_panel_runs(counts, "scratch", ("enc_self", "all")))
     theirs = paper.pivot(index="enc_self", columns="function", values="heads").sort_index(ascending=False)
     most = max(len(models) for models in runs)
     figure, axes = new_figure(4.4, title, nrows=2, ncols=2, gridspec_kw={"width_ratios": [1, 1.2]})
     places = (axes[0, 0], axes[1, 0], axes[1, 1])
-    titles = ("a pruning the encoder", "c pruning all attention", "d the heads left, trained from scratch")
+    titles = ("a encoder pruned", "c all attention pruned", "d the heads left, trained from scratch")
     for each, text, models in zip(places, titles, runs, strict=True):
         _ours(each, models, heads)
         panel(each, *text.split(" ", maxsplit=1))
@@ -63,7 +63,7 @@ def functions_retained(frames: Frames, paper: pd.DataFrame, experiment: str) -> 
 
 
 def boxes(frames: Frames) -> pd.DataFrame:
-    """HEAD_COLUMNS, `function`, `several` and `new` of every live encoder head, in the order of stacking."""
+    """Every live encoder head in stacking order: HEAD_COLUMNS, `function`, `several` and `new`."""
     keys = list(HEAD_COLUMNS)
     drift = role_drift(frames).set_index(keys)["new_roles"]
     heads = head_functions(frames)
@@ -73,7 +73,7 @@ def boxes(frames: Frames) -> pd.DataFrame:
 
 
 def _panel_runs(counts: pd.DataFrame, kind: str, scopes: Sequence[str]) -> pd.DataFrame:
-    """The models of one panel from large to small, a pruned one's after the model that was pruned."""
+    """The models of one panel from large to small, with the unpruned model before pruned ones."""
     models = pruned_by_gates(counts[(counts["kind"] == kind) & counts["scope"].isin(scopes)])
     models = models.sort_values("live", ascending=False, kind="stable")
     unpruned = counts[counts["kind"] == "baseline"].assign(target="full")
@@ -97,7 +97,7 @@ def _paper_boxes(counts: dict[str, float]) -> pd.DataFrame:
 
 
 def stacked(axes: Axes, bars: Sequence[pd.DataFrame], ticks: Sequence[str]) -> None:
-    """A bar for each model, a box for each of its heads: the rows of a frame such as `boxes` gives."""
+    """Draw a bar for each model with a box for each head; each bar is a frame with rows as from `boxes`."""
     tallest = max((len(bar) for bar in bars), default=1)
     dot: dict[str, Any] = {"marker": "o", "color": "black", "markersize": min(3, 70 / max(tallest, 1))}
     edge: dict[str, Any] = {"edgecolor": "white", "linewidth": min(0.4, 5 / max(tallest, 1))}
@@ -122,7 +122,7 @@ def _handles() -> list[Patch | Line2D]:
         facecolor="#888888",
         edgecolor="white",
         hatch=NEW_HATCH,
-        label="has a role that it had not in the unpruned model",
+        label="has a role that it lacked in the unpruned model",
     )
     several = Line2D(
         [], [], marker="o", markersize=3, color="black", linestyle="", label="has several roles or relations"

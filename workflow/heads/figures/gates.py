@@ -1,4 +1,4 @@
-"""The hard-concrete distribution of a gate (Voita et al., Fig 6), and where the gates of an experiment ended."""
+"""The hard-concrete distribution of a gate (Voita et al., Fig 6), and where an experiment's gates ended up."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ MARGIN = 1.0
 
 
 def masses(log_alpha: Floats, shape: HardConcrete) -> tuple[Floats, Floats]:
-    """P(gate = 0) and P(gate = 1) (Louizos et al. 2018): what of the stretched variable lies beyond 0 and beyond 1."""
+    """P(gate = 0) and P(gate = 1): how likely the stretched variable is below 0 or above 1 (Louizos et al. 2018)."""
     return _below(np.zeros(()), log_alpha, shape), 1 - _below(np.ones(()), log_alpha, shape)
 
 
 def density(gate: Floats, log_alpha: float, shape: HardConcrete) -> Floats:
-    """The density of a gate strictly between 0 and 1; its integral is what the two masses leave."""
+    """Density of a gate strictly between 0 and 1; its integral is 1 minus the two masses."""
     inner = (gate - shape.low) / (shape.high - shape.low)
     chance = _below(gate, np.array(log_alpha), shape)
     slope = shape.temperature / (inner * (1 - inner)) / (shape.high - shape.low)
@@ -38,16 +38,16 @@ def density(gate: Floats, log_alpha: float, shape: HardConcrete) -> Floats:
 
 
 def _below(gate: Floats, log_alpha: Floats, shape: HardConcrete) -> Floats:
-    """P(the stretched variable lies below `gate`), a logistic distribution in its logit."""
+    """P(the stretched variable is below `gate`), a logistic distribution in its logit."""
     logit = np.log((gate - shape.low) / (shape.high - gate))
     return np.asarray(1 / (1 + np.exp(log_alpha - shape.temperature * logit)))
 
 
 def hard_concrete(frames: Frames, shape: HardConcrete, experiment: str) -> Figure:
-    """The density between 0 and 1 for several log alpha between the masses at both ends, and where trained gates ended.
+    """A gate's density and its masses at 0 and 1 for several log alpha, and where trained gates ended up.
 
-    By the settings' own temperature and limits. The gates are those of both scopes that `pruned_by_gates` names; of
-    several seeds the first is drawn, and the title says so.
+    Temperature and limits are those of the settings. The gates are those of both scopes that `pruned_by_gates` selects;
+    with several seeds, the first is drawn and the title says so.
     """
     trained = first_seed(frames["heads.tsv"])
     trained = pruned_by_gates(trained)["log_alpha"].to_numpy(float)
@@ -56,7 +56,7 @@ def hard_concrete(frames: Frames, shape: HardConcrete, experiment: str) -> Figur
     figure.suptitle(title, x=0.01, ha="left")
     left, right = np.ravel(figure.subfigures(1, 2, width_ratios=[1.35, 1], squeeze=False))
     limits = f"(a) temperature {shape.temperature:g}, from {shape.low:g} to {shape.high:g}".replace("-", MINUS)
-    # Above all three axes: as a title of the first it would push the others aside.
+    # Above all three axes: as the title of the first, it would push the others aside.
     left.suptitle(limits, x=0.03, ha="left", fontsize=plt.rcParams["axes.titlesize"], fontweight="normal")
     _distributions(left.subplots(1, 3, width_ratios=[1, 3.2, 1]), shape)
     above, below = right.subplots(2, 1, height_ratios=[1, 1.7], sharex=True)
@@ -93,7 +93,7 @@ def _ended(above: Axes, below: Axes, trained: Floats, shape: HardConcrete) -> No
     below.stackplot(log_alpha, zero, 1 - zero - one, one, colors=list(MASSES.values()), labels=list(MASSES))
     above.hist(trained, bins=np.linspace(log_alpha[0], log_alpha[-1], 41).tolist(), color="#444444")
     for each in (above, below):
-        each.axvline(shape.log_alpha_init, color="black", linewidth=0.8, linestyle="--", label="at the start")
+        each.axvline(shape.log_alpha_init, color="black", linewidth=0.8, linestyle="--", label="initial value")
         each.grid(visible=False)
     above.set_ylabel("gates")
     panel(above, "b", f"where {len(trained)} trained gates ended")

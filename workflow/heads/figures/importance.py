@@ -1,4 +1,4 @@
-"""Importance and confidence of every head, and what the encoder's heads do (Voita et al., Figs 1 and 2)."""
+"""Relevance and confidence of each head, and functions of encoder heads (Voita et al., Figs 1 and 2)."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ from heads.tables.roles import FUNCTIONS
 from heads.tables.roles import head_functions as functions_of_heads
 
 ENDS = {"nsubj": ("verb", "subj"), "obj": ("verb", "obj"), "amod": ("noun", "adj"), "advmod": ("verb", "adv")}
-"""Head and dependent of the paper's relations in words."""
+"""Words for the head and the dependent of the paper's relations."""
 
 MEASURES = (("lrp.tsv", "relevance_absolute", "Blues"), ("confidence.tsv", "confidence", "Oranges"))
 SIGNED = "RdBu_r"
-"""The colours of what may be negative, white at zero."""
+"""Colours for values that may be negative, white at zero."""
 RULE_LABELS = {
     "plain": "plain ratio",
     "plain-product": "products shared",
@@ -46,11 +46,11 @@ RULE_LABELS = {
     "attnlrp": "AttnLRP",
     "voita-2019": "code of 2019",
 }
-"""Short names of the rules of propagation; others keep their own."""
+"""Short names of propagation rules; other rules keep their own."""
 
 
 def relation_label(name: str, *, short: bool) -> str:
-    """From `nsubj dependent-to-head` to `subj→verb`, or to `s→v` if short; other relations keep their name."""
+    """The label `subj→verb` for `nsubj dependent-to-head`, or `s→v` if short; other relations keep their name."""
     relation, direction = name.split(" ", maxsplit=1)
     head, dependent = ENDS.get(relation, ("head", relation))
     if short:
@@ -59,9 +59,9 @@ def relation_label(name: str, *, short: bool) -> str:
 
 
 def function_label(rows: pd.DataFrame) -> str:
-    """What to write on a head: its offset, its relation with the largest gain, "rare"; a line each.
+    """The text on a head: its offset, its relation with the largest gain and "rare", one per line.
 
-    rows: the rows of `roles.tsv` of one head. A "+" says that the head carries further relations.
+    rows: one head's rows of `roles.tsv`. A "+" means that the head has further relations.
     """
     held = rows[rows["holds"] == 1]
     lines = []
@@ -78,27 +78,27 @@ def function_label(rows: pd.DataFrame) -> str:
 
 
 def rule_label(rule: str) -> str:
-    """The rule as figures name it."""
+    """The name of a propagation rule in figures."""
     short = RULE_LABELS.get(rule, rule)
     return short if short.endswith("LRP") else f"LRP, {short}"
 
 
 def reading_label(reading: str) -> str:
-    """A reading of relevance as figures name it: its rule, and which share where they show several of that rule."""
+    """The name of a reading of relevance in figures: its rule, and its share if several are shown for that rule."""
     rule, _, share = reading.partition(", ")
     return f"{rule_label(rule)}, {share}" if rule == PAPERS_RULE else rule_label(rule)
 
 
 def importance_order(relevance: NDArray[np.float64]) -> NDArray[np.intp]:
-    """Heads of every layer [layers, heads] from the most to the least relevant; ties by number."""
+    """Heads of each layer [layers, heads] from the most to the least relevant; ties are ordered by number."""
     return np.argsort(-relevance, axis=1, kind="stable")
 
 
 def head_functions(frames: Frames, experiment: str) -> Figure:
-    """Three panels of the baseline's encoder: relevance, confidence, functions; heads sorted by relevance.
+    """Relevance, confidence and functions of the unpruned model's encoder heads, sorted by relevance.
 
-    Relevance is the absolute share by the first rule in `lrp.tsv`, as few steps decide the mean of signed ones. Roles
-    are those on the first trees. With several seeds, the first is drawn and the title says so.
+    Relevance is the absolute share by the first rule in `lrp.tsv`, since few steps dominate the mean of signed shares.
+    Roles are those on the first trees. With several seeds, the first is drawn and the title says so.
     """
     only = {name: first_seed(frame) for name, frame in frames.items()}
     only |= {name: first_of(only[name], column) for name, column in (("lrp.tsv", "rule"), ("roles.tsv", "trees"))}
@@ -145,10 +145,10 @@ def _functions_panel(axes: Axes, frames: Frames, order: NDArray[np.intp]) -> Non
 
 
 def relevance_all(frames: Frames, experiment: str) -> Figure:
-    """All heads of the baseline: a row for each reading of relevance and one for confidence, a column for each kind.
+    """Relevance and confidence of all heads of the unpruned model, with a column for each kind of attention.
 
-    Of the paper's rule all shares are shown, of others the absolute one. With several seeds, the first is drawn and the
-    title says so.
+    There is a row for each share of the paper's rule, one for the absolute share of each other rule, and one for
+    confidence. With several seeds, the first is drawn and the title says so.
     """
     lrp, confidence = first_seed(frames["lrp.tsv"]), first_seed(frames["confidence.tsv"])
     rows = [
@@ -170,7 +170,7 @@ def relevance_all(frames: Frames, experiment: str) -> Figure:
             values = matrix(measured[measured["attention"] == attention], column)
             cells = heat_map(each, values, limits=limits, colours=colours)
             each.set_xticks(np.arange(values.shape[1]) + 0.5, [str(head + 1) for head in range(values.shape[1])])
-        # A label is written along its bar, which is no longer than that.
+        # A label runs along its colour bar, so it is wrapped to the length of the bar.
         colour_bar(figure, cells, list(row), fill(label, 13), aspect=8)
     for each, letter, attention in zip(axes[0], "abc", kinds, strict=False):
         panel(each, letter, ATTENTION_LABELS[attention])

@@ -25,7 +25,7 @@ GOLD = "#D55E00"
 
 @dataclass(frozen=True, slots=True)
 class ClearHead:
-    """A head worth showing: the best of all heads at one measure."""
+    """A head worth showing: the best of all heads on one measure."""
 
     layer: int
     head: int
@@ -38,7 +38,7 @@ class ClearHead:
 
 
 def clearest_heads(roles: pd.DataFrame) -> list[ClearHead]:
-    """The most accurate head at the offsets -1 and +1, at each relation and direction, and at rare words.
+    """The most accurate head for the offsets -1 and +1, for each relation and direction, and for rare words.
 
     roles: `roles.tsv` of one run. Measures without cases are left out; ties go to the first head.
     """
@@ -53,7 +53,7 @@ def clearest_heads(roles: pd.DataFrame) -> list[ClearHead]:
             best = measured[role, name].sort_values("accuracy", ascending=False, kind="stable").iloc[0]
             scores = (float(best["accuracy"]), float(best["baseline"]), bool(best["reaches"]), bool(best["holds"]))
             found.append(ClearHead(int(best["layer"]), int(best["head"]), role, name, *scores))
-    # More relations than places: those with the smallest gain over the baseline go.
+    # With more relations than places, those with the smallest gain over the baseline are dropped.
     gains = sorted((t.accuracy - t.baseline for t in found if t.role == "syntactic"), reverse=True)
     places = MOST_MAPS - sum(t.role != "syntactic" for t in found)
     least = gains[places - 1] if places <= len(gains) - 1 else -np.inf
@@ -61,7 +61,7 @@ def clearest_heads(roles: pd.DataFrame) -> list[ClearHead]:
 
 
 def gold_cells(sentence: dict[str, Any], name: str) -> list[tuple[int, int]]:
-    """Cells (word that attends, word it should attend to) of a relation, such as `nsubj dependent-to-head`."""
+    """Cells (attending word, word it should attend to) of a relation, such as `nsubj dependent-to-head`."""
     relation, direction = name.split(" ", maxsplit=1)
     cells = []
     for dependent, (label, head) in enumerate(zip(sentence["relations"], sentence["tree_heads"], strict=True)):
@@ -71,14 +71,14 @@ def gold_cells(sentence: dict[str, Any], name: str) -> list[tuple[int, int]]:
 
 
 def sentence_for(sentences: list[dict[str, Any]], chosen: ClearHead, turn: int) -> dict[str, Any]:
-    """The first sentence with most arcs of the head's relation; for other roles they take turns."""
+    """The first sentence with the most arcs of the head's relation; for other roles, sentences take turns."""
     if chosen.role != "syntactic":
         return sentences[turn % len(sentences)]
     return max(sentences, key=lambda sentence: len(gold_cells(sentence, chosen.name)))
 
 
 def attention_maps(frames: Frames, experiment: str) -> Figure:
-    """One map for each such head of the baseline, words that attend in rows; the gold arcs' cells are framed."""
+    """Maps of the unpruned model's clearest heads: attending words in rows, cells on gold arcs framed."""
     heads = int(frames["model.json"]["head"].max()) + 1
     sentences = [sentence for maps in first_seed(frames["maps.json"])["maps"] for sentence in maps]
     shown = clearest_heads(first_of(first_seed(frames["roles.tsv"]), "trees")) if sentences else []
@@ -121,9 +121,9 @@ def _caption(chosen: ClearHead) -> str:
     elif chosen.role == "syntactic":
         what = relation_label(chosen.name, short=False)
     else:
-        what = "one of two rarest"
+        what = "one of the two rarest"
     score = f"{chosen.accuracy:.0%}"
     if chosen.role == "syntactic":
         score += f", baseline {chosen.baseline:.0%}"
-    missed = "" if chosen.holds else "\n(not surely a role)" if chosen.reaches else "\n(below the threshold)"
+    missed = "" if chosen.holds else "\n(role uncertain)" if chosen.reaches else "\n(below the threshold)"
     return f"{what}: {score}\nlayer {chosen.layer + 1}, head {chosen.head + 1}{missed}"

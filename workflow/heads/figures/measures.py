@@ -1,4 +1,4 @@
-"""Whether the measures of a head agree, and relevance against confidence (Voita et al., sec. 4)."""
+"""Agreement between the measures of a head, and relevance against confidence (Voita et al., sec. 4)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MEASURE_LABELS = {
     "importance_token": "importance, token",
     "importance_batch": "importance, batch",
     "importance_signed": "importance, signed",
-    "score_lost": "BLEU lost alone",
+    "score_lost": "BLEU lost, masked",
     "causal_gate": "causal gate",
     "positional_accuracy": "best position",
     "syntactic_gain": "syntactic gain",
@@ -34,18 +34,18 @@ MEASURE_LABELS = {
     "gate_survival_enc_self": "survival, encoder",
     "gate_survival_all": "survival, all",
 }
-"""Measures as the figure names them; relevance is named by its rule, others keep their column's name."""
+"""Names of measures in the figure; relevance is named by its rule, other measures keep their column's name."""
 
 LAYER_MARKERS = "osD^vPX*"
 RING: dict[str, Any] = {"markerfacecolor": "none", "markeredgecolor": "black", "markeredgewidth": 0.7}
 
 
 def measures(frames: Frames, experiment: str) -> Figure:
-    """Rank correlations of all measures of encoder heads, and for each kind of attention relevance against confidence.
+    """Rank correlations of encoder heads' measures, and relevance against confidence by kind of attention.
 
-    Correlations below the diagonal are within layers, above it over all heads, with the readings of relevance that
-    pictures show. The scatter has a column for each of those that stand side by side, see `heads.tables.relevance`.
-    With several seeds, the first is drawn and the title says so.
+    Correlations below the diagonal are within layers, those above over all heads, with the readings of relevance that
+    figures show. The scatter plots have a column for each reading in SIDE_BY_SIDE, see `heads.tables.relevance`. With
+    several seeds, the first is drawn and the title says so.
     """
     table = measures_table(frames)
     note = seed_note(table)

@@ -1,4 +1,4 @@
-"""Heads masked alone, and more and more of them (Michel et al. 2019, Figs 1 to 5)."""
+"""Heads masked one at a time and in increasing numbers (Michel et al. 2019, Figs 1 to 5)."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ FORM_STYLES: dict[str, dict[str, Any]] = {
     "signed": {"label": "nothing: signed sum", "color": "#CC79A7", "marker": "X"},
 }
 FREE_PERCENT = {BLEU: 20, ACCURACY: 40}
-"""What the paper masks of its WMT model, and of BERT on MNLI, without a noticeable loss (Fig 3)."""
+"""Percent of heads that the paper masks without a noticeable loss, in its WMT model and BERT on MNLI (Fig 3)."""
 
 
 def fig1(frames: Frames, paper: pd.DataFrame, experiment: str) -> Figure:
-    """How many heads change the score by how much when masked alone, by kind of attention, beside the paper's Table 1.
+    """Histograms of the score change from masking each head alone, by kind of attention, beside the paper's Table 1.
 
-    The paper has no numbers of single heads of BERT.
+    The paper has no numbers for single heads of BERT.
     """
     heads = first_seed(frames["ablation.tsv"])
     title = f"One head masked at a time, experiment “{experiment}”{seed_note(frames['ablation.tsv'])}"
@@ -75,14 +75,14 @@ def fig1(frames: Frames, paper: pd.DataFrame, experiment: str) -> Figure:
 
 
 def bins_of(change: pd.Series) -> list[float]:
-    """About 15 bins of a round width, of which one edge is zero."""
+    """Edges of about 15 bins of a round width, one of them at zero."""
     low, high = min(float(change.min()), 0.0), max(float(change.max()), 0.0)
     edges = MaxNLocator(nbins=15, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)
     return [float(edge) for edge in edges]
 
 
 def histogram(axes: Axes, change: pd.Series, significant: pd.Series, bins: list[float], colour: str) -> None:
-    """Heads by their change, the significant ones dark and counted."""
+    """Draw a histogram of heads by their score change, the significant ones dark and counted."""
     parts = [change[significant], change[~significant]]
     style: dict[str, Any] = {"edgecolor": "white", "linewidth": 0.4}
     axes.hist(parts, bins=bins, stacked=True, color=[colour, sns.light_palette(colour, 4)[1]], **style)
@@ -93,7 +93,7 @@ def histogram(axes: Axes, change: pd.Series, significant: pd.Series, bins: list[
 
 
 def fig2(frames: Frames, experiment: str) -> Figure:
-    """What a head's absence costs on another domain, else on dev, against test; beside it, the same near zero."""
+    """Score change without each head, out of domain (or else on dev) against test; beside it, the same near zero."""
     change = f"{score_name(frames)} change without the head"
     keys = ["seed", "attention", "layer", "head"]
     other = frames["ablation.out_of_domain.tsv"]
@@ -130,21 +130,21 @@ def _pearson(heads: pd.DataFrame) -> str:
 
 
 def fig3(frames: Frames, experiment: str) -> Figure:
-    """The score as more and more heads are masked, by importance and by ablation; beside it, forms of it."""
+    """The score as more and more heads are masked, by importance and by ablation; beside it, forms of importance."""
     rows = _walks(frames["masking_curve.tsv"], ["order", "attention"])
     rows = rows[rows["attention"] == "all"]
-    title = f"Masking heads in the order of a score, experiment “{experiment}”{spread_note(rows)}"
+    title = f"Masking heads in order of a score, experiment “{experiment}”{spread_note(rows)}"
     figure, (axes,) = new_figure(3.0, title, ncols=2, sharey=True)
     classifies = (rows["metric"] == ACCURACY).any()
     free = FREE_PERCENT[ACCURACY if classifies else BLEU]
-    # Labels are guessed at worst, so that their curves leave room below.
+    # Classifiers do no worse than guessing, so their curves leave room below.
     foot, corner = (rows["score"].max(), "lower left") if classifies else (1, "upper right")
     for each, styles in zip(axes, (ORDER_STYLES, FORM_STYLES), strict=True):
         _random(each, rows)
         for order, style in styles.items():
             mean_line(each, rows[rows["order"] == order], "masked_percent", "score", **style)
         each.axvline(free, color="#666666", linewidth=0.9, linestyle=":")
-        each.text(free + 1, foot, "free in the paper", fontsize=5.5, path_effects=HALO)
+        each.text(free + 1, foot, "no loss in the paper", fontsize=5.5, path_effects=HALO)
         _percent(each, "heads masked, of all")
     axes[0].set_ylabel(f"{score_name(frames)}, test set")
     axes[0].legend(loc=corner, fontsize=6)
@@ -155,7 +155,7 @@ def fig3(frames: Frames, experiment: str) -> Figure:
 
 
 def fig4(frames: Frames, experiment: str) -> Figure:
-    """The score as heads of one kind of attention are masked by importance, by their share and by their number."""
+    """The score as heads of one kind of attention are masked by importance, against their share and their number."""
     rows = _walks(frames["masking_curve.tsv"], ["order", "attention"])
     rows = rows[rows["order"] == rows["order"].iloc[0]]
     title = f"Masking heads of one kind of attention, experiment “{experiment}”{spread_note(rows)}"
@@ -177,7 +177,7 @@ def fig4(frames: Frames, experiment: str) -> Figure:
 
 
 def fig5(frames: Frames, experiment: str) -> Figure:
-    """The curve by importance at several checkpoints of training: the score, and the share of each one's own score."""
+    """Masking by importance at several checkpoints: the score, and the share kept of each checkpoint's own score."""
     score = score_name(frames)
     rows = _walks(first_seed(frames["checkpoints.tsv"]), ["update", "finished"])
     title = f"When heads become dispensable, experiment “{experiment}”{seed_note(frames['checkpoints.tsv'])}"
@@ -201,7 +201,7 @@ def fig5(frames: Frames, experiment: str) -> Figure:
     axes[1].set_yticks(np.arange(len(checkpoints)) + 0.5, labels, rotation=0)
     shares = checkpoints[0]["masked_percent"]
     axes[1].set_xticks(np.arange(len(shares)) + 0.5, [f"{share:.0f}" for share in shares], rotation=0)
-    axes[1].set(ylim=(0, len(checkpoints)), xlabel="% of heads masked", ylabel=f"update ({score} of all heads)")
+    axes[1].set(ylim=(0, len(checkpoints)), xlabel="% of heads masked", ylabel=f"update ({score} with all heads)")
     axes[1].tick_params(length=0)
     axes[1].grid(visible=False)
     colour_bar(figure, axes[1].collections[0], [axes[1]], f"% of its own {score} kept", aspect=18)
@@ -210,7 +210,7 @@ def fig5(frames: Frames, experiment: str) -> Figure:
 
 
 def layers(frames: Frames, translators: pd.DataFrame, bert: pd.DataFrame, experiment: str) -> Figure:
-    """What each layer loses with one head alone, the best on dev, by kind of attention; beside it the paper's model."""
+    """Score change when a layer keeps only its best head on dev, by kind of attention, beside the paper's model."""
     rows, paper = first_seed(frames["layers_to_one.tsv"]), pd.concat([translators, bert])
     paper = paper[paper["metric"].isin(rows["metric"])]
     kinds = [kind for kind in ATTENTIONS if (rows["attention"] == kind).any()]
@@ -239,12 +239,12 @@ def _checkpoint(part: pd.DataFrame) -> str:
 
 
 def _walks(curve_rows: pd.DataFrame, walk: list[str]) -> pd.DataFrame:
-    """Rows set against their unmasked model; `target` is what lines average over seeds by."""
+    """Rows compared with their unmasked model; lines average over the seeds of each `target`."""
     return with_unmasked(curve_rows, ["seed", *walk]).assign(target=curve_rows["masked"])
 
 
 def _random(axes: Axes, rows: pd.DataFrame) -> None:
-    """The mean of the random orders, and from the worst to the best of them."""
+    """Draw the mean of the random orders, and a band from the worst to the best of them."""
     random = rows[rows["order"].str.startswith("random-")]
     if not len(random):
         return
@@ -266,4 +266,4 @@ FIGURES: dict[str, Callable[..., Figure]] = {
     "michel_fig5": fig5,
     "michel_layers": layers,
 }
-"""By the number of the paper's figure that each is the counterpart of; layers are in its tables."""
+"""By name; numbers are those of the paper's figures, and `michel_layers` corresponds to its tables."""

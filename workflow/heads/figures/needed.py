@@ -28,7 +28,7 @@ from heads.tables.picking import first_of
 from heads.tables.reading import Frames
 
 KINDS = {"enc_self": "enc_self", "dec_enc": "all"}
-"""The kinds of attention that are shown, each with the scope of the prunings that its gates are taken from."""
+"""The kinds of attention shown, each with the pruning scope that its gates come from."""
 OFFSET_LABELS = {"-1": "previous", "0": "itself", "+1": "next", "-2": "2 before", "+2": "2 after"}
 CROSS_LABELS = {
     "being written": "source of\nthis token",
@@ -36,18 +36,18 @@ CROSS_LABELS = {
     "written next": "source of\nthe next",
 }
 USUALLY = 0.5
-"""The share of cases from which on a head is said to do something."""
+"""The smallest share of cases in which a head is said to do something."""
 DARK = 0.6
-"""The share of prunings above which a cell is dark, so that what is written in it is white."""
+"""The share of prunings above which a cell is dark and its text white."""
 
 
 def heads_needed(frames: Frames, experiment: str) -> Figure:
-    """Two grids, encoder and cross-attention: the darker a head, the more of the prunings leave its gate open.
+    """Grids of encoder and cross-attention heads: the darker a head, the more prunings leave its gate open.
 
-    Cells are white where nothing was pruned in the scope. Prunings are all of the scope (the encoder's alone; all kinds
-    for cross-attention), over all seeds. A head says what it looks at in at least half of the cases, and below it what
-    masking it alone changes the score by, where p < 0.01. Both are of the first seed. frames: `heads.tsv`, `roles.tsv`
-    (perhaps without rows), `cross_attention_roles.tsv`, `ablation.tsv` and scores.
+    Cells are white if nothing was pruned in the scope. Prunings are all those of the scope (the encoder alone; all
+    kinds for cross-attention), over all seeds. A cell says what the head looks at in at least half of the cases and,
+    below, the score change when it alone is masked, if p < 0.01; both are from the first seed. frames: `heads.tsv`,
+    `roles.tsv` (possibly without rows), `cross_attention_roles.tsv`, `ablation.tsv` and scores.
     """
     stays, doing = survival(frames["heads.tsv"]), {**_encoder(frames["roles.tsv"]), **_cross(frames)}
     cost = first_seed(frames["ablation.tsv"]).set_index([*HEAD])
@@ -55,7 +55,7 @@ def heads_needed(frames: Frames, experiment: str) -> Figure:
         1 + int(cost.loc[kind].index.get_level_values("layer").max()) if kind in cost.index else 1 for kind in KINDS
     ]
     title = f"Which heads does the model need? Experiment “{experiment}”"
-    label = f"head; number in a cell: change of {score_name(frames)} without that head alone, p < {SIGNIFICANT}"
+    label = f"head; number in a cell: {score_name(frames)} change when masked alone, p < {SIGNIFICANT}"
     grid = {"height_ratios": [max(each, 2) for each in layers]}
     figure, axes = new_figure(0.9 + 0.5 * sum(max(each, 2) for each in layers), title, nrows=2, gridspec_kw=grid)
     for each, kind, letter in zip(axes[:, 0], KINDS, "ab", strict=True):
@@ -73,12 +73,12 @@ def heads_needed(frames: Frames, experiment: str) -> Figure:
         heads = own["head"].nunique()
         each.set_xticks(np.arange(heads) + 0.5, [str(head + 1) for head in range(heads)])
         each.set(ylabel="layer", xlabel=label)
-    colour_bar(figure, cells, [*axes[:, 0]], "share of prunings in which the head stays", aspect=24)
+    colour_bar(figure, cells, [*axes[:, 0]], "share of prunings that keep the head", aspect=24)
     return figure
 
 
 def survival(gates: pd.DataFrame) -> pd.DataFrame:
-    """The share `open` of prunings that leave each head, with `attention`, `layer` and `head`; kinds as in KINDS."""
+    """The share of prunings that leave each head of KINDS, as `open`, with `attention`, `layer` and `head`."""
     shares = gate_survival({"heads.tsv": gates}).groupby(level=[*HEAD]).mean().reset_index()
     parts = [
         shares[shares["attention"] == kind].rename(columns={f"gate_survival_{scope}": "open"})[[*HEAD, "open"]]
@@ -88,7 +88,7 @@ def survival(gates: pd.DataFrame) -> pd.DataFrame:
 
 
 def _encoder(roles: pd.DataFrame) -> dict[tuple[str, int, int], str]:
-    """What encoder heads usually look at: an offset, or a relation or the rarest subword as far as they hold it."""
+    """What encoder heads usually look at: an offset, or a relation or the rarest subword if they have that role."""
     if roles.empty:
         return {}
     rows = first_of(first_seed(roles), "trees")
@@ -109,7 +109,7 @@ def _role(role: str, name: str) -> str:
 
 
 def _cross(frames: Frames) -> dict[tuple[str, int, int], str]:
-    """Of which target token cross-attention heads usually look at the source."""
+    """The target token whose source each cross-attention head usually looks at."""
     rows = first_seed(frames["cross_attention_roles.tsv"])
     rows = rows[rows["share"] >= USUALLY].sort_values("share").drop_duplicates(["layer", "head"], keep="last")
     found = rows[["layer", "head", "role", "share"]].itertuples(index=False)
@@ -117,7 +117,7 @@ def _cross(frames: Frames) -> dict[tuple[str, int, int], str]:
 
 
 def _change(cost: pd.DataFrame, place: tuple[str, int, int]) -> str:
-    """What masking a head alone changes the score by, where that is sure."""
+    """The score change when a head alone is masked; "" if it is not significant."""
     if place not in cost.index or not cost.loc[place, "p_value"] < SIGNIFICANT:
         return ""
     return f"{cost.loc[place, 'score_change']:+.1f}".replace("-", MINUS)

@@ -6,7 +6,7 @@ from heads.tables.needs import BOTH, CAUSAL, EITHER, MEASURED, SCORE, Need
 from heads.tables.needs import NEEDS as TABLE_NEEDS
 
 SCORED = (*SCORE, "model.json")
-"""The score says what scores are against; figures that show only other files of scores read it too."""
+"""Score files say what a score is measured against, so figures of scores from other files read them too."""
 ENCODER, ALL = ("enc_self",), ("all",)
 
 NEEDS: dict[str, Need] = {
@@ -76,13 +76,13 @@ NEEDS: dict[str, Need] = {
     "scoreboard": TABLE_NEEDS["scoreboard"],
     "gates_closing": Need(ALL, {"gates": ("gates.jsonl",)}, (), driven=True, tasks=EITHER),
 }
-"""By name of the figure; each is drawn for one experiment, but those of ACROSS."""
+"""By name of the figure; each is drawn for one experiment, except those in ACROSS."""
 
 ANIMATED = ("gates_closing",)
-"""Also written as an animation."""
+"""Figures that are also written as an animation."""
 
 ACROSS = ("dependency_scores", "scoreboard")
-"""One picture of all experiments that `run` names."""
+"""Figures drawn once for all experiments that `run` names."""
 
 FROM_SETTINGS = ("hard_concrete",)
-"""Drawn from the settings of gates as well."""
+"""Figures that also read the settings of gates."""

@@ -1,4 +1,4 @@
-"""What pruning costs and which heads it takes (Voita et al., Table 2, Figs 7, 9 and 10)."""
+"""What pruning costs and which heads it removes (Voita et al., Table 2, Figs 7, 9 and 10)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from heads.tables.reading import RUN_COLUMNS, SCORED, Frames
 
 
 def with_scores(frames: Frames) -> pd.DataFrame:
-    """Heads left and scores of baseline and pruned runs, with `score_scratch` and that of the seed's `baseline`."""
+    """Heads left and scores of unpruned and pruned models, with `score_scratch` and the seed's `baseline` score."""
     keys = list(RUN_COLUMNS)
     scores = frames[SCORED][[*keys, "metric", "score", "majority"]]
     scratch = scores[scores["kind"] == "scratch"].assign(kind="pruned").rename(columns={"score": "score_scratch"})
@@ -56,7 +56,7 @@ def _from_unpruned_on(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def _level_lines(axes: Axes, runs: pd.DataFrame) -> None:
-    """Horizontal lines at the mean scores of the baselines and of the controls; of labels, at that of the likeliest."""
+    """Draw lines at the mean scores of unpruned models, controls and (for classifiers) the likeliest label."""
     baseline, control = runs[runs["kind"] == "baseline"]["score"], runs[_is_control(runs)]["score"]
     if len(baseline):
         axes.axhline(baseline.mean(), color="#666666", linewidth=0.9, label="unpruned model")
@@ -73,7 +73,7 @@ def _shares(axes: Axes, xlabel: str, ylabel: str) -> None:
 
 
 def _label_targets(axes: Axes, points: pd.DataFrame, x: str) -> None:
-    """Write what gates were given below the mean of all seeds and its bar, but for those near one already written."""
+    """Write each target below its mean over seeds and its error bar, unless another label is too near."""
     means, spread = over_seeds(points, [x, "score"])
     width, height = (abs(high - low) for low, high in (axes.get_xlim(), axes.get_ylim()))
     style: dict[str, Any] = {"fontsize": 5, "ha": "center", "va": "top", "path_effects": HALO}
@@ -86,7 +86,7 @@ def _label_targets(axes: Axes, points: pd.DataFrame, x: str) -> None:
 
 
 def bleu_encoder_heads(frames: Frames, paper: pd.DataFrame, experiment: str) -> Figure:
-    """BLEU against encoder heads left when only the encoder is pruned; beside it, the loss against the paper's."""
+    """BLEU against encoder heads left when only the encoder is pruned; beside it, the change and the paper's."""
     runs, score = with_scores(frames), score_name(frames)
     title = f"Pruning encoder heads only, experiment “{experiment}”{spread_note(runs)}"
     figure, (axes,) = new_figure(2.7, title, ncols=2)
@@ -158,7 +158,7 @@ def score_scratch(frames: Frames, paper: pd.DataFrame, experiment: str) -> Figur
 
 
 def heads_by_type(frames: Frames, paper: pd.DataFrame, experiment: str) -> Figure:
-    """Heads left of each kind of attention that there is against heads pruned; beside it, the paper's WMT models."""
+    """Heads left of each kind of attention against heads pruned; beside it, the paper's WMT models."""
     runs = heads_left(frames["model.json"])
     ours = _from_unpruned_on(runs.assign(pruned=runs["of"] - runs["total"]))
     theirs = paper[paper["corpus"] == "WMT"].assign(seed=0, target=paper["pruned"])
@@ -199,13 +199,13 @@ def _from_zero(axes: Axes, x: float, y: float) -> None:
 
 
 def decoder_layers(model: pd.DataFrame) -> pd.DataFrame:
-    """Live decoder heads of each run in the lower, middle and upper third of the decoder's layers, the paper's pairs.
+    """Live decoder heads of each run in each third of the decoder's layers, as in the paper's layer pairs.
 
-    Columns: attention, layers (such as "1+2"), heads, of, pruned (of all heads). Layers that do not divide by three
-    stand alone.
+    Columns: attention, layers (such as "1+2"), heads, of, pruned (of all heads). If the number of layers is not
+    divisible by three, each layer is on its own.
     """
     decoder = model[model["attention"] != "enc_self"]
-    count = int(decoder["layer"].max()) + 1  # which may be another number than the encoder has
+    count = int(decoder["layer"].max()) + 1  # may differ from the encoder's
     group = count // 3 if count % 3 == 0 else 1
     names = {first // group: "+".join(str(first + k + 1) for k in range(group)) for first in range(0, count, group)}
     totals = heads_left(model).assign(pruned=lambda left: left["of"] - left["total"])
@@ -216,7 +216,7 @@ def decoder_layers(model: pd.DataFrame) -> pd.DataFrame:
 
 
 def heads_by_layer(frames: Frames, paper: pd.DataFrame, experiment: str) -> Figure:
-    """Decoder heads left by third of the layers against heads pruned; beside it, the paper's layer pairs."""
+    """Decoder heads left in each third of the layers against heads pruned; beside it, the paper's layer pairs."""
     layers = decoder_layers(frames["model.json"])
     ours = _from_unpruned_on(layers)
     title = f"Which decoder layers keep their heads, experiment “{experiment}”{spread_note(layers)}"

@@ -1,4 +1,4 @@
-"""The scoreboard as a picture: a row a claim, the paper's number first, then a coloured cell an experiment."""
+"""The scoreboard as a figure: for each claim, the paper's number and a coloured cell for each experiment."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from heads.tables.verdicts import TOO_FEW, TOO_WEAK
 
 @dataclass(frozen=True)
 class Look:
-    """How a verdict is shown: the colour of its cell, its sign, what it means, and the colour of the text."""
+    """How a verdict is shown: its cell colour, sign, meaning and text colour."""
 
     colour: str
     sign: str
@@ -35,32 +35,33 @@ class Look:
 LOOKS = {
     "yes": Look("#0072B2", "✓", "the claim holds here", "#FFFFFF"),
     "no": Look("#E69F00", "✗", "it does not"),
-    "unclear": Look("#F6E7B4", "?", "unclear: the interval holds the limit, or p is not below 0.05"),
-    TOO_FEW: Look("#B5D9F0", "(✓)", "too few heads to tell: chance alone would do in more than one case of twenty"),
+    "unclear": Look("#F6E7B4", "?", "unclear: the interval contains the limit, or p is not below 0.05"),
+    TOO_FEW: Look("#B5D9F0", "(✓)", "too few heads to tell: chance alone would meet it more than 1 time in 20"),
     TOO_WEAK: Look("#DCC6E0", "∅", "model too weak to tell: it has little to lose"),
-    NOT_SETTLED: Look("#D4D4D4", "…", "not settled: trainings behind it had not ended"),
+    NOT_SETTLED: Look("#D4D4D4", "…", "not settled: training had not levelled off"),
     "": Look("#FFFFFF", MINUS, "not measured"),
 }
-"""By verdict, in the order of the legend. Lightness and sign distinguish them without colour."""
+"""By verdict, in legend order. Lightness and sign distinguish them without colour."""
 
 OTHERWISE = Look("#FFFFFF", "*", "of these another reading of relevance says otherwise: its sums, absolute, or z⁺")
-"""The mark beside a verdict that hangs on how relevance is read."""
+"""The mark beside a verdict that depends on how relevance is read."""
 
 CONDITIONS = {"above": ">", "at least": "≥", "at most": "≤", "all": "all"}
 
 ROW, TOPIC_WIDTH, NAME_WIDTH, NUMBER_WIDTH = 0.132, 1.12, 2.72, 0.56
-"""Inches: the height of a row, and widths of columns; numbers are the paper's and the condition."""
+"""Row height and column widths in inches; NUMBER_WIDTH is for the paper's number and for the condition."""
 CELL_WIDTH, LETTER, MARGIN = 0.72, 0.054, 0.07
-"""The least width of a cell, the width of a letter of small text, and what is left free at the sides."""
+"""In inches: the least width of a cell, the width of a letter of small text, and the margin at the sides."""
 TOPIC_LETTERS, HEADER_LETTERS = 20, 14
 SMALL: dict[str, Any] = {"fontsize": 6.5, "va": "center_baseline"}
 RULE = "#C8C8C8"
 
 
 def scoreboard(frames: Frames, *papers_and_names: Any) -> Figure:
-    """The table of `heads.tables.scoreboard` to be taken in at a glance, and how many claims have each verdict.
+    """The table of `heads.tables.scoreboard` at a glance, and the number of claims with each verdict.
 
-    One page, whose width grows with the experiments. papers_and_names: the papers' claims, and of all experiments.
+    One page, which grows in width with the experiments. papers_and_names: the papers' claims, then the names of all
+    experiments.
     """
     *papers, names = papers_and_names
     seeds = frames["model.json"].groupby("experiment")["seed"].nunique()
@@ -68,7 +69,7 @@ def scoreboard(frames: Frames, *papers_and_names: Any) -> Figure:
 
 
 def drawn(board: pd.DataFrame, seeds: Mapping[str, int], names: str = "") -> Figure:
-    """A scoreboard as a picture; seeds: how many each experiment has."""
+    """Draw a scoreboard. seeds: the number of seeds of each experiment."""
     sheet = Sheet(board, seeds)
     figure = plt.figure(figsize=(sheet.width, sheet.height))
     figure.set_layout_engine("none")
@@ -84,7 +85,7 @@ def drawn(board: pd.DataFrame, seeds: Mapping[str, int], names: str = "") -> Fig
 
 
 class Sheet:
-    """Where everything stands on the page, in inches from the top left."""
+    """The layout of the page, in inches from the top left."""
 
     def __init__(self, board: pd.DataFrame, seeds: Mapping[str, int]) -> None:
         self.board, self.experiments = board, experiments_of(board)
@@ -99,7 +100,7 @@ class Sheet:
         self.height = ROW * (lines + len(LOOKS) + 3)
 
     def draw(self, axes: Axes) -> None:
-        """All of it."""
+        """Draw the whole page."""
         top = ROW * (2.5 + max(len(header) for header in self.headers))
         self._headers(axes, top)
         for study, claims in self.board.groupby("study", sort=False):
@@ -145,9 +146,9 @@ class Sheet:
         axes.text(corner[0] + size[0] - 0.05, y, text, ha="right", color=look.ink, **SMALL)
 
     def _counts(self, axes: Axes, top: float) -> None:
-        """How many claims of the papers have each verdict, which is the legend too, and how many each study has.
+        """Write how many of the papers' claims have each verdict, as a legend, and how many each study has.
 
-        Below them, how many of these hang on the reading of relevance.
+        Below them: how many of these verdicts depend on the reading of relevance.
         """
         claims = self.board[self.board["study"] != OURS]
         axes.plot([MARGIN, self.width - MARGIN], [top, top], color="#444444", linewidth=0.8)
@@ -179,7 +180,7 @@ def _lines(axes: Axes, x: float, bottom: float, lines: list[str], **style: Any) 
 
 
 def figure_of(number: float, of: float = np.nan) -> str:
-    """A number in a few characters: whole where it is, else with two decimals; "3 of 8" where it is counted."""
+    """A number in a few characters: as an integer or with two decimals, or "3 of 8" for a count."""
     if np.isnan(number):
         return ""
     if not np.isnan(of):

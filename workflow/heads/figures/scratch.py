@@ -1,4 +1,4 @@
-"""Heads that pruning left, trained from random weights: their dev loss and BLEU as far as they were trained."""
+"""Dev loss and dev BLEU of the heads left by pruning, while they are trained from scratch."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from heads.figures.style import OURS, new_figure, none_here, panel, seed_note, s
 from heads.tables.reading import Frames
 from heads.tables.scratch_curve import BETTER, curves_of, scratch_curve_table
 
-LABELS = {"dev_loss": "dev loss, nats a subword", "dev_bleu": "BLEU, against the dev set's targets"}
+LABELS = {"dev_loss": "dev loss, nats per subword", "dev_bleu": "BLEU, against the dev set's targets"}
 
 
 def scratch_curves(frames: Frames, experiment: str) -> Figure:
-    """Each model from scratch against its updates; level lines: the pruned model with these heads, and the unpruned."""
+    """Dev curves of models from scratch, with level lines for the unpruned model and pruned ones of the same heads."""
     rows, curves = scratch_curve_table(frames), curves_of(frames)
     rows = rows[rows["seed"] == rows["seed"].min()].sort_values("heads", ascending=False)
     title = f"When does training from scratch catch up? Experiment “{experiment}”{seed_note(frames['train.jsonl'])}"
@@ -46,6 +46,6 @@ def scratch_curves(frames: Frames, experiment: str) -> Figure:
 
 
 def _level(axes: Axes, value: float, **style: Any) -> None:
-    """A line across the panel, where there is anything to show."""
+    """Draw a line across the panel, unless the value is missing."""
     if not pd.isna(value):
         axes.axhline(value, linewidth=0.9, **style)

@@ -1,4 +1,4 @@
-"""Ways to choose heads side by side: scores against heads kept, without updates and after fine-tuning."""
+"""Comparison of ways to choose heads: scores against heads kept, without updates and after fine-tuning."""
 
 from __future__ import annotations
 
@@ -24,37 +24,37 @@ FAINT: dict[str, Any] = {"linewidth": 0.6, "markersize": 1.8, "zorder": 2, "colo
 OPTIMAL: dict[str, Any] = {**THIN, "color": "#7B4EA3", "marker": "P"}
 
 STYLES: dict[str, tuple[str, dict[str, Any]]] = {
-    "gates": ("gates, to a number", {**STRONG, "color": "#0072B2", "marker": "o"}),
+    "gates": ("gates, fixed number", {**STRONG, "color": "#0072B2", "marker": "o"}),
     "gates_lambda": ("gates, fixed λ", {**THIN, "color": "#0072B2", "marker": "o", "linestyle": "none"}),
     "dsp": ("subset pruning", {**STRONG, "color": "#009E73", "marker": "^"}),
     "example_layer": ("importance (Michel)", {**STRONG, "color": "#D55E00", "marker": "s"}),
     **dict.fromkeys(OTHER_FORMS, ("importance, other forms", FAINT)),
-    "optimal": ("optimal for a number", OPTIMAL),
+    "optimal": ("optimal for a budget", OPTIMAL),
     "ablation": ("BLEU lost when masked", {**THIN, "color": "#CC79A7", "marker": "D"}),
     "confidence": ("confidence", {**THIN, "color": "#E69F00", "marker": "v"}),
     "causal": ("causal gates", {**THIN, "color": "#8C564B", "marker": "*"}),
     "lrp": ("LRP", {**THIN, "color": "#56B4E9", "marker": "X"}),
     "reversed": ("importance reversed", {**THIN, "color": "#555555", "marker": "x", "linestyle": (0, (1, 1.5))}),
 }
-"""Label and look of each method but random, which is a band."""
+"""Label and style of each method except random, which is drawn as a band."""
 
 OWN: dict[str, tuple[str, dict[str, Any]]] = {
     "gates": ("gates, own training", {**THIN, "color": "#0072B2", "marker": "o", "linestyle": (0, (1, 1.5))}),
     "gates_lambda": STYLES["gates_lambda"],
     "dsp": ("subsets, own training", {**THIN, "color": "#009E73", "marker": "^", "linestyle": (0, (1, 1.5))}),
 }
-"""Those that choose while they train, as they come out of that training."""
+"""Methods that choose heads during training, as they are at the end of that training."""
 
 WORDS = {"gates": "gates", "dsp": "subset pruning", "example_layer": "importance"}
-"""How methods are called in a sentence; all others by their label."""
+"""Names of methods in a sentence; all others use their label."""
 
 
 def selection(frames: Frames, experiment: str) -> Figure:
-    """Scores against heads kept, a line for each method and a band for random choices; left masked, right tuned."""
+    """Scores against heads kept: a line for each method, a band for random choices; left masked, right fine-tuned."""
     table, score = selection_table(frames), score_name(frames)
     title = f"Ways to choose the heads that stay, experiment “{experiment}”{spread_note(table)}"
     sentence = textwrap.fill(verdict(table).replace("BLEU", score), 118)
-    # The empty lines keep room for the sentence, which is not bold.
+    # The empty lines leave room for the sentence, which is not bold.
     figure, (axes,) = new_figure(4.0, title + "\n" * (sentence.count("\n") + 1), ncols=2)
     figure.text(0.01, 0.945, sentence, fontsize=7, va="top")
     treatments = (table[table["treatment"] == MASKED], table[table["treatment"] == TRAINED_ON])
@@ -71,21 +71,21 @@ def selection(frames: Frames, experiment: str) -> Figure:
         _line(axes[1], own[own["method"] == method], label, style)
     updates = table["updates"].max()
     panel(axes[0], "a", "heads masked, no update")
-    panel(axes[1], "b", f"heads removed, then {updates:.0f} updates" if updates > 0 else "nothing was trained on")
+    panel(axes[1], "b", f"heads removed, then {updates:.0f} updates" if updates > 0 else "nothing was fine-tuned")
     axes[0].plot([], [], color="#888888", marker="o", markerfacecolor="white", linestyle="none", label=UNSURE)
     shared_legend(figure, [*axes], columns=4)
     return figure
 
 
 def verdict(table: pd.DataFrame) -> str:
-    """How much better chosen heads do than random ones trained on alike, in words from the table of `selection_table`.
+    """A sentence on how much better chosen heads do than random ones fine-tuned alike, from a `selection_table`.
 
-    Several seeds: the means of the differences, and of the ends of their intervals.
+    With several seeds, differences and the ends of their intervals are averaged.
     """
     rivals = table[(table["treatment"] == TRAINED_ON) & table["random_draws"].notna()]
     rivals = rivals[~rivals["method"].isin(["reversed", "control"])]
     if rivals.empty:
-        return "Whether chosen heads do better than random ones was not measured: none were trained on beside draws."
+        return "Whether chosen heads do better than random ones was not measured: none were fine-tuned beside draws."
     columns = ["score_minus_random_mean", "score_minus_random_low", "score_minus_random_high", "draws_below"]
     means = rivals.groupby(["kept", "method"])[columns].mean()
     draws = rivals["random_draws"].min()
@@ -101,8 +101,8 @@ def verdict(table: pd.DataFrame) -> str:
         parts.append(f"at {kept:.0f} heads {', '.join(named)}")
     better = int((means["score_minus_random_low"] > 0).sum())
     return (
-        f"BLEU above the mean of {draws:.0f} random choices that were trained on alike, a 95 % interval for one more "
-        f"of them, and how many it is above: {'; '.join(parts)}. {better} of {len(means)} intervals lie above zero."
+        f"BLEU above the mean of {draws:.0f} random choices fine-tuned alike, with its 95 % interval against one more "
+        f"draw and the number of draws below: {'; '.join(parts)}. {better} of {len(means)} intervals lie above zero."
     )
 
 
@@ -111,7 +111,7 @@ def _points(gain: float) -> str:
 
 
 def with_start(rows: pd.DataFrame, points: pd.DataFrame) -> pd.DataFrame:
-    """Points by heads kept; where nothing was trained the unpruned model, with all its heads, is the last of them."""
+    """Points in order of heads kept; if heads were only masked, the unpruned model is added as the last point."""
     ordered = points[["kept", "score"]].sort_values("kept", kind="stable")
     if rows["treatment"].iloc[0] != MASKED:
         return ordered
@@ -124,7 +124,7 @@ def _levels(axes: Axes, rows: pd.DataFrame, unpruned: float) -> None:
     axes.axhline(unpruned, label="unpruned model", **style)
     control = rows[rows["method"] == "control"]["score"]
     if len(control):
-        axes.axhline(control.mean(), linestyle=(0, (4, 2)), label="control, all heads trained on", **style)
+        axes.axhline(control.mean(), linestyle=(0, (4, 2)), label="control, all heads fine-tuned", **style)
 
 
 def _band(axes: Axes, rows: pd.DataFrame) -> None:
@@ -142,7 +142,7 @@ def _band(axes: Axes, rows: pd.DataFrame) -> None:
 
 
 def _line(axes: Axes, rows: pd.DataFrame, label: str, style: dict[str, Any]) -> None:
-    """Through the means over seeds; filled marks differ from the unpruned model with p below 0.05, hollow ones not."""
+    """Draw a line through the means over seeds; marks are filled if they differ from the unpruned model (p < 0.05)."""
     if rows.empty:
         return
     means = with_start(rows, rows.groupby("target", sort=False)[["kept", "score"]].mean())

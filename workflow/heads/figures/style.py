@@ -1,4 +1,4 @@
-"""What all figures share: sizes, colours, heat maps, and files that come out the same byte for byte."""
+"""Shared by all figures: sizes, colours, heat maps, and files that are reproducible byte for byte."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ MINUS = "\N{MINUS SIGN}"
 
 @contextmanager
 def styled() -> Iterator[None]:
-    """Draw in the project's style; all figures made inside are closed at the end."""
+    """Draw in the project's style, and close all figures at the end."""
     with plt.style.context(STYLE):
         try:
             yield
@@ -64,7 +64,7 @@ def styled() -> Iterator[None]:
 
 
 def new_figure(height: float, title: str, **grid: object) -> tuple[Figure, NDArray[np.object_]]:
-    """A figure across the page with its title and a two-dimensional array of axes; `grid` as for `plt.subplots`."""
+    """A page-wide figure with a title, and its two-dimensional array of axes; `grid` as for `plt.subplots`."""
     figure, axes = plt.subplots(figsize=(FULL_WIDTH, height), squeeze=False, **grid)  # type: ignore[call-overload]
     figure.suptitle(title, x=0.01, ha="left")
     return figure, axes
@@ -80,14 +80,14 @@ def save(figure: Figure, pdf: Path, png: Path) -> None:
 
 
 def heat_map(axes: Axes, values: NDArray[np.float64], *, limits: tuple[float, float], colours: str) -> Collection:
-    """Layers (first at the bottom) by heads as coloured cells; gives the cells, for a colour bar."""
+    """Draw layers (first at the bottom) by heads as coloured cells; return the cells for a colour bar."""
     sns.heatmap(values, ax=axes, vmin=limits[0], vmax=limits[1], cmap=colours, linewidths=0.4, cbar=False)
     number_layers(axes, len(values))
     return axes.collections[0]
 
 
 def colour_bar(figure: Figure, cells: ScalarMappable, axes: Sequence[Axes], label: str, *, aspect: float) -> None:
-    """A colour bar without a frame, to the right of all `axes`; `aspect` is its length by its width."""
+    """Draw a frameless colour bar to the right of all `axes`; `aspect` is its length divided by its width."""
     bar = figure.colorbar(cells, ax=list(axes), label=label, shrink=0.9, aspect=aspect, pad=0.02)
     bar.outline.set_visible(False)
 
@@ -101,7 +101,7 @@ def number_layers(axes: Axes, layers: int) -> None:
 
 
 def matrix(frame: pd.DataFrame, column: str) -> NDArray[np.float64]:
-    """[layers, heads] of one column of a frame with a row for each head."""
+    """One column of a frame with a row for each head, as [layers, heads]."""
     return np.asarray(frame.pivot(index="layer", columns="head", values=column).to_numpy(float))
 
 
@@ -111,7 +111,7 @@ def first_seed(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def score_name(frames: Frames) -> str:
-    """What a figure calls the scores of its models."""
+    """The name of the models' score in figures."""
     scores = frames[SCORED]
     if (scores["metric"] == ACCURACY).any():
         return "accuracy (%)"
@@ -119,27 +119,27 @@ def score_name(frames: Frames) -> str:
 
 
 def seed_note(frame: pd.DataFrame) -> str:
-    """What a title says of a figure that shows only the first of several seeds."""
+    """The note in the title of a figure that shows only the first of several seeds."""
     seeds = frame["seed"].nunique()
     return f", first of {seeds} seeds" if seeds > 1 else ""
 
 
 def spread_note(frame: pd.DataFrame) -> str:
-    """What a title says of a figure that shows mean and spread of several seeds."""
+    """The note in the title of a figure that shows the mean and spread of several seeds."""
     seeds = frame["seed"].nunique()
     return f", {seeds} seeds ± sd" if seeds > 1 else ""
 
 
 def over_seeds(points: pd.DataFrame, columns: Sequence[str]) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Mean and sample standard deviation over the seeds of each `target`, which is the index; 0 for a single seed."""
+    """Mean and sample standard deviation over seeds, indexed by `target`; the deviation of a single seed is 0."""
     by_target = points.groupby("target", sort=False)[list(columns)]
     return by_target.mean(), by_target.std(ddof=1).fillna(0)
 
 
 def mean_line(axes: Axes, points: pd.DataFrame, x: str, y: str, **style: Any) -> None:
-    """A line through `points` from left to right; of several seeds through their means by `target`, the seeds pale.
+    """Draw a line from left to right through the mean over seeds of each `target`, with single seeds pale.
 
-    Bars are one standard deviation to each side, in both directions. style: of the line, with `color` and `marker`.
+    Error bars are one standard deviation in x and in y. style: of the line, with `color` and `marker`.
     """
     mean, spread = over_seeds(points.dropna(subset=[x, y]), [x, y])
     drawn = mean.sort_values(x, kind="stable")
@@ -152,17 +152,17 @@ def mean_line(axes: Axes, points: pd.DataFrame, x: str, y: str, **style: Any) ->
 
 
 def panel(axes: Axes, letter: str, title: str) -> None:
-    """Title a panel as (a), (b) and so on."""
+    """Set the title of a panel, with its letter: (a), (b) and so on."""
     axes.set_title(f"({letter}) {title}")
 
 
 def none_here(axes: Axes, said: str = "the model has none") -> None:
-    """Say in a panel that there is nothing to show, such as that the model has no attention of its kind."""
+    """Write in a panel why it is empty, such as that the model has no attention of this kind."""
     axes.text(0.5, 0.5, said, ha="center", va="center", transform=axes.transAxes)
     axes.set(xticks=[], yticks=[])
 
 
 def shared_legend(figure: Figure | SubFigure, axes: Sequence[Axes], columns: int) -> None:
-    """One legend below all panels, each label once."""
+    """Draw one legend below all panels, with each label once."""
     found = {label: handle for each in axes for handle, label in zip(*each.get_legend_handles_labels(), strict=True)}
     figure.legend(found.values(), found.keys(), loc="outside lower center", ncols=columns)

@@ -1,1 +1,1 @@
-"""Files of models that others wrote: what is in them, as numbers and facts, no model yet."""
+"""Model files of other toolkits: their tensors, options and sizes, without building a model."""

@@ -1,4 +1,4 @@
-"""A folder of Marian's own format, such as Firefox's translators: its files, and how many heads its model has."""
+"""A folder in Marian's own format, such as Firefox's translation models: its files and its number of heads."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from heads.base.marian import CONFIG, LICENCES
 
 
 def fits(place: Path) -> bool:
-    """Whether a path is a model's file of Marian, or a folder with one, and none of transformers'."""
+    """Whether a path is a Marian model file or a folder with one, and not in transformers' format."""
     from heads.formats.marian_parts import is_marian
 
     return not (place / CONFIG).is_file() and is_marian(place)
 
 
 def files_of(place: Path) -> list[Path]:
-    """The model's file, vocabularies, shortlist and what describes them, also to one engine alone (tokenizer.json)."""
+    """The model file, vocabularies, shortlist, licences and all YAML and JSON files, even those of one engine alone."""
     from heads.formats.marian_parts import find_parts
 
     parts = find_parts(place)
@@ -28,9 +28,9 @@ def files_of(place: Path) -> list[Path]:
 
 
 def heads_of(place: Path) -> dict[str, tuple[int, int]]:
-    """Layers and heads of a layer by kind of attention, by the options that the model's file has.
+    """Layers and heads per layer for each kind of attention, from the options in the model file.
 
-    Empty where it cannot be read: the import says what is wrong.
+    Empty if the file cannot be read: the import says what is wrong.
     """
     from heads.formats.marian_file import read
     from heads.formats.marian_parts import find_parts

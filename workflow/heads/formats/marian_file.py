@@ -1,12 +1,12 @@
-"""Marian's own model files, `.bin` and `.npz`: tensors and options as they lie there, without anything of the model.
+"""Read and write Marian's own model files, `.bin` and `.npz`: their tensors and options as stored.
 
-A `.bin`, little-endian: uint64 version and number of tensors; of each tensor four uint64, its name's length with the
-closing NUL, type, number of dimensions and length of its data; all names; all dimensions as int32; uint64 length of a
-gap and the gap, so that data begins at a multiple of 256 bytes; the data in the same order. Data may be padded up to
-a multiple of 256; Marian leaves there whatever its memory held, so that padding is kept as it is.
+A `.bin` is little-endian: uint64 version and number of tensors; for each tensor four uint64, the length of its name
+with the closing NUL, type, number of dimensions and length of its data; all names; all dimensions as int32; uint64
+length of a gap and the gap, so that data begins at a multiple of 256 bytes; the data in the same order. Data may be
+padded to a multiple of 256 bytes; Marian leaves whatever its memory held in the padding, so it is kept unchanged.
 
-An `.npz` is a zip archive of the same names as float32 arrays, stored as they are. In both `special:model.yml` holds
-the options of the training as text. Source: src/common/binary.cpp and src/3rd_party/cnpy of browsermt/marian-dev.
+An `.npz` is an uncompressed zip archive of float32 arrays with the same names. In both, `special:model.yml` holds the
+training options as text. Source: src/common/binary.cpp and src/3rd_party/cnpy of browsermt/marian-dev.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from heads.formats.marian_items import (
 VERSION = 1
 ZIP = b"PK\x03\x04"
 FOREIGN = {0x402: "float16", 0x4102: "intgemm16", 0x802: "packed16", 0x1801: "packed8avx2", 0x2801: "packed8avx512"}
-"""Types that Marian writes for one kind of processor or has given up; what they hold is not read."""
+"""Types that Marian writes for one kind of processor or no longer uses; they are not supported."""
 NPY_TYPES = {b"<f4": FLOAT32, b"|i1": INT8, b"<i1": INT8, b"|u1": INT8}
 NPY_HEADER = re.compile(rb"\{'descr': *'(..\d+)', *'fortran_order': *(True|False), *'shape': *(\([\d, ]*\)),? *\}\s*")
 FINITE = float(np.finfo(np.float32).max)
@@ -47,15 +47,15 @@ AGAIN = "copy it again"
 
 
 def read(path: Path) -> MarianFile:
-    """All tensors of a model's file with its options, checked.
+    """Read and check all tensors and the options of a model file.
 
-    Nothing is allocated that the file's own size does not cover. Raises UserError for a file that is missing, damaged,
-    of another kind, or has types that are not read.
+    Allocates nothing that the file's own size does not cover. Raises UserError for a file that is missing, damaged, of
+    another kind, or has unsupported types.
     """
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise UserError(f"{path} cannot be read ({error.strerror}): give a model's .bin or .npz of Marian.") from None
+        raise UserError(f"{path} cannot be read ({error.strerror}): give a Marian model file, .bin or .npz.") from None
     if content.startswith(ZIP):
         found, gap = [*_npz_items(path, content)], None
     else:
@@ -72,14 +72,14 @@ def read(path: Path) -> MarianFile:
 
 
 def write(path: Path, file: MarianFile) -> None:
-    """Write a model's file, whole or not at all: as `.npz`, all float32, where its name ends so, else as `.bin`."""
+    """Write a model file, completely or not at all: as `.npz` in float32 if its name ends so, else as `.bin`."""
     content = _npz(file) if path.suffix == ".npz" else _bin(file)
     with atomic_path(path) as temporary:
         temporary.write_bytes(content)
 
 
 class _Reader:
-    """Takes parts of a file, one behind the other. Raises UserError where fewer bytes are left than are asked for."""
+    """Reads a file part by part. Raises UserError if fewer bytes are left than are asked for."""
 
     def __init__(self, path: Path, content: bytes) -> None:
         self.path, self.content, self.at = path, content, 0
@@ -87,21 +87,21 @@ class _Reader:
     def take(self, size: int) -> bytes:
         """The next `size` bytes."""
         if size > len(self.content) - self.at:
-            raise UserError(f"{self.path} is cut off or damaged, or no model of Marian: {AGAIN}, unpacked.")
+            raise UserError(f"{self.path} is cut off or damaged, or not a Marian model: {AGAIN}, unpacked.")
         self.at += size
         return self.content[self.at - size : self.at]
 
     def whole(self, count: int, code: str = "Q") -> tuple[int, ...]:
-        """The next `count` integers, by their letter in `struct`."""
+        """The next `count` integers; `code` is their letter in `struct`."""
         return struct.unpack(f"<{count}{code}", self.take(count * struct.calcsize(f"<{code}")))
 
 
 def _bin_items(path: Path, content: bytes) -> tuple[list[Item], bytes]:
-    """The tensors of a `.bin` in their order, and what stands in its gap."""
+    """The tensors of a `.bin` in order, and the content of its gap."""
     reader = _Reader(path, content)
     version, count = reader.whole(2)
     if version != VERSION:
-        raise UserError(f"{path} is no .bin of Marian of version {VERSION}: give a model as marian-conv writes it.")
+        raise UserError(f"{path} is not a Marian .bin of version {VERSION}: give a model as marian-conv writes it.")
     numbers = reader.whole(4 * count)
     headers = [numbers[at : at + 4] for at in range(0, len(numbers), 4)]
     names = [_name(path, reader.take(length)) for length, _, _, _ in headers]
@@ -113,12 +113,12 @@ def _bin_items(path: Path, content: bytes) -> tuple[list[Item], bytes]:
         _check(path, item)
         items.append(item)
     if reader.at != len(content):
-        raise UserError(f"{path} goes on behind its last tensor: {AGAIN}.")
+        raise UserError(f"{path} has bytes after its last tensor: {AGAIN}.")
     return items, gap
 
 
 def _name(path: Path, written: bytes) -> str:
-    """A tensor's name out of its bytes with the closing NUL."""
+    """A tensor's name from its bytes with the closing NUL."""
     text = written[:-1]
     if written[-1:] != b"\0" or not text or not text.isascii() or not text.decode("ascii").isprintable():
         raise UserError(f"{path} has a tensor without a proper name: {AGAIN}.")
@@ -126,21 +126,23 @@ def _name(path: Path, written: bytes) -> str:
 
 
 def _check(path: Path, item: Item) -> None:
-    """Raises UserError where type, dimensions, length and multiplier of a tensor do not fit together."""
+    """Raise UserError if type, dimensions, length and multiplier of a tensor do not fit together."""
     if item.kind not in WIDTHS:
         kind = FOREIGN.get(item.kind, f"the unknown type {item.kind:#x}")
-        raise UserError(f"{path}: {item.name} is of {kind}: convert the model's .npz with marian-conv -g intgemm8.")
+        raise UserError(
+            f"{path}: {item.name} is stored as {kind}: convert the model's .npz with marian-conv -g intgemm8."
+        )
     used = used_bytes(item.kind, item.shape)
     if min(item.shape, default=0) < 1 or len(item.data) not in (used, aligned(used)):
         shape = " x ".join(map(str, item.shape))
         raise UserError(f"{path}: {item.name} has {len(item.data)} bytes for {shape} numbers: {AGAIN}.")
     if item.kind == INTGEMM8:
         if len(item.shape) != 2 or not LARGEST / FINITE < item.multiplier() <= FINITE:
-            raise UserError(f"{path}: {item.name} is no matrix with a multiplier: {AGAIN}.")
+            raise UserError(f"{path}: {item.name} is not a matrix with a multiplier: {AGAIN}.")
     elif item.kind == FLOAT32 and not np.isfinite(item.floats()).all():
-        raise UserError(f"{path}: {item.name} holds what is no finite number: {AGAIN}.")
+        raise UserError(f"{path}: {item.name} holds numbers that are not finite: {AGAIN}.")
     if (item.kind == INT8) != (item.name == OPTIONS):
-        raise UserError(f"{path}: {item.name} is {'text' if item.kind == INT8 else 'no text'}: {AGAIN}.")
+        raise UserError(f"{path}: {item.name} is {'text' if item.kind == INT8 else 'not text'}: {AGAIN}.")
 
 
 def _bin(file: MarianFile) -> bytes:
@@ -151,13 +153,13 @@ def _bin(file: MarianFile) -> bytes:
     parts = [struct.pack("<QQ", VERSION, len(headers)), *(struct.pack("<4Q", *header) for header in headers), *names]
     parts += [struct.pack(f"<{len(item.shape)}i", *item.shape) for item in items]
     before = sum(map(len, parts)) + 8
-    # Like Marian, a whole 256 bytes where none are needed.
+    # Like Marian, write 256 bytes where none are needed.
     gap = bytes(aligned(before + 1) - before) if file.gap is None else file.gap
     return b"".join((*parts, struct.pack("<Q", len(gap)), gap, *(item.data for item in items)))
 
 
 def _npz_items(path: Path, content: bytes) -> Iterator[Item]:
-    """The tensors of an `.npz` in their order. Only what is stored as it is: so no array outgrows the file."""
+    """The tensors of an `.npz` in order. Compressed files are refused, so no array outgrows the file."""
     wrong = (zipfile.BadZipFile, ValueError, NotImplementedError, RuntimeError, EOFError, OSError, struct.error)
     try:
         with zipfile.ZipFile(BytesIO(content)) as archive:
@@ -174,16 +176,16 @@ def _npz_items(path: Path, content: bytes) -> Iterator[Item]:
 
 
 def _npy_item(path: Path, name: str, content: bytes) -> Item:
-    """One array of an `.npz`. numpy's own reader would allocate what a damaged header asks for."""
+    """One array of an `.npz`, read without numpy, which would allocate what a damaged header asks for."""
     reader = _Reader(path, content)
     stem = _name(path, name.removesuffix(".npy").encode("utf-8", "replace") + b"\0")
     if reader.take(6) != b"\x93NUMPY" or reader.take(1) not in (b"\1", b"\2"):
-        raise UserError(f"{path}: {stem} is no array of numpy: {AGAIN}.")
+        raise UserError(f"{path}: {stem} is not a numpy array: {AGAIN}.")
     reader.take(1)
     wide = content[6] == 2
     header = NPY_HEADER.fullmatch(reader.take(*reader.whole(1, "I" if wide else "H")))
     if not header or (kind := NPY_TYPES.get(header[1])) is None or header[2] == b"True":
-        raise UserError(f"{path}: {stem} is no float32 array in C's order: save the model again with Marian.")
+        raise UserError(f"{path}: {stem} is not a float32 array in C order: save the model again with Marian.")
     try:
         shape = ast.literal_eval(header[3].decode("ascii"))
         item = Item(stem, kind, shape if isinstance(shape, tuple) else (shape,), content[reader.at :])
@@ -194,7 +196,7 @@ def _npy_item(path: Path, name: str, content: bytes) -> Item:
 
 
 def _npz(file: MarianFile) -> bytes:
-    """The bytes of an `.npz`. Marian wants the size of each array in front of it, where numpy.savez has none."""
+    """The bytes of an `.npz` with the size of each array before it, which Marian needs and numpy.savez omits."""
     made = BytesIO()
     with zipfile.ZipFile(made, "w", zipfile.ZIP_STORED) as archive:
         for name, item in file.items.items():

@@ -1,7 +1,7 @@
-"""Which files of a folder are a Marian model's: weights, vocabularies of source and target, shortlist.
+"""Find the files of a Marian model in a folder: weights, vocabularies of source and target, shortlist.
 
-Folders of Firefox, translateLocally and Bergamot have them under names of their own; a `config*.yml` or `decoder.yml`,
-where there is one, says which is which under `models`, `vocabs` and `shortlist`.
+Firefox, translateLocally and Bergamot each use their own file names; a `config*.yml` or `decoder.yml`, if there is one,
+says which is which under `models`, `vocabs` and `shortlist`.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from heads.formats.marian_shortlist import is_shortlist
 
 SEGMENTER = ".spm"
 OPTIMIZER = ".optimizer.npz"
-"""How the file of an optimizer's state ends, which Marian writes beside the model that it trains."""
+"""Ending of the file with an optimizer's state, which Marian writes beside the model that it trains."""
 PACKED = (".gz", ".zst")
 SOURCES, TARGETS = ("src", "source"), ("trg", "tgt", "target")
-"""How the names of two vocabularies begin."""
+"""Beginnings of the names of separate source and target vocabularies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,23 +36,23 @@ class MarianParts:
 
 
 def is_marian(place: Path) -> bool:
-    """Whether a path is a model's file of Marian, or a folder with one."""
+    """Whether a path is a Marian model file, or a folder with one."""
     return _is_model(place) or (place.is_dir() and bool(_models(place)))
 
 
 def find_parts(place: Path) -> MarianParts:
-    """The files of the model in a folder, or of the model's file `place` in its folder.
+    """The files of the model in folder `place`, or of the model file `place`.
 
-    Raises UserError where one is missing, or where several could be meant.
+    Raises UserError if one is missing, or if several could be meant.
     """
     if not place.is_dir() and not _is_model(place):
-        raise UserError(f"{place} is no model of Marian: give its .bin or .npz, or the folder with it.")
+        raise UserError(f"{place} is not a Marian model: give its .bin or .npz, or the folder with it.")
     folder = place if place.is_dir() else place.parent
     return MarianParts(_model(folder) if place.is_dir() else place, _vocabularies(folder), _shortlist(folder))
 
 
 def _is_model(path: Path) -> bool:
-    """Whether a file begins as a model of Marian does."""
+    """Whether a file begins like a Marian model."""
     if path.suffix not in (".bin", ".npz") or path.name.endswith(OPTIMIZER) or not path.is_file():
         return False
     with path.open("rb") as stream:
@@ -65,9 +65,9 @@ def _models(folder: Path) -> list[Path]:
 
 
 def _listed(folder: Path, key: str) -> list[list[Path]]:
-    """Files of the folder that its settings list under a key; settings that are no YAML list nothing.
+    """Files of the folder that its settings list under a key; settings that are not YAML list nothing.
 
-    Settings may name them by paths of the machine that they were written on.
+    Settings may name them by paths on the machine where they were written.
     """
     found = []
     for path in sorted(folder.glob("*.yml")):
@@ -82,18 +82,18 @@ def _listed(folder: Path, key: str) -> list[list[Path]]:
 
 
 def _model(folder: Path) -> Path:
-    """The only model of a folder, or the only one that settings name. Raises UserError where it is not clear."""
+    """The only model of a folder, or the only one that settings name. Raises UserError if there is not just one."""
     named = {path for paths in _listed(folder, "models") for path in paths if _is_model(path)}
     found = sorted(named) or _models(folder)
     if len(found) > 1:
         raise UserError(f"{folder} has several models, {_names(found)}: give the path of one.")
     if not found:
-        raise UserError(f"{folder} has no model of Marian, a .bin or .npz: {_way_out(folder)}.")
+        raise UserError(f"{folder} has no Marian model, a .bin or .npz: {_way_out(folder)}.")
     return found[0]
 
 
 def _vocabularies(folder: Path) -> tuple[Path, Path]:
-    """SentencePiece models of source and target. Raises UserError where they are not clear, or are of another kind."""
+    """SentencePiece models of source and target. Raises UserError if they are unclear or of another kind."""
     pairs = {(paths[0], paths[1]) for paths in _listed(folder, "vocabs") if len(paths) == 2}
     found = sorted(folder.glob(f"*{SEGMENTER}"))
     sources, targets = ([path for path in found if path.name.startswith(start)] for start in (SOURCES, TARGETS))
@@ -102,17 +102,19 @@ def _vocabularies(folder: Path) -> tuple[Path, Path]:
     if len(pairs) != 1 and len(found) == 1:
         pairs = {(found[0], found[0])}
     if len(pairs) != 1 and found:
-        raise UserError(f"{folder} has {_names(found)}: call source and target srcvocab.spm and trgvocab.spm.")
+        raise UserError(
+            f"{folder} has {_names(found)}: rename those of source and target to srcvocab.spm and trgvocab.spm."
+        )
     if not pairs:
         raise UserError(f"{folder} has no vocabulary, *{SEGMENTER}: {_way_out(folder)}.")
     (pair,) = pairs
     if other := [path for path in pair if path.suffix != SEGMENTER]:
-        raise UserError(f"{other[0]} is no vocabulary of SentencePiece: of Marian's only *{SEGMENTER} are read.")
+        raise UserError(f"{other[0]} is not a SentencePiece vocabulary: give a model with *{SEGMENTER} vocabularies.")
     return pair
 
 
 def _shortlist(folder: Path) -> Path | None:
-    """The only shortlist in binary form, or the only one that settings name."""
+    """The only shortlist in binary form, or the only one that settings name; None if there is not just one."""
     named = {path for paths in _listed(folder, "shortlist") for path in paths if is_shortlist(path)}
     found = sorted(named) or [path for path in sorted(folder.glob("*.bin")) if is_shortlist(path)]
     return found[0] if len(found) == 1 else None
@@ -123,6 +125,6 @@ def _names(paths: Sequence[Path]) -> str:
 
 
 def _way_out(folder: Path) -> str:
-    """What to do where a file is missing; those that Firefox is given come packed."""
+    """What to do if a file is missing; the files for Firefox come packed."""
     wrapped = [path for path in sorted(folder.glob("*")) if path.suffix in PACKED]
     return f"unpack {_names(wrapped)}" if wrapped else "copy it from where the model is from"

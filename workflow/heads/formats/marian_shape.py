@@ -1,7 +1,6 @@
-"""What a Marian model is: from the options of its training to sizes, and to the names and shapes of its tensors.
+"""The sizes of a Marian model, from its training options, and the names and shapes of its tensors.
 
 Source: src/models/transformer.h, src/rnn/cells.h, and defaults of src/common/config_parser.cpp of browsermt/marian-dev.
-V subwords, D width, F of the feed-forward layers.
 """
 
 from __future__ import annotations
@@ -35,14 +34,14 @@ DEFAULTS: Mapping[str, Any] = {
     "tied-embeddings-all": False,
     "output-omit-bias": False,
 }
-"""What Marian takes for an option that a file leaves out."""
+"""Marian's defaults for options that a file leaves out."""
 KNOWN: Mapping[str, tuple[str | int, ...]] = {
     "type": ("transformer",),
     "transformer-ffn-activation": ("relu", "swish", "gelu"),
     "transformer-ffn-depth": (2,),
     "transformer-decoder-autoreg": ("self-attention", "rnn"),
 }
-"""Of these options only these values are read."""
+"""The only supported values of these options."""
 COUNTS = ("enc-depth", "dec-depth", "transformer-heads", "dim-emb", "transformer-dim-ffn")
 FLAGS = ("layer-normalization", "tied-embeddings", "tied-embeddings-src", "tied-embeddings-all", "output-omit-bias")
 OFF = (
@@ -50,16 +49,16 @@ OFF = (
     *("transformer-train-positions", "transformer-tied-layers", "transformer-no-affine", "transformer-rnn-projection"),
     *("transformer-decoder-dim-ffn", "transformer-decoder-ffn-depth", "ulr", "right-left", "lemma-dim-emb"),
 )
-"""Options that make another model of it, unless they are absent, false, zero or empty."""
+"""Options that make it a different model, unless they are absent, false, zero or empty."""
 NORMS = {("", "an"): False, ("n", "a"): True}
-"""Whether norms come first, by what is done before and after a sub-layer; dropout, `d`, does nothing by now."""
+"""Whether norms come first, by the operations before and after a sub-layer; dropout, `d`, is left out."""
 ALPHA = "_QuantMultA"
-"""How the name of an activation's multiplier ends: it is no part of the model."""
+"""Ending of the names of activation multipliers, which are not part of the model."""
 
 
 @dataclass(frozen=True, slots=True)
 class MarianShape:
-    """Sizes and kinds of a Transformer of Marian. Head width is width / heads; positions are sines, then cosines."""
+    """Sizes and variants of a Marian Transformer. Head width is width / heads; positions are sines, then cosines."""
 
     encoder_layers: int
     decoder_layers: int
@@ -69,36 +68,36 @@ class MarianShape:
     activation: str
     """relu, swish or gelu."""
     pre_norm: bool
-    """Norms come before each sub-layer, not behind its sum with its input."""
+    """Norms come before each sub-layer, not after its residual sum."""
     final_norm: bool
     """Each stack ends with a norm of its own."""
     recurrent: bool
-    """The decoder has SSRU layers where others have self-attention."""
+    """The decoder has SSRU layers in place of self-attention."""
     recurrent_norm: bool
-    """An SSRU norms what its two matrices give."""
+    """An SSRU normalises the outputs of its two matrices."""
     vocabularies: tuple[int, int]
-    """Subwords of source and target."""
+    """Numbers of subwords of source and target."""
     one_embedding: bool
-    """Source and target share theirs."""
+    """Source and target share one embedding."""
     tied_output: bool
-    """The target's embedding gives the logits as well."""
+    """The target embedding is also the output matrix."""
     output_bias: bool
 
 
 def shape_of(path: Path, options: Mapping[str, Any]) -> MarianShape:
-    """What a model is by its options. Raises UserError, in the name of its file, for one that is not read."""
+    """The sizes of a model from its options. Raises UserError, naming the file, for an unsupported model."""
     options = {**DEFAULTS, **options}
     _check(path, options)
     pre_norm, final_norm = _norms(path, options)
     recurrent = options["transformer-decoder-autoreg"] == "rnn"
     if recurrent and options["dec-cell"] != "ssru":
-        _refuse(path, "dec-cell", options["dec-cell"], "of recurrent layers only ssru is read")
+        _refuse(path, "dec-cell", options["dec-cell"], "the only supported recurrent layer is ssru")
     sizes: Any = options.get("dim-vocabs")
     if not isinstance(sizes, list) or len(sizes) != 2 or not all(map(_is_count, sizes)):
-        _refuse(path, "dim-vocabs", sizes, "two sizes, of source and target, are wanted")
+        _refuse(path, "dim-vocabs", sizes, "there must be two sizes, of source and target")
     one_embedding = options["tied-embeddings-all"] or options["tied-embeddings-src"]
     if one_embedding and sizes[0] != sizes[1]:
-        _refuse(path, "dim-vocabs", sizes, "one embedding for both sides wants one size")
+        _refuse(path, "dim-vocabs", sizes, "one embedding for both sides needs one size")
     return MarianShape(
         encoder_layers=options["enc-depth"],
         decoder_layers=options["dec-depth"],
@@ -140,40 +139,40 @@ def shapes_of(model: MarianShape) -> dict[str, tuple[int, ...]]:
 
 
 def check_tensors(path: Path, file: MarianFile, model: MarianShape) -> None:
-    """Raises UserError unless a file has each tensor of the model in its shape, and none besides."""
+    """Raise UserError unless a file has each tensor of the model in its shape, and no others."""
     if model.encoder_layers + model.decoder_layers > len(file.items):
         raise UserError(f"{path} has fewer tensors than layers: copy it again.")
     found = {name: item.shape for name, item in file.items.items() if name != OPTIONS and not name.endswith(ALPHA)}
     wanted = shapes_of(model)
     for name in sorted(found.keys() | wanted.keys()):
         if name not in wanted:
-            raise UserError(f"{path} has {name}, which its options do not name: only plain Transformers are read.")
+            raise UserError(f"{path} has {name}, which its options do not name: only plain Transformers are supported.")
         if name not in found:
             raise UserError(f"{path} lacks {name}, which its options name: copy it again.")
         if found[name] != wanted[name]:
-            raise UserError(f"{path}: {name} is {found[name]}, by its options {wanted[name]}: copy it again.")
+            raise UserError(f"{path}: {name} is {found[name]}, but {wanted[name]} by its options: copy it again.")
 
 
 def _check(path: Path, options: Mapping[str, Any]) -> None:
-    """Raises UserError for an option that is not read, or of which Marian itself would make nothing."""
+    """Raise UserError for an option that is not supported, or that Marian itself could not use."""
     for key, values in KNOWN.items():
         if options[key] not in values:
-            _refuse(path, key, options[key], f"only {' or '.join(map(str, values))} is read")
+            _refuse(path, key, options[key], f"only {' or '.join(map(str, values))} is supported")
     for key in OFF:
         if options.get(key):
-            _refuse(path, key, options[key], "only models without it are read")
+            _refuse(path, key, options[key], "only models without it are supported")
     for key in COUNTS:
         if not _is_count(options[key]):
-            _refuse(path, key, options[key], "a number above 0 is wanted")
+            _refuse(path, key, options[key], "it must be a whole number above 0")
     for key in FLAGS:
         if not isinstance(options[key], bool):
-            _refuse(path, key, options[key], "true or false is wanted")
+            _refuse(path, key, options[key], "it must be true or false")
     if options["dim-emb"] % options["transformer-heads"] or options["dim-emb"] % 2:
-        _refuse(path, "dim-emb", options["dim-emb"], "one is wanted that is even and that transformer-heads divides")
+        _refuse(path, "dim-emb", options["dim-emb"], "it must be even and divisible by transformer-heads")
 
 
 def _refuse(path: Path, key: str, value: object, wanted: str) -> None:
-    """Raises UserError for an option."""
+    """Raise UserError for an option."""
     raise UserError(f"{path} was trained with {key} {value!r}: {wanted}.")
 
 
@@ -186,18 +185,16 @@ def _norms(path: Path, options: Mapping[str, Any]) -> tuple[bool, bool]:
     keys = [f"transformer-{name}" for name in ("preprocess", "postprocess", "postprocess-emb", "postprocess-top")]
     before, after, embedding, top = (str(options[key]).replace("d", "") for key in keys)
     if (before, after) not in NORMS:
-        _refuse(
-            path, keys[1], f"{options[keys[0]]} ... {options[keys[1]]}", "norms are wanted as '' ... dan, or n ... da"
-        )
+        _refuse(path, keys[1], f"{options[keys[0]]} ... {options[keys[1]]}", "norms must be '' ... dan, or n ... da")
     if embedding:
-        _refuse(path, keys[2], options[keys[2]], "nothing but dropout is wanted behind embeddings")
+        _refuse(path, keys[2], options[keys[2]], "only dropout is supported after embeddings")
     if top not in ("", "n"):
-        _refuse(path, keys[3], options[keys[3]], "at most a norm is wanted")
+        _refuse(path, keys[3], options[keys[3]], "only a norm, or nothing, is supported")
     return NORMS[before, after], top == "n"
 
 
 def _norm(name: str, ending: str, width: int) -> Iterator[tuple[str, tuple[int, int]]]:
-    """A layer norm's scale and bias."""
+    """Names and shapes of a layer norm's scale and bias."""
     return ((f"{name}_ln_{part}{ending}", (1, width)) for part in ("scale", "bias"))
 
 

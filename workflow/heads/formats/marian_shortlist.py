@@ -1,8 +1,8 @@
-"""The shortlist of a Marian model, `lex.*.bin`: which target subwords are likely beside each source subword.
+"""The shortlist of a Marian model, `lex.*.bin`: the likely target subwords for each source subword.
 
 Little-endian: uint64 magic number, checksum, first, best, number of offsets, number of entries; the offsets as uint64,
-one a source subword and one behind the last; the entries as uint32, ids of target subwords. Subword s has the entries
-from offset s up to offset s + 1, at most `best`; the `first` ids of the target are candidates in any case. Source:
+one per source subword and one after the last; the entries as uint32, ids of target subwords. Subword s has the entries
+from offset s up to offset s + 1, at most `best`; the `first` lowest ids of the target are always candidates. Source:
 src/data/shortlist.h and src/common/hash.h of browsermt/marian-dev.
 """
 
@@ -24,10 +24,10 @@ HEADER = struct.Struct("<6Q")
 
 @dataclass(frozen=True, slots=True)
 class Shortlist:
-    """Likely target subwords by source subword."""
+    """Likely target subwords for each source subword."""
 
     first: int
-    """So many ids of the target are always among the candidates, special subwords being the lowest."""
+    """The number of lowest target ids that are always candidates; special tokens come first."""
     offsets: NDArray[np.int64]
     """[source subwords + 1]"""
     targets: NDArray[np.uint32]
@@ -36,30 +36,30 @@ class Shortlist:
     def candidates(self, sources: Iterable[int]) -> NDArray[np.int64]:
         """The ids, in order, of the target subwords that may translate a sentence of these source subwords.
 
-        Where both sides share one vocabulary, Marian adds the source subwords themselves; it also adds the next ids up
-        to a multiple of eight, for its processors' sake. Both are left to the caller.
+        If both sides share one vocabulary, Marian adds the source subwords themselves; it also adds the next ids up to
+        a multiple of eight, to suit its processors. Both are left to the caller.
         """
         likely = [self.targets[self.offsets[source] : self.offsets[source + 1]] for source in {*sources}]
         return np.unique(np.concatenate([np.arange(self.first), *likely]).astype(np.int64))
 
 
 def is_shortlist(path: Path) -> bool:
-    """Whether a file begins as a shortlist does: their names end like those of models."""
+    """Whether a file begins like a shortlist, whose name ends like that of a model."""
     with path.open("rb") as stream:
         return stream.read(8) == struct.pack("<Q", MAGIC)
 
 
 def read_shortlist(path: Path, vocabularies: tuple[int, int]) -> Shortlist:
-    """A shortlist between vocabularies of source and target of these sizes.
+    """Read a shortlist for source and target vocabularies of these sizes.
 
-    Raises UserError for a file that is missing, damaged, of other sizes, or no shortlist.
+    Raises UserError for a file that is missing, damaged, of other sizes, or not a shortlist.
     """
     try:
         content = path.read_bytes()
     except OSError as error:
         raise UserError(f"{path} cannot be read ({error.strerror}): give a model's lex.*.bin.") from None
     if len(content) < HEADER.size or content[:8] != struct.pack("<Q", MAGIC):
-        raise UserError(f"{path} is no shortlist in Marian's binary form: write one with marian-conv --shortlist.")
+        raise UserError(f"{path} is not a shortlist in Marian's binary format: write one with marian-conv --shortlist.")
     _, checksum, first, _, count, entries = HEADER.unpack_from(content)
     if len(content) != HEADER.size + 8 * count + 4 * entries or checksum != checksum_of(content[16:]):
         raise UserError(f"{path} is cut off or damaged: copy it again.")
@@ -73,7 +73,7 @@ def read_shortlist(path: Path, vocabularies: tuple[int, int]) -> Shortlist:
 
 
 def checksum_of(content: bytes) -> int:
-    """Marian's checksum of what follows it in a shortlist: each whole uint64 folded into a sum like Boost's."""
+    """Marian's checksum of what follows it in a shortlist: each whole uint64 is folded in as by Boost's hash."""
     seed = 0
     for word in np.frombuffer(content, "<u8", len(content) // 8).tolist():
         seed ^= (word + 0x9E3779B9 + (seed << 6) + (seed >> 2)) & 0xFFFFFFFFFFFFFFFF

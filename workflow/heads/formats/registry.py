@@ -1,6 +1,6 @@
-"""The formats of other people's models, as far as planning needs to know them: which one a folder is of, its files.
+"""The formats of other toolkits' models, as far as planning needs them: the format of a folder, its files.
 
-`heads.translation.readers` has what reads them. A new format is one line in FORMATS, and one there.
+`heads.translation.readers` has their readers. A new format is one line in FORMATS, and one there.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from heads.base.packaged import place_of
 from heads.formats import firefox
 
 Heads = dict[str, tuple[int, int]]
-"""Layers, and heads of a layer, by kind of attention."""
+"""Layers and heads per layer for each kind of attention."""
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """What is known of a format without reading a weight."""
+    """What is known about a format without reading any weights."""
 
     name: str
     task: str
     fits: Callable[[Path], bool]
-    """Whether a folder, or a file, is of it."""
+    """Whether a folder or file is in this format."""
     files: Callable[[Path], Sequence[Path]]
-    """All that an import reads."""
+    """All files that an import reads."""
     heads: Callable[[Path], Heads]
-    """Empty where a folder does not say: the import, which reads all of it, reports what is wrong."""
+    """Empty if a folder does not say: the import, which reads all of it, reports what is wrong."""
     not_there: Callable[[Path], str]
-    """What to say where there is no such folder."""
+    """The error message for a folder that does not exist."""
 
 
 def _has_config(folder: Path) -> bool:
@@ -45,13 +45,13 @@ FORMATS = (
     Format("firefox", TRANSLATION, firefox.fits, firefox.files_of, firefox.heads_of, marian.not_there),
     Format("marian", TRANSLATION, _has_config, marian.files_of, marian.heads_of, marian.not_there),
 )
-"""Of the formats of one task the last one has the word where none fits."""
+"""If none of the formats of a task fits, the last one is used."""
 
 
 def format_of(name: str, task: str = TRANSLATION) -> tuple[Format, Path]:
-    """The format of a model of others, given by a path or a name such as firefox/en-pt, and where it lies.
+    """The format and the path of an external model, given by a path or a name such as firefox/en-pt.
 
-    Raises UserError where there is nothing of that name.
+    Raises UserError if there is nothing of that name.
     """
     place = place_of(name)
     formats = [each for each in FORMATS if each.task == task]

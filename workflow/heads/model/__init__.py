@@ -1,1 +1,1 @@
-"""The one Transformer: attention with a gate on each head, its files, and the removal of heads."""
+"""The Transformer: attention with a gate on each head, model files, and the removal of heads."""

@@ -1,7 +1,7 @@
-"""Multi-head attention (Vaswani et al. 2017, sec. 3.2) with a gate on every head, the one attention of the project.
+"""Multi-head attention (Vaswani et al. 2017, sec. 3.2) with a gate on every head, used throughout the project.
 
-It has no biases (as in Vaswani's formula), so a layer that lost all its heads contributes exactly nothing; in imported
-models it may have them, and such a layer still contributes the output's bias.
+It has no biases (as in Vaswani's formula), so a layer without heads contributes exactly nothing. Imported models may
+have biases; such a layer then still contributes its output bias.
 B batch, Q/K query and key length, D width, H heads of the layer, E width of one head.
 """
 
@@ -18,43 +18,43 @@ from torch import Tensor, nn
 
 from heads.model.linear import Linear, linear
 
-# A layer that lost all its heads keeps matrices without rows; torch warns that there is nothing to initialise.
+# A layer without heads has matrices without rows; torch warns that there is nothing to initialise.
 warnings.filterwarnings("ignore", message="Initializing zero-element tensors")
 
 Trace = dict[str, Tensor]
-"""What a traced forward pass leaves behind: tensors by name, such as `enc_self.0.weights` [B, H, Q, K]."""
+"""Tensors that a traced forward pass records, by name, such as `enc_self.0.weights` [B, H, Q, K]."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeyValues:
-    """Keys and values [B, H, K, E] that queries attend to; kept and added to while decoding."""
+    """Keys and values [B, H, K, E] that queries attend to; cached and extended while decoding."""
 
     keys: Tensor
     values: Tensor
 
     def first(self, number: int) -> KeyValues:
-        """The first `number` along K."""
+        """The first `number` keys and values along K."""
         return KeyValues(self.keys[:, :, :number], self.values[:, :, :number])
 
     def write(self, newer: KeyValues, end: int) -> None:
-        """Put newer ones in place of those before `end`."""
+        """Overwrite the entries just before `end` with newer ones."""
         start = end - newer.keys.shape[2]
         self.keys[:, :, start:end], self.values[:, :, start:end] = newer.keys, newer.values
 
     def joined(self, newer: KeyValues) -> KeyValues:
-        """These and newer ones behind them."""
+        """These keys and values followed by newer ones."""
         return KeyValues(torch.cat([self.keys, newer.keys], 2), torch.cat([self.values, newer.values], 2))
 
     def tensors(self) -> dict[str, Tensor]:
-        """Both by name; nothing where there are no heads."""
+        """Keys and values by name; empty if there are no heads."""
         return {"keys": self.keys, "values": self.values} if self.keys.shape[1] else {}
 
     def rows(self, index: Tensor) -> KeyValues:
-        """The batch members `index`, in that order."""
+        """Keys and values of the batch members `index`, in that order."""
         return KeyValues(self.keys.index_select(0, index), self.values.index_select(0, index))
 
     def taken(self, rows: Tensor, places: Tensor) -> KeyValues:
-        """Of the batch members `rows` [b] what stands at `places` [b, k] along K, in that order."""
+        """Entries at `places` [b, k] along K of the batch members `rows` [b], in that order."""
         _, heads, length, width = self.keys.shape
         head = rows[:, None, None] * heads + torch.arange(heads, device=rows.device)[:, None]
         index = (head * length + places[:, None]).flatten()
@@ -74,12 +74,12 @@ class Attention(nn.Module):
         self.output = Linear(heads * head_width, width, bias=biases)
 
     def split(self, states: Tensor) -> Tensor:
-        """[B, Q, H*E] to [B, H, Q, E]."""
+        """Split [B, Q, H*E] into heads [B, H, Q, E]."""
         per_head: Tensor = states.unflatten(-1, (self.heads, self.head_width)).transpose(1, 2)
         return per_head
 
     def together(self, states: Tensor, *maps: nn.Linear) -> list[Tensor]:
-        """Several maps of `states` [B, Q, D] by one product, each [B, H, Q, E]."""
+        """Apply several linear maps to `states` [B, Q, D] in one product; each result is [B, H, Q, E]."""
         found = linear(states, *joined(maps))
         return [self.split(part) for part in found.chunk(len(maps), -1)]
 
@@ -98,10 +98,10 @@ class Attention(nn.Module):
         trace: Trace | None = None,
         name: str = "",
     ) -> Tensor:
-        """Attend from `states` [B, Q, D] to `attended`, or to themselves, and return [B, Q, D].
+        """Attend from `states` [B, Q, D] to `attended`, or to themselves if it is None; returns [B, Q, D].
 
-        mask: [B, 1, Q or 1, K], True at keys that may be seen; None lets all be seen. Not together with `causal`.
-        gate: [H] factor on each head's output. trace: filled with `name`.weights/.values/.heads when given.
+        mask: [B, 1, Q or 1, K], True at visible keys; None makes all keys visible. Not together with `causal`.
+        gate: [H] factor on each head's output. trace: if given, filled with `name`.weights/.values/.heads.
         """
         if attended is None:
             queries, *own = self.together(states, self.query, self.key, self.value)
@@ -122,12 +122,12 @@ class Attention(nn.Module):
         return merged
 
     def without_heads(self, states: Tensor) -> Tensor:
-        """What is left of the output [B, Q, D] when no head is."""
+        """Output [B, Q, D] of an attention without heads: its output bias, or zeros."""
         nothing = torch.zeros_like(states)
         return nothing if self.output.bias is None else nothing + self.output.bias
 
     def fused(self, queries: Tensor, attended: KeyValues, mask: Tensor | None, *, causal: bool) -> Tensor:
-        """Heads [B, H, Q, E] by torch's attention, on a CPU in fp32: the gradient of bf16 takes ten times as long."""
+        """Heads [B, H, Q, E] by torch's attention, in fp32 on a CPU, where bf16 gradients take ten times as long."""
         keys, values = attended.keys, attended.values
         exact = queries.dtype is torch.bfloat16 and queries.device.type == "cpu"
         if exact:
@@ -140,13 +140,13 @@ class Attention(nn.Module):
 
 
 def joined(maps: Sequence[nn.Linear]) -> tuple[Tensor, Tensor | None]:
-    """Matrix and bias of several maps of the same states, as those of one; all have biases or none has."""
+    """Concatenated matrices and biases of several maps of the same states; all maps have a bias or none does."""
     biases: list[Tensor] = [each.bias for each in maps if each.bias is not None]
     return torch.cat([each.weight for each in maps]), torch.cat(biases) if biases else None
 
 
 def attention_weights(queries: Tensor, keys: Tensor, *, mask: Tensor | None, causal: bool) -> Tensor:
-    """Softmax attention [B, H, Q, K] written out, for analyses that look at it."""
+    """Softmax attention weights [B, H, Q, K], computed explicitly for analyses that need them."""
     scores = queries @ keys.transpose(-1, -2) / math.sqrt(queries.shape[-1])
     if causal:
         mask = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).tril()

@@ -1,4 +1,4 @@
-"""The model of a shape: one that translates where it has a decoder, else one that classifies or embeds."""
+"""Build the model of a shape: a translation model if it has a decoder, else a classifier or sentence encoder."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from heads.model.transformer import Transformer
 
 
 def model_of(shape: ModelShape) -> Encoder:
-    """A fresh model of this shape."""
+    """A newly initialised model of this shape."""
     if shape.alone:
         return Classifier(shape) if shape.classifies else SentenceEncoder(shape)
     return Transformer(shape)

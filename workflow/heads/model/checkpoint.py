@@ -1,6 +1,6 @@
-"""Tensors on disk, of models and of unfinished trainings: safetensors for tensors, JSON for the rest, never a pickle.
+"""Models and unfinished trainings on disk: safetensors for tensors, JSON for the rest, never pickle.
 
-Each file holds the checksum of its tensors and notes, so that a single bit that was lost is found out.
+Each file holds a checksum of its tensors and notes, so that even a single wrong bit is detected.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from heads.base.seals import Part, sealed, unsealed
 
 
 def save_tensors(path: Path, tensors: Mapping[str, Tensor], notes: Mapping[str, Any]) -> None:
-    """Write tensors and a JSON-able note as one safetensors file, whole or not at all."""
+    """Write tensors and JSON-serialisable notes to one safetensors file, completely or not at all."""
     whole = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    # As one entry: safetensors writes several in any order, and the same model shall be the same file.
+    # As one entry: safetensors writes several in any order, and equal models should give equal files.
     metadata = {"notes": json.dumps(sealed(notes, _parts(whole)))}
     with atomic_path(path) as temporary:
         try:
@@ -32,14 +32,14 @@ def save_tensors(path: Path, tensors: Mapping[str, Tensor], notes: Mapping[str, 
 
 
 def _parts(tensors: Mapping[str, Tensor]) -> Iterator[Part]:
-    """Names, kinds, shapes and values of tensors on the CPU."""
+    """Names, dtypes, shapes and values of CPU tensors, in the order in which the checksum covers them."""
     for name, tensor in sorted(tensors.items()):
         yield f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode()
         yield tensor.reshape(-1).view(torch.uint8).numpy().data
 
 
 def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """The tensors, on the CPU, and the note of a file written by `save_tensors`."""
+    """The tensors, on the CPU, and the notes of a file written by `save_tensors`."""
     try:
         with safe_open(path, framework="pt") as stream:
             tensors = {name: stream.get_tensor(name) for name in stream.keys()}  # noqa: SIM118 - no mapping

@@ -1,7 +1,7 @@
-"""The encoder with a pooler and a classifier behind it, as BERT has it (Devlin et al. 2019), for sentences or pairs.
+"""Encoder with a pooler and a classifier, as in BERT (Devlin et al. 2019), for sentences or sentence pairs.
 
-Ids of an example are `[start] premise [separator] hypothesis [separator]`, or one sentence between start and separator:
-start is BOS and separator EOS. Letters of shapes as in `heads.model.encoder`.
+The ids of an example are `[start] premise [separator] hypothesis [separator]`, or one sentence between start and
+separator; start is BOS and separator is EOS. Letters of shapes as in `heads.model.encoder`.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from heads.text.special_ids import EOS
 
 
 class ExampleEmbedding(Embedding):
-    """Embeddings of subwords and positions, and of what sentence a subword is of."""
+    """Embeddings of subwords, of positions, and of the sentence, first or second, that a subword is in."""
 
     def __init__(self, shape: ModelShape) -> None:
         super().__init__(shape, shape.source_subwords)
         self.types = self.table(shape.token_types) if shape.token_types else None
 
     def vectors(self, ids: Tensor) -> Tensor:
-        """Of ids [B, S], without positions [B, S, D]."""
+        """Vectors [B, S, D] of ids [B, S], without positions."""
         subwords = super().vectors(ids)
         return subwords if self.types is None else subwords + self.types(token_types(ids))
 
 
 def token_types(ids: Tensor) -> Tensor:
-    """Which sentence of its example each of ids [B, S] is of: 0 up to and with the first separator, then 1."""
+    """Sentence number of each of ids [B, S] in its example: 0 up to and including the first separator, then 1."""
     ends = (ids == EOS).long()
     return (ends.cumsum(1) - ends).clamp(max=1)
 
 
 class ExampleEncoder(Encoder):
-    """What models that read examples have in common: all but what is made of the last states."""
+    """Base class of encoder-only models; a subclass defines how the last states become one state per example."""
 
     def __init__(self, shape: ModelShape) -> None:
         super().__init__(shape)
@@ -53,19 +53,19 @@ class ExampleEncoder(Encoder):
         gates: Gates | None = None,
         trace: Trace | None = None,
     ) -> Tensor:
-        """The one state [B, 1, D] of examples [B, S], of which `projection` makes their answer.
+        """The single state [B, 1, D] of each example [B, S], from which `projection` computes its answer.
 
-        target: not read, as a label is predicted at once.
+        target: ignored, as the answer is predicted in one step.
         """
         return self.summed_up(self.encode(source, source_mask, gates, trace), source_mask, trace)
 
     def summed_up(self, states: Tensor, source_mask: Tensor, trace: Trace | None = None) -> Tensor:
-        """The one state [B, 1, D] of the last states [B, S, D] of examples with this mask [B, S]."""
+        """Reduce the last states [B, S, D] of examples with this mask [B, S] to a single state [B, 1, D] each."""
         raise NotImplementedError
 
 
 class Classifier(ExampleEncoder):
-    """Encoder of an example whose first state, pooled, predicts its label."""
+    """Encoder that predicts the label of an example from its pooled first state."""
 
     def __init__(self, shape: ModelShape) -> None:
         super().__init__(shape)
@@ -74,7 +74,7 @@ class Classifier(ExampleEncoder):
         self.initialise()
 
     def summed_up(self, states: Tensor, source_mask: Tensor, trace: Trace | None = None) -> Tensor:  # noqa: ARG002
-        """That of the start alone, pooled."""
+        """The pooled state [B, 1, D] of the start token."""
         first = states[:, :1]
         if trace is not None:
             trace["pooler.input"] = first

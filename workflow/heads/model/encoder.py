@@ -1,10 +1,10 @@
-"""The encoder of every model: its layers, with one gate per attention head, and what stands before and behind them.
+"""The encoder of every model: embeddings, layers with one gate per attention head, and a final norm.
 
 Letters of shapes: B batch, S source length, Q/K query and key length, D width, H heads of a layer, E width of one head,
-V vocabulary. Masks are boolean and True at a real token.
+V vocabulary. Masks are boolean and True at real tokens.
 
-Two things are peculiar. Layers may differ in how many heads they have, down to none, because pruning removes heads
-physically. And every per-head output is multiplied by a gate before the output projection: sampled gates prune
+Two things are unusual. Layers may have different numbers of heads, down to none, because pruning removes heads
+physically. And each head's output is multiplied by a gate before the output projection: sampled gates prune
 (Voita et al. 2019, sec. 6), zeros and ones mask, and the gradient at one measures importance (Michel et al. 2019).
 """
 
@@ -33,9 +33,9 @@ class Embedding(nn.Module):
     """Subword embeddings scaled by sqrt(D) plus positions, sinusoidal (Vaswani et al. 2017, sec. 3.5) or learnt."""
 
     def __init__(self, shape: ModelShape, subwords: int | Subwords, start: int = 0) -> None:
-        """subwords: how many there are, or those of another embedding whose matrix this one has too.
+        """subwords: the number of subwords, or those of another embedding, whose matrix this one shares.
 
-        start: the id whose vector a decoder's start has, if it has none of its own.
+        start: the id whose vector is used for BOS in a decoder; 0: BOS has its own.
         """
         super().__init__()
         self.width, self.dropout, self.start = shape.width, shape.dropout, start
@@ -46,27 +46,27 @@ class Embedding(nn.Module):
         self.norm = nn.LayerNorm(shape.width, eps=shape.norm_epsilon) if shape.embedding_norm else nn.Identity()
 
     def table(self, rows: int) -> nn.Embedding:
-        """Vectors that are about as long as 1 at first."""
+        """An embedding of this many rows, whose vectors initially have a length of about 1."""
         made = nn.Embedding(rows, self.width)
         nn.init.normal_(made.weight, std=self.width**-0.5)
         return made
 
     def vectors(self, ids: Tensor) -> Tensor:
-        """Of ids [B, Q], without positions [B, Q, D]."""
+        """Vectors [B, Q, D] of ids [B, Q], without positions."""
         found: Tensor = self.subwords(torch.where(ids == BOS, self.start, ids) if self.start else ids)
         return found
 
     def signals(self, length: int, first: int = 0) -> Tensor:
-        """Of positions [length, D], of which `first` is where they begin in a sentence.
+        """Signals [length, D] of the positions from `first` on in a sentence.
 
-        Raises UserError where no so many are learnt.
+        Raises UserError if the model has not learnt that many.
         """
         weight = self.subwords.weight
         if self.positions is not None:
             if first + length > self.positions.num_embeddings:
                 raise UserError(
-                    f"a text has {first + length} subwords, and this model has learnt {self.positions.num_embeddings} "
-                    "positions: leave it out, as training.max_subwords does."
+                    f"a text has {first + length} subwords, but this model has learnt {self.positions.num_embeddings} "
+                    "positions: leave the text out, for example with a lower training.max_subwords."
                 )
             signals: Tensor = self.positions(torch.arange(first, first + length, device=weight.device))
             return signals
@@ -74,12 +74,12 @@ class Embedding(nn.Module):
         return sinusoids(length, self.width, *where, layout=self.layout)
 
     def at(self, ids: Tensor, signals: Tensor) -> Tensor:
-        """States [B, Q, D] of ids [B, Q] at positions with these signals [Q, D]."""
+        """States [B, Q, D] of ids [B, Q] with these position signals [Q, D]."""
         states: Tensor = self.norm(self.vectors(ids) * self.factor + signals)
         return states
 
     def forward(self, ids: Tensor, first_position: int = 0) -> Tensor:
-        """Ids [B, Q] to states [B, Q, D]; `first_position` is where the first of them stands in its sentence."""
+        """Embed ids [B, Q] as states [B, Q, D]; `first_position` is the position of the first id in its sentence."""
         states = self.at(ids, self.signals(ids.shape[1], first_position))
         return drop(states, self.dropout, training=self.training)
 
@@ -94,11 +94,11 @@ def sinusoids(
     *,
     layout: str = "interleaved",
 ) -> Tensor:
-    """Position signals [length, width], made on their device: sines and cosines of falling frequencies.
+    """Position signals [length, width], computed on `device`: sines and cosines of decreasing frequency.
 
     layout: "interleaved", sines in the even columns and cosines in the odd ones (Vaswani et al. 2017, sec. 3.5);
     "halves", sines in the first half and cosines in the second; "tensor2tensor", the same with frequencies that fall to
-    1 / 10,000 and not to one step above it, as Marian has it too.
+    1 / 10,000 instead of one step above it, as in Marian.
     """
     positions = torch.arange(first, first + length, dtype=torch.float64, device=device)[:, None]
     evens = torch.arange(0, width, 2, dtype=torch.float64, device=device)
@@ -110,9 +110,9 @@ def sinusoids(
 
 
 def to_attention(source_mask: Tensor) -> Tensor | None:
-    """The mask of a source [B, S] as attention takes it, [B, 1, 1, S]; None on a CPU if nothing is padded.
+    """The source mask [B, S] in the shape that attention expects, [B, 1, 1, S]; None on a CPU if nothing is padded.
 
-    Without a mask attention takes three quarters of the time. A GPU is not asked, as it would be waited for.
+    Attention takes three quarters of the time without a mask. On a GPU, checking for padding would mean waiting for it.
     """
     if source_mask.device.type == "cpu" and bool(source_mask.all()):
         return None
@@ -120,15 +120,15 @@ def to_attention(source_mask: Tensor) -> Tensor | None:
 
 
 def final_norm(shape: ModelShape) -> nn.Module:
-    """What stands behind the last layer: a norm where the layers begin with theirs."""
-    return nn.LayerNorm(shape.width) if shape.pre_norm else nn.Identity()
+    """The module after the last layer: a norm in a pre-norm model, else the identity."""
+    return nn.LayerNorm(shape.width, eps=shape.norm_epsilon) if shape.pre_norm else nn.Identity()
 
 
 class Encoder(nn.Module):
-    """What reads ids, and what every model has of it.
+    """Base class of all models: embeds and encodes source ids.
 
-    `forward` of each takes source ids [B, S] with their mask and decoder input ids [B, T], gates and a trace, and gives
-    states [B, T, D], one for each answer, of which `projection` makes logits.
+    Each model's `forward` takes source ids [B, S] with their mask, decoder input ids [B, T], gates and a trace. It
+    returns states [B, T, D], one for each answer, from which `projection` computes logits.
     """
 
     source_embedding: Embedding
@@ -143,7 +143,7 @@ class Encoder(nn.Module):
     def encode(
         self, source: Tensor, source_mask: Tensor, gates: Gates | None = None, trace: Trace | None = None
     ) -> Tensor:
-        """Source ids [B, S] with mask [B, S] to states [B, S, D]."""
+        """Encode source ids [B, S] with mask [B, S] as states [B, S, D]."""
         states = self.source_embedding(source)
         states = run_through(parts_of(self.encoder), states, Pass(gates, trace, to_attention(source_mask)))
         if trace is not None:
@@ -152,7 +152,7 @@ class Encoder(nn.Module):
         return normed
 
     def initialise(self) -> None:
-        """Draw the matrices of all linear maps (Glorot and Bengio 2010); their biases are zero."""
+        """Initialise the matrices of all linear maps at random (Glorot and Bengio 2010) and their biases to zero."""
         for module in self.modules():
             if isinstance(module, nn.Linear):
                 if module.weight.numel():

@@ -14,7 +14,7 @@ ACTIVATIONS: Mapping[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "silu":
 
 
 class FeedForward(nn.Module):
-    """Two linear maps with a ReLU between them, or what else the shape names."""
+    """Two linear maps with an activation between them: a ReLU unless the shape names another one."""
 
     def __init__(self, width: int, inner: int, dropout: float, activation: str = "relu") -> None:
         super().__init__()
@@ -22,11 +22,11 @@ class FeedForward(nn.Module):
         self.activation = activation
 
     def activate(self, sums: Tensor) -> Tensor:
-        """The activation of what the first map gives, of any shape."""
+        """Apply the activation to the output of the first map, of any shape."""
         return ACTIVATIONS[self.activation](sums)
 
     def forward(self, states: Tensor) -> Tensor:
-        """[B, Q, D] to [B, Q, D]."""
+        """Map states [B, Q, D] to [B, Q, D]."""
         hidden = drop(self.activate(self.inner(states)), self.dropout, training=self.training)
         changed: Tensor = self.outer(hidden)
         return changed

@@ -1,4 +1,4 @@
-"""The folder of a trained model, below results/ or exported: its weights with its shape inside, and facts about it."""
+"""The folder of a trained model, in results/ or exported: weights with the model's shape, and facts about it."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ WEIGHTS, HEADS, GATES_LOG = "model.safetensors", "heads.tsv", "gates.jsonl"
 
 
 def save_folder(model: Encoder, folder: Path, facts: Mapping[str, Any], provenance: Mapping[str, Any]) -> None:
-    """Write a model: its weights, with its shape and facts about how it came to be inside, and these as JSON too.
+    """Write a model's folder: its weights, with its shape and training facts inside, and these as JSON too.
 
-    The JSON also holds its provenance; it is for people and for whoever needs no weights. What `facts` say of the
-    shape and provenance of another model, which this one was made from, is left out.
+    The JSON also holds the provenance; it is for people and for code that needs no weights. Any shape and provenance
+    in `facts` are left out, as they are those of another model, which this one was made from.
     """
     others = {key: value for key, value in facts.items() if key not in ("shape", "provenance")}
     content = {"shape": model.shape.as_dict(), **others}
@@ -34,10 +34,10 @@ def save_folder(model: Encoder, folder: Path, facts: Mapping[str, Any], provenan
 
 
 def load_model(folder: Path, *, with_closed: bool = False) -> Encoder:
-    """The model of a folder, on the CPU and in evaluation mode, without the heads that its table calls closed.
+    """The model in a folder, on the CPU and in evaluation mode, without the heads that its table marks as closed.
 
-    In a run with gates those heads are still in the matrices, and its table must be there; everywhere else they are
-    gone already. `with_closed` keeps them. Raises UserError when the folder has no whole model.
+    In a run with gates those heads are still in the matrices, and the table must exist; in all other folders they have
+    already been removed. `with_closed` keeps them. Raises UserError if the folder has no complete model.
     """
     path = folder / WEIGHTS
     if not path.is_file():
@@ -59,34 +59,34 @@ def load_model(folder: Path, *, with_closed: bool = False) -> Encoder:
 
 
 def load_folder(folder: Path, *, with_closed: bool = False) -> Transformer:
-    """The model of a folder, as `load_model` gives it. Raises UserError where it does not translate."""
+    """The translation model in a folder, from `load_model`. Raises UserError if it does not translate."""
     model = load_model(folder, with_closed=with_closed)
     if not isinstance(model, Transformer):
         does = "classifies" if model.shape.classifies else "embeds sentences"
-        raise UserError(f"{folder} is of a model that {does}, and does not translate: give another run.")
+        raise UserError(f"{folder} holds a model that {does} and does not translate: give another run.")
     return model
 
 
 def load_classifier(folder: Path) -> Classifier:
-    """The model of a folder, as `load_model` gives it. Raises UserError where it does not classify."""
+    """The classifier in a folder, from `load_model`. Raises UserError if the model does not classify."""
     model = load_alone(folder)
     if not isinstance(model, Classifier):
-        raise UserError(f"{folder} is of a model that embeds sentences, and predicts no labels: give another run.")
+        raise UserError(f"{folder} holds a model that embeds sentences and predicts no labels: give another run.")
     return model
 
 
 def load_alone(folder: Path) -> ExampleEncoder:
-    """The model of a folder, as `load_model` gives it. Raises UserError where it has a decoder."""
+    """The encoder-only model in a folder, from `load_model`. Raises UserError if it has a decoder."""
     model = load_model(folder)
     if not isinstance(model, ExampleEncoder):
-        raise UserError(f"{folder} is of a model that translates, and predicts no labels: give another run.")
+        raise UserError(f"{folder} holds a model that translates and predicts no labels: give another run.")
     return model
 
 
 def load_weights(model: Encoder, path: Path) -> None:
-    """Put the weights of a file, such as one kept during the training, into a model.
+    """Load the weights of a file, such as a checkpoint kept during training, into a model.
 
-    Raises UserError when they are not of its shape.
+    Raises UserError if they do not fit its shape.
     """
     _put(load_tensors(path)[0], model, path)
 

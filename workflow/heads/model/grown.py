@@ -1,4 +1,4 @@
-"""A translator whose decoder has self-attention, grown from one whose decoder has recurrent units in its place."""
+"""Grow decoder self-attention in a translation model whose decoder has recurrent units instead."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from heads.model.shape import PASTS
 from heads.model.transformer import Transformer
 
 OUTPUT_SCALE = 0.3
-"""Of the new attention's output, small beside what the layers around it are used to."""
+"""Factor on the new attention's output weights, so that its output is small for the layers around it."""
 
 
 def with_self_attention(model: Encoder, seed: int) -> tuple[Transformer, tuple[nn.Parameter, ...]]:
-    """The same model with new causal self-attention for each recurrent unit, and the parameters that are new.
+    """The model with new causal self-attention in place of each recurrent unit, and the new parameters.
 
-    The norms of the recurrent units stay, and so do all other weights. Every decoder layer gets as many heads as the
-    model had in each layer. seed: of the new weights. Raises UserError for a model without recurrent units.
+    The norms of the recurrent units and all other weights are kept. Every decoder layer gets the original number of
+    heads per layer. seed: for the new weights. Raises UserError for a model without recurrent units.
     """
     old = model.shape
     if not isinstance(model, Transformer) or not old.recurrent:
-        raise UserError("baseline.decoder: self_attention is for a decoder with recurrent units, and this has none.")
+        raise UserError("baseline.decoder: self_attention needs a decoder with recurrent units, and this one has none.")
     torch.manual_seed(seed)
     heads = (tuple(range(old.original_heads)),) * old.decoder_layers
     grown = Transformer(replace(old, decoder_past=PASTS[0], live_heads={**old.live_heads, "dec_self": heads}))

@@ -1,4 +1,4 @@
-"""Physical removal of heads: the same function with smaller matrices."""
+"""Physical removal of heads: the model computes the same function with smaller matrices."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from heads.model.shape import Head, ModelShape
 
 Model = TypeVar("Model", bound=Encoder)
 OpenHeads = Mapping[str, Sequence[Sequence[bool]]]
-"""By attention and layer, whether each live head of a model is to stay."""
+"""Whether to keep each live head of a model, by kind of attention and layer."""
 
 COLUMNS = ("attention", "layer", "head", "open")
 TOLERANCE = 1e-9
-"""How far, in float64, the removed model's output may lie from the masked one's: rounding and no more."""
+"""Largest difference in float64 between the outputs of the pruned and the masked model: rounding only."""
 
 MARKS = {"0": False, "1": True}
 WAY_OUT = "delete the table and run its stage again."
 
 
 def pruned_shape(shape: ModelShape, open_heads: OpenHeads) -> ModelShape:
-    """The shape that is left when the closed heads are gone; kinds of attention that are not named stay whole."""
+    """The shape after removal of the closed heads; kinds of attention not in `open_heads` keep all their heads."""
     live = {
         kind: tuple(
             tuple(head for head, stays in zip(layer, open_heads[kind][index], strict=True) if stays)
@@ -61,7 +61,7 @@ def prune(model: Model, open_heads: OpenHeads) -> Model:
 
 
 def head_rows(shape: ModelShape) -> list[dict[str, Any]]:
-    """One row for every head of the original model: is it still there?"""
+    """One row for each head of the original model, with 1 in the column `open` if it is still there."""
     live = {*shape.heads()}
     return [
         {"attention": kind, "layer": layer, "head": head, "open": int((kind, layer, head) in live)}
@@ -71,9 +71,9 @@ def head_rows(shape: ModelShape) -> list[dict[str, Any]]:
 
 @torch.no_grad()
 def check_equal(model: Encoder, smaller: Encoder, open_heads: OpenHeads) -> None:
-    """Compare the removed with the masked model on random subwords in float64.
+    """Check that the pruned and the masked model have equal outputs on random subwords in float64.
 
-    Raises ArithmeticError when they differ by more than rounding.
+    Raises ArithmeticError if they differ by more than rounding.
     """
     generator = torch.Generator().manual_seed(0)
     source = torch.randint(model.shape.source_subwords, (3, 11), generator=generator)
@@ -85,7 +85,7 @@ def check_equal(model: Encoder, smaller: Encoder, open_heads: OpenHeads) -> None
     model.float()
     smaller.float()
     if not difference <= TOLERANCE:
-        raise ArithmeticError(f"removed and masked model differ by {difference}")
+        raise ArithmeticError(f"the outputs of the pruned and the masked model differ by {difference}")
 
 
 def attention_name(kind: str, layer: int) -> str:
@@ -95,10 +95,10 @@ def attention_name(kind: str, layer: int) -> str:
 
 
 def open_heads_of(rows: Iterable[Mapping[str, str]], shape: ModelShape) -> dict[str, list[list[bool]]]:
-    """Which live heads of `shape` stay, by the rows of a table `heads.tsv`; kinds of attention it does not name stay.
+    """Whether to keep each live head of `shape`, from rows of `heads.tsv`; kinds of attention not in them stay.
 
-    Rows of heads that are gone already may be there, closed.
-    Raises UserError unless the table names the kinds of a scope and has one row for each of their live heads.
+    Rows of heads that were removed before are allowed if they are closed.
+    Raises UserError unless the table has exactly the kinds of a scope and one row for each of their live heads.
     """
     stays: dict[Head, bool] = {}
     for number, row in enumerate(rows, 1):
@@ -111,7 +111,9 @@ def open_heads_of(rows: Iterable[Mapping[str, str]], shape: ModelShape) -> dict[
         stays[head] = is_open
     kinds = {kind for kind, _, _ in stays}
     if kinds not in [{*shape.kinds_in(scope)} for scope in SCOPES]:
-        raise UserError(f"rows are of {' and '.join(sorted(kinds)) or 'no attention'}, which is no scope: {WAY_OUT}")
+        raise UserError(
+            f"the rows name {' and '.join(sorted(kinds)) or 'no attention'}, which is not a scope: {WAY_OUT}"
+        )
     live = {*shape.heads(kinds)}
     if missing := live - stays.keys():
         raise UserError(f"no row names {_words(min(missing))}: {WAY_OUT}")
@@ -124,9 +126,9 @@ def open_heads_of(rows: Iterable[Mapping[str, str]], shape: ModelShape) -> dict[
 
 
 def read_open_heads(table: Path, shape: ModelShape) -> dict[str, list[list[bool]]]:
-    """`open_heads_of` the rows of a file, which must name all the kinds of attention that such a run has.
+    """`open_heads_of` for a file, which must have rows for all the kinds of attention that its run needs.
 
-    Raises UserError that names the file.
+    Raises UserError naming the file.
     """
     try:
         rows = read_tsv(table)
@@ -143,7 +145,7 @@ def read_open_heads(table: Path, shape: ModelShape) -> dict[str, list[list[bool]
 
 
 def run_at(folder: Path) -> Run | None:
-    """Which run of an experiment a folder is, by the end of its path; None for other folders and for a baseline."""
+    """The run that a folder holds, from the end of its path; None for a baseline or any other folder."""
     try:
         run = Run.parse("/".join(folder.resolve().parts[-4:]))
     except ValueError:

@@ -1,6 +1,6 @@
-"""What sub-layers keep of their sentences while these are decoded token by token.
+"""What sub-layers cache of their sentences while these are decoded token by token.
 
-B sentences, N hypotheses of each, R tokens for which there is room, S source length, D width, H heads, E their width.
+B sentences, N hypotheses of each, R tokens that there is room for, S source length, D width, H heads, E head width.
 """
 
 from __future__ import annotations
@@ -14,34 +14,34 @@ from torch import Tensor
 from heads.model.attention import KeyValues
 
 ROOM = 8
-"""For how many more steps there is room when keys and values are copied, which also leaves out what nobody needs."""
+"""Number of further steps to make room for when keys and values are copied, which also drops unused ones."""
 
 
 class Kept(Protocol):
-    """What one sub-layer keeps."""
+    """What one sub-layer caches."""
 
     @property
     def of_source(self) -> bool:
-        """Whether it is the same in every step, made of the encoder's states alone."""
+        """Whether it depends on the encoder's states alone, and so is the same in every step."""
 
     def tensors(self) -> dict[str, Tensor]:
-        """What it is made of, by name; nothing of an attention without heads."""
+        """Its tensors by name; none for an attention without heads."""
 
     def filled(self, tensors: Sequence[Tensor]) -> Kept:
-        """The same with other tensors, in the order of `tensors`."""
+        """The same cache with other tensors, given in the order of `tensors`."""
 
     def reorder(self, parents: Tensor) -> None:
-        """Put at each place [B, N] of a sentence a hypothesis that goes on from the one at place `parents`."""
+        """Let the hypothesis at each place [B, N] of a sentence continue the one at place `parents`."""
 
     def keep(self, rows: Tensor) -> None:
-        """Go on with these sentences only, in that order."""
+        """Keep only these sentences, in that order."""
 
     def tidy(self, rows: Tensor, places: Tensor) -> None:
-        """Of sentences `rows` keep the past at `places` [b, R] alone; only of what holds a place for each token."""
+        """Keep only `places` [b, R] of the past of sentences `rows`, in caches that have a place for each token."""
 
 
 class Nothing:
-    """Nothing, and what the others have in common."""
+    """An empty cache, and the base class of the others."""
 
     of_source = False
 
@@ -65,22 +65,22 @@ class Nothing:
 
 @dataclass
 class OwnPast(Nothing):
-    """Keys and values of all that a self-attention has seen [B, H, R, E].
+    """Keys and values [B, H, R, E] of all tokens that a self-attention has seen.
 
     They stay where a step wrote them: all hypotheses of a sentence attend to the same ones, and each sees those of its
-    own past. So a hypothesis changes its place without them, and a past that several share stands there once.
+    own past. So reordering hypotheses moves none of them, and a past that several hypotheses share is stored once.
     """
 
     written: KeyValues
 
     @classmethod
     def empty(cls, like: Tensor, heads: int, head_width: int, hypotheses: int) -> OwnPast:
-        """Room for the first steps of as many sentences as `like` has rows."""
+        """An empty cache with room for the first steps of as many sentences as `like` has rows."""
         room = like.new_empty(like.shape[0], heads, ROOM * hypotheses, head_width)
         return cls(KeyValues(room, room.clone()))
 
     def extended(self, newest: KeyValues, end: int) -> KeyValues:
-        """Keys and values of all steps with the newest [B, H, N, E], which end at `end`; 0: behind all there are."""
+        """Keys and values of all steps including the newest [B, H, N, E], written up to `end`; 0: append them."""
         if not end:
             self.written = self.written.joined(newest)
             return self.written

@@ -1,4 +1,4 @@
-"""The linear map of the project, quicker than torch's where nothing is differentiated, and in bf16 on a CPU."""
+"""A linear map that is faster than torch's on a CPU in inference mode and in bf16."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from torch import Tensor, nn
 
 
 def by_intel(features: Mapping[str, Any]) -> bool:
-    """Whether a processor of these features, as torch names them, is one of Intel's."""
+    """Whether a processor with these features, as torch names them, is made by Intel."""
     return str(features.get("cpu_name", "")).startswith("Intel")
 
 
 def onednn_gains(features: Mapping[str, Any]) -> bool:
-    """Whether oneDNN is there and multiplies quicker than MKL on a processor of these features.
+    """Whether oneDNN is available and multiplies faster than MKL on a processor with these features.
 
-    On some of AMD's MKL leaves half of the arithmetic unused, on others it is a tenth slower. On Intel's it takes four
-    fifths of oneDNN's time where rows are few, as in a search, and a sixth where there is one.
+    On some AMD processors MKL leaves half of the arithmetic units unused, on others it is a tenth slower. On Intel
+    processors it takes four fifths of oneDNN's time for few rows, as in beam search, and a sixth for one row.
     """
     there = torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
     return there and not by_intel(features)
@@ -27,24 +27,24 @@ def onednn_gains(features: Mapping[str, Any]) -> bool:
 
 ONEDNN = onednn_gains(torch.cpu.get_capabilities())
 LEAST_PRODUCTS = 2**22
-"""How many pairs of numbers are multiplied at least in what oneDNN is given: it takes 20 microseconds to begin."""
+"""Smallest number of multiplications in a product given to oneDNN, which takes 20 microseconds to start."""
 ROWS = 64
-"""What the rows of a product in bf16 on a CPU are filled up to a multiple of."""
+"""The number of rows of a bf16 product on a CPU is rounded up to a multiple of this."""
 
 
 def linear(states: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """torch's linear map; on a CPU, in float32 and in inference mode, oneDNN multiplies where that is quicker.
+    """torch's linear map; on a CPU, in float32 and in inference mode, computed by oneDNN if that is faster.
 
     The result is the same up to rounding.
     """
-    # bf16 and oneDNN take no matrix without rows or columns, which a layer that lost all its heads has.
+    # bf16 and oneDNN accept no matrix without rows or columns, which a layer without heads has.
     if states.device.type != "cpu" or not weight.numel() or not states.numel():
         return F.linear(states, weight, bias)
     if torch.is_autocast_enabled("cpu"):
         inexact: Tensor = _Inexact.apply(states, weight, bias)
         return inexact
     exact = states.dtype == weight.dtype == torch.float32
-    # How many products there are is asked last: nobody knows while a graph is exported, which is not in inference mode.
+    # The size is checked last: it is unknown while a graph is exported, which does not use inference mode.
     if ONEDNN and exact and torch.is_inference_mode_enabled() and states.numel() * len(weight) >= LEAST_PRODUCTS:
         product: Tensor = torch.ops.mkldnn._linear_pointwise(states, weight, bias, "none", [], "")
         return product
@@ -52,15 +52,15 @@ def linear(states: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor
 
 
 class _Inexact(torch.autograd.Function):
-    """A linear map whose products are in bf16, of few different numbers of rows.
+    """A linear map with products in bf16, whose numbers of rows are rounded up to a few different values.
 
-    oneDNN compiles each product for its exact sizes and keeps the last thousand, so that batches of ever new sizes cost
-    a gigabyte and a tenth of an update.
+    oneDNN compiles each product for its exact sizes and caches the last thousand, so batches of ever new sizes would
+    cost a gigabyte and a tenth of an update.
     """
 
     @staticmethod
     def forward(ctx: Any, states: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-        """[..., D] to [..., outputs] in bf16."""
+        """Map [..., D] to [..., outputs] in bf16."""
         inputs, low = filled(states), weight.to(torch.bfloat16)
         ctx.save_for_backward(inputs, low)
         ctx.states_dtype = states.dtype
@@ -70,7 +70,7 @@ class _Inexact(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        """The same products the other way."""
+        """Gradients of states, weight and bias, by products in bf16."""
         inputs, low = ctx.saved_tensors
         of_states, of_weight, of_bias = ctx.needs_input_grad
         slopes, shape = filled(grad), grad.shape[:-1]
@@ -82,7 +82,7 @@ class _Inexact(torch.autograd.Function):
 
 
 def filled(states: Tensor) -> Tensor:
-    """States [..., D] as rows in bf16 [N, D], N rounded up by rows of zeros."""
+    """States [..., D] as rows in bf16 [N, D], with N rounded up by rows of zeros."""
     rows, width = states.shape[:-1].numel(), states.shape[-1]
     total = -(-rows // ROWS) * ROWS
     more = torch.empty(total, width, dtype=torch.bfloat16)
@@ -92,8 +92,8 @@ def filled(states: Tensor) -> Tensor:
 
 
 class Linear(nn.Linear):
-    """A layer of `linear`."""
+    """A linear layer computed by `linear`."""
 
     def forward(self, input: Tensor) -> Tensor:
-        """[..., D] to [..., outputs]."""
+        """Map [..., D] to [..., outputs]."""
         return linear(input, self.weight, self.bias)

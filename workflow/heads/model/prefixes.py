@@ -1,6 +1,6 @@
-"""An encoder under many gates on one text: a pass begins at the first layer that has a masked head.
+"""Run an encoder with many different gates on one text, each time from the first layer with a masked head.
 
-Below that layer no state is another than without gates, so that it is computed once and kept. Letters of shapes as in
+Below that layer all states are the same as without gates, so they are computed once and cached. Letters of shapes as in
 `heads.model.encoder`.
 """
 
@@ -12,22 +12,22 @@ from heads.model.encoder import Encoder, to_attention
 from heads.model.sublayers import Gates, Pass, layers_of, run_through
 
 MOST_BYTES = 2**30
-"""Of all states that are kept; batches for which there is no room are read from the bottom every time."""
+"""Limit on the size of all cached states; batches beyond it are encoded from the bottom every time."""
 
 
 class Prefixes:
-    """What an encoder, whose weights stay as they are, made of numbered batches before each layer with all heads."""
+    """Cached states of numbered batches before each layer of an encoder with all heads and constant weights."""
 
     def __init__(self, model: Encoder, room: int = MOST_BYTES) -> None:
-        """room: bytes of states that may be kept; 0: none, for a text that is read once."""
+        """room: bytes of states that may be cached; 0: none, for a text that is read only once."""
         self.model, self.room = model, room
         self.kept: dict[int, list[Tensor]] = {}
-        """By number of a batch: the states [B, S, D] before each layer from the lowest on, and behind the last."""
+        """By batch number: the states [B, S, D] before each layer from the lowest on, and after the last."""
 
     def encode(self, number: int, source: Tensor, source_mask: Tensor, gates: Gates | None = None) -> Tensor:
-        """The same as `Encoder.encode`.
+        """The same as `Encoder.encode`, with cached states where possible.
 
-        number: of the batch, whose source [B, S] and mask are the same at every call.
+        number: of the batch, whose source [B, S] and mask must be the same in every call.
         """
         layers, seen = layers_of(self.model.encoder), Pass(gates, mask=to_attention(source_mask))
         first, kept = _first_masked(gates, len(layers)), self.kept.get(number, [])
@@ -39,7 +39,7 @@ class Prefixes:
         return normed
 
     def _keep(self, number: int, states: list[Tensor]) -> None:
-        """Keep more states of a batch, where there is room for them."""
+        """Cache more states of a batch, if there is room for them."""
         size = sum(one.numel() * one.element_size() for one in states)
         if size <= self.room:
             self.room -= size
@@ -47,6 +47,6 @@ class Prefixes:
 
 
 def _first_masked(gates: Gates | None, layers: int) -> int:
-    """The number of the first encoder layer that has a gate which is not open; that of layers where none has."""
+    """Index of the first encoder layer with a gate that is not one; `layers` if there is no such layer."""
     own = gates["enc_self"] if gates else []
     return next((layer for layer, gate in enumerate(own) if bool((gate != 1).any())), layers)

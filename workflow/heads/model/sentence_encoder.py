@@ -1,4 +1,4 @@
-"""The encoder that makes one vector of a sentence, as Sentence-BERT does (Reimers and Gurevych 2019, sec. 3).
+"""Encoder that maps a sentence to one vector, as in Sentence-BERT (Reimers and Gurevych 2019, sec. 3).
 
 Letters of shapes as in `heads.model.encoder`.
 """
@@ -14,7 +14,7 @@ from heads.model.shape import ModelShape
 
 
 class SentenceEncoder(ExampleEncoder):
-    """Encoder of which a sentence's vector is the mean of its last states, at unit length."""
+    """Encoder whose sentence vector is the mean of the last states, normalised to unit length."""
 
     def __init__(self, shape: ModelShape) -> None:
         super().__init__(shape)
@@ -22,6 +22,6 @@ class SentenceEncoder(ExampleEncoder):
         self.initialise()
 
     def summed_up(self, states: Tensor, source_mask: Tensor, trace: Trace | None = None) -> Tensor:  # noqa: ARG002
-        """The vectors [B, 1, D]. The start and the separator are in the mean, as its authors have it."""
+        """The sentence vectors [B, 1, D]. The mean includes the start and the separator, as in the paper."""
         real = source_mask[:, :, None].to(states.dtype)
         return F.normalize((states * real).sum(1) / real.sum(1), dim=-1)[:, None]

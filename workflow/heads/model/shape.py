@@ -1,4 +1,4 @@
-"""The shape of a model and what else its folder says about it, without its weights. No torch."""
+"""The shape of a model and the other facts in its folder, without the weights. No torch."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from heads.config.trainings import ModelSettings
 
 FACTS = "model.json"
 Head = tuple[str, int, int]
-"""Attention, layer and the number that a head had before any was removed."""
+"""Kind of attention, layer, and the head's number before any head was removed."""
 ACTIVATIONS = ("relu", "silu", "gelu")
-"""What feed-forward layers may have between their two maps; gelu by the normal distribution itself."""
+"""Activations that feed-forward layers may have; gelu is exact, not the tanh approximation."""
 LEARNED = "learned"
 SSRU = "ssru"
 PASTS = ("self_attention", SSRU)
-"""How a decoder's layers mix what was written so far: by attention to it, or by a recurrent unit without heads."""
+"""How decoder layers read the target so far: by self-attention, or by a recurrent unit without heads."""
 POSITIONS = ("interleaved", "halves", "tensor2tensor", LEARNED)
-"""The layouts of `heads.model.encoder.sinusoids`, and a table."""
+"""The layouts of `heads.model.encoder.sinusoids`, and learnt positions."""
 NO_SHAPE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
 """Errors raised for an invalid shape."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelShape:
-    """All that is needed to rebuild a model: sizes, and which of the original heads are live in every layer.
+    """Everything needed to rebuild a model: sizes, and which of the original heads are live in each layer.
 
-    What stands below `attention_dropout` only imported models have otherwise; files name it where they have.
+    Files name the fields below `attention_dropout` only where they differ from their defaults.
     """
 
     width: int
@@ -45,90 +45,90 @@ class ModelShape:
     live_heads: Mapping[str, tuple[tuple[int, ...], ...]]
     attention_dropout: float = 0.0
     attention_biases: bool = False
-    """Of all four projections; then a layer without heads still adds its output's bias."""
+    """Whether all four projections have biases; then a layer without heads still adds its output bias."""
     activation: str = "relu"
     positions: str = "interleaved"
     scaled_embedding: bool = True
-    """By sqrt(D) (Vaswani et al. 2017, sec. 3.4)."""
+    """Whether embeddings are multiplied by sqrt(D) (Vaswani et al. 2017, sec. 3.4)."""
     norm_epsilon: float = 1e-5
     tied_projection: bool = False
-    """The matrix of the projection is that of the target's embedding."""
+    """Whether the output projection has the matrix of the target embedding."""
     shared_embedding: bool = False
-    """The source's embedding is the target's."""
+    """Whether the source embedding is the target embedding."""
     labels: int = 0
-    """How many classes there are; 0: the model translates, or embeds sentences if it has no decoder."""
+    """Number of classes; 0: the model translates, or embeds sentences if it has no decoder."""
     token_types: int = 0
-    """Vectors for the first and the second sentence of an example, if there are any."""
+    """Number of vectors for the first and the second sentence of an example; 0: none."""
     max_positions: int = 0
-    """How many are learnt."""
+    """Number of learnt positions; 0: positions are not learnt."""
     embedding_norm: bool = False
     decoder_past: str = "self_attention"
     first_position: int = 0
-    """Of the first subword, where positions are not learnt."""
+    """Position of the first subword, if positions are not learnt."""
     start_subword: int = 0
-    """The id whose embedding the decoder's start has; 0: one of its own."""
+    """The id whose embedding is used for BOS in the decoder; 0: BOS has its own."""
     first_subword: int = 0
-    """The id that every translation begins with, such as its language's; 0: any."""
+    """The id that every translation begins with, such as that of its language; 0: any."""
     fixed_bias: bool = False
-    """The projection's bias does not learn: it only keeps ids away that are no subwords."""
+    """Whether the projection's bias is frozen: it only rules out ids that are not subwords."""
 
     def __post_init__(self) -> None:
-        """Raises ValueError for words that are not known here, and for what cannot be one."""
+        """Raise ValueError for unknown names and for contradictory settings."""
         if self.activation not in ACTIVATIONS or self.positions not in POSITIONS:
-            raise ValueError(f"{self.activation} and {self.positions} are not both known")
+            raise ValueError(f"unknown activation {self.activation} or positions {self.positions}")
         if (self.positions == LEARNED) != (self.max_positions > 0):
-            raise ValueError("positions are learnt where it is told how many")
+            raise ValueError("learnt positions need max_positions, and other positions must not have it")
         if not all(0 <= subword < max(1, self.target_subwords) for subword in (self.start_subword, self.first_subword)):
-            raise ValueError("what a translation begins with is a subword of its vocabulary")
+            raise ValueError("start_subword and first_subword must be ids of the target vocabulary")
         if self.labels and (self.labels != self.target_subwords or self.layers("dec_self") or self.layers("dec_enc")):
-            raise ValueError("a model that classifies has labels alone behind its encoder")
+            raise ValueError("a classifier must have its labels as target subwords, and no decoder")
         if self.decoder_past not in PASTS or self.layers("dec_self") != self.decoder_layers * (not self.recurrent):
-            raise ValueError("a decoder's layers all have self-attention, or all have a recurrent unit")
+            raise ValueError("decoder layers must all have self-attention, or all have a recurrent unit")
         if self.shared_embedding and self.source_subwords != self.target_subwords:
-            raise ValueError("a shared embedding is of one vocabulary")
+            raise ValueError("a shared embedding needs source and target vocabularies of the same size")
 
     @property
     def alone(self) -> bool:
-        """Whether it is of an encoder without a decoder, which reads examples: one that classifies or embeds."""
+        """Whether the model is an encoder without a decoder: a classifier or a sentence encoder."""
         return not self.decoder_layers
 
     @property
     def classifies(self) -> bool:
-        """Whether it is of a model that classifies, and does not translate."""
+        """Whether the model is a classifier."""
         return self.labels > 0
 
     @property
     def embeds(self) -> bool:
-        """Whether it is of a model that makes one vector of a sentence."""
+        """Whether the model maps a sentence to one vector."""
         return self.alone and not self.classifies
 
     @property
     def longest(self) -> int:
-        """How many subwords a text may have, its end counted: as many as positions are learnt."""
+        """Maximum number of subwords of a text, including EOS: the number of learnt positions, if there are any."""
         return self.max_positions or sys.maxsize
 
     @property
     def recurrent(self) -> bool:
-        """Whether the decoder has a recurrent unit where others have self-attention."""
+        """Whether the decoder has recurrent units instead of self-attention."""
         return self.decoder_past == SSRU
 
     @property
     def encoder_layers(self) -> int:
-        """The depth of the encoder."""
+        """Number of encoder layers."""
         return self.layers("enc_self")
 
     @property
     def decoder_layers(self) -> int:
-        """The depth of the decoder, all of whose layers attend to the encoder; 0 where there is none."""
+        """Number of decoder layers, all of which have cross-attention; 0 without a decoder."""
         return self.layers("dec_enc")
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The kinds of attention that the model has, in the order of every table and figure."""
+        """The kinds of attention that the model has, in the order of all tables and figures."""
         return tuple(kind for kind in ATTENTIONS if self.layers(kind))
 
     def kinds_in(self, scope: str) -> tuple[str, ...]:
-        """The kinds of attention of a pruning scope, as far as the model has them."""
+        """The kinds of attention of a pruning scope that the model has."""
         return tuple(kind for kind in SCOPES[scope] if self.layers(kind))
 
     def layers(self, kind: str) -> int:
@@ -136,7 +136,7 @@ class ModelShape:
         return len(self.live_heads[kind])
 
     def all_heads(self) -> tuple[Head, ...]:
-        """Every head of the original model, in the order of every table and figure."""
+        """All heads of the original model, in the order of all tables and figures."""
         return tuple(
             (kind, layer, head)
             for kind in ATTENTIONS
@@ -145,7 +145,7 @@ class ModelShape:
         )
 
     def heads(self, kinds: Collection[str] = ATTENTIONS) -> tuple[Head, ...]:
-        """Every live head of some kinds of attention, in the order of every table and figure."""
+        """All live heads of the given kinds of attention, in the order of all tables and figures."""
         return tuple(
             (kind, layer, head)
             for kind in ATTENTIONS
@@ -155,7 +155,7 @@ class ModelShape:
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """A plain dictionary for JSON, without what only imported models have otherwise."""
+        """The shape as a dictionary for JSON, without fields after `attention_dropout` that have their defaults."""
         plain = {field.name: field.default for field in fields(self)[IMPORTED:]}
         return {key: value for key, value in asdict(self).items() if key not in plain or value != plain[key]}
 
@@ -163,18 +163,18 @@ class ModelShape:
     def from_dict(cls, content: Mapping[str, Any]) -> ModelShape:
         """The shape written by `as_dict`."""
         live = {kind: tuple(tuple(layer) for layer in content["live_heads"][kind]) for kind in ATTENTIONS}
-        # Models from before it was a setting dropped attention weights like all else.
+        # Models older than this setting had the same dropout for attention weights as for everything else.
         return cls(**{"attention_dropout": content["dropout"], **current_names(content), "live_heads": live})
 
 
 IMPORTED = [field.name for field in fields(ModelShape)].index("attention_biases")
-"""The first field that files name only where it differs from models trained here."""
+"""Index of the first field that files name only where it differs from its default."""
 
 
 def unpruned_shape(model: ModelSettings, source_subwords: int, target_subwords: int, labels: int = 0) -> ModelShape:
-    """The shape of a model of these settings and vocabularies from which nothing was removed.
+    """The shape of an unpruned model with these settings and vocabulary sizes.
 
-    labels: how many classes a classifier has; these are its target's subwords.
+    labels: the number of classes of a classifier, which are its target subwords.
     """
     return ModelShape(
         width=model.width,
@@ -193,30 +193,30 @@ def unpruned_shape(model: ModelSettings, source_subwords: int, target_subwords: 
 
 
 def kinds_of(labels: int) -> tuple[str, ...]:
-    """The kinds of attention of a model that translates, or classifies into so many labels."""
+    """The kinds of attention of a classifier with this number of labels, or of a translation model if it is 0."""
     return KINDS_OF[CLASSIFICATION if labels else TRANSLATION]
 
 
 def full_heads(
     *, layers: int, heads: int, kinds: Collection[str] = ATTENTIONS
 ) -> dict[str, tuple[tuple[int, ...], ...]]:
-    """Live heads of a model with these kinds of attention from which nothing was removed."""
+    """The live heads of an unpruned model with these kinds of attention."""
     return {kind: (tuple(range(heads)),) * (layers if kind in kinds else 0) for kind in ATTENTIONS}
 
 
 def facts_of(folder: Path) -> dict[str, Any]:
-    """What a training left in the folder of its model beside the weights: shape, updates, dev loss, provenance.
+    """The facts beside the weights in the folder of a trained model: shape, updates, dev loss, provenance.
 
-    Raises UserError when the file is missing or damaged.
+    Raises UserError if the file is missing or damaged.
     """
     facts: dict[str, Any] = read_json(folder / FACTS)
     return facts
 
 
 def shape_of(folder: Path) -> ModelShape:
-    """The shape of the model of a folder.
+    """The shape of the model in a folder.
 
-    Raises UserError when its file is missing or damaged.
+    Raises UserError if its file is missing or damaged.
     """
     try:
         return ModelShape.from_dict(facts_of(folder)["shape"])

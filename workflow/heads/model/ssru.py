@@ -1,6 +1,6 @@
-"""The simpler simple recurrent unit (Kim et al. 2019, sec. 3.1), which Firefox's decoders have for self-attention.
+"""Simpler simple recurrent unit (Kim et al. 2019, sec. 3.1), which Firefox's decoders use for self-attention.
 
-f_t = sigmoid(W_f x_t + b_f) and c_t = f_t * c_{t-1} + (1 - f_t) * W x_t, with c_0 = 0; relu(c_t) is given out.
+f_t = sigmoid(W_f x_t + b_f) and c_t = f_t * c_{t-1} + (1 - f_t) * W x_t, with c_0 = 0; the output is relu(c_t).
 Letters of shapes: B batch, T target length, N hypotheses, D width.
 """
 
@@ -15,7 +15,7 @@ from heads.model.linear import Linear
 
 
 class Ssru(nn.Module):
-    """The unit between its norm and residual sum."""
+    """The recurrent unit itself, without its norm and residual sum."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -24,20 +24,20 @@ class Ssru(nn.Module):
     def gated(self, states: Tensor) -> tuple[Tensor, Tensor]:
         """Forget gates f and candidates W x of states [..., D]."""
         forget, candidate = self.forget(states), self.candidate(states)
-        if candidate.dtype is torch.bfloat16:  # the products were; what is summed over a sentence is not
+        if candidate.dtype is torch.bfloat16:  # only the products are in bf16; sums over a sentence are not
             forget, candidate = forget.float(), candidate.float()
         return forget.sigmoid(), candidate
 
     def forward(self, states: Tensor) -> Tensor:
-        """All positions [B, T, D] at once, each from what is before it."""
+        """Outputs at all positions [B, T, D] at once, each from its own and earlier states."""
         forget, candidate = self.gated(states)
         cells: Tensor = Scan.apply(forget, (1 - forget) * candidate)
         return cells.relu()
 
     def weights(self, states: Tensor) -> tuple[Tensor, Tensor]:
-        """The cells of states [B, T, D] as a weighting of candidates: weights [B, D, T, T], candidates [B, T, D].
+        """The cells of states [B, T, D] as weighted sums of candidates: weights [B, D, T, T], candidates [B, T, D].
 
-        What is left at t of a candidate of s <= t: 1 - f_s, times every f since.
+        The weight at t of the candidate at s <= t is 1 - f_s times all later f up to f_t.
         """
         forget, candidate = self.gated(states)
         gates = forget.transpose(1, 2)
@@ -49,14 +49,14 @@ class Ssru(nn.Module):
         return weights, candidate
 
     def step(self, states: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
-        """What is given out for the newest states [B, N, D], and the next cell [B, N, D]."""
+        """The output for the newest states [B, N, D], and the next cell [B, N, D]."""
         forget, candidate = self.gated(states)
         cell = forget * cell + (1 - forget) * candidate
         return cell.relu(), cell
 
 
 class Scan(torch.autograd.Function):
-    """c_t = f_t * c_{t-1} + a_t along T of [B, T, D], from c_0 = 0: one node of the graph, whatever T is."""
+    """c_t = f_t * c_{t-1} + a_t along T of [B, T, D], from c_0 = 0, as one node of the graph for any T."""
 
     @staticmethod
     def forward(ctx: Any, forget: Tensor, added: Tensor) -> Tensor:
@@ -69,7 +69,7 @@ class Scan(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor]:
-        """The gradient of an added a_t is what c_t hands on: its own, and f_{t+1} times that of c_{t+1}."""
+        """Gradients of f and a; that of a_t is the gradient of c_t plus f_{t+1} times the gradient of a_{t+1}."""
         forget, cells = ctx.saved_tensors
         added = gradients[0].clone()
         for step in range(added.shape[1] - 2, -1, -1):

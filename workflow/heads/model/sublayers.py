@@ -1,10 +1,10 @@
-"""The sub-layers that layers are lists of, each with its norm and residual sum, behind one protocol.
+"""The sub-layers that make up a layer, each with its norm and residual sum, behind one protocol.
 
-`forward` takes all positions at once. While decoding, `start` gives what a sub-layer keeps of a sentence, and `step`
-takes the newest token of every hypothesis with it. Whatever goes over a model (search, gates, relevance, export) goes
-over its sub-layers.
+`forward` takes all positions at once. While decoding, `start` creates a sub-layer's cache for its sentences, and `step`
+takes the newest token of every hypothesis and that cache. Code that walks through a model (search, gates, relevance,
+export) walks through its sub-layers.
 
-Letters of shapes as in `heads.model.encoder`; and N hypotheses of a sentence.
+Letters of shapes as in `heads.model.encoder`, and N hypotheses of a sentence.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from heads.model.shape import ModelShape
 from heads.model.ssru import Ssru
 
 Gates = Mapping[str, Sequence[Tensor]]
-"""For each gated kind of attention, one tensor [H] a layer, in the order of the layer's live heads."""
+"""For each gated kind of attention, one tensor [H] per layer, in the order of the layer's live heads."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """What sub-layers are given of a pass over all positions of a batch."""
+    """What all sub-layers are given in a pass over all positions of a batch."""
 
     gates: Gates | None = None
     trace: Trace | None = None
     mask: Tensor | None = None
-    """Which source tokens are real, as `heads.model.attention` takes it."""
+    """Which source tokens are real, in the shape that `heads.model.attention` expects."""
     memory: Tensor | None = None
     """The encoder's states [B, S, D], for a decoder."""
 
@@ -44,12 +44,12 @@ class Pass:
 
 @dataclass(frozen=True, slots=True)
 class Step(Pass):
-    """What they are given of one step of decoding. mask: as in a pass; memory: not looked at again."""
+    """What all sub-layers are given in one decoding step. mask: as in `Pass`; memory: not used."""
 
     visible: Tensor | None = None
-    """[B, 1, N, K] which tokens of the decoder are of each hypothesis' past; None if all are."""
+    """[B, 1, N, K]: which decoder tokens are in the past of each hypothesis; None if all are."""
     end: int = 0
-    """How many tokens of the decoder there are with the newest; 0 where keys and values have no room, and grow."""
+    """Number of decoder tokens including the newest; 0 if keys and values have no spare room and are appended to."""
 
 
 class Residual(nn.Module):
@@ -61,21 +61,21 @@ class Residual(nn.Module):
         self.dropout, self.pre_norm = shape.dropout, shape.pre_norm
 
     def enter(self, states: Tensor) -> Tensor:
-        """What the sub-layer is given."""
+        """The input of the sub-layer: the states, normalised if pre-norm."""
         return self.norm(states) if self.pre_norm else states
 
     def leave(self, states: Tensor, change: Tensor) -> Tensor:
-        """The sum of the stream and the sub-layer's output."""
+        """The sum of the states and the sub-layer's output, normalised if post-norm."""
         summed = states + drop(change, self.dropout, training=self.training)
         return summed if self.pre_norm else self.norm(summed)
 
 
 class SubLayer(Protocol):
-    """One part of a layer, from states [B, Q, D] to states [B, Q, D]."""
+    """One part of a layer, which maps states [B, Q, D] to states [B, Q, D]."""
 
     @property
     def kind(self) -> str:
-        """What it is called in traces, tables and gates, where it has any: a kind of attention, or its own word."""
+        """Its name in traces, tables and gates: a kind of attention, or a name of its own."""
 
     @property
     def index(self) -> int:
@@ -86,13 +86,13 @@ class SubLayer(Protocol):
         """The norm and the residual sum around it."""
 
     def forward(self, states: Tensor, seen: Pass) -> Tensor:
-        """All positions at once."""
+        """Process all positions at once."""
 
     def start(self, memory: Tensor, hypotheses: int) -> Kept:
-        """What is kept of sentences with encoder states [B, S, D] before their first token is decoded."""
+        """The cache for sentences with encoder states [B, S, D] before their first token is decoded."""
 
     def step(self, states: Tensor, kept: Kept, now: Step) -> Tensor:
-        """The newest token of each hypothesis, states [B, N, D]."""
+        """Process the newest token of each hypothesis, states [B, N, D]."""
 
 
 def name_of(part: SubLayer) -> str:
@@ -101,14 +101,14 @@ def name_of(part: SubLayer) -> str:
 
 
 def noted(part: SubLayer, states: Tensor, seen: Pass) -> None:
-    """Leave what a sub-layer is given in the trace, if there is one."""
+    """Record the input of a sub-layer in the trace, if there is one."""
     if seen.trace is not None:
         seen.trace[f"{name_of(part)}.input"] = states
 
 
 @dataclass(frozen=True, slots=True)
 class SelfAttention:
-    """Attention to the tokens of the own sentence; in a decoder each sees none behind itself."""
+    """Attention to the tokens of the same sentence; in a decoder, each attends only to itself and earlier ones."""
 
     kind: str
     index: int
@@ -117,7 +117,7 @@ class SelfAttention:
     causal: bool
 
     def forward(self, states: Tensor, seen: Pass) -> Tensor:
-        """See `SubLayer`. Padding stands behind the real tokens, so that the causal mask alone hides it from them."""
+        """See `SubLayer`. Padding comes after the real tokens, so the causal mask alone hides it from them."""
         noted(self, states, seen)
         return attended(self, states, None, seen, None if self.causal else seen.mask, causal=self.causal)
 
@@ -171,7 +171,7 @@ def attended(
     *,
     causal: bool = False,
 ) -> Tensor:
-    """States after an attention to keys and values, or to themselves; without heads only a bias is added, if any."""
+    """States after attention to keys and values, or to themselves; without heads, only a bias, if any, is added."""
     attention, residual = part.attention, part.residual
     if attention.heads == 0:
         return residual.leave(states, attention.without_heads(states))
@@ -184,7 +184,7 @@ def attended(
 
 @dataclass(frozen=True, slots=True)
 class Recurrence:
-    """A recurrent unit in the place of the decoder's self-attention: it carries the past along, without heads."""
+    """A recurrent unit in place of the decoder's self-attention: it has a state of the past and no heads."""
 
     index: int
     ssru: Ssru
@@ -231,14 +231,14 @@ class FeedForwardPart:
 
 
 class Layer(nn.Module):
-    """A layer of the encoder, or of the decoder: its modules, and the sub-layers that they make."""
+    """A layer of the encoder or decoder: its modules, and the sub-layers made of them."""
 
     def __init__(self, shape: ModelShape, index: int, *, decoder: bool) -> None:
         super().__init__()
         self.index = index
 
         def attention(kind: str) -> Attention:
-            """An attention of this kind with the heads that the layer has of it."""
+            """An attention of this kind with the layer's live heads."""
             heads = len(shape.live_heads[kind][index])
             return Attention(
                 shape.width, heads, shape.head_width, shape.attention_dropout, biases=shape.attention_biases
@@ -246,7 +246,7 @@ class Layer(nn.Module):
 
         stack = "dec" if decoder else "enc"
         self.parts: tuple[SubLayer, ...]
-        """In the order in which they take their turns."""
+        """In the order in which they are applied."""
         if decoder and shape.recurrent:
             self.recurrence, self.recurrence_residual = Ssru(shape.width), Residual(shape)
             first: SubLayer = Recurrence(index, self.recurrence, self.recurrence_residual)
@@ -265,17 +265,17 @@ class Layer(nn.Module):
 
 
 def layers_of(stack: nn.ModuleList) -> list[Layer]:
-    """The layers of an encoder or decoder, with their type."""
+    """The layers of an encoder or decoder, typed as `Layer`."""
     return [layer for layer in stack if isinstance(layer, Layer)]
 
 
 def parts_of(stack: nn.ModuleList) -> list[SubLayer]:
-    """The sub-layers of an encoder or decoder, from the bottom to the top."""
+    """The sub-layers of an encoder or decoder, from bottom to top."""
     return [part for layer in layers_of(stack) for part in layer.parts]
 
 
 def run_through(parts: Sequence[SubLayer], states: Tensor, seen: Pass) -> Tensor:
-    """States [B, Q, D] after a stack of sub-layers."""
+    """Apply a stack of sub-layers to states [B, Q, D]."""
     for part in parts:
         states = part.forward(states, seen)
     return states

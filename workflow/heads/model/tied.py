@@ -1,4 +1,4 @@
-"""Parts of a model whose matrix is that of an embedding, which alone has it as its own, so that it is saved once."""
+"""Modules that share the matrix of an embedding, which alone owns it, so that it is saved once."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from heads.model.linear import linear
 
 
 class Tied(nn.Module):
-    """What is made with the matrix of an embedding."""
+    """Base class of modules that use the matrix of an embedding."""
 
     def __init__(self, embedding: nn.Embedding | TiedEmbedding) -> None:
         super().__init__()
-        # Inside a tuple torch takes it for no part of this one.
+        # Inside a tuple, torch does not register it as a submodule.
         self._owner = (embedding,)
 
     @property
@@ -24,20 +24,20 @@ class Tied(nn.Module):
 
 
 class TiedLinear(Tied):
-    """A linear map with a bias of its own."""
+    """A linear map with the matrix of an embedding and a bias of its own."""
 
     def __init__(self, embedding: nn.Embedding | TiedEmbedding) -> None:
         super().__init__(embedding)
         self.bias = nn.Parameter(torch.zeros(len(embedding.weight)))
 
     def forward(self, states: Tensor) -> Tensor:
-        """[..., D] to [..., V]."""
+        """Map [..., D] to [..., V]."""
         return linear(states, self.weight, self.bias)
 
 
 class TiedEmbedding(Tied):
-    """The same embedding once more."""
+    """An embedding with the matrix of another one."""
 
     def forward(self, ids: Tensor) -> Tensor:
-        """Ids [...] to [..., D]."""
+        """Embed ids [...] as [..., D]."""
         return F.embedding(ids, self.weight)

@@ -1,6 +1,6 @@
-"""The one Transformer of the project (Vaswani et al. 2017), pre-norm or post-norm, with one gate per attention head.
+"""The encoder-decoder Transformer (Vaswani et al. 2017), pre-norm or post-norm, with one gate per head.
 
-Letters of shapes as in `heads.model.encoder`, whose encoder it has; and T target length, N hypotheses of a sentence.
+Letters of shapes as in `heads.model.encoder`, and T target length, N hypotheses of a sentence.
 """
 
 from __future__ import annotations
@@ -22,35 +22,35 @@ from heads.model.tied import TiedLinear
 
 @dataclass
 class DecoderCache:
-    """What incremental decoding keeps of B sentences with N hypotheses each, whose newest subwords go on together."""
+    """The cache of incremental decoding for B sentences with N hypotheses each, all extended in the same step."""
 
     kept: list[Kept]
-    """By sub-layer of the decoder."""
+    """One cache for each sub-layer of the decoder."""
     source_mask: Tensor
     seen: Tensor
-    """[B, N, K] which of the subwords so far are of each hypothesis' past; see `heads.model.kept.OwnPast`."""
+    """[B, N, K]: which of the subwords so far are in the past of each hypothesis; see `heads.model.kept.OwnPast`."""
     room: int
-    """For how many subwords there is room."""
+    """Number of subwords that there is room for."""
     steps: int = 0
 
     def reorder(self, parents: Tensor) -> None:
-        """Put at each place [B, N] of a sentence a hypothesis that goes on from the one at place `parents`."""
+        """Let the hypothesis at each place [B, N] of a sentence continue the one at place `parents`."""
         self.seen = self.seen.gather(1, parents[:, :, None].expand_as(self.seen))
         for kept in self.kept:
             kept.reorder(parents)
 
     def keep(self, rows: Tensor) -> None:
-        """Go on with these sentences only, in that order."""
+        """Keep only these sentences, in that order."""
         self.source_mask = self.source_mask[rows]
         for kept in self.kept:
             kept.keep(rows)
         self._tidy(rows)
 
     def _tidy(self, rows: Tensor) -> None:
-        """Of the own past of these sentences leave out what no hypothesis has any more."""
+        """Drop from these sentences' past the subwords that none of their hypotheses has any more."""
         seen = self.seen[rows]
         used = seen.any(1)
-        # Sentences that need fewer keys than others keep some that nobody sees.
+        # Sentences that need fewer keys than others keep some that no hypothesis sees.
         places = used.byte().sort(dim=1, stable=True, descending=True).indices[:, : int(used.sum(1).max())]
         self.seen = seen.gather(2, places[:, None].expand(-1, seen.shape[1], -1))
         with_room = F.pad(places, (0, ROOM * seen.shape[1]))
@@ -59,7 +59,7 @@ class DecoderCache:
             kept.tidy(rows, with_room)
 
     def advance(self, gates: Gates | None) -> Step:
-        """Begin a step; what it is to know."""
+        """Begin a decoding step; returns what the sub-layers are given in it."""
         count, places, written = self.seen.shape
         if written + places > self.room:
             self._tidy(torch.arange(count, device=self.seen.device))
@@ -98,7 +98,7 @@ class Transformer(Encoder):
         gates: Gates | None = None,
         trace: Trace | None = None,
     ) -> Tensor:
-        """Target ids [B, T], all at once, to states [B, T, D]; a position sees itself and what is before it."""
+        """Decode target ids [B, T], all at once, to states [B, T, D]; a position sees itself and earlier ones."""
         seen = Pass(gates, trace, to_attention(source_mask), memory)
         states = run_through(parts_of(self.decoder), self.target_embedding(target), seen)
         if trace is not None:
@@ -107,13 +107,13 @@ class Transformer(Encoder):
         return normed
 
     def start_cache(self, memory: Tensor, source_mask: Tensor, hypotheses: int = 1) -> DecoderCache:
-        """An empty cache for decoding from `memory` [B, S, D] token by token, with so many hypotheses a sentence."""
+        """An empty cache for decoding from `memory` [B, S, D] token by token, with N hypotheses per sentence."""
         seen = source_mask.new_empty(len(memory), hypotheses, 0)
         kept = [part.start(memory, hypotheses) for part in parts_of(self.decoder)]
         return DecoderCache(kept, source_mask, seen, ROOM * hypotheses)
 
     def decode_next(self, tokens: Tensor, cache: DecoderCache, gates: Gates | None = None) -> Tensor:
-        """Logits [B, N, V] for what follows the hypotheses' newest `tokens` [B, N], which the cache is given."""
+        """Logits [B, N, V] of the tokens after the hypotheses' newest `tokens` [B, N], which are added to the cache."""
         states = self.target_embedding(tokens.flatten()[:, None], cache.steps).view(*tokens.shape, -1)
         now = cache.advance(gates)
         for part, kept in zip(parts_of(self.decoder), cache.kept, strict=True):
@@ -129,6 +129,6 @@ class Transformer(Encoder):
         gates: Gates | None = None,
         trace: Trace | None = None,
     ) -> Tensor:
-        """Decoder states [B, T, D] for source ids [B, S] and decoder input ids [B, T]; `projection` makes logits."""
+        """Decoder states [B, T, D] for source ids [B, S] and decoder input ids [B, T]; `projection` gives logits."""
         memory = self.encode(source, source_mask, gates, trace)
         return self.decode(target, memory, source_mask, gates, trace)

@@ -1,1 +1,1 @@
-"""One model, looked at or pruned on a text of its own, without an experiment or a workflow."""
+"""Inspect or prune one model on any text, without an experiment or a workflow."""

@@ -1,4 +1,4 @@
-"""What a model makes of a text, whatever it was trained for: translations, labels or vectors, their score and maps."""
+"""A model's outputs for a text (translations, labels or vectors), their score, and its attention maps."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from heads.translation.scoring import every_pair, score_of_texts, searched
 GREEDY = TranslateSettings(beam=1, length_penalty=0.0, batch_tokens=2048)
 MAPS = MapsSettings(sentences=12, min_words=5, max_words=16)
 UNITS = {BLEU.name: "BLEU", ACCURACY.name: "points of accuracy", COSINE.name: "points of cosine"}
-"""What is lost of a metric, in words."""
+"""The unit of each metric, in words."""
 
 
 def answered_by(model: Encoder, tokens: Tokens, target: Path, device: torch.device) -> Sequence[str]:
-    """What a model writes of a text, greedily, or which labels it predicts; a word that is always the same for vectors.
+    """A model's greedy translations of a text, or its labels; for a sentence encoder, the same word for each line.
 
-    target: its vocabulary of answers.
+    target: its target vocabulary or labels.
     """
     if isinstance(model, Transformer):
         return searched(model, every_pair(tokens), vocabulary_of(target), GREEDY, device)[1]
@@ -45,7 +45,7 @@ def answered_by(model: Encoder, tokens: Tokens, target: Path, device: torch.devi
 def score_of_answers(
     shape: ModelShape, answers: Sequence[str], references: Sequence[str], cosine: float = 100.0
 ) -> tuple[str, dict[str, Any]]:
-    """The name of the metric of such a model, and all that its file says about a score; `cosine` is that of vectors."""
+    """The name of a model's metric, and the content of its score file; `cosine` is the score of vectors."""
     if shape.embeds:
         return COSINE.name, {COSINE.name: cosine, "examples": len(answers)}
     if shape.classifies:
@@ -54,9 +54,9 @@ def score_of_answers(
 
 
 def maps_of_any(model: Encoder, bpe: Path, shown: Sequence[int] = ()) -> list[dict[str, Any]]:
-    """Attention of some sentences of a text that lies in a folder with its vocabularies and answers.
+    """Attention maps of some sentences of the text in folder `bpe`, which also has vocabularies and answers.
 
-    shown: their numbers, from 1; without any, the first of a fitting length.
+    shown: numbers of the sentences, from 1; by default the first ones of suitable length.
     """
     source, target = (bpe / name for name in VOCABULARIES)
     text, answers, settings = bpe / "source.txt", bpe / "target.txt", MAPS
@@ -69,7 +69,7 @@ def maps_of_any(model: Encoder, bpe: Path, shown: Sequence[int] = ()) -> list[di
 
 
 def _chosen(path: Path, numbers: Sequence[int]) -> Path:
-    """A file beside a text with those of its lines, counted from 1."""
+    """Write the lines with these numbers, from 1, to a file beside the text, and return its path."""
     lines, chosen = read_lines(path), path.with_name(f"shown.{path.name}")
     write_lines(chosen, [lines[number - 1] for number in numbers])
     return chosen

@@ -1,4 +1,4 @@
-"""The one public function: what every head of a model does on a text."""
+"""The public function `inspect`: what every head of a model does on a text."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from heads.translation.readers import NO_LANGUAGES
 
 @dataclass(frozen=True)
 class Inspection:
-    """What was found: `heads` has a row a head, `html` is a page to look around in, which a notebook shows."""
+    """The result of `inspect`: `heads` has one row per head, `html` is an interactive page."""
 
     heads: pd.DataFrame
     html: str
     notes: Sequence[str] = ()
-    """How causal gates were checked, a line each."""
+    """Results of the check of causal gates, one line each."""
 
     def _repr_html_(self) -> str:
         """The table, as notebooks show it."""
@@ -49,16 +49,16 @@ def inspect(
     threads: int = 1,
     report: Report = lambda _: None,
 ) -> Inspection:
-    """Measure every head of a model on sentences or examples that it reads.
+    """Measure every head of a model on the given sentences or examples.
 
-    model: a run of ours, an exported folder, Marian's own folder, one of transformers, a name on the hub, or
-    firefox/en-pt. references: their translations or labels; without any the model's own stand in their place, and
-    scores are fidelity to them, as the cosine of vectors always is. trees: a CoNLL-U file, for syntactic heads.
-    stanza: a language such as en, whose Stanza models parse the sentences where no trees are given. shown: numbers,
-    from 1, of the sentences whose attention the page shows. masked: in so many sentences each head is masked alone.
-    causal: fit causal gates as well (Nam et al. 2025), which takes minutes more. prefix: what each source sentence
-    begins with. languages: of source and target, as a model of many calls them. Raises UserError for a model or text
-    that cannot be used.
+    model: folder of a run, exported folder, Marian's or transformers' folder, name on the hub, or firefox/en-pt.
+    references: translations or labels; by default the model's own outputs, so that scores are fidelity to them, as
+    the cosine of vectors always is. trees: a CoNLL-U file, for syntactic heads. stanza: a language such as en, whose
+    Stanza models parse the sentences if no trees are given. shown: numbers, from 1, of the sentences whose attention
+    the page shows. masked: the number of sentences on which each head is masked alone. causal: fit causal gates as
+    well (Nam et al. 2025), which takes minutes more. prefix: text before each source sentence. languages: source and
+    target language, by the names that a multilingual model uses. Raises UserError for a model or text that cannot be
+    used.
     """
     checked(sentences, references)
     text = Text(sentences, references, Path(trees) if trees else None, stanza, shown, masked=masked, causal=causal)
@@ -72,5 +72,5 @@ def inspect(
 
 
 def shown_name(model: str) -> str:
-    """What the page calls a model."""
+    """The name of a model on the page."""
     return re.sub(r"[^\w.-]+", "-", model.rstrip("/")).strip("-.") or "model"

@@ -1,4 +1,4 @@
-"""All measures of one model's heads on one text, as the files that a run of the workflow has."""
+"""Measure the heads of one model on one text, into the same files as a run of the workflow."""
 
 from __future__ import annotations
 
@@ -57,10 +57,10 @@ from heads.text.vocabulary import Tokens
 from heads.translation.model_folder import VOCABULARIES, load_vocabularies, vocabulary_folder
 
 INTERVAL = ("bleu_change_low", "bleu_change_high")
-"""Of what is lost with a head: 95 % by paired bootstrap over sentences."""
+"""Columns of the 95 % interval of what masking a head changes, by paired bootstrap over sentences."""
 DRAWS = 1000
 STEPS = {
-    "what it answers": "_score",
+    "the model's answers": "_score",
     "confidence": "_confidence",
     "where encoder heads look": "_roles",
     "where cross-attention looks": "_cross_attention",
@@ -69,15 +69,15 @@ STEPS = {
     "each head masked alone": "_masked",
     "attention maps": "_maps",
 }
-"""What is measured, and the method that does it."""
+"""Each measurement, and the method that makes it."""
 OF_TRANSLATORS = ("_cross_attention",)
 OF_ANSWERS = {"_importance": ("importance.tsv", IMPORTANCE_COLUMNS), "_relevance": ("lrp.tsv", RELEVANCE_COLUMNS)}
-"""What a vector has none of: a loss against an answer, and a logit to explain."""
+"""Measurements that need a loss or a logit, which a sentence encoder does not have; their files stay empty."""
 CAUSAL = {"causal gates": "_causal"}
 CAUSAL_FILE, CHECK_FILE = "causal.tsv", "causal_check.tsv"
 CHECK_COLUMNS = ("masked", "heads", "bleu", "bleu_change")
 RANDOM_DRAWS = 3
-"""Of as many heads, beside those that causal gates call irrelevant."""
+"""Random sets of heads to mask for comparison, each as large as the set that causal gates call irrelevant."""
 Report = Callable[[str], None]
 ROLES = RolesSettings(batch_tokens=2048)
 WITHOUT_TREES = replace(ROLES, relations=())
@@ -85,26 +85,26 @@ WITHOUT_TREES = replace(ROLES, relations=())
 
 @dataclass(frozen=True)
 class Text:
-    """What a model is measured on. Without references its own translations stand in their place."""
+    """The text that a model is measured on. Without references, its own outputs are used instead."""
 
     sentences: Sequence[str]
     references: Sequence[str] | None = None
     trees: Path | None = None
     stanza: str = ""
-    """The language whose Stanza models parse the sentences, where no trees are given."""
+    """The language whose Stanza models parse the sentences, if no trees are given."""
     shown: Sequence[int] = ()
-    """Numbers, from 1, of the sentences whose attention is shown; without any, the first of a fitting length."""
+    """Numbers, from 1, of the sentences whose attention is shown; by default the first ones of suitable length."""
     masked: int = 25
-    """Of so many sentences each head is masked alone."""
+    """The number of sentences on which each head is masked alone."""
     relevance: int = 10
-    """Of so many sentences relevance is measured."""
+    """The number of sentences on which relevance is measured."""
     causal: bool = False
     """Whether causal gates are fitted as well."""
 
 
 @dataclass(frozen=True)
 class Measuring:
-    """A model, a text, and the folder of the run that is written, `results/NAME/baseline/seed-1`."""
+    """A model, a text, and the run folder to write, `results/NAME/baseline/seed-1`."""
 
     model_folder: Path
     text: Text
@@ -113,13 +113,15 @@ class Measuring:
     report: Report = field(default=lambda _: None)
 
     def measure(self) -> None:
-        """Write every file that the page and the table of heads are made of. Raises UserError for a text too short."""
+        """Write all files behind the page and the table. Raises UserError if `shown` or `causal` cannot be met."""
         shape = self.model.shape
         if self.text.causal and shape.alone:
-            raise UserError("--causal is of models that translate: take it away.")
+            raise UserError("--causal needs a model that translates: remove it.")
         absent = [number for number in self.text.shown if not 1 <= number <= len(self.text.sentences)]
         if absent:
-            raise UserError(f"There is no sentence {absent[0]} to show: {len(self.text.sentences)} are read.")
+            raise UserError(
+                f"There is no sentence {absent[0]} to show: give numbers from 1 to {len(self.text.sentences)}."
+            )
         self._lay_out()
         skipped = (*(OF_TRANSLATORS if shape.alone else ()), *(OF_ANSWERS if shape.embeds else ()))
         for what, stage in (STEPS | (CAUSAL if self.text.causal else {})).items():
@@ -136,34 +138,34 @@ class Measuring:
 
     @property
     def translator(self) -> Transformer:
-        """The model, where it is one that translates."""
+        """The model, if it translates."""
         assert isinstance(self.model, Transformer)
         return self.model
 
     @property
     def bpe(self) -> Path:
-        """Where vocabularies lie, and the text in subwords."""
+        """The folder of the vocabularies, and of the text in subwords."""
         return self.run.parent.parent / "bpe"
 
     @property
     def pairs(self) -> Pairs:
-        """The text with its references, or what stands in their place."""
+        """The text with its references, or with the model's own outputs."""
         alone = self.model.shape.alone
         return measured_pairs(self.bpe / "source.safetensors", self.bpe / "target.safetensors", labelled=alone)
 
     def batches(self, tokens: int, most: int | None = None) -> Iterator[Batch]:
-        """Sentences of like lengths."""
+        """Batches of sentences of similar length."""
         return (batch for _, batch in self.pairs.in_order(tokens, most))
 
     def _lay_out(self) -> None:
-        """Put model and vocabularies where those of a run lie."""
+        """Put model.json and the vocabularies where a run has them."""
         self.run.mkdir(parents=True)
-        # What exported folders do not report of the training of their model is not shown either.
+        # Defaults for facts about the training that exported folders do not have.
         write_json(self.run / FACTS, {"dev_loss": None, "total_updates": 0, **read_json(self.model_folder / FACTS)})
         shutil.copytree(vocabulary_folder(self.model_folder), self.bpe, ignore=shutil.ignore_patterns("*.safetensors"))
 
     def _score(self) -> None:
-        """Let the model answer; without references its answers stand in their place."""
+        """Score the model's answers; without references, they are the references too."""
         source, target = (opened(self.bpe / name) for name in VOCABULARIES)
         write_lines(self.bpe / "source.txt", self.text.sentences)
         encode_file(self.bpe / "source.txt", source, self.bpe / "source.safetensors")
@@ -182,7 +184,7 @@ class Measuring:
         write_tsv(self.run / "confidence.tsv", confidence(self.model, self.batches(2048)), CONFIDENCE_COLUMNS)
 
     def _roles(self) -> None:
-        """By the trees that are given or that Stanza makes, or else by the place of words alone."""
+        """Measure roles on the given trees or Stanza's, or else only by the positions of words."""
         trees, settings, made_by = self.text.trees, ROLES, "gold"
         if trees is None:
             trees = self.bpe / "words.conllu"
@@ -238,7 +240,7 @@ class Measuring:
         write_tsv(self.run / "ablation.tsv", rows, (*columns_of(metric), *ends))
 
     def _causal(self) -> None:
-        """Fit causal gates, and mask at once what they call irrelevant or interfering, and as many random heads."""
+        """Fit causal gates; then mask at once all irrelevant heads, all interfering heads, and random heads."""
         settings = CausalSettings(updates=60)
         rows = causal_rows(self.model, list(self.batches(settings.batch_tokens)), settings)
         write_tsv(self.run / CAUSAL_FILE, rows, CAUSAL_COLUMNS)
@@ -266,15 +268,15 @@ class Measuring:
 
 
 def parsed(words: Sequence[Sentence], language: str, device: torch.device) -> list[Sentence]:
-    """The trees that Stanza's own models of a language make of sentences. Raises UserError where there are none."""
+    """Parse sentences with Stanza's own models of a language. Raises UserError if there are none."""
     from heads.syntax.parsing import open_models, own_models, parse  # Stanza may not be installed
 
     return list(parse(open_models(own_models(), language, device), words))
 
 
 def checked(sentences: Sequence[str], references: Sequence[str] | None) -> None:
-    """Raise UserError for a text that nothing can be measured on."""
+    """Raise UserError if the text is empty, or the references differ from it in length."""
     if not sentences:
-        raise UserError("The text has no sentence: give a file with one a line.")
+        raise UserError("The text is empty: give a file with one sentence per line.")
     if references is not None and len(references) != len(sentences):
-        raise UserError(f"The text has {len(sentences)} lines and its references {len(references)}: give as many.")
+        raise UserError(f"The text has {len(sentences)} lines and its references {len(references)}: give one per line.")

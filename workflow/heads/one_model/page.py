@@ -1,4 +1,4 @@
-"""What was measured of one model's heads: as rows, and as the page to look around in."""
+"""Measurements of one model's heads, as table rows and as content of the interactive page."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from heads.tables.gathering import gathered
 
 Record = dict[str, Any]
 PARTS = ("heads", "attention")
-"""Of the page; the others are about models that were pruned."""
+"""Parts of the page; the other parts are about pruned models."""
 
 
 def content_of(runs: Sequence[Path], parts: Sequence[str] = PARTS) -> Record:
-    """What the page shows of runs, and a sentence a head.
+    """The content of the page for some runs, with a description of each head in words.
 
-    runs: the one that `heads.one_model.measuring` wrote, and those that were pruned from it. parts: of the page.
+    runs: the one that `heads.one_model.measuring` wrote, then those pruned from it. parts: of the page.
     """
     run = runs[0]
     name, described = run_of(str(run))
@@ -52,7 +52,7 @@ def content_of(runs: Sequence[Path], parts: Sequence[str] = PARTS) -> Record:
 
 
 def table_of(found: Mapping[str, Any]) -> list[Record]:
-    """A row a head, layers and heads counted from 1: what it does in words, then every number measured of it."""
+    """One row per head, counted from 1: what it does in words, then all its measurements."""
     (shown,) = found["experiments"]
     measures = [measure["key"] for measure in shown["measures"] if measure["key"] != "score_lost"]
     return [
@@ -67,7 +67,7 @@ def table_of(found: Mapping[str, Any]) -> list[Record]:
 
 
 def notes_of(run: Path) -> list[str]:
-    """What comes of masking at once all heads that causal gates call alike, and as many random ones; a line each."""
+    """BLEU lost when all heads of one causal effect, or random ones, are masked at once; one line each."""
     if not (run / CHECK_FILE).is_file():
         return []
     return [

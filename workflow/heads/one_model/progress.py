@@ -1,4 +1,4 @@
-"""A line on a terminal that says what is being done, and how much of all that is."""
+"""A progress line on a terminal: the current step, and how many steps are done."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Self, TextIO
 
 
 class Progress:
-    """The line; where the stream is no terminal, nothing is written."""
+    """The progress line; nothing is written if the stream is not a terminal."""
 
     def __init__(self, stream: TextIO, steps: int) -> None:
         self.stream, self.steps, self.done = stream, steps, 0
@@ -16,7 +16,7 @@ class Progress:
         return self
 
     def report(self, what: str) -> None:
-        """A step begins."""
+        """Show that a step begins."""
         self._write(f"[{'#' * self.done}{'.' * (self.steps - self.done)}] {what}")
         self.done += 1
 

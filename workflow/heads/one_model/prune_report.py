@@ -1,4 +1,4 @@
-"""The flags of `heads prune` as a wish, and its report at the end."""
+"""Read the flags of `heads prune`, and report its result."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from heads.one_model.shrinking import Loss, Wish, heads_of, needs_control
 from heads.one_model.workplace import Workplace
 
 AGAINST = {
-    BLEU.name: "BLEU against what the model itself writes",
-    ACCURACY.name: "accuracy against the labels that the model itself gives",
-    COSINE.name: "the cosine in percent with the vectors of the model itself",
+    BLEU.name: "BLEU against the original model's translations",
+    ACCURACY.name: "accuracy against the original model's labels",
+    COSINE.name: "cosine in percent with the original model's vectors",
 }
-"""What the loss is measured by."""
+"""How the loss is measured, in words."""
 PARTS = {"all": "all", "encoder": "enc_self"}
-"""What --keep calls the heads that have gates."""
+"""Names that --keep accepts, and the scope of heads that gets gates."""
 
 
 def wish_of(keep: str | None, loss: float | None, updates: int) -> Wish:
-    """The wish that the flags express. Raises UserError for a word that is no number, and for a loss of nothing."""
+    """The wish that the flags express. Raises UserError for an invalid --keep, and for numbers not above 0."""
     if loss is not None and loss <= 0:
-        raise UserError(f"--loss {loss} is not above 0: give BLEU that may be lost, such as 0.5.")
+        raise UserError(f"--loss {loss} is not above 0: give the BLEU that may be lost, such as 0.5.")
     if updates < 1:
-        raise UserError(f"--updates {updates} is not above 0.")
+        raise UserError(f"--updates {updates} is not above 0: give a number such as 400.")
     if keep is None:
         return Wish("all", None, loss, updates)
     part, _, number = keep.rpartition("=")
@@ -37,7 +37,7 @@ def wish_of(keep: str | None, loss: float | None, updates: int) -> Wish:
 def report_lines(
     place: Workplace, scope: str, lost: Loss, speed: Mapping[int, tuple[float, float, float]]
 ) -> Iterator[str]:
-    """What was lost, on what, and what speed was won, a line each."""
+    """The lines of the report: the loss, and the speed-up at each batch size."""
     heads = heads_of(place.baseline, scope)
     sentences = len(read_lines(place.text("test", SIDES[0])))
     change = f"{lost.change:+.2f} (95 % interval {lost.low:+.2f} to {lost.high:+.2f})."
@@ -47,9 +47,11 @@ def report_lines(
     if needs_control(place):
         said += f"{lost.pruned:.1f}, and {lost.control:.1f} with all heads after the same training: {change}"
     else:
-        said += f"{lost.pruned:.1f}, and as it was 100: {change}"
+        said += f"{lost.pruned:.1f}, and 100 with all heads: {change}"
     yield said
     for size, (ratio, low, high) in speed.items():
         won = "no faster" if low <= 1 <= high else "slower" if high < 1 else "faster"
         at_once = "1 sentence" if size == 1 else f"{size} sentences"
-        yield f"{at_once} at once: {ratio:.2f} times its speed ({low:.2f} to {high:.2f} in three rounds), {won}."
+        yield (
+            f"{at_once} at once: {ratio:.2f} times the original speed ({low:.2f} to {high:.2f} in three rounds), {won}."
+        )

@@ -1,4 +1,4 @@
-"""The page of a model that was pruned: its heads, gates closing, and what every size of it translates."""
+"""The page of a pruned model: its heads, its gates closing, and the output of every size."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from heads.translation.model_folder import VOCABULARIES
 from heads.translation.stream import Report
 
 SENTENCES = 200
-"""Of those that were held out, at most."""
+"""The most held-out sentences to use."""
 PARTS = ("heads", "attention", "closing", "concrete")
 
 
 def pruned_page(place: Workplace, name: str, scope: str, sizes: Sequence[int], device: str, report: Report) -> str:
-    """Measure the heads of the model, score every size that was tried, and give the page as text.
+    """Measure the heads of the model, score every size that was tried, and return the page as text.
 
-    name: what the page calls the model.
+    name: the model's name on the page.
     """
     folder, on = place.folder / "page" / "results" / name, pick(device, 1)
     shutil.rmtree(folder, ignore_errors=True)
@@ -45,7 +45,7 @@ def pruned_page(place: Workplace, name: str, scope: str, sizes: Sequence[int], d
     runs = [baseline]
     control = [CONTROL] * needs_control(place)
     for target in (*control, *(Target.of_choice("gates", kept) for kept in sizes)):
-        report(f"what it answers: {target}")
+        report(f"answers of the model: {target}")
         smaller(place, scope, target)
         for kind in ("gates", "pruned"):
             trained = run_of_target(place, kind, scope, target)
@@ -56,7 +56,7 @@ def pruned_page(place: Workplace, name: str, scope: str, sizes: Sequence[int], d
 
 
 def _answers(place: Workplace, model_folder: Path, run: Path, bpe: Path, device: torch.device) -> None:
-    """Write what a pruned model scores by what the unpruned one answers, its answers and its attention."""
+    """Write a pruned model's score against the unpruned model's answers, and its attention maps."""
     model, tokens, cosine = load_model(model_folder).to(device), Tokens(bpe / "source.safetensors"), 100.0
     if model.shape.embeds:
         whole = load_model(place.baseline).to(device)

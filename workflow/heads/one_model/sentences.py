@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 OFTEN = 0.5
-"""What a head does in fewer cases is no habit."""
+"""A head has a habit if it does something in at least this share of cases."""
 OFFSETS = {
     "-2": "the second subword before",
     "-1": "the previous subword",
@@ -19,19 +19,19 @@ EFFECTS_IN_WORDS = {
     "interferes": "is in the way",
     "irrelevant": "neither helps nor is in the way",
 }
-"""What causal gates call a head."""
+"""The effects of heads by causal gates, in words."""
 CHANGE = ("score_change", "score_change_low", "score_change_high")
-"""What masking a head alone changes, with its 95 % interval."""
+"""Columns of what masking a head alone changes, with its 95 % interval."""
 Row = Mapping[str, Any]
 
 
 def in_words(row: Row, score: str) -> str:
-    """Two sentences about a head. row: of `heads.explore.head_rows`; score: what translations are scored by."""
+    """Two sentences about a head. row: of `heads.explore.head_rows`; score: the name of the metric."""
     return f"{_where_it_looks(row)}. {_what_is_lost(row, score)}."
 
 
 def _where_it_looks(row: Row) -> str:
-    """Its habit: a relation if it holds one, else a fixed place, a rare subword or the source of a target subword."""
+    """Its habit: a relation if it holds one, else a fixed offset, a rare subword or a target subword's source."""
     tried = sorted(row["roles"], key=lambda role: -float(role["accuracy"]))
     relations = [role for role in tried if role["role"] == "syntactic" and role["holds"]]
     others = [role for role in tried if role["role"] in ("positional", "rare", "cross")]
@@ -46,7 +46,7 @@ def _where_it_looks(row: Row) -> str:
 
 
 def _place(role: Row) -> str:
-    """What it looks at there."""
+    """The place that a role looks at, in words."""
     label = str(role["label"])
     if role["role"] == "positional":
         return OFFSETS.get(role["name"], label)
@@ -56,7 +56,7 @@ def _place(role: Row) -> str:
 
 
 def _what_is_lost(row: Row, score: str) -> str:
-    """What masking it alone costs, with its interval, where that is more than chance."""
+    """What masking it alone costs, with the interval, unless that includes zero."""
     change, low, high = (float(row[column]) for column in CHANGE)
     if low <= 0 <= high:
         return "Masked alone it costs nothing measurable"

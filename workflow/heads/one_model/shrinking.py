@@ -1,6 +1,6 @@
-"""One model made smaller on a text of its own: gates trained on its own translations, and a control for as long.
+"""Prune one model on any text: train it with gates on its own outputs, and a control for as long.
 
-No parallel text is needed: what the model makes of the text is what it is to say with fewer heads as well.
+No parallel text is needed: with fewer heads, the model is to give the same outputs for the text as before.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ TRAINING = TrainingSettings(
     dev_bleu_sentences=0,
 )
 SHARES = (0.75, 0.5, 0.375, 0.25, 0.125)
-"""Of all heads; the sizes that are tried, the largest first, where the flags say what may be lost."""
+"""Shares of all heads to try in turn, largest first, if the flags say how much may be lost."""
 DRAWS = 1000
 SEARCH = AblationSettings(sentences=0, beam=1, length_penalty=0.0, batch_tokens=GREEDY.batch_tokens)
 SPEED = SpeedSettings(batch_sizes=(1, 16), sentences=48, repeats=3, beam=1)
@@ -54,7 +54,7 @@ SPEED = SpeedSettings(batch_sizes=(1, 16), sentences=48, repeats=3, beam=1)
 
 @dataclass(frozen=True)
 class Wish:
-    """What is to be left: `keep` heads of a scope, or as few as lose at most `loss` BLEU against the control."""
+    """The size asked for: `keep` heads of a scope, or the fewest that lose at most `loss` against the control."""
 
     scope: str
     keep: int | None
@@ -62,15 +62,15 @@ class Wish:
     updates: int
 
     def sizes(self, heads: int) -> list[int]:
-        """The numbers of heads that are tried, largest first. Raises UserError for more than there are."""
+        """The numbers of heads to try, largest first. Raises UserError unless `keep` is between 0 and `heads`."""
         if self.keep is not None and not 0 < self.keep < heads:
-            raise UserError(f"--keep {self.keep} is not between 0 and {heads}, the heads that the model has there.")
+            raise UserError(f"--keep {self.keep} is not between 0 and {heads}, the number of heads in that scope.")
         return [self.keep] if self.keep is not None else [round(share * heads) for share in SHARES]
 
 
 @dataclass(frozen=True)
 class Loss:
-    """What was lost by pruning, against the control, with its 95 % interval, and what both score against the model."""
+    """What pruning lost against the control, with its 95 % interval, and the scores of both against the model."""
 
     kept: int
     pruned: float
@@ -79,23 +79,23 @@ class Loss:
     low: float
     high: float
     metric: str = BLEU.name
-    """Of the cosine, which is in percent, the control is the model itself."""
+    """For the cosine, which is in percent, the control is the model itself."""
 
 
 def gates_settings(updates: int) -> GatesSettings:
-    """Of both trainings."""
+    """Settings of gates for both trainings."""
     return GatesSettings(updates=updates, average_last=1, gate_learning_rate=0.1, record_every=20, settled_share=0.34)
 
 
 def heads_of(folder: Path, scope: str) -> int:
-    """How many heads of a scope the model of a folder has."""
+    """The number of heads in a scope of the model of a folder."""
     return len(shape_of(folder).heads(SCOPES[scope]))
 
 
 def shrunk(place: Workplace, wish: Wish, device: str, threads: int, report: Report) -> tuple[Path, Loss, list[int]]:
-    """The folder of the smallest model that fits the wish, what it lost on held-out sentences, and all sizes tried.
+    """The folder of the smallest model that fits the wish, its loss on held-out sentences, and all sizes tried.
 
-    Raises UserError where even the largest that is tried loses more than is allowed.
+    Raises UserError if even the largest size that is tried loses more than allowed.
     """
     heads = heads_of(place.baseline, wish.scope)
     best: tuple[Path, Loss] | None = None
@@ -114,7 +114,7 @@ def shrunk(place: Workplace, wish: Wish, device: str, threads: int, report: Repo
         best = folder, lost
     if best is None:
         raise UserError(
-            f"Without a quarter of its heads the model loses more than {wish.loss} {UNITS[lost.metric]}: allow more."
+            f"Without a quarter of its heads the model loses more than {wish.loss} {UNITS[lost.metric]}: raise --loss."
         )
     folder, lost = best
     if wish.loss is not None:
@@ -123,12 +123,12 @@ def shrunk(place: Workplace, wish: Wish, device: str, threads: int, report: Repo
 
 
 def needs_control(place: Workplace) -> bool:
-    """Whether all heads are trained on for as long: the vectors of an encoder are held against its own as they are."""
+    """Whether a control is fine-tuned too; a pruned sentence encoder is compared with the model itself instead."""
     return not shape_of(place.baseline).embeds
 
 
 def _train_both(place: Workplace, wish: Wish, target: Target, device: str, threads: int) -> None:
-    """Train with gates and without a penalty, side by side where there are two threads."""
+    """Train the control, if needed, and the model with gates, in parallel if there are two threads."""
     trained = [CONTROL] * needs_control(place) + [target]
     waiting = [one for one in trained if not (run_of_target(place, "gates", wish.scope, one) / "heads.tsv").is_file()]
     each = max(1, threads // max(1, len(waiting)))
@@ -143,7 +143,7 @@ def _train_both(place: Workplace, wish: Wish, target: Target, device: str, threa
 
 
 def train_one(folder: Path, results: Path, wish: Wish, asked: str, device: str, threads: int) -> None:
-    """Train the model on with gates; a training that was stopped goes on."""
+    """Fine-tune the model with gates; an interrupted training resumes."""
     target = Target.parse(asked, by_gates=True)
     settings, bpe = gates_settings(wish.updates), results / "bpe"
     out = results / "gates" / wish.scope / str(target) / "seed-1"
@@ -170,12 +170,12 @@ def train_one(folder: Path, results: Path, wish: Wish, asked: str, device: str, 
 
 
 def run_of_target(place: Workplace, kind: str, scope: str, target: Target) -> Path:
-    """The folder of a run of this kind."""
+    """The folder of a run of the given kind, such as gates or pruned."""
     return place.results / kind / scope / str(target) / "seed-1"
 
 
 def smaller(place: Workplace, scope: str, target: Target) -> Path:
-    """The folder of a trained model without the heads whose gates closed."""
+    """The folder of the trained model without the heads whose gates closed, made if it does not exist."""
     gates, out = (run_of_target(place, kind, scope, target) for kind in ("gates", "pruned"))
     if not (out / WEIGHTS).is_file():
         out.mkdir(parents=True, exist_ok=True)
@@ -184,7 +184,7 @@ def smaller(place: Workplace, scope: str, target: Target) -> Path:
 
 
 def _loss(place: Workplace, scope: str, folder: Path, kept: int, split: str, device: str) -> Loss:
-    """What a pruned model lost by the control, on the sentences of a split that are held out."""
+    """The loss of a pruned model against the control, on a held-out split."""
     control = run_of_target(place, "gates", scope, CONTROL) if needs_control(place) else place.baseline
     (whole, wanted, metric), (smaller, _, _) = (answering(place, one, split, device) for one in (control, folder))
     pruned, unpruned = (metric.drawn(answer(None), wanted, DRAWS) for answer in (smaller, whole))
@@ -192,14 +192,14 @@ def _loss(place: Workplace, scope: str, folder: Path, kept: int, split: str, dev
 
 
 def answering(place: Workplace, folder: Path, split: str, device: str) -> tuple[Translate, Answers, Metric]:
-    """How a model answers the sentences of a split, what the unpruned one answers, and the metric of the two."""
+    """A function that gives a model's answers for a split, the reference answers, and the metric."""
     on = pick(device, 1)
     source, target = place.tokens(split, SIDES[0]), place.text(split, SIDES[1])
     return answers_of(load_model(folder).to(on), on, source, target, place.bpe / VOCABULARIES[1], SEARCH)
 
 
 def speed_won(place: Workplace, folder: Path, device: str, threads: int) -> dict[int, tuple[float, float, float]]:
-    """By batch size how many times as fast as the model the smaller one is: median and ends of three rounds."""
+    """The smaller model's speed relative to the original, by batch size: median and range of three rounds."""
     on, source = pick(device, threads), place.tokens("test", SIDES[0])
     most = len(Tokens(source).lengths)
     settings = SpeedSettings(

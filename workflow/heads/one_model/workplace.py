@@ -1,4 +1,4 @@
-"""Where one model is made smaller: a folder that a later try goes on in, laid out as the workflow's results are."""
+"""The folder in which one model is pruned, laid out like the workflow's results; a later attempt resumes there."""
 
 from __future__ import annotations
 
@@ -22,40 +22,41 @@ from heads.translation.stream import Report, open_translator
 
 ASKED = "asked.json"
 MOST_HELD_OUT = 1000
-"""Sentences that are kept from training at most; else it is a tenth."""
+"""The most sentences to hold out from training; otherwise it is a tenth."""
 LEAST = 50
-"""Fewest distinct sentences; fewer are too few to measure on."""
+"""The fewest distinct sentences that are enough to measure on."""
 
 
 class Workplace:
-    """The folder of one pruning. `baseline` has the model, `bpe` vocabularies and the text in subwords."""
+    """The folder of one pruning: `baseline` has the model, `bpe` the vocabularies and the text in subwords."""
 
     def __init__(self, folder: Path, asked: dict[str, object]) -> None:
-        """asked: all that the result hangs on. Raises UserError where the folder was left by another wish."""
+        """asked: all that the result depends on. Raises UserError if the folder was left by another wish."""
         self.folder = folder
         self.results = folder / "results" / "model"
         self.baseline, self.bpe = self.results / "baseline" / "seed-1", self.results / "bpe"
         wanted = json.loads(json.dumps(asked))
         if (folder / ASKED).is_file() and read_json(folder / ASKED) != wanted:
             raise UserError(
-                f"{folder} was left by a pruning of another model, text or size: go on with that or delete it."
+                f"{folder} was left by a pruning of another model, text, language or number of updates: "
+                "finish that one, or delete the folder."
             )
         folder.mkdir(parents=True, exist_ok=True)
         write_json(folder / ASKED, wanted)
 
     def lay_out(self, model: Path) -> None:
-        """Copy the model and its vocabularies to where those of a run lie."""
+        """Copy the model and its vocabularies to where a run has them."""
         if (self.baseline / FACTS).is_file():
             return
         own = vocabulary_folder(model)
         shutil.copytree(own, self.bpe, ignore=shutil.ignore_patterns(WEIGHTS), dirs_exist_ok=True)
         self.baseline.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(model / WEIGHTS, self.baseline / WEIGHTS)
-        # Last, as the sign that the rest is there.
+        # Copied last, because it shows that the rest is complete.
         shutil.copyfile(model / FACTS, self.baseline / FACTS)
 
     def remove(self) -> None:
-        """Take the folder away, when all is done."""
+        """Delete the folder when all is done."""
         shutil.rmtree(self.folder)
 
     def text(self, split: str, side: str) -> Path:
@@ -63,11 +64,11 @@ class Workplace:
         return self.bpe / f"{split}.{side}.txt"
 
     def tokens(self, split: str, side: str) -> Path:
-        """The same in subwords."""
+        """The text of a split in subwords, a token file."""
         return self.bpe / f"{split}.{side}.safetensors"
 
     def answer(self, splits: Mapping[str, list[str]], device: str, report: Report) -> None:
-        """Let the model translate or label the text of every split, once; one that embeds has nothing to write."""
+        """Let the model translate the text of every split, once, or label it; then encode both sides."""
         alone = shape_of(self.baseline).alone
         for split, sources in splits.items():
             source, target = (self.text(split, side) for side in SIDES)
@@ -82,7 +83,7 @@ class Workplace:
                 encode_file(self.text(split, side), opened(self.bpe / name), self.tokens(split, side))
 
     def _label(self, split: str, examples: list[str], device: str) -> None:
-        """Write examples of a split, and what an encoder alone answers."""
+        """Write the examples of a split, and the answers of an encoder without a decoder."""
         write_lines(self.text(split, SIDES[0]), examples)
         encode_file(self.text(split, SIDES[0]), opened(self.bpe / VOCABULARIES[0]), self.tokens(split, SIDES[0]))
         on, tokens = pick(device, 1), Tokens(self.tokens(split, SIDES[0]))
@@ -91,9 +92,9 @@ class Workplace:
 
 
 def splits_of(lines: Sequence[str], most: int) -> dict[str, list[str]]:
-    """The distinct sentences of a text: a tenth is held out, half of it to choose a size by, half to report on.
+    """Split the distinct sentences of a text: a tenth is held out, half to choose the size and half to report on.
 
-    Raises UserError where there are too few.
+    Raises UserError if there are too few.
     """
     chosen = distinct(lines)[:most]
     if len(chosen) < LEAST:
@@ -104,5 +105,5 @@ def splits_of(lines: Sequence[str], most: int) -> dict[str, list[str]]:
 
 
 def fingerprint_of(splits: Mapping[str, list[str]]) -> str:
-    """What distinguishes one text from another."""
+    """A digest that distinguishes one text from another."""
     return hashlib.sha256(json.dumps(splits).encode()).hexdigest()

@@ -1,1 +1,1 @@
-"""Which heads stay: stochastic gates and their penalty, subset gates, and choices by measures."""
+"""Choosing the heads to keep: stochastic gates with their penalty, subset gates, and criteria."""

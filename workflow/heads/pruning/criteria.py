@@ -1,6 +1,6 @@
-"""From what was measured on the unpruned model to the heads that each method keeps of it. No torch.
+"""Choose the heads that each criterion keeps, from measurements of the unpruned model. No torch.
 
-A choice is written as a target, `random2-12`: the method and how many heads are kept.
+A choice is written as a target such as `random2-12`: the method and the number of heads kept.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ Rows = Sequence[Mapping[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """The unpruned model: its heads, and the tables that were measured on it, by file name."""
+    """The heads of the unpruned model and the tables of its measurements, by file name."""
 
     heads: tuple[Head, ...]
     tables: Mapping[str, Rows]
 
 
 def read_measured(baseline: Path, targets: Sequence[Target]) -> Measured:
-    """What was measured on the unpruned model of a folder, as far as these choices need it.
+    """Read the measurements that these choices need from the folder of the unpruned model.
 
     Raises UserError for a table that is missing or damaged.
     """
@@ -50,19 +50,19 @@ def read_measured(baseline: Path, targets: Sequence[Target]) -> Measured:
 
 
 def scores_of(name: str, measured: Measured) -> dict[Head, float]:
-    """What a criterion but `random` ranks heads by, the best with the highest score.
+    """The score of each head by a criterion other than `random`; the best head has the highest score.
 
-    Single-head ablation ranks by what is lost on the dev set. LRP ranks by `relevance_absolute` of the first rule, and
-    not by the signed share that the paper writes, whose order few steps decide. The signed form of importance is ranked
-    as its authors do, highest first, although masking such a head lowers the loss to first order. Raises UserError when
-    a head was not measured.
+    Single-head ablation ranks by the score lost on the dev set. LRP ranks by `relevance_absolute` of the first rule,
+    not by the signed share of the paper, whose order a few steps decide. The signed form of importance ranks highest
+    first, as its authors do, although masking such a head lowers the loss to first order. Raises UserError if a head
+    was not measured.
     """
     if name == "reversed":
         return reversed_scores(scores_of("example_layer", measured))
     rows = measured.tables[MEASURED_IN[name]]
     sign, column = 1, name
     if name == "ablation":
-        # Of BLEU, or of accuracy.
+        # The column is named after the metric, BLEU or accuracy.
         sign, column = -1, next((name for name in (rows[0] if rows else {}) if name.endswith("_change")), "")
     elif name == "causal":
         column = "causal_gate"
@@ -83,9 +83,10 @@ def scores_of(name: str, measured: Measured) -> dict[Head, float]:
 
 
 def least_of(at_least: Mapping[str, int], heads: Collection[Head]) -> dict[tuple[str, int], int]:
-    """How many heads must be kept by (attention, layer), from `dec_enc` for each of its layers or `dec_enc.2` for one.
+    """The smallest number of heads to keep in each (attention, layer).
 
-    What is said of one layer goes before what is said of all. Raises UserError for a layer that there is not.
+    A key such as `dec_enc` is for each of its layers, and `dec_enc.2` for one layer, where it takes precedence. Raises
+    UserError for a layer that the model does not have.
     """
     layers = dict.fromkeys((attention, layer) for attention, layer, _ in heads)
     least: dict[tuple[str, int], int] = {}
@@ -93,15 +94,15 @@ def least_of(at_least: Mapping[str, int], heads: Collection[Head]) -> dict[tuple
         kind, _, number = key.partition(".")
         named = [layer for layer in layers if layer[0] == kind and number in ("", str(layer[1]))]
         if not named:
-            raise UserError(f"selection.at_least names {key}, a layer that the model does not have: take it out.")
+            raise UserError(f"selection.at_least names {key}, a layer that the model does not have: remove it.")
         least |= dict.fromkeys(named, at_least[key])
     return {layer: number for layer, number in least.items() if number}
 
 
 def choose(target: Target, measured: Measured, at_least: Mapping[str, int]) -> list[Head]:
-    """The heads that a choice by a criterion, such as `random2-12`, keeps, in the order of tables.
+    """The heads that a target by a criterion, such as `random2-12`, keeps, in table order.
 
-    Raises UserError, in one sentence, when no choice holds the limits.
+    Raises UserError, in one sentence, if no choice meets the limits.
     """
     method, (budget,) = target.method, target.budgets
     try:
@@ -118,7 +119,7 @@ def choose(target: Target, measured: Measured, at_least: Mapping[str, int]) -> l
 def selection_rows(
     targets: Sequence[Target], measured: Measured, at_least: Mapping[str, int]
 ) -> list[dict[str, str | int]]:
-    """A row as in COLUMNS for every target and head."""
+    """A row with COLUMNS for every target and head."""
     rows: list[dict[str, str | int]] = []
     for target in targets:
         method, _, budget = target.columns

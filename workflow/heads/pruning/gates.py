@@ -3,8 +3,7 @@
 Louizos et al. 2018; Voita et al. 2019, sec. 6.1.
 
 s = sigmoid((log u - log(1 - u) + log_alpha) / temperature) for uniform u is stretched to (low, high) and clipped to
-[0, 1], which leaves real mass on exactly 0 and exactly 1. The sum over heads of P(gate > 0) is what `penalty` makes
-costly.
+[0, 1], which puts probability mass on exactly 0 and exactly 1. `penalty` penalises the sum over heads of P(gate > 0).
 """
 
 from __future__ import annotations
@@ -26,18 +25,18 @@ from heads.model.shape import ModelShape
 COLUMNS = ("attention", "layer", "head", "log_alpha", "p_open", "open", "strictly_between")
 
 UNIFORM_EDGE = 1e-6
-"""How far from 0 and 1 the uniform noise stays, so that its logarithms are finite (as in the authors' code)."""
+"""The distance that uniform noise keeps from 0 and 1, so that its logarithms are finite (as in the authors' code)."""
 
 
 def sample(log_alpha: Tensor, noise: Tensor, shape: HardConcrete) -> Tensor:
-    """Gates in [0, 1], the shape of `log_alpha`, for uniform `noise` in [0, 1)."""
+    """Sample gates in [0, 1], in the shape of `log_alpha`, from uniform `noise` in [0, 1)."""
     noise = noise.clamp(UNIFORM_EDGE, 1 - UNIFORM_EDGE)
     concrete = torch.sigmoid((noise.log() - (1 - noise).log() + log_alpha) / shape.temperature)
     return (concrete * (shape.high - shape.low) + shape.low).clamp(0, 1)
 
 
 def probability_open(log_alpha: Tensor, shape: HardConcrete) -> Tensor:
-    """P(gate > 0), the penalty's summand (Louizos et al. 2018, eq. 12)."""
+    """P(gate > 0), each gate's term in the penalty (Louizos et al. 2018, eq. 12)."""
     return torch.sigmoid(log_alpha - shape.temperature * math.log(-shape.low / shape.high))
 
 
@@ -47,30 +46,30 @@ def probability_one(log_alpha: Tensor, shape: HardConcrete) -> Tensor:
 
 
 def is_open(log_alpha: Tensor, shape: HardConcrete) -> Tensor:
-    """Whether a gate is 1 once training is over: P(gate = 1) against P(gate = 0), as the paper says."""
+    """Whether a gate is 1 after training, that is whether P(gate = 1) > P(gate = 0), as in the paper."""
     return probability_one(log_alpha, shape) > 1 - probability_open(log_alpha, shape)
 
 
 def strictly_between(log_alpha: Tensor, shape: HardConcrete) -> Tensor:
-    """Whether the authors' code would have used a gate that is neither 0 nor 1 at test time."""
+    """Whether the gate that the authors' code would use at test time is neither 0 nor 1."""
     gate = torch.sigmoid(log_alpha) * (shape.high - shape.low) + shape.low
     return (gate > 0) & (gate < 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """How many heads are to be left of all those of some kinds of attention."""
+    """The number of heads to keep in total in some kinds of attention."""
 
     kinds: tuple[str, ...]
     keep: int
 
 
 def budgets_of(target: Target, scope: str, model: ModelShape) -> tuple[Budget, ...]:
-    """Budgets of `keep-12`, one for the whole scope, or `keep-4-6-8`, one for each kind in the order of ATTENTIONS.
+    """The budgets of a target: one for the whole scope (`keep-12`) or one for each kind (`keep-4-6-8`).
 
-    Kinds that the model has not count for nothing.
+    Budgets by kind of attention are in the order of ATTENTIONS; kinds that the model lacks have none.
 
-    Raises UserError for a budget of more heads than there are, and for as many numbers as fit no scope.
+    Raises UserError for a budget of more heads than there are, and for a number of budgets that does not fit the scope.
     """
     numbers = target.budgets
     kinds = model.kinds_in(scope)
@@ -80,23 +79,25 @@ def budgets_of(target: Target, scope: str, model: ModelShape) -> tuple[Budget, .
     for group, number in zip(groups, numbers, strict=True):
         there = len(model.heads(group))
         if number > there:
-            raise UserError(f"{target} asks for {number} heads of {' and '.join(group)}, which has {there}.")
+            raise UserError(
+                f"{target} asks for {number} heads of {' and '.join(group)}, but there are only {there}: lower it."
+            )
     return tuple(Budget(group, number) for group, number in zip(groups, numbers, strict=True))
 
 
 class TrainableGates(nn.Module):
-    """Gates on all live heads of a scope that learn with the model; everything by kind of attention and layer."""
+    """Gates on all live heads of a scope, trained with the model; values are by kind of attention and layer."""
 
     def sampled(self, generator: torch.Generator) -> dict[str, list[Tensor]]:
-        """Gates for one update, the same for all its sentences; the generator is of the device that they live on."""
+        """Sample the gates of one update, shared by all its sentences; the generator must be on their device."""
         raise NotImplementedError
 
     def binary(self) -> dict[str, list[Tensor]]:
-        """The gates of the finished model: zeros and ones."""
+        """Gates of the finished model, zeros and ones."""
         raise NotImplementedError
 
     def logits(self) -> dict[str, list[Tensor]]:
-        """What is learnt: the larger, the more a head is open."""
+        """The trained logit of each gate; the larger it is, the more likely the head is open."""
         raise NotImplementedError
 
     def chances(self) -> dict[str, list[Tensor]]:
@@ -104,21 +105,21 @@ class TrainableGates(nn.Module):
         raise NotImplementedError
 
     def between(self) -> dict[str, list[Tensor]]:
-        """Whether the authors' code would have used a gate that is neither 0 nor 1 at test time."""
+        """Whether the gate that the authors' code would use at test time is neither 0 nor 1."""
         raise NotImplementedError
 
     def expected_open(self, kinds: Sequence[str] = ATTENTIONS) -> Tensor:
-        """Expected number of open heads of some kinds of attention, sum over heads of P(gate > 0)."""
+        """Expected number of open heads of some kinds of attention: the sum over heads of P(gate > 0)."""
         return torch.cat(
             [chance for kind, layers in self.chances().items() if kind in kinds for chance in layers]
         ).sum()
 
 
 class HeadGates(TrainableGates):
-    """One trainable gate for every live head of a scope."""
+    """A hard-concrete gate for every live head of a scope."""
 
     def __init__(self, model: ModelShape, scope: str, shape: HardConcrete, budgets: Sequence[Budget] = ()) -> None:
-        """budgets: of the finished model; without any, each gate decides for itself whether it is open."""
+        """budgets: how many heads the finished model keeps; if empty, each gate decides for itself."""
         super().__init__()
         self.shape, self.budgets = shape, tuple(budgets)
         self.log_alpha = nn.ParameterDict()
@@ -133,9 +134,9 @@ class HeadGates(TrainableGates):
         )
 
     def open_heads(self) -> dict[str, Tensor]:
-        """Which heads [H] the finished model keeps, by the names of `log_alpha`.
+        """Whether the finished model keeps each head [H], by the names of `log_alpha`.
 
-        With budgets those of the largest log_alpha, among equals the first ones, so that the number is exact.
+        With budgets, the heads with the largest log_alpha stay, the first ones on a tie, so that their number is exact.
         """
         if not self.budgets:
             return {name: is_open(log_alpha, self.shape) for name, log_alpha in self.log_alpha.items()}
@@ -176,7 +177,7 @@ class HeadGates(TrainableGates):
 
 
 def gate_rows(gates: TrainableGates, shape: ModelShape) -> list[dict[str, Any]]:
-    """One row for every gated head, with its original index; log_alpha is the logit also for an exact number."""
+    """A row for every gated head, under its original index; `log_alpha` has the logit of any kind of gate."""
     values = (gates.logits(), gates.chances(), gates.binary(), gates.between())
     columns = [[one for layers in each.values() for layer in layers for one in layer.tolist()] for each in values]
     return [

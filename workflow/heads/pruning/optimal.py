@@ -1,6 +1,6 @@
-"""The heads that are worth most, with least numbers in layers, by integer programming. No torch.
+"""The most important heads under limits on each layer, by integer programming. No torch.
 
-Apart from other ways to choose, as only this one needs the package of the solver.
+Separate from the other criteria, as only this one needs the solver's package.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from heads.pruning.selection import Scores, place, ranked
 
 
 def keep_optimal(scores: Scores, budget: int, at_least: Mapping[tuple[str, int], int] | None = None) -> list[Head]:
-    """At most `budget` heads with the largest sum of scores, by integer programming (CBC).
+    """The heads, at most `budget`, with the largest sum of scores, by integer programming (CBC).
 
-    at_least: how many heads must be kept in a layer, by (attention, layer). Fewer heads than the budget allows are kept
-    where the others have scores below zero.
-    Raises UserError when there is no such choice.
+    at_least: the smallest number of heads to keep in a layer, by (attention, layer). Fewer heads than the budget are
+    kept if the others have scores below zero.
+    Raises UserError if no choice meets the limits.
     """
     heads, least = ranked(scores), dict(at_least or {})
     problem = pulp.LpProblem("heads", pulp.LpMaximize)
     kept = dict(zip(heads, (problem.add_variable(f"x{i}", cat="Binary") for i in range(len(heads))), strict=True))
-    # The solver's tolerances are absolute, so scores are brought to the size of one.
+    # The solver's tolerances are absolute, so scores are scaled to at most 1.
     largest = max((abs(score) for score in scores.values()), default=0) or 1.0
     problem += pulp.lpSum(scores[head] / largest * kept[head] for head in heads)
     problem += pulp.lpSum(kept.values()) <= budget
@@ -35,13 +35,14 @@ def keep_optimal(scores: Scores, budget: int, at_least: Mapping[tuple[str, int],
     if problem.status != pulp.LpStatusOptimal:
         asked = [f"at most {budget} heads", *_least_in_words(least)]
         raise UserError(
-            f"no choice among {len(heads)} heads has {' and '.join(asked)}: raise the budget or ask for less."
+            f"no choice among {len(heads)} heads has {' and '.join(asked)}: "
+            "raise the budget or lower selection.at_least."
         )
     return _first_of_equals(heads, {head for head in heads if kept[head].value() > 0.5}, scores, least)
 
 
 def _least_in_words(least: Mapping[tuple[str, int], int]) -> list[str]:
-    """What must be kept, a phrase for each number of heads: layers of the same number are only counted."""
+    """The limits as phrases, one for each number of heads; layers with the same number are only counted."""
     layers: dict[int, list[tuple[str, int]]] = defaultdict(list)
     for layer, number in least.items():
         layers[number].append(layer)
@@ -55,7 +56,7 @@ def _least_in_words(least: Mapping[tuple[str, int], int]) -> list[str]:
 def _first_of_equals(
     heads: Sequence[Head], kept: set[Head], scores: Scores, least: Mapping[tuple[str, int], int]
 ) -> list[Head]:
-    """As many heads of every kind that are alike to the problem, but the first ones; `heads` are ranked."""
+    """Break ties of score and limit between kept and other heads in favour of the first; `heads` are ranked."""
     alike: dict[tuple[object, ...], list[Head]] = defaultdict(list)
     for head in heads:
         layer = head[:2] if head[:2] in least else None

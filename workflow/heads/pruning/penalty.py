@@ -1,6 +1,6 @@
-"""What open heads cost a training: lambda times the expected number of open heads (Voita et al. 2019, sec. 6.1).
+"""The penalty on open heads: lambda times the expected number of open heads (Voita et al. 2019, sec. 6.1).
 
-Lambda is a constant, as in the paper, or driven until a given number of heads is left.
+Lambda is a constant, as in the paper, or adjusted until a given number of heads is left.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from heads.pruning.subset_gates import SubsetGates
 
 
 class Penalty(nn.Module):
-    """Lambda, nats per target token per head: what an open head costs."""
+    """A constant penalty on open heads: lambda nats per target token per head."""
 
     def __init__(self, lam: Tensor) -> None:
-        """lam: one for all heads, or one for each budget."""
+        """lam: one value for all heads, or one for each budget."""
         super().__init__()
         self.lam: Tensor
         self.register_buffer("lam", lam.double())
@@ -29,21 +29,21 @@ class Penalty(nn.Module):
         return self.lam[0] * gates.expected_open()
 
     def adjust(self, gates: TrainableGates, done: float) -> None:
-        """After an update; `done` is the share of all updates that lie behind."""
+        """Adjust lambda after an update, unless it is constant; `done` is the share of updates done so far."""
 
 
 class DrivenPenalty(Penalty):
     """A lambda for each budget, raised while too many heads are open and lowered while too few are.
 
-    The wanted number falls from all heads to the budget over the first part of the training and stays there, so that
-    heads go one by one and the rest has time to adapt.
+    The wanted number falls from all heads to the budget over the first part of the training and then stays, so that
+    heads close one by one and the rest have time to adapt.
     """
 
     START, LOWEST, HIGHEST = 0.01, 1e-5, 10.0
     DESCENT = 0.6
     """Share of the updates over which the wanted number falls."""
     PROPORTIONAL, INTEGRAL = 40.0, 800.0
-    """How log lambda follows the share of heads that are too many: at once, and over the length of a training."""
+    """How strongly log lambda follows the share of excess heads: at once, and over the length of a training."""
 
     def __init__(self, gates: HeadGates) -> None:
         super().__init__(torch.full((len(gates.budgets),), self.START))
@@ -77,9 +77,9 @@ class DrivenPenalty(Penalty):
 def gates_and_penalty(
     target: Target, scope: str, shape: ModelShape, settings: GatesSettings, updates: int
 ) -> tuple[TrainableGates, Penalty]:
-    """Gates on the heads of a scope and what they cost, for a target of gates that learn in so many updates.
+    """The gates on the heads of a scope and their penalty, for a target of gates trained for `updates` updates.
 
-    Raises UserError when the scope has not so many heads.
+    Raises UserError if the scope has fewer heads than the target asks for.
     """
     if target.method == SUBSET:
         (budget,) = target.budgets

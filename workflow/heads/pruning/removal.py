@@ -1,4 +1,4 @@
-"""From a model trained with gates to a smaller one on disk."""
+"""Remove the closed heads of a model trained with gates, and save the smaller model."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from heads.model.shape import facts_of
 
 
 def remove_closed(start: Path, gates: Path, out: Path, heads: Path) -> None:
-    """Write the model of a folder without the heads that its table of gates calls closed, and a table of all heads.
+    """Save a model without the heads that its table of gates marks as closed, and a table of all heads.
 
-    The smaller model is checked to be the same function. Raises UserError for a table that is of another model.
+    Checks that the smaller model computes the same function. Raises UserError for a table of another model.
     """
     model = load_model(start, with_closed=True)
     open_heads = read_open_heads(gates, model.shape)

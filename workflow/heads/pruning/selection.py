@@ -1,7 +1,7 @@
-"""From a score of every head to the heads that are kept: best, random, or in steps. No torch.
+"""Choose heads by their scores: the best, random ones, or in steps. No torch.
 
-A head is (attention, layer, head), the head under its original number. Among equal scores the head that comes first in
-the order of every table is the better one, so that a choice is the same everywhere.
+A head is (attention, layer, head), with its original number. Of heads with equal scores the first in table order counts
+as the better one, so that a choice is the same everywhere.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Scores = Mapping[Head, float]
 
 
 def place(head: Head) -> tuple[int, int, int]:
-    """Where a head stands in every table."""
+    """A head's position in table order, as a sort key."""
     attention, layer, number = head
     return ATTENTIONS.index(attention), layer, number
 
@@ -27,43 +27,43 @@ def place(head: Head) -> tuple[int, int, int]:
 def ranked(scores: Scores) -> list[Head]:
     """All heads, the best first.
 
-    Raises ValueError when a score is not finite.
+    Raises ValueError if a score is not finite.
     """
     for head, score in scores.items():
         if not math.isfinite(score):
-            raise ValueError(f"the score of head {head} is {score}")
+            raise ValueError(f"the score of head {head} is {score}, which is not finite")
     return sorted(scores, key=lambda head: (-scores[head], place(head)))
 
 
 def reversed_scores(scores: Scores) -> dict[Head, float]:
-    """The control that takes the worst heads for the best."""
+    """Negated scores, for the control that keeps the worst heads."""
     return {head: -score for head, score in scores.items()}
 
 
 def random_scores(heads: Collection[Head], seed: int) -> dict[Head, float]:
-    """The control that knows nothing: every order of the heads is equally likely, and the same for the same seed."""
+    """Scores of a random order for a control: all orders are equally likely, and a seed always gives the same."""
     order = np.random.default_rng(seed).permutation(len(heads)).tolist()
     return dict(zip(sorted(heads, key=place), map(float, order), strict=True))
 
 
 def keep_best(scores: Scores, budget: int) -> list[Head]:
-    """The `budget` best heads, in the order of tables.
+    """The `budget` best heads, in table order.
 
-    Raises UserError when there are fewer heads.
+    Raises UserError if there are fewer heads.
     """
     if not 0 <= budget <= len(scores):
-        raise UserError(f"{budget} heads are to be kept, but there are {len(scores)}: give a number from 0 to that.")
+        raise UserError(f"cannot keep {budget} of {len(scores)} heads: keep at least 0 and at most all of them.")
     return sorted(ranked(scores)[:budget], key=place)
 
 
 def steps(scores: Scores, share: float = 0.1) -> list[list[Head]]:
-    """The heads to mask at one share of all heads, at two, and so on up to all: each step adds the worst that are left.
+    """The heads masked at each step: every step adds a `share` of all heads, the worst that are left.
 
-    (Michel et al. 2019, sec. 4: the order is fixed once.) Numbers of heads are rounded to the nearest, halves up.
-    Raises UserError when `share` is not in (0, 1].
+    The order is fixed once (Michel et al. 2019, sec. 4). Numbers of heads are rounded to the nearest, halves up.
+    Raises UserError if `share` is not in (0, 1].
     """
     if not 0 < share <= 1:
-        raise UserError(f"heads are to be masked in steps of {share:g}: give a share above 0, at most 1.")
+        raise UserError(f"cannot mask heads in steps of {share:g}: give a share above 0 and at most 1.")
     worst_first = ranked(scores)[::-1]
     number = math.floor(1 / share + 1e-9)
     return [worst_first[: math.floor(len(worst_first) * share * step + 0.5 + 1e-9)] for step in range(1, number + 1)]

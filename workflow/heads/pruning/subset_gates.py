@@ -1,11 +1,11 @@
-"""Gates that keep an exact number of heads: differentiable subset pruning (Li, Cotterell and Sachan 2021, sec. 3).
+"""Gates that keep exactly K heads: differentiable subset pruning (Li, Cotterell and Sachan 2021, sec. 3).
 
-Every head has a logit. The budget's K heads are drawn without replacement: those with the largest logit + Gumbel noise.
-The draw is relaxed to K successive softmaxes, each with what was taken before pushed down (Xie and Ermon 2019), at a
-temperature that falls geometrically. Once training is over the K largest logits stay.
+Every head has a logit. K heads are drawn without replacement: those with the largest logit + Gumbel noise. The draw is
+relaxed to K successive softmaxes, each suppressing what the earlier ones took (Xie and Ermon 2019), at a temperature
+that falls geometrically. After training the K largest logits stay.
 
-The authors train with the relaxed gates and, as a variant, with the K largest logits and the identity for a gradient.
-Straight-through gates here join both: the drawn heads are exactly open, and the gradient is that of the relaxation.
+The authors train with the relaxed gates or, as a variant, with the K largest logits and an identity gradient.
+Straight-through gates here combine both: the drawn heads are exactly open, and the gradient is that of the relaxation.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def gumbel(shape: torch.Size, generator: torch.Generator, device: torch.device |
 
 
 def relaxed_top(scores: Tensor, count: int, temperature: float) -> Tensor:
-    """Gates [N] of scores [N] that add up to `count`, and are near the `count` largest at low temperatures.
+    """Relaxed gates [N] that sum to `count` and, at low temperatures, select the `count` largest scores [N].
 
     (Li et al. 2021, eq. 9; Xie and Ermon 2019, alg. 1.)
     """
@@ -41,33 +41,33 @@ def relaxed_top(scores: Tensor, count: int, temperature: float) -> Tensor:
 
 
 def exact_top(scores: Tensor, count: int) -> Tensor:
-    """One at the `count` largest scores [N], zero elsewhere; among equals the first."""
+    """Gates [N]: 1 at the `count` largest scores [N], the first ones on a tie, and 0 elsewhere."""
     order = scores.detach().argsort(descending=True, stable=True)
     return torch.zeros_like(scores).index_fill(0, order[:count], 1.0)
 
 
 class SubsetGates(TrainableGates):
-    """Gates on all live heads of a scope, of which exactly `budget` stay."""
+    """Gates on all live heads of a scope, of which exactly `budget` stay open."""
 
     weights: nn.Parameter
 
     def __init__(self, model: ModelShape, scope: str, budget: int, settings: SubsetSettings, updates: int) -> None:
-        """updates: how many there will be; the gates cool down over the settings' share of them."""
+        """updates: the length of the training; the temperature falls over the settings' share of it."""
         super().__init__()
         self.settings, self.budget, self.cooldown = settings, budget, settings.cooldown_share * updates
         self.sizes = {kind: [len(live) for live in model.live_heads[kind]] for kind in model.kinds_in(scope)}
         heads = sum(sum(sizes) for sizes in self.sizes.values())
         if not 1 <= budget <= heads:
             raise UserError(
-                f"{budget} heads are to be kept of the {heads} in scope {scope}: give a number from 1 to that."
+                f"cannot keep {budget} of the {heads} heads in scope {scope}: keep at least 1 and at most all of them."
             )
         self.weights = nn.Parameter(torch.zeros(heads))
         self.draws = 0
 
     def get_extra_state(self) -> Tensor:
-        """The draws, saved with the weights: a resumed training is as cool as one never stopped.
+        """The number of draws, saved with the weights so that a resumed training has the same temperature.
 
-        No buffer, for on a GPU each draw would wait to read it.
+        Not a buffer, because on a GPU each draw would wait to read it.
         """
         return torch.tensor(self.draws)
 
@@ -76,13 +76,13 @@ class SubsetGates(TrainableGates):
         self.draws = int(state)
 
     def temperature(self) -> float:
-        """The temperature of the next draw, falling from the first to the last one by the same factor every draw."""
+        """The temperature of the next draw, falling geometrically from the first to the last one."""
         settings = self.settings
         done = min(1.0, self.draws / self.cooldown)
         return float(settings.temperature_first ** (1 - done) * settings.temperature_last**done)
 
     def sampled(self, generator: torch.Generator) -> dict[str, list[Tensor]]:
-        """See `TrainableGates`; every call cools down."""
+        """See `TrainableGates`; every call lowers the temperature."""
         noise = gumbel(self.weights.shape, generator, self.weights.device)
         scores = self.weights.double() + noise
         gates = relaxed_top(scores, self.budget, self.temperature())
@@ -92,7 +92,7 @@ class SubsetGates(TrainableGates):
         return self._by_layer(gates.to(self.weights.dtype))
 
     def binary(self) -> dict[str, list[Tensor]]:
-        """One at the `budget` largest logits, zero elsewhere."""
+        """Gates of the finished model: 1 at the `budget` largest logits, 0 elsewhere."""
         return self._by_layer(exact_top(self.weights.detach(), self.budget))
 
     def logits(self) -> dict[str, list[Tensor]]:
@@ -100,14 +100,14 @@ class SubsetGates(TrainableGates):
         return self._by_layer(self.weights)
 
     def chances(self) -> dict[str, list[Tensor]]:
-        """How likely each head is among those drawn: softmax after softmax without noise, exact for the first head.
+        """The probability that each head is drawn, by successive softmaxes without noise.
 
-        They add up to the budget; those of further heads are an approximation.
+        They sum to the budget. The first softmax is exact, and those for further heads are an approximation.
         """
         return self._by_layer(relaxed_top(self.weights.double(), self.budget, 1.0))
 
     def between(self) -> dict[str, list[Tensor]]:
-        """Never: exactly so many heads stay."""
+        """All zeros, as every gate of the finished model is 0 or 1."""
         return self._by_layer(torch.zeros_like(self.weights))
 
     def _by_layer(self, gates: Tensor) -> dict[str, list[Tensor]]:

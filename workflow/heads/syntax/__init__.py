@@ -1,1 +1,1 @@
-"""Dependency trees: CoNLL-U, tokenising, parsing, their scores and alignment with subwords. No torch but Stanza's."""
+"""Dependency trees: CoNLL-U, tokenising, parsing, scores, and alignment with subwords. No torch except Stanza's."""

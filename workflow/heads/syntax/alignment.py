@@ -1,15 +1,15 @@
-"""Trees as attention can see them: surface words, the arcs between them, and their subwords.
+"""Dependency trees as attention can see them: surface words, the arcs between them, and their subwords.
 
-The model reads subwords, the trees speak of words. Attention to a word is the sum over its subwords, attention
-from a word the mean over them, each subword counting by the share of it that lies in the word. Blanks belong to
-the word that follows. The paper does not say how it went from subwords to words, so this is our choice.
+The model reads subwords; the trees are over words. Attention to a word is the sum over its subwords, attention
+from a word the mean over them, each subword weighted by the share of it that lies in the word. Blanks belong to
+the following word. The paper does not say how it went from subwords to words, so this is our choice.
 
-The words of one multiword token ("do" and "n't" of "don't") have no characters of their own and can not be
-told apart by attention: they are one surface word here, and the arcs among them are left out and counted.
+The words of one multiword token ("do" and "n't" of "don't") have no characters of their own, and attention cannot
+distinguish them: here they are one surface word, and the arcs between them are left out and counted.
 
-Subwords are found by character offset. The project's vocabularies do not normalise, so that the subwords of any text
-cover each of its characters once: words glued to punctuation, characters that the vocabulary does not know, combining
-marks, blanks of every kind. A vocabulary that does normalise would not; such words are counted, never guessed.
+Subwords are found by character offset. The project's vocabularies do not normalise, so the subwords of any text cover
+each of its characters once: words attached to punctuation, characters that the vocabulary does not know, combining
+marks, blanks of every kind. A vocabulary that normalises might not; such words are counted, never guessed.
 
 N heads, W surface words, P subwords.
 """
@@ -28,7 +28,7 @@ from heads.text.special_ids import UNK
 from heads.text.vocabulary import Span, Vocabulary, membership
 
 SHORTEST = 2
-"""In a sentence of one word every head points at it."""
+"""Minimum number of words: in a sentence of one word, every head points at that word."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,19 +45,19 @@ class Words:
     """A parsed sentence in surface words, and the subwords that the model reads."""
 
     number: int
-    """Which sentence of its file, 0-based."""
+    """Index of the sentence in its file, 0-based."""
     forms: tuple[str, ...]
     arcs: tuple[Arc, ...]
     subwords: NDArray[np.int32]
-    """[P] ids, without end sign."""
+    """[P] ids, without EOS."""
     membership: NDArray[np.float64]
-    """[W, P], which share of a subword lies in which word."""
+    """[W, P], the share of each subword that lies in each word."""
     aligned: int = 0
-    """How many of the words have characters of which each lies in exactly one subword."""
+    """Number of words whose characters each lie in exactly one subword."""
     inner_arcs: int = 0
-    """How many arcs lie inside a multiword token and are left out."""
+    """Number of arcs inside multiword tokens, which are left out."""
     unknown: int = 0
-    """How many subwords stand for characters that the vocabulary does not know."""
+    """Number of subwords for characters that the vocabulary does not know."""
 
     def __len__(self) -> int:
         """Number of surface words."""
@@ -65,11 +65,11 @@ class Words:
 
 
 SentenceAttention = tuple[Words, NDArray[np.float32]]
-"""A sentence with the attention weights [N, P, P] between its subwords, the end sign already dropped."""
+"""A sentence with the attention weights [N, P, P] between its subwords, with EOS already dropped."""
 
 
 def words_of(trees: Iterable[Sentence], vocabulary: Vocabulary) -> Iterator[Words]:
-    """Every tree in surface words and in subwords of its own text."""
+    """Each tree in surface words, with the subwords of its text."""
     for number, tree in enumerate(trees):
         text, surface = tree.text, [(token.start, token.end) for token in tree.tokens]
         spans = sorted(set(surface))
@@ -82,7 +82,7 @@ def words_of(trees: Iterable[Sentence], vocabulary: Vocabulary) -> Iterator[Word
         )
         ids, subwords = vocabulary.spans(text)
         ends = [end for _, end in spans]
-        # The blank that SentencePiece puts before a text covers no character: give it the first one.
+        # The blank that SentencePiece puts before a text covers no character: let it cover the first one.
         covered = [(start, max(end, start + 1)) for start, end in subwords]
         yield Words(
             number,
@@ -97,7 +97,7 @@ def words_of(trees: Iterable[Sentence], vocabulary: Vocabulary) -> Iterator[Word
 
 
 def aligned_words(words: Sequence[Span], subwords: Sequence[Span], characters: int) -> int:
-    """How many words have characters of which each lies in exactly one subword of a text of so many characters."""
+    """Number of words whose characters each lie in exactly one subword, in a text of `characters` characters."""
     times = np.zeros(characters, np.int64)
     for start, end in subwords:
         times[start:end] += 1
@@ -121,11 +121,11 @@ ALIGNMENT_COLUMNS = (
 
 
 def usable(sentences: Iterable[Words], max_subwords: int) -> tuple[list[Words], dict[str, int | float | None]]:
-    """The sentences on which heads are measured, and what became of all of them, as a row of ALIGNMENT_COLUMNS.
+    """The sentences on which heads are measured, and counts for all sentences as a row of ALIGNMENT_COLUMNS.
 
-    Left out are sentences of fewer than SHORTEST words (`too_short`), of more than `max_subwords` subwords (`too_long`)
-    and those with a word that is not aligned (`not_aligned`), each for the first of these reasons. The other columns
-    count in all sentences.
+    Sentences with fewer than SHORTEST words (`too_short`), with more than `max_subwords` subwords (`too_long`) or with
+    a word that is not aligned (`not_aligned`) are left out, each for the first of these reasons. The other columns
+    count over all sentences.
     """
     kept: list[Words] = []
     tally: Counter[str] = Counter()
@@ -143,7 +143,7 @@ def usable(sentences: Iterable[Words], max_subwords: int) -> tuple[list[Words], 
 
 
 def usable_pairs(pairs: Iterable[tuple[Words, Words]], max_subwords: int) -> list[int]:
-    """The numbers of the pairs of which both sides can be measured; a target may have a single word."""
+    """The numbers of the pairs whose sides can both be measured; a target may have a single word."""
     return [
         number
         for number, (source, target) in enumerate(pairs)
@@ -162,10 +162,10 @@ def _fate(words: Words, max_subwords: int) -> str:
 def on_words(
     weights: NDArray[np.floating], member: NDArray[np.float64], read: NDArray[np.float64] | None = None
 ) -> NDArray[np.float64]:
-    """Attention between subwords [N, P, Q] as attention between words [N, W, V].
+    """Convert attention between subwords [N, P, Q] to attention between words [N, W, V].
 
-    member, read: membership [W, P] of the words that attend and [V, Q] of those that are attended to, the same words if
-    it is not given. Rows sum to at most one: what went to the end sign is missing and is not shared out again.
+    member, read: membership [W, P] of the words that attend and [V, Q] of those attended to, by default the same words.
+    Rows sum to at most one: attention to EOS is missing and is not redistributed.
     """
     subwords_in_word = member.sum(1, keepdims=True)
     mean = np.divide(member, subwords_in_word, out=np.zeros_like(member), where=subwords_in_word > 0)

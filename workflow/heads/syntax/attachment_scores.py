@@ -1,7 +1,7 @@
-"""How well parsed trees agree with gold trees over the same words: attachment scores and an F1 for each relation.
+"""Agreement of parsed trees with gold trees over the same words: attachment scores and an F1 for each relation.
 
-As in the CoNLL 2018 shared task (Zeman et al. 2018): every word counts, punctuation too, and subtypes of relations are
-left off, so that `nmod:poss` is `nmod`. The words are given, so precision and recall of UAS and LAS agree.
+As in the CoNLL 2018 shared task (Zeman et al. 2018), every word counts, including punctuation, and subtypes of
+relations are ignored, so `nmod:poss` is `nmod`. The words are given, so precision and recall of UAS and LAS are equal.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ def main_relation(token: Token) -> str:
 def attachment_rows(gold: Iterable[Sentence], parsed: Iterable[Sentence]) -> list[Row]:
     """Rows of `COLUMNS`: UPOS (tags), UAS (heads), LAS (heads and relations), then one row for each relation.
 
-    A word of a relation is correct when its head and its relation are. Relations stand by falling gold count. Raises
-    UserError when the words differ.
+    A word of a relation is correct if its head and its relation are. Relations are sorted by decreasing gold count.
+    Raises UserError if the words differ.
     """
     overall: Counter[str] = Counter()
     wanted: Counter[str] = Counter()
@@ -49,12 +49,12 @@ def attachment_rows(gold: Iterable[Sentence], parsed: Iterable[Sentence]) -> lis
 def _word_pairs(gold: Iterable[Sentence], parsed: Iterable[Sentence]) -> Iterator[tuple[Token, Token]]:
     gold, parsed = list(gold), list(parsed)
     if len(gold) != len(parsed):
-        raise UserError(
-            f"{len(parsed)} parsed sentences stand against {len(gold)} gold ones: parse the same sentences."
-        )
+        raise UserError(f"{len(parsed)} parsed sentences do not match {len(gold)} gold ones: parse the same sentences.")
     for number, (one, other) in enumerate(zip(gold, parsed, strict=True), 1):
         if [token.form for token in one] != [token.form for token in other]:
-            raise UserError(f"Sentence {number} has other words in the parse than in the gold tree: parse its words.")
+            raise UserError(
+                f"Sentence {number} differs in its words between the parse and the gold tree: parse the gold words."
+            )
         yield from zip(one, other, strict=True)
 
 

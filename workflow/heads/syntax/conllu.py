@@ -1,6 +1,6 @@
-"""Dependency trees: the token and sentence types, and reading and writing of CoNLL-U files.
+"""Dependency trees: token and sentence types, and reading and writing of CoNLL-U files.
 
-The format is the one of Universal Dependencies v2 (universaldependencies.org/format.html). Only what the analyses need
+The format is that of Universal Dependencies v2 (universaldependencies.org/format.html). Only what the analyses need
 is kept: form, lemma, universal part of speech, head, relation, spacing. Heads are 1-based, 0 is the root.
 """
 
@@ -24,10 +24,10 @@ Span = tuple[int, int, str, bool]
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """One syntactic word. `text[start:end]` of its sentence is its surface, -1 and -1 until it stands in a sentence.
+    """One syntactic word. `text[start:end]` of its sentence is its surface, -1 and -1 until it is in a sentence.
 
-    Words of one multiword token (such as "don't" split into "do" and "n't") share the span of that token and name its
-    surface in `range_form`; for all others `range_form` is empty. `space_after` is that of the surface token.
+    Words of one multiword token (such as "don't" split into "do" and "n't") share the span of that token and have its
+    surface as `range_form`; for all others `range_form` is empty. `space_after` is that of the surface token.
     """
 
     form: str
@@ -43,7 +43,7 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A tree over `tokens`; `sent_id` is the file's own, empty where it has none."""
+    """A tree over `tokens`; `sent_id` is the file's own, empty if it has none."""
 
     tokens: tuple[Token, ...]
     sent_id: str = ""
@@ -56,16 +56,16 @@ class Sentence:
 
     @property
     def text(self) -> str:
-        """The surface, put together from forms and spaces, up to the end of the last word."""
-        subwords: list[str] = []
+        """The surface text, made of forms and spaces, up to the end of the last word."""
+        parts: list[str] = []
         end = -1
         for token in self.tokens:
             if token.range_form and token.end == end:
                 continue
-            subwords.append(token.range_form or token.form)
-            subwords.append(" " if token.space_after else "")
+            parts.append(token.range_form or token.form)
+            parts.append(" " if token.space_after else "")
             end = token.end
-        return "".join(subwords[:-1])
+        return "".join(parts[:-1])
 
 
 def place(words: Iterable[Word], sent_id: str = "") -> Sentence:
@@ -82,13 +82,13 @@ def place(words: Iterable[Word], sent_id: str = "") -> Sentence:
 def read_conllu(path: Path) -> Iterator[Sentence]:
     """Sentences of a plain or gzipped CoNLL-U file, one at a time.
 
-    Empty nodes (8.1) are left out. Raises UserError naming file and line at the first malformed line, and the file
-    where it is no text.
+    Empty nodes (8.1) are left out. Raises UserError naming file and line at the first malformed line, and naming the
+    file if it is not text.
     """
     try:
         yield from _sentences(path)
     except (UnicodeDecodeError, EOFError, OSError, zlib.error) as error:
-        raise UserError(f"{path} can not be read to its end ({error}): give plain or gzipped UTF-8.") from error
+        raise UserError(f"{path} cannot be read to its end ({error}): give plain or gzipped UTF-8.") from error
 
 
 def _sentences(path: Path) -> Iterator[Sentence]:
@@ -106,9 +106,9 @@ def _sentences(path: Path) -> Iterator[Sentence]:
 
 
 def check_same_sentences(first: Path, other: Path, sentences: int) -> None:
-    """Hold the first so many sentences (0: all) of two files against each other: same text, same surface words.
+    """Check that the first `sentences` sentences (0: all) of two files have the same text and surface words.
 
-    Raises UserError that names the first sentence that differs.
+    Raises UserError naming the first sentence that differs.
     """
     pairs = zip_longest(*(islice(read_conllu(path), sentences or None) for path in (first, other)))
     for number, (one, two) in enumerate(pairs, start=1):
@@ -117,8 +117,8 @@ def check_same_sentences(first: Path, other: Path, sentences: int) -> None:
             raise UserError(f"{short} has no sentence {number}: {first} and {other} must hold the same sentences.")
         if _surface(one) != _surface(two):
             raise UserError(
-                f"Sentence {number} is {one.text!r} in {first} and {two.text!r} in {other}, or cut into other words: "
-                "give trees of the same sentences and words."
+                f"Sentence {number} is {one.text!r} in {first} and {two.text!r} in {other}, or split into "
+                "different words: give trees of the same sentences and words."
             )
 
 
@@ -127,7 +127,7 @@ def _surface(sentence: Sentence) -> tuple[str, set[tuple[int, int]]]:
 
 
 def write_conllu(path: Path, sentences: Iterable[Sentence]) -> None:
-    """Write sentences with `# sent_id` (counted from 1 where a sentence has none) and `# text`, whole or not at all."""
+    """Write all sentences or none, with `# sent_id` (counted from 1 if a sentence has none) and `# text`."""
     with atomic_path(path) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as stream:
         for number, sentence in enumerate(sentences, start=1):
             stream.write(f"# sent_id = {sentence.sent_id or number}\n# text = {sentence.text}\n")
@@ -175,7 +175,7 @@ def _sentence(path: Path, lines: list[tuple[int, str]]) -> Sentence:
             continue
         cells = line.split("\t")
         if len(cells) != COLUMNS:
-            raise UserError(f"{path}, line {number}: {len(cells)} columns in place of {COLUMNS}; {RULE}.")
+            raise UserError(f"{path}, line {number}: {len(cells)} columns instead of {COLUMNS}; {RULE}.")
         if not cells[1]:
             raise UserError(f"{path}, line {number}: the form is empty; {RULE}.")
         space_after = "SpaceAfter=No" not in cells[9].split("|")
@@ -218,7 +218,7 @@ def _check(
 
 
 def _circle(heads: list[int]) -> int:
-    """The first word (1-based) that is its own head, also by way of others; 0 where every word leads to a root."""
+    """The first word (1-based) that is its own head, even through others; 0 if every word leads to a root."""
     rooted = {0}
     for word in range(1, len(heads) + 1):
         way: list[int] = []

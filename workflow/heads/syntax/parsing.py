@@ -1,11 +1,11 @@
-"""Dependency parsing with Stanza (Qi et al. 2020), offline: train a tagger and a parser on a treebank, parse words.
+"""Offline dependency parsing with Stanza (Qi et al. 2020): train a tagger and parser on a treebank, parse words.
 
-Models are a folder as Stanza keeps its own: `resources.json`, `{language}/pos/*.pt`, `{language}/depparse/*.pt`. What
-is trained here is such a folder too, so downloaded and trained models go through the same door. Stanza 1.15 opens each
-`.pt` file by `torch.load(weights_only=True)`, which builds tensors and plain values and runs no code of the file.
+Models are in a folder like Stanza's own: `resources.json`, `{language}/pos/*.pt`, `{language}/depparse/*.pt`. Training
+here makes such a folder too, so downloaded and trained models are loaded in the same way. Stanza 1.15 opens each `.pt`
+file with `torch.load(weights_only=True)`, which builds tensors and plain values and runs no code from the file.
 
-Training is Stanza's own: a tagger, then a parser that sees the tagger's tags, both without word vectors from elsewhere,
-both by Adam as in Qi et al. 2018. The check set that picks the best step is cut from the treebank that is trained on.
+Training is Stanza's own: a tagger, then a parser that sees the tagger's tags, both without pretrained word vectors and
+with Adam as in Qi et al. 2018. The check set that picks the best step is held out from the training treebank.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from heads.config.trainings import ParserSettings
 from heads.syntax.conllu import Sentence, write_conllu
 
 PACKAGE = "trained"
-"""The name of a model that was trained here, in its folder's resources.json."""
+"""The name of a model trained here, in its folder's resources.json."""
 
 CHECK_EVERY = 20
-"""Every twentieth sentence of the treebank is not learnt from but picks the best step."""
+"""Every twentieth sentence of the treebank is not trained on but picks the best step."""
 
 UNLOADABLE = (
     OSError,
@@ -45,7 +45,7 @@ UNLOADABLE = (
     pickle.UnpicklingError,
     PipelineRequirementsException,
 )
-"""What Stanza raises for models that are missing, damaged or of another kind."""
+"""Errors that Stanza raises for models that are missing, damaged or of another kind."""
 
 EVALUATE_EVERY = 100
 PARSED_AT_ONCE = 1000
@@ -53,7 +53,7 @@ ADAM = ("--optim", "adam", "--lr", "0.003", "--beta2", "0.95")
 
 
 def evenly(trees: Sequence[Sentence], limit: int) -> list[Sentence]:
-    """At most `limit` trees from all over a treebank, which may be ordered by genre; 0: all."""
+    """At most `limit` trees, spread evenly over a treebank, which may be ordered by genre; 0: all."""
     if not limit or limit >= len(trees):
         return list(trees)
     return [trees[index * len(trees) // limit] for index in range(limit)]
@@ -62,12 +62,12 @@ def evenly(trees: Sequence[Sentence], limit: int) -> list[Sentence]:
 def train_models(
     folder: Path, language: str, trees: Sequence[Sentence], settings: ParserSettings, device: torch.device
 ) -> None:
-    """Train a tagger and a parser on `trees` and write their `folder`, whole or not at all; repeats for the same seed.
+    """Train a tagger and a parser on `trees` and write both or neither to `folder`; the same for the same seed.
 
-    Raises UserError for a folder that is there already and for too few trees.
+    Raises UserError if the folder already exists and is not empty, or if there are too few trees.
     """
     if folder.exists() and any(folder.iterdir()):
-        raise UserError(f"{folder} is there already: delete it or name another folder for the models.")
+        raise UserError(f"{folder} already exists: delete it or name another folder for the models.")
     chosen = evenly(trees, settings.train_sentences)
     if len(chosen) < CHECK_EVERY:
         raise UserError(f"{len(chosen)} trees are too few to train a parser on: give at least {CHECK_EVERY}.")
@@ -80,7 +80,7 @@ def train_models(
         tagging = _common(tagger, language, settings.seed, device)
         files = ["--train_file", str(work / "train.gold"), "--eval_file", str(work / "check.gold")]
         tagger_trainer.main([*tagging, *files, *_tagger_flags(settings)])
-        # The parser learns from tags as good as those that it will be given.
+        # The parser learns from predicted tags, which are as good as those that it will be given.
         for name in treebank:
             tag = ["--mode", "predict", "--no_gold_labels", "--eval_file", str(work / f"{name}.gold")]
             tagger_trainer.main([*tagging, *tag, "--output_file", str(work / f"{name}.tagged")])
@@ -94,14 +94,14 @@ def train_models(
 
 
 def own_models() -> Path:
-    """Where Stanza keeps what it downloads: STANZA_RESOURCES_DIR, or its folder in the home of the user."""
+    """Where Stanza keeps its downloads: STANZA_RESOURCES_DIR, or its folder in the user's home."""
     return Path(DEFAULT_MODEL_DIR)
 
 
 def open_models(folder: Path, language: str, device: torch.device) -> stanza.Pipeline:
-    """Load the tagger and the parser of a folder of Stanza models; nothing is downloaded.
+    """Load the tagger and the parser from a folder of Stanza models; nothing is downloaded.
 
-    Raises UserError naming the folder when it lacks something.
+    Raises UserError naming the folder if something is missing.
     """
     needed = ("resources.json", f"{language}/pos/*.pt", f"{language}/depparse/*.pt")
     missing = [name for name in needed if not any(folder.glob(name))]
@@ -122,19 +122,19 @@ def open_models(folder: Path, language: str, device: torch.device) -> stanza.Pip
         except UNLOADABLE as error:
             reason = " ".join(str(error).split()) or type(error).__name__
     raise UserError(
-        f"{folder} is no folder of Stanza models for {language} ({reason}): it needs {', '.join(needed)} and the files "
-        f"that these models build on, as stanza.download({language!r}, model_dir=...) leaves them."
+        f"{folder} is not a folder of Stanza models for {language} ({reason}): it needs {', '.join(needed)} and the "
+        f"files that these models build on, as stanza.download({language!r}, model_dir=...) writes them."
     )
 
 
 def parse(models: stanza.Pipeline, sentences: Sequence[Sentence]) -> Iterator[Sentence]:
-    """The same words, spaces and multiword tokens with the tags, lemmas, heads and relations of the models.
+    """The same words, spaces and multiword tokens, with tags, lemmas, heads and relations from the models.
 
-    A model that was trained here has no lemmatiser and repeats the word.
+    A model trained here has no lemmatiser and gives the word itself as its lemma.
     """
     for start in range(0, len(sentences), PARSED_AT_ONCE):
         part = sentences[start : start + PARSED_AT_ONCE]
-        # As lists of words, so that Stanza neither splits sentences nor words.
+        # As lists of words, so that Stanza splits neither sentences nor words.
         document = models([[token.form for token in sentence] for sentence in part])
         for sentence, parsed in zip(part, document.sentences, strict=True):
             tokens = tuple(
@@ -146,7 +146,7 @@ def parse(models: stanza.Pipeline, sentences: Sequence[Sentence]) -> Iterator[Se
 
 @contextmanager
 def _staged(folder: Path) -> Iterator[Path]:
-    """Give a temporary folder that becomes `folder` when the block ends well and goes when it does not."""
+    """Yield a temporary folder that becomes `folder` if the block succeeds and is deleted if it fails."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     stage = folder.with_name(f".{folder.name}.{os.getpid()}.part")
     try:
@@ -157,7 +157,7 @@ def _staged(folder: Path) -> Iterator[Path]:
 
 
 def _with_forms_as_lemmas(sentence: Sentence) -> Sentence:
-    """What the parser will be given: it looks at lemmas, and the only lemmatiser here is one that repeats the word."""
+    """The sentence with forms as lemmas, as the parser will see it: our only lemmatiser repeats the word."""
     return replace(sentence, tokens=tuple(replace(token, lemma=token.form) for token in sentence))
 
 
@@ -190,6 +190,6 @@ def _tagger_flags(settings: ParserSettings) -> list[str]:
 
 def _parser_flags(settings: ParserSettings) -> list[str]:
     batch = ["--batch_size", str(settings.parser_batch_words), "--deep_biaff_output_dim", str(settings.width // 2)]
-    # Language-specific tags and features are not kept of a treebank.
+    # Language-specific tags and features of a treebank are not kept.
     plain = ["--no_second_optim", "--weight_decay", "0", "--no_checkpoint", "--no_xpos", "--no_ufeats"]
     return [*_sizes(settings, settings.parser_steps), *ADAM, *batch, *plain]

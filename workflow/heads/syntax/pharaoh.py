@@ -1,8 +1,8 @@
-"""Word alignments in the Pharaoh format of aligners: a line a pair, `0-0 1-2`, source word before target word, from 0.
+"""Word alignments in Pharaoh format: one line per pair, as `0-0 1-2`, source word before target word, from 0.
 
-A word is what stands between blanks in the text that the aligner read. That text may be cut finer than the corpus's own
-(punctuation apart, clitics apart) but has its very characters, so that each word has its place in the line that the
-model reads. Every link is taken for a sure one (Och and Ney 2003, sec. 4). An empty line is a pair without links.
+Words are separated by blanks in the text that the aligner read. That text may be split more finely than the corpus
+(punctuation and clitics apart) but has the same characters, so that each word has its place in the line that the model
+reads. Every link counts as a sure one (Och and Ney 2003, sec. 4). An empty line is a pair without links.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from heads.syntax.tokenising import UNPARSED
 LINK = re.compile("([0-9]{1,9})-([0-9]{1,9})")
 
 Links = tuple[tuple[int, int], ...]
-"""Source and target word of each link, 0-based, sorted and each once."""
+"""Source and target word of each link, 0-based, sorted and without duplicates."""
 
 
 @dataclass(frozen=True, slots=True)
 class AlignedPair:
-    """Both sentences as words with their places in the text, and the links between them."""
+    """A sentence pair as words with their places in the text, and the links between them."""
 
     source: Sentence
     target: Sentence
@@ -33,7 +33,7 @@ class AlignedPair:
 
 
 class Lines(NamedTuple):
-    """The lines of a text, and the name by which errors know it."""
+    """The lines of a text, and its name in error messages."""
 
     name: str
     lines: Sequence[str]
@@ -47,16 +47,16 @@ def lines_of(path: Path) -> Lines:
 def aligned_pairs(links: Lines, texts: Sequence[Lines], words: Sequence[Lines]) -> list[AlignedPair]:
     """The pairs of a text with their links.
 
-    texts, words: of source and target, the lines that the model reads, and those with blanks between words. Raises
-    UserError that names file and line: for texts of different length, words that are not those of the text, what is no
-    link, and links beyond the words.
+    texts, words: for source and target, the lines that the model reads, and those with blanks between words. Raises
+    UserError naming the file and, if there is one, the line: for texts of different length, words that are not those of
+    the text, malformed links, and links beyond the words.
     """
     sides = [list(_sentences(*side)) for side in zip(texts, words, strict=True)]
     for text in texts:
         if len(text.lines) != len(links.lines):
             raise UserError(
-                f"{links.name} has {len(links.lines)} lines and {text.name} {len(text.lines)}: give a line of links a "
-                "pair."
+                f"{links.name} has {len(links.lines)} lines and {text.name} {len(text.lines)}: give one line of links "
+                "per pair."
             )
     pairs = zip(*sides, links.lines, strict=True)
     return [
@@ -75,7 +75,7 @@ def _links(line: str, sizes: Sequence[int], where: str) -> Links:
         if ends[0] >= sizes[0] or ends[1] >= sizes[1]:
             raise UserError(
                 f"{where}: the link {text} lies beyond {sizes[0]} source and {sizes[1]} target words, counted from 0: "
-                "give links between the words of this very text."
+                "give links between the words of this text."
             )
         found.add(ends)
     return tuple(sorted(found))
@@ -90,14 +90,14 @@ def _sentences(text: Lines, words: Lines) -> Iterator[Sentence]:
         sentence = in_text(line, cut.split())
         if sentence is None:
             raise UserError(
-                f"{words.name}, line {number} has not the characters of line {number} of {text.name}: give the same "
+                f"{words.name}, line {number} differs in characters from line {number} of {text.name}: give the same "
                 "text, with blanks between words and nothing escaped."
             )
         yield sentence
 
 
 def in_text(text: str, words: Iterable[str]) -> Sentence | None:
-    """Words with their places in a text of single blanks, whose characters they must be all of; else None."""
+    """Words with their places in a text of single blanks; None if they are not all of its characters."""
     placed: list[Word] = []
     end = 0
     for word in words:
@@ -111,5 +111,5 @@ def in_text(text: str, words: Iterable[str]) -> Sentence | None:
 
 
 def line_of(links: Iterable[tuple[int, int]]) -> str:
-    """Links as a line of a file."""
+    """Links as a line in Pharaoh format."""
     return " ".join(f"{source}-{target}" for source, target in links)

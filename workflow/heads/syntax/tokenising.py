@@ -1,7 +1,7 @@
-"""English text into the words that Universal Dependencies would make of it, for text without a treebank.
+"""Split English text into words as in Universal Dependencies, for text without a treebank.
 
-A small set of rules: punctuation stands alone, clitics ("n't", "'s", "cannot") come off their word; numbers,
-abbreviations with inner stops, addresses and words with hyphens stay whole. No word is changed, so that words and
+A small set of rules: punctuation is separate, clitics ("n't", "'s", "cannot") are split from their word; numbers,
+abbreviations with inner full stops, addresses and words with hyphens stay whole. No word is changed, so words and
 spaces give the text back.
 """
 
@@ -17,7 +17,7 @@ APOSTROPHE = "['’]"
 UNPARSED = ("_", "X", 0, "dep")
 """Lemma, tag, head and relation of a word before it is parsed."""
 
-SUBWORD = re.compile(
+TOKEN = re.compile(
     rf"""
     (?:https?://|www\.)\S*[^\s.,;:!?)\]}}"'»”’]      # an address, without the punctuation behind it
     | [\w.+-]+@\w[\w-]*(?:\.\w[\w-]*)+               # a mail address
@@ -36,7 +36,7 @@ CANNOT = re.compile(r"(can)(not)\b", re.IGNORECASE)
 
 
 def words_of_text(line: str) -> Sentence:
-    """Cut one line into words, each with its spacing; heads are 0 and relations `dep` until it is parsed."""
+    """Split one line into words, each with its spacing; heads are 0 and relations `dep` until it is parsed."""
     spans: list[tuple[int, int]] = []
     start = 0
     while start < len(line):
@@ -48,8 +48,8 @@ def words_of_text(line: str) -> Sentence:
             spans += [negated.span(1), negated.span(2)]
             start = negated.end()
             continue
-        found = SUBWORD.match(line, start)
-        assert found is not None  # the last branch of the pattern takes any visible character
+        found = TOKEN.match(line, start)
+        assert found is not None  # the last branch of the pattern matches any visible character
         spans.append(found.span())
         start = found.end()
     ends = [*(begin for begin, _ in spans), len(line)][1:]
@@ -62,10 +62,10 @@ def words_of_text(line: str) -> Sentence:
 def read_text(path: Path) -> list[Sentence]:
     """The words of each line of a text.
 
-    Raises UserError that names the first line without any.
+    Raises UserError naming the first line without any.
     """
     sentences = [words_of_text(line) for line in read_lines(path)]
     empty = next((number for number, sentence in enumerate(sentences, 1) if not sentence.tokens), None)
     if empty:
-        raise UserError(f"{path}, line {empty} has no words: take it out.")
+        raise UserError(f"{path}, line {empty} has no words: remove it.")
     return sentences

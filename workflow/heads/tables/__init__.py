@@ -1,1 +1,1 @@
-"""Tables: the results of many runs, a row each, beside the papers' numbers."""
+"""Tables of the results of many runs, beside the numbers of the papers."""

@@ -1,4 +1,4 @@
-"""Which layers of cross-attention align words, before and after pruning: the best head of each layer."""
+"""The table of word alignment by cross-attention: each layer's best head, before and after pruning."""
 
 from __future__ import annotations
 
@@ -24,20 +24,21 @@ BEST = {
     "gain_low": "aer_gain_low",
     "gain_high": "aer_gain_high",
 }
-"""Columns of the best head's row, and what they are called beside other heads."""
+"""Columns of the best head's row, and their names in the table."""
 
 
 def best_heads(rows: pd.DataFrame) -> pd.DataFrame:
-    """The row of each run's and layer's head that errs least, the first of equals; rows of one step."""
+    """The row of the head with the lowest error rate in each run and layer, the first on a tie; rows of one step."""
     return rows.sort_values(["aer", "head"], kind="stable").drop_duplicates(LAYER)
 
 
 def alignment_table(frames: Frames) -> pd.DataFrame:
-    """A row a run and layer, for layers without a live head too.
+    """A row for each run and decoder layer, including layers without a live head.
 
-    Columns: RUN_COLUMNS; `layer`; `live` heads `of` so many; of the first step in the settings how many heads align and
-    which, those of BEST for the head that errs least, which was chosen on the pairs that it is reported on; of the
-    second step, where it was measured, the least error rate and its head. frames: `model.json`, `alignment_heads.tsv`.
+    Columns: RUN_COLUMNS; `layer`; `live` heads and `of`, their original number. For the first step in the settings: how
+    many heads align and which, and the columns of BEST for the head with the lowest error rate, which was chosen on the
+    pairs that it is reported on. For the second step, if it was measured: the lowest error rate and its head. frames:
+    `model.json`, `alignment_heads.tsv`.
     """
     model, rows = frames["model.json"], frames["alignment_heads.tsv"]
     layers = model[model["attention"] == "dec_enc"].groupby(LAYER, sort=False)["live"]

@@ -1,6 +1,6 @@
-"""How often chance alone would do it: heads that could as well have been others, and measures that have no relation.
+"""How likely a result is by chance: with heads drawn at random, or with measures that are unrelated.
 
-Nothing here knows of a claim; everything is exact or drawn by a fixed generator. N heads, M models, B draws.
+Nothing here depends on a claim; everything is exact or drawn by a fixed generator. N heads, M models, B draws.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Floats = NDArray[np.float64]
 
 
 def tops_differ(sizes: Sequence[int], at_most: int) -> float:
-    """How likely it is that two unrelated measures have different highest heads in `at_most` layers of these sizes."""
+    """The probability that two unrelated measures have different highest heads in `at_most` or fewer layers."""
     differing = np.ones(1)
     for size in sizes:
         differing = np.convolve(differing, [1 / size, 1 - 1 / size])
@@ -33,10 +33,10 @@ def tops_differ(sizes: Sequence[int], at_most: int) -> float:
 
 @lru_cache(maxsize=32)
 def best_exceptions(sizes: tuple[int, ...]) -> tuple[Floats, NDArray[np.bool_]]:
-    """Two unrelated measures of heads in layers of these sizes: what leaving out the one best head makes of them.
+    """Simulated rank correlations of two unrelated measures without the head that disturbs them most.
 
-    For each of SIMULATIONS pairs of measures: their rank correlation within layers without the head that disturbs it
-    most, and whether that head is the one of the first layer that is highest by the first measure and not by the other.
+    For each of SIMULATIONS pairs of measures of heads in layers of these sizes: the rank correlation within layers
+    without that head, and whether that head is the first layer's highest by the first measure but not by the second.
     """
     rng = np.random.default_rng(1)
     ranks = [[rng.random((SIMULATIONS, size)).argsort(1) for size in sizes] for _ in range(2)]
@@ -48,7 +48,7 @@ def best_exceptions(sizes: tuple[int, ...]) -> tuple[Floats, NDArray[np.bool_]]:
         scale = squares.sum() - squares[layer] + _squares(sizes[layer] - 1)
         for head in range(sizes[layer]):
             left = np.delete(np.arange(sizes[layer]), head)
-            # A head that goes lets those above it move down by one.
+            # Without a head, the ranks above its own fall by one.
             fewer = [of[:, left] - (of[:, left] > of[:, [head]]) for of in (a, b)]
             without.append((rest + _centred_product(*fewer)) / scale if scale else np.full(SIMULATIONS, np.nan))
     rhos = np.nan_to_num(np.round(np.stack(without, 1), 9), nan=-1.0)
@@ -62,26 +62,27 @@ def _centred_product(a: NDArray[np.int_], b: NDArray[np.int_]) -> Floats:
 
 
 def _squares(size: int) -> float:
-    """The sum of squares of the centred ranks of so many heads."""
+    """The sum of squares of the centred ranks of `size` heads."""
     return (size**3 - size) / 12
 
 
 def all_of_kind(drawn: int, kind: int, heads: int) -> float:
-    """How likely heads that are drawn at random, `drawn` of `heads`, are all among the `kind` of one kind."""
+    """The probability that `drawn` of `heads` heads, drawn at random, are all among the `kind` heads of one kind."""
     return comb(kind, drawn) / comb(heads, drawn)
 
 
 def every_group_drawn(groups: Sequence[Collection[object]], drawn: int, heads: int) -> float:
-    """How likely there is one of each of these groups of heads among `drawn` of `heads` drawn at random."""
+    """The probability that `drawn` of `heads` heads, drawn at random, include a head of every group."""
     choices = chain.from_iterable(combinations(groups, size) for size in range(len(groups) + 1))
     missed = [(1 - 2 * (len(some) % 2)) * comb(heads - len(set().union(*some)), drawn) for some in choices]
     return sum(missed) / comb(heads, drawn)
 
 
 def shuffled_p(statistic: Callable[[Floats], Floats], live: NDArray[np.int_], labels: Labels) -> float:
-    """How often shuffled labels [N] give a statistic at least as large, the observed labels counted too.
+    """The share of shuffled labels [N] with a statistic at least as large as observed, observed labels included.
 
-    live [N, M]: which heads are left. statistic: of the shares of the heads left [..., K, M], by label in order.
+    live [N, M]: whether each head is left. statistic: a function of the shares of heads left [..., K, M], ordered by
+    label.
     """
     shuffled = np.concatenate([labels[None], labels[shuffles((0,) * len(labels))]])
     shares = np.stack([(shuffled == label) @ live / (labels == label).sum() for label in np.unique(labels)], 1)
@@ -90,7 +91,7 @@ def shuffled_p(statistic: Callable[[Floats], Floats], live: NDArray[np.int_], la
 
 
 def shares_drawn(live: NDArray[np.int_], labels: Labels) -> Floats:
-    """Share of the heads left [1+B, K, M] by label, of live [N, M]: of all heads, then of draws of heads."""
+    """The share of heads left [1+B, K, M] by label, from live [N, M]: over all heads, then over draws of heads."""
     groups = [(labels == label)[:, None] for label in np.unique(labels)]
     counts = np.concatenate([part for group in groups for part in (group, group * live)], 1).astype(np.float32)
     sums = np.concatenate([counts.sum(0, dtype=float)[None], resampled_sums(counts, HEADS_DRAWN)])

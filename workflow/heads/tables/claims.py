@@ -1,4 +1,4 @@
-"""What the papers claim, a number for each claim from our own runs, and whether it holds here."""
+"""The papers' claims, a number for each claim from our own runs, and whether the claim holds here."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CLAIMS: dict[str, Callable[[Evidence], Finding]] = {
     **VOITA_CLAIMS,
     **{name: _on_frames(claim) for name, claim in {**MICHEL_CLAIMS, **ALIGNMENT_CLAIMS}.items()},
 }
-"""By id in the papers' files of claims, which is one name space."""
+"""By id in the papers' files of claims, which share one namespace."""
 
 RELEVANCE_CLAIMS: dict[str, Callable[[Evidence, str], Finding]] = {**VOITA_RELEVANCE_CLAIMS}
 
@@ -61,12 +61,13 @@ PAPERS = ("paper", "paper_of", "limit", "margin", "source", "tag")
 
 
 def claims_table(frames: Frames, *papers: pd.DataFrame) -> pd.DataFrame:
-    """A row for each experiment, seed and claim, and where it is about relevance for each reading of that.
+    """A row for each experiment, seed and claim, and for each reading of relevance if the claim depends on it.
 
-    `rule` is the reading, such as `plain, signed by step`, see `heads.tables.relevance`; "" of other claims.
+    `rule` is the reading, such as `plain, signed by step`, see `heads.tables.relevance`; it is "" for other claims.
 
-    papers: the claims of each paper, see `stated`. A claim about one of the paper's corpora is tried on experiments
-    that are compared with that one alone, and not measured on others; one about a metric on models scored by it.
+    papers: the claims of each paper, see `stated`. A claim about one of the paper's corpora is tested on experiments
+    that are compared with that corpus, and is not measured on others; a claim about a metric is tested on models scored
+    by it.
     """
     measures, claims = measures_table(frames), stated(*papers)
     metrics = dict(frames[SCORED][["experiment", "metric"]].itertuples(index=False))
@@ -89,17 +90,18 @@ def claims_table(frames: Frames, *papers: pd.DataFrame) -> pd.DataFrame:
 
 
 def stated(*papers: pd.DataFrame) -> pd.DataFrame:
-    """The papers' claims as their files have them, such as `voita_claims.csv`, but with the limit that decides.
+    """The papers' claims as in their files, such as `voita_claims.csv`, but with the margin applied to the limit.
 
-    `study`: whose claim it is, "ours" for controls of ours. `condition` and `limit`: see `holds`. `margin`: by how much
-    a number may be worse than the limit. `corpus`: the paper's corpus that the claim is about, empty for both. `floor`:
-    whether it is about losing little, which a model that can hardly do its task (`too_weak`) would do by itself.
-    `metric`: of the models that it is about, BLEU where a file does not say.
+    `study`: the paper that makes the claim, "ours" for our controls. `condition` and `limit`: see `holds`. `margin`: by
+    how much a number may be worse than the paper's limit. `corpus`: the paper's corpus that the claim is about, empty
+    for both. `floor`: whether it is about a small loss, which a model that can hardly do its task (`too_weak`) would
+    show anyway. `metric`: the metric of the models that it is about, BLEU if a file does not say.
     """
-    # Limits with a margin are numbers that a paper found, once: a whole interval beyond one is more than its own model
-    # could show. Draws of as many news sentences as the paper's test set has, 3,000, give BLEU +-0.2, so that with 0.25
-    # a model of the paper's number passes, and one that loses half a point more does not. Shares of rare words are
-    # surer, but of one head in one training: two of ours lie up to 0.01 apart, and texts differ by more.
+    # A limit with a margin is a number that a paper found once; even the paper's own model could not show an interval
+    # that lies entirely beyond it. Draws of 3,000 news sentences, the size of the paper's test set, give BLEU +-0.2.
+    # With a margin of 0.25 a model with the paper's number passes, and one that loses half a point more does not.
+    # Shares of rare words are more certain, but come from one head in one training: those of two of our trainings
+    # differ by up to 0.01, and those of different texts by more.
     claims = pd.concat(papers, ignore_index=True)
     margin, corpus = claims["margin"].fillna(0.0), claims["corpus"].astype(object).fillna("")
     limit = claims["limit"] + margin * claims["condition"].map({"at most": 1}).fillna(-1)
@@ -108,7 +110,7 @@ def stated(*papers: pd.DataFrame) -> pd.DataFrame:
 
 
 def claim_row(claim: dict[str, object], finding: Finding, *, weak: bool = False) -> dict[str, object]:
-    """What a claim states, what was found, and whether it holds, as COLUMNS; weak: as `too_weak` says of the model."""
+    """A claim, its finding and its verdict, by column of COLUMNS; weak: whether the model is `too_weak`."""
     condition, limit = str(claim["condition"]), claim["limit"]
     shared = {name: claim[name] for name in ("metric", "claim", "measure", *PAPERS)}
     found = {name: getattr(finding, name) for name in ("ours", "of", "low", "high", "p_value", "chance")}
@@ -119,19 +121,19 @@ def claim_row(claim: dict[str, object], finding: Finding, *, weak: bool = False)
 
 
 def decided_claims(frames: Frames, *papers: pd.DataFrame) -> pd.DataFrame:
-    """As `claims_table`, with means over several seeds and their own verdicts, and what other readings say."""
+    """As `claims_table`, with means over several seeds and their own verdicts, and with `other_readings`."""
     keys = ["experiment", "claim", "measure", "rule"]
     return with_other_readings(over_seeds(with_spread(claims_table(frames, *papers), keys), keys))
 
 
 def over_seeds(table: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
-    """The table after `with_spread`, each row of means with an interval over its seeds (Student's) and its own verdict.
+    """Give each row of means in a table from `with_spread` an interval over its seeds (Student's t) and a verdict.
 
-    Where all seeds alone say yes, or no, so do they together: a second training that says the same makes nothing less
-    sure, wide as an interval over two is. Else the interval decides. It is no narrower than those of its seeds on
-    average, since they have their test sentences and numbers of heads in common, and seeds that agree on a number which
-    none is sure of make it no surer. Where no seed could decide because heads are too few, nor can their mean; nor
-    where the model of one was too weak.
+    If all seeds alone say yes, or all say no, so does the mean: a second training that agrees makes nothing less
+    certain, although an interval over two is wide. Otherwise the interval decides. It is at least as wide as those of
+    its seeds on average, since they share their test sentences and numbers of heads, so that agreement on an uncertain
+    number does not make it more certain. If no seed could decide because there are too few heads, neither can the mean;
+    the same holds if the model of any seed was too weak.
     """
     parts = []
     for _, group in table.groupby(keys, sort=False, dropna=False):
@@ -144,7 +146,7 @@ def over_seeds(table: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
 
 
 def _verdict_of(seeds: pd.DataFrame) -> list[object]:
-    """Ends of the interval over seeds and the verdict."""
+    """The ends of the interval over seeds, and the verdict."""
     values, verdicts = seeds["ours"].astype(float), set(seeds["holds"])
     condition, limit = seeds["holds_if"].iloc[0], seeds["limit"].iloc[0]
     agreed = TOO_WEAK if TOO_WEAK in verdicts else verdicts.copy().pop() if len(verdicts) == 1 else "unclear"

@@ -1,8 +1,8 @@
-"""Where a translation model's attention to the source aligns words, which Garg et al. 2019 use, as claims.
+"""Claims about where cross-attention of a translation model aligns words, which Garg et al. 2019 use.
 
-Each layer stands for its head that errs least at the first step of the settings; see `heads.analysis.alignment_heads`.
-The head is chosen on the pairs that it is reported on. Where two layers are compared their intervals are taken for
-independent and set end against end, which is wider than 95 % asks for.
+Each layer is represented by its head with the lowest error rate at the first step of the settings; see
+`heads.analysis.alignment_heads`. The head is chosen on the pairs that it is reported on. Where two layers are compared,
+their intervals are treated as independent and the outermost ends are taken, which is wider than 95 % requires.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from heads.tables.verdicts import NOT_MEASURED, Finding
 
 
 def heads_align(frames: Frames) -> Finding:
-    """By how much the best head of all layers errs less than the best fixed offset."""
+    """Error rate of the best fixed offset minus that of the best head of all layers."""
     layers = _layers(frames)
     if layers.empty:
         return NOT_MEASURED
@@ -27,7 +27,7 @@ def heads_align(frames: Frames) -> Finding:
 
 
 def aligned_late(frames: Frames) -> Finding:
-    """By how much the best head of the upper half of the layers errs less than that of the lower; no middle one."""
+    """Lowest error rate of the lower half of the layers minus that of the upper half; a middle layer is left out."""
     layers = _layers(frames)
     half = len(layers) // 2
     if half == 0:
@@ -39,9 +39,9 @@ def aligned_late(frames: Frames) -> Finding:
 
 
 def last_but_one(frames: Frames) -> Finding:
-    """Layers that err less than the last but one; its ends count those that surely do and those that may.
+    """The number of layers with a lower error rate than the last but one; the ends count sure and possible ones.
 
-    chance: that of one layer among so many being the best.
+    chance: the probability that a given one of the layers is the best.
     """
     layers = _layers(frames)
     if len(layers) < 2:
@@ -55,7 +55,7 @@ def last_but_one(frames: Frames) -> Finding:
 
 
 def _layers(frames: Frames) -> pd.DataFrame:
-    """The best head of each layer of the unpruned model, by layer; no rows without a word alignment."""
+    """The best head of each layer of the unpruned model, in layer order; no rows without a word alignment."""
     rows = frames["alignment_heads.tsv"]
     return best_heads(first_of(rows[rows["kind"] == "baseline"], "step")).sort_values("layer", ignore_index=True)
 

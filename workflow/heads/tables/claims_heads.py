@@ -1,8 +1,8 @@
-"""What Voita et al. claim of the unpruned model's heads: relevance, confidence and functions (secs 4 and 5).
+"""Claims of Voita et al. about the unpruned model's heads: relevance, confidence and functions (secs 4 and 5).
 
-What is counted are heads of one model. Where a count depends on roles, its interval runs from the heads whose role the
-sentences ensure to all those whose role they do not rule out. `chance` takes the heads for drawn at random, or two
-measures for unrelated within each layer.
+Counts are of heads of one model. Where a count depends on roles, its interval runs from the heads whose role the
+sentences ensure to all those whose role they do not rule out. `chance` assumes heads drawn at random, or two measures
+that are unrelated within each layer.
 """
 
 from __future__ import annotations
@@ -16,32 +16,32 @@ from heads.tables.evidence import BASELINE, FUNCTIONS, Evidence, Model, Places
 from heads.tables.verdicts import NOT_MEASURED, UNKNOWN, Finding
 
 CONFIDENT = 0.8
-"""What every positional head of the paper exceeds (sec. 5)."""
+"""The confidence that every positional head of the paper exceeds (sec. 5)."""
 
 EXCEPTIONS = 1
-"""The head of the first layer that is most relevant and not confident (sec. 4)."""
+"""The number of exceptions in the paper: the first layer's most relevant head is not confident (sec. 4)."""
 
 AGREES = 0.5
-"""Our bound of a correlation that deserves the name."""
+"""Our bound: the smallest correlation that counts as agreement."""
 
 
 def top_heads_differ(evidence: Evidence, relevance: str) -> Finding:
-    """Layers of the encoder whose most relevant head is not the most confident one."""
+    """The number of encoder layers whose most relevant head is not the most confident one."""
     layers = [layer for _, layer in evidence.encoder.groupby("layer")]
     tops = [layer[relevance].idxmax() != layer["confidence"].idxmax() for layer in layers]
     return Finding(sum(tops), len(tops), chance=tops_differ([len(layer) for layer in layers], EXCEPTIONS))
 
 
 def relevance_confidence(evidence: Evidence, relevance: str) -> Finding:
-    """Rank correlation within encoder layers."""
+    """Rank correlation of relevance and confidence within encoder layers."""
     rho, p = rank_correlation(*_columns(evidence.encoder, relevance), layer_numbers(evidence.encoder))
     return Finding(rho, p_value=p)
 
 
 def exception(heads: pd.DataFrame, relevance: str) -> tuple[int, float]:
-    """The row of the head whose removal raises the rank correlation within layers most, and the correlation without it.
+    """The row of the head without which the rank correlation within layers is highest, and that correlation.
 
-    No p value is given: it would not know that the head was chosen for what it does to the number.
+    There is no p value, as it would ignore that the head was chosen for its effect on the correlation.
     """
     without = [heads.drop(index=row) for row in heads.index]
     rhos = [rank_rho(*_columns(rest, relevance), layer_numbers(rest)) for rest in without]
@@ -56,9 +56,9 @@ def without_exception(evidence: Evidence, relevance: str) -> Finding:
 
 
 def exception_is_first(evidence: Evidence, relevance: str) -> Finding:
-    """1 if all others agree and the head that disturbs most is the most relevant of the first layer, not confident.
+    """1 if all others agree and the head that disturbs most is the first layer's most relevant, not most confident.
 
-    Where the others do not agree there is no rule for it to be an exception of.
+    If the others do not agree, there is no rule for it to be an exception to.
     """
     heads = evidence.encoder
     row, rho = exception(heads, relevance)
@@ -77,13 +77,13 @@ def _sizes(heads: pd.DataFrame) -> tuple[int, ...]:
 
 
 def role_relevant(evidence: Evidence, relevance: str, role: str) -> Finding:
-    """Rank correlation of having a role with relevance, among heads of one layer; none where no head has it."""
+    """Rank correlation of having a role with relevance, within layers; NaN if no head has the role."""
     heads = evidence.baseline_functions
     return _role_rank(heads, role, relevance, layer_numbers(heads))
 
 
 def role_confident(evidence: Evidence, role: str) -> Finding:
-    """Rank correlation of having a role with confidence, over all encoder heads; none where no head has it."""
+    """Rank correlation of having a role with confidence, over all encoder heads; NaN if no head has it."""
     heads = evidence.baseline_functions
     return _role_rank(heads, role, "confidence", np.zeros(len(heads), int))
 
@@ -96,7 +96,7 @@ def _role_rank(heads: pd.DataFrame, role: str, measure: str, blocks: np.ndarray)
 
 
 def rare_most_relevant(evidence: Evidence, relevance: str) -> Finding:
-    """1 if the most relevant head of the first layer is a rare-word head; not measured where that layer has none.
+    """1 if the most relevant head of the first layer is a rare-word head; not measured if that layer has none.
 
     chance: the share of the first layer's heads that are rare-word heads.
     """
@@ -107,7 +107,7 @@ def rare_most_relevant(evidence: Evidence, relevance: str) -> Finding:
 
 
 def rare_heads(evidence: Evidence) -> Finding:
-    """Rare-word heads of the unpruned model; not measured where no subword is rare."""
+    """The number of rare-word heads of the unpruned model; not measured if no subword is rare."""
     if "rare" not in evidence.roles_with_cases:
         return NOT_MEASURED
     has, may = evidence.with_role("rare")
@@ -115,19 +115,19 @@ def rare_heads(evidence: Evidence) -> Finding:
 
 
 def rare_in_first_layer(evidence: Evidence) -> Finding:
-    """Rare-word heads of the unpruned model in the first encoder layer; not measured where there are none."""
+    """The number of the unpruned model's rare-word heads in the first encoder layer; not measured if it has none."""
     return _all_among(evidence, "rare", {place for place in _all(evidence) if place[0] == 0})
 
 
 def positional_confident(evidence: Evidence) -> Finding:
-    """Positional heads with confidence above 0.8; not measured where there are none."""
+    """The number of positional heads with confidence above 0.8; not measured without positional heads."""
     heads = evidence.encoder
     confident = heads[heads["confidence"] > CONFIDENT]
     return _all_among(evidence, "positional", set(zip(confident["layer"], confident["head"], strict=True)))
 
 
 def _all_among(evidence: Evidence, role: str, kind: Places) -> Finding:
-    """Heads with a role that are of some kind; the low end reckons with those of another that may have the role."""
+    """The number of heads with a role that are in `kind`; the low end allows for other heads that may have the role."""
     has, may = evidence.with_role(role)
     if not has:
         return NOT_MEASURED
@@ -141,7 +141,7 @@ def _all(evidence: Evidence) -> Places:
 
 
 def rarest_hit(evidence: Evidence, name: str) -> Finding:
-    """The largest share in which a head of the first layer points at what `name` says; its interval is that head's."""
+    """The largest share of cases in which a first-layer head points at what `name` says, with that head's interval."""
     roles = evidence.roles
     rows = roles[(roles["kind"] == "baseline") & (roles["role"] == "rare") & (roles["name"] == name)]
     rows = rows[rows["layer"] == 0].dropna(subset="accuracy")
@@ -152,7 +152,7 @@ def rarest_hit(evidence: Evidence, name: str) -> Finding:
 
 
 def share_with(evidence: Evidence, role: str) -> Finding:
-    """Encoder heads of the unpruned model with a role, by all of them; not measured where the role has no case."""
+    """The share of the unpruned model's encoder heads that have a role; not measured if the role has no cases."""
     if role not in evidence.roles_with_cases:
         return NOT_MEASURED
     has, may = evidence.with_role(role)
@@ -161,10 +161,10 @@ def share_with(evidence: Evidence, role: str) -> Finding:
 
 
 def relations_beaten(evidence: Evidence) -> Finding:
-    """Relations by direction in which the best head of the unpruned model beats the best fixed offset.
+    """The number of relations, by direction, in which the unpruned model's best head beats the best fixed offset.
 
-    The interval counts those that some head beats with the low and with the high end of its own; it knows neither that
-    the head is the best of many nor how sure the offset is.
+    The interval counts those in which the low end, and the high end, of some head's interval beats the offset; it
+    ignores that the head is the best of many and that the offset is uncertain.
     """
     relations = _relations(evidence).dropna(subset=["accuracy", "baseline"])
     if not len(relations):
@@ -175,14 +175,14 @@ def relations_beaten(evidence: Evidence) -> Finding:
 
 
 def several_heads(evidence: Evidence) -> Finding:
-    """Relations by direction that several heads of the unpruned model find, of those that any finds."""
+    """The number of relations, by direction, that several heads of the unpruned model find, of those that any finds."""
     relations = _relations(evidence)
     if "syntactic" not in evidence.roles_with_cases:
         return NOT_MEASURED
     finders = relations[relations["holds"] == 1].groupby("name").size()
     possible = relations[relations["excess_high"] >= 0].groupby("name").size()
     ours = int((finders > 1).sum())
-    # With none found there is nothing to be a part of, but the claim is denied and not left open.
+    # If no relation is found at all, the claim is denied rather than not measured.
     return Finding(ours, len(finders) or UNKNOWN, low=ours, high=max(ours, int((possible > 1).sum())))
 
 
@@ -191,9 +191,10 @@ def _relations(evidence: Evidence) -> pd.DataFrame:
 
 
 def functions_left(evidence: Evidence, share: float) -> Finding:
-    """Kinds of function that the unpruned model has and that the encoder-only model nearest to `share` still has.
+    """The number of the unpruned model's kinds of function that the encoder-only model nearest to `share` still has.
 
-    The larger model on a tie. chance: heads kept at random would be of every one of these kinds.
+    On a tie, the larger model counts. chance: the probability that heads kept at random include every one of these
+    kinds.
     """
     pruned = evidence.pruned("enc_self")
     groups = {role: evidence.with_role(role)[0] for role in FUNCTIONS}
@@ -209,11 +210,11 @@ def functions_left(evidence: Evidence, share: float) -> Finding:
 
 
 def functions_drift(evidence: Evidence, share: float) -> Finding:
-    """Positional heads that are syntactic too, by all positional ones: in encoder-only models of at most `share` of the
-    heads, all counted together, minus in the unpruned model.
+    """The change, by pruning the encoder, in the share of positional heads that are syntactic too.
 
-    Not measured where either has no positional head. Its ends: syntactic roles that are ensured on one side, and only
-    not ruled out on the other.
+    This is the share in encoder-only models of at most `share` of the heads, all counted together, minus that in the
+    unpruned model. Not measured if either has no positional head. The ends take syntactic roles that are ensured on one
+    side, and only not ruled out on the other.
     """
     pruned = evidence.pruned("enc_self")
     few = pruned[pruned["share"] <= share]
@@ -225,7 +226,7 @@ def functions_drift(evidence: Evidence, share: float) -> Finding:
 
 
 def _doubled(evidence: Evidence, models: list[Model]) -> tuple[float, float]:
-    """Share of the positional heads of some models that are syntactic too, and that may be; NaN without any."""
+    """The shares of some models' positional heads that are, and that may be, syntactic too; NaN without any."""
     counts = [(0, 0, 0)]
     for model in models:
         heads, (has, may) = evidence.with_role("positional", model)[0], evidence.with_role("syntactic", model)

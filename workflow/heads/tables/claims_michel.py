@@ -1,7 +1,7 @@
-"""What Michel et al. 2019 claim of translation models and of BERT, and a number for each claim from our own runs.
+"""Claims of Michel et al. 2019 about translation models and BERT, and a number for each from our own runs.
 
-Every function is given the frames of one experiment and seed, by the names of their files; a file that is missing has
-no rows, and then the claim is not measured.
+Every function takes the frames of one experiment and seed, by file name; the frame of a missing file has no rows, and
+the claim is then not measured.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from heads.tables.reading import Frames
 from heads.tables.verdicts import NOT_MEASURED, UNKNOWN, Finding
 
 NOTICEABLE = {BLEU: 0.25, ACCURACY: 1.0}
-"""Points that may be lost unnoticed, by metric: our bounds, the paper gives none."""
+"""The largest loss in points that goes unnoticed, by metric: our bounds, as the paper gives none."""
 
 EARLY_EPOCHS = 10
-"""From here on the paper's model keeps 85 to 90 % of its BLEU with 40 % of its heads masked (Fig 5)."""
+"""The epoch from which the paper's model keeps 85 to 90 % of its BLEU with 40 % of its heads masked (Fig 5)."""
 
 TAIL = 0.025
-"""Outside each end of a 95 % interval."""
+"""The probability beyond each end of a 95 % interval."""
 
 NORMAL = 1.959964
-"""How many standard deviations from the mean of a normal distribution that is."""
+"""The same as a number of standard deviations from the mean of a normal distribution."""
 
 PAPERS_ORDER = "example"
 
@@ -38,18 +38,18 @@ PAPERS_ORDER = "example"
 def heads_that_matter(frames: Frames) -> Finding:
     """Share of the encoder heads that lower the score significantly when masked alone.
 
-    Not significant is not harmless: the upper end is of those, too, that lower it noticeably on too few sentences.
+    A loss may do harm without being significant, so the upper end also counts noticeable losses on too few sentences.
     """
     sure, possible, of = _losses(_encoder(frames), "")
     return replace(share(sure, of), high=share(possible, of).high)
 
 
 def gains_among_them(frames: Frames) -> Finding:
-    """Share of gains among those that change it significantly; chance: so many gains, were all of them false alarms."""
+    """Share of gains among significant changes of the score; chance: of as many gains if all were false alarms."""
     encoder = _encoder(frames)
     significant = encoder[encoder["p_value"] < SIGNIFICANT]
     gains = int((significant["score_change"] > 0).sum())
-    # p is two-sided, and a gain is a loss as large with both sides swapped: a false alarm is either one as often.
+    # p is two-sided, and swapping both sides turns a gain into an equal loss: half of all false alarms are gains.
     return share(gains, len(significant), chance=tail(gains, len(encoder), SIGNIFICANT / 2))
 
 
@@ -59,26 +59,26 @@ def _encoder(frames: Frames) -> pd.DataFrame:
 
 
 def layers_with_one_head(frames: Frames, chosen: str) -> Finding:
-    """Share of the layers that lose nothing significant when cut to one head; chosen: "" on dev, "_oracle" on test.
+    """Share of the layers that lose nothing significant with one head; chosen: "" on dev, "_oracle" on test.
 
-    The lower end is without those that lose something noticeable on too few sentences. These are all the layers that
-    there are, not draws from many: which of them lose is all that is unsure.
+    The lower end leaves out layers with a noticeable loss on too few sentences. These are all the layers, not draws
+    from many, so the only uncertainty is which of them lose.
     """
     sure, possible, of = _losses(frames["layers_to_one.tsv"], chosen)
     return Finding(1 - sure / of, low=1 - possible / of, high=1 - sure / of) if of else NOT_MEASURED
 
 
 def _losses(rows: pd.DataFrame, suffix: str) -> tuple[int, int, int]:
-    """How many rows lose significantly, how many lose so or noticeably, and how many there are."""
+    """The number of rows with a significant loss, with a significant or a noticeable loss, and of all rows."""
     change = rows[f"score_change{suffix}"]
     sure = (rows[f"p_value{suffix}"] < SIGNIFICANT) & (change < 0)
     return int(sure.sum()), int((sure | (change < -rows["metric"].map(NOTICEABLE))).sum()), len(rows)
 
 
 def free_share(frames: Frames) -> Finding:
-    """The share of all heads that are masked by importance where the score first falls noticeably, between two steps.
+    """The share of all heads masked by importance at which the score first falls noticeably, between two steps.
 
-    Its ends are where the ends of the interval of the change do.
+    The ends are the shares at which the two ends of the change's interval fall noticeably.
     """
     walk = _walk(frames, PAPERS_ORDER, "all")
     if walk.empty:
@@ -92,7 +92,7 @@ def free_share(frames: Frames) -> Finding:
 
 
 def _crossing(shares: pd.Series, change: pd.Series, noticeable: float) -> float:
-    """Where the line through the changes first falls by more than what is noticeable; 1 if it never does."""
+    """The share at which the line through the changes first falls by more than `noticeable`; 1 if it never does."""
     points = list(zip(shares, change, strict=True))
     for (before, kept), (after, lost) in pairwise(points):
         if lost < -noticeable:
@@ -101,8 +101,11 @@ def _crossing(shares: pd.Series, change: pd.Series, noticeable: float) -> float:
 
 
 def importance_over_ablation(frames: Frames) -> Finding:
-    """The score by the paper's importance minus that by single heads masked on dev, a mean over the steps between none
-    and all heads; so are the ends, which encloses the mean at least as often as each of them."""
+    """Mean score by the paper's importance minus that by single heads masked on dev, over the steps in between.
+
+    Steps with no head and with all heads masked are left out. The ends are means too, which enclose the mean at least
+    as often as each step's ends enclose its number.
+    """
     walk = _walk(frames, "ablation", "all")
     between = walk[(walk["share"] > 0) & (walk["share"] < 1)]
     ours, low, high = (float(between[f"score_behind{end}"].mean()) for end in ("", "_low", "_high"))
@@ -111,20 +114,22 @@ def importance_over_ablation(frames: Frames) -> Finding:
 
 
 def kept_of_kind(frames: Frames, attention: str, masked: float) -> Finding:
-    """Share of the score kept with so large a share of the heads of one kind masked by importance."""
+    """Share of the score kept with the share `masked` of the heads of one kind masked by importance."""
     return kept_at(_walk(frames, PAPERS_ORDER, attention), masked)
 
 
 def source_needed_most(frames: Frames, masked: float) -> Finding:
-    """Share of the score kept where either kind of self-attention is masked, the lower of both, minus that where
-    cross-attention is; not measured where a model lacks one of the three kinds."""
+    """Share of the score kept with self-attention heads masked minus that with cross-attention heads masked.
+
+    Of the two kinds of self-attention the lower share counts. Not measured if a model lacks one of the three kinds.
+    """
     source = kept_of_kind(frames, "dec_enc", masked)
     own = [difference(kept_of_kind(frames, kind, masked), source) for kind in ("enc_self", "dec_self")]
     return NOT_MEASURED if any(np.isnan(found.ours) for found in own) else min(own, key=lambda found: found.ours)
 
 
 def correlation_across_domains(frames: Frames) -> Finding:
-    """Pearson's r over all heads of the change on test and on the other domain, with Fisher's interval."""
+    """Pearson's r over all heads of the score changes on test and out of domain, with Fisher's interval."""
     keys = ["attention", "layer", "head"]
     both = frames["ablation.tsv"].merge(frames["ablation.out_of_domain.tsv"], on=keys, suffixes=("", "_other"))
     if len(both) <= 3:
@@ -136,18 +141,18 @@ def correlation_across_domains(frames: Frames) -> Finding:
 
 
 def kept_late(frames: Frames, masked: float) -> Finding:
-    """Share of the score kept with so many heads masked by importance: the least of checkpoints from epoch 10 on."""
+    """The smallest share of the score kept at any checkpoint from epoch 10 on, with heads masked by importance."""
     late = [part for part in _checkpoints(frames) if part["epoch"].iloc[0] >= EARLY_EPOCHS]
     return min((kept_at(part, masked) for part in late), key=lambda found: found.ours, default=NOT_MEASURED)
 
 
 def kept_at_the_end(frames: Frames, masked: float) -> Finding:
-    """The same of the finished model, whatever its epoch."""
+    """The share of the score kept by the finished model, whatever its epoch, with heads masked by importance."""
     return next((kept_at(part, masked) for part in _checkpoints(frames) if part["finished"].iloc[0]), NOT_MEASURED)
 
 
 def kept_more_and_more(frames: Frames, masked: float) -> Finding:
-    """Share kept by the finished model minus that kept at the first checkpoint that translates anything."""
+    """Share kept by the finished model minus that kept at the first checkpoint with a score to lose."""
     checkpoints = _checkpoints(frames)
     return (
         difference(kept_at_the_end(frames, masked), kept_at(checkpoints[0], masked))
@@ -157,17 +162,17 @@ def kept_more_and_more(frames: Frames, masked: float) -> Finding:
 
 
 def _checkpoints(frames: Frames) -> list[pd.DataFrame]:
-    """The walks at each checkpoint that has a score to lose, in the order of training, the finished model last."""
+    """The masking walk at each checkpoint that has a score to lose, in training order, the finished model last."""
     rows = with_unmasked(frames["checkpoints.tsv"], ["finished", "update"])
     return [part for _, part in rows[rows["unmasked"] >= LEAST].groupby(["finished", "update"])]
 
 
 def faster_in_larger_batches(frames: Frames) -> Finding:
-    """Speed by that of the unpruned model in the largest batches minus the same in the smallest, of the model nearest
-    to half of the heads; on a GPU where one was timed.
+    """Speed relative to the unpruned model in the largest batches minus that in the smallest.
 
-    Its ends are those of both ratios over rounds (`heads.analysis.speed`), the farthest apart. p_value: how often so
-    many rounds of one speed lie apart like that, one way or the other; of three rounds and less that says nothing.
+    Taken from the model nearest to half of the heads, on a GPU if one was timed. The ends are the outermost ones of
+    both ratios over rounds (`heads.analysis.speed`). p_value: the probability that as many rounds at one speed separate
+    completely, in either direction; with three rounds or fewer it says nothing.
     """
     timed = frames["speed.tsv"]
     timed = timed[~timed["run"].astype(str).str.startswith("baseline/")]
@@ -184,13 +189,13 @@ def faster_in_larger_batches(frames: Frames) -> Finding:
 
 
 def _walk(frames: Frames, order: str, attention: str) -> pd.DataFrame:
-    """The steps of one walk, set against the model with all its heads."""
+    """The steps of one masking walk, compared with the model with all its heads."""
     rows = frames["masking_curve.tsv"]
     return with_unmasked(rows[(rows["order"] == order) & (rows["attention"] == attention)], ["order", "attention"])
 
 
 def kept_at(walk: pd.DataFrame, masked: float) -> Finding:
-    """Share of the score kept with a share of the heads of a walk masked, on the line between the two nearest steps."""
+    """Share of the score kept with the share `masked` of a walk's heads, interpolated between the nearest steps."""
     if not len(walk) or walk["unmasked"].iloc[0] <= 0:
         return NOT_MEASURED
     ours, low, high = (
@@ -201,12 +206,12 @@ def kept_at(walk: pd.DataFrame, masked: float) -> Finding:
 
 
 def difference(one: Finding, other: Finding) -> Finding:
-    """One number minus another; as both intervals are of their own, the ends that lie farthest apart."""
+    """One number minus another, with the outermost ends, as each of them has an interval of its own."""
     return Finding(one.ours - other.ours, low=one.low - other.high, high=one.high - other.low)
 
 
 def share(count: int, of: int, chance: float = UNKNOWN) -> Finding:
-    """A share and its exact 95 % interval (Clopper and Pearson 1934), as of draws from many heads or layers."""
+    """A share and its exact 95 % interval (Clopper and Pearson 1934), treated as draws from many heads or layers."""
     if not of:
         return NOT_MEASURED
     low = _solved(lambda p: tail(count, of, p)) if count else 0.0
@@ -216,13 +221,13 @@ def share(count: int, of: int, chance: float = UNKNOWN) -> Finding:
 
 def tail(count: int, of: int, p: float) -> float:
     """The probability of at least `count` successes in `of` draws, each with probability p."""
-    # By logarithms: of thousands of test sentences the number of ways is no float any more.
+    # In logarithms: with thousands of test sentences the number of ways overflows a float.
     ways = (lgamma(of + 1) - lgamma(k + 1) - lgamma(of - k + 1) for k in range(count, of + 1))
     return sum(exp(log_ways + k * log(p) + (of - k) * log1p(-p)) for k, log_ways in enumerate(ways, count))
 
 
 def _solved(rising: Callable[[float], float]) -> float:
-    """The p between 0 and 1 at which a rising function has the probability outside one end of the interval."""
+    """The p between 0 and 1 at which a rising function reaches TAIL."""
     low, high = 0.0, 1.0
     for _ in range(50):
         middle = (low + high) / 2

@@ -1,10 +1,10 @@
-"""What Voita et al. claim of pruned models: what heads cost, which go first, training from scratch (sec. 6).
+"""Claims of Voita et al. about pruned models: cost in BLEU, order of pruning, training from scratch (sec. 6).
 
 BLEU is computed on all test sentences and on draws of them, the same for every model of an experiment and seed, and so
-is what follows from it: lines between two models, means, counts of models. The units of its intervals are sentences.
-What is claimed of the kinds and layers of the heads that are left is tested by shuffling kinds, or layers, among the
-heads of the model, or has an interval by draws of heads: the units are heads, each with what became of it in the whole
-sweep, so that there is one p value over all models.
+is everything derived from it: interpolations, means, counts of models. The units of its intervals are sentences. Claims
+about the kinds and layers of the heads that are left are tested by shuffling kinds, or layers, among the heads of the
+model, or have an interval by draws of heads. Their units are heads, each with its fate in the whole sweep, so that
+there is one p value over all models.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ HEAD = ["attention", "layer", "head"]
 
 
 def specialised_last(evidence: Evidence) -> Finding:
-    """Rank correlation of having any function with the share of the encoder-only lambdas survived."""
+    """Rank correlation of having any function with the share of the encoder-only lambdas that a head survives."""
     heads = evidence.baseline_functions.dropna(subset="gate_survival_enc_self")
     if not len(heads):
         return NOT_MEASURED
@@ -40,7 +40,7 @@ def specialised_last(evidence: Evidence) -> Finding:
 
 
 def gates_between(evidence: Evidence) -> Finding:
-    """Share of the gates that end neither at 0 nor at 1, over all prunings; units: their heads."""
+    """Share of gates that end neither at 0 nor at 1, over all pruned models; units: heads."""
     gates = evidence.gates
     gates = pruned_by_gates(gates[gates["kind"] == "gates"]) if len(gates) else gates
     if not len(gates):
@@ -51,9 +51,9 @@ def gates_between(evidence: Evidence) -> Finding:
 
 
 def change_at(evidence: Evidence, scope: str, share: float, *, control: bool) -> Finding:
-    """BLEU with `share` of the scope's heads left, between the two nearest models, minus the baseline or the control.
+    """Delta BLEU with `share` of the scope's heads left, against the baseline or the control.
 
-    Not measured where the sweep does not reach down to the share.
+    Interpolated between the two nearest models. Not measured if the sweep does not reach down to the share.
     """
     full, swept = _full(evidence, scope, control=control), evidence.pruned(scope)
     if full is None or not len(swept) or swept["share"].min() > share:
@@ -62,7 +62,7 @@ def change_at(evidence: Evidence, scope: str, share: float, *, control: bool) ->
 
 
 def _full(evidence: Evidence, scope: str, *, control: bool) -> Scores | None:
-    """The scores of the baseline, or of the model that was trained on in the scope without a penalty."""
+    """The scores of the baseline or of the scope's control; None if there is no such run."""
     runs = evidence.runs
     controls = (runs["kind"] == "pruned") & (runs["scope"] == scope) & is_control(runs)
     rows = runs[controls if control else runs["kind"] == "baseline"]
@@ -70,12 +70,12 @@ def _full(evidence: Evidence, scope: str, *, control: bool) -> Scores | None:
 
 
 def _relative_to(full: Scores | None, change: Finding) -> Finding:
-    """A change of BLEU with what it is in percent of a whole model's; without that where there is none, or no BLEU."""
+    """A change of BLEU with its percentage of the full model's BLEU, if that is known and above zero."""
     return change if full is None or full[0] <= 0 else replace(change, relative=100 * change.ours / float(full[0]))
 
 
 def _line(full: Scores, swept: pd.DataFrame, share: float) -> Scores:
-    """Scores at a share of the heads on the line through the swept models, which begins at `full` with all heads."""
+    """Scores at a share of heads, interpolated between the swept models and `full`, which has all heads."""
     fewer = swept[swept["share"] < 1]
     points = pd.DataFrame(np.stack(fewer["scores"].tolist()), index=fewer["share"]).groupby(level=0).mean()
     shares = [*points.index, 1.0]
@@ -84,9 +84,9 @@ def _line(full: Scores, swept: pd.DataFrame, share: float) -> Scores:
 
 
 def most_encoder_heads_free(evidence: Evidence, encoder: float, decoder: float) -> Finding:
-    """BLEU minus the baseline's, of the largest model pruned of all kinds with at most these shares of the heads.
+    """Delta BLEU against the baseline of the largest model with at most these shares of the heads.
 
-    Not measured without an encoder or a decoder that has heads.
+    Of models pruned in all kinds of attention. Not measured without heads in both the encoder and the decoder.
     """
     full, swept = _full(evidence, "all", control=False), evidence.pruned("all")
     if full is None or not len(swept):
@@ -104,7 +104,7 @@ def most_encoder_heads_free(evidence: Evidence, encoder: float, decoder: float) 
 
 
 def scratch_not_better(evidence: Evidence) -> Finding:
-    """Models pruned of all kinds of attention that score no less than the same heads trained from scratch."""
+    """The number of models pruned in all kinds of attention that score no less than the same heads from scratch."""
     gains, settled = _gains(evidence, "all")
     if not len(gains):
         return NOT_MEASURED
@@ -112,7 +112,7 @@ def scratch_not_better(evidence: Evidence) -> Finding:
 
 
 def scratch_gain(evidence: Evidence, scope: str) -> Finding:
-    """Mean BLEU of models pruned in a scope minus that of the same heads from scratch."""
+    """Mean BLEU of the models pruned in a scope minus that of the same heads trained from scratch."""
     gains, settled = _gains(evidence, scope)
     if not len(gains):
         return NOT_MEASURED
@@ -122,7 +122,7 @@ def scratch_gain(evidence: Evidence, scope: str) -> Finding:
 def _gains(evidence: Evidence, scope: str) -> tuple[NDArray[np.float64], bool]:
     """Scores minus those from scratch [models, 1+B], and whether these are settled pairs.
 
-    The same heads cut out and trained on stand for a pruned model where there are any. Where some pairs are settled
+    Where the same heads were cut out and fine-tuned, that model replaces the pruned one. If some pairs are settled, the
     others are left out.
     """
     both = evidence.pruned(scope)
@@ -137,8 +137,8 @@ def _gains(evidence: Evidence, scope: str) -> tuple[NDArray[np.float64], bool]:
 def penalty_gain(evidence: Evidence) -> Finding:
     """Mean BLEU of fine-tuned pruned models minus that of gates trained with their penalty from scratch.
 
-    Compared at the share of the heads that training from scratch left, on the line through the pruned models; not
-    measured where these do not reach down to it.
+    Compared at the share of heads left by training from scratch, interpolated between the pruned models; not measured
+    if these do not reach down to it.
     """
     gains = []
     for run in evidence.runs[evidence.runs["kind"] == "penalty_scratch"].to_dict("records"):
@@ -152,10 +152,10 @@ def penalty_gain(evidence: Evidence) -> Finding:
 
 
 def encoder_fewest(evidence: Evidence) -> Finding:
-    """Models that keep a smaller share of the encoder heads than of those of any other kind that the model has.
+    """The number of models that keep a smaller share of the encoder heads than of any other kind of heads.
 
-    p: how often shuffled kinds put the encoder so far behind the nearest of the others, a mean over the sweep. The
-    count itself would not say much: in one case of three or four the encoder is last everywhere by chance.
+    p: how often shuffled kinds put the encoder as far behind the nearest of the others, on average over the sweep. The
+    count itself says little: by chance the encoder is last everywhere in one case out of three or four.
     """
     there = tuple(kind for kind in ATTENTIONS if kind in {*evidence.model["attention"]})
     heads, live = _survival(evidence, there)
@@ -172,7 +172,7 @@ def encoder_fewest(evidence: Evidence) -> Finding:
 
 
 def more_left(evidence: Evidence, most: str, least: str) -> Finding:
-    """Mean share of the heads left of one kind minus that of another, over the sweep; p: these two kinds shuffled."""
+    """Mean share of heads left of one kind minus that of another, over the sweep; p: by shuffling these two kinds."""
     heads, live = _survival(evidence, (most, least))
     return _difference(live, (heads["attention"] == most).to_numpy(int)) if live.size else NOT_MEASURED
 
@@ -180,7 +180,8 @@ def more_left(evidence: Evidence, most: str, least: str) -> Finding:
 def low_minus_high(evidence: Evidence, attention: str, *, sign: int) -> Finding:
     """Mean share of heads left over the sweep, lowest third of the layers minus highest, times `sign`.
 
-    Layers that do not divide by three give the first and the last layer. p: layers shuffled among heads of this kind.
+    If the number of layers is not divisible by three, the first and the last layer are compared. p: by shuffling layers
+    among heads of this kind.
     """
     heads, live = _survival(evidence, (attention,))
     if not live.size:
@@ -194,13 +195,13 @@ def low_minus_high(evidence: Evidence, attention: str, *, sign: int) -> Finding:
 
 
 def _difference(live: NDArray[np.int_], labels: NDArray[np.int_]) -> Finding:
-    """Mean of live [heads, models] of the highest label minus that of the lowest, with a two-sided p."""
+    """Mean of live [heads, models] for the highest label minus that for the lowest, with a two-sided p."""
     p_value = shuffled_p(lambda shares: np.abs((shares[..., -1, :] - shares[..., 0, :]).mean(-1)), live, labels)
     return Finding(float(live[labels == labels.max()].mean() - live[labels == labels.min()].mean()), p_value=p_value)
 
 
 def nearly_equal(evidence: Evidence, one: str, other: str) -> Finding:
-    """How far apart the shares of two kinds' heads that are left lie, a mean over the sweep; units: heads of both."""
+    """Mean distance over the sweep between the shares of heads left of two kinds; units: heads of both kinds."""
     heads, live = _survival(evidence, (one, other))
     if not live.size:
         return NOT_MEASURED
@@ -211,7 +212,7 @@ def nearly_equal(evidence: Evidence, one: str, other: str) -> Finding:
 def _survival(evidence: Evidence, kinds: tuple[str, ...]) -> tuple[pd.DataFrame, NDArray[np.int_]]:
     """The heads of some kinds, and whether each is left in each model of the sweep [heads, models].
 
-    No heads at all where the models lack one of the kinds, which is no kind that lost its heads.
+    No heads if the models never had one of the kinds, which is not the same as having lost its heads.
     """
     model = evidence.model.merge(evidence.swept[[*RUN_COLUMNS, "target"]], on=list(RUN_COLUMNS))
     model = model[model["attention"].isin(kinds if {*kinds} <= {*model["attention"]} else ())]

@@ -19,7 +19,7 @@ VOITA_RELEVANCE_CLAIMS: dict[str, Callable[[Evidence, str], Finding]] = {
     "syntactic_relevant": partial(heads.role_relevant, role="syntactic"),
     "rare_most_relevant": heads.rare_most_relevant,
 }
-"""Each is given the column of one reading of relevance."""
+"""Each function takes the column of one reading of relevance."""
 
 VOITA_CLAIMS: dict[str, Callable[[Evidence], Finding]] = {
     "positional_share": partial(heads.share_with, role="positional"),

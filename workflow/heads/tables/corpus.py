@@ -16,8 +16,8 @@ def corpus_table(sources: dict[str, tuple[Path, Path]], paper: pd.DataFrame) -> 
     """A row for each experiment and split.
 
     sources: for each experiment the folder of its corpus and the folder of its token files (see `CORPUS_FILES` in
-    `heads.tables.needs`). paper: the paper's numbers, put beside the training split. Labels are one word and one
-    subword. Words are what blanks divide.
+    `heads.tables.needs`). paper: the paper's numbers, added to the training split. Words are separated by blanks. A
+    label counts as one word and one subword.
     """
     rows = []
     for experiment, (corpus, bpe) in sources.items():

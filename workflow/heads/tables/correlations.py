@@ -1,4 +1,4 @@
-"""Do the measures of a head agree? Rank correlations over heads, and within layers, with permutation tests."""
+"""Rank correlations between the measures of heads, over all heads and within layers, with permutation tests."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ COLUMNS = (
 def correlations_table(frames: Frames) -> pd.DataFrame:
     """Spearman's rank correlation of every two measures, for each kind of attention and for `all` of them.
 
-    rho compares heads of all layers. rho_within_layers compares only heads of one layer with each other: relevance is
-    shared out within a layer, so that it can not say which layer matters more, and a layer in which all heads are
-    confident would count as disagreement. A pair that only one kind of attention has is not repeated under `all`, nor
-    are those of a model that has no other kind.
+    rho compares heads of all layers. rho_within_layers compares only heads of the same layer: relevance is shared out
+    within a layer, so it cannot say which layer matters more, and a layer in which all heads are confident would count
+    as disagreement. Under `all`, pairs that only one kind of attention has are not repeated, nor are the pairs of a
+    model that has only one kind.
     """
     table = measures_table(frames)
     rows: list[dict[str, object]] = []
@@ -52,9 +52,10 @@ def correlations_table(frames: Frames) -> pd.DataFrame:
 
 
 def correlate(heads: pd.DataFrame, names: Sequence[str]) -> list[dict[str, object]]:
-    """Rows for every two of the measures `names` over `heads`, a row a head with HEAD and the measures.
+    """A row for every two of the measures `names`, correlated over `heads`.
 
-    Left out are pairs with less than three heads in common, and pairs on one kind of attention out of several.
+    heads: a row for each head with HEAD and the measures. Pairs with fewer than three heads in common are left out, and
+    so are pairs on only one of several kinds of attention.
     """
     rows: list[dict[str, object]] = []
     kinds = heads["attention"].nunique()
@@ -81,17 +82,17 @@ def correlate(heads: pd.DataFrame, names: Sequence[str]) -> list[dict[str, objec
 
 
 def layer_numbers(heads: pd.DataFrame) -> NDArray[np.int_]:
-    """A number for each head that heads of the same layer of the same kind of attention share."""
+    """A number for each head, shared by the heads of the same layer and kind of attention."""
     return np.asarray(heads.groupby(["attention", "layer"]).ngroup())
 
 
 def rank_correlation(a: ArrayLike, b: ArrayLike, blocks: NDArray[np.int_]) -> tuple[float, float]:
     """Spearman's rho of `a` and `b` [heads], ranked within each of `blocks` [heads], and its two-sided p value.
 
-    One block for all is the usual rho. With several, ranks are taken and centred in each block and pooled, as in a
-    stratified test. p: how often shuffling `b` within its blocks gives a correlation at least as far from zero, the
-    observed order counted too; heads of one model are not independent draws, so read it as a yardstick. Both are NaN
-    if a measure is constant in every block.
+    A single block gives the usual rho. With several, ranks are taken and centred in each block and pooled, as in a
+    stratified test. p: how often shuffling `b` within its blocks gives a correlation at least as far from zero,
+    including the observed order; heads of one model are not independent draws, so treat it as a guide. Both are NaN if
+    a measure is constant in every block.
     """
     sort = np.argsort(blocks, kind="stable")
     x, y = (_centred_ranks(np.asarray(values, float)[sort], blocks[sort]) for values in (a, b))
@@ -104,7 +105,7 @@ def rank_correlation(a: ArrayLike, b: ArrayLike, blocks: NDArray[np.int_]) -> tu
 
 
 def rank_rho(a: ArrayLike, b: ArrayLike, blocks: NDArray[np.int_]) -> float:
-    """The correlation of `rank_correlation` without its p value, which takes most of the time."""
+    """The rho of `rank_correlation` without its p value, which takes most of the time."""
     x, y = (_centred_ranks(np.asarray(values, float), blocks) for values in (a, b))
     scale = np.sqrt((x @ x) * (y @ y))
     return float(x @ y / scale) if scale else float("nan")
@@ -117,7 +118,7 @@ def _centred_ranks(values: NDArray[np.float64], blocks: NDArray[np.int_]) -> NDA
 
 @lru_cache(maxsize=16)
 def shuffles(blocks: tuple[int, ...]) -> NDArray[np.intp]:
-    """PERMUTATIONS orders [permutations, heads] that shuffle within each of the sorted `blocks`; always the same."""
+    """PERMUTATIONS fixed orders [permutations, heads] that shuffle within each of the sorted `blocks`."""
     keys = np.random.default_rng(1).random((PERMUTATIONS, len(blocks)))
     codes = np.unique(blocks, return_inverse=True)[1]
     return np.argsort(codes + keys, axis=1)

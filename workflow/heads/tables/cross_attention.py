@@ -1,4 +1,4 @@
-"""Of which target token each cross-attention head looks at the source: the one being written, the last, or the next."""
+"""The table of cross-attention roles: whether a head attends to the source of the current, last or next token."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ COLUMNS = (
 
 
 def cross_attention_table(frames: Frames) -> pd.DataFrame:
-    """A row for each head of the unpruned model and each role, in the order of heads.
+    """A row for each cross-attention head of the unpruned model and each role, sorted by head.
 
-    `most` marks the role of each head whose share is largest. The rest is explained in
+    `most` marks the role of each head with the largest share. The other columns are explained in
     `heads.analysis.cross_attention_roles`. frames: `cross_attention_roles.tsv`.
     """
     rows = frames["cross_attention_roles.tsv"].sort_values(HEAD, kind="stable", ignore_index=True)

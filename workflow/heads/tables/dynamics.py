@@ -1,4 +1,4 @@
-"""How roles of encoder heads come about in a training: at each checkpoint the best head of every measure."""
+"""How encoder heads acquire roles during training: the best head by every measure at each checkpoint."""
 
 from __future__ import annotations
 
@@ -13,19 +13,20 @@ COLUMNS = (
 MEASURE = ["experiment", "seed", "role", "name"]
 ANY_OFFSET = "any offset"
 MEAN = "mean"
-"""The name of rows of all heads' mean confidence; of the most confident head it is ""."""
+"""The name in rows of the mean confidence of all heads; rows of the most confident head have ""."""
 
 
 def dynamics_table(frames: Frames) -> pd.DataFrame:
-    """A row a checkpoint and measure: its best encoder head then, for positional measures at its best offset.
+    """A row for each checkpoint and measure, with its best encoder head; positional measures use the best offset.
 
-    `above_baseline` is what a relation's best head has above the best fixed offset. `gained`, in rows of the finished
-    model, is by how much its best head is above the best one at the last checkpoint of the first half of its updates.
+    `above_baseline` is the accuracy of a relation's best head minus that of the best fixed offset. `gained`, in rows of
+    the finished model, is the accuracy of its best head minus that of the best head at the last checkpoint in the first
+    half of its updates.
     """
     rows = frames["dynamics.tsv"]
     positional = rows["role"].isin(["positional", "positional_words"])
     rows = rows.assign(name=rows["name"].where(~positional, ANY_OFFSET))
-    rows = rows[rows["name"] != "rarest"]  # to be read in roles.tsv; the other row of rare words decides
+    rows = rows[rows["name"] != "rarest"]  # see roles.tsv instead; the other row of rare words decides
     at = [*MEASURE, "update", "finished"]
     best = rows.dropna(subset=["accuracy"]).sort_values("accuracy", kind="stable").groupby(at, sort=False).tail(1)
     confidence = rows[rows["role"] == "confidence"]

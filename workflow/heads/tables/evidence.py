@@ -1,4 +1,4 @@
-"""What one experiment found with one seed, gathered from its frames, so that claims can be tried on it."""
+"""The results of one experiment and seed, gathered from its frames so that claims can be tested on them."""
 
 from __future__ import annotations
 
@@ -18,36 +18,36 @@ from heads.tables.verdicts import UNKNOWN, Finding
 from heads.translation.bleu import bleu_of
 
 DRAWS = 1000
-"""Draws of test sentences; the same sentences for every model of an experiment."""
+"""The number of draws of test sentences, which are the same for every model of an experiment."""
 
 FUNCTIONS = {
     "positional": ("positional", "positional_and_syntactic"),
     "syntactic": ("syntactic", "positional_and_syntactic"),
     "rare": ("rare",),
 }
-"""Which functions of `heads.tables.roles` count as having a role."""
+"""The functions of `heads.tables.roles` that count as having a role."""
 
 Model = tuple[str, str, str, str]
-"""Kind, scope, lambda and number of heads of a model, as tables write them."""
+"""Kind, scope, lambda and number of heads of a model, as written in tables."""
 BASELINE: Model = ("baseline", "", "", "")
 ROUNDING = 1e-9
 
 Scores = NDArray[np.float64]
-"""Scores of one model [1+B]: of all test sentences, then of each draw of them; [1] where only the score is known."""
+"""Scores of one model [1+B]: on all test sentences, then on each draw of them; [1] if only the score is known."""
 Places = set[tuple[int, int]]
-"""Layers and heads of the encoder."""
+"""Encoder heads as (layer, head)."""
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What one experiment found with one seed.
+    """The results of one experiment and seed.
 
     heads: measures of the baseline's heads. runs: heads left and `scores` of the baseline and of the models with fewer
-    heads, `scores_trained_on` and `scores_scratch` of the same heads cut out of the baseline and trained on, no longer
-    than from scratch, and from scratch (None where they were not), and whether that `pair` is settled, as
-    `heads.tables.settling` has it. model: a row for each head of each of them. functions: a row for each live encoder
-    head, none without trees. roles: `roles.tsv` on the first trees. gates: `heads.tsv` of gates. frames: all that was
-    read, as it was read.
+    heads; `scores_trained_on` of the same heads cut out of the baseline and fine-tuned, no longer than from scratch,
+    and `scores_scratch` of the same heads from scratch (None if there are none); and `pair`, whether the two trainings
+    are settled, see `heads.tables.settling`. model: a row for each head of each of these models. functions: a row for
+    each live encoder head, none without trees. roles: `roles.tsv` on the first trees. gates: `heads.tsv` of gates.
+    frames: everything that was read, unchanged.
     """
 
     heads: pd.DataFrame
@@ -71,12 +71,12 @@ class Evidence:
 
     @property
     def roles_with_cases(self) -> set[str]:
-        """The roles that there was anything to measure on: a relation may never occur, or no subword be rare."""
+        """The roles with at least one case: a relation may never occur, or no subword be rare."""
         return set(self.roles[(self.roles["kind"] == "baseline") & (self.roles["cases"] > 0)]["role"])
 
     @property
     def swept(self) -> pd.DataFrame:
-        """Models pruned of all kinds of attention that lost some heads but not all."""
+        """Models pruned in all kinds of attention that lost some but not all of their heads."""
         runs = self.pruned("all")
         return runs[(runs["total"] > 0) & (runs["total"] < runs["of"])]
 
@@ -88,8 +88,8 @@ class Evidence:
     def with_role(self, role: str, model: Model = BASELINE) -> tuple[Places, Places]:
         """Encoder heads of a model that have a role, and those that have or may have it.
 
-        A head may have it where the interval of its excess over the threshold reaches up to zero. A head that has the
-        rare-word role counts for no other, as in the paper's Figure 8.
+        A head may have the role if the interval of its excess over the threshold reaches zero. A rare-word head counts
+        for no other role, as in the paper's Figure 8.
         """
         own = _of_model(self.functions, model)
         has = _places(own[own["function"].isin(FUNCTIONS[role])])
@@ -110,7 +110,7 @@ def _places(rows: pd.DataFrame) -> Places:
 
 
 def gather(frames: Frames, measures: pd.DataFrame, experiment: str, seed: int) -> Evidence:
-    """The evidence of one experiment and seed; measures: of `heads.tables.measures`, of all of them."""
+    """The evidence of one experiment and seed; measures: the table of `heads.tables.measures` of all of them."""
 
     def own(frame: pd.DataFrame) -> pd.DataFrame:
         return frame[(frame["experiment"] == experiment) & (frame["seed"] == seed)]
@@ -121,7 +121,7 @@ def gather(frames: Frames, measures: pd.DataFrame, experiment: str, seed: int) -
     functions = head_functions({"model.json": model, "roles.tsv": roles})
     keys = list(RUN_COLUMNS)
     scores = scores_of(mine[SCORED], mine["bleu_statistics.tsv"])
-    # Pruned and from scratch are compared after equally many updates.
+    # Pruned models and those from scratch are compared after the same number of updates.
     unlike = unlike_scratch(mine["model.json"])
     alike = [run not in unlike for run in scores[keys].itertuples(index=False, name=None)]
     scores = scores[np.array(alike, bool)]
@@ -139,7 +139,7 @@ def gather(frames: Frames, measures: pd.DataFrame, experiment: str, seed: int) -
 
 
 def scores_of(scored: pd.DataFrame, statistics: pd.DataFrame) -> pd.DataFrame:
-    """`scores` of every run: BLEU of all test sentences, then of each draw of them; see `Scores`."""
+    """The `scores` of every run: BLEU on all test sentences, then on each draw of them; see `Scores`."""
     both = scored[[*RUN_COLUMNS, "score"]].merge(statistics, on=list(RUN_COLUMNS))
     scores = [
         np.concatenate([[whole], bleu_of(resampled_sums(counts.astype(np.float32), DRAWS))])
@@ -149,6 +149,6 @@ def scores_of(scored: pd.DataFrame, statistics: pd.DataFrame) -> pd.DataFrame:
 
 
 def of_draws(values: Scores, of: float = UNKNOWN) -> Finding:
-    """A number that was computed on all sentences and on each draw [1+B], with the interval of the draws."""
+    """A number computed on all sentences and on each draw [1+B], with its interval over the draws."""
     low, high = interval(values[1:]) if len(values) > 1 else (UNKNOWN, UNKNOWN)
     return Finding(float(values[0]), of, low=float(low), high=float(high))

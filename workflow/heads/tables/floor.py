@@ -1,4 +1,4 @@
-"""The floor of claims about losing little: a model that can hardly do its task has little to lose."""
+"""The floor for claims about small losses: a model that can hardly do its task has little to lose."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from heads.tables.claims_michel import share
 from heads.tables.reading import SCORED, Frames
 
 LEAST = 5.0
-"""BLEU of a translator; ours, as is the next."""
+"""The least BLEU of a translation model; our bound, as is the next."""
 TIMES_COPIED = 2.0
-"""So many times the BLEU of the source text taken for the translation: names and numbers alone score, too."""
+"""The same as a multiple of the BLEU of the copied source text, since names and numbers alone score."""
 
 
 def too_weak(frames: Frames) -> bool:
-    """Whether the unpruned model of one experiment and seed is too weak for a claim about losing little.
+    """Whether the unpruned model of one experiment and seed is too weak for a claim about a small loss.
 
-    A classifier is where the lower end of its accuracy's exact 95 % interval, as of draws of test examples, is not
-    above the share of them that the likeliest label has. A translator is below LEAST, or below TIMES_COPIED the BLEU of
-    the copied source; where that was not scored, below LEAST alone. A model without a score is not called weak.
+    A classifier is too weak if the lower end of its accuracy's exact 95 % interval, over draws of test examples, is not
+    above the share of the likeliest label. A translation model is too weak below LEAST, or below TIMES_COPIED times the
+    BLEU of the copied source if that was scored. A model without a score is not called weak.
     """
     if SCORED not in frames:
         return False

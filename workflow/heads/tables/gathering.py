@@ -1,4 +1,4 @@
-"""Every table by its name: which function makes it, from which runs, and what rows of several seeds agree in."""
+"""Every table by name: the function that makes it, the runs it reads, and its key columns across seeds."""
 
 from __future__ import annotations
 
@@ -64,12 +64,12 @@ KEYS = {
     "correlations": ("experiment", "attention", "measure_a", "measure_b"),
     "selection": ("experiment", "target", "treatment", "updates"),
 }
-"""What rows agree in that differ only by their seed. Not single heads: head 3 of one seed is not that of another. Both
-tables of claims see to their seeds themselves, for a mean has a verdict of its own."""
+"""Columns that identify rows which differ only by their seed. Never single heads: head 3 of one seed is not head 3 of
+another. Both tables of claims handle their seeds themselves, because a mean has a verdict of its own."""
 
 
 def gathered(name: str, runs: Sequence[Path], compared_with: Mapping[str, str] | None = None) -> pd.DataFrame:
-    """The table of a name in TABLES, out of the folders of runs; compared_with: as in `load_runs`."""
+    """The table with a name in TABLES, from the folders of runs; compared_with: as in `load_runs`."""
     need = NEEDS[name]
     frames = load_runs(need, runs, compared_with)
     table = TABLES[name](frames, *(load_reference(reference) for reference in need.reference))
@@ -77,9 +77,9 @@ def gathered(name: str, runs: Sequence[Path], compared_with: Mapping[str, str] |
 
 
 def corpora_gathered(experiments: Sequence[Path], corpora: Sequence[Path]) -> pd.DataFrame:
-    """The table of corpora, out of the folders of experiments and as many of their corpora.
+    """The table of corpora, from the folders of experiments and the corpus folder of each.
 
-    Raises UserError when they differ in number.
+    Raises UserError if their numbers differ.
     """
     if len(experiments) != len(corpora):
         raise UserError("--experiments and --corpora differ in number: give one corpus folder for each experiment.")

@@ -1,4 +1,4 @@
-"""Everything that is measured on a head of the unpruned model, side by side (Voita et al., secs 4 to 6)."""
+"""The table of all measures of the unpruned model's heads, side by side (Voita et al., secs 4 to 6)."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ LAST_LAMBDA = "gate_last_lambda"
 FEWEST_HEADS = "gate_fewest_heads"
 CAUSAL = {"causal_gate": "causal_gate", "effect": "causal_effect"}
 NOT_COMPARED = ("metric", "causal_effect", LAST_LAMBDA, FEWEST_HEADS, "positional_words_accuracy")
-"""Columns that begin so are no measure, or say the same as another in other units, of words in place of subwords."""
+"""Prefixes of columns that are not measures, or repeat another in other units or on words instead of subwords."""
 
 
 def measures_table(frames: Frames) -> pd.DataFrame:
-    """One row a head of each baseline: KEYS, then a column a measure; empty where the measure has no such heads.
+    """A row for each head of each baseline: KEYS, then a column for each measure, empty if it does not apply.
 
-    `metric` is of the score that is lost. frames: what `NEEDS["measures"]` reads. A new measure is one line in SOURCES.
+    `metric` is the metric of `score_lost`. frames: the files in `NEEDS["measures"]`. A new measure is one line in
+    SOURCES.
     """
     joined = pd.concat([source(frames) for source in SOURCES], axis=1).reset_index()
     place = joined["attention"].map(ATTENTIONS.index)
@@ -32,7 +33,7 @@ def measures_table(frames: Frames) -> pd.DataFrame:
 
 
 def measure_names(table: pd.DataFrame) -> list[str]:
-    """The columns of a table of measures that are compared with each other; of relevance those that are shown."""
+    """The columns of a table of measures to be correlated with each other; of relevance only the shown readings."""
     hidden = {column for reading, column in relevance_columns(table).items() if not is_shown(reading)}
     columns = [name for name in table.columns if name not in KEYS and name not in hidden]
     return [name for name in columns if not name.startswith(NOT_COMPARED)]
@@ -45,7 +46,7 @@ def _heads(frame: pd.DataFrame, columns: Mapping[str, str]) -> pd.DataFrame:
 
 
 def _spread(frame: pd.DataFrame, by: str, columns: Mapping[str, str]) -> pd.DataFrame:
-    """As `_heads`, for files with several rows a head, which `by` distinguishes; `columns` are patterns with a gap."""
+    """As `_heads`, for files with several rows for each head, distinguished by `by`; new names have a gap for it."""
     parts = [
         _heads(frame[frame[by] == name], {column: pattern.format(name) for column, pattern in columns.items()})
         for name in frame[by].unique()
@@ -54,9 +55,9 @@ def _spread(frame: pd.DataFrame, by: str, columns: Mapping[str, str]) -> pd.Data
 
 
 def _role_accuracies(frames: Frames) -> pd.DataFrame:
-    """Each head's best accuracy as a positional and as a rare-word head, its largest gain as a syntactic one.
+    """Each head's best accuracy as a positional and as a rare-word head, and its largest gain as a syntactic one.
 
-    Positional between subwords, and between words beside it.
+    Positional accuracy is between subwords, and also between words.
     """
     roles = first_of(frames["roles.tsv"], "trees")
     roles = roles[roles["kind"] == "baseline"].assign(attention="enc_self")
@@ -68,10 +69,10 @@ def _role_accuracies(frames: Frames) -> pd.DataFrame:
 
 
 def gate_survival(frames: Frames) -> pd.DataFrame:
-    """For each scope the share of its prunings (`pruned_by_gates`) that leave the gate open, and the hardest of them.
+    """By scope, the share of prunings (`pruned_by_gates`) that leave a head's gate open, and the hardest of them.
 
-    That is the largest lambda, 0 if none; of an experiment without lambdas the fewest heads, the number of all if none.
-    The column of the latter is there only where there is such an experiment.
+    The hardest has the largest lambda, 0 if there is none, or in an experiment without lambdas the fewest heads, all
+    heads if there is none. The latter column exists only if there is such an experiment.
     """
     gates = frames["heads.tsv"]
     gates = gates[gates["kind"] == "gates"]
@@ -102,4 +103,4 @@ SOURCES: tuple[Callable[[Frames], pd.DataFrame], ...] = (
     _role_accuracies,
     gate_survival,
 )
-"""Each gives a frame with the index KEYS and a column for each of its measures."""
+"""Each returns a frame with the index KEYS and a column for each of its measures."""

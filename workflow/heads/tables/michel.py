@@ -1,4 +1,4 @@
-"""Michel et al. 2019: single heads masked (Table 1), layers cut to one head (Tables 2 and 5), heads masked in steps."""
+"""Michel et al. 2019: single heads masked (Table 1), layers cut to one head (Tables 2 and 5), masking in steps."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from heads.base.names import BLEU
 from heads.tables.reading import MATTHEWS, Frames
 
 SIGNIFICANT = 0.01
-"""The paper's level, of one head or layer at a time."""
+"""The paper's significance level, for one head or layer at a time."""
 
 LEAST = 1.0
-"""A share of less is the share of nothing."""
+"""The smallest score of which a share is meaningful."""
 
 PAPER = "paper, "
-"""How the names begin that stand for an experiment in rows of the paper."""
+"""The prefix of experiment names in rows of the paper."""
 
 HEADS_COLUMNS = (
     *("experiment", "seed", "attention", "layer", "head", "metric"),
@@ -45,9 +45,9 @@ HEAD = ("experiment", "seed", "attention", "layer", "head")
 
 
 def heads_table(frames: Frames, table1: pd.DataFrame) -> pd.DataFrame:
-    """A row for every head masked alone, on test and on dev, and after them every head of the paper's Table 1.
+    """A row for every head masked alone, on test and on dev, followed by every head of the paper's Table 1.
 
-    Matthews' correlation on test stands beside accuracy. Of single heads of BERT the paper has no numbers.
+    Accuracy comes with Matthews' correlation on test. The paper has no numbers for single heads of BERT.
     """
     keys = list(HEAD)
     dev = frames["ablation.dev.tsv"].set_index(keys)[["score_change", "p_value"]].add_suffix("_dev")
@@ -66,15 +66,15 @@ def heads_table(frames: Frames, table1: pd.DataFrame) -> pd.DataFrame:
 def layers_table(frames: Frames, *papers: pd.DataFrame) -> pd.DataFrame:
     """A row for every layer cut to one head: the best on test (oracle, Tables 2 and 3) and on dev (Tables 5 and 6).
 
-    Beside it the paper's layer at the same depth, where the first layer is 0 and the last one is 1, of its model with
-    the same metric.
+    Beside it is the paper's layer at the same relative depth, from 0 for the first layer to 1 for the last one, of its
+    model with the same metric.
     """
     ours = frames["layers_to_one.tsv"]
     last = ours.groupby("experiment")["layer"].transform("max")
     paper = pd.concat(papers, ignore_index=True)
     deepest = ours["metric"].map(paper.groupby("metric")["layers"].max() - 1)
     depth = (ours["layer"] / last.where(last > 0, 1)) * deepest
-    # Halves go to the later layer; rounding to even would leave gaps.
+    # Halves are rounded up to the later layer; rounding to even would leave gaps.
     ours = ours.assign(
         paper_layer=(depth + 0.5).astype(int),
         significant=_significant(ours["p_value"]),
@@ -93,10 +93,10 @@ def curve_table(frames: Frames) -> pd.DataFrame:
 
 
 def checkpoints_table(frames: Frames, figure5: pd.DataFrame) -> pd.DataFrame:
-    """A row for every checkpoint of training and number of masked heads, beside the paper's epoch nearest by ratio.
+    """A row for every checkpoint and number of masked heads, beside the paper's epoch that is nearest by ratio.
 
-    `paper_score` stands beside the model with all heads; the share that the paper keeps beside the step nearest to its
-    number of masked heads. The paper's are of BLEU alone.
+    `paper_score` is beside the model with all heads; the share that the paper keeps is beside the step nearest to its
+    number of masked heads. The paper has these numbers for BLEU only.
     """
     checkpoint = ["experiment", "seed", "finished", "update"]
     ours = with_unmasked(frames["checkpoints.tsv"], checkpoint)
@@ -113,15 +113,15 @@ def checkpoints_table(frames: Frames, figure5: pd.DataFrame) -> pd.DataFrame:
 
 
 def _nearest_epoch(epoch: float, of: pd.Series) -> int:
-    """That epoch of the paper which is the fewest times more or less; its first for a model that was not trained."""
+    """The paper's epoch nearest to `epoch` by ratio; its first one for an untrained model."""
     return int(of[(np.log(of) - np.log(max(epoch, 1e-9))).abs().idxmin()])
 
 
 def with_unmasked(walks: pd.DataFrame, walk: list[str]) -> pd.DataFrame:
-    """Rows of walks with scores set against that of the same walk before anything is masked; `walk` identifies a walk.
+    """Compare the scores of masking walks with the unmasked score of each; the columns `walk` identify a walk.
 
-    Adds `unmasked`, `masked_percent`, `score_change` and `kept_percent` with the ends of its interval, which are empty
-    where there was nothing to keep.
+    Adds `unmasked`, `masked_percent`, `score_change`, and `kept_percent` with the ends of its interval, which are empty
+    if there was nothing to keep.
     """
     unmasked = walks.groupby(walk, sort=False)["score"].transform("first")
     return walks.assign(

@@ -1,4 +1,4 @@
-"""Which files of which runs each table reads. Imported by the Snakefile, so nothing heavy may be imported here."""
+"""The files of runs that each table reads. Imported by the Snakefile, so nothing heavy may be imported here."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from heads.base.runs import Run, run_of
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """What one table or figure reads: files by kind of run, from runs of these pruning scopes (the baseline has none).
+    """What a table or figure reads: files by kind of run, from these pruning scopes (the baseline has none).
 
-    `reference` names the files of the papers' numbers, below workflow/reference; `optional` files that are read where
-    an experiment has them, so that a table is also made of experiments without trees or another domain. Of runs that
-    were asked for a number of heads only those are read, where `driven`, that gates were driven to. `tasks`: of
-    experiments whose models were trained for these.
+    `reference` names the files of the papers' numbers, below workflow/reference. `optional` files are read where they
+    exist, so that a table can also be made for experiments without trees or an out-of-domain test set. `driven`:
+    whether to read runs whose gates were driven to a number of heads; other runs with a given number of heads are never
+    read. `tasks`: what the models of the experiments are trained for.
     """
 
     scopes: tuple[str, ...]
@@ -27,13 +27,13 @@ class Need:
     tasks: tuple[str, ...] = (TRANSLATION,)
 
     def wants(self, run: Run) -> bool:
-        """Whether anything of this run is read."""
+        """Whether any file of this run is read."""
         target = run.target
         asked = target is None or target.lam is not None or (self.driven and target.hard_concrete)
         return asked and run.kind in self.files and (run.scope is None or run.scope in self.scopes)
 
     def inputs(self, folders: Sequence[str], without: Collection[str] = ()) -> list[str]:
-        """The files to be read, below run folders such as `results/demo/pruned/all/lam-0.01/seed-1`.
+        """The files to read, below run folders such as `results/demo/pruned/all/lam-0.01/seed-1`.
 
         without: names of files that these runs do not have.
         """
@@ -45,16 +45,16 @@ class Need:
 BOTH = ("enc_self", "all")
 EITHER = (TRANSLATION, CLASSIFICATION)
 SCORE = tuple(SCORES.values())
-"""The score of a run, which lies in one of these."""
+"""The files that hold the score of a run; each run has one of them."""
 CAUSAL = "causal.tsv"
 MEASURED = {
     "baseline": ("lrp.tsv", "confidence.tsv", "roles.tsv", "importance.tsv", "ablation.tsv", CAUSAL),
     "gates": ("heads.tsv",),
 }
-"""What all measures of a head are read from; see SOURCES in `heads.tables.measures`."""
+"""The files from which all measures of a head are read; see SOURCES in `heads.tables.measures`."""
 
 MICHEL = ("layers_to_one.tsv", "masking_curve.tsv", "checkpoints.tsv", "speed.tsv", "ablation.out_of_domain.tsv")
-"""What the claims of Michel et al. are read from, besides single heads masked."""
+"""The files from which the claims of Michel et al. are read, besides those of single heads masked."""
 ALIGNED = "alignment_heads.tsv"
 SCORED = (*SCORE, "bleu_statistics.tsv")
 TRAINED = ("model.json", "train.jsonl")
@@ -74,7 +74,7 @@ CLAIMS = Need(
     driven=True,
     tasks=EITHER,
 )
-"""Of both tables of claims."""
+"""What both tables of claims read."""
 
 NEEDS: dict[str, Need] = {
     "pruning": Need(
@@ -124,10 +124,10 @@ NEEDS: dict[str, Need] = {
     "claims": CLAIMS,
     "scoreboard": CLAIMS,
 }
-"""By name of the table. `corpus` is not among them: it reads no runs, see `heads.tables.corpus`."""
+"""By name of the table. `corpus` is missing because it reads no runs, see `heads.tables.corpus`."""
 
 AGAINST_CORPORA = ("claims", "scoreboard")
-"""Tables, and the figure of that name, in which claims about one of the paper's corpora are tried."""
+"""Tables, and the figure of the same name, that test claims about one of the paper's corpora."""
 
 CORPUS_FILES = {
     "corpus": ("{split}.source.txt", "{split}.target.txt", "filters.tsv"),
@@ -137,4 +137,4 @@ CORPUS_FILES = {
         *("{split}.source.safetensors", "{split}.target.safetensors"),
     ),
 }
-"""What the corpus table reads below results/corpora/{corpus} and below results/{experiment}/bpe."""
+"""The files that the corpus table reads below results/corpora/{corpus} and below results/{experiment}/bpe."""

@@ -1,4 +1,4 @@
-"""What the parser finds of the gold trees: attachment scores of every experiment that is measured on parsed trees."""
+"""Parser accuracy: attachment scores against gold trees, for every experiment measured on parsed trees."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ PERCENT = ("precision", "recall", "f1")
 
 
 def parser_table(experiments: Sequence[Path]) -> pd.DataFrame:
-    """One row for tags (UPOS), heads (UAS), heads with relations (LAS) and each relation, of each experiment.
+    """A row for tags (UPOS), heads (UAS), heads with relations (LAS) and each relation, of each experiment.
 
-    experiments: folders `results/EXPERIMENT`. Raises UserError when one has not parsed anything.
+    experiments: folders `results/EXPERIMENT`. Raises UserError if one has no parser scores.
     """
     rows = []
     for experiment in experiments:

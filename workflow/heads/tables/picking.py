@@ -1,4 +1,4 @@
-"""Rows of a frame: of the control, of models that gates took heads from, of the first rule or the first trees."""
+"""Select rows of a frame: the control, models pruned by gates, the first rule or the first trees."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from heads.tables.reading import RUN_COLUMNS
 
 
 def is_control(runs: pd.DataFrame) -> pd.Series:
-    """Which rows of a frame with RUN_COLUMNS are of the control, whose gates close no head; see `Target.is_control`."""
+    """Whether each row of a frame with RUN_COLUMNS is of the control, which closes no head; see `Target.is_control`."""
     return runs["lam"] == CONTROL.columns[1]
 
 
 def has_penalty(runs: pd.DataFrame) -> pd.Series:
-    """Which rows are of heads that cost a fixed penalty above zero; see `Target.has_penalty`."""
+    """Whether each row is of a run with a fixed penalty above zero on open heads; see `Target.has_penalty`."""
     return (runs["lam"] != "") & ~is_control(runs)
 
 
 def pruned_by_gates(runs: pd.DataFrame) -> pd.DataFrame:
-    """The rows of models that gates took heads from, `target` saying in words what they were given.
+    """The rows of models pruned by gates, with a column `target` that names their penalty or number of heads.
 
-    runs: a frame with RUN_COLUMNS. With a fixed penalty, as the papers have them; of an experiment without any, those
-    that were driven to a number of heads.
+    runs: a frame with RUN_COLUMNS. The models are those with a fixed penalty, as in the papers, or if there are none
+    those driven to a number of heads.
     """
     penalised = has_penalty(runs)
     chosen = runs[penalised] if penalised.any() else runs[(runs["keep"] != "") & (runs["method"] == "")]
@@ -31,13 +31,13 @@ def pruned_by_gates(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def in_order(targets: pd.DataFrame) -> list[str]:
-    """Each `target` of `pruned_by_gates` once: penalties rising, numbers of heads falling."""
+    """The distinct `target` values of `pruned_by_gates`: penalties rising, numbers of heads falling."""
     listed = targets.drop_duplicates("target")[["target", "lam", "keep"]].itertuples(index=False)
     places = {word: Target.of_penalty(lam) if lam else Target.of_choice("gates", keep) for word, lam, keep in listed}
     return sorted(places, key=places.__getitem__)
 
 
 def first_of(frame: pd.DataFrame, column: str) -> pd.DataFrame:
-    """The rows that have the first value of `column` in their run: its first rule, its first trees."""
+    """The rows with the first value of `column` in their run, such as its first rule or its first trees."""
     first = frame.groupby(list(RUN_COLUMNS), sort=False)[column].transform("first")
     return frame[frame[column] == first]

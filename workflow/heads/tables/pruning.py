@@ -69,14 +69,15 @@ def run_order(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def original(attention: str) -> str:
-    """What `heads_left` calls how many heads of this kind a model had."""
+    """The column of `heads_left` with the original number of heads of this kind."""
     return f"of_{attention}"
 
 
 def heads_left(model: pd.DataFrame) -> pd.DataFrame:
-    """Live heads of every run: a row each with RUN_COLUMNS, `ATTENTIONS`, `total`, `of`, also by kind, `dev_loss`.
+    """The live heads of every run, a row for each, by kind of attention and in total, and the original numbers.
 
-    Kinds of attention have different numbers of heads where encoder and decoder have different depths.
+    Columns: RUN_COLUMNS, `ATTENTIONS`, `total`, `of`, `of` by kind (see `original`), `dev_loss`. Kinds of attention
+    have different numbers of heads if encoder and decoder have different depths.
 
     model: the frame of `model.json`, a row for each original head.
     """
@@ -91,7 +92,7 @@ def heads_left(model: pd.DataFrame) -> pd.DataFrame:
 
 
 def kept_share(left: pd.DataFrame) -> pd.Series:
-    """Share of the heads in each run's pruning scope that are left; the baseline counts as scope `all`."""
+    """The share of heads left in each run's pruning scope; the baseline counts as scope `all`."""
     in_scope = pd.DataFrame(
         {attention: [attention in SCOPES[scope or "all"] for scope in left["scope"]] for attention in ATTENTIONS},
         index=left.index,
@@ -101,12 +102,13 @@ def kept_share(left: pd.DataFrame) -> pd.Series:
 
 
 def pruning_table(frames: Frames, table2: pd.DataFrame, figure7: pd.DataFrame) -> pd.DataFrame:
-    """A row a baseline or pruned model, with its score, that of what it is to be compared with, and the paper's BLEU.
+    """A row for each baseline or pruned model: its score, those it is compared with, and the paper's BLEU.
 
     frames: scores and `model.json` of baseline, pruned, selected and from-scratch runs, `heads.tsv` of gates runs,
-    `train.jsonl` of all trainings. `trained_on` is the same heads cut out of the baseline, which was then trained on. A
-    pair of that, or else of pruned, and from scratch is settled where the dev loss of both levelled.
-    table2, figure7: the paper's numbers; the WMT row nearest by share of heads kept is put beside a translator of ours.
+    `train.jsonl` of all trainings. `trained_on` is the same heads cut out of the baseline and fine-tuned. A pair of
+    that model, or else the pruned one, and the one from scratch is settled if the dev loss of both levelled off.
+    table2, figure7: the paper's numbers; each translation model gets the WMT row that is nearest by share of heads
+    kept.
     """
     scores = {_key(row): row for row in frames[SCORED].to_dict("records")}
     between = frames["heads.tsv"].groupby(list(RUN_COLUMNS))["strictly_between"].sum().to_dict()
@@ -147,7 +149,7 @@ def pruning_table(frames: Frames, table2: pd.DataFrame, figure7: pd.DataFrame) -
 
 
 def nearest_paper_row(paper: pd.DataFrame, share: float) -> dict[str, Any]:
-    """The paper's model that keeps the share of heads nearest to `share`, as PAPER_COLUMNS; the larger one on a tie."""
+    """The paper's model with the share of heads nearest to `share`, as PAPER_COLUMNS; the larger one on a tie."""
     kept = "total" if "total" in paper else "enc_self"
     shares = paper[kept] / paper["of"]
     full = paper.loc[shares.idxmax()]

@@ -1,4 +1,4 @@
-"""From run folders to data frames: one frame a kind of file, one row a record, with the run it came from in front."""
+"""Read run folders into data frames: one for each kind of file, with the run of each record in front."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from heads.translation.bleu import COLUMNS as STATISTICS
 REFERENCE = Path(__file__).parents[2] / "reference"
 
 RUN_COLUMNS = ("experiment", "kind", "scope", "method", "lam", "keep", "seed")
-"""What identifies a run: `scope`, `method`, `lam` and `keep` are "" where it has none, so that runs can be grouped."""
+"""The columns that identify a run; `scope`, `method`, `lam` and `keep` may be "", so that runs can be grouped."""
 
 TEXT = {
     "experiment",
@@ -49,7 +49,7 @@ SCORED = "score"
 
 def _score(path: Path) -> Iterator[Record]:
     content, metric = read_json(path), path.stem
-    # Scores of before have neither chrF nor a copied source, and do not say what they are against.
+    # Older scores have neither chrF nor a copied source, and do not say what they are measured against.
     known = dict.fromkeys(COLUMNS[SCORED]) | {"metric": metric, "against": REFERENCES, "signature": ""}
     size = content["sentences" if metric == BLEU else "examples"]
     yield known | {
@@ -60,7 +60,7 @@ def _score(path: Path) -> Iterator[Record]:
 
 
 def _scored(path: Path) -> Iterator[Record]:
-    # Files name their columns after the metric, and have Matthews' correlation beside accuracy.
+    # Columns in files are named after the metric, and accuracy comes with Matthews' correlation.
     for row in read_tsv(path):
         metric = next(name for name in METRICS if name in row)
         named = {name.replace(metric, "score"): value for name, value in row.items()}
@@ -79,7 +79,7 @@ def _model(path: Path) -> Iterator[Record]:
             "live": int((attention, layer, head) in live),
             "dev_loss": content["dev_loss"],
             "total_updates": content["total_updates"],
-            # Older facts do not say; of models whose attention has biases none was trained here from the start.
+            # Older files do not say; no model with attention biases was trained here from scratch.
             "pretrained": int(content.get("pretrained", shape.attention_biases)),
             "grown": int(content.get("grown", False)),
         }
@@ -90,7 +90,7 @@ def _rows(path: Path) -> Iterator[Record]:
 
 
 def _curve(path: Path) -> Iterator[Record]:
-    # Not all trainings score the dev set on the way, and what they have is called by their task.
+    # Not all trainings score the dev set on the way, and the name of the score depends on the task.
     for line in read_jsonl(path):
         yield {"dev_bleu": None, "dev_accuracy": None, **line}
 
@@ -110,7 +110,7 @@ def _gates(path: Path) -> Iterator[Record]:
 
 
 def _maps(path: Path) -> Iterator[Record]:
-    # One record for all sentences, as they stand in the file.
+    # One record for all sentences, as in the file.
     yield {"maps": read_json(path)}
 
 
@@ -187,13 +187,13 @@ READERS: dict[str, Callable[[Path], Iterator[Record]]] = {
 
 
 def load_runs(need: Need, folders: Sequence[Path], compared_with: Mapping[str, str] | None = None) -> Frames:
-    """Read what `need` asks for from run folders such as `results/demo/baseline/seed-1`.
+    """Read the files that `need` asks for from run folders such as `results/demo/baseline/seed-1`.
 
-    Runs that `need` does not ask for are passed over. Every frame has RUN_COLUMNS and the columns of its file, also
-    when it has no rows; what files call by BLEU or accuracy is `score` there, and `metric` says which. Optional files
-    are passed over where they are missing, as are those of another task than the run's. That of `model.json` has
-    `compared_with` besides: the paper's corpus whose numbers an experiment is held against, WMT where compared_with has
-    none for it. Raises UserError for a path that is no run, a missing file or a missing column.
+    Runs that `need` does not ask for are skipped. Every frame has RUN_COLUMNS and the columns of its file, even without
+    rows; columns named after BLEU or accuracy are renamed to `score`, and `metric` says which it is. Missing optional
+    files are skipped, and so are files of a task other than the run's. The frame of `model.json` also has
+    `compared_with`: the paper's corpus with which an experiment is compared, WMT if the argument has none for it.
+    Raises UserError for a path that is not a run, a missing file or a missing column.
     """
     records: dict[str, list[Record]] = {_frame(name): [] for names in need.files.values() for name in names}
     for folder in folders:
@@ -215,13 +215,13 @@ def load_runs(need: Need, folders: Sequence[Path], compared_with: Mapping[str, s
 
 
 def _of_other_tasks(folder: Path) -> list[str]:
-    """Files that a run is not asked for, as its model is scored by another metric than they are of."""
+    """The files that belong to tasks other than the one that a run's model is scored on."""
     own = next((TASK_OF[metric] for metric, file in SCORES.items() if (folder / file).exists()), TRANSLATION)
     return [name for task, names in ONLY_OF.items() if task != own for name in names]
 
 
 def named_run(folder: Path) -> tuple[str, Run]:
-    """The experiment and the run of a folder that a person gave. Raises UserError for one that is no run's."""
+    """The experiment and the run of a folder that a user gave. Raises UserError if it is not the folder of a run."""
     try:
         return run_of(folder)
     except ValueError as error:
@@ -244,7 +244,7 @@ def _records(path: Path, run: Record) -> list[Record]:
 
 
 def frame_of(rows: Sequence[Record], columns: Sequence[str]) -> pd.DataFrame:
-    """A data frame with numbers where the columns hold numbers; empty cells become NaN."""
+    """A data frame, numeric except in columns of text and objects; empty cells of numeric columns become NaN."""
     frame = pd.DataFrame(list(rows), columns=list(columns))
     for column in frame.columns:
         if column not in TEXT | OBJECTS:
@@ -253,13 +253,13 @@ def frame_of(rows: Sequence[Record], columns: Sequence[str]) -> pd.DataFrame:
 
 
 def load_reference(name: str) -> pd.DataFrame:
-    """One file of the papers' numbers; text that is missing is "", a number that is missing NaN.
+    """Read a file of the papers' numbers; missing text becomes "" and a missing number NaN.
 
-    Scores are named as those of runs are, with their `metric` beside.
+    Columns of scores are named as for runs, and their `metric` is added.
     """
     path = REFERENCE / name
     if not path.exists():
-        raise UserError(f"{path} is not there: tables and figures are made in a checkout of the workflow.")
+        raise UserError(f"{path} does not exist: make tables and figures in a checkout of the workflow.")
     frame = pd.read_csv(path)
     if metric := next((one for one in METRICS if any(column.startswith(one) for column in frame)), None):
         frame = frame.rename(columns=lambda column: column.replace(metric, "score")).assign(metric=metric)

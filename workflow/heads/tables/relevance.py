@@ -1,6 +1,6 @@
-"""Relevance has several readings, each a rule of propagation and a share: their names, and which one decides a claim.
+"""Readings of relevance, each a propagation rule and a share: their names, and which one decides a claim.
 
-A reading is written `plain, signed by step`; its column of measures is `lrp_plain_signed_by_step`.
+A reading is written as `plain, signed by step`; its column of measures is `lrp_plain_signed_by_step`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 SHARES = {"relevance": "signed by step", "relevance_of_sums": "signed of sums", "relevance_absolute": "absolute"}
-"""By column of `lrp.tsv` the share that stands there; `heads.analysis.lrp.rows` says what each is."""
+"""The share in each column of `lrp.tsv`; see `heads.analysis.lrp.rows`."""
 PAPERS_RULE = "plain"
 PREFIX = "lrp_"
 
@@ -21,18 +21,18 @@ SIDE_BY_SIDE = {
     "plain, absolute": "absolute",
     "z-plus, signed by step": "z-plus",
 }
-"""By reading its short name. The first is the paper as it is written (Voita et al., sec. 4 and app. A.2), and decides;
-the next two are its rule by shares that few steps can not decide; the last stands for the authors' released code, which
+"""Short names by reading. The first is the paper as written (Voita et al., sec. 4 and app. A.2), and decides; the next
+two are the same rule with shares that a few steps cannot decide; the last represents the authors' released code, which
 makes all parts positive, so that its shares are the same with and without signs."""
 
 
 def relevance_columns(table: pd.DataFrame) -> dict[str, str]:
-    """By reading, its column in a table of measures, in the order of the files."""
+    """The column of each reading in a table of measures, in the order of the files."""
     return {reading_of(name): name for name in table.columns if name.startswith(PREFIX)}
 
 
 def column_pattern(share: str) -> str:
-    """The column of measures for a share of SHARES, with a gap for the rule."""
+    """The name of the column of measures for a share of SHARES, with a gap for the rule."""
     return f"{PREFIX}{{}}_{SHARES[share].replace(' ', '_')}"
 
 
@@ -43,21 +43,21 @@ def reading_of(column: str) -> str:
 
 
 def is_shown(reading: str) -> bool:
-    """Whether pictures show this reading: those of the paper's rule, and of each other rule the absolute share."""
+    """Whether figures show this reading: all those of the paper's rule, and the absolute share of other rules."""
     rule, _, share = reading.partition(", ")
     return rule == PAPERS_RULE or share == SHARES["relevance_absolute"]
 
 
 def side_by_side(readings: Iterable[str]) -> list[str]:
-    """Those of SIDE_BY_SIDE that are among `readings`, or else the first; the first of them decides."""
+    """The readings of SIDE_BY_SIDE that are in `readings`, or else the first one there; the first returned decides."""
     there = list(dict.fromkeys(readings))
     return [reading for reading in SIDE_BY_SIDE if reading in there] or there[:1]
 
 
 def with_other_readings(claims: pd.DataFrame) -> pd.DataFrame:
-    """A table of claims with `other_readings` after `holds`: what others say where that which decides says otherwise.
+    """Add `other_readings` after `holds` in a table of claims: verdicts that differ from the deciding reading's.
 
-    Such as `absolute: yes, z-plus: unclear`; empty where all say the same, and beside all verdicts that do not decide.
+    For example `absolute: yes, z-plus: unclear`; empty if all agree, and in rows of readings that do not decide.
     """
     decides, *others = side_by_side(reading for reading in claims["rule"] if reading) or [""]
     rows = claims.fillna({"holds": ""}).to_dict("records")

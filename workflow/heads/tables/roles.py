@@ -1,7 +1,7 @@
-"""What heads do: the tables of dependencies, roles and their drift (Voita et al., Table 1, Fig 8).
+"""What heads do: the tables of dependencies, roles and role drift (Voita et al., Table 1, Fig 8).
 
-Where heads were measured on trees from several sources, the first one decides on functions and roles, and what the
-second one gives stands beside it in the columns that begin with `other_`; further ones stand in `roles.tsv` alone.
+If heads were measured on trees from several sources, the first source decides functions and roles, and the results of
+the second are in the columns that begin with `other_`; further ones are only in `roles.tsv`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SEPARATOR = "; "
 
 
 def function_of(roles: Collection[str]) -> str:
-    """The function of a head that carries these roles; the rare-word role, being the rarest, outranks the others."""
+    """The function of a head with these roles; the rare-word role, being the rarest, takes precedence."""
     if "rare" in roles:
         return "rare"
     if {"positional", "syntactic"} <= set(roles):
@@ -33,11 +33,11 @@ def function_of(roles: Collection[str]) -> str:
 
 
 def head_functions(frames: Frames) -> pd.DataFrame:
-    """One row for each live encoder head, judged on the first trees.
+    """The function and the roles of each live encoder head, a row each, measured on the first trees.
 
-    Columns: HEAD_COLUMNS; `function`, one of FUNCTIONS; `roles`, the names of all that it holds, such as
-    "-1; obj dependent-to-head", or "none"; `held`, how many those are; `reaching`, 1 where it reaches any role by its
-    accuracy alone. frames: `model.json` and `roles.tsv`.
+    Columns: HEAD_COLUMNS; `function`, one of FUNCTIONS; `roles`, the names of all its roles, such as "-1; obj
+    dependent-to-head", or "none"; `held`, the number of these; `reaching`, 1 if it reaches any role by its accuracy
+    alone. frames: `model.json` and `roles.tsv`.
     """
     model, roles = frames["model.json"], first_of(frames["roles.tsv"], "trees")
     heads = model[(model["attention"] == "enc_self") & (model["live"] == 1)][list(HEAD_COLUMNS)]
@@ -57,10 +57,10 @@ def head_functions(frames: Frames) -> pd.DataFrame:
 
 
 def count_functions(frames: Frames) -> pd.DataFrame:
-    """One row a run, also for a run without encoder heads.
+    """The number of encoder heads with each function, a row for each run, also for one without encoder heads.
 
-    Columns: RUN_COLUMNS; `live` and `of`; the count of each function, of heads that hold `several` roles, relations or
-    offsets, and of heads that are `reaching` one by accuracy alone.
+    Columns: RUN_COLUMNS; `live` and `of`; the number of heads with each function, of heads with `several` roles,
+    relations or offsets, and of heads that are `reaching` one by accuracy alone.
     """
     model = frames["model.json"]
     encoder = model[model["attention"] == "enc_self"].groupby(list(RUN_COLUMNS), sort=False)["live"]
@@ -74,11 +74,11 @@ def count_functions(frames: Frames) -> pd.DataFrame:
 
 
 def role_drift(frames: Frames) -> pd.DataFrame:
-    """What became of every encoder head of the unpruned model in each pruned one.
+    """The roles of every encoder head of the unpruned model before pruning, and after it in each pruned model.
 
-    Columns: HEAD_COLUMNS; `gone`; function and roles `_before` and `_after`, empty where it is gone;
-    `new_roles` and `lost_roles`, how many roles, relations or offsets it holds that it did not hold before, and the
-    other way round. Models from scratch are not in it: their heads are not those of the unpruned model.
+    Columns: HEAD_COLUMNS; `gone`; function and roles `_before` and `_after`, empty if the head is gone; `new_roles` and
+    `lost_roles`, the numbers of roles, relations or offsets that it has gained and lost. Models from scratch are left
+    out, as their heads are not those of the unpruned model.
     """
     model, heads = frames["model.json"], head_functions(frames)
     runs = model[model["kind"] == "pruned"][list(RUN_COLUMNS)].drop_duplicates()
@@ -97,23 +97,25 @@ def _role_set(text: str) -> set[str]:
 
 
 def role_drift_table(frames: Frames) -> pd.DataFrame:
-    """`role_drift` in the order of all tables."""
+    """The table of `role_drift`, in the same order as all tables."""
     return run_order(role_drift(frames))
 
 
 def _other(frame: pd.DataFrame) -> pd.DataFrame:
-    """Rows of the second trees of their run."""
+    """The rows on the second trees of their run."""
     return first_of(frame.drop(first_of(frame, "trees").index), "trees")
 
 
 def roles_table(frames: Frames, figure8: pd.DataFrame) -> pd.DataFrame:
-    """Functions of the live encoder heads of every run, and the paper's model nearest by share of encoder heads kept.
+    """Functions of the live encoder heads of every run, beside the paper's model nearest by share of heads kept.
 
-    Between them: how many live heads would be positional were their offsets counted in words (`positional_on_words`);
-    how many of a pruned model hold a role that they did not hold in the unpruned one (`heads_with_new_roles`) or no
-    longer hold one (`heads_with_lost_roles`); the words of the trees; and the counts by the second trees.
+    Columns between them: the number of live heads that would be positional with offsets counted in words
+    (`positional_on_words`); the number of a pruned model's heads with a role that they did not have in the unpruned
+    model (`heads_with_new_roles`) or without one that they had (`heads_with_lost_roles`); the words of the trees; and
+    the counts on the second trees.
 
-    frames: `model.json`, `roles.tsv` and `alignment.tsv`; figure8: the paper's numbers, a row a size and function.
+    frames: `model.json`, `roles.tsv` and `alignment.tsv`; figure8: the paper's numbers, a row for each size and
+    function.
     """
     counts, runs = count_functions(frames), list(RUN_COLUMNS)
     on_words = _positional_on_words(first_of(frames["roles.tsv"], "trees"))
@@ -128,14 +130,14 @@ def roles_table(frames: Frames, figure8: pd.DataFrame) -> pd.DataFrame:
 
 
 def _positional_on_words(roles: pd.DataFrame) -> pd.DataFrame:
-    """By run the heads of which the interval says that they look at one fixed offset of words."""
+    """The number of heads in each run whose interval ensures that they attend to one fixed offset in words."""
     found = roles[(roles["role"] == "positional_words") & (roles["excess_low"].round(9) >= 0)]
     heads = found[list(HEAD_COLUMNS)].drop_duplicates()
     return heads.groupby(list(RUN_COLUMNS), sort=False).size().rename("positional_on_words").reset_index()
 
 
 def _aligned(alignment: pd.DataFrame) -> pd.DataFrame:
-    """Words of the trees and how many of them are aligned; the percentage is rounded down, so that 100 means all."""
+    """The number of words in the trees and of aligned words; the percentage is rounded down, so 100 means all."""
     columns = ["trees", "sentences", "measured", "tree_words", "aligned_words"]
     share = [
         math.floor(1000 * done / words) / 10 if words else math.nan
@@ -202,11 +204,11 @@ DEPENDENCY_COLUMNS = (
 
 
 def dependencies_table(frames: Frames, table1: pd.DataFrame) -> pd.DataFrame:
-    """For every relation and direction the baseline's most accurate head, beside the paper's two corpora.
+    """The baseline's most accurate head for every relation and direction, beside the paper's two corpora.
 
-    The best head is chosen on the sentences it is reported on, as in the paper, and its interval does not know of the
-    choice. On the second trees the best head is chosen anew; `other_same_head_percent` is the accuracy there of the
-    head that is best on the first trees. Cells are empty where a relation never occurs.
+    The best head is chosen on the sentences it is reported on, as in the paper, and its interval ignores that choice.
+    On the second trees the best head is chosen again; `other_same_head_percent` is the accuracy there of the best head
+    on the first trees. Cells are empty if a relation never occurs.
 
     frames: `roles.tsv` and `alignment.tsv` of baseline runs; table1: the paper's numbers.
     """

@@ -1,4 +1,4 @@
-"""The scoreboard: a row a claim of the papers, the paper's number first, then what every experiment found."""
+"""The scoreboard: a row for each claim of the papers, with the paper's number and every experiment's result."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ FOUND = {
     "holds": "verdict",
     "other_readings": "other_readings",
 }
-"""What the table of claims calls what was found, and what it is here, in front of the experiment's name."""
+"""Columns of results in the table of claims, and their names here, which precede the experiment's name."""
 
 
 def scoreboard_table(frames: Frames, *papers: pd.DataFrame) -> pd.DataFrame:
-    """The board of what results say of the claims in `papers`, see `heads.tables.claims.claims_table`."""
+    """The scoreboard of the claims in `papers`; see `heads.tables.claims.claims_table`."""
     return board_of(decided_claims(frames, *papers), *papers)
 
 
 def board_of(found: pd.DataFrame, *papers: pd.DataFrame) -> pd.DataFrame:
-    """A row a claim about a metric of `found`, in the order of `papers`: STATED, then what FOUND has of experiments.
+    """A row for each claim about a metric of `found`, in the order of `papers`: STATED, then FOUND by experiment.
 
-    found: tables of decided claims. Relevance is read as the paper writes it, and beside the verdict stands what other
-    readings say otherwise, see `heads.tables.relevance`. Of several seeds there is the mean.
+    found: tables of decided claims. Relevance is read as in the paper, and `other_readings` has the verdicts of other
+    readings where they differ, see `heads.tables.relevance`. Several seeds are represented by their mean.
     """
     rule = next(iter(side_by_side(rule for rule in found["rule"] if rule)), "")
     board = stated(*papers).rename(columns={"condition": "holds_if"})
@@ -54,11 +54,11 @@ def board_of(found: pd.DataFrame, *papers: pd.DataFrame) -> pd.DataFrame:
         of_all_seeds = rows["seed"] == "mean"
         own = rows[of_all_seeds] if of_all_seeds.any() else rows
         own = own[["metric", "claim", "measure", "rule", *FOUND]]
-        # A mean over seeds that count out of different numbers is out of None.
+        # The mean of counts has no total if the totals differ between seeds.
         own = own.assign(**{number: pd.to_numeric(own[number]) for number in ("ours", "of", "relative_percent")})
         own = own.rename(columns={column: f"{name}_{experiment}" for column, name in FOUND.items()})
         board = board.merge(own, on=["metric", "claim", "measure", "rule"], how="left", validate="one_to_one")
-        # Where relevance was not measured as the paper writes it there is no row.
+        # There is no row if relevance was not measured as in the paper.
         board = board.fillna({f"{FOUND[column]}_{experiment}": "" for column in ("holds", "other_readings")})
     return board
 

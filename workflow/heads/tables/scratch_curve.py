@@ -1,4 +1,4 @@
-"""When heads trained from random weights catch up with the same heads as pruning left them: by their dev curves."""
+"""When models trained from scratch catch up with pruned models of the same heads, by their dev curves."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from heads.tables.reading import RUN_COLUMNS, Frames
 from heads.tables.settling import LAST, fall_of
 
 Curves = dict[tuple[object, ...], pd.DataFrame]
-"""By the values of RUN_COLUMNS, the looks at the dev set of one training, in their order."""
+"""The evaluations of each training on the dev set, in order, by the values of RUN_COLUMNS."""
 BETTER = {"dev_loss": -1, "dev_bleu": 1}
-"""Scores on the dev set, and whether more or less of them is better."""
+"""Scores on the dev set, with 1 if higher is better and -1 if lower is better."""
 COLUMNS = (
     *("experiment", "scope", "lam", "keep", "seed", "heads", "of", "updates_scratch"),
     *(f"{score}{of}" for score in BETTER for of in ("_unpruned", "_pruned", "_scratch", "_caught_up_at")),
@@ -24,10 +24,10 @@ COLUMNS = (
 def scratch_curve_table(frames: Frames) -> pd.DataFrame:
     """A row for each model that was trained from scratch with the heads of a pruned one.
 
-    `dev_loss_pruned` and `dev_bleu_pruned` are of the pruned model at its end; of the same heads cut out of the
-    unpruned model and trained on, where that was done. `_caught_up_at`: the first update after which scratch is no
-    worse, empty where it never was. How steep scratch still is: the percent of its dev loss and the BLEU that its last
-    tenth brought.
+    `dev_loss_pruned` and `dev_bleu_pruned` are those of the pruned model at its end, or of the same heads cut out of
+    the unpruned model and fine-tuned, if that was done. `_caught_up_at`: the first update at which scratch is no worse,
+    empty if it never is. How fast scratch still improves: the percentage of its dev loss and the BLEU gained in its
+    last tenth.
 
     frames: `train.jsonl` and `model.json` of all these runs and of the unpruned model.
     """
@@ -48,14 +48,14 @@ def curves_of(frames: Frames) -> Curves:
 
 
 def _pruned_curve(curves: Curves, run: tuple[object, ...]) -> pd.DataFrame | None:
-    """The curve of the pruned model with the heads of a run from scratch: of its gates, if it was not trained on."""
+    """The curve of the pruned model with the heads of a run from scratch: fine-tuned, or else that of its gates."""
     experiment, _, *rest = run
     found = [curves.get((experiment, kind, *rest)) for kind in ("selected", "gates")]
     return next((curve for curve in found if curve is not None), None)
 
 
 def _compared(curves: Curves, run: tuple[object, ...]) -> dict[str, Any]:
-    """What a row says about the curve of a run from scratch beside its pruned and its unpruned model."""
+    """The columns that compare the curve of a run from scratch with its pruned and its unpruned model."""
     scratch, pruned = curves[run], _pruned_curve(curves, run)
     unpruned = curves.get((run[0], "baseline", "", "", "", "", run[-1]))
     last = int(scratch["update"].iloc[-1])

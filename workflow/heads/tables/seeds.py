@@ -1,4 +1,4 @@
-"""Several seeds: the mean and the spread of rows that differ in nothing but the seed."""
+"""Mean and standard deviation over seeds, of rows that differ only by their seed."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ import pandas as pd
 from heads.base.names import DEVIATION, MEAN
 
 NEVER_AVERAGED = ("paper", "p_value", "low", "high", "chance")
-"""Beginnings of columns that belong to a row and not to what was measured."""
+"""Prefixes of columns that belong to a single row and are not measurements."""
 
 FACTS = (
     *("layer", "head", "head_chosen", "head_oracle", "best_head", "other_head", "offset", "masked", "draw"),
     *("layers", "heads", "of", "sentences", "limit", "margin"),
 )
-"""Numbers that are names or sizes: the mean of two head numbers is no head."""
+"""Numbers that are names or sizes: the mean of two head numbers is not a head."""
 
 
 def with_spread(frame: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
-    """After each group of rows that agree in `keys`, its mean and its sample standard deviation over the seeds.
+    """Add after each group of rows that agree in `keys` its mean and sample standard deviation over the seeds.
 
-    frame: a row a seed; `seed` becomes "mean" and "sd" in the rows added, which come only where a group has several
-    seeds. Text and facts are kept in the mean where all seeds agree, and left empty else and in the deviation, where
-    only the keys stay. A value that some seeds lack is averaged over the others; it needs two for a deviation.
-    Raises ValueError if rows with one seed agree in `keys`.
+    frame: a row for each seed. The added rows have "mean" and "sd" as `seed`, and exist only for groups with several
+    seeds. The mean keeps text and facts if all seeds agree and is empty otherwise; the deviation keeps only the keys. A
+    value that some seeds lack is averaged over the others; a deviation needs two values. Raises ValueError if a group
+    has the same seed twice.
     """
     if frame["seed"].nunique() < 2:
         return frame
     parts = []
     for values, group in frame.groupby(list(keys), sort=False, dropna=False):
         if group["seed"].duplicated().any():
-            raise ValueError(f"rows {values} have the same seed twice: {', '.join(keys)} do not tell rows apart")
+            raise ValueError(f"rows {values} have the same seed twice: {', '.join(keys)} do not identify rows")
         parts.append(group.astype(object))
         if group["seed"].nunique() > 1:
             parts.append(_summary(group, keys))

@@ -1,4 +1,4 @@
-"""The table of ways to choose heads: scores at equal numbers of heads, without updates and after equally many."""
+"""The table of ways to choose heads: scores at equal numbers of heads, masked or after equally many updates."""
 
 from __future__ import annotations
 
@@ -35,27 +35,28 @@ COLUMNS = (
     "score_minus_random_high",
 )
 GROUP = ["experiment", "seed", "kept", "treatment", "updates"]
-"""Whose draws of random heads a row is put beside."""
+"""Columns that a row has in common with the random draws that it is compared with."""
 
 MASKED, TRAINED_ON, OWN_TRAINING = "masked", "trained on", "own training"
 TREATMENTS = {"selected": TRAINED_ON, "pruned": OWN_TRAINING}
-"""By kind of run: heads cut out of the unpruned model, which was then trained on; or left by gates at the end of their
-own training, in which the model had noisy gates and, until the last ones closed, more heads."""
+"""By kind of run: heads cut out of the unpruned model and fine-tuned; or heads left by gates at the end of their own
+training, in which the model had noisy gates and, until the last ones closed, more heads."""
 
 NAMES = {PENALTY: "gates_lambda"} | {word: method for method, word in BY_GATES.items()}
-"""Gates with a penalty, and with one that is driven to a number of heads; all other methods have their own word."""
+"""Names of gates with a fixed penalty, of gates driven to a number of heads, and of other gates; criteria keep their
+own name."""
 
 
 def method_of(target: Target) -> str:
-    """How the table calls the method of a target."""
+    """The name of a target's method in the table."""
     return "control" if target.is_control else NAMES.get(target.method, target.method)
 
 
 def selection_table(frames: Frames) -> pd.DataFrame:
-    """A row for every choice and seed, as COLUMNS.
+    """A row with COLUMNS for every choice of heads and seed.
 
-    frames: `masked.tsv` and `compared.tsv` of the baselines. The p-value is of permutations against the unpruned
-    model. Each row is put beside the control and the random choices of the same treatment and number of updates.
+    frames: `masked.tsv` and `compared.tsv` of the baselines. The p-value is from permutations against the unpruned
+    model. Each row is compared with the control and the random choices of the same treatment and number of updates.
     """
     masked = frames["masked.tsv"].assign(updates=0, treatment=MASKED)
     compared = frames["compared.tsv"]
@@ -86,7 +87,7 @@ def selection_table(frames: Frames) -> pd.DataFrame:
 
 
 def with_control(table: pd.DataFrame) -> pd.DataFrame:
-    """The table with the score of the control of the same experiment, seed, treatment and updates, if there is one."""
+    """Add the score of the control of the same experiment, seed, treatment and updates, if there is one."""
     keys = ["experiment", "seed", "treatment", "updates"]
     control = table[table["method"] == "control"][[*keys, "score"]].rename(columns={"score": "score_control"})
     merged = table.merge(control, on=keys, how="left")
@@ -94,11 +95,11 @@ def with_control(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def with_random(table: pd.DataFrame) -> pd.DataFrame:
-    """The table with what random choices of as many heads score; empty where there are none, and for themselves.
+    """Add the scores of random choices of as many heads; empty if there are none, and in rows of random choices.
 
-    `draws_below` counts the draws that a row is above. The interval is of the difference from one more draw, by
-    Student's t over those that there are: a row is one choice and one training itself, so it is not enough to be above
-    the mean. The test sentences are not taken for chance.
+    `draws_below` is the number of draws that a row exceeds. The interval is of the difference from one more draw, by
+    Student's t over the existing ones: a row is itself one choice and one training, so exceeding the mean is not
+    enough. Test sentences are not treated as random.
     """
     random = table[table["method"] == "random"]
     draws = random.groupby(GROUP)["score"].agg(["size", "mean", "std"]).reset_index()

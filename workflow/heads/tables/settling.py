@@ -1,4 +1,4 @@
-"""Whether a training had ended when it was stopped: how far the dev loss still fell."""
+"""Whether a training had converged when it was stopped: how far its dev loss still fell."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ import pandas as pd
 from heads.tables.reading import RUN_COLUMNS
 
 LAST = 0.1
-"""The share of all updates that a model's weights have had over which the fall is measured."""
+"""The fall is measured over this last share of all updates that a model's weights have had."""
 LEVELLED = 1.0
-"""Percent of the dev loss; a training that still falls by more has not ended. Ours: the papers stop by eye."""
+"""Percent of the dev loss; if it still changes by more, the training has not converged. Ours: the papers stop by
+eye."""
 SETTLED, NOT_SETTLED = "settled", "not settled"
 
 
 def falls(curves: pd.DataFrame, model: pd.DataFrame) -> dict[tuple[object, ...], float]:
-    """By run, the percent of its dev loss that each training still lost over its last tenth; below zero if it rose.
+    """The percentage of its dev loss that each run still lost over its last tenth; below zero if the loss rose.
 
-    curves: rows of `train.jsonl`. model: those of `model.json`, with `total_updates`, in which the updates of the model
-    that a run started from are counted in. A run with fewer than two looks at the dev set has none.
+    curves: rows of `train.jsonl`. model: rows of `model.json`, whose `total_updates` include those of the model that a
+    run started from. Runs with fewer than two evaluations on the dev set are left out.
     """
     totals = model.groupby(list(RUN_COLUMNS), sort=False)["total_updates"].first()
     found = {}
@@ -30,12 +31,12 @@ def falls(curves: pd.DataFrame, model: pd.DataFrame) -> dict[tuple[object, ...],
 
 
 def unlike_scratch(model: pd.DataFrame) -> set[tuple[object, ...]]:
-    """The runs that a comparison after equally many updates, one side of them from scratch, has to do without.
+    """The runs that cannot be compared with training from scratch after equally many updates.
 
-    Those of heads cut out and trained on whose updates, all told, are more than those of the same from scratch. Where
-    the unpruned model is pretrained nobody counted the updates that it came with: there only trainings that levelled
-    can be compared, so gates trained with their penalty from scratch, which are compared as they are, are among them.
-    model: as in `falls`, and whether a model is `pretrained`.
+    These are heads cut out and fine-tuned whose updates, in total, exceed those of the same heads from scratch. The
+    updates behind a pretrained unpruned model are unknown: there only trainings that levelled off can be compared, so
+    gates trained with their penalty from scratch, which are compared as they are, are excluded too. model: as in
+    `falls`, and whether a model is `pretrained`.
     """
     totals = model.groupby(list(RUN_COLUMNS), sort=False)["total_updates"].first().to_dict()
     scratch = {(experiment, *rest): total for (experiment, kind, *rest), total in totals.items() if kind == "scratch"}
@@ -51,8 +52,8 @@ def unlike_scratch(model: pd.DataFrame) -> set[tuple[object, ...]]:
 def fall_of(curve: pd.DataFrame, total: float) -> float | None:
     """The fall in percent over the last tenth of `total` updates, from `update` and `dev_loss` of one training.
 
-    Measured between the last look at the dev set and the one nearest to a tenth before it, at the pace between the two
-    where they lie closer or further apart. None with fewer than two looks.
+    Measured between the last evaluation on the dev set and the one nearest to a tenth before it, and rescaled to a
+    tenth if the two are closer together or further apart. None with fewer than two evaluations.
     """
     looks = curve.sort_values("update")
     if len(looks) < 2:
@@ -64,9 +65,9 @@ def fall_of(curve: pd.DataFrame, total: float) -> float | None:
 
 
 def pair_of(fall: dict[tuple[object, ...], float], run: tuple[object, ...]) -> tuple[list[float | None], str]:
-    """How far a pruned model, the same heads trained on, and the same from scratch still fell; and the pair's word.
+    """The falls of a pruned model, of the same heads fine-tuned and from scratch, and whether the pair is settled.
 
-    run: the pruned model as in RUN_COLUMNS. Heads that were cut out and trained on stand for it where there are any.
+    run: the pruned model by RUN_COLUMNS. Heads that were cut out and fine-tuned, if any, replace it in the pair.
     """
     experiment, _, *rest = run
     found = [fall.get((experiment, kind, *rest)) for kind in ("gates", "selected", "scratch")]
@@ -74,7 +75,7 @@ def pair_of(fall: dict[tuple[object, ...], float], run: tuple[object, ...]) -> t
 
 
 def settled(*fall_percents: float | None) -> str:
-    """Whether all trainings of a comparison had levelled: "settled", "not settled", or "" if one is not known."""
+    """Whether all trainings of a comparison levelled off: "settled", "not settled", or "" if a fall is unknown."""
     if any(fall is None or math.isnan(fall) for fall in fall_percents):
         return ""
     return SETTLED if all(abs(fall) < LEVELLED for fall in fall_percents if fall is not None) else NOT_SETTLED

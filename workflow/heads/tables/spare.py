@@ -1,4 +1,4 @@
-"""How many heads a model can spare: the most that are gone from a pruned model at a given loss of its score."""
+"""How many heads a model can spare: the most heads that pruning removes at a given loss of score."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from heads.tables.pruning import heads_left, original, run_order
 from heads.tables.reading import RUN_COLUMNS, SCORED, Frames
 
 LOSSES = (0.15, 0.25, 0.5, 1.0)
-"""BLEU that may be lost; the paper's headlines are 0.15 with 10 of 48 encoder heads and 0.25 with 4."""
+"""The BLEU that may be lost; the paper's headlines are 0.15 with 10 of 48 encoder heads and 0.25 with 4."""
 AGAINST = ("control", "unpruned")
 COLUMNS = (
     *(
@@ -36,12 +36,12 @@ COLUMNS = (
 
 
 def spare_table(frames: Frames) -> pd.DataFrame:
-    """A row for each experiment, seed, scope, model to compare with, and loss of score that may not be exceeded.
+    """A row for each experiment, seed, scope, model to compare with, and largest loss of score allowed.
 
-    `gone`: the most heads of the scope that are gone from a model that gates pruned and whose score is at most
-    `most_score_lost` below; 0 where none is. `gone_surely` and `gone_perhaps`: the same where the 95 % interval of the
-    change lies above that whole, or reaches it. `score_change` to `keep` are of the model of `gone`. The control was
-    trained on for as long without a penalty. Intervals are by bootstrap over test sentences.
+    `gone`: the most heads of the scope that are gone from a model pruned by gates whose score is at most
+    `most_score_lost` lower; 0 if there is none. `gone_surely` and `gone_perhaps`: the same if the 95 % interval of the
+    change lies entirely above that bound, or reaches it. `score_change` to `keep` describe the model of `gone`. The
+    control is fine-tuned for as long at lambda = 0. Intervals are by bootstrap over test sentences.
 
     frames: scores, which are BLEU, `bleu_statistics.tsv` and `model.json`.
     """
@@ -55,7 +55,7 @@ def spare_table(frames: Frames) -> pd.DataFrame:
 
 
 def _rows(own: pd.DataFrame, scope: str) -> Iterator[dict[str, Any]]:
-    """Those of one experiment, seed and scope."""
+    """The rows of one experiment, seed and scope."""
     pruned = own[(own["kind"] == "pruned") & (own["scope"] == scope)]
     full = {"control": pruned[is_control(pruned)], "unpruned": own[own["kind"] == "baseline"]}
     swept = run_order(pruned_by_gates(pruned))

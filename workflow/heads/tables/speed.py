@@ -1,4 +1,4 @@
-"""The table of speed: translated examples a second of pruned models beside Michel et al., Table 4."""
+"""The table of speed: examples per second of pruned models, beside Michel et al., Table 4."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ COLUMNS = (
 
 
 def speed_table(frames: Frames, table4: pd.DataFrame) -> pd.DataFrame:
-    """A row for every device, timed model and batch size, and the paper's row of that batch size where it has one.
+    """A row for every device, timed model and batch size, with the paper's row of that batch size if it has one.
 
-    An experiment's rows of one device stand together, a CPU's before a GPU's; gains are over the same device.
+    An experiment's rows are grouped by device, CPUs before GPUs; gains are relative to the unpruned model there.
 
-    The paper's pruned model has half of its heads, whatever ours has, and classifies instead of translating: what can
-    be compared is how the gain changes with the batch size. frames: `speed.tsv` of baseline runs, which names the
+    The paper's pruned model has half of its heads, whatever ours has, and classifies instead of translating, so only
+    the change of the gain with the batch size can be compared. frames: `speed.tsv` of baseline runs, which names the
     models that were timed with it.
     """
     timed = frames["speed.tsv"]

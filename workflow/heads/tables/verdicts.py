@@ -1,4 +1,4 @@
-"""Whether a claim of a paper holds here: our number, how sure it is, and the verdict that follows."""
+"""Whether a claim of a paper holds here: our number, its uncertainty, and the verdict that follows."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ TOO_FEW = "too few heads to tell"
 TOO_WEAK = "model too weak to tell"
 
 STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
-"""The quantile 0.975 of Student's t distribution with one degree of freedom and more."""
+"""The 0.975 quantile of Student's t distribution, from one degree of freedom on."""
 
 
 def t_quantile(values: int) -> float:
-    """By which an interval of 95 % for the mean of so many values is wider than its standard error.
+    """The half width of a 95 % interval for the mean of `values` numbers, in standard errors.
 
-    Of more than ten values that of ten, which makes it a little too wide; NaN for less than two.
+    For more than ten it is that of ten, which is a little too wide; NaN for fewer than two.
     """
     return STUDENT[min(values - 2, len(STUDENT) - 1)] if values >= 2 else UNKNOWN
 
 
 @dataclass(frozen=True)
 class Finding:
-    """Our number for a claim; NaN: not measured.
+    """Our number for a claim; NaN if it was not measured.
 
-    of: out of how many, where something is counted. p_value: where the number was tested against no effect. low, high:
-    the ends of its 95 % interval. chance: how likely the condition is to be met where there is nothing to be found,
-    such as by two unrelated measures on as many heads. settled: whether the trainings behind it had ended, where that
-    could change it. relative: percent of the score that the number is a change of, where it is one.
+    of: the total, if the number is a count. p_value: of the test against no effect, if there was one. low, high: the
+    ends of its 95 % interval. chance: the probability of meeting the condition if there is nothing to find, such as
+    with two unrelated measures on as many heads. settled: whether the trainings behind it had converged, if that could
+    change it. relative: the number in percent of the score that it is a change of, if it is a change.
     """
 
     ours: float
@@ -49,12 +49,12 @@ NOT_MEASURED = Finding(UNKNOWN)
 
 
 def holds(finding: Finding, condition: str, limit: float) -> str:
-    """Whether our number meets the condition: all, above, at least or at most the limit.
+    """The verdict on whether our number meets the condition: all, above, at least or at most the limit.
 
-    "yes" or "no" where the whole interval, if there is one, says so; "unclear" where the interval holds the limit, or
-    where p, of no effect, is above 0.05, unless the number is short of a limit beyond none; "too few heads to tell"
-    where the condition is met, and would be met by chance alone in more than one case of twenty; "not settled" where
-    trainings behind the number had not ended; "" for a number that was not measured, such as none of none.
+    "yes" or "no" if the whole interval, if there is one, agrees; "unclear" if the interval contains the limit, or if p,
+    for no effect, is at least 0.05, unless the number falls short of a limit other than zero; "too few heads to tell"
+    if the condition is met, but chance alone would meet it in more than one case out of twenty; "not settled" if
+    trainings behind the number had not converged; "" if the number was not measured, such as none out of none.
     """
     if np.isnan(finding.ours) or finding.of == 0:
         return ""

@@ -1,4 +1,4 @@
-"""Tables as tab-separated text, with as many decimals as a number deserves."""
+"""Tables as tab-separated text, with a suitable number of decimals."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DECIMALS = {
 }
 DECIMALS |= {"lrp": 4, "confidence": 3, "accuracy": 3, "gain": 3, "survival": 3, "importance": 3}
 DECIMALS |= {"aer": 3, "precision": 3, "recall": 3}
-"""Decimals by a word in the column's name; other numbers are written whole, or with four digits if they are not."""
+"""Decimals by a word in the column's name; other numbers are written as integers if whole, else with four digits."""
 
 
 def write_frame(path: Path, frame: pd.DataFrame) -> None:
@@ -40,7 +40,7 @@ def _cell(value: object, column: str) -> str:
     if pd.isna(value):
         return ""
     number = float(value)  # type: ignore[arg-type]
-    # Whole words, for a column may end in the name of an experiment.
+    # Match whole words, because a column may end in the name of an experiment.
     decimals = next((count for word, count in DECIMALS.items() if f"_{word}_" in f"_{column}_"), None)
     if decimals is None:
         return f"{number:.0f}" if number.is_integer() else f"{number:.4g}"

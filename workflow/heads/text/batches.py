@@ -1,6 +1,6 @@
-"""Sentences into padded batches: bucketed by length, cut by source tokens, the same for the same seed.
+"""Padded batches of sentences: bucketed by length, split by source tokens, the same for the same seed.
 
-B batch, S source length, T target length, both with the end sign.
+B batch, S source length, T target length, both including EOS.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from heads.text.special_ids import BOS, EOS, PAD
 from heads.text.vocabulary import Tokens
 
 MAX_SUBWORDS = 1000
-"""Where no setting bounds pairs longer ones are left out, so that one faulty line can not fill the memory."""
+"""Longer pairs are left out if no setting limits them, so that one faulty line cannot fill the memory."""
 POOL_UPDATES = 64
-"""How many updates' worth of sentences are sorted by length together; more wastes less, fewer shuffle better."""
+"""Number of updates whose sentences are sorted by length together: more save padding, fewer shuffle better."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +47,13 @@ class Batch:
 
 
 def moved(tensor: Tensor, device: torch.device) -> Tensor:
-    """A tensor of the CPU on a device. A GPU reads it when it comes to that: nothing waits until it has."""
-    # From memory that can be swapped out, a copy begins only when the GPU has done all its earlier work.
+    """Copy a CPU tensor to a device. A GPU reads it when it gets there, and nothing waits for that."""
+    # From memory that is not pinned, a copy begins only when the GPU has done all its earlier work.
     return (tensor.pin_memory() if device.type == "cuda" else tensor).to(device, non_blocking=True)
 
 
 def pad(sequences: Sequence[NDArray[np.int32]]) -> tuple[Tensor, Tensor]:
-    """Sequences of ids to a tensor [B, longest] padded at the end, and its mask."""
+    """Sequences of ids as a tensor [B, longest], padded at the end, and its mask."""
     lengths = _lengths(sequences)
     mask = _mask(lengths, int(lengths.max()))
     return torch.from_numpy(_padded(sequences, mask)), torch.from_numpy(mask)
@@ -62,7 +62,7 @@ def pad(sequences: Sequence[NDArray[np.int32]]) -> tuple[Tensor, Tensor]:
 def make_batch(
     sources: Sequence[NDArray[np.int32]], targets: Sequence[NDArray[np.int32]], *, multiple: int = 1
 ) -> Batch:
-    """One batch from subword ids without start and end, its lengths rounded up to a multiple."""
+    """A batch from subword ids without BOS and EOS, with lengths rounded up to `multiple`."""
     source, source_mask, _ = _framed(sources, multiple)
     output, target_mask, started = _framed(targets, multiple)
     return Batch(*map(torch.from_numpy, (source, source_mask, started, output, target_mask)))
@@ -71,7 +71,7 @@ def make_batch(
 def _framed(
     sequences: Sequence[NDArray[np.int32]], multiple: int
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.int64]]:
-    """Sequences each followed by EOS [B, longest], rounded up to a multiple, their mask, and each after BOS."""
+    """Sequences [B, length] followed by EOS, their mask, and the same after BOS; length rounded up to `multiple`."""
     lengths = _lengths(sequences)
     width = -(-(int(lengths.max()) + 1) // multiple) * multiple
     ended = _padded(sequences, _mask(lengths, width))
@@ -85,19 +85,19 @@ def _lengths(sequences: Sequence[NDArray[np.int32]]) -> NDArray[np.int64]:
 
 
 def _mask(lengths: NDArray[np.int64], width: int) -> NDArray[np.bool_]:
-    """True at the first so many of each row [B, width]."""
+    """Mask [B, width] that is True at the first `lengths` of each row."""
     return np.arange(width) < lengths[:, None]
 
 
 def _padded(sequences: Sequence[NDArray[np.int32]], mask: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Sequences in rows where the mask is true; all at once, as a loop over rows takes fifteen times as long."""
+    """Sequences as rows where the mask is True; all at once, as a loop over rows takes fifteen times as long."""
     padded = np.full(mask.shape, PAD, np.int64)
     padded[mask] = np.concatenate(sequences)
     return padded
 
 
 class Pairs:
-    """The encoded pairs of a split, without those in which a side has more than `max_subwords` subwords."""
+    """The encoded pairs of a split, without those with more than `max_subwords` subwords on either side."""
 
     def __init__(self, source: Tokens, target: Tokens, max_subwords: int) -> None:
         self.source, self.target = source, target
@@ -106,35 +106,35 @@ class Pairs:
         self.left_out = len(kept) - len(self.index)
 
     def only(self, members: Sequence[int] | NDArray[np.int64]) -> Self:
-        """Of these pairs those with these numbers, in that order."""
+        """Only the pairs with these numbers, in that order."""
         part = copy(self)
         part.index = np.array(members, np.int64)
         return part
 
     def answers(self, members: NDArray[np.int64]) -> int:
-        """How many subwords a model has to predict of these pairs, ends included."""
+        """Number of subwords that a model has to predict for these pairs, including EOS."""
         return int(self.target.lengths[members].sum()) + len(members)
 
     def batch(self, members: NDArray[np.int64], multiple: int = 1) -> Batch:
-        """The batch of the pairs with these numbers, its lengths rounded up to a multiple."""
+        """The batch of the pairs with these numbers, with lengths rounded up to `multiple`."""
         return make_batch([self.source[i] for i in members], [self.target[i] for i in members], multiple=multiple)
 
     def in_order(self, batch_tokens: int, limit: int | None = None) -> Iterator[tuple[NDArray[np.int64], Batch]]:
-        """Batches of similar lengths for evaluation: the first `limit` pairs, each batch with its pairs' numbers."""
+        """Batches of pairs of similar length for evaluation, from the first `limit` pairs, with the pairs' numbers."""
         index = self.index[:limit]
         lengths = self.source.lengths[index]
         for members in cut(index[np.argsort(lengths, kind="stable")], self.source.lengths, batch_tokens):
             yield members, self.batch(members)
 
     def epoch(self, batch_tokens: int, seed: int, epoch: int) -> list[NDArray[np.int64]]:
-        """The updates of one pass over all pairs, each the numbers of pairs with about `batch_tokens` source tokens."""
+        """The updates of one epoch, each as numbers of pairs with about `batch_tokens` source tokens together."""
         generator = np.random.default_rng([seed, epoch])
         order = generator.permutation(self.index)
         lengths = self.source.lengths
         pools = cut(order, lengths, batch_tokens * POOL_UPDATES)
         updates = []
         for pool in pools:
-            # By the longer side: by sources, then targets, a third of the target tokens of real text were padding.
+            # By the longer side: by source, then target, a third of the target tokens of real text were padding.
             both = np.stack([lengths[pool], self.target.lengths[pool]])
             by_length = pool[np.lexsort((both.min(0), both.max(0)))]
             updates += cut(by_length, lengths, batch_tokens)
@@ -143,14 +143,14 @@ class Pairs:
 
 
 class Examples(Pairs):
-    """The encoded examples of a split, each already between start and separators, and their labels."""
+    """The encoded examples of a split, already framed by start and separators, and their labels."""
 
     def answers(self, members: NDArray[np.int64]) -> int:
-        """How many labels a model has to predict of these examples."""
+        """Number of labels that a model has to predict for these examples."""
         return len(members)
 
     def batch(self, members: NDArray[np.int64], multiple: int = 1) -> Batch:
-        """As of pairs: the one answer of each example [B, 1] is its label, and nothing is read before it but BOS."""
+        """As for pairs: the only answer of each example [B, 1] is its label, with nothing but BOS before it."""
         examples = [self.source[i] for i in members]
         lengths = _lengths(examples)
         mask = _mask(lengths, -(-int(lengths.max()) // multiple) * multiple)
@@ -160,14 +160,14 @@ class Examples(Pairs):
 
 
 def pairs_of(source: Tokens, target: Tokens, max_subwords: int, *, labelled: bool) -> Pairs:
-    """Encoded pairs of a translation, or examples with labels."""
+    """Encoded pairs for translation or, if `labelled`, examples with labels."""
     return (Examples if labelled else Pairs)(source, target, max_subwords)
 
 
 def read_pairs(data: Path, split: str, max_subwords: int, *, labelled: bool = False) -> Pairs:
     """The encoded pairs of a split, or its labelled examples, from the folder of the bpe stage.
 
-    Raises UserError when none is short enough.
+    Raises UserError if none is short enough.
     """
     source, target = (Tokens(data / f"{split}.{side}.safetensors") for side in SIDES)
     pairs = pairs_of(source, target, max_subwords, labelled=labelled)
@@ -179,21 +179,21 @@ def read_pairs(data: Path, split: str, max_subwords: int, *, labelled: bool = Fa
 def measured_pairs(
     source: Path, target: Path, most: int = MAX_SUBWORDS, setting: str = "", *, labelled: bool = False
 ) -> Pairs:
-    """The pairs of two token files that have at most so many subwords a side; how many have more is logged.
+    """The pairs of two token files with at most `most` subwords per side; logs how many were left out.
 
-    setting: what bounds them, as config.yaml names it.
+    setting: the setting in config.yaml that limits them.
     """
     pairs = pairs_of(Tokens(source), Tokens(target), most, labelled=labelled)
     if pairs.left_out:
-        which = f", which is {setting}" if setting else ""
+        which = f" ({setting})" if setting else ""
         print(f"{pairs.left_out} pairs left out: more than {most} subwords{which}", file=sys.stderr)
     return pairs
 
 
 def cut(members: NDArray[np.int64], lengths: NDArray[np.integer], tokens: int) -> list[NDArray[np.int64]]:
-    """Cut a row of sentences into runs of about `tokens` tokens each (ends counted), all alike, none empty.
+    """Split a list of sentences into non-empty runs of similar size, about `tokens` tokens each (including EOS).
 
-    The number of runs is rounded, so that a row of a little more than `tokens` is not cut into a full run and a crumb.
+    The number of runs is rounded, so that slightly more than `tokens` are not split into a full and a tiny run.
     """
     ends = np.cumsum(lengths[members] + 1, dtype=np.int64)
     if not len(ends):

@@ -1,4 +1,4 @@
-"""Subwords that are merged from bytes (Radford et al. 2019, sec. 2.2), as BART has them, cut by `tokenizers`."""
+"""Byte-level BPE subwords (Radford et al. 2019, sec. 2.2), as in BART, segmented by `tokenizers`."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ DESCRIBED = "tokenizer.json"
 
 
 class ByteSubwords(WordPieces):
-    """The byte subwords of an imported model."""
+    """The byte-level BPE vocabulary of an imported model."""
 
     def subwords(self, ids: Iterable[int]) -> list[str]:
-        """What every subword looks like; a blank in front of it is a low line, U+2581."""
+        """The text of each subword; a blank before it is shown as U+2581."""
         decode = self.tokenizer.decoder.decode
         texts = [str(decode([self.subword(int(number))])) for number in ids]
         return [BLANK + text[1:] if text.startswith(" ") else text for text in texts]
 
 
 def described_subwords(folder: Path, vocab: str, merges: str) -> dict[str, Any]:
-    """What `tokenizers` reads of a folder that has it, or has a vocabulary and merges, by the names of these files.
+    """A folder's `tokenizers` description, or one made from its files `vocab` and `merges`.
 
-    Raises UserError where it is damaged.
+    Raises UserError if it is damaged.
     """
     tokenizers, path = library(), folder / DESCRIBED
     try:
@@ -43,16 +43,16 @@ def described_subwords(folder: Path, vocab: str, merges: str) -> dict[str, Any]:
         described: dict[str, Any] = json.loads(made.to_str())
     # tokenizers raises bare exceptions.
     except Exception as error:
-        raise UserError(f"{path} describes no subwords ({error}): copy it again.") from error
+        raise UserError(f"{path} does not describe subwords ({error}): copy it again.") from error
     if described["model"]["type"] != "BPE" or "ByteLevel" not in json.dumps(described["pre_tokenizer"]):
-        raise UserError(f"{path} describes subwords that are not merged from bytes: copy it again.")
+        raise UserError(f"{path} describes subwords that are not byte-level BPE: copy it again.")
     return described
 
 
 SIGNS = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
-"""Subwords that stand for no text."""
+"""Special tokens."""
 
 
 def write_byte_subwords(model: Path, described: Mapping[str, Any], order: Sequence[str], first: int) -> None:
-    """Write them with the subwords numbered by their place in `order`; texts begin with the id `first`."""
+    """Write a description with the subwords numbered by their place in `order`; texts begin with the id `first`."""
     write_word_pieces(model, described, order, {BYTES: True, PREFIX: [first]})

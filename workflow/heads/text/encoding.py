@@ -1,4 +1,4 @@
-"""Text files into token files, by a vocabulary or by labels."""
+"""Encode text files as token files, with a vocabulary or labels."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ from heads.text.wordpieces import WORD_PIECES, WordPieces
 
 
 class Encodes(Protocol):
-    """What makes ids of lines, read from the file `path`: a vocabulary, or labels."""
+    """Maps lines to ids: a vocabulary, or labels, read from the file `path`."""
 
     path: Path
 
     def __len__(self) -> int:
-        """How many ids there are."""
+        """Number of ids."""
 
     def arrays(self, sentences: list[str], /) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """Ids of all lines in a row, and the number of ids of each."""
+        """Concatenated ids of all lines, and the number of ids of each."""
 
 
 def encode_file(text: Path, vocabulary: Encodes, tokens: Path, workers: int = 1) -> None:
-    """Encode a text file, a line at a time, into a token file: all ids in a row and where each line starts.
+    """Encode a text file, line by line, as a token file: all ids concatenated, and where each line starts.
 
-    A batch of lines at a time, in as many processes as there are `workers`; the file is the same for any number. What
-    is done lies on disk: memory does not grow with the text.
+    Batches of lines are encoded in `workers` processes; the file is the same for any number of them. Finished batches
+    are on disk, so memory does not grow with the text.
     """
     encode = vocabulary.arrays if workers == 1 else partial(_encode_elsewhere, vocabulary.path)
     sentences = subwords = 0
     tokens.parent.mkdir(parents=True, exist_ok=True)
-    # Without a name, so that a kill leaves nothing behind.
+    # Files without a name, so that a kill leaves nothing behind.
     with TemporaryFile(dir=tokens.parent) as ids, TemporaryFile(dir=tokens.parent) as offsets:
         offsets.write(bytes(8))
         for batch, lengths in in_order(encode, batched_lines(text), workers):
@@ -61,7 +61,7 @@ def encode_file(text: Path, vocabulary: Encodes, tokens: Path, workers: int = 1)
 
 
 def _mapped(stream: IO[bytes], kind: str, length: int) -> NDArray[Any]:
-    """The numbers of a file, not read before they are needed."""
+    """The numbers of a file, memory-mapped so that they are read only when needed."""
     stream.flush()
     return np.memmap(stream, kind, "r", shape=(length,)) if length else np.empty(0, kind)
 
@@ -77,14 +77,14 @@ def _encode_elsewhere(model: Path, sentences: list[str]) -> tuple[NDArray[np.int
 
 @cache
 def _loaded(model: Path) -> Encodes:
-    """A vocabulary or labels, read once a process."""
+    """A vocabulary or labels, read once per process."""
     return opened(model)
 
 
 def vocabulary_of(model: Path) -> Vocabulary:
-    """The vocabulary that a file holds: WordPieces, byte subwords, or a SentencePiece model.
+    """The vocabulary in a file: WordPieces, byte-level BPE, or a SentencePiece model.
 
-    Raises UserError where it is damaged.
+    Raises UserError if it is damaged.
     """
     facts = facts_of(model)
     kind = ByteSubwords if facts.get(BYTES) else WordPieces if facts.get(WORD_PIECES) else Vocabulary
@@ -92,5 +92,5 @@ def vocabulary_of(model: Path) -> Vocabulary:
 
 
 def opened(model: Path) -> Encodes:
-    """What the bpe stage left for one side: a vocabulary, or labels. Raises UserError where it is damaged."""
+    """The bpe stage's output for one side: a vocabulary, or labels. Raises UserError if it is damaged."""
     return Labels(model) if LABELS in facts_of(model) else vocabulary_of(model)

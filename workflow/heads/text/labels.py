@@ -1,4 +1,4 @@
-"""The labels of examples, in the place of a target's vocabulary."""
+"""The labels of examples, in place of a target vocabulary."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ LABELS = "labels"
 
 
 class Labels:
-    """The labels of examples, in the place of a target's vocabulary: the id of one is its place among all.
+    """The labels of examples, in place of a target vocabulary; the id of a label is its index.
 
-    Those that are learnt here are sorted; those of an imported model stand in its own order.
+    Labels that are learnt here are sorted; those of an imported model are in its own order.
     """
 
     def __init__(self, model: Path) -> None:
@@ -26,40 +26,40 @@ class Labels:
         facts = facts_of(model)
         words = facts.get(LABELS)
         if not isinstance(words, list) or facts.get(CHECKSUM) != checksum([_listed(words)]):
-            raise UserError(f"{facts_beside(model)} names no labels: delete it and run the bpe stage again.")
+            raise UserError(f"{facts_beside(model)} holds no valid labels: delete it and run the bpe stage again.")
         self.words: list[str] = words
 
     def __len__(self) -> int:
         return len(self.words)
 
     def arrays(self, lines: list[str]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """The id of the label in each line, and how many there are in each, which is one.
+        """The id of the label in each line, and the number of labels per line, which is one.
 
-        Raises UserError for a label that is not known.
+        Raises UserError for an unknown label.
         """
         place = {word: number for number, word in enumerate(self.words)}
         if strange := [line for line in lines if line not in place]:
             raise UserError(
-                f"{strange[0]!r} is a label that the training text does not have, which has {', '.join(self.words)}: "
-                "correct it, or take its examples out."
+                f"{strange[0]!r} is not one of the labels of the training text, which are {', '.join(self.words)}: "
+                "correct it, or remove its examples."
             )
         return np.array([place[line] for line in lines], np.int32), np.ones(len(lines), np.int64)
 
 
 def learn_labels(text: Path, model: Path) -> None:
-    """Write the distinct lines of a text file, sorted, to `model`, and beside it as facts.
+    """Write the distinct lines of a text file, sorted, to `model` and to the facts beside it.
 
-    Raises UserError where there are less than two.
+    Raises UserError if there are fewer than two.
     """
     with open_text(text) as stream:
         words = sorted({line.rstrip("\n") for line in stream})
     if len(words) < 2:
-        raise UserError(f"{text} has fewer than two labels: it is to have the label of an example in each line.")
+        raise UserError(f"{text} has fewer than two labels: give the label of one example in each line.")
     write_labels(words, model)
 
 
 def write_labels(words: Sequence[str], model: Path) -> None:
-    """Write labels in this order, a line each, and beside them as facts."""
+    """Write labels in this order, one per line, to `model` and to the facts beside it."""
     write_model(model, _listed(words), {LABELS: [*words]})
 
 

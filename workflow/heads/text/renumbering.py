@@ -1,7 +1,7 @@
-"""A SentencePiece model of others with its subwords in another order, so that its ids are those of a model's rows.
+"""Reorder the subwords of an imported SentencePiece model so that its ids match the rows of a translation model.
 
-Text is cut as before. Subwords that have no row go behind all others, where `heads.text.vocabulary` takes them for
-unknown ones; rows that the SentencePiece model has no subword for get one that is never cut out of a text.
+Text is segmented as before. Subwords without a row go to the end, where `heads.text.vocabulary` treats them as unknown;
+rows without a subword in the SentencePiece model get one that never occurs in segmented text.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from heads.text.special_ids import BOS, EOS, PAD, UNK
 def renumbered(content: bytes, pieces: Sequence[str], origin: Path, signs: Collection[int] = ()) -> bytes:
     """The SentencePiece model of `content`, read from `origin`, with `pieces` as the names of its first ids.
 
-    The first four of them are padding, start, end and unknown; `signs` are more that stand for no text. Raises
-    UserError for what is no such model.
+    The first four of them are padding, start, end and unknown; `signs` are the ids of further special tokens. Raises
+    UserError if it is not a SentencePiece model.
     """
     try:
         message: Any = import_module("google.protobuf.message")
@@ -30,12 +30,12 @@ def renumbered(content: bytes, pieces: Sequence[str], origin: Path, signs: Colle
     try:
         model.ParseFromString(content)
     except message.DecodeError:
-        raise UserError(f"{origin} is no SentencePiece model, or is damaged: copy it again.") from None
+        raise UserError(f"{origin} is not a SentencePiece model, or is damaged: copy it again.") from None
     kind = written.ModelProto.SentencePiece
     cut_out = {piece.piece: piece for piece in model.pieces if piece.type not in (kind.CONTROL, kind.UNKNOWN)}
     if not cut_out:
-        raise UserError(f"{origin} is no SentencePiece model, or is damaged: copy it again.")
-    # A model of merges would merge through subwords that are never to be used; one of chances leaves them out.
+        raise UserError(f"{origin} is not a SentencePiece model, or is damaged: copy it again.")
+    # A BPE model would still merge through UNUSED subwords; a unigram model leaves them out.
     never = kind.UNUSED if model.trainer_spec.model_type == written.TrainerSpec.UNIGRAM else kind.CONTROL
     special = {**dict.fromkeys((PAD, BOS, EOS, *signs), kind.CONTROL), UNK: kind.UNKNOWN}
     found = [

@@ -1,6 +1,6 @@
-"""The ids that stand for no text, the first ones of every vocabulary that is learnt here."""
+"""The ids of the special tokens, the first ones of every vocabulary that is learnt here."""
 
 from __future__ import annotations
 
 PAD, BOS, EOS, UNK = range(4)
-"""Padding, start, end, and what the vocabulary lacks."""
+"""Padding, start, end, and unknown."""

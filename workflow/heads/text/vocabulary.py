@@ -1,7 +1,7 @@
-"""Byte-pair encoding with SentencePiece, token files, and the exact way between words and subwords.
+"""Byte-pair encoding with SentencePiece, token files, and the exact mapping between words and subwords.
 
-The text is not normalised by SentencePiece (that is the corpus stage's business), so every subword covers known
-characters of the very text that went in, and a word's subwords are found by character offset, never by guessing.
+SentencePiece does not normalise the text (the corpus stage does), so every subword covers known characters of the
+original text, and a word's subwords are found by character offset, never by guessing.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ BATCH_LINES = 10_000
 CHECKSUM, ROWS, PREFIX, FRAMED = "model_sha256", "subwords", "prefix", "framed"
 ID, OFFSET = "<i4", "<i8"
 KINDS = {ID: "I32", OFFSET: "I64"}
-"""What safetensors calls them."""
+"""Their names in safetensors."""
 
 
 def train_bpe(text: Path, model: Path, settings: BpeSettings, subwords: int, *, framed: bool = False) -> None:
     """Learn a vocabulary of `subwords` subwords from a text file and write the SentencePiece model to `model`.
 
-    framed: of examples, see `Vocabulary`.
+    framed: for examples, see `Vocabulary`.
 
-    Its first ids are the special ones. No subword crosses a blank, so how often each word comes is all that merges
-    depend on (Sennrich et al. 2016, sec. 3.2): SentencePiece is given that, and memory grows with the words of the
-    language, not with the text.
+    Its first ids are the special tokens. No subword crosses a blank, so the merges depend only on how often each word
+    occurs (Sennrich et al. 2016, sec. 3.2): SentencePiece is given these counts, and memory grows with the number of
+    distinct words, not with the text.
     """
     counts = word_counts(text, settings.train_sentences, settings.seed)
     trained = io.BytesIO()
@@ -73,7 +73,7 @@ def train_bpe(text: Path, model: Path, settings: BpeSettings, subwords: int, *, 
 def write_model(model: Path, content: bytes, imported: Mapping[str, Any] = MappingProxyType({})) -> None:
     """Write a SentencePiece model as it is, and its checksum into the file beside it.
 
-    imported: what else that file says about a model of others, see `Vocabulary`.
+    imported: other facts for that file, see `Vocabulary`.
     """
     with atomic_path(model) as temporary:
         temporary.write_bytes(content)
@@ -81,24 +81,24 @@ def write_model(model: Path, content: bytes, imported: Mapping[str, Any] = Mappi
 
 
 def facts_beside(model: Path) -> Path:
-    """Where the checksum of a SentencePiece model stands: beside `source.model` in `source.json`."""
+    """The file with the checksum of a SentencePiece model: `source.json` beside `source.model`."""
     return model.with_suffix(".json")
 
 
 def facts_of(model: Path) -> dict[str, Any]:
-    """What the file beside a vocabulary says about it. Raises UserError when it is missing or damaged."""
+    """The facts in the file beside a vocabulary. Raises UserError if it is missing or damaged."""
     return current_names(read_json(facts_beside(model)))
 
 
 def word_counts(text: Path, sentences: int, seed: int) -> Counter[str]:
-    """How often each word stands in at most `sentences` lines of a text, drawn at random where there are more."""
+    """Count of each word in at most `sentences` lines of a text, drawn at random if there are more."""
     counts: Counter[str] = Counter()
     left = sum(len(batch) for batch in batched_lines(text))
     wanted = min(sentences, left)
     draw = random.Random(seed).random
     for batch in batched_lines(text):
         if wanted < left:
-            # Knuth, The Art of Computer Programming 2, 3.4.2, algorithm S: exactly so many, all with the same chance.
+            # Knuth, The Art of Computer Programming 2, 3.4.2, algorithm S: exactly `wanted` lines, all equally likely.
             drawn = []
             for line in batch:
                 if draw() * left < wanted:
@@ -113,12 +113,12 @@ def word_counts(text: Path, sentences: int, seed: int) -> Counter[str]:
 class Vocabulary:
     """A trained SentencePiece model.
 
-    One that is framed is of examples: a line of one sentence, or of two with a tab between them, is encoded with BOS at
-    its start and EOS behind each sentence.
+    A framed one is for examples: a line of one sentence, or of two with a tab between them, is encoded with BOS at its
+    start and EOS after each sentence.
 
-    Of one that was imported the file beside it says how many `subwords` the translation model knows. What
-    it cuts out of a text has the id of the one so written, and is unknown if there is none. It may begin each sentence
-    with a `prefix`, such as the language to translate into.
+    For an imported one, the file beside it gives the number of `subwords` that the translation model knows. A subword
+    of a text gets the id of the known one with the same written form, and is unknown if there is none. Each sentence
+    may begin with a `prefix`, such as the language to translate into.
     """
 
     def __init__(self, model: Path) -> None:
@@ -137,7 +137,7 @@ class Vocabulary:
             self.written = {self.subword(number): number for number in written}
         except (OSError, RuntimeError, LookupError, TypeError, ValueError, UserError) as error:
             raise UserError(
-                f"{model} is no SentencePiece model, or it or {facts_beside(model).name} beside it is damaged: "
+                f"{model} is not a SentencePiece model, or it or {facts_beside(model).name} beside it is damaged: "
                 "delete both and run the bpe stage again."
             ) from error
 
@@ -145,7 +145,7 @@ class Vocabulary:
         return self.size
 
     def encode(self, sentences: Iterable[str]) -> list[list[int]]:
-        """Subword ids of every sentence, without start and end; with them of every example, if it is framed."""
+        """Subword ids of each sentence without BOS and EOS or, if framed, of each example with them."""
         if self.framed:
             examples = [line.split("\t") for line in sentences]
             ids = iter(self._plain(chain.from_iterable(examples)))
@@ -159,17 +159,17 @@ class Vocabulary:
         return ids
 
     def _known(self, subwords: list[str]) -> list[int]:
-        """Ids of what an imported model cut out of a sentence."""
+        """Ids of the prefix and of the subwords of a sentence, for an imported vocabulary."""
         return [*self.prefix, *(self.written.get(subword, UNK) for subword in subwords)]
 
     def arrays(self, sentences: list[str]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """Subword ids of all sentences in a row, and the number of subwords of each."""
+        """Concatenated subword ids of all sentences, and the number of subwords of each."""
         encoded = self.encode(sentences)
         lengths = np.array([len(ids) for ids in encoded], OFFSET)
         return np.fromiter(chain.from_iterable(encoded), ID, int(lengths.sum())), lengths
 
     def decode(self, ids: Iterable[Sequence[int]]) -> list[str]:
-        """Plain text of every sequence of subword ids; padding, start and end vanish."""
+        """Plain text of each sequence of subword ids, without padding, start and end."""
         return [str(self.processor.decode([int(i) for i in sequence])) for sequence in ids]
 
     def subword(self, index: int) -> str:
@@ -177,13 +177,13 @@ class Vocabulary:
         return str(self.processor.id_to_piece(index))
 
     def subwords(self, ids: Iterable[int]) -> list[str]:
-        """What every subword looks like; a blank in front of it is a low line, U+2581."""
+        """The text of each subword; a blank before it is shown as U+2581."""
         return [str(self.processor.id_to_piece(int(i))) for i in ids]
 
     def spans(self, sentence: str) -> tuple[list[int], list[Span]]:
         """Subword ids of a sentence, and the characters each covers (blanks before a word belong to its subword).
 
-        A prefix covers none.
+        A prefix covers no characters.
         """
         mapping = self.processor.encode(sentence, out_type="offset_mapping")
         spans = [(start, end) for start, end in mapping["offsets"]]
@@ -192,10 +192,10 @@ class Vocabulary:
 
 
 def membership(subwords: Sequence[Span], words: Sequence[Span]) -> NDArray[np.float64]:
-    """Which share of each subword belongs to which word: a matrix [W, P] by overlapping characters.
+    """The share of each subword that belongs to each word, by overlapping characters, as a matrix [W, P].
 
-    A column sums to one if its subword touches any word (else to zero), so attention to words, the sum over their
-    subwords, stays a distribution also where one subword spans two words.
+    A column sums to one if its subword overlaps any word (else to zero), so attention to words, the sum over their
+    subwords, remains a distribution even if one subword spans two words.
     """
     starts, ends = np.array(subwords, dtype=float).reshape(-1, 2).T
     word_starts, word_ends = np.array(words, dtype=float).reshape(-1, 2).T
@@ -212,7 +212,7 @@ def batched_lines(text: Path) -> Iterator[list[str]]:
 
 
 class Tokens:
-    """The encoded sentences of one side of one split, mapped: what is not asked for is not read."""
+    """The encoded sentences of one side of a split, memory-mapped."""
 
     def __init__(self, path: Path) -> None:
         """Raise UserError for a file that is missing or damaged."""
@@ -229,10 +229,10 @@ class Tokens:
         """Number of subwords of every sentence."""
 
     def _check(self, path: Path, start: int, entries: Mapping[str, Any]) -> None:
-        """Raise ValueError for data that is not what was written; read in blocks, so that no page of it stays."""
+        """Raise ValueError if the data is not what was written; read in blocks, so that none of it stays in memory."""
         if self.offsets[-1] != len(self.ids):
             raise ValueError(f"{len(self.ids)} subwords, not {self.offsets[-1]}")
-        # Other writers of the format leave none.
+        # Other writers of the format leave no checksum.
         if "__metadata__" in entries:
             with path.open("rb") as stream:
                 stream.seek(start)

@@ -1,6 +1,6 @@
-"""The WordPieces of a BERT (Wu et al. 2016, sec. 4.1), cut by the `tokenizers` library with ids in our order.
+"""BERT's WordPieces (Wu et al. 2016, sec. 4.1), segmented by the `tokenizers` library, with ids in our order.
 
-What is written is the description that `tokenizers` reads, with other numbers in it, so that text is cut as before.
+The file is a description for `tokenizers` with other ids in it, so text is segmented as before.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from heads.text.vocabulary import CHECKSUM, FRAMED, PREFIX, Span, Vocabulary, fa
 
 WORD_PIECES = "word_pieces"
 FRAMED_WORDS: Mapping[str, Any] = {WORD_PIECES: True, FRAMED: True}
-"""What a BERT's folder says about its word subwords."""
+"""The facts beside the WordPieces of a BERT."""
 GOES_ON, BLANK = "##", "\u2581"
-"""What stands before a subword that goes on with a word, in its vocabulary, and before any other, where it is shown."""
+"""Prefixes: in the vocabulary, of a subword that continues a word; when shown, of any other subword."""
 
 
 def library() -> Any:
-    """The module `tokenizers`. Raises UserError where it is not installed."""
+    """The module `tokenizers`. Raises UserError if it is not installed."""
     try:
         return import_module("tokenizers")
     except ImportError as error:
@@ -31,7 +31,7 @@ def library() -> Any:
 
 
 class WordPieces(Vocabulary):
-    """The WordPieces of an imported model, framed as of examples, or behind what its texts begin with."""
+    """The WordPieces of an imported model, framed for examples, or with a prefix before each text."""
 
     def __init__(self, model: Path) -> None:
         self.path = model
@@ -60,12 +60,12 @@ class WordPieces(Vocabulary):
         return str(self.tokenizer.id_to_token(index))
 
     def subwords(self, ids: Iterable[int]) -> list[str]:
-        """What every subword looks like; a blank in front of it is a low line, U+2581."""
+        """The text of each subword; a blank before it is shown as U+2581."""
         found = [self.subword(int(number)) for number in ids]
         return [name.removeprefix(GOES_ON) if name.startswith(GOES_ON) else BLANK + name for name in found]
 
     def decode(self, ids: Iterable[Sequence[int]]) -> list[str]:
-        """Plain text of every sequence of subword ids; what is special vanishes."""
+        """Plain text of each sequence of subword ids, without special tokens."""
         return [str(self.tokenizer.decode([int(i) for i in sequence])) for sequence in ids]
 
     def spans(self, sentence: str) -> tuple[list[int], list[Span]]:
@@ -78,12 +78,12 @@ class WordPieces(Vocabulary):
 def write_word_pieces(
     model: Path, described: Mapping[str, Any], order: Sequence[str], facts: Mapping[str, Any] = FRAMED_WORDS
 ) -> None:
-    """Write a description of `tokenizers` with the subwords numbered by their place in `order`.
+    """Write a description for `tokenizers` with the subwords numbered by their place in `order`.
 
-    No subword is put before or behind a text, and none is cut off: that is left to who makes examples of texts.
+    It adds no special tokens to a text and truncates nothing: that is left to the code that makes examples of texts.
     """
     number = {name: place for place, name in enumerate(order)}
-    # The order in which `tokenizers` would have them.
+    # The order that `tokenizers` expects.
     added = sorted(described["added_tokens"], key=lambda one: number[one["content"]])
     changed = {
         **described,

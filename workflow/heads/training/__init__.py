@@ -1,1 +1,1 @@
-"""The one training loop, its checkpointing, several processes, devices."""
+"""The training loop, its checkpointing, training in several processes, and devices."""

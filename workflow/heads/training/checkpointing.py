@@ -1,7 +1,7 @@
-"""The state of a training on disk while it runs, in a folder beside its outputs that goes when it is done.
+"""The state of a running training on disk, in a folder beside its outputs that is deleted when it is done.
 
-Snakemake deletes the outputs of a failed job; this folder is no output, so a killed training finds its state again.
-A state is only taken up by the very same training: the fingerprint of settings, seed and data must agree.
+Snakemake deletes the outputs of a failed job; this folder is not an output, so a killed training finds its state again.
+Only the same training resumes from a state: the fingerprint of settings, seed and data must match.
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ if TYPE_CHECKING:
 
 
 def fingerprint(*parts: Any) -> str:
-    """A short digest of JSON-able things."""
+    """A short digest of JSON-serialisable values."""
     return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
 
 def update_of(path: Path) -> int:
-    """The update after which weights were kept, from their file's name."""
+    """The update after which weights were saved, from the name of their file."""
     return int(path.stem.rpartition("-")[2])
 
 
 def checkpoints_in(folder: Path) -> dict[int, Path]:
-    """The files that `write_checkpoints` left in a folder, by update."""
+    """The files that `write_checkpoints` wrote to a folder, by update."""
     return {update_of(path): path for path in sorted(folder.glob("checkpoint-*.safetensors"))}
 
 
 def course_of(model: Path, checkpoints: Path) -> list[tuple[int, Path, int]]:
-    """Update and weights of each checkpoint and of the finished model in its folder; 1 behind the latter, else 0."""
+    """Update, weights, and 0 for each checkpoint, then the same with 1 for the finished model in its folder."""
     course = [(update, path, 0) for update, path in checkpoints_in(checkpoints).items()]
     return [*course, (int(facts_of(model)["updates"]), model / WEIGHTS, 1)]
 
@@ -58,13 +58,13 @@ def _stopped(training: Training) -> UserError:
 
 
 class Unfinished:
-    """Folder with `state.safetensors`, the logs so far, the snapshots to be averaged and the checkpoints to be kept."""
+    """Folder with `state.safetensors`, the logs so far, the snapshots to average and the checkpoints to keep."""
 
     def __init__(self, folder: Path, identity: str, save_every_seconds: float) -> None:
         self.folder, self.identity, self.every = folder, identity, save_every_seconds
         self.saved, self.stop_asked = time.monotonic(), False
         folder.mkdir(parents=True, exist_ok=True)
-        # Beside the folder, which a clean start removes; goes with its owner, however that ends.
+        # Beside the folder, which a clean start deletes; released when its owner ends, in whatever way.
         self.lock = folder.with_name(".unfinished.lock").open("w")
         try:
             fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -77,7 +77,7 @@ class Unfinished:
         return self.folder / "state.safetensors"
 
     def resume(self, training: Training) -> None:
-        """Take up the saved state if it is this training's, whole and of this version; else start clean."""
+        """Resume from the saved state if it is intact and from this training and version; else start clean."""
         facts: dict[str, Any] = {"identity": None}
         if self.state.exists():
             try:
@@ -85,10 +85,10 @@ class Unfinished:
                     load_tensors(path)
                 tensors, facts = load_tensors(self.state)
             except UserError:
-                print(f"a file of {self.folder} is damaged: the training starts over", file=sys.stderr, flush=True)
+                print(f"a file in {self.folder} is damaged: the training starts over", file=sys.stderr, flush=True)
         if facts["identity"] == self.identity and not training.fits(tensors):
             print(
-                f"{self.state} is of another version of this code: the training starts over",
+                f"{self.state} is from another version of this code: the training starts over",
                 file=sys.stderr,
                 flush=True,
             )
@@ -112,9 +112,9 @@ class Unfinished:
                 temporary.write_text("".join(json.dumps(record) + "\n" for record in kept), encoding="utf-8")
 
     def save_when_due(self, training: Training) -> None:
-        """Save the state if the last time is long enough ago, or if a stop was asked for.
+        """Save the state if the last time is long enough ago, or if a stop was requested.
 
-        Raises UserError to stop, and FloatingPointError instead of keeping weights that are no numbers.
+        Raises UserError to stop, and FloatingPointError instead of saving weights that are not finite.
         """
         stop = bool(training.plan.processes.broadcast(float(self.stop_asked)))
         if stop or time.monotonic() - self.saved >= self.every:
@@ -126,7 +126,7 @@ class Unfinished:
 
     @contextmanager
     def stopping_on_term(self) -> Iterator[None]:
-        """Take SIGTERM, which a cluster sends before the time is up, as the wish to save and stop after this update."""
+        """Save and stop after the current update on SIGTERM, which a cluster sends before the time is up."""
         before = signal.signal(signal.SIGTERM, lambda *_: setattr(self, "stop_asked", True))
         try:
             yield
@@ -134,13 +134,13 @@ class Unfinished:
             signal.signal(signal.SIGTERM, before)
 
     def log(self, record: dict[str, Any]) -> None:
-        """Add a line to the training log, and show it."""
+        """Add a line to the training log and print it."""
         self._append("train.jsonl", record)
         shown = {key: round(value, 4) if isinstance(value, float) else value for key, value in record.items()}
         print("  ".join(f"{key} {value}" for key, value in shown.items()), file=sys.stderr, flush=True)
 
     def record_gates(self, update: int, gates: TrainableGates, lam: list[float]) -> None:
-        """Add a line with every head's P(gate > 0) and lambda, for the picture of gates closing."""
+        """Log each head's P(gate > 0) and lambda, for the figure of closing gates."""
         open_now = {
             kind: [[round(chance, 4) for chance in layer.tolist()] for layer in layers]
             for kind, layers in gates.chances().items()
@@ -152,17 +152,17 @@ class Unfinished:
             stream.write(json.dumps(record) + "\n")
 
     def snapshot(self, update: int, model: Encoder, keep: int) -> None:
-        """Keep the weights of now, and of the `keep` last times."""
+        """Save a snapshot of the current weights and delete all but the last `keep` snapshots."""
         save_tensors(self.folder / f"snapshot-{update:08d}.safetensors", model.state_dict(), {})
         for old in self._kept("snapshot")[:-keep]:
             old.unlink()
 
     def keep_moment(self, update: int, model: Encoder) -> None:
-        """Keep the weights of now for good."""
+        """Save the current weights as a permanent checkpoint."""
         save_tensors(self.folder / f"checkpoint-{update:08d}.safetensors", model.state_dict(), {})
 
     def write_checkpoints(self, folder: Path) -> None:
-        """Copy the weights that were kept for good into a folder of their own, in which nothing else is left."""
+        """Copy the permanent checkpoints into a folder of their own, whose old content is deleted."""
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         for path in self._kept("checkpoint"):
@@ -170,7 +170,7 @@ class Unfinished:
                 shutil.copyfile(path, temporary)
 
     def load_average(self, model: Encoder) -> None:
-        """Put the mean of all kept snapshots into the model; nothing happens when there is none."""
+        """Load the mean of all snapshots into the model; does nothing if there are none."""
         paths = self._kept("snapshot")
         if not paths:
             return
@@ -184,11 +184,11 @@ class Unfinished:
         return sorted(self.folder.glob(f"{kind}-*.safetensors"))
 
     def finish(self, outputs: dict[str, Path]) -> None:
-        """Copy the logs to where they belong, and only then remove the folder: all other outputs must be written."""
+        """Copy the logs to their final places, then delete the folder: all other outputs must have been written."""
         for name, path in outputs.items():
             with atomic_path(path) as temporary:
                 shutil.copyfile(self.folder / name, temporary)
-        # The state first: a kill in the midst of the rest must not leave one that lacks its snapshots and logs.
+        # The state first: a kill halfway through must not leave a state that lacks its snapshots and logs.
         self.state.unlink(missing_ok=True)
         shutil.rmtree(self.folder)
         Path(self.lock.name).unlink()
@@ -196,20 +196,20 @@ class Unfinished:
 
 
 class Follower(Unfinished):
-    """What the other processes of a training have of its folder: they read the state and write nothing."""
+    """The folder as used by the other processes of a training, which read the state and write nothing."""
 
     def __init__(self, folder: Path, identity: str) -> None:
         self.folder, self.identity = folder, identity
 
     def resume(self, training: Training) -> None:
-        """Take up the state that the first process took up."""
+        """Resume from the state that the first process resumed from."""
         if self.state.exists():
             training.restore(*load_tensors(self.state))
 
     def save_when_due(self, training: Training) -> None:
-        """The first process does, and says when to stop.
+        """Leave saving to the first process, and stop when it says so.
 
-        Raises UserError then.
+        Raises UserError to stop.
         """
         if training.plan.processes.broadcast(0.0):
             raise _stopped(training)
@@ -218,13 +218,13 @@ class Follower(Unfinished):
         pass
 
     def log(self, record: dict[str, Any]) -> None:
-        """The first process does."""
+        """Left to the first process."""
 
     def snapshot(self, update: int, model: Encoder, keep: int) -> None:
-        """The first process does."""
+        """Left to the first process."""
 
     def keep_moment(self, update: int, model: Encoder) -> None:
-        """The first process does."""
+        """Left to the first process."""
 
     def load_average(self, model: Encoder) -> None:
-        """The first process does."""
+        """Left to the first process."""

@@ -1,7 +1,7 @@
-"""Label-smoothed cross-entropy of a projection onto the vocabulary, some tokens at a time, with its own gradient.
+"""Label-smoothed cross-entropy of a projection onto the vocabulary, in chunks of tokens, with its own gradient.
 
-Logits of a whole batch are the largest tensors of an update and fresh ones cost more than the mathematics in them. Here
-a few rows of logits are made, turned into their own gradient where they lie, and forgotten.
+The logits of a whole batch are the largest tensors of an update, and allocating them costs more than computing them.
+Here a few rows of logits at a time are computed, turned into their gradient, and discarded.
 N tokens, D width, V vocabulary.
 """
 
@@ -15,17 +15,17 @@ from torch import Tensor
 from heads.model.linear import ROWS, filled
 
 CHUNK = {"cpu": 2**20, "cuda": 2**27}
-"""Logits that are held at once, by the kind of device: what stays in a core's cache, or fills a GPU."""
+"""Number of logits held at once, by device type: what fits into a core's cache, or fills a GPU."""
 LEAST_TOKENS = 256
-"""Held at once all the same: each part is added to the gradient of the matrix, which is large with the vocabulary."""
+"""Minimum of tokens at once: each part is added to the matrix's gradient, which grows with the vocabulary."""
 
 
 def smoothed_cross_entropy(
     states: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, smoothing: float, dtype: torch.dtype
 ) -> Tensor:
-    """Sum over tokens of their cross-entropy in nats, of which `smoothing` is against all subwords alike.
+    """Cross-entropy in nats, summed over tokens; a share `smoothing` of each target is spread over all subwords.
 
-    states [N, D] are projected by weight [V, D] and bias [V]; targets [N] are ids. Logits and their gradient are of
+    states [N, D] are projected by weight [V, D] and bias [V]; targets [N] are ids. Logits and their gradient are in
     `dtype`, sums of them are in the precision of the weights.
     """
     found: Tensor = _SmoothedCrossEntropy.apply(states, weight, bias, targets, smoothing, dtype)
@@ -43,7 +43,7 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         smoothing: float,
         dtype: torch.dtype,
     ) -> Tensor:
-        """The sum; its gradients are found on the way."""
+        """The summed loss; its gradients are computed at the same time."""
         few_sizes = dtype is torch.bfloat16 and states.device.type == "cpu"  # see `heads.model.linear`
         multiple = ROWS if few_sizes else 1
         rows = max(LEAST_TOKENS, CHUNK[states.device.type] // len(weight) // multiple * multiple)
@@ -55,19 +55,19 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
             part, wanted = inputs[first : first + rows], targets[first : first + rows, None]
             logits = torch.addmm(low_bias, part, low.T)
             slopes = logits.softmax(-1)
-            # The rows that fill the last part are zeros, and what is found of them is left out.
+            # The rows that fill up the last part are zeros, and their results are left out.
             logits, slope = logits[: len(wanted)], slopes[: len(wanted)]
-            # By the likeliest subword, whose share of at least 1 / V has a logarithm.
+            # From the likeliest subword, whose probability of at least 1 / V has a finite logarithm.
             log_sums = logits.amax(-1).to(weight.dtype) - slope.amax(-1).to(weight.dtype).log()
             total += log_sums.sum() - (1 - smoothing) * logits.gather(1, wanted).to(weight.dtype).sum()
-            # By their places in a row: where there are two dimensions, scatter_add_ copies all of them on a CPU.
+            # By flat index: with two dimensions, scatter_add_ copies the whole tensor on a CPU.
             places = torch.arange(len(wanted), device=wanted.device) * len(weight) + wanted[:, 0]
             slope.view(-1).index_add_(0, places, slope.new_full((), smoothing - 1).expand_as(places))
             torch.mm(slopes, low, out=of_states[first : first + rows])
             if ctx.needs_input_grad[1]:
                 of_weight += slopes.T @ part
-            of_bias += slope.sum(0)  # in the precision of slopes, like that of weights: any other copies them
-        # What all subwords have alike needs no logits.
+            of_bias += slope.sum(0)  # in the precision of slopes, as for the weights: any other copies them
+        # The part that is equal for all subwords needs no logits.
         together = inputs.sum(0, dtype=weight.dtype)
         total -= evenly * (weight.sum(0) @ together + len(states) * bias.sum())
         of_weight -= evenly * together
@@ -77,5 +77,5 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        """The gradients that were found on the way."""
+        """The gradients that were computed with the loss."""
         return (*(saved * grad for saved in ctx.saved_tensors), None, None, None)

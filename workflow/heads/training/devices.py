@@ -1,4 +1,4 @@
-"""Where tensors live and how many threads work on them."""
+"""Choose the device of a job and its number of threads."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ from heads.model.linear import by_intel
 
 POLL_SECONDS = 2.0
 LOCK_HOMES = (Path("/dev/shm"), Path("/tmp"))
-"""Where GPUs are claimed, the first that can be written: the same for all jobs on a machine, as TMPDIR need not be."""
+"""Where GPUs are claimed: the first writable folder, the same for all jobs on a machine, unlike TMPDIR."""
 JOBS_A_GPU = "HEADS_JOBS_A_GPU"
-"""The variable of the environment that says how many jobs may share a GPU, the same for all jobs; one without it."""
+"""Environment variable with the number of jobs that may share a GPU, the same for all jobs; 1 if it is not set."""
 LENGTH_MULTIPLE = {"cpu": 1, "cuda": 8}
-"""What lengths of training batches are rounded up to: a GPU is slow at odd sizes, and at each that it meets first."""
+"""Lengths of training batches are rounded up to this multiple: a GPU is slow at odd sizes and at each new size."""
 
 
 def pick(name: str, threads: int) -> torch.device:
-    """The device asked for by its name (auto, cpu, cuda or cuda:1), with so many threads; results on it repeat.
+    """The device with this name (auto, cpu, cuda or cuda:1), set up for `threads` threads and repeatable results.
 
-    A GPU is one that no other job on this machine has taken in the same way; one that is asked for by its number is
-    waited for.
-    Raises UserError for a device or a number of threads that there is not.
+    A GPU is one that no other job on this machine has claimed with this function; if none is free, or if the GPU given
+    by number is not, this waits.
+    Raises UserError for a device that does not exist or an invalid number of threads.
     """
     if threads < 1:
-        raise UserError(f"--threads {threads} cannot work: give 1 or more.")
+        raise UserError(f"--threads {threads} is not valid: give 1 or more.")
     torch.set_num_threads(threads)
-    # Without it cuBLAS has no deterministic algorithms; read when CUDA starts.
+    # cuBLAS needs this for deterministic algorithms; it is read when CUDA starts.
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
-    # torch.use_deterministic_algorithms sets the same and imports the compiler first, which takes a second.
+    # torch.use_deterministic_algorithms does the same but first imports the compiler, which takes a second.
     torch.set_deterministic_debug_mode("warn")
-    # Else memory that is about to be written would be filled with NaN first.
+    # Otherwise memory that is about to be written would first be filled with NaN.
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
@@ -51,9 +51,9 @@ def pick(name: str, threads: int) -> torch.device:
 
 
 def pick_each(names: Sequence[str], threads: int) -> list[torch.device]:
-    """The devices asked for, in their order; for `auto` alone the CPU, and a GPU where there is one.
+    """The devices with these names, in order; for `auto` alone, the CPU and, if there is one, a GPU.
 
-    Raises UserError for a device that is named twice.
+    Raises UserError if a device is named twice.
     """
     if list(names) == ["auto"]:
         names = ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
@@ -63,16 +63,16 @@ def pick_each(names: Sequence[str], threads: int) -> list[torch.device]:
 
 
 def label_of(*devices: torch.device) -> str:
-    """What the record of a job says it worked on, such as `cpu` or `cuda:0` with the name of the GPU."""
+    """The devices as named in the record of a job, such as `cpu` or `cuda:0` with the name of the GPU."""
     return ", ".join(
         f"{device} {torch.cuda.get_device_name(device)}" if device.type == "cuda" else str(device) for device in devices
     )
 
 
 def own_gpu(number: str | None) -> int:
-    """The number of a GPU that is free, or the one with this number, which stays taken until this process ends.
+    """Claim a free GPU, or the one with this number, until this process ends; returns its number.
 
-    Raises UserError when there is no such GPU, or when several processes of a training would wait for one another.
+    Raises UserError if there is no such GPU, or if several processes of a training would wait for one another.
     """
     names = [str(torch.cuda.get_device_properties(place).uuid) for place in range(torch.cuda.device_count())]
     folder = lock_folder(LOCK_HOMES)
@@ -80,7 +80,7 @@ def own_gpu(number: str | None) -> int:
         waiting = f"all {len(names)} GPUs are taken by other jobs: waiting for one"
         return taken(places_on(names), folder, waiting) % len(names)
     if int(number) >= len(names):
-        raise UserError(f"--device cuda:{number} is not there: torch sees {len(names)} GPUs, counted from 0.")
+        raise UserError(f"--device cuda:{number} does not exist: torch sees {len(names)} GPUs, counted from 0.")
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise UserError(f"--device cuda:{number} is one GPU, but each process needs its own: use --device cuda.")
     taken(places_on([names[int(number)]]), folder, f"GPU {number} is taken by another job: waiting for it")
@@ -88,24 +88,24 @@ def own_gpu(number: str | None) -> int:
 
 
 def places_on(names: Sequence[str]) -> list[str]:
-    """Names of the places that jobs can take on GPUs, one on each GPU first, then a second one on each, and so on.
+    """Names of the job slots on GPUs: first one on each GPU, then a second one on each, and so on.
 
-    Raises UserError when the number of jobs that may share a GPU is none.
+    Raises UserError if the number of jobs that may share a GPU is not a positive integer.
     """
     jobs = os.environ.get(JOBS_A_GPU, "1")
     if re.fullmatch("[1-9][0-9]*", jobs) is None:
-        raise UserError(f"{JOBS_A_GPU}={jobs} cannot work: give 1 or more.")
+        raise UserError(f"{JOBS_A_GPU}={jobs} is not valid: give 1 or more.")
     return [*names, *(f"{name}.{job}" for job in range(2, int(jobs) + 1) for name in names)]
 
 
 def lock_folder(homes: Sequence[Path]) -> Path:
-    """Where this user's jobs on this machine claim GPUs: below the first of these folders that can be written."""
+    """The folder in which this user's jobs claim GPUs, inside the first of these folders that is writable."""
     home = next((home for home in homes if os.access(home, os.W_OK)), homes[-1])
     return home / f"heads-gpus-{os.getuid()}"
 
 
 def taken(names: Sequence[str], folder: Path, waiting: str) -> int:
-    """The place of the first name that could be claimed, waited for if need be, which is then reported once."""
+    """Index of the first name that could be claimed; if none is free, prints `waiting` once and waits."""
     reported = False
     while (place := claim(names, folder)) is None:
         if not reported:
@@ -116,10 +116,10 @@ def taken(names: Sequence[str], folder: Path, waiting: str) -> int:
 
 
 def claim(names: Sequence[str], folder: Path) -> int | None:
-    """The place of the first name that no living process has claimed in `folder`; None when all are taken.
+    """Claim the first name in `folder` that no running process has claimed; returns its index, or None.
 
-    The claim is a lock on a file, so that it dies with its owner, however that ends. Its descriptor is left open on
-    purpose: filelock's own objects give it back when Python begins to shut down, seconds before the GPU is free.
+    The claim is a lock on a file, so it ends with its owner, in whatever way that ends. Its descriptor is left open on
+    purpose: filelock's own objects release it when Python begins to shut down, seconds before the GPU is free.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     for place, name in enumerate(names):
@@ -131,10 +131,10 @@ def claim(names: Sequence[str], folder: Path) -> int | None:
 
 
 def products_dtype(precision: str, device: torch.device) -> torch.dtype:
-    """In what numbers matrices are multiplied while training: bf16 where it is asked for and the processor gains by it.
+    """The dtype of matrix products in training: bf16 if requested and faster on this processor, else fp32.
 
-    AMD's processors multiply AVX-512's bf16 quicker than fp32; Intel's do so with AMX alone, which a virtual machine
-    may hide: without it a Xeon that has both reached 84 billion operations a second in bf16 and 160 in fp32.
+    AMD processors multiply faster in AVX-512's bf16 than in fp32. Intel processors do so only with AMX, which a virtual
+    machine may hide: without it, a Xeon that has both reached 84 billion operations a second in bf16 and 160 in fp32.
     """
     features = torch.cpu.get_capabilities()
     by_amd = features.get("avx512_bf16", False) and not by_intel(features)

@@ -1,14 +1,14 @@
-"""One training in several processes, each with a GPU of its own: started by torchrun or srun, which give each its rank.
+"""One training in several processes, each with its own GPU, started by torchrun or srun, which set the ranks.
 
 With `--processes 4` a command starts them itself, by srun in a SLURM job of four tasks and by torchrun elsewhere.
 
 Every process holds the whole model and takes its share of an update's micro-batches; gradients are summed before each
-optimiser takes the same step. So an update is of the same tokens and has the same result, up to rounding, however many
-processes there are. Without a launcher there is one process and nothing of this does anything.
+optimiser takes the same step. So an update covers the same tokens and has the same result, up to rounding, for any
+number of processes. Without a launcher there is one process, and none of this has any effect.
 
-The gradients are summed here and not by torch's DistributedDataParallel, since that hooks into each backward pass. With
-several micro-batches an update, gates whose graph all of them share and a penalty beside the loss, one sum at the end
-is both simpler and less to send.
+The gradients are summed here and not by torch's DistributedDataParallel, which hooks into each backward pass. With
+several micro-batches per update, gates whose graph they all share, and a penalty beside the loss, one sum at the end is
+simpler and sends less.
 """
 
 from __future__ import annotations
@@ -28,35 +28,35 @@ from torch import Tensor
 Item = TypeVar("Item")
 
 LONGEST_WAIT = timedelta(hours=2)
-"""How long the others wait while the first process looks at the dev set and writes."""
+"""How long the other processes wait while the first one evaluates on the dev set and writes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Processes:
-    """The processes of one training, as one of them sees them."""
+    """The processes of one training, as seen by one of them."""
 
     rank: int = 0
     count: int = 1
 
     @property
     def first(self) -> bool:
-        """Whether this one evaluates, logs and writes."""
+        """Whether this process is the one that evaluates, logs and writes."""
         return self.rank == 0
 
     def part_tokens(self, batch_tokens: int, most: int) -> int:
-        """Tokens of a micro-batch of at most `most`, such that each process gets as many of an update as the others."""
+        """Tokens per micro-batch, at most `most`, such that all processes get equal shares of an update."""
         if self.count == 1:
             return most
         rounds = -(-batch_tokens // (most * self.count))
         return -(-batch_tokens // (rounds * self.count))
 
     def share(self, parts: Sequence[Item]) -> Sequence[Item]:
-        """This one's part of the micro-batches of an update; may be none."""
+        """This process's share of the micro-batches of an update; may be empty."""
         return parts[self.rank :: self.count]
 
     @torch.no_grad()
     def sum_gradients(self, parameters: Iterable[Tensor]) -> None:
-        """Add up the gradients of all processes, in one message."""
+        """Sum the gradients over all processes, in one message."""
         if self.count == 1:
             return
         learning = [parameter for parameter in parameters if parameter.requires_grad]
@@ -67,30 +67,30 @@ class Processes:
             parameter.grad = part.view_as(parameter).clone()
 
     def sum(self, value: Tensor) -> Tensor:
-        """The sum of every process's value."""
+        """The sum of `value` over all processes."""
         if self.count > 1:
             dist.all_reduce(value)
         return value
 
     def broadcast(self, value: float) -> float:
-        """The first process's value, in all of them."""
+        """The first process's value, returned in all processes."""
         if self.count == 1:
             return value
-        holder = torch.tensor([value], dtype=torch.float64)  # not on the GPU, which would have to be waited for
+        holder = torch.tensor([value], dtype=torch.float64)  # not on the GPU, as that would mean waiting for it
         dist.broadcast(holder, 0)
         return float(holder)
 
     def leave(self) -> None:
-        """Part from the others when all have come so far."""
+        """Wait until all processes get here, then leave their group."""
         if self.count > 1:
             dist.barrier()
             dist.destroy_process_group()
 
 
 def launch(processes: int, threads: int) -> None:
-    """Put a launcher of so many processes in the place of this one, unless it is one of them or they are but one.
+    """Replace this process by a launcher of `processes` processes, unless it is one of them or there is only one.
 
-    In a SLURM job of several tasks (`mpi: srun`), Snakemake runs the command in the batch script and not in a step.
+    In a SLURM job of several tasks (`mpi: srun`), Snakemake runs the command in the batch script, not in a step.
     """
     in_step = "SLURM_STEP_ID" in os.environ
     if in_step and os.environ.get("SLURM_NTASKS") == str(processes):
@@ -111,17 +111,17 @@ def launch(processes: int, threads: int) -> None:
 
 
 def _from_srun() -> None:
-    """Say in torch's words what srun says in its own; the first process's node is where the batch script runs."""
+    """Set torch's variables from srun's; the node of the first process is the one that runs the batch script."""
     environment = os.environ
     environment["RANK"], environment["WORLD_SIZE"] = environment["SLURM_PROCID"], environment["SLURM_NTASKS"]
     environment.setdefault("MASTER_ADDR", environment["SLURM_LAUNCH_NODE_IPADDR"])
-    # Two jobs on one node must not meet.
+    # Two jobs on one node must not use the same port.
     port = 20_000 + (int(environment["SLURM_JOB_ID"]) * 7 + int(environment["SLURM_STEP_ID"])) % 20_000
     environment.setdefault("MASTER_PORT", str(port))
 
 
 def joined(device: torch.device) -> Processes:
-    """The processes that a launcher started with this one; this one alone where there was none."""
+    """Join the processes that a launcher started with this one; without a launcher, this one is alone."""
     count = int(os.environ.get("WORLD_SIZE", "1"))
     if count == 1:
         return Processes()

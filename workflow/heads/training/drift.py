@@ -1,6 +1,6 @@
-"""How far vectors of sentences move from those of the model that a training began with.
+"""How far sentence vectors move from those of the model that a training began with.
 
-There is nothing else to measure it by: nobody has written down which vector a sentence should have.
+This is the only possible measure, as there are no reference vectors for sentences.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from heads.text.batches import Batch
 
 
 def beginning(model: Encoder, device: torch.device) -> Encoder | None:
-    """A copy of a model that embeds sentences, which does not learn; None of any other model."""
+    """A frozen copy of a model that embeds sentences; None for any other model."""
     if not model.shape.embeds:
         return None
     return deepcopy(model).to(device).eval().requires_grad_(requires_grad=False)
 
 
 def drift(model: nn.Module, first: Encoder, batch: Batch, gates: Gates | None) -> Tensor:
-    """One minus the cosine of both models' vectors [B] of a batch; gates are on the heads of `model`."""
+    """One minus the cosine of both models' sentence vectors [B] for a batch; gates apply to the heads of `model`."""
     given = (batch.source, batch.source_mask, None)
     with torch.no_grad():
         wanted = first(*given)

@@ -1,4 +1,4 @@
-"""How good a model is while it trains: dev loss, and BLEU of greedy translations of dev sentences, accuracy, cosine."""
+"""Evaluation of a model during training: dev loss, and BLEU of greedy translations, accuracy or cosine."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from heads.translation.beam_search import bleu, translate_pairs
 def evaluation(
     pairs: Pairs, references: Sequence[str], vocabulary: Vocabulary, settings: TrainingSettings, device: torch.device
 ) -> Evaluate:
-    """A function that gives dev loss (nats a token, not smoothed) and BLEU of greedy translations.
+    """A function that returns dev loss (nats per token, not smoothed) and BLEU of greedy translations.
 
-    references: plain text of the target side, also of pairs that are left out; vocabulary: of the target side.
+    references: plain text of the target side, including pairs that are left out; vocabulary: of the target side.
     """
 
     @torch.no_grad()
     def evaluate(model: Encoder, gates: Gates | None) -> dict[str, float]:
-        """Dev loss and, where it is asked for, dev BLEU or accuracy, by name."""
+        """Dev loss and, if requested, dev BLEU, by name."""
         loss, _ = measured(model, pairs, gates, settings, device)
         scores = {"dev_loss": loss}
         if settings.dev_bleu_sentences and isinstance(model, Transformer):
@@ -50,11 +50,11 @@ def evaluation(
 
 
 def classification(pairs: Pairs, settings: TrainingSettings, device: torch.device) -> Evaluate:
-    """A function that gives dev loss (nats an example, not smoothed) and accuracy in percent."""
+    """A function that returns dev loss (nats per example, not smoothed) and accuracy in percent."""
 
     @torch.no_grad()
     def evaluate(model: Encoder, gates: Gates | None) -> dict[str, float]:
-        """Dev loss and, where it is asked for, dev BLEU or accuracy, by name."""
+        """Dev loss and dev accuracy, by name."""
         loss, right = measured(model, pairs, gates, settings, device)
         return {"dev_loss": loss, "dev_accuracy": round(100 * right, 2)}
 
@@ -62,11 +62,11 @@ def classification(pairs: Pairs, settings: TrainingSettings, device: torch.devic
 
 
 def fidelity(pairs: Pairs, first: Encoder, settings: TrainingSettings, device: torch.device) -> Evaluate:
-    """A function that gives dev loss, the mean of `drift` from the `first` model, and the mean cosine in percent."""
+    """A function that returns dev loss (the mean `drift` from the `first` model) and the mean cosine in percent."""
 
     @torch.no_grad()
     def evaluate(model: Encoder, gates: Gates | None) -> dict[str, float]:
-        """Dev loss and, where it is asked for, dev BLEU or accuracy, by name."""
+        """Dev loss and dev cosine, by name."""
         batches = pairs.in_order(settings.micro_batch_tokens)
         mean = float(torch.cat([drift(model, first, batch.to(device), gates) for _, batch in batches]).mean())
         return {"dev_loss": mean, "dev_cosine": round(100 * (1 - mean), 2)}
@@ -77,7 +77,7 @@ def fidelity(pairs: Pairs, first: Encoder, settings: TrainingSettings, device: t
 def measured(
     model: Encoder, pairs: Pairs, gates: Gates | None, settings: TrainingSettings, device: torch.device
 ) -> tuple[float, float]:
-    """Cross-entropy in nats an answer, and the share of answers that the model holds for the likeliest."""
+    """Cross-entropy in nats per answer, and the share of answers to which the model gives the highest probability."""
     total, right, answers = 0.0, 0, 0
     for _, batch in pairs.in_order(settings.micro_batch_tokens):
         batch = batch.to(device)

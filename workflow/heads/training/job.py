@@ -1,4 +1,4 @@
-"""One training as a job: from a model and a folder of data to the folder of the trained model."""
+"""Run a training as a job: from a model and a folder of data to the folder of the trained model."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ from heads.training.schedule import TrainingPlan
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What every training is given, whatever it trains: its files, its seed and where it works."""
+    """What every training needs, whatever it trains: its files, seed, device and processes."""
 
     content: Mapping[str, Any]
-    """All settings of the stage: a state of others is not taken up."""
+    """All settings of the stage: a state saved with other settings is not resumed."""
     data: Path
     """Folder of the bpe stage."""
     references: Path
@@ -50,11 +50,11 @@ class Job:
     device: torch.device
     processes: Processes
     provenance: Mapping[str, Any]
-    """What the folder of the model says about who made it."""
+    """The provenance to write into the folder of the model."""
 
 
 def begin(device: str, threads: int, processes: int) -> tuple[torch.device, Processes]:
-    """The device of this process, and the processes that share the training, which are started if need be."""
+    """The device of this process, and the processes that share the training, started if necessary."""
     launch(processes, threads)
     own = pick(device, threads)
     together = joined(own)
@@ -66,9 +66,9 @@ def begin(device: str, threads: int, processes: int) -> tuple[torch.device, Proc
 def pruning_of(
     model: Encoder, scope: str, target: Target, settings: GatesSettings, frozen: tuple[nn.Module, ...]
 ) -> Pruning:
-    """Gates on the heads of a scope and what they cost, as the training of a model takes them.
+    """Gates on the heads of a scope and their penalty, in the form that `Training` takes.
 
-    Raises UserError when the scope has not so many heads as are to be kept.
+    Raises UserError if the scope has fewer heads than are to be kept.
     """
     updates = round(settings.updates * (1 - settings.settled_share))
     gates, penalty = gates_and_penalty(target, scope, model.shape, settings, updates)
@@ -77,17 +77,17 @@ def pruning_of(
 
 
 def frozen_beside(scope: str, model: Encoder) -> tuple[nn.Module, ...]:
-    """What does not learn while a trained model is pruned: all of the decoder if only the encoder has gates."""
+    """Modules frozen while a trained model is pruned: the whole decoder if only the encoder has gates."""
     if not isinstance(model, Transformer):
         return ()
     decoder = (model.target_embedding, model.decoder, model.decoder_norm, model.projection)
-    # What both sides have in common is the decoder's too.
+    # A shared embedding belongs to the decoder too.
     shared = (model.source_embedding,) if model.shape.shared_embedding else ()
     return (*decoder, *shared) if scope == "enc_self" else ()
 
 
 def save_untrained(job: Job, model: Encoder, settings: TrainingSettings) -> dict[str, float]:
-    """Write the folder of a model that was trained elsewhere, as one after no update; gives its scores on dev."""
+    """Write the folder of a model that was trained elsewhere, with 0 updates; returns its scores on the dev set."""
     scores = _evaluation(job, model, settings)(model.to(job.device), None)
     facts = {"updates": 0, "total_updates": 0, "pretrained": True, **scores}
     save_folder(model, job.model, facts, job.provenance)
@@ -107,20 +107,20 @@ def run_job(
     pretrained: bool = False,
     new: NewWeights = NO_NEW_WEIGHTS,
 ) -> Unfinished:
-    """Train a model and write its folder; `start` says what the training began from.
+    """Train a model and write its folder; `start` says what the training starts from.
 
-    pretrained: the model came with updates that are not counted; its facts say so, and that it was grown where some
-    of its weights are new.
+    pretrained: the model was trained elsewhere, for updates that are not counted; its facts say so, and that it was
+    grown if some of its weights are new.
 
     Returns the folder of the unfinished training, to be finished when the caller has written its own outputs too. Only
-    the first of several processes comes back. Raises UserError when the loss is no number.
+    the first of several processes returns. Raises UserError if the loss is not finite.
     """
     pairs = read_pairs(job.data, "train", settings.max_subwords, labelled=model.shape.alone)
     plan = TrainingPlan(settings, length, job.seed, updates_before, job.device, keep_at, job.processes, new)
     training = Training(model, pairs, plan, pruning)
     unfinished = _taken_up(job, start)
     if pairs.left_out:
-        print(f"{pairs.left_out} training pairs are longer than max_subwords and left out", flush=True)
+        print(f"{pairs.left_out} training pairs are longer than max_subwords and are left out", flush=True)
     try:
         with unfinished.stopping_on_term():
             facts = train(training, _evaluation(job, model, settings, training.first), unfinished)
@@ -128,18 +128,18 @@ def run_job(
         raise UserError(f"{job.model}: {error}: lower training.learning_rate in config.yaml.") from error
     job.processes.leave()
     if not job.processes.first:
-        sys.exit()  # the first process writes what is left to write
+        sys.exit()  # the first process writes the remaining outputs
     came = {"pretrained": pretrained, "grown": bool(new.parameters)}
     save_folder(training.model, job.model, facts | {key: True for key, is_so in came.items() if is_so}, job.provenance)
     return unfinished
 
 
 def _taken_up(job: Job, start: str) -> Unfinished:
-    """The folder in which this very training may have been left off."""
-    # The dev set too: the best dev loss so far and the log are of that one.
+    """The folder in which this same training may have saved its state."""
+    # The dev set too: the best dev loss so far and the log depend on it.
     files = [job.data / f"{split}.{side}.safetensors" for split in ("train", "dev") for side in SIDES]
     data = [sha256_of(path) for path in (*files, job.references)]
-    # The kind of device too, for no generator goes on with the noise of another kind's.
+    # The device type too, as no random generator can resume from the state of another type's.
     identity = fingerprint(job.content, job.seed, start, data, provenance()["torch"], job.device.type)
     folder = job.model / "unfinished"
     if not job.processes.first:

@@ -1,9 +1,9 @@
-"""The one training loop: baseline, fine-tuning with gates, and training a pruned shape from scratch.
+"""The training loop for baselines, fine-tuning with gates, and training a pruned shape from scratch.
 
-Loss = mean label-smoothed cross-entropy of a target token in nats + lambda * sum over heads of P(gate > 0), so lambda
-is in nats per target token per head (Voita et al. 2019, sec. 6.1, with the sum over heads as the paper writes it).
+Loss = mean label-smoothed cross-entropy per target token in nats + lambda * sum over heads of P(gate > 0), so lambda is
+in nats per target token per head (Voita et al. 2019, sec. 6.1, with the sum over heads as in the paper).
 
-A training can be killed at any moment: its state lies in a folder `unfinished` beside its outputs and, on the CPU, a
+A training can be killed at any time: its state is in a folder `unfinished` beside its outputs and, on the CPU, a
 resumed run ends with the same weights, bit for bit, as one that was never stopped.
 """
 
@@ -39,9 +39,9 @@ from heads.training.schedule import TrainingPlan
 Update = tuple[NDArray[np.int64], list[Batch]]
 """The pairs of an update, and the micro-batches of this process, on the CPU."""
 Row = dict[str, float | Tensor]
-"""What an update logs; a tensor [] may still be on its way."""
+"""What an update logs; a tensor [] may not have been computed yet."""
 AHEAD = 2
-"""Updates whose batches are made while a GPU works on another."""
+"""Number of updates whose batches are prepared while a GPU works on another one."""
 Evaluate = Callable[[Encoder, Gates | None], dict[str, float]]
 """Scores a model, with binary gates if it has any, on held-out data; must return `dev_loss`."""
 
@@ -55,7 +55,7 @@ class Pruning:
     learning_rate: float
     record_every: int
     updates: int
-    """In which gates learn; after them they are those of the finished model."""
+    """Number of updates in which the gates learn; afterwards they are those of the finished model."""
     frozen: tuple[nn.Module, ...]
     """Parts of the model that do not learn: all of the decoder when only the encoder is pruned."""
 
@@ -66,9 +66,9 @@ class Training:
     def __init__(self, model: Encoder, pairs: Pairs, plan: TrainingPlan, pruning: Pruning | None = None) -> None:
         self.model, self.pairs, self.plan, self.pruning = model.to(plan.device), pairs, plan, pruning
         self.update, self.best, self.waited, self.losses = 0, math.inf, 0, Losses()
-        # What a GPU found is read no sooner than it is needed; it goes on with the next update meanwhile.
+        # A GPU's results are read only when they are needed, so that it can start the next update meanwhile.
         self.waits = plan.device.type == "cpu"
-        # Another stream than dropout's, which starts from the seed itself.
+        # A different random stream from dropout's, which starts from the seed itself.
         self.generator = torch.Generator(plan.device).manual_seed(plan.seed + 1_000_003)
         self.seed_dropout()
         settings = plan.training
@@ -83,7 +83,7 @@ class Training:
         self.optimizers = Optimizers(model, settings, gates, gate_rate, self.dtype, plan.new)
 
     def seed_dropout(self) -> None:
-        """Noise of its own for each process, since they see different sentences."""
+        """Give each process its own dropout noise, as they see different sentences."""
         torch.manual_seed(self.plan.seed + 1_000_033 * (self.update + 1) * self.plan.processes.rank)
 
     def updates(self, first: int) -> Iterator[NDArray[np.int64]]:
@@ -95,13 +95,13 @@ class Training:
             skip, epoch = max(0, skip - len(order)), epoch + 1
 
     def prepared(self, first: int) -> Generator[Update]:
-        """What `step` is given for each update from number `first` on; close it when no more are wanted."""
+        """The arguments of `step` for each update from number `first` on; to be closed when no more are needed."""
         updates = self.updates(first)
-        # A thread of its own gains nothing where it takes its time from the processor that does the updates.
+        # A separate thread gains nothing if it takes time from the processor that computes the updates.
         yield from map(self.prepare, updates) if self.waits else ahead(self.prepare, updates, AHEAD)
 
     def prepare(self, members: NDArray[np.int64]) -> Update:
-        """The update on these pairs."""
+        """These pairs, and the micro-batches of an update on them."""
         settings, processes = self.plan.training, self.plan.processes
         part_tokens = processes.part_tokens(settings.batch_tokens, settings.micro_batch_tokens)
         parts = processes.share(cut(members, self.pairs.source.lengths, part_tokens))
@@ -109,12 +109,12 @@ class Training:
         return members, [self.pairs.batch(part, multiple) for part in parts]
 
     def step(self, members: NDArray[np.int64], batches: Sequence[Batch] | None = None, /) -> Row:
-        """One update on these pairs; returns the cross-entropy in nats a target token and what else is logged.
+        """Make one update on these pairs; returns the cross-entropy in nats per target token and other values to log.
 
-        The objective is cross-entropy + penalty: the first of the model with one sample of the gates, in micro-batches,
-        the second of the gates alone, so it is added once. Both leave their gradients with the parameters.
-        batches: of these pairs, where they were prepared. Raises FloatingPointError for a loss that is no number: on a
-        CPU before any weight has changed, on a GPU when the losses are next read.
+        The objective is cross-entropy + penalty. The cross-entropy is computed in micro-batches with one sample of the
+        gates; the penalty depends on the gates alone, so it is added once. Both add their gradients to the parameters.
+        batches: of these pairs, if they were prepared. Raises FloatingPointError if the loss is not finite: on a CPU
+        before any weight has changed, on a GPU when the losses are next read.
         """
         pruning, rate = self.pruning, self.plan.rate(self.update + 1)
         settled = pruning is not None and self.update >= pruning.updates
@@ -138,7 +138,7 @@ class Training:
         return row
 
     def cross_entropy(self, members: NDArray[np.int64], batches: Sequence[Batch], gates: Gates | None) -> Tensor:
-        """The mean [] over target tokens of these pairs in nats, its gradient added to the parameters."""
+        """Mean cross-entropy [] in nats per target token of these pairs; adds its gradient to the parameters."""
         processes = self.plan.processes
         answers = self.pairs.answers(members)
         total = torch.zeros((), device=self.plan.device)
@@ -153,12 +153,12 @@ class Training:
     def loss_sum(self, batch: Batch, gates: Gates | None) -> Tensor:
         """Label-smoothed cross-entropy in nats, summed over the real target tokens of a batch on the CPU.
 
-        Of a model that embeds sentences it is how far their vectors moved, as nothing else is known of them.
+        For a model that embeds sentences, it is how far their vectors moved, as they have no references.
         """
         model, device, smoothing = self.model, self.plan.device, self.plan.training.label_smoothing
         if self.first is not None:
             return drift(model, self.first, batch.to(device), gates).sum()
-        # Where the real tokens stand is asked of the CPU: a GPU would have to be waited for.
+        # The real tokens are located on the CPU, as a GPU would have to be waited for.
         real = batch.target_mask.flatten().nonzero()[:, 0]
         targets = moved(batch.target_output.flatten()[real], device)
         batch = batch.to(device)
@@ -176,9 +176,9 @@ class Training:
         return 0 < self.plan.length.patience <= self.waited
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        """Tensors and plain facts from which `restore` goes on exactly here.
+        """Tensors and plain facts from which `restore` resumes at exactly this point.
 
-        Raises FloatingPointError when there is no number in a loss or weight, so that the last good state is kept.
+        Raises FloatingPointError if a loss or weight is not finite, so that the last good state is kept.
         """
         self.losses.read()
         tensors = {f"model.{name}": value for name, value in self.model.state_dict().items()}
@@ -187,7 +187,7 @@ class Training:
             tensors |= {f"gates.{name}": value for name, value in self.pruning.gates.state_dict().items()}
             tensors |= {f"penalty.{name}": value for name, value in self.pruning.penalty.state_dict().items()}
         if not all(value.isfinite().all() for value in tensors.values()):
-            raise FloatingPointError(f"a weight or its moment is no finite number after update {self.update}")
+            raise FloatingPointError(f"a weight or its moment is not finite after update {self.update}")
         tensors["random.gates"], tensors["random.cpu"] = self.generator.get_state(), torch.get_rng_state()
         if self.plan.device.type == "cuda":
             tensors["random.cuda"] = torch.cuda.get_rng_state(self.plan.device)
@@ -195,13 +195,13 @@ class Training:
         return tensors, {"update": self.update, "best": best, "waited": self.waited}
 
     def fits(self, tensors: dict[str, Tensor]) -> bool:
-        """Whether a state has the parameters of this training: another version of the code may have others."""
+        """Whether a state has the parameters of this training; one from another version of the code may not."""
         return {*_part(tensors, "model.")} == {*self.model.state_dict()} and self.optimizers.fits(
             _part(tensors, "optimizer.")
         )
 
     def restore(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
-        """Go back to a state that `state` gave."""
+        """Restore what `state` returned."""
         self.model.load_state_dict(_part(tensors, "model."))
         if self.pruning:
             self.pruning.gates.load_state_dict(_part(tensors, "gates."))
@@ -213,20 +213,20 @@ class Training:
             torch.cuda.set_rng_state(tensors["random.cuda"], self.plan.device)
         self.update, self.waited = facts["update"], facts["waited"]
         self.best = math.inf if facts["best"] is None else facts["best"]
-        if not self.plan.processes.first:  # the state that was saved is the first one's
+        if not self.plan.processes.first:  # the saved state is the first process's
             self.seed_dropout()
 
 
 def train(training: Training, evaluate: Evaluate, unfinished: Unfinished) -> dict[str, Any]:
-    """Train to the end, going on from `unfinished` if there is anything, and average the last snapshots.
+    """Train to the end, resuming from `unfinished` if it has a state, and average the last snapshots.
 
-    Writes a line of the log for every evaluation. Returns how many updates there were and how the final weights
-    score; the model is left with them in evaluation mode.
+    Writes a log line for every evaluation. Returns the number of updates and the scores of the final weights, with
+    which the model is left in evaluation mode.
     """
     plan, pruning = training.plan, training.pruning
     if plan.processes.first:
         unfinished.resume(training)
-    plan.processes.broadcast(0.0)  # until here the others wait: the first one may have cleaned up
+    plan.processes.broadcast(0.0)  # the others wait until here: the first one may have cleaned up
     if not plan.processes.first:
         unfinished.resume(training)
     clock, tokens = time.monotonic(), 0
@@ -253,15 +253,15 @@ def train(training: Training, evaluate: Evaluate, unfinished: Unfinished) -> dic
     if plan.length.average_last > 1:
         unfinished.load_average(training.model)
         scores = {}
-    # A training ends with an evaluation, which is of the very weights that are left unless they are averaged now.
+    # A training ends with an evaluation, which is of its final weights unless they are averaged now.
     final = scores or evaluate_once(training, evaluate)
     return {"updates": training.update, "total_updates": plan.updates_before + training.update, **final}
 
 
 def keep(training: Training, unfinished: Unfinished) -> None:
-    """Keep on disk what is due after an update, once its losses are known to be numbers.
+    """Save what is due after an update, once its losses are known to be finite.
 
-    That are weights to be averaged, weights of a moment that was asked for, and the state to go on from.
+    This can be a snapshot to average, a checkpoint that was requested, and the state to resume from.
     """
     plan, number = training.plan, training.update
     if averaged(number, plan.length):
@@ -274,13 +274,13 @@ def keep(training: Training, unfinished: Unfinished) -> None:
 
 
 def averaged(update: int, length: LengthSettings) -> bool:
-    """Whether the weights after an update may be among the last ones: any may, where a stop can come early."""
+    """Whether weights after an update may be among the last snapshots, which are averaged; a stop may come early."""
     every, last = length.average_every, length.average_last
     return last > 1 and update % every == 0 and (length.patience > 0 or update > length.updates - last * every)
 
 
 def evaluate_once(training: Training, evaluate: Evaluate) -> dict[str, float]:
-    """Scores of the model as it would be left; the first process evaluates and sends the others its dev loss."""
+    """Scores of the model with binary gates; the first process evaluates and sends the others its dev loss."""
     processes, pruning = training.plan.processes, training.pruning
     training.model.eval()
     scores = {"dev_loss": 0.0}

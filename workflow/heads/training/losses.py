@@ -1,4 +1,4 @@
-"""The losses of the updates of a training, left where they are until somebody asks."""
+"""The losses of a training's updates, left on their device until they are read."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from torch import Tensor
 
 
 class Losses:
-    """Losses of the updates since they were last taken; to read one is to wait for the GPU that works on it."""
+    """Losses of the updates since they were last taken; reading them means waiting for the GPU."""
 
     def __init__(self) -> None:
         self.known: list[float] = []
         self.unread: list[tuple[int, Tensor]] = []
 
     def add(self, update: int, loss: Tensor) -> None:
-        """Take in the loss [] of an update, without waiting for it."""
+        """Add the loss [] of an update, without waiting for it."""
         self.unread.append((update, loss))
 
     def read(self) -> list[float]:
-        """All of them, by one wait; raises FloatingPointError that names the first update whose loss is no number."""
+        """All losses, with one wait; raises FloatingPointError naming the first update whose loss is not finite."""
         if self.unread:
             updates, losses = zip(*self.unread, strict=True)
             found = torch.stack(losses).tolist()
@@ -32,6 +32,6 @@ class Losses:
         return self.known
 
     def take(self) -> list[float]:
-        """The same, and begin anew."""
+        """All losses, as from `read`, after which the list is empty."""
         losses, self.known = self.read(), []
         return losses

@@ -1,8 +1,8 @@
-"""What takes the steps of a training: Adam (Kingma and Ba 2015), and Muon for hidden matrices where it is asked for.
+"""The optimisers of a training: Adam (Kingma and Ba 2015) and, if requested, Muon for hidden matrices.
 
-Muon (Jordan et al. 2024) moves a matrix by its momentum with all singular values made alike. Scaled so that a step is
-as long as Adam's (Liu et al. 2025, sec. 2.2), it goes by the same learning rate. torch.optim.Muon does the same, always
-in bf16, which takes twice the time on a processor that multiplies fp32 quicker.
+Muon (Jordan et al. 2024) moves a matrix by its momentum with all singular values made equal. Scaled so that a step is
+as long as Adam's (Liu et al. 2025, sec. 2.2), it uses the same learning rate. torch.optim.Muon does the same, but
+always in bf16, which takes twice the time on a processor that is faster in fp32.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from heads.model.encoder import Encoder
 
 MOMENTUM = 0.95
 NEWTON_SCHULZ = (3.4445, -4.775, 2.0315)
-"""Coefficients of Jordan et al. 2024, by which few steps bring singular values of 0.01 to 1 near one."""
+"""Coefficients of Jordan et al. 2024, with which a few steps bring singular values between 0.01 and 1 near one."""
 NEWTON_SCHULZ_STEPS = 5
 TIMES = "times"
-"""The key of a group of parameters whose rate is so many times that of the schedule."""
+"""The key of a parameter group for its learning rate as a multiple of the schedule's."""
 STACKS = ("encoder", "decoder")
-"""What a model calls its layers."""
+"""The names of a model's stacks of layers."""
 
 
 class Muon(torch.optim.Optimizer):
     """Muon with Nesterov momentum, no weight decay, and steps as long as Adam's."""
 
     def __init__(self, matrices: list[nn.Parameter], dtype: torch.dtype) -> None:
-        """dtype: of the products that make singular values alike."""
+        """dtype: of the products that make singular values equal."""
         super().__init__(matrices, {"lr": 0.0, TIMES: 1.0})
         self.dtype = dtype
 
     @torch.no_grad()
     def step(self) -> None:  # type: ignore[override]  # no closure: gradients are there
-        """Move all matrices that have a gradient."""
+        """Update all matrices that have a gradient."""
         for group in self.param_groups:
             alike: dict[torch.Size, list[tuple[Tensor, Tensor]]] = {}
             for matrix in group["params"]:
@@ -49,17 +49,17 @@ class Muon(torch.optim.Optimizer):
                 momentum = state["momentum"].lerp_(matrix.grad, 1 - MOMENTUM)
                 alike.setdefault(matrix.shape, []).append((matrix, matrix.grad.lerp(momentum, MOMENTUM)))
             for shape, moves in alike.items():
-                # All of a shape at once: small products one by one take twice the time, mostly to be begun.
+                # All of one shape at once: small products one by one take twice the time, mostly for starting them.
                 turned = orthogonal(torch.stack([move for _, move in moves]), self.dtype)
                 for (matrix, _), direction in zip(moves, turned, strict=True):
                     matrix.add_(direction, alpha=-group["lr"] * 0.2 * max(shape) ** 0.5)
 
 
 def orthogonal(matrices: Tensor, dtype: torch.dtype) -> Tensor:
-    """Matrices [K, N, M] with their singular vectors kept and singular values near one, by products of `dtype`."""
+    """Matrices [K, N, M] with the same singular vectors and singular values near one, by products in `dtype`."""
     wide = matrices.shape[1] <= matrices.shape[2]
     turned = (matrices if wide else matrices.mT).to(dtype)
-    # No singular value above one, where the iteration would diverge.
+    # No singular value may be above one, or the iteration would diverge.
     turned = turned / turned.norm(dim=(1, 2), keepdim=True).clamp(min=1e-7)
     first, third, fifth = NEWTON_SCHULZ
     for _ in range(NEWTON_SCHULZ_STEPS):
@@ -70,7 +70,7 @@ def orthogonal(matrices: Tensor, dtype: torch.dtype) -> Tensor:
 
 @dataclass(frozen=True, slots=True)
 class NewWeights:
-    """Parameters that a trained model did not come with, and by what the learning rate is multiplied for them."""
+    """Parameters added to a trained model, and the factor on their learning rate."""
 
     parameters: tuple[nn.Parameter, ...] = ()
     rate: float = 1.0
@@ -80,7 +80,7 @@ NO_NEW_WEIGHTS = NewWeights()
 
 
 class Optimizers:
-    """The optimisers of a training, as one; the rate of the model's parameters follows the schedule."""
+    """The optimisers of a training, used as one; the model's parameters follow the learning rate schedule."""
 
     def __init__(
         self,
@@ -117,18 +117,18 @@ class Optimizers:
         self.names = {id(parameter): name for name, parameter in named}
 
     def parameters(self) -> Iterator[Tensor]:
-        """All that learns."""
+        """All parameters that are trained."""
         for optimizer in self.each:
             for group in optimizer.param_groups:
                 yield from group["params"]
 
     def zero_grad(self) -> None:
-        """Forget the gradients."""
+        """Clear the gradients."""
         for optimizer in self.each:
             optimizer.zero_grad(set_to_none=True)
 
     def step(self, rate: float) -> None:
-        """One step of all, of the model's parameters at this rate, or at so many times this rate."""
+        """One step of all optimisers, with this learning rate or its multiple for the model's parameters."""
         for optimizer in self.each:
             for group in optimizer.param_groups:
                 if TIMES in group:
@@ -136,7 +136,7 @@ class Optimizers:
             optimizer.step()
 
     def state(self) -> dict[str, Tensor]:
-        """All moments, by the name of their parameter: a later version of the code may order parameters otherwise."""
+        """All moments by parameter name, as a later version of the code may order parameters differently."""
         return {
             f"{self.names[id(parameter)]}.{name}": value
             for optimizer in self.each
@@ -145,11 +145,11 @@ class Optimizers:
         }
 
     def fits(self, state: Mapping[str, Tensor]) -> bool:
-        """Whether what `state` gave is of these parameters; those that had no gradient yet have no moments."""
+        """Whether a `state` is of these parameters; those that have had no gradient yet have no moments."""
         return {key.rpartition(".")[0] for key in state} <= {self.names[id(each)] for each in self.parameters()}
 
     def load(self, state: Mapping[str, Tensor]) -> None:
-        """Go back to what `state` gave."""
+        """Restore what `state` returned."""
         moments: dict[str, dict[str, Tensor]] = {}
         for key, value in state.items():
             parameter, _, name = key.rpartition(".")
@@ -162,7 +162,7 @@ class Optimizers:
 
 
 def hidden_matrices(model: Encoder) -> list[nn.Parameter]:
-    """The learning matrices of all layers; not embeddings and the projection, whose rows are subwords, nor vectors."""
+    """The trained matrices of all layers; no vectors, embeddings or projection, whose rows are subwords."""
     stacks = [stack for name, stack in model.named_children() if name in STACKS]
     layers = [parameter for stack in stacks for parameter in stack.parameters()]
     return [matrix for matrix in layers if matrix.requires_grad and matrix.dim() == 2 and matrix.numel()]

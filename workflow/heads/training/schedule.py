@@ -1,4 +1,4 @@
-"""What one training is given, and its learning rate."""
+"""The plan of one training, and its learning rate."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from heads.training.optimizers import NO_NEW_WEIGHTS, NewWeights
 
 @dataclass(frozen=True, slots=True)
 class TrainingPlan:
-    """One training: settings, length, seed, and how many updates its schedule has behind it already."""
+    """One training: settings, length, seed, and the number of updates that its schedule has already done."""
 
     training: TrainingSettings
     length: LengthSettings
@@ -26,18 +26,18 @@ class TrainingPlan:
     new: NewWeights = NO_NEW_WEIGHTS
 
     def rate(self, update: int) -> float:
-        """The learning rate of the model's parameters in this update, the first being 1."""
+        """The learning rate of the model's parameters in this update, counted from 1."""
         settings, before = self.training, self.updates_before
         rate = learning_rate(before + update, settings) * decay(update, self.length.updates, settings.decay_share)
         return rate * min(1.0, update / settings.rewarm_updates) if before and settings.rewarm_updates else rate
 
 
 def learning_rate(update: int, settings: TrainingSettings) -> float:
-    """Linear warm-up to the peak, then the inverse square root (Voita et al. 2019, sec. 3.2)."""
+    """Learning rate with linear warm-up to the peak, then inverse square root decay (Voita et al. 2019, sec. 3.2)."""
     warmup = settings.warmup_updates
     return float(settings.learning_rate * min((warmup / update) ** 0.5, update / warmup))
 
 
 def decay(update: int, updates: int, share: float) -> float:
-    """What the rate is multiplied by: one, and over the last `share` of all updates a straight line towards zero."""
+    """Factor on the learning rate: one, then linear decay towards zero over the last `share` of all updates."""
     return min(1.0, (updates - update + 1) / (share * updates + 1)) if share else 1.0

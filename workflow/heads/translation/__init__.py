@@ -1,1 +1,1 @@
-"""From a trained model to translations: beam search, BLEU, streams of text, folders of models."""
+"""Translate with trained models: beam search, BLEU, streams of text, and import and export of model folders."""

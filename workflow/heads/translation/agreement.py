@@ -1,4 +1,4 @@
-"""Whether an exported model computes what ours does: log-probabilities of the same subwords, compared one by one."""
+"""Check an exported model against ours by comparing the log-probabilities of the same subwords one by one."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from heads.text.vocabulary import Vocabulary
 from heads.translation.beam_search import beam_search
 
 Pair = tuple[list[int], list[int]]
-"""Subword ids of a source and of a translation, without start and end."""
+"""Subword ids of a source and its translation, without BOS and EOS."""
 MADE, LONGEST = 16, 40
 MOST = 400
-"""Subwords of a sentence; a translation is twice as long at most, and a few."""
+"""Maximum number of subwords in a source sentence; a translation has at most twice as many, plus ten."""
 POSITIONS = 1024
-"""Subwords of the longest sentence that formats of others are given positions for."""
+"""Maximum number of positions written into other formats: the longest sentence in subwords."""
 
 TOLERANCE, SHARE = 1e-4, 1e-5
-"""How far a log-probability of an exported model in 32 bits may lie from ours: nats, or a share of the largest."""
+"""Largest accepted difference of a float32 export's log-probabilities: in nats, or as a share of the largest."""
 
 
 def pairs_of(model: Transformer, vocabulary: Vocabulary, sentences: Sequence[str]) -> list[Pair]:
-    """Sentences with our own translations of them, or, without any, pairs of random subwords of many lengths.
+    """Sentences paired with our own translations, or pairs of random subwords of various lengths if none are given.
 
-    Sentences have their first MOST subwords, so that translations of them have positions. Raises UserError where all
+    Sentences are cut to their first MOST subwords, so that their translations have positions. Raises UserError if all
     are empty.
     """
     if sentences:
         sources = [ids[:MOST] for ids in vocabulary.encode(sentences) if ids]
         if not sources:
-            raise UserError("there is no word in the sentences that formats are to be held against: give others.")
+            raise UserError("the sentences to check the exported model with contain no words: give others.")
         return [(ids, _translation(model, ids)) for ids in sources]
     draw = np.random.default_rng(0)
     shape = model.shape
@@ -49,7 +49,7 @@ def pairs_of(model: Transformer, vocabulary: Vocabulary, sentences: Sequence[str
 
 @torch.inference_mode()
 def log_probabilities(model: Transformer, pair: Pair) -> Tensor:
-    """Of each subword of the translation and of its end [T]."""
+    """Log-probability of each subword of the translation and of its EOS [T]."""
     batch = make_batch(*([np.array(ids, np.int32)] for ids in pair))
     states = model(batch.source, batch.source_mask, batch.target_input)
     found: Tensor = model.projection(states)[0].log_softmax(-1)
@@ -57,15 +57,15 @@ def log_probabilities(model: Transformer, pair: Pair) -> Tensor:
 
 
 def rounding_of(model: Transformer, pairs: Sequence[Pair]) -> float:
-    """How far rounding to 32 bits, which is relative, may take the log-probabilities of these pairs, in nats.
+    """Largest accepted difference, in nats, that float32 rounding may cause in the log-probabilities of these pairs.
 
-    Random subwords have some of tens of nats in a model that has converged.
+    Rounding is relative, and a converged model gives some random subwords log-probabilities of minus tens of nats.
     """
     return max(TOLERANCE, SHARE * max(float(log_probabilities(model, pair).abs().max()) for pair in pairs))
 
 
 def largest_difference(model: Transformer, pairs: Sequence[Pair], theirs: Sequence[Tensor]) -> float:
-    """The largest difference of a subword's log-probability from others, ends included; inf where one is no number."""
+    """Largest difference between our log-probabilities and theirs, EOS included; inf if any is NaN."""
     differences = [
         (log_probabilities(model, pair) - other).abs().max() for pair, other in zip(pairs, theirs, strict=True)
     ]

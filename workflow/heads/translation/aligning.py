@@ -1,4 +1,4 @@
-"""The alignment heads of an exported model: which they are, and where they stand in its own numbering."""
+"""The alignment heads of an exported model: which heads they are, and their numbers in that model."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from heads.model.transformer import Transformer
 
 ROWS = "alignment_heads.tsv"
 STEP = "output"
-"""Who translates with attention attaches to each subword that of the step which gives it."""
+"""Programs that return attention with a translation report, for each subword, that of the step which outputs it."""
 
 AligningHead = tuple[int, int]
 """Layer and original number of a cross-attention head."""
 
 
 def aligning_heads(rows: Path, shape: ModelShape) -> list[AligningHead]:
-    """The heads that align by the rows of `heads alignment_heads`, the one that errs least first; if none, that one.
+    """Alignment heads in a table of `heads alignment_heads`, lowest AER first; if none aligns, the best head alone.
 
-    Raises UserError for a file that holds no such rows, or rows of another model.
+    Raises UserError if the file is not such a table, or is of another model.
     """
     try:
         found = [
@@ -34,22 +34,22 @@ def aligning_heads(rows: Path, shape: ModelShape) -> list[AligningHead]:
         ]
     except (LookupError, ValueError) as error:
         raise UserError(
-            f"{rows} is no table of alignment heads ({error!r}): give what that stage has written."
+            f"{rows} is not a table of alignment heads ({error!r}): give one that heads alignment_heads wrote."
         ) from None
     live = {(layer, head) for _, layer, head in shape.heads(("dec_enc",))}
     if {head for _, head, _ in found} != live:
         raise UserError(
-            f"{rows} has not just the live cross-attention heads of this model, by the step {STEP}: measure them with "
-            "python -m heads alignment_heads."
+            f"{rows} does not list exactly the live cross-attention heads of this model for step {STEP}: measure them "
+            "with python -m heads alignment_heads."
         )
     ordered = sorted(found)
     return [head for _, head, aligns in ordered if aligns] or [head for _, head, _ in ordered[:1]]
 
 
 def aligning_first(model: Transformer, heads: Sequence[AligningHead]) -> tuple[Transformer, list[list[int]]]:
-    """The same function with the aligning heads of one layer, that of the first of them, in front of their layer.
+    """An equivalent model whose alignment heads come first in the best head's layer, and the new places of `heads`.
 
-    Also gives layer and place among the live heads of each of `heads`, in the new order.
+    The best head is the first of `heads`. A place is a layer and a position among its live heads.
     """
     live = model.shape.live_heads["dec_enc"]
     order = {layer: list(numbers) for layer, numbers in enumerate(live)}

@@ -1,9 +1,10 @@
-"""Translation: batched beam search with a key/value cache (greedy search is a beam of one), and BLEU.
+"""Translation by batched beam search with a key/value cache (greedy search is a beam of one), and BLEU.
 
-Scores are log-probabilities divided by ((5 + length) / 6)^alpha, the length with the end sign (Wu et al. 2016, eq. 14);
-an offset of 0 in place of 5 makes that length^alpha, as transformers, CTranslate2 and fairseq have it.
-A search ends when its best finished hypothesis can not be beaten, or sooner where `early_stopping` says so in the words
-of transformers: False, when the worst of N finished ones is no worse than the best open one now; True, when N are.
+Scores are log-probabilities divided by ((5 + length) / 6)^alpha, where the length counts EOS (Wu et al. 2016, eq. 14);
+an offset of 0 in place of 5 makes that length^alpha, as in transformers, CTranslate2 and fairseq.
+A search ends when its best finished hypothesis cannot be beaten, or sooner with transformers' values of
+`early_stopping`: False, when the worst of N finished ones is no worse than the best open one now; True, when N are
+finished.
 B sentences, N beams, V vocabulary, T steps so far.
 """
 
@@ -25,46 +26,46 @@ from heads.text.vocabulary import Vocabulary
 from heads.translation.bleu import COLUMNS as STATISTICS
 
 IMPOSSIBLE = -1e9
-"""Score of what must never be chosen; finite, so that sums of it stay ordered."""
+"""Score of a token that must never be chosen; finite, so that sums of it stay ordered."""
 
 STAYING = 7 / 8
-"""Sentences that are over are left out of the batch when no more than this share of it goes on: to do so costs time."""
+"""Finished sentences leave the batch once at most this share of it is unfinished, as removing them costs time."""
 NEVER_SAID = (PAD, BOS, UNK)
 """Tokens that are never generated."""
 LENGTH_OFFSET = 5
-"""What is added to a length that scores are divided by, in Wu et al. 2016, eq. 14."""
+"""Offset added to the length in the length penalty of Wu et al. 2016, eq. 14."""
 NEVER = "never"
-"""The `early_stopping` that finds the best."""
+"""The `early_stopping` that searches until no hypothesis can beat the best finished one."""
 CHUNK = 128
-"""How many scores are looked at by their maximum alone, when the largest are sought."""
+"""Number of scores per chunk in `largest`, which first compares chunks by their maxima."""
 
 
 def length_limit(source_length: int) -> int:
-    """How many subwords a translation of that many source subwords may have."""
+    """Maximum number of subwords in a translation of `source_length` source subwords."""
     return 2 * source_length + 10
 
 
 def limits_of(model: Transformer, source_mask: Tensor) -> list[int]:
-    """The same of each source sentence [B, S], by a model that may have learnt few positions."""
+    """Length limit of each source sentence [B, S], capped by the number of positions if the model has learnt them."""
     return [min(length_limit(length), model.shape.longest) for length in source_mask.sum(1).tolist()]
 
 
 @dataclass
 class _Search:
-    """State of the b sentences that are still in the batch: [b, N] unless said otherwise."""
+    """Search state of the b sentences still in the batch; [b, N] unless stated otherwise."""
 
     sentence: Tensor
-    """[b] number of each sentence in the batch."""
+    """[b] number of each sentence in the original batch."""
     limit: Tensor
-    """[b] how many subwords each may have, by its own source length, so that the batch does not matter."""
+    """[b] length limit of each, from its own source length, so that it does not depend on the batch."""
     live_scores: Tensor
     live_tokens: Tensor
     """[b, N, T]"""
     done_scores: Tensor
-    """[b, K] normalised scores of the best finished hypotheses, falling: of the best alone, or as many as the beam."""
+    """[b, K] normalised scores of the K best finished hypotheses, descending; K is 1 or the beam size."""
 
     def keep(self, rows: Tensor) -> None:
-        """Go on with these sentences only."""
+        """Keep only these sentences."""
         for name in ("sentence", "limit", "live_scores", "live_tokens", "done_scores"):
             setattr(self, name, getattr(self, name)[rows])
 
@@ -81,9 +82,9 @@ def beam_search(
     early_stopping: bool | str = NEVER,
     gates: Gates | None = None,
 ) -> list[list[int]]:
-    """The best translation of each source sentence [B, S], as subword ids without start and end.
+    """The best translation of each source sentence [B, S], as subword ids without BOS and EOS.
 
-    A beam of one is greedy search, which ends at its first end whatever longer translations are divided by.
+    A beam of one is greedy search, which stops at the first EOS whatever the length penalty.
     """
     device, count, limits = source.device, source.shape[0], limits_of(model, source_mask)
     length_penalty = length_penalty if beam > 1 else 0.0
@@ -114,7 +115,7 @@ def beam_search(
         rows = (~over).nonzero()[:, 0]
         if not len(rows):
             break
-        # A sentence that is over may stay in the batch for a while if it can finish nothing better there.
+        # A finished sentence may stay in the batch for a while if it cannot finish anything better there.
         staying = int(STAYING * len(over)) if early_stopping == NEVER else len(over) - 1
         if len(rows) <= staying:
             search.keep(rows)
@@ -123,28 +124,28 @@ def beam_search(
 
 
 def _begin(log_probs: Tensor, subword: int) -> None:
-    """Leave nothing of log_probs [b, N, V] but the subword that every translation begins with, which is certain."""
+    """In log_probs [b, N, V], make certain the subword that every translation begins with, if there is one."""
     if subword:
         log_probs.fill_(IMPOSSIBLE)[:, :, subword] = 0.0
 
 
 def _end(log_probs: Tensor, over: Tensor) -> None:
-    """Leave sentences that are over [b] nothing of log_probs [b, N, V] but their ends."""
+    """In log_probs [b, N, V], leave only EOS to sentences that are `over` [b]."""
     goes_on = torch.arange(log_probs.shape[2], device=log_probs.device) != EOS
     log_probs.masked_fill_(over[:, None, None] & goes_on, IMPOSSIBLE)
 
 
 def penalty(length: Any, alpha: float, offset: int = LENGTH_OFFSET) -> Any:
-    """What hypotheses of `length` subwords, a number or a tensor, the end sign counted, are divided by."""
+    """Length penalty that scores are divided by; `length`, a number or a tensor, counts EOS."""
     return ((offset + length) / (offset + 1)) ** alpha
 
 
 def _extend(
     search: _Search, cache: DecoderCache, log_probs: Tensor, best: list[list[int]], *, step: int, divisor: float
 ) -> None:
-    """One step: of the 2N best continuations, ends among the first N are finished, and the N best others live on.
+    """Take one step: of the 2N best continuations, finish those of the first N that end, and keep the N best others.
 
-    log_probs: [b, N, V], overwritten; best: given the finished hypotheses that are better than all before.
+    log_probs: [b, N, V], overwritten. best: updated with finished hypotheses that beat all earlier ones.
     """
     beam, subwords = log_probs.shape[1:]
     totals = log_probs.add_(search.live_scores[:, :, None]).flatten(1)
@@ -152,11 +153,11 @@ def _extend(
     parent, token = flat // subwords, flat % subwords
     ended = token == EOS
 
-    # An end that is not among the N best is no choice of a beam of N; without this, a beam of one is not greedy.
+    # A beam of N does not choose an EOS outside the N best; otherwise, a beam of one would not be greedy.
     finished = (scores[:, :beam] / divisor).masked_fill(~ended[:, :beam], IMPOSSIBLE)
     newest, place = finished.max(1)
     better = (newest > search.done_scores[:, 0]).nonzero()[:, 0]
-    if len(better):  # all at once, as a GPU is waited for each time that it is asked
+    if len(better):  # all at once, as each transfer waits for the GPU
         found = search.live_tokens[better, parent[better, place[better]], 1:]
         for sentence, ids in zip(search.sentence[better].tolist(), found.tolist(), strict=True):
             best[sentence] = ids
@@ -171,9 +172,9 @@ def _extend(
 
 
 def largest(scores: Tensor, number: int) -> tuple[Tensor, Tensor]:
-    """The largest scores of each row [R, K], the best first, and where they stand.
+    """The `number` largest scores of each row [R, K], best first, and their positions.
 
-    They are among the chunks that have the largest maxima, which are sooner found than scores one by one.
+    They lie in the chunks with the largest maxima, which are faster to find than single scores.
     """
     chunks = scores.shape[1] // CHUNK
     if chunks <= number:
@@ -188,7 +189,7 @@ def largest(scores: Tensor, number: int) -> tuple[Tensor, Tensor]:
 
 
 def greedy(model: Transformer, source: Tensor, source_mask: Tensor, gates: Gates | None = None) -> list[list[int]]:
-    """The translation of each source sentence [B, S] by always taking the likeliest subword."""
+    """Greedy translation of each source sentence [B, S], taking the most probable subword at every step."""
     return beam_search(model, source, source_mask, beam=1, length_penalty=0.0, gates=gates)
 
 
@@ -204,7 +205,7 @@ def translate_pairs(
     limit: int,
     gates: Gates | None = None,
 ) -> tuple[list[int], list[str]]:
-    """Numbers and plain-text translations of the first `limit` pairs (0: all), in the order of the file."""
+    """Numbers and plain-text translations of the first `limit` pairs (0: all), in file order."""
     found = search_pairs(
         model,
         pairs,
@@ -230,7 +231,7 @@ def search_pairs(
     limit: int = 0,
     gates: Gates | None = None,
 ) -> dict[int, list[int]]:
-    """The best translations, as subword ids, of the first `limit` pairs (0: all), by the number of the pair."""
+    """Best translation of each of the first `limit` pairs (0: all), as subword ids by pair number."""
     found: dict[int, list[int]] = {}
     for members, batch in pairs.in_order(batch_tokens, limit or None):
         batch = batch.to(device)
@@ -247,7 +248,7 @@ def bleu(hypotheses: Sequence[str], references: Sequence[str]) -> dict[str, Any]
 
 
 def bleu_statistics(hypotheses: Sequence[str], references: Sequence[str]) -> list[dict[str, int]]:
-    """What sacrebleu counts in each sentence, as rows of `STATISTICS`; their sums give the corpus BLEU."""
+    """sacrebleu's counts for each sentence, as rows of `STATISTICS`; their sums give the corpus BLEU."""
     metric = BLEU(effective_order=True)
     scores = [metric.sentence_score(text, [reference]) for text, reference in zip(hypotheses, references, strict=True)]
     counts = [(score.sys_len, score.ref_len, *score.counts, *score.totals) for score in scores]

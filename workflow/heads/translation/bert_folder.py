@@ -1,7 +1,6 @@
-"""A BERT's folder as `save_pretrained` of transformers writes it, read without transformers and unpickled.
+"""Read a BERT folder written by `save_pretrained` of transformers, without transformers and without pickle.
 
-Older folders call the weights and biases of norms gamma and beta; those of a BertModel alone have no `bert.` before
-their names.
+Older folders call the weights and biases of norms gamma and beta; weights of a bare BertModel lack the prefix `bert.`.
 """
 
 from __future__ import annotations
@@ -35,47 +34,47 @@ DEFAULTS: Mapping[str, Any] = {
     "position_embedding_type": "absolute",
     "is_decoder": False,
 }
-"""What BertConfig (transformers 5.23, and 4 for the last but one) takes for a key that config.json leaves out."""
+"""Values of BertConfig (transformers 5.23, and 4 for the last but one) for keys that config.json leaves out."""
 WHOLE = (
     *("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size"),
     *("max_position_embeddings", "type_vocab_size"),
 )
-"""Keys that are counts."""
+"""Keys whose values are positive integers."""
 SHARES = ("hidden_dropout_prob", "attention_probs_dropout_prob", "layer_norm_eps")
-"""Keys that are at least 0 and below 1."""
+"""Keys whose values are at least 0 and below 1."""
 ONLY: Mapping[str, tuple[Any, ...]] = {
     "model_type": ("bert",),
     "hidden_act": ("gelu", "relu"),
     "position_embedding_type": ("absolute",),
     "is_decoder": (False,),
 }
-"""What these keys must say, for models here to compute the same."""
+"""Values of these keys that our models can reproduce."""
 SAVED_BY = "BertForSequenceClassification"
 PREFIX = "bert."
 
 
 @dataclass(frozen=True, slots=True)
 class BertFolder:
-    """All that a folder says."""
+    """The contents of a BERT folder."""
 
     path: Path
     config: Mapping[str, Any]
     word_pieces: Mapping[str, Any]
-    """As `tokenizers` describes them."""
+    """The tokeniser, as `tokenizers` serialises it."""
     tensors: Mapping[str, Tensor]
-    """By the names that they have in a BertForSequenceClassification of today."""
+    """By their names in a current BertForSequenceClassification."""
 
     @property
     def subwords(self) -> list[str]:
-        """[V] the names of subwords by id."""
+        """Subword names by id [V]."""
         vocabulary: Mapping[str, int] = self.word_pieces["model"]["vocab"]
         return sorted(vocabulary, key=vocabulary.__getitem__)
 
 
 def read_bert(folder: Path) -> BertFolder:
-    """Read and check a folder.
+    """Read and check a BERT folder.
 
-    Raises UserError with the way out: for another kind of model, a file that is missing or damaged, pickled weights.
+    Raises UserError for another kind of model, a missing or damaged file, or pickled weights.
     """
     if not folder.is_dir():
         raise UserError(not_there(folder))
@@ -90,7 +89,7 @@ def read_bert(folder: Path) -> BertFolder:
 
 
 def _today(name: str) -> str:
-    """The name that a weight has today."""
+    """Current name of a weight."""
     for old, new in (("LayerNorm.gamma", "LayerNorm.weight"), ("LayerNorm.beta", "LayerNorm.bias")):
         name = name.replace(old, new)
     inner = name.startswith(("embeddings.", "encoder.", "pooler."))
@@ -98,7 +97,7 @@ def _today(name: str) -> str:
 
 
 def _word_pieces(folder: Path) -> dict[str, Any]:
-    """How the folder cuts text, as `tokenizers` describes it."""
+    """The folder's tokeniser, as `tokenizers` serialises it."""
     if (folder / WORD_PIECES).is_file():
         path = folder / WORD_PIECES
         described = read_object(path)
@@ -107,19 +106,19 @@ def _word_pieces(folder: Path) -> dict[str, Any]:
         described = _of_words(folder)
     kind, vocabulary = (described.get("model") or {}).get("type"), (described.get("model") or {}).get("vocab")
     if kind != "WordPiece" or not isinstance(vocabulary, dict):
-        raise UserError(f"{path} cuts text by {kind}, not by the WordPieces of a BERT: copy it from the same model.")
+        raise UserError(f"{path} has a {kind} tokeniser, not the WordPiece of a BERT: copy it from the same model.")
     if sorted(vocabulary.values()) != [*range(len(vocabulary))]:
         raise UserError(f"{path} does not number its subwords from 0 on, each once: copy it again.")
     return described
 
 
 def _of_words(folder: Path) -> dict[str, Any]:
-    """What transformers makes of a list of subwords and of what stands beside it."""
+    """Tokeniser that transformers builds from vocab.txt and tokenizer_config.json, as `tokenizers` serialises it."""
     path = folder / VOCAB
     try:
         subwords = path.read_text(encoding="utf-8").splitlines()
     except OSError:
-        raise UserError(f"{folder} has neither {WORD_PIECES} nor {VOCAB}: copy one from where it is from.") from None
+        raise UserError(f"{folder} has neither {WORD_PIECES} nor {VOCAB}: copy one from the same model.") from None
     except ValueError as error:
         raise UserError(f"{path} is not UTF-8 ({error}): copy it again.") from None
     tokenizer = read_object(folder / TOKENIZER) if (folder / TOKENIZER).is_file() else {}

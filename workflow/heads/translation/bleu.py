@@ -1,7 +1,7 @@
-"""BLEU from what is counted in each sentence, so that sentences can be drawn again without translating (Koehn 2004).
+"""BLEU from per-sentence counts, so that sentences can be resampled without translating again (Koehn 2004).
 
-Corpus BLEU as sacrebleu has it by default: n-grams up to four, exponential smoothing of orders without a match, brevity
-penalty. No torch and no sacrebleu.
+Corpus BLEU with sacrebleu's defaults: n-grams up to four, exponential smoothing of orders without a match, brevity
+penalty. Needs neither torch nor sacrebleu.
 
 S sentences, C = len(COLUMNS) counts.
 """
@@ -18,15 +18,15 @@ COLUMNS = (
     *(f"correct_{order}" for order in ORDERS),
     *(f"total_{order}" for order in ORDERS),
 )
-"""Columns of `bleu_statistics.tsv`: tokens of both sides, and n-grams of the hypothesis, in the reference and all."""
+"""Columns of `bleu_statistics.tsv`: tokens on both sides, and n-grams of the hypothesis, matched and in total."""
 
 
 def bleu_of(sums: NDArray[np.floating]) -> NDArray[np.float64]:
-    """BLEU (0 to 100) for sums [..., C] of the counts of some sentences; 0 where no word or no n-gram is there."""
+    """BLEU (0 to 100) from summed sentence counts [..., C]; 0 if no word matches or an order has no n-grams."""
     counts = np.asarray(sums, float)
     hypothesis, reference, correct, total = np.split(counts, [1, 2, 2 + len(ORDERS)], -1)
     defined = (correct[..., 0] > 0) & (total > 0).all(-1)
-    # The k-th order without a match counts as half, a quarter, ... of one match.
+    # Orders without a match count as half a match, a quarter, and so on.
     halved = np.where(correct > 0, correct, 0.5 ** (correct == 0).cumsum(-1))
     with np.errstate(divide="ignore", invalid="ignore"):
         precision = np.exp(np.log(halved / total).mean(-1))

@@ -1,6 +1,6 @@
-"""Text that a model has translated itself, to train on where there is no other (Kim and Rush 2016, sec. 3.2).
+"""Training text that a model has translated: sequence-level distillation (Kim and Rush 2016, sec. 3.2).
 
-What is translated goes to a file beside the text block by block, so that a run that was stopped goes on.
+Translations are written block by block to a file beside the text, so that a stopped run resumes.
 """
 
 from __future__ import annotations
@@ -14,32 +14,32 @@ from heads.corpus.clean import normalise
 from heads.translation.stream import Report, Translator, translated
 
 WORDS = (3, 60)
-"""Fewest and most words of a source sentence."""
+"""Minimum and maximum number of words in a source sentence."""
 BLOCK_LINES = 1000
 
 
 def drawn(lines: Iterable[str], number: int, after: int = 0) -> list[str]:
-    """So many of the distinct sentences of a text behind the first `after`, in an order that hangs on themselves alone.
+    """The given number of distinct sentences of a text after the first `after`, in the order of `distinct`.
 
-    Raises UserError where there are fewer.
+    Raises UserError if there are fewer.
     """
     clean = distinct(lines)
     if len(clean) < after + number:
         raise UserError(
-            f"there are {len(clean)} distinct sentences of {WORDS[0]} to {WORDS[1]} words to be translated, and not "
+            f"there are only {len(clean)} distinct sentences of {WORDS[0]} to {WORDS[1]} words to translate, not "
             f"{after + number}: ask for fewer, or give more text."
         )
     return clean[after : after + number]
 
 
 def distinct(lines: Iterable[str]) -> list[str]:
-    """The distinct sentences of a text, neither too short nor too long, in an order that hangs on them alone."""
+    """Distinct sentences of a text, neither too short nor too long, in an order that depends on them alone."""
     clean = {line for line in map(normalise, lines) if WORDS[0] <= len(line.split()) <= WORDS[1]}
     return sorted(clean, key=lambda line: hashlib.sha256(line.encode()).digest())
 
 
 def write_distilled(sources: list[str], translator: Translator, source: Path, target: Path, report: Report) -> None:
-    """Write the sentences that have a translation, and these, a line each."""
+    """Write the sentences that have a translation, and their translations, one per line."""
     unfinished = target.with_suffix(".unfinished")
     done = _done(unfinished)
     with unfinished.open("a", encoding="utf-8", newline="\n") as stream:
@@ -55,7 +55,7 @@ def write_distilled(sources: list[str], translator: Translator, source: Path, ta
 
 
 def _done(unfinished: Path) -> list[str]:
-    """Translations of a run that was stopped; a line that was cut off, and its block, are made again."""
+    """Translations of a stopped run in whole blocks; an incomplete block is translated again."""
     if not unfinished.exists():
         return []
     lines = unfinished.read_text(encoding="utf-8").split("\n")[:-1]

@@ -1,8 +1,8 @@
-"""Greedy translations of one text under many gates, each held against the translations without them.
+"""Greedy translations of one text under many gates, with the first translations as drafts for all others.
 
-Where one head is masked most sentences stay as they are. Whether a sentence does is seen in one pass over all its
-subwords, each of which has to be the likeliest after those before it; only the others are searched step by step. This
-is speculative decoding (Leviathan et al. 2023) with a draft that is taken whole or not at all.
+Masking one head leaves most translations unchanged. One pass over a draft shows whether each of its subwords is still
+the most probable after those before it; only drafts that change are searched step by step. This is speculative
+decoding (Leviathan et al. 2023) with a draft that is accepted whole or not at all.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from heads.text.batches import Batch, Pairs, cut, make_batch
 from heads.translation.beam_search import NEVER_SAID, limits_of, search_pairs
 
 VERIFIED_TOKENS = 1000
-"""Source tokens of a batch whose drafts are verified: few, so that little of it is padding."""
+"""Source tokens per batch of drafts to verify; few, so that little of it is padding."""
 
 
 class Drafted:
-    """Greedy search of the first `limit` pairs' sources (0: all) by one model, whose weights stay as they are."""
+    """Greedy search on the sources of the first `limit` pairs (0: all) by one model, whose weights must not change."""
 
     def __init__(
         self, model: Transformer, pairs: Pairs, device: torch.device, *, batch_tokens: int, limit: int
@@ -33,12 +33,12 @@ class Drafted:
         self.pairs = pairs.only(pairs.index[: limit or None])
         self.drafts: dict[int, list[int]] = {}
         self.batches: list[tuple[list[int], Batch]] = []
-        """Numbers of sentences, and their sources and drafts."""
+        """Sentence numbers, with a batch of their sources and drafts."""
         self.prefixes = Prefixes(model)
 
     @torch.inference_mode()
     def __call__(self, gates: Gates | None) -> dict[int, list[int]]:
-        """Subword ids of each translation by the number of its sentence; the first call gives the drafts."""
+        """Subword ids of each translation by sentence number; the first call makes the drafts."""
         if not self.batches:
             self.drafts = self._searched(self.pairs, gates)
             self.batches = [*self._batches()]
@@ -66,9 +66,9 @@ class Drafted:
 
 @torch.inference_mode()
 def said_again(model: Transformer, batch: Batch, memory: Tensor, gates: Gates | None) -> Tensor:
-    """Whether greedy search of each sentence says what stands in the batch as its target, with these gates [B].
+    """Whether greedy search with these gates gives the batch's target for each sentence [B].
 
-    memory: states of the encoder [B, S, D].
+    memory: encoder states [B, S, D].
     """
     states = model.decode(batch.target_input, memory, batch.source_mask, gates)
     logits = model.projection(states[batch.target_mask]).float()
@@ -77,7 +77,7 @@ def said_again(model: Transformer, batch: Batch, memory: Tensor, gates: Gates | 
     same[batch.target_mask] = logits.argmax(-1) == batch.target_output[batch.target_mask]
     if model.shape.first_subword:
         same[:, 0] = True
-    # At its limit a search ends, whatever is likeliest.
+    # At its limit a search ends, whatever is most probable.
     limits = torch.tensor(limits_of(model, batch.source_mask), device=same.device)
     same |= torch.arange(same.shape[1], device=same.device) >= limits[:, None] - 1
     return same.all(1)

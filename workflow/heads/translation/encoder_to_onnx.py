@@ -1,6 +1,6 @@
-"""An encoder alone as one ONNX graph: from ids to logits of labels, or to the vector of a sentence.
+"""Export an encoder-only model as one ONNX graph: from ids to label logits, or to a sentence vector.
 
-B batch, S length of examples, D width of the vector or number of labels.
+B batch, S example length, D width of the vector or number of labels.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from heads.text.special_ids import EOS, PAD
 from heads.translation.to_onnx import need_libraries, write_graph
 
 GRAPH, OUTPUTS = "encoder.onnx", {True: "logits", False: "vectors"}
-"""The file, and what comes of it, by whether the model classifies."""
+"""The file name, and the name of its output by whether the model classifies."""
 
 
 class _Whole(nn.Module):
-    """Ids [B, S] and mask [B, S] to logits or vectors [B, D]."""
+    """Map ids [B, S] and mask [B, S] to logits or vectors [B, D]."""
 
     def __init__(self, model: ExampleEncoder) -> None:
         super().__init__()
         self.model = model
 
     def forward(self, source: Tensor, source_mask: Tensor) -> Tensor:
-        """The one answer of each example."""
+        """Logits or vector of each example."""
         model = self.model
-        # Not by `encode`, which asks whether anything is padded: a graph has no such branch.
+        # Not `encode`, which branches on whether anything is padded: a graph cannot.
         states = run_through(
             parts_of(model.encoder), model.source_embedding(source), Pass(mask=source_mask[:, None, None])
         )
@@ -42,12 +42,12 @@ class _Whole(nn.Module):
 
 
 def write_encoder(model: ExampleEncoder, folder: Path) -> None:
-    """Write encoder.onnx, without the heads that are cut out, into a folder.
+    """Write encoder.onnx, without the pruned heads, into a folder.
 
-    Raises UserError where what makes ONNX is not installed, and for a model whose positions are not learnt.
+    Raises UserError if the ONNX libraries are not installed, or if the model's positions are not learnt.
     """
     if model.shape.positions != LEARNED:
-        raise UserError("--format onnx is of models with learnt positions, as those of BERT: take --format folder.")
+        raise UserError("--format onnx needs a model with learnt positions, such as a BERT: use --format folder.")
     need_libraries()
     batch, length = (torch.export.Dim(name) for name in ("batch", "length"))
     varying = {0: batch, 1: length}
@@ -60,7 +60,7 @@ def write_encoder(model: ExampleEncoder, folder: Path) -> None:
 
 @torch.inference_mode()
 def agreement_of_encoder(model: ExampleEncoder, folder: Path, examples: Sequence[Sequence[int]]) -> float:
-    """The largest difference of a label's log-probability, or of a part of a vector, between ours and the graph's."""
+    """Largest difference between our model and the graph, in label log-probabilities or vector components."""
     from onnxruntime import InferenceSession
 
     session, worst = InferenceSession(str(folder / GRAPH), providers=["CPUExecutionProvider"]), 0.0

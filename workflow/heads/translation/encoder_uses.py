@@ -1,15 +1,15 @@
-"""How an exported encoder is used, as its README says: by format and by what it makes of a text."""
+"""Usage section of an exported encoder's README, by format and by what the model outputs."""
 
 from __future__ import annotations
 
 from heads.model.shape import ModelShape
 
-FOLDER_USE = """`source.model` holds its subwords, `target.model` its labels in the order of the logits."""
+FOLDER_USE = """`source.model` holds the subwords, `target.model` the labels in the order of the logits."""
 _ZEROS = (
-    """Heads that are cut out are zeros there, as BERT has as many in every layer: it is no smaller and no faster."""
+    """Pruned heads are zeros, as every layer of a BERT has the same number: the model is no smaller and no faster."""
 )
-_CHECKED = """When it was written, no {what} was further than {difference:.1e}{unit} from {those} of the
-model it was made from. `heads.tsv` lists the heads that are left, `origin.json` where all came from."""
+_CHECKED = """When it was written, no {what} differed by more than {difference:.1e}{unit} from {those} of the
+model it was made from. `heads.tsv` lists the remaining heads, and `origin.json` says how the model was made."""
 _LABELS = {"what": "log-probability of a label", "unit": " nats", "those": "those"}
 _VECTORS = {"what": "part of a vector (of length 1)", "unit": "", "those": "that"}
 _CLASSIFY = """    pip install transformers torch
@@ -47,11 +47,11 @@ ids = np.array([one.ids for one in batch])
 print(session.run(None, {{"source": ids, "source_mask": ids > 0}})[0])
 ```
 
-Heads that are cut out are gone from its matrices."""
+Pruned heads are removed from its matrices."""
 
 
 def use_of(form: str, shape: ModelShape, difference: float | None) -> str:
-    """What README says of use. difference: from our own model, where a format of others was held against it."""
+    """Usage section of the README. difference: from our own model, or None if nothing was compared with it."""
     if difference is None:
         return FOLDER_USE
     checked = _CHECKED.format(difference=difference, **(_LABELS if shape.classifies else _VECTORS))

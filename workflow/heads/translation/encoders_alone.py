@@ -1,4 +1,4 @@
-"""A BERT of transformers into a folder of ours, and an encoder of ours alone into one of others."""
+"""Import a BERT of transformers into a folder of ours, and export an encoder-only model to other formats."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ SOURCE, TARGET = VOCABULARIES
 
 
 def import_bert(pretrained: Path, out: Path, labels: Sequence[str] = ()) -> str:
-    """Write the model of a folder of transformers, with its WordPieces and labels, to the new folder `out`.
+    """Import the BERT in a transformers folder, with its WordPieces and labels, into the new folder `out`.
 
-    labels: in the order of its classifier, or those that it is to learn; without any, those of its config.json. One
-    without a classifier embeds sentences where no labels are given. Returned is what `drawn_anew` says of it. Raises
-    UserError for what is no such folder.
+    labels: in the order of its classifier, or those that it is to learn; by default, those of its config.json. A model
+    without a classifier embeds sentences if no labels are given. Returns the message of `drawn_anew`. Raises UserError
+    if it is not such a folder.
     """
     folder = read_bert(pretrained)
     embeds = not labels and CLASSIFIER in lacking(folder)
@@ -63,7 +63,7 @@ def import_bert(pretrained: Path, out: Path, labels: Sequence[str] = ()) -> str:
 
 
 def write_subwords_and_labels(folder: BertFolder, place: Path, labels: Sequence[str]) -> None:
-    """Write WordPieces and labels into a folder, and into one inside it what the model came with."""
+    """Write WordPieces and labels into a folder, and the model's original files into a subfolder."""
     subwords = folder.subwords
     write_word_pieces(place / SOURCE, folder.word_pieces, [subwords[number] for number in order_of(folder)])
     write_labels(labels, place / TARGET)
@@ -71,11 +71,11 @@ def write_subwords_and_labels(folder: BertFolder, place: Path, labels: Sequence[
 
 
 def export_alone(folder: Path, out: Path, form: str = "folder", *, examples: Sequence[str] = ()) -> float | None:
-    """Write the encoder of a run's folder, with all that using it takes, to the new folder `out`.
+    """Export the encoder of a run's folder, with everything needed to use it, to the new folder `out`.
 
-    examples: lines of one sentence, or two with a tab between them, on which a format of others is held against our own
-    model; random subwords without any. Returned is the largest difference of a log-probability in nats, or of a part of
-    a vector. Raises UserError if `out` is already there, and where a format cannot express the model.
+    examples: lines of one sentence, or of two separated by a tab, on which other formats are compared with our own
+    model; by default, random subwords. Returns the largest difference of a log-probability in nats, or of a vector
+    component. Raises UserError if `out` already exists, or if a format cannot express the model.
     """
     model, place = load_alone(folder), vocabulary_folder(folder)
     vocabulary, labels = vocabulary_of(place / SOURCE), Labels(place / TARGET)
@@ -83,12 +83,12 @@ def export_alone(folder: Path, out: Path, form: str = "folder", *, examples: Seq
     if (len(vocabulary), len(labels)) != expected:
         raise UserError(
             f"{place} has {len(vocabulary)} subwords and {len(labels)} labels, but {folder} was trained with "
-            f"{expected[0]} and {expected[1]}: give back those that it was trained with."
+            f"{expected[0]} and {expected[1]}: restore those it was trained with."
         )
     if place == folder.resolve() and form == "folder":
         raise UserError(exported_already(folder))
     if form not in FORMATS:
-        raise UserError(f"--format {form} is of models that translate: take {' or '.join(FORMATS)}.")
+        raise UserError(f"--format {form} is for translation models: use {' or '.join(FORMATS)}.")
     facts, difference = facts_of(folder), None
     with new_folder(out) as stage:
         if form == "folder":
@@ -98,7 +98,7 @@ def export_alone(folder: Path, out: Path, form: str = "folder", *, examples: Seq
                     shutil.copyfile(file, stage / file.name)
         else:
             if not isinstance(vocabulary, WordPieces):
-                raise UserError(f"{folder} has subwords of its own, and no BERT's: export it with --format folder.")
+                raise UserError(f"{folder} has its own subwords, not those of a BERT: export it with --format folder.")
             given = vocabulary.encode(examples) or random_examples(model.shape)
             if form == "onnx":
                 write_tokenizer(model.shape, vocabulary, stage)
@@ -108,7 +108,7 @@ def export_alone(folder: Path, out: Path, form: str = "folder", *, examples: Seq
                 write_bert(model, vocabulary, labels.words, stage)
                 difference = agreement_of_bert(model, stage, given)
             if not difference <= TOLERANCE:
-                raise ArithmeticError(f"what the exported model says differs from ours by {difference}")
+                raise ArithmeticError(f"the output of the exported model differs from ours by {difference}")
             write_tsv(stage / HEADS, head_rows(model.shape), COLUMNS)
             write_json(stage / "origin.json", facts["provenance"])
         if (place / PRETRAINED).is_dir():
@@ -119,15 +119,15 @@ def export_alone(folder: Path, out: Path, form: str = "folder", *, examples: Seq
 
 
 def export_any(folder: Path, out: Path, form: str, *, sentences: Sequence[str] = (), **options: Any) -> float | None:
-    """Write any model of a run's folder to the new folder `out`: by `export`, with `options`, or by `export_alone`."""
+    """Export any model of a run's folder to the new folder `out`: by `export`, with `options`, or by `export_alone`."""
     if shape_of(folder).alone:
         return export_alone(folder, out, form, examples=sentences)
     return export(folder, out, form, sentences=sentences, **options)
 
 
 def _page(shape: ModelShape, facts: Mapping[str, Any], labels: Sequence[str], use: str) -> str:
-    """What a stranger should know of an encoder, as Markdown."""
-    does = f"classifies as {', '.join(labels)}" if shape.classifies else "makes one vector of a sentence"
+    """README of an exported encoder, as Markdown."""
+    does = f"classifies as {', '.join(labels)}" if shape.classifies else "turns a sentence into one vector"
     return f"""# {facts.get("experiment", "a run")}/{facts.get("run", "")}
 
 An encoder that {does}.
@@ -136,7 +136,7 @@ An encoder that {does}.
 
 {head_table(shape)}
 
-Layers count from 0. The other heads are cut out of the matrices.
+Layers are numbered from 0. All other heads are pruned.
 
 ## Use
 

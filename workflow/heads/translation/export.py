@@ -1,4 +1,4 @@
-"""A trained model as a folder of its own: weights, shape, vocabularies, score and a page about it."""
+"""Export a trained model as a self-contained folder: weights, shape, vocabularies, score and README."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ from heads.translation.to_huggingface import agreement_of_huggingface, write_hug
 from heads.translation.to_onnx import agreement_of_onnx, write_onnx
 
 FORMATS = ("folder", "ctranslate2", "onnx", "huggingface", "marian", "npz")
-"""Our own folder, and what others read."""
+"""Our own folder, and the formats of other programs."""
 OF_MARIAN = ("marian", "npz")
-"""Marian's own format, as the model came, and its plain float32."""
+"""Marian's own format: as the model was imported, or in plain float32."""
 
 
 def export(
@@ -49,12 +49,12 @@ def export(
     quantization: str = "float32",
     alignment: Path | None = None,
 ) -> float | None:
-    """Write the model of a run's folder, with all that translating with it takes, to the new folder `out`.
+    """Export the model of a run's folder, with everything needed to translate with it, to the new folder `out`.
 
-    A format of others is held against our own model on `sentences`, or on random subwords if there are none; returned
-    is the largest difference of a log-probability in nats. CTranslate2 is given which heads align, by the table
-    `alignment` or the one in `folder`, if it has one. Raises UserError if `folder` is no run of an experiment, if `out`
-    is already there, and where a format needs what is not installed.
+    Other formats are compared with our own model on `sentences`, or on random subwords if there are none; returns the
+    largest difference of a log-probability in nats. CTranslate2 gets the alignment heads from the table `alignment` or
+    from the one in `folder`, if any. Raises UserError if `folder` is not a run of an experiment, if `out` already
+    exists, or if a format needs a library that is not installed.
     """
     model = load_folder(folder)
     vocabularies = load_vocabularies(folder, model)
@@ -79,7 +79,7 @@ def export(
                 difference = _write_other(form, model, vocabularies, stage, pairs, *options)
             write_tsv(stage / HEADS, head_rows(model.shape), COLUMNS)
             write_json(stage / "origin.json", facts["provenance"])
-        # transformers' and Marian's folders have them by their own names.
+        # The folders of transformers and Marian have them under their own names.
         if form not in ("huggingface", *OF_MARIAN):
             _copy_vocabularies(place, stage, with_facts=form == "folder" or about is not None)
         if about is not None and form not in OF_MARIAN:
@@ -103,9 +103,9 @@ def _write_other(
     searched: tuple[int, float],
     came_with: Path,
 ) -> float:
-    """Write the model as others read it, and find how far it is from ours. Raises ArithmeticError if that is far.
+    """Write the model in another format and return its difference from ours; raises ArithmeticError if too large.
 
-    came_with: where there is what an imported model came with; that of a model of fairseq's goes back with it.
+    came_with: folder of an imported model's original files; those of a fairseq model are exported with it.
     """
     if form == "ctranslate2":
         write_ctranslate2(model, vocabularies, stage, quantization, aligning)
@@ -117,7 +117,7 @@ def _write_other(
         write_huggingface(model, vocabularies, searched, stage)
         difference = agreement_of_huggingface(model, stage, pairs)
     elif isinstance(vocabularies[0], ByteSubwords):
-        raise UserError("the script beside ONNX graphs cuts no text into a BART's subwords: export it otherwise.")
+        raise UserError("the script beside ONNX graphs cannot cut text into a BART's subwords: use another --format.")
     else:
         write_onnx(model, stage)
         difference = agreement_of_onnx(model, stage, pairs)
@@ -127,14 +127,14 @@ def _write_other(
 
 
 def _copy_vocabularies(place: Path, stage: Path, *, with_facts: bool) -> None:
-    """Copy both SentencePiece models, and what is told beside them: what imported ones lack."""
+    """Copy both SentencePiece models and, if `with_facts`, the JSON files beside them."""
     for name in VOCABULARIES:
         for path in (place / name, *([facts_beside(place / name)] if with_facts else [])):
             shutil.copyfile(path, stage / path.name)
 
 
 def _write_marian(form: str, model: Transformer, came_with: Path, stage: Path, pairs: Sequence[Pair]) -> float:
-    """Write the model into Marian's own format, and find how far that is from ours; rounding to 8 bits may be far."""
+    """Write the model in Marian's own format and return its difference from ours, which 8 bits may make large."""
     write_firefox(model, came_with, stage, plain=form == "npz")
     difference = agreement_of_firefox(model, stage, pairs)
     if form == "npz" and not difference <= rounding_of(model, pairs):
@@ -143,15 +143,15 @@ def _write_marian(form: str, model: Transformer, came_with: Path, stage: Path, p
 
 
 def exported_already(folder: Path) -> str:
-    """What to say of a folder that export itself, or import, has written."""
-    return f"{folder} is an exported model already: copy the folder."
+    """Error message for a folder that was itself written by export or import."""
+    return f"{folder} is already an exported model: copy the folder."
 
 
 @contextmanager
 def new_folder(path: Path) -> Iterator[Path]:
-    """Give a temporary folder beside `path`, renamed to it when the block ends well and removed when it does not.
+    """Yield a temporary folder beside `path`, renamed to `path` on success and removed on failure.
 
-    Raises UserError when `path` is there or can not be made.
+    Raises UserError if `path` already exists or cannot be created.
     """
     try:
         if path.exists():

@@ -1,4 +1,4 @@
-"""The page that goes with an exported model: what it is, where it is from, how whoever reads it translates with it."""
+"""README of an exported model: what the model is, where it comes from, and how to translate with it."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from heads.model.shape import ModelShape
 from heads.translation.model_folder import EARLY_STOPPING, PRETRAINED
 
 SEARCH = (4, 0.6)
-"""Beam and length penalty of a model that was never scored."""
+"""Beam size and length penalty for a model that was never scored."""
 
 
 def searched_with(score: Mapping[str, Any] | None, about: Mapping[str, Any] | None) -> tuple[int, float]:
-    """Beam and length penalty that a model was scored with, or else its authors use."""
+    """Beam size and length penalty that a model was scored with, else its authors' own, else the defaults."""
     if score is None:
         return (about["num_beams"], about["length_penalty"]) if about else SEARCH
     return score["beam"], score["length_penalty"]
@@ -28,19 +28,19 @@ def page(
     use: str,
     about: Mapping[str, Any] | None = None,
 ) -> str:
-    """What a stranger should know of an exported model, as Markdown.
+    """README of an exported model, as Markdown.
 
-    use: how it translates. about: of the model of others that it was made from, if it was.
+    use: its usage section. about: facts about the third-party model that it was made from, if any.
     """
     return f"""# {facts["experiment"]}/{facts["run"]}
 
-A Transformer that translates, {parameters:,} parameters.
+A Transformer for translation with {parameters:,} parameters.
 
 ## Attention heads left
 
 {head_table(shape)}
 
-Layers count from 0. The other heads are cut out of the matrices.
+Layers are numbered from 0. All other heads are pruned.
 
 ## Score
 
@@ -49,7 +49,7 @@ Layers count from 0. The other heads are cut out of the matrices.
 ## Use
 
 {use}
-Text is UTF-8, a sentence a line. Nothing else of the experiment is needed, and no file here is a pickle.
+Text is UTF-8, one sentence per line. Nothing else from the experiment is needed, and no file here is a pickle.
 """
 
 
@@ -60,7 +60,7 @@ def use_of(
     difference: float | None,
     about: Mapping[str, Any] | None = None,
 ) -> str:
-    """How an exported model translates, as Markdown: where our own command is from, or what others' programs need."""
+    """Usage section of an exported model's README, as Markdown: for our own command or for another program."""
     changed = ", with changes that were not committed" if origin["changed_since_commit"] else ""
     versions = ", ".join(f"{name} {origin[name]}" for name in ("python", "torch", "sentencepiece"))
     code = f"the code that trained the model, commit `{origin['commit']}`{changed}, with {versions}"
@@ -68,7 +68,7 @@ def use_of(
         known = "" if score or about else " --beam {} --length-penalty {}".format(*SEARCH)
         return f"""    heads translate FOLDER{known} < source.txt > translations.txt
 
-FOLDER is this one, and `model.json` lists the heads that are left. The command is there once `pip install .` was run in
+FOLDER is this folder; its `model.json` lists the remaining heads. To install the command, run `pip install .` in
 {code}."""
     beam, alpha = searched_with(score, about)
     theirs, origins = score is None and bool(about), about or {}
@@ -83,12 +83,12 @@ FOLDER is this one, and `model.json` lists the heads that are left. The command 
         forced=FORCED.format(**origins) if origins.get("target_prefix") else "",
     )
     return f"""{how}
-Written by {code}. When it was, no log-probability of a subword was further than {difference:.1e} nats from those of the
-model in that code. `heads.tsv` lists the heads that are left, `origin.json` where all came from."""
+Written by {code}. At that time, no log-probability of a subword differed by more than {difference:.1e} nats from that
+of the model in that code. `heads.tsv` lists the remaining heads, and `origin.json` says how the model was made."""
 
 
 def _how(form: str, about: Mapping[str, Any]) -> str:
-    """How others' programs translate, with blanks for what is told of the model."""
+    """Usage text for another program, with placeholders for facts about the model."""
     if form == "huggingface" and "model_type" in about:
         return FAIRSEQ_USE
     return USES["bytes" if form == "ctranslate2" and about.get("model_type") == "bart" else form]
@@ -97,24 +97,24 @@ def _how(form: str, about: Mapping[str, Any]) -> str:
 LANGUAGES = ', src_lang="{source_language}", tgt_lang="{target_language}"'
 FORCED = ', target_prefix=[["{target_prefix}"]] * len(subwords)'
 MODEL_TYPES = {"marian": "Marian", "m2m_100": "M2M100", "bart": "BART", "mbart": "mBART"}
-"""What models of others are called, by transformers' word."""
+"""Names of third-party models by transformers' `model_type`."""
 
-OURS = "ours were divided by ((5 + length) / 6) ** {alpha}"
+OURS = "whereas ours were divided by ((5 + length) / 6) ** {alpha}"
 
 THEIR_SEARCH = " --length-offset 0 --early-stopping {ends}"
 
 ONNX_USE = """    pip install onnxruntime sentencepiece numpy
     python translate.py --beam {beam} --length-penalty {alpha}{search} < source.txt > translations.txt
 
-`encoder.onnx` takes ids of subwords with the end sign, `step.onnx` the newest of each hypothesis and what encoder
-and earlier steps left; `translate.py` shows how."""
+`encoder.onnx` takes subword ids ending with EOS, `step.onnx` the newest subword of each hypothesis and the outputs of
+the encoder and of earlier steps; `translate.py` shows how."""
 
-MARIAN_USE = """Files and names are those that the model came with, so that whatever read it reads this folder: Firefox,
-translateLocally, Bergamot, Marian. Heads that are cut out are zero rows of the output projection, as Marian has as many
-in every layer: it is no smaller and no faster."""
+MARIAN_USE = """The files have the names that the model came with, so that the same programs read this folder: Firefox,
+translateLocally, Bergamot, Marian. Pruned heads are zero rows of the output projection, as every layer in Marian has
+the same number of heads: the model is no smaller and no faster."""
 
-NPZ_USE = """`model.npz` has plain float32 numbers under Marian's names, for `numpy.load` or Marian itself. Heads that
-are cut out are zero rows of the output projection: it is no smaller and no faster."""
+NPZ_USE = """`model.npz` has plain float32 numbers under Marian's names, for `numpy.load` or Marian itself. Pruned heads
+are zero rows of the output projection: the model is no smaller and no faster."""
 
 HUGGINGFACE_USE = """    pip install transformers sentencepiece torch
 
@@ -126,8 +126,8 @@ batch = tokenizer(["A sentence.", "Another one."], return_tensors="pt", padding=
 print(tokenizer.batch_decode(model.generate(**batch), skip_special_tokens=True, use_source_tokenizer=False))
 ```
 
-Heads that are cut out are zeros there, as Marian has as many in every layer: it is no smaller and no faster.
-transformers divides scores by length ** length_penalty, {ours}; the beam is {beam}."""
+Pruned heads are zeros, as every layer in Marian has the same number: the model is no smaller and no faster.
+transformers divides scores by length ** length_penalty, {ours}; the beam size is {beam}."""
 
 FAIRSEQ_USE = """    pip install transformers sentencepiece torch
 
@@ -140,9 +140,9 @@ batch = tokenizer(["A sentence.", "Another one."], return_tensors="pt", padding=
 print(tokenizer.batch_decode(model.generate(**batch), skip_special_tokens=True))
 ```
 
-Ids and tokeniser are those that the model came with. Heads that are cut out are zeros there, as transformers has as
-many in every layer: it is no smaller and no faster. transformers divides scores by length ** length_penalty, {ours};
-the beam is {beam}."""
+Ids and tokeniser are those that the model came with. Pruned heads are zeros, as every layer in transformers has the
+same number: the model is no smaller and no faster. transformers divides scores by length ** length_penalty, {ours};
+the beam size is {beam}."""
 
 CTRANSLATE2_USE = """    pip install ctranslate2 sentencepiece
 
@@ -180,18 +180,18 @@ USES = {
     "marian": MARIAN_USE,
     "npz": NPZ_USE,
 }
-"""By format; `bytes` is CTranslate2's of subwords that are merged from bytes."""
+"""Usage texts by format; `bytes` is CTranslate2's for byte-level subwords."""
 
 ALIGNMENT_USE = """
 
-`alignment_heads` in `config.json` lists the cross-attention heads that align words, [layer, head] in the numbers of
-this model, from 0, the best one first. Those of the best one's layer are what `translate_batch(...,
-return_attention=True)` gives the mean attention of: a row a target subword, a column a source subword.
+`alignment_heads` in `config.json` lists the cross-attention heads that align words, best first, as [layer, head] in the
+numbering of this model, from 0. `translate_batch(..., return_attention=True)` returns the mean attention of those in
+the best one's layer: one row per target subword, one column per source subword.
 """
 
 
 def head_table(shape: ModelShape) -> str:
-    """How many heads are left in each layer, as Markdown."""
+    """Number of remaining heads in each layer, as a Markdown table."""
     deepest = max(shape.layers(kind) for kind in ATTENTION_LABELS)
     rows = [["attention", *map(str, range(deepest)), "all"]]
     rows.append(["---"] * len(rows[0]))
@@ -214,10 +214,10 @@ def _origin_text(about: Mapping[str, Any] | None) -> str:
     return f"""
 ## Origin
 
-Made from the {kind} model {about["name"]}, {licence}; what came with it is in `{PRETRAINED}/`.{prefix}
+Made from the {kind} model {about["name"]}, {licence}; its original files are in `{PRETRAINED}/`.{prefix}
 Its authors search with a beam of {about["num_beams"]} and divide scores by length ** {about["length_penalty"]}, and so
-does `heads translate`; an experiment divides by ((5 + length) / 6) to a power of its own. Unknown subwords are never
-written.
+does `heads translate`; experiments divide by a power of ((5 + length) / 6) instead. Unknown subwords are never
+generated.
 """
 
 
@@ -226,7 +226,7 @@ def _score_text(score: Mapping[str, Any] | None) -> str:
         return "It was not scored."
     against = score.get("against", REFERENCES)
     name = "BLEU" if against == REFERENCES else FIDELITY
-    written = "" if against == REFERENCES else f"Its targets are what the {against} wrote, not references of people.\n"
+    written = "" if against == REFERENCES else f"Its targets were written by the {against}, not by people.\n"
     return (
         f"{name} {score['bleu']:.2f} on {score['sentences']} sentences of the {score['split']} set, with a beam of "
         f"{score['beam']} and length penalty {score['length_penalty']}.\n{written}sacrebleu: `{score['signature']}`"

@@ -1,6 +1,6 @@
-"""The folder of an M2M100, NLLB, BART or mBART as transformers writes it, read without transformers.
+"""Read the folder of an M2M100, NLLB, BART or mBART that transformers wrote, without transformers.
 
-V subwords of a vocabulary, which both sides have in common.
+V subwords of the vocabulary, which both sides share.
 """
 
 from __future__ import annotations
@@ -58,23 +58,23 @@ DEFAULTS: Mapping[str, Mapping[str, Any]] = {
         "scale_embedding": True,
     },
 }
-"""What BartConfig, MBartConfig and M2M100Config (transformers 5.23) take for a key that config.json leaves out."""
+"""Values of BartConfig, MBartConfig and M2M100Config (transformers 5.23) for keys that config.json leaves out."""
 FIRST = ("<s>", "<pad>", "</s>", "<unk>")
-"""The first ids of a vocabulary of fairseq; a SentencePiece model has its own three in their place."""
+"""The first subwords of a fairseq vocabulary; a SentencePiece model has three of its own in their place."""
 LANGUAGE = re.compile(r"__(\w+?)__|([a-z]{2,3}_[A-Z][A-Za-z]+)")
-"""A subword that names a language: __en__ of M2M100, eng_Latn of NLLB, en_XX of mBART."""
+"""A subword that names a language: __en__ in M2M100, eng_Latn in NLLB, en_XX in mBART."""
 
 
 @dataclass(frozen=True, slots=True)
 class FairseqFolder(MarianFolder):
-    """All that a folder says."""
+    """The contents of an M2M100, NLLB, BART or mBART folder."""
 
     languages: Mapping[str, int]
-    """Ids there of the languages that the model knows, by their codes; none of a model of one language."""
+    """Original ids of the languages that the model knows, by code; empty for a BART."""
 
     @property
     def signs(self) -> set[str]:
-        """Subwords that stand for no text: languages, the sign of a start, and what is no subword."""
+        """Special tokens that stand for no text: languages and BOS."""
         start = self.config["bos_token_id"]
         numbers = {*self.languages.values(), *([start] if start is not None else ())}
         names = self.vocabularies[0]
@@ -82,26 +82,26 @@ class FairseqFolder(MarianFolder):
 
     @property
     def saved_by(self) -> str:
-        """The class of transformers that such a model is of."""
+        """The model's class in transformers."""
         return CLASSES[self.config["model_type"]]
 
     @property
     def by_bytes(self) -> bool:
-        """Whether subwords are merged from bytes, and not cut out by SentencePiece."""
+        """Whether subwords are merged from bytes rather than cut by SentencePiece."""
         return not self.segmenters[0]
 
 
 def read_fairseq(folder: Path) -> FairseqFolder:
-    """Read and check a folder.
+    """Read and check the folder of an M2M100, NLLB, BART or mBART.
 
-    Raises UserError with the way out: for another kind of model, a file that is missing or damaged, pickled weights.
+    Raises UserError for another kind of model, a missing or damaged file, or pickled weights.
     """
     found = described_folder(folder)
     return replace(found, tensors=read_weights(folder, found.saved_by))
 
 
 def described_folder(folder: Path) -> FairseqFolder:
-    """All of a folder but its weights."""
+    """The contents of a folder without its weights."""
     path = folder / CONFIG
     config = read_object(path)
     kind = config["model_type"]
@@ -109,15 +109,17 @@ def described_folder(folder: Path) -> FairseqFolder:
     check_numbers(path, config, (*WHOLE, "max_position_embeddings"), SHARES)
     if config["decoder_start_token_id"] is None:
         raise UserError(
-            f"{path} names no decoder_start_token_id: it is an mBART of 25 languages, whose sources end with their "
-            "language, and is not read; one of 50 languages is."
+            f"{path} has no decoder_start_token_id: it is an mBART of 25 languages, whose sources end with their "
+            "language, which is not supported: give one of 50 languages."
         )
     subwords = _subwords(folder)
     added = {name: number for name, number in _added(folder, len(subwords)).items() if name not in subwords}
     names = [f"<no subword {number}>" for number in range(config["vocab_size"])]
     for number, name in (*enumerate(subwords), *((number, name) for name, number in added.items())):
         if not 0 <= number < len(names):
-            raise UserError(f"{folder}: {name} has the id {number}, and {CONFIG} a vocab_size of {len(names)}.")
+            raise UserError(
+                f"{folder}: {name} has id {number}, but {CONFIG} a vocab_size of {len(names)}: copy the folder again."
+            )
         names[number] = name
     segmenter = (folder / SEGMENTER).read_bytes() if (folder / SEGMENTER).is_file() else b""
     return FairseqFolder(
@@ -132,7 +134,7 @@ def described_folder(folder: Path) -> FairseqFolder:
 
 
 def _subwords(folder: Path) -> list[str]:
-    """The names of subwords by id, without added ones: of vocab.json, or of SentencePiece as fairseq counts them."""
+    """Subword names by id, without added ones: from vocab.json, or from SentencePiece in fairseq's numbering."""
     if (folder / VOCAB).is_file():
         for name in (SEGMENTER, MERGES):
             if (folder / name).is_file():
@@ -144,12 +146,12 @@ def _subwords(folder: Path) -> list[str]:
     try:
         processor.load_from_serialized_proto((folder / SEGMENTER).read_bytes())
     except RuntimeError:
-        raise UserError(f"{folder / SEGMENTER} is no SentencePiece model, or is damaged: copy it again.") from None
+        raise UserError(f"{folder / SEGMENTER} is not a SentencePiece model, or is damaged: copy it again.") from None
     return [*FIRST, *(processor.id_to_piece(number) for number in range(3, processor.get_piece_size()))]
 
 
 def _added(folder: Path, subwords: int) -> dict[str, int]:
-    """Ids by name of subwords that were added; where a file only lists them, they follow the others in its order."""
+    """Ids of added subwords by name; if a file only lists them, they follow the other subwords in its order."""
     files = [read_object(folder / name) for name in (TOKENIZER, *LISTS) if (folder / name).is_file()]
     found: dict[str, int] = {}
     for tokenizer in files:

@@ -1,6 +1,6 @@
-"""A BERT of transformers as a classifier or sentence encoder of ours: the same states, with its subwords renumbered.
+"""Convert a BERT of transformers to our classifier or sentence encoder: same states, subwords renumbered.
 
-Ours have padding, start, separator and unknown at ids of their own, where BERT has [PAD], [CLS], [SEP] and [UNK].
+Our padding, start, separator and unknown ids stand for BERT's [PAD], [CLS], [SEP] and [UNK].
 V subwords of the vocabulary, D width.
 """
 
@@ -23,13 +23,13 @@ from heads.model.shape import LEARNED, ModelShape, full_heads
 from heads.translation.bert_folder import SAVED_BY, BertFolder
 
 SPECIAL = ("[PAD]", "[CLS]", "[SEP]", "[UNK]")
-"""In the order of our special ids."""
+"""BERT's special tokens in the order of our special ids."""
 NAMELESS = re.compile("LABEL_[0-9]+")
-"""What transformers calls a label that nobody named."""
+"""transformers' name for a label without a name."""
 LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 CLASSIFIER, POOLER = "classifier", "bert.pooler.dense"
 SPREAD = 0.02
-"""Standard deviation of what is still to be trained (Devlin et al. 2019, as released)."""
+"""Standard deviation of newly drawn weights (Devlin et al. 2019, as released)."""
 OUTSIDE = {
     "source_embedding.subwords": "bert.embeddings.word_embeddings",
     "source_embedding.positions": "bert.embeddings.position_embeddings",
@@ -38,7 +38,7 @@ OUTSIDE = {
     "pooler": POOLER,
     "projection": CLASSIFIER,
 }
-"""Ours and theirs, of what no layer has."""
+"""Our names and BERT's of the modules outside the layers."""
 LAYER = {
     "self_attention.query": "attention.self.query",
     "self_attention.key": "attention.self.key",
@@ -51,15 +51,15 @@ LAYER = {
 }
 SUBWORDS = "source_embedding.subwords.weight"
 EMBEDDING = ("embedding",)
-"""What stands in the place of labels where a model names none."""
+"""Placeholder for the labels of a model without any."""
 Model = TypeVar("Model", bound=Encoder)
 
 
 def model_of_bert(folder: BertFolder, labels: Sequence[str] = (), seed: int = 0) -> Classifier:
-    """Our model, in evaluation mode; `labels` as of `labels_of`.
+    """Our classifier with the weights of a BERT, in evaluation mode; `labels` as in `labels_of`.
 
-    What `lacking` names is drawn from the seed and still to be trained. Raises UserError where weights are missing or
-    do not fit the rest.
+    The parts in `lacking` are drawn from the seed and still have to be trained. Raises UserError if weights are missing
+    or do not fit the rest.
     """
     names = labels_of(folder, labels)
     model, tensors = Classifier(shape_of_bert(folder, len(names))), dict(folder.tensors)
@@ -72,69 +72,69 @@ def model_of_bert(folder: BertFolder, labels: Sequence[str] = (), seed: int = 0)
 
 
 def sentence_encoder_of_bert(folder: BertFolder) -> SentenceEncoder:
-    """Our model of a BERT without a classifier, in evaluation mode. Raises UserError as `model_of_bert` does."""
+    """Our sentence encoder with the weights of a BERT, in evaluation mode. Raises UserError as `model_of_bert` does."""
     return _filled(SentenceEncoder(shape_of_bert(folder, 0)), folder, folder.tensors)
 
 
 def _filled(model: Model, folder: BertFolder, tensors: Mapping[str, Tensor]) -> Model:
-    """The model with weights by their names there, in evaluation mode."""
+    """The model filled with weights under BERT's names, in evaluation mode."""
     expected = model.state_dict()
     weights = {ours: _taken(folder, tensors, theirs) for ours, theirs in names_of(model.shape)}
     if len(weights[SUBWORDS]) != len(folder.subwords):
         raise UserError(
             f"{folder.path} has a vocabulary that does not fit its weights, {len(folder.subwords)} subwords for "
-            f"{len(weights[SUBWORDS])} rows: take all from the same model."
+            f"{len(weights[SUBWORDS])} rows: take all files from the same model."
         )
     weights[SUBWORDS] = weights[SUBWORDS][order_of(folder)]
     for name, value in expected.items():
         if weights[name].shape != value.shape:
             sizes = " and not ".join(" x ".join(map(str, part.shape)) for part in (weights[name], value))
-            raise UserError(f"{folder.path}: the weights of {name} are {sizes}, as {CONFIG} would have it.")
+            raise UserError(f"{folder.path}: the weights of {name} are {sizes}, as {CONFIG} says: copy both again.")
     model.load_state_dict(weights)
     return model.eval()
 
 
 def lacking(folder: BertFolder) -> list[str]:
-    """Which of classifier and pooler a folder does not have, as an encoder may have neither; by their names there.
+    """BERT's names of the classifier and the pooler, as far as the folder lacks them.
 
-    Raises UserError for a classifier without a pooler: it was trained to read something else.
+    Raises UserError for a classifier without a pooler, which was trained to read something else.
     """
     absent = [one for one in (CLASSIFIER, POOLER) if not {f"{one}.weight", f"{one}.bias"} & {*folder.tensors}]
     if absent == [POOLER]:
         raise UserError(
-            f"{folder.path} has a classifier that reads no pooler, as that of a BertForTokenClassification: give the "
-            f"folder of a {SAVED_BY}, or of a model without a classifier, which gets both anew."
+            f"{folder.path} has a classifier that reads no pooler, like a BertForTokenClassification: give the folder "
+            f"of a {SAVED_BY}, or of a model without a classifier, which gets new ones of both."
         )
     return absent
 
 
 def drawn_anew(folder: BertFolder) -> str:
-    """What to say of a folder that lacks something; empty for one that is whole."""
+    """Warning about the parts that a folder lacks; empty if it lacks none."""
     absent = lacking(folder)
     if not absent:
         return ""
     if POOLER not in absent:
-        return "The model came without a classifier: it is drawn at random, and predicts nothing before it is trained."
+        return "The model came without a classifier: a random one is added, which predicts nothing until it is trained."
     return (
-        "The model came without a pooler and a classifier: they are drawn at random, and predict nothing before they "
+        "The model came without a pooler and a classifier: random ones are added, which predict nothing until they "
         "are trained."
     )
 
 
 def order_of(folder: BertFolder) -> list[int]:
-    """Which of their ids stands at each of ours [V]. Raises UserError where a special subword is missing."""
+    """BERT's id for each of our ids [V]. Raises UserError if a special token is missing."""
     subwords = folder.subwords
     for name in SPECIAL:
         if name not in subwords:
-            raise UserError(f"{folder.path} has no subword {name} in its vocabulary: copy that of the same model.")
+            raise UserError(f"{folder.path} has no subword {name} in its vocabulary: copy the one of the same model.")
     special = [subwords.index(name) for name in SPECIAL]
     return [*special, *(number for number in range(len(subwords)) if number not in {*special})]
 
 
 def labels_of(folder: BertFolder, given: Sequence[str] = ()) -> tuple[str, ...]:
-    """The labels in the order of the classifier: those given, else those that config.json names, in small letters.
+    """Labels in the order of the classifier: those given, else those in config.json, in lower case.
 
-    Raises UserError where there are none, too many or too few.
+    Raises UserError if there are none, too many or too few.
     """
     classifier = folder.tensors.get(f"{CLASSIFIER}.weight")
     known = folder.config.get("id2label")
@@ -142,7 +142,7 @@ def labels_of(folder: BertFolder, given: Sequence[str] = ()) -> tuple[str, ...]:
     named = [str(known[number]) for number in sorted(known, key=int)] if numbered and known else []
     way = "name them, in the order of its classifier"
     if classifier is None and not given:
-        raise UserError(f"{folder.path} has no classifier, so its labels are unknown: name those that it is to learn.")
+        raise UserError(f"{folder.path} has no classifier, so its labels are unknown: name the ones to learn.")
     if not given and (not named or any(map(NAMELESS.fullmatch, named))):
         raise UserError(f"{folder.path / CONFIG} does not say what its labels mean: {way}.")
     labels = tuple(given) or tuple(name.lower() for name in named)
@@ -154,7 +154,7 @@ def labels_of(folder: BertFolder, given: Sequence[str] = ()) -> tuple[str, ...]:
 
 
 def shape_of_bert(folder: BertFolder, labels: int) -> ModelShape:
-    """Our shape of it, with so many labels or none. Raises UserError for what ours cannot have."""
+    """The BERT's shape as one of ours, with `labels` labels or 0. Raises UserError if ours cannot have it."""
     config = folder.config
     width, heads = config["hidden_size"], config["num_attention_heads"]
     if width % heads:
@@ -183,7 +183,7 @@ def shape_of_bert(folder: BertFolder, labels: int) -> ModelShape:
 
 
 def names_of(shape: ModelShape) -> Iterator[tuple[str, str]]:
-    """Our and their name of every weight."""
+    """Our name and BERT's name of every weight, as pairs."""
     for ours, theirs in OUTSIDE.items():
         if theirs in (POOLER, CLASSIFIER) and not shape.classifies:
             continue

@@ -1,7 +1,7 @@
-"""A model of Marian's own format, such as Firefox's translators, as one of ours: the same function.
+"""Convert a model in Marian's own format, such as Firefox's translators, to an equivalent one of ours.
 
-Marian starts its decoder from a zero embedding and pads with nothing of its own: our start and padding are rows of
-zeros, and their logits lie so low that no other token loses any chance that a float could show.
+Marian starts its decoder from a zero embedding and has no padding token: our BOS and padding are rows of zeros, and
+their logits are so low that no other token loses any probability that a float could show.
 V tokens of a vocabulary, D width.
 """
 
@@ -34,16 +34,16 @@ from heads.translation.importing import write_origin
 from heads.translation.model_folder import EARLY_STOPPING
 
 EPSILON = 1e-9
-"""Of Marian's layer norms."""
+"""Epsilon of Marian's layer norms."""
 NOTHING = -1
-"""The row of a token that Marian does not have."""
+"""Row number of a token that Marian does not have."""
 STACKS = {"encoder": ("self",), "decoder": ("self", "context")}
 PARTS = {"query": "q", "key": "k", "value": "v", "output": "o"}
 
 
 @dataclass(frozen=True, slots=True)
 class FirefoxFolder:
-    """A folder of such a model, read and checked."""
+    """The contents of a folder with a model in Marian's own format, read and checked."""
 
     path: Path
     parts: MarianParts
@@ -53,39 +53,39 @@ class FirefoxFolder:
 
 
 def read_firefox(place: Path) -> FirefoxFolder:
-    """Read a folder of Firefox, translateLocally, Bergamot or Marian itself, or the model's file in it.
+    """Read a model folder of Firefox, translateLocally, Bergamot or Marian itself, or the model file in it.
 
-    Raises UserError for what is no such model, or damaged, or of a kind that ours cannot be.
+    Raises UserError if it is not such a model, is damaged, or is of a kind that ours cannot be.
     """
     parts = find_parts(place)
     file = read(parts.model)
     try:
         options = file.options()
     except ValueError as error:
-        raise UserError(f"{parts.model} {error}: give a model as Marian saves it.") from None
+        raise UserError(f"{parts.model} {error}: give a model that Marian saved.") from None
     shape = shape_of(parts.model, options)
     check_tensors(parts.model, file, shape)
     if shape.recurrent_norm or shape.final_norm != shape.pre_norm:
-        raise UserError(f"{parts.model} has layer norms where no model here has any: only others can be read.")
+        raise UserError(f"{parts.model} has an unsupported arrangement of layer norms: give another model.")
     numberings = [_numbering(path, size) for path, size in zip(parts.vocabularies, shape.vocabularies, strict=True)]
     return FirefoxFolder(parts.model.parent, parts, file, shape, (numberings[0], numberings[1]))
 
 
 def _numbering(path: Path, size: int) -> Numbering:
-    """Ours of the tokens of a SentencePiece model, which numbers them as Marian does: V + 2 of them.
+    """Our numbering, V + 2 ids, of the tokens of a SentencePiece model, which numbers them as Marian does.
 
-    Raises UserError where the model has another number of tokens, or no end or unknown token.
+    Raises UserError if it has more tokens than the model, or no EOS or unknown token.
     """
     processor = sentencepiece.SentencePieceProcessor()
     try:
         processor.load_from_serialized_proto(path.read_bytes())
     except (OSError, RuntimeError):
-        raise UserError(f"{path} is no SentencePiece model, or is damaged: copy it again.") from None
+        raise UserError(f"{path} is not a SentencePiece model, or is damaged: copy it again.") from None
     subwords = [str(processor.id_to_piece(number)) for number in range(processor.get_piece_size())]
     eos, unk = processor.eos_id(), processor.unk_id()
     if len(subwords) > size or min(eos, unk) < 0:
-        raise UserError(f"{path} has {len(subwords)} tokens, and its model {size}: take both from the same place.")
-    # Marian rounds the size of a vocabulary up; what is beyond its last token is never said.
+        raise UserError(f"{path} has {len(subwords)} tokens, but its model {size}: take both from the same place.")
+    # Marian rounds the vocabulary size up; ids beyond the last token are never generated.
     others = [number for number in range(size) if number not in (eos, unk)]
     names = [*subwords, *(f"<unused {number}>" for number in range(len(subwords), size))]
     pad, start = (next(name for name in (word, f"{word[:-1]} of ours>") if name not in subwords) for word in WORDS)
@@ -97,7 +97,7 @@ WORDS = ("<pad>", "<s>")
 
 
 def our_shape(folder: FirefoxFolder) -> ModelShape:
-    """Our shape of it."""
+    """The model's shape as one of ours."""
     theirs = folder.shape
     heads = tuple(range(theirs.heads))
     layers = {"enc_self": theirs.encoder_layers, "dec_self": theirs.decoder_layers * (not theirs.recurrent)}
@@ -122,7 +122,7 @@ def our_shape(folder: FirefoxFolder) -> ModelShape:
 
 
 def model_of_firefox(folder: FirefoxFolder) -> Transformer:
-    """Our model, in evaluation mode."""
+    """Our Transformer with the weights of the folder, in evaluation mode."""
     tensors = folder.file.tensors()
     model = Transformer(our_shape(folder)).eval()
     weights = {ours: _weight(tensors[theirs], ours) for ours, theirs in names_of(folder.shape)}
@@ -133,13 +133,13 @@ def model_of_firefox(folder: FirefoxFolder) -> Transformer:
 
 
 def _weight(theirs: NDArray[np.float32], name: str) -> Tensor:
-    """Matrices of Marian are input x output, vectors 1 x output."""
+    """A weight of Marian in our layout; its matrices are input x output, its vectors 1 x output."""
     plain = torch.from_numpy(np.array(theirs))
     return plain.flatten() if theirs.shape[0] == 1 and not name.endswith("projection.weight") else plain.T.contiguous()
 
 
 def _embeddings(folder: FirefoxFolder, tensors: dict[str, NDArray[np.float32]]) -> dict[str, Tensor]:
-    """Both embeddings and the projection, with our own tokens among their rows."""
+    """Both embeddings, the projection and its bias, with rows for our own tokens."""
     theirs, (source, target) = folder.shape, folder.numberings
     one = tensors["Wemb"] if theirs.one_embedding else None
     found = {
@@ -157,7 +157,7 @@ def _embeddings(folder: FirefoxFolder, tensors: dict[str, NDArray[np.float32]]) 
 
 
 def _rows(matrix: NDArray[np.float32], numbering: Numbering) -> Tensor:
-    """Rows [V] in our order, zeros for what Marian does not have."""
+    """Rows [V] in our order, with zeros for tokens that Marian does not have."""
     rows = torch.tensor(numbering.rows)
     found = torch.from_numpy(np.array(matrix))[rows.clamp(min=0)]
     found[rows == NOTHING] = 0.0
@@ -165,7 +165,7 @@ def _rows(matrix: NDArray[np.float32], numbering: Numbering) -> Tensor:
 
 
 def names_of(shape: MarianShape) -> Iterator[tuple[str, str]]:
-    """Our and their name of every weight of a layer, and of a norm behind a stack."""
+    """Our name and Marian's name of every weight in the layers and in the norms after each stack, as pairs."""
     for stack, layers in (("encoder", shape.encoder_layers), ("decoder", shape.decoder_layers)):
         for layer in range(layers):
             ours, theirs = f"{stack}.{layer}", f"{stack}_l{layer + 1}"
@@ -208,14 +208,14 @@ def _norm(ours: str, theirs: str, *, pre_norm: bool) -> Iterator[tuple[str, str]
 
 
 def write_firefox_vocabularies(folder: FirefoxFolder, place: Path) -> None:
-    """Write both SentencePiece models into a folder, and into one inside it what the model came with."""
+    """Write both SentencePiece models into a folder, and the model's original files into a subfolder."""
     for side, ours, path in zip(SIDES, folder.numberings, folder.parts.vocabularies, strict=True):
         model = renumbered(path.read_bytes(), ours.names, path)
         write_model(place / f"{side}.model", model, {ROWS: len(ours.rows)})
     files = files_of(folder.parts.model)
-    # All of it: an export back to Marian leaves what it did not change as it was.
+    # All files: an export back to Marian keeps what it does not change as it was.
     write_origin(folder.path, files, [path.name for path in files], place, {"prefix": "", **GREEDY})
 
 
 GREEDY = {"num_beams": 1, "length_penalty": 1, EARLY_STOPPING: False}
-"""How Firefox searches."""
+"""Firefox's search settings."""

@@ -1,4 +1,4 @@
-"""A model that translates or a BERT from the hub of Hugging Face, file by file into this machine's cache."""
+"""Download a translation model or a BERT from the Hugging Face hub, file by file, into this machine's cache."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ IF_THERE = {
     bert: (TOKENIZER, bert.WORD_PIECES, bert.VOCAB, LICENCES[0]),
     fairseq: (*fairseq.DESCRIBING[1:], LICENCES[0]),
 }
-"""Besides config.json, which says of what kind a model is."""
+"""Optional files by kind of model, which config.json names."""
 
 
 def folder_of(pretrained: Path, hub: str = HUB) -> Path:
-    """The folder itself, or that of a name on the hub: in the cache, fetched if need be.
+    """The folder itself, or the cached folder of a name on the hub, downloaded if necessary.
 
-    Raises UserError that says what to fetch by hand where that fails; nothing half fetched stays.
+    If the download fails, raises UserError that says what to fetch by hand, and leaves no partial folder behind.
     """
     name = pretrained.as_posix()
     place = cache_of_hub(name)

@@ -1,9 +1,9 @@
-"""A Marian, M2M100, BART or mBART of transformers as one of ours: the same function, with its subwords renumbered.
+"""Convert a Marian, M2M100, BART or mBART of transformers to an equivalent model of ours, subwords renumbered.
 
-Ours have padding, start, end and unknown at ids of their own. Marian starts its decoder with the padding subword, so
-that both our padding and our start have its row, each with half of its chance: what is left to all other subwords is
-the same. Our own exports start from a subword of its own. The others start with the end: our start has the end's
-embedding, and no chance. B batch, V subwords of a vocabulary, D width.
+Our padding, BOS, EOS and unknown token each have their own id. Marian starts its decoder with the padding token, so
+that both our padding and our BOS get its row, each with half its probability; all other subwords keep theirs. Our own
+exports start with a separate token. M2M100, BART and mBART start with EOS: our BOS gets the embedding of EOS, and no
+probability. B batch, V subwords of a vocabulary, D width.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from heads.text.special_ids import BOS, EOS, PAD
 from heads.translation.marian_folder import MarianFolder
 
 ACTIVATIONS = {"relu": "relu", "silu": "silu", "swish": "silu", "gelu": "gelu"}
-"""By transformers' words for them, ours."""
+"""Our names of activations by transformers' names."""
 ATTENTIONS = {"self_attention": "self_attn", "cross_attention": "encoder_attn"}
 LAYOUTS: Mapping[str, Mapping[str, Any]] = {
     "marian": {"pre_norm": False, "positions": "halves"},
@@ -32,11 +32,11 @@ LAYOUTS: Mapping[str, Mapping[str, Any]] = {
     "bart": {"pre_norm": False, "positions": LEARNED, "embedding_norm": True},
     "mbart": {"pre_norm": True, "positions": LEARNED, "embedding_norm": True},
 }
-"""How models of transformers are built, by their `model_type`."""
+"""The architecture of transformers' models by `model_type`."""
 OFFSET = 2
-"""How many rows of learnt positions stand before that of the first subword."""
+"""Number of rows of learnt positions before that of the first subword."""
 NEVER_LIKELY = -100.0
-"""The bias of a logit that a model does not have: small enough for any chance, large enough for label smoothing."""
+"""Logit bias of a token that a model lacks: low enough for no probability, high enough for label smoothing."""
 PROJECTIONS = {"query": "q_proj", "key": "k_proj", "value": "v_proj", "output": "out_proj"}
 NORMS = {
     "self_residual.norm": "self_attn_layer_norm",
@@ -53,14 +53,14 @@ SHARED, SOURCE, TARGET, PROJECTION = (
 
 @dataclass(frozen=True, slots=True)
 class Numbering:
-    """Which of the other vocabulary's ids stands at each of ours, and what the subwords are called."""
+    """The other vocabulary's id for each of our ids, and the names of the subwords."""
 
     rows: tuple[int, ...]
     names: tuple[str, ...]
 
 
 def numbering(subwords: Sequence[str], *, pad: int, start: int, eos: int, unk: int) -> Numbering:
-    """Ours of a vocabulary [V] with these special ids: V + 1 of them where the start is padding or end there."""
+    """Our numbering of a vocabulary [V] with these special ids; it has V + 1 ids if the start is padding or EOS."""
     others = [number for number in range(len(subwords)) if number not in (pad, start, eos, unk)]
     rows = (pad, start, eos, unk, *others)
     names = [subwords[number] for number in rows]
@@ -70,7 +70,7 @@ def numbering(subwords: Sequence[str], *, pad: int, start: int, eos: int, unk: i
 
 
 def numberings_of(folder: MarianFolder) -> tuple[Numbering, Numbering]:
-    """Ours of source and target. Raises UserError where the special subwords are not as such a model has them."""
+    """Our numberings of source and target. Raises UserError if the special tokens are not those of such a model."""
     config, where = folder.config, folder.path / CONFIG
     marian = config["model_type"] == "marian"
     pad, start, eos = (config[f"{name}_token_id"] for name in ("pad", "decoder_start", "eos"))
@@ -96,12 +96,12 @@ def numberings_of(folder: MarianFolder) -> tuple[Numbering, Numbering]:
 def shape_of_marian(
     folder: MarianFolder, matrices: Mapping[str, Tensor], numberings: tuple[Numbering, Numbering], first: int = 0
 ) -> ModelShape:
-    """Our shape of it. first: our id of what translations begin with. Raises UserError for what ours cannot have."""
+    """The model's shape as one of ours. first: as in `model_of_marian`. Raises UserError if ours cannot have it."""
     config, where = folder.config, folder.path / CONFIG
     for part in ("attention_heads", "ffn_dim"):
         if config[f"encoder_{part}"] != config[f"decoder_{part}"]:
             both = f"{config[f'encoder_{part}']} and {config[f'decoder_{part}']}"
-            raise UserError(f"{where}: {part} is {both} in encoder and decoder, and no model here has two.")
+            raise UserError(f"{where}: {part} is {both} in encoder and decoder, but has to be the same.")
     width, heads = config["d_model"], config["encoder_attention_heads"]
     if width % heads:
         raise UserError(f"{where}: d_model {width} does not divide into {heads} heads.")
@@ -110,7 +110,7 @@ def shape_of_marian(
         raise UserError(f"{where}: activation_function is {config['activation_function']!r}, and not one of {known}.")
     kind, layout = config["model_type"], LAYOUTS[config["model_type"]]
     if kind == "m2m_100" and width % 2:
-        raise UserError(f"{where}: d_model {width} is odd, and positions here are sines and as many cosines.")
+        raise UserError(f"{where}: d_model {width} is odd, but its positions need as many sines as cosines.")
     layers = {part: config[f"{stack}_layers"] for part, stack in STACKS.items()}
     source, target, projection = (matrices[name] for name in (SOURCE, TARGET, PROJECTION))
     return ModelShape(
@@ -132,7 +132,7 @@ def shape_of_marian(
         shared_embedding=source is target and numberings[0].rows == numberings[1].rows,
         max_positions=config["max_position_embeddings"] if layout["positions"] == LEARNED else 0,
         embedding_norm="embedding_norm" in layout,
-        # They are counted from behind that of padding.
+        # Positions are counted from the one after padding.
         first_position=config["pad_token_id"] + 1 if kind == "m2m_100" else 0,
         start_subword=EOS if numberings[1].rows[BOS] == numberings[1].rows[EOS] else 0,
         first_subword=first,
@@ -144,9 +144,10 @@ STACKS = {"enc_self": "encoder", "dec_self": "decoder", "dec_enc": "decoder"}
 
 
 def model_of_marian(folder: MarianFolder, first: int = 0) -> Transformer:
-    """Our model, in evaluation mode. Raises UserError where weights are missing or do not fit the rest.
+    """Our Transformer with the weights of a folder, in evaluation mode.
 
-    first: our id of what every translation begins with.
+    first: our id of the subword that every translation begins with, or 0. Raises UserError if weights are missing or do
+    not fit the rest.
     """
     matrices, numberings = matrices_of(folder), numberings_of(folder)
     source, target = numberings
@@ -163,7 +164,9 @@ def model_of_marian(folder: MarianFolder, first: int = 0) -> Transformer:
     subwords = len(folder.vocabularies[1])
     bias = folder.tensors.get(LOGITS_BIAS, torch.zeros(subwords)).flatten()
     if len(bias) != subwords:
-        raise UserError(f"{folder.path}: {LOGITS_BIAS} is of {len(bias)} subwords, and not of {subwords}.")
+        raise UserError(
+            f"{folder.path}: {LOGITS_BIAS} is of {len(bias)} subwords, not {subwords}: copy model.safetensors again."
+        )
     weights["projection.bias"] = bias[list(target.rows)]
     if target.rows[PAD] == target.rows[BOS]:
         weights["projection.bias"][[PAD, BOS]] -= math.log(2)
@@ -173,13 +176,13 @@ def model_of_marian(folder: MarianFolder, first: int = 0) -> Transformer:
     for name, value in expected.items():
         if weights[name].shape != value.shape:
             sizes = " and not ".join(" x ".join(map(str, part.shape)) for part in (weights[name], value))
-            raise UserError(f"{folder.path}: the weights of {name} are {sizes}, as {CONFIG} would have it.")
+            raise UserError(f"{folder.path}: the weights of {name} are {sizes}, as {CONFIG} says: copy both again.")
     model.load_state_dict({name: weights[name] for name in expected})
     return model
 
 
 def names_of(shape: ModelShape) -> Iterator[tuple[str, str]]:
-    """Our and their name of every weight but the matrices of subwords and the logits' bias."""
+    """Our name and transformers' name of every weight but subword matrices and logit bias, as pairs."""
     for side, stack in (("source", "encoder"), ("target", "decoder")):
         if shape.positions == LEARNED:
             yield f"{side}_embedding.positions.weight", f"model.{stack}.embed_positions.weight"
@@ -202,7 +205,7 @@ def _layer_names(*, decoder: bool) -> Iterator[tuple[str, str]]:
 
 
 def matrices_of(folder: MarianFolder) -> dict[str, Tensor]:
-    """Both embeddings and the projection; the same tensor where it is one, under whatever name it was saved."""
+    """Both embeddings and the projection, under whatever name they were saved; equal ones are the same tensor."""
     tensors = folder.tensors
     shared = [SHARED] if folder.config["share_encoder_decoder_embeddings"] else []
     every = [SOURCE, TARGET, PROJECTION] if shared else []
@@ -218,7 +221,7 @@ def matrices_of(folder: MarianFolder) -> dict[str, Tensor]:
         if len(matrix) != subwords:
             raise UserError(
                 f"{folder.path} has a vocabulary that does not fit its weights, {subwords} subwords for {len(matrix)} "
-                f"rows of {name}: take all from the same model."
+                f"rows of {name}: take all files from the same model."
             )
         found[name] = next((known for known in found.values() if torch.equal(known, matrix)), matrix)
     return found

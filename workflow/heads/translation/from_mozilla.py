@@ -1,18 +1,18 @@
-"""A pair of Firefox's translators from Mozilla's Remote Settings, into this machine's cache.
+"""Download a language pair of Firefox's translators from Mozilla's Remote Settings into this machine's cache.
 
-Where each fact was read:
+Sources:
 
 - docs/client-specifications.rst of mozilla/remote-settings: the server's root names
   `capabilities.attachments.base_url`, to which `attachment.location` is appended; `attachment.hash` is the SHA-256 and
-  `attachment.size` the bytes.
+  `attachment.size` the number of bytes.
 - toolkit/components/translations/translations.d.ts of mozilla/gecko-dev: a record's fields (`name`, `fromLang`,
-  `toLang`, `variant` of a developer, `version`, `fileType`, `filter_expression`), and which files a model needs.
+  `toLang`, `variant` for developers, `version`, `fileType`, `filter_expression`), and which files a model needs.
 - actors/TranslationsParent.sys.mjs beside it: the collection `translations-models`; the newest version of a pair is
-  that of its model, and its other files are those of exactly the same version.
+  that of its model, and its other files have exactly the same version.
 - remote_settings/client.py of mozilla/firefox-translations-models: the later collection `translations-models-v2` has
-  the files packed by zstd, which Python 3.11 cannot unpack, so it is not asked; to which platform a version is released
-  is said by `filter_expression`, empty where to all, and one with letters is not released.
-- db/updater.py of mozilla/translations: the address at which Mozilla itself reads a collection's records.
+  files packed with zstd, which Python 3.11 cannot unpack, so it is not used; `filter_expression` says for which
+  platform a version is released (empty: all), and a version with letters is not released.
+- db/updater.py of mozilla/translations: the address from which Mozilla itself reads a collection's records.
 """
 
 from __future__ import annotations
@@ -35,31 +35,31 @@ from heads.translation.export import new_folder
 SERVER = "https://firefox.settings.services.mozilla.com/v1"
 RECORDS = "buckets/main/collections/translations-models/records"
 RELEASED = ("", "env.appinfo.OS != 'Android'")
-"""Filters of what is released to everyone, and to all but telephones."""
+"""Filters of files released for all platforms, and for all but Android."""
 VERSION = re.compile(r"\d+(\.\d+)*")
-"""A released one: 1.0, not 1.0a1."""
+"""A released version: 1.0, not 1.0a1."""
 VOCABULARIES = ({"vocab"}, {"srcvocab", "trgvocab"})
-"""One of both languages, or one of each."""
+"""One vocabulary for both languages, or one for each."""
 SHORTLIST = "lex"
 
 
 @dataclass(frozen=True, slots=True)
 class Released:
-    """A file of a pair."""
+    """A released file of a language pair."""
 
     kind: str
     version: tuple[int, ...]
     name: str
-    """No part of a path that a server could choose."""
+    """Name without any folder that a server could choose."""
     url: str
     size: int
     sha256: str
 
 
 def place_with_network(name: str, server: str = SERVER) -> Path:
-    """The folder of a model of others, as `place_of`; a pair of Firefox's that is not on this machine is fetched.
+    """The folder of a third-party model, as in `place_of`; a missing pair of Firefox's is downloaded.
 
-    Raises UserError where it cannot be fetched, or is not as the server says: nothing of it stays.
+    Raises UserError if the download fails or is not what the server announced; nothing of it is kept.
     """
     try:
         return place_of(name)
@@ -72,12 +72,12 @@ def place_with_network(name: str, server: str = SERVER) -> Path:
         with new_folder(place) as stage:
             for file in files:
                 shutil.move(Path(downloads, file.name), stage)
-    print(f"{name} {'.'.join(map(str, files[0].version))} lies in {place}", file=sys.stderr)
+    print(f"{name} {'.'.join(map(str, files[0].version))} is now in {place}", file=sys.stderr)
     return place
 
 
 def _released(name: str, server: str, folder: Path) -> Iterator[Released]:
-    """All released files of a pair, of any version."""
+    """All released files of a pair, in every version."""
     about, records = folder / "about", folder / "records"
     _fetch(name, f"{server}/", about)
     _fetch(name, f"{server}/{RECORDS}", records)
@@ -94,19 +94,19 @@ def _released(name: str, server: str, folder: Path) -> Iterator[Released]:
                 yield Released(record["fileType"], version, file, url, int(attachment["size"]), attachment["hash"])
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         raise UserError(
-            f"{server} answers otherwise than it did ({error!r}): put the files of {name} into {cache_of(name)}."
+            f"{server} answers in an unknown form ({error!r}): put the files of {name} into {cache_of(name)}."
         ) from None
 
 
 def _newest(name: str, released: Sequence[Released]) -> Iterator[Released]:
-    """Model, vocabularies and, where there is one, shortlist of the newest model's version."""
+    """Model, vocabularies and shortlist (if any) of the newest model version."""
     newest = max((file.version for file in released if file.kind == "model"), default=None)
     if newest is None:
-        raise UserError(f"Mozilla has released no {name}: take a pair of https://mozilla.github.io/translations/.")
+        raise UserError(f"Mozilla has not released {name}: take a pair from https://mozilla.github.io/translations/.")
     files = {file.kind: file for file in released if file.version == newest}
     vocabularies = next((kinds for kinds in VOCABULARIES if kinds <= files.keys()), None)
     if vocabularies is None:
-        raise UserError(f"{name} has no vocabulary at the server of Mozilla: try again on another day.")
+        raise UserError(f"{name} has no vocabulary on Mozilla's server: try again another day.")
     for kind in ("model", *sorted(vocabularies), SHORTLIST):
         if kind in files:
             yield files[kind]
@@ -114,13 +114,13 @@ def _newest(name: str, released: Sequence[Released]) -> Iterator[Released]:
 
 def _fetch_checked(name: str, file: Released, path: Path) -> None:
     if file.url.endswith(".zst"):
-        raise UserError(f"{file.url} is packed by zstd: unpack the files of {name} into {cache_of(name)} by hand.")
+        raise UserError(f"{file.url} is packed with zstd: unpack the files of {name} into {cache_of(name)} by hand.")
     _fetch(name, file.url, path)
     found = (path.stat().st_size, sha256_of(path))
     if found != (file.size, file.sha256):
         raise UserError(
-            f"{file.url} came with {found[0]} bytes and SHA-256 {found[1]}, not {file.size} and {file.sha256} as told: "
-            "try again, and on another day if it stays so."
+            f"{file.url} has {found[0]} bytes and SHA-256 {found[1]}, not {file.size} and {file.sha256} as announced: "
+            "try again, or on another day if that does not help."
         )
 
 

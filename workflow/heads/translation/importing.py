@@ -1,4 +1,4 @@
-"""A Marian model of transformers into a folder of ours: model, vocabularies, and what came with it."""
+"""Import a Marian model of transformers into a folder of ours: its vocabularies and its original files."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from heads.translation.marian_folder import MarianFolder
 from heads.translation.model_folder import ABOUT, EARLY_STOPPING, PRETRAINED
 
 SEARCH: Mapping[str, int | bool] = {"num_beams": 1, "length_penalty": 1, EARLY_STOPPING: False}
-"""What is known of a model's search, and what transformers takes for what generation_config.json leaves out."""
+"""Settings of a model's search, with transformers' values for those that generation_config.json leaves out."""
 LANGUAGE = re.compile(">>.+<<")
-"""A subword that names the language to translate into."""
+"""A subword that names the target language."""
 
 
 def write_vocabularies(folder: MarianFolder, place: Path, prefix: str) -> None:
-    """Write both SentencePiece models into a folder, and into one inside it what the model came with.
+    """Write both SentencePiece models into a folder, and the model's original files into a subfolder.
 
-    Raises UserError where the vocabulary has no such prefix, or wants one.
+    Raises UserError if the vocabulary does not have the prefix, or needs one.
     """
     numberings = numberings_of(folder)
     first = prefix_of(folder, numberings[0], prefix)
@@ -45,7 +45,7 @@ def write_vocabularies(folder: MarianFolder, place: Path, prefix: str) -> None:
 
 
 def searched_by_its_authors(folder: MarianFolder) -> dict[str, Any]:
-    """How its authors search. Raises UserError for what no search can follow."""
+    """The search settings of a model's authors. Raises UserError for values that no search can use."""
     search = {key: folder.generation.get(key) for key in SEARCH}
     search = {key: SEARCH[key] if value is None else value for key, value in search.items()}
     beam, exponent, ends = search.values()
@@ -57,15 +57,15 @@ def searched_by_its_authors(folder: MarianFolder) -> dict[str, Any]:
         wrong = EARLY_STOPPING
     else:
         return search
-    raise UserError(f"{folder.path}: {wrong} of its generation is {search[wrong]!r}, which no search can follow.")
+    raise UserError(f"{folder.path}: {wrong} of its generation is {search[wrong]!r}, which no search can use.")
 
 
 def write_origin(
     folder: Path, files: Sequence[Path], describing: Collection[str], place: Path, more: Mapping[str, Any]
 ) -> None:
-    """Write what describes a model of others, its licence and where it is from into a folder inside `place`.
+    """Write the description, licence and origin of a third-party model into a subfolder of `place`.
 
-    files: all that were read of it. told: what else there is to say.
+    files: all of its files that were read. describing: names of those to copy. more: further facts about it.
     """
     beside = place / PRETRAINED
     shutil.rmtree(beside, ignore_errors=True)
@@ -78,19 +78,19 @@ def write_origin(
 
 
 def prefix_of(folder: MarianFolder, ours: Numbering, prefix: str) -> list[int]:
-    """Our ids of what each source sentence is to begin with: none, or one."""
+    """Our ids of the prefix of each source sentence: none, or one."""
     languages = [name for name in ours.names if LANGUAGE.fullmatch(name)]
     named = ", ".join(languages[:5])
     if prefix and prefix not in languages:
-        known = f"known are {named}" if languages else "leave the prefix out"
+        known = f"choose one of {named}" if languages else "leave the prefix out"
         raise UserError(f"{folder.path / VOCAB} has no prefix {prefix}: {known}.")
     if languages and not prefix:
-        raise UserError(f"{folder.path} translates into several languages: give one of them as the prefix, as {named}.")
+        raise UserError(f"{folder.path} translates into several languages: give one as the prefix, such as {named}.")
     return [ours.names.index(prefix)] if prefix else []
 
 
 def licence_of(card: Path) -> str:
-    """What a model's page says in its head of its licence; empty where it says nothing."""
+    """The licence in the header of a model card; empty if it names none."""
     try:
         text = card.read_text(encoding="utf-8")
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""An M2M100, NLLB, BART or mBART into a folder of ours: which languages it is between, and its vocabulary for both."""
+"""Import an M2M100, NLLB, BART or mBART into a folder of ours: its languages, vocabularies and original files."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from heads.translation.from_marian import numberings_of
 from heads.translation.importing import searched_by_its_authors, write_origin
 
 SHOWN = 6
-"""How many languages a sentence lists."""
+"""Number of languages that an error message lists."""
 
 
 @dataclass(frozen=True, slots=True)
 class Beginnings:
-    """Our ids of what texts begin with, such as their language."""
+    """Our ids of the subwords that texts begin with, such as their language."""
 
     source: int
     target: int
     forced: bool
-    """Whether a search begins with it for certain, or is free to."""
+    """Whether a search has to begin with the target's, or is free to."""
 
 
 def beginnings_of(folder: FairseqFolder, source: str, target: str) -> Beginnings:
-    """What texts of these languages begin with; of a BART without languages its sign of a start.
+    """The subwords that texts in these languages begin with; for a BART without languages, its BOS.
 
-    Raises UserError where a language is missing, is not known, or is one too many.
+    Raises UserError if a language is missing, unknown, or given to a model without languages.
     """
     rows = numberings_of(folder)[0].rows
     if folder.languages:
@@ -48,12 +48,12 @@ def beginnings_of(folder: FairseqFolder, source: str, target: str) -> Beginnings
         )
     start, forced = folder.config["bos_token_id"], folder.generation.get("forced_bos_token_id")
     if start not in rows or forced not in (None, start):
-        raise UserError(f"{folder.path}: translations begin with {start} or {forced}, which is no subword.")
+        raise UserError(f"{folder.path}: translations begin with {start} or {forced}, which is not a subword.")
     return Beginnings(rows.index(start), rows.index(start), forced is not None)
 
 
 def _language(folder: FairseqFolder, side: str, name: str) -> int:
-    """Their id of the language of a side."""
+    """The model's own id of the language of a side."""
     known, flag = folder.languages, f"--{side}-language"
     if name in known:
         return known[name]
@@ -61,12 +61,12 @@ def _language(folder: FairseqFolder, side: str, name: str) -> int:
     near = near or difflib.get_close_matches(name, known, SHOWN, 0.3)
     some = ", ".join([*near, *(other for other in known if other not in near)][:SHOWN])
     if name:
-        raise UserError(f"{folder.path} knows no language {name}: give {flag} as it calls it, such as {some}.")
+        raise UserError(f"{folder.path} does not know language {name}: give {flag} as it calls it, such as {some}.")
     raise UserError(f"{folder.path} knows {len(known)} languages: give {flag}, such as {some}.")
 
 
 def write_fairseq_vocabularies(folder: FairseqFolder, place: Path, source: str, target: str) -> None:
-    """Write the vocabulary of both sides into a folder, and into one inside it what the model came with.
+    """Write the vocabulary of both sides into a folder, and the model's original files into a subfolder.
 
     Raises UserError as `beginnings_of` does.
     """

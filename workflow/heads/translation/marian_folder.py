@@ -1,4 +1,4 @@
-"""A Marian model's folder as `save_pretrained` of transformers writes it, read without transformers and unpickled.
+"""Read a Marian folder written by `save_pretrained` of transformers, without transformers and without pickle.
 
 V subwords of a vocabulary, D width.
 """
@@ -49,44 +49,44 @@ DEFAULTS: Mapping[str, Any] = {
     "scale_embedding": False,
     "share_encoder_decoder_embeddings": True,
 }
-"""What MarianConfig (transformers 5.23) takes for a key that config.json leaves out."""
+"""Values of MarianConfig (transformers 5.23) for keys that config.json leaves out."""
 WHOLE = (
     *("vocab_size", "encoder_layers", "decoder_layers", "encoder_ffn_dim", "decoder_ffn_dim", "d_model"),
     *("encoder_attention_heads", "decoder_attention_heads"),
 )
-"""Keys that are counts."""
+"""Keys whose values are positive integers."""
 SHARES = ("dropout", "attention_dropout")
-"""Keys that are at least 0 and below 1."""
+"""Keys whose values are at least 0 and below 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class MarianFolder:
-    """All that a folder says."""
+    """The contents of a Marian folder."""
 
     path: Path
     config: Mapping[str, Any]
     generation: Mapping[str, Any]
-    """How its authors search."""
+    """The search settings of its authors."""
     vocabularies: tuple[list[str], list[str]]
-    """[V] names of subwords by their ids there, of source and target."""
+    """[V] subword names of source and target by their original ids."""
     segmenters: tuple[bytes, bytes]
     """SentencePiece models of source and target."""
     tensors: Mapping[str, Tensor]
 
 
 def read_marian(folder: Path) -> MarianFolder:
-    """Read and check a folder.
+    """Read and check a Marian folder.
 
-    Raises UserError with the way out: for another kind of model, a file that is missing or damaged, pickled weights.
+    Raises UserError for another kind of model, a missing or damaged file, or pickled weights.
     """
     if not folder.is_dir():
         raise UserError(not_there(folder))
     config = read_object(folder / CONFIG)
     if config.get("model_type") != "marian":
-        kind = config.get("model_type", "no model that it names")
+        kind = config.get("model_type", "a model of unknown type")
         raise UserError(
-            f"{folder / CONFIG} is of {kind}, which is not read here: marian, m2m_100 (M2M100 and NLLB), bart, mbart "
-            "and bert are."
+            f"{folder / CONFIG} describes {kind}, which is not supported: give a model of type marian, m2m_100 "
+            "(M2M100 and NLLB), bart, mbart or bert."
         )
     for name in NEEDED:
         if not (folder / name).is_file():
@@ -106,30 +106,30 @@ def read_marian(folder: Path) -> MarianFolder:
 
 
 def check_numbers(path: Path, config: Mapping[str, Any], whole: Sequence[str], shares: Sequence[str]) -> None:
-    """Raises UserError for a key among `whole` that is no count, or among `shares` not at least 0 and below 1."""
+    """Raise UserError unless the keys `whole` are positive integers and the keys `shares` at least 0 and below 1."""
     for key in whole:
         if not isinstance(config[key], int) or isinstance(config[key], bool) or config[key] < 1:
             raise UserError(f"{path}: {key} is {config[key]!r}: it must be a positive integer.")
     for key in shares:
         if not isinstance(config[key], int | float) or isinstance(config[key], bool) or not 0 <= config[key] < 1:
-            raise UserError(f"{path}: {key} is {config[key]!r}, which is no number from 0 to below 1.")
+            raise UserError(f"{path}: {key} is {config[key]!r}: it must be at least 0 and below 1.")
 
 
 def read_object(path: Path) -> dict[str, Any]:
-    """What a file of JSON names. Raises UserError where it is missing or damaged."""
+    """The object in a JSON file. Raises UserError if it is missing or damaged."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except OSError:
         raise UserError(f"{path.parent} has no {path.name}: copy it from where the model is from.") from None
     except ValueError as error:
-        raise UserError(f"{path} is no JSON ({error}): copy it again.") from None
+        raise UserError(f"{path} is not valid JSON ({error}): copy it again.") from None
     if not isinstance(content, dict):
-        raise UserError(f"{path} holds no names with values: copy it again.")
+        raise UserError(f"{path} does not hold a JSON object: copy it again.")
     return content
 
 
 def read_vocabulary(path: Path) -> list[str]:
-    """[V] the names of subwords by id."""
+    """Subword names by id [V]."""
     ids = read_object(path)
     if not all(isinstance(number, int) for number in ids.values()) or sorted(ids.values()) != [*range(len(ids))]:
         raise UserError(f"{path} does not number its subwords from 0 on, each once: copy it again.")
@@ -137,9 +137,9 @@ def read_vocabulary(path: Path) -> list[str]:
 
 
 def read_weights(folder: Path, saved_by: str) -> dict[str, Tensor]:
-    """The weights of a folder, in one file or several, as float32; `saved_by` is the class that could write them.
+    """The weights of a folder, in one file or several, as float32; `saved_by` is the class that can write them.
 
-    Raises UserError where they are missing, damaged or pickled.
+    Raises UserError if they are missing, damaged or pickled.
     """
     if (folder / INDEX).is_file():
         named = read_object(folder / INDEX).get("weight_map")
@@ -150,7 +150,7 @@ def read_weights(folder: Path, saved_by: str) -> dict[str, Tensor]:
         shards = [WEIGHTS]
     elif (folder / PICKLED).exists():
         raise UserError(
-            f"{folder} has its weights pickled, which may run code and is not opened: write {WEIGHTS} with "
+            f"{folder} has pickled weights, which may run code and are not opened: write {WEIGHTS} with "
             f"transformers, {saved_by}.from_pretrained(FOLDER).save_pretrained(FOLDER)."
         )
     else:

@@ -1,4 +1,4 @@
-"""What translating takes besides the model of a folder, below results/ or exported: its vocabularies and its search."""
+"""Vocabularies and search settings that go with the model of a folder, whether under results/ or exported."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from heads.translation.beam_search import LENGTH_OFFSET, NEVER
 SCORE = "bleu.json"
 VOCABULARIES = tuple(f"{side}.model" for side in SIDES)
 PRETRAINED, ABOUT = "pretrained", "about.json"
-"""Beside imported vocabularies: a folder of what the model came with, and in it where that is from."""
+"""Folder of an imported model's original files, beside its vocabularies, and the file in it with their origin."""
 EARLY_STOPPING = "early_stopping"
-"""The key there that says when a search ends."""
+"""The key in that file that says when a search ends."""
 SCORE_TEXTS = {"split", "sentences", "signature"}
 
 
 def vocabulary_folder(folder: Path) -> Path:
-    """Where the two SentencePiece models lie: in an exported folder itself, or in the `bpe` of its experiment."""
+    """Folder of the two SentencePiece models: an exported folder itself, or the `bpe` folder of its experiment."""
     whole = folder.resolve()
     places = [whole, *(above / "bpe" for above in whole.parents)]
     for place in places:
@@ -37,46 +37,46 @@ def vocabulary_folder(folder: Path) -> Path:
 
 
 def load_vocabularies(folder: Path, model: Transformer) -> tuple[Vocabulary, Vocabulary]:
-    """The vocabularies of source and target, which must have as many subwords as the folder's model knows."""
+    """The vocabularies of source and target. Raises UserError if their sizes are not those of the folder's model."""
     place = vocabulary_folder(folder)
     source, target = (vocabulary_of(place / name) for name in VOCABULARIES)
     expected = model.shape.source_subwords, model.shape.target_subwords
     if (len(source), len(target)) != expected:
         raise UserError(
             f"{place} has vocabularies of {len(source)} and {len(target)} subwords, but {folder} was trained with "
-            f"{expected[0]} and {expected[1]}: give back the ones it was trained with."
+            f"{expected[0]} and {expected[1]}: restore those it was trained with."
         )
     return source, target
 
 
 def search_of(folder: Path) -> tuple[int, float]:
-    """Beam and length penalty with which the folder's model was scored, or else an imported one is used."""
+    """Beam size and length penalty that the folder's model was scored with, or else those of an import's authors."""
     score = score_of(folder)
     if score is None and (about := about_of(vocabulary_folder(folder))) is not None:
         return about["num_beams"], about["length_penalty"]
     if score is None:
-        raise UserError(f"{folder} was never scored, so that its beam is unknown: give --beam and --length-penalty.")
+        raise UserError(f"{folder} was never scored, so its beam size is unknown: give --beam and --length-penalty.")
     return score["beam"], score["length_penalty"]
 
 
 def length_offset_of(folder: Path) -> int:
-    """What is added to lengths that divide scores: nothing for an imported model that no experiment scored."""
+    """Offset added to the length in the length penalty: 0 for an imported model that no experiment scored."""
     return LENGTH_OFFSET if _authors_search(folder) is None else 0
 
 
 def early_stopping_of(folder: Path) -> bool | str:
-    """When a search with the folder's model ends: sooner than need be only as authors of imported models have it."""
+    """`early_stopping` for the folder's model: its authors' for an import that no experiment scored, else NEVER."""
     theirs = _authors_search(folder)
     return NEVER if theirs is None else theirs.get(EARLY_STOPPING, False)
 
 
 def _authors_search(folder: Path) -> Mapping[str, Any] | None:
-    """What is known of an imported model that no experiment scored, which is searched as its authors do."""
+    """Facts about an imported model that no experiment scored, whose authors' search is used; None for others."""
     return None if (folder / SCORE).exists() else about_of(vocabulary_folder(folder))
 
 
 def score_of(folder: Path) -> dict[str, Any] | None:
-    """What the folder's model scored, and by which search; None where it was never scored."""
+    """Score of the folder's model and the search it was made with; None if it was never scored."""
     path = folder / SCORE
     if not path.exists():
         return None
@@ -94,6 +94,6 @@ def score_of(folder: Path) -> dict[str, Any] | None:
 
 
 def about_of(place: Path) -> dict[str, Any] | None:
-    """What is told beside vocabularies of the model that they were imported with; None where they were learnt here."""
+    """Facts about the model that the vocabularies were imported with; None if they were learnt here."""
     path = place / PRETRAINED / ABOUT
     return dict(read_json(path)) if path.exists() else None

@@ -1,4 +1,4 @@
-"""Any model that can be read, as a folder of ours: a run, an exported folder, or what others made."""
+"""Open any model that can be read as a folder of ours: a run, an exported folder, or a third-party model."""
 
 from __future__ import annotations
 
@@ -24,36 +24,36 @@ from heads.translation.readers import NO_LANGUAGES, import_model
 def import_any(
     name: str, out: Path, prefix: str = "", labels: Sequence[str] = (), languages: tuple[str, str] = NO_LANGUAGES
 ) -> str:
-    """Write a model of others to the new folder `out`, as one that can be pruned; give its task, labels or none.
+    """Import a third-party model into the new folder `out`, as one that can be pruned, and return its task.
 
     name: a folder (Marian's, or of save_pretrained), a name on the hub, or one such as firefox/en-pt. prefix: what each
     source sentence begins with. labels: of a BERT, in the order of its classifier. languages: of source and target, as
-    a model of many calls them. What was drawn at random is said. Raises UserError for what cannot be read, and for a
-    prefix, labels or languages that do not go with it.
+    a multilingual model calls them. Reports randomly drawn parts on stderr. Raises UserError if the model cannot be
+    read, or if prefix, labels or languages do not go with it.
     """
     folder = fetched(name)
     if is_bert(folder):
         if prefix or any(languages):
-            raise UserError("--prefix and languages are of models that translate: take them away.")
+            raise UserError("--prefix and languages are for translation models: leave them out.")
         if anew := import_bert(folder, out, labels):
             print(anew, file=sys.stderr)
         return CLASSIFICATION
     if labels:
-        raise UserError("--labels are of a BERT: take them away.")
+        raise UserError("--labels are for a BERT: leave them out.")
     import_model(str(folder), out, prefix, languages)
     return TRANSLATION
 
 
 def fetched(name: str) -> Path:
-    """The folder of a model of others, which is fetched into the cache where it has a name and is not there.
+    """The folder of a third-party model; one that is named and missing is downloaded into the cache.
 
-    Raises UserError where there is none and none to be fetched.
+    Raises UserError if it does not exist and cannot be downloaded.
     """
     return folder_of(place_with_network(name))
 
 
 def is_bert(folder: Path) -> bool:
-    """Whether a folder of transformers is of a BERT."""
+    """Whether a folder of transformers holds a BERT."""
     return (folder / CONFIG).is_file() and read_object(folder / CONFIG).get("model_type") == "bert"
 
 
@@ -61,9 +61,9 @@ def is_bert(folder: Path) -> bool:
 def opened(
     name: str, prefix: str = "", labels: Sequence[str] = (), languages: tuple[str, str] = NO_LANGUAGES
 ) -> Iterator[Path]:
-    """A folder of ours with the model of this name: its own, or one in a temporary place. Raises as `import_any`."""
+    """Yield a folder of ours with the named model: its own, or a temporary import. Raises as `import_any` does."""
     if not name:
-        raise UserError("No model is named: give a folder, a name on the hub, or firefox/en-pt.")
+        raise UserError("No model is named: give a folder, a name on the hub, or one such as firefox/en-pt.")
     if (Path(name) / FACTS).is_file():
         yield Path(name)
         return
@@ -75,6 +75,6 @@ def opened(
 def load(
     name: str | Path, prefix: str = "", labels: Sequence[str] = (), languages: tuple[str, str] = NO_LANGUAGES
 ) -> Encoder:
-    """The model of this name, on the CPU and in evaluation mode. name: as of `import_any`, or a folder of ours."""
+    """The named model, on the CPU and in evaluation mode. name: as in `import_any`, or a folder of ours."""
     with opened(str(name), prefix, labels, languages) as folder:
         return load_model(folder)

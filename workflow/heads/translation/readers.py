@@ -1,4 +1,4 @@
-"""What reads the formats of `heads.formats.registry`: a model of others, and its vocabularies, as ours."""
+"""Read the formats of `heads.formats.registry`: convert third-party models and their vocabularies to ours."""
 
 from __future__ import annotations
 
@@ -30,26 +30,26 @@ NO_LANGUAGES = ("", "")
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """What an import is told besides the folder."""
+    """Options of an import besides the folder."""
 
     prefix: str = ""
     """What each source sentence begins with."""
     labels: Sequence[str] = ()
     seed: int = 0
-    """Of weights that the model came without."""
+    """For weights that the model came without."""
     source_language: str = ""
     target_language: str = ""
-    """As a model of many languages calls them."""
+    """As a multilingual model calls them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """How a format is read."""
+    """The functions that read a format."""
 
     model: Callable[[Path, Wishes], Encoder]
-    """The model, in evaluation mode."""
+    """Returns the model, in evaluation mode."""
     vocabularies: Callable[[Path, Path, Wishes], None]
-    """Writes the vocabularies of a folder into another, and beside them what the model came with."""
+    """Writes the vocabularies of a folder into another, and the model's original files beside them."""
 
 
 def _bert(folder: Path, wishes: Wishes) -> Encoder:
@@ -71,7 +71,7 @@ def _no_prefix(wishes: Wishes, why: str) -> None:
 
 def _no_languages(wishes: Wishes) -> None:
     if wishes.source_language or wishes.target_language:
-        raise UserError("--source-language and --target-language are of M2M100, NLLB and mBART: leave them out.")
+        raise UserError("--source-language and --target-language are for M2M100, NLLB and mBART: leave them out.")
 
 
 def _firefox_vocabularies(folder: Path, place: Path, wishes: Wishes) -> None:
@@ -86,7 +86,7 @@ def _marian_vocabularies(folder: Path, place: Path, wishes: Wishes) -> None:
 
 
 def _fairseq_vocabularies(folder: Path, place: Path, wishes: Wishes) -> None:
-    _no_prefix(wishes, "is told its languages by --source-language and --target-language")
+    _no_prefix(wishes, "gets its languages from --source-language and --target-language")
     write_fairseq_vocabularies(read_fairseq(folder), place, wishes.source_language, wishes.target_language)
 
 
@@ -114,10 +114,11 @@ READERS = {
 
 
 def import_model(pretrained: str, out: Path, prefix: str = "", languages: tuple[str, str] = NO_LANGUAGES) -> None:
-    """Write a model of others that translates, with all that translating with it takes, to the new folder `out`.
+    """Import a third-party translation model, with everything needed to translate, into the new folder `out`.
 
     pretrained: its folder, or a name such as firefox/en-pt. prefix: the subword that each source sentence is to begin
-    with. languages: of source and target, as a model of many calls them. Raises UserError for what is no such model.
+    with. languages: of source and target, as a multilingual model calls them. Raises UserError if it is not such a
+    model.
     """
     found, folder = format_of(pretrained)
     source, target = languages

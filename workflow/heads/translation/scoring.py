@@ -1,4 +1,4 @@
-"""A test set translated by beam search and scored with sacrebleu."""
+"""Translate a test set by beam search and score it with sacrebleu."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from heads.translation.beam_search import bleu, translate_pairs
 
 
 def every_pair(source: Tokens) -> Pairs:
-    """All sentences of a text, however long, as pairs of which only the source is translated."""
+    """All sentences of a text, however long, as pairs whose source is to be translated; the target is not used."""
     return Pairs(source, source, int(source.lengths.max(initial=0)))
 
 
@@ -30,7 +30,7 @@ def searched(
     device: torch.device,
     gates: Gates | None = None,
 ) -> tuple[list[int], list[str]]:
-    """Numbers and translations of the first `settings.sentences` sentences (0: all), by the search of the settings."""
+    """Numbers and translations of the first `settings.sentences` sentences (0: all), with the settings' search."""
     return translate_pairs(
         model,
         pairs,
@@ -66,7 +66,7 @@ def scored(
 
 
 def score_of_texts(texts: Sequence[str], references: Sequence[str], settings: TranslateSettings) -> dict[str, Any]:
-    """BLEU and chrF of translations, and by which search they were made."""
+    """BLEU and chrF of translations, and the search settings they were made with."""
     facts = {
         "split": "test",
         "sentences": len(texts),
@@ -77,8 +77,10 @@ def score_of_texts(texts: Sequence[str], references: Sequence[str], settings: Tr
 
 
 def score_in_words(texts: Sequence[str], references: Sequence[str]) -> str:
-    """BLEU and chrF with their signatures, on one line. Raises UserError where there are not as many references."""
+    """BLEU and chrF with their signatures, on one line. Raises UserError unless there are as many references."""
     if len(texts) != len(references):
-        raise UserError(f"{len(texts)} lines were translated and there are {len(references)} references: give as many.")
+        raise UserError(
+            f"{len(texts)} lines were translated, but there are {len(references)} references: give one per line."
+        )
     scores = {**bleu(texts, references), **chrf(texts, references)}
     return f"BLEU {scores['bleu']:.2f} {scores['signature']}, chrF {scores['chrf']:.2f} {scores['chrf_signature']}"

@@ -1,4 +1,4 @@
-"""Any text into any text: lines in, their translations out, in the same order and in bounded memory."""
+"""Translate a stream of text: lines in, their translations out, in the same order and in bounded memory."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from heads.translation.beam_search import LENGTH_OFFSET, NEVER, beam_search
 from heads.translation.model_folder import early_stopping_of, length_offset_of, load_vocabularies, search_of
 
 Report = Callable[[str], None]
-"""Takes one sentence for the person who waits."""
+"""Called with a progress message of one sentence for the user."""
 
 WORD_START = "\u2581"
-"""SentencePiece's mark of a blank before a subword."""
+"""SentencePiece's mark for a space before a subword."""
 
 
 @dataclass(frozen=True, slots=True)
 class Translator:
-    """A model with its vocabularies, and how to search; the model lies on `device`."""
+    """A model on `device` with its vocabularies and search settings."""
 
     model: Transformer
     source: Vocabulary
@@ -43,9 +43,9 @@ class Translator:
     early_stopping: bool | str = NEVER
 
     def parts(self, ids: list[int]) -> list[list[int]]:
-        """A sentence of subword ids as parts of at most `max_subwords`, cut before words and of similar length.
+        """A sentence of subword ids as parts of similar length, at most `max_subwords`, cut before words.
 
-        Each begins with what the sentence does; that and the end are not counted, but for how many positions there are.
+        Each part begins with the sentence's prefix. Prefix and EOS do not count, except towards the model's positions.
         """
         prefix = self.source.prefix
         found, rest = [], ids[len(prefix) :]
@@ -59,7 +59,7 @@ class Translator:
         return [*found, [*prefix, *rest]] if rest else []
 
     def translate(self, sentences: list[list[list[int]]]) -> list[str]:
-        """The plain text of every sentence, given as its parts; a sentence without parts gives an empty text."""
+        """Plain-text translation of each sentence, given as its parts; a sentence without parts gives an empty text."""
         parts = [np.array(part, np.int32) for sentence in sentences for part in sentence]
         lengths = np.array([len(part) for part in parts], np.int64)
         texts = [""] * len(parts)
@@ -89,9 +89,9 @@ def open_translator(
     batch_tokens: int,
     max_subwords: int,
 ) -> Translator:
-    """The model of a folder, on a device; the search is as it was scored with where it is None.
+    """The Translator of a folder's model, on a device; search settings that are None are those it was scored with.
 
-    Raises UserError when the folder has no whole model, or no vocabularies near it.
+    Raises UserError if the folder has no complete model, or no vocabularies near it.
     """
     model = load_folder(folder)
     source, target = load_vocabularies(folder, model)
@@ -116,7 +116,7 @@ def open_translator(
 def translated(
     lines: Iterable[str], translator: Translator, *, block_lines: int, report: Report
 ) -> Iterator[list[str]]:
-    """The translations of `lines`, a list for every `block_lines` of them; long lines are reported."""
+    """Translations of `lines`, one list per `block_lines` of them; lines that are split are reported."""
     waiting, first = iter(lines), 1
     while block := list(islice(waiting, block_lines)):
         sentences = [translator.parts(ids) for ids in translator.source.encode(block)]
@@ -131,14 +131,14 @@ def translated(
 
 
 def plain_lines(stream: Iterable[bytes], report: Report) -> Iterator[str]:
-    """The lines of a stream of UTF-8, written as the corpora are; bytes that are no UTF-8 become U+FFFD.
+    """Lines of a UTF-8 stream, normalised as the corpora are; bytes that are not UTF-8 become U+FFFD.
 
-    Only a line feed ends a line, so that no other character of Unicode can change how many there are.
+    Only a line feed ends a line, so that no other Unicode character can change the number of lines.
     """
     for number, raw in enumerate(stream, 1):
         try:
             line = raw.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError:
-            report(f"line {number} is no UTF-8: what cannot be read is left to the model as an unknown subword")
+            report(f"line {number} is not UTF-8: what cannot be read is passed to the model as an unknown subword")
             line = raw.decode("utf-8", errors="replace")
         yield normalise(line)

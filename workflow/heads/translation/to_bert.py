@@ -1,6 +1,6 @@
-"""An encoder of ours as a BERT of transformers with its tokeniser, equal in every logit or vector.
+"""Export an encoder as a BERT of transformers with its tokeniser, equal in every logit or vector.
 
-BERT has as many heads in every layer: those that are cut out have zeros in its matrices, which add nothing.
+BERT has the same number of heads in every layer: pruned heads are zeros in its matrices, which add nothing.
 """
 
 from __future__ import annotations
@@ -56,13 +56,13 @@ def write_tokenizer(shape: ModelShape, vocabulary: WordPieces, folder: Path) -> 
 
 
 def _check(shape: ModelShape) -> None:
-    """Raise UserError for what no BERT has."""
+    """Raise UserError if a BERT cannot have this shape."""
     lacks = [
         said
         for said, lacking in (
-            ("norms behind its sub-layers", shape.pre_norm),
+            ("norms after its sub-layers", shape.pre_norm),
             ("learnt positions", shape.positions != LEARNED),
-            ("a norm of its embeddings", not shape.embedding_norm),
+            ("a norm after its embeddings", not shape.embedding_norm),
             ("two token types", shape.token_types < 2),
             ("gelu or relu", shape.activation not in ("gelu", "relu")),
             ("embeddings that are not scaled", shape.scaled_embedding),
@@ -71,11 +71,11 @@ def _check(shape: ModelShape) -> None:
         if lacking
     ]
     if lacks:
-        raise UserError(f"the model has not what a BERT has, {' and '.join(lacks)}: export it as a folder of ours.")
+        raise UserError(f"the model lacks what a BERT has, {' and '.join(lacks)}: export it with --format folder.")
 
 
 def config_of(shape: ModelShape, labels: Sequence[str]) -> dict[str, Any]:
-    """What config.json says."""
+    """The contents of config.json."""
     classes = {
         "id2label": {str(number): label for number, label in enumerate(labels)},
         "label2id": {label: number for number, label in enumerate(labels)},
@@ -100,7 +100,7 @@ def config_of(shape: ModelShape, labels: Sequence[str]) -> dict[str, Any]:
 
 
 def described(vocabulary: WordPieces) -> dict[str, Any]:
-    """What `tokenizers` reads, with the start and the separators of examples put around texts."""
+    """The tokeniser in the format of `tokenizers`; it puts [CLS] and [SEP] around texts."""
     start, separator = SPECIAL[BOS], SPECIAL[EOS]
 
     def special(name: str, kind: int) -> dict[str, Any]:
@@ -116,14 +116,14 @@ def described(vocabulary: WordPieces) -> dict[str, Any]:
 
 @torch.inference_mode()
 def agreement_of_bert(model: ExampleEncoder, folder: Path, examples: Sequence[Sequence[int]]) -> float:
-    """The largest difference of a label's log-probability, or of a part of a vector, from the model of a folder."""
+    """Largest difference from the model of a folder, in label log-probabilities or vector components."""
     saved = read_bert(folder)
     theirs = model_of_bert(saved) if model.shape.classifies else sentence_encoder_of_bert(saved)
     return max(float((_answer(model, ids) - _answer(theirs, ids)).abs().max()) for ids in examples)
 
 
 def random_examples(shape: ModelShape) -> list[list[int]]:
-    """Two sentences of random subwords, framed, of many lengths."""
+    """Examples of two sentences of random subwords, of various lengths, with special tokens."""
     draw = torch.Generator().manual_seed(0)
     longest = min(LONGEST, (shape.max_positions - 3) // 2)
 

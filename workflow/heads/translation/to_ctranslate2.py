@@ -1,8 +1,8 @@
-"""A trained model in CTranslate2's format, by its descriptions of models, equal to ours in every log-probability.
+"""Export a trained model to CTranslate2's format, through its specs, equal to ours in every log-probability.
 
-CTranslate2 has one number of heads for a whole stack. Heads that are cut out are made up for: every attention gets as
-many as the largest of its stack, and those that it lacks have matrices of zeros, which add nothing. The width of a head
-is told, since it does not follow from the number any more.
+CTranslate2 has one number of heads per stack. Every attention is therefore filled up to the largest number in its
+stack with heads whose matrices are zeros, which add nothing. The head width is stated, since it no longer follows from
+the number of heads.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ PARTS = {
     "dec_enc": "attention",
     "dec_ffn": "ffn",
 }
-"""What CTranslate2 calls our sub-layers."""
+"""CTranslate2's names of our sub-layers."""
 QUANTIZATIONS = ("float32", "float16", "bfloat16", "int16", "int8", "int8_float16", "int8_bfloat16")
 
 
@@ -47,19 +47,19 @@ def write_ctranslate2(
 ) -> None:
     """Write model.bin, config.json and both vocabularies into a folder.
 
-    aligning: alignment heads, the best first, if they are known. config.json then lists them all as `alignment_heads`,
-    pairs of layer and head in the numbers of the exported model. CTranslate2 itself (4.8) does not read that list for
-    models that translate: the attention that it returns is the mean over the first so many heads of one layer, so that
-    those of the best head's layer are put in front of it. Raises UserError where CTranslate2 is not installed.
+    aligning: alignment heads, best first, if known. config.json then lists them all as `alignment_heads`, pairs of
+    layer and head in the numbering of the exported model. CTranslate2 itself (4.8) does not read that list for
+    translation models: it returns the mean attention of the first N heads of one layer, so the alignment heads of the
+    best head's layer are moved to the front. Raises UserError if CTranslate2 is not installed.
     """
     try:
         from ctranslate2 import specs
     except ImportError as error:
         raise UserError(
-            'ctranslate2 is not installed: pip install "heads[ctranslate2]", or export otherwise.'
+            'ctranslate2 is not installed: pip install "heads[ctranslate2]", or use another format.'
         ) from error
     if model.shape.recurrent:
-        raise UserError("CTranslate2 has no recurrent decoder, as this model has: export it with --format onnx.")
+        raise UserError("CTranslate2 does not support this model's recurrent decoder: export it with --format onnx.")
     names = [[vocabulary.subword(number) for number in range(len(vocabulary))] for vocabulary in vocabularies]
     model, places = aligning_first(model, aligning or ())
     spec = _described(model, specs)
@@ -81,7 +81,7 @@ def write_ctranslate2(
 def agreement_of_ctranslate2(
     model: Transformer, vocabularies: Sequence[Vocabulary], folder: Path, pairs: Sequence[Pair]
 ) -> float:
-    """The largest difference of a target subword's log-probability between our model and the one of a folder."""
+    """Largest difference in a target subword's log-probability between our model and a folder's."""
     import ctranslate2
 
     translator = ctranslate2.Translator(str(folder), compute_type="default", inter_threads=1, intra_threads=1)
@@ -94,7 +94,7 @@ def agreement_of_ctranslate2(
 
 
 def _described(model: Transformer, specs: Any) -> Any:
-    """The model as CTranslate2 describes one, with its numbers."""
+    """The model as a CTranslate2 spec with its weights."""
     shape = model.shape
     most = {
         stack: max(1, *(len(layer) for kind in kinds for layer in shape.live_heads[kind]))
@@ -135,7 +135,7 @@ def _put_layer(spec: Any, layer: Layer, heads: int, shape: ModelShape) -> None:
 
 
 def _put_attention(spec: Any, ours: Attention, heads: int, shape: ModelShape) -> None:
-    """Matrices with zeros for the missing heads, joined as CTranslate2 has them: all three, or keys and values."""
+    """Fill in the matrices, with zeros for missing heads, joined as in CTranslate2: all three, or keys and values."""
     rows = heads * shape.head_width
     maps = [ours.query, ours.key, ours.value]
     for linear, parts in zip(spec.linear, [maps] if len(spec.linear) == 2 else [maps[:1], maps[1:]], strict=False):
@@ -146,7 +146,7 @@ def _put_attention(spec: Any, ours: Attention, heads: int, shape: ModelShape) ->
 
 
 def _padded(part: Tensor, *sizes: int) -> Tensor:
-    """A matrix or vector with zeros behind all that it has."""
+    """A matrix or vector padded to `sizes` with zeros at the end."""
     whole = part.new_zeros(sizes)
     whole[tuple(slice(size) for size in part.shape)] = part.detach()
     return whole

@@ -1,6 +1,6 @@
-"""An imported M2M100, NLLB, BART or mBART back into the folder that it came as, equal in every log-probability.
+"""Export an imported M2M100, NLLB, BART or mBART in its original format, equal to ours in every log-probability.
 
-Its ids, its tokeniser and what else its config.json says are as they came. Heads that are cut out are zeros.
+Its ids, its tokeniser and the rest of its config.json stay as they came. Pruned heads are zeros.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ from heads.translation.to_huggingface import with_all_heads
 
 
 def write_fairseq(model: Transformer, came_with: Path, search: tuple[int, float], folder: Path) -> None:
-    """Write weights and a beam and length penalty to search with into a folder, and all that the model came with.
+    """Write weights, search settings (beam size, length penalty) and the model's original files into a folder.
 
-    came_with: the folder of that. Raises UserError where it is damaged.
+    came_with: the folder of the original files. Raises UserError if it is damaged.
     """
     for name in DESCRIBING:
         if (came_with / name).is_file():
@@ -50,7 +50,7 @@ def write_fairseq(model: Transformer, came_with: Path, search: tuple[int, float]
     found = read_object(folder / GENERATION) if (folder / GENERATION).is_file() else {}
     special = {f"{name}_token_id": theirs.config[f"{name}_token_id"] for name in ("pad", "bos", "eos", "decoder_start")}
     ours: dict[str, Any] = {"num_beams": search[0], "length_penalty": search[1]}
-    # Those that are never written here are none there either.
+    # Tokens that we never generate are excluded there too.
     ours["bad_words_ids"] = [[rows[PAD]], [rows[UNK]]]
     if model.shape.first_subword:
         ours["forced_bos_token_id"] = rows[model.shape.first_subword]
@@ -64,7 +64,7 @@ def write_fairseq(model: Transformer, came_with: Path, search: tuple[int, float]
 
 
 def weights_of(model: Transformer, rows: Sequence[int]) -> dict[str, Tensor]:
-    """By their names, each matrix once where they are one. rows: their ids of ours."""
+    """Weights under transformers' names, shared matrices once. rows: transformers' id for each of ours."""
     shape, state = model.shape, {name: value.detach().cpu() for name, value in model.state_dict().items()}
     whole = with_all_heads(shape, state)
     found = {theirs: whole[ours] for ours, theirs in names_of(shape)}
@@ -72,7 +72,7 @@ def weights_of(model: Transformer, rows: Sequence[int]) -> dict[str, Tensor]:
         for side in ("encoder", "decoder"):
             name = f"model.{side}.embed_positions.weight"
             found[name] = torch.cat([found[name].new_zeros(OFFSET, shape.width), found[name]])
-    # The start has the row of another, if it is one that was doubled.
+    # Our BOS has no row of its own there if it is a copy of EOS.
     own = [ours for ours, row in enumerate(rows) if ours != BOS or not shape.start_subword]
     order = torch.tensor([rows[ours] for ours in own]).argsort()
 
@@ -89,6 +89,6 @@ def weights_of(model: Transformer, rows: Sequence[int]) -> dict[str, Tensor]:
 
 
 def agreement_of_fairseq(model: Transformer, folder: Path, pairs: Sequence[Pair]) -> float:
-    """The largest difference of a target subword's log-probability between our model and a folder's, read anew."""
+    """Largest difference in a target subword's log-probability between our model and a folder's, read again."""
     theirs = model_of_marian(read_fairseq(folder), model.shape.first_subword)
     return largest_difference(model, pairs, [log_probabilities(theirs, pair) for pair in pairs])

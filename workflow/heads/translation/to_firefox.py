@@ -1,7 +1,7 @@
-"""A model that came from Marian's own format back into it: a folder that its engines read, or plain float32.
+"""Export a model imported from Marian's own format back to it: a folder that its engines read, or plain float32.
 
-What did not change has the bytes it came with. Heads that were removed are zero rows of the output projection, since
-Marian has as many heads in every layer: the file is no smaller, but its engines translate as the pruned model does.
+What did not change keeps its original bytes. Pruned heads are zero rows of the output projection, since every layer in
+Marian has the same number of heads: the file is no smaller, but its engines translate as the pruned model does.
 E width of one head.
 """
 
@@ -31,10 +31,10 @@ Numbers = NDArray[np.float32]
 
 
 def write_firefox(model: Transformer, came_with: Path, folder: Path, *, plain: bool = False) -> None:
-    """Write the model, and all files that its engine wants, into a folder.
+    """Write the model, and all files that its engine needs, into a folder.
 
-    came_with: the folder that an import has kept beside the vocabularies. plain: float32 numbers under Marian's names,
-    as a `.npz`, in place of the types that it came in. Raises UserError for a model that did not come from Marian.
+    came_with: the folder that an import kept beside the vocabularies. plain: float32 numbers under Marian's names, as a
+    `.npz`, instead of the original types. Raises UserError for a model that was not imported from Marian.
     """
     origin = _origin(model.shape, came_with)
     file = origin.file.with_tensors(tensors_of(model, origin))
@@ -49,22 +49,22 @@ def _origin(shape: ModelShape, came_with: Path) -> FirefoxFolder:
         origin = read_firefox(came_with)
     except UserError:
         raise UserError(
-            "the model did not come from Marian's own format, whose files would be written: export it otherwise."
+            "the model was not imported from Marian's own format, whose files are needed: use another --format."
         ) from None
     whole = our_shape(origin)
     if (whole.width, whole.target_subwords, whole.recurrent) != (shape.width, shape.target_subwords, shape.recurrent):
-        raise UserError(f"{came_with} is of another model than this one: export it from where it was trained.")
+        raise UserError(f"{came_with} belongs to another model: export this one from where it was trained.")
     return origin
 
 
 def agreement_of_firefox(model: Transformer, folder: Path, pairs: Sequence[Pair]) -> float:
-    """The largest difference of a target token's log-probability between our model and that of a folder, read anew."""
+    """Largest difference in a target token's log-probability between our model and a folder's, read again."""
     theirs = model_of_firefox(read_firefox(folder))
     return largest_difference(model, pairs, [log_probabilities(theirs, pair) for pair in pairs])
 
 
 def tensors_of(model: Transformer, origin: FirefoxFolder) -> dict[str, Numbers]:
-    """Our weights under Marian's names and in its shapes; removed heads are as they came, but give nothing out."""
+    """Our weights under Marian's names and in its shapes; pruned heads are as they came, but output zeros."""
     weights, before = model.state_dict(), origin.file.tensors()
     found = {theirs: _turned(weights[ours]) for ours, theirs in names_of(origin.shape)}
     live = model.shape.live_heads
@@ -85,7 +85,7 @@ def tensors_of(model: Transformer, origin: FirefoxFolder) -> dict[str, Numbers]:
 
 
 def _turned(ours: Tensor) -> Numbers:
-    """A weight as Marian has it: input x output, or 1 x output."""
+    """A weight in Marian's layout: input x output, or 1 x output."""
     plain: Numbers = ours.detach().cpu().float().numpy()
     return plain[None] if plain.ndim == 1 else np.ascontiguousarray(plain.T)
 

@@ -1,7 +1,7 @@
-"""A trained model as transformers' MarianMTModel with its tokeniser, equal to ours in every log-probability.
+"""Export a trained model as transformers' MarianMTModel with tokeniser, equal to ours in every log-probability.
 
-Marian has as many heads in every attention: those that are cut out have zeros in its matrices, which add nothing. Its
-positions are sines, then cosines; where ours alternate, the columns of the whole model change places. Ids are ours.
+Marian has the same number of heads in every attention: pruned heads are zeros in its matrices, which add nothing. Its
+positions are sines, then cosines; where ours alternate, the columns of the whole model are reordered. Ids are ours.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ from heads.translation.from_marian import (
 from heads.translation.marian_folder import read_marian
 
 EPSILON = 1e-5
-"""Of the layer norms of every Marian model."""
+"""Epsilon of the layer norms of every Marian model."""
 
 
 def write_huggingface(
     model: Transformer, vocabularies: Sequence[Vocabulary], search: tuple[int, float], folder: Path
 ) -> None:
-    """Write config, weights and tokeniser into a folder, with a beam and length penalty to search with.
+    """Write config, weights, tokeniser and search settings (beam size, length penalty) into a folder.
 
     Raises UserError for a model that Marian cannot express.
     """
@@ -73,7 +73,7 @@ def write_huggingface(
 
 
 def agreement_of_huggingface(model: Transformer, folder: Path, pairs: Sequence[Pair]) -> float:
-    """The largest difference of a target subword's log-probability between our model and a folder's, read anew."""
+    """Largest difference in a target subword's log-probability between our model and a folder's, read again."""
     theirs = model_of_marian(read_marian(folder))
     return largest_difference(model, pairs, [log_probabilities(theirs, pair) for pair in pairs])
 
@@ -81,23 +81,23 @@ def agreement_of_huggingface(model: Transformer, folder: Path, pairs: Sequence[P
 def _check(shape: ModelShape) -> None:
     if shape.pre_norm:
         raise UserError(
-            "the model normalises before each sub-layer, and Marian after it: export it with --format ctranslate2 or "
+            "the model normalises before each sub-layer, but Marian after it: export it with --format ctranslate2 or "
             "onnx, or train one with model.pre_norm false."
         )
     if shape.recurrent:
-        raise UserError("transformers' Marian has no recurrent decoder, as this model has: export it otherwise.")
+        raise UserError("transformers' Marian does not support this model's recurrent decoder: use another --format.")
     if shape.positions == "tensor2tensor":
-        raise UserError("transformers' Marian has not the position signals of this model: export it otherwise.")
+        raise UserError("transformers' Marian does not have the position signals of this model: use another --format.")
     if shape.original_heads * shape.head_width != shape.width:
-        raise UserError("the heads do not make up the model's width, as Marian's do: export it otherwise.")
+        raise UserError("the heads do not add up to the model's width, as they must in Marian: use another --format.")
     if shape.norm_epsilon != EPSILON:
         raise UserError(
-            f"layer norms have the epsilon {shape.norm_epsilon}, and Marian's {EPSILON}: export it otherwise."
+            f"layer norms have epsilon {shape.norm_epsilon}, but Marian's have {EPSILON}: use another --format."
         )
 
 
 def config_of(shape: ModelShape) -> dict[str, Any]:
-    """What config.json says."""
+    """The contents of config.json."""
     sizes = {
         f"{stack}_{name}": value
         for stack, kind in (("encoder", "enc_self"), ("decoder", "dec_self"))
@@ -131,7 +131,7 @@ def config_of(shape: ModelShape) -> dict[str, Any]:
 
 
 def _generation(beam: int, length_penalty: float) -> dict[str, Any]:
-    """What generation_config.json says: subwords that are never written here are none there either."""
+    """The contents of generation_config.json; tokens that we never generate are excluded there too."""
     return {
         "num_beams": beam,
         "length_penalty": length_penalty,
@@ -145,7 +145,7 @@ def _generation(beam: int, length_penalty: float) -> dict[str, Any]:
 
 
 def weights_of(model: Transformer) -> dict[str, Tensor]:
-    """By Marian's names, each matrix once."""
+    """Weights under Marian's names, shared matrices once."""
     shape, state = model.shape, {name: value.detach().cpu() for name, value in model.state_dict().items()}
     whole = with_all_heads(shape, state)
     turn = turned(shape)
@@ -159,14 +159,14 @@ def weights_of(model: Transformer) -> dict[str, Tensor]:
     if not shape.tied_projection:
         found[PROJECTION] = turn(state["projection.weight"], "projection")
         if shape.shared_embedding:
-            # Without ties transformers reads every one of them by its own name.
+            # Without tied weights, transformers reads each of them under its own name.
             found |= {name: found[SHARED].clone() for name in (SOURCE, TARGET)}
     found[LOGITS_BIAS] = state["projection.bias"][None]
     return found
 
 
 def with_all_heads(shape: ModelShape, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The weights with zeros where a head was, and where there never were biases of attention."""
+    """The weights with zeros for pruned heads and for attention biases that the model does not have."""
     whole, size = dict(state), shape.original_heads * shape.head_width
     for kind, layers in shape.live_heads.items():
         for layer, live in enumerate(layers):
@@ -184,13 +184,13 @@ def with_all_heads(shape: ModelShape, state: Mapping[str, Tensor]) -> dict[str, 
 
 
 def turned(shape: ModelShape) -> Callable[[Tensor, str], Tensor]:
-    """Puts the columns of the stream of states, wherever a weight of some name has them, into Marian's order."""
+    """A function that puts the hidden-state columns of a named weight into Marian's order."""
     order = torch.arange(shape.width)
     if shape.positions == "interleaved":
         order = torch.cat([order[::2], order[1::2]])
 
     def turn(value: Tensor, name: str) -> Tensor:
-        """A weight of this name with its columns in Marian's order."""
+        """The weight of this name with its columns in Marian's order."""
         writes = "norm" in name or ".output." in name or ".outer." in name
         axes = [0] if writes else [1] if value.dim() == 2 else []
         for axis in axes:

@@ -1,7 +1,7 @@
-"""A trained model as two ONNX graphs, encoder and one step of the decoder, and a script that translates with them.
+"""Export a trained model as two ONNX graphs, encoder and decoder step, with a script that translates with them.
 
-B batch, S source length, D width, V vocabulary. An attention without heads keeps nothing, so nothing of it stands among
-inputs and outputs.
+B batch, S source length, D width, V vocabulary. An attention without heads keeps nothing, so it has no inputs and
+outputs.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from heads.text.special_ids import BOS, EOS
 from heads.translation.agreement import POSITIONS, Pair, largest_difference
 
 SCRIPT = Path(__file__).with_name("translate_onnx.py")
-"""Goes with the graphs, as translate.py."""
+"""The script that goes with the graphs, as translate.py."""
 
 
 class _Encoder(nn.Module):
-    """Source ids [B, S] and mask [B, S] to states [B, S, D] and, by layer, the keys and values that they give."""
+    """Map source ids [B, S] and mask [B, S] to states [B, S, D] and each decoder layer's keys and values of them."""
 
     def __init__(self, model: Transformer) -> None:
         super().__init__()
@@ -39,7 +39,7 @@ class _Encoder(nn.Module):
         self.register_buffer("positions", _positions(model, model.source_embedding))
 
     def forward(self, source: Tensor, source_mask: Tensor) -> list[Tensor]:
-        """States, then keys and values [B, H, S, E] of each attention to them that has heads."""
+        """States, then keys and values [B, H, S, E] of each cross-attention that has heads."""
         positions = self.get_buffer("positions")[: source.shape[1]]
         states = self.model.source_embedding.at(source, positions)
         states = run_through(parts_of(self.model.encoder), states, Pass(mask=source_mask[:, None, None]))
@@ -49,9 +49,10 @@ class _Encoder(nn.Module):
 
 
 class _Step(nn.Module):
-    """The newest subwords [B, 1], their position [1], the source's mask, keys and values, and the decoder's own past.
+    """Map the newest subwords, and what was kept so far, to logits and the decoder's new past.
 
-    To logits [B, V] and the decoder's own past with the newest: keys and values, one longer, or states.
+    From the newest subwords [B, 1], their position [1], the source's mask, keys and values, and the decoder's own past,
+    to logits [B, V] and the decoder's own past with the newest: keys and values, one longer, or states.
     """
 
     def __init__(self, model: Transformer) -> None:
@@ -64,7 +65,7 @@ class _Step(nn.Module):
     def forward(
         self, subword: Tensor, position: Tensor, source_mask: Tensor, source: list[Tensor], own: list[Tensor]
     ) -> tuple[Tensor, list[Tensor]]:
-        """What is kept comes and goes as lists, in the order of layers."""
+        """Logits and the new past; kept tensors come and go as lists, in layer order."""
         states = self.model.target_embedding.at(subword, self.get_buffer("positions")[position])
         now, left, grown = Step(mask=source_mask[:, None, None]), (list(own), list(source)), []
         for part, names, kept in zip(parts_of(self.model.decoder), self.names, self.kept, strict=True):
@@ -77,7 +78,7 @@ class _Step(nn.Module):
 def write_onnx(model: Transformer, folder: Path) -> None:
     """Write encoder.onnx, step.onnx and the script into a folder.
 
-    Raises UserError where what makes ONNX is not installed.
+    Raises UserError if the ONNX libraries are not installed.
     """
     need_libraries()
     source, own = (
@@ -114,18 +115,18 @@ def write_onnx(model: Transformer, folder: Path) -> None:
 
 
 def need_libraries() -> None:
-    """Raise UserError where what makes ONNX is not installed."""
+    """Raise UserError if the ONNX libraries are not installed."""
     try:
         import onnxruntime  # noqa: F401 - the command checks what it wrote
         import onnxscript  # noqa: F401 - torch needs it
     except ImportError as error:
-        raise UserError(f'{error.name} is not installed: pip install "heads[onnx]", or export otherwise.') from error
+        raise UserError(f'{error.name} is not installed: pip install "heads[onnx]", or use another format.') from error
 
 
 def write_graph(
     path: Path, module: nn.Module, inputs: Mapping[str, tuple[Any, Any]], outputs: list[str], lists: Sequence[str] = ()
 ) -> None:
-    """Write a graph; `inputs` have an example and which of its dimensions vary, those of lists are called `lists`."""
+    """Write a graph. inputs: examples and their varying dimensions, by name. lists: names of tensors inside lists."""
     plain = [name for name, (example, _) in inputs.items() if isinstance(example, Tensor)]
     with warnings.catch_warnings(), quiet():
         warnings.simplefilter("ignore")
@@ -144,7 +145,7 @@ def write_graph(
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """No word of torch's exporter about libraries that it could use."""
+    """Silence torch's exporter, which suggests libraries that it could use."""
     logger = logging.getLogger("torch.onnx")
     before = logger.level
     logger.setLevel(logging.ERROR)
@@ -155,7 +156,7 @@ def quiet() -> Iterator[None]:
 
 
 def agreement_of_onnx(model: Transformer, folder: Path, pairs: Sequence[Pair]) -> float:
-    """The largest difference of a target subword's log-probability between our model and the one of a folder."""
+    """Largest difference in a target subword's log-probability between our model and a folder's."""
     from heads.translation.translate_onnx import Model
 
     theirs = Model(folder)
@@ -167,11 +168,11 @@ def agreement_of_onnx(model: Transformer, folder: Path, pairs: Sequence[Pair]) -
 
 
 def _positions(model: Transformer, embedding: Embedding) -> Tensor:
-    """Position signals [POSITIONS, D], or fewer where no more are learnt."""
+    """Position signals [POSITIONS, D], or fewer if the model has learnt fewer."""
     return embedding.signals(min(POSITIONS, model.shape.longest)).detach().float()
 
 
 def _kept(model: Transformer) -> list[Kept]:
-    """What the decoder's sub-layers keep of two sentences of five subwords, as examples."""
+    """Example of what the decoder's sub-layers keep, for two sentences of five subwords."""
     memory = torch.zeros(2, 5, model.shape.width)
     return [part.start(memory, 1) for part in parts_of(model.decoder)]

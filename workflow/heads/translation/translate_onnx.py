@@ -1,6 +1,6 @@
 """Translate with the two ONNX graphs beside this script: python translate.py < source.txt > translations.txt
 
-Needs onnxruntime, sentencepiece and numpy, and nothing else.
+Needs only onnxruntime, sentencepiece and numpy.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NEVER = -1e9
 
 
 class Model:
-    """Encoder and step of the decoder, on a CPU."""
+    """The encoder and the decoder step, on the CPU."""
 
     def __init__(self, folder: Path, threads: int = 1) -> None:
         options = onnxruntime.SessionOptions()
@@ -31,12 +31,12 @@ class Model:
             for name in ("encoder", "step")
         )
         self.own = [each for each in self.step.get_inputs() if each.name.startswith("own_")]
-        # A graph has no input that it does not use.
+        # A graph has only the inputs that it uses.
         self.used = {each.name for each in self.step.get_inputs()}
         self.attended = [each.name for each in self.encoder.get_outputs()]
 
     def start(self, source: list[int], rows: int) -> dict[str, Any]:
-        """What a step is given besides subwords: of one sentence, for so many hypotheses."""
+        """Inputs of a step besides subwords, for one sentence and the given number of hypotheses."""
         ids = np.array([source])
         mask = np.ones((1, len(source)), bool)
         given = {"source": ids, "source_mask": mask}
@@ -44,12 +44,12 @@ class Model:
         found = self.encoder.run(None, {name: value for name, value in given.items() if name in wanted})
         state = dict(zip(self.attended, found, strict=True)) | {"source_mask": mask}
         state = {name: np.repeat(value, rows, 0) for name, value in state.items()}
-        # Keys and values of no subword yet; a recurrent state has a fixed size.
+        # No keys and values yet; a recurrent state has a fixed size.
         sizes = {each.name: [size if isinstance(size, int) else 0 for size in each.shape[1:]] for each in self.own}
         return state | {name: np.zeros((rows, *size), np.float32) for name, size in sizes.items()}
 
     def next(self, subwords: list[int], position: int, state: dict[str, Any]) -> NDArray[np.float32]:
-        """Log-probabilities [hypotheses, vocabulary] of what follows; their past goes into the state."""
+        """Log-probabilities [hypotheses, vocabulary] of the next subword; updates the past in the state."""
         given = state | {"subword": np.array(subwords)[:, None], "position": np.array([position])}
         logits, *grown = self.step.run(None, {name: value for name, value in given.items() if name in self.used})
         state.update(zip((each.name for each in self.own), grown, strict=True))
@@ -58,7 +58,7 @@ class Model:
         return log_probs
 
     def score(self, source: list[int], target: list[int]) -> NDArray[np.float32]:
-        """Log-probabilities [subwords, vocabulary] of what follows each subword of a given translation."""
+        """Log-probabilities [subwords, vocabulary] of the next subword after each one of a given translation."""
         state = self.start(source, 1)
         return np.concatenate([self.next([subword], number, state) for number, subword in enumerate(target)])
 
@@ -73,9 +73,9 @@ class Model:
     ) -> list[int]:
         """The best translation of one sentence; scores are divided by ((offset + length) / (offset + 1)) ** penalty.
 
-        ends: `early_stopping` of transformers. "never", when no other can be better; "false", when the worst of as many
-        finished ones as the beam is no worse than the best open one now; "true", when there are as many. first: the
-        subword that every translation begins with, if there is one.
+        ends: when to stop, as in `early_stopping` of transformers. "never": when no hypothesis can become better;
+        "false": when `beam` are finished and the worst of them is no worse than the best open one now; "true": when
+        `beam` are finished. first: the subword that every translation begins with, if there is one.
         """
         state, limit = self.start(source, beam), 2 * len(source) + 10
         best, done = -np.inf, list[int]()
@@ -104,7 +104,7 @@ class Model:
 
 
 class Segmenter:
-    """SentencePiece; of an imported model a file beside it says which subwords are known and what comes first."""
+    """SentencePiece; for an imported model, a file beside it lists the known subwords and the prefix."""
 
     def __init__(self, folder: Path, side: str) -> None:
         self.processor = sentencepiece.SentencePieceProcessor(model_file=str(folder / f"{side}.model"))
@@ -115,20 +115,22 @@ class Segmenter:
         self.first = about.get("prefix", [])
 
     def encode(self, line: str) -> list[int]:
-        """Ids of a sentence, without an end sign."""
+        """Subword ids of a sentence, without EOS."""
         if not self.known:
             return list(self.processor.encode(line))
         return [*self.first, *(self.known.get(subword, UNK) for subword in self.processor.encode(line, out_type=str))]
 
 
 def main() -> None:
-    """Translate lines."""
+    """Translate the lines of standard input."""
     folder = Path(__file__).parent
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--beam", type=int, default=4)
     parser.add_argument("--length-penalty", type=float, default=0.6)
-    parser.add_argument("--length-offset", type=int, default=5, help="what is added to lengths that divide scores")
-    parser.add_argument("--early-stopping", choices=("never", "false", "true"), default="never", help="as transformers")
+    parser.add_argument("--length-offset", type=int, default=5, help="added to the length in the length penalty")
+    parser.add_argument(
+        "--early-stopping", choices=("never", "false", "true"), default="never", help="as in transformers"
+    )
     parser.add_argument("--threads", type=int, default=1)
     arguments = parser.parse_args()
     model = Model(folder, arguments.threads)

@@ -1,4 +1,4 @@
-"""AttnLRP: the rule of Achtibat et al. 2024. Letters of shapes as in `heads.analysis.lrp.rules`."""
+"""AttnLRP: the rule of Achtibat et al. 2024. Shape letters as in `heads.analysis.lrp.rules`."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from heads.analysis.lrp.rules import (
 class AttnLrp(Multipliers):
     """AttnLRP (Achtibat et al. 2024) with vanishing stabilisers, where it is a gradient times its input.
 
-    Sums with a bias in the denominator (eq. 8), so that biases absorb relevance; a product of two shares half and half
-    (prop. 3.3); the softmax is expanded at its input, with a constant that absorbs (prop. 3.1); a normalisation passes
-    relevance on (prop. 3.4), its mean being one more sum. Through values alone it is the rule that the authors compare
-    with, after Ali et al. 2022.
+    Sums have the bias in the denominator (eq. 8), so that biases absorb relevance; a product gives half to each of two
+    factors (prop. 3.3); the softmax is expanded at its input, with a constant that absorbs relevance (prop. 3.1); a
+    normalisation passes relevance on (prop. 3.4), with its mean as one more sum. Through values alone it is the rule
+    that the authors compare with, after Ali et al. 2022.
     """
 
     through_softmax: bool = True
@@ -44,12 +44,12 @@ class AttnLrp(Multipliers):
 
     def linear(self, layer: Linear, inputs: Tensor, outputs: Tensor) -> Back:
         """See `Rule`."""
-        # Without a ReLU an output of exactly zero would count as closed, and has no relevance anyway.
+        # Without a ReLU, an output of exactly zero also counts as closed; it has no relevance anyway.
         closed = outputs == 0
         shut = (~closed).to(outputs) if closed.any() else None
 
         def back(multiplier: Tensor, account: Account) -> Tensor:
-            """The multiplier of the input, by that of the output."""
+            """The multiplier of the input, from that of the output."""
             if shut is not None:
                 multiplier = multiplier * first(shut, multiplier)
             if layer.bias is not None:
@@ -65,7 +65,7 @@ class AttnLrp(Multipliers):
         slope, _ = slope_of(norm, inputs)
 
         def back(multiplier: Tensor, account: Account) -> Tensor:
-            """The multiplier of the input, by that of the output."""
+            """The multiplier of the input, from that of the output."""
             account.absorb(multiplier @ norm.bias)
             multiplier = multiplier * first(slope, multiplier)
             return multiplier - multiplier.mean(-1, keepdim=True)
@@ -84,7 +84,7 @@ class AttnLrp(Multipliers):
         constant = seen.weights * (1 - scores + (seen.weights * scores).sum(-1, keepdim=True))
 
         def back(multiplier: Tensor, account: Account) -> AtAttention:
-            """The multiplier at each part of attention, by that of the output."""
+            """The multiplier at each part of attention, from that of the output."""
             part, multiplier = seen.part(multiplier), multiplier / 2
             at_weights, at_scores = through_weights(part, multiplier)
             queries, keys = part.weights.shape[2:]

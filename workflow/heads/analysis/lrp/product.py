@@ -1,6 +1,6 @@
 """The paper's plain ratio with its rule for products: plain-product (Voita et al. 2019, App. A.2).
 
-Letters of shapes as in `heads.analysis.lrp.rules`.
+Shape letters as in `heads.analysis.lrp.rules`.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from heads.analysis.lrp.rules import Account, AtAttention, Attended, AttentionBa
 
 @dataclass(frozen=True, slots=True)
 class PlainProduct(PlainRatio):
-    """For v = product of factors u', w(u <- v) = u / sum of u'; all else as the plain ratio, softmax ignored.
+    """For v = product of factors u', w(u <- v) = u / sum of u'; otherwise the plain ratio, softmax ignored.
 
-    A head's output is a sum of products, attention weight times value, and relevance goes to these in the ratio of what
-    they add. Of a product weight * value, the weight gets weight / (weight + value) and the value the rest. What a
-    weight got goes on to its score, since the appendix ignores non-linearities and says nothing else of the softmax;
-    from there to the products of the query's and the key's neurons that the score sums up, and of each to its two
-    factors by the same rule. The standard deviation of a layer norm stays a constant and no factor.
+    A head's output is a sum of products, attention weight times value, and relevance is distributed over them in the
+    ratio of their contributions. Of a product weight * value, the weight gets weight / (weight + value) and the value
+    the rest. The weight's part goes on to its score, since the appendix ignores non-linearities and says nothing else
+    about the softmax; from there to the products of query and key neurons that the score sums up, and from each product
+    to its two factors by the same rule. The standard deviation of a layer norm stays a constant and is not a factor.
 
     Shares sum to one, but where factors nearly cancel they are huge, with opposite signs.
     """
@@ -36,7 +36,7 @@ class PlainProduct(PlainRatio):
         at_scores = products / stabilised(summed, self.stabiliser)[..., None]
 
         def back(multiplier: Tensor, account: Account) -> AtAttention:
-            """The multiplier at each part of attention, by that of the output."""
+            """The multiplier at each part of attention, from that of the output."""
             part = seen.part(multiplier)
             cut = (slice(len(multiplier)), slice(None), *(slice(size) for size in part.weights.shape[2:]))
             at_weights = torch.einsum("bgqhe,bhqke->bghqk", multiplier, at_sums[cut])
@@ -51,5 +51,5 @@ class PlainProduct(PlainRatio):
 
 
 def shared(one: Tensor, other: Tensor, stabiliser: float) -> Tensor:
-    """Multiplier of either factor per multiplier of their product: the product over the factors' sum."""
+    """Multiplier of either factor per multiplier of their product: the product divided by the factors' sum."""
     return one * other / stabilised(one + other, stabiliser)

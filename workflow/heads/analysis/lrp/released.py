@@ -1,21 +1,22 @@
-"""What the code that Voita et al. released in 2019 does: voita-2019.
+"""The rule of the code that Voita et al. released in 2019: voita-2019.
 
 Facts read in github.com/lena-voita/the-story-of-heads, commit 3b5734d (June 2019). It is not the paper's plain ratio.
-Reproduced: relevance 1 sets out, not the logit; what the code takes as one operation, so that queries, keys and values
-of a self-attention, and keys and values of an attention to the encoder, are one linear map; cropping to absolute values
-and rescaling after each operation; what is done with cut weights and biases; the constants. Its later versions serve
+Reproduced: the initial relevance is 1, not the logit; what the code takes as one operation, so that queries, keys and
+values of self-attention, and keys and values of cross-attention, are one linear map; cropping to absolute values and
+rescaling after each operation; the treatment of clipped weights and of biases; the constants. Its later versions serve
 another paper (Voita et al. 2021, Analyzing the Source and Target Contributions) and are not reproduced.
 
-Not reproduced: single precision; a batch that is rescaled as a whole (here each sentence and step by itself, as theirs
-were given one at a time). Activations other than a ReLU are treated here as those of feed-forward layers. The release
-has no script that says where LRP starts or is read off: both are as in the paper, at the largest logit and the head's
-outputs.
+Not reproduced: single precision; rescaling a batch as a whole (here each sentence and step by itself, as if given to
+the authors' code one at a time). Activations other than a ReLU are treated here as those of feed-forward layers. The
+release has no script that shows where LRP starts or is read off: both are as in the paper, at the largest logit and the
+head's outputs.
 
-Attention weights are no neurons: an attention is one operation on queries, keys and values, by its derivatives.
-Relevance is carried itself, not as a multiplier: it is nowhere negative, and neurons of value zero get some. Rescaling
-keeps its sum up to the constant `eps`, which takes about that much from each position or operation, so that an account
-that balances says nothing of the shares.
-Letters of shapes as in `heads.analysis.lrp.rules`.
+Attention weights are not neurons: an attention is one operation on queries, keys and values, by its derivatives.
+Relevance itself is carried, not a multiplier: it is nowhere negative, and neurons of value zero get some. Rescaling
+keeps its sum up to the constant `eps`, which takes about that much from each position or operation, so that a balanced
+account says nothing about the shares.
+
+Shape letters as in `heads.analysis.lrp.rules`.
 """
 
 from __future__ import annotations
@@ -44,29 +45,29 @@ from heads.base.files import UserError
 
 
 def whole(account: Account) -> int:
-    """The first axis of a relevance [B, G, Q, ...] that belongs to one step's walk."""
+    """The first axis of relevance [B, G, Q, ...] that belongs to a single step."""
     return 3 if account.apart else 2
 
 
 def total(parts: Sequence[Tensor], axis: int) -> Tensor:
-    """What all parts have together from an axis on, as a tensor [..., 1, 1, 1] of their common rank."""
+    """The sum of all parts over the axes from `axis` on, as a tensor [..., 1, 1, 1] of their common rank."""
     return torch.stack([part.sum(tuple(range(axis, part.ndim)), keepdim=True) for part in parts]).sum(0)
 
 
 def rescaled(parts: Sequence[Tensor], relevance: Tensor, axis: int, eps: float) -> list[Tensor]:
-    """The parts, none negative, with the sum from an axis on that `relevance` of the same rank has, less about eps."""
+    """The non-negative parts, scaled to the sum of `relevance` over the axes from `axis` on, less about eps."""
     factor = total([relevance], axis) / (total(parts, axis) + eps)
     return [part * factor for part in parts]
 
 
 @dataclass(frozen=True, slots=True)
 class Voita2019:
-    """Relevance over a sum of inputs + eps through weights cut at eps from below, inputs of both signs in one sum.
+    """Relevance over a sum of inputs + eps through weights clipped at eps from below, both signs in one sum.
 
-    So denominators may be of any sign and near zero; what comes out is made positive and scaled back to what came in,
-    over all neurons, heads and positions of the operation. Biases take no part. A layer norm passes relevance on as it
-    is. Sums and attentions are shared in the ratio of contributions, an attention by its derivatives at queries, keys
-    and values with eps added to each.
+    So denominators may have any sign and be near zero; the result is made positive and scaled back to the incoming
+    relevance, over all neurons, heads and positions of the operation. Biases take no part. A layer norm passes
+    relevance on unchanged. Sums and attentions distribute relevance in the ratio of contributions, an attention by its
+    derivatives at queries, keys and values with eps added to each.
     """
 
     eps: float = 1e-7
@@ -90,13 +91,13 @@ class Voita2019:
         return torch.ones_like(values)
 
     def settled(self, before: Tensor, after: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-        """See `Rule`: scaled to what came in. Their second such factor is one for want of signs."""
+        """See `Rule`: scaled to the incoming relevance. The code's second such factor is one, as none is negative."""
         factor = total([before], 2) / total(after, 2)
         return tuple(part * factor for part in after)
 
     def weighting(self, seen: Attended) -> AttentionBack:
-        """See `Rule`. Raises UserError: the released code knows no recurrent unit."""
-        raise UserError("the rule voita-2019 knows no recurrent decoder: leave it out of lrp.rules.")
+        """See `Rule`. Raises UserError: the released code has no recurrent unit."""
+        raise UserError("the rule voita-2019 does not support recurrent decoders: remove it from lrp.rules.")
 
     def activation(self, sums: Tensor, hidden: Tensor) -> Back:
         """See `heads.analysis.lrp.rules.Rule`."""
@@ -114,7 +115,7 @@ class Voita2019:
         sums = moved @ raising.T
 
         def back(relevance: Tensor, account: Account) -> Tensor:
-            """The relevance of the input, by that of the output."""
+            """The relevance of the input, from that of the output."""
             received = first(moved, relevance) * ((relevance / first(sums, relevance)) @ raising)
             return self._cropped([received], relevance, account)[0]
 
@@ -128,7 +129,7 @@ class Voita2019:
         """See `heads.analysis.lrp.rules.Rule`."""
 
         def back(relevance: Tensor, account: Account) -> tuple[Tensor, Tensor]:
-            """The relevance of both inputs, by that of the output."""
+            """The relevance of both inputs, from that of the output."""
             moved = [first(part, relevance) + self.eps for part in (stream, change)]
             per_unit = relevance / (moved[0] + moved[1])
             at_stream, at_change = self._cropped([part * per_unit for part in moved], relevance, account)
@@ -141,7 +142,7 @@ class Voita2019:
         moved = self._moved(seen)
 
         def back(relevance: Tensor, account: Account) -> AtAttention:
-            """The relevance at each part of attention, by that of the output."""
+            """The relevance at each part of attention, from that of the output."""
             part = moved.part(relevance)
             per_unit = relevance / part.outputs.transpose(1, 2)[:, None]
             _, at_scores = through_weights(part, per_unit)
@@ -156,7 +157,7 @@ class Voita2019:
         return rescaled([part.abs() for part in received], relevance, whole(account), self.eps)
 
     def _moved(self, seen: Attended) -> Attended:
-        """The attention that queries, keys and values make with eps added; what was masked stays so."""
+        """The attention with eps added to queries, keys and values; what was masked stays masked."""
         queries, keys, values = (part + self.eps for part in (seen.queries, seen.keys, seen.values))
         further = queries @ keys.transpose(-1, -2) * seen.scale - seen.scores
         weights = seen.weights * further.exp()

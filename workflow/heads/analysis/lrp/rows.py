@@ -1,19 +1,19 @@
-"""The table of a model's heads: each head's share of the relevance of its layer, over all generation steps.
+"""Table of a model's heads: each head's share of the relevance of its layer, over all generation steps.
 
-Relevance R of a head in a step is that of its neurons, summed with their signs. As it may be negative there are three
-shares, each of which sums to one over the heads of a layer:
+The relevance R of a head in a step is the signed sum over its neurons. As it may be negative, there are three shares,
+each of which sums to one over the heads of a layer:
 
-    relevance            mean over steps of R / sum of R over heads. The paper as written (sec. 4): a share of every
-                         step, and their average. Few steps, where a layer's relevance nearly cancels, decide it.
-    relevance_of_sums    sum of R over steps / the same summed over heads. Signed and robust: each step weighs by the
-                         relevance of its layer, the part of the step's top-1 logit that comes through these heads. So a
-                         large logit weighs more, one that nearly cancels hardly at all, a negative part against the
-                         others. It breaks down only where a layer's relevance cancels over all steps together.
-    relevance_absolute   mean over steps of |R| / sum of |R| over heads. Every step weighs alike; signs are lost.
+    relevance            mean over steps of R / sum of R over heads. The paper as written (sec. 4): a share for each
+                         step, then their average. Few steps, where a layer's relevance nearly cancels, dominate it.
+    relevance_of_sums    sum of R over steps / the same summed over heads. Signed and robust: each step is weighted by
+                         the relevance of its layer, the part of the step's top-1 logit that comes through these heads.
+                         So a large logit counts more, one that nearly cancels hardly at all, a negative part against
+                         the others. It breaks down only where a layer's relevance cancels over all steps together.
+    relevance_absolute   mean over steps of |R| / sum of |R| over heads. Every step has equal weight; signs are lost.
 
-Under rules that give all heads of a step relevance of one sign, such as `z-plus` and the authors' released code, whose
-parts are both made positive, the first and the last are the same. All three are of the same steps: those that were
-conserved and have shares, see `shares`.
+Under rules that give all heads of a step relevance of one sign, such as `z-plus` and the authors' released code, which
+takes absolute values, the first and the last are the same. All three use the same steps: those that conserved relevance
+and have shares, see `shares`.
 """
 
 from __future__ import annotations
@@ -50,26 +50,26 @@ CONSERVATION_COLUMNS = (
 Row = dict[str, object]
 
 TOLERANCE = 1e-3
-"""Largest deviation from conservation, as a share of what set out, of a step that counts as conserved.
+"""Largest deviation from conservation, as a share of the initial relevance, of a step that counts as conserved.
 
 A denominator keeps stabiliser / |denominator| of what passes it, so deviations grow in proportion to the stabiliser:
-with 1e-9 they stayed below 1e-5 in trained models of three layers. The table says how many steps are off.
+with 1e-9 they stayed below 1e-5 in trained models of three layers. The table gives the number of steps that are off.
 """
 MOST_OFF = 0.1
-"""Share of steps that may be off under a rule whose conservation is "shares" (see `Rule.conservation`).
+"""Largest share of steps that may be off under a rule whose conservation is "shares" (see `Rule.conservation`).
 
-Those are left out of the averages. Where denominators of the paper's ratio near zero, float64 itself loses more than
-the tolerance: in a model of real text in 3 steps of 100 by a stabiliser of 1e-15, in 39 by 1e-12.
+These steps are left out of the averages. Where denominators of the paper's ratio are near zero, float64 itself loses
+more than the tolerance: in a model of real text in 3 steps of 100 with a stabiliser of 1e-15, in 39 with 1e-12.
 """
 
 
 def rule_of(name: str, stabiliser: float) -> Rule:
-    """The rule of a name such as `plain` or `z-plus-values`, whose end says what else than its usual way was asked.
+    """The rule of a name such as `plain` or `z-plus-values`; a suffix overrides its usual way through attention.
 
     plain: the paper's ratio, through values alone. plain-product: the same with the paper's rule for products, so that
     attention weights have their share. z-plus, alpha-beta: Bach et al. 2015, through the softmax by its derivatives.
-    attnlrp: Achtibat et al. 2024, through the softmax. voita-2019: the authors' released code, whose own
-    constants stand in for `stabiliser`.
+    attnlrp: Achtibat et al. 2024, through the softmax. voita-2019: the authors' released code, with its own constants
+    instead of `stabiliser`.
     """
     fixed: dict[str, Rule] = {
         "plain-product": PlainProduct(stabiliser),
@@ -88,10 +88,10 @@ def rule_of(name: str, stabiliser: float) -> Rule:
 
 @dataclass(slots=True)
 class Sums:
-    """What is summed up over generation steps for one rule."""
+    """Sums over generation steps for one rule."""
 
     heads: dict[tuple[str, int], list[Tensor]]
-    """By attention and layer: signed shares, relevance itself and absolute shares [H]; how many steps had shares."""
+    """By attention and layer: signed shares, relevance itself and absolute shares [H]; number of steps with shares."""
     places: dict[str, tuple[Tensor, Tensor]]
     """By sub-layer, from the top: shares under way and absorbed, steps that are off [3], and the largest deviation."""
     conservation: str
@@ -101,7 +101,7 @@ class Sums:
 def shares(relevance: Tensor, stabiliser: float) -> tuple[Tensor, Tensor, Tensor]:
     """Signed and absolute shares [N, H] of relevances [N, H] of a layer's heads, and which steps have shares [N].
 
-    A step has none, and rows of zero, where its relevances cancel: |sum| <= stabiliser * sum of absolutes.
+    A step has none, and rows of zeros, if its relevances cancel: |sum| <= stabiliser * sum of absolute values.
     """
     signed, absolute = relevance.sum(1, keepdim=True), relevance.abs().sum(1, keepdim=True)
     usable = signed.abs() > stabiliser * absolute
@@ -114,7 +114,7 @@ def shares(relevance: Tensor, stabiliser: float) -> tuple[Tensor, Tensor, Tensor
 
 
 def generated(model: Encoder, batch: Batch) -> Batch:
-    """The batch with the model's own greedy translations in place of the references; a label is predicted at once."""
+    """The batch with the model's own greedy translations instead of the references; unchanged for a classifier."""
     if not isinstance(model, Transformer):
         return batch
     sources = [ids[mask][:-1].cpu().numpy() for ids, mask in zip(batch.source, batch.source_mask, strict=True)]
@@ -123,11 +123,11 @@ def generated(model: Encoder, batch: Batch) -> Batch:
 
 
 def relevance_rows(model: Encoder, batches: Iterable[Batch], settings: LrpSettings) -> tuple[list[Row], list[Row]]:
-    """Shares of all live heads of `model` under their original numbers, and the account of conservation, by rule.
+    """Relevance shares of all live heads, under their original numbers, and the account of conservation, by rule.
 
-    Averages over all generation steps of `batches`, without those in which a rule that should conserve relevance did
-    not. Batches are on the model's device; the walk is done on a copy of the model in float64. Raises UserError where a
-    step's relevance is no number, or more than MOST_OFF of them were not conserved within TOLERANCE.
+    Averages over all generation steps of `batches`, except those in which a rule that should conserve relevance did
+    not. Batches are on the model's device; relevance is computed on a copy of the model in float64. Raises UserError if
+    a step's relevance is not a number, or if more than MOST_OFF of the steps were not conserved within TOLERANCE.
     """
     model = copy.deepcopy(model).double().eval()
     live = model.shape.live_heads
@@ -154,7 +154,7 @@ def relevance_rows(model: Encoder, batches: Iterable[Batch], settings: LrpSettin
 
 
 def add(sums: Sums, found: HeadRelevance, stabiliser: float) -> None:
-    """Add the steps of one batch."""
+    """Add the steps of one batch to the sums."""
     sums.steps += len(found.logits)
     deviations = found.deviations()
     kept = torch.ones_like(found.logits, dtype=torch.bool)
@@ -175,7 +175,7 @@ def add(sums: Sums, found: HeadRelevance, stabiliser: float) -> None:
 
 
 def _rows(rule: str, model: Encoder, sums: Sums, stabiliser: float) -> list[Row]:
-    """One row a head; zero where no step had shares, and of sums where those cancel."""
+    """One row per head; shares are zero if no step has any, `relevance_of_sums` also if the sums cancel."""
     rows: list[Row] = []
     for (kind, layer), (signed, summed, absolute, steps) in sums.heads.items():
         count = int(steps)
@@ -187,7 +187,7 @@ def _rows(rule: str, model: Encoder, sums: Sums, stabiliser: float) -> list[Row]
 
 
 def conservation_rows(rule: str, sums: Sums) -> list[Row]:
-    """One row a sub-layer, from the top. Raises UserError where too many steps are off."""
+    """One row per sub-layer, from the top. Raises UserError if too many steps are off."""
     rows: list[Row] = []
     for place, (total, largest) in sums.places.items():
         deviation, count = float(largest), max(sums.steps, 1)
@@ -195,8 +195,8 @@ def conservation_rows(rule: str, sums: Sums) -> list[Row]:
         if not math.isfinite(deviation) or (sums.conservation == "shares" and off > MOST_OFF * count):
             raise UserError(
                 f"relevance is not conserved under the rule {rule} at {place}: {off:.0f} of {count} steps are off by "
-                f"more than {TOLERANCE} of their logit (allowed: {MOST_OFF:.0%}), the worst by {deviation:.3g}. Ratios "
-                "break down where denominators vanish: try another lrp.stabiliser, or leave the rule out of lrp.rules."
+                f"more than {TOLERANCE} of their logit (allowed: {MOST_OFF:.0%}), the worst by {deviation:.3g}; ratios "
+                "break down near zero denominators: try another lrp.stabiliser, or remove the rule from lrp.rules."
             )
         facts = (rule, sums.conservation, place, under_way / count, absorbed / count, deviation, int(off), sums.steps)
         rows.append(dict(zip(CONSERVATION_COLUMNS, facts, strict=True)))

@@ -1,14 +1,16 @@
-"""How one operation shares relevance out among its inputs: rules that share in the ratio of contributions.
+"""How one operation distributes relevance over its inputs: rules that use the ratio of contributions.
 
-The relevance R of a neuron of value x is carried as its multiplier R / x. Then a map without bias hands multipliers on
+The relevance R of a neuron of value x is carried as its multiplier R / x. A map without bias then passes multipliers on
 by its transposed weights alone, because the plain ratio's denominator is the neuron's own value; a residual sum gives
-both its summands the multiplier of the sum; and a value of zero needs no care. Only the rules of `released` carry
-relevance itself, since they give some to neurons of value zero; `Rule.worth` tells the walk which it is.
+both its summands the multiplier of the sum; and a value of zero needs no special care. Only the rules of `released`
+carry relevance itself, since they give some to neurons of value zero; `Rule.worth` shows the walk which of the two is
+carried.
 
-All rules but those leave three things alike: an activation passes relevance on unchanged, the standard deviation of a
-layer norm is a constant, and what no input contributed to takes its relevance with it, for which the account answers.
+All other rules have three things in common: an activation passes relevance on unchanged, the standard deviation of a
+layer norm is a constant, and the relevance of an output to which no input contributed ends there and is entered in the
+account.
 
-Letters of shapes: B batch, G generation step, Q/K query and key position, D width of whatever is meant, H heads, E
+Shape letters: B batch, G generation step, Q/K query and key position, D width of the tensor in question, H heads, E
 width of one head.
 """
 
@@ -27,34 +29,34 @@ class Account:
     """Relevance that ended on the way down: at biases, and at neurons to which nothing contributed."""
 
     def __init__(self, absorbed: Tensor) -> None:
-        """absorbed: [B, G] to begin with, or [B, G, Q] to keep positions apart."""
+        """absorbed: the initial amount, [B, G], or [B, G, Q] to keep positions apart."""
         self.absorbed = absorbed
 
     @property
     def apart(self) -> bool:
-        """Whether every position is a step of its own, so that nothing may be summed over positions."""
+        """Whether every position is its own step, so that nothing may be summed over positions."""
         return self.absorbed.ndim == 3
 
     def absorb(self, amount: Tensor) -> None:
-        """Take [B, G, Q] off the way."""
+        """Record an amount [B, G, Q] as absorbed."""
         self.absorbed = self.absorbed + (amount if self.apart else amount.sum(-1))
 
 
 Back = Callable[[Tensor, Account], Tensor]
-"""From multipliers [B, G, Q, D] of an operation's outputs to those of its inputs, for all that was traced or only for
-the first sentences and positions of it."""
+"""From multipliers [B, G, Q, D] of an operation's outputs to those of its inputs, for the whole trace or only for its
+first sentences and positions."""
 
 Fork = Callable[[Tensor, Account], tuple[Tensor, Tensor]]
 """The same for a sum, to both its summands."""
 
 
 def unchanged(multiplier: Tensor, account: Account) -> Tensor:
-    """The way back through nothing."""
+    """The way back that leaves multipliers unchanged."""
     return multiplier
 
 
 def first(part: Tensor, multiplier: Tensor) -> Tensor:
-    """Of what holds for all steps, [B, Q, D], as much as belongs to multipliers [B, G, Q, D]; G is one."""
+    """The part of a tensor [B, Q, D] that multipliers [B, G, Q, D] cover, with an axis of size one for G."""
     return part[: len(multiplier), None, : multiplier.shape[2]]
 
 
@@ -65,7 +67,7 @@ def stabilised(denominator: Tensor, stabiliser: float) -> Tensor:
 
 @dataclass(frozen=True, slots=True)
 class Attended:
-    """One attention as it was traced."""
+    """The tensors of one attention, as traced."""
 
     queries: Tensor
     """[B, H, Q, E]"""
@@ -78,10 +80,10 @@ class Attended:
     outputs: Tensor
     """[B, H, Q, E]"""
     own: bool
-    """Whether a position attends to its like, so that what stops at a query stops at the same key."""
+    """Whether it is self-attention, so that keys are cut at the same position as queries."""
 
     def part(self, multiplier: Tensor) -> Attended:
-        """As much of it as multipliers [B, G, Q, H, E] of head outputs belong to."""
+        """The part that multipliers [B, G, Q, H, E] of head outputs cover."""
         sentences, queries = len(multiplier), multiplier.shape[2]
         keys = queries if self.own else None
         return Attended(
@@ -95,18 +97,18 @@ class Attended:
 
     @property
     def scale(self) -> float:
-        """What scores are multiplied by."""
+        """The factor of the scores."""
         return 1 / math.sqrt(self.queries.shape[-1])
 
     @property
     def scores(self) -> Tensor:
-        """[B, H, Q, K], before the softmax; also where a mask lets none through."""
+        """[B, H, Q, K], before the softmax and the mask."""
         return self.queries @ self.keys.transpose(-1, -2) * self.scale
 
 
 @dataclass(frozen=True, slots=True)
 class AtAttention:
-    """Multipliers at what an attention was made of: [B, G, Q or K, H, E]; queries and keys only through the softmax."""
+    """Multipliers of an attention's inputs [B, G, Q or K, H, E]; queries and keys only through the softmax."""
 
     values: Tensor
     keys: Tensor | None = None
@@ -114,11 +116,11 @@ class AtAttention:
 
 
 AttentionBack = Callable[[Tensor, Account], AtAttention]
-"""From multipliers [B, G, Q, H, E] of head outputs to those of what was attended to."""
+"""From multipliers [B, G, Q, H, E] of head outputs to those of the attention's inputs."""
 
 
 class Linear(Protocol):
-    """What a rule asks of a linear map: `nn.Linear`, or several with the same inputs taken as one."""
+    """What a rule needs of a linear map: `nn.Linear`, or several maps of the same inputs as one."""
 
     @property
     def weight(self) -> Tensor:
@@ -131,51 +133,51 @@ class Linear(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Joint:
-    """Linear maps that read the same inputs, as one map to all their outputs."""
+    """Linear maps of the same inputs, as one map to all their outputs."""
 
     weight: Tensor
     bias: Tensor | None
 
 
 class Rule(Protocol):
-    """What a rule of relevance propagation answers for each operation of the Transformer."""
+    """A rule of relevance propagation: one method for each operation of the Transformer."""
 
     @property
     def through_softmax(self) -> bool:
-        """Whether relevance goes on past attention weights to queries and keys, or weights count as constants."""
+        """Whether relevance passes through attention weights to queries and keys; if not, weights are constants."""
 
     @property
     def conservation(self) -> str:
-        """Why relevance should be neither lost nor made.
+        """How relevance is conserved: "shares", "unstable" or "rescaled".
 
-        "shares" sum to one; "unstable" ones do on paper, but where an attention's contributions or factors cancel they
-        are so huge that stabiliser and rounding eat the sum; "rescaled" ones have what an operation lost or made scaled
-        away afterwards, so that a sum that is kept says nothing of the shares.
+        "shares" sum to one; "unstable" ones do on paper, but where an attention's contributions or factors cancel, they
+        are so large that stabiliser and rounding spoil the sum; with "rescaled", what an operation lost or created is
+        scaled away afterwards, so that a conserved sum says nothing about the shares.
         """
 
     def start(self, logits: Tensor) -> Tensor:
-        """The relevance that sets out from each logit."""
+        """The initial relevance of each logit."""
 
     def worth(self, values: Tensor) -> Tensor:
-        """The relevance of one unit of what is carried, at neurons of these values."""
+        """The relevance of one unit of the quantity carried, at neurons with these values."""
 
     def settled(self, before: Tensor, after: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-        """What is done once more with all that an attention to the encoder made of [B, G, Q, D]."""
+        """The parts `after`, into which cross-attention splits `before` [B, G, Q, D], after a last adjustment."""
 
     def top(self, weight: Tensor, bias: Tensor, states: Tensor, logits: Tensor) -> tuple[Tensor, Tensor]:
-        """Multipliers [B, Q, D] of the states of each position's own logit [B, Q], and what its bias [B, Q] absorbed.
+        """Multipliers [B, Q, D] of the states for each position's logit [B, Q], and what its bias absorbed [B, Q].
 
         weight: [B, Q, D], of each position's logit.
         """
 
     def linear(self, layer: Linear, inputs: Tensor, outputs: Tensor) -> Back:
-        """The way back through a linear layer, or one with a ReLU after it: [B, Q, D] in, [B, Q, V] out."""
+        """The way back through a linear layer, with or without a ReLU after it: [B, Q, D] in, [B, Q, V] out."""
 
     def activation(self, sums: Tensor, hidden: Tensor) -> Back:
-        """The way back from `hidden` [B, Q, V] past an activation, other than a ReLU, to the sums it was given."""
+        """The way back from `hidden` [B, Q, V] through an activation other than a ReLU to its inputs `sums`."""
 
     def norm(self, norm: nn.Module, inputs: Tensor) -> Back:
-        """The way back through a layer norm (or the identity in its place) that was given `inputs` [B, Q, D]."""
+        """The way back through a layer norm (or the identity in its place) with `inputs` [B, Q, D]."""
 
     def add(self, stream: Tensor, change: Tensor) -> Fork:
         """The way back through the sum of two [B, Q, D]."""
@@ -184,11 +186,11 @@ class Rule(Protocol):
         """The way back through an attention."""
 
     def weighting(self, seen: Attended) -> AttentionBack:
-        """The same where weights count as constants, whatever the rule does with those of a softmax."""
+        """The way back through an attention with constant weights, even if the rule passes through a softmax."""
 
 
 class Multipliers:
-    """What rules have in common that carry multipliers and share a logit out as it is."""
+    """Base class of rules that carry multipliers and start from the logit itself."""
 
     __slots__ = ()
 
@@ -210,8 +212,8 @@ class Multipliers:
         return after
 
     def activation(self, sums: Tensor, hidden: Tensor) -> Back:
-        """See `Rule`: relevance is unchanged where the multiplier is that of `hidden` times hidden / sums."""
-        # An activation that is zero at zero is a slope there, and neither has relevance.
+        """See `Rule`: relevance is unchanged if the multiplier of `hidden` is multiplied by hidden / sums."""
+        # Sums of zero, where activations are zero too, have no relevance.
         slope = torch.where(sums == 0, 0.0, hidden / sums)
         return lambda multiplier, account: multiplier * first(slope, multiplier)
 
@@ -233,7 +235,7 @@ def at_values(seen: Attended, multiplier: Tensor) -> Tensor:
 
 
 def values_alone(seen: Attended) -> AttentionBack:
-    """The way back when attention weights count as constants: the same for every ratio without a bias."""
+    """The way back if attention weights are constants: the same for every ratio without a bias."""
     return lambda multiplier, account: AtAttention(at_values(seen.part(multiplier), multiplier))
 
 
@@ -248,8 +250,8 @@ class PlainRatio(Multipliers):
     """The paper's rule (Voita et al. 2019, App. A.2): w(u <- v) = W_uv u / sum over u' of W_u'v u'.
 
     A bias takes no relevance: the denominator leaves it out, so that relevance is conserved. Through the softmax, which
-    the paper does not speak of, an attention counts as the linear function that its derivatives at queries, keys and
-    values make of it, and shares relevance in the ratio of these contributions, which may nearly cancel.
+    the paper does not mention, an attention is treated as the linear function given by its derivatives at queries, keys
+    and values, and distributes relevance in the ratio of these contributions, which may nearly cancel.
     """
 
     stabiliser: float
@@ -267,7 +269,7 @@ class PlainRatio(Multipliers):
 
     def linear(self, layer: Linear, inputs: Tensor, outputs: Tensor) -> Back:
         """See `Rule`."""
-        if layer.bias is None and not (outputs == 0).any():  # outputs that a ReLU closed have nothing to share
+        if layer.bias is None and not (outputs == 0).any():  # outputs closed by a ReLU have nothing to distribute
             return lambda multiplier, account: multiplier @ layer.weight
         share = self._share(inputs @ layer.weight.T, outputs)
         return lambda multiplier, account: share(multiplier, account) @ layer.weight
@@ -280,7 +282,7 @@ class PlainRatio(Multipliers):
         share = self._share(centred * slope, centred * slope + norm.bias, slope)
 
         def back(multiplier: Tensor, account: Account) -> Tensor:
-            """The multiplier of the input, by that of the output."""
+            """The multiplier of the input, from that of the output."""
             multiplier = share(multiplier, account)
             return multiplier - multiplier.mean(-1, keepdim=True)
 
@@ -294,14 +296,14 @@ class PlainRatio(Multipliers):
         """See `Rule`."""
         if not self.through_softmax:
             return values_alone(seen)
-        # Each score takes part twice, as a product of a query and of a key.
+        # Each score counts twice, once for its query and once for its key.
         weighted = seen.weights * seen.scores
         from_scores = weighted @ seen.values - weighted.sum(-1, keepdim=True) * seen.outputs
         contributed = (seen.outputs + 2 * from_scores).transpose(1, 2)
         share = self._share(contributed, seen.outputs.transpose(1, 2))
 
         def back(multiplier: Tensor, account: Account) -> AtAttention:
-            """The multiplier at each part of attention, by that of the output."""
+            """The multiplier at each part of attention, from that of the output."""
             part, multiplier = seen.part(multiplier), share(multiplier, account)
             _, at_scores = through_weights(part, multiplier)
             return AtAttention(at_values(part, multiplier), *at_keys_and_queries(part, at_scores))
@@ -309,9 +311,9 @@ class PlainRatio(Multipliers):
         return back
 
     def _share(self, sums: Tensor, outputs: Tensor, factor: Tensor | float = 1.0) -> Back:
-        """From multipliers of `outputs` to relevance per unit of contribution, for contributions that make `sums`.
+        """The way back to relevance per unit of contribution, for contributions that sum to `sums`.
 
-        factor: what it is multiplied by at once, which is quicker than afterwards for every step.
+        factor: multiplied in here once, which is faster than afterwards for every step.
         """
         nothing = sums == 0
         scale = torch.where(nothing, 0.0, outputs / stabilised(sums, self.stabiliser)) * factor
@@ -326,6 +328,6 @@ class PlainRatio(Multipliers):
 
 
 def slope_of(norm: nn.LayerNorm, inputs: Tensor) -> tuple[Tensor, Tensor]:
-    """Gain over standard deviation, and the inputs less their mean, both [B, Q, D]."""
+    """Gain divided by standard deviation, and the inputs minus their mean, both [B, Q, D]."""
     centred = inputs - inputs.mean(-1, keepdim=True)
     return norm.weight / (centred.square().mean(-1, keepdim=True) + norm.eps).sqrt(), centred

@@ -1,15 +1,15 @@
-"""Rules that share relevance out by the sign of contributions: z-plus and alpha-beta (Bach et al. 2015, eq. 60).
+"""Relevance rules that go by the sign of contributions: z-plus and alpha-beta (Bach et al. 2015, eq. 60).
 
-An output's relevance goes with weight alpha to the inputs that raised it, in the ratio of what they added, and with
-weight beta to those that lowered it. Shares are added (alpha + beta = 1): z-plus has alpha 1 and beta 0, alpha-beta a
-half each. Where all contributions have one sign, up to a share of `stabiliser`, that side gets all; under z-plus an
-output that nothing raised keeps its relevance to itself, and the account takes it. Biases take no part. Bach et al.
-speak of layers of weighted sums; how a Transformer's other operations are made into such is ours: a layer norm by its
-derivative at a fixed standard deviation, a residual sum by its two summands, an attention by its derivatives at
-queries, keys and values. The codes that Voita et al. released start from the same equation and do otherwise: see
-`heads.analysis.lrp.released`.
+Of an output's relevance, a share alpha goes to the inputs that raised it, in the ratio of their contributions, and a
+share beta to those that lowered it. The two are added (alpha + beta = 1): z-plus has alpha 1 and beta 0, alpha-beta a
+half each. Where all contributions have one sign, up to a share of `stabiliser`, that side gets everything; under
+z-plus, an output that nothing raised keeps its relevance, which the account absorbs. Biases take no part. Bach et al.
+describe layers of weighted sums; how the other operations of a Transformer become such layers is our choice: a layer
+norm by its derivative at a fixed standard deviation, a residual sum by its two summands, an attention by its
+derivatives at queries, keys and values. The code that Voita et al. released starts from the same equation but does
+otherwise: see `heads.analysis.lrp.released`.
 
-Letters of shapes as in `heads.analysis.lrp.rules`.
+Shape letters as in `heads.analysis.lrp.rules`.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ from heads.analysis.lrp.rules import (
 )
 
 Products = Callable[[Tensor], tuple[Tensor, Tensor]]
-"""The products of a map's positive and of its negative entries with the same."""
+"""Products of the same tensor with a map's positive and with its negative entries."""
 
 
 @dataclass(frozen=True, slots=True)
 class SplitMap:
-    """A linear map by the signs of its entries, forwards and backwards."""
+    """A linear map split by the signs of its entries, forwards and backwards."""
 
     forwards: Products
     backwards: Products
 
     def contributions(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
-        """All that raises each output and all that lowers it (<= 0)."""
+        """The sum of what raises each output, and of what lowers it (<= 0)."""
         raising, lowering = self.forwards(inputs.clamp(min=0))
         lowering_too, raising_too = self.forwards(inputs.clamp(max=0))
         return raising + raising_too, lowering + lowering_too
@@ -63,29 +63,29 @@ class SplitMap:
 
 
 def by_sign(values: Tensor, above: Tensor, below: Tensor) -> Tensor:
-    """Multipliers of values above and below zero; one of zero, whose relevance is none, may have either."""
+    """The multiplier `above` for positive values, else `below`; values of zero, without relevance, may have either."""
     return torch.where(values > 0, above, below)
 
 
 def matrix(weight: Tensor) -> SplitMap:
-    """The map of a matrix [V, D] that is the same everywhere."""
+    """The split map of a matrix [V, D] that is the same at all positions."""
     above, below = weight.clamp(min=0), weight.clamp(max=0)
     return SplitMap(lambda x: (x @ above.T, x @ below.T), lambda y: (y @ above, y @ below))
 
 
 def normalisation(slope: Tensor) -> SplitMap:
-    """The map diag(slope) (identity - 1/D) of a layer norm with `slope` [B, Q, D], without writing the matrix down."""
+    """The split map diag(slope) (identity - 1/D) of a layer norm with `slope` [B, Q, D], without forming the matrix."""
     width = slope.shape[-1]
     above, below = slope.clamp(min=0), slope.clamp(max=0)
     turned = bool(below.any())
 
     def products(x: Tensor) -> tuple[Tensor, Tensor]:
-        """Raising and lowering sums of the inputs' contributions to each output."""
+        """Products of the inputs with the map's positive and with its negative entries."""
         own, others = x * (1 - 1 / width), (x.sum(-1, keepdim=True) - x) / width
         return above * own - below * others, below * own - above * others
 
     def products_back(y: Tensor) -> tuple[Tensor, Tensor]:
-        """The transposed products: what each input gets of the outputs' shares, by the sign of its weight."""
+        """The same for the transposed map."""
         positive, negative = y * first(above, y), y * first(below, y) if turned else None
         others = (positive - positive.sum(-1, keepdim=True)) / width
         positive = positive * (1 - 1 / width)
@@ -98,7 +98,7 @@ def normalisation(slope: Tensor) -> SplitMap:
 
 
 Split = Callable[[Tensor, Account], tuple[Tensor, Tensor | None]]
-"""From multipliers of outputs to relevance per unit of raising and (None under z-plus) of lowering contributions."""
+"""From multipliers of outputs to relevance per unit of raising and of lowering contributions (None under z-plus)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +110,9 @@ class SignSplit(Multipliers):
     through_softmax: bool = True
 
     def _split(self, raised: Tensor, lowered: Tensor, outputs: Tensor) -> Split:
-        """For outputs [B, Q, ...] to which all that raises or lowers them contributed `raised` and `lowered`."""
-        # Sums of one sign never cancel, so nothing is added to them. A side that is next to nothing counts as none: a
-        # recurrent unit's first candidates, long forgotten, would be the half of an output.
+        """The `Split` of outputs [B, Q, ...] whose raising and lowering contributions sum to `raised` and `lowered`."""
+        # Sums of one sign never cancel, so no stabiliser is added. A negligible side counts as absent: otherwise a
+        # recurrent unit's first candidates, long forgotten, would get half of an output's relevance.
         least = self.stabiliser * (raised - lowered)
         no_raising, no_lowering = raised <= least, -lowered <= least
         alpha = torch.where(no_lowering, 1.0, self.alpha) if self.alpha < 1 else torch.ones_like(raised)
@@ -126,7 +126,7 @@ class SignSplit(Multipliers):
         kept = ended if ended.any() else None
 
         def split(multiplier: Tensor, account: Account) -> tuple[Tensor, Tensor | None]:
-            """The multipliers of raising and of lowering contributions, None where nothing lowers."""
+            """Relevance per unit of raising and of lowering contributions, None for the latter under z-plus."""
             if kept is not None:
                 account.absorb((multiplier * first(kept, multiplier)).flatten(3).sum(-1))
             lowering = None if down is None else multiplier * first(down, multiplier)
@@ -153,12 +153,12 @@ class SignSplit(Multipliers):
         """See `heads.analysis.lrp.rules.Rule`."""
         if (inputs < 0).any():
             return self._through(matrix(layer.weight), inputs, outputs)
-        # Behind a ReLU a weight's sign alone decides, which spares half of the products.
+        # After a ReLU a weight's sign alone decides, which saves half of the products.
         above, below = layer.weight.clamp(min=0), layer.weight.clamp(max=0)
         split = self._split(inputs @ above.T, inputs @ below.T, outputs)
 
         def back(multiplier: Tensor, account: Account) -> Tensor:
-            """The multiplier of the input, by that of the output."""
+            """The multiplier of the input, from that of the output."""
             up, down = split(multiplier, account)
             return up @ above if down is None else up @ above + down @ below
 
@@ -177,7 +177,7 @@ class SignSplit(Multipliers):
         split = self._split(raised, stream.clamp(max=0) + change.clamp(max=0), stream + change)
 
         def back(multiplier: Tensor, account: Account) -> tuple[Tensor, Tensor]:
-            """The multiplier of both inputs, by that of the output."""
+            """The multiplier of both inputs, from that of the output."""
             up, down = split(multiplier, account)
             down = torch.zeros_like(up) if down is None else down
             parts = (first(part, multiplier) for part in (stream, change))
@@ -195,7 +195,7 @@ class SignSplit(Multipliers):
         split = self._split(raised.transpose(1, 2), lowered.transpose(1, 2), seen.outputs.transpose(1, 2))
 
         def back(multiplier: Tensor, account: Account) -> AtAttention:
-            """The multiplier at each part of attention, by that of the output."""
+            """The multiplier at each part of attention, from that of the output."""
             part = seen.part(multiplier)
             up, down = split(multiplier, account)
             values = part.values.transpose(1, 2)[:, None]
@@ -211,7 +211,7 @@ class SignSplit(Multipliers):
 
 
 class ThroughSoftmax:
-    """What queries and keys contribute to head outputs by the derivatives of the softmax, split by sign.
+    """Contributions of queries and keys to head outputs by the derivatives of the softmax, split by sign.
 
     d output[q, e] / d key[k, f] = change[q, k, e] * query[q, f], with change = weight * (value - output) / sqrt(E), and
     d output[q, e] / d query[q, f] = sum over k of change[q, k, e] * key[k, f].
@@ -223,14 +223,14 @@ class ThroughSoftmax:
         apart = torch.stack([up @ above + down @ below, up @ below + down @ above], -1)
         contributed = torch.cat([apart, apart.flip(-1), torch.stack([up, down], -1), torch.stack([down, up], -1)], 3)
 
-        # Positions first, so that those of a walk are one subword of memory. Sums and joints are quick only where what
-        # goes into them lies in memory in the order of its axes.
+        # Positions first, so that those of a walk are contiguous in memory. Sums and concatenations are fast only for
+        # contiguous tensors.
         outputs, weights = (part.permute(2, 0, 1, 3).contiguous() for part in (seen.outputs, seen.weights * seen.scale))
         change = seen.values.transpose(-1, -2).contiguous() - outputs[..., None]
         change *= weights[:, :, :, None]
         slope = change @ seen.keys
         self.derivatives = torch.cat([*signs(change), *signs(slope)], -1)
-        """[Q, B, H, E, 2 K + 2 E]: rising and falling changes, then slopes above and below zero."""
+        """[Q, B, H, E, 2 K + 2 E]: positive and negative changes, then positive and negative slopes."""
         sums = self.derivatives @ contributed.permute(2, 0, 1, 3, 4)
         self.raised, self.lowered = sums.permute(1, 2, 0, 3, 4).unbind(-1)
 
@@ -239,7 +239,7 @@ class ThroughSoftmax:
 
         up, down: relevance per unit of raising and of lowering contributions [B, G, Q, H, E].
         """
-        # All keys: weights are zero at those that a mask hides, and cutting them out would copy.
+        # All keys: masked ones have weights of zero, and cutting them out would make a copy.
         keys, width = self.seen.keys.shape[2:]
         sizes = [keys, keys, width, width]
         raising, lowering, above, below = self._products(up).split(sizes, -1)
@@ -255,11 +255,11 @@ class ThroughSoftmax:
         return at_keys[:, :, : self.seen.part(up).keys.shape[2]], at_queries.permute(1, 3, 0, 2, 4)
 
     def _products(self, per_unit: Tensor) -> Tensor:
-        """[Q, B, H, G, 2 K + 2 E]."""
+        """Products of `per_unit` with the derivatives, [Q, B, H, G, 2 K + 2 E]."""
         return per_unit.permute(2, 0, 3, 1, 4) @ self.derivatives[: per_unit.shape[2], : len(per_unit)]
 
     def _at_keys(self, raising: Tensor, lowering: Tensor) -> Tensor:
-        """From relevance per unit of query-key products above and below zero, each [Q, B, H, G, K]."""
+        """Multipliers of keys, from relevance per unit of positive and negative query-key products [Q, B, H, G, K]."""
         seen, (positions, sentences) = self.seen, raising.shape[:2]
         queries = torch.cat(signs(seen.queries[:sentences, :, :positions]), -1)
         apart = (part.permute(1, 2, 0, 3, 4).flatten(3) for part in (raising, lowering))
@@ -272,5 +272,5 @@ class ThroughSoftmax:
 
 
 def signs(part: Tensor) -> tuple[Tensor, Tensor]:
-    """What is above zero and what is below."""
+    """The positive and the negative part of a tensor."""
     return part.clamp(min=0), part.clamp(max=0)

@@ -1,6 +1,6 @@
-"""All generation steps of a batch: walked back some sentences and some steps at a time, as much as room is for.
+"""Relevance of all generation steps of a batch, walked back for as many sentences and steps as memory allows.
 
-Letters of shapes: B batch, T target length, H heads of a layer, N real generation steps of a batch.
+Shape letters: B batch, T target length, H heads of a layer, N real generation steps of a batch.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from heads.model.encoder import Encoder
 from heads.text.batches import Batch
 
 CHUNK_ELEMENTS = {"cpu": 2**19, "cuda": 2**25}
-"""How many numbers the widest tensor of a walk may have: what a cache holds, or a fraction of a GPU's memory."""
+"""Largest number of elements in a walk's widest tensor: what fits a cache, or a fraction of a GPU's memory."""
 
 STEPS_TOGETHER = 8
-"""For at least so many there should be room: their sentences' traces are read, and rules prepared, once for them."""
+"""Number of steps that should fit at once: sentences are traced, and rules prepared, once for all steps."""
 
 SMALLEST_LOGIT = 1e-9
 """Guards the relative deviation against a logit of zero."""
@@ -29,25 +29,26 @@ SMALLEST_LOGIT = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class HeadRelevance:
-    """What arrived at the heads in every generation step of a batch: sentence after sentence, padding left out."""
+    """Relevance at the heads in each generation step of a batch: sentence after sentence, without padding."""
 
     heads: dict[str, list[Tensor]]
     """By kind of attention, for each layer [N, H] in the order of its live heads."""
     logits: Tensor
     """[N], the top-1 logits."""
     places: dict[str, Tensor]
-    """By sub-layer, from the top: [N, 2], as shares of what set out what is still under way and what was absorbed."""
+    """By sub-layer, from the top: [N, 2], relevance under way and absorbed, as shares of the initial relevance."""
 
     def deviations(self) -> dict[str, Tensor]:
-        """[N] for every sub-layer: how far the account below it is from what set out, as a share of that."""
+        """Deviation [N] of the account below each sub-layer from the initial relevance, as a share of that."""
         return {name: (shares.sum(-1) - 1).abs() for name, shares in self.places.items()}
 
 
 @torch.no_grad()
 def head_relevance(model: Encoder, batch: Batch, rule: Rule, chunk_elements: int | None = None) -> HeadRelevance:
-    """Relevance of the top-1 logit of every generation step of `batch`, given its target prefix, at every head.
+    """Relevance at every head for the top-1 logit of each generation step of `batch`, given its target prefix.
 
-    model: in evaluation mode and float64. chunk_elements: bound on the widest tensor; it changes no result.
+    model: in evaluation mode and float64. chunk_elements: bound on the size of the widest tensor; results do not depend
+    on it.
     """
     # Longest first, so that the sentences that still have steps are always the first ones.
     order = batch.target_mask.sum(1).argsort(descending=True, stable=True)
@@ -85,20 +86,20 @@ def head_relevance(model: Encoder, batch: Batch, rule: Rule, chunk_elements: int
 
 
 def widest(model: Encoder, batch: Batch) -> int:
-    """How many numbers a step of one sentence of the batch needs at most for one tensor."""
+    """Number of elements in the largest tensor of one step of one sentence of the batch."""
     positions = max(batch.source.shape[1], batch.target_input.shape[1])
     return positions * max(model.shape.width, model.shape.feedforward)
 
 
 def groups(model: Encoder, batch: Batch, elements: int) -> Iterator[slice]:
-    """Cut the sentences of a batch into runs of which `STEPS_TOGETHER` steps need tensors of about `elements`."""
+    """Cut a batch's sentences into runs of which `STEPS_TOGETHER` steps need tensors of about `elements` elements."""
     at_once = max(1, elements // (STEPS_TOGETHER * widest(model, batch)))
     for first in range(0, len(batch.source), at_once):
         yield slice(first, min(len(batch.source), first + at_once))
 
 
 def chunks(model: Encoder, batch: Batch, elements: int) -> Iterator[tuple[int, int]]:
-    """Cut the generation steps of a batch into runs [first, last) that need tensors of at most about `elements`."""
+    """Cut a batch's generation steps into runs [first, last) that need tensors of about `elements` elements."""
     steps = batch.target_input.shape[1]
     at_once = max(1, elements // (len(batch.source) * widest(model, batch)))
     for first in range(0, steps, at_once):
@@ -106,7 +107,7 @@ def chunks(model: Encoder, batch: Batch, elements: int) -> Iterator[tuple[int, i
 
 
 def cut(batch: Batch, rows: Tensor) -> Batch:
-    """These sentences of a batch, with no more padding than they need."""
+    """The given sentences of a batch, with no more padding than they need."""
     source, target = (int(mask[rows].sum(1).max()) for mask in (batch.source_mask, batch.target_mask))
     ends = (source, source, target, target, target)
     return Batch(*(getattr(batch, name)[rows, :end] for name, end in zip(Batch.__slots__, ends, strict=True)))

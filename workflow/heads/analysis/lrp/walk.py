@@ -1,12 +1,12 @@
-"""Relevance from the logits through the decoder and the encoder down to the embeddings, read off at the heads.
+"""Relevance from the logits through decoder and encoder down to the embeddings, recorded at the heads.
 
-What arrives at a head's output, before the output projection, is summed over its neurons and over positions. The walk
-is linear in the relevance that sets out, so generation steps go together, along a dimension of their own;
-a position hears only of steps from its own on. See `heads.analysis.lrp.rules` for what a multiplier is; where this
-says so, a rule that carries relevance itself has that in its place.
+Relevance at a head's output, before the output projection, is summed over its neurons and over positions. The walk is
+linear in the initial relevance, so generation steps are walked together, along an axis of their own; a position
+receives relevance only from its own and later steps. See `heads.analysis.lrp.rules` for multipliers; where this module
+says multiplier, a rule that carries relevance itself has relevance instead.
 
-Letters of shapes: B batch, G generation step, Q/K query and key position, S source length, D width, H heads of a layer,
-E width of one head, N real generation steps of a batch.
+Shape letters: B batch, G generation step, Q/K query and key position, S source length, D width, H heads of a layer, E
+width of one head, N real generation steps of a batch.
 """
 
 from __future__ import annotations
@@ -42,29 +42,29 @@ class Given:
     """Where the relevance of a sub-layer's output went, as multipliers; None for nowhere."""
 
     states: Tensor | None = None
-    """[B, G, Q, D], of what the sub-layer was given of its own stream."""
+    """[B, G, Q, D], of the sub-layer's input from its own stream."""
     memory: Tensor | None = None
     """[B, G, S, D], of the encoder's output."""
     met: Tensor | None = None
-    """[B, G, H], relevance met at the heads."""
+    """[B, G, H], relevance at the heads."""
 
 
 @dataclass(frozen=True, slots=True)
 class ThroughAttention:
-    """The way back through an attention, from its output past its heads to the states that it was given."""
+    """The way back through an attention, from its output through its heads to its input states."""
 
     seen: Attended
     outputs: Tensor
-    """[B, H, Q, E], what a unit of what is carried is worth at the heads."""
+    """[B, H, Q, E], the relevance of one unit of the quantity carried, at the heads."""
     past_heads: AttentionBack
     project: Back
     asking: Back
-    """Past the queries of an attention to the encoder."""
+    """Through the query projection of cross-attention."""
     attended: Back
-    """Past all else that one map makes of the same states: [queries,] keys and values."""
+    """Through the joint projection of the attended states to [queries,] keys and values."""
 
     def __call__(self, multiplier: Tensor, account: Account) -> Given:
-        """From multipliers [B, G, Q, D]."""
+        """Go back from multipliers [B, G, Q, D] of the attention's output."""
         outputs = self.outputs[: len(multiplier), :, : multiplier.shape[2]]
         at_heads = self.project(multiplier, account).unflatten(-1, (outputs.shape[1], outputs.shape[3]))
         met = torch.einsum("bhqe,bgqhe->bgh", outputs, at_heads)
@@ -87,20 +87,20 @@ class WayBack:
 
     name: str
     states: Tensor
-    """[B, Q, D], what a unit of what is carried is worth at what came in."""
+    """[B, Q, D], the relevance of one unit of the quantity carried, in the stream before the sub-layer."""
     leave: Back
-    """From what came out to the residual sum."""
+    """From the stream after the sub-layer to the residual sum."""
     fork: Fork | None
-    """From the residual sum to what came in and the sub-layer's output; None for an attention without heads."""
+    """From the residual sum to the stream and the sub-layer's output; None if the sub-layer adds nothing."""
     inside: Inside | None
-    """From the sub-layer's output to what the sub-layer was given."""
+    """From the sub-layer's output to its input."""
     enter: Back
-    """From what the sub-layer was given to what came in."""
+    """From the sub-layer's input to the stream before it."""
     settled: Callable[[Tensor, tuple[Tensor, ...]], tuple[Tensor, ...]]
     """See `Rule`."""
 
     def back(self, multiplier: Tensor, account: Account) -> Given:
-        """From multipliers [B, G, Q, D] of what came out to those of what came in."""
+        """Map multipliers [B, G, Q, D] of the stream after the sub-layer to those of the stream before it."""
         before, multiplier = multiplier, self.leave(multiplier, account)
         if self.fork is None or self.inside is None:
             return Given(multiplier)
@@ -117,7 +117,7 @@ class WayBack:
 def around(
     rule: Rule, name: str, states: Tensor, residual: Residual, change: Tensor | None, inside: Inside | None
 ) -> WayBack:
-    """The sub-layer that added `change` (None: nothing) to what came in, pre-norm or post-norm."""
+    """The way back through a pre-norm or post-norm sub-layer that added `change` (None: nothing) to the stream."""
     norm = rule.norm(residual.norm, states if residual.pre_norm or change is None else states + change)
     leave, enter = (unchanged, norm) if residual.pre_norm else (norm, unchanged)
     fork = None if change is None else rule.add(states, change)
@@ -126,8 +126,8 @@ def around(
 
 @singledispatch
 def way_through(part: SubLayer, rule: Rule, trace: Trace, memory: Tensor | None) -> WayBack:
-    """The way back through a sub-layer; `memory` [B, S, D] is the encoder's output, in a decoder."""
-    raise TypeError(f"no rule of relevance knows {type(part).__name__}")
+    """The way back through a sub-layer; in a decoder, `memory` [B, S, D] is the encoder's output."""
+    raise TypeError(f"relevance rules do not support {type(part).__name__}")
 
 
 @way_through.register
@@ -141,7 +141,7 @@ def _(part: CrossAttention, rule: Rule, trace: Trace, memory: Tensor | None) -> 
 
 
 def attention(rule: Rule, part: SelfAttention | CrossAttention, trace: Trace, memory: Tensor | None) -> WayBack:
-    """An attention; `memory` [B, S, D] is the encoder's output, if it attends to that."""
+    """The way back through an attention; for cross-attention, `memory` [B, S, D] is the encoder's output."""
     name, own, module, residual = name_of(part), memory is None, part.attention, part.residual
     states = trace[f"{name}.input"]
     if module.heads == 0:
@@ -168,13 +168,13 @@ def attention(rule: Rule, part: SelfAttention | CrossAttention, trace: Trace, me
 
 
 def way(rule: Rule, maps: Sequence[tuple[torch.nn.Linear, Tensor]], inputs: Tensor) -> Back:
-    """The way back through linear maps of the same `inputs`, and their outputs [B, H, Q, E], as one map."""
+    """The way back through linear maps of the same `inputs`, with outputs [B, H, Q, E], as one map."""
     outputs = torch.cat([out.transpose(1, 2).flatten(2) for _, out in maps], -1)
     return rule.linear(Joint(*joined([part for part, _ in maps])), inputs, outputs)
 
 
 def ending(worth: Tensor) -> Inside:
-    """Inside an attention without heads: what its bias gets, whose units are worth `worth` [B, Q, D], ends there."""
+    """Inside an attention without heads: the account absorbs what its bias gets, of `worth` [B, Q, D] per unit."""
 
     def inside(multiplier: Tensor, account: Account) -> Given:
         account.absorb((multiplier * first(worth, multiplier)).sum(-1))
@@ -184,17 +184,17 @@ def ending(worth: Tensor) -> Inside:
 
 
 def seen_by(module: Attention, trace: Trace, name: str, entered: Tensor, attended: Tensor) -> Attended:
-    """What a traced attention was made of."""
+    """The tensors of a traced attention."""
     queries, keys = module.split(module.query(entered)), module.split(module.key(attended))
-    # The values that were attended to and none computed anew: a position that sees only one of them is that value to
-    # the last bit, and a difference of rounding would pass for one that weights have made.
+    # The traced values, not recomputed ones: the output at a position that sees only one value equals it to the last
+    # bit, and a rounding difference would be mistaken for an effect of the weights.
     values, weights, outputs = (trace[f"{name}.{part}"] for part in ("values", "weights", "heads"))
     return Attended(queries, keys, values, weights, outputs, attended is entered)
 
 
 @way_through.register
 def recurrence(part: Recurrence, rule: Rule, trace: Trace, memory: Tensor | None) -> WayBack:
-    """A recurrent unit. With its gates as given it is a weighting of candidates, as attention is one of values.
+    """The way back through a recurrent unit: with fixed gates, it weights candidates as attention weights values.
 
     No relevance goes into the gates (Arras et al. 2017, sec. 3.2).
     """
@@ -203,7 +203,7 @@ def recurrence(part: Recurrence, rule: Rule, trace: Trace, memory: Tensor | None
     entered = residual.enter(states)
     weights, candidates = unit.weights(entered)
     values = candidates.transpose(1, 2)[..., None]
-    # Every neuron is a head of width one; there is nothing that asks.
+    # Every neuron is a head of width one; there are no real queries.
     seen = Attended(values, values, values, weights, weights @ values, own=True)
     cells = seen.outputs[..., 0].transpose(1, 2)
     past_gates, candidate = rule.weighting(seen), rule.linear(unit.candidate, entered, candidates)
@@ -218,14 +218,14 @@ def recurrence(part: Recurrence, rule: Rule, trace: Trace, memory: Tensor | None
 
 @way_through.register
 def feedforward(part: FeedForwardPart, rule: Rule, trace: Trace, memory: Tensor | None) -> WayBack:
-    """The feed-forward part of a layer."""
+    """The way back through the feed-forward part of a layer."""
     name, network, residual = name_of(part), part.feedforward, part.residual
     states = trace[f"{name}.input"]
     entered = residual.enter(states)
     sums = network.inner(entered)
     hidden = network.activate(sums)
     change = network.outer(hidden)
-    # A map's rule takes a ReLU along; past any other activation relevance goes unchanged, in units of the sums.
+    # The rule of a linear map includes a ReLU; any other activation passes relevance on, in units of the sums.
     smooth = network.activation != "relu"
     activation = rule.activation(sums, hidden) if smooth else unchanged
     inner = rule.linear(network.inner, entered, sums if smooth else hidden)
@@ -238,24 +238,24 @@ def feedforward(part: FeedForwardPart, rule: Rule, trace: Trace, memory: Tensor 
 
 
 def relevance(states: Tensor, multiplier: Tensor) -> Tensor:
-    """Total relevance [B, G] of the first part of what `states` are worth, which has multipliers [B, G, Q, D]."""
+    """Total relevance [B, G] of multipliers [B, G, Q, D], which cover the first part of `states`."""
     return torch.einsum("bqd,bgqd->bg", states[: len(multiplier), : multiplier.shape[2]], multiplier)
 
 
 class Walk:
-    """One walk of some generation steps, with its account of the relevance under way."""
+    """One walk for some generation steps, with its account of the relevance under way."""
 
     def __init__(self, start: Tensor, absorbed: Tensor, memory: Tensor) -> None:
-        """start: [B, G], the relevance that sets out. absorbed: of it, what has ended. memory: [B, S, D], its worth."""
+        """start: [B, G], initial relevance. absorbed: what ended of it. memory: [B, S, D], worth of encoder states."""
         self.start, self.memory, self.account = start, memory, Account(absorbed)
         self.at_memory = memory.new_zeros(*start.shape, *memory.shape[1:])
         self.arrived = torch.zeros_like(start)
         self.met: dict[str, Tensor] = {}
         self.places: dict[str, Tensor] = {}
-        """[B, G, 2] below every sub-layer: what is still under way and what was absorbed so far."""
+        """[B, G, 2] below each sub-layer: the relevance still under way and what was absorbed so far."""
 
     def down(self, sublayers: Sequence[WayBack], multiplier: Tensor) -> None:
-        """From the top of a stack to its bottom; what decoder layers give to the memory is gathered in `at_memory`."""
+        """Walk from the top of a stack to its bottom, adding what decoder layers give to the memory to `at_memory`."""
         gathered = here = torch.zeros_like(self.start)
         for part in reversed(sublayers):
             given = part.back(multiplier, self.account)
@@ -272,7 +272,7 @@ class Walk:
 
 
 class Ways:
-    """The ways back through a whole model, as it was traced on one batch."""
+    """The ways back through a whole model, as traced on one batch."""
 
     def __init__(self, model: Encoder, batch: Batch, rule: Rule) -> None:
         trace: Trace = {}
@@ -286,7 +286,7 @@ class Ways:
         self.start = rule.start(self.logits)
         projection = model.projection
         multiplier, absorbed = rule.top(projection.weight[top], projection.bias[top], states, self.logits)
-        # Until the first attention a position belongs to its own step alone: one step's room holds all of them.
+        # Before the first attention, a position belongs to its own step alone: one step's tensor holds all of them.
         account = Account(absorbed[:, None])
         self.decoder: list[WayBack] = []
         if isinstance(model, Transformer):
@@ -305,7 +305,7 @@ class Ways:
         self.under_way = torch.einsum("bqd,bqd->bq", worth, self.below_top)
 
     def walk(self, sentences: int, first: int, last: int) -> Walk:
-        """Walk the generation steps `first` to `last` of the first `sentences` sentences."""
+        """Walk generation steps [first, last) of the first `sentences` sentences."""
         part = (slice(sentences), slice(first, last))
         walk = Walk(self.start[part], self.absorbed_at_top[part], self.memory[:sentences])
         walk.places[self.top] = torch.stack([self.under_way[part], self.absorbed_at_top[part]], -1)
@@ -315,14 +315,14 @@ class Ways:
             multiplier[:, steps - first, steps] = self.below_top[part]
             walk.down(self.decoder, multiplier)
         else:
-            # The one answer of an example is made of the first state.
+            # The label of an example is predicted from its first state.
             walk.at_memory[:, :, 0] = self.below_top[part]
         walk.down(self.encoder, self.encoder_norm(walk.at_memory, walk.account))
         return walk
 
 
 def through_pooler(rule: Rule, model: Classifier, first_states: Tensor, multiplier: Tensor, account: Account) -> Tensor:
-    """From multipliers [B, 1, D] of pooled states to those [B, 1, 1, D] of the first states [B, 1, D]."""
+    """Map multipliers [B, 1, D] of pooled states to those [B, 1, 1, D] of the first states [B, 1, D]."""
     sums = model.pooler(first_states)
     at_sums = rule.activation(sums, sums.tanh())(multiplier[:, None], account)
     return rule.linear(model.pooler, first_states, sums)(at_sums, account)

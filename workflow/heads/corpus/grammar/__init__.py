@@ -1,8 +1,8 @@
-"""A synchronous grammar over English and Russian: sentence pairs without end, with gold trees and word alignments.
+"""A synchronous grammar of English and Russian: endless sentence pairs with gold trees and word alignments.
 
-Real words, Russian inflected in full, Zipfian choice with a long tail of names. It gives the heads of a small
-Transformer work whose right answer is known: agreement, case, moved words, words that depend on their neighbours. The
-Russian and the tree are functions of the English sentence. Length: 4 to 30 words, punctuation not counted.
+It has real words, full Russian inflection and Zipfian choice with a long tail of names. It gives the heads of a small
+Transformer work whose right answer is known: agreement, case, reordering, words that depend on their neighbours. The
+Russian and the tree are functions of the English sentence. Length: 4 to 30 words, not counting punctuation.
 `signs` says which words are aligned.
 """
 
@@ -36,10 +36,10 @@ class Pair:
 
 
 def stream(seed: int, *, with_trees: bool = True) -> Iterator[Pair]:
-    """Pairs without end, no English sentence twice, the same for the same seed, in constant memory (24 MB).
+    """Endless pairs, no English sentence twice, the same for the same seed, in constant memory (24 MB).
 
-    Distinct up to a Bloom filter for ten million items that wrongly drops one new sentence in ten thousand; far beyond
-    that number it drops more, and the stream slows. `with_trees` changes nothing but `tree` and `links` of pairs.
+    A Bloom filter for ten million items keeps them distinct; it wrongly drops one new sentence in ten thousand. Far
+    beyond that number it drops more, and the stream slows. `with_trees` only affects `tree` and `links` of the pairs.
     """
     sentences = Sentences(random.Random(seed).random)
     seen = SeenBefore(CAPACITY, 0.0001)
@@ -60,9 +60,10 @@ def stream(seed: int, *, with_trees: bool = True) -> Iterator[Pair]:
 
 
 def split_of(sentence: str) -> str:
-    """ "train", "dev" or "test" (94, 3 and 3 percent) by a hash of the sentence, so that splits never meet.
+    """ "train", "dev" or "test" (94, 3 and 3 percent) by a hash of the sentence, so that splits never overlap.
 
-    Asked of the Russian sentence it parts both sides: the English one decides on it, and "a" and "the" have none.
+    Applied to the Russian sentence it separates both sides, since the English one determines it. English sentences
+    that differ only in "a" and "the" share their Russian sentence and so their split.
     """
     digest = hashlib.blake2b(sentence.encode("utf-8"), digest_size=8, person=b"split").digest()
     percent = int.from_bytes(digest, "little") % 100

@@ -1,7 +1,7 @@
 """Clauses: who does what, and where and when, in both languages.
 
-English order and Russian order differ by rule. Adverbs of manner and frequency stand before the Russian verb wherever
-the English has them; adverbs of time open the Russian main clause, and stand before the verb of a dependent one.
+Word order differs between English and Russian by rule. Adverbs of manner and frequency come before the Russian verb
+wherever they are in English; adverbs of time open the Russian main clause, and come before the verb of a dependent one.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Clauses:
         self.grounds = lexicon.bag("place -balcony")
 
     def clause(self, place: int, room: int) -> Phrase:
-        """A whole clause with its subject; `room` bounds what its noun phrases carry."""
+        """A complete clause with its subject; `room` limits what its noun phrases carry."""
         dice = self.roll()
         if dice < 0.04:
             return self.copulas.there_was()
@@ -80,7 +80,7 @@ class Clauses:
         return self.put_together(subject, predicate, place)
 
     def subject(self, verb: Verb, room: int) -> Phrase:
-        """The subject of a verb, in the case its Russian partner asks for; relation nsubj."""
+        """The subject of a verb, in the case that the Russian verb requires; relation nsubj."""
         case, preposition = verb.subject.case, verb.subject.russian
         if verb.subjects.people and (self.roll() < 0.7 or len(verb.subjects.items) < 90):
             subject = self.phrases.of_people(case, preposition, self.phrases.owners, room, subject=True)
@@ -91,7 +91,7 @@ class Clauses:
         return subject
 
     def put_together(self, subject: Phrase, predicate: Predicate, place: int) -> Phrase:
-        """Subject and predicate; a main clause opens with an adverb of time or a place now and then."""
+        """Join subject and predicate; a main clause sometimes opens with an adverb of time or a place."""
         node, opening = predicate.node, predicate.opening
         node.before.insert(0, subject.node)
         if place == MAIN and not opening:
@@ -113,7 +113,7 @@ class Clauses:
         return Phrase(node, russian, subject.agreement, predicate.closed)
 
     def predicate(self, verb: Verb, agreement: int, place: int, room: int) -> Predicate:
-        """The verb with adverbs, objects and places; agreement is idle for an infinitive."""
+        """The verb with adverbs, objects and places; an infinitive ignores `agreement`."""
         infinitive = place == INFINITIVE
         node = Node(verb.base if infinitive else verb.english, verb.base, "VERB", "root")
         if verb.kind == "state":
@@ -152,7 +152,7 @@ class Clauses:
         return Predicate(node, opening, russian, closed, times)
 
     def _times(self, verb: Verb) -> str:
-        """The kind of an adverb of time; those of a moment go with perfective verbs only."""
+        """The kind of adverb of time for a verb; only perfective verbs take adverbs of a moment."""
         return "moment" if verb.aspect == "p" and self.roll() < 0.5 else "time"
 
     def habit(self, verb: Verb, node: Node, russian: str) -> str:
@@ -161,7 +161,7 @@ class Clauses:
         return self.adverb_before(kind, node, russian)
 
     def adverb_before(self, kind: str, node: Node, russian: str) -> str:
-        """Put an adverb before the verb in both languages; the Russian words with it."""
+        """Put an adverb before the verb in both languages; return the Russian words with it."""
         english, word = self.lexicon.adverbs[kind].draw(self.roll)
         node.before.append(leaf(english, "ADV", "advmod"))
         return f"{stands_for(word, node.before[-1])} {russian}"
@@ -172,7 +172,7 @@ class Clauses:
         return f"{stands_for(word, node.after[-1])} {russian}"
 
     def _objects(self, verb: Verb, node: Node, room: int) -> tuple[str, bool]:
-        """Hang objects, recipient, tool or goal on the verb; Russian with a space in front, and whether closed."""
+        """Attach objects, recipient, tool or goal to the verb; return Russian after a space, and whether closed."""
         if verb.kind == "motion":
             return self._way(verb, node)
         if verb.objects is None or verb.government is None:
@@ -205,7 +205,7 @@ class Clauses:
         return f" {way.russian}", False
 
     def _given(self, verb: Verb, node: Node, room: int) -> tuple[str, bool]:
-        """ "gave the boy a book" and "gave a book to the boy" differ in Russian by order; pronouns come first."""
+        """ "gave the boy a book" and "gave a book to the boy" differ in word order in Russian; pronouns come first."""
         assert verb.objects is not None
         assert verb.government is not None
         first = self.roll() < 0.55
@@ -221,7 +221,7 @@ class Clauses:
         return f" {whom.russian} {thing.russian}" if pronoun else f" {thing.russian} {whom.russian}", False
 
     def turned(self, verb: Verb, room: int) -> Predicate:
-        """The boy had a dog: у мальчика была собака. The Russian verb agrees with the English object."""
+        """The predicate of "the boy had a dog": у мальчика была собака. The Russian verb agrees with the object."""
         assert verb.objects is not None
         assert verb.government is not None
         node = Node(verb.english, verb.base, "VERB", "root")
@@ -231,7 +231,7 @@ class Clauses:
         return Predicate(node, "", russian, thing.closed, self._times(verb))
 
     def speech(self, verb: Verb, agreement: int) -> Predicate:
-        """He said that ...; the clause closes the sentence."""
+        """The predicate of "he said that ..."; the inner clause ends the sentence."""
         node = Node(verb.english, verb.base, "VERB", "root")
         russian, times = stands_for(verb.past[agreement], node), self._times(verb)
         if verb.government:
@@ -250,7 +250,7 @@ class Clauses:
         return Predicate(node, "", f"{russian} , {inside} ,", closed=True, times=times)
 
     def wish(self, verb: Verb, agreement: int) -> Predicate:
-        """He wanted to sleep."""
+        """The predicate of "he wanted to sleep"."""
         node = Node(verb.english, verb.base, "VERB", "root")
         russian, times = stands_for(verb.past[agreement], node), self._times(verb)
         if self.roll() < 0.15 and verb.aspect == "s":
@@ -262,21 +262,21 @@ class Clauses:
         return Predicate(node, "", f"{russian} {inner.russian}", inner.closed, times)
 
     def done_by_people(self) -> Verb:
-        """A verb that people do: no state, and of motion only what comes to an end."""
+        """A verb with people as subjects: no state, and of the verbs of motion only perfective ones."""
         while True:
             verb = self.lexicon.verbs_of[DOING[int(self.roll() * len(DOING))]].draw(self.roll)
             if verb.subjects.people and verb.aspect != "s" and (verb.kind != "motion" or verb.aspect == "p"):
                 return verb
 
     def done_somewhere(self) -> Verb:
-        """A verb without object that people do in a place."""
+        """A verb without object, with people as subjects, for a clause of place."""
         while True:
             verb = self.lexicon.verbs_of["being"].draw(self.roll)
             if verb.subjects.people:
                 return verb
 
     def join(self, predicate: Predicate, agreement: int) -> None:
-        """Add "and" with a second verb of the same subject."""
+        """Add "and" and a second verb with the same subject."""
         other = self.predicate(self.done_by_people(), agreement, JOINED, MODIFIED)
         other.node.relation = "conj"
         also = leaf("and", "CCONJ", "cc")

@@ -1,4 +1,4 @@
-"""Clauses with "was": of a quality, of a trade, and of what there was somewhere."""
+"""Clauses with "was": about a quality, a trade, or what there was somewhere."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from heads.corpus.grammar.russian import INS, NOM, PLURAL
 from heads.corpus.grammar.signs import stands_for
 
 TO_BE = ("был", "была", "было", "были")
-LAST_QUALITY = 3  # groups of adjectives up to colours can be said of a thing
+LAST_QUALITY = 3  # adjectives in groups up to colours can be predicates
 
 
 class Copulas:
-    """Writes clauses with "was" out of `phrases`."""
+    """Writes clauses with "was" from `phrases`."""
 
     def __init__(self, lexicon: Lexicon, phrases: Phrases) -> None:
         self.lexicon = lexicon
@@ -26,7 +26,7 @@ class Copulas:
         self.things_there = lexicon.bag("animal table chair bed lamp picture tree flower person vehicle")
 
     def there_was(self) -> Phrase:
-        """There was a dog in the garden: в саду была собака."""
+        """A clause like "there was a dog in the garden": в саду была собака."""
         noun = self.things_there.draw(self.roll)
         many = noun.plural != "" and self.roll() < 0.4
         thing = self.phrases.counted(noun, NOM, "", PLAIN, many=many, article_of="new")
@@ -39,7 +39,7 @@ class Copulas:
         return Phrase(node, f"{where.russian} {verb} {thing.russian}", thing.agreement)
 
     def was(self, room: int) -> Phrase:
-        """The house was old: дом был старым. Or a trade: the woman was a doctor."""
+        """A clause like "the house was old" (дом был старым) or "the woman was a doctor"."""
         if self.roll() < 0.6:
             subject = self.phrases.of_people(NOM, "", self.phrases.owners, room, subject=True)
         else:
@@ -68,7 +68,7 @@ class Copulas:
         return Phrase(node, f"{subject.russian} {verb} {russian}", subject.agreement)
 
     def _quality(self, noun: Noun, agreement: int) -> tuple[Node, str]:
-        """One adjective said of the noun, or two joined by "and"; Russian in the instrumental."""
+        """One predicate adjective for the noun, or two joined by "and"; Russian in the instrumental."""
         bag = self.lexicon.adjectives[noun.singular]
         first = next(a for a in iter(lambda: bag.draw(self.roll), None) if a.group <= LAST_QUALITY)
         word = leaf(first.english, "ADJ", "root")

@@ -1,4 +1,4 @@
-"""English words as nodes of a tree that knows its own word order, and the tree and text read off it."""
+"""English words as nodes of an ordered tree, and the dependency tree and text derived from it."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from itertools import cycle
 from heads.syntax.conllu import Sentence, place
 
 WORD_SIGNS, CASE_SIGNS, NUMBERS = 0xE000, 0xF000, 2304
-"""Where the signs of words and of prepositions begin in Unicode, and how many there are of each."""
+"""The first Unicode code points of the signs of words and of prepositions, and the number of each."""
 NEXT = cycle(range(NUMBERS))
 
 
 class Node:
-    """A word with its dependents before and after it; `relation` is the one to its own head.
+    """A word with its dependents before and after it; `relation` is the one to its head.
 
     `number` distinguishes it from the other words of its sentence, see `heads.corpus.grammar.signs`.
     """
@@ -31,7 +31,7 @@ class Node:
 
     @property
     def case_sign(self) -> str:
-        """The sign of a Russian preposition, which stands for the preposition of this word, if it has one."""
+        """The sign of a Russian preposition that stands for the preposition of this word, if it has one."""
         return chr(CASE_SIGNS + self.number)
 
 
@@ -68,14 +68,14 @@ def article(following: str) -> str:
 
 
 def surface(words: list[Node]) -> str:
-    """Text of the words, with punctuation and possessive endings glued to what they follow."""
+    """Text of the words, with punctuation and possessive endings attached to the word before."""
     text = " ".join([word.form for word in words])
     text = text.replace(" ,", ",").replace(" 's", "'s").replace(" .", ".")
     return text[0].upper() + text[1:]
 
 
 def tree(root: Node, words: list[Node]) -> Sentence:
-    """The dependency tree over `words`, the reading order of `root`."""
+    """The dependency tree over `words`, the words under `root` in reading order."""
     number = {id(word): index for index, word in enumerate(words, start=1)}
     head = {id(root): 0}
     for word in words:

@@ -1,16 +1,16 @@
-"""Pairs of sentences with a label that is known by construction: entailment, contradiction or neutral, with gold trees.
+"""Sentence pairs labelled by construction (entailment, contradiction or neutral), with gold trees.
 
-Nine pairs at a time, of three premises and three hypotheses about the same three topics. A premise joins a clause a
-topic: number i asserts topic i, excludes the next and leaves the third open, and hypothesis number j is of topic j
-alone. The labels of the nine are a Latin square: every premise and every hypothesis stands once under each label, so
-that neither says anything about the label by itself, not even to somebody who knows all of them by heart. Where
-hypotheses are denied, which is done to all three or none, asserted and excluded change places and the square stays one.
+Pairs come nine at a time, from three premises and three hypotheses about the same three topics. A premise joins one
+clause per topic: premise i asserts topic i, excludes the next and leaves the third open; hypothesis j is about topic j
+alone. The labels of the nine form a Latin square: every premise and every hypothesis occurs once with each label, so
+neither by itself says anything about the label, even to a reader who has memorised all of them. If hypotheses are
+denied, always all three or none, asserted and excluded swap, and the labels still form a Latin square.
 
-As in SNLI (Bowman et al. 2015, sec. 2.1) both sentences are of one event and of the same people and things: what was a
-red hat was not a blue one, and who slept in the school did not sleep in the museum. Different nouns are of different
-people. Words say more than one sentence does, but not all: where the topics share them only who belongs to what tells
-the labels apart; elsewhere a word of the hypothesis is often missing in the premise unless it is entailed, as where
-people write such pairs.
+As in SNLI (Bowman et al. 2015, sec. 2.1) both sentences are about one event and the same people and things: a red hat
+was not a blue one, and whoever slept in the school did not sleep in the museum. Different nouns mean different people.
+Shared words say more about the label than either sentence alone, but not everything: where the topics share words,
+only who belongs to what separates the labels; elsewhere a word of the hypothesis is often missing from the premise
+unless it is entailed, as in pairs that people write.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from heads.corpus.grammar.lexicon import rows
 from heads.syntax.conllu import Sentence
 
 LABELS = (ENTAILMENT, CONTRADICTION, NEUTRAL) = ("entailment", "contradiction", "neutral")
-"""By the state of the hypothesis's topic in the premise."""
+"""Labels by the state of the hypothesis's topic in the premise: asserted, excluded, open."""
 ASSERTED, EXCLUDED, OPEN, ASKED, DENIED = range(5)
 TOPICS = range(3)
 SHARED, BRIEF, DENYING = 0.07, 0.95, 0.3
-"""Shares: of scenes whose topics share words; of the others, of those silent on what is open; of denied hypotheses."""
+"""Shares of scenes whose topics share words, of other scenes silent on the open topic, of denied hypotheses."""
 CAPACITY = 10_000_000
 
 TEMPLATES = tuple(tuple(cells[:5]) for cells in rows("templates.tsv"))
-"""Clauses about a topic that is asserted, excluded and open in a premise, asked for and denied in a hypothesis."""
+"""Clauses about a topic: asserted, excluded and open in a premise, asked for and denied in a hypothesis."""
 
-# No singular ends in -s and no noun begins with a vowel; all plurals are made with -s.
+# No singular ends in -s and no noun begins with a vowel; all plurals are formed with -s.
 PEOPLE: tuple[str, ...] = ("boy", "girl", "doctor", "teacher", "soldier", "farmer", "student", "singer")
 PEOPLE += ("nurse", "lawyer", "guard", "king")
 ALONE = {"sleep": "slept", "sing": "sang", "dance": "danced", "laugh": "laughed", "work": "worked", "wait": "waited"}
@@ -55,7 +55,7 @@ HEADS = {  # verbs and adjectives, with lemma, part of speech and relation
     **{word: (word.removesuffix("er"), "ADJ", "xcomp") for pair in MORE.items() for word in pair},
     "wanted": ("want", "VERB", "xcomp"),
 }
-BEFORE = {  # words that stand before what they belong to, with the same
+BEFORE = {  # words that come before their head, with the same
     **{word: (word, "DET", "det") for word in ("the", "a", "no", "all", "some")},
     **{word: (word, "ADP", "case") for word in ("in", "than")},
     **{word: (word, "ADJ", "amod") for word in COLOURS},
@@ -83,7 +83,7 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class Inference:
-    """A premise, a hypothesis, and what the one says of the other."""
+    """A premise, a hypothesis and their label."""
 
     premise: Written
     hypothesis: Written
@@ -91,12 +91,12 @@ class Inference:
 
     @property
     def text(self) -> str:
-        """Both sentences, as corpora have them in a line."""
+        """Both sentences on one line of a corpus, separated by a tab."""
         return f"{self.premise.text}\t{self.hypothesis.text}"
 
 
 def squares(seed: int, templates: Sequence[Sequence[str]] = TEMPLATES) -> Iterator[tuple[Inference, ...]]:
-    """Nine pairs at a time without end, no premise in two of them, the same for the same seed."""
+    """Endless squares of nine pairs, no premise in two of them, the same for the same seed."""
     roll, seen = random.Random(seed).random, SeenBefore(CAPACITY, 0.0001)
     while True:
         square = _square(_one_of(templates, roll), roll)
@@ -105,7 +105,7 @@ def squares(seed: int, templates: Sequence[Sequence[str]] = TEMPLATES) -> Iterat
 
 
 def first_of_split(seed: int, split: str, count: int) -> Iterator[Inference]:
-    """The first so many pairs of a split, whose squares stand in it whole; the same at every call."""
+    """The first `count` pairs of a split, the same at every call; each square belongs to one split."""
     found = (nine for nine in squares(seed) if split_of(nine[0].text) == split)
     return islice(chain.from_iterable(found), count)
 
@@ -120,7 +120,7 @@ def _square(template: Sequence[str], roll: Roll) -> tuple[Inference, ...]:
         clauses = [_one_of(template[state].split("|"), roll).format(**words[topic]) for topic, state in states]
         return _written([_clause(clause) for clause in _mixed(clauses, roll)])
 
-    # In premise number i the topic i + state, counted in a ring, is in that state.
+    # In premise i, topic (i + state) modulo 3 is in that state.
     states = (ASSERTED, EXCLUDED) if silent else (ASSERTED, EXCLUDED, OPEN)
     premises = [write([((number + state) % 3, state) for state in states]) for number in TOPICS]
     hypotheses = [write([(topic, asked)]) for topic in TOPICS]
@@ -137,7 +137,7 @@ def _one_of(items: Sequence[Item], roll: Roll) -> Item:
 
 
 def _words(roll: Roll, *, shared: bool) -> list[dict[str, str]]:
-    """What stands in the gaps for each topic; where words are `shared` all have those of the first, but for people."""
+    """The words for the gaps of each topic; if `shared`, all have those of the first topic, except for people."""
     people, *others = (_mixed(table, roll) for table in (PEOPLE, ALONE, GETTING, KINDS, MORE, COLOURS, PLACES))
     found = []
     for topic in TOPICS:
@@ -153,7 +153,7 @@ def _words(roll: Roll, *, shared: bool) -> list[dict[str, str]]:
 
 
 def _clause(text: str) -> Node:
-    """The tree of a clause: its subject comes first, each noun behind its own words, and all else behind its head."""
+    """The tree of a clause: the subject comes first, each noun after its own words, all else after its head."""
     waiting: list[Node] = []
     heads: list[Node] = []
     for word in text.split():
@@ -175,7 +175,7 @@ def _clause(text: str) -> Node:
 
 
 def _written(clauses: Sequence[Node]) -> Written:
-    """Clauses in a row as one sentence, the last behind "and"; the first is the head."""
+    """Clauses joined into one sentence, the last after "and"; the first is the head."""
     first, *others = clauses
     for node in others:
         node.relation = "conj"

@@ -1,4 +1,4 @@
-"""The tables of words, read once and turned into bags to draw from.
+"""The word tables, read once and turned into bags to draw from.
 
 Kinds of verbs: plain (with or without object), motion (may take a goal), give (object and recipient), speech (takes a
 that-clause), wish (takes an infinitive), state (English "was afraid of", a Russian verb), turned (the English subject
@@ -24,7 +24,7 @@ PEOPLE = 20
 
 
 class Bag(Generic[Item]):
-    """Items drawn with given weights, one table look-up a draw (weights are rounded to 1/512, at least one slot)."""
+    """Items drawn with given weights, one table look-up per draw (weights are rounded to 1/512, at least one slot)."""
 
     __slots__ = ("items", "table")
 
@@ -40,7 +40,7 @@ class Bag(Generic[Item]):
 
 
 class NounBag(Bag["Noun"]):
-    """Nouns to draw; `people` says that it holds people in general, so that names and pronouns suit too."""
+    """Nouns to draw; `people` says whether it holds people in general, so that names and pronouns fit too."""
 
     __slots__ = ("people",)
 
@@ -60,7 +60,7 @@ class Government:
 
 @dataclass(frozen=True, slots=True)
 class Noun:
-    """A noun; `forms` is [plural][case]; `place` the English and Russian preposition of place, if it is one."""
+    """A noun; `forms` is [plural][case]; `place` the English and Russian preposition of place, if it is a place."""
 
     singular: str
     plural: str
@@ -74,7 +74,7 @@ class Noun:
 
 @dataclass(frozen=True, slots=True)
 class Adjective:
-    """An adjective in the sense it has beside some noun; group 0 stands leftmost, group 5 are nouns in English."""
+    """An adjective in the sense it has with some noun; group 0 comes leftmost, group 5 are nouns in English."""
 
     english: str
     group: int
@@ -83,7 +83,7 @@ class Adjective:
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """One sense of a verb; `subjects` and `objects` are the nouns it suits, `past` is by agreement.
+    """One sense of a verb; `subjects` and `objects` are the nouns it goes with, `past` is by agreement.
 
     `placed`: it may take a place of action."""
 
@@ -103,7 +103,7 @@ class Verb:
 
 @dataclass(frozen=True, slots=True)
 class Lexicon:
-    """All words. `adjectives`, `done_by`, `done_to` are by the noun's singular."""
+    """All words. `adjectives`, `done_by`, `done_to` are keyed by the noun's singular."""
 
     nouns: tuple[Noun, ...]
     verbs: tuple[Verb, ...]
@@ -119,7 +119,7 @@ class Lexicon:
 
 
 def rows(name: str) -> Iterable[list[str]]:
-    """Cells of the lines of a table beside this module, comments left out, padded to ten."""
+    """The cells of each line of a table beside this module, padded to ten; comments are left out."""
     for line in Path(__file__).with_name(name).read_text(encoding="utf-8").splitlines():
         if not line.startswith("#"):
             cells = line.split("\t")
@@ -127,14 +127,14 @@ def rows(name: str) -> Iterable[list[str]]:
 
 
 def suits(noun: Noun, selector: str) -> bool:
-    """Whether one of the words of `selector` is the noun or a class of it, and none with a minus is."""
+    """Whether a word of `selector` is the noun or one of its classes, and no word with a minus is."""
     names = noun.classes | {noun.singular}
     words = selector.split()
     return any(word in names for word in words) and not any(word[1:] in names for word in words if word[0] == "-")
 
 
 def noun_bag(nouns: Sequence[Noun], selector: str) -> NounBag:
-    """The nouns that `selector` names; ValueError where a word of it names none."""
+    """The nouns that `selector` names; raises ValueError for a word that names none."""
     known = {name for noun in nouns for name in (*noun.classes, noun.singular)}
     unknown = {word.lstrip("-") for word in selector.split()} - known
     if unknown:
@@ -232,7 +232,7 @@ def falling(verbs: Sequence[Verb]) -> Bag[Verb]:
 
 @cache
 def load() -> Lexicon:
-    """Read the tables (once a process)."""
+    """Read the tables (once per process)."""
     nouns = _nouns()
     verbs = _verbs(nouns)
     adverbs: dict[str, list[tuple[str, str]]] = {}

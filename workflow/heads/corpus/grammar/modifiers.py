@@ -1,4 +1,4 @@
-"""What stands before a noun: determiners, adjectives with their adverbs, nouns that turn into Russian adjectives."""
+"""The words before a noun: determiners, adjectives with their adverbs, nouns that become Russian adjectives."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from heads.corpus.grammar.lexicon import COMPOUND_GROUP, Adjective, Lexicon, Nou
 from heads.corpus.grammar.pronouns import DEMONSTRATIVES, POSSESSIVES
 from heads.corpus.grammar.signs import stands_for
 
-# shares, summed up, of no adjective, one, two, one with an adverb of degree; what is left has two joined by "and"
+# cumulative shares of no adjective, one, two, one with an adverb of degree; the rest has two joined by "and"
 NUMBER_OF_ADJECTIVES = (0.46, 0.62, 0.90, 0.95)
 
 BOTH_OF_STUFF = 2 * COMPOUND_GROUP - 1  # "wooden" and "stone" exclude each other
 
 
 class Modifiers:
-    """Writes what stands before a noun; `roll` gives random numbers in [0, 1)."""
+    """Writes the words before a noun; `roll` gives random numbers in [0, 1)."""
 
     def __init__(self, lexicon: Lexicon, roll: Callable[[], float]) -> None:
         self.lexicon = lexicon
         self.roll = roll
 
     def determiner(self, noun: Noun, node: Node, agreement: int, case: int, *, many: bool, article_of: str) -> str:
-        """Put the English determiner in front; give the Russian one with a space, or nothing."""
+        """Put the English determiner in front; return the Russian one with a space after it, or nothing."""
         dice = self.roll()
         forms = None
         word = ""
@@ -55,7 +55,7 @@ class Modifiers:
         return article(following.form)
 
     def adjectives(self, noun: Noun, node: Node, agreement: int, case: int) -> str:
-        """Put up to two adjectives before the noun; give the Russian ones with a space after each."""
+        """Put up to two adjectives before the noun; return the Russian ones with a space after each."""
         bag = self.lexicon.adjectives.get(noun.singular)
         dice = self.roll()
         none, one, two, degree = NUMBER_OF_ADJECTIVES
@@ -84,7 +84,7 @@ class Modifiers:
         return f"{russian} "
 
     def also(self, word: Node, adjective: Adjective, form: str) -> str:
-        """Hang "and old" behind another adjective; give the Russian with a space in front."""
+        """Attach "and old" to another adjective; return the Russian with a space before it."""
         other, also = leaf(adjective.english, "ADJ", "conj"), leaf("and", "CCONJ", "cc")
         other.before.append(also)
         word.after.append(other)
@@ -96,7 +96,7 @@ class Modifiers:
         return leaf(adjective.english, "ADJ", "amod")
 
     def degree(self, adjective: Adjective, word: Node) -> str:
-        """Put an adverb of degree before an adjective that allows one; give the Russian one with a space."""
+        """Put an adverb of degree before an adjective that allows one; return the Russian one with a space after it."""
         if adjective.group > 2:
             return ""
         english, russian = self.lexicon.adverbs["degree"].draw(self.roll)

@@ -1,7 +1,7 @@
-"""An open set of proper names, put together from syllables, with their Russian spelling and declension.
+"""An open set of proper names, built from syllables, with their Russian spelling and declension.
 
-A name shows what it is: men's names end in a consonant, women's in -a, towns in -burg, -grad or -ton. Men and towns
-decline like hard masculine nouns, women like nouns in -а. Rank r is drawn with a chance of about 1/r.
+The ending shows the kind: men's names end in a consonant, women's in -a, towns in -burg, -grad or -ton. Men and towns
+decline like hard masculine nouns, women like nouns in -а. Rank r is drawn with a chance proportional to about 1/r.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ LETTERS = dict(zip("abdefgiklmnoprstuvz", "абдефгиклмнопрстув�
 
 PEOPLE = len(ONSETS) * len(VOWELS) * len(MIDDLES) * len(VOWELS) * len(FINALS)
 PLACES = len(ONSETS) * len(VOWELS) * len(FINALS) * len(TOWNS)
-STRIDE = 34_319  # prime to both counts: spreads neighbouring ranks over the syllables
+STRIDE = 34_319  # coprime to both counts: spreads neighbouring ranks over the syllables
 
 
 class Kind(Enum):
-    """What a name names."""
+    """The kind of a name: man, woman or town."""
 
     MAN = "m"
     WOMAN = "f"
@@ -72,7 +72,7 @@ def spell(rank: int, kind: Kind) -> str:
 
 
 def transliterate(name: str) -> str:
-    """The name in Cyrillic, letter by letter, sh and ch being one letter each."""
+    """The name in Cyrillic, letter by letter, with sh and ch as one letter each."""
     rest, russian = name.lower(), ""
     while rest:
         letter = DIGRAPHS.get(rest[:2])
@@ -87,6 +87,6 @@ def decline_name(name: str, kind: Kind) -> list[str]:
 
 
 def draw_name(roll: Callable[[], float], kind: Kind) -> str:
-    """A name by Zipf's law: the logarithm of its rank is uniform."""
+    """A name drawn by Zipf's law: the logarithm of its rank is uniform."""
     count = PLACES if kind is Kind.TOWN else PEOPLE
     return spell(int(count ** roll()) - 1, kind)

@@ -1,8 +1,8 @@
-"""Noun phrases: English words as a tree, and the Russian in the case that the place in the sentence asks for.
+"""Noun phrases: English words as a tree, and the Russian in the case that its place in the sentence requires.
 
-To keep the tree and the Russian a function of the English text, the prepositions share out the work: of, from, about,
-with and without depend on the noun before them, all others on the verb; a noun phrase that ends in a relative clause is
-`closed`, and nothing of the same clause follows it.
+So that the English text determines the tree and the Russian, each preposition attaches by rule: of, from, about, with
+and without to a noun before them that takes them, all others to the verb; and a noun phrase that ends in a relative
+clause is `closed`: nothing of the same clause follows it.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from heads.corpus.grammar.pronouns import PRONOUNS, Pronoun
 from heads.corpus.grammar.russian import ACC, DAT, FEMININE, GEN, INS, LOC, MASCULINE, PLURAL, PRE, attach
 from heads.corpus.grammar.signs import stands_for
 
-PLAIN, MODIFIED, FULL = range(3)  # how much a noun may carry: adjectives; and a phrase; and a clause or a second noun
+PLAIN, MODIFIED, FULL = range(3)  # what a noun may carry: adjectives; also a phrase; also a clause or a second noun
 
 
 @dataclass(slots=True)
 class Phrase:
-    """English tree, Russian text, agreement of the past tense; `noun` is the head if it is a single common noun."""
+    """English tree, Russian text, agreement of the past tense; `noun` is the head if that is one common noun."""
 
     node: Node
     russian: str
@@ -34,7 +34,7 @@ class Phrase:
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """What a relative clause must know of the noun before it."""
+    """What a relative clause needs to know about the noun before it."""
 
     noun: Noun
     agreement: int
@@ -45,7 +45,7 @@ PLURAL_SHARE = 0.3
 
 
 def no_relative(_: Head) -> None:
-    """No relative clause, until something that writes them is put in."""
+    """No relative clause: the default until `Phrases.relative` is set."""
 
 
 class Phrases:
@@ -67,7 +67,7 @@ class Phrases:
         self.marks = lexicon.bag("building tree river lake bridge table window road stone")
 
     def of_people(self, case: int, preposition: str, bag: NounBag, room: int, *, subject: bool = False) -> Phrase:
-        """A pronoun, a name, several people or a noun of `bag`, which must suit people."""
+        """A pronoun, a name, several people or a noun of `bag`, which must hold people."""
         dice = self.roll()
         if dice < 0.13:
             who = PRONOUNS[int(self.roll() ** 1.5 * len(PRONOUNS))]
@@ -87,7 +87,7 @@ class Phrases:
         return Phrase(node, preposed(preposition, stands_for(forms[case], node), node), who.agreement)
 
     def sex(self) -> Kind:
-        """Man or woman, evenly."""
+        """Man or woman, equally likely."""
         return Kind.MAN if self.roll() < 0.5 else Kind.WOMAN
 
     def name(self, kind: Kind, case: int, preposition: str) -> Phrase:
@@ -98,7 +98,7 @@ class Phrases:
         return Phrase(node, preposed(preposition, russian, node), FEMININE if kind is Kind.WOMAN else MASCULINE)
 
     def several(self, case: int, preposition: str, bag: NounBag, *, subject: bool) -> Phrase:
-        """Two or three things joined by "and"; the preposition stands once."""
+        """Two or three nouns or names joined by "and", with a single preposition."""
         count = 3 if self.roll() < 0.15 else 2
         members = []
         for index in range(count):
@@ -118,12 +118,12 @@ class Phrases:
         return Phrase(first.node, russian, PLURAL)
 
     def common(self, noun: Noun, case: int, preposition: str, room: int, *, subject: bool = False) -> Phrase:
-        """A common noun, singular or plural, with what it carries."""
+        """A common noun, singular or plural, with its modifiers."""
         many = noun.plural != "" and self.roll() < PLURAL_SHARE
         return self.counted(noun, case, preposition, room, many=many, article_of="subject" if subject else "any")
 
     def counted(self, noun: Noun, case: int, preposition: str, room: int, *, many: bool, article_of: str) -> Phrase:
-        """As `common`, in a given number; `article_of` is "new" (a or nothing), "subject" (all there are) or "any"."""
+        """As `common`, but of given number; `article_of` is "new" (a or none), "subject" (any determiner) or "any"."""
         agreement = PLURAL if many else noun.gender
         node = Node(noun.plural if many else noun.singular, noun.singular, "NOUN", "")
         russian = stands_for(noun.forms[many][case], node)
@@ -152,7 +152,7 @@ class Phrases:
         return Phrase(node, russian, agreement, closed, noun)
 
     def _possessor(self, node: Node) -> str:
-        """Put "the doctor's" in front; give the Russian genitive that follows the noun, with a space before it."""
+        """Put "the doctor's" in front; return the Russian genitive that follows the noun, with a space before it."""
         dice = self.roll()
         noun = self.owners.draw(self.roll)
         if dice < 0.4 or noun.singular == node.lemma:
@@ -171,7 +171,7 @@ class Phrases:
         return Phrase(node, adjectives + stands_for(noun.forms[0][case], node), noun.gender)
 
     def _noun_modifier(self, noun: Noun, node: Node) -> str:
-        """Hang "of the house", "about the war", "from the village" or "with the dog" on the noun."""
+        """Attach "of the house", "about the war", "from the village" or "with the dog" to the noun."""
         classes = noun.classes
         dice = self.roll()
         if "part" in classes:
@@ -199,7 +199,7 @@ class Phrases:
         return f" {inner.russian}"
 
     def of_noun_or_name(self, bag: NounBag, case: int) -> Phrase:
-        """A plain noun or a name of a person."""
+        """A plain noun or a person's name."""
         if self.roll() < 0.3:
             return self.name(self.sex(), case, "")
         return self.common(bag.draw(self.roll), case, "", PLAIN)

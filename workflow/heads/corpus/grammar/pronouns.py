@@ -1,4 +1,4 @@
-"""Personal pronouns and determiners: closed classes, whole paradigms."""
+"""Personal pronouns and determiners: closed classes with full paradigms."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Agreeing = tuple[tuple[Forms, Forms], ...]
 
 
 def _paradigm(he: str, she: str, it: str, they: str) -> Agreeing:
-    """[agreement][animate][case] from five cases each, accusative left out where it follows animacy."""
+    """Forms as [agreement][animate][case], from rows of cases without the accusative where it follows animacy."""
     he_forms, she_forms, it_forms, they_forms = (row.split() for row in (he, she, it, they))
     rows = []
     for forms in (he_forms, it_forms, they_forms):

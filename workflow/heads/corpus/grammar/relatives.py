@@ -1,4 +1,4 @@
-"""Relative clauses: "который" has the gender and number of its noun, and the case of its place in its own clause."""
+"""Relative clauses: "который" has the gender and number of its noun, and the case of its role in its clause."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from heads.corpus.grammar.signs import stands_for
 
 
 class Relatives:
-    """Writes relative clauses with the means of `clauses`."""
+    """Writes relative clauses with the help of `clauses`."""
 
     def __init__(self, clauses: Clauses) -> None:
         self.clauses = clauses
@@ -20,7 +20,7 @@ class Relatives:
         self.roll = clauses.roll
 
     def clause(self, head: Head) -> Phrase | None:
-        """A relative clause for a noun, None where the words have none for it."""
+        """A relative clause for a noun, or None if the lexicon has none for it."""
         name = head.noun.singular
         dice = self.roll()
         if head.noun.place and dice < 0.5:
@@ -38,7 +38,7 @@ class Relatives:
         return preposed(preposition, stands_for(WHICH[head.agreement][head.noun.animate][case], word), word)
 
     def subject(self, head: Head, verb: Verb) -> Phrase:
-        """The boy who slept."""
+        """A relative clause like "who slept" in "the boy who slept"."""
         self.clauses.phrases.taken = ""
         if verb.kind == "turned":
             predicate = self.clauses.turned(verb, PLAIN)
@@ -52,7 +52,7 @@ class Relatives:
         return Phrase(node, f"{which} {predicate.russian}", head.agreement)
 
     def object(self, head: Head, verb: Verb) -> Phrase:
-        """The book that the boy read, the girl about whom he thought."""
+        """A relative clause like "that the boy read" or "about whom he thought"."""
         assert verb.government is not None
         subject = self.clauses.subject(verb, PLAIN)
         node = Node(verb.english, verb.base, "VERB", "acl:relcl")
@@ -73,7 +73,7 @@ class Relatives:
         return Phrase(node, f"{which} {subject.russian} {russian}", head.agreement)
 
     def place(self, head: Head) -> Phrase:
-        """The house in which the boy slept; in Russian the verb comes first unless the subject is a pronoun."""
+        """A clause like "in which the boy slept"; the Russian verb comes first unless the subject is a pronoun."""
         assert head.noun.place is not None
         verb = self.clauses.done_somewhere()
         subject = self.clauses.subject(verb, PLAIN)

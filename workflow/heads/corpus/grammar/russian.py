@@ -1,8 +1,8 @@
-"""Russian inflection: nouns, adjectives, past tense, prepositions that change their shape.
+"""Russian inflection: nouns, adjectives, past tense, prepositions that change their form.
 
-Cases are numbers into tuples of seven forms; LOC is the place case after "в" and "на" (в саду), mostly the same as PRE.
-Agreement is a number too: 0 masculine, 1 feminine, 2 neuter, 3 plural. The rules follow the school grammar (Wade, A
-Comprehensive Russian Grammar, chapters 3 to 5); what they do not cover stands as an exception in the tables.
+Cases are indices into tuples of seven forms; LOC is the case of place after "в" and "на" (в саду), mostly as PRE.
+Agreement is an index too: 0 masculine, 1 feminine, 2 neuter, 3 plural. The rules follow the school grammar (Wade, A
+Comprehensive Russian Grammar, chapters 3 to 5); what they do not cover is listed as an exception in the tables.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ def past_forms(table: str) -> Forms:
 
 
 def attach(preposition: str, phrase: str, sign: str = "") -> str:
-    """Put a preposition, `sign` behind it, before a phrase in the shape its first sounds ask for: во, со, об, ко."""
+    """Put a preposition, followed by `sign`, before a phrase in the form its first sounds require: во, со, об, ко."""
     first, second = phrase[0].lower(), phrase[1:2].lower()
     consonant = bool(second) and second not in VOWELS + "ьъй"
     start = phrase[:4].lower()

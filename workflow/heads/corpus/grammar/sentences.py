@@ -1,4 +1,4 @@
-"""Whole sentences: one clause, or two joined or one inside the other, with the Russian order of clauses."""
+"""Whole sentences: one clause, or two that are joined or nested, with the Russian order of clauses."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from heads.corpus.grammar.relatives import Relatives
 from heads.corpus.grammar.signs import stands_for
 
 AND_OR_BUT = (("and", "и"), ("but", "но"))
-SIMPLE, JOINED, FRONTED = 0.74, 0.82, 0.91  # shares summed up; what is left has its dependent clause behind
+SIMPLE, JOINED, FRONTED = 0.74, 0.82, 0.91  # cumulative shares; the rest has its dependent clause last
 
 # English, Russian, part of speech, relation, side of the Russian clause compared with the English
 SUBORDINATORS = (
@@ -57,7 +57,7 @@ class Sentences:
         return f"{main.russian} {joined} {other.russian}"
 
     def _with_clause(self, main: Phrase, *, fronted: bool) -> str:
-        """A clause of time, reason or concession; "when" changes sides in Russian, "because" is always last."""
+        """Add a clause of time, reason or concession; "when" changes sides in Russian, "because" is always last."""
         english, russian, upos, relation, russian_place = SUBORDINATORS[int(self.roll() ** 1.5 * len(SUBORDINATORS))]
         inner = self.clauses.clause(DEPENDENT, MODIFIED)
         inner.node.relation = "advcl"
@@ -76,6 +76,6 @@ class Sentences:
 
 
 def finish(russian: str) -> str:
-    """Close up the commas and capitalise."""
+    """Remove spaces before commas and superfluous commas, and capitalise."""
     text = russian.replace(" ,", ",").replace(",,", ",").rstrip(",")
     return text[0].upper() + text[1:]
