@@ -26,7 +26,7 @@ from heads.base.files import read_tsv
 
 PAPERS = "reference"
 """In the place of a folder of docs/measured: the papers' own numbers."""
-REFERENCE = Path(__file__).parent.parent / "workflow" / PAPERS
+REFERENCE = Path(__file__).parent.parent / "workflow/heads/tables" / PAPERS
 BLOCK = re.compile(r"((?:(?!<!-- cite).)*?)<!-- cite\n(.*?)-->", re.DOTALL)
 LINE = re.compile(r"(\S+) (\S+)((?: \|.*?)?) : (.+)")
 NUMBER = re.compile(r"[-−+]?\d+\.\d+|[-−+]?\d+(?= ?%)")

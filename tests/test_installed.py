@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from checkouts import ROOT
+from heads.model.shape import shape_of
 from heads.translation.export import export
 from model_folders import SOURCE, write_experiment
 
@@ -39,7 +40,7 @@ def run(installed: Path, command: list[str], text: str = "") -> subprocess.Compl
 def test_everything_that_the_package_needs_is_installed_with_it(installed: Path) -> None:
     package = ROOT / "workflow/heads"
     here, there = (
-        {path.relative_to(folder) for path in folder.rglob("*") if path.suffix in (".py", ".tsv")}
+        {path.relative_to(folder) for path in folder.rglob("*") if path.suffix in (".py", ".tsv", ".csv")}
         for folder in (package, installed / "heads")
     )
     assert len(here) > 100 and there == here
@@ -76,3 +77,16 @@ def test_a_model_is_inspected_by_the_installed_command(installed: Path, tmp_path
     assert done.returncode == 0, done.stderr
     assert len((tmp_path / "heads.tsv").read_text(encoding="utf-8").splitlines()) == 19
     assert "</html>" in (tmp_path / "heads.html").read_text(encoding="utf-8")
+
+
+def test_a_model_is_pruned_by_the_installed_command(installed: Path, tmp_path: Path) -> None:
+    export(write_experiment(tmp_path / "tiny").baseline, tmp_path / "mine")
+    words = " ".join(SOURCE).split()
+    lines = [f"{one} {other} {line}\n" for line in SOURCE for one in words[:5] for other in words[5:10]]
+    (tmp_path / "text").write_text("".join(lines), encoding="utf-8")
+    flags = ["--keep", "encoder=4", "--updates", "3", "-o", str(tmp_path / "small"), "--device", "cpu"]
+    command = [sys.executable, str(installed / "bin/heads"), "prune", str(tmp_path / "mine"), str(tmp_path / "text")]
+    done = run(installed, [*command, *flags])
+    assert done.returncode == 0, done.stderr
+    assert "</html>" in (tmp_path / "small.html").read_text(encoding="utf-8")
+    assert [kind for kind, _, _ in shape_of(tmp_path / "small").heads()].count("enc_self") == 4

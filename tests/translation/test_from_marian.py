@@ -294,7 +294,10 @@ def test_a_model_of_others_translates_and_is_exported_as_it_stands(
     given, said = "".join(f"{line}\n" for line in SENTENCES["source"]).encode(), []
     export_it = ["export", str(good), "-o", str(tmp_path / "out")]
     assert main([*export_it, "--format", "huggingface"]) == 0
-    assert main(export_it) == 1 and "heads import makes it so; else give --format." in capfd.readouterr().err
+    assert (
+        main(export_it) == 1
+        and "is not in our format: convert it with heads import, or give --format." in capfd.readouterr().err
+    )
     import_model(str(good), tmp_path / "ours")
     for model in (good, tmp_path / "ours", tmp_path / "out"):
         monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(given), isatty=lambda: False))

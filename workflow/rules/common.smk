@@ -26,7 +26,7 @@ from heads.config.shown import labels_shown, sentences_shown, trees_shown
 # Files of the workflow are inputs too: with paths from the folder in which Snakemake runs, if they are below it.
 HERE = WORKFLOW.relative_to(Path.cwd()) if WORKFLOW.is_relative_to(Path.cwd()) else WORKFLOW
 CODE = f"{HERE}/heads"
-REFERENCE = f"{HERE}/reference"
+REFERENCE = f"{HERE}/heads/tables/reference"
 # Packages and modules that compute numbers from models and texts.
 MEASURING = (
     "analysis",

@@ -140,8 +140,8 @@ def add_gate_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--target",
         required=True,
-        help="lam-0.05: penalty in nats per target token per head; keep-12: number of heads to keep in the scope; "
-        "keep-4-6-8: the same for each kind of attention; dsp-12: the same by differentiable subset pruning",
+        help="a penalty in nats per target token per head, lam-0.05; or a number of heads to keep in the "
+        "scope, keep-12, for each kind of attention, keep-4-6-8, or by differentiable subset pruning, dsp-12",
     )
     parser.add_argument("--heads", type=Path, required=True, help="table of the gates to write")
     parser.add_argument("--gates-log", type=Path, required=True, help="log of the gates closing to write, JSON lines")

@@ -18,9 +18,9 @@ RENAMED = {
     "moments": "is now called checkpoints: rename it",
     "other": "is now called out_of_domain: rename it",
     "learning_rate_scale": "is now learning_rate, its peak: write the scale divided by the root of warmup_updates",
-    "source_subwords": "is now called source_subwords: rename it",
-    "target_subwords": "is now called target_subwords: rename it",
-    "max_subwords": "is now called max_subwords: rename it",
+    "source_pieces": "is now called source_subwords: rename it",
+    "target_pieces": "is now called target_subwords: rename it",
+    "max_pieces": "is now called max_subwords: rename it",
     "optimal_parameters": "is the same as optimal: write that",
     "optimal_latency": "chose by measured time, which was mostly noise: take it out",
 }

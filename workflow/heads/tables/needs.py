@@ -13,7 +13,7 @@ from heads.base.runs import Run, run_of
 class Need:
     """What a table or figure reads: files by kind of run, from these pruning scopes (the baseline has none).
 
-    `reference` names the files of the papers' numbers, below workflow/reference. `optional` files are read where they
+    `reference` names the files of the papers' numbers, in the folder reference. `optional` files are read where they
     exist, so that a table can also be made for experiments without trees or an out-of-domain test set. `driven`:
     whether to read runs whose gates were driven to a number of heads; other runs with a given number of heads are never
     read. `tasks`: what the models of the experiments are trained for.

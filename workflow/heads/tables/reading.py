@@ -16,7 +16,7 @@ from heads.model.shape import shape_of
 from heads.tables.needs import Need
 from heads.translation.bleu import COLUMNS as STATISTICS
 
-REFERENCE = Path(__file__).parents[2] / "reference"
+REFERENCE = Path(__file__).parent / "reference"
 
 RUN_COLUMNS = ("experiment", "kind", "scope", "method", "lam", "keep", "seed")
 """The columns that identify a run; `scope`, `method`, `lam` and `keep` may be "", so that runs can be grouped."""
@@ -257,10 +257,7 @@ def load_reference(name: str) -> pd.DataFrame:
 
     Columns of scores are named as for runs, and their `metric` is added.
     """
-    path = REFERENCE / name
-    if not path.exists():
-        raise UserError(f"{path} does not exist: make tables and figures in a checkout of the workflow.")
-    frame = pd.read_csv(path)
+    frame = pd.read_csv(REFERENCE / name)
     if metric := next((one for one in METRICS if any(column.startswith(one) for column in frame)), None):
         frame = frame.rename(columns=lambda column: column.replace(metric, "score")).assign(metric=metric)
     text = frame.select_dtypes(exclude="number").columns

@@ -110,7 +110,7 @@ class Segmenter:
         self.processor = sentencepiece.SentencePieceProcessor(model_file=str(folder / f"{side}.model"))
         beside = folder / f"{side}.json"
         about = json.loads(beside.read_text(encoding="utf-8")) if beside.exists() else {}
-        known = range(UNK + 1, about.get("subwords", 0))
+        known = range(UNK + 1, about.get("subwords", about.get("pieces", 0)))
         self.known = {self.processor.id_to_piece(number): number for number in known}
         self.first = about.get("prefix", [])
 
