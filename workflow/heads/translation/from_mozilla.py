@@ -64,6 +64,8 @@ def place_with_network(name: str, server: str = SERVER) -> Path:
     try:
         return place_of(name)
     except UserError:
+        if not NAME.fullmatch(name):
+            raise
         place = cache_of(name)
     with TemporaryDirectory() as downloads:
         files = list(_newest(name, list(_released(name, server, Path(downloads)))))
