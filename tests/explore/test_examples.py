@@ -173,9 +173,7 @@ def test_an_example_shows_its_map_its_label_and_the_one_that_is_told(made: Explo
     answers = [said[said.index(name) + 1] for name in ("example 2", "label in the corpus", "unpruned")]
     assert answers == [f"{' '.join(PREMISE)} ⟶ {' '.join(HYPOTHESIS)}", "entailment", "neutral"]
     assert page.locator("#sentence option:checked").inner_text() == f"2. {answers[0]}"
-    assert f"first 2 of their file whose length is as maps asks in config.yaml, here {len(WORDS) - 3} to" in (
-        page.inner_text("#attention-lead")
-    )
+    assert f"There are 2 examples to choose from, of {len(WORDS) - 3} to" in (page.inner_text("#attention-lead"))
     name_told = "unpruned" if run.startswith("baseline") else "pruned λ 0.1"
     assert page.inner_text("#labels") == f"Its label is entailment. This model ({name_told}) predicts neutral ✗."
     page.select_option("#sentence", "0")

@@ -225,7 +225,7 @@ def test_only_the_figure_of_gates_is_told_settings_and_it_needs_them(
     settings = ["--gates", str(tmp_path / "gates.yaml")]
     for name, given in (("hard_concrete", []), ("relative_positions", settings)):
         assert main(["figure", "--name", name, "--runs", *runs, *out, *given]) == 1
-        assert "--gates belongs to hard_concrete" in capsys.readouterr().err
+        assert "--gates is required for hard_concrete and not allowed for any other figure" in capsys.readouterr().err
     assert not (tmp_path / "x.png").exists()
 
 

@@ -22,7 +22,7 @@ def test_so_many_are_drawn_whatever_the_order_and_parts_share_none() -> None:
 
 
 def test_too_few_and_too_short_sentences_are_one_sentence() -> None:
-    with pytest.raises(UserError, match=r"there are 40 distinct sentences of 3 to 60 words .*, and not 45"):
+    with pytest.raises(UserError, match=r"there are only 40 distinct sentences of 3 to 60 words .*, not 45"):
         drawn([*LINES, "too short", "word " * 61], 40, after=5)
 
 

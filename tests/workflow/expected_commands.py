@@ -44,7 +44,7 @@ COMMANDS: dict[str, Mapping[str, str]] = {
     # By rule, every flag of its command. The first is a file that tells whose command it is: what its path says is put
     # into all the others.
     "download": {"out": "results/downloads/{file}", "url": ELSEWHERE, "sha256": ELSEWHERE},
-    "model_of_others": {"output": "results/models/{model}", "pretrained": "marian"},
+    "model_of_others": {"output": "results/models/{model}", "": "marian"},
     "distilled": {
         "target": "results/distilled/{part}.target.txt",
         "source": "results/distilled/{part}.source.txt",

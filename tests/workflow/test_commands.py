@@ -149,11 +149,12 @@ def jobs_in(said: str) -> Iterator[Job]:
             command, log = re.fullmatch(r"(.*) > (\S+) 2>&1", rest.splitlines()[0]).groups()  # type: ignore[union-attr]
             _, *words = shlex.split(command)
             flags: dict[str, str] = {}
+            name = ""  # of words in front of all flags, such as the model that is imported
             for word in words:
                 if word.startswith("--"):
                     flags[name := word.removeprefix("--")] = ""
                 else:
-                    flags[name] = f"{flags[name]} {word}".strip()
+                    flags[name] = f"{flags.get(name, '')} {word}".strip()
             inputs, outputs = (tuple(lines.get(key, "").split(", ")) for key in ("input", "output"))
             yield Job(rule, inputs, outputs, log, lines.get("benchmark", ""), flags)
 

@@ -155,7 +155,7 @@ function renderAttention() {
   fillSelect(byId("sentence"), sentences.map((one, at) => [at, `${at + 1}. ${textOf(one)}`]), number);
   byId("unit").value = state.unit || "words";
   byId("drawing").value = state.drawing || "map";
-  byId("attention-lead").textContent = `Attention of the ${model().name} model. ${framed}The ${wording().given}s are the first ${sentences.length} of their file whose length is as maps asks in config.yaml, here ${Math.min(...lengths)} to ${Math.max(...lengths)} words. Choose a word to pin it; arrow keys go to other heads.`;
+  byId("attention-lead").textContent = `Attention of the ${model().name} model. ${framed}There are ${sentences.length} ${wording().given}s to choose from, of ${Math.min(...lengths)} to ${Math.max(...lengths)} words. Choose a word to pin it; arrow keys go to other heads.`;
   const inWords = (state.unit || "words") === "words";
   byId("compare").textContent = keptBeside().includes(headId()) ? "Kept: now choose another" : "Keep beside";
   byId("panels").closest(".trio").classList.toggle("wide", beside().length > 0);

@@ -9,7 +9,7 @@ function renderTop() {
   const one = experiment(), tested = one.table.filter((row) => row.p_value !== null);
   const needed = tested.filter((row) => row.p_value < SIGNIFICANT && row.score_change < 0).length;
   const parts = [`The ${one.task} model “${one.name}” has ${one.table.length} heads and ${spaced(show(one.score, 2), one.metric.unit, one.metric.name)}.`];
-  if (tested.length) parts.push(`Masked one at a time, ${needed} of them clearly cost ${one.metric.name} (p < ${SIGNIFICANT}); of the other ${tested.length - needed} none is surely missed.`);
+  if (tested.length) parts.push(`Masked one at a time, ${needed} of them lower ${one.metric.name} significantly (p < ${SIGNIFICANT}); the other ${tested.length - needed} do not.`);
   const cheap = one.models.filter((each) => each.kind === "pruned" && each.live.includes("0") && each.score > one.score - 1);
   const kept = (each) => [...each.live].filter((digit) => digit === "1").length;
   if (cheap.length) {
