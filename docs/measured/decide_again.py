@@ -69,7 +69,7 @@ def table(experiment: str, name: str) -> pd.DataFrame:
 def former_claims(experiment: str) -> pd.DataFrame:
     """The claims as they were, with their ids."""
     files = ("voita_claims", "michel_claims", "alignment_claims")
-    papers = pd.concat([kept(f"workflow/heads/tables/reference/{name}.csv") for name in files])
+    papers = pd.concat([kept(f"workflow/reference/{name}.csv") for name in files])
     return table(experiment, "claims").merge(papers[["id", "claim", "measure"]], on=["claim", "measure"])
 
 
