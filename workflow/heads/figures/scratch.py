@@ -21,7 +21,7 @@ def scratch_curves(frames: Frames, experiment: str) -> Figure:
     """Dev curves of models from scratch, with level lines for the unpruned model and pruned ones of the same heads."""
     rows, curves = scratch_curve_table(frames), curves_of(frames)
     rows = rows[rows["seed"] == rows["seed"].min()].sort_values("heads", ascending=False)
-    title = f"When does training from scratch catch up? Experiment “{experiment}”{seed_note(frames['train.jsonl'])}"
+    title = f"When training from scratch catches up: “{experiment}”{seed_note(frames['train.jsonl'])}"
     figure, (axes,) = new_figure(2.9, title, ncols=2)
     colours = sns.color_palette("viridis", len(rows))
     for each, letter, score in zip(axes, "ab", BETTER, strict=True):
