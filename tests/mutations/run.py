@@ -5,7 +5,7 @@
 The errors stand in the .toml files beside this script: `file`, the text `old` that occurs there once, the text `new` in
 its place, and `tests`, what pytest is given. Each is tried in a copy of the files that git knows, so that nothing here
 is touched. Tests that fail have noticed it. Exit status 1 when an error survived, or when a list no longer fits the
-code. Not a part of `make test`, as it takes an hour or two.
+code. Not a part of `make test`, as it takes about an hour.
 
 Packages that take seconds to import are imported once; each error is tried in a fork of this process, which has not
 imported anything of the project.
