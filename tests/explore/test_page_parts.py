@@ -91,7 +91,7 @@ def test_a_head_is_called_needed_only_where_its_loss_is_sure(made: Explored, ope
     for row in rows:
         page.click(f'#grids [data-head="{row["attention"]}.{row["layer"]}.{row["head"]}"]')
         said = page.locator("#need-told").inner_text()
-        verdict = "needs it" if row in sure else "no sure loss" if float(row["score_change"]) < 0 else "nothing is lost"
+        verdict = "needs it" if row in sure else "no significant loss" if float(row["score_change"]) < 0 else "nothing is lost"
         chance = "(p < 0.001)" if float(row["p_value"]) < 0.001 else f"(p {float(row['p_value']):.3f})"
         assert verdict in said and chance in said
         assert chance in str(page.locator("#card [data-measure=score_lost] td").first.text_content())

@@ -41,7 +41,7 @@ function needSentence(row) {
   const parts = [];
   if (row.score_change !== null) {
     const sure = row.p_value < SIGNIFICANT, lost = row.score_change < 0;
-    const told = lost ? (sure ? "the model needs it as it stands" : `no sure loss, for p is not below ${SIGNIFICANT}`) : "nothing is lost without it";
+    const told = lost ? (sure ? "the model needs it as it stands" : `no significant loss at ${SIGNIFICANT}`) : "nothing is lost without it";
     parts.push(`Masked alone, ${scoreName()} changes by ${scoreChange(row.score_change)} (${chanceOf(row)}): ${told}.`);
   }
   const last = inWidestScope(row, "gate_last_lambda");
