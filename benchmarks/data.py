@@ -1,9 +1,9 @@
-"""What the way from text to the first update costs: a row for each size and stage, each stage in a process of its own.
+"""The cost of every stage from text to the first update: a row for each size and stage, each in its own process.
 
-Run: PYTHONPATH=workflow python benchmarks/data.py 50000 500000. Sizes are pairs of the embedded grammar. Seconds a
-million pairs are those of the CPU, all processes of a stage together, so that a busy machine changes them little; the
-peak is that of the largest process, with the pages of mapped files that it touched. The stage `start` goes from the
-command to the end of the first update and is given as it is, since it should not depend on the size.
+Run: PYTHONPATH=workflow python benchmarks/data.py 50000 500000. Sizes are numbers of pairs of the embedded grammar.
+Seconds per million pairs are CPU seconds summed over all processes of a stage, so a busy machine changes them little.
+The peak is that of the largest process, including the pages of mapped files that it touched. The stage `start` runs
+from the command to the end of the first update; it is not divided by the size, since it should not depend on it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ COLUMNS = f"{'pairs':>9} {'stage':8} {'wall s':>8} {'CPU s':>8} {'CPU s/M pairs'
 
 @dataclass(frozen=True)
 class Cost:
-    """What a process took: seconds on the clock, seconds of the CPU, the largest memory."""
+    """The cost of a process: wall-clock seconds, CPU seconds and peak memory."""
 
     wall: float
     cpu: float
@@ -36,7 +36,7 @@ class Cost:
 
 
 def measured(*words: str) -> Cost:
-    """Run Python with these words and give what it took; raises SystemExit when it fails."""
+    """Run Python with these arguments and return the cost; raise SystemExit if it fails."""
     started = time.monotonic()
     process = os.posix_spawn(sys.executable, [sys.executable, *words], os.environ)
     _, status, usage = os.wait4(process, 0)
@@ -46,7 +46,7 @@ def measured(*words: str) -> Cost:
 
 
 def commands(stage: str, folder: Path, pairs: int, threads: int) -> Iterator[list[str]]:
-    """The words of the processes of a stage."""
+    """The command-line arguments of each process of a stage."""
     texts = {side: str(folder / f"train.{side}.txt") for side in SUBWORDS}
     settings = folder / f"{stage}.yaml"
     if stage in ("corpus", "clean"):
@@ -87,7 +87,7 @@ def commands(stage: str, folder: Path, pairs: int, threads: int) -> Iterator[lis
 
 
 def first_update(folder: Path) -> None:
-    """What every training does before and in its first update, with a model so small that it costs nothing."""
+    """Do what every training does up to its first update, with a model so small that it costs nothing."""
     import torch
 
     from heads.base.seals import sha256_of

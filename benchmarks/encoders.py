@@ -1,9 +1,9 @@
-"""How fast exported sentence encoders are: transformers' AutoModel and ONNX Runtime, whole and pruned, by turns.
+"""How fast exported sentence encoders are: transformers' AutoModel and ONNX Runtime, whole and pruned, in turn.
 
-Run: python benchmarks/encoders.py text.gz FOLDER... on a folder as sentence encoders come in, and those that `heads
-export` or `heads prune` made of it with `--format huggingface` and `--format onnx`. The first is what the others are
-held against, in speed and by the cosine of vectors. One thread, CPU seconds, the least of the turns; cutting texts into
-subwords is not counted. Nothing of ours takes part.
+Run: python benchmarks/encoders.py text.gz FOLDER... on the folder of a sentence encoder and those that `heads export`
+or `heads prune` made from it with `--format huggingface` and `--format onnx`. The others are compared with the first
+folder, in speed and by the cosine between their vectors. Times are CPU seconds on one thread, the fastest of all turns,
+without segmentation into subwords. None of our own code is used.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Encode = Callable[[Sequence[Sequence[int]]], Vectors]
 
 
 def padded(rows: Sequence[Sequence[int]]) -> NDArray[np.int64]:
-    """Ids in rows that are padded with zeros."""
+    """The ids of each row, padded with zeros."""
     found = np.zeros((len(rows), max(map(len, rows))), np.int64)
     for row, ids in zip(found, rows, strict=True):
         row[: len(ids)] = ids
@@ -34,7 +34,7 @@ def padded(rows: Sequence[Sequence[int]]) -> NDArray[np.int64]:
 
 
 def in_onnx(folder: Path) -> Encode:
-    """The graph of a folder."""
+    """The encoder of a folder's ONNX graph."""
     options = SessionOptions()
     options.intra_op_num_threads = 1
     session = InferenceSession(str(folder / "encoder.onnx"), options, providers=["CPUExecutionProvider"])
@@ -48,7 +48,7 @@ def in_onnx(folder: Path) -> Encode:
 
 
 def in_torch(folder: Path) -> Encode:
-    """The model that AutoModel makes of a folder, with the mean of its states at length 1."""
+    """The encoder that AutoModel loads from a folder, with mean pooling and vectors of length 1."""
     model = transformers.AutoModel.from_pretrained(folder, add_pooling_layer=False).eval()
 
     @torch.inference_mode()
@@ -79,7 +79,7 @@ def main() -> None:
         encode = in_onnx(folder) if (folder / "encoder.onnx").is_file() else in_torch(folder)
         cut = Tokenizer.from_file(str(folder / "tokenizer.json"))
         cut.no_padding()
-        # By length, so that little is padded.
+        # Sorted by length, so that there is little padding.
         models[folder] = encode, sorted((one.ids for one in cut.encode_batch(lines)), key=len)
     print("batch\tfolder\tCPU_seconds\tratio\tcosine")
     for size in arguments.batches:

@@ -1,8 +1,8 @@
-"""What exported models translate like and how fast: BLEU and CPU seconds in CTranslate2, on one thread.
+"""How well and how fast exported models translate: BLEU and CPU seconds in CTranslate2, on one thread.
 
 Run: python benchmarks/exported.py test.en.gz test.de.gz FOLDER... on folders that `heads export --format ctranslate2`
-made, the first of them what the others are held against. Folders take turns, so that a busy machine slows them alike;
-seconds are the least of the turns, and the ratio is what counts. Nothing of ours takes part.
+made; the others are compared with the first. Folders take turns, so that a busy machine slows them alike; seconds are
+those of the fastest turn, and the ratio is what counts. None of our own code is used.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import sentencepiece
 
 @dataclass
 class Exported:
-    """A model with its vocabularies, what it translated, and the CPU seconds of each turn."""
+    """A model with its vocabularies, its translations, and the CPU seconds of each turn."""
 
     folder: Path
     seconds: list[float] = field(default_factory=list)
@@ -36,17 +36,17 @@ class Exported:
 
     @property
     def heads(self) -> int:
-        """How many are left."""
+        """The number of heads that are left."""
         with (self.folder / "heads.tsv").open(encoding="utf-8", newline="") as rows:
             return sum(int(row["open"]) for row in csv.DictReader(rows, delimiter="\t"))
 
     @property
     def megabytes(self) -> float:
-        """Of the weights."""
+        """The size of the weights in MB."""
         return float((self.folder / "model.bin").stat().st_size / 1e6)
 
     def translate(self, lines: list[str], beam: int, length_penalty: float) -> None:
-        """One turn."""
+        """Translate all lines once, and keep the translations and the CPU seconds."""
         started = time.process_time()
         subwords = [self.source.encode(line, out_type=str) for line in lines]
         found = self.translator.translate_batch(

@@ -1,7 +1,7 @@
-"""How fast Firefox's translator is trained with gates, beside the matrix products of such an update alone.
+"""How fast Firefox's translator is trained with gates, compared with the matrix products of an update alone.
 
 Run: PYTHONPATH=workflow python benchmarks/firefox.py. One thread. Random sentences of 20 to 40 subwords; batches and
-scopes are those of the experiment firefox-en-pt. All kinds take turns, so that a busy machine slows them alike.
+scopes are those of the experiment firefox-en-pt. All variants take turns, so that a busy machine slows them alike.
 """
 
 from __future__ import annotations
@@ -51,13 +51,13 @@ def trainings(model: Transformer, pairs: Pairs) -> dict[str, Training]:
 
 
 def sizes(model: Transformer) -> tuple[list[torch.Size], list[torch.Size]]:
-    """Sizes of all matrices that source tokens are multiplied by, and of those of target tokens."""
+    """Shapes of all matrices that source tokens are multiplied by, and of those for target tokens."""
     stacks = [[p.shape for p in part.parameters() if p.dim() == 2] for part in (model.encoder, model.decoder)]
     return stacks[0], [*stacks[1], model.projection.weight.shape]
 
 
 class Products:
-    """The products of an update without anything between them: forward, and two backward where a weight learns."""
+    """The matrix products of an update alone: one forward, and two backward where a weight is trained."""
 
     def __init__(self, model: Transformer, *, decoder_learns: bool) -> None:
         self.sides = [
@@ -66,7 +66,7 @@ class Products:
         ]
 
     def once(self, tokens: tuple[int, int]) -> None:
-        """All products, of as many tokens of each side."""
+        """Compute all products once, for these numbers of source and target tokens."""
         for rows, side in zip(tokens, self.sides, strict=True):
             inputs: dict[int, Tensor] = {}
             for weight, learns in side:
@@ -79,7 +79,7 @@ class Products:
 
 
 def main() -> None:
-    """Print CPU milliseconds an update, target tokens a CPU second, and the products' own time, by kind."""
+    """Print CPU milliseconds per update, target tokens per CPU second, and the ratio to the products alone."""
     torch.set_num_threads(1)
     _, place = format_of(NAME)
     model: nn.Module = model_of_firefox(read_firefox(place))

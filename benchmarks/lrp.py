@@ -1,14 +1,14 @@
-"""How much quicker the walk of all generation steps at once is than loops that walk back from one step at a time.
+"""How much faster relevance of all generation steps at once is than loops that walk back from one step at a time.
 
 Run `PYTHONPATH=workflow:tests python benchmarks/lrp.py [results/demo]`: with the demo's model and dev sentences if the
-folder holds them, else with a random model of its sizes. Three loops, each one sentence and one step at a time:
+folder has them, otherwise with a random model of the same size. Three loops take one sentence and one step at a time:
 
     obvious     the package's own walk, after a forward pass over the step's prefix
-    traced      the same after one forward pass a sentence, from which all its steps start: the hardest to beat
-    written out the paper's formulas in relevances, head by head (`tests/lrp_twin.py`), one forward pass a sentence
+    traced      the same after one forward pass per sentence, shared by all its steps: the hardest to beat
+    written out the paper's formulas in relevances, head by head (`tests/lrp_twin.py`), one forward pass per sentence
 
-Sentences, their number and the size of batches are those of the demo's stage `lrp`. All find the same relevance or the
-run stops. Ways take turns; times are the least CPU seconds of the turns, on one thread; it takes two minutes.
+Sentences, their number and the batch size are those of the demo's stage `lrp`. The run stops unless all ways find the
+same relevance. Ways take turns; times are CPU seconds of the fastest turn on one thread. It takes two minutes.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ SENTENCES, BATCH_TOKENS, MEAN_LENGTH, TURNS = 200, 500, 12, 2
 
 
 def shape(width: int, layers: int, heads: int) -> ModelShape:
-    """Of a model with all its heads and the demo's vocabularies."""
+    """The shape of a model with all its heads and the demo's vocabularies."""
     sizes = ModelSettings(layers=layers, heads=heads, width=width, feedforward=4 * width, dropout=0.0)
     return unpruned_shape(sizes, 1500, 2500)
 
@@ -47,7 +47,7 @@ def shape(width: int, layers: int, heads: int) -> ModelShape:
 SHAPE = shape(width=64, layers=3, heads=4)
 RULE = PlainRatio(1e-12)
 Found = list[dict[str, Tensor]]
-"""Of every generation step, sentence after sentence: by kind of attention and layer what arrived at each head [H]."""
+"""For every generation step, sentence by sentence: the relevance of each head [H], by attention kind and layer."""
 
 
 def demo(folder: Path) -> tuple[Transformer, list[Batch]]:
@@ -62,7 +62,7 @@ def demo(folder: Path) -> tuple[Transformer, list[Batch]]:
 def random(
     of: ModelShape = SHAPE, batch_tokens: int = BATCH_TOKENS, sentences: int = SENTENCES
 ) -> tuple[Transformer, list[Batch]]:
-    """A model with small random biases, as a trained one has, and random sentences."""
+    """A random model with small random biases, like those of a trained one, and random sentences."""
     torch.manual_seed(1)
     model = Transformer(of).double().eval()
     for name, parameter in model.named_parameters():
@@ -89,7 +89,7 @@ def alone(batches: list[Batch]) -> list[Batch]:
 
 
 def at_once(model: Transformer, batches: list[Batch]) -> Found:
-    """What the stage does."""
+    """Relevance of all steps at once, as the stage computes it."""
     found: Found = []
     for batch in batches:
         heads = head_relevance(model, batch, RULE).heads
@@ -100,7 +100,7 @@ def at_once(model: Transformer, batches: list[Batch]) -> Found:
 
 @torch.no_grad()
 def obvious(model: Transformer, singles: list[Batch]) -> Found:
-    """A forward pass over the prefix and one walk, for every step of every sentence."""
+    """Relevance by a forward pass over the prefix and a walk back, for every step of every sentence."""
     found: Found = []
     for single in singles:
         target = (single.target_input, single.target_output, single.target_mask)
@@ -113,7 +113,7 @@ def obvious(model: Transformer, singles: list[Batch]) -> Found:
 
 @torch.no_grad()
 def traced(model: Transformer, singles: list[Batch]) -> Found:
-    """One forward pass a sentence, then one walk a step."""
+    """Relevance by one forward pass per sentence, then one walk back per step."""
     found: Found = []
     for single in singles:
         ways = Ways(model, single, RULE)
@@ -124,7 +124,7 @@ def traced(model: Transformer, singles: list[Batch]) -> Found:
 
 @torch.no_grad()
 def written_out(model: Transformer, singles: list[Batch]) -> Found:
-    """The same by the formulas as they stand."""
+    """Relevance by the formulas exactly as written."""
     twins = [Twin(model, single.source[0], single.target_input[0], Plain()) for single in singles]
     return [twin.walk(step)[0] for twin in twins for step in range(len(twin.logits))]
 

@@ -1,18 +1,18 @@
-"""What relevance propagation costs: forward passes a generation step, and memory, for every rule of the settings.
+"""The cost of relevance propagation: forward passes per generation step, and memory, for every rule in the settings.
 
 Run `PYTHONPATH=workflow:tests python benchmarks/lrp_cost.py [results/demo]`: first with the demo's model, dev sentences
-and batches if the folder holds them (else a random model of its sizes), then with a random model of 4 layers of 8 heads
-and width 128 and one batch of 1000 tokens. The figure is a / (b * n):
+and batches if the folder has them (otherwise a random model of the same size), then with a random model of 4 layers of
+8 heads and width 128 and one batch of 1000 tokens. The figure is a / (b * n):
 
     a   CPU seconds of `head_relevance` over all batches: the traced forward pass, the walk of every generation step of
-        every sentence, the account of what was conserved, and bringing the steps back into order
+        every sentence, the check of what was conserved, and putting the steps back into order
     b   CPU seconds of one forward pass of a sentence with teacher forcing: the model and its logits over the same
         batches in the same float64, divided by the number of sentences
     n   the number of generation steps
 
-so that a step is one sentence's walk back from one position, and a forward pass one pass of that one sentence. Rules
-take turns with forward passes; of each the least CPU seconds of the turns count, on one thread. Memory is what a
-process of its own that walks every batch once grew by at its largest. It takes some five minutes.
+so a step is the walk back from one position of one sentence, and a forward pass is one pass of that one sentence. Rules
+and forward passes take turns; times are CPU seconds of the fastest turn on one thread. Memory is the peak growth of a
+separate process that walks every batch once. It takes some five minutes.
 """
 
 from __future__ import annotations
@@ -45,20 +45,20 @@ def forward(model: Transformer, batches: list[Batch]) -> None:
 
 
 def walked(model: Transformer, batches: list[Batch], rule: str) -> None:
-    """All generation steps of every batch."""
+    """Propagate relevance for all generation steps of every batch."""
     for batch in batches:
         head_relevance(model, batch, rule_of(rule, 1e-12))
 
 
 def seconds_of(way: Callable[[], None]) -> float:
-    """CPU seconds of one turn."""
+    """CPU seconds of one call."""
     started = time.process_time()
     way()
     return time.process_time() - started
 
 
 def growth(way: Callable[[], None]) -> float:
-    """By how many MiB a process that does nothing else grows."""
+    """The MiB by which a separate process grows that does nothing else."""
     gc.collect()
     resident = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
     child = os.fork()
@@ -88,12 +88,12 @@ def report(title: str, model: Transformer, batches: list[Batch]) -> None:
 
 
 def sizes(batch: Batch) -> tuple[int, int]:
-    """Sentences and generation steps."""
+    """The numbers of sentences and generation steps of a batch."""
     return len(batch.target_mask), int(batch.target_mask.sum())
 
 
 def main() -> None:
-    """Both models."""
+    """Report on both models."""
     torch.set_num_threads(1)
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else "results/demo")
     there = (folder / "baseline" / "seed-1" / "model.safetensors").exists()

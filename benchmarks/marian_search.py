@@ -1,10 +1,10 @@
-"""How often our beam search and transformers' find different translations with a Marian model, and why.
+"""How often our beam search and that of transformers find different translations with a Marian model, and why.
 
-Run: PYTHONPATH=workflow python benchmarks/marian_search.py MODEL test.en.gz on a folder as `save_pretrained` writes
-it. Both are the same function, so what differs is the search. Theirs may run into the limit of length without an end
-sign, where ours has to end. Theirs divides by length ** penalty, as `heads
-translate` does with imported models; experiments divide by ((5 + length) / 6) ** penalty, and go on until the best
-can not be beaten, where theirs may stop earlier, as `heads translate` then does.
+Run: PYTHONPATH=workflow python benchmarks/marian_search.py MODEL test.en.gz on a folder that `save_pretrained` wrote.
+Both models compute the same function, so only the search differs. Theirs may reach the length limit without an
+end-of-sentence token, where ours has to end. Theirs divides by length ** penalty, as `heads translate` does with
+imported models; experiments divide by ((5 + length) / 6) ** penalty. Experiments search until the best translation
+cannot be beaten; theirs may stop earlier, and so does `heads translate` with imported models.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Hypotheses = list[list[int]]
 def theirs(
     model: MarianMTModel, rows: tuple[tuple[int, ...], tuple[int, ...]], ids: list[int], **how: Any
 ) -> list[int]:
-    """What transformers finds of a source sentence, both in our ids."""
+    """The translation that transformers finds for a source sentence, both in our ids."""
     source, target = rows
     ours = {number: place for place, number in enumerate(target) if place != BOS}
     subwords = torch.tensor([[source[place] for place in ids]])
@@ -45,7 +45,7 @@ def theirs(
 
 @torch.inference_mode()
 def log_probability(model: Transformer, ids: list[int], found: list[int]) -> float:
-    """Of a whole translation with its end sign, nats."""
+    """Log-probability of a whole translation with its end-of-sentence token, in nats."""
     source = torch.tensor([ids])
     states = model(source, torch.ones_like(source, dtype=torch.bool), torch.tensor([[BOS, *found]]))
     by_subword = model.projection(states)[0].log_softmax(-1)
@@ -53,7 +53,7 @@ def log_probability(model: Transformer, ids: list[int], found: list[int]) -> flo
 
 
 def each_is_better(model: Transformer, alpha: float, ids: list[int], one: list[int], other: list[int]) -> bool:
-    """Whether `one` scores more than `other` by the length itself, and less by Wu et al.'s formula."""
+    """Whether `one` scores higher than `other` divided by the length itself, and lower by Wu et al.'s formula."""
     totals = [(log_probability(model, ids, found), len(found) + 1) for found in (one, other)]
     (by_length, beside), (by_wu, before) = (
         [total / penalty(length, alpha, offset) for total, length in totals] for offset in (0, LENGTH_OFFSET)
@@ -62,12 +62,12 @@ def each_is_better(model: Transformer, alpha: float, ids: list[int], one: list[i
 
 
 def main() -> None:
-    """Print how many translations differ, by the settings of both, and of those under the model's own settings why."""
+    """Print how many translations differ by the settings of the search and, for the model's own settings, why."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("model", type=Path)
     parser.add_argument("source", type=Path, help="gzipped text")
     parser.add_argument("--sentences", type=int, default=200)
-    logging.set_verbosity_error()  # it wonders about our limit of length once a sentence
+    logging.set_verbosity_error()  # it would warn about our length limit once per sentence
     arguments = parser.parse_args()
     with gzip.open(arguments.source, "rt", encoding="utf-8") as text:
         lines = [line.strip() for line in text][: arguments.sentences]
@@ -82,7 +82,7 @@ def main() -> None:
     sentences = [[*ids, EOS] for ids in vocabulary.encode(lines)]
 
     def by_ours(offset: int, early_stopping: bool | str = NEVER) -> Hypotheses:  # noqa: FBT001 - as transformers has it
-        """Our translations, scores divided by lengths with this offset."""
+        """Our translations, with scores divided by lengths with this offset."""
         found = []
         for ids in sentences:
             subwords = torch.tensor([ids])

@@ -1,11 +1,11 @@
-"""What translations with masked heads cost: every head of a model masked alone, and how that depends on the batches.
+"""The cost of translating with each head of a model masked alone, and how it depends on the batch size.
 
 Run `PYTHONPATH=workflow python benchmarks/masking.py [results/demo]`: with the demo's model and the first 500 sentences
-of its test set if the folder holds them, else with a random model of its sizes, which ends its sentences by their
-limit alone and so takes much longer. CPU seconds on one thread. Taking turns, every ninth head masked: beam search,
-greedy search, and greedy search that is held against drafts, as `ablation` does it with a beam of one; batch sizes.
-First of all, for any model, a classifier's too: the encoder alone with each head masked, from the bottom and from the
-states that are kept below the masked layer.
+of its test set if the folder has them, otherwise with a random model of similar size, which ends sentences only at
+their length limit and so takes much longer. Times are CPU seconds on one thread. Compared in turn, every ninth head
+masked: beam search, greedy search and greedy search checked against drafts, as in `ablation` with a beam size of 1; and
+batch sizes. Before that, for any model including classifiers: the encoder alone with each head masked, run from the
+bottom and from states kept below the masked layer.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ CPU = torch.device("cpu")
 SENTENCES, MEAN_LENGTH, BATCH_TOKENS, TURNS = 500, 12, (500, 1000, 2000, 4000, 16000), 2
 TEXT = Path("bpe/test.source.safetensors")
 STAGE = 4000
-"""What the stage `ablation` has for a batch."""
+"""Tokens per batch in the stage `ablation`."""
 SHAPE = unpruned_shape(ModelSettings(layers=3, heads=4, width=64, feedforward=256, dropout=0.0), 1500, 2500)
 Sources = list[tuple[Tensor, Tensor]]
 
 
 def opened(folder: Path) -> tuple[Encoder, list[np.ndarray]]:
-    """The demo's model and sentences, or a random model and random ones."""
+    """The demo's model and sentences, or a random model and random sentences."""
     if (folder / "baseline" / "seed-1" / "model.safetensors").exists():
         tokens = Tokens(folder / TEXT)
         return load_model(folder / "baseline" / "seed-1"), [tokens[i] for i in range(SENTENCES)]
@@ -56,7 +56,7 @@ def opened(folder: Path) -> tuple[Encoder, list[np.ndarray]]:
 
 
 def batches_of(sentences: Sequence[np.ndarray], tokens: int) -> Sources:
-    """The sentences by length, about so many tokens at a time."""
+    """Batches of sentences of similar length, of about the given number of tokens."""
     lengths = np.array([len(ids) for ids in sentences])
     parts = cut(np.argsort(lengths, kind="stable"), lengths, tokens)
     return [pad([np.append(sentences[i], EOS) for i in part]) for part in parts]
@@ -73,7 +73,7 @@ def seconds(model: Transformer, batches: Sources, masks: Sequence[Collection[Hea
 
 
 def main() -> None:
-    """Print what all heads cost at the stage's batches, and what some cost at others."""
+    """Print the cost of all heads at the stage's batch size, and of some heads at other sizes."""
     torch.set_num_threads(1)
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else "results/demo")
     model, sentences = opened(folder)
@@ -95,7 +95,7 @@ def main() -> None:
 
 @torch.inference_mode()
 def by_prefixes(model: Encoder, batches: Sources, masks: Sequence[Collection[Head]]) -> None:
-    """Print what the encoder costs with each head masked, by turns: from the bottom and from kept states."""
+    """Print the cost of the encoder with each head masked, in turn from the bottom and from kept states."""
     prefixes, whole, kept = Prefixes(model), 0.0, 0.0
     for masked in masks:
         gates = gates_without(model, masked)
@@ -109,7 +109,7 @@ def by_prefixes(model: Encoder, batches: Sources, masks: Sequence[Collection[Hea
 
 
 def by_drafts(model: Transformer, tokens: Tokens, masks: Sequence[Collection[Head]]) -> None:
-    """Print what searches cost that take turns, mask by mask, and what all heads cost by drafts."""
+    """Print the cost of the searches, taking turns mask by mask, and the cost of all heads with drafts."""
     pairs = every_pair(tokens)
     drafted = Drafted(model, pairs, CPU, batch_tokens=STAGE, limit=SENTENCES)
     search = partial(search_pairs, model, pairs, CPU, batch_tokens=STAGE, length_penalty=0.6, limit=SENTENCES)

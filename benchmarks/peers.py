@@ -1,7 +1,7 @@
-"""How fast we train and translate beside the fastest peers that we know, on one thread: Marian and CTranslate2.
+"""How fast we train and translate compared with the fastest peers we know, Marian and CTranslate2, on one thread.
 
 Run: PYTHONPATH=workflow python benchmarks/peers.py FOLDER [--updates 60] [--attention-dropout 0.1], in an environment
-with envs/benchmarks.txt; FOLDER holds train.en.gz, train.de.gz and test.en.gz, such as those of Multi30k.
+with envs/benchmarks.txt; FOLDER has train.en.gz, train.de.gz and test.en.gz, such as those of Multi30k.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import torch
 
 
 def main() -> None:
-    """Both comparisons, one after the other."""
+    """Run both comparisons, one after the other."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="of the corpus")
     parser.add_argument("--updates", type=int, default=60, help="of each training")

@@ -1,12 +1,12 @@
-"""How fast beam search is beside CTranslate2's: sentences a CPU second, float32, one thread, the same weights.
+"""Our beam search compared with CTranslate2's: sentences per CPU second in float32, one thread, same weights.
 
-Run by benchmarks/peers.py on a folder that holds `test.en.gz`. Words become ids by their checksum. Both translate the
-same batches of 64 sentences sorted by length, with a beam of 4, in exactly 40 steps: ours ends with a forced end sign,
-so that it has 39 subwords where CTranslate2 has 40. How many outputs agree is found apart from the clock, with 40
-subwords of both.
+Run by benchmarks/peers.py on a folder that has `test.en.gz`. Words become ids by their checksum. Both translate
+the same batches of 64 sentences sorted by length, with a beam size of 4, in exactly 40 steps: ours ends with a forced
+end-of-sentence token, so it has 39 subwords where CTranslate2 has 40. Agreement of the outputs is counted outside the
+timing, with 40 subwords in both.
 
-The two take turns; times are the least CPU seconds of the turns, of all threads of the process. Last comes where our
-time goes, by torch's profiler.
+The two take turns; times are CPU seconds of the fastest turn, over all threads of the process. Last, torch's profiler
+shows where our time goes.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ from heads.translation.beam_search import IMPOSSIBLE, beam_search
 SUBWORDS, AT_A_TIME, BEAM, STEPS, TURNS, LONGEST = 4000, 64, 4, 40, 5, 200
 SHAPE = unpruned_shape(ModelSettings(layers=3, heads=4, width=128, feedforward=512, dropout=0.0), SUBWORDS, SUBWORDS)
 NAMES = ["<blank>", "<s>", "</s>", "<unk>", *map(str, range(UNK + 1, SUBWORDS))]
-"""What CTranslate2 calls the ids."""
+"""CTranslate2's names for the ids."""
 IDS = {name: number for number, name in enumerate(NAMES)}
 
 
 def batches_of(text: Path) -> list[list[list[int]]]:
-    """Sentences of ids with the end sign, by length."""
+    """Batches of sentences sorted by length, as ids with the end-of-sentence token."""
     with gzip.open(text, "rt", encoding="utf-8") as lines:
         ids = [[crc32(word.encode()) % (SUBWORDS - 4) + 4 for word in line.split()] + [EOS] for line in lines]
     ids.sort(key=len)
@@ -51,7 +51,7 @@ def batches_of(text: Path) -> list[list[list[int]]]:
 
 
 def random_model() -> Transformer:
-    """Random weights; what no search may say is as good as impossible, since CTranslate2 does not know of it."""
+    """A random model in which forbidden subwords are practically impossible, since CTranslate2 does not forbid them."""
     torch.manual_seed(1)
     model = Transformer(SHAPE).eval()
     model.projection.bias.data[[PAD, BOS, UNK]] = IMPOSSIBLE
@@ -59,19 +59,19 @@ def random_model() -> Transformer:
 
 
 def put(spec: Any, weight: Tensor, bias: Tensor | None = None, *, names: tuple[str, str] = ("weight", "bias")) -> None:
-    """Give a part of CTranslate2's description its numbers."""
+    """Copy weights into a part of CTranslate2's model specification."""
     for name, value in zip(names, (weight, bias), strict=True):
         if value is not None:
             setattr(spec, name, value.detach().float().numpy().copy())
 
 
 def put_norm(spec: Any, norm: nn.Module) -> None:
-    """The same for a layer norm."""
+    """Copy the weights of a layer norm."""
     put(spec, norm.get_parameter("weight"), norm.get_parameter("bias"), names=("gamma", "beta"))
 
 
 def put_attention(spec: Any, norm: nn.Module, ours: Attention) -> None:
-    """The same for an attention, whose matrices CTranslate2 has joined: all three, or keys and values."""
+    """Copy the weights of an attention, whose matrices CTranslate2 joins: all three, or keys and values."""
     put_norm(spec.layer_norm, norm)
     joined = [ours.query.weight, ours.key.weight, ours.value.weight]
     into = [joined] if len(spec.linear) == 2 else [joined[:1], joined[1:]]
@@ -80,7 +80,7 @@ def put_attention(spec: Any, norm: nn.Module, ours: Attention) -> None:
 
 
 def put_layer(spec: Any, layer: Layer) -> None:
-    """The same for a layer of encoder or decoder."""
+    """Copy the weights of an encoder or decoder layer."""
     put_attention(spec.self_attention, layer.self_residual.norm, layer.self_attention)
     if layer.self_kind == "dec_self":
         put_attention(spec.attention, layer.cross_residual.norm, layer.cross_attention)
@@ -110,7 +110,7 @@ def translator_of(model: Transformer) -> ctranslate2.Translator:
 
 
 def theirs(translator: ctranslate2.Translator, batches: list[list[list[int]]]) -> list[list[int]]:
-    """What CTranslate2 says."""
+    """CTranslate2's translations."""
     found = []
     for batch in batches:
         named = [[NAMES[i] for i in ids] for ids in batch]
@@ -121,7 +121,7 @@ def theirs(translator: ctranslate2.Translator, batches: list[list[list[int]]]) -
 
 
 def ours(model: Transformer, batches: list[list[list[int]]], subwords: int = STEPS - 1) -> list[list[int]]:
-    """What we say in one step more than subwords."""
+    """Our translations with the given number of subwords, which takes one step more."""
     found = []
     for batch in batches:
         source, mask = pad([np.array(ids, np.int32) for ids in batch])

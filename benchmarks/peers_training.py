@@ -1,10 +1,10 @@
-"""How fast we train, beside Hugging Face's Marian: the same sizes, text and thread, in one run.
+"""How fast we train compared with Hugging Face's Marian: the same sizes, text and thread, in one run.
 
-Run by benchmarks/peers.py on a folder that holds `train.en.gz` and `train.de.gz`.
+Run by benchmarks/peers.py on a folder that has `train.en.gz` and `train.de.gz`.
 
-Width 128, 3 + 3 layers, 4 heads, feed-forward 512, post-norm, 4,000 subwords a side, 2,048 source tokens an update,
-dropout 0.1, Adam. Both start from the same weights, whose losses without dropout are compared first; then they take
-turns, update by update, on the same pairs. Seconds are CPU seconds; the loss is the mean of the last half of updates.
+Width 128, 3 + 3 layers, 4 heads, feed-forward 512, post-norm, 4,000 subwords per side, 2,048 source tokens per update,
+dropout 0.1, Adam. Both start from the same weights, and their losses without dropout are compared first; then they take
+turns, update by update, on the same pairs. Seconds are CPU seconds; the loss is the mean over the last half of updates.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ TRAINING = TrainingSettings(
 
 
 def encoded(folder: Path, place: Path) -> Pairs:
-    """The training pairs of a corpus in subwords that are learnt from it."""
+    """The training pairs of a corpus, in subwords learnt from it."""
     sides = []
     for side, language in (("source", "en"), ("target", "de")):
         text, model, tokens = (place / f"{side}.{kind}" for kind in ("txt", "model", "safetensors"))
@@ -60,7 +60,7 @@ def encoded(folder: Path, place: Path) -> Pairs:
 
 
 def marian(ours: Transformer, attention_dropout: float) -> MarianMTModel:
-    """Their model with our weights; what they have and we have not (biases in attention) starts at zero."""
+    """Their model with our weights; parameters that ours lacks (biases in attention) start at zero."""
     sides = {f"{side}_{name}": value for side in ("encoder", "decoder") for name, value in (
         ("layers", MODEL.layers), ("attention_heads", MODEL.heads), ("ffn_dim", MODEL.feedforward))}  # fmt: skip
     theirs = MarianMTModel(
@@ -99,7 +99,7 @@ def marian(ours: Transformer, attention_dropout: float) -> MarianMTModel:
 
 
 def their_logits(model: MarianMTModel, batch: Batch) -> Tensor:
-    """Logits [B, T, V] of Marian."""
+    """Marian's logits [B, T, V]."""
     output = model(
         input_ids=batch.source,
         attention_mask=batch.source_mask.long(),
@@ -111,10 +111,10 @@ def their_logits(model: MarianMTModel, batch: Batch) -> Tensor:
 
 
 def their_step(model: MarianMTModel, optimizer: torch.optim.Optimizer, pairs: Pairs) -> Callable[..., float]:
-    """One update of Marian, with the learning rate it is told."""
+    """A function that makes one update of Marian with a given learning rate."""
 
     def step(members: NDArray[np.int64], rate: float) -> float:
-        """The loss of these pairs, after which the weights have moved."""
+        """Update the weights on these pairs and return the loss before it."""
         optimizer.param_groups[0]["lr"] = rate
         optimizer.zero_grad(set_to_none=True)
         batch = pairs.batch(members)
@@ -132,7 +132,7 @@ def their_step(model: MarianMTModel, optimizer: torch.optim.Optimizer, pairs: Pa
 
 
 def first_losses(ours: Transformer, theirs: MarianMTModel, batch: Batch) -> tuple[float, float]:
-    """The cross-entropy of both on one batch without dropout; equal, or the models are not the same."""
+    """The cross-entropy of both on one batch without dropout, which is equal if the models are the same."""
     with torch.no_grad():
         states = ours.eval()(batch.source, batch.source_mask, batch.target_input)
         logits = [ours.projection(states), their_logits(theirs.eval(), batch)]
@@ -143,7 +143,7 @@ def first_losses(ours: Transformer, theirs: MarianMTModel, batch: Batch) -> tupl
 
 
 def compare(folder: Path, updates: int, attention_dropout: float) -> None:
-    """Train all in turn; print CPU seconds, target tokens a CPU second, losses and ratios."""
+    """Train all in turn; print CPU seconds, target tokens per CPU second, losses and ratios."""
     with TemporaryDirectory() as place:
         pairs = encoded(folder, Path(place))
     torch.manual_seed(1)

@@ -1,4 +1,4 @@
-"""How fast updates of the demo's model are: source tokens and floating-point operations a CPU second, on one thread.
+"""How fast the demo's model is trained: source tokens and floating-point operations per CPU second, on one thread.
 
 Run: PYTHONPATH=workflow python benchmarks/train.py. Random sentences about as long as the demo's; sizes, batches and
 optimisers are those of config.yaml. All kinds of update take turns, so that a busy machine slows them alike; compare by
@@ -35,7 +35,7 @@ SENTENCES, SHORTEST, LONGEST, UPDATES, WARM = 4000, 8, 20, 40, 3
 
 
 def random_pairs(bpe: BpeSettings, folder: Path, shortest: int = SHORTEST, longest: int = LONGEST) -> Pairs:
-    """Sentences of random subwords, as many of each length."""
+    """Sentences of random subwords, with lengths drawn uniformly."""
     generator, sides = np.random.default_rng(1), []
     for side, subwords in (("source", bpe.source_subwords), ("target", bpe.target_subwords)):
         lengths = generator.integers(shortest, longest + 1, SENTENCES)
@@ -57,14 +57,14 @@ def operations(model: Encoder, pairs: Pairs, members: np.ndarray) -> float:
 
 
 def trainings(pairs: Pairs) -> dict[str, Training]:
-    """A training of each kind, of the demo's sizes."""
+    """A training of each kind, with the demo's sizes."""
     demo = resolve(read_yaml(Path(__file__).parents[1] / "config.yaml"))["demo"]
     bpe, sizes = section(BpeSettings, demo["bpe"]), section(ModelSettings, demo["model"])
     settings, gates = section(TrainingSettings, demo["training"]), section(GatesSettings, demo["gates"])
     length, cpu = LengthSettings(gates.updates, 0, 1, 1), torch.device("cpu")
 
     def training(*, scope: str = "", **changes: Any) -> Training:
-        """One with gates on a scope, if any, and with these settings changed."""
+        """A training with gates on a scope, if one is given, and with these settings changed."""
         torch.manual_seed(1)
         model = Transformer(unpruned_shape(sizes, bpe.source_subwords, bpe.target_subwords)).train()
         target, frozen = Target.parse("lam-0.01"), frozen_beside(scope, model) if scope else ()
@@ -82,7 +82,7 @@ def trainings(pairs: Pairs) -> dict[str, Training]:
 
 
 def main() -> None:
-    """Print CPU milliseconds an update, tokens and operations a second, and ratios."""
+    """Print CPU milliseconds per update, tokens and operations per second, and ratios."""
     torch.set_num_threads(1)
     with TemporaryDirectory() as folder:
         demo = read_yaml(Path(__file__).parents[1] / "config.yaml")["experiments"]["demo"]

@@ -1,4 +1,4 @@
-"""BERTs of random weights with tokenisers, as transformers makes and saves them: the oracle of their import."""
+"""BERTs with random weights and tokenisers, made and saved by transformers: the oracle for importing them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WORDS = (
     *(".", ",", "'", "-", "5", "b", "caf", "##é", "cafe", "ß"),
 )
 SUBWORDS = ("[PAD]", "[unused0]", "[UNK]", "[CLS]", "house", "[SEP]", "[MASK]", *WORDS)
-"""With the special ones in the order of no model of ours."""
+"""With special tokens in an order that none of our models uses."""
 EXAMPLES = (
     "The cat sleeps.\tA dog saw the houses, unable.",
     "Café ß 5-b xyz!\ta",
@@ -40,7 +40,7 @@ SIZES: dict[str, Any] = {
 
 
 def save_tokeniser(folder: Path, *, form: str = "tokenizer.json", lowercase: bool = True) -> Any:
-    """Write the vocabulary in one of its two forms; gives the tokeniser."""
+    """Write the vocabulary in one of its two forms and return the tokeniser."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "vocab.txt").write_text("".join(f"{subword}\n" for subword in SUBWORDS), encoding="utf-8")
     (folder / "tokenizer_config.json").write_text(
@@ -58,7 +58,7 @@ def save_tokeniser(folder: Path, *, form: str = "tokenizer.json", lowercase: boo
 def save_bert(
     folder: Path, kind: str = "BertForSequenceClassification", *, seed: int = 0, pooler: bool = True, **changes: Any
 ) -> Any:
-    """Write a model whose weights are all large enough to matter, norms and biases too; pooler: of a BertModel."""
+    """Write a model whose weights, norms and biases are all large enough to matter; pooler: for a BertModel only."""
     torch.manual_seed(seed)
     options = {} if pooler else {"add_pooling_layer": False}
     model = getattr(transformers, kind)(transformers.BertConfig(**{**SIZES, **changes}), **options).eval()
@@ -70,7 +70,7 @@ def save_bert(
 
 
 def rename(folder: Path, *pairs: tuple[str, str]) -> None:
-    """Write the weights of a folder anew, with texts in their names replaced."""
+    """Rewrite the weights of a folder with parts of their names replaced."""
     renamed = {}
     for name, value in load_file(folder / "model.safetensors").items():
         for old, new in pairs:
@@ -80,7 +80,7 @@ def rename(folder: Path, *pairs: tuple[str, str]) -> None:
 
 
 def encoded(tokeniser: Any, lines: Sequence[str]) -> Any:
-    """A batch as transformers reads it, of examples with a tab between two sentences."""
+    """Examples (a tab between two sentences) as a batch for transformers."""
     parts = [line.split("\t") for line in lines]
     rows = [tokeniser(*part) for part in parts]
     return tokeniser.pad(rows, return_tensors="pt")

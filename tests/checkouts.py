@@ -1,4 +1,4 @@
-"""A checkout of its own for workflow tests: the files a clone has, and Snakemake run in them as a person would."""
+"""A separate checkout for workflow tests: the files of a clone, with Snakemake run in them as a user would."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from warm_python import warm_python
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-"""What people read: README and the pages that it leads to."""
+"""The documents for readers: the README and the pages under docs/."""
 
 
 def documents() -> str:
-    """The text of all of them."""
+    """The text of all documents."""
     return "\n".join(path.read_text(encoding="utf-8") for path in DOCUMENTS)
 
 
@@ -34,11 +34,11 @@ def configuration(folder: Path = ROOT) -> dict[str, Any]:
 PARTS = ("Snakefile", "config.yaml", "config", "workflow", "profiles", "envs")
 TINY = Path(__file__).parent / "workflow/tiny.yaml"
 SECONDS = 3000
-"""After so long Snakemake hangs; the tiny experiment takes two minutes on two cores that do nothing else."""
+"""Seconds after which Snakemake counts as hung; the tiny experiment takes two minutes on two idle cores."""
 
 
 def checkout(folder: Path) -> Path:
-    """Copy what Git would give into `folder`."""
+    """Copy the files of a Git clone into `folder`."""
     for part in PARTS:
         source = ROOT / part
         ignore = shutil.ignore_patterns("__pycache__")
@@ -50,10 +50,10 @@ def checkout(folder: Path) -> Path:
 
 
 def snakemake(folder: Path, *words: str, hashes: str = "random") -> subprocess.CompletedProcess[str]:
-    """Run Snakemake in a checkout and give what it said, standard error included.
+    """Run Snakemake in a checkout and return its output, standard error included.
 
-    It and its jobs are forked from a Python that has imported what they need and has this seed of hashes, see
-    `warm_python`. One that hangs is killed with all that it started, and the test fails.
+    It and its jobs are forked from a Python that has already imported what they need and has this hash seed (see
+    `warm_python`). If it hangs, it is killed with all its child processes, and the test fails.
     """
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     command = [warm_python(hashes), "-m", "snakemake", *words]

@@ -1,15 +1,15 @@
-"""Numbers of a Markdown text, and the cells of committed tables that they are said to be.
+"""Numbers in a Markdown text, and the cells of committed tables that they cite.
 
-Behind a paragraph, a list or a table stands an HTML comment, which no reader sees, with a line for each citation:
+A paragraph, list or table is followed by an HTML comment, invisible to readers, with a line for each citation:
 
     <!-- cite
     news-en-ru/table_pruning bleu_minus_control | kind=pruned scope=enc_self lam=0.005 seed=1,2 : -0.23 -0.07
     -->
 
-The rows of docs/measured/news-en-ru/tables/table_pruning.tsv in which `kind` is `pruned` and so on (a comma: any of
-these, and the rows in that order; nothing behind the sign: an empty cell), and the numbers that stand there, rounded to
-as many decimals as are written. `column*100` is for a share that the text tells in percent, `a-b` for a difference.
-A plus stands for a blank, a star or question mark for what may stand there.
+This cites the rows of docs/measured/news-en-ru/tables/table_pruning.tsv in which `kind` is `pruned` and so on (a comma:
+any of these, with the rows in that order; nothing after the equals sign: an empty cell), and their numbers, rounded to
+as many decimals as are written. `column*100` is for a share that the text gives in percent, `a-b` for a difference.
+A plus stands for a blank; stars and question marks are wildcards.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from pathlib import Path
 from heads.base.files import read_tsv
 
 PAPERS = "reference"
-"""In the place of a folder of docs/measured: the papers' own numbers."""
+"""Used instead of a folder of docs/measured: the papers' own numbers."""
 REFERENCE = Path(__file__).parent.parent / "workflow/heads/tables" / PAPERS
 BLOCK = re.compile(r"((?:(?!<!-- cite).)*?)<!-- cite\n(.*?)-->", re.DOTALL)
 LINE = re.compile(r"(\S+) (\S+)((?: \|.*?)?) : (.+)")
 NUMBER = re.compile(r"[-−+]?\d+\.\d+|[-−+]?\d+(?= ?%)")
-"""What a text measures: numbers with a decimal point, and those in front of a percent sign."""
+"""Measurements in a text: numbers with a decimal point or before a percent sign."""
 
 
 @dataclass(frozen=True)
 class Citation:
-    """One line of a comment, and the text that stands before it."""
+    """One line of a comment, and the text before the comment."""
 
     text: str
     table: str
@@ -45,7 +45,7 @@ class Citation:
 
 
 def citations(markdown: str) -> Iterator[Citation]:
-    """Every citation of a text. Raises ValueError for a line that is none."""
+    """Every citation in a text. Raises ValueError for a line that is not a citation."""
     for text, lines in BLOCK.findall(markdown):
         for line in lines.strip().splitlines():
             found = LINE.fullmatch(line.strip())
@@ -57,7 +57,7 @@ def citations(markdown: str) -> Iterator[Citation]:
 
 
 def cells(citation: Citation, measured: Path) -> list[str]:
-    """The cited cells, in order. Raises ValueError where there are not as many as values."""
+    """The cited cells, in order. Raises ValueError if their number differs from that of the values."""
     folder, _, name = citation.table.rpartition("/")
     files = [measured / folder / f"{name}.tsv", measured / folder / "tables" / f"{name}.tsv"]
     rows = papers_rows(name) if folder == PAPERS else read_tsv(next(path for path in files if path.exists()))
@@ -70,20 +70,20 @@ def cells(citation: Citation, measured: Path) -> list[str]:
 
 
 def papers_rows(name: str) -> list[dict[str, str]]:
-    """What the papers themselves say."""
+    """The papers' own numbers."""
     with (REFERENCE / f"{name}.csv").open(encoding="utf-8", newline="") as stream:
         return list(csv.DictReader(stream))
 
 
 def place_of(cell: str, values: list[str]) -> int:
-    """Which of the values a cell has, -1 if none."""
+    """Index of the value that a cell matches, -1 if none."""
     plain = [value.replace("+", " ") for value in values]
     fits = [cell == value or (not {"*", "?"}.isdisjoint(value) and fnmatchcase(cell, value)) for value in plain]
     return fits.index(True) if True in fits else -1
 
 
 def value_of(row: dict[str, str], column: str) -> str:
-    """A cell, a hundred times a cell, or the difference of two."""
+    """A cell, a multiple of a cell, or the difference of two."""
     one, minus, other = column.partition("-")
     name, times, factor = one.partition("*")
     if not (minus or times):
@@ -93,7 +93,7 @@ def value_of(row: dict[str, str], column: str) -> str:
 
 
 def is_equal(written: str, cell: str) -> bool:
-    """Whether a cell, rounded to the decimals of what is written, is that; halves may go either way."""
+    """Whether a cell, rounded to the decimals of the written number, equals it; halves may round either way."""
     plain = written.replace("−", "-").lstrip("+")
     try:
         number, wanted = Decimal(cell), Decimal(plain)
@@ -105,7 +105,7 @@ def is_equal(written: str, cell: str) -> bool:
 
 
 def uncited(markdown: str, allowed: set[str]) -> list[str]:
-    """Numbers of a text (`NUMBER`) that neither a citation behind their block nor `allowed` has."""
+    """Numbers in a text (`NUMBER`) that are neither cited after their block nor in `allowed`."""
     blocks = BLOCK.findall(markdown)
     rest = markdown[sum(len(match.group()) for match in BLOCK.finditer(markdown)) :] if blocks else markdown
     found = []
@@ -117,5 +117,5 @@ def uncited(markdown: str, allowed: set[str]) -> list[str]:
 
 
 def bare(number: str) -> str:
-    """A number without its sign."""
+    """Strip the sign of a number."""
     return number.lstrip("-−+")

@@ -1,4 +1,4 @@
-"""Tiny things that many tests need: a model whose sizes all differ, a batch, settings, and reversed digits as a task.
+"""Tiny fixtures for many tests: a model whose sizes all differ, a batch, settings, and a task (reversing digits).
 
 B 2 sentences, S 5 source and T 4 target positions, H 3 heads of E 2 dimensions, D 10 width, 7 feed-forward units,
 13 source and 11 target subwords, 2 layers.
@@ -30,18 +30,18 @@ from last_words import pytest_sessionfinish  # noqa: F401 - a hook
 
 LONG = ("slurm", "workflow", "faults")
 LONG_SECONDS = 3600
-"""For a test with all that is made for it and others: a run of the whole workflow on a machine that is busy."""
+"""Time limit of a test with its shared fixtures, such as a run of the whole workflow on a busy machine."""
 FIRST_FREE = 4
-"""The first subword id that is no padding, start, end or unknown."""
+"""The first subword id that is not a special token (padding, start, end, unknown)."""
 
 
 def pytest_configure() -> None:
-    """One thread for each process of the tests, unless told otherwise: beside others two take many times as long."""
+    """Use one thread per test process by default: with two, processes that run in parallel take many times as long."""
     torch.set_num_threads(int(os.environ.setdefault("OMP_NUM_THREADS", "1")))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the files that take minutes first, so that no core stands idle at the end, and give them longer."""
+    """Put the files that take minutes first, so that no core is idle at the end, and raise their time limit."""
     items.sort(key=lambda item: (*LONG, item.path.parent.name).index(item.path.parent.name))
     for item in items:
         if item.path.parent.name in LONG:
@@ -170,8 +170,8 @@ def new_training(
 ) -> Callable[..., Training]:
     """Builds a training of a tiny float32 model on reversed digits, the same for the same arguments.
 
-    scope and lam: with them it has gates, which learn all the time or for learning_updates; dropout, model, plan:
-    changes of the model and of LengthSettings; all other keywords replace settings of the training.
+    scope and lam: these add gates, which learn all the time or for learning_updates; dropout, model, plan:
+    changes to the model and to LengthSettings; all other keywords replace settings of the training.
     """
 
     def build(

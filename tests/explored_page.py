@@ -1,4 +1,4 @@
-"""Made-up results brought into the page by its own command, with the tables beside it, for tests to read both."""
+"""Made-up results turned into the page by its own command, with the tables beside it, so that tests can read both."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shuti
 needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="no browser here: apt-get install chromium")
 WIDE, NARROW = (1280, 900), (380, 800)
 Opened = Callable[..., Page]
-"""Opens the page at an address, in a window of a size and in light or dark."""
+"""Opens the page at an address, with a given window size, in light or dark mode."""
 
 
 @dataclass(frozen=True)
@@ -41,13 +41,13 @@ class Explored:
 
 
 def gates_of(*experiments: str) -> str:
-    """What the page is given of the gates of experiments: the demo's distribution, for each."""
+    """The gates argument of the page: the demo's gate distribution for each experiment."""
     distribution = resolve(read_yaml(ROOT / "config.yaml"))["demo"]["gates"]["hard_concrete"]
     return json.dumps(dict.fromkeys(experiments, distribution))
 
 
 def explored(results: Path) -> Explored:
-    """Make three experiments up and call every command that leads to the page."""
+    """Make up three experiments and run every command that leads to the page."""
     runs = write_results(results / SEVERAL, World(layers=2, heads=3, lams=("0.01", "0.1"), seeds=(1, 2)))
     runs += write_results(results / ONE, World(layers=3, heads=2, lams=("0.03",), trees=False))
     runs += write_told(results / TOLD, World(layers=2, heads=4, lams=("0.03", "0.1")))
@@ -72,7 +72,7 @@ def explored(results: Path) -> Explored:
 
 
 def data_of(page: Path) -> list[dict[str, Any]]:
-    """The data of every experiment that stands in a page."""
+    """The data of every experiment in a page."""
     found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page.read_text("utf-8"), re.S)
     assert found
     experiments: list[dict[str, Any]] = json.loads(found[1])["experiments"]
@@ -80,7 +80,7 @@ def data_of(page: Path) -> list[dict[str, Any]]:
 
 
 def told(page: Page, selector: str, attribute: str) -> dict[str, str]:
-    """An attribute of every square below a place, by head."""
+    """An attribute of every square below an element, by head."""
     squares = page.locator(f"{selector} [data-head]").evaluate_all(
         f"all => all.map(one => [one.dataset.head, one.getAttribute('{attribute}')])"
     )

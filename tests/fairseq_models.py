@@ -1,4 +1,4 @@
-"""M2M100, NLLB, BART and mBART of random weights with tokenisers, as transformers saves them: the import's oracle."""
+"""M2M100, NLLB, BART and mBART with random weights and tokenisers, saved by transformers: the import's oracle."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ CLASSES = {
     "mbart": transformers.MBartForConditionalGeneration,
 }
 LANGUAGES = {"m2m100": ("en", "de"), "nllb": ("eng_Latn", "deu_Latn"), "mbart": ("en_XX", "de_DE"), "bart": ("", "")}
-"""Source and target as each calls them."""
+"""Source and target languages under each model's own names."""
 ALL_LANGUAGES = {
     "m2m100": [f"__{code}__" for code in m2m100.FAIRSEQ_LANGUAGE_CODES["m2m100"]],
     "nllb": [*nllb.FAIRSEQ_LANGUAGE_CODES],
@@ -44,7 +44,7 @@ SPECIAL = ["<s>", "<pad>", "</s>", "<unk>"]
 
 
 def save_subwords(folder: Path, family: str, kind: str = "bpe") -> None:
-    """Write what a folder on the hub has for a tokeniser, by hand."""
+    """Write the tokeniser files of a folder on the hub by hand."""
     folder.mkdir(parents=True, exist_ok=True)
     if family == "bart":
         made = tokenizers.ByteLevelBPETokenizer()
@@ -54,7 +54,7 @@ def save_subwords(folder: Path, family: str, kind: str = "bpe") -> None:
     content = segmenter(TEXTS, 90, kind)
     (folder / "sentencepiece.bpe.model").write_bytes(content)
     if family == "m2m100":
-        # In an order of its own, and without some subwords that are cut out of texts.
+        # In a different order, and without some subwords that texts are cut into.
         names = sorted(subwords_of(content), key=lambda subword: (-len(subword), subword))[3:]
         numbered = {name: number for number, name in enumerate([*SPECIAL, *names[::2], *names[1::2]])}
         (folder / "vocab.json").write_text(json.dumps(numbered), encoding="utf-8")
@@ -63,7 +63,7 @@ def save_subwords(folder: Path, family: str, kind: str = "bpe") -> None:
 
 
 def subwords_in(folder: Path, family: str) -> int:
-    """How many ids a folder's tokeniser has, languages and the mask among them."""
+    """The number of ids in a folder's tokeniser, including languages and the mask."""
     if (folder / "vocab.json").is_file():
         number = len(json.loads((folder / "vocab.json").read_text(encoding="utf-8")))
     else:
@@ -72,9 +72,9 @@ def subwords_in(folder: Path, family: str) -> int:
 
 
 def save_model(folder: Path, family: str, *, seed: int = 1, extra: int = 2, ending: float = 1.0, **changes: Any) -> Any:
-    """Write a model beside the subwords of a folder, none of its numbers zero; gives it as it is read again.
+    """Write a model with no zero weights beside the subwords of a folder, and return it as read back.
 
-    extra: rows without a subword. ending: what is added to the logit of the end. changes: of its configuration.
+    extra: rows without a subword. ending: added to the logit of EOS. changes: to its configuration.
     """
     kind = CLASSES[family]
     told: dict[str, Any] = {"vocab_size": subwords_in(folder, family) + extra, "forced_eos_token_id": None}
@@ -84,12 +84,12 @@ def save_model(folder: Path, family: str, *, seed: int = 1, extra: int = 2, endi
     model = kind(kind.config_class(**{**SIZES, **told, **changes})).eval()
     with torch.no_grad():
         for name, value in model.named_parameters():
-            # Subwords that weigh more than layers would be said again and again.
+            # If subwords weighed more than layers, they would be repeated again and again.
             size = 0.3 if value.dim() == 1 else 0.2 if "shared" in name or "lm_head" in name else 0.8
             value += size * torch.randn(value.shape)
         if family in ("bart", "mbart"):
             model.final_logits_bias += 0.5 * torch.randn(model.final_logits_bias.shape)
-        # So that translations end by themselves: where they are cut off, the end costs nothing in transformers.
+        # So that translations end by themselves: where they are cut off, EOS costs nothing in transformers.
         if family == "bart":
             model.final_logits_bias[0, 2] += ending
         else:
@@ -103,11 +103,11 @@ def save_model(folder: Path, family: str, *, seed: int = 1, extra: int = 2, endi
 
 
 def save_folder(folder: Path, family: str, **changes: Any) -> Any:
-    """Write subwords and a model; gives the model."""
+    """Write subwords and a model, and return the model."""
     save_subwords(folder, family)
     return save_model(folder, family, **changes)
 
 
 def in_their_ids(rows: Sequence[int], ids: Sequence[int]) -> list[int]:
-    """Their ids of ours."""
+    """Convert our ids to theirs."""
     return [rows[number] for number in ids]

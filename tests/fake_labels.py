@@ -1,4 +1,4 @@
-"""Made-up results of a model that classifies: a translator's in a classifier's files, heads of its encoder alone."""
+"""Made-up results of a classifier: a translator's results in a classifier's files, with encoder heads only."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MAJORITY = 40.0
 
 
 def write_told(folder: Path, world: World) -> list[Path]:
-    """Write every run of an experiment that classifies below `folder`, and give their folders."""
+    """Write every run of a classification experiment below `folder`, and return their folders."""
     runs = write_results(folder, world)
     shutil.rmtree(folder / "gates/enc_self")
     shutil.rmtree(folder / "pruned/enc_self")
@@ -57,7 +57,7 @@ def _converted(run: Path, world: World) -> None:
 
 
 def _told(path: Path) -> None:
-    """Rows of the encoder, or of all kinds, with accuracy in the place of BLEU."""
+    """Keep the rows of the encoder or of all kinds, with accuracy instead of BLEU."""
     rows: list[dict[str, Any]] = [
         {name.replace("bleu", "accuracy"): cell for name, cell in row.items()}
         for row in read_tsv(path)
@@ -70,7 +70,7 @@ def _told(path: Path) -> None:
 
 
 def _maps(run: Path, heads: int) -> list[dict[str, Any]]:
-    """Two examples whose words are a subword each, with an arc in either sentence; the second is told wrongly."""
+    """Two examples with one subword per word and an arc in either sentence; the second is classified wrongly."""
     rng = np.random.default_rng([*str(run.name).encode(), heads])
     tree_heads = [0] * len(WORDS)
     tree_heads[2], tree_heads[9] = 4, 9

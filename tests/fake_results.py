@@ -41,7 +41,7 @@ Live = dict[str, list[list[int]]]
 
 @dataclass(frozen=True)
 class World:
-    """An experiment to make up: its sizes, and how many runs."""
+    """A made-up experiment: its sizes and number of runs."""
 
     layers: int = 3
     heads: int = 4
@@ -50,12 +50,12 @@ class World:
     scratch: bool = True
     trees: bool = True
     driven: bool = False
-    """Whether gates were driven to the numbers of heads that the penalties leave."""
+    """Whether gates were also driven to the numbers of heads that the penalties leave."""
     against: str = REFERENCES
 
 
 def write_results(folder: Path, world: World) -> list[Path]:
-    """Write every run of an experiment below `folder`, whose name is the experiment's, and give their folders."""
+    """Write every run of an experiment below `folder`, whose name is the experiment's, and return their folders."""
     runs = []
     for seed in world.seeds:
         rng = np.random.default_rng(seed)
@@ -85,14 +85,14 @@ def write_results(folder: Path, world: World) -> list[Path]:
 
 
 def _curve(path: Path, updates: Sequence[int], *, last_fall: float) -> None:
-    """Three looks at the dev set, the last two of them a tenth of all updates apart."""
+    """Three dev set losses, the last two of them a tenth of all updates apart."""
     losses = (1.5, 1.0, 1.0 - last_fall)
     lines = [json.dumps({"update": n, "dev_loss": loss}) for n, loss in zip(updates, losses, strict=True)]
     write_lines(path / "train.jsonl", lines)
 
 
 def _bleu(run: Path, bleu: float, against: str, rng: np.random.Generator) -> None:
-    """About this score, by sentences of ten words of which so many n-grams are right."""
+    """BLEU of about this score, from sentences of ten words with a matching share of correct n-grams."""
     total = np.array([10, 9, 8, 7])
     counts = np.c_[np.full((500, 2), 10), rng.binomial(total, bleu / 100, (500, 4)), np.tile(total, (500, 1))]
     facts: Row = {
@@ -115,7 +115,7 @@ def _model(
     write_json(path / "model.json", {"shape": shape, "dev_loss": float(1 + rng.random()), "total_updates": updates})
     if run.kind != "pruned":
         _curve(path, (2000, 2700, 3000), last_fall=0.05 if run.kind == "baseline" else 0.005)
-    # Of its own generator, so that the numbers of other files stay as they are.
+    # From a separate generator, so that the numbers in other files stay the same.
     _bleu(path, bleu, world.against, np.random.default_rng([run.seed, *run.folder.encode()]))
     lrp, confidence, signs = [], [], np.random.default_rng([run.seed, 7, *run.folder.encode()])
     for a in ATTENTIONS:
@@ -138,11 +138,11 @@ def _model(
         for position in (-9, -2, -1, 1, 2, 3)
     ]
     write_tsv(path / "positions.tsv", stand, ("trees", "relation", "position", "arcs"))
-    # Of its own generator, as above.
+    # From a separate generator, as above.
     _alignment(path, live["dec_enc"], np.random.default_rng([run.seed, 6, *run.folder.encode()]))
     _cross_attention(path, live["dec_enc"], np.random.default_rng([run.seed, 7, *run.folder.encode()]))
     if run.kind in ("baseline", "pruned"):
-        # Of their own generator, as above.
+        # From a separate generator, as above.
         _maps(path, live, np.random.default_rng([run.seed, 5, *run.folder.encode()]))
     if run.kind == "baseline":
         _speed(path, run, world)
@@ -181,7 +181,7 @@ def _roles(live: list[list[int]], world: World, rng: np.random.Generator) -> lis
 
 
 def _alignment(path: Path, live: list[list[int]], rng: np.random.Generator) -> None:
-    """The second layer's even heads align; the step that reads a word errs less than the one that gives it."""
+    """The second layer's even heads align; the input step has a lower error rate than the output step."""
     rows: list[Row] = []
     for step, better in (("output", 0.0), ("input", 0.05)):
         for layer, heads in enumerate(live):
@@ -197,7 +197,7 @@ def _alignment(path: Path, live: list[list[int]], rng: np.random.Generator) -> N
 
 
 def _cross_attention(path: Path, live: list[list[int]], rng: np.random.Generator) -> None:
-    """The first head of the first layer looks at what was written last, all of the second at what is being written."""
+    """The first layer's first head attends to what was written last, later layers' heads to what is being written."""
     rows: list[Row] = []
     for role in CROSS_ROLES:
         for layer, heads in enumerate(live):
@@ -232,8 +232,8 @@ def _maps(path: Path, live: Live, rng: np.random.Generator) -> None:
 
 
 def _selection(path: Path, world: World, seed: int) -> None:
-    """Once trained on, other heads hardly do better than random ones at 9 heads, and do at 4; masked, importance is
-    best. Gates and subset pruning score less as they come out of their own training."""
+    """After fine-tuning, chosen heads hardly beat random ones at 9 heads, but do at 4; when heads are only masked,
+    importance is best. Gates and subset pruning score lower straight after their own training."""
     of = 3 * world.layers * world.heads
     masked, tuned = [], []
     for kept, gap in ((9, 0.0), (4, 5.0)):
@@ -283,7 +283,7 @@ def _masking(path: Path, world: World, weight: Any, rng: np.random.Generator) ->
 
 
 def _heads_masked(path: Path, world: World, weight: Any, rng: np.random.Generator) -> None:
-    """What each head is worth, and what the model scores without it."""
+    """The importance of each head, and the model's score without it."""
     heads = [
         {"attention": a, "layer": layer, "head": head}
         for a in ATTENTIONS
@@ -310,7 +310,7 @@ def _heads_masked(path: Path, world: World, weight: Any, rng: np.random.Generato
 
 
 def _masked_in_steps(path: Path) -> None:
-    """Curves that fall the steeper the later their order, and of the first order those of a model in training."""
+    """Curves that fall more steeply for later orders; for the first order, also those of a model in training."""
     curves: list[dict[str, Any]] = [
         {
             "order": order,

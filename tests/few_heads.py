@@ -1,5 +1,5 @@
-"""Models in which only some heads matter, known beforehand: a random one whose other heads are made faint, and one
-written by hand, weight for weight, that translates by a rule and whose heads carry each a part of the answer."""
+"""Models in which only some known heads matter: a random one whose other heads are made faint, and one written by
+hand, weight by weight, that translates by a rule and whose heads each carry a part of the answer."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ RECURRENT: dict[str, Any] = {
     "decoder_past": "ssru",
     "live_heads": full_heads(layers=2, heads=3, kinds=("enc_self", "dec_enc")),
 }
-"""What the tiny model has otherwise whose decoder has no self-attention."""
+"""What differs in the tiny model whose decoder has no self-attention."""
 USEFUL: tuple[Head, ...] = (("enc_self", 1, 2), ("dec_self", 0, 1), ("dec_enc", 0, 0), ("dec_enc", 1, 1))
-"""The heads that matter: as many as differ in attention, layer and number."""
+"""The heads that matter; they differ in attention, layer and number."""
 FAINT = 1e-4
 LOUD = 4.0
 
 
 def with_useful_heads(model: Transformer, useful: Collection[Head] = USEFUL) -> Transformer:
-    """The same model after the output projection of useful heads was made large, and of all others faint."""
+    """The same model with the output projections of useful heads enlarged and all others made faint."""
     modules, width = dict(model.named_modules()), model.shape.head_width
     for kind, layer, head in model.shape.heads():
         place = model.shape.live_heads[kind][layer].index(head)
@@ -45,7 +45,7 @@ def with_useful_heads(model: Transformer, useful: Collection[Head] = USEFUL) -> 
 
 
 def random_batch(sentences: int, seed: int) -> Batch:
-    """Source and target subwords of the tiny model, drawn at random; all sentences have 6 and 5."""
+    """Random subwords of the tiny model; every sentence has 6 source and 5 target subwords."""
     generator = torch.Generator().manual_seed(seed)
     source = torch.randint(4, 13, (sentences, 6), generator=generator)
     target = torch.randint(4, 11, (sentences, 5), generator=generator)
@@ -62,7 +62,7 @@ def translator(model: Transformer, batch: Batch) -> Callable[[Gates | None], lis
 
 
 def distance(model: Transformer, batch: Batch) -> Callable[[Gates], Tensor]:
-    """How far (nats a token) the model's predictions with gates are from its own without."""
+    """KL divergence (nats per token) between the model's predictions with and without gates."""
 
     def logits(gates: Gates | None) -> Tensor:
         states = model(batch.source, batch.source_mask, batch.target_input, gates)
@@ -80,19 +80,19 @@ SURE, MIDDLING, UNSURE = 10.0, 1.0, 0.3
 SHARP, LARGE = 300.0, 10.0
 FIRST_WORD, WORDS, TRANSLATIONS = 4, 8, 16
 P, Q, R, END, BEFORE = range(28, 48, 4)
-"""Dimensions of the encoder's stream, where the position signal is nearly zero: three marks (+ or -) of a source word,
-whether it is the end, and Q of the word before."""
+"""Dimensions of the encoder's stream where the position signal is nearly zero: three marks (+ or -) of a source word,
+whether it is the end, and Q of the previous word."""
 LAST, *OUT = range(28, 52, 4)
 """Dimensions of the decoder's stream: the first mark of its input, and in OUT the four marks of its output and
 whether it is the end."""
 ANCHOR, NOTHING = 56, 62
-"""Two dimensions more. ANCHOR has a large value, so that layer norms divide all positions by nearly the same. In
-NOTHING nothing is ever written; norms shift it as they shift all others, so marks and positions are read as differences
-from it. For the same reasons what is written into a dimension is also taken from the one two further on."""
+"""Two more dimensions. ANCHOR has a large value, so that layer norms divide all positions by nearly the same number.
+NOTHING is never written to; norms shift it like all others, so marks and positions are read as differences from it.
+For the same reasons, whatever is written into a dimension is also subtracted from the one two further on."""
 
 
 def expected(source: list[int]) -> list[int]:
-    """What `hand_made` translates words to: P of a word, Q of the one before, R of the next, and P of two outputs ago.
+    """Translation of words by `hand_made`: P of a word, Q of the previous one, R of the next, and P of two outputs ago.
 
     At either end of the sentence a word stands for its missing neighbour; the start and the end have all marks.
     """
@@ -104,10 +104,10 @@ def expected(source: list[int]) -> list[int]:
 
 
 def hand_made(shape: Callable[..., ModelShape], *, sharpness: float = SURE, **changes: Any) -> Transformer:
-    """A float32 model that translates as `expected` says: every KNOWN head carries marks, all others hardly speak.
+    """A float32 model that translates as in `expected`: every KNOWN head carries marks, all others are nearly silent.
 
-    A KNOWN head attends, by the position signal, to one place at a fixed offset; others look everywhere alike.
-    sharpness: what logits are multiplied by; SURE is beyond what smoothed labels ask for, UNSURE far below it.
+    A KNOWN head attends, by the position signal, to one position at a fixed offset; others attend uniformly.
+    sharpness: factor on the logits; SURE is more confident than smoothed labels ask for, UNSURE far less.
     """
     subwords = {"source_subwords": FIRST_WORD + WORDS, "target_subwords": FIRST_WORD + TRANSLATIONS}
     model = Transformer(shape(**{"width": WIDTH, "head_width": HEAD_WIDTH, **subwords, **changes})).eval()
@@ -150,7 +150,7 @@ def write_words(model: Transformer, sharpness: float) -> None:
 
 
 def carry(model: Transformer, head: Head, offset: int, marks: dict[int, int]) -> None:
-    """Let a head look at the place `offset` further on and add what marks it finds there to those of its own place."""
+    """Let a head attend `offset` positions further on and add the marks it finds there to those of its own position."""
     kind, layer, number = head
     if number not in model.shape.live_heads[kind][layer]:
         return
@@ -169,7 +169,7 @@ def carry(model: Transformer, head: Head, offset: int, marks: dict[int, int]) ->
 
 
 def sentences(count: int, seed: int) -> tuple[list[NDArray[np.int32]], list[NDArray[np.int32]]]:
-    """Random source sentences of four to seven words, and what `hand_made` makes of them."""
+    """Random source sentences of four to seven words, and their translations by `hand_made`."""
     generator = np.random.default_rng(seed)
     sources = [generator.integers(FIRST_WORD, FIRST_WORD + WORDS, n) for n in generator.integers(4, 8, count)]
     targets = [np.array(expected(source.tolist()), np.int32) for source in sources]

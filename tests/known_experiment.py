@@ -1,8 +1,8 @@
-"""An experiment on disk of which all answers are known: the model of `few_heads`, its rule as text in three splits, and
-the settings of every stage in one file, each with a number of its own.
+"""An experiment on disk whose answers are all known: the model of `few_heads`, its rule as text in three splits, and
+the settings of every stage in one file, with different numbers in each.
 
 Words are single letters, a to h on the source side and i to x on the other, so that a word is a subword and a token of
-BLEU. Sentences differ in length and do not come sorted by it. Some of the given translations are wrong.
+BLEU. Sentences differ in length and are not sorted by it. Some reference translations are wrong.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from heads.text.vocabulary import Vocabulary, train_bpe
 
 LETTERS = {"source": "abcdefgh", "target": "ijklmnopqrstuvwx"}
 SUBWORDS = {side: FIRST_WORD + 2 * len(letters) + 1 for side, letters in LETTERS.items()}
-"""Special ones, a word of every letter, the letters and the mark of a blank."""
+"""Special tokens, a word for every letter, the letters and the mark of a blank."""
 COUNTS, WRONG = {"train": 40, "dev": 10, "test": 14}, {"train": 7, "dev": 4, "test": 3}
-"""Sentences of each split, and how often a translation is wrong."""
+"""Number of sentences in each split, and how many of their translations are wrong."""
 UPDATES_BEFORE = 7
 Pair = tuple[list[int], list[int]]
-"""Subwords of a sentence and of its given translation."""
+"""Subwords of a sentence and of its reference translation."""
 
 SETTINGS: dict[str, Any] = {
     "bpe": {"source_subwords": SUBWORDS["source"], "target_subwords": SUBWORDS["target"], "character_coverage": 1.0,
@@ -79,7 +79,7 @@ def settings(path: Path, **changes: Mapping[str, Any]) -> Path:
 
 
 def command(name: str, **flags: object) -> None:
-    """Run a command that must end well; flags as `target_bpe=path`, lists as several words."""
+    """Run a command that must succeed; flags as `target_bpe=path`, lists as several words."""
     words: list[str] = []
     for flag, value in flags.items():
         values = value if isinstance(value, (list, tuple)) else [value]
@@ -89,7 +89,7 @@ def command(name: str, **flags: object) -> None:
 
 @dataclass(frozen=True)
 class Known:
-    """Where things lie, and what stands in them."""
+    """Paths of the experiment's files, and their contents."""
 
     folder: Path
 
@@ -100,7 +100,7 @@ class Known:
 
     @property
     def baseline(self) -> Path:
-        """The unpruned model, the hand-made one."""
+        """The unpruned model, which is the hand-made one."""
         return self.folder / "baseline/seed-1"
 
     def text(self, split: str, side: str) -> Path:
@@ -121,12 +121,12 @@ class Known:
         return list(zip(self.ids(split, "source"), self.ids(split, "target"), strict=True))
 
     def right(self, split: str) -> list[str]:
-        """What the hand-made model makes of the sentences of a split, by its rule."""
+        """The hand-made model's translations of a split, by its rule."""
         return [as_text(expected(ids), "target") for ids in self.ids(split, "source")]
 
 
 def as_text(ids: Sequence[int], side: str) -> str:
-    """Words of subword ids."""
+    """The words of the given subword ids."""
     return " ".join(LETTERS[side][subword - FIRST_WORD] for subword in ids)
 
 
@@ -139,12 +139,12 @@ def shape(**changes: Any) -> ModelShape:
 
 
 def known_model(**changes: Any) -> Transformer:
-    """The hand-made model, with a subword for everything in the vocabularies."""
+    """The hand-made model, with an embedding for every subword in the vocabularies."""
     return hand_made(shape, **{f"{side}_subwords": count for side, count in SUBWORDS.items()}, **changes)
 
 
 def save(model: Transformer, folder: Path, **facts: Any) -> Path:
-    """Write a model as a training leaves it."""
+    """Write a model the way training does."""
     told = {"updates": UPDATES_BEFORE, "total_updates": UPDATES_BEFORE, "dev_loss": 0.5, **facts}
     save_folder(model, folder, told, {"commit": "0" * 40, "seed": 5})
     return folder
@@ -156,18 +156,18 @@ def weights(folder: Path) -> dict[str, Tensor]:
 
 
 def same(first: Mapping[str, Tensor], second: Mapping[str, Tensor]) -> bool:
-    """Whether two models are the same to the last bit."""
+    """Whether two models are identical to the last bit."""
     return first.keys() == second.keys() and all(torch.equal(value, second[name]) for name, value in first.items())
 
 
 def write_known(folder: Path) -> Known:
-    """Write vocabularies, texts, their subwords, and the hand-made model as baseline."""
+    """Write vocabularies, texts, their subwords, and the hand-made model as the baseline."""
     known = Known(folder)
     for seed, (split, count) in enumerate(COUNTS.items()):
         sources, targets = sentences(count, seed)
         lines = {"source": [as_text(ids.tolist(), "source") for ids in sources]}
         lines["target"] = [
-            # A wrong translation: backwards, and one word longer, so that no wrong order of lines is right again.
+            # A wrong translation: reversed and one word longer, so that no wrong order of lines is right by chance.
             as_text([*ids[::-1].tolist(), FIRST_WORD], "target") if number % WRONG[split] == 1 else
             as_text(ids.tolist(), "target")
             for number, ids in enumerate(targets)
@@ -188,7 +188,7 @@ def write_known(folder: Path) -> Known:
 
 @torch.no_grad()
 def loss(model: Transformer, pairs: Iterable[Pair], smoothing: float) -> float:
-    """Nats a target token, the end counted, from the definition: each sentence alone."""
+    """Loss in nats per target token (EOS counts) from the definition: each sentence alone."""
     total, tokens = 0.0, 0
     for source, target in pairs:
         read = torch.tensor([[*source, EOS]])
@@ -204,9 +204,9 @@ CERTAIN = 100.0
 
 
 def path_model(chances: Mapping[str, Mapping[str, float]], **changes: Any) -> Transformer:
-    """A model whose next word depends on the last one alone, with these chances; no head has any say in it.
+    """A model whose next word depends on the last one alone, with these probabilities; no head has any influence.
 
-    "" stands for the start and the end. What is not named is as good as impossible.
+    "" stands for the start and the end. Anything not named is practically impossible.
     """
     model = Transformer(shape(**changes)).eval()
 
@@ -221,7 +221,7 @@ def path_model(chances: Mapping[str, Mapping[str, float]], **changes: Any) -> Tr
         for name, value in model.named_parameters():
             if "norm" not in name:
                 value.zero_()
-        # So large that the position does not matter beside it.
+        # So large that the position does not matter.
         subwords = model.target_embedding.subwords.weight
         subwords[:, : SUBWORDS["target"]] = 1e4 * torch.eye(SUBWORDS["target"])
         states = model.decoder_norm(model.target_embedding(torch.arange(SUBWORDS["target"])[:, None]))[:, 0]
@@ -238,11 +238,11 @@ WAYS = {
     "p": {"q": 1.0},
     **{word: {"": 1.0} for word in "lmnq"},
 }
-"""Three ways: the likeliest first word leads where three ways part (0.16), the next to a short end (0.27), the last
-one, without any choice, to a long end (0.25)."""
+"""Three paths: the likeliest first word leads to a three-way split (0.16), the next to a short end (0.27), the last,
+with no further choice, to a long end (0.25)."""
 FOUND = {(1, 0.6): "i l", (2, 0.6): "j", (4, 0.6): "k o p q", (4, 0.0): "j"}
-"""What a beam of so many and such a length penalty find: two beams lose the last way at the first step, and of all
-three it wins only where length counts, -1.39 / (10 / 6)^0.6 = -1.02 against -1.31 / (7 / 6)^0.6 = -1.19."""
+"""Results by beam size and length penalty: a beam of two loses the last path at the first step, and with all three
+it wins only where length counts, -1.39 / (10 / 6)^0.6 = -1.02 against -1.31 / (7 / 6)^0.6 = -1.19."""
 EVERY_KIND = {kind: [[False] * 3] * 2 for kind in ATTENTIONS}
-"""No head stays."""
+"""No heads are kept."""
 assert [len(letters) for letters in LETTERS.values()] == [WORDS, TRANSLATIONS]

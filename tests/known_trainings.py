@@ -1,4 +1,4 @@
-"""Training commands run on the experiment whose answers are known: a call a run, by settings that differ by section."""
+"""Training commands on the experiment with known answers: one call per run, with changes to the settings by section."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ LEFT = {
     "dec_self": [[True, True, False], [False, False, False]],
     "dec_enc": [[True, False, False], [True, True, False]],
 }
-"""Heads that stay: all the known ones and four more, one layer without any."""
+"""Heads that are kept: all the known ones and four more; one layer has none."""
 RATE = {"learning_rate": 0.00894427}
 
 
 def write_known_with_choice(folder: Path) -> Known:
-    """The experiment, and a table that keeps the heads of LEFT."""
+    """Write the experiment and a table that keeps the heads in LEFT."""
     made = write_known(folder)
     rows = head_rows(pruned_shape(known_model().shape, LEFT))
     write_tsv(made.folder / "heads.tsv", rows, ("attention", "layer", "head", "open"))
@@ -43,7 +43,7 @@ class Train:
         flags: dict[str, Any] | None = None,
         **changes: Any,
     ) -> Path:
-        """The folder of the run; flags are put in place of the usual ones, changes are of the settings by section."""
+        """Return the folder of the run; flags replace the usual ones, changes are to the settings by section."""
         out, start = self.out / f"{name}-{len(list(self.out.iterdir()))}", start or self.known.baseline
         heads = self.known.folder / "heads.tsv"
         gated = {"scope": "all", "target": "lam-0.5", "heads": out / "heads.tsv", "gates_log": out / "gates.jsonl"}

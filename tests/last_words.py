@@ -1,4 +1,4 @@
-"""The last words of a run of the tests: which files took longest, what was skipped, and what to install for it."""
+"""The summary of a test run: which files took longest, what was skipped, and what to install for it."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 MOST = 10
-"""Files whose cost is told."""
+"""Number of files in the list of times."""
 WORTH_TELLING = 60
-"""Seconds; of a run of fewer nobody asks where they went."""
+"""Seconds; times of shorter runs are not reported."""
 
 
 def skipped(reports: Iterable[pytest.TestReport]) -> Iterator[str]:
@@ -35,7 +35,7 @@ def costs(reports: Iterable[pytest.TestReport]) -> Iterator[str]:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session) -> Generator[None, object, object]:
-    """Say it below everything else, where it is not overlooked."""
+    """Print the summary below everything else, where it is not overlooked."""
     result = yield
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     if reporter is None:

@@ -1,7 +1,7 @@
-"""What the released codes of Voita et al. do, written out step by step: one sentence and one generation step at a time.
+"""The algorithm of Voita et al.'s released code, step by step: one sentence and one generation step at a time.
 
 Relevance of every neuron, with the code's cropping and rescaling after each operation and around each residual block.
-Operations are functions that torch differentiates (2019) or matrices of contributions, a loop a position (2021).
+Operations are functions that torch differentiates (2019) or matrices of contributions, in loops by position (2021).
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ Core = Callable[..., Tensor]
 
 
 class Released:
-    """The operations of a code; all take inputs and the relevance of outputs and give that of inputs."""
+    """The operations of a released code; all map inputs and the relevance of outputs to the relevance of inputs."""
 
     def __init__(self, eps: float) -> None:
         self.eps = eps
 
     def scaled(self, parts: Sequence[Tensor], relevance: Tensor) -> Parts:
-        """Parts with the absolute sum that relevance has."""
+        """Parts rescaled so that their absolute sum is the total relevance."""
         return [part * (relevance.sum() / (sum(float(p.abs().sum()) for p in parts) + self.eps)) for part in parts]
 
     def dense(self, inputs: Tensor, weight: Tensor, bias: Tensor | None, relevance: Tensor) -> Tensor:
@@ -44,7 +44,7 @@ class Released:
         raise NotImplementedError
 
     def core(self, heads: int, parts: Parts, mask: Tensor, relevance: Tensor) -> Parts:
-        """From heads side by side [Q, H E] to queries, keys and values, the same way."""
+        """An attention: from heads side by side [Q, H E] to queries, keys and values."""
         raise NotImplementedError
 
 
@@ -61,7 +61,7 @@ def attended(heads: int, mask: Tensor) -> Core:
 
 
 class Code2019(Released):
-    """Every operation is a function of inputs that eps was added to; relevance over outputs goes back by gradients."""
+    """Every operation is a function of inputs plus eps; relevance / outputs is propagated back by gradients."""
 
     def through(self, function: Core, parts: Sequence[Tensor], relevance: Tensor) -> Parts:
         """Input times gradient, made positive and scaled."""
@@ -78,11 +78,11 @@ class Code2019(Released):
         return self.through(lambda x: x @ raising.T, [inputs], relevance)[0]
 
     def norm(self, norm: nn.Module, inputs: Tensor, relevance: Tensor) -> Tensor:
-        """As if it were not there."""
+        """Pass relevance through unchanged."""
         return relevance
 
     def add(self, stream: Tensor, change: Tensor, relevance: Tensor) -> Parts:
-        """Like the rest."""
+        """Treated like the other operations."""
         return self.through(lambda a, b: a + b, [stream, change], relevance)
 
     def core(self, heads: int, parts: Parts, mask: Tensor, relevance: Tensor) -> Parts:
@@ -91,14 +91,14 @@ class Code2019(Released):
 
 
 class ReleasedTwin(Twin):
-    """One sentence pair, walked as the code walks it."""
+    """One sentence pair, walked as in the released code."""
 
     def __init__(self, model: Transformer, source: Tensor, target: Tensor, code: Released) -> None:
         super().__init__(model, source, target, Matrices(through_softmax=True))
         self.code = code
 
     def walk(self, step: int) -> tuple[dict[str, Tensor], float]:
-        """See `Twin.walk`; relevance 1 sets out."""
+        """See `Twin.walk`; starts with relevance 1."""
         met: dict[str, Tensor] = {}
         start = torch.zeros_like(self.logits)
         start[step, self.logits[step].argmax()] = 1.0
@@ -147,7 +147,7 @@ class ReleasedTwin(Twin):
         return self.code.dense(inputs, part.inner.weight, part.inner.bias, relevance)
 
     def through_attention(self, taken: Sum, part: Attention, relevance: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """See `Twin.through_attention`; a self-attention gives all to its asking states."""
+        """See `Twin.through_attention`; a self-attention gives all relevance to its query states."""
         outputs = torch.cat(taken.outputs, -1)
         at_heads = self.code.dense(outputs, part.output.weight, None, relevance)
         met = torch.stack([head.sum() for head in at_heads.chunk(part.heads, -1)])

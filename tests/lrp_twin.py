@@ -1,7 +1,7 @@
-"""A second, plain implementation of `heads.analysis.lrp`, to hold it against: one sentence and one step at a time.
+"""A second, plain implementation of `heads.analysis.lrp` to compare with: one sentence and one step at a time.
 
-It follows the formulas of each rule's paper with neuron relevances and all their divisions written out, on a forward
-pass of its own. Layer norms, sums and attentions are turned into matrices of contributions. Only the weights are taken
+It follows the formulas in each rule's paper, with neuron relevances and all their divisions written out, on its own
+forward pass. Layer norms, sums and attentions are turned into matrices of contributions. Only the weights are taken
 from the model.
 """
 
@@ -32,13 +32,13 @@ def ratio(relevance: Tensor, total: Tensor) -> Tensor:
 
 
 class Matrices:
-    """App. A.2, in the ratio of contributions with biases left out, by the matrices of all operations."""
+    """App. A.2, in proportion to contributions with biases left out, by the matrices of all operations."""
 
     def __init__(self, *, through_softmax: bool) -> None:
         self.through_softmax = through_softmax
 
     def share(self, contributions: Tensor, bias: Tensor, relevance: Tensor) -> Tensor:
-        """Relevance [.., U] from that of outputs [.., V], to which inputs gave contributions [.., V, U]."""
+        """Relevance [.., U] of inputs from that of outputs [.., V], given the contributions [.., V, U]."""
         return (contributions * ratio(relevance, contributions.sum(-1))[..., None]).sum(-2)
 
     def matrix(self, inputs: Tensor, weight: Tensor, bias: Tensor | None, relevance: Tensor) -> Tensor:
@@ -62,7 +62,7 @@ class Matrices:
     def attention(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor, relevance: Tensor) -> list[Tensor]:
         """Back through one head: to queries [Q, E], keys [K, E] and values [K, E].
 
-        mask: [Q, K], what is added to scores. Through the softmax all three count by their Jacobian matrices.
+        mask: [Q, K], added to scores. Through the softmax all three contribute by their Jacobian matrices.
         """
 
         def core(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
@@ -81,7 +81,7 @@ class Matrices:
 
 
 class Plain(Matrices):
-    """The same through values alone, with the matrices multiplied out by hand: what one would write first."""
+    """The same through values alone, with the matrices multiplied out by hand: the obvious version."""
 
     def __init__(self) -> None:
         super().__init__(through_softmax=False)
@@ -91,7 +91,7 @@ class Plain(Matrices):
         return inputs * (ratio(relevance, inputs @ weight.T) @ weight)
 
     def norm(self, norm: nn.Module, inputs: Tensor, relevance: Tensor) -> Tensor:
-        """The matrix is diagonal but for the mean."""
+        """The matrix is diagonal except for the mean."""
         if not isinstance(norm, nn.LayerNorm):
             return relevance
         slope = norm.weight / (inputs.var(-1, correction=0, keepdim=True) + norm.eps).sqrt()
@@ -135,7 +135,7 @@ class Products(Matrices):
 
 
 class Signs(Matrices):
-    """Alpha-beta, z-plus with alpha 1: every sign of contributions has a part of the relevance to itself."""
+    """Alpha-beta, z-plus with alpha 1: positive and negative contributions share separate parts of the relevance."""
 
     def __init__(self, alpha: float, *, through_softmax: bool) -> None:
         super().__init__(through_softmax=through_softmax)
@@ -155,7 +155,7 @@ class Signs(Matrices):
 
 
 class AttnLrp(Matrices):
-    """AttnLRP: biases count in denominators, products share by halves, the softmax by its expansion (prop. 3.1-3.4)."""
+    """AttnLRP: biases count in denominators, products split in half, the softmax by its expansion (prop. 3.1-3.4)."""
 
     def share(self, contributions: Tensor, bias: Tensor, relevance: Tensor) -> Tensor:
         """An output of zero has no relevance to share."""
@@ -182,7 +182,7 @@ class AttnLrp(Matrices):
 
 @dataclass
 class Sum:
-    """A residual sum: what came in, what a sub-layer made of `attended` and added."""
+    """A residual sum: its input, and the sub-layer output that was computed from `attended` and added."""
 
     name: str
     residual: Residual
@@ -196,7 +196,7 @@ class Sum:
 
 
 class Twin:
-    """One sentence pair in a model, all at hand for walks from its generation steps."""
+    """One sentence pair in a model, with everything needed for walks from its generation steps."""
 
     def __init__(self, model: Transformer, source: Tensor, target: Tensor, rule: Matrices) -> None:
         """source: [S] ids. target: [T] ids of the decoder's input."""
@@ -256,7 +256,7 @@ class Twin:
         return residual.leave(stream, change)
 
     def walk(self, step: int) -> tuple[dict[str, Tensor], float]:
-        """From one step's top-1 logit: relevance [H] met at each attention's heads, and the total at the embeddings."""
+        """From one step's top-1 logit: relevance [H] at each attention's heads, and the total at the embeddings."""
         met: dict[str, Tensor] = {}
         best = int(self.logits[step].argmax())
         relevance = torch.zeros_like(self.output)
@@ -306,7 +306,7 @@ class Twin:
         return self.rule.matrix(inputs, part.inner.weight, part.inner.bias, relevance)
 
     def through_recurrence(self, part: Ssru, inputs: Tensor, relevance: Tensor) -> Tensor:
-        """Back through cells that are sums of what is left of earlier candidates; gates count as constants."""
+        """Back through cells as sums of the remains of earlier candidates; gates count as constants."""
         forget, candidates = gates_and_candidates(part, inputs)
         at_candidates = torch.zeros_like(candidates)
         for now, neuron in itertools.product(range(len(inputs)), range(inputs.shape[1])):
@@ -317,7 +317,7 @@ class Twin:
         return self.rule.matrix(inputs, part.candidate.weight, None, at_candidates)
 
     def through_attention(self, taken: Sum, part: Attention, relevance: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Back through an attention: relevance of asking states [Q, D], of attended ones [K, D], met at heads [H]."""
+        """Back through an attention: relevance of query states [Q, D], of attended states [K, D], and at heads [H]."""
         asking, attended, met = torch.zeros_like(taken.entered), torch.zeros_like(taken.attended), []
         mask = torch.zeros(len(asking), len(attended)).to(asking)
         if taken.name.startswith("dec_self"):
@@ -344,7 +344,7 @@ def embedded(shape: ModelShape, matrix: Tensor, ids: Tensor) -> Tensor:
 
 
 def gates_and_candidates(part: Ssru, inputs: Tensor) -> tuple[Tensor, Tensor]:
-    """Forget gates and candidates [Q, D] of a recurrent unit that was given `inputs`."""
+    """Forget gates and candidates [Q, D] of a recurrent unit for `inputs`."""
     forget = 1 / (1 + (-(inputs @ part.forget.weight.T + part.forget.bias)).exp())
     return forget, inputs @ part.candidate.weight.T
 

@@ -1,4 +1,4 @@
-"""Evidence made by hand, in a line or two a model, so that each claim is tried where it is true and where it is not."""
+"""Evidence made by hand, a line or two per model, so that each claim is tested where it holds and where it fails."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ ROLES = {
     "r": ("rare", "one of two rarest"),
 }
 EXCESS = {"has": (0.1, 0.3), "may": (-0.1, 0.2), "not": (-0.4, -0.2)}
-"""Ends of the interval of what lies above the threshold."""
+"""Ends of the confidence interval of the excess over the threshold."""
 
 
 def numbers(finding: Finding) -> object:
-    """All of a finding, to be compared with another but for rounding."""
+    """All values of a finding, for comparison up to rounding."""
     return pytest.approx(astuple(finding), nan_ok=True)
 
 
 def run_of(model: tuple[str, ...]) -> dict[str, Any]:
-    """RUN_COLUMNS of a model given by kind, scope, lambda, and a number of heads where it was asked for one."""
+    """RUN_COLUMNS of a model, given its kind, scope, lambda, and the number of heads if one was requested."""
     kind, scope, lam, keep = (*model, "")[:4]
     return dict(zip(RUN_COLUMNS, ("x", kind, scope, "", lam, keep, 1), strict=True))
 
 
 def driven(evidence: Evidence) -> Evidence:
-    """The same models, of which those with a penalty were asked for numbers of heads instead."""
+    """The same models, but those with a penalty have a requested number of heads instead."""
 
     def renamed(frame: pd.DataFrame) -> pd.DataFrame:
         if not len(frame):
@@ -54,7 +54,7 @@ def driven(evidence: Evidence) -> Evidence:
 
 
 def heads_frame(relevance: Layers, confidence: Layers | None = None, survival: Layers | None = None) -> pd.DataFrame:
-    """Measures of encoder heads, of a layer a list."""
+    """Measures of encoder heads, one list per layer."""
     empty = [[0.0] * len(layer) for layer in relevance]
     rows = [
         {"attention": "enc_self", "layer": layer, "head": head, "lrp": value,
@@ -66,9 +66,9 @@ def heads_frame(relevance: Layers, confidence: Layers | None = None, survival: L
 
 
 def with_functions(heads: pd.DataFrame, models: Mapping[tuple[str, ...], Roles], blind: str = "") -> Evidence:
-    """Models by the roles of their encoder heads: letters of ROLES, with "?" behind where the role is not ruled out.
+    """Models by the roles of their encoder heads: letters of ROLES, followed by "?" where the role is not ruled out.
 
-    "" is a head without a role, None one that is gone. blind: a role without any case.
+    "" is a head without a role, None a pruned one. blind: a role without any cases.
     """
     live, roles = [], []
     for model, layers in models.items():
@@ -91,7 +91,7 @@ def with_functions(heads: pd.DataFrame, models: Mapping[tuple[str, ...], Roles],
 
 
 def scored(*rows: tuple[str, str, str, float, Any, Any]) -> Evidence:
-    """Models by kind, scope, lambda, share of the scope's heads left, scores [1+B], and those from scratch or None."""
+    """Models by kind, scope, lambda, share of the scope's heads left, scores [1+B], and scores from scratch or None."""
     runs = [
         {**run_of((kind, scope, lam)), "share": share, "scores": np.array(scores, float),
          "scores_trained_on": None, "scores_scratch": None if scratch is None else np.array(scratch, float),
@@ -103,7 +103,7 @@ def scored(*rows: tuple[str, str, str, float, Any, Any]) -> Evidence:
 
 
 def swept(**models: Mapping[str, Sequence[Sequence[int]]]) -> Evidence:
-    """Models pruned of all kinds: whether each head of each layer of each kind is left. The names end in the lambda."""
+    """Models pruned in all kinds: whether each head of each layer of each kind is left. Names end in the lambda."""
     rows, runs = [], []
     for name, kinds in models.items():
         run = run_of(("pruned", "all", name.removeprefix("lam")))

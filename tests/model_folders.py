@@ -28,7 +28,7 @@ OPEN = {
     "dec_self": [[True, True, True], [False, True, False]],
     "dec_enc": [[False, True, True], [True, True, True]],
 }
-"""What is left: 2 and 0 of 3 heads, 3 and 1, 2 and 3."""
+"""Heads left: 2 and 0 of 3, 3 and 1, 2 and 3."""
 
 SCORE = {"bleu": 12.345, "signature": "nrefs:1|tok:13a", "split": "test", "sentences": 7, "beam": 2}
 SUBWORDS = {"source": 70, "target": 60}
@@ -36,7 +36,7 @@ SUBWORDS = {"source": 70, "target": 60}
 
 @dataclass(frozen=True)
 class Experiment:
-    """Folders of what was written."""
+    """Folders of the written experiment."""
 
     bpe: Path
     baseline: Path
@@ -49,7 +49,7 @@ class Experiment:
 
 
 def write_experiment(folder: Path) -> Experiment:
-    """Write an experiment, whose name is that of `folder`."""
+    """Write an experiment named like `folder`."""
     runs = ("baseline/seed-1", "gates/all/lam-0.2/seed-1", "pruned/all/lam-0.2/seed-1")
     made = Experiment(folder / "bpe", *(folder / run for run in runs))
     settings = BpeSettings(70, 60, character_coverage=1.0, train_sentences=1000, seed=3)
@@ -77,9 +77,9 @@ def write_experiment(folder: Path) -> Experiment:
 
 
 def opinionated(*, seed: int, eos: float = 0.0, **changes: Any) -> Transformer:
-    """A model of random weights, none of them small, that ends its sentences more or less willingly.
+    """A model with large random weights that ends its sentences more or less readily.
 
-    changes: of its shape.
+    changes: to its shape.
     """
     torch.manual_seed(seed)
     values = {
@@ -101,7 +101,7 @@ def opinionated(*, seed: int, eos: float = 0.0, **changes: Any) -> Transformer:
 
 
 def greedy(folder: Path, lines: list[str]) -> list[str]:
-    """Greedy translations by the model of a folder."""
+    """Greedy translations by the model in a folder."""
     torch.set_num_threads(1)
     one = open_translator(folder, torch.device("cpu"), beam=1, length_penalty=0.0, batch_tokens=40, max_subwords=90)
     return [line for block in translated(lines, one, block_lines=50, report=print) for line in block]

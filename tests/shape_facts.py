@@ -1,4 +1,4 @@
-"""What a model's file for people tells of its shape, for tests that need the file and no model."""
+"""The shape in a model's human-readable file, for tests that need the file but no model."""
 
 from __future__ import annotations
 

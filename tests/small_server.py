@@ -15,7 +15,7 @@ BODY = bytes(range(256)) * 3000
 
 
 class Site:
-    """What the server does with each request ("whole", "cut" or a status), and the ranges it was asked."""
+    """What the server does with each request ("whole", "cut" or a status), and the ranges that were requested."""
 
     def __init__(self, turns: list[str], *, ranges: bool = True, body: bytes = BODY) -> None:
         self.turns, self.ranges, self.body, self.asked = turns, ranges, body, list[str | None]()
@@ -66,7 +66,7 @@ def names(folder: Path) -> set[str]:
 
 @contextmanager
 def serving_folder(folder: Path) -> Iterator[str]:
-    """The address at which the files of a folder are given away."""
+    """The address at which a folder's files are served."""
 
     class Quiet(SimpleHTTPRequestHandler):
         def log_message(self, format: str, *args: object) -> None:

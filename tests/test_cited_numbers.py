@@ -1,4 +1,4 @@
-"""README's findings say what committed tables say, and cite every number."""
+"""The documented findings agree with the committed tables, and every number in them is cited."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ FINDINGS = [
     ("README.md", "## What came out", "## What else there is to see"),
     ("docs/results.md", "# What was found", ""),
 ]
-"""Sections that tell what was found, from one text to another, or to the end."""
+"""Sections with findings, from one text to another, or to the end."""
 CONSTANTS = {"0.01", "90 %", "95 %", "90", "95", "0.8", "0.25", "0.9", "100", "50"}
-"""Thresholds and levels, which no table has."""
+"""Thresholds and levels, which are in no table."""
 
 
 @pytest.mark.parametrize("path", TEXTS, ids=lambda path: str(path.relative_to(ROOT)))

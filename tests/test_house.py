@@ -1,4 +1,4 @@
-"""The house holds: which room may import which, what is free of torch, pins that agree, sizes that fit a sitting."""
+"""The architecture holds: which room may import which, what is free of torch, pins that agree, readable file sizes."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ ROOMS = (
     "one_model",
     "cli",
 )
-"""A room imports only from those before it; one inside another may be imported by that other as well."""
+"""A room imports only from those before it; a room inside another may also be imported by that other."""
 
 WITHOUT_TORCH = ("base", "formats", "config", "corpus", "corpus.grammar", "tables", "figures", "explore")
-"""Rooms without torch, and single modules of the others that are."""
+"""Rooms without torch; below, single modules of other rooms without it."""
 MODULES_WITHOUT_TORCH = (
     "text.vocabulary",
     "text.labels",
@@ -81,7 +81,7 @@ def room(module: str) -> str:
 
 
 def imports(path: Path) -> Iterator[str]:
-    """The modules of `heads` that a file imports when it runs, whether at its top or inside a function."""
+    """The modules of `heads` that a file imports at run time, whether at its top or inside a function."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     typing_only = {
         id(inner)
@@ -119,7 +119,7 @@ def test_a_room_imports_only_from_those_before_it() -> None:
 
 
 def module_of(imported: str) -> str:
-    """The module that an imported name stands in."""
+    """The module that contains an imported name."""
     return imported if imported in MODULES else imported.rpartition(".")[0]
 
 
@@ -140,7 +140,7 @@ def test_the_rooms_are_few_and_each_says_in_one_sentence_what_it_holds() -> None
 
 
 def loaded_by(statements: list[str], packages: tuple[str, ...]) -> dict[str, list[str]]:
-    """Which of the packages are loaded, in a fresh process, after each of these imports in turn."""
+    """Which of the packages are loaded in a fresh process after each of these imports in turn."""
     code = (
         "import json, sys\n"
         "found = {}\n"
@@ -171,7 +171,7 @@ def test_what_the_snakefile_imports_is_light_so_that_a_dry_run_stays_instant() -
 
 
 def test_what_runs_on_a_gpu_needs_no_snakemake_no_parser_and_no_solver() -> None:
-    """Such a machine may have torch and little else."""
+    """A machine with a GPU may have torch and little else."""
     rules = {*read_yaml(ROOT / "profiles/gpu/config.yaml")["set-resources"], "pruned"}
     commands = sorted(rules & {path.stem for path in (PACKAGE / "cli").glob("*.py")})
     assert len(commands) > 12
@@ -241,7 +241,7 @@ def test_every_stage_with_settings_has_its_command_and_every_command_its_two_fun
 
 
 def put_into_flags(tree: ast.AST) -> Iterator[str]:
-    """Where something is put into what the flags said, by whatever name."""
+    """Every place where the parsed flags are changed, under whatever name."""
     names = {"arguments"}
     for node in ast.walk(tree):
         if isinstance(node, ast.arg) and node.annotation and "Namespace" in ast.unparse(node.annotation):
@@ -249,7 +249,7 @@ def put_into_flags(tree: ast.AST) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load) and ast.unparse(node.value) in names:
             yield ast.unparse(node)
-        # No flag is read by these either, so that none can be written.
+        # These are not used to read flags either, so none can be written this way.
         if isinstance(node, ast.Call) and ast.unparse(node.func) in (
             "setattr",
             "delattr",
@@ -262,7 +262,7 @@ def put_into_flags(tree: ast.AST) -> Iterator[str]:
 
 
 COMMANDS = {"__main__", "translation.translate_onnx"}
-"""Outside of cli: the command itself, and a script that goes with an exported model and runs without this package."""
+"""Outside cli: the command itself, and a script that is exported with a model and runs without this package."""
 
 
 def test_flags_are_known_to_commands_alone_and_nobody_puts_anything_into_them() -> None:
@@ -289,7 +289,7 @@ def run(flags: argparse.Namespace):
 
 
 SHARED_BY_COMMANDS = {"cli._flags": r"add_\w+_arguments?|languages_of", "cli._job": "job_of"}
-"""What commands have in common: flags, and the one thing that the flags of a training say together."""
+"""What commands share: flags, and the job that the flags of a training describe together."""
 
 
 def test_a_command_is_its_flags_and_one_function_that_opens_calls_and_writes() -> None:
@@ -326,7 +326,7 @@ WAITING = ("run", "call", "check_call", "check_output")
 
 
 def waits_for_ever(path: Path) -> Iterator[str]:
-    """Calls of a file that wait for another process or thread, however long that takes."""
+    """Calls in a file that wait for another process or thread without a time limit."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if not isinstance(node, ast.Call) or any(word.arg == "timeout" for word in node.keywords):
             continue

@@ -1,4 +1,4 @@
-"""Training commands as rules call them, on a tiny experiment on disk whose task is to turn digits round."""
+"""Training commands as rules call them, on a tiny experiment on disk whose task is to reverse digits."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from heads.text.vocabulary import train_bpe
 
 
 def write_data(folder: Path, digit_pairs: Callable[..., Pairs], *, seeds: tuple[int, int] = (40, 7)) -> Path:
-    """What the bpe stage leaves: token files of reversed digits, vocabularies of 30 subwords, and dev references.
+    """Write the bpe stage's outputs: token files of reversed digits, vocabularies of 30 subwords, and dev references.
 
-    seeds: of the 40 pairs to train on and of the 7 of the dev set. Gives the folder.
+    seeds: of the 40 training pairs and of the 7 dev pairs. Returns the folder.
     """
     for split, count, seed in (("train", 40, seeds[0]), ("dev", 7, seeds[1])):
         pairs = digit_pairs(count=count, seed=seed)
@@ -37,23 +37,23 @@ def write_data(folder: Path, digit_pairs: Callable[..., Pairs], *, seeds: tuple[
 def command(
     stage: str, data: Path, training: TrainingSettings, *more: str, name: str = "", **sections: Mapping[str, Any]
 ) -> Path:
-    """Run a training command as a rule would; gives the folder of its outputs, which has the stage's name or another.
+    """Run a training command as a rule would; return the folder of its outputs, named by the stage or by `name`.
 
-    sections: what else differs from the defaults of config.yaml.
+    sections: further changes to the defaults of config.yaml.
     """
     assert main(words_of(stage, data, training, *more, name=name, **sections)) == 0
     return data / (name or stage)
 
 
 def started(folder: Path) -> list[str]:
-    """The words that name the model of an earlier command to start from."""
+    """The words that make a command start from the model of an earlier one."""
     return ["--start-model", str(folder)]
 
 
 def words_of(
     stage: str, data: Path, training: TrainingSettings, *more: str, name: str = "", **sections: Mapping[str, Any]
 ) -> list[str]:
-    """The words of such a command; its settings are written."""
+    """Write a training command's settings and return its words."""
     changes = {
         "model": {"layers": 2, "heads": 3, "width": 6, "feedforward": 7, "dropout": 0.0, "attention_dropout": 0.0},
         "training": asdict(training),

@@ -1,4 +1,4 @@
-"""A tiny experiment that classifies, as the stages before training leave it: examples whose label a word tells."""
+"""A tiny classification experiment, as the stages before training leave it: one word determines an example's label."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SUBWORDS = {
 
 
 def write_texts(folder: Path, *, sizes: Mapping[str, int]) -> None:
-    """Texts of splits: premise, tab and hypothesis, whose first word tells the label, and the labels."""
+    """Texts of splits: premise, tab and hypothesis, whose first word determines the label, and the labels."""
     draw = random.Random(3)
     for split, size in sizes.items():
         labels = [LABELS[number % 3] for number in range(size)]
@@ -34,7 +34,7 @@ def write_texts(folder: Path, *, sizes: Mapping[str, int]) -> None:
 
 
 def write_examples(folder: Path, *, sizes: Mapping[str, int] | None = None) -> Path:
-    """The texts, what the bpe stage makes of them by its own commands, and its folder, which is given."""
+    """Write the texts and run the bpe stage's own commands on them; return its folder."""
     sizes = sizes or {"train": 60, "dev": 13, "test": 10}
     write_texts(folder, sizes=sizes)
     bpe = folder / "bpe"
@@ -51,5 +51,5 @@ def write_examples(folder: Path, *, sizes: Mapping[str, int] | None = None) -> P
 
 
 def experiment(defaults: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """A resolved experiment that classifies."""
+    """A resolved classification experiment."""
     return classifying("tiny", merged(defaults, changes), changes)

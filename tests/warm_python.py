@@ -1,9 +1,9 @@
-"""A `python` for workflow tests whose processes need not import torch or Snakemake each: it forks one that has.
+"""A `python` for workflow tests that forks a process with torch and Snakemake loaded, to save importing them each time.
 
 Most jobs of a tiny experiment, and most plans, take longer to import than to work. `python -m heads …`, `python -m
 snakemake …` and `python benchmarks/….py …` are handed to a server with their streams, folder and environment, and take
-it for their own interpreter; all else is the usual Python. What is forked shares the seed of hashes with its siblings,
-so tests of equal bytes need a second server, with another seed.
+it for their own interpreter; all else is the usual Python. Forked processes share their hash seed, so tests of equal
+bytes need a second server with another seed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ HEAVY = (
 OURS = "heads"
 """Never imported beforehand, since the code of a checkout is its own."""
 LONGEST = 200_000
-"""Bytes of a message: the words and the environment of a job."""
+"""Size limit of a message in bytes: the words and the environment of a job."""
 SECONDS = 60
 CLIENT = """#!{python} -IS
 import os, sys
@@ -53,7 +53,7 @@ sys.exit(status)
 
 
 def warm_python(hashes: str = "random") -> str:
-    """The program; its server, whose seed of hashes this is, ends with this process."""
+    """Path of the program; its server has this hash seed and ends with this process."""
     return _served(hashes)
 
 
@@ -80,7 +80,7 @@ def _served(hashes: str) -> str:
 
 
 def work(job: dict[str, object], streams: list[int], python: str) -> None:
-    """Be the process that the job asked for, to its end; Snakemake calls the interpreter that it takes for its own."""
+    """Act as the process that the job asked for, to its end; Snakemake calls what it takes for its own interpreter."""
     status = 1
     sys.executable = python
     try:
@@ -111,7 +111,7 @@ def work(job: dict[str, object], streams: list[int], python: str) -> None:
 
 
 def serve(address: str) -> None:
-    """Fork a process for each job until standard input ends, and tell each how its process did."""
+    """Fork a process for each job until standard input ends, and send each job its process's exit status."""
     waiting = selectors.DefaultSelector()
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     listening.bind(address)
@@ -134,7 +134,7 @@ def serve(address: str) -> None:
                 waiting.register(ended, selectors.EVENT_READ, (process, connection))
                 waiting.register(connection, selectors.EVENT_READ, (process, ended))
             elif isinstance(key.fileobj, socket.socket):
-                # A signal that is handed on, or the end of whoever asked, which is that of what it asked for.
+                # Pass a signal on; if the client is gone, end what it asked for.
                 signals = key.fileobj.recv(16)
                 os.kill(key.data[0], int(signals or signal.SIGKILL))
                 if not signals:

@@ -1,8 +1,8 @@
-"""What a GPU is and whether all works there: driver, versions, rates of matrices, tests that need it, one update.
+"""What a GPU is and whether everything works there: driver, versions, matrix rates, tests that need it, one update.
 
-Run: PYTHONPATH=workflow python benchmarks/gpu/look.py OUT [--small]. Writes OUT/look/*.tsv. Exit status 1 when a test
-failed. `operators.tsv` is one update of Transformer-base, 16,000 source tokens: what costs most, and, by the names of
-CUDA's own calls, how often the CPU waited for the GPU.
+Run: PYTHONPATH=workflow python benchmarks/gpu/look.py OUT [--small]. Writes OUT/look/*.tsv. Exit status 1 if a test
+failed. `operators.tsv` profiles one update of Transformer-base with 16,000 source tokens: what costs most and, by the
+names of CUDA's own calls, how often the CPU waited for the GPU.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MOST_OPERATORS = 40
 
 
 def rates(sizes: Sizes, device: torch.device) -> list[dict[str, Any]]:
-    """Products of square matrices in each kind of numbers, and copies within the device's memory."""
+    """The rates of square matrix products in each precision, and of copies within the device's memory."""
     kinds = {"bf16": (torch.bfloat16, False), "fp32": (torch.float32, False), "tf32": (torch.float32, True)}
     rows: list[dict[str, Any]] = [
         {"what": f"{name} matrices of {sizes.matrix}", "unit": "TFLOP/s",
@@ -43,7 +43,7 @@ def rates(sizes: Sizes, device: torch.device) -> list[dict[str, Any]]:
 
 
 def tests() -> list[dict[str, str]]:
-    """How every test that needs a GPU ended."""
+    """The outcome of every test that needs a GPU."""
     with tempfile.TemporaryDirectory() as place:
         report = Path(place) / "report.xml"
         words = ["-m", "gpu", "-q", "-p", "no:cacheprovider", f"--junitxml={report}", "tests/training"]
@@ -63,7 +63,7 @@ def tests() -> list[dict[str, str]]:
 
 
 def traced(sizes: Sizes, device: torch.device) -> list[dict[str, Any]]:
-    """The operators of one update, after some others, that take the device the longest; a CPU's on a CPU."""
+    """The operators of one update, after a warm-up, that take the most time on the device (GPU or CPU)."""
     with tempfile.TemporaryDirectory() as place:
         training = new_training(sizes, random_pairs(sizes, Path(place)), device, sizes.batch_tokens[0])
         updates = training.prepared(0)
@@ -91,7 +91,7 @@ def traced(sizes: Sizes, device: torch.device) -> list[dict[str, Any]]:
 
 
 def main() -> int:
-    """Look, and write down what is seen."""
+    """Run all checks and write their tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=Path, help="folder to write into")
     parser.add_argument("--device", default="auto", help="as for every command")

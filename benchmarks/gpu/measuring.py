@@ -1,4 +1,4 @@
-"""What the scripts here share: what they ran on, tables, the matrix rate, a Transformer-base and text for it."""
+"""Shared by the scripts here: facts about the run, tables, the matrix rate, a Transformer-base and text for it."""
 
 from __future__ import annotations
 
@@ -49,25 +49,25 @@ class Sizes:
     warm: int
     updates: int
     sentences: int
-    """To be translated."""
+    """The number of sentences to translate."""
     beam_tokens: tuple[int, ...]
     side_by_side: tuple[int, ...]
-    """Trainings at once."""
+    """Numbers of trainings that run at once."""
 
 
 FULL = Sizes(ModelSettings(dropout=0.3), 32_000, 60_000, (16_000, 64_000), 8192, 5, 20, 3000, (4000, 16_000), (1, 2, 4))
 SMALL = Sizes(ModelSettings(1, 2, 8, 12, 0.3), 60, 100, (200, 400), 64, 1, 1, 3, (60,), (2,))
-"""As many kinds of everything in seconds on a CPU, to see that the scripts work; its numbers say nothing."""
+"""Sizes that take seconds on a CPU, to check that the scripts work; the measured numbers mean nothing."""
 
 
 def wait(device: torch.device) -> None:
-    """Until the device has done all that it was told."""
+    """Wait until the device has finished all its work."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
 
 
 def seconds(work: Callable[[], Any], device: torch.device, times: int) -> float:
-    """The median time of some work, after a third of so many rounds that do not count."""
+    """The median time of some work in seconds, after a third as many rounds of warm-up."""
     taken = []
     for _ in range(times // 3 + times):
         wait(device)
@@ -79,7 +79,7 @@ def seconds(work: Callable[[], Any], device: torch.device, times: int) -> float:
 
 
 def matrix_rate(device: torch.device, dtype: torch.dtype, size: int, *, tf32: bool = False) -> float:
-    """Floating-point operations a second of products of random square matrices."""
+    """Floating-point operations per second in products of random square matrices."""
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("high" if tf32 else "highest")
     one, other = (torch.randn(size, size, device=device).to(dtype) for _ in range(2))
@@ -89,7 +89,7 @@ def matrix_rate(device: torch.device, dtype: torch.dtype, size: int, *, tf32: bo
 
 
 def about(device: torch.device) -> list[dict[str, str]]:
-    """What all was measured on and how, a row each."""
+    """How and on which machine everything was measured, one row per fact."""
     driver = ""
     if device.type == "cuda" and shutil.which("nvidia-smi"):
         query = ["nvidia-smi", "--query-gpu=driver_version,memory.total", "--format=csv,noheader"]
@@ -109,7 +109,7 @@ def about(device: torch.device) -> list[dict[str, str]]:
 
 
 def write(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
-    """A table of what was measured: into a file, and shown."""
+    """Write a table of measurements to a file and print it."""
     shown = [
         {name: f"{value:.4g}" if isinstance(value, float) else value for name, value in row.items()} for row in rows
     ]
@@ -118,7 +118,7 @@ def write(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 def random_pairs(sizes: Sizes, folder: Path) -> Pairs:
-    """Sentences of random subwords, about 24 in the mean as in the paper's WMT, targets about as long."""
+    """Sentences of random subwords with a mean length of about 24 as in the paper's WMT, and targets about as long."""
     generator = np.random.default_rng(SEED)
     source = np.exp(generator.normal(2.9, 0.75, sizes.pairs))
     target = source * np.exp(generator.normal(0.0, 0.25, sizes.pairs))
@@ -139,7 +139,7 @@ def new_model(sizes: Sizes) -> Transformer:
 
 
 def new_training(sizes: Sizes, pairs: Pairs, device: torch.device, batch_tokens: int, scope: str = "") -> Training:
-    """A training in which an update is one micro-batch, with gates on the heads of a scope if there is one."""
+    """A training whose updates are one micro-batch each, with gates on the heads of a scope if one is given."""
     model = new_model(sizes).train()
     settings = TrainingSettings(
         batch_tokens=batch_tokens, micro_batch_tokens=batch_tokens, learning_rate=0.000158114, warmup_updates=4000

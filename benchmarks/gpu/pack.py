@@ -1,9 +1,9 @@
-"""What a machine without Snakemake and network is given to make files of an experiment: data, and commands to run.
+"""Pack data and commands for a machine without Snakemake or network that will make files of an experiment.
 
-Run: python benchmarks/gpu/pack.py FOLDER FILE... [--configfile MORE.yaml] [--cores 2], in a clone with all that the
-workflow needs. Snakemake plans the files; whatever a GPU is not needed for and what the others read is made here and
-copied into the folder, under the same names, with `jobs.json`, the commands that remain in an order in which they can
-be run, and `commit`, that of the code. `story.py` runs them there.
+Run: python benchmarks/gpu/pack.py FOLDER FILE... [--configfile MORE.yaml] [--cores 2], in a clone with everything that
+the workflow needs. Snakemake plans the files. Inputs of the GPU jobs that need no GPU themselves are made here and
+copied into the folder under the same names, with `jobs.json`, the remaining commands in an order in which they can run,
+and `commit`, the commit of the code. `story.py` runs them there.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from heads.base.provenance import provenance
 
 ROOT = Path(__file__).parents[2]
 BESIDE = ("pruned", "penalty_scratch")
-"""Rules that need no GPU, but the models that others train there."""
+"""Rules that need no GPU, but the models that other rules train on it."""
 
 
 @dataclass(frozen=True)
@@ -36,11 +36,11 @@ class Job:
     outputs: tuple[str, ...]
     log: str
     words: tuple[str, ...]
-    """Of its command, after `python`."""
+    """The arguments of its command, after `python`."""
 
 
 def planned(said: str) -> Iterator[Job]:
-    """The jobs that run a command, of what a dry run of Snakemake printed, in its order."""
+    """The jobs that run a command, from the output of a Snakemake dry run and in its order."""
     for block in re.split(r"\n(?=\[.*\]\n(?:local)?rule )", said):
         head, _, rest = block.partition("Shell command: python ")
         if rest:
@@ -52,9 +52,9 @@ def planned(said: str) -> Iterator[Job]:
 
 
 def carried(jobs: Sequence[Job]) -> tuple[list[Job], list[str]]:
-    """The jobs that are run on the GPU, by the profile for one, and the files that they are given.
+    """The jobs that run on the GPU according to the GPU profile, and the files that they need from here.
 
-    Raises UserError for a file that another job makes of what they make.
+    Raises UserError if they need a file that a job elsewhere makes from their outputs.
     """
     rules = {*read_yaml(ROOT / "profiles/gpu/config.yaml")["set-resources"], *BESIDE}
     there = [job for job in jobs if job.rule in rules]
@@ -72,7 +72,7 @@ def carried(jobs: Sequence[Job]) -> tuple[list[Job], list[str]]:
 
 
 def snakemake(*words: str) -> str:
-    """Run Snakemake and give what it said; raises UserError with the end of that when it fails."""
+    """Run Snakemake and return its output; raise UserError with the end of it if it fails."""
     done = subprocess.run(
         [sys.executable, "-m", "snakemake", *words], check=False, text=True, stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -83,11 +83,11 @@ def snakemake(*words: str) -> str:
 
 
 def pack(folder: Path, targets: Sequence[str], configfiles: Sequence[str], cores: int) -> float:
-    """Make the folder; gives its size in MB."""
+    """Make the folder and return its size in MB."""
     config = ["--configfile", *configfiles] if configfiles else []
     jobs, files = carried(list(planned(snakemake("-n", "-p", "--forceall", *config, "--", *targets))))
     snakemake("--cores", str(cores), *config, "--", *files)
-    # The checksum of a vocabulary, which is read with it.
+    # The checksum of a vocabulary is read together with it.
     beside = [str(path.with_suffix(".json")) for path in map(Path, files) if path.suffix == ".model"]
     for name in [*files, *beside]:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -99,7 +99,7 @@ def pack(folder: Path, targets: Sequence[str], configfiles: Sequence[str], cores
 
 
 def main() -> int:
-    """Pack what the flags say; an error of the user is one sentence and exit status 1."""
+    """Pack what the flags ask for; a user error prints one sentence and gives exit status 1."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="folder to write")
     parser.add_argument("targets", nargs="+", help="files to be made")

@@ -1,10 +1,10 @@
 """How fast Transformer-base trains and translates on a GPU, alone and several trainings side by side.
 
 Run: PYTHONPATH=workflow:benchmarks python benchmarks/gpu/speed.py OUT [--small]. Writes OUT/speed/*.tsv. Text is
-random, so that nothing has to be at hand; losses mean nothing. `share` is the part of the measured bf16 matrix rate
-that the model's own arithmetic has: 6 operations for each weight and real token (Kaplan et al. 2020, sec. 2.1), none
-for padding. A random model ends no sentence before its limit, twice its length: the seconds of translating are the most
-that so many sentences take.
+random, so no data is needed; losses mean nothing. `share` is the rate of the model's own arithmetic as a share of the
+measured bf16 matrix rate: 6 operations for each weight and real token (Kaplan et al. 2020, sec. 2.1), none for padding.
+A random model ends no sentence before its limit of twice its length, so the seconds of translating are an upper bound
+for that number of sentences.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from heads.translation.beam_search import beam_search
 
 
 def share_of_padding(updates: list[Update]) -> float:
-    """Of all places in source and target batches."""
+    """The share of padding among all positions in source and target batches."""
     masks = [mask for _, batches in updates for batch in batches for mask in (batch.source_mask, batch.target_mask)]
     return 1 - sum(int(mask.sum()) for mask in masks) / sum(mask.numel() for mask in masks)
 
 
 def updates_timed(training: Training, sizes: Sizes) -> dict[str, Any]:
-    """Speed, arithmetic and memory of a training, once it has warmed up."""
+    """Speed, arithmetic and memory of a training after its warm-up."""
     device, pairs, stream = training.plan.device, training.pairs, training.prepared(0)
     for _ in range(sizes.warm):
         training.step(*next(stream))
@@ -67,7 +67,7 @@ def updates_timed(training: Training, sizes: Sizes) -> dict[str, Any]:
 
 
 def training_rows(sizes: Sizes, pairs: Pairs, device: torch.device, matrices: float) -> Iterator[dict[str, Any]]:
-    """Updates with and without gates, of few and of many tokens, with lengths as they are and rounded up."""
+    """Updates with and without gates, with few and with many tokens, with lengths as they are and rounded up."""
     usual = LENGTH_MULTIPLE[device.type]
     for batch_tokens in sizes.batch_tokens:
         for gates, multiple in (("", 8), ("", 1), ("enc_self", 8), ("all", 8)):
@@ -81,7 +81,7 @@ def training_rows(sizes: Sizes, pairs: Pairs, device: torch.device, matrices: fl
 
 @torch.no_grad()
 def translating_rows(sizes: Sizes, pairs: Pairs, device: torch.device) -> Iterator[dict[str, Any]]:
-    """Beam search of 4 over a test set, by the size of its batches; the first time is not counted."""
+    """The time of beam search with beam size 4 over a test set, by batch size; a tenth of it first, as a warm-up."""
     model = new_model(sizes).eval().to(device)
     for batch_tokens in sizes.beam_tokens:
         for limit in (sizes.sentences // 10, sizes.sentences):
@@ -95,7 +95,7 @@ def translating_rows(sizes: Sizes, pairs: Pairs, device: torch.device) -> Iterat
 
 
 def side_by_side_rows(sizes: Sizes, device: str, folder: Path) -> Iterator[dict[str, Any]]:
-    """All target tokens a second of several trainings that share the device, each in a process of its own."""
+    """Total target tokens per second of several trainings that share the device, each in its own process."""
     command = [
         sys.executable,
         __file__,
@@ -105,14 +105,14 @@ def side_by_side_rows(sizes: Sizes, device: str, folder: Path) -> Iterator[dict[
         "--one",
         *(["--small"] if sizes == SMALL else []),
     ]
-    environment = {**os.environ, JOBS_A_GPU: str(1 + max(sizes.side_by_side))}  # this process has a place too
+    environment = {**os.environ, JOBS_A_GPU: str(1 + max(sizes.side_by_side))}  # this process takes a place too
     for number in sizes.side_by_side:
         ones = [
             subprocess.Popen(command, env=environment, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
             for _ in range(number)
         ]
         try:
-            for one in ones:  # until the last has warmed up
+            for one in ones:  # wait until the last has warmed up
                 assert one.stdout
                 assert one.stdout.readline() == "ready\n"
             for one in ones:
@@ -127,7 +127,7 @@ def side_by_side_rows(sizes: Sizes, device: str, folder: Path) -> Iterator[dict[
 
 
 def one_of_several(sizes: Sizes, pairs: Pairs, device: torch.device) -> None:
-    """Train with gates when told to, and say how fast that was."""
+    """Warm up, train with gates once a line arrives on standard input, and print the speed."""
     training = new_training(sizes, pairs, device, sizes.batch_tokens[0], "all")
     updates_timed(training, sizes)
     print("ready", flush=True)
@@ -136,7 +136,7 @@ def one_of_several(sizes: Sizes, pairs: Pairs, device: torch.device) -> None:
 
 
 def main() -> None:
-    """Measure and write tables."""
+    """Measure everything and write the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=Path, help="folder to write into")
     parser.add_argument("--device", default="auto", help="as for every command")

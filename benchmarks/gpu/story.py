@@ -1,9 +1,10 @@
-"""The jobs of a folder of pack.py on a GPU, a part at a time, each in a limit of time and resumed where that ended.
+"""Run the jobs of a folder from pack.py on a GPU, one part at a time, within a time limit and resumable.
 
 Run: PYTHONPATH=workflow python benchmarks/gpu/story.py FOLDER PART [--only WORD...] [--side-by-side 4] [--seconds 520].
-Parts are baseline, gates, scratch and measures. When the time is up a training saves its state and stops; the same
-command goes on from there, all else is begun anew. So many jobs share the GPU at once. Results lie below FOLDER/results
-as Snakemake would have them; FOLDER/story has tables of what was done and scored, FOLDER/small.tar.gz all but weights.
+Parts are baseline, gates, scratch and measures. When the time is up, trainings save their state and stop; the same
+command resumes them, and starts other unfinished jobs again. `--side-by-side` is the number of jobs that share the GPU.
+Results are in FOLDER/results as Snakemake would write them; FOLDER/story has tables of jobs and scores, and
+FOLDER/small.tar.gz has everything but weights.
 """
 
 from __future__ import annotations
@@ -34,16 +35,16 @@ PARTS = {
     "gates": ("gates", "pruned", "penalty_gates", "penalty_scratch"),
     "scratch": ("scratch", "selected"),
 }
-"""Rules of each part; all others are of the part `measures`."""
+"""The rules of each part; all others belong to the part `measures`."""
 TRAININGS = ("baseline", "gates", "penalty_gates", "scratch", "selected")
 GRACE_SECONDS = 50
-"""In which trainings that were told to stop save their states."""
+"""The time that trainings have to save their states after they are told to stop."""
 DONE, STOPPED, FAILED = "done", "stopped", "failed"
 
 
 @dataclass
 class Running:
-    """A job at work."""
+    """A running job."""
 
     job: Job
     process: subprocess.Popen[bytes]
@@ -51,7 +52,7 @@ class Running:
 
 
 class Story:
-    """The jobs of a folder, those that are done, and those at work."""
+    """The jobs of a folder: all, those that are done and those that are running."""
 
     def __init__(self, folder: Path, device: str, side_by_side: int) -> None:
         self.folder, self.device, self.side_by_side = folder, device, side_by_side
@@ -66,14 +67,14 @@ class Story:
 
     @property
     def missing(self) -> set[str]:
-        """Files that jobs make which are not done."""
+        """The output files of jobs that are not done."""
         done = {row["job"] for row in self.rows if row["ended"] == DONE}
         return {path for job in self.jobs if job.outputs[0] not in done for path in job.outputs}
 
     def left(self, part: str, only: Sequence[str] = ()) -> list[Job]:
-        """The jobs of a part that are not done; with `only` those that make a file with one of these words in its name.
+        """The unfinished jobs of a part; with `only`, those whose first output has one of these words in its name.
 
-        They come in the order of the words, and within that as they were planned.
+        They come in the order of the words, and for each word in the order in which they were planned.
         """
         others = [rule for rules in PARTS.values() for rule in rules]
         wanted = [job for job in self.jobs if (job.rule in PARTS[part] if part in PARTS else job.rule not in others)]
@@ -81,7 +82,7 @@ class Story:
         return [job for job in dict.fromkeys(chosen) if job.outputs[0] in self.missing]
 
     def run(self, waiting: list[Job], seconds: float) -> None:
-        """Do jobs until all are done, none can begin or the time is up."""
+        """Run jobs until all are done, none can start or the time is up."""
         deadline = time.monotonic() + seconds
         while (waiting or self.running) and time.monotonic() < deadline:
             missing = self.missing
@@ -96,7 +97,7 @@ class Story:
         self.stop()
 
     def start(self, job: Job) -> None:
-        """Start a job, as Snakemake would."""
+        """Start a job as Snakemake would."""
         (self.folder / job.log).parent.mkdir(parents=True, exist_ok=True)
         words = [*job.words, *(["--save-every-seconds", "600"] if job.rule in TRAININGS else [])]
         words += [] if job.rule in BESIDE else ["--device", self.device]
@@ -112,14 +113,14 @@ class Story:
         self.running.append(Running(job, process, time.monotonic()))
 
     def gather(self, *, stopped: bool = False) -> None:
-        """Take note of the jobs that have ended."""
+        """Record the jobs that have ended."""
         for one in [one for one in self.running if one.process.poll() is not None]:
             status = one.process.returncode
             self.running.remove(one)
             self.note(one, DONE if status == 0 else STOPPED if stopped else FAILED)
 
     def note(self, one: Running, ended: str) -> None:
-        """Write down how a job ended, and show the last words of one that failed."""
+        """Record how a job ended, and print the end of its log if it failed."""
         spent = round(time.monotonic() - one.started, 1)
         row = {"call": self.call, "rule": one.job.rule, "job": one.job.outputs[0], "seconds": spent, "ended": ended}
         self.rows.append(row | {"side by side": self.side_by_side})
@@ -129,7 +130,7 @@ class Story:
         write(self.table, self.rows)
 
     def stop(self) -> None:
-        """Ask the jobs at work to stop, wait until they have saved what they can, and end those that do not."""
+        """Ask the running jobs to stop, wait while they save their states, and kill those that do not end in time."""
         for one in self.running:
             one.process.send_signal(signal.SIGTERM)
         deadline = time.monotonic() + GRACE_SECONDS
@@ -143,7 +144,7 @@ class Story:
 
 
 def scores(folder: Path, jobs: Sequence[Job]) -> list[dict[str, Any]]:
-    """What every scored model has: heads by kind, BLEU, and how it was trained."""
+    """A row for every scored model: heads by kind, BLEU, and how it was trained."""
     rows = []
     for place in sorted({(folder / path).parent for job in jobs for path in job.outputs if path.endswith("bleu.json")}):
         if (place / "bleu.json").exists():
@@ -156,7 +157,7 @@ def scores(folder: Path, jobs: Sequence[Job]) -> list[dict[str, Any]]:
 
 
 def speeds(folder: Path, jobs: Sequence[Job]) -> list[dict[str, Any]]:
-    """Source tokens a second of every training, as its log tells; those of jobs side by side are of each."""
+    """The last logged source tokens per second of every training; for jobs side by side, that of each job alone."""
     rows = []
     for job in jobs:
         for path in [folder / path for path in job.outputs if path.endswith("train.jsonl")]:
@@ -169,7 +170,7 @@ def speeds(folder: Path, jobs: Sequence[Job]) -> list[dict[str, Any]]:
 
 
 def archive(folder: Path, jobs: Sequence[Job]) -> Path:
-    """All that jobs wrote but weights, as one small file."""
+    """Pack everything that the jobs wrote, except weights, into one small file."""
     path = folder / "small.tar.gz"
     with tarfile.open(path, "w:gz") as whole:
         for name in sorted({name for job in jobs for name in (*job.outputs, job.log)}):
@@ -179,7 +180,7 @@ def archive(folder: Path, jobs: Sequence[Job]) -> Path:
 
 
 def main() -> int:
-    """Do what can be done of a part in the time; exit status 1 when a job failed, 3 when there is more to do."""
+    """Run as much of a part as the time allows; exit status 1 if a job failed, 3 if there is more to do."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="what pack.py made")
     parser.add_argument("part", choices=[*PARTS, "measures"])

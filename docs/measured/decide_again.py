@@ -1,11 +1,12 @@
-"""Decide the papers' claims again by kept tables alone: PYTHONPATH=workflow python docs/measured/decide_again.py
+"""Decide the papers' claims again from kept tables alone: PYTHONPATH=workflow python docs/measured/decide_again.py
 
-With --scoreboard the claims that lie here are put side by side, see scoreboard/.
+With --scoreboard, put the claims of the experiments kept here side by side, see scoreboard/.
 
-Verdicts were corrected after some experiments had been measured whose results are gone. This takes the tables of the
-last commit before that, and gives each claim the verdict that the same number has now: by its limit with the margin,
-by the paper's corpus, by losses alone, by the share of relevance as the paper writes it. What those tables do not tell
-is left empty. P-values of BLEU in them are of the former bootstrap, which found p < .01 in 1.7 % of null pairs.
+The rules for verdicts were corrected after some experiments had been measured, and the results of those are gone. This
+script reads the tables of the last commit before the correction, and gives each claim the verdict that the same number
+gets now: by its limit with the margin, by the paper's corpus, by losses alone, by the share of relevance as in the
+paper. What those tables do not contain is left empty. Their p-values of BLEU come from the former bootstrap, which
+found p < .01 in 1.7 % of null pairs.
 """
 
 from __future__ import annotations
@@ -43,14 +44,14 @@ AGAIN = ("multi30k", "news-en-ru", "pretrained")
 SHOWN = ("firefox-en-pt", "firefox-pt-en", "firefox-grown-en-pt", "minilm-sick", "demo", "multi30k", "news-en-ru")
 KEYS = ["experiment", "claim", "measure", "rule"]
 SAME_HEADS = ("top_heads_differ", "relevance_confidence", "without_exception", "exception_is_first")
-"""Claims about relevance that hang on nothing but the measures of heads."""
+"""Claims about relevance that depend on the measures of heads alone."""
 FROM_HEADS = {"heads_that_matter": "table1", "gains_among_them": "table1"}
 FROM_LAYERS = {"layers_with_one_head": "table2", "layers_with_one_head_oracle": "table2"}
 BY_CONTROL = "_control"
 
 
 def kept(path: str) -> pd.DataFrame:
-    """A table of that commit, or one of the papers' files; empty where there was none."""
+    """A table of that commit, or one of the papers' files; empty if there was none."""
     found = subprocess.run(["git", "show", f"{BEFORE}:{path}"], capture_output=True, text=True, cwd=HERE, check=False)
     if found.returncode:
         return pd.DataFrame()
@@ -58,7 +59,7 @@ def kept(path: str) -> pd.DataFrame:
 
 
 def table(experiment: str, name: str) -> pd.DataFrame:
-    """A table of an experiment, of single seeds, with what scores are called now."""
+    """A table of an experiment, without means over seeds, with today's names of scores."""
     frame = kept(f"docs/measured/{experiment}/tables/table_{name}.tsv")
     if frame.empty:
         return frame
@@ -67,20 +68,20 @@ def table(experiment: str, name: str) -> pd.DataFrame:
 
 
 def former_claims(experiment: str) -> pd.DataFrame:
-    """The claims as they were, with their ids."""
+    """The former table of claims, with their ids."""
     files = ("voita_claims", "michel_claims", "alignment_claims")
     papers = pd.concat([kept(f"workflow/reference/{name}.csv") for name in files])
     return table(experiment, "claims").merge(papers[["id", "claim", "measure"]], on=["claim", "measure"])
 
 
 def as_it_was(row: pd.Series) -> Finding:
-    """The number of a claim with all that its table tells."""
+    """The number of a claim with everything that its former row says."""
     numbers = {name: row[name] for name in ("ours", "of", "p_value", "low", "high", "chance")}
     return Finding(**numbers, settled=row["holds"] != NOT_SETTLED)
 
 
 def findings(experiment: str, seed: int, claim: str, former: pd.DataFrame) -> dict[str, Finding]:
-    """Our number for a claim by the reading of relevance, "" where it is not about that."""
+    """Our number for a claim, by reading of relevance ("" for claims that are not about relevance)."""
     rows = former[(former["seed"] == seed) & (former["id"] == claim)]
     if claim in RELEVANCE_CLAIMS:
         return of_relevance(experiment, seed, claim, rows)
@@ -94,7 +95,7 @@ def findings(experiment: str, seed: int, claim: str, former: pd.DataFrame) -> di
 
 
 def of_relevance(experiment: str, seed: int, claim: str, rows: pd.DataFrame) -> dict[str, Finding]:
-    """By reading; shares of sums were not kept, and those of roles hang on absolute shares alone."""
+    """Our number by reading; shares of sums were not kept, and those of roles depend on absolute shares alone."""
     measures = table(experiment, "measures")
     if measures.empty:
         return {f"{rule}, absolute": as_it_was(row) for rule, row in rows.set_index("rule").iterrows()}
@@ -114,7 +115,7 @@ def of_relevance(experiment: str, seed: int, claim: str, rows: pd.DataFrame) -> 
 
 
 def decided(experiment: str) -> pd.DataFrame:
-    """The table of claims of an experiment, anew."""
+    """The table of claims of an experiment, decided again."""
     former, pruning = former_claims(experiment), table(experiment, "pruning")
     claims = stated(*map(load_reference, NEEDS["scoreboard"].reference))
     claims = claims[claims["metric"] == BLEU].to_dict("records")
@@ -133,7 +134,7 @@ def decided(experiment: str) -> pd.DataFrame:
 
 
 def beside_of(claim: dict[str, object], pruning: pd.DataFrame) -> float | None:
-    """The BLEU that a change is told against: the unpruned model's, or the control's; None where none is told."""
+    """The BLEU that a change is relative to, of the unpruned model or the control; None if there is none."""
     identity = str(claim["id"])
     if not identity.startswith(("encoder_10", "encoder_5", "encoder_4", "all_", "three_quarters")):
         return None
@@ -147,7 +148,7 @@ def beside_of(claim: dict[str, object], pruning: pd.DataFrame) -> float | None:
 
 
 def write_scoreboard() -> None:
-    """The board of the experiments whose claims are kept, and its picture."""
+    """Write the scoreboard of the experiments whose claims are kept, and its figure."""
     papers = [load_reference(name) for name in NEEDS["scoreboard"].reference]
     read = partial(pd.read_csv, sep="\t", keep_default_na=True, dtype={"seed": str})
     found = pd.concat([read(HERE / name / "tables" / "table_claims.tsv") for name in SHOWN])

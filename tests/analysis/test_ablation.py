@@ -1,4 +1,4 @@
-"""Heads masked one by one, or all of a layer but one, against models in which the outcome is known."""
+"""Masking single heads, or all heads of a layer but one, on models where the outcome is known."""
 
 from __future__ import annotations
 

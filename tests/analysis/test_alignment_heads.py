@@ -1,4 +1,4 @@
-"""Alignment heads against maps made by hand, error rates worked out on paper, and the definition written slowly."""
+"""Alignment heads against hand-made maps, error rates worked out on paper, and a literal version of the definition."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SETTINGS = AlignmentHeadsSettings(bootstrap=100)
 
 
 def words(sizes: list[int], first: int = 4) -> Words:
-    """A sentence whose words have so many subwords each."""
+    """A sentence whose words have the given numbers of subwords."""
     member = np.repeat(np.eye(len(sizes)), sizes, axis=1)
     subwords = np.arange(first, first + sum(sizes), dtype=np.int32)
     return Words(0, tuple("abcdefgh"[: len(sizes)]), (), subwords, member, len(sizes))
@@ -45,13 +45,13 @@ def gold(source: list[int], target: list[int], *links: tuple[int, int]) -> Gold:
 
 
 def looking_at(places: list[int], keys: int) -> NDArray[np.float64]:
-    """One head whose steps look at these source subwords; -1 looks at the end sign, which is not among the keys."""
+    """One head whose steps look at these source subwords; -1 looks at EOS, which is not among the keys."""
     return np.array([[[0.9 if key == place else 0.01 * (place >= 0) for key in range(keys)] for place in places]])
 
 
 MAP = np.array([[[0.1, 0.6, 0.2, 0.1], [0.3, 0.1, 0.5, 0.1], [0.2, 0.2, 0.1, 0.5], [0.7, 0.1, 0.1, 0.1],
                  [0.1, 0.1, 0.1, 0.6]]])  # fmt: skip
-"""Four subwords on each side, each a word, and the step that gives the end sign."""
+"""Four subwords on each side, each a word, and the step that outputs EOS."""
 
 
 def test_a_map_of_four_by_four_is_aligned_by_the_step_that_gives_a_word_or_by_the_one_that_reads_it() -> None:
@@ -61,12 +61,12 @@ def test_a_map_of_four_by_four_is_aligned_by_the_step_that_gives_a_word_or_by_th
 
 
 def test_a_source_word_gets_the_sum_of_its_subwords_and_a_target_word_the_mean_of_its_own() -> None:
-    """Two subwords of the second source word together outweigh the largest subword; the mean of two steps decides."""
+    """Together, two subwords of source word two outweigh the largest subword; the mean of two steps decides."""
     pair = gold([1, 2, 1], [2, 1])
     weights = np.array([[[0.4, 0.3, 0.3, 0.0], [0.45, 0.25, 0.25, 0.0], [0.3, 0.1, 0.1, 0.5], [0.0, 0.0, 0.0, 1.0]]])
     assert aligned(weights, pair, "output").tolist() == [[1, 2]]
     lopsided = np.array([[[0.0, 0.2, 0.4, 0.4], [0.9, 0.0, 0.0, 0.1], [0.0, 0.0, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0]]])
-    # Of the two steps of the first word one sees 0, 0.6, 0.4 of the words and the other 0.9, 0, 0.1.
+    # The first word has two steps: one gives the words 0, 0.6, 0.4 and the other 0.9, 0, 0.1.
     assert aligned(lopsided, pair, "output").tolist() == [[0, -1]]
     assert aligned(lopsided, pair, "input").tolist() == [[0, 0]]
 
@@ -79,7 +79,7 @@ def test_links_that_are_made_and_found_are_counted_and_a_word_that_looks_nowhere
 
 
 def test_the_error_rate_is_that_of_och_and_ney_worked_out_by_hand() -> None:
-    """Of A = {0-0, 1-1, 2-2} and S = {0-0, 2-1, 1-1, 2-3}: two are common, so 1 - 4 / 7."""
+    """A = {0-0, 1-1, 2-2} and S = {0-0, 2-1, 1-1, 2-3} share two links, so 1 - 4 / 7."""
     rate = error_rate(np.array([2.0, 0.0, 3.0, 0.0]), np.array([3.0, 2.0, 3.0, 0.0]), np.array([4.0, 1.0, 3.0, 0.0]))
     assert rate[:3] == pytest.approx([3 / 7, 1.0, 0.0])
     assert np.isnan(rate[3])
@@ -100,7 +100,7 @@ def rows_of(pairs: list[Gold], maps: list[NDArray[np.float64]], **changes: Any) 
 
 
 def test_a_head_and_the_best_offset_stand_side_by_side_with_what_they_are_counted_on() -> None:
-    """Two pairs by hand. Head A finds 0-0, 2-1 of 3 links, then 1-0 of 1; always one back finds 0-1 alone."""
+    """Two hand-made pairs. Head A finds 0-0, 2-1 of 3 links, then 1-0 of 1; offset -1 finds only 0-1."""
     pairs = [gold([1, 1, 1], [1, 1], (0, 0), (2, 1), (0, 1)), gold([1, 1], [1, 1, 1], (1, 0))]
     first = np.concatenate([looking_at([0, 2, 1], 3), looking_at([1, 1, 1], 3)])
     second = np.concatenate([looking_at([1, -1, 0, 0], 2), looking_at([0, 0, 0, 0], 2)])
@@ -109,7 +109,7 @@ def test_a_head_and_the_best_offset_stand_side_by_side_with_what_they_are_counte
         ("output", 1, 3), ("output", 2, 0), ("input", 1, 3), ("input", 2, 0)]  # fmt: skip
     assert all(tuple(row) == COLUMNS for row in rows)
     head, other, late, _ = rows
-    # A makes 2 links in the first pair, 2 in the second (its middle step looks at the end sign): 3 of 4 and of 4.
+    # A makes 2 links in the first pair, 2 in the second (its middle step looks at EOS): 3 of 4 are right, 3 of 4 found.
     assert (head["precision"], head["recall"], head["aer"]) == pytest.approx((3 / 4, 3 / 4, 1 / 4))
     assert (other["precision"], other["recall"], other["aer"]) == pytest.approx((0, 0, 1))
     # As the step that reads a word: 2-0, 1-1; nothing, 0-1, 0-2, so 0 of 4.
@@ -122,16 +122,16 @@ def test_a_head_and_the_best_offset_stand_side_by_side_with_what_they_are_counte
 
 
 def test_intervals_are_of_pairs_drawn_again_with_the_best_offset_found_anew_in_each_draw() -> None:
-    """Three pairs with one link each, at offsets 0, 0 and 1, of which a head finds the first alone."""
+    """Three pairs with one link each, at offsets 0, 0 and 1; a head finds only the first."""
     pairs = [gold([1, 1], [1], (0, 0)), gold([1, 1], [1], (0, 0)), gold([1, 1], [1], (1, 0))]
     (row, _) = rows_of(pairs, [looking_at([0, 0], 2), looking_at([1, 0], 2), looking_at([0, 0], 2)])
     assert row["aer"] == pytest.approx(2 / 3)
     assert (row["aer_low"], row["aer_high"]) == (0.0, 1.0)
     assert row["offset_aer"] == pytest.approx(1 / 3)
-    # A draw of the third pair alone: offset 1 is right, the head is wrong. Of the first alone both are right.
+    # If only the third pair is drawn, offset 1 is right and the head wrong; if only the first, both are right.
     assert row["gain_low"] == -1.0
     assert row["gain_high"] <= 0.0
-    # A head that always looks at the word's own place is the best offset over all pairs, but not in draws of the third.
+    # A head that always looks at the word's own position equals the best offset overall, but not in draws of pair 3 alone.
     (row, _) = rows_of(pairs, [looking_at([0, 0], 2)] * 3)
     assert row["gain"] == row["gain_high"] == 0.0
     assert row["gain_low"] < -0.2
@@ -139,7 +139,7 @@ def test_intervals_are_of_pairs_drawn_again_with_the_best_offset_found_anew_in_e
 
 @pytest.mark.parametrize(("margin", "aligns"), [(0.3, 1), (0.4, 0)])
 def test_a_head_aligns_where_the_interval_supports_the_margin(margin: float, aligns: int) -> None:
-    """Thirty pairs with crossed links, of which a head finds all: the best offset errs by a third in every draw."""
+    """A head finds all crossed links of thirty pairs; the best offset has an error rate of a third in every draw."""
     pairs = [gold([1, 1], [1, 1], (1, 0), (0, 1))] * 30
     rows = rows_of(pairs, [looking_at([1, 0, 0], 2)] * 30, margin=margin)
     assert rows[0]["aer"] == 0.0

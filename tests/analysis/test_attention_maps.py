@@ -1,4 +1,4 @@
-"""Attention out of the model, maps, and their command from end to end."""
+"""Attention taken from the model, attention maps, and the `maps` command end to end."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def sentence(number: int, words: int, subwords: int) -> Words:
 
 
 def tree(*forms: str) -> Sentence:
-    """The first word is the root, all others are its subjects."""
+    """A tree whose first word is the root and all others are its subjects."""
     return place(
         [(form, form, "X", int(word > 0), "nsubj" if word else "root", True) for word, form in enumerate(forms)]
     )
@@ -137,7 +137,7 @@ def test_maps_come_in_the_order_of_the_file_with_tree_subwords_and_translation(f
     )
     assert second["membership"] == [[[0, 1.0]], [[0, 1.0]], [[0, 0.25], [1, 0.75]], [[1, 1.0]]]
     assert len(second["subwords"]) == 4
-    # From a word the mean over its subwords by their shares, to a word the sum; nothing of the end sign.
+    # From a word: the weighted mean over its subwords; to a word: the sum. EOS is left out.
     expected = halves / halves.sum(1, keepdims=True) @ weights[:, :4, :4] @ halves.T
     assert encoder_on_words(second) == pytest.approx(expected, abs=0.01)
 
@@ -150,7 +150,7 @@ def test_only_sentences_of_fitting_length_are_shown() -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A model, a vocabulary, trees and token file, as the stages before leave them."""
+    """A model, a vocabulary, trees and a token file, as earlier stages leave them."""
     text = "the cat sees\nкошка видит её\ndogs see the cat\n" * 9
     (tmp_path / "text").write_text(text, encoding="utf-8")
     train_bpe(tmp_path / "text", tmp_path / "bpe", BpeSettings(40, 40, 1.0, 1000, 1), 40)

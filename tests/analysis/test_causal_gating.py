@@ -1,4 +1,4 @@
-"""Causal gates know a head that does nothing, one that is in the way, and those that help."""
+"""Causal gates recognise heads that do nothing, harm or help."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ LONG = CausalSettings(updates=150)
 
 @pytest.fixture(scope="module")
 def model() -> Transformer:
-    """One of its heads gives nothing: the columns that carry its output are zero."""
+    """A model with one head that has no effect: the columns that carry its output are zero."""
     made = opinionated(seed=4)
     output = dict(made.named_modules())["decoder.1.cross_attention.output"]
     output.weight.data[:, 4:6] = 0.0
@@ -45,7 +45,7 @@ def model() -> Transformer:
 
 
 def text_of(model: Transformer, without: Head) -> list[Batch]:
-    """Sentences, and after each token the one that the model without a head holds for the likeliest."""
+    """Random sentences whose target at each step is the token likeliest without the given head."""
     generator = np.random.default_rng(3)
     found = []
     for _ in range(4):
@@ -77,7 +77,7 @@ def test_a_head_without_which_the_text_was_made_interferes(rows: dict[Head, Row]
 
 def test_a_head_that_gives_nothing_goes_where_it_is_nudged(rows: dict[Head, Row]) -> None:
     assert rows[IDLE]["effect"] == IRRELEVANT
-    # Nothing but the nudge moves it: unnudged it stays where all began.
+    # Only the nudge moves it: without one it stays at its initial value.
     assert float(rows[IDLE]["gate"]) == pytest.approx(1 / (1 + np.exp(-LONG.first_logit)), abs=1e-6)
     assert float(rows[IDLE]["gate_nudged_open"]) > 0.99
     assert float(rows[IDLE]["gate_nudged_closed"]) < 0.02
@@ -106,7 +106,7 @@ def test_what_a_head_does_by_its_gates(opened: float, closed: float, effect: str
 
 
 def test_batches_are_seen_in_a_drawn_order(model: Transformer) -> None:
-    """Sentences come sorted by length; one update sees the first batch of that order, and no other."""
+    """Batches come sorted by length; a single update sees only the first batch of the drawn order."""
     batches = [one for without in (HARMFUL, IDLE) for one in text_of(model, without)]
     first = int(np.random.default_rng(1).permutation(len(batches))[0])
     once = CausalSettings(updates=1)
@@ -116,7 +116,7 @@ def test_batches_are_seen_in_a_drawn_order(model: Transformer) -> None:
 
 @pytest.fixture
 def told(tmp_path: Path) -> list[str]:
-    """The command's words but its settings, for a model and eighteen pairs of other lengths."""
+    """Arguments of the command, settings left out, for a model and eighteen pairs of varied length."""
     save_folder(opinionated(seed=4), tmp_path / "model", {}, {})
     draw = np.random.default_rng(5)
     for side, most in (("source", 70), ("target", 60)):

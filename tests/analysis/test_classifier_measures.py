@@ -1,4 +1,4 @@
-"""Confidence, importance and attention of a classifier: which places count, by definition, example by example."""
+"""Confidence, importance and attention of a classifier against the definitions: which positions count."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from heads.text.special_ids import BOS, EOS
 
 
 def weights_of(model: Any, ids: list[int]) -> list[torch.Tensor]:
-    """Attention weights [H, S, S] of each layer, of one example alone."""
+    """Attention weights [H, S, S] of each layer for a single example."""
     trace: dict[str, torch.Tensor] = {}
     source = torch.tensor(ids)[None]
     model.encode(source, torch.ones_like(source, dtype=torch.bool), trace=trace)

@@ -1,4 +1,4 @@
-"""Confidence against the definition written slowly, one sentence at a time."""
+"""Confidence against a literal version of its definition, one sentence at a time."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ SOURCES, TARGETS = sentences([3, 1, 6, 4], 13, 1), sentences([2, 5, 3, 7], 11, 2
 
 
 def slowly(model: Transformer, attention: str, layer: int, row: int) -> tuple[float, int]:
-    """Mean largest weight and number of tokens, with every sentence read alone and every weight visited."""
+    """Mean maximum weight and number of tokens, computed sentence by sentence and weight by weight."""
     largest = []
     for source, target in zip(SOURCES, TARGETS, strict=True):
         batch = make_batch([source], [target])

@@ -1,4 +1,4 @@
-"""Roles of cross-attention heads against attention made by hand, and against the definition written slowly."""
+"""Roles of cross-attention heads against hand-made attention and a literal version of the definition."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HEADS = [(0, 2), (0, 5), (1, 1), (1, 3)]
 
 
 def translated(generator: np.random.Generator, length: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """A source, its translation in another order, each word 100 more, and where the source of each target stands."""
+    """A source, its reordered translation (each word plus 100), and each target word's source position."""
     source, order = generator.permutation(30)[:length], generator.permutation(length)
     return source, source[order] + 100, order
 
@@ -61,7 +61,7 @@ def test_heads_are_told_apart_by_the_target_word_whose_source_they_look_at(*, li
 
 
 def test_the_best_aligner_links_for_all_others_and_the_next_best_one_for_itself() -> None:
-    """The head at the word being written looks nowhere in every fifth step: it tells less of each word, still true."""
+    """The head at the word being written is one position off at every third step, so it is only the next best."""
     pairs = made()
     for pair in pairs:
         pair.at[0, ::3] = (pair.at[0, ::3] + 1) % len(pair.source)
@@ -115,7 +115,7 @@ def test_a_role_has_no_case_where_there_is_no_such_word_or_no_link_and_looking_n
 
 
 def test_the_best_fixed_offset_stands_beside_each_share() -> None:
-    """Every third word is translated two places earlier, all others at their own place."""
+    """Every third word is translated two positions earlier, all others at their own position."""
     links = np.zeros((9, 7), bool)
     for target in range(7):
         links[target + 2 * (target % 3 == 0), target] = True

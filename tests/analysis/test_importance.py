@@ -1,4 +1,4 @@
-"""Importance of heads in its four forms against finite differences of the loss, and where the heads are known."""
+"""The four forms of head importance against finite differences of the loss, and on models with known heads."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def loss(model: Transformer, batch: Batch, gates: Gates) -> float:
 
 @torch.no_grad()
 def slope(model: Transformer, batch: Batch, head: Head) -> float:
-    """dL/dgate of one head at one, by a central difference."""
+    """dL/dgate of one head at gate = 1, by a central difference."""
     ends = []
     for step in (STEP, -STEP):
         gates = {k: [torch.ones(len(h)).double() for h in v] for k, v in model.shape.live_heads.items()}

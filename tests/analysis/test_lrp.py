@@ -1,4 +1,4 @@
-"""The rules of single operations against matrices and loops, and the table."""
+"""LRP rules for single operations against explicit matrices and loops, and the table of relevances."""
 
 from __future__ import annotations
 
@@ -30,23 +30,23 @@ from lrp_twin import Matrices
 SETTINGS = LrpSettings(sentences=0, batch_tokens=100, stabiliser=1e-12, rules=("plain",))
 NAMES = ["plain", "z-plus", "alpha-beta", "attnlrp"]
 COARSE = 2e-4
-"""A stabiliser that loses some steps of the random model below."""
+"""A stabiliser so large that some steps of the random model below are lost."""
 
 
 def randn(*shape: int, seed: int = 1) -> Tensor:
-    """Seeded normal numbers in float64."""
+    """Normally distributed float64 numbers from a fixed seed."""
     return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
 def values(rows: Sequence[Mapping[str, object]], column: str) -> list[float]:
-    """A column of numbers."""
+    """A column as numbers."""
     return [float(str(row[column])) for row in rows]
 
 
 def assert_shares_out(
     twin: Matrices, back: Back, inputs: Tensor, outputs: Tensor, matrices: Tensor, bias: Tensor, steps: int = 4
 ) -> None:
-    """`back` agrees with the matrix [B, Q, V, U] of each position, for several steps at once, and loses nothing."""
+    """Check that `back` agrees with the matrix [B, Q, V, U] of each position over several steps and loses nothing."""
     multiplier = randn(len(inputs), steps, *outputs.shape[1:], seed=9)
     account = Account(torch.zeros(multiplier.shape[:3], dtype=torch.float64))
     received = inputs[:, None] * back(multiplier, account)
@@ -125,7 +125,7 @@ def test_what_nothing_contributed_to_is_absorbed_and_not_lost(name: str) -> None
 @pytest.mark.parametrize(("least", "lowered"), [(1e-16, 0.0), (1e-11, 0.5)])
 @pytest.mark.parametrize("name", ["z-plus", "alpha-beta"])
 def test_what_a_recurrent_unit_nearly_forgot_keeps_no_relevance_back(name: str, least: float, lowered: float) -> None:
-    """Of two candidates the older one, which lowers, has next to no weight; below the stabiliser it counts as none."""
+    """The older of two candidates is negative and has almost no weight; below the stabiliser it gets no relevance."""
     values = torch.tensor([-1.0, 2.0], dtype=torch.float64)[None, None, :, None]
     weights = torch.tensor([[1.0, 0.0], [least, 0.7]], dtype=torch.float64)[None, None]
     outputs = weights @ values
@@ -172,7 +172,7 @@ def test_the_table_averages_shares_over_all_steps_and_names_original_heads() -> 
 def test_the_three_shares_are_those_of_relevances_made_by_hand_over_the_same_steps(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Two batches; the second step cancels and the last one was not conserved, so that no share is of either."""
+    """Two batches; the second step cancels and the last one is not conserved, so neither enters the shares."""
     monkeypatch.setattr(heads.analysis.lrp.rows, "MOST_OFF", 1.0)
     made = [[[3.0, -1.0, 2.0], [1.0, -1.0, 0.0], [10.0, 5.0, 5.0]], [[-6.0, 1.0, 4.0], [90.0, -7.0, 8.0]]]
     kept = [[1.0, 1.0, 1.0], [1.0, 0.5]]
@@ -186,7 +186,7 @@ def test_the_three_shares_are_those_of_relevances_made_by_hand_over_the_same_ste
     monkeypatch.setattr(heads.analysis.lrp.rows, "head_relevance", walk)
     live: LiveHeads = {"enc_self": ((), ()), "dec_self": ((), ()), "dec_enc": ((), (0, 1, 2))}
     rows, _ = relevance_rows(random_model(pre_norm=True, live=live), [0, 1], SETTINGS)  # type: ignore[list-item]
-    # Of the steps 3 -1 2, 10 5 5 and -6 1 4, of which each layer's sums are 4, 20 and -1, of absolutes 6, 20 and 11.
+    # The steps 3 -1 2, 10 5 5 and -6 1 4 remain, with layer sums 4, 20 and -1, and sums of absolutes 6, 20 and 11.
     assert values(rows, "relevance") == pytest.approx(
         [(3 / 4 + 10 / 20 + 6) / 3, (-1 / 4 + 5 / 20 - 1) / 3, (2 / 4 + 5 / 20 - 4) / 3]
     )
@@ -301,7 +301,7 @@ def test_the_generated_prefix_is_what_the_model_finds_likeliest_at_every_step() 
     assert torch.equal(batch.source, given.source)
     assert torch.equal(batch.source_mask, given.source_mask)
     chosen = model.projection(model(batch.source, batch.source_mask, batch.target_input)).argmax(-1)
-    # The last step may be an end that the length limit forced.
+    # The last step may be an EOS that the length limit forced.
     below_limit = torch.arange(chosen.shape[1]) < batch.target_mask.sum(1, keepdim=True) - 1
     checked = batch.target_mask & below_limit
     assert checked.sum() > 2
@@ -309,7 +309,7 @@ def test_the_generated_prefix_is_what_the_model_finds_likeliest_at_every_step() 
 
 
 def run_command(folder: Path, model: Transformer, pairs: Sequence[tuple[Tensor, Tensor]], settings: str) -> None:
-    """The command on these pairs of ids, all ends cut off; it leaves lrp.tsv and kept.tsv."""
+    """Run the command on these pairs of ids, without EOS; it writes lrp.tsv and kept.tsv."""
     save_folder(model, folder / "model", {}, {})
     write_text(folder / "lrp.yaml", f"lrp: {settings}\n")
     for side, ids in zip(("source", "target"), zip(*pairs, strict=True), strict=True):
@@ -323,7 +323,7 @@ def run_command(folder: Path, model: Transformer, pairs: Sequence[tuple[Tensor, 
 
 
 def random_pairs(lengths: Sequence[tuple[int, int]]) -> list[tuple[Tensor, Tensor]]:
-    """Ids of the pairs that `random_batch` makes, without ends."""
+    """Ids of the pairs that `random_batch` makes, without EOS."""
     batch = random_batch(list(lengths))
     return [(batch.source[i, :n], batch.target_output[i, :m]) for i, (n, m) in enumerate(lengths)]
 

@@ -1,4 +1,4 @@
-"""The walk from the logit of a label through the pooler and the encoder, against a plain twin."""
+"""LRP from a label's logit back through pooler and encoder, against a plain reimplementation."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ OF_BERT: dict[str, Any] = {
 
 
 def random_model(*, pre_norm: bool, live: tuple[tuple[int, ...], ...] = (HEADS, HEADS), **changes: Any) -> Classifier:
-    """Two layers of width 6 into 4 labels; norms and biases as if trained."""
+    """A random classifier with two layers of width 6 and 4 labels; norms and biases as if trained."""
     heads = {"enc_self": live, "dec_self": (), "dec_enc": ()}
     own = {"labels": 4, "token_types": 2, **changes}
     model = Classifier(ModelShape(6, 2, 7, 0.0, pre_norm, 11, 4, 3, heads, **own)).double().eval()
@@ -49,7 +49,7 @@ def random_model(*, pre_norm: bool, live: tuple[tuple[int, ...], ...] = (HEADS, 
 
 
 class _Tokens:
-    """Stands for a token file."""
+    """A stand-in for a token file."""
 
     def __init__(self, rows: list[list[int]]) -> None:
         self.rows = [np.array(row, np.int32) for row in rows]
@@ -68,7 +68,7 @@ def batch_of(rows: list[list[int]]) -> Batch:
 
 
 class ExampleTwin(Twin):
-    """One example in a classifier, all at hand for the walk from its label."""
+    """A classifier's pass over one example, with everything that LRP from its label needs."""
 
     def __init__(self, model: Classifier, source: Tensor, rule: Matrices) -> None:
         self.model, self.rule = model, rule  # type: ignore[assignment]

@@ -1,4 +1,4 @@
-"""The walk through the whole model against a plain twin, and what must hold of it."""
+"""LRP through the whole model against a plain reimplementation, and properties that must hold."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ IMPORTED: dict[str, Any] = {
     "tied_projection": True,
     "norm_epsilon": 1e-2,
 }
-"""What imported models have otherwise."""
+"""Shape settings that differ in imported models."""
 
 
 def random_model(*, pre_norm: bool, live: LiveHeads | None = None, **changes: Any) -> Transformer:
-    """Two layers of width 6, three heads of width 2, feed-forward 7; norms and biases as if trained."""
+    """A random model: two layers of width 6, 3 heads of width 2, feed-forward 7; norms and biases as if trained."""
     live = live or full_heads(layers=2, heads=3)
     changes["decoder_past"] = "self_attention" if live["dec_self"] else "ssru"
     model = Transformer(ModelShape(6, 2, 7, 0.0, pre_norm, 11, 13, 3, live, **changes)).double().eval()
@@ -65,7 +65,7 @@ def random_model(*, pre_norm: bool, live: LiveHeads | None = None, **changes: An
 
 
 def random_batch(lengths: list[tuple[int, int]]) -> Batch:
-    """Pairs of these numbers of subwords."""
+    """Random pairs with these numbers of subwords."""
     generator = np.random.default_rng(6)
     sources = [generator.integers(4, 11, length).astype(np.int32) for length, _ in lengths]
     targets = [generator.integers(4, 13, length).astype(np.int32) for _, length in lengths]
@@ -73,12 +73,12 @@ def random_batch(lengths: list[tuple[int, int]]) -> Batch:
 
 
 def largest_deviation(model: Transformer, batch: Batch) -> float:
-    """Of the plain ratio, over all steps and sub-layers."""
+    """Largest conservation deviation over all steps and sub-layers, by the plain rule."""
     return max(float(part.max()) for part in head_relevance(model, batch, PLAIN).deviations().values())
 
 
 def twin_heads(model: Transformer, batch: Batch, rule: Matrices) -> list[tuple[dict[str, Tensor], float, float]]:
-    """The twin's walks from all steps: what heads met, the total left at the embeddings, the logit."""
+    """The twin's results for all steps: relevance at the heads, the total left at the embeddings, the logit."""
     results = []
     for row in range(len(batch.source)):
         twin = Twin(
@@ -190,7 +190,7 @@ def test_later_subwords_of_the_target_do_not_matter_to_a_step() -> None:
 def test_a_position_that_sees_itself_alone_makes_nothing_of_rounding(
     tiny_shape: Callable[..., ModelShape],
 ) -> None:
-    """What one product of a matrix gives and what three side by side give differ in their last bits in wide models."""
+    """In wide models, one matrix product and three side by side differ in their last bits."""
     shape = tiny_shape(width=128, head_width=16, original_heads=8, live_heads=full_heads(layers=2, heads=8))
     torch.manual_seed(2)
     model = Transformer(shape).double().eval()

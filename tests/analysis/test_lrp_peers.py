@@ -1,7 +1,7 @@
-"""The rules against libraries that have them: captum (epsilon, z-plus) and the authors' own LXT (AttnLRP).
+"""LRP rules against other libraries: captum (epsilon, z-plus) and the authors' own LXT (AttnLRP).
 
 Zennit has the first two as well, but does not import without torchvision; its alpha-beta subtracts (alpha - beta = 1)
-where the codes of Voita et al. add, and no library has that.
+where the code of Voita et al. adds, which no library does.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from heads.analysis.lrp.rules import Account, Attended
 
 
 def perceptron(*, bias: bool) -> tuple[nn.Linear, nn.Linear]:
-    """Two linear maps, 6 to 7 to 5."""
+    """Two linear layers, 6 to 7 to 5."""
     torch.manual_seed(3)
     return nn.Linear(6, 7, bias=bias).double(), nn.Linear(7, 5, bias=bias).double()
 
@@ -36,7 +36,7 @@ def ours(name: str, layers: tuple[nn.Linear, nn.Linear], inputs: Tensor, target:
 
 
 def theirs(rule: type[PropagationRule], layers: tuple[nn.Linear, nn.Linear], inputs: Tensor, target: int) -> Tensor:
-    """The same by captum."""
+    """The same relevance by captum."""
     for layer in layers:
         chosen = rule()
         chosen.STABILITY_FACTOR = 1e-13

@@ -1,4 +1,4 @@
-"""The rules of the released codes against the codes written out, and what sets them apart from the textbook rules."""
+"""Rules of the released code against that code written out, and their differences from the textbook rules."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ from lrp_released_twin import Code2019, Released, ReleasedTwin
 
 CODES: list[tuple[Rule, Released]] = [
     (Voita2019(), Code2019(1e-7)),
-    (Voita2019(0.01), Code2019(0.01)),  # where eps stands tells only when it is large
+    (Voita2019(0.01), Code2019(0.01)),  # the position of eps matters only when it is large
 ]
 IDS = ["2019", "2019, large eps"]
 code = pytest.mark.parametrize(("rule", "code"), CODES, ids=IDS)
 
 
 def account(*, apart: bool = False) -> Account:
-    """Of two sentences and three steps, or of two sentences whose three positions are steps."""
+    """An account for two sentences with three steps, or, if apart, with three positions that are steps."""
     return Account(torch.zeros((2, 1, 3) if apart else (2, 3), dtype=torch.float64))
 
 
 def positive(*shape: int) -> Tensor:
-    """Relevance as these codes have it."""
+    """Random non-negative relevance, as in the released code."""
     return randn(*shape, seed=8).abs()
 
 
 def steps() -> Iterable[tuple[int, int]]:
-    """Two sentences with three steps each."""
+    """Indices of two sentences with three steps each."""
     return itertools.product(range(2), range(3))
 
 
@@ -121,7 +121,7 @@ def test_a_logit_hands_relevance_one_to_its_state(rule: Rule, code: Released) ->
 
 
 def walks(model: Transformer, batch: Batch, code: Released) -> list[tuple[dict[str, Tensor], float]]:
-    """The written-out code from all steps."""
+    """Results of the written-out code for all steps."""
     found = []
     for row in range(len(batch.source)):
         source, target = batch.source[row][batch.source_mask[row]], batch.target_input[row][batch.target_mask[row]]

@@ -1,4 +1,4 @@
-"""Attention maps of a model that classifies: the example as it is read, the label told, and where the trees stand."""
+"""Attention maps of a classifier: the example as read, the predicted label, and the position of the trees."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def classifier(subwords: int, live: Any = LIVE) -> Encoder:
 
 
 def sentence(*subwords: int) -> Words:
-    """A word for every two subwords, each but the first an object of the one before."""
+    """A sentence with a word for every two subwords, each but the first an object of the one before."""
     words = (len(subwords) + 1) // 2
     member = np.array([[float(subword // 2 == word) for subword in range(len(subwords))] for word in range(words)])
     arcs = tuple(Arc(word, word - 1, "obj") for word in range(1, words))
@@ -89,14 +89,14 @@ def test_a_model_that_has_lost_all_heads_tells_labels_without_attention() -> Non
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Examples, vocabularies and an untrained model, as the stages before leave them."""
+    """Examples, vocabularies and an untrained model, as earlier stages leave them."""
     bpe = write_examples(tmp_path)
     save_folder(classifier(len(Vocabulary(bpe / "source.model"))), tmp_path / "model", {}, {})
     return tmp_path
 
 
 def made(folder: Path, *, labels: bool = True, trees: bool = False, most: int = 8) -> int:
-    """What the command ends with; maps of at most three examples."""
+    """Exit status of the command, for maps of at most three examples."""
     search = {"beam": 1, "length_penalty": 0.6, "batch_tokens": 100, "sentences": 0}
     settings = {"maps": {"sentences": 3, "min_words": 6, "max_words": most}, "translate": search}
     write_text(folder / "settings.yaml", json.dumps(settings))

@@ -1,4 +1,4 @@
-"""Masking more and more heads: which are masked at each step, what is translated, and what the orders are."""
+"""Masking more and more heads: which are masked at each step, the translations, and the orders."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SENTENCE = "the old farmers sold their excellent tools yesterday at the large ma
 
 
 class Recorder:
-    """Stands for a translation that loses its last word with every closed head, and remembers what was closed."""
+    """A stand-in for translation that drops one last word per closed head and records the closed heads."""
 
     def __init__(self) -> None:
         self.closed: list[set[Head]] = []
@@ -73,7 +73,7 @@ def test_what_several_orders_mask_alike_is_translated_once(tiny_model: NewModel)
 
 
 def worsened(share: float, seed: int) -> list[str]:
-    """Forty sentences, of whose words some are replaced."""
+    """Forty sentences with some words replaced."""
     draw = np.random.default_rng(seed)
     lines = [f"the {i} cats sat on mat number {i * i} and slept" for i in range(40)]
     return [" ".join("dog" if draw.random() < share else word for word in line.split()) for line in lines]
@@ -88,11 +88,11 @@ def test_bleu_of_summed_counts_is_that_of_the_text() -> None:
 
 
 def test_what_is_lost_has_an_interval_of_sentences_drawn_in_pairs(tiny_model: NewModel) -> None:
-    """The oracle draws the sentences of both texts together, one by one, and scores them as text."""
+    """The reference resamples both texts with the same sentences and scores them as text."""
     model, wanted = tiny_model(), worsened(0, 1)
     heads = model.shape.heads()
     full = worsened(0.3, 2)
-    # All but every tenth sentence stay as they were, so that draws of one text alone would vary far more.
+    # Only every tenth sentence changes, so resampling one text alone would vary far more.
     half = [
         worse if number % 10 == 0 else line
         for number, (line, worse) in enumerate(zip(full, worsened(0.9, 3), strict=True))

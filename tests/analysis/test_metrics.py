@@ -1,4 +1,4 @@
-"""Accuracy with Student's t-test and its draws, and Matthews' correlation, each against its definition."""
+"""Accuracy with Student's t-test and its resampling, and Matthews' correlation, against their definitions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WANTED = ["yes", "no", "no", "maybe", "yes", "no", "yes", "maybe", "no", "no", "
 
 
 def answers(wrong: set[int]) -> list[str]:
-    """The wanted labels but at some places."""
+    """The correct labels except at the given positions."""
     return ["never" if number in wrong else label for number, label in enumerate(WANTED)]
 
 
@@ -84,7 +84,7 @@ def test_matthews_of_three_classes_is_gorodkins_covariance() -> None:
 
 
 def phi(labels: list[str], wanted: list[str]) -> float:
-    """Pearson's correlation of two labels as zeros and ones, which is Matthews'."""
+    """Pearson's correlation of two labels as zeros and ones, which equals Matthews'."""
     one, other = ([float(label == "a") for label in side] for side in (labels, wanted))
     return float(np.corrcoef(one, other)[0, 1])
 

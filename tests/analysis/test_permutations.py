@@ -1,4 +1,4 @@
-"""Whether BLEU differs: p-values against all permutations of the text, on pairs that are alike and on others."""
+"""Whether BLEU differs: p-values against all permutations of the text, on similar and different systems."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def worsened(lines: list[str], share: float, seed: int) -> list[str]:
 
 
 def of_all_permutations(one: list[str], other: list[str], references: list[str]) -> float:
-    """The p-value by sacrebleu of all ways to swap the lines of two texts."""
+    """The p-value from sacrebleu scores of all ways to swap the lines of two texts."""
 
     def difference(swaps: tuple[bool, ...]) -> float:
         rows = [(b, a) if swap else (a, b) for a, b, swap in zip(one, other, swaps, strict=True)]
@@ -70,7 +70,7 @@ def test_p_values_are_the_same_every_time_whatever_else_is_compared() -> None:
 
 
 def made(draw: np.random.Generator, words: NDArray[np.int64], quality: float) -> Counts:
-    """What BLEU counts in translations [S, C] of references of so many words [S], each n-gram right by chance."""
+    """BLEU counts [S, C] of translations whose references have `words` [S] words; n-grams are right by chance."""
     said = np.maximum(4, words + draw.integers(-2, 3, len(words)))
     total = np.stack([said - order for order in range(4)], 1)
     right = draw.binomial(total, quality ** np.arange(1, 5))
@@ -78,7 +78,7 @@ def made(draw: np.random.Generator, words: NDArray[np.int64], quality: float) ->
 
 
 def alike(pairs: int) -> Iterator[tuple[Counts, Counts]]:
-    """Two mixes of the same two systems, of which a coin said for each sentence whose translation goes into which."""
+    """Pairs of texts that mix the same two systems; a coin toss per sentence assigns the translations."""
     draw = np.random.default_rng(5)
     for number in range(pairs):
         words = draw.integers(5, 26, (40, 90)[number % 2])
@@ -88,7 +88,7 @@ def alike(pairs: int) -> Iterator[tuple[Counts, Counts]]:
 
 
 def found_among(pairs: Iterator[tuple[Counts, Counts]], test: Callable[[Counts, Counts, int], float]) -> list[float]:
-    """The share of pairs that are told to differ at each of LEVELS."""
+    """The share of pairs that the test says differ, at each of LEVELS."""
     p_values = np.array([test(*pair, 1000) for pair in pairs])
     return [float((p_values < level).mean()) for level in LEVELS]
 

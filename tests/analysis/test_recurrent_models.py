@@ -1,4 +1,4 @@
-"""Every measure of heads on a model whose decoder has no self-attention: rows of the kinds that there are."""
+"""Every head measure on a model without decoder self-attention: rows only for the kinds that exist."""
 
 from __future__ import annotations
 

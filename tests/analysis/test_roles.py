@@ -1,4 +1,4 @@
-"""Roles on attention maps made by hand, and against the definitions written slowly."""
+"""Head roles on hand-made attention maps, and against literal versions of the definitions."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ RANKS = np.arange(20)
 
 
 def looking(*targets: Sequence[int]) -> NDArray[np.float32]:
-    """One map a head whose words look most at the given words."""
+    """One map for each head, whose words look most at the given words."""
     weights = np.full((len(targets), len(targets[0]), len(targets[0])), 0.1, np.float32)
     for head, of_head in enumerate(targets):
         for word, target in enumerate(of_head):
@@ -44,14 +44,14 @@ def looking(*targets: Sequence[int]) -> NDArray[np.float32]:
 
 
 def sentence(words: int, *arcs: tuple[int, int, str], subwords: Sequence[int] | None = None) -> Words:
-    """A sentence of words that are one subword each, by default the most frequent ones."""
+    """A sentence whose words are one subword each, by default the most frequent ones."""
     ids = np.array(range(words) if subwords is None else subwords, np.int32)
     forms = tuple("abcdefghijkl"[:words])
     return Words(0, forms, tuple(Arc(*arc) for arc in arcs), ids, np.eye(words))
 
 
 def labels(rows: Iterable[Mapping[str, object]]) -> dict[tuple[int, int], set[str]]:
-    """The roles that each head holds, none included; rows may be those of a table file."""
+    """The roles that each head holds, possibly none; rows may come from a table file."""
     held: dict[tuple[int, int], set[str]] = {}
     for row in rows:
         of_head = held.setdefault((int(str(row["layer"])), int(str(row["head"]))), set())
@@ -62,7 +62,7 @@ def labels(rows: Iterable[Mapping[str, object]]) -> dict[tuple[int, int], set[st
 def measured(
     rows: Sequence[dict[str, Any]], name: str, verdict: str = "holds", *, words: bool = False
 ) -> list[tuple[Any, ...]]:
-    """Accuracy, baseline, cases and verdict of every head in one measure; of an offset on subwords, or on `words`."""
+    """Accuracy, baseline, cases and verdict of every head for one measure; offsets count subwords, or `words`."""
     columns = ("accuracy", "baseline", "cases", verdict)
     chosen = [row for row in rows if row["name"] == name and (row["role"] == "positional_words") == words]
     return [tuple(row[column] for column in columns) for row in chosen]
@@ -80,7 +80,7 @@ def test_a_positional_head_is_judged_only_where_its_offset_lies_inside_the_sente
 
 
 def of_several_subwords(*lengths: int) -> Words:
-    """A sentence of words that have so many subwords each."""
+    """A sentence whose words have the given numbers of subwords."""
     member = np.zeros((len(lengths), sum(lengths)))
     for word, (end, length) in enumerate(zip(np.cumsum(lengths), lengths, strict=True)):
         member[word, end - length : end] = 1
@@ -95,12 +95,12 @@ def test_a_sentence_of_just_the_allowed_length_is_measured_and_a_longer_one_coun
 
 
 def always_next(subwords: int) -> NDArray[np.float32]:
-    """A head whose every subword looks at the next one, the last at the end sign, which is dropped."""
+    """A head whose subwords all look at the next one; the last looks at EOS, which is dropped."""
     return np.eye(subwords, k=1, dtype=np.float32)[None]
 
 
 def test_a_perfect_head_at_the_next_subword_is_found_on_subwords_and_falls_short_on_words() -> None:
-    """Of a word of three subwords two looks of three stay inside it: only the word of one subword looks on."""
+    """In a word of three subwords, two looks of three stay inside; only the one-subword word looks on."""
     rows = roles([(of_several_subwords(3, 1, 2), always_next(6))] * 30, [(0, 0)], RANKS, SETTINGS)
     assert measured(rows, "+1") == [(1.0, None, 30 * 5, 1)]
     assert measured(rows, "+1", words=True) == [(0.5, None, 30 * 2, 0)]
@@ -109,7 +109,7 @@ def test_a_perfect_head_at_the_next_subword_is_found_on_subwords_and_falls_short
 
 
 def test_an_offset_of_words_never_gives_the_role_however_well_it_is_met() -> None:
-    """Words of two subwords: each looks with all its weight at the second of the next word, 2 or 3 subwords on."""
+    """Words of two subwords, each looking only at the second subword of the next word, 2 or 3 subwords ahead."""
     words, weights = of_several_subwords(2, 2, 2, 2), np.zeros((1, 8, 8), np.float32)
     for subword in range(6):
         weights[0, subword, subword // 2 * 2 + 3] = 1
@@ -122,7 +122,7 @@ def test_an_offset_of_words_never_gives_the_role_however_well_it_is_met() -> Non
 
 
 def test_the_end_sign_is_neither_a_case_of_an_offset_nor_its_target() -> None:
-    """Three subwords: +1 has cases at two, and a head that sends them all to the end sign hits none."""
+    """With three subwords, +1 has two cases, and a head that looks only at EOS hits none."""
     words = of_several_subwords(1, 2)
     for weights, hits in ((always_next(3), 2), (np.zeros((1, 3, 3), np.float32), 0)):
         rows = roles([(words, weights)], [(0, 0)], RANKS, SETTINGS)
@@ -184,7 +184,7 @@ def test_a_relation_counts_with_its_subtypes_and_a_subtype_alone() -> None:
 
 
 def margin_case(offsets: Sequence[int], hits: int) -> list[tuple[Words, NDArray[np.float32]]]:
-    """Sentences of six words, one subject at each offset from word 3, the first `hits` of which are found."""
+    """Sentences of six words with a subject at each offset from word 3; a head finds the first `hits`."""
     return [
         (sentence(6, (3, 3 + offset, "nsubj")), looking([3 + offset if number < hits else 3] * 6))
         for number, offset in enumerate(offsets)
@@ -240,7 +240,7 @@ def test_only_sentences_with_a_rare_subword_and_two_others_count(
 
 
 def test_an_unknown_subword_is_never_a_rare_one() -> None:
-    """Subword 3 is the unknown one. Never seen in training, it would be the rarest of all."""
+    """Subword 3 is the unknown token, which would be the rarest of all: it never occurs in training."""
     ranks = np.array([0, 1, 2, 19, 4, 5, 6, 17, 18])
     attended = [(sentence(4, subwords=[1, 3, 7, 8]), looking([1, 1, 1, 1], [3, 3, 2, 1]))]
     rows = roles(attended, [(0, 0), (0, 1)], ranks, SETTINGS)
@@ -285,12 +285,12 @@ def test_random_attention_agrees_with_the_definition_for_every_head() -> None:
 
 
 def one_case_each(hits: int, sentences: int) -> list[tuple[Words, NDArray[np.float32]]]:
-    """Sentences of two words, in the first so many of which the second looks at the first, as a head of -1 does."""
+    """Two-word sentences; in the first `hits`, the second word looks at the first, as a -1 head does."""
     return [(sentence(2), looking([0, 0 if number < hits else 1])) for number in range(sentences)]
 
 
 def binomial_quantiles(hits: int, cases: int) -> list[float]:
-    """Where 2.5 and 97.5 % of a binomial distribution lie, as shares, out of its formula."""
+    """The 2.5 % and 97.5 % quantiles of a binomial distribution, as shares, from its formula."""
     share = hits / cases
     chances = [comb(cases, k) * share**k * (1 - share) ** (cases - k) for k in range(cases + 1)]
     return [float(np.searchsorted(np.cumsum(chances), tail)) / cases for tail in (0.025, 0.975)]
@@ -314,7 +314,7 @@ def test_a_role_is_held_only_where_the_interval_supports_what_the_accuracy_reach
 
 
 def test_the_baseline_is_found_anew_in_every_draw() -> None:
-    """The head hits what the best offset hits: whatever is drawn, it lies the whole margin below its threshold."""
+    """The head hits what the best offset hits, so in any draw it lies the whole margin below its threshold."""
     attended = margin_case([1] * 32 + [-2] * 8, 32)
     rows = roles(attended, [(0, 0)], RANKS, SETTINGS)
     for name in ("nsubj dependent-to-head", "nsubj head-to-dependent"):

@@ -1,4 +1,4 @@
-"""Speed: who is timed when, by a clock that we turn ourselves, and what is made of the seconds. Nothing is timed."""
+"""Speed with a fake clock: which model is timed when, and what is computed from the seconds."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Watch:
 
 
 def steps_of(watch: Watch) -> Callable[..., None]:
-    """A hook by which every decoding step costs a second."""
+    """A hook that makes every decoding step cost a second."""
 
     def hook(_module: nn.Module, _inputs: object, _logits: object) -> None:
         watch.now += 1
@@ -161,7 +161,7 @@ def test_models_that_end_willingly_and_unwillingly_are_given_the_same_work(exper
 
 
 def a_second_a_head(monkeypatch: pytest.MonkeyPatch, watch: Watch, *, slowly: float = 1.0) -> None:
-    """Every decoding step of a loaded model costs a second a head, `slowly` times that on a device with a number."""
+    """Make each decoding step cost a second per head, `slowly` times that on a device with a number."""
 
     def load(folder: Path) -> Transformer:
         model = load_folder(folder)
@@ -181,7 +181,7 @@ def a_second_a_head(monkeypatch: pytest.MonkeyPatch, watch: Watch, *, slowly: fl
 
 
 def steps_needed(experiment: Experiment, size: int) -> int:
-    """Decoding steps of all batches: as many as subwords and one for the end."""
+    """Decoding steps of all batches: one per subword and one for EOS."""
     model = load_folder(experiment.baseline)
     return sum(batch.subwords + 1 for batch in source_batches(experiment.tokens(), model, SETTINGS, size, CPU))
 
@@ -204,7 +204,7 @@ def test_the_command_writes_speed_size_heads_and_memory_of_every_model(
     assert (unpruned["run"], pruned["run"]) == ("baseline/seed-1", "pruned/all/lam-0.2/seed-1")
     left = sum(sum(layer) for layers in OPEN.values() for layer in layers)
     assert [row["heads"] for row in (unpruned, pruned)] == ["18", str(left)]
-    # Each head has 2 columns of width 10 in four matrices.
+    # Each head has 2 columns of length 10 in four matrices.
     assert int(unpruned["parameters"]) - int(pruned["parameters"]) == (18 - left) * 4 * 2 * 10
     for row, folder in ((unpruned, experiment.baseline), (pruned, experiment.pruned)):
         assert float(row["disk_mb"]) == pytest.approx((folder / "model.safetensors").stat().st_size / 1e6, rel=1e-5)

@@ -1,4 +1,4 @@
-"""Draws of sentences, against the moments that they must have."""
+"""Bootstrap samples of sentences against their expected moments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files are whole or not there, and what was written reads back."""
+"""Files are written whole or not at all, and read back as written."""
 
 from __future__ import annotations
 

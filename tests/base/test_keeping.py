@@ -1,4 +1,4 @@
-"""What is kept of an experiment: its own rows and jobs and nobody else's, few bytes, and no place of a machine."""
+"""What is kept of an experiment: only its own rows and jobs, few bytes, and no absolute paths."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from heads.base.keeping import keep, without_places
 from heads.base.lineage import Job
 
 SOME_PLACE = re.compile(r"(^|[\s\"'=(,:\[])/(\w[\w.-]*/)*\w", re.MULTILINE)
-"""An absolute path, however it begins: another pattern than the one under test."""
+"""An absolute path in any context; deliberately not the pattern under test."""
 MOST_BYTES = 3_000_000
 AT = {"code": "c" * 40, "other": "d" * 40}
 RECORD = {"python": "3.11.7", "torch": "2.13.0", "sentencepiece": "0.2", "sacrebleu": "2.6", "numpy": "2.4",
@@ -33,11 +33,11 @@ SETTINGS = {
     "results/b/bleu": {"translate": {"beam": 9}},
     "results/figures/a/x.png": {"gates": {"updates": 1}},
 }
-"""What the command behind a file was given; a figure is given settings too, and they are not the experiment's."""
+"""Settings of the command behind each file; those of a figure are not the experiment's."""
 
 
 def job(rule: str, output: str, *inputs: str, at: float, cost: tuple[str, str, str] | None, **record: Any) -> Job:
-    """A job whose benchmark has two tries, of which the last one counts."""
+    """A job whose benchmark has two tries; the last one counts."""
     log = Path(output).parent / "log" / f"{rule}.{Path(output).name}.txt"
     if cost:
         lines = ["s\tcpu_time\tmax_rss", "999\t999\t999", "\t".join(cost)]
@@ -50,7 +50,7 @@ def job(rule: str, output: str, *inputs: str, at: float, cost: tuple[str, str, s
 
 @pytest.fixture
 def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Job]:
-    """Experiment a of two seeds and corpus t, beside it b with another corpus; tables and figures of both."""
+    """Experiment a (two seeds, corpus t) next to b (another corpus), with tables and figures of both."""
     monkeypatch.chdir(tmp_path)
     for number, experiment in enumerate(("a", "b", "aa")):
         picture = np.random.default_rng(number).integers(0, 256, (30 + number, 40, 4), dtype=np.uint8)

@@ -1,4 +1,4 @@
-"""Modules that a stage is made of: by their import lines as by the interpreter's own reading of them."""
+"""Modules that a stage consists of, by their import lines, against what the interpreter imports."""
 
 from __future__ import annotations
 

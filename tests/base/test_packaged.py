@@ -1,4 +1,4 @@
-"""Where models that go by a name lie; the packages are stand-ins here."""
+"""Where models given by name are found; the packages are stand-ins here."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from heads.base.packaged import place_of
 
 @pytest.fixture
 def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Folders below this one are installed packages, and nothing else is; commands run in another one."""
+    """A folder whose subfolders are the only installed packages; commands run in another folder."""
     installed, here = tmp_path / "installed", tmp_path / "here"
     here.mkdir()
 

@@ -1,4 +1,4 @@
-"""Several processes give what one gives, in the same order, and draw no more than they need."""
+"""Several processes return the same results in the same order as one, and draw no more than needed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The line of progress by its numbers: what is planned and done, what each job weighs, and how long the rest takes."""
+"""The numbers of the progress line: planned and finished jobs, the weight of each, and the time left."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ from heads.cli.progress import run
 PLAN = {"baseline": 1, "gates": 3, "scratch": 2, "selected": 2, "encode": 6, "total": 14}
 UPDATES = {"baseline": 2000, "gates": 400, "scratch": 2400}
 WHOLE = 2000 + 3 * 400 + 2 * 2400 + 2 * 400 + 6 * 40
-"""A model chosen by other means is trained for as long as gates."""
+"""Total work planned; a model selected by another method is trained for as long as gates."""
 
 
 def event(kind: LogEvent, **told: object) -> LogRecord:
-    """As Snakemake's own code logs it: the kind of event and its fields beside the message."""
+    """An event as Snakemake logs it: its kind and fields next to the message."""
     return makeLogRecord({"msg": "some text", "levelno": logging.INFO, "event": kind, **told})
 
 
 @pytest.fixture
 def progress(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Progress:
-    """Two minutes after the start."""
+    """Progress two minutes after the start."""
     for name in ("baseline", "gates", "scratch"):
         write_lines(tmp_path / f"demo/{name}/x/train.jsonl", [json.dumps({"update": 9, "updates": UPDATES[name]})])
     now = time.monotonic()
@@ -51,7 +51,7 @@ def progress(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Progress:
 
 
 def finish(progress: Progress, **jobs: int) -> None:
-    """As Snakemake tells of jobs that start, fail and are tried again, and end, by their numbers."""
+    """Log jobs that start, fail once, are retried and end, as Snakemake does."""
     for rule, count in jobs.items():
         numbers = range(len(progress.rules), len(progress.rules) + count)
         for number in numbers:
@@ -63,7 +63,7 @@ def finish(progress: Progress, **jobs: int) -> None:
 
 
 def log_of(progress: Progress, run: str, *updates: int, of: int, age: float = 0.0) -> None:
-    """The log of a training, as old as that in seconds."""
+    """Write the log of a training, `age` seconds old."""
     path = progress.results / run / "unfinished/train.jsonl"
     write_lines(path, [json.dumps({"update": update, "updates": of}) for update in updates])
     os.utime(path, (time.time() - age,) * 2)
@@ -85,7 +85,11 @@ def test_what_else_snakemake_says_is_neither_plan_nor_end_of_a_job(progress: Pro
 
 def test_a_training_weighs_its_updates_and_every_other_job_as_a_few(progress: Progress) -> None:
     weights = {rule: progress.weight(rule) for rule in progress.planned}
-    assert weights == {**UPDATES, "selected": 400, "encode": 40}  # none was chosen yet: the demo's number is guessed
+    assert weights == {
+        **UPDATES,
+        "selected": 400,
+        "encode": 40,
+    }  # none was selected yet, so the demo's number is a guess
 
 
 def test_the_line_tells_share_jobs_time_left_and_what_is_to_be_trained(progress: Progress) -> None:
@@ -243,7 +247,7 @@ def test_snakemake_itself_draws_the_line_on_a_terminal_and_clears_it(
     os.close(terminal)
     seen = ""
     try:
-        with contextlib.suppress(OSError):  # how the end of a terminal reads
+        with contextlib.suppress(OSError):  # a closed terminal raises this at the end
             while chunk := os.read(screen, 1000).decode():
                 seen += chunk
                 if "1/3 jobs" in seen:
@@ -311,7 +315,7 @@ def test_a_table_says_at_its_end_whether_a_score_is_fidelity(
 
 
 def test_columns_that_no_model_has_are_not_shown(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Of translation models there is neither Matthews' correlation nor a likeliest label."""
+    """Translation models have neither Matthews' correlation nor a majority label."""
     lacking = dict.fromkeys(("matthews", "majority"), "")
     rows = [{**dict.fromkeys(COLUMNS, "1"), **lacking, "score_scratch": cell} for cell in ("", "2")]
     write_tsv(results / "tables/table_pruning.tsv", rows, COLUMNS)

@@ -1,4 +1,4 @@
-"""Runs: a folder is read back, and tables tell it by its columns."""
+"""Runs: a folder is read back, and tables identify it by its columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Seals of what files hold, against checksums from the definition, and what each kind of damage does to them."""
+"""Seals of file contents against checksums from the definition, and how each kind of damage shows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Targets: one text for each, one order of all, and no other reader of that text."""
+"""Targets: one text for each, a single order, and no other code that parses the text."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PENALTIES = st.decimals(0, 10**9, allow_nan=False, allow_infinity=False, places=
 
 
 def plain(value: Decimal) -> str:
-    """A number in plain decimals, written digit by digit."""
+    """A number in plain decimal notation, written digit by digit."""
     whole, rest = divmod(value, 1)
     digits = ""
     while rest:
@@ -47,7 +47,7 @@ TARGETS = TEXTS.map(Target.parse)
 
 
 def is_target(text: str) -> bool:
-    """The language once more, read word by word."""
+    """Whether the text is a target, by an independent check of the grammar."""
     word, *numbers = text.split("-")
     if word == "lam" and len(numbers) == 1:
         whole, point, rest = numbers[0].partition(".")

@@ -1,4 +1,4 @@
-"""From what a result was made: what Snakemake keeps and what logs say, read back and told."""
+"""How a result was made, as read from Snakemake's metadata and from logs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FOLDER = "results/x/ж>>>???/" + "a-long-name/" * 30
 
 
 def kept(rule: str, output: str, *inputs: str, commit: str | None = None, **more: Any) -> None:
-    """Write a result, its log, and what Snakemake keeps of it: long names in folders that begin with @."""
+    """Write a result, its log and its Snakemake metadata (long names go to folders that begin with @)."""
     log = f"{output}.log"
     made_by = {"commit": commit, "changed_since_commit": False, "torch": "2.13.0", "python": "3.11.7", **more}
     write_text(Path(log), f"some words\n{MARK}{json.dumps(made_by)}\n" if commit else "some words\n")
@@ -46,7 +46,7 @@ def kept(rule: str, output: str, *inputs: str, commit: str | None = None, **more
 
 @pytest.fixture(autouse=True)
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A table made of two scores, each of a model; both models are made of one corpus."""
+    """A table made from two scores, each of one model; both models come from one corpus."""
     monkeypatch.chdir(tmp_path)
     write_text(Path("text"), "given")
     kept("corpus", f"{FOLDER}corpus", "text", commit="c" * 40)
@@ -88,7 +88,7 @@ def test_all_that_is_behind_a_file_is_found_once_and_the_nearest_first() -> None
 
 
 def told(capsys: pytest.CaptureFixture[str], path: str) -> list[str]:
-    """The lines of a story, long folders left out."""
+    """The lines that `why` prints, with long folders left out."""
     assert main(["why", path]) == 0
     return [line.rstrip() for line in capsys.readouterr().out.replace(FOLDER, "").splitlines()]
 

@@ -1,4 +1,4 @@
-"""How fast Firefox's translator translates: sentences come back in their places, and speeds are by subword."""
+"""Speed of Firefox's translator: sentences come back in order, and speed is per subword."""
 
 from __future__ import annotations
 

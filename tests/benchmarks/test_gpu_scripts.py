@@ -1,4 +1,4 @@
-"""The scripts for a GPU on a CPU: they measure something, plan what Snakemake plans, and stop and go on in time."""
+"""The GPU scripts on a CPU: they measure something, plan what Snakemake plans, and stop and resume in time."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from heads.base.files import UserError, read_tsv, write_json, write_text
 
 @pytest.fixture
 def script(monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
-    """Runs a script as its README says, but for a process of its own; its exit status."""
+    """Run a script as its README says, but in this process, and return its exit status."""
 
     def run(name: str, *words: str) -> int:
         path = os.pathsep.join(str(ROOT / folder) for folder in ("workflow", "benchmarks"))
@@ -39,7 +39,7 @@ def script(monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
 
 
 def table(path: Path) -> dict[str, dict[str, str]]:
-    """The rows of a table by their first column."""
+    """The rows of a table, keyed by their first column."""
     return {next(iter(row.values())): row for row in read_tsv(path)}
 
 
@@ -146,7 +146,7 @@ out.write_text("weights")
 
 
 def work(rule: str, out: str, *inputs: str, seconds: float = 0.0) -> Job:
-    """A job that looks for its inputs and writes its output."""
+    """A job that checks its inputs and writes its output."""
     return Job(rule, inputs, (out,), f"log/{out}.txt", ("-c", WORK, out, str(seconds), *inputs, "--"))
 
 
@@ -158,7 +158,7 @@ def packed(folder: Path, *jobs: Job) -> Path:
 
 
 def done(folder: Path, part: str, side_by_side: int = 1, only: tuple[str, ...] = ()) -> dict[str, str]:
-    """How the jobs of a part ended in one more call."""
+    """How each job of a part ended in one further call."""
     story = Story(folder, "cpu", side_by_side)
     story.run(story.left(part, only), 100)
     return {row["job"]: row["ended"] for row in story.rows if row["call"] == story.call}
@@ -202,7 +202,7 @@ def test_a_job_that_fails_stops_none_but_those_that_need_it(tmp_path: Path, caps
 def test_a_training_is_stopped_when_the_time_is_up_saves_and_goes_on_in_the_next_call(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The clock jumps when the training is at work, so that no machine is too slow for this."""
+    """The clock jumps once the training runs, so the test passes on slow machines too."""
     training = Job("baseline", (), ("model.safetensors",), "log/train.txt", ("-c", TRAIN))
     packed(tmp_path, training, work("baseline", "late"))
 

@@ -1,5 +1,5 @@
-"""`selection`, `masked` and `compared` by their numbers: what each method keeps of measures in known orders, what a
-choice scores masked, and what a fine-tuned model scores against the unpruned one."""
+"""`selection`, `masked` and `compared` by their numbers: the heads that each method keeps for known measures, what a
+choice scores when masked, and what a fine-tuned model scores against the unpruned one."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ COUNT = len(HEADS)
 FORMS = ("example", "token", "batch", "signed")
 MEASURES = [f"{form}{ending}" for form in FORMS for ending in ("", "_layer")] + ["ablation", "confidence", "lrp"]
 ORDERS = {name: np.random.default_rng([5, n]).permutation(COUNT) - COUNT / 3 for n, name in enumerate(MEASURES)}
-"""By measure, the score of each head: another order for each, some scores below zero."""
+"""The score of each head for each measure: all orders differ, and some scores are negative."""
 
 
 def decoy_order() -> Any:
-    """The scores of what no method reads."""
+    """Scores of measures that no method reads."""
     return np.random.default_rng(99).permutation(COUNT)
 
 
@@ -56,7 +56,7 @@ def best(scores: Any, count: int) -> set[Head]:
 
 @pytest.fixture
 def measured(tmp_path: Path) -> Path:
-    """The folder of an unpruned model with all that was measured on it, and decoys in what is not to be read."""
+    """The folder of an unpruned model with all its measurements, and decoys in values that must not be read."""
     place = [dict(zip(("attention", "layer", "head"), head, strict=True)) for head in HEADS]
     write_json(tmp_path / "model.json", {"shape": facts_with_shape(LIVE, width=12, head_width=3)})
     importance = [
@@ -66,7 +66,7 @@ def measured(tmp_path: Path) -> Path:
     write_tsv(tmp_path / "importance.tsv", importance, tuple(importance[0]))
     decoy = decoy_order()
     for name, scores in (("ablation.dev.tsv", ORDERS["ablation"]), ("ablation.tsv", decoy)):
-        # The more BLEU is lost without a head, the better it is; the BLEU that is left is another order still.
+        # A head is better the more BLEU is lost without it; the BLEU that is left gives yet another order.
         rows = [{**head, "bleu": decoy[i], "bleu_change": -float(scores[i])} for i, head in enumerate(place)]
         write_tsv(tmp_path / name, rows, tuple(rows[0]))
     rows = [{**head, "confidence": ORDERS["confidence"][i], "tokens": decoy[i]} for i, head in enumerate(place)]
@@ -80,7 +80,7 @@ def measured(tmp_path: Path) -> Path:
 
 
 def kept(folder: Path, *targets: str, **at_least: int) -> dict[str, set[Head]]:
-    """What the command keeps by target, in a table with a row for every target and head."""
+    """The heads that the command keeps for each target; its table has a row for every target and head."""
     told = settings(folder / "s.yaml", selection={"at_least": {k.replace("__", "."): v for k, v in at_least.items()}})
     command("selection", settings=told, baseline=folder, targets=targets, out=folder / "selection.tsv")
     rows = read_tsv(folder / "selection.tsv")
@@ -92,7 +92,7 @@ def kept(folder: Path, *targets: str, **at_least: int) -> dict[str, set[Head]]:
 
 
 def test_each_method_keeps_the_heads_that_its_own_measure_ranks_first_for_each_budget(measured: Path) -> None:
-    """LRP by the first rule of its file, single heads by the BLEU that dev loses."""
+    """LRP uses the first rule of its file; single-head masking uses the BLEU lost on dev."""
     wanted = {f"{name}-{budget}": best(ORDERS[name], budget) for name in MEASURES for budget in (0, 1, 4, 9)}
     assert len({tuple(scores) for scores in ORDERS.values()}) == len(MEASURES)
     assert all(best(ORDERS[name], 4) != best(decoy_order(), 4) for name in MEASURES)
@@ -117,7 +117,7 @@ def test_a_draw_of_random_hangs_on_its_number_alone_and_larger_budgets_hold_smal
 def test_an_optimal_choice_has_the_most_importance_by_sentence_of_all_that_hold_limits_and_least_numbers(
     measured: Path,
 ) -> None:
-    """By trying all sets."""
+    """Checked by trying all sets of heads."""
     worth = dict(zip(HEADS, ORDERS["example"].tolist(), strict=True))
     least = {"enc_self": 1, "dec_enc.2": 1, "enc_self.1": 2}
     for budget in (5, 7):
@@ -139,7 +139,7 @@ def known(tmp_path_factory: pytest.TempPathFactory) -> Known:
 
 
 def without(known: Known, closed: set[Head]) -> list[str]:
-    """Translations of the test sentences, one at a time, by a model whose closed heads say nothing."""
+    """Translations of the test sentences, one at a time, with the output of closed heads set to zero."""
     model = known_model()
     with torch.no_grad():
         for kind, layer, head in closed:
@@ -166,7 +166,7 @@ def masked(
     references: Path | None = None,
     **translate: Any,
 ) -> list[dict[str, str]]:
-    """The rows of the command for some choices, by what they keep."""
+    """The rows that the command writes for some choices, each given by the heads that it keeps."""
     run = model or known.baseline
     columns = ("method", "budget", "attention", "layer", "head", "open")
     rows = [
@@ -187,7 +187,7 @@ def test_every_choice_has_a_row_with_what_the_unpruned_model_scores_without_the_
     known: Known, tmp_path: Path, sentences: int
 ) -> None:
     every, mine = set(known_model().shape.heads()), set(KNOWN)
-    # The first choice costs BLEU, so that it is not taken for the unpruned model.
+    # The first choice costs BLEU, so it cannot be confused with the unpruned model.
     choices = {
         "random1-17": every - {KNOWN[2]}, "signed-18": every, "lrp-4": mine, "random2-17": every - {KNOWN[1]},
         "random3-3": mine - {KNOWN[1]}, "token-4": mine, "optimal-14": every - mine,
@@ -205,7 +205,7 @@ def test_every_choice_has_a_row_with_what_the_unpruned_model_scores_without_the_
         assert (row["kept"], row["of"]) == (str(len(heads)), "18")
         assert float(row["bleu"]) == pytest.approx(score, abs=1e-3)
         assert float(row["bleu_change"]) == pytest.approx(score - whole, abs=1e-3)
-        # What translates just as the unpruned model is no change; what loses so much is sure. Draws are 199, as set.
+        # Translating like the unpruned model is no change; a big loss is significant. Draws are 199, as set.
         p_value, changed = float(row["p_value"]), score < whole - 20
         assert p_value <= 0.02 if changed else p_value == 1
         assert 200 * p_value == pytest.approx(round(200 * p_value), abs=1e-4)
@@ -217,7 +217,7 @@ def test_every_choice_has_a_row_with_what_the_unpruned_model_scores_without_the_
 def test_masked_models_are_scored_by_the_beam_and_the_length_penalty_of_the_settings(
     known: Known, tmp_path: Path, search: tuple[int, float], right: str
 ) -> None:
-    """Heads have no say in this model; of three ways each search takes its own, and references know the long one."""
+    """Heads have no effect in this model; each search takes its own of three paths; references take the long one."""
     run = save(path_model(WAYS), tmp_path / "run")
     write_lines(tmp_path / "references", ["k o p q"] * 14)
     beam, length_penalty = search
@@ -232,12 +232,12 @@ LINES = ["the old cat sees a dog .", "a dog sees the small cat .", "two birds si
 
 
 def with_errors(count: int) -> list[str]:
-    """The references with one word wrong in so many lines."""
+    """The references with one word wrong in each of the first `count` lines."""
     return [line.replace(line.split()[1], "x") if n < count else line for n, line in enumerate(LINES)]
 
 
 def folder_of(root: Path, run: str, live: dict[str, list[list[int]]], updates: int, errors: int) -> Path:
-    """A run as `compared` reads it; the score beside it is of no use to it."""
+    """A run as `compared` reads it, with a score file that it must not use."""
     folder = root / run
     write_json(folder / "model.json", {"shape": facts_with_shape(live), "updates": 3, "total_updates": updates})
     write_json(folder / "bleu.json", {"bleu": 1.0})
@@ -256,7 +256,7 @@ def test_every_fine_tuned_model_is_compared_with_the_unpruned_one_and_with_no_ot
     root = tmp_path / "mine"
     none: dict[str, list[list[int]]] = {kind: [[], [], []] for kind in LIVE}
     fewer = {**LIVE, "enc_self": [[1], [2], []], "dec_enc": [[0], [], [2]]}
-    # The control comes first among the runs and is worse than the unpruned model, so that it shows who is the measure.
+    # The control comes first and is worse than the unpruned model, so the result shows which one is compared with.
     given = {
         "baseline/seed-1": (LIVE, 50, 1), "pruned/all/lam-0/seed-1": (LIVE, 57, 3),
         "pruned/all/keep-6/seed-1": (fewer, 57, 1), "selected/all/lrp-6/seed-1": (fewer, 62, 0),

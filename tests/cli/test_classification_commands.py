@@ -1,4 +1,4 @@
-"""A classifier from the command line: trained, pruned, scored, its heads masked, chosen, timed."""
+"""A classifier from the command line: training, pruning, scoring, masking, choosing and timing heads."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ HEADS = [("enc_self", layer, head) for layer in range(2) for head in range(3)]
 
 
 class Made:
-    """A folder of results, made command by command; `runs` as rules would place them."""
+    """A folder of results, made command by command; `runs` is laid out as the rules would."""
 
     def __init__(self, folder: Path) -> None:
         self.bpe = write_examples(folder)
@@ -96,7 +96,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
 
 @pytest.fixture(scope="module")
 def ablated(made: Made) -> Made:
-    """And with every head masked alone."""
+    """The baseline with every head masked alone, and with importance and confidence measured."""
     sides = {f"dev_{name}": path for name, path in made.tested("dev").items() if name != "target_bpe"}
     names = {"masked": "ablation", "masked_dev": "ablation.dev", "alone": "alone", "alone_dev": "alone.dev"}
     out = {flag: made.baseline / f"{name}.tsv" for flag, name in {**names, "layers": "layers_to_one"}.items()}
@@ -183,7 +183,7 @@ def test_checkpoints_have_a_curve_each(ablated: Made) -> None:
 
 
 def test_answers_follow_the_weights_of_a_model_that_is_given_others(made: Made) -> None:
-    """As `checkpoints` does with one model; what it made of the text before must not be taken again."""
+    """`checkpoints` loads new weights into one model; answers of its old weights must not be reused."""
     tested = made.tested()
     model = load_classifier(made.baseline)
     files = (CPU, tested["source"], tested["references"], tested["target_bpe"], TranslateSettings(sentences=0))

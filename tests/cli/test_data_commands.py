@@ -1,5 +1,5 @@
-"""`corpus`, `out_of_domain`, `trees`, `fetch`, `parser_model` and `parser` by what they write: which text is whose,
-which setting goes where, which trees are the gold ones. The parser itself is stood in for."""
+"""`corpus`, `out_of_domain`, `trees`, `fetch`, `parser_model` and `parser` by what they write: where each text comes
+from, which setting goes where, and which trees are gold. The parser itself is replaced by a stand-in."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ URL = "https://example.org/texts/far.de"
 
 @pytest.fixture
 def given(tmp_path: Path) -> Path:
-    """A corpus in files whose every line says where it comes from, with another domain that is in part a download, and
-    two treebanks; dev is cut by nothing that train is cut by."""
+    """A corpus in files whose lines say where they come from, with another domain that is partly a download, and two
+    treebanks; the filters of train do not cut dev."""
     folder, downloads = tmp_path / "given", tmp_path / "downloads"
     for split, count in LINES.items():
         for side, ending in SIDES.items():
@@ -82,7 +82,7 @@ def test_the_trees_of_dev_are_the_gold_ones_and_those_of_train_the_parsers(given
 def test_a_download_must_have_the_checksum_that_is_asked_for(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A file that is there already is only checked."""
+    """A file that already exists is only checked."""
     out, right = tmp_path / "file", hashlib.sha256(b"what came").hexdigest()
     out.write_bytes(b"what came")
     command("fetch", url=URL, out=out, sha256=right)
@@ -101,14 +101,14 @@ def trees(count: int) -> list[Sentence]:
 
 
 def told_by(words: Sequence[str]) -> dict[str, str]:
-    """Flags and what follows them."""
+    """Flags and the words that follow them."""
     return {flag: value for flag, value in pairwise([*words, "--"]) if flag.startswith("--")}
 
 
 def test_every_setting_of_the_parser_is_told_to_the_trainer_it_is_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The tagger learns, tags both parts of the treebank, and the parser learns from those tags."""
+    """The tagger is trained and tags both parts of the treebank; the parser is trained on those tags."""
     asked: list[tuple[str, dict[str, str]]] = []
     parts: dict[str, list[str]] = {}
 
@@ -165,12 +165,12 @@ def test_a_parser_learns_from_the_treebank_and_by_the_settings_that_it_is_told(
 
 GOLD = [("She", 2, "nsubj"), ("saw", 0, "root"), ("dogs", 2, "obj"), ("here", 2, "advmod"), ("now", 2, "advmod")]
 PARSED = [(2, "nsubj"), (0, "root"), (2, "nsubj"), (2, "nsubj"), (3, "advmod")]
-"""Two relations are wrong, and one head."""
+"""Two relations and one head are wrong."""
 
 
 @pytest.fixture
 def stood_in(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
-    """Stands for Stanza: gives PARSED, told of what it was opened with."""
+    """Replace Stanza: parsing gives PARSED, and the arguments it was opened with are recorded."""
     opened: list[tuple[Any, ...]] = []
 
     def parse(_: Any, sentences: Sequence[Sentence]) -> Iterator[Sentence]:

@@ -1,4 +1,4 @@
-"""`gates` and `pruned` by their numbers: the table of gates, which heads stay of it, what the smaller model tells."""
+"""`gates` and `pruned` by their numbers: the table of gates, the heads that stay, and the pruned model's facts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from known_trainings import LEFT, RATE, Train, write_known_with_choice
 
 @pytest.fixture(autouse=True)
 def one_commit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Spares each of many trainings the time that Git takes."""
+    """Skip the call to Git in every training, to save time."""
     monkeypatch.setattr("heads.base.provenance._git", lambda *_: "c" * 40)
 
 
@@ -51,7 +51,7 @@ def test_a_model_with_gates_is_looked_at_with_them_as_they_will_stay(
 def test_the_table_of_gates_tells_of_each_gated_head_under_its_first_number_what_its_logit_says(
     known: Known, train: Train, tmp_path: Path
 ) -> None:
-    """From a model that lost heads before; gates of its encoder that learn, so that no two are alike."""
+    """The start is already pruned; the gates of its encoder learn, so that no two are equal."""
     live = {"enc_self": [[0, 2], [1]], "dec_self": [[0, 1, 2]] * 2, "dec_enc": [[0, 1, 2]] * 2}
     keep = {kind: [[head in layer for head in range(3)] for layer in layers] for kind, layers in live.items()}
     start = save(prune(known_model(), keep), tmp_path / "start", total_updates=11)
@@ -65,7 +65,7 @@ def test_the_table_of_gates_tells_of_each_gated_head_under_its_first_number_what
     log_alphas = [float(row["log_alpha"]) for row in rows]
     assert len(set(log_alphas)) == 3 and all(value != pytest.approx(0.3) for value in log_alphas)
     for row, value in zip(rows, log_alphas, strict=True):
-        # s > x of the stretched distribution: sigmoid(log alpha - temperature * log((x - low) / (high - x))).
+        # P(s > x) of the stretched distribution: sigmoid(log alpha - temperature * log((x - low) / (high - x))).
         above = {x: 1 / (1 + math.exp(-value + 0.5 * math.log((x + 0.2) / (1.1 - x)))) for x in (0.0, 1.0)}
         assert float(row["p_open"]) == pytest.approx(above[0.0], rel=1e-4)
         chances = {"closed": 1 - above[0.0], "open": above[1.0], "between": above[0.0] - above[1.0]}
@@ -98,7 +98,7 @@ def test_a_number_of_heads_asked_for_is_the_number_that_stays(train: Train, targ
 
 
 def test_each_sort_of_gates_learns_at_a_rate_of_its_own(train: Train) -> None:
-    """Those of an exact number at the one of their section, all others at the one beside it."""
+    """`dsp` gates use the rate of the section `subset`, all others `gate_learning_rate`."""
     for target, subset, rest in (("lam-0.5", 0.3, 0.0), ("keep-5", 0.3, 0.0), ("dsp-5", 0.0, 0.3)):
         moved = {}
         for name, rates in (("other", (subset, rest)), ("own", (rest, subset))):
@@ -120,7 +120,7 @@ def pruned(run: Path, gates: Path, out: Path) -> Path:
 def test_a_pruned_model_is_without_the_heads_that_its_table_closes_and_tells_what_its_gates_told(
     known: Known, tmp_path: Path, scope: tuple[str, ...]
 ) -> None:
-    """Whether a head stays is in the column `open`, not in the chance beside it."""
+    """The column `open` decides whether a head stays, not the probability next to it."""
     run = save(known_model(), tmp_path / "gates", dev_loss=0.125, total_updates=19, dev_bleu=33.0, updates=12)
     rows = [
         {"attention": kind, "layer": layer, "head": head, "log_alpha": -1.0,

@@ -1,4 +1,4 @@
-"""The commands of an experiment whose baseline is a BERT: imported, trained on with gates, pruned, exported."""
+"""The commands of an experiment whose baseline is a BERT: import, further training with gates, pruning, export."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SPLITS = {"train": 6, "dev": 1}
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A BERT, examples, and what imported_bpe, encode and imported make of them."""
+    """A BERT, examples, and the output of imported_bpe, encode and imported."""
     place = tmp_path_factory.mktemp("taken")
     save_tokeniser(place / "bert")
     save_bert(place / "bert", num_attention_heads=3)
@@ -35,7 +35,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def encode(place: Path, **baseline: Any) -> None:
-    """Take the subwords of the folder `bert`, and write examples in them."""
+    """Import the subwords of the folder `bert` and encode the examples with them."""
     for split, times in SPLITS.items():
         write_lines(place / f"{split}.source.txt", EXAMPLES * times)
         write_lines(place / f"{split}.target.txt", LABELS * times)
@@ -48,7 +48,7 @@ def encode(place: Path, **baseline: Any) -> None:
 
 
 def run(place: Path, stage: str, *words: str, **baseline: Any) -> None:
-    """A command as its rule calls it, with settings of its own; `baseline`: more of those of the section."""
+    """Run a command as its rule does, with its own settings; `baseline` adds settings to that section."""
     training: dict[str, Any] = {"batch_tokens": 400, "micro_batch_tokens": 60, "precision": "fp32", "warmup_updates": 4}
     training |= {"learning_rate": 0.025, "evaluate_every": 50, "dev_bleu_sentences": 0}
     gates = {"updates": 6, "average_last": 2, "average_every": 2, "gate_learning_rate": 1.0, "record_every": 3}
@@ -60,7 +60,7 @@ def run(place: Path, stage: str, *words: str, **baseline: Any) -> None:
 
 
 def trained(place: Path, name: str) -> list[str]:
-    """What every training is told."""
+    """Flags that every training is given."""
     own = ["--model", str(place / name), "--history", str(place / name / "train.jsonl"), "--seed", "1"]
     return [*own, "--data", str(place / "bpe"), "--references", str(place / "dev.target.txt"), "--device", "cpu"]
 
@@ -79,7 +79,7 @@ def test_the_imported_baseline_has_the_loss_and_accuracy_of_transformers_on_dev(
 
 
 def test_it_is_trained_on_first_as_torch_trains_that_of_transformers(tmp_path: Path) -> None:
-    # All examples in every update and no dropout, so that neither order nor noise is left.
+    # Every update sees all examples, without dropout, so neither order nor noise matters.
     save_tokeniser(tmp_path / "bert")
     save_bert(tmp_path / "bert", num_attention_heads=3, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
     encode(tmp_path)
@@ -122,7 +122,7 @@ def test_an_encoder_without_a_pooler_is_trained_on_with_one_that_is_drawn_from_t
     start = model_of_bert(read_bert(tmp_path / "bert"), labels, seed=1).state_dict()
     tuned = load_classifier(tmp_path / "tuned").state_dict()
     moved = (tuned["pooler.weight"] - start["pooler.weight"]).abs()
-    # Adam's first update moves a weight by the rate at most, of which a draw of another seed would be ten times apart.
+    # Adam's first update moves a weight by at most the learning rate; another seed's weights would differ tenfold.
     assert 0 < float(moved.max()) < 0.05 * 4**-1.5 * 1.01
 
 

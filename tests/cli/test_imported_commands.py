@@ -1,4 +1,4 @@
-"""The commands of an experiment whose baseline is a Marian model: imported, trained on with gates, pruned, measured."""
+"""The commands of an experiment with a Marian baseline: import, further training with gates, pruning, measures."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SPLITS = {"train": 6, "dev": 1}
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A Marian model, text, and what imported_bpe, encode and imported make of them."""
+    """A Marian model, text, and the output of imported_bpe, encode and imported."""
     place = tmp_path_factory.mktemp("taken")
     save_tokeniser(place / "marian")
     save_marian(place / "marian")
@@ -44,7 +44,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(place: Path, stage: str, *words: str) -> None:
-    """A command as its rule calls it, with settings of its own."""
+    """Run a command as its rule does, with its own settings."""
     training: dict[str, Any] = {"batch_tokens": 60, "micro_batch_tokens": 60, "precision": "fp32", "warmup_updates": 4}
     training |= {"learning_rate": 0.025, "evaluate_every": 50, "dev_bleu_sentences": 0}
     gates = {"updates": 6, "average_last": 2, "average_every": 2, "gate_learning_rate": 1.0, "record_every": 3}
@@ -56,13 +56,13 @@ def run(place: Path, stage: str, *words: str) -> None:
 
 
 def trained(place: Path, name: str) -> list[str]:
-    """What every training is told."""
+    """Flags that every training is given."""
     own = ["--model", str(place / name), "--history", str(place / name / "train.jsonl"), "--seed", "1"]
     return [*own, "--data", str(place / "bpe"), "--references", str(place / "dev.target.txt"), "--device", "cpu"]
 
 
 def pruned(place: Path, scope: str, target: str) -> Path:
-    """A training with gates that goes on from the imported model, and what is left of it."""
+    """The folder of a training with gates that starts from the imported model; trained only once."""
     name, made = f"gates-{scope}", place / f"gates-{scope}"
     gates = ["--scope", scope, "--target", target, "--start-model", str(place / "baseline")]
     gates += ["--heads", str(made / "heads.tsv"), "--gates-log", str(made / "gates.jsonl")]
@@ -72,7 +72,7 @@ def pruned(place: Path, scope: str, target: str) -> Path:
 
 
 def cut_out(folder: Path) -> Path:
-    """What gates on all heads left of the imported model."""
+    """The imported model pruned by gates on all heads."""
     made, small = pruned(folder, "all", "keep-9"), folder / "pruned"
     words = ["--start-model", str(made), "--gates", str(made / "heads.tsv")]
     if not small.exists():

@@ -1,4 +1,4 @@
-"""Firefox's translator whose decoder is given self-attention: planned with heads of all kinds, and trained."""
+"""Firefox's translator with self-attention added to its decoder: planned with heads of all kinds, and trained."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _package() -> None:
 
 
 def settings(decoder: str) -> dict[str, object]:
-    """What is laid over the experiment firefox-en-pt."""
+    """Settings that override those of the experiment firefox-en-pt."""
     baseline = {"decoder": decoder, "fine_tuning_updates": UPDATES, "patience": 0, "average_last": 1}
     training = {"learning_rate": 1e-6, "warmup_updates": 1, "precision": "fp32", "decay_share": 0.0}
     return {"baseline": {**baseline, "new_weights_rate": 1000.0}, "training": training}
@@ -61,12 +61,12 @@ def test_a_decoder_that_has_self_attention_and_a_model_without_decoder_are_refus
 
 @dataclass(frozen=True)
 class Theirs:
-    """A format whose models have these kinds of attention."""
+    """A model format whose models have these kinds of attention."""
 
     kinds: tuple[str, ...]
 
     def heads(self, folder: Path) -> dict[str, tuple[int, int]]:
-        """Of two layers with three heads."""
+        """Two layers with three heads of each kind."""
         assert folder == Path("theirs")
         return dict.fromkeys(self.kinds, (2, 3))
 

@@ -1,5 +1,5 @@
 """`ablation`, `ablation_out_of_domain`, `masking_curve` and `checkpoints` by their values: which text each reads, how
-much of it, and what is masked on it. References past what the settings name are nonsense, so that reading on shows."""
+much of it, and what is masked. References beyond the configured number are nonsense, so reading too far shows."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from known_experiment import FOUND, SETTINGS, WAYS, Known, as_text, command, kno
 
 SEARCH = {"beam": 2, "length_penalty": 0.6, "batch_tokens": 20}
 FIRST, SECOND = ("enc_self", 0, 0), ("enc_self", 0, 1)
-"""Heads of the same layer as a known one, whose own say is faint."""
+"""Heads of the same layer as a known one, with little effect of their own."""
 BEST = KNOWN[0]
 NONSENSE = "x x x x x"
 HEADS = known_model().shape.heads()
@@ -40,7 +40,7 @@ def known(tmp_path_factory: pytest.TempPathFactory) -> Known:
 
 
 def translations(sources: Sequence[list[int]], without: Collection[Head] = ()) -> list[str]:
-    """What the hand-made model makes of sentences with some heads masked, one sentence at a time."""
+    """The hand-made model's translations with some heads masked, one sentence at a time."""
     model, lines = known_model(), []
     for ids in sources:
         read = torch.tensor([[*ids, EOS]])
@@ -53,7 +53,7 @@ def translations(sources: Sequence[list[int]], without: Collection[Head] = ()) -
 
 
 def references(path: Path, lines: Sequence[str], of: int) -> Path:
-    """Write references for the first sentences of a text, and nonsense for the rest of it."""
+    """Write references for the first sentences of a text, and nonsense for the rest."""
     write_lines(path, [*lines, *[NONSENSE] * (of - len(lines))])
     return path
 
@@ -90,8 +90,8 @@ def test_texts_are_translated_with_the_beam_and_length_penalty_that_the_settings
 
 @pytest.fixture(scope="module")
 def ablated(known: Known, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Rows]:
-    """The five tables of `ablation`. Dev is translated by the rule; on test the references are what comes out when the
-    first head alone is left in a layer, so that there another head is best than on dev."""
+    """The five tables of `ablation`. Dev has the right references; those of test are the output when only the first
+    head is left in a layer, so that another head is best there than on dev."""
     out = tmp_path_factory.mktemp("ablation")
     alone = translations(known.ids("test", "source")[:9], {SECOND, BEST})
     flags = masking(
@@ -168,7 +168,7 @@ def test_the_other_domain_is_translated_as_far_as_the_settings_say(known: Known,
 
 
 def head_table(path: Path, scores: Mapping[Head, float], **facts: object) -> None:
-    """A table of single heads whose BLEU changes are these."""
+    """Write a table of single heads with these BLEU changes."""
     rows = [
         {"attention": kind, "layer": layer, "head": head, "bleu": 50.0, "bleu_change": change, "p_value": 0.5, **facts}
         for (kind, layer, head), change in scores.items()
@@ -178,8 +178,8 @@ def head_table(path: Path, scores: Mapping[Head, float], **facts: object) -> Non
 
 @pytest.fixture(scope="module")
 def curve(known: Known, tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], Rows]:
-    """The walks of `masking_curve` in one step, which leaves as many heads of all as are known. By the paper's
-    importance and on dev the known heads matter, by all else they are the first to go."""
+    """The curves of `masking_curve` with one step, which leaves as many heads as there are known ones. By the paper's
+    importance and on dev the known heads matter; by everything else they go first."""
     out = tmp_path_factory.mktemp("masking_curve")
     known_last = {head: -5.0 if head in KNOWN else 0.1 for head in HEADS}
     head_table(out / "dev.tsv", known_last)
@@ -219,7 +219,7 @@ def test_the_least_important_heads_go_first_and_the_order_of_dev_is_not_the_orac
         assert float(curve[order, "all"][1]["bleu"]) == pytest.approx(100), order
         assert float(curve[order, "all"][1]["bleu_behind"]) == 0
     others = [head for head in HEADS if head not in KNOWN]
-    # Of equal scores the head that stands first in tables is the better one: the last four unknown ones stay.
+    # Ties go to the head that comes first in tables: the first four unknown ones stay.
     sources, right = known.ids("test", "source")[:8], known.right("test")[:8]
     kept = others[:4]
     left = bleu(translations(sources, set(HEADS) - set(kept)), right)["bleu"]
@@ -231,7 +231,7 @@ def test_the_least_important_heads_go_first_and_the_order_of_dev_is_not_the_orac
 
 
 def test_one_kind_of_attention_is_masked_by_itself(known: Known, curve: dict[tuple[str, str], Rows]) -> None:
-    """Both kinds of self-attention have one head that matters, and keep it; of the two of the third, one goes."""
+    """Both kinds of self-attention keep the one head that matters; cross-attention loses one of its two."""
     lost = {kind: float(curve["example", kind][1]["bleu"]) for kind in ATTENTIONS}
     masked = {head for head in HEADS if head[0] == "dec_enc"} - {KNOWN[2]}
     left = bleu(translations(known.ids("test", "source")[:8], masked), known.right("test")[:8])["bleu"]
@@ -241,7 +241,7 @@ def test_one_kind_of_attention_is_masked_by_itself(known: Known, curve: dict[tup
 
 
 def swapped(model: Transformer, kind: str, layer: int, first: int, second: int) -> Transformer:
-    """The same model with two heads of a layer in each other's place."""
+    """The same model with two heads of a layer swapped."""
     attention = dict(model.named_modules())[attention_name(kind, layer)]
     one, other = (slice(head * HEAD_WIDTH, (head + 1) * HEAD_WIDTH) for head in (first, second))
     with torch.no_grad():
@@ -254,7 +254,7 @@ def swapped(model: Transformer, kind: str, layer: int, first: int, second: int) 
 
 
 def without_the_last(model: Transformer) -> Transformer:
-    """The model before it learnt what the last of the known heads does."""
+    """The model before its last known head has learnt anything."""
     kind, layer, head = KNOWN[3]
     output = dict(model.named_modules())[f"{attention_name(kind, layer)}.output"]
     assert isinstance(output, torch.nn.Linear)
@@ -264,7 +264,7 @@ def without_the_last(model: Transformer) -> Transformer:
 
 
 def test_each_moment_is_a_model_of_its_own_whose_importance_is_measured_anew(known: Known, tmp_path: Path) -> None:
-    """After update 3 a head has not learnt its work yet; after 11 another one of a layer does that of the known."""
+    """After update 3 a head has not learnt its job yet; after 11 a known head's job is done by another of its layer."""
     checkpoints = {3: without_the_last(known_model()), 11: swapped(known_model(), "enc_self", 0, 2, 0)}
     for update, model in checkpoints.items():
         save_tensors(tmp_path / f"checkpoints/checkpoint-{update:05}.safetensors", model.state_dict(), {})

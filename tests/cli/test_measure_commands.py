@@ -1,4 +1,4 @@
-"""`bpe`, `encode`, `confidence`, `importance`, and `maps` by their values: which sentences they read and how many."""
+"""`bpe`, `encode`, `confidence`, `importance` and `maps` by their values: which and how many sentences they read."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def known(tmp_path_factory: pytest.TempPathFactory) -> Known:
 
 
 def measured(known: Known, name: str, out: Path, model: Path | None = None, **changes: Any) -> list[dict[str, str]]:
-    """The rows that a command writes of dev."""
+    """The rows that a command writes for dev."""
     run = model or known.baseline
     command(name, settings=settings(out / "s.yaml", **changes), model=run,
             source=known.tokens("dev", "source"), target=known.tokens("dev", "target"),
@@ -55,7 +55,7 @@ def by_head(rows: list[dict[str, str]], column: str) -> dict[Head, float]:
 def test_known_heads_are_sure_and_others_are_not_over_as_many_dev_sentences_as_the_settings_say(
     known: Known, tmp_path: Path, sentences: int
 ) -> None:
-    """A known head looks at one place; where that is the end sign, or none, it is sure of nothing that counts."""
+    """A known head looks at one position; if that is EOS or does not exist, its confidence does not count it."""
     rows = measured(known, "confidence", tmp_path, confidence={"sentences": sentences})
     read = known.pairs("dev")[: sentences or 10]
     words, answers = (sum(len(pair[side]) for pair in read) for side in (0, 1))
@@ -63,18 +63,18 @@ def test_known_heads_are_sure_and_others_are_not_over_as_many_dev_sentences_as_t
         "enc_self": str(words), "dec_self": str(answers), "dec_enc": str(answers)}  # fmt: skip
     found = by_head(rows, "confidence")
     assert tuple(found) == known_model().shape.heads()
-    # The next place is a real word for all steps but the last word's and those beyond; the same place for one more.
+    # The next position is a real word for all steps before the last source word's; the same position, for one more.
     ahead, here = (sum(min(len(answer), len(source) - gap) for source, answer in read) for gap in (1, 0))
     assert found["dec_enc", 1, 1] == pytest.approx(here / answers, abs=0.06)
     assert found["dec_enc", 0, 0] == pytest.approx(ahead / answers, abs=0.06)
     assert all(value < 0.75 for head, value in found.items() if head not in KNOWN)
-    # Whoever looks everywhere alike gives each word one share, the end sign among those that share.
+    # A head with uniform attention gives each word and EOS an equal share.
     alike = sum(len(source) / (len(source) + 1) for source, _ in read) / words
     assert found["enc_self", 1, 1] == pytest.approx(alike, abs=0.03)
 
 
 def slopes(model: Transformer, source: list[int], target: list[int], smoothing: float) -> dict[Head, float]:
-    """dL/dgate of every head at one, for a sentence alone, by the gates of the model."""
+    """dL/dgate of every head at gate = 1 for a single sentence, by autograd through the model's gates."""
     live = model.shape.live_heads
     gates = {kind: [torch.ones(len(heads), requires_grad=True) for heads in layers] for kind, layers in live.items()}
     read, start = torch.tensor([[*source, EOS]]), torch.tensor([[BOS, *target]])
@@ -116,7 +116,7 @@ def test_a_model_without_any_head_has_no_row_in_either(known: Known, tmp_path: P
 def aligned(
     known: Known, out: Path, links: list[str], model: Path | None = None, **changes: Any
 ) -> list[dict[str, str]]:
-    """The rows that `alignment_heads` writes of dev, whose words are what stands between blanks."""
+    """The rows that `alignment_heads` writes for dev, with words split at blanks."""
     write_lines(out / "links", links)
     texts = {f"{side}{end}": known.text("dev", side) for side in LETTERS for end in ("", "_words")}
     bpe = {f"{side}_bpe": known.bpe / f"{side}.model" for side in LETTERS}
@@ -126,7 +126,7 @@ def aligned(
 
 
 def looked(known: Known, out: Path, **links: Path) -> dict[tuple[str, str, str], dict[str, str]]:
-    """What `cross_attention_roles` writes of dev, by layer, head and role."""
+    """The rows that `cross_attention_roles` writes for dev, by layer, head and role."""
     texts = {side: known.text("dev", side) for side in LETTERS}
     words = {f"{side}_words": path for side, path in texts.items()} if links else {}
     bpe = {f"{side}_bpe": known.bpe / f"{side}.model" for side in LETTERS}
@@ -136,7 +136,7 @@ def looked(known: Known, out: Path, **links: Path) -> dict[tuple[str, str, str],
 
 
 def test_known_heads_look_at_the_source_of_the_word_being_written_and_of_the_next(known: Known, tmp_path: Path) -> None:
-    """Links say that each word translates the one at its own place, where the known head of the second layer looks."""
+    """Each word is linked with the one at its own position, where the known head of the second layer looks."""
     pairs = known.pairs("dev")
     write_lines(tmp_path / "links", [" ".join(f"{i}-{i}" for i in range(min(map(len, pair)))) for pair in pairs])
     rows = looked(known, tmp_path, links=tmp_path / "links")
@@ -158,7 +158,7 @@ def test_without_links_heads_are_held_against_the_best_aligner_among_them(known:
 def test_known_heads_align_words_with_the_places_that_they_look_at_over_as_many_pairs_as_the_settings_say(
     known: Known, tmp_path: Path, sentences: int
 ) -> None:
-    """Links say that each word translates the one at its own place, where there is one: what the second head finds."""
+    """Each word is linked with the one at its own position, if there is one; the second known head finds these."""
     pairs = known.pairs("dev")
     links = [" ".join(f"{i}-{i}" for i in range(min(map(len, pair)))) for pair in pairs]
     rows = aligned(known, tmp_path, links, sentences=sentences)
@@ -170,7 +170,7 @@ def test_known_heads_align_words_with_the_places_that_they_look_at_over_as_many_
     found = {(row["step"], int(row["layer"]), int(row["head"])): row for row in rows}
     right = found["output", 1, 1]
     assert float(right["recall"]) == 1.0 and (right["offset"], float(right["offset_aer"])) == ("0", 0.0)
-    # The other known head looks one place further on; the step that reads a word looks two further on than its own.
+    # The other known head looks one position ahead, and so does the right one from the step that reads a word.
     assert float(found["output", 0, 0]["recall"]) < 0.4 > float(found["input", 1, 1]["recall"])
     assert {row["aligns"] for row in rows} == {"0"}
 
@@ -178,7 +178,7 @@ def test_known_heads_align_words_with_the_places_that_they_look_at_over_as_many_
 def test_a_known_head_aligns_where_no_fixed_offset_does_and_live_heads_alone_have_rows(
     known: Known, tmp_path: Path
 ) -> None:
-    """Links are at the words own places in one half of the pairs and at the next ones in the other."""
+    """In one half of the pairs, words are linked at their own position, and in the other half at the next."""
     keep = {kind: [[head in ((0, 0), (1, 1)) for head in ((layer, n) for n in range(3))] for layer in range(2)]
             for kind in EVERY_KIND}  # fmt: skip
     run = save(prune(known_model(), keep), tmp_path / "run")
@@ -190,7 +190,7 @@ def test_a_known_head_aligns_where_no_fixed_offset_does_and_live_heads_alone_hav
 
 
 def tree(words: list[str]) -> Sentence:
-    """Each word depends on the one before it."""
+    """A tree in which each word depends on the one before it."""
     return place([(word, word, "X", i, "root" if not i else "dep", True) for i, word in enumerate(words)])
 
 
@@ -211,7 +211,7 @@ def test_maps_are_of_the_first_sentences_of_fitting_length_and_show_where_the_kn
         count = len(each["words"])
         assert each["tree_heads"] == list(range(count)) and each["relations"] == ["root"] + ["dep"] * (count - 1)
         weights = encoder_on_words(each).reshape(2, 3, count, count)
-        # The known head of the first layer looks one word back; the first word has none there.
+        # The known head of the first layer looks one word back; the first word has no word before it.
         looks = weights[KNOWN[0][1], KNOWN[0][2]]
         assert (looks[1:].argmax(1) == np.arange(count - 1)).all() and (looks[1:].max(1) > 0.95).all()
         assert weights[1].max() < 0.5
@@ -228,7 +228,7 @@ def test_each_side_learns_its_own_number_of_subwords_from_its_own_text(known: Kn
 
 
 def test_words_are_counted_in_as_many_sentences_as_the_settings_say(tmp_path: Path) -> None:
-    """Of two texts' worth of words no more are known than one line has."""
+    """With one training sentence, only the letters of a single line are in the vocabulary."""
     write_lines(tmp_path / "text", ["ab ab", "cd cd", "ef ef"])
     told = settings(tmp_path / "s.yaml", bpe={"train_sentences": 1, "source_subwords": 8})
     command("bpe", settings=told, side="source", text=tmp_path / "text", model=tmp_path / "m")
@@ -245,7 +245,7 @@ def test_a_text_is_encoded_line_by_line_with_the_vocabulary_that_is_given(known:
 
 
 def test_every_setting_of_the_known_experiment_is_another_number() -> None:
-    """Else a command that reads another's section would not be seen."""
+    """Otherwise a command that reads another one's section would go unnoticed."""
     updates = [SETTINGS[name]["updates"] for name in ("baseline", "gates", "scratch")]
     batches = [SETTINGS[name]["batch_tokens"] for name in ("translate", "confidence", "importance", "training")]
     assert len(set(updates)) == 3 and len(set(batches)) == 4

@@ -1,4 +1,4 @@
-"""The roles command from end to end: what it measures, what it counts, and what it says of bad input."""
+"""The roles command end to end: what it measures and counts, and its errors for bad input."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ Command = Callable[..., int]
 
 
 def tree(*forms: str, relation: str = "nsubj") -> Sentence:
-    """The first word is the root, all others depend on it."""
+    """A tree whose first word is the root and all others depend on it."""
     return place(
         [(form, "", "X", int(word > 0), relation if word else "root", True) for word, form in enumerate(forms)]
     )
@@ -57,7 +57,7 @@ FOREIGN = [tree("ωω", "ξξξ"), TREES[3]]
 
 @pytest.fixture
 def command(tmp_path: Path) -> Command:
-    """Runs the command on files as the stages before leave them; keywords replace settings and the files of trees."""
+    """Run the command on files as earlier stages leave them; keywords replace settings and tree files."""
     text = "the cat sees\nкошка видит её\ndogs see the cat\n" * 9
     (tmp_path / "text").write_text(text, encoding="utf-8")
     train_bpe(tmp_path / "text", tmp_path / "bpe", BpeSettings(40, 40, 1.0, 1000, 1), 40)
@@ -185,7 +185,7 @@ def test_gold_and_parsed_trees_stand_in_one_table_in_the_order_of_the_settings(
 
 
 def test_only_as_many_sentences_are_read_as_the_settings_say(command: Command, tmp_path: Path) -> None:
-    """The first three of four: the last is the one that is too long."""
+    """The first three of four are read; the last one is too long."""
     assert command(sentences=3) == 0
     (alignment,) = read_tsv(tmp_path / "alignment.tsv")
     assert [alignment[name] for name in ("sentences", "measured", "too_long", "tree_words")] == ["3", "2", "0", "7"]

@@ -1,4 +1,4 @@
-"""Scores and translations by their values, on models whose right answers are known: by beam, in order, as set."""
+"""Scores and translations of models with known answers: by the beam size set, and in the right order."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def known(tmp_path_factory: pytest.TempPathFactory) -> Known:
 def scored(
     known: Known, model: Path, out: Path, text: Path | None = None, against: str = "", **translate: Any
 ) -> tuple[list[str], dict[str, Any]]:
-    """What the command writes: translations, and the score with its facts."""
+    """The translations that the command writes, and the score with its facts."""
     command("score", settings=settings(out / "settings.yaml", translate=translate), model=model,
             source=known.tokens("test", "source"), references=known.text("test", "target"),
             target_bpe=known.bpe / "target.model", translations=out / "t.txt", bleu=out / "b.json",
@@ -59,7 +59,7 @@ def bleu(lines: list[str], references: list[str]) -> float:
 def translated(
     monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes], lines: list[str], *flags: object
 ) -> list[str]:
-    """What the command for people says to some lines."""
+    """The output of `heads translate` for some lines."""
     given = "".join(f"{line}\n" for line in lines).encode()
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(given), isatty=lambda: False))
     capfdbinary.readouterr()
@@ -133,7 +133,7 @@ def test_the_source_text_is_scored_as_the_translation_of_the_same_sentences_wher
 def test_a_score_is_by_the_beam_and_the_length_penalty_of_its_settings(
     known: Known, tmp_path: Path, search: tuple[int, float]
 ) -> None:
-    """Of three ways each search takes its own."""
+    """Each search takes its own of three paths."""
     run = save(path_model(WAYS), tmp_path / "run")
     lines, facts = scored(known, run, tmp_path, beam=search[0], length_penalty=search[1])
     assert lines == [FOUND[search]] * 14
@@ -156,7 +156,7 @@ def test_a_person_gets_the_search_that_the_model_was_scored_with_but_for_what_fl
     names = ("beam", "length-penalty")
     flags = [f"--{name}={value}" for name, value in zip(names, asked, strict=True) if value is not None]
     beam, penalty = (value if value is not None else scored_with[i] for i, value in enumerate(asked))
-    # A beam of one is greedy and one of two has lost the long way, whatever length counts.
+    # Beam size 1 is greedy, and beam size 2 has lost the long path, whatever the length penalty.
     right = FOUND.get((int(beam), penalty), FOUND[int(beam), 0.6])
     assert translated(monkeypatch, capfdbinary, ["a b c", "h"], run, *flags) == [right] * 2
 
@@ -191,7 +191,7 @@ def test_a_person_who_types_is_answered_line_by_line_and_a_file_in_blocks(
 
 
 def run_without_heads(known: Known, model: Transformer, out: Path) -> Path:
-    """What gates that all close leave of a model, by the commands of the workflow."""
+    """A model pruned by gates that all close, made by the commands of the workflow."""
     start, gated = save(model, out / "start"), out / "gates/all/lam-1/seed-1"
     closing = settings(out / "gates.yaml", gates={"hard_concrete": {
         "temperature": 0.33, "low": -0.1, "high": 1.1, "log_alpha_init": -5.0}})  # fmt: skip
@@ -206,7 +206,7 @@ def run_without_heads(known: Known, model: Transformer, out: Path) -> Path:
 def test_a_model_without_any_head_goes_its_known_way_in_every_command(
     known: Known, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
-    """No head had any say in the model that it was, so it still translates as that one."""
+    """No head had any effect in the original model, so the pruned one translates the same way."""
     whole = path_model(WAYS)
     run = run_without_heads(known, whole, tmp_path / "known")
     assert [row["open"] for row in read_tsv(run / "heads.tsv")] == ["0"] * 18
@@ -234,7 +234,7 @@ def test_a_model_without_any_head_goes_its_known_way_in_every_command(
 
 
 def test_a_model_that_lost_all_its_heads_translates_as_if_they_were_masked(known: Known, tmp_path: Path) -> None:
-    """Silent heads, with nothing in their output projections, are no heads: only the bias is left."""
+    """Heads whose output projections are zero are as good as removed: only the bias is left."""
     silent, run = known_model(), save(prune(known_model(), EVERY_KIND), tmp_path / "run")
     with torch.no_grad():
         for name, value in silent.named_parameters():

@@ -1,4 +1,4 @@
-"""The training commands by what they make of their settings: rates, seeds, schedules, records, and what is frozen."""
+"""How the training commands follow their settings: rates, seeds, schedules, records, and frozen weights."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def baseline(data: Path, training_settings: New) -> Path:
 def test_gates_learn_at_the_rate_that_their_kind_is_told(
     data: Path, baseline: Path, training_settings: New, target: str, start: float, rate: float
 ) -> None:
-    """The first update of Adam moves each number that has a gradient by its rate, whatever the gradient."""
+    """Adam's first update moves each weight with a gradient by the learning rate, whatever the gradient."""
     subset = {"learning_rate": 0.2, "temperature_first": 1.0}
     gates = {**ONE, "gate_learning_rate": 0.03, "hard_concrete": {"log_alpha_init": 3.0}, "subset": subset}
     scope = ["--scope", "all", "--target", target]
@@ -66,7 +66,7 @@ def test_only_what_the_encoder_needs_learns_when_its_heads_alone_have_gates(
 def test_fine_tuning_goes_on_where_the_schedule_of_its_start_ended_and_scratch_starts_it_anew(
     data: Path, training_settings: New
 ) -> None:
-    """The baseline has three updates behind it, so the first of the next training is the fourth of the schedule."""
+    """The baseline has done three updates, so the next training starts at the fourth of the schedule."""
     training = training_settings(evaluate_every=1)
     baseline = command("baseline", data, training, baseline={"updates": 3})
     start, gates = started(baseline), {"updates": 2}
@@ -109,7 +109,7 @@ def test_the_record_of_gates_has_their_chances_and_the_penalty_at_the_updates_th
 def test_the_seed_makes_the_weights_that_a_new_model_starts_from(
     data: Path, training_settings: New, stage: str
 ) -> None:
-    """With hardly any rate, what an update leaves is what it started from."""
+    """With a tiny learning rate, an update leaves the weights as they were."""
     training, more = training_settings(learning_rate=3e-8), []
     if stage == "scratch":
         rows = [

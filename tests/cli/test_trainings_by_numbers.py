@@ -1,7 +1,7 @@
-"""Each training command by its numbers: what it starts from, which data, seed, schedule and section of the settings it
-obeys, and what of it is left behind.
+"""Each training command by its numbers: its start, the data, seed, schedule and section of the settings that it
+follows, and what it leaves behind.
 
-A learning rate of zero leaves the weights as they were at the start, bit for bit, and the losses of a known model.
+A learning rate of zero keeps the initial weights bit for bit, so losses are those of a known model.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from known_trainings import LEFT, RATE, Train, write_known_with_choice
 
 SMALL = ModelShape(12, 4, 7, 0.0, pre_norm=True, source_subwords=SUBWORDS["source"], target_subwords=SUBWORDS["target"],
                    original_heads=3, live_heads=full_heads(layers=2, heads=3))  # fmt: skip
-"""The model of the settings."""
+"""The shape that the settings give."""
 SECTIONS = {"baseline": "baseline", "gates": "gates", "scratch": "scratch", "selected": "selected",
             "penalty_gates": "scratch"}  # fmt: skip
 WITH_GATES = ("gates", "penalty_gates")
@@ -46,7 +46,7 @@ WITH_GATES = ("gates", "penalty_gates")
 
 @pytest.fixture(autouse=True)
 def one_commit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Spares each of many trainings the time that Git takes."""
+    """Skip the call to Git in every training, to save time."""
     monkeypatch.setattr("heads.base.provenance._git", lambda *_: "c" * 40)
 
 
@@ -61,18 +61,18 @@ def train(known: Known, tmp_path: Path) -> Train:
 
 
 def fresh(shape: ModelShape, seed: int) -> Transformer:
-    """A model as it is drawn."""
+    """A randomly initialised model."""
     torch.manual_seed(seed)
     return Transformer(shape)
 
 
 def length(name: str, **values: int) -> dict[str, Any]:
-    """How long a training of each kind is, as a change of the settings."""
+    """Settings that give the length of a training of this kind."""
     return {SECTIONS[name]: values}
 
 
 def expected_start(known: Known, name: str, seed: int) -> Transformer:
-    """What a training of each kind starts from."""
+    """The model that a training of this kind starts from."""
     if name == "baseline":
         return fresh(SMALL, seed)
     if name in ("scratch", "penalty_gates"):
@@ -86,7 +86,7 @@ def expected_start(known: Known, name: str, seed: int) -> Transformer:
 def test_a_training_starts_from_its_own_weights_reads_its_own_data_and_says_so(
     known: Known, train: Train, name: str
 ) -> None:
-    """All of train is one update, so that its loss is that of the start, and so is that on dev."""
+    """One update reads all of train, so the losses on train and dev are those of the initial weights."""
     run = train(name, seed=4, **length(name, updates=1))
     start = expected_start(known, name, 4).eval()
     assert same(weights(run), start.state_dict())
@@ -116,7 +116,7 @@ def test_another_seed_draws_another_model_and_the_same_seed_the_same(train: Trai
 
 @pytest.mark.parametrize("name", ["gates", "selected"])
 def test_the_seed_also_decides_on_the_order_of_the_data(train: Train, known: Known, name: str) -> None:
-    """Small updates: two of them see a part of the text, another for another seed."""
+    """With small batches, two updates see only a part of the text, which differs between seeds."""
     changes: dict[str, Any] = {"training": {**RATE, "batch_tokens": 30}}
     first, again, other = (weights(train(name, seed=seed, **changes)) for seed in (1, 1, 2))
     assert same(first, again)
@@ -142,7 +142,7 @@ def test_a_training_is_as_long_as_its_section_says_and_goes_on_with_the_schedule
 
 @pytest.mark.parametrize("name", SECTIONS)
 def test_over_the_last_share_of_its_updates_the_rate_of_a_training_falls_towards_zero(train: Train, name: str) -> None:
-    """The last two of five updates: two thirds and one third of what they would have."""
+    """The last two of five updates have two thirds and one third of their usual rate."""
     plain, falling = (
         [
             line["learning_rate"]
@@ -156,7 +156,7 @@ def test_over_the_last_share_of_its_updates_the_rate_of_a_training_falls_towards
 def test_a_model_with_a_penalty_from_the_start_learns_in_all_its_parts_and_is_trained_as_long_as_from_scratch(
     train: Train,
 ) -> None:
-    """Its decoder is not frozen, for it has learnt nothing; patience would leave gates half closed."""
+    """Its decoder is not frozen, since it is untrained; patience is off, as it would leave gates half closed."""
     lengths: dict[str, Any] = {"scratch": {"updates": 3, "patience": 1}, "gates": {"updates": 9}}
     run = train("penalty_gates", training=RATE, flags={"scope": "enc_self"}, **lengths)
     start = fresh(known_model().shape, 1).state_dict()
@@ -167,7 +167,7 @@ def test_a_model_with_a_penalty_from_the_start_learns_in_all_its_parts_and_is_tr
 
 @pytest.mark.parametrize("name", SECTIONS)
 def test_an_average_is_that_of_the_last_states_and_of_no_more(train: Train, name: str) -> None:
-    """The states are those that trainings as long leave that average none."""
+    """The averaged states come from trainings of the same lengths without averaging."""
     training = {**RATE, "batch_tokens": 60}
 
     def after(updates: int, average: int) -> dict[str, Tensor]:
@@ -198,7 +198,7 @@ def test_the_moments_asked_for_are_kept_as_the_weights_then_were(train: Train) -
 def test_patience_ends_a_training_that_gets_no_better_and_its_moments_stay_unkept(
     train: Train, name: str, patience: int, updates: int
 ) -> None:
-    """At a rate of zero nothing gets better after the first look."""
+    """At a learning rate of zero nothing improves after the first evaluation."""
     changes: dict[str, Any] = {name: {"updates": 6, "patience": patience}}
     if name == "baseline":
         changes[name]["keep_at"] = [2, 5]
@@ -225,7 +225,7 @@ def test_dev_bleu_is_of_the_first_dev_sentences_short_enough_each_against_its_ow
 
 
 def test_dev_bleu_is_of_greedy_search(train: Train, tmp_path: Path) -> None:
-    """The likeliest first word leads to a way that is less likely as a whole than the other."""
+    """The likeliest first word leads to a path that is less likely overall than the other one."""
     ways = {"": {"i": 0.6, "j": 0.4}, "i": {"l": 0.4, "m": 0.3, "n": 0.3}, "j": {"": 1.0}, "l": {"o": 1.0}}
     start = save(path_model({**ways, "o": {"p": 1.0}, **{word: {"": 1.0} for word in "mnp"}}), tmp_path / "start")
     write_lines(tmp_path / "references", ["i l o p"] * 10)
@@ -264,7 +264,7 @@ def test_a_text_is_cut_at_the_number_of_subwords_in_the_settings(known: Known, t
 def test_a_model_without_any_head_is_trained_as_any_other(
     known: Known, train: Train, tmp_path: Path, name: str
 ) -> None:
-    """It begins at the loss of its start, here of words told by nothing but the word before, and gets better."""
+    """Its loss starts at that of its initial weights and improves, though words depend only on the word before."""
     shape = pruned_shape(known_model().shape, EVERY_KIND)
     write_tsv(tmp_path / "none.tsv", head_rows(shape), ("attention", "layer", "head", "open"))
     flags = {"heads": tmp_path / "none.tsv"}

@@ -1,4 +1,4 @@
-"""Any text becomes its translation: line for line, whatever stands in it, in bounded memory, by any model there is."""
+"""Any text is translated line by line, whatever it contains, in bounded memory, by any model."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def experiment(tmp_path_factory: pytest.TempPathFactory) -> Experiment:
 
 @pytest.fixture
 def command(monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]) -> Command:
-    """Runs `heads translate` on some bytes: exit status, lines of its output, what it told."""
+    """Run `heads translate` on some bytes, and return exit status, output lines and stderr."""
 
     def run(given: bytes, *flags: str | Path) -> tuple[int, list[str], str]:
         monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(given), isatty=lambda: False))
@@ -54,7 +54,7 @@ def translator(folder: Path, *, beam: int = 2, batch_tokens: int = 30, max_subwo
 
 
 def alone(folder: Path, line: str) -> str:
-    """The translation of one line without any batch."""
+    """The translation of a single line, without batching."""
     model = load_folder(folder)
     source, target = load_vocabularies(folder, model)
     ids = torch.tensor([[*source.encode([line])[0], EOS]])

@@ -1,4 +1,4 @@
-"""Experiments whose corpus has labels: what the plan makes of them, and what their settings may not say."""
+"""Experiments whose corpus has labels: their plan, and settings that are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The papers' own values stand under `defaults`, and trainings and gates that are made of them follow its formulas.
+"""The `defaults` are the papers' values, and trainings and gates made from them follow the papers' formulas.
 
 The numbers are those of Voita et al. 2019 and of their released code, and of Michel et al. 2019, written here by hand.
 """
@@ -46,7 +46,7 @@ PAPER = {
     "gates.hard_concrete.temperature": 0.33,
     "gates.hard_concrete.low": -0.1,
     "gates.hard_concrete.high": 1.1,
-    "gates.subset.learning_rate": 0.2,  # these three of Li et al. 2021
+    "gates.subset.learning_rate": 0.2,  # these three from Li et al. 2021
     "gates.subset.temperature_first": 0.1,
     "gates.subset.temperature_last": 1e-8,
     "translate.beam": 4,
@@ -58,14 +58,14 @@ PAPER = {
     "roles.margin_is_relative": False,
     "roles.relations": ["nsubj", "obj", "amod", "advmod"],
     "roles.rare_outside_top": 500,
-    "speed.batch_sizes": [1, 4, 16, 64],  # from here on of Michel et al.
+    "speed.batch_sizes": [1, 4, 16, 64],  # from here on, Michel et al.
     "masking_curve.step": 0.1,
     "checkpoints.step": 0.1,
 }
 
 
 def value(section_of: dict[str, Any], path: str) -> Any:
-    """What stands at `model.layers`."""
+    """The value at a path such as `model.layers`."""
     return reduce(lambda inner, key: inner[key], path.split("."), section_of)
 
 
@@ -86,7 +86,7 @@ def test_whatever_translates_searches_as_the_score_does(stage: str) -> None:
 def test_the_papers_experiments_change_none_of_them(name: str) -> None:
     experiment = resolve(CONFIG)[name]
     assert {path: value(experiment, path) for path in PAPER} == PAPER
-    # Numbers of heads do not follow the shares that other experiments have: sixths of 3 x 6 x 8 heads.
+    # Budgets are sixths of the 3 x 6 x 8 heads, not the shares that other experiments have.
     sixths = [144 * part // 6 for part in range(1, 6)]
     assert (
         value(experiment, "sweep.budgets.all") == value(experiment, "sweep.selection.fine_tuned.budgets") == sixths[:3]
@@ -96,7 +96,7 @@ def test_the_papers_experiments_change_none_of_them(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["demo", "multi30k", "news-en-ru", "news-en-de"])
 def test_small_experiments_keep_the_papers_loss_optimiser_gates_and_search(name: str) -> None:
-    """What has nothing to do with the size of the model or of the text."""
+    """Settings that do not depend on the size of the model or of the text."""
     experiment = resolve(CONFIG)[name]
     sized = (
         "learning_rate",
@@ -107,7 +107,7 @@ def test_small_experiments_keep_the_papers_loss_optimiser_gates_and_search(name:
         "model",
         "subset",
         "roles",
-        # News has more and longer test sentences than two cores translate a hundred times in minutes.
+        # News has more and longer test sentences than two cores can translate a hundred times in minutes.
         *(["sentences"] if name.startswith("news") else []),
     )
     kept = [path for path in PAPER if not set(path.split(".")) & set(sized) and path != "checkpoints.step"]
@@ -116,7 +116,7 @@ def test_small_experiments_keep_the_papers_loss_optimiser_gates_and_search(name:
 
 
 def test_the_experiment_of_head_budgets_is_as_the_public_code_of_its_paper_has_it() -> None:
-    """72 heads of a post-norm model; a rate that rises to 0.0005 in 4,000 updates and falls as their root; beam 5."""
+    """72 heads, post-norm; learning rate up to 0.0005 in 4,000 updates, then down as inverse square root; beam 5."""
     experiment = resolve(CONFIG)["iwslt14-de-en"]
     model, settings = experiment["model"], section(TrainingSettings, experiment["training"])
     assert 3 * model["layers"] * model["heads"] == 72 and not model["pre_norm"]
@@ -132,7 +132,7 @@ def test_the_experiment_of_head_budgets_is_as_the_public_code_of_its_paper_has_i
     assert (subset["learning_rate"], subset["temperature_first"], subset["temperature_last"]) == (0.2, 0.1, 1e-8)
     budgets = experiment["sweep"]["budgets"]["all"]
     assert 4 in budgets and budgets == experiment["sweep"]["selection"]["fine_tuned"]["budgets"]
-    # Their penalty is of a loss that is summed over a batch.
+    # Their penalty is added to a loss summed over a batch.
     assert experiment["sweep"]["lambdas"]["all"][-1] == pytest.approx(200 / 4096, rel=0.03)
 
 
@@ -145,7 +145,7 @@ def test_a_training_of_the_defaults_has_the_papers_optimiser_and_schedule(
     (adam,) = training.optimizers.each
     (group,) = adam.param_groups
     assert (group["betas"], group["eps"], group["weight_decay"], group["amsgrad"]) == ((0.9, 0.98), 1e-9, 0, False)
-    # 4 min(t^-0.5, t 16000^-1.5): 1 / 505,964 of four at first, its peak at 16,000, half of that at 64,000.
+    # 4 min(t^-0.5, t 16000^-1.5): 1 / 505,964 at first, its peak at 16,000, half of that at 64,000.
     assert learning_rate(1, settings) == pytest.approx(4 / (16000 * 126.4911064))
     assert learning_rate(16000, settings) == pytest.approx(4 / 126.4911064)
     assert learning_rate(64000, settings) == pytest.approx(2 / 126.4911064)

@@ -1,4 +1,4 @@
-"""The plan: for small settings, every list that the rules ask for, written by hand."""
+"""The plan for small settings: every list that the rules ask for, against lists written by hand."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ ALL = {"trees": ["own", "gold", "stanza"]}
 
 
 def plan(sweep: Mapping[str, Any] = MappingProxyType({}), **experiments: Mapping[str, Any]) -> Plan:
-    """A plan of the experiment `one` on the grammar, with this sweep, and of others with corpora of files."""
+    """A plan of the experiment `one` on the grammar, with this sweep, and of other experiments on corpora in files."""
     changes = {
         "run": ["one", *experiments],
         "corpora": CORPORA,
@@ -97,7 +97,7 @@ CHOSEN = {
 
 
 def test_choices_of_heads_are_compared_where_some_are_made_and_nowhere_else() -> None:
-    """Else a job would score nothing, and a table and a figure have no row."""
+    """Otherwise a job would score nothing, and a table and a figure would have no rows."""
     need = NEEDS["selection"]
     read = {
         "nothing": plan(),
@@ -272,7 +272,7 @@ def test_a_test_set_with_targets_by_several_writers_is_refused(corpus: dict[str,
 
 
 def of_corpus(corpus: Mapping[str, Any], pretrained: str) -> Plan:
-    """A plan whose experiment `two` has the corpus `written`, which is TEXT with these keys; None takes a key away."""
+    """A plan whose experiment `two` has the corpus `written`: TEXT with these keys; None removes a key."""
     entry = {key: value for key, value in {**TEXT, **corpus}.items() if value is not None}
     config = merged(configuration(), {"corpora": {"written": entry}})
     two = {"corpus": "written", "baseline": {"pretrained": pretrained}, "roles": OWN, "sweep": NOTHING}
@@ -449,7 +449,7 @@ def test_what_is_wrong_with_the_settings_is_said_when_the_plan_is_made(change: s
 
 
 def imported_plan(folder: Path, sweep: Mapping[str, Any], **config: Any) -> Plan:
-    """A plan whose experiment `theirs` begins from a model with this config.json."""
+    """A plan whose experiment `theirs` starts from an imported model with this config.json."""
     write_text(folder / "config.json", json.dumps(config))
     return plan({}, theirs={"corpus": "plain", "baseline": {"pretrained": str(folder)}, "sweep": {**NOTHING, **sweep}})
 
@@ -490,7 +490,7 @@ SHARES: dict[str, Any] = {
 
 def test_a_share_is_of_the_heads_of_the_model_of_others(tmp_path: Path) -> None:
     asked = imported_plan(tmp_path, merged(NOTHING, SHARES), **THEIR_SIZES)
-    # 8 heads of the encoder and 38 in all: 9.5, 19 and 28.5 of them.
+    # 8 encoder heads and 38 in all; shares of the latter are 9.5, 19 and 28.5.
     pruned = [folder.split("/", 2)[2] for folder in asked.run_folders("theirs", ["pruned"])]
     assert pruned == [
         *(f"pruned/enc_self/{target}/seed-1" for target in ("lam-0", "keep-4")),

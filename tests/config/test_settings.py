@@ -1,4 +1,4 @@
-"""Settings: one home, closed schemas, errors that name the key and the nearest one, and stages told only their own."""
+"""Settings: one place, closed schemas, errors that name the key and the nearest one, each stage given its own."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ CLASSES: dict[str, Any] = {
 
 @pytest.fixture
 def config() -> dict[str, Any]:
-    """The project's own configuration, free to be spoilt."""
+    """A copy of the project's configuration that a test may change."""
     content = configuration()
-    copied: dict[str, Any] = json.loads(json.dumps(content))  # what YAML's anchors share is each one's own
+    copied: dict[str, Any] = json.loads(json.dumps(content))  # no objects shared through YAML anchors
     return copied
 
 
 @pytest.fixture
 def sized(config: dict[str, Any]) -> dict[str, Any]:
-    """The same with a demo of 3 layers of 4 heads."""
+    """The configuration with a demo of 3 layers of 4 heads."""
     config["experiments"]["demo"]["model"] |= {"layers": 3, "heads": 4, "width": 64}
     changed(config, "sweep.budgets", {"enc_self": [1, 9], "all": [4, 27]})
     changed(config, "sweep.selection", {"budgets": [9, 27], "fine_tuned": {"methods": ["gates"], "budgets": [9]}})
@@ -88,12 +88,12 @@ SECTIONS_READ = {
     **{stage: {stage} for stage in ("confidence", "lrp", "roles", "speed", "causal", "ablation", "masking_curve")},
     "alignment_heads": {"alignment_heads"},
 }
-"""By stage, what its command obeys; one whose command is named otherwise stands in COMMAND_OF."""
+"""The sections that the command of each stage reads; COMMAND_OF lists commands not named like their stage."""
 COMMAND_OF = {"parser": "parser_model"}
 
 
 def sections_read(command: str) -> set[str]:
-    """The sections that a command takes out of its settings, by the words of its code."""
+    """The sections that a command reads from its settings, found in its source code."""
     path = Path(__file__).parents[2] / f"workflow/heads/cli/{command}.py"
     keys = [node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Subscript)]
     settings = re.compile(r"(content|arguments\.settings)\['(\w+)'\]")
@@ -107,7 +107,7 @@ def test_a_stage_is_told_the_sections_that_its_command_reads_and_no_other(config
     experiment = resolve(config)["multi30k"]
     expected = {name: dict(experiment[name]) for name in SECTIONS_READ[stage]}
     if stage == "baseline":
-        # Of imports a training is told nothing, so that it does not run again because there are such.
+        # A training does not get the settings for imports, so that adding these does not make it run again.
         of_imports = (
             *("pretrained", "fine_tuning_updates", "decoder", "new_weights_rate", "labels", "prefix"),
             *("source_language", "target_language"),
@@ -325,7 +325,7 @@ def test_a_missing_key_a_run_that_is_no_experiment_and_an_unknown_top_key_are_na
         ),
         (lambda c: c["corpora"]["demo"]["pairs"].pop("dev"), r"corpora\.demo\.pairs lacks the key dev: add it"),
         (lambda c: c["corpora"]["demo"].update(pairs=7), r"corpora\.demo\.pairs is 7, but must be of type object"),
-        # Of a model that is met twice, in both kinds of corpora, and of one that is met more often.
+        # In a settings model that occurs twice, in both kinds of corpora, and in one that occurs more often.
         (
             lambda c: c["corpora"]["multi30k"]["cleaning"].update(min_overlap=None),
             r"corpora\.multi30k\.cleaning\.min_overlap has no value",

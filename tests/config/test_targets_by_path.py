@@ -1,4 +1,4 @@
-"""Runs asked for by path: numbers of heads are held against the model before anything is trained."""
+"""Runs requested by path: numbers of heads are checked against the model before anything is trained."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TOO_MANY = [
 
 
 def experiment(**more: Any) -> dict[str, Any]:
-    """As much of a resolved one as is looked at: 3 layers of 4 heads."""
+    """The parts of a resolved experiment that are checked: 3 layers of 4 heads."""
     return {"model": {"layers": 3, "heads": 4}, "baseline": {"pretrained": ""}, **more}
 
 

@@ -1,4 +1,4 @@
-"""What is written from the models: config.yaml's defaults and the schema for editors are what the models say."""
+"""Files generated from the settings models: config.yaml's defaults and the schema for editors match the models."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_config_yaml_names_its_schema_where_editors_look_for_it() -> None:
 
 
 def settings_in(schema: dict[str, Any], path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every key of every model, with what the schema says of it."""
+    """Every key of every settings model, with its entry in the schema."""
     for name, model in {"": schema, **schema["$defs"]}.items():
         for key, said in model.get("properties", {}).items():
             yield f"{name}.{key}", said

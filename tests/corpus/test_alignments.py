@@ -1,4 +1,4 @@
-"""The word alignment of a split: the grammar's own, an aligner's for files, and what is said of a faulty one."""
+"""The word alignment of a split: the grammar's own, an aligner's for files, and errors for a faulty one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ WRITTEN = ("dev.alignment.txt", "dev.source.words.txt", "dev.target.words.txt")
 
 
 def files(folder: Path, **changes: Any) -> dict[str, Any]:
-    """A corpus in files, whose dev has three pairs."""
+    """A corpus in files whose dev set has three pairs."""
     texts = {"source": ["Don't go!", "I  see it.", "Yes."], "target": ["Geh nicht!", "Ich sehe es.", "Ja."]}
     for side, lines in texts.items():
         write_lines(folder / f"dev.{side}", lines)
@@ -37,7 +37,7 @@ def files(folder: Path, **changes: Any) -> dict[str, Any]:
 
 
 def run(entry: dict[str, Any], folder: Path, split: str = "dev") -> int:
-    """Build the corpus and ask for its alignment; gives the exit status."""
+    """Build the corpus and ask for its alignment; return the exit status."""
     entry_without = {key: value for key, value in entry.items() if key != "alignment"}
     build(entry_without, folder / "built", folder)
     write_text(folder / "settings.yaml", yaml.safe_dump(entry))
@@ -65,7 +65,7 @@ def test_the_grammar_writes_the_links_of_each_line_of_its_text(tmp_path: Path, s
 
 
 def test_lines_that_cleaning_took_out_take_their_links_along(tmp_path: Path) -> None:
-    """Of train most lines go; the links of the others stay theirs, as their trees do."""
+    """Cleaning removes most train lines; the others keep their links, as they keep their trees."""
     strict = {**GRAMMAR, "cleaning": {"max_words": 7, "max_length_ratio": 1.2}}
     assert run(strict, tmp_path, "train") == 0
     text = tmp_path / "built/train.source.txt"

@@ -187,7 +187,7 @@ def test_members_columns_and_downloads_are_read_like_plain_files(data: Path, tmp
 
 HEADER = ["<url>http://x</url>", "<keywords>talks, {0}</keywords>", "<talkid>1</talkid>", "<title>Titel</title>"]
 TAGGED = {
-    # Also: white space around, a sign that is no tag, what only XML writes differently, a segment that holds a tag.
+    # Also: surrounding white space, a `<` that starts no tag, an entity outside XML, a segment that contains a tag.
     "train.tags.de-en.{}": [*HEADER, " Eins {0} ", "<3 & {0}", "<description>TED {0}</description>", "Drei &amp; {0}"],
     "IWSLT14.TED.tst2010.de-en.{}.xml": [
         '<?xml version="1.0" encoding="UTF-8"?>', "<mteval>", '<srcset setid="x" srclang="{0}">', *HEADER,
@@ -197,7 +197,7 @@ TAGGED = {
 
 
 def tagged_archive(path: Path, names: dict[str, list[str]], languages: Sequence[str] = ("de", "en")) -> None:
-    """An archive of the shape of IWSLT14: each file in both languages, which its text names."""
+    """Write an archive laid out like IWSLT14: each file in both languages, with the language in its text."""
     with tarfile.open(path, "w:gz") as archive:
         for name, lines in names.items():
             for language in languages:
@@ -287,7 +287,7 @@ def test_held_out_sentences_leave_training_with_all_their_translations(data: Pat
 def test_lines_held_out_for_roles_stand_in_no_training_pair_and_change_neither_dev_nor_test(
     data: Path, tmp_path: Path
 ) -> None:
-    """Each source comes three times, once in capitals, each time with another translation."""
+    """Each source occurs three times, once in capitals, each time with a different translation."""
     lines = [f"{'sSs'[n // 30]} {n % 30}" for n in range(90)]
     write(data, {"train.en": lines, "train.de": [f"t {n}" for n in range(90)]})
     read = {}
@@ -490,7 +490,7 @@ COUNTS = {"train": 60, "dev": 7, "test": 5}
 
 
 def numbers(seed: int, *, with_trees: bool = False) -> Iterator[SimpleNamespace]:
-    """A stand-in for the grammar: sentences "word N", every fifth one too long for the cleaning of `demo`."""
+    """A stand-in for the grammar: sentences "word N", every fifth too long for the cleaning of `demo`."""
     for number in range(seed, 10**6):
         words = ["word", str(number)] + ["again"] * (5 if number % 5 == 0 else 0)
         tree = place((word, word, "X", 0 if index == 0 else 1, "dep", True) for index, word in enumerate(words))
@@ -620,7 +620,7 @@ def test_trees_that_a_corpus_does_not_have_are_refused(data: Path, tmp_path: Pat
 
 
 def tree_lines(data: Path, tmp_path: Path, count: int | str) -> list[list[list[str]]]:
-    """By sentence the columns of each word, as the command writes them for `trees: {grammar: count}`."""
+    """The columns of each word of each sentence, as the command writes them for `trees: {grammar: count}`."""
     written = ask_for_trees(data, tmp_path, entry(data, trees={"grammar": count}), "dev").read_text(encoding="utf-8")
     words = [[line.split("\t") for line in one.split("\n") if line[:1].isdigit()] for one in written.split("\n\n")]
     return [sentence for sentence in words if sentence]
@@ -647,7 +647,7 @@ def test_the_grammar_writes_so_many_distinct_trees_each_with_one_root_the_same_e
 def test_no_sentence_that_heads_are_measured_on_is_trained_on_in_a_corpus_of_the_grammar(
     data: Path, tmp_path: Path
 ) -> None:
-    """Of the same seed, so that one stream gives both: a text may be made of such a corpus."""
+    """With the same seed, so that one stream gives both: a text may be made from such a corpus."""
     out = ask_for_trees(data, tmp_path, entry(data, trees={"grammar": 25}), "dev")
     measured = [tree.text for tree in read_conllu(out)]
     pairs = {"train": 900, "dev": 25, "test": 1}

@@ -42,7 +42,7 @@ def test_memory_follows_from_the_statement_alone() -> None:
     for text in random_texts(1_000, 7):
         seen.add(text)
     assert len(seen._bits) == before
-    assert 14.3 < 8 * before / 1_000_000 < 14.5  # bits an item: log2(1000) / ln 2 = 14.38
+    assert 14.3 < 8 * before / 1_000_000 < 14.5  # bits per item: log2(1000) / ln 2 = 14.38
 
 
 @pytest.mark.parametrize(("items", "rate"), [(0, 0.1), (5, 0.0), (5, 1.0)])
@@ -54,7 +54,7 @@ def test_impossible_sizes_are_refused(items: int, rate: float) -> None:
 @pytest.mark.parametrize("size", [1, 7, 300])
 def test_texts_added_many_at_once_are_judged_as_if_one_by_one(size: int) -> None:
     texts = [f"text {(i * i) % 211}" for i in range(600)]
-    # So small that it takes many a new text for an old one.
+    # So small that many new texts are taken for old ones.
     together, alone = SeenBefore(60, 0.2), SeenBefore(60, 0.2)
     chunks = [texts[start : start + size] for start in range(0, len(texts), size)]
     judged = [new for chunk in chunks for new in together.add_digests([digest(text) for text in chunk])]

@@ -1,4 +1,4 @@
-"""Labelled examples in tables: what is written of them, what is left out and counted, and what is refused."""
+"""Labelled examples in tables: what is written, what is left out and counted, and what is refused."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def test_tables_are_read_packed_in_an_archive_from_a_download_and_with_other_lin
         table = {"url": "https://there/train.tsv"}
         write(tmp_path / download_name(table["url"]), TRAIN)
     else:
-        # The label stands last, where the end of a line would stick to it.
+        # The label comes last, where a line ending would stick to it.
         swapped = [line.split("\t") for line in TRAIN]
         write(data / "train.tsv", ["\t".join([c[2], c[3], c[1]]) for c in swapped], end="\r\n")
     given = entry(data, train=[{"table": table}])

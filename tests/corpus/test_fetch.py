@@ -1,4 +1,4 @@
-"""Downloads against a small server that misbehaves on purpose, and archives that try to."""
+"""Downloads from a small server that misbehaves on purpose, and archives that try to do harm."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ NOUNS = {
     "message": "сообщение сообщения сообщению сообщение сообщением сообщении "
     "сообщения сообщений сообщениям сообщения сообщениями сообщениях",
 }
-# masculine but accusative; feminine nominative, accusative, all others; neuter nominative; plural but accusative
+# masculine except accusative; feminine nominative, accusative, all others; neuter nominative; plural except accusative
 ADJECTIVES = {
     "новый": "новый нового новому новым новом новая новую новой новое новые новых новым новыми новых",
     "большой": "большой большого большому большим большом большая большую большой большое "
@@ -214,7 +214,7 @@ def test_a_sentence_always_lies_in_the_same_split_and_the_shares_are_as_stated()
 
 
 def test_the_copula_agrees_with_a_subject_behind_other_words() -> None:
-    """One clause with one "was" at its root and a common noun as subject; gender and number are those of the noun."""
+    """One clause with one "was" at its root and a common noun as subject; gender and number are the noun's."""
     nouns = {noun.singular: noun for noun in load().nouns}
     distances: list[int] = []
     for pair in sample(1, 3000):

@@ -1,4 +1,4 @@
-"""The gold word alignment of the grammar: known sentences by hand, words without a link, and the text as it was."""
+"""The gold word alignment of the grammar: sentences aligned by hand, words without a link, and unchanged text."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from heads.corpus.grammar.russian import ACC
 from heads.corpus.grammar.signs import links_of, stands_for, without_signs
 from heads.syntax.tokenising import words_of_text
 
-# The words of each link, by hand
+# The words of each link, written by hand
 KNOWN = {
     "He asked the old friend whom angry soldiers envied.": (
         "He-Он asked-спросил old-старого friend-друга whom-которому angry-сердитые soldiers-солдаты "
@@ -41,7 +41,7 @@ FIRST_PAIRS = {
     1: "e4c95aee1d2342816061b7fc02318fc369d0d975c755875b3891d5a625037f9a",
     7: "785c5427b53596577552f8c27af3267a52e5c4fe8f010a219c3cb0511a8fd615",
 }
-"""SHA-256 of the first 5,000 pairs of a seed, as they were written before the grammar knew its alignment."""
+"""SHA-256 of the first 5,000 pairs of a seed, as written before the grammar gave alignments."""
 
 
 @cache
@@ -51,7 +51,7 @@ def sample(seed: int, count: int) -> tuple[Pair, ...]:
 
 
 def words_of(text: str) -> list[str]:
-    """The words of a text, punctuation apart."""
+    """The words of a text, without punctuation."""
     return [token.form for token in words_of_text(text)]
 
 
@@ -121,7 +121,7 @@ def test_names_are_linked_with_their_own_russian_spelling() -> None:
 
 
 def test_a_moved_clause_takes_its_links_along() -> None:
-    """ "When" clauses change sides: the link of "When" crosses those of the main clause."""
+    """A "when" clause changes sides: the link of "When" crosses those of the main clause."""
     fronted = [pair for pair in sample(3, 4000) if pair.source.startswith("When ")]
     assert len(fronted) > 10
     for pair in fronted:

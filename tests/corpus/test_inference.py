@@ -1,4 +1,4 @@
-"""Premises and hypotheses of the grammar: labels held against what words mean, and that one sentence tells nothing."""
+"""The grammar's premises and hypotheses: labels agree with meanings, and one sentence alone gives nothing away."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ DEEDS = frozenset(
     | {f"a {colour} hat" for colour in COLOURS}
     | {f"a {thing} {kind}" for kind, things in THINGS.items() for thing in things}
 )
-"""What somebody may have done, by one verb; a clause names a deed by some of its words."""
+"""Things that somebody may have done, for one verb; a clause names a deed by some of its words."""
 
 
 def meaning(clause: str) -> tuple[Key, Worlds, Worlds]:
-    """What a clause is about, all that could be true of it, and what of that makes the clause true."""
+    """The topic of a clause, all worlds that are possible for it, and those in which the clause is true."""
     if found := re.fullmatch(r"the (\w+) was (not )?(\w+) than the (\w+)", clause):
         first, denied, more, second = found.groups()
         leader = second if (more in BY_LESS) != bool(denied) else first
@@ -76,7 +76,7 @@ def meaning(clause: str) -> tuple[Key, Worlds, Worlds]:
 
 
 def verdict(pair: Inference) -> str:
-    """By the definition: entailed is what is true in all worlds in which the premise is, excluded what is in none."""
+    """The label by definition: entailment if true in all worlds of the premise, contradiction if true in none."""
     [asked] = clauses(pair.hypothesis.text)
     about, possible, wanted = meaning(asked)
     for key, _, said in map(meaning, clauses(pair.premise.text)):
@@ -159,14 +159,14 @@ def premise_alone(pair: Inference) -> Iterator[str]:
 
 
 def both(pair: Inference) -> Iterator[str]:
-    """The words of both sentences, and how many of the hypothesis are missing in the premise."""
+    """The words of both sentences, and the number of hypothesis words that are missing from the premise."""
     first, second = words(pair.premise.text), words(pair.hypothesis.text)
     missing = [word for word in second if word not in first]
     return chain((f"p {word}" for word in first), (f"h {word}" for word in second), [f"missing {len(missing)}"])
 
 
 def guessed(train: Sequence[Inference], test: Sequence[Inference], features: Features, rounds: int = 60) -> float:
-    """Share of right guesses of a logistic regression over the features, trained by gradient descent with momentum."""
+    """Accuracy of a logistic regression over the features, trained by gradient descent with momentum."""
     counts = Counter(feature for pair in train for feature in {*features(pair)})
     index = {feature: number for number, (feature, count) in enumerate(counts.items()) if count > 1}
 
@@ -192,7 +192,7 @@ def guessed(train: Sequence[Inference], test: Sequence[Inference], features: Fea
 
 
 def shares_its_words(square: Square) -> bool:
-    """Whether its premises have the same words, and each of the hypotheses all of theirs but for the subject."""
+    """Whether a square's premises have the same words, including all of each hypothesis's except the subject."""
     return len({tuple(sorted(words(pair.premise.text))) for pair in square}) == 1
 
 

@@ -1,4 +1,4 @@
-"""The page and a browser without a network, for all tests that look at it."""
+"""The page and a browser without a network, for all tests that open the page."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Explored:
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     with sync_playwright() as playwright:
-        # Without a sandbox, for root may have none.
+        # Without a sandbox, because root may not use one.
         started = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield started
         started.close()
@@ -27,7 +27,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def opened(made: Explored, browser: Browser) -> Iterator[Opened]:
-    """Opens the page at an address, offline; at the end nothing may have gone wrong or been asked for."""
+    """A function that opens the page at an address, offline; at the end, any error or network request is a failure."""
     wrong: list[str] = []
     contexts = []
 

@@ -1,4 +1,4 @@
-"""The data of the page against the tables and files that it is made of."""
+"""The data of the page against the tables and files that it is made from."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from heads.tables.reading import load_reference
 
 @pytest.fixture(scope="module")
 def data(made: Explored) -> dict[str, dict[str, Any]]:
-    """By experiment what stands in the page."""
+    """The data on the page, by experiment."""
     return {one["name"]: one for one in data_of(made.page)}
 
 

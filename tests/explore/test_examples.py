@@ -1,4 +1,4 @@
-"""An experiment that classifies on the page: accuracy, labels and examples stand where others have BLEU and text."""
+"""A classification experiment on the page: accuracy, labels and examples where others have BLEU and text."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PRUNED = "pruned/all/lam-0.1/seed-1"
 
 @pytest.fixture(scope="module")
 def data(made: Explored) -> dict[str, dict[str, Any]]:
-    """By experiment what stands in the page, in its order."""
+    """The data on the page, by experiment, in the page's order."""
     return {one["name"]: one for one in data_of(made.page)}
 
 
@@ -103,7 +103,7 @@ def test_claims_of_a_classifier_are_those_of_its_table_and_lead_to_its_figures(
 
 
 def said_on(page: Page) -> str:
-    """All that can be read or heard: text, options, and the names of what has no text."""
+    """All that can be read or heard: text, options, and the names of elements without text."""
     parts = page.evaluate(
         "[...document.querySelectorAll('header *, main *, footer, #tip')].flatMap((one) => [one.textContent,"
         " one.getAttribute('aria-label'), one.title])"

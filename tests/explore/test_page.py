@@ -29,11 +29,11 @@ from heads.pruning.gates import is_open, probability_one, probability_open
 pytestmark = needs_browser
 DATA = re.compile(r'<script type="application/json" id="data">(.*?)</script>', re.DOTALL)
 BYTE = 0.5 / 255 + 5e-5
-"""How far a weight may be from what it was: half a byte, and four decimals."""
+"""Largest error of a shown weight: half a step of a byte, plus rounding to four decimals."""
 
 
 def weights_shown(page: Page, head: str) -> Any:
-    """The map of a panel as numbers, in the order of its cells."""
+    """The weights of a panel's map, in the order of its cells."""
     cells = page.locator(f'[data-panel="{head}"] rect.cell')
     return np.array(cells.evaluate_all("all => all.map(one => Number(one.dataset.weight))"))
 
@@ -94,7 +94,7 @@ def test_the_slider_closes_the_heads_that_the_run_closed_by_then(made: Explored,
     shape = stage_settings(resolve(read_yaml(ROOT / "config.yaml"))["demo"], "gates")["gates"]["hard_concrete"]
 
     def opens(share: float) -> bool:
-        """As heads are cut out: by log alpha, which P(gate > 0) gives."""
+        """Whether a gate is open, decided as when heads are cut out: by log alpha, computed from P(gate > 0)."""
         log_alpha = math.log(share / (1 - share)) + shape["temperature"] * math.log(-shape["low"] / shape["high"])
         return bool(is_open(torch.tensor(log_alpha), HardConcrete(**shape)))
 
@@ -143,7 +143,7 @@ def test_a_click_shows_the_map_of_that_head_in_that_model(made: Explored, opened
 
 
 def test_written_subwords_are_summed_and_averaged_by_words(made: Explored, opened: Opened) -> None:
-    """The first two of four written subwords are one word."""
+    """The first two of four written subwords form one word."""
     sentence = read_json(run_folder(made, "baseline/seed-1") / "maps.json")[0]
     page = opened("#head=dec_self.1.2&sentence=0")
     raw = unpacked(sentence["weights"]["dec_self"]).reshape(6, 5, 5)[5]
@@ -257,10 +257,10 @@ def test_the_distribution_is_the_one_that_gates_are_trained_with(opened: Opened,
     assert shown == pytest.approx(
         {"zero": 1 - is_open, "between": is_open - one, "one": one, "open": is_open}, abs=6e-5
     )
-    # What lies between is what the density sums to.
+    # The mass between 0 and 1 is the integral of the density.
     told_ = "range(4000).reduce((sum, at) => sum + density((at + 0.5) / 4000, shapeShown()) / 4000, 0)"
     assert page.evaluate(told_) == pytest.approx(is_open - one, abs=1e-3)
-    # And a gate for half the noise is the one of the median.
+    # A gate drawn with noise 0.5 is the median.
     middle = 1 / (1 + math.exp(-log_alpha / 0.7)) * 1.5 - 0.3
     assert page.evaluate("gateFor(0.5, shapeShown())") == pytest.approx(min(max(middle, 0), 1))
 
@@ -341,7 +341,7 @@ def test_of_gates_driven_to_a_number_of_heads_so_many_stay(tmp_path: Path, made:
     assert len(driven) == 4
     for run in driven:
         name, kept = run[run.index("gates/") :], int(run.partition("keep-")[2].partition("/")[0])
-        # Under a distribution by which no trained gate is likelier 1 than 0.
+        # A distribution under which no trained gate is more likely to be 1 than 0.
         page = opened(f".driven.html#closing={name}&trained={name}&temperature=2&low=-1&high=1.01")
         lines = read_jsonl(Path(run) / "gates.jsonl")
         for record, line in ((0, lines[0]), (len(lines) - 1, lines[-1])):

@@ -1,4 +1,4 @@
-"""Parts of the page in a real browser: alignment heads, what a head costs, marks that are told apart, small windows."""
+"""Parts of the page in a real browser: alignment heads, what a head costs, distinguishable marks, small windows."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ pytestmark = needs_browser
 
 
 def aligned(made: Explored, experiment: str) -> dict[str, dict[str, str]]:
-    """The rows of the baseline's heads under the step whose output a word is."""
+    """The rows of the baseline's cross-attention heads, by head, for the step that outputs a word."""
     rows = read_tsv(made.results / experiment / "baseline/seed-1/alignment_heads.tsv")
     return {f"dec_enc.{row['layer']}.{row['head']}": row for row in rows if row["step"] == "output"}
 
 
 def cells(page: Page, place: str) -> list[str]:
-    """What stands in the table of alignment below a place; also where it is folded."""
+    """The cells of the alignment table in a part of the page, even where it is folded."""
     return page.locator(f"{place} [data-table=alignment] td").all_text_contents()
 
 
@@ -62,7 +62,7 @@ def test_a_head_that_aligns_has_that_role_and_its_error_rate_beside_the_best_off
     assert {head for head, name in functions.items() if name == "alignment"} == {"dec_enc.1.0", "dec_enc.1.2"}
     for head, row in rows.items():
         assert functions[head] == ("alignment" if row["aligns"] == "1" else "other")
-        # The first head of the first layer looks at the source of what was written last.
+        # The first head of the first layer looks at the source of the word written last.
         assert labels[head] == (
             "align" if row["aligns"] == "1" else {"dec_enc.0.0": "last"}.get(head, "now" if ".1." in head else "")
         )
@@ -91,7 +91,13 @@ def test_a_head_is_called_needed_only_where_its_loss_is_sure(made: Explored, ope
     for row in rows:
         page.click(f'#grids [data-head="{row["attention"]}.{row["layer"]}.{row["head"]}"]')
         said = page.locator("#need-told").inner_text()
-        verdict = "needs it" if row in sure else "no significant loss" if float(row["score_change"]) < 0 else "nothing is lost"
+        verdict = (
+            "needs it"
+            if row in sure
+            else "no significant loss"
+            if float(row["score_change"]) < 0
+            else "nothing is lost"
+        )
         chance = "(p < 0.001)" if float(row["p_value"]) < 0.001 else f"(p {float(row['p_value']):.3f})"
         assert verdict in said and chance in said
         assert chance in str(page.locator("#card [data-measure=score_lost] td").first.text_content())
@@ -216,7 +222,7 @@ def test_frames_and_the_rule_of_the_sentences_are_explained_where_they_hold(open
 def test_in_a_report_a_claim_names_its_figure_and_leads_nowhere(
     made: Explored, browser: Browser, tmp_path: Path
 ) -> None:
-    """The report holds the page as data in a frame, out of which a link would lead to an empty page."""
+    """The report holds the page as data in a frame, where a link would lead to an empty page."""
     data = base64.b64encode(made.page.read_bytes()).decode()
     report = tmp_path / "report.html"
     report.write_text(f'<iframe src="data:text/html;charset=utf8;base64,{data}"></iframe>', encoding="utf-8")

@@ -1,4 +1,4 @@
-"""A file of a corpus that is not there: one sentence when the plan is made, but where a rule makes the file."""
+"""A missing corpus file: one sentence when the plan is made, unless a rule makes the file."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ KEYS = {
     },
     "examples": {"a.tsv": "train.0.table", "b.tsv": "train.1.table"},
 }
-"""By corpus, each of its local files with the key that names it."""
+"""The local files of each corpus, with the key that names each file."""
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 CASES = [(corpus, path) for corpus, keys in KEYS.items() for path in keys]
 
@@ -112,13 +112,13 @@ def test_a_file_that_is_called_nearly_so_is_named_unless_another_key_names_it(pl
 
 
 def planned(folder: Path, *words: str) -> tuple[int, str]:
-    """What Snakemake says to a dry run of a checkout with `mine.yaml` laid over the tiny experiment."""
+    """Exit status and output of a Snakemake dry run of a checkout, with `mine.yaml` on top of the tiny experiment."""
     done = snakemake(folder, "-n", *words, "--configfile", str(TINY), "mine.yaml")
     return done.returncode, done.stdout
 
 
 def mine(folder: Path, changes: Mapping[str, Any] = NOTHING) -> Path:
-    """A checkout with a tiny experiment on a text of one's own, of which all is there."""
+    """A checkout with a tiny experiment on the user's own text, with all its files in place."""
     checkout(folder)
     names = {split: {side: f"{split}.{side}" for side in SIDES} for split in SPLITS}
     for split, sides in names.items():

@@ -1,7 +1,7 @@
-"""The count: every fault that the project promises to survive, the tests that inject it, and what makes it survive.
+"""Every fault that the project promises to survive, the tests that inject it, and what makes it survive.
 
-That a test injects its fault is shown by tests/mutations/faults.toml, where for each fault what survives it is taken
-away and a test named here must fail: python tests/mutations/run.py --match faults.
+tests/mutations/faults.toml shows that the tests inject their faults: for each fault, it removes what makes the project
+survive it, and a test named here must fail: python tests/mutations/run.py --match faults.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Files that lost their end or a single bit: found out and named, never believed."""
+"""Files cut off or with a single bit flipped: detected and named, never trusted."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from heads.text.vocabulary import Tokens, Vocabulary
 
 
 def damaged(content: bytes, *, most: int = 150) -> Iterator[bytes]:
-    """A file cut off at places all over it, and with one bit flipped at places all over it."""
+    """Copies of a file, each cut off or with one bit flipped, at places all over it."""
     chance = random.Random(len(content))
     places = sorted({0, 1, len(content) - 1, *(chance.randrange(len(content)) for _ in range(most))})
     for place in places:
@@ -35,9 +35,9 @@ def damaged(content: bytes, *, most: int = 150) -> Iterator[bytes]:
 
 
 def never_believed(path: Path, read: Callable[[], Any], equal: Callable[[Any, Any], bool]) -> int:
-    """Damage a file in many ways; reading it must end in a UserError of one line that names it, or be as it was.
+    """Damage a file in many ways; reading it must raise a one-line UserError that names it, or give what it gave.
 
-    Returns how often it was an error.
+    Return the number of errors.
     """
     whole, expected, errors = path.read_bytes(), read(), 0
     for content in damaged(whole):
@@ -57,7 +57,7 @@ def never_believed(path: Path, read: Callable[[], Any], equal: Callable[[Any, An
 
 @pytest.fixture
 def copied(results: Path, undisturbed: Path, tmp_path: Path) -> Path:
-    """A folder with one file of each kind, free to be damaged."""
+    """A folder with one file of each kind, which a test may damage."""
     shutil.copytree(undisturbed, tmp_path, dirs_exist_ok=True)
     for name in ("bpe/source.model", "bpe/source.json", "bpe/train.source.safetensors"):
         shutil.copy(results / "tiny" / name, tmp_path)
@@ -108,7 +108,7 @@ def test_a_damaged_model_is_named_or_as_it_was(copied: Path) -> None:
 
 
 def test_damaged_facts_of_a_model_are_named_or_as_they_were(copied: Path) -> None:
-    """A bit of the seal's own name may be lost: then the seal is one fact more, and all others are as they were."""
+    """If a bit of the seal's own name flips, the seal is one more fact, and all others are unchanged."""
 
     def equal(one: dict[str, Any], other: dict[str, Any]) -> bool:
         return all(one[key] == value for key, value in other.items())

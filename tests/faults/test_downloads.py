@@ -1,4 +1,4 @@
-"""Servers that never give the whole file, beside those of test_fetch.py that do so at last."""
+"""Servers that never send the whole file; those in test_fetch.py send it in the end."""
 
 from __future__ import annotations
 

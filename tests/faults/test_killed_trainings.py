@@ -1,4 +1,4 @@
-"""Trainings that are killed, stopped, or run out of disk or of numbers, and what is left of them."""
+"""Trainings that are killed, are stopped, run out of disk space or diverge to NaN, and what they leave behind."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MEANS = {"loss": 0, "source_tokens_per_second": 0}
 
 
 def same(one: Path, other: Path) -> None:
-    """All that two trainings left is alike, bit for bit; speed and loss in logs are means since the last start."""
+    """Assert that two trainings left the same bits, except speed and loss in logs (means since the last start)."""
     names = {path.relative_to(one).as_posix() for path in one.rglob("*") if path.is_file()}
     assert names == {path.relative_to(other).as_posix() for path in other.rglob("*") if path.is_file()}
     for name in names:
@@ -32,7 +32,7 @@ def same(one: Path, other: Path) -> None:
 
 
 def wait_for(path: Path) -> None:
-    """Until a file is there."""
+    """Wait until a file exists."""
     end = time.monotonic() + PATIENCE_SECONDS
     while not path.exists() and time.monotonic() < end:
         time.sleep(0.01)
@@ -98,7 +98,7 @@ def test_a_training_saves_its_state_no_more_often_than_it_is_told_to(results: Pa
 def test_a_training_stopped_by_sigterm_saves_at_once_says_so_and_goes_on_from_there(
     results: Path, undisturbed: Path, tmp_path: Path
 ) -> None:
-    # Without the signal the state would be saved in an hour.
+    # Without the signal, the state would not be saved for an hour.
     words = [*training_words("baseline", results, tmp_path / "run"), "--save-every-seconds", "3600"]
     command = Command(words, tmp_path / "said.txt", Fault(seconds_an_update=0.1))
     wait_for(tmp_path / "run/unfinished/train.jsonl")
@@ -126,7 +126,7 @@ def test_a_second_training_in_the_same_folder_is_told_so_and_the_first_is_not_di
 
 @contextmanager
 def small_disk(folder: Path, kilobytes: int) -> Iterator[Path]:
-    """A file system with little room."""
+    """A file system with little space."""
     folder.mkdir()
     size = f"size={kilobytes}k"
     if (

@@ -1,4 +1,4 @@
-"""Settings and corpora at and beyond their ends: the right result or one sentence."""
+"""Settings and corpora at and beyond their limits: the right result or one sentence."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def gated(results: Path, start: Path, out: Path, target: str, settings: Path | N
 def test_lambdas_and_budgets_at_their_ends_train_to_finite_weights_and_the_heads_they_say(
     results: Path, undisturbed: Path, tmp_path: Path, target: str, heads: int
 ) -> None:
-    # Seven updates are enough to close all gates, if each moves them far.
+    # Seven updates are enough to close all gates if each moves them far.
     write_settings(tmp_path / "quick", gates={"gate_learning_rate": 1.0} if target == "lam-1000000000" else {})
     settings = tmp_path / "quick/tiny/settings/gates.yaml"
     status, said = gated(results, undisturbed, tmp_path / "run", target, settings)
@@ -101,7 +101,7 @@ def test_a_lambda_in_the_settings_is_refused_before_the_first_job_unless_it_can_
 
 
 def made(folder: Path, lines: dict[str, list[str]], **cleaning: Any) -> int:
-    """The corpus command on files with these lines on both sides of the splits."""
+    """Exit status of the corpus command on files with these lines on both sides of the splits."""
     for split in SPLITS:
         for side in SIDES:
             write_text(folder / f"in/{split}.{side}", "".join(f"{line}\n" for line in lines[split]))
@@ -121,7 +121,7 @@ def test_an_empty_corpus_ends_in_one_sentence(tmp_path: Path, capfd: pytest.Capt
 
 
 def bpe(folder: Path, subwords: int) -> int:
-    """Both vocabularies of a corpus of `made`, and its subwords."""
+    """Make both vocabularies of a corpus from `made`, then its subwords; return the exit status."""
     settings = resolve(merged(config(), {"experiments": {"tiny": {"bpe": {"source_subwords": subwords}}}}))["tiny"][
         "bpe"
     ]

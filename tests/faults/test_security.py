@@ -1,4 +1,4 @@
-"""Nothing that was read is run: no pickle, no member of an archive out of place, no shell, no page."""
+"""Nothing that is read is ever run: no pickle, no archive member outside its folder, no shell, no markup."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ EVIL = "x'; touch pwned; $(touch pwned) `touch pwned`\n touch pwned #\" && touch
 
 
 class Evil:
-    """Makes a file when it is unpickled."""
+    """An object that creates a file when it is unpickled."""
 
     def __init__(self, mark: Path) -> None:
         self.mark = mark
@@ -73,7 +73,7 @@ def test_a_pickle_in_the_place_of_a_model_of_stanza_is_refused_and_runs_nothing(
     with pytest.raises(UserError, match="is not a folder of Stanza models for en"):
         open_models(folder, "en", torch.device("cpu"))
     assert not (tmp_path / "pwned").exists()
-    # By its own loader each part alone is refused as well, for the first that fails hides the other.
+    # Each part is also refused by its own loader, checked alone because the first failure hides the other.
     model = str(folder / f"en/{part}/mine.pt")
     with pytest.raises(pickle.UnpicklingError, match="eights"):
         tagger_trainer.Trainer(model_file=model) if part == "pos" else parser_trainer.Trainer.load(model, None)
@@ -89,7 +89,7 @@ KEYWORDS = re.compile(r"shell=(?!False).*|weights_only=(?!True).*|allow_pickle=(
 
 
 def dangers(code: str) -> set[str]:
-    """What a module names of what unpickles, unpacks to disk, evaluates text or asks a shell, by whatever name."""
+    """All names in a module, under any alias, that unpickle, unpack to disk, evaluate text or call a shell."""
     tree = ast.parse(code)
     known: dict[str, str] = {}
     for node in ast.walk(tree):
@@ -137,7 +137,7 @@ def test_no_module_names_what_unpickles_unpacks_to_disk_evaluates_text_or_asks_a
 
 
 def evil_tar(path: Path) -> list[str]:
-    """An archive of members that would leave their folder, by name or by link."""
+    """An archive with members that would leave their folder, by name or by link."""
     links = {"link": "/etc/passwd", "up": "../../up", "dir/hard": "../evil"}
     with tarfile.open(path, "w:gz") as archive:
         for name in ("../evil", "/tmp/absolute", "dir/../../evil2", "fine"):

@@ -1,4 +1,4 @@
-"""The whole workflow under faults: Snakemake killed, stopped, started twice, in odd places and odd times."""
+"""The whole workflow under faults: Snakemake killed, stopped, started twice, in odd places and at odd times."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LONG = {"baseline": {"updates": 120, "average_every": 40, "keep_at": []}, "train
 
 @pytest.fixture(scope="module")
 def long_results(results: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """As `results`, before a training of some seconds."""
+    """A copy of `results`, ready for a training that takes some seconds."""
     folder = shutil.copytree(results, tmp_path_factory.mktemp("long") / "results")
     write_settings(folder, **LONG)
     return folder
@@ -38,7 +38,7 @@ def long_results(results: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
 
 @pytest.fixture(scope="module")
 def expected(long_results: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The model of that training when nothing disturbs it."""
+    """The folder of that training when nothing disturbs it."""
     folder = tmp_path_factory.mktemp("expected")
     status, said = Command(training_words("baseline", long_results, folder / "run"), folder / "said.txt").end()
     assert status == 0, said
@@ -47,7 +47,7 @@ def expected(long_results: Path, tmp_path_factory: pytest.TempPathFactory) -> Pa
 
 @pytest.fixture
 def place(long_results: Path, tmp_path: Path) -> Path:
-    """A checkout in a path with blanks, quotes and letters of all kinds, with all that the training reads."""
+    """A checkout with all that the training reads, in a path with spaces, quotes and letters of all kinds."""
     folder = tmp_path / "mein Ordner; 'für' \"$(touch pwned)\" слон 象"
     folder.mkdir()
     checkout(folder)
@@ -64,7 +64,7 @@ def place(long_results: Path, tmp_path: Path) -> Path:
 def snakemake(
     folder: Path, *words: str, target: str = MODEL, python: str = sys.executable, **environment: str
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Snakemake in a session of its own, of which nothing is left at the end; what it says goes to a file."""
+    """Run Snakemake in its own session, with its output in a file; kill all its processes at the end."""
     command = [python, "-m", "snakemake", target, "--cores", "1", "--configfile", "tiny.yaml", *words]
     with (folder / "said.txt").open("wb") as stream:
         process = subprocess.Popen(
@@ -87,9 +87,9 @@ def snakemake(
 
 
 def run(folder: Path, *words: str, target: str = MODEL, **environment: str) -> tuple[int, str]:
-    """Run Snakemake to its end: its exit status and what it said.
+    """Run Snakemake to its end; return its exit status and output.
 
-    It is forked where nobody cuts it short and it need not start under another environment.
+    It is forked from a warm Python unless it must start under another environment.
     """
     python = sys.executable if environment else warm_python()
     with snakemake(folder, *words, target=target, python=python, **environment) as process:
@@ -103,7 +103,7 @@ def training_of(process: subprocess.Popen[bytes]) -> list[psutil.Process]:
 
 
 def resumed(folder: Path) -> int:
-    """The update from which the last training went on; 0 when it began anew."""
+    """The update at which the last training resumed; 0 if it started from the beginning."""
     found = re.search(r"^resumed at update (\d+)$", (folder / RUN / "log/baseline.txt").read_text(), re.MULTILINE)
     return int(found[1]) if found else 0
 
@@ -174,7 +174,7 @@ def test_a_second_snakemake_in_the_same_folder_is_refused_and_the_first_is_not_d
 
 
 def dated(place: Path, year: int) -> None:
-    """Take the subwords of one side away, and let all that is left be of a year."""
+    """Delete the subwords of one side, and date all remaining files to a year."""
     for name in SUBWORDS:
         (place / name).unlink()
     for path in (place / "results").rglob("*"):
@@ -187,10 +187,10 @@ def python_says(code: str, environment: Mapping[str, str]) -> str:
     return subprocess.run(command, env=whole, capture_output=True, text=True, check=True, timeout=60).stdout.strip()
 
 
-# Python reads and writes text in the locale's encoding wherever it is not told another.
+# Python reads and writes text in the locale's encoding unless it is given another.
 ASCII = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
 LATIN = "tr_TR.ISO-8859-9"
-# Of the side whose letters neither encoding has, from the text on.
+# Files, from the text on, of the side whose letters neither encoding has.
 RUSSIAN = (
     "results/corpora/tiny/dev.target.txt",
     "results/corpora/tiny/train.target.txt",

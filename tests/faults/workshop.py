@@ -1,4 +1,4 @@
-"""Where faults are made: a tiny corpus ready for training, and commands as real processes that die on purpose.
+"""Tools for injecting faults: a tiny corpus ready for training, and real processes that die on purpose.
 
 Processes come from a server that has torch loaded already, so that each costs a fraction of a second.
 """
@@ -54,21 +54,21 @@ class Fault:
     kill_before: int = 0
     """Update before which the process kills itself with -9."""
     kill_in_save: int = 0
-    """Number of the file of tensors in the middle of which it does."""
+    """Number of the tensor file during whose writing the process kills itself."""
     spoil_after: int = 0
-    """Update after which a weight is no number any more."""
+    """Update after which a weight is NaN."""
     most_bytes: int = 0
-    """Longer files can not be written."""
+    """Largest size of a file in bytes; longer ones cannot be written."""
     seconds_an_update: float = 0.0
     clock_backwards: bool = False
-    """The clock on the wall is set an hour back each time that it is read."""
+    """Whether the system clock goes back an hour each time it is read."""
 
 
 NO_FAULT = Fault()
 
 
 def work(words: list[str], said: Path, fault: Fault, given: Path | None) -> None:
-    """In the new process: run a command, with what it says in a file; on text that is `given`, what it gives beside."""
+    """In the new process, run a command with messages in `said`; it reads `given`, with its output beside that."""
     new = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
     os.dup2(os.open(said, new), 2)
     os.dup2(os.open(given.with_suffix(".out"), new) if given else 2, 1)
@@ -117,9 +117,9 @@ class Command:
         os.kill(self.process.pid, number)
 
     def end(self) -> tuple[int | None, str]:
-        """Wait for its end; its exit status, negative for a signal, and what it said.
+        """Wait for its end; return its exit status (negative for a signal) and what it said.
 
-        One that does not end by itself is killed and is an error, so that it is not taken for one that was killed.
+        One that does not end by itself is killed and raises TimeoutError, so as not to pass for one killed on purpose.
         """
         self.process.join(PATIENCE_SECONDS)
         said = self.said.read_text(encoding="utf-8")
@@ -131,7 +131,7 @@ class Command:
 
 
 def start_server() -> None:
-    """Start the server of processes, which loads this module, and torch with it, once; it ends with its owner."""
+    """Start the server of processes, which loads this module and torch once; it ends with its owner."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
         patch.setenv("OMP_NUM_THREADS", "1")
@@ -140,13 +140,13 @@ def start_server() -> None:
 
 
 def config(**changes: Any) -> dict[str, Any]:
-    """The project's configuration with the tiny experiment made smaller still, and changes of its settings."""
+    """The project's configuration with an even smaller tiny experiment and changes to its settings."""
     whole = merged(merged(configuration(), read_yaml(TINY)), SMALL)
     return merged(whole, {"experiments": {"tiny": changes}})
 
 
 def write_settings(results: Path, **changes: Any) -> None:
-    """The settings files that the workflow would write, with changes of the tiny experiment."""
+    """Write the settings files that the workflow would write, with changes to the tiny experiment."""
     whole = config(**changes)
     write_text(results / "corpora/tiny/settings.yaml", yaml.safe_dump(whole["corpora"]["tiny"]))
     for stage in ("bpe", "baseline", "gates", "score"):
@@ -156,7 +156,7 @@ def write_settings(results: Path, **changes: Any) -> None:
 
 
 def prepare(results: Path) -> None:
-    """All that a training reads, by the commands that the workflow would run."""
+    """Make all that a training reads, with the commands that the workflow would run."""
     write_settings(results)
     corpus, bpe, settings = results / "corpora/tiny", results / "tiny/bpe", results / "tiny/settings"
     given = ["--settings", str(corpus / "settings.yaml"), "--downloads", str(results / "downloads")]
@@ -171,7 +171,7 @@ def prepare(results: Path) -> None:
 
 
 def training_words(stage: str, results: Path, out: Path) -> list[str]:
-    """The command of a training that saves its state after every update."""
+    """The command line of a training that saves its state after every update."""
     flags = {
         "settings": results / f"tiny/settings/{stage}.yaml",
         "data": results / "tiny/bpe",
@@ -187,7 +187,7 @@ def training_words(stage: str, results: Path, out: Path) -> list[str]:
 
 
 def gates_words(results: Path, start: Path, out: Path, *, target: str = "lam-0.05", scope: str = "all") -> list[str]:
-    """The command of a training with gates."""
+    """The command line of a training with gates."""
     flags = {
         "start-model": start,
         "scope": scope,

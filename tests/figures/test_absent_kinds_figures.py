@@ -1,4 +1,4 @@
-"""Figures of a model whose decoder is not as deep as its encoder and has no self-attention, as Firefox's translator."""
+"""Figures of a model whose decoder is shallower than its encoder and has no self-attention, like Firefox's."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_each_figure_is_drawn_and_shows_no_empty_panel(name: str, runs: list[Pat
 
 
 def test_relevance_shows_all_layers_of_each_kind_that_there_is(runs: list[Path]) -> None:
-    """Of two layers cross-attention is in the first alone."""
+    """Of two layers, only the first has cross-attention."""
     frames = load_runs(NEEDS["relevance_all"], runs)
     frames = {name: rows[(rows["attention"] != "dec_enc") | (rows["layer"] == 0)] for name, rows in frames.items()}
     with styled():

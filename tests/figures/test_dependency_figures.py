@@ -38,7 +38,7 @@ def run_of(experiment: str, kind: str = "baseline", lam: str = "", seed: int = 1
 
 
 def bars(axes: Axes) -> dict[float, tuple[float, str]]:
-    """Height and colour of the bars that can be seen, by the middle of each."""
+    """Height and colour of each visible bar, by its middle."""
     found = [patch for patch in axes.patches if isinstance(patch, Rectangle) and patch.get_height() > 0]
     return {
         round(bar.get_x() + bar.get_width() / 2, 6): (bar.get_height(), to_hex(bar.get_facecolor())) for bar in found
@@ -46,7 +46,7 @@ def bars(axes: Axes) -> dict[float, tuple[float, str]]:
 
 
 def standing(**places: dict[int, int]) -> Frames:
-    """Positions on gold trees by relation, other ones on second trees and in a second seed."""
+    """Positions on gold trees by relation, with different ones on second trees and for a second seed."""
     rows = [
         {**run_of("x", seed=seed), "trees": trees, "relation": relation, "position": place, "arcs": arcs * times}
         for seed, trees, times in ((1, "gold", 1), (1, "stanza", 5), (2, "gold", 3))
@@ -109,7 +109,7 @@ def two_experiments() -> Frames:
 
 
 def test_the_best_heads_of_all_experiments_stand_beside_the_papers_by_direction() -> None:
-    """Experiments in the order in which they come, then WMT and OpenSubtitles; heads of the first seed."""
+    """Experiments in the given order, then WMT and OpenSubtitles; heads of the first seed."""
     wanted = {"a": [60, 70, 73, 84], "b": [30, 90, 78, 61]}
     with styled():
         figure = dependency_scores(two_experiments(), TABLE1, "b, a")
@@ -127,7 +127,7 @@ def test_the_best_heads_of_all_experiments_stand_beside_the_papers_by_direction(
 def test_a_bar_carries_its_own_best_fixed_offset_and_the_interval_of_its_head() -> None:
     with styled():
         axes = dependency_scores(two_experiments(), TABLE1, "b, a").axes[0]
-        # Each corpus has a collection of error bars, then one of baselines.
+        # Each corpus has one collection of error bars, then one of baselines.
         segments = [np.concatenate(list(lines.get_segments())) for lines in axes.collections]  # type: ignore[attr-defined]
     whiskers, baselines = segments[::2], segments[1::2]
     assert [sorted(ends[:, 1]) for ends in whiskers[:2]] == [pytest.approx([58, 65]), pytest.approx([68, 75])]
@@ -137,7 +137,7 @@ def test_a_bar_carries_its_own_best_fixed_offset_and_the_interval_of_its_head() 
 
 
 def stratified(log_alpha: float, shape: HardConcrete) -> NDArray[np.float64]:
-    """Gates as training draws them, for noise at even distances: a sample without chance."""
+    """Gates as training draws them, for evenly spaced noise: a sample without randomness."""
     noise = (torch.arange(200_000, dtype=torch.float64) + 0.5) / 200_000
     return sample(torch.tensor(log_alpha, dtype=torch.float64), noise, shape).numpy()
 

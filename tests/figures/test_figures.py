@@ -58,7 +58,7 @@ def draw(name: str, runs: list[Path]) -> Figure:
 
 
 def pixels(figure: Figure) -> NDArray[np.int_]:
-    """What a picture shows."""
+    """The pixels of a figure."""
     stream = BytesIO()
     figure.savefig(stream, format="png")
     return np.asarray(Image.open(stream)).astype(int)
@@ -105,7 +105,7 @@ def test_poor_data_still_gives_a_figure_in_which_every_panel_shows_something_or_
             for artist in [*axes.lines, *axes.patches, *axes.collections, *axes.images, *axes.texts]:
                 artist.set_visible(False)
         bare = pixels(figure)
-    # Not the frame and its words alone, which are there without any data.
+    # Not only the frame and its words, which are there without any data.
     assert whole.shape != bare.shape or (np.abs(whole - bare) > 60).any(-1).mean() > 0.001
 
 
@@ -155,7 +155,7 @@ def test_lambdas_are_written_below_the_bars_over_seeds() -> None:
 
 
 def live_of(driven: list[Path], scope: str) -> dict[str, int]:
-    """How many encoder heads each model that was driven to a number of heads has left."""
+    """The number of encoder heads left in each model that was driven to a number of heads."""
     model = load_runs(NEEDS["heads_by_type"], driven)["model.json"] if scope == "all" else (
         load_runs(NEEDS["bleu_encoder_heads"], driven)["model.json"])  # fmt: skip
     encoder = model[(model["attention"] == "enc_self") & (model["keep"] != "")]
@@ -163,7 +163,7 @@ def live_of(driven: list[Path], scope: str) -> dict[str, int]:
 
 
 def test_where_no_lambda_was_swept_the_models_that_have_a_number_of_heads_are_shown(driven: list[Path]) -> None:
-    """As of a model of others, which is pruned to numbers of heads."""
+    """As for an imported model, which is pruned to numbers of heads."""
     encoder, everywhere = live_of(driven, "enc_self"), live_of(driven, "all")
     assert len(encoder) == len(everywhere) == 3
     with styled():
@@ -219,7 +219,7 @@ def test_heads_are_sorted_by_relevance_in_every_panel(runs: list[Path]) -> None:
     encoder = lrp[(lrp["attention"] == "enc_self") & (lrp["rule"] == "plain")].set_index(["layer", "head"])[
         "relevance_absolute"
     ]
-    # The small numbers in the right panel are heads, 1-based, at the place of their rank.
+    # The small numbers in the right panel are heads, 1-based, placed by rank.
     numbers = [text for text in functions.texts if text.get_text().isdigit()]
     for text in numbers:
         rank, layer = (int(place) for place in text.get_position())
@@ -253,7 +253,7 @@ def test_relevance_by_every_rule_stands_in_its_own_row(runs: list[Path]) -> None
             rows = lrp[(lrp["rule"] == rule) & (lrp["attention"] == attention)]
             for layer, head, value in rows[["layer", "head", share]].itertuples(index=False, name=None):
                 assert drawn[3 * row + column][layer, head] == value
-        # The white of signed shares is zero.
+        # For signed shares, white is zero.
         assert ends[row][0] == (0 if share == "relevance_absolute" else -ends[row][1])
 
 
@@ -403,7 +403,7 @@ def test_runs_of_two_experiments_are_refused(
 
 
 def test_functions_have_colours_that_differ_in_lightness() -> None:
-    """Read in grey too: no two neighbours of a stacked bar are closer than a tenth of the scale in luminance."""
+    """Readable in grey too: neighbours in a stacked bar differ in luminance by at least a tenth of the scale."""
     rgb = {k: np.array([int(v[i : i + 2], 16) for i in (1, 3, 5)]) / 255 for k, v in FUNCTION_COLOURS.items()}
     luminance = [float(colour @ [0.2126, 0.7152, 0.0722]) for colour in rgb.values()]
     assert (np.abs(np.diff(luminance)) > 0.1).all()

@@ -26,7 +26,7 @@ def frames(tmp_path: Path) -> Frames:
 
 
 def written(axes: Axes, layer: int, head: int) -> list[str]:
-    """What stands in a cell, from its top."""
+    """The texts in a cell."""
     inside = [
         text for text in axes.texts if (int(text.get_position()[1]), int(text.get_position()[0])) == (layer, head)
     ]

@@ -1,4 +1,4 @@
-"""Figures of poor data: one pruned model without any head, nothing from scratch, no trees. Counted is what is drawn."""
+"""Figures of poor data (one pruned model without heads, none from scratch, no trees): how much is drawn."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from heads.figures.style import styled
 from heads.tables.reading import load_reference, load_runs
 
 HEADS = 2 * 3
-"""Of each kind of attention."""
+"""Heads of each kind of attention."""
 STEPS = 5
-"""Of every walk of heads that are masked."""
+"""Steps of every walk that masks heads."""
 PAPER_MODELS = 14
 
 DRAWN: dict[str, list[int]] = {
     "head_functions": [HEADS] * 3,
-    # Three shares by the paper's rule, one by the other, and confidence, of each kind.
+    # For each kind, three shares by the paper's rule, one by the other, and confidence.
     "relevance_all": [HEADS] * 5 * 3,
-    # Twelve measures against each other, without the diagonal; then by kind and reading of relevance heads and the most
+    # Measures against each other, without the diagonal; then, by kind and reading of relevance, heads and the most
     # relevant of the first layer.
     "measures": [13 * 12, *[HEADS + 1] * 3 * 4],
     "attention_maps": [9 * 9] * 3,
@@ -38,10 +38,10 @@ DRAWN: dict[str, list[int]] = {
     "michel_fig1": [HEADS, HEADS, HEADS, 96],
     "michel_fig3": [4 * STEPS, 5 * STEPS],
     "michel_fig4": [4 * STEPS] * 2,
-    # Of three checkpoints one has no BLEU to lose.
+    # One of three checkpoints has no BLEU to lose.
     "michel_fig5": [3 * STEPS, 2 * STEPS],
 }
-"""By figure, for each of its panels: cells, bars' heights or points of named lines, levels and the paper's left out."""
+"""For each panel of each figure: cells, heights of bars or points of named lines (without those in LEVELS)."""
 
 LEVELS = ("unpruned model", "control, λ = 0", "paper, WMT", "paper, OpenSubtitles")
 
@@ -61,7 +61,7 @@ def drawn(name: str, poor: list[Path]) -> list[Axes]:
 
 
 def amount(axes: Axes) -> int:
-    """How much a panel shows, in the unit of what it shows."""
+    """How much a panel shows: its cells, the points of its named lines and the heights of its bars."""
     meshes: list[Any] = [np.ma.asarray(mesh.get_array()) for mesh in axes.collections if isinstance(mesh, QuadMesh)]
     cells = sum(int(mesh.count()) for mesh in meshes)
     cells += sum(int(np.prod(np.asarray(image.get_array()).shape[:2])) for image in axes.images)

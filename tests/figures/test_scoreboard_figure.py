@@ -1,4 +1,4 @@
-"""The scoreboard as a picture: cells, colours and counts, read back from the page, and that no text lies on another."""
+"""The scoreboard as a picture: cells, colours and counts, read back from the page, and no overlapping text."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MANY = ("demo", "opensubtitles-en-ru", "wmt-en-de", "anamewithoutanyhyphen")
 
 
 def board_of(experiments: tuple[str, ...]) -> pd.DataFrame:
-    """Every verdict in turn, beginning with another one in each column; numbers of up to four digits, and counts."""
+    """Every verdict in turn, starting with a different one in each column; numbers of up to four digits, and counts."""
     board = pd.concat(PAPERS, ignore_index=True).rename(columns={"condition": "holds_if"})
     board = board.assign(rule="", metric="bleu")[list(STATED)]
     for number, experiment in enumerate(experiments):
@@ -36,7 +36,7 @@ def board_of(experiments: tuple[str, ...]) -> pd.DataFrame:
         board[f"ours_{experiment}"] = [row % 49 if row % 5 == 0 else v for row, v in enumerate(values)]
         board[f"of_{experiment}"] = [48.0 if row % 5 == 0 else np.nan for row in range(len(board))]
         board[f"verdict_{experiment}"] = list(islice(cycle(VERDICTS), number, number + len(board)))
-        # Often enough that each verdict is marked somewhere.
+        # Often enough to mark each verdict somewhere.
         board[f"other_readings_{experiment}"] = ["absolute: yes" * (row % 7 == 0) for row in range(len(board))]
     return board
 
@@ -89,7 +89,7 @@ def test_numbers_are_written_short() -> None:
 
 
 def cells(axes: Axes) -> list[tuple[float, float, str]]:
-    """Of each cell its middle, from left and from the top, and its colour."""
+    """The middle of each cell, from the left and from the top, and its colour."""
     boxes = [patch for patch in axes.patches if isinstance(patch, Rectangle)]
     found = [(*box.get_xy(), box.get_width(), box.get_height(), to_hex(box.get_facecolor()).upper()) for box in boxes]
     return [(x + width / 2, y + height / 2, colour) for x, y, width, height, colour in found]
@@ -143,7 +143,7 @@ def test_nothing_is_cut_off_and_no_text_lies_on_another(
     low, high = boxes[:, :2], boxes[:, 2:]
     assert (low >= 0).all() and (high <= figure.get_size_inches() * figure.dpi).all()
     shared = np.minimum(high[:, None], high) - np.maximum(low[:, None], low)
-    # Lines of text reach into each other's ascenders by less than a point.
+    # Lines of text overlap each other's ascenders by less than a point.
     over = (shared[..., 0] > 0) & (shared[..., 1] > figure.dpi / 72) & ~np.eye(len(texts), dtype=bool)
     assert [(texts[one].get_text(), texts[other].get_text()) for one, other in np.argwhere(over)] == []
     headers = [text.get_text() for text in axes.texts if text.get_fontweight() == "bold"]

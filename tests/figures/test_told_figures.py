@@ -1,4 +1,4 @@
-"""Figures of models that classify: named by accuracy, of the encoder alone, beside the paper's numbers of BERT."""
+"""Figures of classifiers: labelled with accuracy, of the encoder alone, beside the paper's numbers for BERT."""
 
 from __future__ import annotations
 

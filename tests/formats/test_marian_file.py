@@ -1,4 +1,4 @@
-"""Marian's own model files are read and written byte for byte, and what is damaged is refused in a sentence."""
+"""Marian's own model files are read and written byte for byte, and damaged ones are refused in one sentence."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from heads.formats.marian_shape import check_tensors, shape_of
 from marian_files import FLOAT, MATRIX, TEXT, laid_out, packaged, small_file, text_of
 
 NUMBERS = [[1, -2, 3], [4, 5, -127]]
-"""Of a matrix 3 x 2, as it lies in a file."""
+"""A 3 x 2 matrix as it is stored in a file."""
 BIAS = struct.pack("<2f", 0.5, -1.25)
 LEFT = bytes(range(1, 247))
-"""What Marian's memory held before: padding of six numbers and a multiplier."""
+"""What Marian's memory held before: the padding after six numbers and a multiplier."""
 
 
 def matrix(name: bytes, multiplier: float = 4.0) -> tuple[bytes, int, tuple[int, int], bytes]:
@@ -87,17 +87,17 @@ def test_only_what_has_other_weights_gets_other_bytes(tmp_path: Path) -> None:
     changed = file.with_tensors(tensors)
     assert [name for name in file.items if changed.items[name] != file.items[name]] == ["encoder_l1_W"]
     before, after = file.items["encoder_l1_W"], changed.items["encoder_l1_W"]
-    # 31.75 is still the largest weight; the second number of each row of the file goes.
+    # 31.75 is still the largest weight; the second number of each row of the file becomes 0.
     assert after.data == bytes([1, 0, 3, 4, 0, 129]) + before.data[6:]
     doubled = file.with_tensors({"encoder_l1_W": before.floats() * 2}).items["encoder_l1_W"]
     assert doubled.data == before.data[:6] + struct.pack("<f", 2) + LEFT
-    # Without the largest weight the others keep their numbers, and weights between two numbers have others.
+    # Without the largest weight, the others keep their numbers; a weight between two numbers changes them all.
     tensors["encoder_l1_W"][2] = 0
     assert file.with_tensors(tensors).items["encoder_l1_W"].data == bytes([1, 0, 0, 4, 0, 0]) + before.data[6:]
     tensors["encoder_l1_W"][0, 0] = 0.3
     between = file.with_tensors(tensors).items["encoder_l1_W"]
     assert between.multiplier() == 127 and between.quantised().tolist() == [[38, 0, 0], [127, 0, 0]]
-    # A multiplier that Marian did not take from the largest weight stays where nothing is changed.
+    # A multiplier that Marian did not take from the largest weight stays if nothing is changed.
     odd = read(saved(tmp_path, laid_out([(b"W", MATRIX, (1, 2), struct.pack("<bbf", 3, 5, 2)), KNOWN[-1]])))
     assert odd.with_tensors(odd.tensors()) == odd
     for wrong in ({"other": tensors["bias"]}, {"bias": tensors["bias"][0]}, {OPTIONS: tensors["bias"]}):
@@ -118,7 +118,7 @@ def test_an_npz_is_read_by_numpy_by_us_and_as_marian_goes_through_it(tmp_path: P
     again = read(tmp_path / "model.npz")
     assert again.options() == file.options()
     assert all(np.array_equal(again.tensors()[name], value) for name, value in file.tensors().items())
-    # cnpy of Marian goes from one local header to the next by the size that stands there.
+    # Marian's cnpy goes from one local header to the next by the size given there.
     content, at, names = (tmp_path / "model.npz").read_bytes(), 0, []
     while content[at : at + 4] == b"PK\3\4":
         size, name, extra = struct.unpack_from("<IHH", content, at + 22)
@@ -234,7 +234,7 @@ def test_what_is_wrong_with_an_npz_is_told_in_a_sentence(
 
 
 def damaged(content: bytes, generator: random.Random) -> bytes:
-    """A file that was cut off, or had bits flipped, bytes overwritten, left out or doubled, mostly in its header."""
+    """A file cut off, or with bits flipped, bytes overwritten, left out or repeated, mostly in its header."""
     made = bytearray(content)
     for _ in range(generator.choice((1, 1, 1, 2, 5))):
         at = generator.randrange(generator.choice((64, 2048, len(made)))) % len(made)
@@ -281,7 +281,7 @@ def test_of_500_damaged_copies_each_is_refused_or_is_a_model_of_the_same_tensors
             assert path.read_bytes() == broken
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    # A zip tells by its checksums of nearly all that was damaged.
+    # The checksums of a zip show nearly all damage.
     assert not unnamed and whole < 250 and (whole > 20 or name == "model.npz")
     assert most < 40 * len(content) + 2**21 and time.monotonic() - begun < 60
 

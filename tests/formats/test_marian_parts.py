@@ -1,4 +1,4 @@
-"""Which files of a folder are a Marian model's, and what its shortlist holds."""
+"""Which files of a folder belong to a Marian model, and what its shortlist contains."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_offsets_that_go_back_are_refused_though_their_checksum_fits(tmp_path: P
 
 
 def student(folder: Path, *names: str) -> Path:
-    """A folder with a model, a shortlist, and whatever else is named."""
+    """A folder with a model, a shortlist, and empty files with the given names."""
     folder.mkdir()
     write(folder / "model.enpt.intgemm.alphas.bin", small_file())
     (folder / "lex.50.50.enpt.s2t.bin").write_bytes(shortlist(LISTS))

@@ -1,4 +1,4 @@
-"""A Marian model's options say which tensors it has, or that it is of a kind that is not read."""
+"""A Marian model's options say which tensors it has, or that its kind is not supported."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_a_teacher_with_norms_first_and_nothing_tied_has_these() -> None:
 
 
 def test_what_an_old_file_leaves_out_is_as_marian_takes_it() -> None:
-    """Defaults of its command line: src/common/config_parser.cpp."""
+    """Defaults of Marian's command line: src/common/config_parser.cpp."""
     model = shape_of(HERE, {"type": "transformer", "enc-depth": 6, "dec-depth": 6, "dim-vocabs": [3, 5]})
     assert (model.heads, model.width, model.feed_forward, model.activation) == (8, 512, 2048, "swish")
     assert not (model.pre_norm or model.recurrent or model.one_embedding or model.tied_output) and model.output_bias

@@ -1,4 +1,4 @@
-"""The classifier: which sentence a subword is of, embeddings as BERT has them, one answer, pruning."""
+"""The classifier: which sentence a subword belongs to, embeddings as in BERT, one answer, pruning."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ Build = Callable[..., Classifier]
 
 @pytest.fixture
 def classifier(tiny_shape: Callable[..., ModelShape]) -> Build:
-    """Builds a float64 classifier into 4 labels in evaluation mode, none of whose values is left at zero or one."""
+    """Builds a float64 classifier with 4 labels in evaluation mode, with no value left at zero or one."""
 
     def build(**changes: Any) -> Classifier:
         live = {"enc_self": (HEADS,) * 2, "dec_self": (), "dec_enc": ()}

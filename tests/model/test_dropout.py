@@ -1,6 +1,6 @@
-"""Dropout at its four places: embeddings, attention weights, feed-forward units and what a sub-layer adds, each alone.
+"""Dropout at each of its four places: embeddings, attention weights, feed-forward units and sub-layer outputs.
 
-Each place is looked at where its zeros can be read off: a part of p is zero, and the rest is larger by 1 / (1 - p).
+Each place is tested where its zeros are visible: a share p is zero, and the rest is larger by 1 / (1 - p).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Build = Callable[..., Transformer]
 
 
 def assert_dropped(found: Tensor, whole: Tensor) -> Tensor:
-    """Hold that every number is zero or larger by 1 / (1 - P), as many as chance allows; gives which are zero."""
+    """Assert that about a share P is zero and the rest larger by 1 / (1 - P); return which are zero."""
     zero = found == 0
     torch.testing.assert_close(found, torch.where(zero, torch.zeros_like(whole), whole / (1 - P)))
     assert abs(float(zero.double().mean()) - P) < 5 * math.sqrt(P * (1 - P) / zero.numel())
@@ -37,7 +37,7 @@ def assert_dropped(found: Tensor, whole: Tensor) -> Tensor:
 
 
 def assert_each_on_its_own(zero: Tensor) -> None:
-    """Hold that neither rows nor columns [N, M] share their fate."""
+    """Assert that neither rows nor columns [N, M] are dropped as a whole."""
     for axis in (0, 1):
         shares = zero.double().mean(axis)
         assert 0 < shares.std() < 1.5 * math.sqrt(P * (1 - P) / zero.shape[axis])
@@ -77,7 +77,7 @@ def test_an_embedding_is_dropped_together_with_its_position(tiny_shape: Callable
 def test_feed_forward_units_are_dropped_before_the_second_map_and_nothing_after_it() -> None:
     torch.manual_seed(2)
     layer, states = FeedForward(6, 6, P), torch.randn(80, 6)
-    with torch.no_grad():  # so that all units are open and each is an output
+    with torch.no_grad():  # so that all units are active and each is an output
         layer.inner.bias.fill_(9.0)
         layer.outer.weight.copy_(torch.eye(6))
         layer.outer.bias.zero_()
@@ -99,12 +99,12 @@ def test_attention_weights_are_dropped_and_neither_values_nor_heads() -> None:
     attention, queries, keys = Attention(10, 2, 5, P), torch.randn(30, 4, 10), torch.randn(30, 2, 5, 5)
     with torch.no_grad():
         attention.output.weight.copy_(torch.eye(10))
-    # Values of which each is a dimension of its own, so that a head's output is its weights.
+    # Each value is a dimension of its own, so a head's output is its weights.
     attended = KeyValues(keys, torch.eye(5).expand(30, 2, 5, 5))
     weights = attention_weights(attention.split(attention.query(queries)), keys, mask=None, causal=False)
     zero = assert_dropped(attention.split(attention(queries, attended)), weights)
     assert_each_on_its_own(zero.flatten(0, 2))
-    # Where all values are alike, all dimensions of a head say how much weight was left, so they are alike too.
+    # If all values are equal, each dimension of a head is the weight that was left, so these are equal too.
     alike = attention.split(attention(queries, KeyValues(keys, torch.ones(30, 2, 5, 5))))
     torch.testing.assert_close(alike, alike[..., :1].expand(-1, -1, -1, 5))
     assert alike.std() > 0.1
@@ -137,7 +137,7 @@ def test_every_place_of_a_model_is_told_its_dropout_and_each_alone_changes_train
     model, batch = tiny_model(dropout=P, attention_dropout=Q).train(), tiny_batch
     places = [module for module in model.modules() if isinstance(module, PLACES)]
     numbers = [sum(isinstance(module, kind) for module in places) for kind in PLACES]
-    assert numbers == [2, 6, 4, 10]  # 2 + 2 layers: an attention more, and so a residual more, in those of the decoder
+    assert numbers == [2, 6, 4, 10]  # 2 + 2 layers: those of the decoder have one more attention and residual
     assert {module.dropout for module in places if not isinstance(module, Attention)} == {P}
     assert {module.dropout for module in places if isinstance(module, Attention)} == {Q}
 

@@ -1,4 +1,4 @@
-"""The folder of a model: its weights alone make it again, and a folder that holds another thing is told."""
+"""The folder of a model: its weights alone restore it, and errors name a folder that holds something else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A decoder that is given self-attention in the place of its recurrent units keeps all else that it was."""
+"""A decoder that gets self-attention in place of its recurrent units keeps everything else."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Build = Callable[..., Transformer]
 
 def test_all_that_is_not_a_recurrent_unit_stays_and_self_attention_alone_is_new(tiny_model: Build) -> None:
     model = tiny_model(**RECURRENT)
-    for name, value in model.named_parameters():  # norms that are not those of a fresh model
+    for name, value in model.named_parameters():  # norms unlike those of a fresh model
         if ".recurrence_residual." in name:
             value.data.normal_()
     grown, new = with_self_attention(model, seed=3)
@@ -38,7 +38,7 @@ def test_all_that_is_not_a_recurrent_unit_stays_and_self_attention_alone_is_new(
 
 
 def residual(name: str) -> str:
-    """What the norm around the first part of a layer was called before."""
+    """The old name of the norm around the first part of a layer."""
     return ".recurrence_residual." if name.startswith("decoder") else ".self_residual."
 
 

@@ -105,7 +105,7 @@ def test_an_attention_module_is_found_by_its_name(tiny_model: Callable[..., Tran
 
 
 def table(kinds: tuple[str, ...] = ATTENTIONS) -> list[dict[str, str]]:
-    """Rows for all heads of some kinds of attention, of which every other one is open."""
+    """Rows for all heads of the given kinds of attention; every other head is open."""
     heads = [(kind, layer, head) for kind in kinds for layer in range(LAYERS) for head in range(HEADS)]
     return [
         {"attention": kind, "layer": str(layer), "head": str(head), "open": str(number % 2)}

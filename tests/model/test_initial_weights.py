@@ -1,4 +1,4 @@
-"""What an untrained model holds, by the bounds and deviations of each kind of weight, and where norms stand."""
+"""Weights of an untrained model, by the bounds and deviations of each kind, and where its norms are."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_biases_start_at_zero_norms_at_one_and_nothing_else_is_left(fresh: Calla
     model = fresh()
     vectors = {name: value.detach() for name, value in model.named_parameters() if value.ndim == 1}
     norms = {name: value for name, value in vectors.items() if "norm" in name}
-    assert len(norms) == 2 * (2 * 2 + 2 * 3 + 2)  # weight and bias of those of sub-layers, and of two final ones
+    assert len(norms) == 2 * (2 * 2 + 2 * 3 + 2)  # weight and bias of the sub-layers' norms and of the two final ones
     for name, value in vectors.items():
         assert (value == (1 if name in norms and name.endswith("weight") else 0)).all(), name
     assert "encoder.0.self_attention.query.bias" not in vectors

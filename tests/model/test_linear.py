@@ -1,4 +1,4 @@
-"""The linear map against its formula, whoever multiplies, and who does."""
+"""The linear map against its formula with either library, and which library multiplies."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_onednn_is_left_alone_where_mkl_is_quicker(monkeypatch: pytest.MonkeyPat
 
 
 def test_nothing_but_inference_with_many_products_is_left_to_onednn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A training is the same to the last bit as with torch's own."""
+    """Training is the same to the last bit as with torch's own linear map."""
     torch.manual_seed(1)
     linear, states = Linear(64, 32), torch.randn(7, 64)
     monkeypatch.setattr(heads.model.linear, "ONEDNN", True)
@@ -73,7 +73,7 @@ def test_a_graph_for_any_number_of_rows_is_exported_whoever_multiplies(monkeypat
 def test_in_bf16_it_is_the_formula_with_its_gradients_however_many_rows_there_are(
     *, bias: bool, outputs: int, rows: int
 ) -> None:
-    """Of small whole numbers, which bf16 holds, and so are all sums here."""
+    """With small whole numbers, which bf16 holds exactly, as it does all sums here."""
     generator = torch.Generator().manual_seed(rows)
 
     def whole(*size: int) -> torch.Tensor:
@@ -112,7 +112,7 @@ def test_in_bf16_what_is_frozen_costs_no_product_and_states_that_are_not_asked_f
 
 
 def test_products_in_bf16_are_of_few_different_numbers_of_rows() -> None:
-    """oneDNN compiles each number anew."""
+    """oneDNN compiles for each number of rows separately."""
     sizes = {filled(torch.ones(2, rows, 3)).shape for rows in range(1, 2 * ROWS)}
     assert sizes == {(ROWS, 3), (2 * ROWS, 3), (3 * ROWS, 3), (4 * ROWS, 3)}
     assert float(filled(torch.ones(2, 5, 3)).sum()) == 30

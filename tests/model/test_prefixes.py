@@ -1,4 +1,4 @@
-"""Encoder states that are kept: those of a pass from the bottom, under any gates in any order, by fewer layers."""
+"""Cached encoder states equal those of a pass from the bottom, for any gates in any order, with fewer layers run."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ MASKED = [
     {("dec_enc", 1, 2)},
     {("enc_self", 1, 0)},
 ]
-"""One after the other of the same batch."""
+"""Masked heads of successive passes over the same batch."""
 READ = [3, 2, 1, 3, 0, 2]
-"""Layers that each of them has to go through: those above the lowest that was changed or has not been gone through."""
+"""Number of layers that each pass runs: those above the lowest one that was changed or has not been run."""
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""The recurrent unit against its definition written as loops, and the decoder that has it step by step."""
+"""The recurrent unit against its definition written as loops, and its decoder step by step."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ OPEN = {"enc_self": [[True, False, True], [False] * 3], "dec_enc": [[False, True
 
 
 def random_unit() -> tuple[Ssru, Tensor]:
-    """A unit in float64 without a zero in it, and states for it [B, T, D]."""
+    """A float64 unit without zeros, and states for it [B, T, D]."""
     torch.manual_seed(4)
     unit = Ssru(D).double()
     for value in unit.parameters():
@@ -48,7 +48,7 @@ def slow_scan(forget: Tensor, added: Tensor) -> Tensor:
 
 
 def slow_unit(unit: Ssru, states: Tensor) -> Tensor:
-    """Kim et al. 2019, eq. 1 to 3, a position at a time, without the norm that stands around it."""
+    """Kim et al. 2019, eq. 1 to 3, a position at a time, without the norm around it."""
     outputs = []
     for sentence in states:
         cell, found = torch.zeros(D).to(states), []
@@ -172,7 +172,7 @@ def test_an_update_in_bf16_has_finite_gradients_near_those_of_fp32(
 
 @pytest.mark.parametrize("width", [2, 6, 7])
 def test_positions_of_tensor2tensor_fall_to_one_ten_thousandth(width: int) -> None:
-    """Sines first, of sin(p / 10000^(i / (D/2 - 1))), then cosines; of an odd width the last cosine is left out."""
+    """Sines first, of sin(p / 10000^(i / (D/2 - 1))), then cosines; for an odd width the last cosine is left out."""
     signals, waves = sinusoids(5, width, 2, layout="tensor2tensor"), -(-width // 2)
     for place in range(5):
         for i in range(waves):

@@ -41,7 +41,7 @@ def states() -> tuple[Tensor, Tensor, Tensor]:
 
 @torch.no_grad()
 def by_definition(attention: Attention, queries: Tensor, attended: Tensor, seen: Tensor) -> Tensor:
-    """softmax(q k / sqrt(E)) v, one number after another; `seen` [B, Q, K]. Gives heads side by side [B, Q, H*E]."""
+    """softmax(q k / sqrt(E)) v, one number at a time; `seen` [B, Q, K]. Returns heads side by side [B, Q, H*E]."""
     result = torch.zeros(B, queries.shape[1], H * E, dtype=torch.float64)
     q, k, v = queries @ attention.query.weight.T, attended @ attention.key.weight.T, attended @ attention.value.weight.T
     for b in range(B):
@@ -175,7 +175,7 @@ def test_other_members_and_more_padding_change_nothing(tiny_model: Build, tiny_b
         source = batch.source[number][batch.source_mask[number]]
         target = batch.target_input[number][batch.target_mask[number]]
         source, mask = F.pad(source, (0, 3)), F.pad(torch.ones(len(source), dtype=torch.bool), (0, 3))
-        source[~mask] = 7  # what stands in the padding must not matter either
+        source[~mask] = 7  # the content of the padding must not matter either
         alone = model(source[None], mask[None], target[None], trace={} if way == "traced" else None)
         torch.testing.assert_close(alone[0], together[number, : len(target)])
 

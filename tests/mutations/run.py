@@ -1,9 +1,9 @@
-"""Put plausible errors into the project one at a time and see whether the tests that should notice do.
+"""Put plausible errors into the project one at a time and check that the tests that should notice them fail.
 
     python tests/mutations/run.py [--jobs 2] [--match WORDS] [--list]
 
-The errors stand in the .toml files beside this script: `file`, the text `old` that occurs there once, the text `new` in
-its place, and `tests`, what pytest is given. Each is tried in a copy of the files that git knows, so that nothing here
+The errors are in the .toml files beside this script: `file`, the text `old` that occurs there once, the text `new` in
+its place, and `tests`, pytest's arguments. Each is tried in a copy of the files that git knows, so that nothing here
 is touched. Tests that fail have noticed it. Exit status 1 when an error survived, or when a list no longer fits the
 code. Not a part of `make test`, as it takes about an hour.
 
@@ -30,13 +30,13 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 NOTICED, SURVIVED, STALE = "noticed", "SURVIVED", "STALE"
 SECONDS = 900
-"""After so long the tests count as failed: an error that makes them hang is noticed by that."""
+"""Time limit in seconds, after which tests count as failed: this catches errors that make them hang."""
 HEAVY = ("torch", "pandas", "matplotlib.figure", "seaborn", "sacrebleu", "sentencepiece", "pulp", "yaml", "pytest")
 
 
 @dataclass(frozen=True)
 class Mutation:
-    """One plausible error: what it is, where it stands, and which tests should fail with it."""
+    """One plausible error: what it is, where it goes, and which tests should fail with it."""
 
     name: str
     file: str
@@ -47,7 +47,7 @@ class Mutation:
 
     @property
     def fits(self) -> bool:
-        """Whether the text stands in the file just once."""
+        """Whether the text occurs in the file exactly once."""
         path = ROOT / self.file
         return path.exists() and path.read_text(encoding="utf-8").count(self.old) == 1 and self.old != self.new
 
@@ -73,7 +73,7 @@ def copy_of_project(folder: Path) -> Path:
 
 
 def start(mutation: Mutation, folder: Path) -> int:
-    """Put an error into a copy and start the tests there; gives the number of the process."""
+    """Put an error into a copy and start the tests there; return the process id."""
     text = (ROOT / mutation.file).read_text(encoding="utf-8")
     (folder / mutation.file).write_text(text.replace(mutation.old, mutation.new), encoding="utf-8")
     process = os.fork()
@@ -95,13 +95,13 @@ def start(mutation: Mutation, folder: Path) -> int:
 
 
 def outcome_of(status: int) -> str:
-    """What the end of the tests says: 1, a test failed; 2, a file could not be imported; a signal, they hung."""
+    """The outcome by exit status: 1, a test failed; 2, a file could not be imported; a signal, the tests hung."""
     code = os.waitstatus_to_exitcode(status)
     return NOTICED if code in (1, 2) or code < 0 else SURVIVED if code == 0 else STALE
 
 
 def tried(chosen: Sequence[Mutation], jobs: int, place: Path) -> Iterator[tuple[Mutation, str]]:
-    """Try errors, several at a time, each in a copy of its own; gives them as they end."""
+    """Try errors, several at a time, each in its own copy; yield them as they finish."""
     yield from ((mutation, STALE) for mutation in chosen if not mutation.fits)
     waiting = [mutation for mutation in chosen if mutation.fits]
     free = [copy_of_project(place / str(number)) for number in range(min(jobs, len(waiting)))]
@@ -118,7 +118,7 @@ def tried(chosen: Sequence[Mutation], jobs: int, place: Path) -> Iterator[tuple[
 
 
 def main() -> int:
-    """Try the errors that were asked for, a line each, and count them."""
+    """Try the selected errors, print a line for each, and count them."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--jobs", type=int, default=2, help="errors tried at once")
     parser.add_argument("--match", default="", help="only those whose list, name or file has these words in it")

@@ -1,4 +1,4 @@
-"""What `heads --help` shows: what people want first, and stages of the workflow out of their way."""
+"""`heads --help` shows commands for people first and keeps stages of the workflow out of their way."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Encoders alone, looked at and made smaller: every number by transformers' own model with matrices set to zero."""
+"""Encoders inspected and pruned: every number against transformers' own model with matrices set to zero."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def made(folder: Path, kind: str) -> tuple[Any, Any]:
 
 
 def read(folder: Path, kind: str, masked: tuple[int, int] | None = None) -> Any:
-    """The model of a folder, where what one head says is thrown away behind it."""
+    """The model of a folder; the output weights of a masked head are zero."""
     model = getattr(transformers, kind).from_pretrained(folder).eval()
     if masked:
         dense = getattr(model, "bert", model).encoder.layer[masked[0]].attention.output.dense
@@ -47,7 +47,7 @@ def read(folder: Path, kind: str, masked: tuple[int, int] | None = None) -> Any:
 
 
 def subwords_of(folder: Path) -> Any:
-    """Its own tokeniser: exported ones number their subwords otherwise."""
+    """The folder's own tokeniser: exported ones number their subwords differently."""
     return transformers.AutoTokenizer.from_pretrained(folder)
 
 

@@ -1,4 +1,4 @@
-"""One model, looked at: numbers of its heads by other ways to them, sentences about heads, and what is refused."""
+"""`heads inspect`: numbers of heads computed in other ways, sentences about heads, and errors."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def experiment(tmp_path_factory: pytest.TempPathFactory) -> Experiment:
 
 @pytest.fixture(scope="module")
 def inspected(experiment: Experiment, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The page of an exported model, whose own translations stand for references."""
+    """The page of an exported model, with its own translations as references."""
     place = tmp_path_factory.mktemp("inspected")
     export(experiment.baseline, place / "model")
     write_lines(place / "text.en", TEXT)

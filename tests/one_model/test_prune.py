@@ -1,4 +1,4 @@
-"""One model made smaller: what is left, what is told of the loss, a run that goes on, and what is refused."""
+"""`heads prune`: what is left, the reported loss, a resumed run, and errors."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def test_of_the_sizes_tried_the_smallest_that_loses_no_more_is_taken(
     folder, found, sizes = shrunk(place, Wish("all", None, 0.5, 1), "cpu", 1, lambda _: None)  # type: ignore[arg-type]
     assert (folder.name, found.kept, sizes) == (f"keep-{kept}", kept, tried)
     assert seen == [Target.parse(f"keep-{size}", by_gates=True) for size in tried]
-    # Chosen on one half of what is held out, told of the other.
+    # Chosen on one half of the held-out data, reported on the other.
     assert measured == [*((size, "dev") for size in tried), (kept, "test")]
 
 

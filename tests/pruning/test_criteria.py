@@ -1,4 +1,4 @@
-"""Heads chosen by what was measured: each method reads its own numbers; limits that can not hold are one sentence."""
+"""Heads chosen by their measurements: each method reads its own numbers; impossible limits are one-sentence errors."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FORMS = ("example", "token", "batch", "signed")
 COLUMNS = ("importance", "importance_normalised")
 BEST = dict(zip(("ablation", "confidence", "lrp", "causal"), HEADS[2:6], strict=True))
 BEST |= dict(zip((f"{form}{ending}" for form in FORMS for ending in ("", "_layer")), HEADS, strict=True))
-"""Which head each measure finds best."""
+"""The head that each measure ranks first."""
 
 
 def chosen(target: str, measured: Measured, at_least: Mapping[str, int]) -> list[Head]:
@@ -90,7 +90,7 @@ MEASURES = ("ablation", "confidence", "lrp", *(f"{form}{ending}" for form in FOR
 
 
 def spread() -> tuple[Measured, dict[str, dict[Head, int]]]:
-    """Measures of which each has an order of the heads of its own; losses and relevance also have signs."""
+    """Measures that each order the heads differently; losses and relevance also have signs."""
     orders = np.random.default_rng(4).permuted(np.tile(np.arange(-3, 5), (len(MEASURES), 1)), axis=1).tolist()
     scores = {name: dict(zip(HEADS, order, strict=True)) for name, order in zip(MEASURES, orders, strict=True)}
 

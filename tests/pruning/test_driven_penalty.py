@@ -1,4 +1,4 @@
-"""A driven lambda: each kind of attention by its own heads, both parts of the control by sums, and after a resume."""
+"""A driven lambda: each kind of attention by its own heads, both parts of the control by sums, and a resumed run."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ START = DrivenPenalty.START
 
 
 def log_alpha_of(chance: float, shape: HardConcrete) -> float:
-    """Where P(gate > 0) has this value: its formula solved for log alpha."""
+    """The log alpha at which P(gate > 0) has this value."""
     return math.log(chance / (1 - chance)) + shape.temperature * math.log(-shape.low / shape.high)
 
 
 def expecting(gates: HeadGates, **numbers: float) -> HeadGates:
-    """The same gates after those of each kind were set so that so many of its heads are expected to be open."""
+    """The same gates, set so that the given number of heads of each kind is expected to be open."""
     with torch.no_grad():
         for name, log_alpha in gates.log_alpha.items():
             kind = name.split(":")[0]
@@ -75,7 +75,7 @@ def test_a_plain_lambda_costs_as_much_for_an_open_head_of_any_kind(new_gates: Ca
 def test_lambda_rises_where_a_kind_has_too_many_heads_and_falls_where_it_has_too_few(
     new_gates: Callable[[str], HeadGates],
 ) -> None:
-    """Five, one and three are expected open of 5, 4 and 6; three of each are wanted. All together are just enough."""
+    """Of 5, 4 and 6 heads, 5, 1 and 3 are expected to be open; 3 of each are wanted. The total is right."""
     gates = expecting(new_gates("3-3-3"), enc_self=4.99, dec_self=1.01, dec_enc=3)
     driven = DrivenPenalty(gates)
     driven.adjust(gates, 0.9)
@@ -155,7 +155,7 @@ def test_a_lambda_stays_within_its_bounds_and_comes_back_from_them(new_gates: Ca
 
 
 UPDATES = 2000
-"""So many that few of them bring no lambda to its bounds, where all would be alike."""
+"""Enough updates that a few of them bring no lambda to its bounds, where all would be equal."""
 
 
 def gates_of(target: str, shape: ModelShape, lopsided: HardConcrete) -> tuple[TrainableGates, Penalty]:

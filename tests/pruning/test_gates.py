@@ -69,7 +69,7 @@ def test_the_chances_of_exactly_zero_and_exactly_one_agree_with_sampling(shape: 
 def test_a_gate_is_open_when_sampling_gives_one_more_often_than_zero(shape: HardConcrete) -> None:
     gates = drawn(shape)
     more_ones = (gates == 1).double().mean(0) > (gates == 0).double().mean(0)
-    unclear = LOG_ALPHAS == 0.0  # where both ends weigh the same, sampling can not tell
+    unclear = LOG_ALPHAS == 0.0  # where both ends weigh the same, sampling cannot decide
     assert torch.equal(is_open(LOG_ALPHAS, shape)[~unclear], more_ones[~unclear])
 
 

@@ -1,7 +1,7 @@
-"""Every way to choose heads on a model written by hand, of which it is known which heads do the work.
+"""Every way to choose heads, on a hand-written model whose working heads are known.
 
-What is known does not depend on any method: the model translates as a rule in `few_heads.expected` says, and of all
-sets of as many heads the known one is best when all others are masked. Measures pass through the files of the workflow
+This knowledge does not depend on any method: the model translates by the rule in `few_heads.expected`, and of all sets
+of the same size the known one is best when all other heads are masked. Measures pass through the files of the workflow
 and its command `selection`.
 """
 
@@ -64,7 +64,7 @@ RULES = (
 )
 SMOOTHING = 0.1
 TINY = 1e-100
-"""A stabiliser of LRP below the attention weights of a head this sharp, which z-plus and alpha-beta divide by."""
+"""An LRP stabiliser below the attention weights of a head this sharp, by which z-plus and alpha-beta divide."""
 Shape = Callable[..., ModelShape]
 
 
@@ -77,7 +77,7 @@ def translated(model: Transformer, of: Batch, gates: Gates | None = None) -> lis
 
 
 def measure(model: Transformer, folder: Path, rules: Collection[str] = ("plain",)) -> None:
-    """All that the methods read, as their stages write it."""
+    """Write everything that the methods read, as their stages do."""
     batches = [batch(12, seed) for seed in (1, 2)]
     write_json(folder / "model.json", {"shape": model.shape.as_dict()})
     write_tsv(folder / "importance.tsv", importance_rows(model, batches, label_smoothing=SMOOTHING), IMPORTANCE)
@@ -93,7 +93,7 @@ def measure(model: Transformer, folder: Path, rules: Collection[str] = ("plain",
 
 
 def kept(folder: Path, *targets: str) -> dict[str, set[Head]]:
-    """What the command keeps, by target."""
+    """The heads that the command keeps, by target."""
     write_text(folder / "settings.yaml", "selection: {at_least: {}, resamples: 20}\n")
     words = ["--settings", str(folder / "settings.yaml"), "--baseline", str(folder)]
     assert main(["selection", *words, "--out", str(folder / "selection.tsv"), "--targets", *targets]) == 0
@@ -161,7 +161,7 @@ def test_a_choice_turned_round_keeps_none_of_the_known_heads_until_nothing_else_
 
 
 def test_no_random_draw_finds_the_known_heads(measured: Path) -> None:
-    """One draw in 3060 would, so six fresh ones fail this once in 510 times; these have seeds of their own."""
+    """One draw in 3060 would, so six fresh ones would fail this once in 510 times; these have their own seeds."""
     found = kept(measured, *(f"{draw}-{KEEP}" for draw in DRAWS))
     assert all(len(heads) == KEEP and heads != set(KNOWN) for heads in found.values())
     assert len({frozenset(heads) for heads in found.values()}) > 1
@@ -224,7 +224,7 @@ def test_gates_that_are_trained_to_leave_as_many_heads_leave_the_known_ones(
 def test_signed_importance_drops_the_known_heads_first_where_more_of_them_would_lower_the_loss(
     tiny_shape: Shape, tmp_path: Path
 ) -> None:
-    """Its authors rank by the slope, highest first; what still lowers the loss has the lowest. The rest find it."""
+    """Its authors rank by the slope, highest first; what still lowers the loss is last. Other forms are right."""
     model = hand_made(tiny_shape, sharpness=UNSURE)
     measure(model, tmp_path)
     rest = set(model.shape.heads()) - set(KNOWN)

@@ -47,7 +47,7 @@ def test_gates_are_on_the_kinds_that_there_are_and_reach_them(
         assert {kind: [len(layer) for layer in layers] for kind, layers in each.items()} == {
             kind: [3, 3] for kind in KINDS[scope]
         }
-    # What is drawn may be closed, and then hides the gates before it.
+    # A sampled gate may be closed, and then hides the gates before it.
     half = {kind: [torch.full_like(layer, 0.5) for layer in drawn] for kind, drawn in gates.sampled(generator).items()}
     layers = [layer.requires_grad_() for drawn in half.values() for layer in drawn]
     felt = torch.autograd.grad(model(*given, half)[0, 0].sum(), layers)

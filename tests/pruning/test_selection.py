@@ -1,4 +1,4 @@
-"""Which heads are kept, against brute force over all subsets and against sets that are known beforehand."""
+"""Which heads are kept, against brute force over all subsets and against sets known beforehand."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def generator(seed: int = 5) -> torch.Generator:
 
 
 def chance_of_set(logits: Tensor, chosen: tuple[int, ...]) -> float:
-    """Drawing without replacement with weights exp(logit), summed over all orders (Plackett-Luce)."""
+    """The chance of this set in draws without replacement with weights exp(logit), over all orders (Plackett-Luce)."""
     weights, total = logits.exp().tolist(), 0.0
     for order in permutations(chosen):
         left, chance = sum(weights), 1.0

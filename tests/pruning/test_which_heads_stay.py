@@ -1,4 +1,4 @@
-"""Which heads stay once gates are trained, by sampling and by solving the distribution; dev scores see only these."""
+"""Which heads stay once gates are trained, by sampling and by solving the distribution; dev scores use only these."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def sampled(log_alpha: float, shape: HardConcrete) -> tuple[float, float]:
     [
         ("hard_concrete", -0.5, False),
         ("hard_concrete", 0.1, True),
-        # An interval with ends of unequal weight, in which the two are equally likely at 0.17 and not at 0.
+        # An interval with ends of unequal weight: zero and one are equally likely at 0.17, not at 0.
         ("lopsided", 0.1, False),
         ("lopsided", 0.24, True),
     ],
@@ -79,7 +79,7 @@ def test_a_gate_stays_where_one_is_likelier_than_zero_though_neither_has_half_th
 
 
 def with_log_alpha(gates: HeadGates, values: dict[str, list[list[float]]]) -> HeadGates:
-    """The same gates after all of their log_alpha were set, by kind and layer."""
+    """The same gates with all their log_alpha set, by kind and layer."""
     with torch.no_grad():
         for name, log_alpha in gates.log_alpha.items():
             kind, layer = name.split(":")
@@ -144,13 +144,13 @@ def test_every_look_at_the_dev_set_is_with_the_gates_of_the_finished_model_and_w
 
 
 class Words:
-    """In the place of a vocabulary: subword 7 is the word w7."""
+    """A stand-in for a vocabulary: subword 7 is the word w7."""
 
     def __init__(self, path: Path) -> None:
         del path
 
     def decode(self, ids: list[list[int]]) -> list[str]:
-        """Sentences of such words."""
+        """Sentences of these words."""
         return [" ".join(f"w{subword}" for subword in line) for line in ids]
 
 
@@ -161,10 +161,10 @@ SCORED = 8
 def dev_scores(
     training_settings: Callable[..., TrainingSettings], tmp_path: Path
 ) -> Callable[[Encoder, Gates | None], dict[str, float]]:
-    """The evaluation of trainings on sentences that `hand_made` translates; only the first references are right."""
+    """A training's dev evaluation on sentences that `hand_made` translates; only the first references are right."""
     sources, targets = sentences(20, 8)
     for lines in (sources, targets):
-        lines.insert(2, np.full(21, 5, np.int32))  # too long by one subword, so left out, and its reference too
+        lines.insert(2, np.full(21, 5, np.int32))  # too long by one subword, so left out with its reference
     for side, lines in (("source", sources), ("target", targets)):
         offsets = np.cumsum([0, *map(len, lines)], dtype=np.int64)
         save_file({"ids": np.concatenate(lines), "offsets": offsets}, tmp_path / f"dev.{side}.safetensors")

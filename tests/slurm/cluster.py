@@ -1,4 +1,4 @@
-"""A SLURM cluster on the loopback, of a node and two to be lost: real daemons, own key and ports, no systemd."""
+"""A SLURM cluster on the loopback, with one node and two more to lose: real daemons, own key and ports, no systemd."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from pathlib import Path
 
 DAEMONS = ("munged", "slurmctld", "slurmd")
 CLIENTS = ("sbatch", "srun", "squeue", "scancel", "sinfo", "scontrol")
-# What is started by this is killed when we are.
+# Whatever this starts is killed when we are.
 WITH_US = ("setpriv", "--pdeathsig", "SIGKILL")
 GPUS = 2
-# The node for all but what is to be disturbed, which has a partition and nodes of its own.
+# The node for all but the disturbed training, which has its own partition and nodes.
 NODE, SPARE, SPARES = "first", "spare", ("spare1", "spare2")
 # Debian keeps daemons where only root's PATH looks.
 SYSTEM_PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
@@ -66,7 +66,7 @@ PartitionName=spare Nodes=spare1,spare2
 
 @dataclass(frozen=True)
 class SlurmJob:
-    """What was asked for one job, finished or not."""
+    """The resources requested for one job, and its state."""
 
     name: str  # gates_wildcards_tiny_all_50_1, or the group's name and those of its rules
     folder: Path  # where Snakemake runs
@@ -74,8 +74,8 @@ class SlurmJob:
     gpus: str  # gpu:1, gpu:h100:1 or nothing
     mem_mb: int
     minutes: int
-    state: str  # as SLURM has it: COMPLETED, FAILED, TIMEOUT
-    restarts: int  # by SLURM itself; what Snakemake tries again is another job
+    state: str  # as in SLURM: COMPLETED, FAILED, TIMEOUT
+    restarts: int  # by SLURM itself; a retry by Snakemake is another job
 
 
 @dataclass(frozen=True)
@@ -86,17 +86,17 @@ class Cluster:
     environment: Mapping[str, str]
 
     def say(self, *command: str) -> str:
-        """Run a client command and give what it printed."""
+        """Run a client command and return its output."""
         done = subprocess.run(command, env=self.environment, text=True, capture_output=True, check=True, timeout=60)
         return done.stdout
 
     def jobs(self) -> list[SlurmJob]:
-        """All jobs since the start, in the order of submission; for those of Snakemake only."""
+        """All jobs since the start, in order of submission; all must be Snakemake's."""
         lines = self.say("scontrol", "show", "job", "--oneliner").splitlines()
         return [_job(dict(re.findall(r"(\w+)=(\S*)", line))) for line in lines]
 
     def last_words(self) -> str:
-        """The ends of the daemons' logs, for the message of a failure."""
+        """The ends of the daemons' logs, for error messages."""
         return "\n".join(f"{log.name}:\n{log.read_text()[-1500:]}" for log in sorted(self.folder.glob("*.log")))
 
 
@@ -160,7 +160,7 @@ def write_configuration(folder: Path) -> None:
 
 
 def wait_for(what: str, cluster: Cluster, *command: str, seconds: float = 60) -> None:
-    """Wait until a client command prints `what`; RuntimeError with the daemons' logs when it does not."""
+    """Wait until a client command prints `what`; raise RuntimeError with the daemons' logs if it does not."""
     deadline = time.monotonic() + seconds
     said = ""
     while time.monotonic() < deadline:
@@ -174,7 +174,7 @@ def wait_for(what: str, cluster: Cluster, *command: str, seconds: float = 60) ->
 
 @contextmanager
 def daemon(cluster: Cluster, *command: str, **environment: str) -> Iterator[None]:
-    """A daemon in the foreground, which ends with the block, and also when this process is killed."""
+    """A daemon in the foreground that ends with the block, or when this process is killed."""
     with (cluster.folder / f"{command[0]}.said.log").open("ab") as said:
         process = subprocess.Popen(
             [*WITH_US, *command],
@@ -196,16 +196,16 @@ def daemon(cluster: Cluster, *command: str, **environment: str) -> Iterator[None
 
 @contextmanager
 def node(cluster: Cluster, name: str) -> Iterator[None]:
-    """The daemon of a node, marked as SLURM marks the node's jobs, and waited for."""
+    """The daemon of a node, marked as SLURM marks the node's jobs; wait until it is idle."""
     with daemon(cluster, "slurmd", "-D", "-N", name, SLURMD_NODENAME=name):
         wait_for("idle", cluster, "sinfo", "--noheader", "--format=%T", f"--nodes={name}")
         yield
 
 
 def lose(cluster: Cluster, name: str) -> None:
-    """What a loss of power does: all processes of a node are gone at once. slurmctld is told, to save the wait."""
+    """Kill all processes of a node at once, as a power loss does, and tell slurmctld, to save the wait."""
     processes = processes_with(cluster, f"SLURMD_NODENAME={name}\0")
-    # Stopped first, so that none has the time to tell of another's end.
+    # Stopped first, so that none has the time to report another's end.
     for number in (signal.SIGSTOP, signal.SIGKILL):
         for process in processes:
             with suppress(ProcessLookupError):
@@ -220,7 +220,7 @@ def processes_with(cluster: Cluster, words: str = "") -> list[Path]:
 
 
 def environment_of(process: Path) -> str:
-    """A process's variables, each ended by a zero byte; nothing when it has just ended, or is not ours to look at."""
+    """A process's variables, each ended by a zero byte; empty if it has just ended or we may not look."""
     try:
         return (process / "environ").read_text(errors="replace")
     except OSError:
@@ -229,7 +229,7 @@ def environment_of(process: Path) -> str:
 
 @contextmanager
 def no_job_left(cluster: Cluster) -> Iterator[None]:
-    """At the end all jobs are cancelled and have gone, so that no step outlives the node's daemon."""
+    """Cancel all jobs at the end and wait until they are gone, so that no step outlives the node's daemon."""
     try:
         yield
     finally:
@@ -243,7 +243,7 @@ def no_job_left(cluster: Cluster) -> Iterator[None]:
 def running_cluster() -> Iterator[Cluster]:
     """Start munged, slurmctld and the first node, and stop them whatever happens.
 
-    The folder is short and readable by all: munged insists, and the path of a socket has 107 bytes.
+    The folder is short and readable by all: munged insists, and the path of a socket has at most 107 bytes.
     """
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="slurm-")))

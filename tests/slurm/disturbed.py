@@ -1,4 +1,4 @@
-"""A training on the cluster that is hit twice, first by its time limit and then by the loss of its node."""
+"""A training on the cluster that is interrupted twice, first by its time limit and then by the loss of its node."""
 
 from __future__ import annotations
 
@@ -39,20 +39,20 @@ class Training:
 
     @property
     def log(self) -> str:
-        """What the present try has said so far, or the one before it."""
+        """The log of the current try so far, or of the one before it."""
         path = self.folder / RUN / "log/baseline.txt"
         return path.read_text(encoding="utf-8") if path.exists() else ""
 
     @property
     def saved(self) -> int:
-        """The update that was saved last; 0 when there is none."""
+        """The last saved update; 0 if there is none."""
         try:
             return int(load_tensors(self.folder / RUN / "unfinished/state.safetensors")[1]["update"])
         except UserError:
             return 0
 
     def wait_until(self, true: Callable[[], bool], seconds: float = 120) -> None:
-        """Wait; RuntimeError when Snakemake has come to its end, or this took too long."""
+        """Wait; raise RuntimeError if Snakemake has ended or this takes too long."""
         deadline = time.monotonic() + seconds
         while not true():
             if self.snakemake.poll() is not None or time.monotonic() > deadline:
@@ -60,7 +60,7 @@ class Training:
             time.sleep(0.1)
 
     def job(self, what: str, state: str) -> str:
-        """The number (%i) or the node (%N) of its job in a state; nothing when none is."""
+        """The number (%i) or the node (%N) of its job in the given state; empty if there is none."""
         words = ("squeue", "--noheader", f"--format={what}", f"--partition={SPARE}", f"--states={state}")
         return self.cluster.say(*words).strip()
 
@@ -79,7 +79,7 @@ def long_checkout(folder: Path) -> Path:
 
 
 def train_undisturbed(folder: Path, other: Path) -> None:
-    """Do the same training in another checkout, on this machine and in one go; take over its model and its data."""
+    """Run the same training in another checkout, on this machine and in one go; copy its model and its data."""
     done = snakemake(long_checkout(other), "--cores", "1", "--configfile", TINY.name, LONG, "--", MODEL)
     assert done.returncode == 0, done.stdout[-3000:]
     shutil.copytree(other / "results", folder / "results", ignore=shutil.ignore_patterns("baseline"))
@@ -87,7 +87,7 @@ def train_undisturbed(folder: Path, other: Path) -> None:
 
 
 def disturb(training: Training) -> None:
-    """Hit the training twice and wait for its end; nothing is left on the spare nodes, whatever happens."""
+    """Interrupt the training twice and wait for its end; leave nothing on the spare nodes, whatever happens."""
     with ExitStack() as daemons:
         for name in SPARES:
             daemons.callback(lose, training.cluster, name)
@@ -99,10 +99,10 @@ def disturb(training: Training) -> None:
 
 
 def hit_by_time_limit(training: Training) -> None:
-    """Let the time be up in the midst of the training.
+    """Let the time limit expire in the middle of the training.
 
-    slurmctld looks for such jobs twice a minute. So that no more than a moment of training is needed, it sleeps until
-    then: SLURM wakes what it tells to end.
+    slurmctld looks for such jobs twice a minute. The training is stopped until then, so that it need not last as
+    long: SLURM wakes what it ends.
     """
     training.wait_until(lambda: training.saved > 0)
     [process] = [one for one in processes_with(training.cluster, f"SLURMD_NODENAME={SPARE}") if is_training(one)]
@@ -111,7 +111,7 @@ def hit_by_time_limit(training: Training) -> None:
 
 
 def is_training(process: Path) -> bool:
-    """Whether a process is the training itself, and not one of those above it."""
+    """Whether a process is the training itself, and not one of its parents."""
     try:
         return (process / "cmdline").read_bytes().split(b"\0")[1:4] == [b"-m", b"heads", b"baseline"]
     except OSError:  # it has just ended
@@ -119,9 +119,9 @@ def is_training(process: Path) -> bool:
 
 
 def hit_by_loss_of_node(training: Training) -> None:
-    """Lose the node when the second try has gone some way; its log, which the third one overwrites, is kept.
+    """Lose the node once the second try has made progress; keep its log, which the third one overwrites.
 
-    SLURM itself puts the job back, for another node. It would make it wait until its credential of two minutes is void.
+    SLURM itself requeues the job for another node, but would let it wait until its two-minute credential has expired.
     """
     training.wait_until(lambda: "resumed at" in training.log)
     begun = training.log
@@ -134,6 +134,6 @@ def hit_by_loss_of_node(training: Training) -> None:
 
 
 def resumed(log: str) -> int:
-    """The update from which a training went on; 0 when it began anew."""
+    """The update at which a training resumed; 0 if it started afresh."""
     found = re.search(r"^resumed at update (\d+)$", log, re.MULTILINE)
     return int(found[1]) if found else 0

@@ -1,4 +1,4 @@
-"""The SLURM profile covers the workflow: every rule grows with its tries, and no small rule is a job of its own."""
+"""The SLURM profile covers the workflow: every rule's requests grow with each try, and no small rule is its own job."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from heads.config.corpus_entries import local_files_of
 
 PROFILE = yaml.safe_load((ROOT / "profiles/slurm/config.yaml").read_text(encoding="utf-8"))
 TRAININGS = {"baseline", "imported", "gates", "scratch", "selected", "penalty_gates", "parser_model"}
-# Hours each, and few in an experiment.
+# Each takes hours, and an experiment has few.
 ABLATIONS = {"ablation", "ablation_out_of_domain"}
 ALONE = {*TRAININGS, *ABLATIONS, "download", "parser", "speed"}
 ALONE |= {"masking_curve", "checkpoints", "masked"}
-# Once for a model of others, and what waits for it stands between two that would be one group.
+# Run once for a model of others; what waits for them lies between two rules that would be one group.
 ALONE |= {"model_of_others", "distilled"}
 PAPERS = ("wmt-en-ru", "wmt-en-de", "wmt-en-fr", "opensubtitles-en-ru")
 
 
 def submitted_rules() -> set[str]:
-    """All rules but those that Snakemake runs where it is started."""
+    """All rules but those that Snakemake runs locally."""
     texts = [path.read_text(encoding="utf-8") for path in (ROOT / "workflow/rules").glob("*.smk")]
     blocks = [block for text in texts for block in re.split(r"(?m)^(?=\S)", text)]
     named = [re.match(r"(?:use rule \w+ as|rule) (\w+)\b", block) for block in blocks]
     rules = {found[1]: block for found, block in zip(named, blocks, strict=True) if found}
-    # A rule that is used for another does not hand on that it is local.
+    # `use rule` does not pass on that a rule is local.
     local = {rule for rule, block in rules.items() if "    localrule: True\n" in block or "    output:" not in block}
     assert local == {"tables", "figures"}
     return set(rules) - local

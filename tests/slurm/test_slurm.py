@@ -1,4 +1,4 @@
-"""The SLURM profile on a real cluster: what is asked for, what is grouped, what comes of failures and of lost nodes."""
+"""The SLURM profile on a real cluster: requested resources, groups, failures and lost nodes."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from warm_python import warm_python
 TRAININGS = ("baseline", "gates", "scratch")
 SHARED = {"scratch": "gpu:2"}
 TABLES = [f"results/tables/table_{name}.tsv" for name in ("pruning", "corpus")]
-# Of the tiny experiment the pruning of all heads alone, and threads that this machine has.
+# Of the tiny experiment only the pruning of all heads, with threads that this machine has.
 QUICK = ("--config", "experiments={tiny: {sweep: {lambdas: {enc_self: []}, budgets: {enc_self: [], all: []}}}}")
 THREADS = ("--set-threads", *(f"{rule}=1" for rule in TRAININGS))
 COMMAND = ("--profile", "profiles/slurm", "--cores", "64", *THREADS, "--slurm-init-seconds-before-status-checks", "5")
 FAILING = ("results/tiny/baseline/seed-1/model.safetensors", "results/corpora/tiny/dev.conllu")
 LOGS = ("results/tiny/baseline/seed-1/log/baseline.txt", "results/corpora/tiny/log/trees.dev.txt")
 
-# One worker runs all of these, so that there is one cluster and each run is made once.
+# One worker runs all of these tests, so that there is one cluster and each run happens once.
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(why_not() is not None, reason=f"no SLURM cluster: {why_not()}"),
@@ -48,7 +48,7 @@ pytestmark = [
 
 @dataclass(frozen=True)
 class Run:
-    """A finished run of Snakemake: where, how it ended, what it said and what it submitted."""
+    """A finished run of Snakemake: its folder, exit status, output and submitted jobs."""
 
     folder: Path
     returncode: int
@@ -57,7 +57,7 @@ class Run:
 
     @property
     def planned(self) -> dict[str, int]:
-        """Jobs by rule, as Snakemake told before the first, and their total."""
+        """Jobs by rule, as Snakemake announced them, and their total."""
         return {rule: int(count) for rule, count in re.findall(r"^(\w+) +(\d+)$", self.said, re.MULTILINE)}
 
     def jobs_of(self, rule: str) -> list[SlurmJob]:
@@ -74,7 +74,7 @@ def cluster() -> Iterator[Cluster]:
 @pytest.fixture(scope="module")
 def runs(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Run]:
     """Three runs side by side: `tiny` from a clean checkout to tables, `failing` on rubbish, with names uncommented,
-    and `disturbed`, a training that is hit twice."""
+    and `disturbed`, a training that is interrupted twice."""
     folders = {name: checkout(tmp_path_factory.mktemp(name)) for name in ("tiny", "failing")}
     fill_with_rubbish(folders["failing"])
     uncomment_names(folders["failing"] / "profiles/slurm/config.yaml")
@@ -103,9 +103,9 @@ def said(folder: Path) -> Path:
 
 def start(folder: Path, cluster: Cluster, *words: str) -> subprocess.Popen[bytes]:
     """Start Snakemake with the profile in a checkout."""
-    # What is killed on purpose is started as users start it; all else is forked, jobs and what they start included.
+    # Runs killed on purpose start as users start them; all others are forked, including jobs and what they start.
     python = sys.executable if LONG in words else warm_python()
-    # Without heads that are cut out and trained on: the tables asked for here would wait for those too.
+    # Without fine-tuning after heads are cut out: the tables asked for here would wait for that too.
     few = re.sub(r"(fine_tuned: ).*", r"\1{methods: [], budgets: []}", TINY.read_text(encoding="utf-8"))
     (folder / TINY.name).write_text(few.replace("trained_on_scopes: [all]", "trained_on_scopes: []"), encoding="utf-8")
     with said(folder).open("wb") as output:
@@ -119,7 +119,7 @@ def start(folder: Path, cluster: Cluster, *words: str) -> subprocess.Popen[bytes
 
 
 def fill_with_rubbish(folder: Path) -> None:
-    """All that the baseline's training and the gold trees read is there, and unreadable."""
+    """Write unreadable files for all that the baseline's training and the gold trees read."""
     corpus, bpe = folder / "results/corpora/tiny", folder / "results/tiny/bpe"
     splits, sides = ("train", "dev", "test"), ("source", "target")
     texts = [corpus / f"{split}.{side}.txt" for split in splits for side in sides]
@@ -131,13 +131,13 @@ def fill_with_rubbish(folder: Path) -> None:
 
 
 def uncomment_names(profile: Path) -> None:
-    """As the first lines of the profile ask for; an account needs an accounting database, and stays out."""
+    """Uncomment names as the profile's first lines ask; an account needs an accounting database, and stays out."""
     text = profile.read_text(encoding="utf-8")
     profile.write_text(re.sub(r"# (slurm_partition|gpu_model)", r"\1", text), encoding="utf-8")
 
 
 def share(profile: Path, rule: str) -> None:
-    """Give a training two processes with a GPU each, by the lines that the profile shows."""
+    """Give a training two processes with a GPU each, using the profile's commented lines."""
     text = profile.read_text(encoding="utf-8")
     shown = re.findall(r"^    # (tasks|processes|tasks_per_gpu|mpi): (\w+)", text, re.MULTILINE)
     lines = {"gpu": "2", **{name: value.replace("4", "2") for name, value in shown}}

@@ -45,10 +45,10 @@ TINY = ParserSettings(
 HAND_MADE = [
     ("She", 2, "nsubj", 2, "nsubj"),
     ("saw", 0, "root", 0, "root"),
-    ("her", 4, "nmod:poss", 4, "nmod"),  # a subtype less is no error
-    ("dog", 2, "obj", 2, "nsubj"),  # the right head by the wrong relation
+    ("her", 4, "nmod:poss", 4, "nmod"),  # a missing subtype is no error
+    ("dog", 2, "obj", 2, "nsubj"),  # the right head with the wrong relation
     ("bark", 2, "xcomp", 4, "acl"),
-    (".", 2, "punct", 4, "punct"),  # the right relation to the wrong head
+    (".", 2, "punct", 4, "punct"),  # the right relation with the wrong head
 ]
 
 
@@ -190,7 +190,7 @@ def toy_trees(path: Path, count: int, seed: int) -> None:
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a tiny model that was trained by the command, beside its treebank."""
+    """A folder with a tiny model trained by the command, beside its treebank."""
     folder = tmp_path_factory.mktemp("parser")
     toy_trees(folder / "train.conllu", 80, seed=1)
     toy_trees(folder / "dev.conllu", 9, seed=2)
@@ -224,7 +224,7 @@ def test_a_tiny_trained_parser_keeps_words_spaces_and_multiword_tokens_and_learn
 
 
 def test_the_parser_is_given_what_it_was_trained_on(trained: Path) -> None:
-    """Stanza, told by a file of these tags and lemmas, must find these trees, also by a model that knows little."""
+    """Stanza, given a file with these tags and lemmas, must find these trees, even with a model that knows little."""
     few_steps = replace(TINY, tagger_steps=10, parser_steps=3)
     train_models(trained / "weak", "en", list(read_conllu(trained / "train.conllu")), few_steps, CPU)
     parsed = list(parse(open_models(trained / "weak", "en", CPU), list(read_conllu(trained / "dev.conllu"))))

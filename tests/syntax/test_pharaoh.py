@@ -1,4 +1,4 @@
-"""Word alignments in Pharaoh format: what is read, which word is which, and what is refused in one sentence."""
+"""Word alignments in Pharaoh format: what is read, which word is which, and errors of one sentence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Claims about kinds of attention that a model lacks, and about training from scratch where it came trained."""
+"""Claims about kinds of attention that a model lacks, and about training from scratch for a pretrained model."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ NEED = {
     "self_in_low_layers": {"dec_self"},
     "source_in_high_layers": {"dec_enc"},
 }
-"""The kinds without which each claim is about nothing."""
+"""The kinds without which each claim cannot be measured."""
 LEFT = {"enc_self": [[1, 0, 0, 0]] * 3, "dec_self": [[1, 1, 0, 0]] * 3, "dec_enc": [[1, 1, 1, 0]] * 3}
 
 
 def lacking(*kinds: str) -> Evidence:
-    """A model that is left with more and more heads by kind, but for kinds that it never had."""
+    """A model with more and more heads left by kind, except for kinds that it never had."""
     return swept(lam1={kind: layers for kind, layers in LEFT.items() if kind not in kinds})
 
 
@@ -84,7 +84,7 @@ def test_a_third_of_the_decoder_can_only_go_where_there_is_one() -> None:
 
 
 def curve(*kinds: str) -> dict[str, pd.DataFrame]:
-    """A masking curve of these kinds, of which cross-attention needs its heads most."""
+    """A masking curve for these kinds, of which cross-attention needs its heads most."""
     rows = [
         {"order": "example", "attention": kind, "share": share, "metric": BLEU, "score": bleu,
          "score_kept_low": bleu / 30, "score_kept_high": bleu / 30}
@@ -131,13 +131,13 @@ def test_the_table_of_claims_is_made_of_models_without_a_kind_and_leaves_its_cla
 
 @pytest.mark.parametrize(
     ("facts", "shape", "penalty_measured"),
-    # Facts of before tell nothing: no training here gives an attention biases.
+    # Older facts do not say so, but biases do: no training here gives an attention biases.
     [({}, {}, True), ({"pretrained": True}, {}, False), ({}, {"attention_biases": True}, False)],
 )
 def test_a_model_that_came_trained_is_compared_with_scratch_once_both_levelled_and_with_nothing_else(
     tmp_path: Path, facts: dict[str, bool], shape: dict[str, bool], *, penalty_measured: bool
 ) -> None:
-    """Nobody counted its updates. The fakes' gates still fall; gates from scratch are compared as they are."""
+    """Its updates are unknown. The fake gates' loss still falls; gates from scratch are compared as they are."""
     runs = write_results(tmp_path / "made", World(layers=2, heads=3, lams=("0.01", "0.1")))
     (source,) = (run for run in runs if run.parts[-4:-1] == ("scratch", "all", "lam-0.1"))
     penalty = source.parents[3] / "penalty_scratch/all/lam-0.1/seed-1"

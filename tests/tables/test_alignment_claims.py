@@ -19,9 +19,9 @@ RUN = dict.fromkeys(RUN_COLUMNS, "")
 
 
 def frames(*layers: Sequence[float], margin: float = 0.01) -> Frames:
-    """Error rates of each layer's heads at the first step; the second step and a pruned model tell the opposite.
+    """Error rates of each layer's heads at the first step; the second step and a pruned model say the opposite.
 
-    Layers stand in no order, as of a file that somebody has sorted.
+    Layers are not in order, as in a file that somebody has sorted.
     """
     rows: list[dict[str, Any]] = []
     for kind in ("pruned", "baseline"):

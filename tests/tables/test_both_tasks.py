@@ -45,7 +45,7 @@ def shape(live: tuple[tuple[int, ...], ...]) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """Folders of all runs of an experiment that classifies, with made scores."""
+    """Folders of all runs of a classification experiment, with invented scores."""
     root = tmp_path_factory.mktemp("tables") / "results/told"
     for number, (run, score) in enumerate(SCORES.items()):
         folder = root / run
@@ -156,7 +156,7 @@ def test_translators_and_classifiers_share_tables_each_with_its_metric_and_the_n
 
 @pytest.mark.parametrize(("change", "noticed"), [(-0.9, 0), (-1.1, 6)])
 def test_a_point_of_accuracy_is_noticed_though_too_few_examples_make_it_sure(change: float, noticed: int) -> None:
-    """Of translations a quarter of a point of BLEU is."""
+    """For translations a quarter of a point of BLEU is."""
     alone = {"attention": "enc_self", "metric": ACCURACY, "score_change": [change] * 6, "p_value": 0.2}
     found = MICHEL_CLAIMS["heads_that_matter"]({"ablation.tsv": pd.DataFrame(alone)})
     assert (found.ours, found.low, found.high) == (0, 0, share(noticed, 6).high)

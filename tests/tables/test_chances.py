@@ -64,7 +64,7 @@ def test_heads_that_are_drawn_at_random_are_counted_as_by_trying_every_draw() ->
 
 
 def test_p_of_shuffled_labels_is_near_that_of_all_orders_on_the_side_of_large_numbers() -> None:
-    """Six heads in three models; of the heads labelled 1 all are left in the first two and two in the third."""
+    """Six heads in three models; of the heads labelled 1, the first two models keep all and the third keeps two."""
     live = np.array([[0, 0, 0], [1, 1, 1], [0, 0, 1], [1, 1, 1], [1, 1, 0], [0, 1, 0]])
     labels = np.array([0, 1, 0, 1, 1, 0])
 

@@ -62,7 +62,7 @@ def test_limits_that_chance_is_computed_for_are_those_that_decide() -> None:
 
 
 def test_a_number_that_was_derived_here_says_so_and_one_that_was_read_tells_where() -> None:
-    """A difference or a count of what a figure shows was not read in it; the paper has no number for our own bounds."""
+    """A difference or a count over a figure was not read there; the paper has no number for our own bounds."""
     tags = PAPER.set_index("id")["tag"]
     read = set(PAPER.dropna(subset="paper").query("tag != '[D]'")["id"])
     assert read == {"exception_is_first", "rare_heads", "rare_most_relevant", "rarest", "two_rarest", "two_rarest_wmt",
@@ -181,7 +181,7 @@ def test_evidence_is_of_one_experiment_and_seed_and_sets_each_model_beside_its_o
 
 
 def test_the_draws_of_two_models_are_of_the_same_sentences() -> None:
-    """The spread of their difference is that of a paired bootstrap written as a loop, and none of equal models."""
+    """The spread of their difference is that of a paired bootstrap written as a loop, and zero for equal models."""
     frames = made_frames()
     nothing = pd.DataFrame({"experiment": [], "seed": []})
     found = gather(frames, nothing, "x", 1).runs
@@ -296,7 +296,7 @@ def seeds(
     limit: float = 0.0,
     ends: tuple[float, float] = (np.nan, np.nan),
 ) -> dict[str, Any]:
-    """The row of means that comes of some seeds, all with these ends of their own intervals."""
+    """The row of means over some seeds, each of which has an interval with these ends."""
     frame = pd.DataFrame({"claim": "c", "seed": range(len(ours)), "ours": ours, "of": 3, "low": ends[0],
                           "high": ends[1], "holds_if": condition, "limit": limit, "holds": verdicts})  # fmt: skip
     table = over_seeds(with_spread(frame, ["claim"]), ["claim"])

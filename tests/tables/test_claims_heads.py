@@ -37,7 +37,7 @@ def plain(heads: pd.DataFrame) -> Evidence:
 
 
 def agreeing(layers: int, heads: int, *odd: int) -> Evidence:
-    """Relevance as confidence, but in the `odd` layers, whose most relevant head is the least confident."""
+    """Relevance that equals confidence, except in `odd` layers, whose most relevant head is the least confident."""
     rising = [float(head) for head in range(heads)]
     turned = [float(heads), *rising[1:]]
     return plain(heads_frame([turned if layer in odd else rising for layer in range(layers)], [rising] * layers))
@@ -144,7 +144,7 @@ def test_rare_word_heads_are_counted_where_they_are() -> None:
 
 
 def hits(*rows: tuple[int, str, float]) -> Evidence:
-    """Heads by layer, what they point at, and in what share."""
+    """Heads by layer, what they point at, and in what share of cases."""
     frame = pd.DataFrame(
         [{"kind": "baseline", "role": "rare", "layer": layer, "head": number, "name": name, "accuracy": share,
           "low": share - 0.05, "high": share + 0.04} for number, (layer, name, share) in enumerate(rows)]
@@ -164,7 +164,7 @@ def test_the_best_head_of_the_first_layer_points_at_rare_subwords_so_often() -> 
 
 
 def relations(*rows: tuple[str, float, float, float, float, int]) -> Evidence:
-    """Rows of a relation: name, accuracy, its interval, baseline, whether the role is held; may be held where 2."""
+    """Relations by name, accuracy, its interval, baseline and whether the role is held (0 no, 1 yes, 2 perhaps)."""
     columns = ("name", "accuracy", "low", "high", "baseline", "holds")
     frame = pd.DataFrame(rows, columns=columns)
     excess = np.where(frame["holds"] > 0, 0.1, -0.1)

@@ -29,12 +29,12 @@ def verdict(identity: str, evidence: Evidence) -> str:
 
 
 def less(scores: Sequence[float], loss: float) -> list[float]:
-    """The same draws, each as much lower: what a paired comparison does not waver about."""
+    """The same draws, each lower by `loss`: a difference of which a paired comparison is sure."""
     return [score - loss for score in scores]
 
 
 def line(scope: str, losses: dict[float, float], control: float = 1.0, draws: Sequence[float] = TORN) -> Evidence:
-    """A baseline, a control that is so much better, and models of a scope by share of heads and loss."""
+    """A baseline, a control better by `control` BLEU, and models of a scope by share of heads and BLEU lost."""
     models = [
         ("pruned", scope, f"0.{number}", share, less(draws, loss), None)
         for number, (share, loss) in enumerate(losses.items(), start=1)
@@ -81,7 +81,7 @@ def test_the_interval_of_bleu_at_a_share_is_that_of_the_line_in_each_draw() -> N
     finding = claims.change_at(found, "all", 0.3, control=False)
     each = [0.25 * u + 0.75 * b - a for a, u, b in zip(base, upper, lower, strict=True)]
     assert (finding.ours, finding.low, finding.high) == pytest.approx((each[0], min(each[1:]), max(each[1:])))
-    # Above the first model the line goes to the baseline.
+    # Above the first model the line leads to the baseline.
     assert claims.change_at(found, "all", 0.8, control=False).ours == pytest.approx(-0.5)
 
 
@@ -121,7 +121,7 @@ def test_the_control_is_that_of_its_own_scope() -> None:
 
 
 def gained(*gains: Sequence[float] | None, scope: str = "all") -> Evidence:
-    """Models of a scope by the draws of what they score above the same heads from scratch; and others of none."""
+    """Models of a scope by draws of their gain over the same heads from scratch; None for one without such a model."""
     rows: list[Any] = [("baseline", "", "", 1.0, [30.0] * 3, None), ("pruned", scope, "0", 1.0, [30.0] * 3, [99.0] * 3)]
     for number, gain in enumerate(gains, start=1):
         scratch = None if gain is None else [30 - value for value in gain]
@@ -175,7 +175,7 @@ def penalised(share: float, scores: Sequence[float], scope: str = "enc_self") ->
 
 
 def test_the_penalty_from_scratch_is_held_against_fine_tuning_at_the_same_share_of_heads() -> None:
-    # On the line from the control, 30.4 with all heads, by 29.0 with half of them.
+    # On the line from the control, 30.4 with all heads, to 29.0 with half of them.
     assert claims.penalty_gain(penalised(0.75, less(TORN, 2.0))).ours == pytest.approx(29.7 - 28.0)
     assert claims.penalty_gain(penalised(0.3, less(TORN, 2.0))).ours == pytest.approx(0.2)
     assert verdict("penalty_from_scratch", penalised(0.5, less(TORN, 1.3))) == "yes"
@@ -201,7 +201,7 @@ def test_fine_tuning_is_held_against_the_mean_over_all_penalties_from_scratch() 
 
 
 def sized(*models: tuple[int, int, int, float]) -> Evidence:
-    """Models of sixteen heads of each kind by heads left and loss of BLEU; the first has the least lambda."""
+    """Models of sixteen heads of each kind by heads left and BLEU lost; the first has the smallest lambda."""
     rows = [("baseline", "", "", 1.0, TORN, None)]
     rows += [("pruned", "all", f"0.{n}", 0.5, less(TORN, loss), None) for n, (*_, loss) in enumerate(models, start=1)]  # type: ignore[misc]
     found = scored(*rows)
@@ -280,7 +280,7 @@ def test_either_sign_of_a_distance_counts() -> None:
 
 
 def layered(first: int, last: int, width: int = 8, layers: int = 6) -> list[list[int]]:
-    """Layers of which the lowest two have `first` heads left, the highest two `last`, and all others none."""
+    """Layers with `first` heads left in the lowest two, `last` in the highest two and none in all others."""
     left = [first] * 2 + [0] * (layers - 4) + [last] * 2
     return [[1] * count + [0] * (width - count) for count in left]
 

@@ -18,7 +18,7 @@ def made(*rows: tuple[object, ...], seed: int = 1) -> pd.DataFrame:
 
 
 def course(role: str, name: str, *shares: tuple[int, float, float], baseline: float = NONE) -> list[tuple[object, ...]]:
-    """At each update the shares of heads 0.0 and 1.2; the last is the finished model."""
+    """The shares of heads 0.0 and 1.2 at each update; the last is the finished model."""
     last = shares[-1][0]
     return [
         (update, int(update == last), *place, role, name, share, share - 0.03, share + 0.01, baseline)

@@ -1,4 +1,4 @@
-"""Claims about losing little, of models that have little to lose: who always says one label, who hardly translates."""
+"""Claims about losing little, for models with little to lose: those that always give one label or hardly translate."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def translator(bleu: float, copied: float | None) -> dict[str, pd.DataFrame]:
 def test_a_classifier_has_to_be_right_more_often_than_the_likeliest_label_could_be_by_luck(
     majority: int, examples: int
 ) -> None:
-    """Weak where so many right answers, or more, had more than one chance in forty at the likeliest label's share."""
+    """Weak if as many right answers, or more, have a chance above one in forty at the likeliest label's share."""
     p, weak, known = majority / 100, [], []
     for right in range(examples + 1):
         luck = sum(comb(examples, k) * p**k * (1 - p) ** (examples - k) for k in range(right, examples + 1))
@@ -63,7 +63,7 @@ def test_a_model_that_was_not_scored_is_not_called_weak() -> None:
 
 
 def harmless(runs: Sequence[Path], score: str) -> None:
-    """Nothing that is done to the unpruned model, or to those pruned from it, changes anything."""
+    """Rewrite results as if nothing done to the unpruned model, or to those pruned from it, changed anything."""
     for run in runs:
         for name in ("ablation.tsv", "ablation.dev.tsv", "layers_to_one.tsv", "masking_curve.tsv", "checkpoints.tsv"):
             if not (run / name).exists():

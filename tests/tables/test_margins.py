@@ -22,13 +22,13 @@ WITH_MARGIN = {
     *("encoder_10_of_48", "encoder_10_of_48_control", "encoder_5_of_48", "encoder_4_of_48", "all_58_of_144"),
 }
 HALF, MEASURED_ON = {"BLEU": 0.53, "share": 0.013}, {"BLEU": 400, "share": 2001}
-"""The widest half interval of a change of BLEU, and of a share of rare words, in two runs on news, and on how many
-sentences each was measured."""
+"""The widest half interval of a change of BLEU, and of a share of rare words, in two runs on news, and the number of
+sentences each was measured on."""
 BLEU = {"scratch_gain", "penalty_from_scratch", "encoder_from_scratch", "three_quarters_of_encoder", "all_75_of_144"}
 
 
 def told(row: dict[str, object], sentences: int) -> Finding:
-    """The paper's number as a finding of so many sentences: draws of four times as many are half as wide."""
+    """The paper's number as a finding on the given number of sentences: four times as many halve the interval."""
     identity, ours = str(row["id"]), float(str(row["paper"]))
     kind = "share" if "rarest" in identity else "BLEU" if identity in BLEU | WITH_MARGIN else ""
     half = HALF[kind] * (MEASURED_ON[kind] / sentences) ** 0.5 if kind else 0.0
@@ -69,7 +69,7 @@ def test_a_loss_that_is_half_a_point_worse_than_the_papers_is_still_a_no() -> No
 
 
 def test_numbers_of_a_corpus_are_held_against_experiments_that_are_compared_with_it(tmp_path: Path) -> None:
-    """Of the paper's two corpora one says that two kinds are nearly equal and the other that two others are."""
+    """On one of the paper's two corpora two kinds are nearly equal, on the other two others."""
     runs = write_results(tmp_path / "news", World(layers=2, heads=3, lams=("0.1",)))
     runs += write_results(tmp_path / "films", World(layers=2, heads=3, lams=("0.1",)))
     out = tmp_path / "t.tsv"

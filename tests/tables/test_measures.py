@@ -31,7 +31,7 @@ def table(name: str, runs: list[Path], out: Path) -> list[dict[str, str]]:
 
 
 def slow_ranks(values: list[float]) -> list[float]:
-    """One plus the values below, plus half of the other equal ones."""
+    """Ranks: one plus the number of smaller values, plus half the number of other equal ones."""
     return [1 + sum(b < a for b in values) + (sum(b == a for b in values) - 1) / 2 for a in values]
 
 

@@ -1,4 +1,4 @@
-"""Tables and figures of Michel et al. 2019: what stands beside what, and what is drawn."""
+"""Tables and figures of Michel et al. 2019: what is compared with what, and what is drawn."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_a_layers_row_keeps_the_head_chosen_on_dev_apart_from_the_oracle_and_fro
 
 
 def test_the_table_of_moments_tells_the_share_of_each_moments_own_bleu_beside_the_papers_epoch() -> None:
-    """Steps of a quarter, of which the second, 50 %, and not the first, 25 %, is nearest to the paper's 40 %."""
+    """Steps of a quarter: the second, 50 %, is nearer to the paper's 40 % than the first, 25 %."""
     columns = "update epoch finished order attention masked of share score"
     columns += " score_change_low score_change_high score_kept_low score_kept_high"
     steps = [(0, 0.0), (3, 0.25), (6, 0.5), (9, 0.75), (12, 1.0)]

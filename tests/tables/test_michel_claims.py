@@ -33,7 +33,7 @@ FILES = (
 
 
 def frames(**rows: Sequence[dict[str, Any]]) -> Frames:
-    """What was measured by the beginning of its file's name, with `_out_of_domain` for `.out_of_domain`."""
+    """Measurements by the beginning of their file's name, with `_out_of_domain` for `.out_of_domain`."""
     given = {f"{name.replace('_out_of_domain', '.out_of_domain')}.tsv": list(found) for name, found in rows.items()}
     assert set(given) <= set(FILES)
     return {name: frame_of(given.get(name, []), COLUMNS[name]) for name in FILES}
@@ -81,8 +81,8 @@ def walk(
     behind: Sequence[float] = (),
     **facts: Any,
 ) -> list[dict[str, Any]]:
-    """Equal steps from no head to all; the interval of a change reaches `margin` to both sides of it, and that of a
-    share a twenty-fifth of it."""
+    """Equal steps from no head to all; the interval of a change reaches `margin` to either side, that of a share a
+    twenty-fifth of that."""
     of = len(bleu) - 1
     gaps = behind or [0.0] * len(bleu)
     return [
@@ -146,7 +146,7 @@ def test_the_papers_numbers_are_those_of_its_tables() -> None:
     checkpoints = load_reference("michel_figure5_moments.csv")
     late = checkpoints[checkpoints["epoch"] >= 10]
     assert paper["kept_late"] == paper["kept_at_the_end"] == late["kept_percent_low"].min() / 100
-    # BLEU falls in proportion to the heads that are masked in epochs 1 and 2: 60 % are kept of it with 40 % masked.
+    # BLEU falls in proportion to the heads masked in epochs 1 and 2: 60 % of it is kept with 40 % masked.
     assert paper["kept_more_and_more"] == pytest.approx(0.85 - (1 - 0.4))
     # About 30 of 36.05 BLEU with 20 % of the heads.
     assert paper["encoder_keeps"] == paper["decoder_keeps"] == pytest.approx(30 / 36.05, abs=5e-5)
@@ -177,7 +177,7 @@ def test_a_tail_is_as_often_met_as_it_says() -> None:
 
 
 def test_the_interval_of_a_share_of_thousands_of_sentences_leaves_a_fortieth_on_either_side() -> None:
-    """Held by sums of whole numbers, which are exact: SICK's 4,927 test pairs, 85 % of them right."""
+    """Checked with sums of whole numbers, which are exact: SICK's 4,927 test pairs, 85 % of them right."""
     of, count = 4927, 4187
     found = share(count, of)
 
@@ -261,8 +261,8 @@ BY_KIND = ("source_collapses", "encoder_keeps", "decoder_keeps", "source_needed_
 
 
 def kinds(enc_self: Sequence[float], dec_self: Sequence[float], dec_enc: Sequence[float]) -> list[dict[str, Any]]:
-    """By kind of attention BLEU with 0, 60, 80 and 100 % of its heads masked; 20 and 40 % are free. The last walk is
-    in another order."""
+    """BLEU by kind of attention with 0, 60, 80 and 100 % of its heads masked; 20 and 40 % cost nothing. Each kind's
+    second walk is in another order."""
     rows = []
     for attention, values in zip(ATTENTIONS, (enc_self, dec_self, dec_enc), strict=True):
         full, *rest = values

@@ -1,4 +1,4 @@
-"""Readings of relevance: which one decides a claim, and how a verdict says that it hangs on it."""
+"""Readings of relevance: which one decides a claim, and how a verdict says that it depends on the reading."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RELEVANCE, RARE = ({"claim": row["claim"], "measure": row["measure"]} for row in
 
 
 def claims(*told: tuple[str, object, str, str | None], about: dict[str, str] = RELEVANCE) -> list[dict[str, Any]]:
-    """Rows of experiment, seed, reading and verdict, all of one claim, with numbers of their own."""
+    """Rows of experiment, seed, reading and verdict, all of one claim, each with its own number."""
     names = ("experiment", "seed", "rule", "holds")
     return [
         {**dict(zip(names, row, strict=True)), **about, "ours": float(number), "of": float("nan"), "source": ""}
@@ -28,7 +28,7 @@ def claims(*told: tuple[str, object, str, str | None], about: dict[str, str] = R
 
 
 def notes(rows: list[dict[str, Any]]) -> dict[tuple[object, object, str, str], str]:
-    """What stands beside each verdict."""
+    """The other readings noted beside each verdict."""
     table = with_other_readings(pd.DataFrame(rows))
     assert list(table.columns) == [*list(rows[0])[:4], "other_readings", *list(rows[0])[4:]]
     keys = table[["experiment", "seed", "measure", "rule"]].itertuples(index=False, name=None)

@@ -23,7 +23,7 @@ OBJ, AMOD, RARE = "obj dependent-to-head", "amod head-to-dependent", "one of two
 
 
 def role_frames() -> Frames:
-    """Heads of one layer by their roles, of which the pruned model has two new and one less, on two sets of trees."""
+    """Heads of one layer by their roles on two sets of trees; pruning gives two heads new roles and one loses one."""
     held = {
         BASELINE: {0: [RARE], 1: ["-1"], 2: [OBJ, AMOD], 3: [], 4: []},
         PRUNED: {1: ["-1", AMOD], 2: [OBJ], 3: ["+1"]},
@@ -42,7 +42,7 @@ def role_frames() -> Frames:
                 roles.append({**one, "trees": trees, "layer": 0, "head": head, "role": role, "name": name, "cases": 9,
                               "excess_low": -0.1, "holds": int(name in names.get(head, ())),
                               "reaches": int(head == 3)})  # fmt: skip
-            for head in heads:  # on words two heads would be positional, of which pruning leaves one
+            for head in heads:  # by offsets in words two heads would be positional, of which pruning leaves one
                 roles.append({**roles[-1], "head": head, "role": "positional_words", "name": "-1", "holds": 0,
                               "reaches": 0, "excess_low": 0.0 if head in (2, 4) else -0.1})  # fmt: skip
     return {

@@ -29,9 +29,9 @@ def role_of(name: str) -> str:
 
 
 def frames(held: dict[tuple[str, str, str], Held], trees: tuple[str, ...] = ("gold",)) -> Frames:
-    """Models of two layers of two heads; `held` says of each live head what it holds on the first trees.
+    """Models of two layers of two heads; `held` says what each live head holds on the first trees.
 
-    A head reaches besides what it holds the offset 0. On second trees it holds nothing.
+    Besides what it holds, a head reaches the offset 0. On second trees it holds nothing.
     """
     models: list[dict[str, Any]] = []
     roles: list[dict[str, Any]] = []
@@ -108,13 +108,13 @@ def test_the_roles_table_counts_several_roles_drift_and_models_from_scratch() ->
 
 
 def test_the_papers_model_beside_ours_is_the_nearest_by_share_of_heads() -> None:
-    """Of 48 heads the paper kept 30, 17, 14, 11 and fewer: a half of ours lies nearest to 30, a quarter to 11."""
+    """Of 48 heads the paper kept 30, 17, 14, 11 and fewer: half of ours is nearest to 30, a quarter to 11."""
     one = {BASELINE: DRIFT[BASELINE], PRUNED: DRIFT[PRUNED], SCRATCH: {(0, 0): ["+1"]}}
     assert roles_table(frames(one), FIGURE8)["paper_live"].tolist() == [48, 30, 11]
 
 
 def test_heads_that_would_be_positional_by_words_are_counted_beside_those_that_are() -> None:
-    """The head 1, 1 looks at two offsets of words, 0, 0 at none surely, 0, 1 only on the second trees."""
+    """Head 1, 1 looks at two offsets in words, head 0, 0 surely at none, head 0, 1 at one on the second trees only."""
     some = frames(DRIFT, ("gold", "stanza"))
     roles = some["roles.tsv"]
     on_words = [("gold", 1, 1, 0.0), ("gold", 1, 1, 0.05), ("gold", 0, 0, -0.01), ("stanza", 0, 1, 0.05)]

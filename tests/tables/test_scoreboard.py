@@ -1,4 +1,4 @@
-"""The scoreboard: a row a claim, what each experiment found in columns of its own, against the table of claims."""
+"""The scoreboard: one row per claim, each experiment's findings in its own columns, against the table of claims."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from heads.tables.reading import load_reference
 from heads.tables.scoreboard import FOUND, board_of, scoreboard_table
 
 SEVERAL, ONE = "regains", "demo"
-"""Experiments of two seeds and of one; a word in the first one's name asks for other decimals where it stands alone."""
+"""Experiments with two seeds and one; a word in the first one's name asks for other decimals if it stands alone."""
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +66,7 @@ def test_each_experiment_has_its_own_number_and_verdict_and_of_several_seeds_tho
 def test_seeds_that_count_out_of_different_numbers_have_a_mean_that_is_out_of_none(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Found where two seeds had a function for different numbers of relations: the picture asked None for a number."""
+    """Found when two seeds had a function for different numbers of relations: the figure used None as a number."""
     paper = load_reference("alignment_claims.csv").iloc[:1]
     row = {
         "experiment": "x",
@@ -102,7 +102,7 @@ def test_relevance_by_other_rules_than_the_papers_is_not_measured_and_the_pictur
 def test_names_for_a_picture_are_short_and_tell_rows_apart_together_with_the_measure() -> None:
     papers = pd.concat([load_reference(name) for name in NEEDS["scoreboard"].reference])
     assert papers["name"].str.len().between(5, 58).all() and papers["topic"].str.len().between(5, 52).all()
-    # Rows of a topic stand together, so that a picture can name it once.
+    # Rows of a topic are adjacent, so that a figure can name it once.
     topics = papers["study"] + papers["topic"]
     assert (topics != topics.shift()).sum() == topics.nunique() == 16
     assert papers.groupby(topics).size().min() >= 2

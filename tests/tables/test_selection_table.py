@@ -96,11 +96,11 @@ def test_a_row_is_put_beside_random_draws_of_as_many_heads_that_were_treated_ali
 
 
 def test_the_difference_from_one_more_random_draw_has_an_interval_by_students_t(table: pd.DataFrame) -> None:
-    """Draws of 91, 92 and 93: a deviation of 1, 2 degrees of freedom, whose quantile tables give as 4.303."""
+    """Draws of 91, 92 and 93: a deviation of 1 and 2 degrees of freedom, whose quantile in printed tables is 4.303."""
     row = only(table, "lrp-9", "trained on")
     ends = [row["score_minus_random_low"], row["score_minus_random_high"]]
     assert ends == pytest.approx([0.5 - 4.303 * (4 / 3) ** 0.5, 0.5 + 4.303 * (4 / 3) ** 0.5], abs=1e-3)
-    # The oracle: of sets of four numbers that nothing tells apart, the first lies outside for one in twenty.
+    # The oracle: in sets of four exchangeable numbers, the first lies outside in one set of twenty.
     drawn = np.random.default_rng(4).normal(size=(4000, 4))
     margin = drawn[:, 1:].std(axis=1, ddof=1) * (ends[1] - 0.5)
     assert (abs(drawn[:, 0] - drawn[:, 1:].mean(1)) > margin).mean() == pytest.approx(0.05, abs=0.012)
@@ -143,7 +143,7 @@ def test_the_sentence_gives_each_method_its_difference_from_the_mean_of_the_draw
 
 
 def tuned_unsure(run: Path) -> tuple[list[float], list[float]]:
-    """Heads kept and BLEU of the fine-tuned models that may be as good as the unpruned one, the control aside."""
+    """Heads kept and BLEU of the fine-tuned models that may be as good as the unpruned one, except the control."""
     rows = [row for row in read_tsv(run / "compared.tsv") if float(row["p_value"]) >= 0.05]
     rows = [row for row in rows if "lam-0/" not in row["run"]]
     assert len(rows) > 2

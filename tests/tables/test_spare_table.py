@@ -1,4 +1,4 @@
-"""How many heads can go at what loss, against counts made by hand from scores that are given."""
+"""How many heads can go at what loss, against counts by hand from given scores."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def frames(tmp_path: Path) -> Frames:
 
 
 def given(monkeypatch: pytest.MonkeyPatch, scores: dict[tuple[str, str], list[float]], other: list[float]) -> None:
-    """BLEU of all sentences and of draws, by scope and lambda; of the control, the unpruned and the rest `other`."""
+    """Set BLEU of all sentences and of draws to `scores` by scope and lambda, and to `other` for all other models."""
 
     def of(bleu: pd.DataFrame, statistics: pd.DataFrame) -> pd.DataFrame:
         runs = bleu[[*RUN_COLUMNS]]
@@ -53,7 +53,7 @@ def row(table: pd.DataFrame, **place: Any) -> dict[str, Any]:
 def test_the_most_heads_are_gone_of_the_models_that_lose_no_more(
     frames: Frames, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The draws of the middle model reach from a loss of 0.2 to one of 0.6, those of the last from 0.4 to 1.4."""
+    """The middle model's draws lose from 0.2 to 0.6, those of the last from 0.4 to 1.4."""
     scores = {("enc_self", "0.002"): [30.1, 30.1, 30.1], ("enc_self", "0.01"): [29.7, 29.4, 29.8],
               ("enc_self", "0.05"): [29.1, 28.6, 29.6]}  # fmt: skip
     given(monkeypatch, scores, [30.0, 30.0, 30.0])
@@ -75,7 +75,7 @@ def test_the_most_heads_are_gone_of_the_models_that_lose_no_more(
 def test_against_the_control_the_same_draws_are_set_against_each_other(
     frames: Frames, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The model wavers as the control does: its loss of 0.1 is sure."""
+    """The model varies as the control does: its loss of 0.1 is sure."""
     scores = {("all", lam): [19.9, 17.9, 21.9] for lam in LAMS}
     given(monkeypatch, {**scores, ("all", "0"): [20.0, 18.0, 22.0]}, [30.0, 29.0, 31.0])
     table = spare.spare_table(frames)

@@ -1,4 +1,4 @@
-"""The table of speed: which of the paper's rows stands beside ours, and what is averaged."""
+"""The table of speed: which of the paper's rows is beside ours, and what is averaged."""
 
 from __future__ import annotations
 

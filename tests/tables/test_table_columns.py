@@ -71,7 +71,7 @@ def test_a_share_is_of_the_heads_of_its_own_kinds_where_encoder_and_decoder_have
 
 @pytest.fixture(scope="module")
 def pruning() -> tuple[pd.DataFrame, dict[tuple[Any, ...], float]]:
-    """The table, and the score of every run; no two differ by as much as two others."""
+    """The table, and the score of every run; all differences between two scores are distinct."""
     made = list(scope_runs())
     scores = {tuple(one.values()): 40 + number**2 / 100 for number, one in enumerate(made)}
     facts = {"sentences": 9, "signature": "s"}
@@ -168,7 +168,7 @@ HEADS = [(attention, layer, head) for attention in ATTENTIONS for layer in range
 
 
 def measured() -> Frames:
-    """A baseline's files in which every number names its place, and those of a pruned model, which must not be read."""
+    """A baseline's files, in which every number encodes its place, and a pruned model's, which must not be read."""
     files = ("lrp.tsv", "confidence.tsv", "causal.tsv", "importance.tsv", "ablation.tsv")
     rows: dict[str, list[dict[str, Any]]] = {name: [] for name in files}
     roles, gates = [], []
@@ -227,7 +227,7 @@ def test_every_measure_of_a_head_is_the_baselines_own() -> None:
                 "gate_last_lambda_enc_self": 0}  # fmt: skip
     assert row[list(expected)].astype(float).to_dict() == pytest.approx(expected)
     assert row["causal_effect"] == "effect 3"
-    # A head whose loss raises BLEU by two has lost minus two.
+    # A head whose removal raises BLEU by two costs minus two.
     assert table.loc["dec_self", 1, 0]["score_lost"] == 10 - 9
     assert table.loc["dec_enc", 0, 0]["score_lost"] == 10 - 12
     lambdas = [table.loc[place][["gate_survival_all", "gate_last_lambda_all"]].tolist() for place in HEADS[:5]]

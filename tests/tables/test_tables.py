@@ -1,4 +1,4 @@
-"""Tables: what stands in which cell, against counting by hand."""
+"""Tables: the content of each cell, against counting by hand."""
 
 from __future__ import annotations
 

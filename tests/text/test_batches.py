@@ -110,7 +110,7 @@ def test_sentences_of_one_update_are_of_similar_length(digit_pairs: Callable[...
 
 
 def test_little_of_an_update_is_padding_on_either_side(tmp_path: Path) -> None:
-    """Of pairs whose sides differ in length as those of real text do."""
+    """For pairs whose sides differ in length as in real text."""
     generator = np.random.default_rng(1)
     sources = generator.integers(2, 60, 4000)
     sides = []

@@ -1,4 +1,4 @@
-"""Examples and labels: frames of start and separators, labels by their place, batches of one answer each."""
+"""Examples and labels: start and separator tokens, labels by their place, batches with one answer per example."""
 
 from __future__ import annotations
 

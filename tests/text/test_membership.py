@@ -113,7 +113,7 @@ def test_a_multiword_token_is_one_word_without_the_arcs_inside_it(tmp_path: Path
 
 @pytest.fixture(scope="module")
 def vocabulary(tmp_path_factory: pytest.TempPathFactory) -> Vocabulary:
-    """A real one, learnt from little Latin and Cyrillic text."""
+    """A real vocabulary, learnt from a little Latin and Cyrillic text."""
     folder = tmp_path_factory.mktemp("bpe")
     lines = ["the farmer's old tools, sold", "красивая кошка видит её!", "tools (old) weren't e\u0301 sold"] * 9
     (folder / "text").write_text("\n".join(lines), encoding="utf-8")
@@ -122,9 +122,9 @@ def vocabulary(tmp_path_factory: pytest.TempPathFactory) -> Vocabulary:
 
 
 ODD = (
-    "aeto тлё'\",.!?()-"  # known letters and what is glued to words
+    "aeto тлё'\",.!?()-"  # known letters, and punctuation attached to words
     "\u0301\u0308\u20dd\ufe0f\u200b\u200c\u200d\u2060\ufeff\u00ad"  # combining, zero-width, soft hyphen
-    "\u00a0\u1680\u2003\u2028\u202f\u3000\u2581"  # blanks of other kinds, and the sign that stands for one
+    "\u00a0\u1680\u2003\u2028\u202f\u3000\u2581"  # other kinds of blanks, and the character that stands for one
     "日本語ﬁﬀＡ①½Ⅷ\u1100\u1161각🧑\U0001f680\U000e0101\ue000\u0007"  # unknown, and what normalising would change
 )
 FORMS = st.text(st.one_of(st.sampled_from(ODD), st.characters(exclude_categories=["Cs"])), min_size=1, max_size=8)
@@ -132,7 +132,7 @@ ROWS = st.lists(st.tuples(FORMS, st.booleans(), st.integers(1, 3)), min_size=1, 
 
 
 def star(rows: list[tuple[str, bool, int]]) -> Sentence:
-    """Surface words, each with a space after it or not, in so many syntactic words, which all depend on the first."""
+    """Surface words, with or without a space after them, by number of syntactic words, all dependent on the first."""
     tokens: list[Token] = []
     start = 0
     for form, space, parts in rows:
@@ -155,7 +155,7 @@ def test_every_word_of_any_text_is_aligned_with_the_subwords_of_its_characters(
     assert words.aligned == len(words) == len(rows)
     ids, spans = vocabulary.spans(tree.text)
     assert "".join(tree.text[start:end] for start, end in spans) == tree.text
-    # Slowly: each character goes to one word, a space to the next one; a subword to the words of its characters.
+    # The slow way: each character goes to one word, a space to the next; a subword to the words of its characters.
     owner = [word for word, (form, _, _) in enumerate(rows) for _ in range((word and rows[word - 1][1]) + len(form))]
     expected = np.zeros((len(rows), len(ids)))
     for subword, (start, end) in enumerate(spans):

@@ -1,4 +1,4 @@
-"""Subwords cover the very text that went in, and damaged or impossible files are told in one sentence."""
+"""Subwords cover exactly the text that went in, and damaged or impossible files raise errors of one sentence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Trainings of a classifier by the one loop: loss by its definition, nothing frozen, killed and resumed, evaluated."""
+"""Classifiers in the common training loop: loss by its definition, nothing frozen, killed and resumed, evaluated."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def new_training(
     length: Callable[..., LengthSettings],
     lopsided: HardConcrete,
 ) -> New:
-    """Builds a training of a tiny float32 classifier; lam: with gates on all heads; else settings of the training."""
+    """Builds a training of a tiny float32 classifier; lam: gates on all heads; the rest: settings of the training."""
 
     def build(*, lam: float | None = None, updates: int = 9, dropout: float = 0.3, **changes: Any) -> Training:
         torch.manual_seed(5)

@@ -1,4 +1,4 @@
-"""The loss that is made some rows at a time is torch's own, and so are its gradients, however many rows that is."""
+"""The loss computed some rows at a time equals torch's own, as do its gradients, for any number of rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ N, D, V = 7, 5, 11
 
 
 def inputs(*, size: float, dtype: torch.dtype) -> tuple[list[Tensor], Tensor]:
-    """States [N, D], weight [V, D] and bias [V] that learn, and targets [N] of which one comes twice."""
+    """Trainable states [N, D], weight [V, D] and bias [V], and targets [N], one of which occurs twice."""
     generator = torch.Generator().manual_seed(8)
     shapes = [(N, D), (V, D), (V,)]
     parts = [size * torch.randn(shape, generator=generator, dtype=torch.float64) for shape in shapes]
@@ -27,7 +27,7 @@ def inputs(*, size: float, dtype: torch.dtype) -> tuple[list[Tensor], Tensor]:
 def test_the_loss_and_its_gradients_are_those_of_torch(
     monkeypatch: pytest.MonkeyPatch, rows: int, smoothing: float, size: float
 ) -> None:
-    """Size 30 makes shares so small that they have no logarithm in float64."""
+    """Size 30 makes probabilities so small that they have no logarithm in float64."""
     monkeypatch.setattr(cross_entropy, "LEAST_TOKENS", 1)
     monkeypatch.setitem(cross_entropy.CHUNK, "cpu", rows * V + 2)
     (states, weight, bias), targets = inputs(size=size, dtype=torch.float64)

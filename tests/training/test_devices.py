@@ -1,4 +1,4 @@
-"""GPUs are handed out to one job at a time, and come back when the job is gone, however it ended."""
+"""Each GPU is handed out to one job at a time and released when the job is gone, however it ended."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ sys.stdin.read()
 
 
 def claiming(folder: Path) -> tuple[subprocess.Popen[str], str]:
-    """A process that claims one of two GPUs and lives on, and what it got."""
+    """A process that claims one of two GPUs and keeps running, and the GPU that it got."""
     job = subprocess.Popen(
         [sys.executable, "-c", CLAIM, str(folder)],
         stdin=subprocess.PIPE,
@@ -114,7 +114,7 @@ def test_a_gpu_that_is_asked_for_by_its_number_is_waited_for_and_that_is_told_on
 
 @pytest.fixture
 def three_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A machine of three GPUs that no other test knows; the folder of its claims."""
+    """A machine with three GPUs that no other test uses; the folder of its claims."""
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 3)
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda place: SimpleNamespace(uuid=f"gpu {place}"))
     monkeypatch.setattr(heads.training.devices, "LOCK_HOMES", (tmp_path / "not there", tmp_path))
@@ -128,7 +128,7 @@ def test_a_gpu_asked_for_by_its_number_is_no_longer_free_for_others(three_gpus: 
     assert [own_gpu(None), own_gpu(None)] == [0, 2]
 
 
-@pytest.mark.timeout(60)  # else who finds no place waits for one
+@pytest.mark.timeout(60)  # otherwise a job without a place waits for one
 def test_as_many_jobs_share_a_gpu_as_all_of_them_are_told(three_gpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(JOBS_A_GPU, "3")
     assert [own_gpu("1") for _ in range(3)] == [1, 1, 1]
@@ -148,7 +148,7 @@ def test_a_number_of_jobs_a_gpu_that_there_is_not_is_refused(
 
 
 def test_memory_is_not_filled_before_it_is_written() -> None:
-    """Filling it hides what reads it too early; torch does so by itself where results must repeat."""
+    """Filling memory hides reads that come too early; torch fills it itself when results must be reproducible."""
     pick("cpu", 1)
     assert torch.get_deterministic_debug_mode() == 1
     values = [torch.empty(100_000).fill_(2.0) for _ in range(3)]

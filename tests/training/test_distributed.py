@@ -1,4 +1,4 @@
-"""One training in two processes against the same one in a single process."""
+"""One training in two processes compared with the same one in a single process."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = ["data"]
 
 
 def wait_until(true: Callable[[], bool]) -> None:
-    """Wait for a minute at most."""
+    """Wait until a condition holds, for a minute at most."""
     deadline = time.monotonic() + 60
     while not true():
         assert time.monotonic() < deadline
@@ -38,7 +38,7 @@ def wait_until(true: Callable[[], bool]) -> None:
 
 
 def written(path: Path) -> int:
-    """When a file was last written, in nanoseconds; 0 where there is none."""
+    """When a file was last written, in nanoseconds; 0 if it does not exist."""
     return path.stat().st_mtime_ns if path.exists() else 0
 
 
@@ -48,7 +48,7 @@ def newer(path: Path, before: int) -> bool:
 
 
 def started(processes: int, words: list[str], said: Path) -> subprocess.Popen[str]:
-    """Start `python -m heads WORDS`, which starts so many processes of its own if it is not to be the only one."""
+    """Start `python -m heads WORDS`, which starts the given number of processes itself if there is more than one."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "workflow"), "OMP_NUM_THREADS": "1"}
     command = [warm_python() if processes == 1 else sys.executable, "-m", "heads", *words, f"--processes={processes}"]
     with said.open("w", encoding="utf-8") as stream:
@@ -56,7 +56,7 @@ def started(processes: int, words: list[str], said: Path) -> subprocess.Popen[st
 
 
 def launched(processes: int, words: list[str], said: Path) -> None:
-    """Run such a command to its end."""
+    """Run a command in the given number of processes to its end."""
     status = started(processes, words, said).wait(120)
     assert status == 0, said.read_text(encoding="utf-8")[-3000:]
 
@@ -102,7 +102,7 @@ def test_all_processes_stop_after_the_same_update_when_one_training_is_asked_to_
     for word in ("", "resumed at update"):
         before = written(state)
         process = started(2, [*words, "--save-every-seconds=1"], said)
-        # A state of its own: only then are both in their updates, where a signal is a wish and not the end.
+        # A state of its own: only then are both in their updates, where a signal is a request and not the end.
         wait_until(partial(newer, state, before))
         process.terminate()
         assert process.wait(60) != 0

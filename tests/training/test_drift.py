@@ -1,4 +1,4 @@
-"""An encoder is trained towards the vectors that it began with, however often it is taken up again."""
+"""An encoder is trained towards the vectors that it started with, however often it is resumed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CPU = torch.device("cpu")
 
 @pytest.fixture
 def training(tmp_path: Path, training_settings: Callable[..., TrainingSettings]) -> Training:
-    """Of a tiny encoder without dropout, on the sentences of the examples."""
+    """A training of a tiny encoder without dropout, on the sentences of the examples."""
     save_tokeniser(tmp_path / "theirs")
     save_bert(tmp_path / "theirs", "BertModel", hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
     import_bert(tmp_path / "theirs", tmp_path / "ours")
@@ -47,7 +47,7 @@ def gates_with(open_heads: list[list[float]]) -> dict[str, list[torch.Tensor]]:
 
 
 def slow(training: Training, gates: dict[str, list[torch.Tensor]] | None) -> list[float]:
-    """One minus the cosine of each sentence, one after another and unpadded."""
+    """One minus the cosine for each sentence, one after another and unpadded."""
     assert isinstance(training.first, SentenceEncoder)
     found = []
     with torch.no_grad():

@@ -1,4 +1,4 @@
-"""What only a GPU can show: updates there are those of the CPU, wait for nothing, and go on where they were stopped."""
+"""Tests that need a GPU: its updates equal those of the CPU, wait for nothing, and resume where they were stopped."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ KINDS: dict[str, dict[str, Any]] = {
 
 
 def on(device: torch.device, training: Training, target: str = "") -> Training:
-    """The same training on a device, with gates on all heads that settle after three of five updates if it has any."""
+    """The same training on a device; its gates, if any, are on all heads and settle after three of five updates."""
     model = copy.deepcopy(training.model)
     plan = dataclasses.replace(training.plan, device=device)
     gates = GatesSettings(updates=5, settled_share=0.4, gate_learning_rate=0.05, subset=SubsetSettings())
@@ -49,7 +49,7 @@ def on(device: torch.device, training: Training, target: str = "") -> Training:
 
 
 def weights(training: Training) -> dict[str, Tensor]:
-    """All that is learnt, on the CPU."""
+    """All trained weights, on the CPU."""
     gates = training.pruning.gates.state_dict() if training.pruning else {}
     return {name: value.detach().cpu() for name, value in {**training.model.state_dict(), **gates}.items()}
 
@@ -72,10 +72,10 @@ def test_no_kind_of_update_waits_for_the_gpu(new_training: New, kind: str) -> No
 
 @pytest.mark.parametrize("how", [{}, {"micro_batch_tokens": 30}, {"optimizer": "muon"}], ids=str)
 def test_updates_on_a_gpu_are_those_of_the_cpu_up_to_rounding(new_training: New, how: dict[str, Any]) -> None:
-    """Muon's own products are in bf16, so that its weights only come near."""
+    """Muon's own products are in bf16, so that its weights agree only roughly."""
     found = []
     for device in (torch.device("cpu"), GPU):
-        # With the usual epsilon Adam's first steps are signs, and rounding decides on those of the smallest gradients.
+        # With the usual epsilon Adam's first steps are signs, and rounding decides those of the smallest gradients.
         training = on(device, new_training(batch_tokens=90, adam_epsilon=0.01, **{"micro_batch_tokens": 90, **how}))
         for members in (np.arange(9), np.arange(20, 40)):
             training.step(members)
@@ -101,7 +101,7 @@ def test_bf16_on_a_gpu_learns_like_fp32(new_training: New) -> None:
 def test_a_training_that_was_stopped_goes_on_with_the_noise_that_would_have_come(
     new_training: New, tmp_path: Path, target: str
 ) -> None:
-    """Without its states of noise dropout and gates would be others, and weights differ by far more than rounding."""
+    """Without the saved noise states, dropout and gates would differ, and weights by far more than rounding."""
 
     def evaluate(*_: object) -> dict[str, float]:
         return {"dev_loss": 1.0}

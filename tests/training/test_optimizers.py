@@ -1,4 +1,4 @@
-"""Muon takes the matrices of layers, by its definition, and Adam takes all else as it always does."""
+"""Muon updates the matrices of layers, by its definition, and Adam updates everything else as usual."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_a_step_of_muon_turns_its_momentum_into_one_with_singular_values_near_on
 
 @pytest.mark.parametrize(("dtype", "within"), [(torch.bfloat16, 0.0), (torch.float32, 0.02)])
 def test_muon_goes_where_that_of_torch_goes(dtype: torch.dtype, within: float) -> None:
-    """Over several steps of wide, tall, square and empty matrices, to the bit in the numbers of torch's."""
+    """Over several steps of wide, tall, square and empty matrices, bit for bit in torch's own precision."""
     generator = torch.Generator().manual_seed(4)
     sizes = ((5, 9), (9, 5), (6, 6), (0, 5))
     ours = [torch.nn.Parameter(torch.randn(size, generator=generator)) for size in sizes]

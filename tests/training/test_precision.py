@@ -1,4 +1,4 @@
-"""Where bf16 is used: in products of matrices, if it is asked for and the processor gains by it, and nowhere else."""
+"""bf16 is used only in matrix products, and only if it is asked for and the processor gains by it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_cpu_multiplies_in_bf16_if_asked_and_if_it_gains_by_it(
 
 
 class Products(TorchDispatchMode):
-    """Notes in what numbers matrices are multiplied."""
+    """Records the precision of matrix products."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -57,7 +57,7 @@ class Products(TorchDispatchMode):
 
 
 def bf16(new_training: New, monkeypatch: pytest.MonkeyPatch, **changes: Any) -> Training:
-    """A training in bf16, on any processor; torch works out what this one has not."""
+    """A training in bf16 on any processor; torch emulates what this one lacks."""
     monkeypatch.setattr(devices.torch.cpu, "get_capabilities", lambda: {"avx512_bf16": True})
     return new_training(precision="bf16", **changes)
 
@@ -89,7 +89,7 @@ def test_a_training_in_bf16_has_maps_in_bf16_attention_in_fp32_and_weights_in_fp
 
 
 def test_bf16_learns_like_fp32(new_training: New, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The mean loss of the same updates agrees within 0.5 %, and is not the same; single losses drift apart."""
+    """The mean loss of the same updates agrees within 0.5 % but is not equal; single losses drift apart."""
     means = []
     exact, rough = new_training(), bf16(new_training, monkeypatch)
     for training in (exact, rough):

@@ -1,4 +1,4 @@
-"""A training that was killed and taken up again ends as if nothing had happened; nothing foreign is ever taken up."""
+"""A training that was killed and resumed ends as if nothing had happened; a foreign state is never resumed."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Sometimes(Unfinished):
 
 
 def build(new_training: New, **changes: Any) -> Training:
-    """A training with all that has a random state or a memory: dropout, gates, an optimiser, averaging."""
+    """A training with everything that has a random state or a memory: dropout, gates, an optimiser, averaging."""
     values = {"scope": "all", "lam": 0.1, "dropout": 0.3, "plan": PLAN, "evaluate_every": 4, "batch_tokens": 60}
     return new_training(**{**values, **changes})
 
@@ -49,7 +49,7 @@ def build(new_training: New, **changes: Any) -> Training:
 def run(
     training: Training, folder: Path, *, save: tuple[int, ...] = (), kill: int = 0, identity: str = "one"
 ) -> dict[str, Any]:
-    """Train with a real dev loss, saving after some updates, and be killed in the middle of update `kill`."""
+    """Train with a real dev loss, saving after the updates in `save`, until killed in the middle of update `kill`."""
     unfinished, step = Sometimes(folder, identity, 1e9), training.step
     unfinished.at = save
 

@@ -1,4 +1,4 @@
-"""A training that was stopped is gone on with by the very same command alone; any other starts from its beginning."""
+"""A stopped training is resumed only by the very same command; any other command starts from the beginning."""
 
 from __future__ import annotations
 
@@ -39,18 +39,18 @@ class Place:
             write_tsv(data / f"heads-{number}.tsv", [dict(zip(columns, row, strict=True)) for row in rows], columns)
 
     def started(self, seed: int) -> list[str]:
-        """The words that name a trained model to start from, which is made when it is first asked for."""
+        """The words that name a trained model to start from, which is trained when first asked for."""
         folder = self.data / f"start-{seed}"
         if not folder.exists():
             command("baseline", self.data, self.training, "--seed", str(seed), name=folder.name)
         return started(folder)
 
     def write_data(self, **changes: Any) -> None:
-        """Put the bpe stage's files there, or others."""
+        """Write the bpe stage's files, or changed ones."""
         write_data(self.data, self.digit_pairs, **changes)
 
     def words(self, stage: str, name: str, *, start: int = 1, heads: int = 1, **sections: Any) -> list[str]:
-        """A command whose outputs lie in the folder `name`."""
+        """The words of a command with outputs in the folder `name`."""
         chosen = ["--heads", str(self.data / f"heads-{heads}.tsv")]
         if stage == "gates":
             more = [*self.started(start), "--scope", "all", "--target", "lam-1"]
@@ -69,7 +69,7 @@ def place(
 
 
 def stopped(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run a command until a signal comes after its second update."""
+    """Run a command that is stopped by a signal after its second update."""
     step = Training.step
 
     def interrupted(self: Training, *update: Any) -> Row:
@@ -84,7 +84,7 @@ def stopped(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def resumed(words: list[str], capfd: pytest.CaptureFixture[str]) -> bool:
-    """Run a command to its end; tells whether it went on from where the stopped one was."""
+    """Run a command to its end and return whether it resumed where the stopped one was."""
     capfd.readouterr()
     assert main(words) == 0
     return "resumed at update 2" in capfd.readouterr().err
@@ -146,7 +146,7 @@ def test_a_training_on_other_data_or_by_another_torch_starts_from_its_beginning(
 
 
 def test_a_state_is_gone_on_with_on_the_same_kind_of_device_whichever_that_is(place: Place) -> None:
-    """Noise goes on where it was, and that of a GPU is drawn there."""
+    """Noise continues where it stopped, and a GPU draws its own."""
     given = job.Job({}, place.data, place.data / "dev.txt", place.data, 1, 1e9, torch.device("cpu"), Processes(), {})
     kinds = ("cpu", "cuda", "cuda:1")
     told = [replace(given, device=torch.device(kind), model=place.data / kind) for kind in kinds]

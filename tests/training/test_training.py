@@ -1,4 +1,4 @@
-"""The training loop: its gradients by other ways, its loss and schedule by their formulas, and tiny real runs."""
+"""The training loop: its gradients computed in other ways, its loss and schedule by their formulas, tiny real runs."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ MEMBERS = np.arange(9)
 
 
 def scripted(losses: list[float]) -> Evaluate:
-    """An evaluation that gives these dev losses one after another."""
+    """An evaluation that returns these dev losses one after another."""
     left = iter(losses)
 
     def evaluate(model: Encoder, gates: Gates | None) -> dict[str, float]:
@@ -49,12 +49,12 @@ def scripted(losses: list[float]) -> Evaluate:
 
 
 def finished(training: Training, folder: Path, losses: list[float] | None = None) -> dict[str, float]:
-    """Train to the end, in a folder of its own."""
+    """Train to the end in a separate folder."""
     return train(training, scripted(losses or [1.0] * 100), Unfinished(folder, "one", save_every_seconds=1e9))
 
 
 def gradients(training: Training) -> dict[str, Tensor]:
-    """All gradients that an update left behind, those on the gates too."""
+    """All gradients of an update, including those of the gates."""
     modules = {"model": training.model} | ({"gates": training.pruning.gates} if training.pruning else {})
     named = {f"{m}.{name}": value for m, module in modules.items() for name, value in module.named_parameters()}
     return {name: value.grad for name, value in named.items() if value.grad is not None}

@@ -29,21 +29,21 @@ New = Callable[..., Training]
 
 
 def learning(training: Training) -> dict[str, Tensor]:
-    """All that is learnt, as it is now, in float64; gates too."""
+    """The current trained weights and gates, in float64."""
     gates = training.pruning.gates if training.pruning else torch.nn.Module()
     named = [*training.model.named_parameters(), *((f"gates {n}", value) for n, value in gates.named_parameters())]
     return {name: value.detach().double().clone() for name, value in named}
 
 
 def gradients(training: Training) -> dict[str, Tensor]:
-    """The gradients of the last update, in the same way."""
+    """The gradients of the last update, in the same form."""
     gates = training.pruning.gates if training.pruning else torch.nn.Module()
     named = [*training.model.named_parameters(), *((f"gates {n}", value) for n, value in gates.named_parameters())]
     return {name: value.grad.double().clone() for name, value in named if value.grad is not None}
 
 
 def test_two_updates_are_those_of_adam_with_the_settings_constants_and_a_rate_for_each_part(new_training: New) -> None:
-    """Kingma and Ba 2015, algorithm 1: nothing else, such as a decay of weights, changes them."""
+    """Kingma and Ba 2015, algorithm 1: nothing else, such as weight decay, changes the weights."""
     beta1, beta2, epsilon, updates_before = 0.7, 0.9, 0.02, 30
     training = new_training(
         scope="all", lam=0.3, updates_before=updates_before, learning_rate=0.632456,
@@ -66,7 +66,7 @@ def test_two_updates_are_those_of_adam_with_the_settings_constants_and_a_rate_fo
 
 
 def test_lambda_is_added_once_an_update_however_many_micro_batches_and_sentences_it_has(new_training: New) -> None:
-    """As the slope of the penalty does not depend on the batch, what lambda adds to a gradient is the same for each."""
+    """The penalty's slope does not depend on the batch, so lambda adds the same to the gradient for each."""
     added = []
     for members, micro_batch_tokens in ((np.arange(40), 1000), (np.arange(40), 12), (np.arange(3), 12)):
         pair = []
@@ -102,7 +102,7 @@ def test_all_micro_batches_of_an_update_have_the_same_gates_and_the_next_update_
 
 
 def taken(training: Training, updates: int, first: int = 0) -> list[list[int]]:
-    """The pairs of so many updates."""
+    """The pairs in the given number of updates."""
     return [members.tolist() for members, _ in zip(training.updates(first), range(updates), strict=False)]
 
 
@@ -161,7 +161,7 @@ def scripted(losses: list[float]) -> Callable[[Encoder, Gates | None], dict[str,
 
 
 def watched(training: Training) -> tuple[list[float], list[dict[str, Tensor]]]:
-    """Losses and weights after each update, filled while the training goes on."""
+    """Losses and weights after each update, filled during the training."""
     losses, states, step = [0.0], [learning(training)], training.step
 
     def watching(*update: Any) -> Row:
@@ -189,7 +189,7 @@ def test_the_weights_that_are_left_are_looked_at_once(new_training: New, tmp_pat
     plain = train(new_training(evaluate_every=3, plan={"updates": 8}), scripted([3.0, 2.5, 2.25, 9.0]),
                   Unfinished(tmp_path / "plain", "one", 1e9))  # fmt: skip
     assert plain["dev_loss"] == 2.25
-    # Averaged weights were not looked at before, nor those that a stopped training had come to.
+    # Neither averaged weights nor the last ones of a stopped training were evaluated before.
     averaging = new_training(evaluate_every=3, plan={"updates": 8, "average_last": 2, "average_every": 1})
     averaged = train(averaging, scripted([3.0, 2.5, 2.25, 9.0]), Unfinished(tmp_path / "averaged", "one", 1e9))
     assert averaged["dev_loss"] == 9.0

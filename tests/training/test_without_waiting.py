@@ -1,7 +1,7 @@
-"""An update on a GPU is told and not waited for; what it found out is read later, and nothing is kept before.
+"""An update on a GPU is launched without waiting; its results are read later, and nothing is saved before.
 
-A device of kind `meta` stands for the GPU: tensors there have no values, so whatever would read one fails by itself.
-What else the CPU must not do, copy something there and wait until it has arrived, is seen operation by operation.
+A device of kind `meta` stands for the GPU: tensors there have no values, so reading one fails by itself.
+The CPU must not copy anything there and wait for its arrival either, which is checked operation by operation.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ SIZES = ModelSettings(layers=2, heads=3, width=12, feedforward=7, dropout=0.2, a
 
 
 class NotWaiting(TorchDispatchMode):
-    """Fails where something is copied from the CPU to the device, or back, and waited for."""
+    """Fails if a copy from the CPU to the device, or back, is waited for."""
 
     def __torch_dispatch__(self, operation: Any, types: Any, arguments: Any = (), options: Any = None) -> Any:
-        """Called with every operation."""
+        """Check every operation."""
         options = options or {}
         found = operation(*arguments, **options)
         given = [each for each in arguments if isinstance(each, Tensor)]
@@ -56,7 +56,7 @@ class NotWaiting(TorchDispatchMode):
 
 @pytest.fixture
 def on_meta(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What torch has for true devices alone is left out: their generators, mixed precision, fused optimisers."""
+    """Leave out what torch has for real devices only: their generators, mixed precision, fused optimisers."""
     tensor, adam = torch.tensor, torch.optim.Adam
 
     def made(value: Any, *, device: torch.device | None = None, **options: Any) -> Tensor:
@@ -64,13 +64,13 @@ def on_meta(monkeypatch: pytest.MonkeyPatch) -> None:
         return tensor(value, device=device, **options)
 
     class Generator:
-        """Of no device; torch draws without one where it is given None."""
+        """A generator without a device; torch draws without one where it is given None."""
 
         def __init__(self, device: torch.device) -> None:
             assert device == META
 
         def manual_seed(self, seed: int) -> None:
-            """There are no values to draw."""
+            """Do nothing: there are no values to draw."""
 
     monkeypatch.setattr(torch, "tensor", made)
     monkeypatch.setattr(torch, "Generator", Generator)
@@ -123,7 +123,7 @@ def test_signals_of_positions_are_made_where_they_are_needed() -> None:
 
 
 def unwaited(training: Training) -> Training:
-    """The same training, with what it does on a GPU: batches made ahead by a thread, losses read when they are due."""
+    """The same training as on a GPU: a thread makes batches ahead, and losses are read when they are due."""
     training.waits = False
     return training
 
@@ -143,7 +143,7 @@ PLAN = {"updates": 11, "average_last": 2, "average_every": 3}
 
 
 def assert_same(first: Training, second: Training) -> None:
-    """Both have the same weights, to the last bit."""
+    """Assert that both have the same weights, to the last bit."""
     for name, value in first.model.state_dict().items():
         torch.testing.assert_close(second.model.state_dict()[name], value, rtol=0, atol=0, msg=name)
 
@@ -193,7 +193,7 @@ def test_a_training_that_did_not_wait_is_resumed_with_the_same_bits(new_training
 
 
 def spoilt_at(training: Training, update: int) -> Training:
-    """The same training, whose loss is no number from this update on although all weights stay good."""
+    """The same training with an infinite loss from this update on, although all weights stay finite."""
     loss_sum = training.loss_sum
 
     def spoilt(batch: Batch, gates: Gates | None) -> Tensor:

@@ -1,4 +1,4 @@
-"""Alignment heads go along to CTranslate2: in config.json, and as the attention that it returns."""
+"""Alignment heads are exported to CTranslate2: in config.json, and as the attention that it returns."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def experiment(tmp_path_factory: pytest.TempPathFactory) -> Experiment:
 
 
 def table(path: Path, rates: dict[tuple[int, int], float], below: float = 0.5, step: str = "output") -> Path:
-    """Rows in which heads align that err less than so much; by the other step all is the other way round."""
+    """Write rows in which heads with an AER below `below` align; for the other step it is the other way round."""
     rows = []
     for name in ("input", "output"):
         for (layer, head), rate in rates.items():
@@ -49,7 +49,7 @@ def vocabularies(experiment: Experiment) -> list[Vocabulary]:
 
 
 def ours(model: Transformer, experiment: Experiment) -> dict[tuple[int, int], NDArray[np.float32]]:
-    """Attention of every live head, by layer and original number, while the given translation is read."""
+    """Attention of every live head, by layer and original number, with the reference translation as input."""
     ids = [
         np.array(v.encode([text])[0], np.int32)
         for v, text in zip(vocabularies(experiment), (SOURCE[1], TARGET[1]), strict=True)
@@ -79,7 +79,7 @@ RATES = {(0, 1): 0.3, (0, 2): 0.9, (1, 0): 0.8, (1, 1): 0.4, (1, 2): 0.1}
 def test_the_config_lists_heads_that_align_by_their_places_and_the_attention_is_the_mean_over_the_best_layers(
     experiment: Experiment, tmp_path: Path
 ) -> None:
-    """Of the second layer heads 2 and 1 align, best first, and head 0 moves behind them; of the first head 1."""
+    """In the second layer heads 2 and 1 align, best first, and head 0 moves behind them; in the first, head 1."""
     rows = table(tmp_path / "rows.tsv", RATES)
     told = [str(experiment.pruned), "--format", "ctranslate2", "-o", str(tmp_path / "out")]
     assert main(["export", *told, "--alignment", str(rows)]) == 0

@@ -1,4 +1,4 @@
-"""Search against loops without a cache: greedy by argmax, beams as lists, and every translation there is."""
+"""Search compared with loops without a cache: greedy by argmax, beams as lists, and all possible translations."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ LENGTHS = (4, 2, 3)
 
 @pytest.fixture
 def sources() -> tuple[Tensor, Tensor]:
-    """Three sentences, padded with a subword that means something, and their mask."""
+    """Three sentences, padded with a meaningful subword, and their mask."""
     generator = torch.Generator().manual_seed(21)
     ids = torch.randint(4, 13, (3, 4), generator=generator)
     return ids, torch.arange(4) < torch.tensor(LENGTHS)[:, None]
@@ -47,7 +47,7 @@ def sources() -> tuple[Tensor, Tensor]:
 
 @pytest.fixture
 def talker(tiny_model: Build) -> Callable[..., Transformer]:
-    """Builds a model with strong opinions, that ends its sentences more or less willingly."""
+    """Builds a model with confident predictions that ends its sentences more or less readily."""
 
     def build(*, eos: float, seed: int = 1, subwords: int = 11, **changes: Any) -> Transformer:
         model = tiny_model(seed=seed, target_subwords=subwords, **changes)
@@ -60,14 +60,14 @@ def talker(tiny_model: Build) -> Callable[..., Transformer]:
 
 @torch.no_grad()
 def log_probs(model: Transformer, source: Tensor, prefix: list[int]) -> list[float]:
-    """Log-probabilities of what follows `prefix`, from a whole forward pass for one sentence."""
+    """Log-probabilities of the subword after `prefix`, from a whole forward pass for one sentence."""
     states = model(source[None], torch.ones(1, len(source), dtype=torch.bool), torch.tensor([[BOS, *prefix]]))
     values: list[float] = model.projection(states[0, -1]).log_softmax(-1).tolist()
     return values
 
 
 def naive_greedy(model: Transformer, source: Tensor, limit: int) -> list[int]:
-    """The likeliest subword again and again; the last subword allowed is the end."""
+    """The likeliest subword at each step; the last one allowed is EOS."""
     prefix: list[int] = []
     while len(prefix) < limit - 1:
         scores = log_probs(model, source, prefix)
@@ -79,7 +79,7 @@ def naive_greedy(model: Transformer, source: Tensor, limit: int) -> list[int]:
 
 
 def slow_beam(model: Transformer, source: Tensor, limit: int, beam: int, alpha: float, offset: int) -> list[int]:
-    """Lists of hypotheses; never stops early. An end among the `beam` best finishes, the best others live on."""
+    """Beam search on lists, never stopped early. EOS among the `beam` best finishes, the best others live on."""
     live: list[tuple[float, list[int]]] = [(0.0, [])]
     finished: list[tuple[float, list[int]]] = []
     for step in range(1, limit + 1):
@@ -151,9 +151,9 @@ def test_a_narrow_beam_equals_lists_of_hypotheses_that_are_never_stopped_early(
     staying: float,
     changes: dict[str, Any],
 ) -> None:
-    """Whether sentences that are over leave at once, later, or with the last; each has a limit of its own.
+    """Whether finished sentences leave at once, later, or with the last; each has its own limit.
 
-    A beam of one is greedy, whatever the penalty: nothing longer goes on after its end.
+    A beam of one is greedy, whatever the penalty: no longer hypothesis continues after EOS.
     """
     monkeypatch.setattr(heads.translation.beam_search, "STAYING", staying)
     monkeypatch.setattr(heads.translation.beam_search, "length_limit", lambda length: length + 2)
@@ -209,7 +209,7 @@ def test_hypotheses_that_change_their_places_and_sentences_that_leave_keep_their
     room: int,
     changes: dict[str, Any],
 ) -> None:
-    """Every step against a whole forward pass over each hypothesis, whose subwords and parents are drawn."""
+    """Every step equals a whole forward pass over each hypothesis, whose subwords and parents are random."""
     for module in (heads.model.transformer, heads.model.kept):
         monkeypatch.setattr(module, "ROOM", room)
     (ids, mask), model = sources, tiny_model(**changes)
@@ -235,7 +235,7 @@ def test_hypotheses_that_change_their_places_and_sentences_that_leave_keep_their
 def test_a_past_that_nobody_has_any_more_is_forgotten(
     tiny_model: Build, sources: tuple[Tensor, Tensor], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where all go on from one, a step leaves one key of its four, besides those since the last time."""
+    """Where all continue from one, a step leaves one key of its four, besides those since the last time."""
     for module in (heads.model.transformer, heads.model.kept):
         monkeypatch.setattr(module, "ROOM", 2)
     (ids, mask), model = sources, tiny_model()
@@ -253,7 +253,7 @@ def test_a_past_that_nobody_has_any_more_is_forgotten(
 def test_the_largest_scores_and_their_places_are_those_of_a_whole_sort(
     monkeypatch: pytest.MonkeyPatch, chunk: int, number: int
 ) -> None:
-    """No two scores of a row are equal; ends of rows that fill no chunk hold some of the largest."""
+    """No two scores in a row are equal; the incomplete chunks at the ends of rows hold some of the largest."""
     monkeypatch.setattr(heads.translation.beam_search, "CHUNK", chunk)
     generator = torch.Generator().manual_seed(3)
     scores = torch.stack([torch.randperm(43, generator=generator) for _ in range(50)]).double()
@@ -272,7 +272,7 @@ def test_bleu_of_the_reference_itself_is_a_hundred_and_carries_its_signature() -
 
 
 class Words:
-    """Stands for a vocabulary in which every subword is a word, its number."""
+    """Stands for a vocabulary in which every subword is a word: its number."""
 
     def decode(self, sentences: Sequence[Sequence[int]]) -> list[str]:
         return [" ".join(map(str, ids)) for ids in sentences]
@@ -283,7 +283,7 @@ class Words:
 def test_a_text_is_translated_line_by_line_in_its_own_order(
     tiny_shape: Callable[..., ModelShape], tmp_path: Path, batch_tokens: int, limit: int
 ) -> None:
-    """Batches come by length; the numbers that come with the texts are those of their lines."""
+    """Batches are sorted by length; the numbers returned with the texts are those of their lines."""
     sources, targets = sentences(23, 8)
     lengths = [len(source) for source in sources]
     assert lengths != sorted(lengths)

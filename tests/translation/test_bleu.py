@@ -1,4 +1,4 @@
-"""BLEU from counts in sentences, against sacrebleu on the same text and counting by hand."""
+"""BLEU from counts per sentence, compared with sacrebleu on the same text and with counting by hand."""
 
 from __future__ import annotations
 

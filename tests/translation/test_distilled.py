@@ -1,4 +1,4 @@
-"""Sentences are drawn alike whatever their order, and translations of a run that was stopped are not made again."""
+"""The same sentences are drawn whatever their order, and a resumed run does not repeat finished translations."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def test_too_few_and_too_short_sentences_are_one_sentence() -> None:
 
 
 class Stopped(Exception):
-    """What ends a run."""
+    """Stops a run."""
 
 
 def backwards(calls: list[list[str]], *, stop_after: int | None = None) -> Any:
-    """In the place of translating: each line reversed; stops after so many blocks."""
+    """Stands for translation: reverses each line; stops after `stop_after` blocks."""
 
     def translated(lines: Any, translator: object, *, block_lines: int, report: object) -> Any:
         waiting = list(lines)

@@ -1,4 +1,4 @@
-"""Translations held against drafts: what comes out is greedy search, and what stays as it is costs a single pass."""
+"""Translations from drafts: the result is that of greedy search, and an unchanged draft costs a single pass."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def pairs(tmp_path: Path) -> Pairs:
 
 
 def speaker(tiny_model: Callable[..., Transformer], eos: float, seed: int) -> Transformer:
-    """A model with strong opinions, that ends its sentences more or less willingly."""
+    """A model with confident predictions that ends its sentences more or less readily."""
     model = tiny_model(seed=seed, target_subwords=11)
     model.projection.weight.data *= 2
     model.projection.bias.data[EOS] += eos
@@ -43,7 +43,7 @@ def speaker(tiny_model: Callable[..., Transformer], eos: float, seed: int) -> Tr
 
 
 def searched(model: Transformer, pairs: Pairs, limit: int, gates: Gates | None) -> dict[int, list[int]]:
-    """Greedy search step by step; nothing of it depends on the batches."""
+    """Greedy search step by step, independent of the batches."""
     return search_pairs(model, pairs, CPU, batch_tokens=300, beam=1, length_penalty=0.0, limit=limit, gates=gates)
 
 
@@ -51,7 +51,7 @@ def searched(model: Transformer, pairs: Pairs, limit: int, gates: Gates | None) 
 def test_what_drafts_give_is_greedy_search_under_every_mask(
     tiny_model: Callable[..., Transformer], pairs: Pairs, monkeypatch: pytest.MonkeyPatch, tokens: int, limit: int
 ) -> None:
-    """Some drafts stand and some fall, some end by themselves and some by their limit."""
+    """Some drafts are accepted and some rejected, some end by themselves and some at their limit."""
     monkeypatch.setattr(heads.translation.drafts, "VERIFIED_TOKENS", tokens)
     model, stood = speaker(tiny_model, 1.0, 2), set()
     drafted = Drafted(model, pairs, CPU, batch_tokens=50, limit=limit)
@@ -109,7 +109,7 @@ def test_sentences_that_stay_are_not_searched_again_nor_read_again(
 
 
 def _counted(function: Callable[..., object], counts: list[int]) -> Callable[..., object]:
-    """The same function, that notes how many sentences it is given."""
+    """The same function, which also records how many sentences it is given."""
 
     def counting(ids: torch.Tensor, *words: object) -> object:
         counts.append(len(ids))

@@ -1,4 +1,4 @@
-"""An exported folder translates on its own, tells what it is, holds no pickle, and is whole or not there."""
+"""An exported folder translates on its own, describes itself, holds no pickle, and is complete or absent."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def experiment(tmp_path: Path) -> Experiment:
 
 
 def translations(folder: Path) -> list[str]:
-    """What the model of a folder makes of three sentences, one at a time and by the search it was scored with."""
+    """A model's translations of three sentences, one at a time and by the search it was scored with."""
     model = load_folder(folder)
     beam, length_penalty = search_of(folder)
     translator = Translator(

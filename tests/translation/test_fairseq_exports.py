@@ -1,4 +1,4 @@
-"""An imported M2M100, NLLB, BART or mBART whose heads are cut out, in others' formats: the same probabilities."""
+"""An imported, pruned M2M100, NLLB, BART or mBART gives the same probabilities in other tools' formats."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ KINDS: dict[str, dict[str, Any]] = {
 
 @pytest.fixture(scope="module", params=KINDS)
 def imported(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
-    """The family, and the folder of an imported model whose heads are cut out unevenly and which was trained on."""
+    """The family, and the folder of an imported model that was pruned unevenly and fine-tuned."""
     folder, family = tmp_path_factory.mktemp("imported"), request.param
     save_folder(folder / "theirs", family, **KINDS[family])
     import_model(str(folder / "theirs"), folder / "ours", languages=LANGUAGES[family])
@@ -61,7 +61,7 @@ def imported(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
 
 def searched(model: Transformer, ids: list[int], **search: Any) -> list[int]:
-    """Our translation, without the subword that it begins with."""
+    """Our translation, without its first subword."""
     found = beam_search(model, *pad([torch.tensor([*ids, EOS]).numpy()]), length_offset=0, **search)[0]
     assert found[0] == model.shape.first_subword
     return found[1:]
@@ -130,7 +130,7 @@ def test_ctranslate2_gives_every_subword_our_probability_and_its_page_tells_how_
     for ids, line in zip(known[0].encode(TEXTS), told.stdout.splitlines(), strict=True):
         found = searched(model, ids, beam=1, length_penalty=0.0)
         text = known[1].decode([found])[0]
-        # It has a limit of its own, at which it stops in the midst of what never ends by itself.
+        # It has its own limit, at which it stops in the middle of a translation that never ends by itself.
         assert line.startswith(text) or text.startswith(line)
         same += line == text
     assert same

@@ -1,4 +1,4 @@
-"""Firefox's translators come in as the function that their engine computes, and go back out."""
+"""Firefox's translators are imported as the function that their engine computes, and exported again."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ engine = pytest.importorskip(
 )
 
 SHARE = 0.9
-"""Of sentences that are to be translated the same; the engine rounds where we do not."""
+"""Share of sentences that must be translated identically; the engine rounds where we do not."""
 SHARE_PRUNED = 0.8
-"""The same of one that lost a third of its encoder heads untrained, and is less sure of each word: 0.87 was seen."""
+"""The same after cutting a third of the encoder heads without fine-tuning, which lowers confidence: 0.87 was seen."""
 
 
 def english() -> list[str]:
-    """Sentences that are on every machine."""
+    """Sentences that are available on every machine."""
     found = [one for part in (np.einsum, np.pad, torch.einsum, np.percentile) for one in sentences(str(part.__doc__))]
     more = [
         "The committee will publish its report before the end of the month.",

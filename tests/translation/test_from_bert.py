@@ -1,4 +1,4 @@
-"""An imported BERT is the one that transformers runs: subwords and logits, and it goes back there, cut or not."""
+"""An imported BERT has the subwords and logits of transformers' own, and can be exported back, pruned or not."""
 
 from __future__ import annotations
 

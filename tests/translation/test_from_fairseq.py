@@ -1,4 +1,4 @@
-"""An imported M2M100, NLLB, BART or mBART is the one that transformers runs: logits, search, subwords, languages."""
+"""An imported M2M100, NLLB, BART or mBART equals that of transformers: logits, search, subwords, languages."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ SHAPES: dict[str, tuple[str, dict[str, Any]]] = {
 def pair(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[str, Any, Transformer, tuple[int, ...]]:
-    """The family, their model, ours, and their ids of our subwords."""
+    """The family, their model, ours, and their ids for our subwords."""
     folder = tmp_path_factory.mktemp("fairseq")
     family, changes = SHAPES[request.param]
     theirs = save_folder(folder / "theirs", family, **changes)
@@ -84,7 +84,7 @@ def pair(
 
 
 def drawn(lengths: list[int], subwords: int, seed: int) -> list[list[int]]:
-    """Sentences of our ids."""
+    """Random sentences in our ids."""
     draw = np.random.default_rng(seed)
     return [draw.integers(UNK, subwords, length).tolist() for length in lengths]
 
@@ -92,7 +92,7 @@ def drawn(lengths: list[int], subwords: int, seed: int) -> list[list[int]]:
 @torch.inference_mode()
 def test_logits_are_those_of_transformers(pair: tuple[str, Any, Transformer, tuple[int, ...]]) -> None:
     _, theirs, ours, rows = pair
-    # What is left of the difference in single precision is rounding.
+    # The remaining difference in single precision is rounding.
     theirs, ours = copy.deepcopy(theirs).double(), copy.deepcopy(ours).double()
     sources, targets = drawn([9, 4, 1, 7], len(rows), 3), drawn([5, 11, 3, 1], len(rows), 4)
     batch = make_batch(*([np.array(ids, np.int32) for ids in side] for side in (sources, targets)))
@@ -133,14 +133,14 @@ def test_the_search_finds_what_transformers_finds(
             **(how if beam > 1 else {}),
         )[0].tolist()
         assert expected[0] == 2 and expected[1] == rows[begins]
-        if expected[-1] == 2 or beam == 1:  # what is cut off counts its end here, and not there
+        if expected[-1] == 2 or beam == 1:  # if cut off, its score includes EOS here, but not there
             assert in_their_ids(rows, found) == expected[1:-1]
             lengths.append(len(found))
     assert lengths and (beam > 1 or max(lengths) > 2)
 
 
 def texts_of(seed: int) -> list[str]:
-    """Known words, and letters of which some are not known; no blank at an end, which transformers alone keeps."""
+    """Known words, and letters, some of them unknown; no blanks at the ends, which only transformers keeps."""
     draw = np.random.default_rng(seed)
     letters = [*"abcdefghijklmnopqrstuvwxyzäüß .,!?", "☃", "  ", "É", "ﬁ"]
     words = " ".join(TEXTS).split()
@@ -170,7 +170,7 @@ def test_subwords_are_those_of_the_tokeniser_behind_the_language(name: str, tmp_
     unknown = 0
     for side, language in zip(("source", "target"), LANGUAGES[family], strict=True):
         expected = tokeniser(texts)["input_ids"] if side == "source" else tokeniser(text_target=texts)["input_ids"]
-        if family == "nllb":  # whose ids of languages transformers has only with a tokenizer.json
+        if family == "nllb":  # transformers has its language ids only with a tokenizer.json
             segmenter = sentencepiece.SentencePieceProcessor(str(tmp_path / "theirs/sentencepiece.bpe.model"))
             number = segmenter.get_piece_size() + 1 + ALL_LANGUAGES["nllb"].index(language)
             expected = [[number, *ids[1:]] for ids in expected]
@@ -208,7 +208,7 @@ def test_added_subwords_are_found_in_whichever_file_tells_of_them(tmp_path: Path
 
 @pytest.fixture(scope="module")
 def good(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A folder of each; only to be copied."""
+    """A valid folder for each; only to be copied."""
     folder = tmp_path_factory.mktemp("good")
     for family in ("nllb", "bart", "mbart"):
         save_folder(folder / family, family)
@@ -274,7 +274,7 @@ SPOILT: dict[str, tuple[str, Callable[[Path], object], str]] = {
 
 
 def changed(path: Path, **values: object) -> None:
-    """Other values in a JSON file."""
+    """Change values in a JSON file."""
     path.write_text(json.dumps({**json.loads(path.read_text(encoding="utf-8")), **values}), encoding="utf-8")
 
 
@@ -318,7 +318,7 @@ def test_by_two_commands_an_imported_model_translates_lines_as_transformers_does
 
 
 def normalised(text: str) -> str:
-    """As lines are written."""
+    """Normalise blanks as in written lines."""
     return " ".join(text.split())
 
 

@@ -1,4 +1,4 @@
-"""An imported Marian model is the one that transformers runs: subwords, logits, what greedy and beam search find."""
+"""An imported Marian model equals that of transformers: subwords, logits, results of greedy and beam search."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def made(folder: Path, changes: dict[str, Any]) -> tuple[Any, Any]:
 def pair(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[Any, Transformer, tuple[Numbering, Numbering]]:
-    """Their model, ours, and how its subwords are numbered."""
+    """Their model, ours, and the numbering of its subwords."""
     folder = tmp_path_factory.mktemp("marian")
     _, theirs = made(folder / "theirs", SHAPES[request.param])
     import_model(str(folder / "theirs"), folder / "ours")
@@ -65,7 +65,7 @@ def pair(
 
 
 def drawn(lengths: list[int], subwords: int, seed: int) -> list[list[int]]:
-    """Sentences of our ids."""
+    """Random sentences in our ids."""
     draw = np.random.default_rng(seed)
     return [draw.integers(UNK, subwords, length).tolist() for length in lengths]
 
@@ -92,7 +92,7 @@ def test_logits_are_those_of_transformers(pair: tuple[Any, Transformer, tuple[Nu
 
 
 SEARCHES = [(1, 0.0, NEVER), (4, 0.0, NEVER), (4, 2.0, NEVER), (4, 2.0, False), (2, 2.0, False), (4, 2.0, True)]
-"""Beam, length penalty and when to stop; the last four part ways on the first of the shapes."""
+"""Beam size, length penalty and when to stop; the last four differ on the first of the shapes."""
 
 
 @torch.inference_mode()
@@ -108,7 +108,7 @@ def test_the_search_finds_what_transformers_finds(
         [found] = beam_search(
             ours, subwords, torch.ones_like(subwords, dtype=torch.bool), beam=beam, length_offset=0, **how
         )
-        # Random models are cut off, where the end costs nothing on their side: a penalty of one comes out otherwise.
+        # Random models are cut off, where EOS costs nothing on their side: a penalty of one gives other results.
         # benchmarks/marian_search.py compares trained models.
         limit = length_limit(subwords.shape[1])
         expected = theirs.generate(
@@ -234,17 +234,17 @@ BAD: dict[str, tuple[str, Callable[[Path], Any], str]] = {
 
 
 def changed(path: Path, **values: Any) -> None:
-    """Other values in a JSON file."""
+    """Change values in a JSON file."""
     path.write_text(json.dumps({**json.loads(path.read_text(encoding="utf-8")), **values}), encoding="utf-8")
 
 
 def generating(config: Path, **values: Any) -> None:
-    """Other values in the file of generation beside a config."""
+    """Change values in the generation config beside a config."""
     changed(config.with_name("generation_config.json"), **values)
 
 
 def subwords_in(path: Path) -> int:
-    """How many there are."""
+    """The number of subwords in a JSON file."""
     return len(json.loads(path.read_text(encoding="utf-8")))
 
 

@@ -1,4 +1,4 @@
-"""A pair of Firefox's that is not on this machine is fetched as Mozilla's Remote Settings has it, or not at all."""
+"""A Firefox language pair not on this machine is fetched exactly as in Mozilla's Remote Settings, or not at all."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ALL, DESKTOP, PHONE, NIGHTLY = (
 
 @dataclass
 class Mozilla:
-    """A server of files with records as theirs are, to which attachments are added."""
+    """A file server with records like theirs, to which attachments are added."""
 
     folder: Path
     url: str = ""
@@ -45,7 +45,7 @@ class Mozilla:
         return self.records[-1]
 
     def fetch(self, name: str = NAME) -> Path:
-        """Asks for a pair at this server, whose answers tell what was attached."""
+        """Requests a pair from this server, whose answers say what was attached."""
         path = self.folder / "v1/buckets/main/collections/translations-models/records"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps({"data": self.records}), encoding="utf-8")
@@ -75,7 +75,7 @@ def mozilla(tmp_path: Path, cache: Path) -> Iterator[Mozilla]:
 
 
 def left(cache: Path) -> list[Path]:
-    """All that a failure left in the cache."""
+    """Everything that a failure left in the cache."""
     return [path for path in cache.rglob("*") if path.is_file()] if cache.exists() else []
 
 

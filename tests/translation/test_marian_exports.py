@@ -1,4 +1,4 @@
-"""Imported models in others' formats, and ours as transformers' Marian: the same probabilities everywhere."""
+"""Imported models in other tools' formats, and ours as transformers' Marian: the same probabilities everywhere."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_other_formats_give_every_subword_our_probability(imported: Path, graphs
 def test_the_script_beside_the_graphs_cuts_begins_and_searches_as_the_imported_model_does(
     imported: Path, graphs: Path
 ) -> None:
-    """By the command on its page: as its authors search it."""
+    """By the command on its page, with its authors' search settings."""
     page = (graphs / "README.md").read_text(encoding="utf-8")
     _, script, *options = next(line for line in page.splitlines() if "translate.py --" in line).split(" <")[0].split()
     assert options[-4:-1] == ["--length-offset", "0", "--early-stopping"], "transformers divides by the length itself"
@@ -120,7 +120,7 @@ def ours(model: Transformer, sentences: list[list[int]], *, beam: int, **search:
 
 
 def post_norm(**changes: Any) -> Transformer:
-    """A model as they are trained here, with norms where Marian has them."""
+    """A model as trained here, with norms where Marian has them."""
     shape = replace(opinionated(seed=2).shape, pre_norm=False, width=6, **changes)
     torch.manual_seed(3)
     model = Transformer(shape).eval()

@@ -1,4 +1,4 @@
-"""Models of other formats give every subword the probability that ours gives, with heads cut out unevenly."""
+"""Models in other formats give every subword the same probability as ours, with unevenly pruned heads."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def vocabularies(experiment: Experiment) -> list[Vocabulary]:
 
 
 def post_norm() -> Transformer:
-    """The opinionated model with its norms in the other place, each of them different from no norm."""
+    """The opinionated model with its norms in the other place, each of them different from the identity."""
     model = Transformer(replace(opinionated(seed=2).shape, pre_norm=False)).eval()
     torch.manual_seed(3)
     for value in model.parameters():
@@ -81,7 +81,7 @@ def test_ctranslate2_knows_the_special_subwords_and_ends_the_source_itself(
     export(experiment.pruned, out, "ctranslate2")
     source, target = (Vocabulary(experiment.bpe / f"{side}.model").processor for side in ("source", "target"))
     translator = ctranslate2.Translator(str(out), compute_type="float32", intra_threads=1)
-    # A beam of one, since CTranslate2 divides scores by another length.
+    # A beam of one, since CTranslate2 divides scores by a different length.
     found = translator.translate_batch(
         [source.encode(line, out_type=str) for line in SOURCE],
         beam_size=1,

@@ -1,4 +1,4 @@
-"""A BERT without a task makes the vectors that transformers makes, and goes out with its heads cut out."""
+"""A BERT without a task gives the same vectors as in transformers, and is exported with its heads cut out."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def ours(folder: Path) -> NDArray[np.float32]:
 
 @pytest.fixture
 def imported(tmp_path: Path) -> tuple[Path, Any, Any]:
-    """A folder of ours, and tokeniser and model of transformers that it was made of."""
+    """A folder of ours, and the transformers tokeniser and model that it was imported from."""
     tokeniser, model = save_tokeniser(tmp_path / "theirs"), save_bert(tmp_path / "theirs", "BertModel")
     assert import_bert(tmp_path / "theirs", tmp_path / "ours") == ""
     return tmp_path / "ours", tokeniser, model
@@ -105,7 +105,7 @@ def test_the_graph_has_no_matrices_of_heads_that_were_cut_out_and_its_readme_run
     folder, out = pruned(imported[0]), tmp_path / "small"
     main(["export", str(folder), "--format", "onnx", "-o", str(out)])
     assert "per component of a vector of length 1; its README.md says" in capsys.readouterr().err
-    # Four of six heads, each of four maps of 12 x 6 numbers and biases of 6 for three of them.
+    # Four of six heads, each with four maps of 12 x 6 numbers and biases of 6 for three of them.
     weights = [sum(np.prod(one.dims) for one in onnx.load(tmp_path / name / "encoder.onnx").graph.initializer) for name
                in ("whole", "small")]  # fmt: skip
     assert weights[0] - weights[1] == pytest.approx(4 * (4 * 12 * 6 + 3 * 6), abs=8)

@@ -1,6 +1,6 @@
-"""What every command of the workflow is to be told, flag by flag, and what every table and figure reads.
+"""The flags that the workflow must pass to every command, and the runs that every table and figure reads.
 
-Written by hand from what the papers and the design say, not from the rules. Who adds a rule or a flag adds a line here.
+Written by hand from the papers and the design, not from the rules. If you add a rule or a flag, add a line here.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ TEST = {
 
 
 def training(stage: str, folder: str) -> dict[str, str]:
-    """What every training is told: subwords and dev references of its experiment, its own seed, what it writes."""
+    """The flags of every training: subwords and dev references of its experiment, its own seed, its outputs."""
     told = {"settings": f"{SETTINGS}{stage}", "data": BPE, "references": f"{CORPUS}/dev.target.txt"}
     numbers = {"seed": "{seed}", "threads": NUMBER, "processes": NUMBER}
     return {"history": f"{folder}/train.jsonl", **told, **numbers, "model": folder}
 
 
 def measured(stage: str, folder: str, out: str, settings: str = "") -> dict[str, str]:
-    """What every measure of a trained model is told, but for its data."""
+    """The flags of every measure of a trained model, except for its data."""
     told = {"out": f"{folder}/{out}", "settings": f"{SETTINGS}{settings or stage}", "threads": NUMBER}
     return {**told, "model": folder}
 
 
 COMMANDS: dict[str, Mapping[str, str]] = {
-    # By rule, every flag of its command. The first is a file that tells whose command it is: what its path says is put
-    # into all the others.
+    # By rule, every flag of its command. The first is a file whose path shows which run the command belongs to; its
+    # parts are filled into all the others.
     "download": {"out": "results/downloads/{file}", "url": ELSEWHERE, "sha256": ELSEWHERE},
     "model_of_others": {"output": "results/models/{model}", "": "marian"},
     "distilled": {
@@ -347,9 +347,9 @@ PARSED = {
     ("near", "own"): "results/corpora/bare/dev.source.txt",
     ("taken", "own"): "results/corpora/bare/dev.source.txt",
 }
-"""By experiment and source of trees what is parsed: gold sentences, lines held out for roles, or the dev text."""
+"""By experiment and source of trees, the parsed text: gold sentences, lines held out for roles, or the dev text."""
 EXAMPLES = tuple(f"results/corpora/labelled/dev.{name}" for name in ("source.txt", "target.txt", "conllu"))
-"""What attention maps of a model that classifies are made of: pairs of sentences, their labels, and their trees."""
+"""Inputs of a classifier's attention maps: pairs of sentences, their labels, and their trees."""
 MEASURED_IN = {
     "token": "importance.tsv",
     "confidence": "confidence.tsv",
@@ -358,7 +358,7 @@ MEASURED_IN = {
     "optimal": "importance.tsv",
     "random1": "",
 }
-"""What the choices of `far` are made from: of the unpruned model, and never of the test set."""
+"""Inputs of the choices of `far`: measures of the unpruned model, never on the test set."""
 CHOICES = {
     "far": [f"{method}-48" for method in MEASURED_IN],
     "tiny": [
@@ -375,7 +375,7 @@ DRIVEN = ("gates/*/keep-*", "pruned/*/keep-*", "selected/*/lam-*", "selected/*/k
 LAM, BUDGET, FIRST = ("gates/*/lam-*", "pruned/*/lam-*", "scratch/*/lam-*"), "*/keep-*", "baseline/*"
 CURVES = (FIRST, LAM[0], LAM[2], DRIVEN[0], *DRIVEN[2:])
 READ = {
-    # By table and figure, the runs that it reads, as patterns of their folders.
+    # By table and figure, the runs that it reads, as patterns for their folders.
     "pruning": (FIRST, *LAM, *DRIVEN),
     "scratch_curve": CURVES,
     "spare": (FIRST, "pruned/*/lam-*", "pruned/*/keep-*"),

@@ -1,4 +1,4 @@
-"""The cache between workflows: a second checkout trains nothing twice, and nothing is taken for what it is not."""
+"""The cache between workflows: a second checkout trains nothing twice, and nothing is mistaken for something else."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture(scope="session")
 def cached(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """Runs Snakemake in a checkout with the one cache of these tests."""
+    """Runs Snakemake in a checkout with the shared cache of these tests."""
     shared = tmp_path_factory.mktemp("shared cache")
 
     def run(folder: Path, *words: str, config: Path = TINY) -> subprocess.CompletedProcess[str]:
@@ -40,12 +40,12 @@ def first(tmp_path_factory: pytest.TempPathFactory, cached: Run) -> Path:
 
 
 def computed(said: str) -> set[str]:
-    """Of each job of a dry run that the cache cannot spare, the first output, below results/."""
+    """The first output, below results/, of each job in a dry run that is not in the cache."""
     return set(re.findall(r"Output file results/(\S+) will be written to", said))
 
 
 def spared(said: str) -> set[str]:
-    """Of each job whose outputs the cache has, the first one, below results/."""
+    """The first output, below results/, of each job that is in the cache."""
     return set(re.findall(r"Output file results/(\S+) will be obtained from", said))
 
 
@@ -56,7 +56,7 @@ def test_a_second_checkout_with_the_same_cache_trains_nothing_twice(first: Path,
     logs = [path.relative_to(first) for path in first.glob("results/tiny/**/seed-1/log/*.txt")]
     assert len(logs) == 3
     for log in logs:
-        # A stage that runs has something to say, but for the one that only cuts heads off.
+        # Every stage that runs writes to its log, except for the one that only cuts heads out.
         assert (first / log).stat().st_size > 0 or log.stem == "pruned"
         assert (second / log).stat().st_size == 0
     models = [path.relative_to(first) for path in first.glob("results/tiny/**/model.safetensors")]
@@ -120,12 +120,12 @@ def test_cached_rules_tell_their_commands_nothing_that_the_cache_does_not_know()
         while "    shell:" not in rules[base][1]:
             base = rules[base][0]
         told = set(re.findall(r"\{(\w+(?:\.processes)?)", rules[base][1].split("    shell:")[1]))
-        # How many threads and processes share the work changes no more than rounding.
+        # The number of threads and processes changes only rounding.
         assert told <= {"input", "output", "params", "log", "threads", "resources.processes"}, name
 
 
 def test_one_cache_holds_every_kind_of_model(cached: Run, tmp_path: Path) -> None:
-    """A rule that is used for another does not hand on that it is cached."""
+    """A rule that inherits from another does not inherit its caching."""
     kinds = ("penalty_scratch/enc_self/lam-50", "scratch/all/lam-50", "selected/all/random1-6")
     models = [f"results/tiny/{kind}/seed-1/model.safetensors" for kind in kinds]
     one, other = (tmp_path / name for name in ("one", "other"))

@@ -1,7 +1,7 @@
-"""Every rule tells its command the right files: the split, the run, the seed and the settings, flag by flag.
+"""Every rule passes the right files to its command: the split, the run, the seed and the settings, flag by flag.
 
-Nothing is run. Snakemake plans three experiments and prints the commands; each is held against a table written by hand
-from what the papers and design say, not from the rules. Who adds a rule or a flag adds a line to expected_commands.py.
+Nothing is run. Snakemake plans the experiments and prints the commands; each is compared with a table written by hand
+from the papers and the design, not from the rules. If you add a rule or a flag, add a line to expected_commands.py.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ FAR = {
     "out_of_domain": [{"source": "o.de", "target": "o.en"}],
 }
 MINE = {"kind": "files", "source": "en", "target": "de", "folder": "texts", **TEXTS, "cleaning": CLEANING}
-# `echo`: what it is scored on is what its own unpruned model translates.
+# `echo`: its references are the translations of its own unpruned model.
 WRITTEN = [{"distilled_by": "marian", "sentences": 5, "after": 2, "source": "unwritten"}]
 LABELLED = {"kind": "grammar_pairs", "source": "en", "seed": 1, "pairs": {"train": 90, "dev": 9, "test": 9}}
 SWEEP = {
@@ -105,7 +105,7 @@ class Job:
 
     @property
     def whose(self) -> dict[str, str]:
-        """What the path of the first flag in COMMANDS says."""
+        """The wildcards in the path of the first flag in COMMANDS."""
         first, template = next(iter(COMMANDS[self.rule].items()))
         pattern = re.sub(r"\\{(\w+)\\}", r"(?P<\1>[^/]+)", re.escape(template)).replace("<run>[^/]+", "<run>.+")
         found = re.fullmatch(pattern, self.flags.get(first, ""))
@@ -128,7 +128,7 @@ def planned(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def jobs(planned: Path) -> list[Job]:
-    """All jobs of two whole experiments, those of three others up to roles, of two up to scores or maps."""
+    """All jobs of two whole experiments, those of three others up to roles, and of two up to scores or maps."""
     further = [f"results/{name}/baseline/seed-1/roles.tsv" for name in ("near", "taken", "mine")]
     further += ["results/near/baseline/seed-1/cross_attention_roles.tsv"]  # without a word alignment
     further += ["results/echo/baseline/seed-1/bleu.json"]
@@ -149,7 +149,7 @@ def jobs_in(said: str) -> Iterator[Job]:
             command, log = re.fullmatch(r"(.*) > (\S+) 2>&1", rest.splitlines()[0]).groups()  # type: ignore[union-attr]
             _, *words = shlex.split(command)
             flags: dict[str, str] = {}
-            name = ""  # of words in front of all flags, such as the model that is imported
+            name = ""  # for words before all flags, such as the model to import
             for word in words:
                 if word.startswith("--"):
                     flags[name := word.removeprefix("--")] = ""
@@ -160,7 +160,7 @@ def jobs_in(said: str) -> Iterator[Job]:
 
 
 def folders_of(jobs: list[Job], *patterns: str, experiments: tuple[str, ...] = ("tiny", "far")) -> set[str]:
-    """The folders, matching one of the patterns, of all runs that are trained or pruned."""
+    """The folders of all trained or pruned runs that match one of the patterns."""
     made = {job.flags["model"] for job in jobs if job.rule in TRAINED}
     return {f for f in made for e in experiments for p in patterns if fnmatch(f, f"results/{e}/{p}")}
 
@@ -185,7 +185,7 @@ def drawn_by(*experiments: str) -> str:
 
 
 def runs_told(job: Job, jobs: list[Job], whose: Mapping[str, str]) -> dict[str, str]:
-    """What is told of several runs, choices or trees."""
+    """The flags that name several runs, choices or trees."""
     experiment, seed = whose.get("experiment", ""), whose.get("seed", "")
     trees = TREES.get(experiment, "")
     own = {"experiments": (experiment,)}
@@ -216,14 +216,14 @@ def runs_told(job: Job, jobs: list[Job], whose: Mapping[str, str]) -> dict[str, 
 
 
 def chosen_heads(whose: Mapping[str, str]) -> str:
-    """The table of the heads that are cut out: what gates left where they chose, else what a measure chose."""
+    """The table that says which heads are cut out: chosen by gates, or otherwise by a measure."""
     by_gates = whose.get("target", "").startswith(("lam-", "keep-", "dsp-"))
     folder = PRUNED if by_gates else SELECTED
     return f"{folder}/heads.tsv".format(**whose) if "target" in whose else ""
 
 
 def compared(job: Job, name: str, value: str) -> bool:
-    """Whether a flag has this value; the order of runs is no matter."""
+    """Whether a flag has this value; the order of runs does not matter."""
     given = job.flags.get(name, "")
     if name == "settings" and value != ELSEWHERE:
         experiment, stage = value.split(": ")
@@ -251,7 +251,7 @@ def test_each_flag_of_every_command_is_the_file_or_word_that_the_table_says(jobs
 
 
 def test_every_file_that_a_command_is_told_is_an_input_or_output_of_its_rule(jobs: list[Job]) -> None:
-    """Else a job starts before the file is there, and does not run again when it changes."""
+    """Otherwise a job starts before the file exists, and does not run again when it changes."""
     wrong = []
     for job in jobs:
         declared = {*job.inputs, *job.outputs, "results/downloads"}
@@ -263,7 +263,7 @@ def test_every_file_that_a_command_is_told_is_an_input_or_output_of_its_rule(job
 
 
 def test_a_command_that_is_told_the_folder_of_a_model_waits_for_its_weights_and_its_facts(jobs: list[Job]) -> None:
-    """And those that read the shape alone for that file, so that they do not run again for other weights."""
+    """Commands that read only the shape wait for that file alone, so they do not run again for other weights."""
     whole, wrong = ("model.safetensors", "model.json"), []
     read = {"model": whole, "start-model": whole, "unpruned": whole[1:]}
     for job in jobs:
@@ -322,7 +322,7 @@ def test_a_command_is_given_what_config_yaml_says_of_its_stage_or_corpus(jobs: l
 
 
 def test_settings_are_written_in_one_order_for_other_text_is_another_parameter(jobs: list[Job]) -> None:
-    """Snakemake may read a configuration that was handed on to it in another order, and would train anew."""
+    """Snakemake may read a configuration in another order when it is handed on, and would train again."""
     given = [job.flags["settings"] for job in jobs if job.flags.get("settings", "").startswith("{")]
     assert len(given) > 100
     assert given == [json.dumps(json.loads(settings), sort_keys=True) for settings in given]

@@ -1,4 +1,4 @@
-"""An experiment in parts: planned and packed by Snakemake, run without it, and its table made of what came home."""
+"""An experiment in parts: planned and packed by Snakemake, run without it, its table made of what was brought back."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def script(clone: Path, name: str, *words: str) -> tuple[int, str]:
-    """Run one of the scripts in a clone: its exit status and what it said."""
+    """Run one of the scripts in a clone and return its exit status and output."""
     environment = {**os.environ, "PYTHONPATH": f"{clone / 'workflow'}:{clone / 'benchmarks'}", "OMP_NUM_THREADS": "1"}
     command = [warm_python(), f"benchmarks/gpu/{name}.py", *words]
     done = subprocess.run(command, cwd=clone, env=environment, capture_output=True, text=True, timeout=900)
@@ -56,14 +56,14 @@ def test_an_experiment_is_packed_run_in_parts_and_its_table_made_at_home(clone: 
         assert status == 0, said[-3000:]
     scores = {row["run"]: row for row in read_tsv(packed / "story/scores.tsv")}
     assert len(scores) == 4 and scores["tiny/pruned/all/lam-50/seed-1"]["enc_self"] < "4"
-    # Without any weights, by what was brought home alone.
+    # Without any weights, from what was brought back alone.
     with tarfile.open(packed / "small.tar.gz") as small:
         small.extractall(clone, filter="data")
     assert not list((clone / "results/tiny/baseline").rglob("*.safetensors"))
     done = snakemake(clone, "--cores", "1", "--allowed-rules", "table", "--configfile", "one.yaml", "--", TABLE)
     assert done.returncode == 0, done.stdout[-3000:]
     assert [row["kind"] for row in read_tsv(clone / TABLE)] == ["baseline", "pruned", "pruned"]
-    # With them, nothing is left to be done.
+    # With weights, nothing is left to be done.
     shutil.rmtree(clone / "results/tiny")
     shutil.copytree(packed / "results", clone / "results", dirs_exist_ok=True)
     left = snakemake(clone, "-n", "--rerun-triggers", "mtime", "--configfile", "one.yaml", "--", TABLE)

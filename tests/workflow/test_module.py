@@ -1,4 +1,4 @@
-"""The workflow as a module of another one, as the README says: planned whole, run in part, nothing else disturbed."""
+"""The workflow as a module of another one, as in the docs: planned as a whole, run in part, nothing else disturbed."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_a_module_plans_what_the_workflow_itself_plans(clone: Path, tmp_path: Pa
     )
     assert here.keys() == there.keys() and len(here) > 110
     for job, files in here.items():
-        # Inputs of the workflow itself are found in the clone, wherever Snakemake runs.
+        # The workflow's own inputs are found in the clone, wherever Snakemake runs.
         assert [str(clone / name) if name.startswith("workflow/") else name for name in files] == list(there[job])
     read = {path for files in there.values() for path in files if path.startswith("/")}
     assert len(read) > 40 and all(Path(path).is_file() for path in read)

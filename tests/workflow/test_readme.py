@@ -25,7 +25,7 @@ LINES = [line for block in re.findall(r"```sh\n(.*?)```", README, re.DOTALL) for
 TABLE = re.findall(r"\| `(snakemake [^`]+)` \|", README)
 ASKED = [line for line in [*LINES, *TABLE] if "snakemake" in shlex.split(line, comments=True)]
 FILES = [line for line in ASKED if all(word.startswith("results/") for word in shlex.split(line)[1:])]
-# Of the commands that name no file, the jobs that they plan at least, and jobs that they do not.
+# For commands that name no file: some jobs that they must plan, and some that they must not.
 WITHOUT_NAMES = {
     "snakemake --configfile config/demo-variants.yaml --config 'run=[demo-footnote8]'": (
         {"baseline": 1, "scratch": 3, "penalty_gates": 3, "table": 12},
@@ -48,7 +48,7 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_file_that_the_readme_asks_for_is_planned(clone: Path) -> None:
-    """Of all commands that name files and nothing else, at once: each start of Snakemake costs seconds."""
+    """All commands that name only files are planned at once, since each start of Snakemake costs seconds."""
     named = {word for line in FILES for word in shlex.split(line)[1:]}
     done = snakemake(clone, *sorted(named), "-n")
     assert done.returncode == 0, done.stdout[-1500:]
@@ -83,7 +83,7 @@ def test_the_commands_that_name_no_file_are_those_whose_plan_is_known() -> None:
 
 @pytest.mark.parametrize("command", [line for line in LINES if line.startswith("make")])
 def test_every_make_target_of_the_readme_does_what_it_is_for(command: str) -> None:
-    # Under `make test` this make is an inner one, which would tell of the folders it enters after its last command.
+    # Under `make test` this make is an inner one, which would print the folders it enters after its last command.
     done = subprocess.run(
         [*shlex.split(command), "-n", "--no-print-directory"],
         cwd=ROOT,
@@ -114,7 +114,7 @@ def test_every_make_target_of_the_readme_does_what_it_is_for(command: str) -> No
 @pytest.mark.parametrize("line", [line for line in LINES if line.startswith("heads ")])
 def test_every_command_of_heads_in_the_readme_has_these_flags(line: str) -> None:
     words = shlex.split(re.split(r" [<>|] ", line)[0])
-    # A flag or a choice that is not there makes the parser exit.
+    # A flag or a choice that does not exist makes the parser exit.
     assert vars(parsed(words[1], "heads")[1].parse_args(words[2:]))
 
 

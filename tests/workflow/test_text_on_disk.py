@@ -1,6 +1,6 @@
-"""`make news` on downloads, or on text and trees that take their place; `make pretrained` on a model and text.
+"""`make news` on downloads, or on local text and trees instead; `make pretrained` on a model and text.
 
-And the trees of `make firefox`, which the grammar writes where none are named.
+Also the trees of `make firefox`, which the grammar generates if none are named.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ TREES = {"TREES": "../bank/dev.conllu", "PARSER_TREES": "../bank/learn.conllu.gz
 
 
 def words_for_snakemake(*words: str) -> list[str]:
-    """What `make` would tell Snakemake."""
+    """The words that `make` would pass to Snakemake."""
     command = ["make", *words, "-n", "--no-print-directory"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=60)
     told = shlex.split(done.stdout.replace("\\\n", "").splitlines()[-1])
@@ -40,7 +40,7 @@ def compressed(path: Path, text: str) -> None:
 
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:
-    """A checkout with German text of a split and side each, text of another domain, and two treebanks."""
+    """A checkout with German text for each split and side, out-of-domain text, and two treebanks."""
     folder = checkout(tmp_path)
     for side in ("en", "de"):
         for split in SPLITS:
@@ -193,7 +193,7 @@ DOCUMENTED = "results/corpora/firefox-en-pt/train.target.txt"
 def test_firefox_translates_the_text_that_is_named_and_never_english_into_english(
     given: list[str], train: dict[str, object] | None
 ) -> None:
-    """Without words about it, what config.yaml says: from Portuguese, what the other model made of documentation."""
+    """The default is that of config.yaml: from Portuguese, the other model's translation of documentation."""
     words = words_for_snakemake("firefox", *given)
     (laid,) = (yaml.safe_load(word.removeprefix("corpora=")) for word in words if word.startswith("corpora="))
     ((name, entry),) = laid.items()
@@ -206,7 +206,7 @@ def test_firefox_translates_the_text_that_is_named_and_never_english_into_englis
 
 @pytest.mark.parametrize("pair", ["en-pt", "pt-en"])
 def test_firefox_is_measured_at_length_on_a_text_with_references_and_within_an_hour_without(pair: str) -> None:
-    """At length: six and six lambdas, two seeds, a head budget, BLEU of the text that is named."""
+    """At length: six and six lambdas, two seeds, a head budget, BLEU on the named text."""
     name, config = f"firefox-{pair}", configuration()
     words = words_for_snakemake("firefox", f"PAIR={pair}", "TEXT=my texts")
     at_length = resolve(merged(config, read_yaml(ROOT / words[words.index("--configfile") + 1])))[name]

@@ -1,4 +1,4 @@
-"""The workflow by a real run of a tiny experiment that classifies, alone and planned beside one that translates."""
+"""A real run of the workflow on a tiny classification experiment, alone and planned beside one that translates."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TOLD = ROOT / "tests/workflow/told.yaml"
 
 @pytest.fixture(scope="module")
 def told_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A checkout in which the experiment has been run to the last figure; only to be read."""
+    """A checkout in which the experiment was run to the last figure; read only."""
     folder = checkout(tmp_path_factory.mktemp("told run"))
     done = snakemake(folder, "--cores", "2", "--configfile", str(TOLD))
     assert done.returncode == 0, done.stdout[-3000:]

@@ -1,4 +1,4 @@
-"""However heads were chosen, they are cut out of the same unpruned model, which is then trained on."""
+"""However heads were chosen, they are cut out of the same unpruned model, which is then fine-tuned."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The workflow by real runs of a tiny experiment: what is made, what is made again, and what is said of mistakes."""
+"""Real runs of the workflow on a tiny experiment: what is made, what is made again, and how mistakes are reported."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from heads.figures.needs import NEEDS as ALL_FIGURES
 from heads.tables.needs import NEEDS as ALL_TABLES
 from warm_python import warm_python
 
-# Of models that translate, as those of the tiny experiment do; of others: test_told.py.
+# For models that translate, as in the tiny experiment; others are in test_told.py.
 TABLES = [name for name, need in ALL_TABLES.items() if TRANSLATION in need.tasks]
 FIGURES = [name for name, need in ALL_FIGURES.items() if TRANSLATION in need.tasks]
 
@@ -39,7 +39,7 @@ VARIANTS = "config/demo-variants.yaml"
 
 @pytest.fixture(scope="session")
 def tiny_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A checkout in which the tiny experiment has been run to the last figure; only to be read or copied."""
+    """A checkout in which the tiny experiment was run to the last figure; only to be read or copied."""
     folder = checkout(tmp_path_factory.mktemp("tiny run"))
     done = snakemake(folder, "--cores", "2", "--configfile", str(TINY))
     assert done.returncode == 0, done.stdout[-3000:]
@@ -61,7 +61,7 @@ def planned(said: str) -> dict[str, int]:
 def test_jobs_are_started_without_a_limit_but_one_that_was_asked_for(
     fresh: Path, words: tuple[str, ...], limit: str
 ) -> None:
-    """With a limit Snakemake plans anew in every second for each job that has ended: minutes in the demo."""
+    """With a limit Snakemake plans again every second for each job that has ended: minutes in the demo."""
     with (fresh / "workflow/Snakefile").open("a", encoding="utf-8") as snakefile:
         snakefile.write("onsuccess:\n    limiter = workflow.scheduler.job_rate_limiter\n")
         snakefile.write("    print('limit:', limiter.max_jobs if limiter else 'none')\n")
@@ -78,14 +78,14 @@ def test_jobs_of_these_tests_are_forked_and_not_started(fresh: Path) -> None:
 
 @pytest.mark.parametrize("alone", ["demo-footnote8", "multi30k", "news-en-de", ""])
 def test_every_experiment_can_be_planned(fresh: Path, alone: str) -> None:
-    """All beside one another; and alone one that has not all figures to show, and one without gold trees."""
+    """All of them together; and one without all figures and one without gold trees, each alone."""
     config = merged(configuration(fresh), read_yaml(fresh / VARIANTS))
     experiments = [alone] if alone else list(resolve(config))
     for path in (path for corpus in config["corpora"].values() for path in local_files_of(corpus)):
         (fresh / path).parent.mkdir(parents=True, exist_ok=True)
         (fresh / path).touch()
     for settings in resolve(config).values():
-        # Those that go by a name come in packages.
+        # Corpora given by name come in packages.
         if (pretrained := settings["baseline"]["pretrained"]) and not place_of(pretrained).is_dir():
             stacks = (f"{stack}_{what}" for stack in ("encoder", "decoder") for what in ("layers", "attention_heads"))
             write_text(fresh / pretrained / "config.json", json.dumps(dict.fromkeys(stacks, 6)))
@@ -123,7 +123,7 @@ def alone(job: Job, tiny_run: Path, place: Path) -> Path:
 
 
 def do(job: Job) -> None:
-    """The command of a job, in the folder that we are in."""
+    """Run the command of a job in the current folder."""
     words = {name: [value] if value.startswith("{") else value.split() for name, value in job.flags.items()}
     flags = [word for name, values in words.items() for word in (f"--{name}", *values)]
     stage = "explore" if job.rule == "explore" else "figure" if "out-png" in job.flags else "table"
@@ -147,7 +147,7 @@ def test_the_table_of_pruning_holds_the_score_and_the_heads_of_every_run(
 ) -> None:
     [job] = [job for job in drawn if job.flags.get("name") == "pruning"]
     monkeypatch.chdir(alone(job, tiny_run, tmp_path))
-    # So little training leaves all scores at zero: each run gets one by which it is known.
+    # So little training leaves all scores at zero, so each run gets a score that identifies it.
     scores: dict[str, float] = {}
     for path in sorted(Path("results/tiny").glob("**/bleu.json")):
         run = path.parent.relative_to("results/tiny").as_posix()
@@ -174,7 +174,7 @@ CONTROL = "pruned/{scope}/lam-0/seed-1"
 
 
 def target_of(row: dict[str, str]) -> str:
-    """What stands in the path of a row's run."""
+    """The target in the path of a row's run."""
     return f"lam-{row['lam']}" if row["lam"] else f"keep-{row['keep']}" if row["keep"] else ""
 
 
@@ -194,7 +194,7 @@ def test_the_other_tables_have_a_row_for_all_that_was_measured(tiny_run: Path) -
         assert own[split]["target_words_per_sentence"] == f"{sum(map(len, words)) / len(words):.1f}"
 
 
-# Models of others: tests/cli/test_imported_commands.py, tests/translation/test_from_fairseq.py, tests/one_model.
+# Imported models: tests/cli/test_imported_commands.py, tests/translation/test_from_fairseq.py, tests/one_model.
 OF_OTHERS = ("opus", "heads import", "firefox", "small")
 README_RUNS = [line for line in LINES if line.startswith("heads ") and not any(w in line for w in OF_OTHERS)]
 
@@ -297,7 +297,7 @@ def test_the_same_seed_gives_the_same_models_and_tables_byte_for_byte(tiny_run: 
 
 def test_every_score_travels_with_its_signature_and_every_model_with_its_commit(tiny_run: Path) -> None:
     scores = list(tiny_run.glob("results/tiny/**/bleu.json"))
-    assert len(scores) == 18  # unpruned, 3 + 5 pruned, 1 scratch, 7 cut out and trained on, 1 priced from the start
+    assert len(scores) == 18  # unpruned, 3 + 5 pruned, 1 scratch, 7 cut out and fine-tuned, 1 penalised from the start
     for path in scores:
         assert "version:2.6.0" in read_json(path)["signature"]
         assert read_json(path.with_name("model.json"))["provenance"]["commit"]
@@ -324,7 +324,7 @@ def test_the_report_holds_all_tables_and_figures(tiny_run: Path) -> None:
     ],
 )
 def test_wrong_settings_stop_before_the_first_job_with_one_sentence(fresh: Path, change: str, sentence: str) -> None:
-    """The sentences themselves are held in tests/config."""
+    """The sentences themselves are tested in tests/config."""
     (fresh / "mine.yaml").write_text(change, encoding="utf-8")
     done = snakemake(fresh, "--cores", "1", "--configfile", "mine.yaml")
     assert done.returncode != 0
@@ -379,7 +379,7 @@ def test_the_parser_reads_gold_words_or_lines_held_out_for_roles_else_the_dev_te
 
 
 def test_the_figure_of_scores_reads_all_experiments_and_others_one(fresh: Path) -> None:
-    """Every `--runs` of the commands that draw, for two experiments, neither of which is trained."""
+    """Every `--runs` of the commands that draw, for two untrained experiments."""
     (fresh / "mine.yaml").write_text("run: [demo, other]\nexperiments: {other: {corpus: demo}}", encoding="utf-8")
     figures = [f"results/figures/{name}.png" for name in ("dependency_scores", "other/relative_positions")]
     said = snakemake(fresh, "-np", *figures, "--configfile", "mine.yaml").stdout
