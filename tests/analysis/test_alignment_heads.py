@@ -131,7 +131,7 @@ def test_intervals_are_of_pairs_drawn_again_with_the_best_offset_found_anew_in_e
     # If only the third pair is drawn, offset 1 is right and the head wrong; if only the first, both are right.
     assert row["gain_low"] == -1.0
     assert row["gain_high"] <= 0.0
-    # A head that always looks at the word's own position equals the best offset overall, but not in draws of pair 3 alone.
+    # A head that always looks at the word's own position equals the best offset overall, but not in draws of pair 3.
     (row, _) = rows_of(pairs, [looking_at([0, 0], 2)] * 3)
     assert row["gain"] == row["gain_high"] == 0.0
     assert row["gain_low"] < -0.2
