@@ -1,4 +1,4 @@
-"""Attention maps of a classifier: the example as read, the predicted label, and the position of the trees."""
+"""Attention maps of a classifier: the example as read, the predicted label, and the trees of its sentences."""
 
 from __future__ import annotations
 

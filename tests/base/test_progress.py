@@ -85,11 +85,7 @@ def test_what_else_snakemake_says_is_neither_plan_nor_end_of_a_job(progress: Pro
 
 def test_a_training_weighs_its_updates_and_every_other_job_as_a_few(progress: Progress) -> None:
     weights = {rule: progress.weight(rule) for rule in progress.planned}
-    assert weights == {
-        **UPDATES,
-        "selected": 400,
-        "encode": 40,
-    }  # none was selected yet, so the demo's number is a guess
+    assert weights == {**UPDATES, "selected": 400, "encode": 40}  # none was chosen yet: the demo's number is guessed
 
 
 def test_the_line_tells_share_jobs_time_left_and_what_is_to_be_trained(progress: Progress) -> None:
