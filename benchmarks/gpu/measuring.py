@@ -94,7 +94,7 @@ def about(device: torch.device) -> list[dict[str, str]]:
     if device.type == "cuda" and shutil.which("nvidia-smi"):
         query = ["nvidia-smi", "--query-gpu=driver_version,memory.total", "--format=csv,noheader"]
         driver = subprocess.run(query, check=False, capture_output=True, text=True).stdout
-    told = {
+    facts = {
         "device": label_of(device),
         "driver and memory": " ".join(driver.split()),
         "cuda": str(torch.version.cuda),
@@ -105,7 +105,7 @@ def about(device: torch.device) -> list[dict[str, str]]:
         "command": shlex.join(["python", *sys.argv]),
         "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
     }
-    return [{"what": name, "value": value} for name, value in told.items()]
+    return [{"what": name, "value": value} for name, value in facts.items()]
 
 
 def write(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:

@@ -48,7 +48,7 @@ def updates_timed(training: Training, sizes: Sizes) -> dict[str, Any]:
     for _ in range(sizes.updates):
         seen.append(next(stream))
         training.step(*seen[-1])
-    told = time.perf_counter() - started
+    read = time.perf_counter() - started
     training.losses.take()
     spent = time.perf_counter() - started
     stream.close()
@@ -59,7 +59,7 @@ def updates_timed(training: Training, sizes: Sizes) -> dict[str, Any]:
         "target tokens/s": target / spent,
         "source tokens/s": source / spent,
         "ms an update": 1000 * spent / len(seen),
-        "ms until it is told": 1000 * told / len(seen),
+        "ms until its loss is read": 1000 * read / len(seen),
         "model TFLOP/s": operations(training.model, pairs, members) / spent / 1e12,
         "padding": share_of_padding(seen),
         "GiB": memory,

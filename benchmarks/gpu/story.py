@@ -150,9 +150,9 @@ def scores(folder: Path, jobs: Sequence[Job]) -> list[dict[str, Any]]:
         if (place / "bleu.json").exists():
             facts, bleu = read_json(place / "model.json"), read_json(place / "bleu.json")
             heads = {kind: sum(map(len, facts["shape"]["live_heads"][kind])) for kind in ATTENTIONS}
-            told = {name: facts[name] for name in ("total_updates", "dev_loss")}
+            shown = {name: facts[name] for name in ("total_updates", "dev_loss")}
             run = str(place.relative_to(folder / "results"))
-            rows.append({"run": run, **heads, "bleu": bleu["bleu"], **told, "signature": bleu["signature"]})
+            rows.append({"run": run, **heads, "bleu": bleu["bleu"], **shown, "signature": bleu["signature"]})
     return rows
 
 
@@ -164,8 +164,8 @@ def speeds(folder: Path, jobs: Sequence[Job]) -> list[dict[str, Any]]:
             unfinished = path.parent / "unfinished" / path.name
             logs = [log for log in (path, unfinished) if log.exists()]
             if logs and (records := list(read_jsonl(logs[0]))):
-                told = ("update", "updates", "loss", "dev_loss", "source_tokens_per_second")
-                rows.append({"training": str(path.parent.relative_to(folder)), **{n: records[-1][n] for n in told}})
+                shown = ("update", "updates", "loss", "dev_loss", "source_tokens_per_second")
+                rows.append({"training": str(path.parent.relative_to(folder)), **{n: records[-1][n] for n in shown}})
     return rows
 
 

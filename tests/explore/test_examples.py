@@ -142,7 +142,7 @@ def test_what_a_classifier_costs_is_told_in_points_of_accuracy(
     row = one["table"][5]
     page.click('#grids [data-head="enc_self.1.1"]')
     change = f"{row['score_change']:+.2f}".replace("-", "−")
-    assert page.inner_text("#need-told").startswith(f"Masked alone, accuracy changes by {change} points (p")
+    assert page.inner_text("#need-text").startswith(f"Masked alone, accuracy changes by {change} points (p")
     assert f"unpruned: 8 heads, accuracy {one['score']:.2f} %" in page.locator("#model option").all_inner_texts()
     assert page.locator("#curve text").all_text_contents()[-1] != "BLEU"
     assert "accuracy (%)" in page.locator("#curve text").all_text_contents()

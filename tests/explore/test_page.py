@@ -110,7 +110,7 @@ def test_the_slider_closes_the_heads_that_the_run_closed_by_then(made: Explored,
         assert shown == pytest.approx(expected, abs=BYTE)
         hatched = page.locator("#closing-grids .lost").evaluate_all("all => all.map(one => one.dataset.head)")
         assert {*hatched} == {head for head, share in expected.items() if not opens(share)}
-        assert f"update {line['update']}:" in page.locator("#update-told").inner_text()
+        assert f"update {line['update']}:" in page.locator("#update-text").inner_text()
         closed.append(len(hatched))
     assert len(lines) > 2 and closed[-1] > closed[0]
 
@@ -295,7 +295,7 @@ def test_a_head_that_aligns_words_is_shown_as_such_with_its_error_rate(made: Exp
         row for row in read_tsv(run_folder(made, "baseline/seed-1") / "alignment_heads.tsv")
         if (row["step"], row["layer"], row["head"]) == ("output", "1", "2")
     )  # fmt: skip
-    said = page.locator("#alignment-told").inner_text()
+    said = page.locator("#alignment-text").inner_text()
     assert said.startswith(f"It aligns words: alignment error rate {round(100 * float(own['aer']))} % on 100 pairs")
     assert said.endswith("the best fixed offset, −1, errs in 55 %.")
     shown = told(page, "#grids", "data-value")
@@ -303,7 +303,7 @@ def test_a_head_that_aligns_words_is_shown_as_such_with_its_error_rate(made: Exp
     assert "aligns words" in page.locator("#legend").inner_text()
     page = opened("#head=dec_enc.0.2")
     assert "It does not align words" in page.locator("#card").inner_text()
-    assert opened("#head=enc_self.0.2").locator("#alignment-told").count() == 0
+    assert opened("#head=enc_self.0.2").locator("#alignment-text").count() == 0
 
 
 def test_an_encoder_that_is_deeper_than_the_decoder_has_squares_for_its_own_layers_alone(
@@ -354,7 +354,7 @@ def test_of_gates_driven_to_a_number_of_heads_so_many_stay(tmp_path: Path, made:
         assert f"not among the {kept} heads" in page.locator("#closing-legend").inner_text()
         drawing = str(page.locator("#concrete-drawing").text_content())
         assert f"{len(squares)} trained gates, {len(hatched)} closed" in drawing
-        assert f"{kept} heads: those of the largest log α." in page.locator("#concrete-told").inner_text()
+        assert f"{kept} heads: those of the largest log α." in page.locator("#concrete-text").inner_text()
     rows = {".".join(row[key] for key in ("attention", "layer", "head")): row for row in read_tsv(measures)}
     colours = told(opened(".driven.html"), "#grids", "aria-label")
     least, most = min(fewest := [int(row["gate_fewest_heads_all"]) for row in rows.values()]), max(fewest)
@@ -366,7 +366,7 @@ def test_of_gates_driven_to_a_number_of_heads_so_many_stay(tmp_path: Path, made:
     for number, said in ((least, f"Pruning keeps it even among the last {least}."), (most, "whatever number of heads")):
         head = next(head for head, row in rows.items() if row["gate_fewest_heads_all"] == str(number))
         page.click(f'#grids [data-head="{head}"]')
-        assert said in page.locator("#need-told").inner_text()
+        assert said in page.locator("#need-text").inner_text()
 
 
 def test_a_page_of_a_baseline_alone_opens_too(made: Explored, opened: Opened) -> None:
@@ -378,7 +378,7 @@ def test_a_page_of_a_baseline_alone_opens_too(made: Explored, opened: Opened) ->
     assert page.locator("#grids button").count() == 18 and page.locator("[data-panel] rect.cell").count() == 100
     assert not page.locator("#claims").is_visible() and "No model was pruned" in page.locator("#curve").inner_text()
     page.locator("[data-shape=logalpha]").fill("2")
-    assert page.locator("[data-told=logalpha]").inner_text() == "2"
+    assert page.locator("[data-shown=logalpha]").inner_text() == "2"
 
 
 def test_every_square_and_control_has_a_name_for_those_who_listen(opened: Opened) -> None:

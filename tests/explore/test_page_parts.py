@@ -90,7 +90,7 @@ def test_a_head_is_called_needed_only_where_its_loss_is_sure(made: Explored, ope
     seen = set()
     for row in rows:
         page.click(f'#grids [data-head="{row["attention"]}.{row["layer"]}.{row["head"]}"]')
-        said = page.locator("#need-told").inner_text()
+        said = page.locator("#need-text").inner_text()
         verdict = (
             "needs it"
             if row in sure
@@ -114,7 +114,7 @@ def test_a_role_is_told_in_plain_words(opened: Opened) -> None:
     for head, label in held:
         ends = [words.get(end, end) for end in label.split("→")]
         page.click(f'#grids [data-head="{head}"]')
-        said = page.locator("#role-told").inner_text()
+        said = page.locator("#role-text").inner_text()
         assert said.startswith("It has a role.")
         assert f"it looks from the {ends[0]} to the {ends[1]} ({label}): right in" in said.replace(
             "It looks", "it looks"
@@ -144,7 +144,7 @@ def test_models_far_below_stand_in_their_order_too(opened: Opened) -> None:
 def test_a_chosen_point_shows_where_its_gates_ended_and_its_name_stands_among_the_models(opened: Opened) -> None:
     page = opened("#closing=gates/all/lam-0.01/seed-1&update=10")
     page.locator('#curve [data-run="pruned/all/lam-0.1/seed-1"]').dispatch_event("click")
-    assert page.locator("#update-told").inner_text().startswith("update 300:")
+    assert page.locator("#update-text").inner_text().startswith("update 300:")
     page.locator('#curve [data-run="scratch/all/lam-0.1/seed-1"]').dispatch_event("click")
     assert page.locator("#model").input_value() == "scratch/all/lam-0.1/seed-1"
     assert page.locator("#model option:checked").inner_text().startswith("from scratch λ 0.1")
@@ -175,10 +175,10 @@ def test_every_trained_gate_is_marked_with_its_head_and_gives_its_log_alpha(made
         page.locator(f'[data-trained="{head}"]').dispatch_event("click")
         assert page.locator("[data-shape=logalpha]").input_value() == f"{expected[head]:g}"
         assert page.locator("#concrete-drawing .chosen").get_attribute("data-trained") == head
-        said = page.locator("#trained-told").inner_text().replace("−", "-")
+        said = page.locator("#trained-text").inner_text().replace("−", "-")
         assert f"ended at log α {expected[head]:g}" in said
     page.click('#grids [data-head="dec_self.0.1"]')
-    assert "has no gate" in page.locator("#trained-told").inner_text()
+    assert "has no gate" in page.locator("#trained-text").inner_text()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from heads.base.files import UserError, read_lines, write_text
-from heads.cli._flags import add_device_arguments, add_language_arguments, languages_of
+from heads.cli._flags import add_device_arguments, add_model_argument, languages_of
 from heads.one_model.inspecting import inspect
 from heads.one_model.measuring import STEPS, Text
 from heads.one_model.progress import Progress
@@ -18,7 +18,7 @@ from heads.one_model.progress import Progress
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
-    parser.add_argument("model", help="a folder, a name on the hub, or firefox/en-pt")
+    add_model_argument(parser)
     parser.add_argument("text", type=Path, help="text to read, one sentence or example per line")
     parser.add_argument("-o", "--output", type=Path, required=True, help="page to write, such as heads.html")
     parser.add_argument("--references", type=Path, help="translations or labels of the text; default: the model's own")
@@ -41,7 +41,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--causal", action="store_true", help="fit causal gates too: which heads help, interfere or do neither"
     )
-    add_language_arguments(parser)
     add_device_arguments(parser)
 
 

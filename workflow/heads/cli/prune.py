@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from heads.base.files import UserError, read_lines, write_text
-from heads.cli._flags import add_device_arguments, add_language_arguments, languages_of
+from heads.cli._flags import add_device_arguments, add_model_argument, languages_of
 from heads.one_model.inspecting import shown_name
 from heads.one_model.prune_report import report_lines, wish_of
 from heads.one_model.pruned_page import pruned_page
@@ -25,7 +25,7 @@ from heads.translation.opening import opened
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
-    parser.add_argument("model", help="a folder, a name on the hub, or firefox/en-pt")
+    add_model_argument(parser)
     parser.add_argument("text", type=Path, help="text to read, one sentence or example per line; a tenth is held out")
     parser.add_argument("-o", "--output", type=Path, required=True, help="folder to write, with a page beside it")
     size = parser.add_mutually_exclusive_group(required=True)
@@ -38,7 +38,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--sentences", type=int, default=20000, help="the most sentences of the text to use (20000)")
     parser.add_argument("--updates", type=int, default=400, help="updates of the training with gates (400)")
-    add_language_arguments(parser)
     add_device_arguments(parser)
 
 

@@ -150,7 +150,7 @@ def _as_number(value: Any) -> Any:
     return int(value) if isinstance(value, str) and value.isdigit() else value
 
 
-Told = Annotated[Count, BeforeValidator(_as_number, json_schema_input_type=Count)]
+CountOrText = Annotated[Count, BeforeValidator(_as_number, json_schema_input_type=Count)]
 """A number that may be given as text, since all values inside the braces of --config are text."""
 
 
@@ -158,7 +158,7 @@ Told = Annotated[Count, BeforeValidator(_as_number, json_schema_input_type=Count
 class GrammarTrees(Closed):
     """Sentences of the embedded grammar with their trees, in place of a treebank for an English source."""
 
-    grammar: Told = required("number of distinct English sentences; a larger number begins with the same ones")
+    grammar: CountOrText = required("number of distinct English sentences; a larger number begins with the same ones")
 
     @classmethod
     def about_unknown(cls, key: object) -> str:
@@ -182,7 +182,7 @@ class Distilled(Closed):
     """
 
     distilled_by: Text = required("the model that translates: a folder, or a name such as firefox/en-pt")
-    sentences: Told = required("how many are translated, drawn from all that are clean and distinct")
+    sentences: CountOrText = required("how many are translated, drawn from all that are clean and distinct")
     after: CountOrZero = setting(0, "how many are skipped first, so that several parts have none in common")
     source: File | None = setting(
         None, "a file with a sentence per line; without it, the documentation of installed Python packages"

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag
 
-from heads.config.corpus_parts import File, Told, keys_of
+from heads.config.corpus_parts import CountOrText, File, keys_of
 from heads.config.fields import Closed, Count, CountOrZero, Name, Text, YesNo, meant, required, setting
 from heads.config.messages import fault
 
@@ -49,7 +49,9 @@ class Table(Closed):
 class GrammarExamples(Closed):
     """A part written by the embedded grammar: premises and hypotheses, see `heads.corpus.grammar.inference`."""
 
-    grammar: Told = required("number of pairs, best a multiple of nine; a larger number begins with the same pairs")
+    grammar: CountOrText = required(
+        "number of pairs, best a multiple of nine; a larger number begins with the same pairs"
+    )
 
 
 @dataclass(frozen=True, slots=True)

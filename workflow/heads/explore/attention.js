@@ -80,11 +80,11 @@ function habitsOf(row) {
     const found = attentionOf(one, number, row, "subwords"), count = found.rows.length * experiment().sentences.length;
     found.values.forEach((weights, query) => weights.forEach((weight, key) => add(placeName(row, found, query, key), weight / count)));
   });
-  const told = Object.entries(sums).filter(([, share]) => share > 0).sort((a, b) => b[1] - a[1]);
-  const [name, share] = told.find(([key]) => key !== ELSEWHERE) || told[0];
+  const shares = Object.entries(sums).filter(([, share]) => share > 0).sort((a, b) => b[1] - a[1]);
+  const [name, share] = shares.find(([key]) => key !== ELSEWHERE) || shares[0];
   const many = `on the ${experiment().sentences.length} ${wording().given}s here`;
   const text = share >= MOSTLY ? `Mostly it looks at ${name}: ${percent(share)} of its weight, ${many}.` : `It has no fixed place to look at, ${many}:`;
-  const bars = make("ul", { class: "bars" }, ...told.map(([key, value]) => make("li", {}, make("span", {}, key), make("span", { class: "track" }, make("span", { style: { width: `${100 * value}%` } })), make("span", {}, percent(value)))));
+  const bars = make("ul", { class: "bars" }, ...shares.map(([key, value]) => make("li", {}, make("span", {}, key), make("span", { class: "track" }, make("span", { style: { width: `${100 * value}%` } })), make("span", {}, percent(value)))));
   return { text, bars };
 }
 

@@ -19,12 +19,12 @@ function renderClaims() {
   if (!claims.length) return;
   const verdicts = [...new Set(claims.map((one) => one.verdict))];
   // Our own controls are not claims of a paper.
-  const told = claims.filter((one) => one.study !== "ours");
-  const studies = [...new Set(told.map((one) => one.study))];
-  const papers = studies.map((study) => (studies.length > 1 ? `${told.filter((one) => one.study === study).length} of ${study}` : `of ${study}`));
-  const counts = verdicts.map((verdict) => [told.filter((one) => one.verdict === verdict).length, verdict]).filter(([count]) => count);
-  const ours = told.length < claims.length ? ` Besides, ${claims.length - told.length} controls of ours.` : "";
-  byId("claims-lead").textContent = `Of ${told.length} claims${studies.length > 1 ? `, ${papers.join(", ")}` : ` ${papers[0]}`}, tried on this experiment’s models: ${counts.map((one) => one.join(" ")).join(", ")}.${ours} In brackets: 95 % intervals.`;
+  const ofPapers = claims.filter((one) => one.study !== "ours");
+  const studies = [...new Set(ofPapers.map((one) => one.study))];
+  const papers = studies.map((study) => (studies.length > 1 ? `${ofPapers.filter((one) => one.study === study).length} of ${study}` : `of ${study}`));
+  const counts = verdicts.map((verdict) => [ofPapers.filter((one) => one.verdict === verdict).length, verdict]).filter(([count]) => count);
+  const ours = ofPapers.length < claims.length ? ` Besides, ${claims.length - ofPapers.length} controls of ours.` : "";
+  byId("claims-lead").textContent = `Of ${ofPapers.length} claims${studies.length > 1 ? `, ${papers.join(", ")}` : ` ${papers[0]}`}, tried on this experiment’s models: ${counts.map((one) => one.join(" ")).join(", ")}.${ours} In brackets: 95 % intervals.`;
   fillSelect(byId("verdict"), [["", "all claims"], ...verdicts.map((verdict) => [verdict, verdict])], state.verdict || "");
   const rows = [];
   let topic = "";

@@ -41,7 +41,7 @@ function renderClosing() {
     Object.assign(byId("update"), { max: run.updates.length - 1, value: record });
     byId("update").setAttribute("aria-valuetext", `update ${run.updates[record]}`);
     const total = [...open.values()].reduce((sum, share) => sum + share, 0);
-    byId("update-told").textContent = `update ${run.updates[record]}: ${show(total, 1)} of ${open.size} heads expected open`;
+    byId("update-text").textContent = `update ${run.updates[record]}: ${show(total, 1)} of ${open.size} heads expected open`;
     const cell = (row) => {
       const share = open.get(idOf(row));
       return { fill: colour(share), ink: inkOn(share), value: share, name: `open with probability ${show(share, 2)}`, lost: !stay.has(idOf(row)) };

@@ -45,14 +45,14 @@ let noise = range(DRAWS).map((at) => ((at + 1) * 0.6180339887) % 1);
 function renderConcrete() {
   const shape = shapeShown(), place = byId("concrete-controls");
   if (!place.children.length) {
-    place.append(...CONTROLS.map(([name, label, min, max, step]) => make("label", { class: "grow" }, `${label} `, make("input", { type: "range", min, max, step, "data-shape": name, "data-focus": `shape ${name}`, oninput: (event) => change({ [name]: event.target.value }) }), make("output", { "data-told": name }))));
+    place.append(...CONTROLS.map(([name, label, min, max, step]) => make("label", { class: "grow" }, `${label} `, make("input", { type: "range", min, max, step, "data-shape": name, "data-focus": `shape ${name}`, oninput: (event) => change({ [name]: event.target.value }) }), make("output", { "data-shown": name }))));
     place.append(make("label", {}, "Heads trained with ", make("select", { id: "trained", onchange: (event) => change({ trained: event.target.value }) })));
     place.append(make("button", { type: "button", onclick: () => { noise = noise.map(Math.random); renderConcrete(); } }, "Draw again"));
     place.append(make("button", { type: "button", onclick: () => change({ logalpha: null, temperature: null, low: null, high: null }) }, "As trained"));
   }
   for (const [name] of CONTROLS) {
     place.querySelector(`[data-shape=${name}]`).value = shape[name];
-    place.querySelector(`[data-told=${name}]`).textContent = show(shape[name], 2);
+    place.querySelector(`[data-shown=${name}]`).textContent = show(shape[name], 2);
   }
   const trained = trainedShown();
   fillSelect(byId("trained"), experiment().concrete.trained.map((one) => [one.run, `${one.name}${one.scope === "enc_self" ? ", encoder only" : ""}`]), trained ? trained.run : "");
@@ -63,7 +63,7 @@ function renderConcrete() {
   const formula = make("div", { class: "formula" },
     make("p", {}, "u uniform in (0, 1);  s = σ((log u − log(1 − u) + log α) / β);  gate = min(1, max(0, s (ζ − γ) + γ))"),
     make("p", {}, "P(gate > 0) = σ(log α − β log(−γ / ζ));  P(gate = 1) = σ(log α − β log((1 − γ) / (ζ − 1)))"));
-  byId("concrete-told").replaceChildren(numbers, make("p", {}, endSentence(zero > one, trained)), make("p", { id: "trained-told" }, trained ? trainedSentence(trained) : ""), formula);
+  byId("concrete-text").replaceChildren(numbers, make("p", {}, endSentence(zero > one, trained)), make("p", { id: "trained-text" }, trained ? trainedSentence(trained) : ""), formula);
 }
 
 /** What happens to a gate after training: it is open or closed, or the largest gates stay if a number was asked for. */

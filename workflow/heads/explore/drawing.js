@@ -40,7 +40,7 @@ function arcsOf(sentence) {
 }
 
 /** A row of a map in words: its word and what it looks at most. */
-function told(found, at) {
+function described(found, at) {
   const order = found.values[at].map((value, column) => [value, column]).sort((a, b) => b[0] - a[0]).slice(0, 4);
   return `${found.rows[at]} → ${order.map(([value, column]) => `${found.columns[column]} ${percent(value)}`).join(", ")}`;
 }
@@ -56,11 +56,11 @@ function mapOf(found, row, id) {
   });
   found.values.forEach((weights, line) => {
     const y = top + CELL * line;
-    picture.append(token(found.rows[line], line, at, { x: left - 5, y: y + CELL * 0.7, "text-anchor": "end", "aria-label": told(found, line) }, id));
+    picture.append(token(found.rows[line], line, at, { x: left - 5, y: y + CELL * 0.7, "text-anchor": "end", "aria-label": described(found, line) }, id));
     weights.forEach((weight, column) => {
       const opacity = at === null || at === line ? weight : weight * 0.25;
-      const tell = () => { byId("readout").textContent = `${found.rows[line]} → ${found.columns[column]}: ${percent(weight, 1)}`; };
-      picture.append(draw("rect", { x: left + CELL * column, y, width: CELL - 1, height: CELL - 1, class: "cell", "fill-opacity": opacity.toFixed(3), "data-weight": weight.toFixed(4), onpointerenter: tell, onclick: () => pin(line) }));
+      const readOut = () => { byId("readout").textContent = `${found.rows[line]} → ${found.columns[column]}: ${percent(weight, 1)}`; };
+      picture.append(draw("rect", { x: left + CELL * column, y, width: CELL - 1, height: CELL - 1, class: "cell", "fill-opacity": opacity.toFixed(3), "data-weight": weight.toFixed(4), onpointerenter: readOut, onclick: () => pin(line) }));
     });
   });
   for (const [from, to] of treeCells(row)) picture.append(draw("rect", { x: left + CELL * to + 0.5, y: top + CELL * from + 0.5, width: CELL - 2, height: CELL - 2, class: "gold" }));
@@ -91,7 +91,7 @@ function linesOf(found, row, id) {
     if (weight < 0.02 || (at !== null && at !== line)) return;
     picture.append(draw("line", { x1: left, y1: middle(line), x2: left + GAP, y2: middle(column), class: "line", "stroke-opacity": weight.toFixed(3), "stroke-width": 1 + 2.5 * weight, "data-weight": weight.toFixed(4) }));
   }));
-  found.rows.forEach((text, line) => picture.append(token(text, line, at, { x: left - 5, y: middle(line) + 4, "text-anchor": "end", "aria-label": told(found, line) }, id)));
+  found.rows.forEach((text, line) => picture.append(token(text, line, at, { x: left - 5, y: middle(line) + 4, "text-anchor": "end", "aria-label": described(found, line) }, id)));
   found.columns.forEach((text, column) => picture.append(draw("text", { x: left + GAP + 5, y: middle(column) + 4, class: "name" }, text)));
   return picture;
 }
@@ -163,6 +163,6 @@ function renderAttention() {
   byId("labels").textContent = labelsSentence(sentences[number], number);
   byId("panels").replaceChildren(...[headId(), ...beside()].map(panelOf));
   const seen = attentionOf(model(), number, row, state.unit || "words"), at = seen ? pinned(seen.rows.length) : null;
-  const said = seen && at !== null ? told(seen, at) : "";
+  const said = seen && at !== null ? described(seen, at) : "";
   if (byId("readout").textContent !== said) byId("readout").textContent = said;
 }

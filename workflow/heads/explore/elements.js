@@ -25,10 +25,10 @@ const draw = (tag, attributes = {}, ...children) => filled(document.createElemen
 
 /** Set the options of a select (pairs of value and text) and the chosen one, without replacing the element. */
 function fillSelect(select, pairs, chosen) {
-  const told = JSON.stringify(pairs);
-  if (select.dataset.told !== told) {
+  const written = JSON.stringify(pairs);
+  if (select.dataset.shown !== written) {
     select.replaceChildren(...pairs.map(([value, text]) => make("option", { value }, text)));
-    select.dataset.told = told;
+    select.dataset.shown = written;
   }
   select.value = chosen;
 }

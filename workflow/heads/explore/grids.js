@@ -30,21 +30,21 @@ function scaleOf(key) {
  */
 function gridsInto(place, kinds, cell, choose) {
   const key = `${experiment().name} ${kinds}`;
-  if (place.dataset.told !== key) {
+  if (place.dataset.shown !== key) {
     place.replaceChildren(...kinds.map((kind) => gridOf(kind, choose)));
-    place.dataset.told = key;
+    place.dataset.shown = key;
   }
   const chosenId = headId(), others = beside();
   for (const square of place.querySelectorAll("[data-head]")) {
-    const row = rowOf(square.dataset.head), told = cell(row);
-    square.style.background = told.fill;
-    square.style.color = told.ink;
-    square.textContent = told.text || "";
-    square.setAttribute("aria-label", `${headName(row)}: ${told.name}`);
-    square.classList.toggle("lost", Boolean(told.lost));
-    square.classList.toggle("marked", Boolean(told.marked));
-    square.dataset.value = told.value ?? "";
-    if (!choose) square.title = `${headName(row)}: ${told.name}`;
+    const row = rowOf(square.dataset.head), look = cell(row);
+    square.style.background = look.fill;
+    square.style.color = look.ink;
+    square.textContent = look.text || "";
+    square.setAttribute("aria-label", `${headName(row)}: ${look.name}`);
+    square.classList.toggle("lost", Boolean(look.lost));
+    square.classList.toggle("marked", Boolean(look.marked));
+    square.dataset.value = look.value ?? "";
+    if (!choose) square.title = `${headName(row)}: ${look.name}`;
     else {
       const chosen = square.dataset.head === chosenId;
       square.setAttribute("aria-pressed", chosen);
@@ -72,15 +72,15 @@ const measuredCell = (key, scale, one) => (row) => {
   const marked = row.p_value !== null && row.p_value < SIGNIFICANT && row.score_change < 0;
   const role = roleOf(row);
   const notes = [role ? `role ${role}` : "", marked ? `${scoreName()} falls without it` : "", live ? "" : "not in the chosen model"];
-  const told = { text: role, marked, lost: !live };
+  const look = { text: role, marked, lost: !live };
   if (key === "function") {
     const name = FUNCTION_NAMES[row.function];
-    return { ...told, fill: FUNCTION_COLOURS[row.function], ink: row.function ? "#000" : "var(--text)", value: row.function, name: [name, ...notes].filter(Boolean).join(", ") };
+    return { ...look, fill: FUNCTION_COLOURS[row.function], ink: row.function ? "#000" : "var(--text)", value: row.function, name: [name, ...notes].filter(Boolean).join(", ") };
   }
   const value = row.values[key], known = value !== null && value !== undefined;
   const share = known ? scale.at(value) : 0;
   const name = [`${measureName(key)} ${cellText(key, value)}`, ...notes].filter(Boolean).join(", ");
-  return { ...told, fill: known ? colour(share) : "var(--faint)", ink: known ? inkOn(share) : "var(--text)", value: known ? value : "", name };
+  return { ...look, fill: known ? colour(share) : "var(--faint)", ink: known ? inkOn(share) : "var(--text)", value: known ? value : "", name };
 };
 
 /** The role of a head in a word or two, "" if it has none. */

@@ -7,19 +7,19 @@ const isCross = (role) => role.role === "cross";
 function roleSentence(row) {
   if (!row.roles.length) return null;
   const held = row.roles.filter((role) => role.holds);
-  const told = (role) => `${plainly(role)}: right in ${percent(role.accuracy)} of ${role.cases} cases (95 % interval ${percent(role.low)} to ${percent(role.high)}${role.baseline === null ? "" : `; the best fixed offset gets ${percent(role.baseline)}`})`;
-  if (held.length) return `It has a role. It ${held.map(told).join("; it ")}.`;
+  const described = (role) => `${plainly(role)}: right in ${percent(role.accuracy)} of ${role.cases} cases (95 % interval ${percent(role.low)} to ${percent(role.high)}${role.baseline === null ? "" : `; the best fixed offset gets ${percent(role.baseline)}`})`;
+  if (held.length) return `It has a role. It ${held.map(described).join("; it ")}.`;
   const gain = (role) => role.accuracy - (role.baseline ?? 1);
   const best = row.roles.reduce((first, role) => (gain(role) > gain(first) ? role : first));
-  return `${isCross(best) ? "None of the roles tried" : "None of the paper’s roles"}. The closest: it ${told(best)}.`;
+  return `${isCross(best) ? "None of the roles tried" : "None of the paper’s roles"}. The closest: it ${described(best)}.`;
 }
 
 /** A sentence on how well the words that the head looks at agree with a word alignment. */
 function alignmentSentence({ alignment }) {
   if (!alignment) return null;
   const { aer, low, high, offset, pairs, aligns } = alignment;
-  const told = `alignment error rate ${percent(aer)} on ${pairs} pairs (95 % interval ${percent(low)} to ${percent(high)})`;
-  return `${aligns ? "It aligns words" : "It does not align words"}: ${told}; the best fixed offset, ${signed(offset)}, errs in ${percent(alignment.offset_aer)}.`;
+  const described = `alignment error rate ${percent(aer)} on ${pairs} pairs (95 % interval ${percent(low)} to ${percent(high)})`;
+  return `${aligns ? "It aligns words" : "It does not align words"}: ${described}; the best fixed offset, ${signed(offset)}, errs in ${percent(alignment.offset_aer)}.`;
 }
 
 const ENDS = { subj: "the subject", obj: "the object", adj: "the adjective", adv: "the adverb", verb: "the verb", noun: "the noun", head: "the word it depends on" };
@@ -41,8 +41,8 @@ function needSentence(row) {
   const parts = [];
   if (row.score_change !== null) {
     const sure = row.p_value < SIGNIFICANT, lost = row.score_change < 0;
-    const told = lost ? (sure ? "the model needs it as it stands" : `no significant loss at ${SIGNIFICANT}`) : "nothing is lost without it";
-    parts.push(`Masked alone, ${scoreName()} changes by ${scoreChange(row.score_change)} (${chanceOf(row)}): ${told}.`);
+    const verdict = lost ? (sure ? "the model needs it as it stands" : `no significant loss at ${SIGNIFICANT}`) : "nothing is lost without it";
+    parts.push(`Masked alone, ${scoreName()} changes by ${scoreChange(row.score_change)} (${chanceOf(row)}): ${verdict}.`);
   }
   const last = inWidestScope(row, "gate_last_lambda");
   if (last !== null && last !== undefined) {
@@ -104,20 +104,20 @@ function renderCard() {
   if (roleOf(row)) parts.push(make("p", { class: "badge" }, roleOf(row)));
   if (row.in_words) parts.push(make("p", { id: "in-words" }, row.in_words));
   parts.push(make("h4", {}, "What does it do?"));
-  if (roleSentence(row)) parts.push(make("p", { id: "role-told" }, roleSentence(row)));
-  if (row.alignment) parts.push(make("p", { id: "alignment-told" }, alignmentSentence(row)));
+  if (roleSentence(row)) parts.push(make("p", { id: "role-text" }, roleSentence(row)));
+  if (row.alignment) parts.push(make("p", { id: "alignment-text" }, alignmentSentence(row)));
   const habits = habitsOf(row);
-  if (habits) parts.push(make("p", { id: "habits-told" }, habits.text), habits.bars);
-  parts.push(make("h4", {}, "Can the model do without it?"), make("p", { id: "need-told" }, needSentence(row) || "This was not measured."));
+  if (habits) parts.push(make("p", { id: "habits-text" }, habits.text), habits.bars);
+  parts.push(make("h4", {}, "Can the model do without it?"), make("p", { id: "need-text" }, needSentence(row) || "This was not measured."));
   if (!live) parts.push(make("p", { class: "warning" }, `${model().name} has lost this head.`));
   parts.push(make("details", { open: cardOpen.measures, ontoggle: (event) => { cardOpen.measures = event.target.open; } }, make("summary", {}, "All its numbers"), measuresTable(row), row.alignment ? alignmentTable(row.alignment) : null));
   if (row.roles.length) parts.push(make("details", { open: cardOpen.roles, ontoggle: (event) => { cardOpen.roles = event.target.open; } }, make("summary", {}, "All roles it was tried as"), rolesTable(row.roles)));
   // Screen readers read the card out when it changes, so it must not change along with something else.
-  const told = parts.map((part) => part.outerHTML).join("");
-  if (told !== cardTold) byId("card").replaceChildren(...parts);
-  cardTold = told;
+  const html = parts.map((part) => part.outerHTML).join("");
+  if (html !== cardShown) byId("card").replaceChildren(...parts);
+  cardShown = html;
 }
 
-let cardTold = "";
+let cardShown = "";
 
 const cardOpen = { measures: false, roles: false };

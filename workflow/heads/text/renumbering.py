@@ -15,8 +15,8 @@ from heads.base.files import UserError
 from heads.text.special_ids import BOS, EOS, PAD, UNK
 
 
-def renumbered(content: bytes, pieces: Sequence[str], origin: Path, signs: Collection[int] = ()) -> bytes:
-    """The SentencePiece model of `content`, read from `origin`, with `pieces` as the names of its first ids.
+def renumbered(content: bytes, names: Sequence[str], origin: Path, signs: Collection[int] = ()) -> bytes:
+    """The SentencePiece model of `content`, read from `origin`, with `names` for its first ids.
 
     The first four of them are padding, start, end and unknown; `signs` are the ids of further special tokens. Raises
     UserError if it is not a SentencePiece model.
@@ -39,18 +39,18 @@ def renumbered(content: bytes, pieces: Sequence[str], origin: Path, signs: Colle
     never = kind.UNUSED if model.trainer_spec.model_type == written.TrainerSpec.UNIGRAM else kind.CONTROL
     special = {**dict.fromkeys((PAD, BOS, EOS, *signs), kind.CONTROL), UNK: kind.UNKNOWN}
     found = [
-        cut_out[piece]
-        if piece in cut_out and number not in special
-        else kind(piece=piece, score=0.0, type=special.get(number, never))
-        for number, piece in enumerate(pieces)
+        cut_out[name]
+        if name in cut_out and number not in special
+        else kind(piece=name, score=0.0, type=special.get(number, never))
+        for number, name in enumerate(names)
     ]
-    known = {*pieces}
+    known = {*names}
     found += [piece for name, piece in cut_out.items() if name not in known]
     copies = [kind.FromString(piece.SerializeToString()) for piece in found]
     del model.pieces[:]
     model.pieces.extend(copies)
     spec = model.trainer_spec
     spec.pad_id, spec.bos_id, spec.eos_id, spec.unk_id = PAD, BOS, EOS, UNK
-    spec.pad_piece, spec.bos_piece, spec.eos_piece, spec.unk_piece = (pieces[i] for i in (PAD, BOS, EOS, UNK))
+    spec.pad_piece, spec.bos_piece, spec.eos_piece, spec.unk_piece = (names[i] for i in (PAD, BOS, EOS, UNK))
     spec.vocab_size = len(copies)
     return bytes(model.SerializeToString())
