@@ -10,10 +10,9 @@ import pytest
 import torch
 from safetensors.numpy import save_file
 
-from heads.analysis.masking import answers_of, load_with_heads
+from heads.analysis.masking import load_with_heads, read_text
 from heads.analysis.masking_curve import Row, ablation_order, by_attention, curve_rows, importance_orders, random_orders
 from heads.base.files import UserError, write_lines
-from heads.config.analyses import TranslateSettings
 from heads.model.folder import save_folder
 from heads.model.shape import Head
 from heads.model.sublayers import Gates
@@ -179,16 +178,11 @@ def test_orders_by_importance_take_the_normalised_score_of_their_form() -> None:
     assert {form: scores["enc_self", 0, 2] for form, scores in orders.items()} == forms
 
 
-def test_a_text_and_references_of_different_length_are_refused(
-    tiny_model: NewModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_text_and_references_of_different_length_are_refused(tmp_path: Path) -> None:
     save_file({"ids": np.array([5, 6], np.int32), "offsets": np.array([0, 1, 2])}, tmp_path / "text.safetensors")
     write_lines(tmp_path / "text.txt", ["one", "two", "three"])
-    monkeypatch.setattr("heads.analysis.masking.Vocabulary", lambda path: None)
-    search = TranslateSettings(beam=1, length_penalty=0.0, batch_tokens=10, sentences=0)
-    files = (tmp_path / "text.safetensors", tmp_path / "text.txt", tmp_path / "bpe.model")
     with pytest.raises(UserError, match=r"has 2 sentences and .* 3"):
-        answers_of(tiny_model(), torch.device("cpu"), *files, search)
+        read_text(tmp_path / "text.safetensors", tmp_path / "text.txt", tmp_path / "bpe.model")
 
 
 def test_a_model_without_heads_has_none_to_mask(tiny_model: NewModel, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import yaml
 
 from heads.__main__ import main
 from heads.analysis.ablation import gates_without
-from heads.analysis.masking import answers_of
+from heads.analysis.masking import answers_of, read_text
 from heads.base.files import read_json, read_lines, read_tsv, read_yaml, write_text
 from heads.config.analyses import TranslateSettings
 from heads.config.settings import merged, stage_settings
@@ -186,14 +186,14 @@ def test_answers_follow_the_weights_of_a_model_that_is_given_others(made: Made) 
     """`checkpoints` loads new weights into one model; answers of its old weights must not be reused."""
     tested = made.tested()
     model = load_classifier(made.baseline)
-    files = (CPU, tested["source"], tested["references"], tested["target_bpe"], TranslateSettings(sentences=0))
-    answer, _, _ = answers_of(model, *files)
+    text = read_text(tested["source"], tested["references"], tested["target_bpe"])
+    answer, _, _ = answers_of(model, CPU, text, TranslateSettings(sentences=0))
     before = answer(None)
     with torch.no_grad():
         model.projection.weight.neg_()
         model.projection.bias.neg_()
         model.source_embedding.subwords.weight.mul_(-3)
-    fresh, _, _ = answers_of(model, *files)
+    fresh, _, _ = answers_of(model, CPU, text, TranslateSettings(sentences=0))
     for gates in (None, gates_without(model, [HEADS[-1]])):
         assert answer(gates) == fresh(gates)
     assert answer(None) != before

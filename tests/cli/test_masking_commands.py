@@ -13,7 +13,7 @@ import yaml
 
 from few_heads import HEAD_WIDTH, KNOWN
 from heads.analysis.ablation import gates_without
-from heads.analysis.masking import answers_of
+from heads.analysis.masking import answers_of, read_text
 from heads.base.files import read_tsv, write_json, write_lines, write_text, write_tsv
 from heads.base.names import ATTENTIONS
 from heads.config.analyses import TranslateSettings
@@ -81,9 +81,8 @@ def test_texts_are_translated_with_the_beam_and_length_penalty_that_the_settings
 ) -> None:
     model, wanted = path_model(WAYS), known.text("dev", "target")
     settings = TranslateSettings(beam=search[0], length_penalty=search[1], batch_tokens=20, sentences=3)
-    translate, lines, _ = answers_of(
-        model, torch.device("cpu"), known.tokens("dev", "source"), wanted, known.bpe / "target.model", settings
-    )
+    text = read_text(known.tokens("dev", "source"), wanted, known.bpe / "target.model")
+    translate, lines, _ = answers_of(model, torch.device("cpu"), text, settings)
     assert translate(None) == [FOUND[search]] * 3
     assert len(lines) == 3
 

@@ -1,8 +1,8 @@
-"""Attention maps of the first sentences or examples of suitable length, read from files."""
+"""Attention maps of the first sentences or examples of suitable length."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -16,54 +16,55 @@ from heads.model.transformer import Transformer
 from heads.syntax.alignment import Words, words_of
 from heads.syntax.conllu import Sentence, read_conllu
 from heads.syntax.tokenising import words_of_text
-from heads.text.encoding import vocabulary_of
 from heads.text.labels import Labels
 from heads.text.vocabulary import Vocabulary
 
 
 def maps_of_sentences(
     model: Transformer,
-    source_bpe: Path,
-    target_bpe: Path,
-    sentences: Path,
+    source: Vocabulary,
+    target: Vocabulary,
+    sentences: Iterable[Sentence],
     settings: MapsSettings,
     search: TranslateSettings,
 ) -> list[dict[str, Any]]:
-    """Attention maps of translated sentences, see `heads.analysis.attention_maps.maps`.
-
-    sentences: a CoNLL-U file of trees, or a .txt file with one sentence per line.
-    """
-    source, target = vocabulary_of(source_bpe), vocabulary_of(target_bpe)
-    is_text = sentences.suffix == ".txt"
-    lines = map(words_of_text, read_lines(sentences)) if is_text else read_conllu(sentences)
-    shown = sentences_to_show(words_of(lines, source), settings)
+    """Attention maps of translated sentences, see `heads.analysis.attention_maps.maps`."""
+    shown = sentences_to_show(words_of(sentences, source), settings)
     return maps(attend_translating(model, shown, search), source, target)
+
+
+def read_sentences(path: Path) -> Iterable[Sentence]:
+    """The sentences of a CoNLL-U file with their trees, or those of a .txt file, one per line, without."""
+    return map(words_of_text, read_lines(path)) if path.suffix == ".txt" else read_conllu(path)
 
 
 def maps_of_lines(
     model: Encoder,
-    source_bpe: Path,
-    target_bpe: Path,
-    lines: Path,
-    wanted: Path,
+    source: Vocabulary,
+    labels: Labels,
+    examples: Sequence[str],
+    wanted: Sequence[str],
     trees: Path | None,
     settings: MapsSettings,
     batch_tokens: int,
 ) -> list[dict[str, Any]]:
     """Attention maps of classified examples, see `heads.analysis.attention_maps.maps_of_examples`.
 
-    lines: one example per line, its sentences separated by a tab. target_bpe: the labels of the model. wanted: the
-    label of each line. trees: those of all sentences, in order. Raises UserError if lines, labels and trees do not
-    match.
+    examples: the sentences of each, separated by a tab. wanted: the label of each. trees: those of all sentences, in
+    order. Raises UserError if examples and trees do not match.
     """
-    source, labels = vocabulary_of(source_bpe), Labels(target_bpe)
-    examples, words = read_lines(lines), read_lines(wanted)
-    if len(examples) != len(words):
-        raise UserError(
-            f"{lines} has {len(examples)} examples and {wanted} {len(words)} labels: give files of one text."
-        )
     shown = examples_to_show(_sentences_of(examples, trees, source), settings)
-    return maps_of_examples(attend_classifying(model, shown, batch_tokens), source, labels.words, words)
+    return maps_of_examples(attend_classifying(model, shown, batch_tokens), source, labels.words, wanted)
+
+
+def read_examples(lines: Path, wanted: Path) -> tuple[list[str], list[str]]:
+    """Examples, one per line, and the label of each. Raises UserError if the two files differ in length."""
+    examples, labels = read_lines(lines), read_lines(wanted)
+    if len(examples) != len(labels):
+        raise UserError(
+            f"{lines} has {len(examples)} examples and {wanted} {len(labels)} labels: give files of one text."
+        )
+    return examples, labels
 
 
 def _sentences_of(lines: Iterable[str], trees: Path | None, source: Vocabulary) -> Iterator[list[Words]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -21,7 +23,7 @@ from heads.model.sentence_encoder import SentenceEncoder
 from heads.model.sublayers import Gates
 from heads.model.transformer import Transformer
 from heads.text.batches import Pairs, cut, pad
-from heads.text.encoding import vocabulary_of
+from heads.text.encoding import Encodes, opened
 from heads.text.labels import Labels
 from heads.text.vocabulary import Tokens, Vocabulary
 from heads.translation.drafts import Drafted
@@ -39,12 +41,32 @@ def load_with_heads(folder: Path, device: torch.device) -> Encoder:
     return loaded
 
 
+@dataclass(frozen=True)
+class EncodedText:
+    """A text in subwords, what is right for each line, and the vocabulary or labels to answer in."""
+
+    source: Tokens
+    references: Sequence[str]
+    target: Encodes
+
+
+def read_text(source: Path, references: Path, target_bpe: Path) -> EncodedText:
+    """The text of a token file, with the lines of a plain file as references.
+
+    target_bpe: the target vocabulary, or the labels. Raises UserError if text and references differ in length.
+    """
+    tokens, lines = Tokens(source), read_lines(references)
+    if len(tokens.lengths) != len(lines):
+        raise UserError(
+            f"{source} has {len(tokens.lengths)} sentences and {references} has {len(lines)}: give files of one text."
+        )
+    return EncodedText(tokens, lines, opened(target_bpe))
+
+
 def answers_of(
     model: Encoder,
     device: torch.device,
-    source: Path,
-    references: Path,
-    target_bpe: Path,
+    text: EncodedText,
     search: TranslateSettings,
     *,
     much_alike: bool = False,
@@ -52,28 +74,24 @@ def answers_of(
     """A function that translates, classifies or embeds a text under given gates, its references, and its metric.
 
     Of the text, the first `search.sentences` lines are used (0: all). References of vectors are those of the unmasked
-    model. target_bpe: the target vocabulary, or the labels. much_alike: the model keeps its weights and most outputs
-    stay as in the first call, so that what they share is computed once. Raises UserError if text and references differ
-    in length.
+    model. much_alike: the model keeps its weights and most outputs stay as in the first call, so that what they share
+    is computed once.
     """
-    tokens, lines = Tokens(source), read_lines(references)
-    if len(tokens.lengths) != len(lines):
-        raise UserError(
-            f"{source} has {len(tokens.lengths)} sentences and {references} has {len(lines)}: give files of one text."
-        )
-    lines = lines[: search.sentences or None]
-    if isinstance(model, Transformer):
-        pairs, vocabulary = every_pair(tokens), vocabulary_of(target_bpe)
+    tokens, lines, target = text.source, text.references[: search.sentences or None], text.target
+    if isinstance(target, Vocabulary):
+        assert isinstance(model, Transformer)
+        pairs = every_pair(tokens)
         if much_alike and search.beam == 1:
             drafted = Drafted(model, pairs, device, batch_tokens=search.batch_tokens, limit=search.sentences)
-            return partial(_drafted, drafted, vocabulary), lines, BLEU
-        return partial(_translated, model, pairs, vocabulary, search, device), lines, BLEU
+            return partial(_drafted, drafted, target), lines, BLEU
+        return partial(_translated, model, pairs, target, search, device), lines, BLEU
     prefixes = Prefixes(model) if much_alike else None
     if isinstance(model, SentenceEncoder):
         embed = partial(vectors, model, tokens, device, len(lines), prefixes=prefixes)
         return embed, embed(None), COSINE
-    text = (tokens, Labels(target_bpe), device, search.batch_tokens, len(lines))
-    return partial(classified, model, *text, prefixes=prefixes), lines, ACCURACY
+    assert isinstance(target, Labels)
+    examples = (tokens, target, device, search.batch_tokens, len(lines))
+    return partial(classified, model, *examples, prefixes=prefixes), lines, ACCURACY
 
 
 def _translated(

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
 
 from heads.analysis.attention_weights import attend
 from heads.analysis.roles import Row, Whole, positions, roles
@@ -14,7 +15,7 @@ from heads.base.files import UserError
 from heads.config.analyses import RolesSettings
 from heads.model.encoder import Encoder
 from heads.syntax.alignment import SHORTEST, Words, usable, words_of
-from heads.syntax.conllu import check_same_sentences, read_conllu
+from heads.syntax.conllu import Sentence, check_same_sentences, read_conllu
 from heads.text.vocabulary import Vocabulary
 
 MOST_UNKNOWN = 0.1
@@ -23,12 +24,19 @@ almost none, one in another alphabet about half: unknown subwords cover its lett
 nevertheless."""
 
 
+class Treebank(NamedTuple):
+    """Sentences with trees, and their name in messages."""
+
+    name: str
+    sentences: Iterable[Sentence]
+
+
 def roles_on_trees(
-    model: Encoder, paths: Mapping[str, Path], vocabulary: Vocabulary, ranks: Whole, settings: RolesSettings
+    model: Encoder, treebanks: Mapping[str, Treebank], vocabulary: Vocabulary, ranks: Whole, settings: RolesSettings
 ) -> tuple[list[Row], list[Row], list[Row]]:
     """Measures of all encoder heads, counts of sentences used and left out, and positions of dependents, by trees.
 
-    Each row names its `trees`. paths: from `in_order_of`. ranks: of the subwords of the source vocabulary, from
+    Each row names its `trees`. treebanks: from `in_order_of`. ranks: of the subwords of the source vocabulary, from
     `frequency_ranks`. What is missing is reported on standard error. Raises UserError for trees that cannot be
     measured.
     """
@@ -36,8 +44,8 @@ def roles_on_trees(
     rows: list[Row] = []
     alignment: list[Row] = []
     stand: list[Row] = []
-    for name, path in paths.items():
-        kept, counts = measurable(path, vocabulary, settings)
+    for name, treebank in treebanks.items():
+        kept, counts = measurable(treebank, vocabulary, settings)
         found = roles(attend(model, kept, settings.batch_tokens), heads, ranks, settings)
         rows += [{"trees": name, **row} for row in found]
         alignment.append({"trees": name, **counts})
@@ -46,20 +54,20 @@ def roles_on_trees(
 
 
 def measurable(
-    path: Path, vocabulary: Vocabulary, settings: RolesSettings
+    treebank: Treebank, vocabulary: Vocabulary, settings: RolesSettings
 ) -> tuple[list[Words], dict[str, int | float | None]]:
-    """The measurable sentences of a CoNLL-U file, and the counts of `usable` for all sentences read.
+    """The measurable sentences of a treebank, and the counts of `usable` for all sentences read.
 
     What is missing is reported on standard error. Raises UserError for trees that cannot be measured.
     """
-    trees = islice(read_conllu(path), settings.sentences or None)
+    trees = islice(treebank.sentences, settings.sentences or None)
     kept, counts = usable(words_of(trees, vocabulary), settings.max_subwords)
-    _tell(path, kept, counts, settings)
+    _tell(treebank.name, kept, counts, settings)
     return kept, counts
 
 
-def in_order_of(paths: Mapping[str, Path], settings: RolesSettings) -> dict[str, Path]:
-    """CoNLL-U files by name, in the order of the settings; a corpus may lack trees from some sources.
+def in_order_of(paths: Mapping[str, Path], settings: RolesSettings) -> dict[str, Treebank]:
+    """The treebanks of CoNLL-U files, by name, in the order of the settings; a corpus may lack trees from some sources.
 
     Raises UserError for a name that is not in the settings, or if `stanza` and `gold` have different sentences.
     """
@@ -72,11 +80,16 @@ def in_order_of(paths: Mapping[str, Path], settings: RolesSettings) -> dict[str,
     ordered = {name: paths[name] for name in names if name in paths}
     if {"gold", "stanza"} <= {*ordered}:
         check_same_sentences(ordered["gold"], ordered["stanza"], settings.sentences)
-    return ordered
+    return {name: read_treebank(path) for name, path in ordered.items()}
 
 
-def _tell(path: Path, kept: Collection[Words], counts: Mapping[str, object], settings: RolesSettings) -> None:
-    """Report on standard error how much of a file can be measured.
+def read_treebank(path: Path) -> Treebank:
+    """The trees of a CoNLL-U file."""
+    return Treebank(str(path), read_conllu(path))
+
+
+def _tell(name: str, kept: Collection[Words], counts: Mapping[str, object], settings: RolesSettings) -> None:
+    """Report on standard error how much of a treebank can be measured.
 
     Raises UserError if no sentence can be measured or if the text is not in the source language.
     """
@@ -86,22 +99,22 @@ def _tell(path: Path, kept: Collection[Words], counts: Mapping[str, object], set
     )
     if not kept:
         raise UserError(
-            f"{path}: none of its {counts['sentences']} sentences can be measured ({reasons}): "
+            f"{name}: none of its {counts['sentences']} sentences can be measured ({reasons}): "
             "give a treebank in the source language, with one sentence per tree."
         )
     unknown = sum(words.unknown for words in kept) / sum(len(words.subwords) for words in kept)
     if unknown > MOST_UNKNOWN:
         raise UserError(
-            f"{path}: {unknown:.0%} of the subwords of its sentences are unknown to the vocabulary, more than "
+            f"{name}: {unknown:.0%} of the subwords of its sentences are unknown to the vocabulary, more than "
             f"{MOST_UNKNOWN:.0%}: give a treebank in the source language."
         )
     print(
-        f"{path}: {counts['aligned_words']} of {counts['tree_words']} words are aligned with subwords", file=sys.stderr
+        f"{name}: {counts['aligned_words']} of {counts['tree_words']} words are aligned with subwords", file=sys.stderr
     )
     if len(kept) != counts["sentences"]:
-        print(f"{path}: {len(kept)} of {counts['sentences']} sentences measured; left out: {reasons}", file=sys.stderr)
+        print(f"{name}: {len(kept)} of {counts['sentences']} sentences measured; left out: {reasons}", file=sys.stderr)
     for sentence in missing_relations(kept, settings.relations):
-        print(f"{path}: {sentence}", file=sys.stderr)
+        print(f"{name}: {sentence}", file=sys.stderr)
 
 
 def missing_relations(sentences: Iterable[Words], relations: Sequence[str]) -> list[str]:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 from heads.analysis.ablation import CHOICE_COLUMNS, ablation_rows, choice_rows, columns_of, kept_alone, masked_alone
-from heads.analysis.masking import answers_of, load_with_heads
+from heads.analysis.masking import answers_of, load_with_heads, read_text
 from heads.base.files import write_tsv
 from heads.cli._flags import add_masking_arguments
 from heads.config.analyses import AblationSettings
@@ -36,9 +35,14 @@ def run(arguments: argparse.Namespace) -> str:
     settings = section(AblationSettings, arguments.settings["ablation"])
     model = load_with_heads(arguments.model, device)
     dev = replace(settings, sentences=settings.dev_sentences)
-    answers = partial(answers_of, model, device, target_bpe=arguments.target_bpe, much_alike=True)
-    on_test = answers(arguments.source, arguments.references, search=settings)
-    on_dev = answers(arguments.dev_source, arguments.dev_references, search=dev)
+    texts = (
+        read_text(arguments.source, arguments.references, arguments.target_bpe),
+        read_text(arguments.dev_source, arguments.dev_references, arguments.target_bpe),
+    )
+    on_test, on_dev = (
+        answers_of(model, device, text, search, much_alike=True)
+        for text, search in zip(texts, (settings, dev), strict=True)
+    )
     alone = {}
     for name, text, masked_out, alone_out in (
         ("test", on_test, arguments.masked, arguments.alone),

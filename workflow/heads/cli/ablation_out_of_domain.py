@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from heads.analysis.ablation import ablation_rows, columns_of, masked_alone
-from heads.analysis.masking import answers_of, load_with_heads
+from heads.analysis.masking import answers_of, load_with_heads, read_text
 from heads.base.files import write_tsv
 from heads.cli._flags import add_masking_arguments
 from heads.config.analyses import AblationSettings
@@ -25,8 +25,8 @@ def run(arguments: argparse.Namespace) -> str:
     device = pick(arguments.device, arguments.threads)
     settings = section(AblationSettings, arguments.settings["ablation"])
     model = load_with_heads(arguments.model, device)
-    files = arguments.source, arguments.references, arguments.target_bpe
-    text = answers_of(model, device, *files, settings, much_alike=True)
+    given = read_text(arguments.source, arguments.references, arguments.target_bpe)
+    text = answers_of(model, device, given, settings, much_alike=True)
     rows = ablation_rows(model, masked_alone(model.shape), *text, resamples=settings.resamples)
     write_tsv(arguments.masked, rows, columns_of(text[2]))
     return label_of(device)

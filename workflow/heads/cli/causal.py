@@ -11,6 +11,7 @@ from heads.config.analyses import CausalSettings
 from heads.config.settings import section
 from heads.model.folder import load_model
 from heads.text.batches import measured_pairs
+from heads.text.vocabulary import Tokens
 from heads.training.devices import label_of, pick
 
 
@@ -30,7 +31,9 @@ def run(arguments: argparse.Namespace) -> str:
         raise UserError(
             f"{arguments.model} does not translate, but causal gates need a model that does: give another run."
         )
-    pairs = measured_pairs(arguments.source, arguments.target, settings.batch_tokens, "causal.batch_tokens")
+    pairs = measured_pairs(
+        Tokens(arguments.source), Tokens(arguments.target), settings.batch_tokens, "causal.batch_tokens"
+    )
     batches = [batch for _, batch in pairs.in_order(settings.batch_tokens, settings.sentences or None)]
     write_tsv(arguments.out, causal_rows(model, batches, settings), COLUMNS)
     return label_of(device)

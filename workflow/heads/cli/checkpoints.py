@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from heads.analysis.checkpoints import COLUMNS, checkpoint_rows
-from heads.analysis.masking import answers_of, load_with_heads
+from heads.analysis.masking import answers_of, load_with_heads, read_text
 from heads.base.files import write_tsv
 from heads.cli._flags import add_masking_arguments
 from heads.config.analyses import CheckpointsSettings, ImportanceSettings
@@ -42,8 +42,9 @@ def run(arguments: argparse.Namespace) -> str:
     train = Tokens(arguments.train_source), Tokens(arguments.train_target)
     trained_on = pairs_of(*train, training.max_subwords, labelled=model.shape.alone)
     bound, alone = (how.batch_tokens, "importance.batch_tokens"), model.shape.alone
-    pairs = measured_pairs(arguments.dev_source, arguments.dev_target, *bound, labelled=alone)
-    text = answers_of(model, device, arguments.source, arguments.references, arguments.target_bpe, settings)
+    pairs = measured_pairs(Tokens(arguments.dev_source), Tokens(arguments.dev_target), *bound, labelled=alone)
+    given = read_text(arguments.source, arguments.references, arguments.target_bpe)
+    text = answers_of(model, device, given, settings)
     rows = checkpoint_rows(model, weights, pairs, trained_on, *text, settings=settings, how=how, training=training)
     write_tsv(arguments.out, rows, text[2].named(COLUMNS))
     return label_of(device)

@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from heads.analysis.masking import answers_of
+from heads.analysis.masking import answers_of, read_text
 from heads.analysis.metrics import labels_scored
 from heads.base.files import write_json, write_lines
 from heads.base.provenance import made_by
@@ -29,9 +29,8 @@ def run(arguments: argparse.Namespace) -> str:
     device = pick(arguments.device, arguments.threads)
     settings = section(TranslateSettings, arguments.settings["translate"])
     model = load_classifier(arguments.model).to(device)
-    answer, wanted, _ = answers_of(
-        model, device, arguments.source, arguments.references, arguments.target_bpe, settings
-    )
+    given = read_text(arguments.source, arguments.references, arguments.target_bpe)
+    answer, wanted, _ = answers_of(model, device, given, settings)
     labels = answer(None)
     score = {"split": "test", **labels_scored(labels, wanted)}
     write_lines(arguments.predictions, labels)

@@ -11,6 +11,7 @@ from heads.config.analyses import ConfidenceSettings
 from heads.config.settings import section
 from heads.model.folder import load_model
 from heads.text.batches import measured_pairs
+from heads.text.vocabulary import Tokens
 from heads.training.devices import label_of, pick
 
 
@@ -24,7 +25,7 @@ def run(arguments: argparse.Namespace) -> str:
     settings = section(ConfidenceSettings, arguments.settings["confidence"])
     device = pick(arguments.device, arguments.threads)
     model = load_model(arguments.model).to(device)
-    pairs = measured_pairs(arguments.source, arguments.target, labelled=model.shape.alone)
+    pairs = measured_pairs(Tokens(arguments.source), Tokens(arguments.target), labelled=model.shape.alone)
     batches = (batch for _, batch in pairs.in_order(settings.batch_tokens, settings.sentences or None))
     write_tsv(arguments.out, confidence(model, batches), COLUMNS)
     return label_of(device)

@@ -11,7 +11,9 @@ import pandas as pd
 from heads.base.files import write_text
 from heads.config.settings import gates_given
 from heads.explore.content import content
+from heads.explore.needs import EXPLORED
 from heads.explore.page import page
+from heads.tables.reading import load_runs
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,4 +35,4 @@ def run(arguments: argparse.Namespace) -> None:
         for path in arguments.tables
     }
     figures = [os.path.relpath(path, arguments.out.parent) for path in arguments.figures]
-    write_text(arguments.out, page(content(arguments.runs, tables, arguments.gates, figures)))
+    write_text(arguments.out, page(content(load_runs(EXPLORED, arguments.runs), tables, arguments.gates, figures)))

@@ -12,6 +12,7 @@ from heads.config.analyses import LrpSettings
 from heads.config.settings import section
 from heads.model.folder import load_model
 from heads.text.batches import measured_pairs
+from heads.text.vocabulary import Tokens
 from heads.training.devices import label_of, pick
 
 
@@ -30,7 +31,7 @@ def run(arguments: argparse.Namespace) -> str:
     model = load_model(arguments.model).to(device)
     # A sentence longer than a batch would break the bound on memory.
     bound, alone = (settings.batch_tokens, "lrp.batch_tokens"), model.shape.alone
-    pairs = measured_pairs(arguments.source, arguments.target, *bound, labelled=alone)
+    pairs = measured_pairs(Tokens(arguments.source), Tokens(arguments.target), *bound, labelled=alone)
     in_order = pairs.in_order(settings.batch_tokens, settings.sentences or None)
     batches = (generated(model, batch.to(device)) for _, batch in in_order)
     heads, conservation = relevance_rows(model, batches, settings)

@@ -7,13 +7,15 @@ import json
 import sys
 from pathlib import Path
 
-from heads.analysis.maps_of_text import maps_of_lines, maps_of_sentences
+from heads.analysis.maps_of_text import maps_of_lines, maps_of_sentences, read_examples, read_sentences
 from heads.base.files import UserError, write_text
 from heads.cli._flags import add_device_arguments, add_settings_argument
 from heads.config.analyses import MapsSettings, TranslateSettings
 from heads.config.settings import section
 from heads.model.folder import load_model
 from heads.model.transformer import Transformer
+from heads.text.encoding import vocabulary_of
+from heads.text.labels import Labels
 from heads.training.devices import label_of, pick
 
 
@@ -43,14 +45,16 @@ def run(arguments: argparse.Namespace) -> str:
     settings, search = section(MapsSettings, content["maps"]), section(TranslateSettings, content["translate"])
     device = pick(arguments.device, arguments.threads)
     model = load_model(arguments.model).to(device)
-    texts = (arguments.source_bpe, arguments.target_bpe, arguments.sentences)
+    source = vocabulary_of(arguments.source_bpe)
     if isinstance(model, Transformer):
-        result = maps_of_sentences(model, *texts, settings, search)
+        target = vocabulary_of(arguments.target_bpe)
+        result = maps_of_sentences(model, source, target, read_sentences(arguments.sentences), settings, search)
     elif arguments.labels is None:
         raise UserError(f"{arguments.model} classifies: give the labels of its examples with --labels.")
     else:
-        examples = (*texts, arguments.labels, arguments.trees)
-        result = maps_of_lines(model, *examples, settings, search.batch_tokens)
+        examples = read_examples(arguments.sentences, arguments.labels)
+        labels, trees = Labels(arguments.target_bpe), arguments.trees
+        result = maps_of_lines(model, source, labels, *examples, trees, settings, search.batch_tokens)
     if not result:
         wanted = f"{settings.min_words} to {settings.max_words} words"
         print(f"{arguments.sentences}: no sentence has {wanted}, so the file of maps stays empty", file=sys.stderr)

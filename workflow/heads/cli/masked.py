@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from heads.analysis.choices import MASKED_COLUMNS, choices_of, masked_rows
-from heads.analysis.masking import answers_of
+from heads.analysis.masking import answers_of, read_text
 from heads.base.files import read_tsv, write_tsv
 from heads.cli._flags import add_masking_arguments
 from heads.config.analyses import SelectionSettings, TranslateSettings
@@ -28,7 +28,8 @@ def run(arguments: argparse.Namespace) -> str:
     settings = section(SelectionSettings, content["selection"])
     search = section(TranslateSettings, content["translate"])
     model = load_model(arguments.model).to(device)
-    text = answers_of(model, device, arguments.source, arguments.references, arguments.target_bpe, search)
+    given = read_text(arguments.source, arguments.references, arguments.target_bpe)
+    text = answers_of(model, device, given, search)
     rows = masked_rows(model, choices_of(read_tsv(arguments.selection)), *text, resamples=settings.resamples)
     write_tsv(arguments.out, rows, text[2].named(MASKED_COLUMNS))
     return label_of(device)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from heads.analysis.masking import answers_of, load_with_heads
+from heads.analysis.masking import answers_of, load_with_heads, read_text
 from heads.analysis.masking_curve import COLUMNS, curve_rows, walks_of
 from heads.base.files import read_tsv, write_tsv
 from heads.cli._flags import add_masking_arguments
@@ -28,7 +28,8 @@ def run(arguments: argparse.Namespace) -> str:
     device = pick(arguments.device, arguments.threads)
     settings = section(MaskingCurveSettings, arguments.settings["masking_curve"])
     model = load_with_heads(arguments.model, device)
-    text = answers_of(model, device, arguments.source, arguments.references, arguments.target_bpe, settings)
+    given = read_text(arguments.source, arguments.references, arguments.target_bpe)
+    text = answers_of(model, device, given, settings)
     measured = (arguments.importance, arguments.ablation_dev, arguments.ablation_test)
     walks = walks_of(model, *map(read_tsv, measured), random=settings.random_orders)
     rows = curve_rows(model, walks, *text, step=settings.step, resamples=settings.resamples)

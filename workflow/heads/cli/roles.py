@@ -33,12 +33,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> str:
     """Measure heads on the trees of every source and write all tables; report on standard error what is missing."""
     settings = section(RolesSettings, arguments.settings["roles"])
-    paths = in_order_of(dict(arguments.trees), settings)
+    treebanks = in_order_of(dict(arguments.trees), settings)
     vocabulary = vocabulary_of(arguments.source_bpe)
     device = pick(arguments.device, arguments.threads)
     model = load_model(arguments.model).to(device)
     ranks = frequency_ranks(Tokens(arguments.train_source).ids, len(vocabulary))
-    rows, alignment, stand = roles_on_trees(model, paths, vocabulary, ranks, settings)
+    rows, alignment, stand = roles_on_trees(model, treebanks, vocabulary, ranks, settings)
     write_tsv(arguments.out, rows, ("trees", *COLUMNS))
     write_tsv(arguments.alignment, alignment, ("trees", *ALIGNMENT_COLUMNS))
     write_tsv(arguments.positions, stand, ("trees", *POSITION_COLUMNS))

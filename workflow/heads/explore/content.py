@@ -40,8 +40,7 @@ label alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pandas as pd
@@ -65,9 +64,8 @@ from heads.config.trainings import HardConcrete
 from heads.explore.claims import claims_of
 from heads.explore.curves import points_of
 from heads.explore.head_rows import head_rows, measures_of
-from heads.explore.needs import EXPLORED
 from heads.explore.wording import GROWN, METRICS, asked_of, name_of, run_in
-from heads.tables.reading import SCORED, Frames, load_runs, named_run
+from heads.tables.reading import SCORED, Frames
 
 SHOWN = ("number", "words", "relations", "tree_heads", "subwords", "membership", "wanted")
 ANSWER = {TRANSLATION: "translation", CLASSIFICATION: "label", EMBEDDING: ""}
@@ -76,29 +74,24 @@ Record = dict[str, Any]
 
 
 def content(
-    runs: Sequence[Path],
+    frames: Frames,
     tables: Mapping[str, pd.DataFrame],
     distributions: Mapping[str, HardConcrete],
     figures: Iterable[str],
 ) -> Record:
     """Everything that the page shows, as described above.
 
-    runs: run folders. tables: by name. distributions: of gates, by experiment. figures: paths from the page to existing
-    figures. Experiments without a baseline are skipped. Raises UserError if there is no baseline at all, or if the
-    distribution of an experiment is missing.
+    frames: of the files in EXPLORED. tables: by name. distributions: of gates, by experiment. figures: paths from the
+    page to existing figures. Experiments without a baseline are skipped. Raises UserError if there is no baseline at
+    all, or if the distribution of an experiment is missing.
     """
-    named = {folder: named_run(folder) for folder in runs}
-    names = [name for name, run in named.values() if run.kind == "baseline"]
+    models = frames["model.json"]
+    names = list(models[models["kind"] == "baseline"]["experiment"].unique())
     if not names:
         raise UserError("--runs names no baseline: give one, such as results/demo/baseline/seed-1.")
     if missing := [name for name in names if name not in distributions]:
         raise UserError(f"--gates lacks {missing[0]}: give the distribution of its gates too.")
-    frames = load_runs(EXPLORED, [folder for folder, (name, _) in named.items() if name in names])
-    return {
-        "experiments": [
-            _experiment(name, frames, tables, distributions[name], list(figures)) for name in dict.fromkeys(names)
-        ]
-    }
+    return {"experiments": [_experiment(name, frames, tables, distributions[name], list(figures)) for name in names]}
 
 
 def _experiment(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -12,15 +11,14 @@ import torch
 from heads.analysis.maps_of_text import maps_of_lines, maps_of_sentences
 from heads.analysis.masking import classified
 from heads.analysis.metrics import ACCURACY, BLEU, COSINE, labels_scored
-from heads.base.files import read_lines, write_lines
 from heads.config.analyses import MapsSettings, TranslateSettings
 from heads.model.encoder import Encoder
 from heads.model.shape import ModelShape
 from heads.model.transformer import Transformer
-from heads.text.encoding import vocabulary_of
+from heads.syntax.tokenising import words_of_text
+from heads.text.encoding import Encodes
 from heads.text.labels import Labels
-from heads.text.vocabulary import Tokens
-from heads.translation.model_folder import VOCABULARIES
+from heads.text.vocabulary import Tokens, Vocabulary
 from heads.translation.scoring import every_pair, score_of_texts, searched
 
 GREEDY = TranslateSettings(beam=1, length_penalty=0.0, batch_tokens=2048)
@@ -29,17 +27,19 @@ UNITS = {BLEU.name: "BLEU", ACCURACY.name: "points of accuracy", COSINE.name: "p
 """The unit of each metric, in words."""
 
 
-def answered_by(model: Encoder, tokens: Tokens, target: Path, device: torch.device) -> Sequence[str]:
+def answered_by(model: Encoder, tokens: Tokens, target: Encodes, device: torch.device) -> Sequence[str]:
     """A model's greedy translations of a text, or its labels; for a sentence encoder, the same word for each line.
 
     target: its target vocabulary or labels.
     """
-    if isinstance(model, Transformer):
-        return searched(model, every_pair(tokens), vocabulary_of(target), GREEDY, device)[1]
-    labels, count = Labels(target), len(tokens.lengths)
+    if isinstance(target, Vocabulary):
+        assert isinstance(model, Transformer)
+        return searched(model, every_pair(tokens), target, GREEDY, device)[1]
+    assert isinstance(target, Labels)
+    count = len(tokens.lengths)
     if model.shape.embeds:
-        return labels.words * count
-    return classified(model, tokens, labels, device, GREEDY.batch_tokens, count)
+        return target.words * count
+    return classified(model, tokens, target, device, GREEDY.batch_tokens, count)
 
 
 def score_of_answers(
@@ -53,23 +53,25 @@ def score_of_answers(
     return BLEU.name, score_of_texts(answers, references, GREEDY)
 
 
-def maps_of_any(model: Encoder, bpe: Path, shown: Sequence[int] = ()) -> list[dict[str, Any]]:
-    """Attention maps of some sentences of the text in folder `bpe`, which also has vocabularies and answers.
+def maps_of_any(
+    model: Encoder,
+    source: Vocabulary,
+    target: Encodes,
+    lines: Sequence[str],
+    wanted: Sequence[str],
+    shown: Sequence[int] = (),
+) -> list[dict[str, Any]]:
+    """Attention maps of some sentences of a text.
 
-    shown: numbers of the sentences, from 1; by default the first ones of suitable length.
+    target: the target vocabulary or labels. wanted: the label of each line. shown: numbers of the sentences, from 1; by
+    default the first ones of suitable length.
     """
-    source, target = (bpe / name for name in VOCABULARIES)
-    text, answers, settings = bpe / "source.txt", bpe / "target.txt", MAPS
+    settings = MAPS
     if shown:
         settings = MapsSettings(sentences=len(shown), min_words=1, max_words=sys.maxsize)
-        text, answers = (_chosen(path, shown) for path in (text, answers))
-    if isinstance(model, Transformer):
-        return maps_of_sentences(model, source, target, text, settings, GREEDY)
-    return maps_of_lines(model, source, target, text, answers, None, settings, GREEDY.batch_tokens)
-
-
-def _chosen(path: Path, numbers: Sequence[int]) -> Path:
-    """Write the lines with these numbers, from 1, to a file beside the text, and return its path."""
-    lines, chosen = read_lines(path), path.with_name(f"shown.{path.name}")
-    write_lines(chosen, [lines[number - 1] for number in numbers])
-    return chosen
+        lines, wanted = ([text[number - 1] for number in shown] for text in (lines, wanted))
+    if isinstance(target, Vocabulary):
+        assert isinstance(model, Transformer)
+        return maps_of_sentences(model, source, target, map(words_of_text, lines), settings, GREEDY)
+    assert isinstance(target, Labels)
+    return maps_of_lines(model, source, target, lines, wanted, None, settings, GREEDY.batch_tokens)

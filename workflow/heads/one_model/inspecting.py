@@ -6,8 +6,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any
 
 import pandas as pd
 
@@ -63,12 +61,10 @@ def inspect(
     checked(sentences, references)
     text = Text(sentences, references, Path(trees) if trees else None, stanza, shown, masked=masked, causal=causal)
     name = shown_name(str(model))
-    with opened(str(model), prefix, languages=languages) as folder, TemporaryDirectory() as place:
-        run = Path(place) / "results" / name / "baseline" / "seed-1"
-        Measuring(folder, text, run, pick(device, threads), report).measure()
-        found: dict[str, Any] = content_of([run])
-        notes = notes_of(run)
-    return Inspection(pd.DataFrame(table_of(found)), page(found), notes)
+    with opened(str(model), prefix, languages=languages) as folder:
+        measured = Measuring(folder, text, pick(device, threads), report).measure()
+    found = content_of(name, measured)
+    return Inspection(pd.DataFrame(table_of(found)), page(found), notes_of(measured))
 
 
 def shown_name(model: str) -> str:

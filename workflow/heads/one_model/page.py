@@ -4,50 +4,52 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from heads.base.files import read_tsv
 from heads.base.names import METRICS
-from heads.base.runs import run_of
+from heads.base.runs import Run
 from heads.config.trainings import HardConcrete
 from heads.explore.content import content
+from heads.explore.needs import EXPLORED
 from heads.one_model.answering import UNITS
 from heads.one_model.measuring import CAUSAL_FILE, CHECK_FILE
 from heads.one_model.sentences import CHANGE, EFFECTS_IN_WORDS, in_words
-from heads.tables.gathering import gathered
+from heads.tables.gathering import tabulated
+from heads.tables.needs import NEEDS
+from heads.tables.reading import RunContent, RunFiles, frames_of
 
 Record = dict[str, Any]
+Measured = Mapping[str, Any]
+"""What the files of a run hold, by their names."""
+WHOLE = Run.parse("baseline/seed-1")
+"""The run that an unpruned model is on the page."""
 PARTS = ("heads", "attention")
 """Parts of the page; the other parts are about pruned models."""
 
 
-def content_of(runs: Sequence[Path], parts: Sequence[str] = PARTS) -> Record:
-    """The content of the page for some runs, with a description of each head in words.
+def content_of(name: str, measured: Measured, pruned: Sequence[RunFiles] = (), parts: Sequence[str] = PARTS) -> Record:
+    """The content of the page for a model and those pruned from it, with a description of each head in words.
 
-    runs: the one that `heads.one_model.measuring` wrote, then those pruned from it. parts: of the page.
+    name: of the model. measured: by `heads.one_model.measuring`. parts: of the page.
     """
-    run = runs[0]
-    name, described = run_of(str(run))
-    masked = pd.read_csv(run / "ablation.tsv", sep="\t").rename(
+    runs = [(name, WHOLE, RunContent(measured)), *pruned]
+    masked = pd.DataFrame(measured["ablation.tsv"]).rename(
         columns=lambda column: re.sub(f"^({'|'.join(METRICS)})", "score", column)
     )
-    masked = masked.assign(experiment=name, seed=described.seed)
-    tables = {"measures": gathered("measures", runs), "michel_table1": masked}
-    if len(runs) > 1:
-        tables["pruning"] = gathered("pruning", runs)
-    found = content(runs, tables, {name: HardConcrete()}, [])
+    masked = masked.assign(experiment=name, seed=WHOLE.seed)
+    made = ("measures", "pruning") if pruned else ("measures",)
+    tables = {"michel_table1": masked} | {table: tabulated(table, frames_of(NEEDS[table], runs)) for table in made}
+    found = content(frames_of(EXPLORED, runs), tables, {name: HardConcrete()}, [])
     (shown,) = found["experiments"]
     shown["parts"] = parts
     for row, own in zip(shown["table"], masked.to_dict("records"), strict=True):
         row |= {column: round(own[column], 2) for column in CHANGE[1:]}
         row["in_words"] = in_words(row, UNITS.get(shown["metric"]["name"], shown["metric"]["name"]))
-    if (run / CAUSAL_FILE).is_file():
-        for row, own in zip(shown["table"], read_tsv(run / CAUSAL_FILE), strict=True):
-            row["effect"] = own["effect"]
-            row["in_words"] += f" By causal gates it {EFFECTS_IN_WORDS[own['effect']]}."
+    for row, own in zip(shown["table"], measured.get(CAUSAL_FILE, ()), strict=False):
+        row["effect"] = own["effect"]
+        row["in_words"] += f" By causal gates it {EFFECTS_IN_WORDS[own['effect']]}."
     return found
 
 
@@ -66,12 +68,10 @@ def table_of(found: Mapping[str, Any]) -> list[Record]:
     ]
 
 
-def notes_of(run: Path) -> list[str]:
+def notes_of(measured: Measured) -> list[str]:
     """BLEU lost when all heads of one causal effect, or random ones, are masked at once; one line each."""
-    if not (run / CHECK_FILE).is_file():
-        return []
     return [
-        f"{row['heads']} heads masked at once ({row['masked']}): {float(row['bleu_change']):+.1f} BLEU"
-        for row in read_tsv(run / CHECK_FILE)
-        if int(row["heads"])
+        f"{row['heads']} heads masked at once ({row['masked']}): {row['bleu_change']:+.1f} BLEU"
+        for row in measured.get(CHECK_FILE, ())
+        if row["heads"]
     ]

@@ -13,7 +13,7 @@ from pathlib import Path
 import torch
 
 from heads.analysis.ablation import Translate
-from heads.analysis.masking import answers_of
+from heads.analysis.masking import answers_of, read_text
 from heads.analysis.masking_curve import compared
 from heads.analysis.metrics import BLEU, Answers, Metric
 from heads.analysis.speed import clock_of, compare, contestant
@@ -194,8 +194,8 @@ def _loss(place: Workplace, scope: str, folder: Path, kept: int, split: str, dev
 def answering(place: Workplace, folder: Path, split: str, device: str) -> tuple[Translate, Answers, Metric]:
     """A function that gives a model's answers for a split, the reference answers, and the metric."""
     on = pick(device, 1)
-    source, target = place.tokens(split, SIDES[0]), place.text(split, SIDES[1])
-    return answers_of(load_model(folder).to(on), on, source, target, place.bpe / VOCABULARIES[1], SEARCH)
+    text = read_text(place.tokens(split, SIDES[0]), place.text(split, SIDES[1]), place.bpe / VOCABULARIES[1])
+    return answers_of(load_model(folder).to(on), on, text, SEARCH)
 
 
 def speed_won(place: Workplace, folder: Path, device: str, threads: int) -> dict[int, tuple[float, float, float]]:

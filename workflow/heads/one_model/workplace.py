@@ -87,7 +87,7 @@ class Workplace:
         write_lines(self.text(split, SIDES[0]), examples)
         encode_file(self.text(split, SIDES[0]), opened(self.bpe / VOCABULARIES[0]), self.tokens(split, SIDES[0]))
         on, tokens = pick(device, 1), Tokens(self.tokens(split, SIDES[0]))
-        answers = answered_by(load_model(self.baseline).to(on), tokens, self.bpe / VOCABULARIES[1], on)
+        answers = answered_by(load_model(self.baseline).to(on), tokens, opened(self.bpe / VOCABULARIES[1]), on)
         write_lines(self.text(split, SIDES[1]), answers)
 
 

@@ -18,7 +18,7 @@ from heads.tables.measures import measures_table
 from heads.tables.michel import checkpoints_table, curve_table, heads_table, layers_table
 from heads.tables.needs import NEEDS
 from heads.tables.pruning import pruning_table
-from heads.tables.reading import load_reference, load_runs
+from heads.tables.reading import Frames, load_reference, load_runs
 from heads.tables.roles import dependencies_table, role_drift_table, roles_table
 from heads.tables.scoreboard import scoreboard_table
 from heads.tables.scratch_curve import scratch_curve_table
@@ -69,10 +69,13 @@ another. Both tables of claims handle their seeds themselves, because a mean has
 
 
 def gathered(name: str, runs: Sequence[Path], compared_with: Mapping[str, str] | None = None) -> pd.DataFrame:
-    """The table with a name in TABLES, from the folders of runs; compared_with: as in `load_runs`."""
-    need = NEEDS[name]
-    frames = load_runs(need, runs, compared_with)
-    table = TABLES[name](frames, *(load_reference(reference) for reference in need.reference))
+    """The table with a name in TABLES, from the folders of runs; compared_with: as in `frames_of`."""
+    return tabulated(name, load_runs(NEEDS[name], runs, compared_with))
+
+
+def tabulated(name: str, frames: Frames) -> pd.DataFrame:
+    """The table with a name in TABLES, from the frames that it needs."""
+    table = TABLES[name](frames, *(load_reference(reference) for reference in NEEDS[name].reference))
     return with_spread(table, KEYS[name]) if name in KEYS else table
 
 

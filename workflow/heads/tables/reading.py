@@ -1,10 +1,11 @@
-"""Read run folders into data frames: one for each kind of file, with the run of each record in front."""
+"""Runs as data frames: one for each kind of file, with the run of each record in front."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,7 @@ import pandas as pd
 from heads.base.files import UserError, read_json, read_jsonl, read_tsv
 from heads.base.names import BLEU, METRICS, ONLY_OF, REFERENCES, SCORES, TASK_OF, TRANSLATION, WMT
 from heads.base.runs import Run, run_of
-from heads.model.shape import shape_of
+from heads.model.shape import ModelShape
 from heads.tables.needs import Need
 from heads.translation.bleu import COLUMNS as STATISTICS
 
@@ -47,8 +48,7 @@ Frames = dict[str, pd.DataFrame]
 SCORED = "score"
 
 
-def _score(path: Path) -> Iterator[Record]:
-    content, metric = read_json(path), path.stem
+def _score(metric: str, content: Record) -> Iterator[Record]:
     # Older scores have neither chrF nor a copied source, and do not say what they are measured against.
     known = dict.fromkeys(COLUMNS[SCORED]) | {"metric": metric, "against": REFERENCES, "signature": ""}
     size = content["sentences" if metric == BLEU else "examples"]
@@ -59,17 +59,16 @@ def _score(path: Path) -> Iterator[Record]:
     }
 
 
-def _scored(path: Path) -> Iterator[Record]:
+def _scored(rows: Iterable[Record]) -> Iterator[Record]:
     # Columns in files are named after the metric, and accuracy comes with Matthews' correlation.
-    for row in read_tsv(path):
+    for row in rows:
         metric = next(name for name in METRICS if name in row)
         named = {name.replace(metric, "score"): value for name, value in row.items()}
         yield {"metric": metric, **dict.fromkeys(MATTHEWS), **named}
 
 
-def _model(path: Path) -> Iterator[Record]:
-    content = read_json(path)
-    shape = shape_of(path.parent)
+def _model(content: Record) -> Iterator[Record]:
+    shape = ModelShape.from_dict(content["shape"])
     live = {*shape.heads()}
     for attention, layer, head in shape.all_heads():
         yield {
@@ -85,18 +84,14 @@ def _model(path: Path) -> Iterator[Record]:
         }
 
 
-def _rows(path: Path) -> Iterator[Record]:
-    yield from read_tsv(path)
-
-
-def _curve(path: Path) -> Iterator[Record]:
+def _curve(lines: Iterable[Record]) -> Iterator[Record]:
     # Not all trainings score the dev set on the way, and the name of the score depends on the task.
-    for line in read_jsonl(path):
+    for line in lines:
         yield {"dev_bleu": None, "dev_accuracy": None, **line}
 
 
-def _gates(path: Path) -> Iterator[Record]:
-    for line in read_jsonl(path):
+def _gates(lines: Iterable[Record]) -> Iterator[Record]:
+    for line in lines:
         for attention, layers in line["p_open"].items():
             for layer, row in enumerate(layers):
                 for head, p_open in enumerate(row):
@@ -109,14 +104,14 @@ def _gates(path: Path) -> Iterator[Record]:
                     }
 
 
-def _maps(path: Path) -> Iterator[Record]:
+def _maps(content: Sequence[Record]) -> Iterator[Record]:
     # One record for all sentences, as in the file.
-    yield {"maps": read_json(path)}
+    yield {"maps": content}
 
 
-def _statistics(path: Path) -> Iterator[Record]:
+def _statistics(rows: Iterable[Record]) -> Iterator[Record]:
     # One record for all sentences: there are thousands in each of a hundred runs.
-    yield {"statistics": np.array([[int(row[name]) for name in STATISTICS] for row in read_tsv(path)])}
+    yield {"statistics": np.array([[int(row[name]) for name in STATISTICS] for row in rows])}
 
 
 MATTHEWS = ("matthews", "matthews_change", "matthews_p_value")
@@ -175,8 +170,8 @@ COLUMNS: dict[str, tuple[str, ...]] = {
         *("parameters", "disk_mb", "peak_memory_mb", "device"),
     ),
 }
-READERS: dict[str, Callable[[Path], Iterator[Record]]] = {
-    **dict.fromkeys(SCORES.values(), _score),
+MADE: dict[str, Callable[[Any], Iterator[Record]]] = {
+    **{file: partial(_score, metric) for metric, file in SCORES.items()},
     **{name: _scored for name, columns in COLUMNS.items() if "metric" in columns and name != SCORED},
     "model.json": _model,
     "gates.jsonl": _gates,
@@ -184,28 +179,89 @@ READERS: dict[str, Callable[[Path], Iterator[Record]]] = {
     "maps.json": _maps,
     "bleu_statistics.tsv": _statistics,
 }
+"""What makes records of the content of a file, by its name; the records of other files are their rows."""
+READERS: dict[str, Callable[[Path], Any]] = {".json": read_json, ".jsonl": read_jsonl, ".tsv": read_tsv}
+
+
+class Files(Protocol):
+    """The records of a run's files, by name: a dictionary of them, or the run's folder."""
+
+    def __contains__(self, name: object, /) -> bool:
+        """Whether there is such a file."""
+
+    def __getitem__(self, name: str, /) -> list[Record]:
+        """The records of a file that is there."""
+
+
+RunFiles = tuple[str, Run, Files]
+"""An experiment, a run of it, and the run's files."""
+
+
+class RunFolder:
+    """The files in the folder of a run."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __contains__(self, name: object) -> bool:
+        return (self.folder / str(name)).exists()
+
+    def __getitem__(self, name: str) -> list[Record]:
+        """Raise UserError for a missing file, or a missing column."""
+        path = self.folder / name
+        if name not in self:
+            raise UserError(f"{path} does not exist: run the stage that makes it, or leave this run out.")
+        try:
+            return records(name, READERS[path.suffix](path))
+        except (LookupError, ValueError, TypeError, AttributeError, ArithmeticError) as error:
+            raise UserError(f"{path} is not as expected ({error!r}): delete it and run its stage again.") from error
+
+
+class RunContent:
+    """The files of a run whose content is in memory, or else in its folder."""
+
+    def __init__(self, content: Mapping[str, Any], folder: Path | None = None) -> None:
+        self.content: Mapping[str, Any] = content
+        self.others: Files = RunFolder(folder) if folder else {}
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.content or name in self.others
+
+    def __getitem__(self, name: str) -> list[Record]:
+        return records(name, self.content[name]) if name in self.content else self.others[name]
+
+
+def records(name: str, content: Any) -> list[Record]:
+    """The records of a file with a name in COLUMNS or SCORES, from its content."""
+    columns = COLUMNS[_frame(name)]
+    return [{column: row[column] for column in columns} for row in MADE.get(name, iter)(content)]
 
 
 def load_runs(need: Need, folders: Sequence[Path], compared_with: Mapping[str, str] | None = None) -> Frames:
-    """Read the files that `need` asks for from run folders such as `results/demo/baseline/seed-1`.
+    """Read the files that `need` asks for from run folders such as `results/demo/baseline/seed-1`; see `frames_of`.
+
+    Raises UserError for a path that is not a run, a missing file or a missing column.
+    """
+    return frames_of(need, [(*named_run(folder), RunFolder(folder)) for folder in folders], compared_with)
+
+
+def frames_of(need: Need, runs: Iterable[RunFiles], compared_with: Mapping[str, str] | None = None) -> Frames:
+    """Data frames of the files that `need` asks for.
 
     Runs that `need` does not ask for are skipped. Every frame has RUN_COLUMNS and the columns of its file, even without
     rows; columns named after BLEU or accuracy are renamed to `score`, and `metric` says which it is. Missing optional
     files are skipped, and so are files of a task other than the run's. The frame of `model.json` also has
     `compared_with`: the paper's corpus with which an experiment is compared, WMT if the argument has none for it.
-    Raises UserError for a path that is not a run, a missing file or a missing column.
     """
-    records: dict[str, list[Record]] = {_frame(name): [] for names in need.files.values() for name in names}
-    for folder in folders:
-        experiment, run = named_run(folder)
+    found: dict[str, list[Record]] = {_frame(name): [] for names in need.files.values() for name in names}
+    for experiment, run, files in runs:
         if need.wants(run):
             identity = {"experiment": experiment, **run.columns}
-            passed_over = _of_other_tasks(folder)
+            passed_over = _of_other_tasks(files)
             for name in need.files[run.kind]:
-                if name in passed_over or (name in need.optional and not (folder / name).exists()):
-                    continue
-                records[_frame(name)] += _records(folder / name, identity)
-    frames = {name: frame_of(rows, (*RUN_COLUMNS, *COLUMNS[name])) for name, rows in records.items()}
+                if name not in passed_over and (name not in need.optional or name in files):
+                    found[_frame(name)] += [identity | record for record in files[name]]
+    frames = {name: frame_of(rows, (*RUN_COLUMNS, *COLUMNS[name])) for name, rows in found.items()}
     if "model.json" in frames:
         model = frames["model.json"]
         frames["model.json"] = model.assign(
@@ -214,9 +270,9 @@ def load_runs(need: Need, folders: Sequence[Path], compared_with: Mapping[str, s
     return frames
 
 
-def _of_other_tasks(folder: Path) -> list[str]:
+def _of_other_tasks(files: Files) -> list[str]:
     """The files that belong to tasks other than the one that a run's model is scored on."""
-    own = next((TASK_OF[metric] for metric, file in SCORES.items() if (folder / file).exists()), TRANSLATION)
+    own = next((TASK_OF[metric] for metric, file in SCORES.items() if file in files), TRANSLATION)
     return [name for task, names in ONLY_OF.items() if task != own for name in names]
 
 
@@ -231,16 +287,6 @@ def named_run(folder: Path) -> tuple[str, Run]:
 def _frame(name: str) -> str:
     """The name of the frame that a file is read into."""
     return SCORED if name in SCORES.values() else name
-
-
-def _records(path: Path, run: Record) -> list[Record]:
-    if not path.exists():
-        raise UserError(f"{path} does not exist: run the stage that makes it, or leave this run out.")
-    read = READERS.get(path.name, _rows)
-    try:
-        return [{**run, **{column: row[column] for column in COLUMNS[_frame(path.name)]}} for row in read(path)]
-    except (KeyError, ValueError, TypeError) as error:
-        raise UserError(f"{path} is not as expected ({error!r}): delete it and run its stage again.") from error
 
 
 def frame_of(rows: Sequence[Record], columns: Sequence[str]) -> pd.DataFrame:

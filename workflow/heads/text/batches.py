@@ -177,13 +177,13 @@ def read_pairs(data: Path, split: str, max_subwords: int, *, labelled: bool = Fa
 
 
 def measured_pairs(
-    source: Path, target: Path, most: int = MAX_SUBWORDS, setting: str = "", *, labelled: bool = False
+    source: Tokens, target: Tokens, most: int = MAX_SUBWORDS, setting: str = "", *, labelled: bool = False
 ) -> Pairs:
-    """The pairs of two token files with at most `most` subwords per side; logs how many were left out.
+    """The pairs of two encoded texts with at most `most` subwords per side; logs how many were left out.
 
     setting: the setting in config.yaml that limits them.
     """
-    pairs = pairs_of(Tokens(source), Tokens(target), most, labelled=labelled)
+    pairs = pairs_of(source, target, most, labelled=labelled)
     if pairs.left_out:
         which = f" ({setting})" if setting else ""
         print(f"{pairs.left_out} pairs left out: more than {most} subwords{which}", file=sys.stderr)

@@ -30,7 +30,7 @@ Span = tuple[int, int]
 """Characters [start, end) of a sentence."""
 
 BATCH_LINES = 10_000
-CHECKSUM, ROWS, PREFIX, FRAMED = "model_sha256", "subwords", "prefix", "framed"
+CHECKSUM, ROWS, PREFIX, SUFFIX, FRAMED = "model_sha256", "subwords", "prefix", "suffix", "framed"
 ID, OFFSET = "<i4", "<i8"
 KINDS = {ID: "I32", OFFSET: "I64"}
 """Their names in safetensors."""
@@ -118,7 +118,7 @@ class Vocabulary:
 
     For an imported one, the file beside it gives the number of `subwords` that the translation model knows. A subword
     of a text gets the id of the known one with the same written form, and is unknown if there is none. Each sentence
-    may begin with a `prefix`, such as the language to translate into.
+    may begin with a `prefix`, such as the language to translate into, and end with a `suffix` before EOS.
     """
 
     def __init__(self, model: Path) -> None:
@@ -132,7 +132,7 @@ class Vocabulary:
             self.processor.load_from_serialized_proto(content)
             self.size = int(facts.get(ROWS, self.processor.get_piece_size()))
             self.framed = bool(facts.get(FRAMED))
-            self.prefix = [int(number) for number in facts.get(PREFIX, [])]
+            self.prefix, self.suffix = ([int(number) for number in facts.get(end, [])] for end in (PREFIX, SUFFIX))
             written = range(UNK + 1, self.size) if ROWS in facts else ()
             self.written = {self.subword(number): number for number in written}
         except (OSError, RuntimeError, LookupError, TypeError, ValueError, UserError) as error:
@@ -159,8 +159,8 @@ class Vocabulary:
         return ids
 
     def _known(self, subwords: list[str]) -> list[int]:
-        """Ids of the prefix and of the subwords of a sentence, for an imported vocabulary."""
-        return [*self.prefix, *(self.written.get(subword, UNK) for subword in subwords)]
+        """Ids of the prefix, of the subwords of a sentence and of the suffix, for an imported vocabulary."""
+        return [*self.prefix, *(self.written.get(subword, UNK) for subword in subwords), *self.suffix]
 
     def arrays(self, sentences: list[str]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
         """Concatenated subword ids of all sentences, and the number of subwords of each."""
@@ -183,12 +183,12 @@ class Vocabulary:
     def spans(self, sentence: str) -> tuple[list[int], list[Span]]:
         """Subword ids of a sentence, and the characters each covers (blanks before a word belong to its subword).
 
-        A prefix covers no characters.
+        Prefix and suffix cover no characters.
         """
         mapping = self.processor.encode(sentence, out_type="offset_mapping")
         spans = [(start, end) for start, end in mapping["offsets"]]
         ids = self._known(mapping["pieces"]) if self.written else list(mapping["ids"])
-        return ids, [(0, 0)] * len(self.prefix) + spans
+        return ids, [(0, 0)] * len(self.prefix) + spans + [(0, 0)] * len(self.suffix)
 
 
 def membership(subwords: Sequence[Span], words: Sequence[Span]) -> NDArray[np.float64]:
@@ -212,7 +212,15 @@ def batched_lines(text: Path) -> Iterator[list[str]]:
 
 
 class Tokens:
-    """The encoded sentences of one side of a split, memory-mapped."""
+    """The encoded sentences of one side of a split, memory-mapped if read from a file."""
+
+    @classmethod
+    def of(cls, ids: NDArray[np.int32], lengths: NDArray[np.int64]) -> Tokens:
+        """Encoded sentences in memory. ids: of all sentences, concatenated. lengths: ids of each."""
+        tokens = cls.__new__(cls)
+        tokens.ids, tokens.lengths = ids, lengths.astype(np.int32)
+        tokens.offsets = np.concatenate([[0], np.cumsum(lengths)])
+        return tokens
 
     def __init__(self, path: Path) -> None:
         """Raise UserError for a file that is missing or damaged."""
