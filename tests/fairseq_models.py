@@ -10,6 +10,7 @@ from typing import Any
 import tokenizers
 import torch
 from transformers.models.m2m_100 import tokenization_m2m_100 as m2m100
+from transformers.models.mbart import tokenization_mbart as mbart25
 from transformers.models.mbart50 import tokenization_mbart50 as mbart50
 from transformers.models.nllb import tokenization_nllb as nllb
 
@@ -31,13 +32,16 @@ CLASSES = {
     "nllb": transformers.M2M100ForConditionalGeneration,
     "bart": transformers.BartForConditionalGeneration,
     "mbart": transformers.MBartForConditionalGeneration,
+    "mbart25": transformers.MBartForConditionalGeneration,
 }
 LANGUAGES = {"m2m100": ("en", "de"), "nllb": ("eng_Latn", "deu_Latn"), "mbart": ("en_XX", "de_DE"), "bart": ("", "")}
+LANGUAGES["mbart25"] = LANGUAGES["mbart"]
 """Source and target languages under each model's own names."""
 ALL_LANGUAGES = {
     "m2m100": [f"__{code}__" for code in m2m100.FAIRSEQ_LANGUAGE_CODES["m2m100"]],
     "nllb": [*nllb.FAIRSEQ_LANGUAGE_CODES],
     "mbart": [*mbart50.FAIRSEQ_LANGUAGE_CODES],
+    "mbart25": [*mbart25.FAIRSEQ_LANGUAGE_CODES],
 }
 TEXTS = [*SENTENCES["source"], *SENTENCES["target"]]
 SPECIAL = ["<s>", "<pad>", "</s>", "<unk>"]
@@ -87,7 +91,7 @@ def save_model(folder: Path, family: str, *, seed: int = 1, extra: int = 2, endi
             # If subwords weighed more than layers, they would be repeated again and again.
             size = 0.3 if value.dim() == 1 else 0.2 if "shared" in name or "lm_head" in name else 0.8
             value += size * torch.randn(value.shape)
-        if family in ("bart", "mbart"):
+        if "bart" in family:
             model.final_logits_bias += 0.5 * torch.randn(model.final_logits_bias.shape)
         # So that translations end by themselves: where they are cut off, EOS costs nothing in transformers.
         if family == "bart":

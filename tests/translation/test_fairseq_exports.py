@@ -42,6 +42,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "nllb": {"tie_word_embeddings": False, "ending": 1.5},
     "bart": {"ending": 5},
     "mbart": {"scale_embedding": True, "ending": 1.2},
+    "mbart25": {"scale_embedding": True, "ending": 0.5},
 }
 
 
@@ -61,10 +62,11 @@ def imported(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
 
 def searched(model: Transformer, ids: list[int], **search: Any) -> list[int]:
-    """Our translation, without its first subword."""
+    """Our translation, without a first subword that is forced."""
     found = beam_search(model, *pad([torch.tensor([*ids, EOS]).numpy()]), length_offset=0, **search)[0]
-    assert found[0] == model.shape.first_subword
-    return found[1:]
+    first = model.shape.first_subword
+    assert not first or found[0] == first
+    return found[bool(first) :]
 
 
 @torch.inference_mode()
@@ -76,20 +78,23 @@ def test_transformers_reads_it_again_with_our_probabilities_and_finds_our_transl
     theirs = CLASSES[family].from_pretrained(tmp_path / "back").eval()
     model = load_folder(folder)
     source, _ = load_vocabularies(folder, model)
-    rows = numberings_of(read_fairseq(tmp_path / "back"))[0].rows
-    others = torch.arange(len(rows)) != BOS
+    rows, target_rows = (one.rows for one in numberings_of(read_fairseq(tmp_path / "back", LANGUAGES[family])))
+    others = torch.arange(len(rows)) != (BOS if model.shape.start_subword else -1)
     for ids, target in pairs_of(model, source, TEXTS):
         told = torch.tensor([in_their_ids(rows, [*ids, EOS])])
-        logits = theirs(input_ids=told, decoder_input_ids=torch.tensor([in_their_ids(rows, [BOS, *target])])).logits
+        logits = theirs(
+            input_ids=told, decoder_input_ids=torch.tensor([in_their_ids(target_rows, [BOS, *target])])
+        ).logits
         found = logits[0].log_softmax(-1)
         assert found.shape[1] == int(others.sum()), "no row is left out, and none is there twice"
-        wanted = torch.tensor(in_their_ids(rows, [*target, EOS]))
+        wanted = torch.tensor(in_their_ids(target_rows, [*target, EOS]))
         torch.testing.assert_close(
             found.gather(1, wanted[:, None])[:, 0], log_probabilities(model, (ids, target)), rtol=0, atol=2e-5
         )
         limit = min(model.shape.longest, length_limit(told.shape[1]))
         written = theirs.generate(input_ids=told, num_beams=1, max_new_tokens=limit)[0].tolist()
-        assert in_their_ids(rows, searched(model, ids, beam=1, length_penalty=0.0)) == written[2:-1]
+        found_here = in_their_ids(target_rows, searched(model, ids, beam=1, length_penalty=0.0))
+        assert found_here == written[1 + bool(model.shape.first_subword) : -1]
     assert theirs.generation_config.num_beams == 4
 
 
@@ -167,9 +172,12 @@ def test_graphs_give_every_subword_our_probability_and_their_script_translates_a
 def test_a_folder_says_where_the_model_is_from_and_what_its_texts_begin_with(imported: tuple[str, Path]) -> None:
     family, folder = imported
     page = (folder / "README.md").read_text(encoding="utf-8")
-    names = {"m2m100": "M2M100", "nllb": "M2M100", "bart": "BART", "mbart": "mBART"}
+    names = {"m2m100": "M2M100", "nllb": "M2M100", "bart": "BART", "mbart": "mBART", "mbart25": "mBART"}
     assert f"Made from the {names[family]} model theirs" in page
     about = read_json(folder / "pretrained/about.json")
     assert (about["source_language"], about["target_language"]) == LANGUAGES[family]
+    if family == "mbart25":
+        assert "Each source sentence ends with `</s> en_XX`." in page
+        return
     begins = {"m2m100": "__de__", "nllb": "deu_Latn", "bart": "<s>", "mbart": "de_DE"}[family]
     assert f"Each translation begins with `{begins}`." in page

@@ -41,6 +41,7 @@ class WordPieces(Vocabulary):
             if facts[CHECKSUM] != checksum([content]):
                 raise ValueError("its checksum is wrong")
             self.framed, self.prefix = bool(facts.get(FRAMED)), [int(number) for number in facts.get(PREFIX, [])]
+            self.suffix = []
             self.tokenizer: Any = library().Tokenizer.from_str(content.decode("utf-8"))
             self.size = int(self.tokenizer.get_vocab_size())
         except UserError:

@@ -112,7 +112,7 @@ def _write_other(
         difference = agreement_of_ctranslate2(model, vocabularies, stage, pairs)
     elif form == "huggingface" and fairseq.fits(came_with):
         write_fairseq(model, came_with, searched, stage)
-        difference = agreement_of_fairseq(model, stage, pairs)
+        difference = agreement_of_fairseq(model, came_with, stage, pairs)
     elif form == "huggingface":
         write_huggingface(model, vocabularies, searched, stage)
         difference = agreement_of_huggingface(model, stage, pairs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -80,6 +81,7 @@ FOLDER is this folder; its `model.json` lists the remaining heads. To install th
         search=THEIR_SEARCH.format(ends=ends) if theirs else "",
         languages=LANGUAGES.format(**origins) if origins.get("source_language") else "",
         first=f'["{origins["prefix"]}"] + ' if origins.get("prefix") else "",
+        last=f" + {json.dumps(origins['suffix'])}" if origins.get("suffix") else "",
         forced=FORCED.format(**origins) if origins.get("target_prefix") else "",
     )
     return f"""{how}
@@ -151,7 +153,7 @@ import ctranslate2, sentencepiece
 
 source, target = (sentencepiece.SentencePieceProcessor(model_file=f"{{side}}.model") for side in ("source", "target"))
 translator = ctranslate2.Translator(".")
-subwords = [{first}source.encode(line, out_type=str) for line in ["A sentence.", "Another one."]]
+subwords = [{first}source.encode(line, out_type=str){last} for line in ["A sentence.", "Another one."]]
 for result in translator.translate_batch(subwords, beam_size={beam}, disable_unk=True{forced}):
     print(target.decode(result.hypotheses[0]))
 ```
@@ -209,6 +211,7 @@ def _origin_text(about: Mapping[str, Any] | None) -> str:
         return ""
     licence = f"under the licence {about['license']}" if about["license"] else "whose page names no licence"
     prefix = f" Each source sentence begins with `{about['prefix']}`." if about["prefix"] else ""
+    prefix += f" Each source sentence ends with `{' '.join(about['suffix'])}`." if about.get("suffix") else ""
     prefix += f" Each translation begins with `{about['target_prefix']}`." if about.get("target_prefix") else ""
     kind = MODEL_TYPES[about.get("model_type", "marian")]
     return f"""

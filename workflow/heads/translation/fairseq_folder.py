@@ -5,6 +5,7 @@ V subwords of the vocabulary, which both sides share.
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -16,6 +17,7 @@ import sentencepiece
 from heads.base.fairseq import CLASSES, LISTS, MERGES, SEGMENTER
 from heads.base.files import UserError
 from heads.base.marian import CONFIG, GENERATION, TOKENIZER, VOCAB
+from heads.base.names import SIDES
 from heads.translation.marian_folder import (
     SHARES,
     WHOLE,
@@ -59,6 +61,8 @@ DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     },
 }
 """Values of BartConfig, MBartConfig and M2M100Config (transformers 5.23) for keys that config.json leaves out."""
+SHOWN = 6
+"""Number of languages that an error message lists."""
 FIRST = ("<s>", "<pad>", "</s>", "<unk>")
 """The first subwords of a fairseq vocabulary; a SentencePiece model has three of its own in their place."""
 LANGUAGE = re.compile(r"__(\w+?)__|([a-z]{2,3}_[A-Z][A-Za-z]+)")
@@ -71,6 +75,14 @@ class FairseqFolder(MarianFolder):
 
     languages: Mapping[str, int]
     """Original ids of the languages that the model knows, by code; empty for a BART."""
+    spoken: tuple[int, int] | None = None
+    """Of an mBART of 25 languages: the original ids of the source's language and the target's."""
+
+    @property
+    def starts_and_ends(self) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
+        """An mBART of 25 languages ends sources with EOS and their language, and starts translations with theirs."""
+        bos, start, eos = (self.config[f"{name}_token_id"] for name in ("bos", "decoder_start", "eos"))
+        return ((bos, self.spoken[0]), (self.spoken[1], eos)) if self.spoken else ((start, eos), (start, eos))
 
     @property
     def signs(self) -> set[str]:
@@ -91,27 +103,27 @@ class FairseqFolder(MarianFolder):
         return not self.segmenters[0]
 
 
-def read_fairseq(folder: Path) -> FairseqFolder:
+def read_fairseq(folder: Path, languages: tuple[str, str] = ("", "")) -> FairseqFolder:
     """Read and check the folder of an M2M100, NLLB, BART or mBART.
 
-    Raises UserError for another kind of model, a missing or damaged file, or pickled weights.
+    languages: of source and target, as `described_folder` takes them. Raises UserError for another kind of model, a
+    missing or damaged file, or pickled weights.
     """
-    found = described_folder(folder)
+    found = described_folder(folder, languages)
     return replace(found, tensors=read_weights(folder, found.saved_by))
 
 
-def described_folder(folder: Path) -> FairseqFolder:
-    """The contents of a folder without its weights."""
+def described_folder(folder: Path, languages: tuple[str, str] = ("", "")) -> FairseqFolder:
+    """The contents of a folder without its weights.
+
+    languages: of source and target; only an mBART of 25 languages needs them to be read. Raises UserError if they are
+    missing there, or unknown.
+    """
     path = folder / CONFIG
     config = read_object(path)
     kind = config["model_type"]
     config = {**DEFAULTS[kind], **config}
     check_numbers(path, config, (*WHOLE, "max_position_embeddings"), SHARES)
-    if config["decoder_start_token_id"] is None:
-        raise UserError(
-            f"{path} has no decoder_start_token_id: it is an mBART of 25 languages, whose sources end with their "
-            "language, which is not supported: give one of 50 languages."
-        )
     subwords = _subwords(folder)
     added = {name: number for name, number in _added(folder, len(subwords)).items() if name not in subwords}
     names = [f"<no subword {number}>" for number in range(config["vocab_size"])]
@@ -122,7 +134,7 @@ def described_folder(folder: Path) -> FairseqFolder:
             )
         names[number] = name
     segmenter = (folder / SEGMENTER).read_bytes() if (folder / SEGMENTER).is_file() else b""
-    return FairseqFolder(
+    found = FairseqFolder(
         folder,
         config,
         read_object(folder / GENERATION) if (folder / GENERATION).is_file() else config,
@@ -131,6 +143,23 @@ def described_folder(folder: Path) -> FairseqFolder:
         {},
         _languages(names) if kind != "bart" else {},
     )
+    if config["decoder_start_token_id"] in (None, *found.languages.values()):
+        source, target = (language_of(found, side, name) for side, name in zip(SIDES, languages, strict=True))
+        return replace(found, spoken=(source, target))
+    return found
+
+
+def language_of(folder: FairseqFolder, side: str, name: str) -> int:
+    """The model's own id of the language of a side. Raises UserError if it is missing or unknown."""
+    known, flag = folder.languages, f"--{side}-language"
+    if name in known:
+        return known[name]
+    near = [other for other in known if name and other.startswith(name)]
+    near = near or difflib.get_close_matches(name, known, SHOWN, 0.3)
+    some = ", ".join([*near, *(other for other in known if other not in near)][:SHOWN])
+    if name:
+        raise UserError(f"{folder.path} does not know language {name}: give {flag} as it calls it, such as {some}.")
+    raise UserError(f"{folder.path} knows {len(known)} languages: give {flag}, such as {some}.")
 
 
 def _subwords(folder: Path) -> list[str]:

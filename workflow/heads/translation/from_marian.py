@@ -2,8 +2,9 @@
 
 Our padding, BOS, EOS and unknown token each have their own id. Marian starts its decoder with the padding token, so
 that both our padding and our BOS get its row, each with half its probability; all other subwords keep theirs. Our own
-exports start with a separate token. M2M100, BART and mBART start with EOS: our BOS gets the embedding of EOS, and no
-probability. B batch, V subwords of a vocabulary, D width.
+exports start with a separate token. M2M100, BART and mBART-50 start with EOS: our BOS gets the embedding of EOS, and no
+probability. An mBART of 25 languages starts with the target's language, and its sources end with EOS and their
+language: these are the target's BOS and the source's EOS. B batch, V subwords of a vocabulary, D width.
 """
 
 from __future__ import annotations
@@ -73,9 +74,8 @@ def numberings_of(folder: MarianFolder) -> tuple[Numbering, Numbering]:
     """Our numberings of source and target. Raises UserError if the special tokens are not those of such a model."""
     config, where = folder.config, folder.path / CONFIG
     marian = config["model_type"] == "marian"
-    pad, start, eos = (config[f"{name}_token_id"] for name in ("pad", "decoder_start", "eos"))
-    found = []
-    for subwords in folder.vocabularies:
+    pad, found = config["pad_token_id"], []
+    for subwords, (start, eos) in zip(folder.vocabularies, folder.starts_and_ends, strict=True):
         if "<unk>" not in subwords:
             raise UserError(f"{folder.path / VOCAB} has no <unk>: copy it again.")
         unk = subwords.index("<unk>")

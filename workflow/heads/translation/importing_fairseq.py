@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,34 +13,36 @@ from heads.base.marian import VOCAB
 from heads.base.names import SIDES
 from heads.text.byte_subwords import described_subwords, write_byte_subwords
 from heads.text.renumbering import renumbered
-from heads.text.vocabulary import PREFIX, ROWS, write_model
-from heads.translation.fairseq_folder import FairseqFolder
+from heads.text.special_ids import EOS
+from heads.text.vocabulary import PREFIX, ROWS, SUFFIX, write_model
+from heads.translation.fairseq_folder import FairseqFolder, language_of
 from heads.translation.from_marian import numberings_of
 from heads.translation.importing import searched_by_its_authors, write_origin
 
-SHOWN = 6
-"""Number of languages that an error message lists."""
-
 
 @dataclass(frozen=True, slots=True)
-class Beginnings:
-    """Our ids of the subwords that texts begin with, such as their language."""
+class Frame:
+    """Our ids of the subwords that texts begin and end with, such as their language."""
 
-    source: int
-    target: int
-    forced: bool
+    source: Sequence[int]
+    target: Sequence[int]
+    forced: bool = False
     """Whether a search has to begin with the target's, or is free to."""
+    suffix: Sequence[int] = ()
+    """What sources end with, before EOS."""
 
 
-def beginnings_of(folder: FairseqFolder, source: str, target: str) -> Beginnings:
-    """The subwords that texts in these languages begin with; for a BART without languages, its BOS.
+def frame_of(folder: FairseqFolder, source: str, target: str) -> Frame:
+    """The subwords that texts in these languages begin and end with; for a BART without languages, its BOS.
 
     Raises UserError if a language is missing, unknown, or given to a model without languages.
     """
     rows = numberings_of(folder)[0].rows
+    if folder.spoken:
+        return Frame((), (), suffix=(rows.index(folder.config["eos_token_id"]),))
     if folder.languages:
-        numbers = [_language(folder, side, name) for side, name in zip(SIDES, (source, target), strict=True)]
-        return Beginnings(rows.index(numbers[0]), rows.index(numbers[1]), forced=True)
+        numbers = [language_of(folder, side, name) for side, name in zip(SIDES, (source, target), strict=True)]
+        return Frame((rows.index(numbers[0]),), (rows.index(numbers[1]),), forced=True)
     if source or target:
         raise UserError(
             f"{folder.path} has no languages to choose from: leave out --source-language and --target-language."
@@ -49,44 +50,33 @@ def beginnings_of(folder: FairseqFolder, source: str, target: str) -> Beginnings
     start, forced = folder.config["bos_token_id"], folder.generation.get("forced_bos_token_id")
     if start not in rows or forced not in (None, start):
         raise UserError(f"{folder.path}: translations begin with {start} or {forced}, which is not a subword.")
-    return Beginnings(rows.index(start), rows.index(start), forced is not None)
-
-
-def _language(folder: FairseqFolder, side: str, name: str) -> int:
-    """The model's own id of the language of a side."""
-    known, flag = folder.languages, f"--{side}-language"
-    if name in known:
-        return known[name]
-    near = [other for other in known if name and other.startswith(name)]
-    near = near or difflib.get_close_matches(name, known, SHOWN, 0.3)
-    some = ", ".join([*near, *(other for other in known if other not in near)][:SHOWN])
-    if name:
-        raise UserError(f"{folder.path} does not know language {name}: give {flag} as it calls it, such as {some}.")
-    raise UserError(f"{folder.path} knows {len(known)} languages: give {flag}, such as {some}.")
+    return Frame((rows.index(start),), (rows.index(start),), forced is not None)
 
 
 def write_fairseq_vocabularies(folder: FairseqFolder, place: Path, source: str, target: str) -> None:
     """Write the vocabulary of both sides into a folder, and the model's original files into a subfolder.
 
-    Raises UserError as `beginnings_of` does.
+    Raises UserError as `frame_of` does.
     """
-    begins = beginnings_of(folder, source, target)
-    names = numberings_of(folder)[0].names
-    for side, first in zip(SIDES, (begins.source, begins.target), strict=True):
-        _write_vocabulary(folder, place / f"{side}.model", names, first)
+    frame, names = frame_of(folder, source, target), [numbering.names for numbering in numberings_of(folder)]
+    _write_vocabulary(folder, place / "source.model", names[0], frame.source, frame.suffix)
+    _write_vocabulary(folder, place / "target.model", names[1], frame.target)
     about: dict[str, Any] = {
-        "prefix": names[begins.source],
-        "target_prefix": names[begins.target] if begins.forced else "",
+        "prefix": "".join(names[0][number] for number in frame.source),
+        "suffix": [names[0][number] for number in (*frame.suffix, EOS)] if frame.suffix else [],
+        "target_prefix": "".join(names[1][number] for number in frame.target) if frame.forced else "",
     }
     about["model_type"] = folder.config["model_type"]
     about |= {"source_language": source, "target_language": target, **searched_by_its_authors(folder)}
     write_origin(folder.path, files_of(folder.path), DESCRIBING, place, about)
 
 
-def _write_vocabulary(folder: FairseqFolder, model: Path, names: Sequence[str], first: int) -> None:
+def _write_vocabulary(
+    folder: FairseqFolder, model: Path, names: Sequence[str], prefix: Sequence[int], suffix: Sequence[int] = ()
+) -> None:
     if folder.by_bytes:
-        write_byte_subwords(model, described_subwords(folder.path, VOCAB, MERGES), names, first)
+        write_byte_subwords(model, described_subwords(folder.path, VOCAB, MERGES), names, prefix[0])
         return
-    signs = {number for number, name in enumerate(names) if name in folder.signs}
+    signs = {number for number, name in enumerate(names) if name in folder.signs} | {*suffix}
     content = renumbered(folder.segmenters[0], names, folder.path, signs)
-    write_model(model, content, {ROWS: len(names), PREFIX: [first]})
+    write_model(model, content, {ROWS: len(names), PREFIX: [*prefix], SUFFIX: [*suffix]})

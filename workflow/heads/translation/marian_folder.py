@@ -73,6 +73,12 @@ class MarianFolder:
     """SentencePiece models of source and target."""
     tensors: Mapping[str, Tensor]
 
+    @property
+    def starts_and_ends(self) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
+        """Of source and target, the original ids that stand in the places of our BOS and EOS."""
+        both = self.config["decoder_start_token_id"], self.config["eos_token_id"]
+        return both, both
+
 
 def read_marian(folder: Path) -> MarianFolder:
     """Read and check a Marian folder.

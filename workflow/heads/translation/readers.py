@@ -21,7 +21,7 @@ from heads.translation.from_bert import drawn_anew, labels_of, model_of_bert
 from heads.translation.from_firefox import model_of_firefox, read_firefox, write_firefox_vocabularies
 from heads.translation.from_marian import model_of_marian
 from heads.translation.importing import write_vocabularies
-from heads.translation.importing_fairseq import beginnings_of, write_fairseq_vocabularies
+from heads.translation.importing_fairseq import frame_of, write_fairseq_vocabularies
 from heads.translation.marian_folder import read_marian
 from heads.translation.model_folder import about_of
 
@@ -87,13 +87,15 @@ def _marian_vocabularies(folder: Path, place: Path, wishes: Wishes) -> None:
 
 def _fairseq_vocabularies(folder: Path, place: Path, wishes: Wishes) -> None:
     _no_prefix(wishes, "gets its languages from --source-language and --target-language")
-    write_fairseq_vocabularies(read_fairseq(folder), place, wishes.source_language, wishes.target_language)
+    languages = wishes.source_language, wishes.target_language
+    write_fairseq_vocabularies(read_fairseq(folder, languages), place, *languages)
 
 
 def _fairseq(folder: Path, wishes: Wishes) -> Encoder:
-    theirs = read_fairseq(folder)
-    begins = beginnings_of(theirs, wishes.source_language, wishes.target_language)
-    return model_of_marian(theirs, begins.target if begins.forced else 0)
+    languages = wishes.source_language, wishes.target_language
+    theirs = read_fairseq(folder, languages)
+    frame = frame_of(theirs, *languages)
+    return model_of_marian(theirs, frame.target[0] if frame.forced else 0)
 
 
 def _marian(folder: Path, wishes: Wishes) -> Encoder:

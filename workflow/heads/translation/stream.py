@@ -45,18 +45,18 @@ class Translator:
     def parts(self, ids: list[int]) -> list[list[int]]:
         """A sentence of subword ids as parts of similar length, at most `max_subwords`, cut before words.
 
-        Each part begins with the sentence's prefix. Prefix and EOS do not count, except towards the model's positions.
+        Each part has the sentence's prefix and suffix. They and EOS do not count, except towards the model's positions.
         """
-        prefix = self.source.prefix
-        found, rest = [], ids[len(prefix) :]
-        most = min(self.max_subwords, self.model.shape.longest - len(prefix) - 1)
+        prefix, suffix = self.source.prefix, self.source.suffix
+        found, rest = [], ids[len(prefix) : len(ids) - len(suffix)]
+        most = min(self.max_subwords, self.model.shape.longest - len(prefix) - len(suffix) - 1)
         while len(rest) > most:
             size = math.ceil(len(rest) / math.ceil(len(rest) / most))
             starts = (i for i in range(size, 0, -1) if self.source.subwords([rest[i]])[0].startswith(WORD_START))
             size = next(starts, size)
-            found.append([*prefix, *rest[:size]])
+            found.append([*prefix, *rest[:size], *suffix])
             rest = rest[size:]
-        return [*found, [*prefix, *rest]] if rest else []
+        return [*found, [*prefix, *rest, *suffix]] if rest else []
 
     def translate(self, sentences: list[list[list[int]]]) -> list[str]:
         """Plain-text translation of each sentence, given as its parts; a sentence without parts gives an empty text."""

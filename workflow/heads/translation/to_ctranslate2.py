@@ -71,7 +71,8 @@ def write_ctranslate2(
     spec.register_source_vocabulary(names[0])
     spec.register_target_vocabulary(names[1])
     spec.config.bos_token, spec.config.eos_token, spec.config.unk_token = (names[1][i] for i in (BOS, EOS, UNK))
-    spec.config.decoder_start_token, spec.config.add_source_eos = names[1][BOS], True
+    # Only its own EOS can be added to a source: where that ends with its language, its reader adds both.
+    spec.config.decoder_start_token, spec.config.add_source_eos = names[1][BOS], names[0][EOS] == names[1][EOS]
     spec.config.layer_norm_epsilon = layers_of(model.encoder)[0].feedforward_residual.norm.eps
     spec.validate()
     spec.optimize(quantization=quantization)
@@ -89,6 +90,8 @@ def agreement_of_ctranslate2(
         [[vocabulary.subword(i) for i in ids] for ids in side]
         for vocabulary, side in zip(vocabularies, zip(*pairs, strict=True), strict=True)
     ]
+    ends = [vocabulary.subword(EOS) for vocabulary in vocabularies]
+    named[0] = [[*subwords, *ends[:1] * (ends[0] != ends[1])] for subwords in named[0]]
     found = translator.score_batch(named[0], named[1])
     return largest_difference(model, pairs, [torch.tensor(scored.log_probs) for scored in found])
 

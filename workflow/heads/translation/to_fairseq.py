@@ -15,7 +15,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from heads.base.fairseq import DESCRIBING
-from heads.base.files import write_json
+from heads.base.files import read_json, write_json
 from heads.base.marian import CONFIG, GENERATION, WEIGHTS
 from heads.model.shape import LEARNED
 from heads.model.transformer import Transformer
@@ -34,6 +34,7 @@ from heads.translation.from_marian import (
     numberings_of,
 )
 from heads.translation.marian_folder import read_object
+from heads.translation.model_folder import ABOUT
 from heads.translation.to_huggingface import with_all_heads
 
 
@@ -45,26 +46,33 @@ def write_fairseq(model: Transformer, came_with: Path, search: tuple[int, float]
     for name in DESCRIBING:
         if (came_with / name).is_file():
             shutil.copyfile(came_with / name, folder / name)
-    theirs = described_folder(came_with)
-    rows = numberings_of(theirs)[1].rows
+    theirs = described_folder(came_with, languages_of(came_with))
+    source, target = (numbering.rows for numbering in numberings_of(theirs))
     found = read_object(folder / GENERATION) if (folder / GENERATION).is_file() else {}
-    special = {f"{name}_token_id": theirs.config[f"{name}_token_id"] for name in ("pad", "bos", "eos", "decoder_start")}
+    special = {f"{name}_token_id": theirs.config[f"{name}_token_id"] for name in ("pad", "bos", "eos")}
+    special["decoder_start_token_id"] = target[BOS]
     ours: dict[str, Any] = {"num_beams": search[0], "length_penalty": search[1]}
     # Tokens that we never generate are excluded there too.
-    ours["bad_words_ids"] = [[rows[PAD]], [rows[UNK]]]
+    ours["bad_words_ids"] = [[target[one]] for one in (PAD, UNK, *([] if model.shape.start_subword else [BOS]))]
     if model.shape.first_subword:
-        ours["forced_bos_token_id"] = rows[model.shape.first_subword]
+        ours["forced_bos_token_id"] = target[model.shape.first_subword]
     write_json(folder / GENERATION, {**special, **found, **ours})
-    tied = model.shape.tied_projection and model.shape.shared_embedding
+    tensors = {name: value.contiguous().clone() for name, value in weights_of(model, source, target).items()}
+    tied = SOURCE not in tensors
     changed = {"architectures": [theirs.saved_by], "tie_word_embeddings": tied, "dtype": "float32"}
     config = {name: value for name, value in read_object(folder / CONFIG).items() if name != "torch_dtype"}
     write_json(folder / CONFIG, {**config, **changed})
-    tensors = {name: value.contiguous().clone() for name, value in weights_of(model, rows).items()}
     save_file(tensors, folder / WEIGHTS, metadata={"format": "pt"})
 
 
-def weights_of(model: Transformer, rows: Sequence[int]) -> dict[str, Tensor]:
-    """Weights under transformers' names, shared matrices once. rows: transformers' id for each of ours."""
+def languages_of(came_with: Path) -> tuple[str, str]:
+    """The languages of source and target that a model was imported for."""
+    about = read_json(came_with / ABOUT)
+    return about["source_language"], about["target_language"]
+
+
+def weights_of(model: Transformer, source: Sequence[int], target: Sequence[int]) -> dict[str, Tensor]:
+    """Weights under transformers' names, equal matrices once. source, target: transformers' id for each of ours."""
     shape, state = model.shape, {name: value.detach().cpu() for name, value in model.state_dict().items()}
     whole = with_all_heads(shape, state)
     found = {theirs: whole[ours] for ours, theirs in names_of(shape)}
@@ -72,23 +80,23 @@ def weights_of(model: Transformer, rows: Sequence[int]) -> dict[str, Tensor]:
         for side in ("encoder", "decoder"):
             name = f"model.{side}.embed_positions.weight"
             found[name] = torch.cat([found[name].new_zeros(OFFSET, shape.width), found[name]])
-    # Our BOS has no row of its own there if it is a copy of EOS.
-    own = [ours for ours, row in enumerate(rows) if ours != BOS or not shape.start_subword]
-    order = torch.tensor([rows[ours] for ours in own]).argsort()
 
-    def in_their_order(value: Tensor) -> Tensor:
-        return value[torch.tensor(own)[order]]
+    def in_their_order(value: Tensor, rows: Sequence[int] = target) -> Tensor:
+        # Our BOS has no row of its own there if it is a copy of EOS.
+        own = [ours for ours, row in enumerate(rows) if ours != BOS or not shape.start_subword]
+        return value[sorted(own, key=rows.__getitem__)]
 
     found[SHARED] = in_their_order(model.target_embedding.subwords.weight.detach().cpu())
-    if not (shape.tied_projection and shape.shared_embedding):
-        source, projection = state["source_embedding.subwords.weight"], model.projection.weight.detach().cpu()
-        found |= {SOURCE: in_their_order(source), TARGET: found[SHARED], PROJECTION: in_their_order(projection)}
+    read = in_their_order(model.source_embedding.subwords.weight.detach().cpu(), source)
+    written = in_their_order(model.projection.weight.detach().cpu())
+    if not all(torch.equal(one, found[SHARED]) for one in (read, written)):
+        found |= {SOURCE: read, TARGET: found[SHARED], PROJECTION: written}
     if not shape.fixed_bias:
         found[LOGITS_BIAS] = in_their_order(state["projection.bias"])[None]
     return found
 
 
-def agreement_of_fairseq(model: Transformer, folder: Path, pairs: Sequence[Pair]) -> float:
+def agreement_of_fairseq(model: Transformer, came_with: Path, folder: Path, pairs: Sequence[Pair]) -> float:
     """Largest difference in a target subword's log-probability between our model and a folder's, read again."""
-    theirs = model_of_marian(read_fairseq(folder), model.shape.first_subword)
+    theirs = model_of_marian(read_fairseq(folder, languages_of(came_with)), model.shape.first_subword)
     return largest_difference(model, pairs, [log_probabilities(theirs, pair) for pair in pairs])

@@ -104,7 +104,7 @@ class Model:
 
 
 class Segmenter:
-    """SentencePiece; for an imported model, a file beside it lists the known subwords and the prefix."""
+    """SentencePiece; for an imported model, a file beside it lists the known subwords, prefix and suffix."""
 
     def __init__(self, folder: Path, side: str) -> None:
         self.processor = sentencepiece.SentencePieceProcessor(model_file=str(folder / f"{side}.model"))
@@ -112,13 +112,14 @@ class Segmenter:
         about = json.loads(beside.read_text(encoding="utf-8")) if beside.exists() else {}
         known = range(UNK + 1, about.get("subwords", about.get("pieces", 0)))
         self.known = {self.processor.id_to_piece(number): number for number in known}
-        self.first = about.get("prefix", [])
+        self.first, self.last = about.get("prefix", []), about.get("suffix", [])
 
     def encode(self, line: str) -> list[int]:
         """Subword ids of a sentence, without EOS."""
         if not self.known:
             return list(self.processor.encode(line))
-        return [*self.first, *(self.known.get(subword, UNK) for subword in self.processor.encode(line, out_type=str))]
+        found = (self.known.get(subword, UNK) for subword in self.processor.encode(line, out_type=str))
+        return [*self.first, *found, *self.last]
 
 
 def main() -> None:
