@@ -192,6 +192,11 @@ def format_cell(value: object) -> str:
     return str(value)
 
 
+def as_written(value: Value) -> Value | float:
+    """A value with the digits that a table would have."""
+    return float(format_cell(value)) if isinstance(value, float) else value
+
+
 def write_tsv(path: Path, rows: Sequence[Mapping[str, object]], columns: Sequence[str]) -> None:
     """Write rows as a tab-separated table with a header line; each row must hold exactly `columns`."""
     with atomic_path(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as stream:

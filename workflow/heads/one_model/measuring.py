@@ -26,7 +26,7 @@ from heads.analysis.metrics import Answers, Metric
 from heads.analysis.role_trees import Treebank, read_treebank, roles_on_trees
 from heads.analysis.roles import frequency_ranks
 from heads.base.bootstrap import interval
-from heads.base.files import UserError
+from heads.base.files import UserError, as_written
 from heads.base.names import REFERENCES, UNPRUNED
 from heads.config.analyses import (
     AblationSettings,
@@ -125,7 +125,10 @@ class Measuring:
                 getattr(self, stage)()
             elif stage in OF_ANSWERS:
                 self.files[OF_ANSWERS[stage]] = []
-        return self.files
+        return {
+            name: [{key: as_written(value) for key, value in row.items()} for row in content]
+            if name.endswith(".tsv") else content for name, content in self.files.items()
+        }  # fmt: skip
 
     @property
     def translator(self) -> Transformer:
