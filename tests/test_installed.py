@@ -30,6 +30,15 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return target
 
 
+OTHERS = ("matplotlib", "seaborn", "stanza", "snakemake", "tokenizers", "transformers", "ctranslate2", "onnxruntime")
+WITH_TRAINING = [
+    *(sys.executable, "-c"),
+    f"import sys; sys.modules |= dict.fromkeys({OTHERS}); from heads.__main__ import main; "
+    "sys.exit(main(sys.argv[1:]))",
+]
+"""The command where only the extra `training` is installed."""
+
+
 def run(installed: Path, command: list[str], text: str = "") -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": str(installed), "OMP_NUM_THREADS": "1"}
     return subprocess.run(
@@ -59,7 +68,8 @@ def test_an_exported_model_translates_by_the_installed_command(installed: Path, 
 
 
 @pytest.mark.parametrize(
-    ("stage", "package", "extra"), [("table", "pandas", "figures"), ("selection", "pulp", "training")]
+    ("stage", "package", "extra"),
+    [("table", "pandas", "training"), ("figure", "seaborn", "figures"), ("selection", "pulp", "training")],
 )
 def test_a_package_that_was_not_installed_is_one_sentence_with_what_to_install(
     installed: Path, stage: str, package: str, extra: str
@@ -73,7 +83,7 @@ def test_a_model_is_inspected_by_the_installed_command(installed: Path, tmp_path
     export(write_experiment(tmp_path / "tiny").baseline, tmp_path / "mine")
     (tmp_path / "text").write_text("".join(f"{line}\n" for line in SOURCE), encoding="utf-8")
     flags = [str(tmp_path / "mine"), str(tmp_path / "text"), "-o", str(tmp_path / "heads.html"), "--masked", "2"]
-    done = run(installed, [sys.executable, str(installed / "bin/heads"), "inspect", *flags, "--device", "cpu"])
+    done = run(installed, [*WITH_TRAINING, "inspect", *flags, "--device", "cpu"])
     assert done.returncode == 0, done.stderr
     assert len((tmp_path / "heads.tsv").read_text(encoding="utf-8").splitlines()) == 19
     assert "</html>" in (tmp_path / "heads.html").read_text(encoding="utf-8")
@@ -85,7 +95,7 @@ def test_a_model_is_pruned_by_the_installed_command(installed: Path, tmp_path: P
     lines = [f"{one} {other} {line}\n" for line in SOURCE for one in words[:5] for other in words[5:10]]
     (tmp_path / "text").write_text("".join(lines), encoding="utf-8")
     flags = ["--keep", "encoder=4", "--updates", "3", "-o", str(tmp_path / "small"), "--device", "cpu"]
-    command = [sys.executable, str(installed / "bin/heads"), "prune", str(tmp_path / "mine"), str(tmp_path / "text")]
+    command = [*WITH_TRAINING, "prune", str(tmp_path / "mine"), str(tmp_path / "text")]
     done = run(installed, [*command, *flags])
     assert done.returncode == 0, done.stderr
     assert "</html>" in (tmp_path / "small.html").read_text(encoding="utf-8")

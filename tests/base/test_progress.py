@@ -326,7 +326,7 @@ def test_a_run_is_snakemake_to_the_end_then_its_report_then_the_table(
     asked: list[list[str]] = []
     monkeypatch.setattr(module, "follow", asked.append)
     run(Namespace(cores="5", snakemake=["--config", "run=[demo]"]))
-    first = ["--logger", "heads", "--cores", "5", "--config", "run=[demo]"]
+    first = ["--logger", "heads", "--max-jobs-per-timespan", "1000/5s", "--cores", "5", "--config", "run=[demo]"]
     assert asked == [first, [*first, "--report", str(results / "report.html")]]
     said = capsys.readouterr().out
     assert "exper22" in said

@@ -28,6 +28,7 @@ from heads.figures import closing, importance, maps, pruning
 from heads.figures.needs import ACROSS, ANIMATED, FROM_SETTINGS, NEEDS
 from heads.figures.selection import STYLES
 from heads.figures.style import FUNCTION_COLOURS, styled
+from heads.tables import labels
 from heads.tables.measures import measures_table
 from heads.tables.reading import SCORED, Frames, load_reference, load_runs
 
@@ -229,11 +230,11 @@ def test_heads_are_sorted_by_relevance_in_every_panel(runs: list[Path]) -> None:
 
 def test_figures_have_a_name_for_every_rule_that_is_used_by_default_and_none_says_what_another_is() -> None:
     rules = read_yaml(Path(__file__).parents[2] / "config.yaml")["defaults"]["lrp"]["rules"]
-    labels = [importance.rule_label(rule) for rule in rules]
-    assert len(set(labels)) == len(labels)
-    assert labels[:4] == ["LRP, plain ratio", "LRP, z⁺", "LRP, α–β", "AttnLRP"]
-    assert not {rule for rule in rules if rule not in importance.RULE_LABELS}
-    named = {rule: label for rule, label in importance.RULE_LABELS.items() if "code" in label}
+    found = [labels.rule_label(rule) for rule in rules]
+    assert len(set(found)) == len(found)
+    assert found[:4] == ["LRP, plain ratio", "LRP, z⁺", "LRP, α–β", "AttnLRP"]
+    assert not {rule for rule in rules if rule not in labels.RULE_LABELS}
+    named = {rule: label for rule, label in labels.RULE_LABELS.items() if "code" in label}
     assert named == {"voita-2019": "code of 2019"}
 
 
@@ -311,14 +312,14 @@ def test_a_heads_label_names_its_offset_and_the_relation_with_the_largest_gain()
         ("positional", "-1", 0.95, np.nan, 1), ("positional", "+1", 0.2, np.nan, 0),
         ("syntactic", "nsubj dependent-to-head", 0.6, 0.4, 1), ("syntactic", "obj head-to-dependent", 0.55, 0.2, 1),
     )  # fmt: skip
-    assert importance.function_label(rows) == "\N{MINUS SIGN}1\nv→o+"
-    assert importance.function_label(rows.assign(holds=0)) == ""
+    assert labels.function_label(rows) == "\N{MINUS SIGN}1\nv→o+"
+    assert labels.function_label(rows.assign(holds=0)) == ""
 
 
 def test_relations_are_written_in_the_direction_of_the_look() -> None:
-    assert importance.relation_label("nsubj dependent-to-head", short=False) == "subj→verb"
-    assert importance.relation_label("amod head-to-dependent", short=True) == "n→a"
-    assert importance.relation_label("case head-to-dependent", short=False) == "head→case"
+    assert labels.relation_label("nsubj dependent-to-head", short=False) == "subj→verb"
+    assert labels.relation_label("amod head-to-dependent", short=True) == "n→a"
+    assert labels.relation_label("case head-to-dependent", short=False) == "head→case"
 
 
 def test_gold_cells_lead_from_the_word_that_looks_to_its_partner() -> None:

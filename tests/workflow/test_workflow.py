@@ -57,18 +57,6 @@ def planned(said: str) -> dict[str, int]:
     return {rule: int(count) for rule, count in re.findall(r"^(\w+) +(\d+)$", said, re.MULTILINE)}
 
 
-@pytest.mark.parametrize(("words", "limit"), [((), "none"), (("--max-jobs-per-timespan", "7/1s"), "7")])
-def test_jobs_are_started_without_a_limit_but_one_that_was_asked_for(
-    fresh: Path, words: tuple[str, ...], limit: str
-) -> None:
-    """With a limit Snakemake plans again every second for each job that has ended: minutes in the demo."""
-    with (fresh / "workflow/Snakefile").open("a", encoding="utf-8") as snakefile:
-        snakefile.write("onsuccess:\n    limiter = workflow.scheduler.job_rate_limiter\n")
-        snakefile.write("    print('limit:', limiter.max_jobs if limiter else 'none')\n")
-    done = snakemake(fresh, "results/corpora/demo/train.source.txt", "--cores", "1", *words)
-    assert re.findall("^limit: (.*)", done.stdout, re.MULTILINE) == [limit], done.stdout
-
-
 def test_jobs_of_these_tests_are_forked_and_not_started(fresh: Path) -> None:
     with (fresh / "workflow/Snakefile").open("a", encoding="utf-8") as snakefile:
         snakefile.write("rule where:\n    output: 'where.txt'\n    shell: 'which python > {output}'\n")

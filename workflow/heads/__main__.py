@@ -35,7 +35,7 @@ EXTRAS = {
     "stanza": "parsing",
     "PIL": "figures",
     "matplotlib": "figures",
-    "pandas": "figures",
+    "pandas": "training",
     "seaborn": "figures",
     "snakemake": "workflow",
 }

@@ -61,18 +61,15 @@ def one_sentence(question):
     return asked
 
 
-class Asked:
-    """A plan, or a part of it, whose methods report errors in one sentence."""
-
-    def __init__(self, plan):
-        self.plan = plan
-
-    def __getattr__(self, name):
-        known = getattr(self.plan, name)
-        return one_sentence(known) if callable(known) else known
+def in_sentences(plan):
+    """A plan, or a part of it, with methods that report errors in one sentence."""
+    for name in dir(plan):
+        if not name.startswith("_") and callable(method := getattr(plan, name)):
+            setattr(plan, name, one_sentence(method))
+    return plan
 
 
-PLAN = Asked(one_sentence(Plan)(config))
+PLAN = in_sentences(one_sentence(Plan)(config))
 RUN = PLAN.run
 
 ENVIRONMENT = {"PYTHONPATH": str(WORKFLOW)}

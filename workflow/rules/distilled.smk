@@ -1,5 +1,5 @@
 # Training text without a parallel corpus: an external model and its own translations.
-DISTILLATIONS = Asked(PLAN.distillations)
+DISTILLATIONS = in_sentences(PLAN.distillations)
 
 
 rule model_of_others:

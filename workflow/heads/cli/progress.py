@@ -7,6 +7,10 @@ import time
 
 from heads.base import progress
 
+LIMIT = "1000/5s"
+"""By default Snakemake starts at most 100 jobs per second, and for that goes through all waiting jobs in every second,
+once for each job that has ended: half a minute of computing for 200 jobs. Every five seconds, it is a fifth of that."""
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
@@ -18,7 +22,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Run Snakemake with a progress line, make the report, and print the results and where they are."""
     progress.RESULTS.mkdir(exist_ok=True)
     started = time.monotonic()
-    words = ["--logger", "heads", "--cores", arguments.cores, *arguments.snakemake]
+    words = ["--logger", "heads", "--max-jobs-per-timespan", LIMIT, "--cores", arguments.cores, *arguments.snakemake]
     progress.follow(words)
     print(f"done in {progress.clock(time.monotonic() - started)}", flush=True)
     report = progress.RESULTS / "report.html"

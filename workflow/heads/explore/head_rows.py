@@ -9,8 +9,7 @@ import pandas as pd
 
 from heads.explore.needs import CROSS_ATTENTION
 from heads.explore.wording import MEASURES, measure_of, number, worded
-from heads.figures.importance import function_label, relation_label
-from heads.figures.style import MINUS
+from heads.tables.labels import MINUS, function_label, relation_label
 from heads.tables.picking import first_of
 from heads.tables.reading import Frames
 from heads.tables.roles import head_functions

@@ -9,7 +9,7 @@ from typing import Any
 from heads.base.names import ACCURACY, BLEU, COSINE, TRANSLATION
 from heads.base.runs import Run
 from heads.base.targets import Target
-from heads.figures.importance import reading_label
+from heads.tables.labels import reading_label
 from heads.tables.relevance import PREFIX, is_shown, reading_of
 
 METRICS = {

@@ -13,7 +13,6 @@ from matplotlib.patches import Patch
 
 from heads.figures.style import (
     HALO,
-    MINUS,
     PAPER_COLOURS,
     first_seed,
     new_figure,
@@ -21,6 +20,7 @@ from heads.figures.style import (
     seed_note,
     shared_legend,
 )
+from heads.tables.labels import MINUS
 from heads.tables.picking import first_of
 from heads.tables.reading import Frames
 from heads.tables.roles import dependencies_table

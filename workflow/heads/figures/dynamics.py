@@ -9,9 +9,9 @@ import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from heads.figures.importance import relation_label
 from heads.figures.style import FUNCTION_COLOURS, OURS, first_seed, new_figure, panel, seed_note
 from heads.tables.dynamics import MEAN, dynamics_table
+from heads.tables.labels import relation_label
 from heads.tables.reading import Frames
 
 POSITIONAL_SHARE, SYNTACTIC_MARGIN = 0.9, 0.1

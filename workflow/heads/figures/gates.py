@@ -12,7 +12,8 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from heads.config.trainings import HardConcrete
-from heads.figures.style import FULL_WIDTH, MINUS, first_seed, panel, seed_note
+from heads.figures.style import FULL_WIDTH, first_seed, panel, seed_note
+from heads.tables.labels import MINUS
 from heads.tables.picking import pruned_by_gates
 from heads.tables.reading import Frames
 

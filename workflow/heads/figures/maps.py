@@ -13,8 +13,8 @@ from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
 from heads.analysis.attention_maps import encoder_on_words
-from heads.figures.importance import relation_label
-from heads.figures.style import MINUS, first_seed, new_figure
+from heads.figures.style import first_seed, new_figure
+from heads.tables.labels import MINUS, relation_label
 from heads.tables.picking import first_of
 from heads.tables.reading import Frames
 

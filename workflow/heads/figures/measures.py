@@ -13,9 +13,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 
 from heads.base.names import ATTENTION_LABELS, ATTENTIONS
-from heads.figures.importance import reading_label
-from heads.figures.style import FULL_WIDTH, MINUS, first_seed, panel, score_name, seed_note, shared_legend
+from heads.figures.style import FULL_WIDTH, first_seed, panel, score_name, seed_note, shared_legend
 from heads.tables.correlations import SIGNIFICANT, correlate
+from heads.tables.labels import MINUS, reading_label
 from heads.tables.measures import measure_names, measures_table
 from heads.tables.reading import Frames
 from heads.tables.relevance import PREFIX, SIDE_BY_SIDE, is_shown, reading_of, relevance_columns, side_by_side

@@ -10,9 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from heads.base.names import ATTENTION_LABELS
-from heads.figures.importance import relation_label
 from heads.figures.style import (
-    MINUS,
     colour_bar,
     first_seed,
     heat_map,
@@ -22,6 +20,7 @@ from heads.figures.style import (
     panel,
     score_name,
 )
+from heads.tables.labels import MINUS, relation_label
 from heads.tables.measures import HEAD, gate_survival
 from heads.tables.michel import SIGNIFICANT
 from heads.tables.picking import first_of

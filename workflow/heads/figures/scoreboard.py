@@ -15,7 +15,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from heads.base.names import OURS
-from heads.figures.style import FULL_WIDTH, MINUS
+from heads.figures.style import FULL_WIDTH
+from heads.tables.labels import MINUS
 from heads.tables.reading import Frames
 from heads.tables.scoreboard import experiments_of, scoreboard_table
 from heads.tables.settling import NOT_SETTLED

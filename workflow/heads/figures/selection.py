@@ -11,7 +11,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from heads.figures.style import MINUS, new_figure, panel, score_name, shared_legend, spread_note
+from heads.figures.style import new_figure, panel, score_name, shared_legend, spread_note
+from heads.tables.labels import MINUS
 from heads.tables.reading import Frames
 from heads.tables.selection import MASKED, OWN_TRAINING, TRAINED_ON, selection_table
 

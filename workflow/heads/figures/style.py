@@ -50,7 +50,6 @@ OURS, PAPER_COLOURS = "#000000", {"WMT": "#0072B2", "OpenSubtitles": "#E69F00"}
 PAPER_MARKERS = {"WMT": "s", "OpenSubtitles": "^"}
 HALO = [patheffects.withStroke(linewidth=1.4, foreground="white")]
 """Keeps small text readable where a line runs through it."""
-MINUS = "\N{MINUS SIGN}"
 
 
 @contextmanager

@@ -5,6 +5,7 @@ Letters of shapes as in `heads.model.encoder`, and T target length, N hypotheses
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -112,13 +113,22 @@ class Transformer(Encoder):
         kept = [part.start(memory, hypotheses) for part in parts_of(self.decoder)]
         return DecoderCache(kept, source_mask, seen, ROOM * hypotheses)
 
-    def decode_next(self, tokens: Tensor, cache: DecoderCache, gates: Gates | None = None) -> Tensor:
-        """Logits [B, N, V] of the tokens after the hypotheses' newest `tokens` [B, N], which are added to the cache."""
+    def decode_next(
+        self,
+        tokens: Tensor,
+        cache: DecoderCache,
+        gates: Gates | None = None,
+        projection: Callable[[Tensor], Tensor] | None = None,
+    ) -> Tensor:
+        """Logits [B, N, V] of the tokens after the hypotheses' newest `tokens` [B, N], which are added to the cache.
+
+        projection: in place of the model's own, such as to a part of the vocabulary.
+        """
         states = self.target_embedding(tokens.flatten()[:, None], cache.steps).view(*tokens.shape, -1)
         now = cache.advance(gates)
         for part, kept in zip(parts_of(self.decoder), cache.kept, strict=True):
             states = part.step(states, kept, now)
-        logits: Tensor = self.projection(self.decoder_norm(states))
+        logits: Tensor = (projection or self.projection)(self.decoder_norm(states))
         return logits
 
     def forward(

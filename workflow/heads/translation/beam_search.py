@@ -5,19 +5,21 @@ an offset of 0 in place of 5 makes that length^alpha, as in transformers, CTrans
 A search ends when its best finished hypothesis cannot be beaten, or sooner with transformers' values of
 `early_stopping`: False, when the worst of N finished ones is no worse than the best open one now; True, when N are
 finished.
-B sentences, N beams, V vocabulary, T steps so far.
+B sentences, N beams, V vocabulary, K of its subwords, T steps so far.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
 from sacrebleu.metrics import BLEU
 from torch import Tensor
 
+from heads.model.linear import linear
 from heads.model.sublayers import Gates
 from heads.model.transformer import DecoderCache, Transformer
 from heads.text.batches import Pairs
@@ -48,6 +50,21 @@ def length_limit(source_length: int) -> int:
 def limits_of(model: Transformer, source_mask: Tensor) -> list[int]:
     """Length limit of each source sentence [B, S], capped by the number of positions if the model has learnt them."""
     return [min(length_limit(length), model.shape.longest) for length in source_mask.sum(1).tolist()]
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """The part of the vocabulary that translations of a batch are made of."""
+
+    ids: Tensor
+    """[K] ascending ids of subwords, with EOS."""
+    of: Tensor
+    """[B, K] True where a sentence's translation may have the subword."""
+
+    def projection(self, model: Transformer) -> Callable[[Tensor], Tensor]:
+        """The model's projection to these subwords."""
+        whole = model.projection
+        return partial(linear, weight=whole.weight[self.ids], bias=whole.bias[self.ids])
 
 
 @dataclass
@@ -81,10 +98,12 @@ def beam_search(
     length_offset: int = LENGTH_OFFSET,
     early_stopping: bool | str = NEVER,
     gates: Gates | None = None,
+    candidates: Candidates | None = None,
 ) -> list[list[int]]:
     """The best translation of each source sentence [B, S], as subword ids without BOS and EOS.
 
-    A beam of one is greedy search, which stops at the first EOS whatever the length penalty.
+    A beam of one is greedy search, which stops at the first EOS whatever the length penalty. candidates: the subwords
+    to choose from; for a model that can begin with any of them.
     """
     device, count, limits = source.device, source.shape[0], limits_of(model, source_mask)
     length_penalty = length_penalty if beam > 1 else 0.0
@@ -97,15 +116,22 @@ def beam_search(
         torch.full((count, 1 if early_stopping == NEVER else beam), IMPOSSIBLE, device=device),
     )
     best: list[list[int]] = [[] for _ in range(count)]
-    never = torch.tensor(NEVER_SAID, device=device)
+    ids = candidates.ids if candidates else torch.arange(model.shape.target_subwords, device=device)
+    project = candidates.projection(model) if candidates else None
+    never = torch.isin(ids, torch.tensor(NEVER_SAID, device=device)).nonzero()[:, 0]
     for step in range(1, max(limits) + 1):
-        log_probs = model.decode_next(search.live_tokens[:, :, -1], cache, gates).float().log_softmax(-1)
+        logits = model.decode_next(search.live_tokens[:, :, -1], cache, gates, project).float()
+        if candidates:
+            logits.masked_fill_(~candidates.of[search.sentence][:, None], IMPOSSIBLE)
+        # Greedy search needs no more than the order of the logits.
+        log_probs = logits.log_softmax(-1) if beam > 1 else logits.sub_(logits.amax(-1, keepdim=True))
         log_probs.index_fill_(2, never, IMPOSSIBLE)
         if step == 1:
             _begin(log_probs, model.shape.first_subword)
         if step >= min(limits):
-            _end(log_probs, search.limit == step)
-        _extend(search, cache, log_probs, best, step=step, divisor=penalty(step, length_penalty, length_offset))
+            _end(log_probs, ids, search.limit == step)
+        divisor = penalty(step, length_penalty, length_offset)
+        _extend(search, cache, log_probs, ids, best, step=step, divisor=divisor)
         longest = search.limit if early_stopping == NEVER else step
         attainable = search.live_scores[:, 0] / penalty(longest, length_penalty, length_offset)
         to_beat = search.done_scores[:, -1]
@@ -129,10 +155,9 @@ def _begin(log_probs: Tensor, subword: int) -> None:
         log_probs.fill_(IMPOSSIBLE)[:, :, subword] = 0.0
 
 
-def _end(log_probs: Tensor, over: Tensor) -> None:
-    """In log_probs [b, N, V], leave only EOS to sentences that are `over` [b]."""
-    goes_on = torch.arange(log_probs.shape[2], device=log_probs.device) != EOS
-    log_probs.masked_fill_(over[:, None, None] & goes_on, IMPOSSIBLE)
+def _end(log_probs: Tensor, ids: Tensor, over: Tensor) -> None:
+    """In log_probs [b, N, K], leave only EOS, of the subwords `ids` [K], to sentences that are `over` [b]."""
+    log_probs.masked_fill_(over[:, None, None] & (ids != EOS), IMPOSSIBLE)
 
 
 def penalty(length: Any, alpha: float, offset: int = LENGTH_OFFSET) -> Any:
@@ -141,16 +166,24 @@ def penalty(length: Any, alpha: float, offset: int = LENGTH_OFFSET) -> Any:
 
 
 def _extend(
-    search: _Search, cache: DecoderCache, log_probs: Tensor, best: list[list[int]], *, step: int, divisor: float
+    search: _Search,
+    cache: DecoderCache,
+    log_probs: Tensor,
+    ids: Tensor,
+    best: list[list[int]],
+    *,
+    step: int,
+    divisor: float,
 ) -> None:
     """Take one step: of the 2N best continuations, finish those of the first N that end, and keep the N best others.
 
-    log_probs: [b, N, V], overwritten. best: updated with finished hypotheses that beat all earlier ones.
+    log_probs: [b, N, K] of the subwords `ids` [K], overwritten. best: updated with finished hypotheses that beat all
+    earlier ones.
     """
     beam, subwords = log_probs.shape[1:]
     totals = log_probs.add_(search.live_scores[:, :, None]).flatten(1)
     scores, flat = largest(totals, min(2 * beam, totals.shape[1]))
-    parent, token = flat // subwords, flat % subwords
+    parent, token = flat // subwords, ids[flat % subwords]
     ended = token == EOS
 
     # A beam of N does not choose an EOS outside the N best; otherwise, a beam of one would not be greedy.
@@ -159,8 +192,8 @@ def _extend(
     better = (newest > search.done_scores[:, 0]).nonzero()[:, 0]
     if len(better):  # all at once, as each transfer waits for the GPU
         found = search.live_tokens[better, parent[better, place[better]], 1:]
-        for sentence, ids in zip(search.sentence[better].tolist(), found.tolist(), strict=True):
-            best[sentence] = ids
+        for sentence, translation in zip(search.sentence[better].tolist(), found.tolist(), strict=True):
+            best[sentence] = translation
     search.done_scores = torch.cat([search.done_scores, finished], 1).topk(search.done_scores.shape[1], 1).values
 
     search.live_scores, chosen = scores.masked_fill(ended, 2 * IMPOSSIBLE).topk(beam, 1)

@@ -67,11 +67,11 @@ def read_firefox(place: Path) -> FirefoxFolder:
     check_tensors(parts.model, file, shape)
     if shape.recurrent_norm or shape.final_norm != shape.pre_norm:
         raise UserError(f"{parts.model} has an unsupported arrangement of layer norms: give another model.")
-    numberings = [_numbering(path, size) for path, size in zip(parts.vocabularies, shape.vocabularies, strict=True)]
+    numberings = [numbering_of(path, size) for path, size in zip(parts.vocabularies, shape.vocabularies, strict=True)]
     return FirefoxFolder(parts.model.parent, parts, file, shape, (numberings[0], numberings[1]))
 
 
-def _numbering(path: Path, size: int) -> Numbering:
+def numbering_of(path: Path, size: int) -> Numbering:
     """Our numbering, V + 2 ids, of the tokens of a SentencePiece model, which numbers them as Marian does.
 
     Raises UserError if it has more tokens than the model, or no EOS or unknown token.

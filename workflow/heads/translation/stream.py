@@ -18,7 +18,14 @@ from heads.text.batches import cut, pad
 from heads.text.special_ids import EOS
 from heads.text.vocabulary import Vocabulary
 from heads.translation.beam_search import LENGTH_OFFSET, NEVER, beam_search
-from heads.translation.model_folder import early_stopping_of, length_offset_of, load_vocabularies, search_of
+from heads.translation.model_folder import (
+    early_stopping_of,
+    length_offset_of,
+    load_vocabularies,
+    search_of,
+    vocabulary_folder,
+)
+from heads.translation.shortlists import OurShortlist, shortlist_of
 
 Report = Callable[[str], None]
 """Called with a progress message of one sentence for the user."""
@@ -41,6 +48,8 @@ class Translator:
     max_subwords: int
     length_offset: int = LENGTH_OFFSET
     early_stopping: bool | str = NEVER
+    shortlist: OurShortlist | None = None
+    """If the model came with one, its translations are made of it, as those by its own engine."""
 
     def parts(self, ids: list[int]) -> list[list[int]]:
         """A sentence of subword ids as parts of similar length, at most `max_subwords`, cut before words.
@@ -73,6 +82,7 @@ class Translator:
                 length_penalty=self.length_penalty,
                 length_offset=self.length_offset,
                 early_stopping=self.early_stopping,
+                candidates=self.shortlist.of(source) if self.shortlist else None,
             )
             for member, text in zip(members, self.target.decode(ids), strict=True):
                 texts[member] = text
@@ -108,6 +118,7 @@ def open_translator(
         length_penalty=length_penalty,
         length_offset=length_offset_of(folder),
         early_stopping=early_stopping_of(folder),
+        shortlist=shortlist_of(vocabulary_folder(folder), (len(source), len(target))),
         batch_tokens=batch_tokens,
         max_subwords=max_subwords,
     )

@@ -1,0 +1,58 @@
+"""The shortlist that a Marian model came with, in our ids: the likely target subwords for each source sentence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from heads.formats.marian_parts import find_parts, is_marian
+from heads.formats.marian_shortlist import Shortlist, read_shortlist
+from heads.text.special_ids import EOS
+from heads.translation.beam_search import Candidates
+from heads.translation.from_firefox import numbering_of
+from heads.translation.model_folder import PRETRAINED
+
+
+class OurShortlist:
+    """A shortlist in our ids; with it, a search multiplies by a small part of a large vocabulary."""
+
+    def __init__(self, lists: Shortlist, source: tuple[int, ...], target: tuple[int, ...], *, shared: bool) -> None:
+        """source, target: Marian's id for each of ours, or -1. shared: both sides have one vocabulary."""
+        self.lists, self.shared = lists, shared
+        self.theirs, ours = np.array(source), np.array(target)
+        self.ours = np.zeros(ours.max() + 1, np.int64)
+        self.ours[ours[ours >= 0]] = np.flatnonzero(ours >= 0)
+
+    def of(self, source: Tensor) -> Candidates:
+        """The candidates of source sentences [B, S]: each has its own, whatever the others in the batch."""
+        sentences = []
+        for ids in source.tolist():
+            theirs = [one for one in self.theirs[ids].tolist() if one >= 0]
+            found = self.lists.candidates(theirs)
+            # As Marian does, since names and numbers are often copied.
+            found = np.union1d(found, theirs) if self.shared else found
+            sentences.append(np.union1d(self.ours[found], [EOS]))
+        every = np.unique(np.concatenate(sentences))
+        of = torch.zeros(len(sentences), len(every), dtype=torch.bool)
+        for row, own in zip(of, sentences, strict=True):
+            row[torch.from_numpy(np.searchsorted(every, own))] = True
+        return Candidates(torch.from_numpy(every).to(source.device), of.to(source.device))
+
+
+def shortlist_of(vocabularies: Path, sizes: tuple[int, int]) -> OurShortlist | None:
+    """The shortlist among the original files of an imported model, or None.
+
+    vocabularies: the folder of the vocabularies. sizes: of source and target vocabulary. Raises UserError if it is
+    damaged.
+    """
+    origin = vocabularies / PRETRAINED
+    if not (origin.is_dir() and is_marian(origin) and (parts := find_parts(origin)).shortlist):
+        return None
+    # Padding and BOS are ours alone.
+    theirs = tuple(size - 2 for size in sizes)
+    rows = [numbering_of(path, size).rows for path, size in zip(parts.vocabularies, theirs, strict=True)]
+    lists = read_shortlist(parts.shortlist, (theirs[0], theirs[1]))
+    return OurShortlist(lists, rows[0], rows[1], shared=parts.vocabularies[0] == parts.vocabularies[1])
