@@ -1,11 +1,11 @@
-"""Our beam search compared with CTranslate2's: sentences per CPU second in float32, one thread, same weights.
+"""Our beam search compared with CTranslate2's: sentences per CPU second, one thread, same weights, several types.
 
 Run by benchmarks/peers.py on a folder that has `test.en.gz`. Words become ids by their checksum. Both translate
 the same batches of 64 sentences sorted by length, with a beam size of 4, in exactly 40 steps: ours ends with a forced
 end-of-sentence token, so it has 39 subwords where CTranslate2 has 40. Agreement of the outputs is counted outside the
 timing, with 40 subwords in both.
 
-The two take turns; times are CPU seconds of the fastest turn, over all threads of the process. Last, torch's profiler
+All take turns; times are CPU seconds of the fastest turn, over all threads of the process. Last, torch's profiler
 shows where our time goes.
 """
 
@@ -14,6 +14,8 @@ from __future__ import annotations
 import gzip
 import tempfile
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -37,6 +39,8 @@ from heads.translation.beam_search import IMPOSSIBLE, beam_search
 
 SUBWORDS, AT_A_TIME, BEAM, STEPS, TURNS, LONGEST = 4000, 64, 4, 40, 5, 200
 SHAPE = unpruned_shape(ModelSettings(layers=3, heads=4, width=128, feedforward=512, dropout=0.0), SUBWORDS, SUBWORDS)
+COMPUTE_TYPES = ("float32", "bfloat16", "int8")
+ONE_THREAD = {"inter_threads": 1, "intra_threads": 1}
 NAMES = ["<blank>", "<s>", "</s>", "<unk>", *map(str, range(UNK + 1, SUBWORDS))]
 """CTranslate2's names for the ids."""
 IDS = {name: number for number, name in enumerate(NAMES)}
@@ -89,8 +93,8 @@ def put_layer(spec: Any, layer: Layer) -> None:
     put(spec.ffn.linear_1, layer.feedforward.outer.weight, layer.feedforward.outer.bias)
 
 
-def translator_of(model: Transformer) -> ctranslate2.Translator:
-    """The same model in CTranslate2, on one thread."""
+def save(model: Transformer, folder: Path) -> None:
+    """Write the same model for CTranslate2."""
     spec = ctranslate2.specs.TransformerSpec.from_config(SHAPE.layers("enc_self"), SHAPE.original_heads, pre_norm=True)
     for stack, layers in ((spec.encoder, model.encoder), (spec.decoder, model.decoder)):
         stack.position_encodings.encodings = sinusoids(LONGEST, SHAPE.width).float().numpy()
@@ -103,10 +107,8 @@ def translator_of(model: Transformer) -> ctranslate2.Translator:
     put(spec.decoder.projection, model.projection.weight, model.projection.bias)
     spec.register_source_vocabulary(NAMES)
     spec.register_target_vocabulary(NAMES)
-    with tempfile.TemporaryDirectory() as folder:
-        spec.validate()
-        spec.save(folder)
-        return ctranslate2.Translator(folder, compute_type="float32", inter_threads=1, intra_threads=1)
+    spec.validate()
+    spec.save(str(folder))
 
 
 def theirs(translator: ctranslate2.Translator, batches: list[list[list[int]]]) -> list[list[int]]:
@@ -130,23 +132,36 @@ def ours(model: Transformer, batches: list[list[list[int]]], subwords: int = STE
     return found
 
 
+def ours_in_bf16(model: Transformer, batches: list[list[list[int]]], subwords: int = STEPS - 1) -> list[list[int]]:
+    """Our translations with products in bf16, as in training."""
+    with torch.autocast("cpu", torch.bfloat16):
+        return ours(model, batches, subwords)
+
+
 def compare(folder: Path) -> None:
-    """Compare the outputs, time both and print the ratio, then where our time goes."""
+    """Compare the outputs, time all ways and print the ratios to the first, then where our time goes."""
     vars(heads.translation.beam_search)["length_limit"] = lambda _: STEPS + 2
     batches, model = batches_of(folder / "test.en.gz"), random_model()
-    translator = translator_of(model)
-    pairs = list(zip(theirs(translator, batches), ours(model, batches, STEPS), strict=True))
-    print(f"{sum(a == b for a, b in pairs)} of {len(pairs)} outputs agree")
-    ways = {"ours": lambda: ours(model, batches), "CTranslate2": lambda: theirs(translator, batches)}
+    with tempfile.TemporaryDirectory() as place:
+        save(model, Path(place))
+        translators = {kind: ctranslate2.Translator(place, compute_type=kind, **ONE_THREAD) for kind in COMPUTE_TYPES}
+    ways: dict[str, Callable[..., list[list[int]]]] = {
+        f"CTranslate2, {kind}": partial(theirs, translator, batches) for kind, translator in translators.items()
+    }
+    mine = {"ours, float32": partial(ours, model, batches), "ours, bfloat16": partial(ours_in_bf16, model, batches)}
+    found = {name: way() for name, way in ways.items()} | {name: way(STEPS) for name, way in mine.items()}
+    ways |= mine
     rate = dict.fromkeys(ways, 0.0)
     for _ in range(TURNS):
         for name, way in ways.items():
-            started = time.process_time(), time.perf_counter()
+            started = time.process_time()
             way()
-            spent, waited = time.process_time() - started[0], time.perf_counter() - started[1]
-            rate[name] = max(rate[name], len(pairs) / spent)
-            print(f"{name:11} {spent:6.2f} CPU s, {waited:6.2f} s, {len(pairs) / spent:6.1f} sentences a CPU s")
-    print(f"{rate['ours'] / rate['CTranslate2']:.2f} times as fast")
+            rate[name] = max(rate[name], sum(map(len, batches)) / (time.process_time() - started))
+    first, *_ = ways
+    print("way", "sentences a CPU second", "speed relative to the first", "outputs as the first's", sep="\t")
+    for name in ways:
+        same = sum(one == other for one, other in zip(found[name], found[first], strict=True))
+        print(name, f"{rate[name]:.1f}", f"{rate[name] / rate[first]:.2f}", f"{same} of {len(found[name])}", sep="\t")
     with torch.profiler.profile() as profile:
         ours(model, batches[8:10])
     events = sorted(profile.key_averages(), key=lambda event: -event.self_cpu_time_total)

@@ -188,6 +188,11 @@ BAD: dict[str, tuple[str, Callable[[Path], Any], str]] = {
     ),
     "a share above one": ("config.json", lambda p: changed(p, attention_dropout=3), "attention_dropout is 3: it must"),
     "no beam": ("config.json", lambda p: generating(p, num_beams=0), "num_beams of its generation is 0, which no"),
+    "a beam that is true": (
+        "config.json",
+        lambda p: generating(p, num_beams=True),
+        "num_beams of its generation is True",
+    ),
     "a beam in words": ("config.json", lambda p: generating(p, num_beams="a"), "num_beams of its generation is 'a'"),
     "an endless length": ("config.json", lambda p: generating(p, length_penalty=float("nan")), "length_penalty of its"),
     "an end that is none": ("config.json", lambda p: generating(p, early_stopping="maybe"), "is 'maybe', which no"),

@@ -33,7 +33,7 @@ BASELINE: Model = ("baseline", "", "", "")
 ROUNDING = 1e-9
 
 Scores = NDArray[np.float64]
-"""Scores of one model [1+B]: on all test sentences, then on each draw of them; [1] if only the score is known."""
+"""Scores of one model [1+B]: on all test sentences, then on each draw of them."""
 Places = set[tuple[int, int]]
 """Encoder heads as (layer, head)."""
 

@@ -83,7 +83,9 @@ def numbering_of(path: Path, size: int) -> Numbering:
         raise UserError(f"{path} is not a SentencePiece model, or is damaged: copy it again.") from None
     subwords = [str(processor.id_to_piece(number)) for number in range(processor.get_piece_size())]
     eos, unk = processor.eos_id(), processor.unk_id()
-    if len(subwords) > size or min(eos, unk) < 0:
+    if min(eos, unk) < 0:
+        raise UserError(f"{path} has no {'end' if eos < 0 else 'unknown'} token: take the vocabulary that Marian made.")
+    if len(subwords) > size:
         raise UserError(f"{path} has {len(subwords)} tokens, but its model {size}: take both from the same place.")
     # Marian rounds the vocabulary size up; ids beyond the last token are never generated.
     others = [number for number in range(size) if number not in (eos, unk)]

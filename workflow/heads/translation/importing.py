@@ -49,9 +49,9 @@ def searched_by_its_authors(folder: MarianFolder) -> dict[str, Any]:
     search = {key: folder.generation.get(key) for key in SEARCH}
     search = {key: SEARCH[key] if value is None else value for key, value in search.items()}
     beam, exponent, ends = search.values()
-    if not isinstance(beam, int) or beam < 1:
+    if not isinstance(beam, int) or isinstance(beam, bool) or beam < 1:
         wrong = "num_beams"
-    elif not isinstance(exponent, int | float) or not math.isfinite(exponent):
+    elif not isinstance(exponent, int | float) or isinstance(exponent, bool) or not math.isfinite(exponent):
         wrong = "length_penalty"
     elif not isinstance(ends, bool) and ends != NEVER:
         wrong = EARLY_STOPPING
