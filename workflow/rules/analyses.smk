@@ -26,19 +26,16 @@ rule score:
         runtime=120,
     params:
         settings=settings_of("score"),
-        stage="score",
-        own=lambda wildcards, input, output: [
-            *flags("model", "source", "text", "target_bpe", "references", "translations", "bleu", "statistics")(
-                wildcards, input, output
-            ),
-            *DISTILLATIONS.against_flags(PLAN.experiments[wildcards.experiment]),
-        ],
+        model=folder_of("model"),
+        against=lambda w: DISTILLATIONS.against_flags(PLAN.experiments[w.experiment]),
     shell:
-        "python -m heads {params.stage:q} --settings {params.settings:q} {params.own:q} --threads {threads}"
-        " > {log:q} 2>&1"
+        "python -m heads score --settings {params.settings:q} --model {params.model:q} --source {input.source:q}"
+        " --text {input.text:q} --target-bpe {input.target_bpe:q} --references {input.references:q}"
+        " --translations {output.translations:q} --bleu {output.bleu:q} --statistics {output.statistics:q}"
+        " {params.against:q} --threads {threads} > {log:q} 2>&1"
 
 
-use rule score as classified with:
+rule classified:
     """Predict the label of every test example; accuracy and Matthews' correlation."""
     input:
         **SCORED_MODEL,
@@ -52,16 +49,22 @@ use rule score as classified with:
         f"{ANY_RUN}/log/classified.txt",
     benchmark:
         f"{ANY_RUN}/bench/classified.tsv"
+    conda:
+        "../../envs/torch.yaml"
+    threads: 1
     resources:
         mem_mb=2000,
         runtime=60,
     params:
         settings=settings_of("classified"),
-        stage="classified",
-        own=flags("model", "source", "references", "target_bpe", "predictions", "accuracy"),
+        model=folder_of("model"),
+    shell:
+        "python -m heads classified --settings {params.settings:q} --model {params.model:q} --source {input.source:q}"
+        " --references {input.references:q} --target-bpe {input.target_bpe:q}"
+        " --predictions {output.predictions:q} --accuracy {output.accuracy:q} --threads {threads} > {log:q} 2>&1"
 
 
-use rule score as confidence with:
+rule confidence:
     """Mean of the largest attention weight of every head (Voita et al., sec. 4)."""
     input:
         **SCORED_MODEL,
@@ -74,16 +77,21 @@ use rule score as confidence with:
         f"{ANY_RUN}/log/confidence.txt",
     benchmark:
         f"{ANY_RUN}/bench/confidence.tsv"
+    conda:
+        "../../envs/torch.yaml"
+    threads: 1
     resources:
         mem_mb=2000,
         runtime=60,
     params:
         settings=settings_of("confidence"),
-        stage="confidence",
-        own=flags("model", "source", "target", "out"),
+        model=folder_of("model"),
+    shell:
+        "python -m heads confidence --settings {params.settings:q} --model {params.model:q} --source {input.source:q}"
+        " --target {input.target:q} --out {output.out:q} --threads {threads} > {log:q} 2>&1"
 
 
-use rule score as lrp with:
+rule lrp:
     """Layer-wise relevance propagation of the top-1 logit to every head (Voita et al., sec. 4 and app. A)."""
     input:
         **SCORED_MODEL,
@@ -97,16 +105,21 @@ use rule score as lrp with:
     benchmark:
         f"{ANY_RUN}/bench/lrp.tsv"
     priority: FIRST
+    conda:
+        "../../envs/torch.yaml"
+    threads: 1
     resources:
         mem_mb=4000,
         runtime=240,
     params:
         settings=settings_of("lrp"),
-        stage="lrp",
-        own=flags("model", "source", "target", "out", "conservation"),
+        model=folder_of("model"),
+    shell:
+        "python -m heads lrp --settings {params.settings:q} --model {params.model:q} --source {input.source:q}"
+        " --target {input.target:q} --out {output.out:q} --conservation {output.conservation:q} --threads {threads} > {log:q} 2>&1"
 
 
-use rule confidence as importance with:
+rule importance:
     """How much the loss depends on every head, to first order (Michel et al., sec. 4.1)."""
     input:
         **SCORED_MODEL,
@@ -119,12 +132,21 @@ use rule confidence as importance with:
         f"{ANY_RUN}/log/importance.txt",
     benchmark:
         f"{ANY_RUN}/bench/importance.tsv"
+    conda:
+        "../../envs/torch.yaml"
+    threads: 1
+    resources:
+        mem_mb=2000,
+        runtime=60,
     params:
         settings=settings_of("importance"),
-        stage="importance",
+        model=folder_of("model"),
+    shell:
+        "python -m heads importance --settings {params.settings:q} --model {params.model:q} --source {input.source:q}"
+        " --target {input.target:q} --out {output.out:q} --threads {threads} > {log:q} 2>&1"
 
 
-use rule confidence as causal with:
+rule causal:
     """Which heads help, interfere or do neither, by soft gates on frozen weights (Nam et al. 2025)."""
     input:
         **SCORED_MODEL,
@@ -137,88 +159,15 @@ use rule confidence as causal with:
         f"{ANY_RUN}/log/causal.txt",
     benchmark:
         f"{ANY_RUN}/bench/causal.tsv"
-    params:
-        settings=settings_of("causal"),
-        stage="causal",
-
-
-rule roles:
-    """Which encoder heads are positional, syntactic or look at rare words (Voita et al., sec. 5)."""
-    input:
-        **SCORED_MODEL,
-        source_bpe=f"{BPE}/source.model",
-        train_source=f"{BPE}/train.source.safetensors",
-        trees=lambda w: list(PLAN.tree_files(w.experiment).values()),
-        code=code_of("roles"),
-    output:
-        out=f"{ANY_RUN}/roles.tsv",
-        alignment=f"{ANY_RUN}/alignment.tsv",
-        positions=f"{ANY_RUN}/positions.tsv",
-    log:
-        f"{ANY_RUN}/log/roles.txt",
-    benchmark:
-        f"{ANY_RUN}/bench/roles.tsv"
     conda:
         "../../envs/torch.yaml"
     threads: 1
     resources:
-        mem_mb=4000,
-        runtime=120,
-    params:
-        settings=settings_of("roles"),
-        stage="roles",
-        trees=lambda w: [f"{name}={path}" for name, path in PLAN.tree_files(w.experiment).items()],
-        own=flags("model", "source_bpe", "train_source", "out", "alignment", "positions"),
-    shell:
-        "python -m heads {params.stage:q} --settings {params.settings:q} --trees {params.trees:q} {params.own:q}"
-        " --threads {threads} > {log:q} 2>&1"
-
-
-use rule roles as dynamics with:
-    """Confidence and roles of encoder heads at the checkpoints that the baseline kept."""
-    input:
-        model=rules.baseline.output.model,
-        shape=rules.baseline.output.shape,
-        checkpoints=rules.baseline.output.checkpoints,
-        source_bpe=f"{BPE}/source.model",
-        train_source=f"{BPE}/train.source.safetensors",
-        source=f"{BPE}/dev.source.safetensors",
-        target=f"{BPE}/dev.target.safetensors",
-        trees=lambda w: list(PLAN.tree_files(w.experiment).values()),
-        code=code_of("dynamics"),
-    output:
-        out=f"{BASELINE}/dynamics.tsv",
-    log:
-        f"{BASELINE}/log/dynamics.txt",
-    benchmark:
-        f"{BASELINE}/bench/dynamics.tsv"
-    params:
-        settings=settings_of("dynamics"),
-        stage="dynamics",
-        trees=lambda w: [f"{name}={path}" for name, path in PLAN.tree_files(w.experiment).items()],
-        own=flags("model", "source_bpe", "train_source", "source", "target", "checkpoints", "out"),
-
-
-use rule score as maps with:
-    """Attention maps of a few sentences that the model translates or labels."""
-    input:
-        **SCORED_MODEL,
-        source_bpe=f"{BPE}/source.model",
-        target_bpe=f"{BPE}/target.model",
-        sentences=lambda w: sentences_shown(PLAN, w.experiment),
-        labels=lambda w: labels_shown(PLAN, w.experiment),
-        trees=lambda w: trees_shown(PLAN, w.experiment),
-        code=code_of("maps"),
-    output:
-        out=f"{ANY_RUN}/maps.json",
-    log:
-        f"{ANY_RUN}/log/maps.txt",
-    benchmark:
-        f"{ANY_RUN}/bench/maps.tsv"
-    resources:
         mem_mb=2000,
-        runtime=30,
+        runtime=60,
     params:
-        settings=settings_of("maps"),
-        stage="maps",
-        own=flags("model", "source_bpe", "target_bpe", "sentences", "labels", "trees", "out"),
+        settings=settings_of("causal"),
+        model=folder_of("model"),
+    shell:
+        "python -m heads causal --settings {params.settings:q} --model {params.model:q} --source {input.source:q}"
+        " --target {input.target:q} --out {output.out:q} --threads {threads} > {log:q} 2>&1"

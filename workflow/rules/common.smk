@@ -181,22 +181,18 @@ def fitting(files):
     return asked
 
 
-def folder_of(file):
-    """Param: the folder of an input or output with this name; as text, because the cache writes params as JSON."""
-    return lambda wildcards, input, output: str(Path(getattr(input, file, None) or getattr(output, file)).parent)
+def folder_of(name):
+    """Param: the folder of an input or output with this name, or of its first file; as text, as the cache needs it."""
+
+    def folder(wildcards, input, output):
+        found = getattr(input, name, None) or getattr(output, name)
+        return str(Path(found if isinstance(found, str) else found[0]).parent)
+
+    return folder
 
 
-def flags(*names):
-    """Param: flags such as `--target-bpe FILE`, each with the wildcard, input or output of that name.
-
-    For a file of a model, the flag gets its folder; an input that is an empty list gets no flag. All text, because the
-    cache writes params as JSON.
-    """
-
-    def words(wildcards, input, output):
-        known = {**dict(output.items()), **dict(input.items()), **dict(wildcards.items())}
-        values = {name: Path(str(known[name])) for name in names if str(known[name])}
-        given = {name: value.parent if value.name in MODEL else value for name, value in values.items()}
-        return [word for name, value in given.items() for word in (f"--{name.replace('_', '-')}", str(value))]
-
-    return words
+def if_given(*names):
+    """Param: flags such as `--labels FILE` for the inputs of these names, without those that are empty lists."""
+    return lambda wildcards, input: [
+        word for name in names if input[name] for word in (f"--{name.replace('_', '-')}", str(input[name]))
+    ]

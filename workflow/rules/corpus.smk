@@ -126,7 +126,7 @@ rule alignment:
         runtime=60,
     params:
         settings=lambda w: written(PLAN.alignment_entry(w.corpus, w.split)),
-        own=flags("source", "target", "links", "source_words", "target_words"),
     shell:
         "python -m heads alignment --settings {params.settings:q} --split {wildcards.split}"
-        " --downloads results/downloads {params.own:q} > {log:q} 2>&1"
+        " --downloads results/downloads --source {input.source:q} --target {input.target:q} --links {output.links:q}"
+        " --source-words {output.source_words:q} --target-words {output.target_words:q} > {log:q} 2>&1"

@@ -1,7 +1,7 @@
 # What cross-attention heads look at: how well they align words, and which target token's source they look at.
 
 
-use rule score as alignment_heads with:
+rule alignment_heads:
     """How well cross-attention heads agree with a word alignment (error rate of Och and Ney 2003)."""
     input:
         **SCORED_MODEL,
@@ -19,19 +19,23 @@ use rule score as alignment_heads with:
         f"{ANY_RUN}/log/alignment_heads.txt",
     benchmark:
         f"{ANY_RUN}/bench/alignment_heads.tsv"
+    conda:
+        "../../envs/torch.yaml"
+    threads: 1
     resources:
         mem_mb=4000,
         runtime=60,
     params:
         settings=settings_of("alignment_heads"),
-        stage="alignment_heads",
-        own=flags(
-            *("model", "source_bpe", "target_bpe", "source", "target", "source_words", "target_words"),
-            *("links", "out"),
-        ),
+        model=folder_of("model"),
+    shell:
+        "python -m heads alignment_heads --settings {params.settings:q} --model {params.model:q} --source-bpe {input.source_bpe:q}"
+        " --target-bpe {input.target_bpe:q} --source {input.source:q} --target {input.target:q}"
+        " --source-words {input.source_words:q} --target-words {input.target_words:q} --links {input.links:q}"
+        " --out {output.out:q} --threads {threads} > {log:q} 2>&1"
 
 
-use rule score as cross_attention_roles with:
+rule cross_attention_roles:
     """Which target token's source cross-attention heads look at: the one being written, the last or the next."""
     input:
         **SCORED_MODEL,
@@ -49,13 +53,17 @@ use rule score as cross_attention_roles with:
         f"{ANY_RUN}/log/cross_attention_roles.txt",
     benchmark:
         f"{ANY_RUN}/bench/cross_attention_roles.tsv"
+    conda:
+        "../../envs/torch.yaml"
+    threads: 1
     resources:
         mem_mb=4000,
         runtime=60,
     params:
         settings=settings_of("alignment_heads"),
-        stage="cross_attention_roles",
-        own=flags(
-            *("model", "source_bpe", "target_bpe", "source", "target", "source_words", "target_words"),
-            *("links", "out"),
-        ),
+        model=folder_of("model"),
+        words=if_given("source_words", "target_words", "links"),
+    shell:
+        "python -m heads cross_attention_roles --settings {params.settings:q} --model {params.model:q} --source-bpe {input.source_bpe:q}"
+        " --target-bpe {input.target_bpe:q} --source {input.source:q} --target {input.target:q} {params.words:q}"
+        " --out {output.out:q} --threads {threads} > {log:q} 2>&1"

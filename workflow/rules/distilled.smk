@@ -50,7 +50,7 @@ rule distilled:
         sentences=lambda w: DISTILLATIONS.parts[w.part].sentences,
         after=lambda w: DISTILLATIONS.parts[w.part].after,
         text=lambda w: DISTILLATIONS.flags_of(w.part),
-        own=flags("model", "source", "target"),
     shell:
-        "python -m heads distilled --sentences {params.sentences:q} --after {params.after:q} {params.text:q} --threads {threads} {params.own:q}"
+        "python -m heads distilled --sentences {params.sentences:q} --after {params.after:q} {params.text:q}"
+        " --model {input.model:q} --source {output.source:q} --target {output.target:q} --threads {threads}"
         " > {log:q} 2>&1"

@@ -2,7 +2,7 @@
 from heads.config.plan import OUT_OF_DOMAIN_FILE
 
 
-use rule score as ablation with:
+rule ablation:
     """BLEU with every head masked alone, and with every head left alone in its layer (Michel et al., sec. 3)."""
     input:
         **SCORED_MODEL,
@@ -22,28 +22,24 @@ use rule score as ablation with:
     benchmark:
         f"{ANY_RUN}/bench/ablation.tsv"
     priority: FIRST
+    conda:
+        "../../envs/torch.yaml"
+    threads: 1
     resources:
         mem_mb=2000,
         runtime=720,
     params:
         settings=settings_of("ablation"),
-        stage="ablation",
-        own=flags(
-            "model",
-            "source",
-            "references",
-            "target_bpe",
-            "dev_source",
-            "dev_references",
-            "masked",
-            "masked_dev",
-            "alone",
-            "alone_dev",
-            "layers",
-        ),
+        model=folder_of("model"),
+    shell:
+        "python -m heads ablation --settings {params.settings:q} --model {params.model:q} --source {input.source:q}"
+        " --references {input.references:q} --target-bpe {input.target_bpe:q}"
+        " --dev-source {input.dev_source:q} --dev-references {input.dev_references:q} --masked {output.masked:q}"
+        " --masked-dev {output.masked_dev:q} --alone {output.alone:q} --alone-dev {output.alone_dev:q}"
+        " --layers {output.layers:q} --threads {threads} > {log:q} 2>&1"
 
 
-use rule ablation as ablation_out_of_domain with:
+rule ablation_out_of_domain:
     """BLEU on an out-of-domain test set with every head masked alone (Michel et al., Fig 2)."""
     input:
         **SCORED_MODEL,
@@ -56,13 +52,22 @@ use rule ablation as ablation_out_of_domain with:
         f"{ANY_RUN}/log/ablation_out_of_domain.txt",
     benchmark:
         f"{ANY_RUN}/bench/ablation_out_of_domain.tsv"
+    priority: FIRST
+    conda:
+        "../../envs/torch.yaml"
+    threads: 1
+    resources:
+        mem_mb=2000,
+        runtime=720,
     params:
         settings=settings_of("ablation"),
-        stage="ablation_out_of_domain",
-        own=flags("model", "source", "references", "target_bpe", "masked"),
+        model=folder_of("model"),
+    shell:
+        "python -m heads ablation_out_of_domain --settings {params.settings:q} --model {params.model:q} --source {input.source:q}"
+        " --references {input.references:q} --target-bpe {input.target_bpe:q} --masked {output.masked:q} --threads {threads} > {log:q} 2>&1"
 
 
-use rule ablation as masking_curve with:
+rule masking_curve:
     """BLEU as more and more heads are masked, in several orders and by kind of attention (Michel et al., secs 4 and 5)."""
     input:
         **SCORED_MODEL,
@@ -79,13 +84,24 @@ use rule ablation as masking_curve with:
         f"{ANY_RUN}/log/masking_curve.txt",
     benchmark:
         f"{ANY_RUN}/bench/masking_curve.tsv"
+    priority: FIRST
+    conda:
+        "../../envs/torch.yaml"
+    threads: 1
+    resources:
+        mem_mb=2000,
+        runtime=720,
     params:
         settings=settings_of("masking_curve"),
-        stage="masking_curve",
-        own=flags("model", "source", "references", "target_bpe", "importance", "ablation_dev", "ablation_test", "out"),
+        model=folder_of("model"),
+    shell:
+        "python -m heads masking_curve --settings {params.settings:q} --model {params.model:q} --source {input.source:q}"
+        " --references {input.references:q} --target-bpe {input.target_bpe:q}"
+        " --importance {input.importance:q} --ablation-dev {input.ablation_dev:q} --ablation-test {input.ablation_test:q}"
+        " --out {output.out:q} --threads {threads} > {log:q} 2>&1"
 
 
-use rule ablation as checkpoints with:
+rule checkpoints:
     """The masking curve by importance at the checkpoints that the baseline kept (Michel et al., sec. 6)."""
     input:
         model=rules.baseline.output.model,
@@ -105,18 +121,18 @@ use rule ablation as checkpoints with:
         f"{BASELINE}/log/checkpoints.txt",
     benchmark:
         f"{BASELINE}/bench/checkpoints.tsv"
+    priority: FIRST
+    conda:
+        "../../envs/torch.yaml"
+    threads: 1
+    resources:
+        mem_mb=2000,
+        runtime=720,
     params:
         settings=settings_of("checkpoints"),
-        stage="checkpoints",
-        own=flags(
-            "model",
-            "source",
-            "references",
-            "target_bpe",
-            "dev_source",
-            "dev_target",
-            "checkpoints",
-            "train_source",
-            "train_target",
-            "out",
-        ),
+        model=folder_of("model"),
+    shell:
+        "python -m heads checkpoints --settings {params.settings:q} --model {params.model:q} --source {input.source:q}"
+        " --references {input.references:q} --target-bpe {input.target_bpe:q}"
+        " --dev-source {input.dev_source:q} --dev-target {input.dev_target:q} --checkpoints {input.checkpoints:q}"
+        " --train-source {input.train_source:q} --train-target {input.train_target:q} --out {output.out:q} --threads {threads} > {log:q} 2>&1"

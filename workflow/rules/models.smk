@@ -1,20 +1,9 @@
 # The kinds of trained models: baseline, gates, pruned, scratch, and pruned from scratch. Each run has one folder.
-# A rule that uses another one inherits neither `cache` nor `localrule`: they are repeated.
+# Wildcards reach the command through params, since the cache between workflows knows no wildcards.
 
 # The inputs of every training; the command gets the folder of the subwords.
-TRAINING_DATA = {
-    "data": [
-        f"{BPE}/{name}"
-        for name in (
-            "target.model",
-            "train.source.safetensors",
-            "train.target.safetensors",
-            "dev.source.safetensors",
-            "dev.target.safetensors",
-        )
-    ],
-    "references": corpus_file("dev.target.txt"),
-}
+ENCODED = [f"{BPE}/{split}.{side}.safetensors" for split in ("train", "dev") for side in names.SIDES]
+TRAINING_DATA = {"data": [f"{BPE}/target.model", *ENCODED], "references": corpus_file("dev.target.txt")}
 
 
 rule baseline:
@@ -46,16 +35,16 @@ rule baseline:
         processes=1,
     params:
         settings=settings_of("baseline"),
-        stage="baseline",
-        data=lambda wildcards, input: str(Path(input.data[0]).parent),
-        own=flags("seed", "model", "history", "checkpoints"),
+        data=folder_of("data"),
+        seed=lambda w: w.seed,
+        model=folder_of("model"),
     shell:
-        "python -m heads {params.stage:q} --settings {params.settings:q} --data {params.data:q}"
-        " --references {input.references:q} --threads {threads} --processes {resources.processes}"
-        " {params.own:q} > {log:q} 2>&1"
+        "python -m heads baseline --settings {params.settings:q} --data {params.data:q} --references {input.references:q}"
+        " --seed {params.seed:q} --model {params.model:q} --history {output.history:q} --checkpoints {output.checkpoints:q}"
+        " --threads {threads} --processes {resources.processes} > {log:q} 2>&1"
 
 
-use rule baseline as imported with:
+rule imported:
     """Use an external model as the unpruned one, as it is or fine-tuned on the corpus."""
     input:
         **TRAINING_DATA,
@@ -71,13 +60,26 @@ use rule baseline as imported with:
         f"{BASELINE}/bench/imported.tsv"
     wildcard_constraints:
         experiment=IMPORTED,
+    priority: 1
+    conda:
+        "../../envs/torch.yaml"
+    threads: 1
+    resources:
+        mem_mb=2000,
+        runtime=1440,
+        processes=1,
     params:
         settings=settings_of("imported"),
-        stage="imported",
-        own=flags("seed", "model", "history", "checkpoints"),
+        data=folder_of("data"),
+        seed=lambda w: w.seed,
+        model=folder_of("model"),
+    shell:
+        "python -m heads imported --settings {params.settings:q} --data {params.data:q} --references {input.references:q}"
+        " --seed {params.seed:q} --model {params.model:q} --history {output.history:q} --checkpoints {output.checkpoints:q}"
+        " --threads {threads} --processes {resources.processes} > {log:q} 2>&1"
 
 
-use rule baseline as gates with:
+rule gates:
     """Fine-tune the baseline with hard-concrete gates on one scope of heads (Voita et al., sec. 6)."""
     input:
         **TRAINING_DATA,
@@ -96,11 +98,27 @@ use rule baseline as gates with:
     wildcard_constraints:
         experiment=any_of(PLAN.experiments),
     cache: CACHED
+    priority: 1
+    conda:
+        "../../envs/torch.yaml"
     threads: 1
+    resources:
+        mem_mb=2000,
+        runtime=1440,
+        processes=1,
     params:
         settings=settings_of("gates"),
-        stage="gates",
-        own=flags("seed", "start_model", "scope", "target", "model", "history", "heads", "gates_log"),
+        data=folder_of("data"),
+        seed=lambda w: w.seed,
+        start=folder_of("start_model"),
+        scope=lambda w: w.scope,
+        target=lambda w: w.target,
+        model=folder_of("model"),
+    shell:
+        "python -m heads gates --settings {params.settings:q} --data {params.data:q} --references {input.references:q}"
+        " --seed {params.seed:q} --start-model {params.start:q} --scope {params.scope:q} --target {params.target:q}"
+        " --model {params.model:q} --history {output.history:q} --heads {output.heads:q} --gates-log {output.gates_log:q}"
+        " --threads {threads} --processes {resources.processes} > {log:q} 2>&1"
 
 
 rule pruned:
@@ -125,12 +143,14 @@ rule pruned:
         mem_mb=2000,
         runtime=20,
     params:
-        own=flags("start_model", "gates", "model", "heads"),
+        start=folder_of("start_model"),
+        model=folder_of("model"),
     shell:
-        "python -m heads pruned {params.own:q} > {log:q} 2>&1"
+        "python -m heads pruned --start-model {params.start:q} --gates {input.gates:q} --model {params.model:q}"
+        " --heads {output.heads:q} > {log:q} 2>&1"
 
 
-use rule gates as scratch with:
+rule scratch:
     """Train a model with the heads that pruning left, from a fresh initialisation (Voita et al., Table 2)."""
     input:
         **TRAINING_DATA,
@@ -146,13 +166,28 @@ use rule gates as scratch with:
     benchmark:
         f"{SCRATCH}/bench/scratch.tsv"
     cache: CACHED
+    priority: 1
+    conda:
+        "../../envs/torch.yaml"
+    threads: 1
+    resources:
+        mem_mb=2000,
+        runtime=1440,
+        processes=1,
     params:
         settings=settings_of("scratch"),
-        stage="scratch",
-        own=flags("seed", "unpruned", "heads", "model", "history"),
+        data=folder_of("data"),
+        seed=lambda w: w.seed,
+        unpruned=folder_of("unpruned"),
+        model=folder_of("model"),
+    shell:
+        "python -m heads scratch --settings {params.settings:q} --data {params.data:q} --references {input.references:q}"
+        " --seed {params.seed:q} --unpruned {params.unpruned:q} --heads {input.heads:q}"
+        " --model {params.model:q} --history {output.history:q}"
+        " --threads {threads} --processes {resources.processes} > {log:q} 2>&1"
 
 
-use rule gates as penalty_gates with:
+rule penalty_gates:
     """Train a model from scratch with gates and their penalty (Voita et al., footnote 8)."""
     input:
         **TRAINING_DATA,
@@ -168,10 +203,27 @@ use rule gates as penalty_gates with:
     benchmark:
         f"{PENALTY_GATES}/bench/penalty_gates.tsv"
     cache: CACHED
+    priority: 1
+    conda:
+        "../../envs/torch.yaml"
+    threads: 1
+    resources:
+        mem_mb=2000,
+        runtime=1440,
+        processes=1,
     params:
         settings=settings_of("penalty_gates"),
-        stage="penalty_gates",
-        own=flags("seed", "unpruned", "scope", "target", "model", "history", "heads", "gates_log"),
+        data=folder_of("data"),
+        seed=lambda w: w.seed,
+        unpruned=folder_of("unpruned"),
+        scope=lambda w: w.scope,
+        target=lambda w: w.target,
+        model=folder_of("model"),
+    shell:
+        "python -m heads penalty_gates --settings {params.settings:q} --data {params.data:q} --references {input.references:q}"
+        " --seed {params.seed:q} --unpruned {params.unpruned:q} --scope {params.scope:q} --target {params.target:q}"
+        " --model {params.model:q} --history {output.history:q} --heads {output.heads:q} --gates-log {output.gates_log:q}"
+        " --threads {threads} --processes {resources.processes} > {log:q} 2>&1"
 
 
 use rule pruned as penalty_scratch with:

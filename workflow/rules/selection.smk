@@ -45,7 +45,7 @@ use rule selection as chosen_heads with:
         targets=lambda w: [w.choice],
 
 
-use rule score as masked with:
+rule masked:
     """BLEU of the unpruned model when the heads that each choice closes are masked, without any update."""
     input:
         model=rules.baseline.output.model,
@@ -61,16 +61,22 @@ use rule score as masked with:
     benchmark:
         f"{BASELINE}/bench/masked.tsv"
     priority: FIRST
+    conda:
+        "../../envs/torch.yaml"
+    threads: 1
     resources:
         mem_mb=2000,
         runtime=720,
     params:
         settings=settings_of("masked"),
-        stage="masked",
-        own=flags("model", "source", "references", "target_bpe", "selection", "out"),
+        model=folder_of("model"),
+    shell:
+        "python -m heads masked --settings {params.settings:q} --model {params.model:q} --source {input.source:q}"
+        " --references {input.references:q} --target-bpe {input.target_bpe:q}"
+        " --selection {input.selection:q} --out {output.out:q} --threads {threads} > {log:q} 2>&1"
 
 
-use rule gates as selected with:
+rule selected:
     """Remove the heads that a choice closes from the baseline, and fine-tune it for as long as gates are trained."""
     input:
         **TRAINING_DATA,
@@ -86,10 +92,25 @@ use rule gates as selected with:
     benchmark:
         f"{SELECTED}/bench/selected.tsv"
     cache: CACHED
+    priority: 1
+    conda:
+        "../../envs/torch.yaml"
+    threads: 1
+    resources:
+        mem_mb=2000,
+        runtime=1440,
+        processes=1,
     params:
         settings=settings_of("selected"),
-        stage="selected",
-        own=flags("seed", "start_model", "heads", "model", "history"),
+        data=folder_of("data"),
+        seed=lambda w: w.seed,
+        start=folder_of("start_model"),
+        model=folder_of("model"),
+    shell:
+        "python -m heads selected --settings {params.settings:q} --data {params.data:q} --references {input.references:q}"
+        " --seed {params.seed:q} --start-model {params.start:q} --heads {input.heads:q}"
+        " --model {params.model:q} --history {output.history:q}"
+        " --threads {threads} --processes {resources.processes} > {log:q} 2>&1"
 
 
 rule compared:

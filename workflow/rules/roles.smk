@@ -1,0 +1,100 @@
+# What heads do on sentences: roles of encoder heads, at the end and in the course of training, and attention maps.
+
+
+rule roles:
+    """Which encoder heads are positional, syntactic or look at rare words (Voita et al., sec. 5)."""
+    input:
+        **SCORED_MODEL,
+        source_bpe=f"{BPE}/source.model",
+        train_source=f"{BPE}/train.source.safetensors",
+        trees=lambda w: list(PLAN.tree_files(w.experiment).values()),
+        code=code_of("roles"),
+    output:
+        out=f"{ANY_RUN}/roles.tsv",
+        alignment=f"{ANY_RUN}/alignment.tsv",
+        positions=f"{ANY_RUN}/positions.tsv",
+    log:
+        f"{ANY_RUN}/log/roles.txt",
+    benchmark:
+        f"{ANY_RUN}/bench/roles.tsv"
+    conda:
+        "../../envs/torch.yaml"
+    threads: 1
+    resources:
+        mem_mb=4000,
+        runtime=120,
+    params:
+        settings=settings_of("roles"),
+        model=folder_of("model"),
+        trees=lambda w: [f"{name}={path}" for name, path in PLAN.tree_files(w.experiment).items()],
+    shell:
+        "python -m heads roles --settings {params.settings:q} --model {params.model:q} --trees {params.trees:q}"
+        " --source-bpe {input.source_bpe:q} --train-source {input.train_source:q} --out {output.out:q}"
+        " --alignment {output.alignment:q} --positions {output.positions:q} --threads {threads} > {log:q} 2>&1"
+
+
+rule dynamics:
+    """Confidence and roles of encoder heads at the checkpoints that the baseline kept."""
+    input:
+        model=rules.baseline.output.model,
+        shape=rules.baseline.output.shape,
+        checkpoints=rules.baseline.output.checkpoints,
+        source_bpe=f"{BPE}/source.model",
+        train_source=f"{BPE}/train.source.safetensors",
+        source=f"{BPE}/dev.source.safetensors",
+        target=f"{BPE}/dev.target.safetensors",
+        trees=lambda w: list(PLAN.tree_files(w.experiment).values()),
+        code=code_of("dynamics"),
+    output:
+        out=f"{BASELINE}/dynamics.tsv",
+    log:
+        f"{BASELINE}/log/dynamics.txt",
+    benchmark:
+        f"{BASELINE}/bench/dynamics.tsv"
+    conda:
+        "../../envs/torch.yaml"
+    threads: 1
+    resources:
+        mem_mb=4000,
+        runtime=120,
+    params:
+        settings=settings_of("dynamics"),
+        model=folder_of("model"),
+        trees=lambda w: [f"{name}={path}" for name, path in PLAN.tree_files(w.experiment).items()],
+    shell:
+        "python -m heads dynamics --settings {params.settings:q} --model {params.model:q} --trees {params.trees:q}"
+        " --source-bpe {input.source_bpe:q} --train-source {input.train_source:q} --source {input.source:q}"
+        " --target {input.target:q} --checkpoints {input.checkpoints:q} --out {output.out:q} --threads {threads} > {log:q} 2>&1"
+
+
+rule maps:
+    """Attention maps of a few sentences that the model translates or labels."""
+    input:
+        **SCORED_MODEL,
+        source_bpe=f"{BPE}/source.model",
+        target_bpe=f"{BPE}/target.model",
+        sentences=lambda w: sentences_shown(PLAN, w.experiment),
+        labels=lambda w: labels_shown(PLAN, w.experiment),
+        trees=lambda w: trees_shown(PLAN, w.experiment),
+        code=code_of("maps"),
+    output:
+        out=f"{ANY_RUN}/maps.json",
+    log:
+        f"{ANY_RUN}/log/maps.txt",
+    benchmark:
+        f"{ANY_RUN}/bench/maps.tsv"
+    conda:
+        "../../envs/torch.yaml"
+    threads: 1
+    resources:
+        mem_mb=2000,
+        runtime=30,
+    params:
+        settings=settings_of("maps"),
+        model=folder_of("model"),
+        labels=if_given("labels"),
+        trees=if_given("trees"),
+    shell:
+        "python -m heads maps --settings {params.settings:q} --model {params.model:q} --source-bpe {input.source_bpe:q}"
+        " --target-bpe {input.target_bpe:q} --sentences {input.sentences:q} {params.labels:q} {params.trees:q}"
+        " --out {output.out:q} --threads {threads} > {log:q} 2>&1"
