@@ -234,7 +234,8 @@ def test_every_order_and_form_of_importance_is_drawn_under_its_own_name(runs: li
     with styled():
         left, right = ({line.get_label(): line for line in each.lines} for each in michel.fig3(frames, "first").axes)
     falls = {"importance": 1, "each head masked alone, dev": 5, "the same on test (oracle)": 6, "random, 1 orders": 7}
-    forms = {"sentence, as in the paper": 1, "token": 2, "batch": 3, "nothing: signed sum": 4, "random, 1 orders": 7}
+    forms = {"absolute by sentence (the paper's)": 1, "absolute by token": 2, "absolute by batch": 3, "signed": 4}
+    forms["random, 1 orders"] = 7
     for lines, found in ((left, falls), (right, forms)):
         for label, fall in found.items():
             assert np.asarray(lines[label].get_xydata()).tolist() == [[25 * k, 92 - fall * k**2] for k in range(5)], (

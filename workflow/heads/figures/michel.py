@@ -37,10 +37,10 @@ ORDER_STYLES: dict[str, dict[str, Any]] = {
     "ablation_oracle": {"label": "the same on test (oracle)", "color": "#E69F00", "marker": "D", "linestyle": "--"},
 }
 FORM_STYLES: dict[str, dict[str, Any]] = {
-    "example": {"label": "sentence, as in the paper", "color": OURS, "marker": "o"},
-    "token": {"label": "token", "color": "#0072B2", "marker": "^"},
-    "batch": {"label": "batch", "color": "#009E73", "marker": "v"},
-    "signed": {"label": "nothing: signed sum", "color": "#CC79A7", "marker": "X"},
+    "example": {"label": "absolute by sentence (the paper's)", "color": OURS, "marker": "o"},
+    "token": {"label": "absolute by token", "color": "#0072B2", "marker": "^"},
+    "batch": {"label": "absolute by batch", "color": "#009E73", "marker": "v"},
+    "signed": {"label": "signed", "color": "#CC79A7", "marker": "X"},
 }
 FREE_PERCENT = {BLEU: 20, ACCURACY: 40}
 """Percent of heads that the paper masks without a noticeable loss, in its WMT model and BERT on MNLI (Fig 3)."""
@@ -134,23 +134,20 @@ def fig3(frames: Frames, experiment: str) -> Figure:
     rows = _walks(frames["masking_curve.tsv"], ["order", "attention"])
     rows = rows[rows["attention"] == "all"]
     title = f"Masking heads in order of a score, experiment “{experiment}”{spread_note(rows)}"
-    figure, (axes,) = new_figure(3.0, title, ncols=2, sharey=True)
-    classifies = (rows["metric"] == ACCURACY).any()
-    free = FREE_PERCENT[ACCURACY if classifies else BLEU]
-    # Classifiers do no worse than guessing, so their curves leave room below.
-    foot, corner = (rows["score"].max(), "lower left") if classifies else (1, "upper right")
+    figure, (axes,) = new_figure(3.2, title, ncols=2, sharey=True)
+    free = FREE_PERCENT[ACCURACY if (rows["metric"] == ACCURACY).any() else BLEU]
     for each, styles in zip(axes, (ORDER_STYLES, FORM_STYLES), strict=True):
         _random(each, rows)
         for order, style in styles.items():
             mean_line(each, rows[rows["order"] == order], "masked_percent", "score", **style)
         each.axvline(free, color="#666666", linewidth=0.9, linestyle=":")
-        each.text(free + 1, foot, "no loss in the paper", fontsize=5.5, path_effects=HALO)
+        across = each.get_xaxis_transform()
+        each.text(free + 1, 0.02, "no loss in the paper", fontsize=5.5, path_effects=HALO, transform=across)
         _percent(each, "heads masked, of all")
     axes[0].set_ylabel(f"{score_name(frames)}, test set")
-    axes[0].legend(loc=corner, fontsize=6)
-    axes[1].legend(loc=corner, fontsize=6, title="absolute value of every", title_fontsize=6)
     panel(axes[0], "a", "by which score")
     panel(axes[1], "b", "by which form of importance")
+    shared_legend(figure, list(axes), columns=4)
     return figure
 
 
