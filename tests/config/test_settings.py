@@ -221,7 +221,11 @@ def test_lists_are_replaced_whole_and_nothing_given_is_changed() -> None:
         ("sweep.selection.budgets", ["25%", 9, "25%"], r"selection\.budgets names '25%' twice: take one out"),
         ("sweep.budgets.all", [True], r"sweep\.budgets\.all\.0: True is not a number of heads"),
         ("selection.at_least", {"dec_enc": 99}, r"selection\.at_least\.dec_enc is 99, but a layer has 4 heads"),
-        ("selection.at_least", {"dec_enc.7": 1}, r"selection\.at_least names dec_enc\.7, but layers go from 0 to 2"),
+        (
+            "selection.at_least",
+            {"dec_enc.7": 1},
+            r"at_least names dec_enc\.7, a layer that the model does not have",
+        ),
         ("selection.at_least", {"dec_enc": 4}, r"selection\.budgets has 9, but .*at_least makes optimal keep 18"),
         ("selection.at_least", {"dec_enc.0": 3}, r"selection\.budgets has 9, but .*at_least makes optimal keep 11"),
         ("sweep.selection.fine_tuned.methods", ["dps"], r"fine_tuned\.methods\.0 is 'dps', .* Did you mean dsp\?"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -9,12 +10,12 @@ import numpy as np
 import pytest
 
 from heads.__main__ import main
-from heads.base.criteria import MEASURED_IN, files_of
+from heads.base.criteria import MEASURED_IN, files_of, least_of
 from heads.base.files import UserError, read_tsv, write_json, write_text, write_tsv
 from heads.base.names import ATTENTIONS
 from heads.base.targets import Target
 from heads.model.shape import Head
-from heads.pruning.criteria import Measured, choose, least_of, scores_of, selection_rows
+from heads.pruning.criteria import Measured, choose, scores_of, selection_rows
 from heads.pruning.selection import keep_best, reversed_scores
 from shape_facts import facts_with_shape
 
@@ -149,9 +150,11 @@ def test_an_optimal_choice_keeps_its_least_heads_and_is_the_best_heads_where_not
 
 def test_what_is_asked_of_one_layer_goes_before_what_is_asked_of_all() -> None:
     asked = {"enc_self.1": 2, "enc_self": 1, "dec_enc": 0}
-    assert least_of(asked, HEADS) == {("enc_self", 0): 1, ("enc_self", 1): 2}
-    with pytest.raises(UserError, match=r"at_least names dec_self\.1, a layer that the model does not have"):
-        least_of({"dec_self.1": 1}, HEADS)
+    heads = Counter((kind, layer) for kind, layer, _ in HEADS)
+    assert least_of(asked, heads, "at_least") == {("enc_self", 0): 1, ("enc_self", 1): 2}
+    assert least_of({"dec_self.1": 1}, {("enc_self", 0): 2}, "at_least") == {}, "a model may lack this kind"
+    with pytest.raises(UserError, match=r"at_least names enc_self\.9, a layer that the model does not have"):
+        least_of({"enc_self.9": 1}, heads, "at_least")
 
 
 def test_a_budget_below_the_least_numbers_is_one_sentence_without_traceback(

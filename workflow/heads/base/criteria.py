@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+
+from heads.base.files import UserError
 
 RANDOM = "random"
 
@@ -32,3 +34,25 @@ several draws: random1, random2 and so on."""
 def files_of(criteria: Iterable[str]) -> list[str]:
     """The files of the unpruned model that choices by these criteria read, each once."""
     return list(dict.fromkeys(["model.json", *(MEASURED_IN[name] for name in criteria)]))
+
+
+def least_of(
+    at_least: Mapping[str, int], heads: Mapping[tuple[str, int], int], where: str
+) -> dict[tuple[str, int], int]:
+    """The smallest number of heads to keep in each (attention, layer).
+
+    A key such as `dec_enc` is for each of its layers, and `dec_enc.2` for one layer, which takes precedence. A kind of
+    attention that the model lacks is passed over. heads: the number in each layer. where: the setting's name. Raises
+    UserError for a layer that the model does not have, and for more heads than a layer has.
+    """
+    kinds = {kind for kind, _ in heads}
+    least: dict[tuple[str, int], int] = {}
+    for key in sorted(at_least, key=lambda key: "." in key):
+        kind, _, number = key.partition(".")
+        named = [layer for layer in heads if layer[0] == kind and number in ("", str(layer[1]))]
+        if kind in kinds and not named:
+            raise UserError(f"{where} names {key}, a layer that the model does not have: take it out.")
+        if too_small := [layer for layer in named if at_least[key] > heads[layer]]:
+            raise UserError(f"{where}.{key} is {at_least[key]}, but a layer has {heads[too_small[0]]} heads: lower it.")
+        least |= dict.fromkeys(named, at_least[key])
+    return {layer: number for layer, number in least.items() if number}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from heads.base.criteria import least_of
 from heads.base.files import UserError
 from heads.base.names import KINDS_OF, PARSED_TREES, SCOPES, TASK, TRANSLATION
 from heads.base.targets import Target
@@ -106,7 +107,9 @@ def sized(where: str, experiment: Mapping[str, Any], heads: Mapping[str, tuple[i
     heads: layers, and heads per layer, by kind of attention. Raises UserError if more heads are asked for.
     """
     of_kinds = {kind: layers * each for kind, (layers, each) in heads.items()}
-    needed = sum(_at_least(f"{where}.selection.at_least", experiment, heads).values())
+    in_layers = {(kind, layer): each for kind, (layers, each) in heads.items() for layer in range(layers)}
+    asked = experiment["selection"]["at_least"]
+    needed = sum(least_of(asked, in_layers, f"{where}.selection.at_least").values())
     experiment = in_numbers(experiment, of_kinds, needed)
     _check_budgets(where, experiment, of_kinds)
     _check_selection(where, experiment["sweep"]["selection"], sum(of_kinds.values()), needed)
@@ -169,22 +172,3 @@ def _check_selection(where: str, selection: Mapping[str, Any], there: int, neede
                     f"{subject}, but {where}.selection.at_least makes optimal keep {needed}: "
                     "raise the budget or keep less."
                 )
-
-
-def _at_least(
-    where: str, experiment: Mapping[str, Any], heads: Mapping[str, tuple[int, int]]
-) -> dict[tuple[str, int], int]:
-    """Minimum number of heads to keep by (attention, layer); a number for one layer overrides that for all layers."""
-    asked: Mapping[str, int] = experiment["selection"]["at_least"]
-    least: dict[tuple[str, int], int] = {}
-    for key in sorted(asked, key=lambda key: "." in key):
-        kind, _, layer = key.partition(".")
-        if kind not in heads:
-            continue
-        layers, each = heads[kind]
-        if layer and int(layer) >= layers:
-            raise UserError(f"{where} names {key}, but layers go from 0 to {layers - 1}: take it out.")
-        if asked[key] > each:
-            raise UserError(f"{where}.{key} is {asked[key]}, but a layer has {each} heads: lower it.")
-        least |= dict.fromkeys(((kind, n) for n in ([int(layer)] if layer else range(layers))), asked[key])
-    return least

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from heads.base.criteria import MEASURED_IN, files_of
+from heads.base.criteria import MEASURED_IN, files_of, least_of
 from heads.base.files import UserError, read_tsv
 from heads.base.targets import Target
 from heads.model.shape import Head, shape_of
@@ -82,23 +83,6 @@ def scores_of(name: str, measured: Measured) -> dict[Head, float]:
     return {head: found[head] for head in measured.heads}
 
 
-def least_of(at_least: Mapping[str, int], heads: Collection[Head]) -> dict[tuple[str, int], int]:
-    """The smallest number of heads to keep in each (attention, layer).
-
-    A key such as `dec_enc` is for each of its layers, and `dec_enc.2` for one layer, where it takes precedence. Raises
-    UserError for a layer that the model does not have.
-    """
-    layers = dict.fromkeys((attention, layer) for attention, layer, _ in heads)
-    least: dict[tuple[str, int], int] = {}
-    for key in sorted(at_least, key=lambda key: "." in key):
-        kind, _, number = key.partition(".")
-        named = [layer for layer in layers if layer[0] == kind and number in ("", str(layer[1]))]
-        if not named:
-            raise UserError(f"selection.at_least names {key}, a layer that the model does not have: remove it.")
-        least |= dict.fromkeys(named, at_least[key])
-    return {layer: number for layer, number in least.items() if number}
-
-
 def choose(target: Target, measured: Measured, at_least: Mapping[str, int]) -> list[Head]:
     """The heads that a target by a criterion, such as `random2-12`, keeps, in table order.
 
@@ -111,7 +95,8 @@ def choose(target: Target, measured: Measured, at_least: Mapping[str, int]) -> l
         scores = scores_of(method, measured)
         if method != OPTIMAL:
             return keep_best(scores, budget)
-        return keep_optimal(scores, budget, least_of(at_least, measured.heads))
+        in_layers = Counter((attention, layer) for attention, layer, _ in measured.heads)
+        return keep_optimal(scores, budget, least_of(at_least, in_layers, "selection.at_least"))
     except UserError as error:
         raise UserError(f"{target}: {error}") from error
 

@@ -121,23 +121,14 @@ def beam_search(
     never = torch.isin(ids, torch.tensor(NEVER_SAID, device=device)).nonzero()[:, 0]
     for step in range(1, max(limits) + 1):
         logits = model.decode_next(search.live_tokens[:, :, -1], cache, gates, project).float()
-        if candidates:
-            logits.masked_fill_(~candidates.of[search.sentence][:, None], IMPOSSIBLE)
-        # Greedy search needs no more than the order of the logits.
-        log_probs = logits.log_softmax(-1) if beam > 1 else logits.sub_(logits.amax(-1, keepdim=True))
-        log_probs.index_fill_(2, never, IMPOSSIBLE)
+        log_probs = _scored(logits, candidates, search.sentence).index_fill_(2, never, IMPOSSIBLE)
         if step == 1:
             _begin(log_probs, model.shape.first_subword)
         if step >= min(limits):
             _end(log_probs, ids, search.limit == step)
-        divisor = penalty(step, length_penalty, length_offset)
-        _extend(search, cache, log_probs, ids, best, step=step, divisor=divisor)
+        _extend(search, cache, log_probs, ids, best, step=step, divisor=penalty(step, length_penalty, length_offset))
         longest = search.limit if early_stopping == NEVER else step
-        attainable = search.live_scores[:, 0] / penalty(longest, length_penalty, length_offset)
-        to_beat = search.done_scores[:, -1]
-        over = (to_beat >= attainable) | (search.limit <= step)
-        if early_stopping is True:
-            over |= to_beat > IMPOSSIBLE
+        over = _over(search, step, penalty(longest, length_penalty, length_offset), at_once=early_stopping is True)
         rows = (~over).nonzero()[:, 0]
         if not len(rows):
             break
@@ -149,6 +140,14 @@ def beam_search(
     return best
 
 
+def _scored(logits: Tensor, candidates: Candidates | None, sentence: Tensor) -> Tensor:
+    """Log-probabilities of logits [b, N, K], among candidates of each `sentence` [b]; if greedy, up to a constant."""
+    if candidates:
+        logits.masked_fill_(~candidates.of[sentence][:, None], IMPOSSIBLE)
+    # Greedy search needs no more than the order of the logits.
+    return logits.log_softmax(-1) if logits.shape[1] > 1 else logits.sub_(logits.amax(-1, keepdim=True))
+
+
 def _begin(log_probs: Tensor, subword: int) -> None:
     """In log_probs [b, N, V], make certain the subword that every translation begins with, if there is one."""
     if subword:
@@ -158,6 +157,13 @@ def _begin(log_probs: Tensor, subword: int) -> None:
 def _end(log_probs: Tensor, ids: Tensor, over: Tensor) -> None:
     """In log_probs [b, N, K], leave only EOS, of the subwords `ids` [K], to sentences that are `over` [b]."""
     log_probs.masked_fill_(over[:, None, None] & (ids != EOS), IMPOSSIBLE)
+
+
+def _over(search: _Search, step: int, divisor: Any, *, at_once: bool) -> Tensor:
+    """Which sentences [b] end after a step. divisor: of the best live score. at_once: with N finished hypotheses."""
+    to_beat = search.done_scores[:, -1]
+    over: Tensor = (to_beat >= search.live_scores[:, 0] / divisor) | (search.limit <= step)
+    return over | (to_beat > IMPOSSIBLE) if at_once else over
 
 
 def penalty(length: Any, alpha: float, offset: int = LENGTH_OFFSET) -> Any:
