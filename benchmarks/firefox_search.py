@@ -38,8 +38,17 @@ NAME, HEADS = "firefox/en-pt", 8
 LEFT = (8, 4, 2)
 """Encoder heads left per layer; the first is all of them."""
 AT_A_TIME = 64
+ENGINE = "engine, int8, shortlist"
 Way = Callable[[Sequence[str]], list[str]]
-COLUMNS = ("way", "encoder heads", "sentences/s", "subwords", "s per 1,000 subwords", "speed by the engine's")
+COLUMNS = (
+    "way",
+    "encoder heads",
+    "sentences/s",
+    "subwords",
+    "s per 1,000 subwords",
+    "speed by the engine's",
+    "same as the engine's",
+)
 
 
 def folder_with(whole: Path, left: int, folder: Path) -> None:
@@ -91,7 +100,7 @@ def ways_of(place: Path, lines: Sequence[str]) -> Iterator[tuple[tuple[str, int]
         folder, many = place / f"left-{left}", left * len(load_folder(whole).encoder)
         folder_with(whole, left, folder)
         export(folder, place / f"marian-{left}", "marian")
-        yield ("engine, int8, shortlist", many), engine(place / f"marian-{left}")
+        yield (ENGINE, many), engine(place / f"marian-{left}")
         how: dict[str, Any] = {"beam": None, "length_penalty": None, "max_subwords": 200, "batch_tokens": 1 << 20}
         translator = open_translator(folder, torch.device("cpu"), **how)
         for size in (1, AT_A_TIME):
@@ -119,14 +128,23 @@ def timed(ways: Mapping[tuple[str, int], Way], lines: Sequence[str], rounds: int
 
 
 def rows_of(
-    seconds: Mapping[tuple[str, int], float], subwords: Mapping[tuple[str, int], int], sentences: int
+    seconds: Mapping[tuple[str, int], float],
+    subwords: Mapping[tuple[str, int], int],
+    alike: Mapping[tuple[str, int], int],
+    sentences: int,
 ) -> Iterator[tuple[str, ...]]:
     """Rows of the table; speeds are subwords per second relative to the first way."""
     costs = {name: 1000 * seconds[name] / subwords[name] for name in seconds}
     first = next(iter(costs.values()))
     for (way, heads), cost in costs.items():
         speed = sentences / seconds[way, heads]
-        numbers = (f"{speed:.1f}", str(subwords[way, heads]), f"{cost:.3f}", f"{first / cost:.2f}")
+        numbers = (
+            f"{speed:.1f}",
+            str(subwords[way, heads]),
+            f"{cost:.3f}",
+            f"{first / cost:.2f}",
+            str(alike[way, heads]),
+        )
         yield (way, str(heads), *numbers)
 
 
@@ -143,11 +161,13 @@ def main() -> None:
         ways = dict(ways_of(Path(place), lines))
         target = Vocabulary(Path(place, "whole", "target.model"))
         # A first turn warms up, and gives the translations of each way.
-        said = {name: target.encode(way(lines)) for name, way in ways.items()}
-        subwords = {name: sum(len(ids) + 1 for ids in texts) for name, texts in said.items()}
+        said = {name: way(lines) for name, way in ways.items()}
+        subwords = {name: sum(len(ids) + 1 for ids in target.encode(texts)) for name, texts in said.items()}
+        engines = {heads: texts for (way, heads), texts in said.items() if way == ENGINE}
+        alike = {name: sum(map(str.__eq__, texts, engines[name[1]])) for name, texts in said.items()}
         seconds = timed(ways, lines, arguments.rounds)
     print(*COLUMNS, sep="\t")
-    for row in rows_of(seconds, subwords, len(lines)):
+    for row in rows_of(seconds, subwords, alike, len(lines)):
         print(*row, sep="\t")
 
 

@@ -25,10 +25,17 @@ def test_every_translation_stands_in_the_place_of_its_sentence_and_batches_are_o
 
 def test_a_way_that_says_twice_as_much_in_twice_the_time_is_as_fast() -> None:
     engine, other, slow = ("engine", 48), ("other", 24), ("slow", 24)
-    rows = list(rows_of({engine: 2.0, other: 4.0, slow: 8.0}, {engine: 500, other: 1000, slow: 500}, sentences=20))
-    assert rows[0] == ("engine", "48", "10.0", "500", "4.000", "1.00")
-    assert rows[1] == ("other", "24", "5.0", "1000", "4.000", "1.00")
-    assert rows[2] == ("slow", "24", "2.5", "500", "16.000", "0.25")
+    rows = list(
+        rows_of(
+            {engine: 2.0, other: 4.0, slow: 8.0},
+            {engine: 500, other: 1000, slow: 500},
+            {engine: 20, other: 3, slow: 2},
+            20,
+        )
+    )
+    assert rows[0] == ("engine", "48", "10.0", "500", "4.000", "1.00", "20")
+    assert rows[1] == ("other", "24", "5.0", "1000", "4.000", "1.00", "3")
+    assert rows[2] == ("slow", "24", "2.5", "500", "16.000", "0.25", "2")
 
 
 def test_ways_take_turns() -> None:
