@@ -1,0 +1,11 @@
+# The tables of this folder.
+E=results/firefox-scratch-6-en-pt
+BASE="$E/baseline/seed-1"
+GATES="$E/gates/all/lam-0/seed-1 $E/gates/all/lam-0.02/seed-1"
+PRUNED="$E/pruned/all/lam-0/seed-1 $E/pruned/all/lam-0.02/seed-1"
+T=results/tables; F=results/figures/firefox-scratch-6-en-pt; mkdir -p $T $F
+python -m heads table --name pruning --runs $BASE $GATES $PRUNED --out $T/table_pruning.tsv
+python -m heads table --name roles --runs $BASE $E/pruned/all/lam-0.02/seed-1 --out $T/table_roles.tsv
+python -m heads table --name dynamics --runs $BASE --out $T/table_dynamics.tsv
+python -m heads table --name dependencies --runs $BASE --out $T/table_dependencies.tsv
+python -m heads figure --name heads_by_layer --runs $BASE $GATES $PRUNED --out-pdf $F/heads_by_layer.pdf --out-png $F/heads_by_layer.png
