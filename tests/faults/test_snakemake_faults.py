@@ -54,9 +54,9 @@ def place(long_results: Path, tmp_path: Path) -> Path:
     shutil.copytree(long_results, folder / "results")
     write_text(folder / "tiny.yaml", yaml.safe_dump(config(**LONG)))
     rules = folder / "workflow/rules/models.smk"
-    write_text(
-        rules, rules.read_text().replace("heads {params.stage:q}", "heads {params.stage:q} --save-every-seconds 0.1")
-    )
+    text = rules.read_text(encoding="utf-8")
+    assert text.count("heads baseline") == 1
+    write_text(rules, text.replace("heads baseline", "heads baseline --save-every-seconds 0.1"))
     return folder
 
 
